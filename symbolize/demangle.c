@@ -1,3 +1,8 @@
+/*
+ * Demangling of Itanium C++ names through the demangler in gcc's C++ library. A short hostile name
+ * can stand for terabytes of text or make the demangler run forever, so a name is estimated and
+ * checked before the demangler sees it.
+ */
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -5,30 +10,32 @@
 
 #include "symbolize/names.h"
 
-/* Nodes of the tree that a name stands for, with all it refers to written out, which a demangler may
- * walk without printing anything: a tenth of a second or so. */
+/* Limit of tree nodes, with all references expanded, that a demangler may walk for one name: about
+ * 0.1 s. */
 #define WORK_MAX (UINT64_C(1) << 24)
 
-/* What a part of the name may stand for, at most. */
+/* Upper bound of what a part of a name expands to. */
 struct name_weight {
 	uint64_t nodes;
-	uint64_t arguments; /* references to arguments of templates among them */
+	uint64_t arguments; /* references to template arguments */
 };
 
 /*
- * After the Itanium C++ ABI: "S_", "S0_", ... "SZ_", "S10_" stand for the first, second ... part of the
- * name before them that can be referred to. Where those parts end is not looked for: the i-th cannot end
- * behind the first reference to it or to a later one, and is not heavier than all that is before that.
- * Everything that looks like a reference is taken for one, also within identifiers.
+ * Cost estimate by the Itanium C++ ABI: "S_", "S0_", ... "SZ_", "S10_" refer to the first, second,
+ * ... earlier part of the name that can be referred to. The estimate does not parse where parts
+ * end. Part i must end before the first reference to it or to a later part, so it weighs at most as
+ * much as everything before that reference. Anything that looks like a reference counts as one,
+ * even inside identifiers.
  */
 struct estimate {
 	struct name_weight sum; /* of the name so far */
 	struct name_weight parts[MANGLED_MAX];
 	size_t part_count;
-	unsigned scopes; /* of templates, that can lie within each other */
+	unsigned scopes; /* template scopes, which can nest */
 };
 
-/* The digits of a reference and its '_', from at on: the number of the part; SIZE_MAX: it is none. */
+/* Parses the digits of a reference and its '_'. Returns the number of the part, or SIZE_MAX if this
+ * is not a reference. */
 static size_t reference(const char *name, size_t len, size_t at)
 {
 	size_t number = 0;
@@ -55,8 +62,8 @@ static void refer(struct estimate *estimate, size_t part)
 	estimate->sum.arguments += estimate->parts[part].arguments;
 }
 
-/* An argument is printed as what surrounds its template sees it: the references in it lead one scope
- * outwards. */
+/* Returns the work for a whole name. A template argument is expanded in the enclosing scope, so
+ * references in it can multiply the work once per scope. */
 static uint64_t work(const struct estimate *estimate)
 {
 	uint64_t work = estimate->sum.nodes;
@@ -68,9 +75,9 @@ static uint64_t work(const struct estimate *estimate)
 }
 
 /*
- * An Itanium name may refer to parts of itself, and those to others: a few hundred bytes can stand for
- * terabytes, or for as much work that prints nothing. False when that cannot be ruled out for the name
- * of len bytes, at most MANGLED_MAX.
+ * Returns true if the cost of demangling is surely bounded. An Itanium name may refer to parts of
+ * itself, which refer to others: a few hundred bytes can stand for terabytes of text, or for as
+ * much work without output. len must be at most MANGLED_MAX.
  */
 static bool demangle_is_bounded(const char *name, size_t len)
 {
@@ -80,19 +87,19 @@ static bool demangle_is_bounded(const char *name, size_t len)
 		size_t part = name[i] == 'S' ? reference(name, len, i + 1) : SIZE_MAX;
 
 		estimate.sum.nodes++;
-		if (part < i) /* else there cannot be as many parts before it */
+		if (part < i) /* otherwise there are not that many parts before it */
 			refer(&estimate, part);
 		if (name[i] == 'T' && reference(name, len, i + 1) != SIZE_MAX)
 			estimate.sum.arguments++;
-		/* an encoding of its own, and a conversion to a type */
+		/* a nested encoding, or a conversion to a type */
 		if (name[i] == 'Z' || (name[i] == 'c' && i + 1 < len && name[i + 1] == 'v'))
 			estimate.scopes++;
 	}
 	return estimate.sum.nodes < WORK_MAX && work(&estimate) < WORK_MAX;
 }
 
-/* Where an expression may begin, or the end: a template argument, a type by an expression, an array's size. Part of an
- * identifier or not. */
+/* Returns the first place where an expression may begin (a template argument, a decltype, an array
+ * size), or the end of the name. May return a place inside an identifier. */
 static const char *first_expression(const char *name)
 {
 	const char *at = name + strcspn(name, "XDA");
@@ -104,13 +111,13 @@ static const char *first_expression(const char *name)
 }
 
 /*
- * Returns true if an unresolved name that begins at at is of these parts alone: "St", names with their lengths,
- * references, and template arguments that are references; then 'E'. gcc's demangler takes each of them or leaves it
- * behind, whatever it makes of them. g++ 12 has such a name in every std::make_shared.
+ * Returns true if the unresolved name at `at` consists only of "St", length-prefixed names,
+ * references, and template arguments that are references, followed by 'E'. gcc's demangler advances
+ * over each of these whatever it makes of them. g++ 12 puts such a name in every std::make_shared.
  */
 static bool is_simple_name(const char *at)
 {
-	bool is_inside = false; /* of template arguments */
+	bool is_inside = false; /* inside template arguments */
 
 	for (;;) {
 		size_t digits = strspn(at, "0123456789"), len;
@@ -142,9 +149,10 @@ static bool is_simple_name(const char *at)
 }
 
 /*
- * gcc's demangler (12) never ends where an unresolved name, which is "sr" in an expression, has a 'C', 'D' or 'U' that begins
- * nothing: neither a constructor, a destructor, a decltype, a lambda nor a type without a name. Letters may be those of
- * identifiers for all that is known here: of 80,798 names of LLVM's libraries and libstdc++ 85 are refused.
+ * Returns false if gcc's demangler (12) might never end. That happens if an unresolved name ("sr"
+ * in an expression) has a 'C', 'D' or 'U' that does not start a constructor, destructor, decltype,
+ * lambda or unnamed type. The check cannot distinguish such letters from those of identifiers: it
+ * refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
  */
 static bool demangle_ends(const char *name)
 {
@@ -162,16 +170,16 @@ static bool demangle_ends(const char *name)
 }
 
 /*
- * The demangler of gcc's C++ library (libsupc++), from where the library's own start-up code calls it;
- * no header declares it. It hands its text on in pieces and owns nothing that would have to be freed,
- * so it may be left in the middle. Not 0: the name is none.
+ * Demangler of gcc's C++ library (libsupc++), used by the library's start-up code; no header
+ * declares it. It delivers the text in pieces and owns no memory, so longjmp() out of its callback
+ * is safe. Returns nonzero if name is not a mangled name.
  */
-int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's */
+int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's name */
 	void (*take)(const char *text, size_t len, void *ctx), void *ctx);
 
 struct demangling {
 	struct buf *text;
-	size_t left; /* bytes that may be added */
+	size_t left; /* bytes that may still be added */
 	jmp_buf enough;
 };
 
@@ -191,7 +199,7 @@ static void take(const char *text, size_t len, void *ctx)
 		longjmp(to->enough, 1);
 }
 
-/* Apart from what changes local variables, which longjmp() may spoil. */
+/* Runs the demangler. A separate function because longjmp() may clobber changed local variables. */
 static bool run(const char *name, struct demangling *to)
 {
 	return setjmp(to->enough) || !__gcclibcxx_demangle_callback(name, take, to);
@@ -216,8 +224,8 @@ int demangle_name(const char *name, struct buf *text)
 	return 0;
 }
 
-/* "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)": does the first name in the one stand in the
- * other? */
+/* Returns true if text contains the first name of mangled: "grab" for "?grab@Pool@app@@QEAAPEAXN@Z"
+ * and "app::Pool::grab(double)". */
 static bool has_own_name(const char *mangled, const char *text)
 {
 	size_t len = strcspn(mangled + 1, "@?$");
@@ -231,7 +239,8 @@ static bool has_own_name(const char *mangled, const char *text)
 	return false;
 }
 
-/* Whether the functions' own names are the same, but for a suffix: "f.part.0", or "f@8" of 32-bit images. */
+/* Returns true if the own names are equal, ignoring suffixes such as ".part.0", or "@8" in 32-bit
+ * images. */
 static bool is_own_name(const char *name, const char *said)
 {
 	size_t len, said_len;

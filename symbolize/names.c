@@ -1,3 +1,7 @@
+/*
+ * Names that a dump carries, calls to the listener, safe copies of untrusted text, and the spelling
+ * of names: clone suffixes, calling conventions, path prefixes.
+ */
 #include "symbolize/names.h"
 
 #include <ctype.h>
@@ -12,7 +16,7 @@
 #include "core/base/text.h"
 #include "symbolize/symbolize.h"
 
-/* Most addresses have one name, and none many: no room is kept for more. */
+/* Names of one address. Most addresses have one, so the list is exactly as long as needed. */
 struct named {
 	struct symbol *list;
 	size_t count;
@@ -46,7 +50,7 @@ void symbol_names_free(struct symbol_names *names)
 	free(names);
 }
 
-/* The names of addr, a place for them when there are none yet. */
+/* Returns the names of addr; adds an empty entry if necessary. */
 static struct named *named_at(struct symbol_names *names, uint64_t addr)
 {
 	uint32_t index = (uint32_t)names->count;
@@ -95,7 +99,7 @@ struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr
 	return found;
 }
 
-/* What a note may hold of a text from elsewhere. */
+/* Writes a value with the quoting of notes. */
 static void write_quoted(struct out *out, struct buf *text, const char *value)
 {
 	size_t len = strlen(value);
@@ -187,7 +191,7 @@ static const char *text_keep(struct arena *arena, const char *text)
 	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
 
 	while (!end && len && ((unsigned char)text[len] & 0xc0) == 0x80)
-		len--; /* not inside a character */
+		len--; /* do not cut a UTF-8 character */
 	return text_harmless(arena_text(arena, text, len));
 }
 
@@ -235,7 +239,7 @@ const char *names_own(const char *name, size_t *len)
 /* Returns what follows one suffix of a clone as gcc and clang write it, ".cold" or ".part.0", or NULL. */
 static const char *pass_clone(const char *at)
 {
-	/* These suffixes always have a number, which distinguishes them from parts of a name, as Go's have. */
+	/* The number after these suffixes distinguishes them from parts of a name, such as Go's. */
 	static const char *const numbered[] = {".isra.", ".constprop.", ".part.", ".lto_priv.",
 		".specialized.", ".llvm.", ".__uniq."};
 	static const char *const alone[] = {".cold", ".localalias"};
@@ -264,7 +268,8 @@ static bool is_clone(const char *from, const char *end)
 	return from == end;
 }
 
-/* Returns the last place of word before end that is not the name's beginning, or NULL. */
+/* Finds the last occurrence of word that ends at or before end and is not at the start of name.
+ * Returns NULL if there is none. */
 static const char *find_last(const char *name, const char *end, const char *word)
 {
 	const size_t len = strlen(word);
@@ -276,8 +281,8 @@ static const char *find_last(const char *name, const char *end, const char *word
 	return NULL;
 }
 
-/* Returns the length of the name without clones: libiberty's demangler writes them " [clone .isra.0]", LLVM's
- * " (.isra.0)". */
+/* Returns the length of the name without clone suffixes. libiberty's demangler writes " [clone
+ * .isra.0]", LLVM's " (.isra.0)". */
 static size_t length_without_clones(const char *name)
 {
 	static const struct {

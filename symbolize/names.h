@@ -1,4 +1,4 @@
-/* Names: how they are kept, cut and shown, and C++ names as their source has them. */
+/* Names: listener calls, safe copies, one spelling, stripped paths, demangling. */
 #ifndef SYMBOLIZE_NAMES_H
 #define SYMBOLIZE_NAMES_H
 
@@ -8,15 +8,17 @@
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
-/* Talking to the listener of a symbolizer (symbol_listener), which may not be there. */
+/* Calls to a symbolizer's listener (symbol_listener), which may be missing. */
 
-/* Of all addresses that a symbolizer is asked for at once; backends see a few of them. */
+/* Progress over all addresses of one symbolizer_resolve(); a backend sees only some of them. */
 struct symbol_counts {
 	size_t total, done;
-	size_t told; /* what a second backend asks again was told before */
+	/* last `done` reported to the listener; progress never goes back when a second backend
+	 * retries */
+	size_t told;
 };
 
-/* Says one sentence, printf-formatted; what is not harmless on a terminal is made so. */
+/* Reports one printf-formatted sentence, with control characters replaced. */
 void listener_warn(const struct symbol_options *options, const char *format, ...) PRINTF_LIKE(2, 3);
 
 void listener_progress(
@@ -27,68 +29,70 @@ void listener_busy(const struct symbol_options *options, bool is_busy);
 bool listener_is_cancelled(const struct symbol_options *options);
 
 /*
- * Keeping names that came from elsewhere: from debug information, from a dump.
+ * Copies of names from outside: from debug information or a dump.
  *
- * Such names are never trusted: they are cut to a length that fits on a line of a dump, and
- * control characters in them are made harmless, for they end on someone's terminal.
+ * Such names are untrusted. They are cut to a length that fits on a line of a dump, and control
+ * characters are replaced because names are printed on a terminal.
  */
 
-#define SYMBOL_TEXT_MAX 4000 /* bytes; even if every one is written \xHH, two fit on a line */
+#define SYMBOL_TEXT_MAX 4000 /* bytes; two fit on a line even if every byte is written as \xHH */
 #define SYMBOL_CHAIN_MAX 64 /* functions inlined into each other at one address */
 
-/* Copies a chain, its texts with it, to *copy. Returns 0. */
+/* Copies a chain and its texts to *copy. */
 void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
 
-/* How many of a chain have a line. */
+/* Returns how many functions of a chain have a line. */
 size_t symbols_count_lines(const struct symbols *symbols);
 
-/* A function's own name in one with all its scopes, "app::Pool<int>::grab<long>(long)". */
+/* Own name of a function within its qualified name, such as "grab" in
+ * "app::Pool<int>::grab<long>(long)". */
 
-/* Where it begins in name; *len: how long it is without arguments of templates and parameters. */
+/* Returns the start of the own name in name; *len is its length without template arguments and
+ * parameters. */
 const char *names_own(const char *name, size_t *len);
 
 /*
- * One form for the names that compilers and tools spell in several ways, so that one function is one row on every
- * system: without the suffix of a compiler's clone (".isra.0", " [clone .isra.0]" or " (.isra.0)"), and without
- * the decoration of a calling convention ("_f@8", "f@8", "@f@8", "f@@16").
+ * One spelling for names that compilers and tools write differently, so that one function is one
+ * row on every system. Removed are the suffix of a compiler's clone (".isra.0", " [clone .isra.0]"
+ * or " (.isra.0)") and the decoration of a calling convention ("_f@8", "f@8", "@f@8", "f@@16").
  */
 
-/* Returns name itself if it has that form already, or a copy in the arena. Names that Microsoft's compiler
- * decorated ("?f@@...") stay as they are. */
+/* Returns name itself if it has that spelling already, otherwise a copy in the arena. Names
+ * decorated by Microsoft's compiler ("?f@@...") are unchanged. */
 const char *names_plain(struct arena *arena, const char *name);
 
-/* Names of source files without the part of their path that everybody here knows. */
+/* Source file names without a prefix that every reader knows. */
 
-/* What is left of path behind the len bytes of prefix and the slashes that follow, "" when it is the prefix, or
- * NULL: it does not begin so. A prefix ends where a component does, slashes at its end mean nothing, and both
- * slashes are the same. any_case: letters of ASCII are alike in either case. */
+/* Returns the rest of path after `len` bytes of prefix and the slashes that follow; "" if path is
+ * the prefix; NULL if path does not begin with the prefix. A prefix must end at a component; its
+ * trailing slashes are ignored; '/' equals '\\'. any_case ignores the case of ASCII letters. */
 const char *names_behind(const char *path, const char *prefix, size_t len, bool any_case);
 
-/* What is left of file without the longest of the prefixes that it begins with, and without the slashes
- * behind that; file when it begins with none, or nothing would be left. In paths with a drive or a
- * backslash upper and lower case are the same. */
+/* Returns the rest of file after its longest matching prefix and the slashes that follow. Returns
+ * file itself if no prefix matches or nothing would remain. Ignores case in paths with a drive or a
+ * backslash. */
 const char *names_strip_path(const char *file, const char *const *prefixes, size_t count);
 
 /*
- * C++ names as their source has them: "_ZN3app1fEi" -> "app::f(int)".
+ * C++ demangling: "_ZN3app1fEi" -> "app::f(int)".
  *
- * Itanium names (gcc, clang for mingw); Microsoft's ("?f@app@@...") are for backend/undname.h.
- * Names are hostile: what comes out is bounded, however often a name repeats itself.
+ * Only Itanium names (gcc, clang for mingw); backend/undname.h handles Microsoft's ("?f@app@@...").
+ * Names are hostile: the output is bounded even if a name repeats parts of itself.
  */
 
-/* Whether a name is one that a C++ compiler made: "_Z", "__Z", "?". */
+/* Returns true if name looks like one made by a C++ compiler: "_Z", "__Z", "?". */
 bool is_mangled(const char *name);
 
-/* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long. */
+/* Appends the demangled name to text and returns 1. Returns 0 and appends nothing if it is not an
+ * Itanium name or is too long. */
 int demangle_name(const char *name, struct buf *text);
 
-/* Whether a name, as a compiler made it or as the source has it, means what another reader of it said, who may
- * leave out scopes, parameters or a suffix, or spell them differently: 2: they are the same; 1: as far as can
- * be told; 0: no. */
+/* Compares a name, mangled or not, with another tool's spelling, which may omit or change scopes,
+ * parameters or a suffix. Returns 2: equal; 1: probably the same function; 0: different. */
 int is_name_of(const char *name, const char *said);
 
-/* How much work a name can be for a demangler. */
+/* Longest name that is demangled. */
 
-#define MANGLED_MAX 1024 /* bytes; gcc's demangler takes no longer ones either */
+#define MANGLED_MAX 1024 /* bytes; gcc's demangler has the same limit */
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Loading of DbgHelp: finds the copies in order of preference, loads the first usable one by full
+ * path, and undecorates names with it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +37,7 @@ static bool is_on_drive(const wchar_t *path)
 	       (path[2] == '\\' || path[2] == '/');
 }
 
-/* Where a copy may be: each writes its full path, or is false. */
+/* Places of a copy: each function writes its full path, or returns false. */
 
 static bool find_configured(const struct symbol_options *options, wchar_t *path)
 {
@@ -47,7 +51,7 @@ static bool find_configured(const struct symbol_options *options, wchar_t *path)
 	return false;
 }
 
-/* A program can write to what the registry names, but not easily to another machine's disk. */
+/* Programs can write this registry key, so remote disks are refused. */
 static bool find_in_kits(wchar_t *path, REGSAM view)
 {
 	DWORD size = (PATH_UNITS - 1) * sizeof(*path), type = 0, attributes;
@@ -61,7 +65,7 @@ static bool find_in_kits(wchar_t *path, REGSAM view)
 	RegCloseKey(key);
 	if (rc || type != REG_SZ)
 		return false;
-	path[size / sizeof(*path)] = 0; /* nobody promises that it was stored with one */
+	path[size / sizeof(*path)] = 0; /* the registry need not store a terminator */
 	len = wcslen(path);
 	if (!is_on_drive(path) || len + wcslen(KITS_COPY) + 2 > PATH_UNITS ||
 		GetDriveTypeW((wchar_t[]){path[0], ':', '\\', 0}) == DRIVE_REMOTE)
@@ -81,7 +85,7 @@ static bool find_in_system(wchar_t *path)
 	return true;
 }
 
-/* The address of a function, through a type that any function pointer may be converted to. */
+/* Returns the address of a function, as a type that converts to any function pointer. */
 static void (*function_of(HMODULE library, const char *name))(void)
 {
 	return (void (*)(void))GetProcAddress(library, name);
@@ -121,8 +125,8 @@ static bool find_symsrv(HMODULE library)
 	return result;
 }
 
-/* is_asked_for: that it cannot be loaded is worth a word. With the altered search path what it needs
- * (symsrv.dll) is looked for beside it. */
+/* Loads a copy. If is_asked_for, a failure is reported as a warning. The altered search path makes
+ * the loader search beside the library for symsrv.dll. */
 static bool load(const struct symbol_options *options, bool is_asked_for, const wchar_t *path,
 	struct dbghelp *dbghelp)
 {
@@ -151,7 +155,7 @@ bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp)
 	wchar_t *path = xmalloc(PATH_UNITS * sizeof(*path));
 	bool is_loaded;
 
-	SetDllDirectoryW(L""); /* nor shall what it loads by name come from the current folder */
+	SetDllDirectoryW(L""); /* keeps the current folder out of the search for its dependencies */
 	is_loaded = (find_configured(options, path) && load(options, true, path, dbghelp)) ||
 		    (find_in_kits(path, KEY_WOW64_64KEY) && load(options, true, path, dbghelp)) ||
 		    (find_in_kits(path, KEY_WOW64_32KEY) && load(options, true, path, dbghelp)) ||
@@ -160,11 +164,10 @@ bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp)
 	return is_loaded;
 }
 
-#define NAME_MAX_BYTES                                                                             \
-	4096 /* as long as Microsoft's compilers make them; deeper nesting is no name */
+#define NAME_MAX_BYTES 4096 /* limit of Microsoft's compilers; deeper nesting is not a name */
 #define TEXT_UNITS 4000
 
-/* Microsoft names are ASCII; that of another letter is left as it is. */
+/* Returns true for printable ASCII, as in Microsoft names; other names are left as they are. */
 static bool is_askable(const char *name)
 {
 	size_t len = 0;
@@ -180,7 +183,7 @@ static bool is_askable(const char *name)
 int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
-	static struct dbghelp dbghelp; /* what it says has no state */
+	static struct dbghelp dbghelp; /* undecorating is stateless */
 	static bool is_tried, is_there;
 
 	(void)options;
@@ -199,7 +202,7 @@ int undname_find(const char *const *names, const char **texts, size_t count, str
 			len = dbghelp.UnDecorateSymbolNameW(
 				wide, said, TEXT_UNITS, UNDNAME_NAME_ONLY);
 		said[TEXT_UNITS - 1] = 0;
-		/* A text that fills the room may have been cut. */
+		/* A text that fills the buffer may have been cut. */
 		if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?')
 			utf8 = wide_to_utf8(said);
 		if (utf8)

@@ -1,4 +1,4 @@
-/* DbgHelp: which copy of it, and its functions. */
+/* DbgHelp: the choice of the library, and its functions. */
 #ifndef SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 #define SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 
@@ -10,20 +10,20 @@
 #include "symbolize/symbolize.h"
 
 /*
- * The library DbgHelp, after its public documentation.
+ * DbgHelp library, by its public documentation.
  *
- * A copy is loaded by its full path and never found by its name: what lies in the current folder, or
- * in one that PATH names, is not run. In this order:
+ * The library is loaded by full path, never by name, so that a copy in the current folder or in a
+ * folder of PATH is not run. Copies in order of preference:
  *
- *   HSYM_DBGHELP   a full path, as the user wants it
- *   the copy of the Debugging Tools, where Windows' registry says that they are; it alone comes with
- *                  symsrv.dll, which asks servers
- *   the copy in the system's folder
+ *  HSYM_DBGHELP   a full path set by the user
+ *  the copy of the Debugging Tools, at the folder in Windows' registry; only this one comes with
+ *                 symsrv.dll, which queries servers
+ *  the copy in the system's folder
  *
  * It stays loaded until the process ends.
  */
 
-/* X(type of result, name, parameters) */
+/* X(result type, name, parameters) */
 #define DBGHELP_NEEDED(X)                                                                          \
 	X(DWORD, SymSetOptions, (DWORD))                                                           \
 	X(BOOL, SymInitializeW, (HANDLE, PCWSTR, BOOL))                                            \
@@ -34,7 +34,7 @@
 	X(BOOL, SymFromAddrW, (HANDLE, DWORD64, DWORD64 *, SYMBOL_INFOW *))                        \
 	X(BOOL, SymGetLineFromAddrW64, (HANDLE, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
 
-/* Without all of these there are no inlined functions (before Windows 8). */
+/* Needed for inlined functions; missing before Windows 8. */
 #define DBGHELP_INLINES(X)                                                                         \
 	X(DWORD, SymAddrIncludeInlineTrace, (HANDLE, DWORD64))                                     \
 	X(BOOL, SymQueryInlineTrace, (HANDLE, DWORD64, DWORD, DWORD64, DWORD64, DWORD *, DWORD *)) \
@@ -52,8 +52,8 @@
 
 struct dbghelp {
 	bool has_inlines;
-	bool has_symsrv; /* symsrv.dll lies beside it: it can ask symbol servers */
-	bool is_wine; /* some copy on Wine; its own, if nobody chose another one */
+	bool has_symsrv; /* symsrv.dll is beside it: it can query symbol servers */
+	bool is_wine; /* some copy on Wine: Wine's own, unless the user chose another one */
 	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(type, name, parameters) type(WINAPI *name) parameters;
 	DBGHELP_NEEDED(X)
@@ -62,8 +62,8 @@ struct dbghelp {
 #undef X
 };
 
-/* Fills *dbghelp from the first copy that has what is needed; false: there is none. Tells the listener
- * of a copy that was asked for and cannot be used; options may be NULL. */
+/* Fills *dbghelp from the first copy that has the needed functions. Returns false if no copy is usable.
+ * Warns the listener if a preferred copy cannot be used; options may be NULL. */
 bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp);
 
 #endif

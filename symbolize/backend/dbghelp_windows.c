@@ -1,3 +1,16 @@
+/*
+ * Backend for DbgHelp. Loads each module from the image and the PDB of the dump's build. If they
+ * were not found and the user's symbol path names servers, DbgHelp searches these; its result is
+ * checked again.
+ *
+ * Modules are not loaded at their base in the dump but one after the other, because two compared
+ * dumps may have different modules at one place. No module is unloaded and SymCleanup() is never
+ * called: in Wine 8 both free memory that they must not free.
+ *
+ * Wine 8's DbgHelp finds no names in DWARF 5 and reports no error; functions of its own DLLs begin
+ * 8 bytes late. Wine 10's also searches for PDBs beside the image and crashes on a truncated one,
+ * so it does not load a module whose PDB is unreadable.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,20 +20,6 @@
 #include "symbolize/backend/dbghelp_parts_windows.h"
 #include "symbolize/names.h"
 
-/*
- * Modules loaded into DbgHelp: each from the image and the PDB that were found to be the dump's build,
- * or else, where the user's symbol path names servers, from what DbgHelp finds there; and what it found
- * is checked once more.
- *
- * A module is not loaded where the dump has it but behind the one before: two dumps that are compared
- * have other modules at the same place. None is unloaded, and there is no SymCleanup() at the end: both
- * are broken in Wine 8, where they free what they must not.
- *
- * With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its own DLLs begin 8
- * bytes late in it. That of Wine 10 looks for PDBs beside the image, too, and crashes on one that is cut short: where
- * one was found that cannot be read, it is not asked.
- */
-
 #define FIRST_LOW_BASE UINT64_C(0x10000000)
 #define LOW_END UINT64_C(0xf0000000)
 #define FIRST_BASE UINT64_C(0x100000000)
@@ -29,18 +28,19 @@
 #define SYSTEM_UNITS 4096
 #define TAG_FUNCTION 5 /* SymTagFunction: not a public symbol, whose size is guessed */
 #define NAME_UNITS 4000
-#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): marks of compilers, no lines */
-#define LOOK_UP_EVERY 64 /* addresses between two looks at the clock */
+#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): compilers' marks, not lines */
+#define LOOK_UP_EVERY 64 /* addresses between two clock reads */
 #define TELL_EVERY_MS 50
 
-/* The size of IMAGEHLP_MODULEW64 before it told the machine: an older DbgHelp refuses a larger one. */
+/* Size of IMAGEHLP_MODULEW64 before MachineType was added: an older DbgHelp refuses a larger
+ * one. */
 #define OLD_INFO_BYTES                                                                             \
 	((offsetof(IMAGEHLP_MODULEW64, MachineType) + sizeof(DWORD64) - 1) & ~(sizeof(DWORD64) - 1))
 
 struct dbghelp_module {
 	bool is_tried;
-	uint64_t base; /* where DbgHelp has it; 0: it knows nothing of it */
-	bool knows_inlined; /* lines and scopes where functions are inlined are true */
+	uint64_t base; /* in DbgHelp; 0: DbgHelp has nothing usable */
+	bool knows_inlined; /* lines and scopes of inlined functions are correct */
 };
 
 struct dbghelp_session {
@@ -49,13 +49,13 @@ struct dbghelp_session {
 	bool is_tried, is_started;
 	struct dbghelp dbghelp;
 	HANDLE handle;
-	uint64_t next_base, next_low_base; /* the second: of 32-bit images */
+	uint64_t next_base, next_low_base; /* next_low_base: for 32-bit images */
 	struct dbghelp_module *modules; /* by number of the subject */
 	size_t module_count, module_cap;
 	const struct module *loading; /* or NULL */
-	size_t wanted_count; /* addresses that are asked about in it */
+	size_t wanted_count; /* addresses to look up in `loading` */
 	ULONGLONG told_ms;
-	union { /* room for the name behind it */
+	union { /* with room for the name after info */
 		SYMBOL_INFOW info;
 		unsigned char bytes[sizeof(SYMBOL_INFOW) + NAME_UNITS * sizeof(WCHAR)];
 	} symbol;
@@ -63,9 +63,10 @@ struct dbghelp_session {
 
 /* ---------------------------------------------------------------- loading */
 
-/* UNDNAME: C++ names as the source has them. Not DEFERRED_LOADS: what is loaded here is asked at once.
- * EXACT_SYMBOLS: no PDB of another build, and no exports, which we judge with more care. IGNORE_CVREC:
- * the path in an image is a stranger's and may lead to his machine; ours is in the search path. */
+/* Returns DbgHelp's options. UNDNAME: demangle C++ names. No DEFERRED_LOADS: loaded modules are
+ * used at once. EXACT_SYMBOLS: no PDB of another build, and no exports, which our tables judge more
+ * carefully. IGNORE_CVREC: the path in an image is untrusted and may lead to another machine; the
+ * checked path is in the search path. */
 static DWORD options_for(const struct symbol_options *options, const struct module_files *files)
 {
 	DWORD wanted = SYMOPT_LOAD_LINES | SYMOPT_FAIL_CRITICAL_ERRORS | SYMOPT_NO_PROMPTS |
@@ -78,7 +79,7 @@ static DWORD options_for(const struct symbol_options *options, const struct modu
 	return wanted;
 }
 
-/* While a file comes from a server. */
+/* Called while a file is loaded from a server. */
 static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64 context)
 {
 	const struct dbghelp_session *backend = (const struct dbghelp_session *)(uintptr_t)context;
@@ -94,7 +95,7 @@ static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64
 	return action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL && listener_is_cancelled(backend->options);
 }
 
-/* A folder where no PDB is but which is not the current one either; NULL: there is none. */
+/* Returns the system's folder: it has no PDBs and is not the current folder. NULL on failure. */
 static wchar_t *system_folder(void)
 {
 	wchar_t *path = xcalloc(SYSTEM_UNITS, sizeof(*path));
@@ -119,7 +120,7 @@ static void warn_of_servers(const struct dbghelp_session *backend)
 			"HSYM_DBGHELP");
 }
 
-/* is_started false: DbgHelp is not to be had. */
+/* Sets is_started, or leaves it false if DbgHelp is unavailable. */
 static void start(struct dbghelp_session *backend)
 {
 	static LONG count;
@@ -127,7 +128,8 @@ static void start(struct dbghelp_session *backend)
 	wchar_t *path = system_folder();
 
 	backend->is_tried = true;
-	/* A number that no other user of DbgHelp in this process has, nor had: no session ever ends. */
+	/* A handle that is unique among all users of DbgHelp in this process: sessions never
+	 * end. */
 	backend->handle = (HANDLE)(intptr_t)(0x48530000 + InterlockedIncrement(&count));
 	backend->next_base = FIRST_BASE;
 	backend->next_low_base = FIRST_LOW_BASE;
@@ -143,7 +145,7 @@ static void start(struct dbghelp_session *backend)
 	free(path);
 }
 
-/* 0: there is no more room. */
+/* Reserves room for a module. Returns its base, or 0 if no room is left. */
 static uint64_t next_base(struct dbghelp_session *backend, bool is_low, uint64_t size)
 {
 	uint64_t *next = is_low ? &backend->next_low_base : &backend->next_base;
@@ -156,7 +158,8 @@ static uint64_t next_base(struct dbghelp_session *backend, bool is_low, uint64_t
 	return base;
 }
 
-/* The folder of a file. One with a ';' or '*' in its name would be taken apart: the system's then. */
+/* Returns the folder of a file. DbgHelp would split a path at ';' and '*', so the system's folder
+ * replaces it. */
 static wchar_t *folder_of(const char *file)
 {
 	wchar_t *path = wide_from_utf8(file), *end = path;
@@ -171,11 +174,11 @@ static wchar_t *folder_of(const char *file)
 		free(path);
 		return system_folder();
 	}
-	end[end[-1] == ':'] = 0; /* "C:\" keeps what "C:" must not lose */
+	end[end[-1] == ':'] = 0; /* keep the slash of "C:\" */
 	return path;
 }
 
-/* Where DbgHelp may look for the PDB. Never nowhere, which would mean the current folder. */
+/* Returns DbgHelp's search path for the PDB. Never empty, which would mean the current folder. */
 static wchar_t *search_path(const struct dbghelp_session *backend, const struct module_files *files)
 {
 	const char *servers = finder_servers(backend->finder);
@@ -187,7 +190,7 @@ static wchar_t *search_path(const struct dbghelp_session *backend, const struct 
 	return files->image ? folder_of(files->image) : system_folder();
 }
 
-/* 32 digits, as symbol servers spell it. */
+/* Parses 32 hexadecimal digits, as symbol servers write them. */
 static bool read_guid(const char *digits, GUID *guid)
 {
 	unsigned char bytes[16];
@@ -207,8 +210,8 @@ static bool read_guid(const char *digits, GUID *guid)
 	return true;
 }
 
-/* Nothing of the module is here, but the dump says what its PDB is called and is: DbgHelp asks the
- * servers of the user's symbol path for it. NULL: there is none. */
+/* Asks the servers of the user's symbol path for the PDB that the dump names, when no file of the
+ * module was found. Returns its path, or NULL. */
 static wchar_t *find_on_servers(const struct dbghelp_session *backend, const struct module *module)
 {
 	const char *servers = finder_servers(backend->finder);
@@ -221,7 +224,7 @@ static wchar_t *find_on_servers(const struct dbghelp_session *backend, const str
 		return NULL;
 	path = wide_from_utf8(servers);
 	file = wide_from_utf8(name);
-	found = xcalloc(MAX_PATH + 1, sizeof(*found)); /* as long as it is documented to be */
+	found = xcalloc(MAX_PATH + 1, sizeof(*found)); /* the documented length */
 	if (!path || !file ||
 		!backend->dbghelp.SymFindFileInPathW(backend->handle, path, file, &guid,
 			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL) ||
@@ -234,8 +237,8 @@ static wchar_t *find_on_servers(const struct dbghelp_session *backend, const str
 	return found;
 }
 
-/* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
- * refuses it. */
+/* Loads a module's file into DbgHelp. Without an image it loads the PDB, with the size from the
+ * dump; Wine's DbgHelp refuses that. */
 static uint64_t load_file(struct dbghelp_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
@@ -258,8 +261,8 @@ static uint64_t load_file(struct dbghelp_session *backend, const struct sym_modu
 	return loaded;
 }
 
-/* Is the PDB that DbgHelp loaded the one of the dump's build? That of the image is, when the dump says
- * nothing. */
+/* Returns true if DbgHelp loaded the PDB of the dump's build, or of the image if the dump does not
+ * record one. */
 static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
 {
 	const struct module_files *files = &subject->files;
@@ -282,8 +285,8 @@ static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULE
 	       IsEqualGUID(&guid, &info->PdbSig70) && info->PdbAge == age;
 }
 
-/* Has DbgHelp something to say about the module, and is it about this build? Exports it may have are
- * none of that, nor are .sym and .dbg files, which nothing ties to a build. */
+/* Returns true if DbgHelp has symbols of this build for the module. Exports do not count, nor do
+ * .sym and .dbg files, which are not tied to a build. */
 static bool is_useful(const struct dbghelp_session *backend, struct sym_module *subject,
 	const IMAGEHLP_MODULEW64 *info)
 {
@@ -305,7 +308,8 @@ static bool is_useful(const struct dbghelp_session *backend, struct sym_module *
 	return false;
 }
 
-/* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it. */
+/* Loads a module unless that was tried before. wanted_count: addresses that wait for it, for
+ * progress. */
 static const struct dbghelp_module *load(
 	struct dbghelp_session *backend, struct sym_module *subject, size_t wanted_count)
 {
@@ -334,26 +338,26 @@ static const struct dbghelp_module *load(
 	}
 	if (has_info && is_useful(backend, subject, &info)) {
 		module->base = base;
-		/* With DWARF, Wine 8 has the lines of what is near inlined code, and names such
-		 * functions as if they were in the scope of their caller. */
+		/* With DWARF, Wine 8 reports lines near inlined code and puts inlined functions
+		 * into their caller's scope. */
 		module->knows_inlined = !backend->dbghelp.is_wine || info.LoadedPdbName[0];
 	}
 	return module;
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- look-up */
 
-/* One address that is asked about. */
+/* One address to look up. */
 struct dbghelp_question {
 	const struct dbghelp_module *module;
 	uint64_t addr; /* in DbgHelp */
-	DWORD context; /* of the function itself, when others are inlined there; or 0 */
+	DWORD context; /* inline context of the function itself if others are inlined there; or 0 */
 	struct symbol chain[SYMBOL_CHAIN_MAX];
 	size_t count;
 	struct arena texts;
 };
 
-/* One text as UTF-8 into the arena. */
+/* Converts to UTF-8 in the arena. */
 static const char *text_of(const wchar_t *wide, struct arena *arena)
 {
 	char *text = wide_to_utf8(wide);
@@ -373,7 +377,7 @@ static SYMBOL_INFOW *symbol_room(struct dbghelp_session *backend)
 	return info;
 }
 
-/* Adds the name that DbgHelp has said, and the line, which is that of the context. */
+/* Adds the name from info, and the line of its inline context. */
 static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
 	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {
@@ -388,7 +392,7 @@ static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question
 	info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
 	*symbol = (struct symbol){.function = text_of(info->Name, &question->texts),
 		.offset_bytes = displacement + 1};
-	if (is_inlined && !is_true) /* the scopes may be those of others */
+	if (is_inlined && !is_true) /* the scopes may be wrong */
 		symbol->function = names_own(symbol->function, &len);
 	if (!is_inlined && !question->context)
 		has_line = dbghelp->SymGetLineFromAddrW64(
@@ -402,7 +406,7 @@ static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question
 	symbol->line = line.LineNumber;
 }
 
-/* The functions inlined at the address, innermost first. */
+/* Adds the functions inlined at the address, innermost first. */
 static void ask_inlined(struct dbghelp_session *backend, struct dbghelp_question *question)
 {
 	const struct dbghelp *dbghelp = &backend->dbghelp;
@@ -437,7 +441,7 @@ static void look_up(struct dbghelp_session *backend, const struct dbghelp_module
 	if (backend->dbghelp.has_inlines)
 		ask_inlined(backend, &question);
 	info = symbol_room(backend);
-	/* What is inlined in a function without a name is left out with it. */
+	/* If the function has no name, the functions inlined in it are dropped too. */
 	if (backend->dbghelp.SymFromAddrW(backend->handle, question.addr, &displacement, info) &&
 		info->Name[0] && !(info->Flags & SYMFLAG_EXPORT)) {
 		lookup->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;

@@ -1,10 +1,10 @@
 /*
- * A program that answers: it is started, written to and read from, and ended. Nobody trusts it to
- * answer, to listen or to end. helper_posix.c or helper_windows.c.
+ * A helper program: started, written to, read from, and ended. It is not trusted to answer, to read
+ * its input or to end. Defined in helper_posix.c and helper_windows.c.
  *
- * It gets its standard input and output from us and nothing else of ours; what it complains about is
- * lost. Ctrl-C is not for it, and it does not outlive us, however we end; what it starts itself goes with it
- * when it is ended, but on POSIX not when we are killed.
+ * The helper inherits its standard input and output and nothing else; its standard error is
+ * discarded. It does not receive Ctrl-C. It never outlives this process. Its own children end when
+ * it is stopped; on POSIX they survive if this process is killed.
  */
 #ifndef SYMBOLIZE_BACKEND_HELPER_H
 #define SYMBOLIZE_BACKEND_HELPER_H
@@ -18,19 +18,18 @@
 
 struct helper;
 
-/* program is a full path; args, without the program's name, end with NULL, are up to HELPER_ARGS_MAX and
- * have no blanks or quotes in them. NULL: it cannot be started. */
+/* Starts a program. program is a full path; args excludes the program's name, ends with NULL, and
+ * has up to HELPER_ARGS_MAX entries without blanks or quotes. Returns NULL on failure. */
 struct helper *helper_start(const char *program, const char *const *args);
 
 /*
- * Hands on what it takes of len bytes and adds to answers what it says; waits up to wait_ms
- * milliseconds until it does one of both. Returns how many of the bytes it took; -ERR_READ when it
- * will say nothing any more.
+ * Sends part of the len bytes and appends output to answers; waits up to wait_ms until one of both
+ * is possible. Returns the number of bytes sent, or -ERR_READ if the output has ended.
  */
 int64_t helper_exchange(struct helper *helper, const char *bytes, size_t len, struct buf *answers,
 	unsigned wait_ms);
 
-/* Ends it at once. helper may be NULL. */
+/* Kills the helper at once. helper may be NULL. */
 void helper_stop(struct helper *helper);
 
 #endif

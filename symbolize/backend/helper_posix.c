@@ -1,4 +1,11 @@
-#define _GNU_SOURCE /* the size of a pipe, which is Linux's own */
+/*
+ * Helper processes on POSIX.
+ *
+ * Input goes through a socket: writing to a dead program is then an error instead of a signal.
+ * Output comes through a pipe, which is cheaper for the helper, and a large one: the helper writes
+ * every answer separately, and waking up for each would cost more than everything else.
+ */
+#define _GNU_SOURCE /* the size of a pipe is Linux-only */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,15 +24,9 @@
 #include "symbolize/backend/helper.h"
 #include "symbolize/backend/llvm.h"
 
-/*
- * What it is told goes through a socket: a write to a program that died is then an error and no
- * signal. What it says comes through a pipe, which costs it less, and one with room: it writes every
- * answer by itself, and to be woken for each would cost more than all else.
- */
-
-#define ROOM_BYTES (1 << 20) /* of the pipe: the most that everyone may have */
+#define ROOM_BYTES (1 << 20) /* of the pipe: the limit for unprivileged users */
 #define READ_BYTES (256 << 10)
-/* 1 ms: what it says in this time is read at once, and meanwhile it has a core for itself. */
+/* 1 ms: collects several answers per read and leaves a core to the helper meanwhile. */
 #define GATHER_NS 1000000
 
 struct helper {
@@ -39,7 +40,7 @@ static void reap(pid_t pid)
 		;
 }
 
-/* What the child needs, made before there is one: it may not ask for memory. */
+/* Arguments for the child, prepared before fork(): the child must not allocate memory. */
 struct helper_birth {
 	const char *program;
 	char **argv, **env;
@@ -47,13 +48,14 @@ struct helper_birth {
 	pid_t parent;
 };
 
-/* In the child: becomes the program, or says a byte to status. */
+/* In the child: executes the program, or writes a byte to status on failure. */
 static _Noreturn void become(const struct helper_birth *birth)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	ssize_t put;
 
-	/* When we are killed, one that hangs must not stay; Ctrl-C in the terminal is for us. */
+	/* If we are killed, a hanging helper must die too. Ctrl-C in the terminal must not reach
+	 * it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == birth->parent &&
 		setpgid(0, 0) == 0 && dup2(birth->input, STDIN_FILENO) >= 0 &&
 		dup2(birth->output, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0)
@@ -62,7 +64,7 @@ static _Noreturn void become(const struct helper_birth *birth)
 	_exit(put == 1 ? 127 : 126);
 }
 
-/* Its process id once it runs the program, or -1. */
+/* Forks. Returns the process id once the program runs, or -1. */
 static pid_t spawn(struct helper_birth *birth)
 {
 	int status[2];
@@ -89,8 +91,8 @@ static pid_t spawn(struct helper_birth *birth)
 	return pid;
 }
 
-/* The environment without what would change its answers or send it to servers: the caller frees the
- * list alone. */
+/* Returns the environment without variables that would change answers or make the helper query
+ * servers. The caller frees only the list. */
 static char **environment(void)
 {
 	static const char *const without[] = {"LLVM_SYMBOLIZER_OPTS=", "DEBUGINFOD_URLS="};
@@ -113,7 +115,7 @@ struct helper *helper_start(const char *program, const char *const *args)
 	char *argv[HELPER_ARGS_MAX + 2] = {(char *)(uintptr_t)program};
 	struct helper_birth birth = {.program = program, .argv = argv};
 	struct helper *helper = NULL;
-	int to[2], from[2]; /* the first is our end */
+	int to[2], from[2]; /* index 0: our end */
 	pid_t pid;
 
 	for (size_t i = 0; i < HELPER_ARGS_MAX && args[i]; i++)
@@ -150,8 +152,8 @@ void helper_stop(struct helper *helper)
 		return;
 	close(helper->to);
 	close(helper->from);
-	/* It has nothing to save, and might not look at its input. Its group is its own: what it started
-	 * itself, when it is a script, goes too. */
+	/* The helper has nothing to save and might not read its input. It leads its own process
+	 * group, so children of a script die too. */
 	kill(-helper->pid, SIGKILL);
 	kill(helper->pid, SIGKILL);
 	reap(helper->pid);
@@ -175,7 +177,7 @@ int64_t helper_exchange(
 		return ready < 0 && errno != EINTR ? -ERR_READ : 0;
 	if (poller[1].revents)
 		took = send(helper->to, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (took < 0) /* one that does not listen any more may still have something to say */
+	if (took < 0) /* a helper that has closed its input may still have output */
 		took = would_wait() ? 0 : (ssize_t)len;
 	if (!poller[0].revents)
 		return took;
@@ -190,10 +192,10 @@ int64_t helper_exchange(
 	return took;
 }
 
-#define VERSION_MIN 13 /* the first that says where functions begin */
+#define VERSION_MIN 13 /* the first that prints where functions begin */
 #define VERSION_MAX 40
 
-/* Adds a path with its NUL to the list when it is that of a program. */
+/* Appends the path with its NUL to list if it is an executable file. */
 static void add(struct buf *list, const char *path)
 {
 	struct stat st;
@@ -213,7 +215,7 @@ void llvm_program_list(struct buf *list)
 	for (const char *at = path; at && *at;) {
 		size_t len = strcspn(at, ":");
 
-		/* The one without a version comes last. */
+		/* The program without a version comes last. */
 		for (int version = VERSION_MAX; at[0] == '/' && version >= VERSION_MIN - 1;
 			version--) {
 			buf_clear(&program);

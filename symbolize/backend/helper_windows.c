@@ -1,3 +1,11 @@
+/*
+ * Helper processes on Windows.
+ *
+ * Both directions are named pipes because only these support overlapped waits: our ends are
+ * asynchronous, the helper's ends are plain files. The helper inherits its ends and no other
+ * handle. A job object ends it when this process ends. If it cannot join a job (Windows 7, when
+ * this process is in one), closing its input must suffice.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +18,12 @@
 #include "symbolize/backend/helper.h"
 #include "symbolize/backend/llvm.h"
 
-/*
- * Both directions are named pipes, for only these can be waited for together: our ends do their work
- * while we wait, its ends are plain files. It inherits its ends and no other handle of ours. A job ends
- * it when we end; where it cannot be put into one (Windows 7, when we are in one ourselves), the end of
- * its input has to do.
- */
-
 #define CHUNK_BYTES (64 << 10)
 #define PIPE_BYTES (1 << 20)
 #define NAME_UNITS 80
-#define END_MS 5000 /* for a process that was ended to be gone */
+#define END_MS 5000 /* to wait for a terminated process */
 
-/* One direction, and what is under way there. */
+/* One direction, with its pending operation. */
 struct channel {
 	HANDLE pipe;
 	OVERLAPPED io;
@@ -35,7 +36,7 @@ struct helper {
 	struct channel to, from;
 };
 
-/* ---------------------------------------------------------------- beginning */
+/* ---------------------------------------------------------------- start */
 
 static void drop(HANDLE handle)
 {
@@ -43,7 +44,7 @@ static void drop(HANDLE handle)
 		CloseHandle(handle);
 }
 
-/* A pipe whose end *theirs a child inherits; NULL: there is none. */
+/* Creates a pipe whose end *theirs is inheritable. Returns our end, or NULL. */
 static HANDLE pipe_new(bool is_input, HANDLE *theirs)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
@@ -69,7 +70,8 @@ static HANDLE pipe_new(bool is_input, HANDLE *theirs)
 	return NULL;
 }
 
-/* The environment without what would change its answers or send it to servers. */
+/* Returns the environment without variables that would change answers or make the helper query
+ * servers. */
 static wchar_t *environment(void)
 {
 	static const wchar_t *const without[] = {L"LLVM_SYMBOLIZER_OPTS=", L"DEBUGINFOD_URLS="};
@@ -78,7 +80,7 @@ static wchar_t *environment(void)
 
 	while (end && *end)
 		end += wcslen(end) + 1;
-	/* An empty one ends with two NULs, too. */
+	/* An empty environment ends with two NULs too. */
 	copy = to = xcalloc((size_t)(end - all) + 2, sizeof(*copy));
 	for (const wchar_t *at = all; at && *at; at += wcslen(at) + 1) {
 		if (_wcsnicmp(at, without[0], wcslen(without[0])) != 0 &&
@@ -90,7 +92,7 @@ static wchar_t *environment(void)
 	return copy;
 }
 
-/* Starts it, suspended, with its three streams. */
+/* Starts the program, suspended, with its three streams. */
 static bool create(
 	const char *program, const char *const *args, HANDLE streams[3], PROCESS_INFORMATION *info)
 {
@@ -130,7 +132,7 @@ static bool create(
 	return ok;
 }
 
-/* A job that ends the process when we end, or NULL. */
+/* Returns a job that ends the process when this process ends, or NULL. */
 static HANDLE tie(HANDLE process)
 {
 	JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {
@@ -181,7 +183,7 @@ static void close_channel(struct channel *channel)
 {
 	DWORD bytes;
 
-	if (channel->is_busy) { /* its memory is in use until it says otherwise */
+	if (channel->is_busy) { /* the kernel uses its buffer until the operation ends */
 		CancelIo(channel->pipe);
 		GetOverlappedResult(channel->pipe, &channel->io, &bytes, TRUE);
 	}
@@ -204,10 +206,10 @@ void helper_stop(struct helper *helper)
 	free(helper);
 }
 
-/* ---------------------------------------------------------------- talking */
+/* ---------------------------------------------------------------- exchange */
 
-/* Begins to write what there is room for: how many bytes. A pipe that nobody reads any more takes
- * all; what it has said is still to be read. */
+/* Starts writing up to CHUNK_BYTES. Returns the bytes accepted. If the helper has closed the pipe,
+ * all bytes are accepted: its output is still to be read. */
 static size_t begin_write(struct channel *to, const char *bytes, size_t len)
 {
 	DWORD put;
@@ -222,7 +224,7 @@ static size_t begin_write(struct channel *to, const char *bytes, size_t len)
 	return len;
 }
 
-/* false: nothing will come any more. */
+/* Starts reading, unless a read is pending. Returns false at the end of the output. */
 static bool begin_read(struct channel *from)
 {
 	DWORD got;
@@ -233,7 +235,8 @@ static bool begin_read(struct channel *from)
 	return from->is_busy;
 }
 
-/* How many bytes were moved, once it is done; 0: it is not, or in vain, and then *ended. */
+/* Returns the bytes moved by a completed operation; 0 if it is pending or failed. Sets *ended if it
+ * failed. */
 static DWORD finish(struct channel *channel, bool *ended)
 {
 	DWORD bytes = 0;
@@ -274,7 +277,7 @@ static bool is_full_path(const char *path)
 	       (path[0] == '\\' && path[1] == '\\');
 }
 
-/* Adds the program called so to the list, with its NUL, when it is a file. */
+/* Appends folder+name with its NUL to list if it is the full path of a file. */
 static void add(struct buf *list, const char *folder, size_t len, const char *name)
 {
 	DWORD attributes = INVALID_FILE_ATTRIBUTES;

@@ -1,3 +1,15 @@
+/*
+ * Backend for llvm-symbolizer.
+ *
+ * One process serves the whole run. A second one, without inlined functions, gets the addresses
+ * that the first dies on. Each is started when first needed. If a file has many addresses, more
+ * processes of the first kind share them.
+ *
+ * The processes are not trusted: versions 14 to 19 crash on inlined functions in some PDBs of
+ * Microsoft's compiler. When a process dies or sends garbage, the second process gets the address
+ * it died on, and a new first process continues after that address. After a process was silent too
+ * long, no new one is started. Answers received so far are kept.
+ */
 #include "symbolize/backend/llvm.h"
 
 #include <stdlib.h>
@@ -8,55 +20,48 @@
 #include "core/dump/model.h"
 #include "symbolize/names.h"
 
-/*
- * One llvm-symbolizer for the whole run, and a second one for what the first dies over, each started when
- * first needed. Where a file has many addresses, others of the first kind are asked side by side, a part each.
- *
- * They are not trusted to do as they should: versions 14 to 19 crash over some functions of PDBs made by
- * Microsoft's compiler, when asked what is inlined there. So when one dies or talks nonsense, the address it
- * died on is asked of the second one, which is not to look for inlined functions, and a new one goes on behind
- * it. When it is silent, none is started any more. What it said by then stays.
- */
-
-#define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
-#define VERSION_MS 5000 /* to say its version */
+#define PATIENCE_MS 20000 /* for one answer: a large PDB takes long to load */
+#define VERSION_MS 5000 /* for --version */
 #define VERSION_BYTES 65536
 #define TRUE_LINES_SINCE                                                                           \
-	15 /* up to 14, lines inlined from a PDB were those of the next statement */
-#define FAILURES_MAX 5 /* in a row, without an answer between them: it is of no use */
-#define DEATHS_MAX 64 /* over one file; then the rest of it is asked without inlined functions */
-#define ANSWER_MAX ((size_t)4 << 20) /* bytes of one answer; a longer one is nonsense */
-#define STRAY_MAX 1000 /* lines that are no answers */
+	15 /* up to 14, inlined lines from a PDB were those of the next statement */
+#define FAILURES_MAX 5 /* in a row, without an answer between them; then the program is unusable */
+/* on one file; then the rest of the file is looked up without inlined functions */
+#define DEATHS_MAX 64
+#define ANSWER_MAX ((size_t)4 << 20) /* bytes of one answer; a longer one is garbage */
+#define STRAY_MAX 1000 /* lines that are not answers */
 #define QUESTION_MAX 1000 /* bytes: LLVM 14 cuts its input at 1023 */
 #define READY_BYTES ((size_t)256 << 10) /* of questions */
-#define LISTENER_MS 100 /* the listener waits no longer than that */
-#define TELL_MS 50 /* and is not told more often */
-#define SIDES_MAX 4 /* that are asked side by side: each has the file's data in memory */
-#define SIDE_MIN 1000 /* addresses for each: to start one takes as long as hundreds of answers */
+#define LISTENER_MS 100 /* longest wait between calls of the listener */
+#define TELL_MS 50 /* shortest time between progress reports */
+#define SIDES_MAX 4 /* processes in parallel: each has the file's data in memory */
+#define SIDE_MIN 1000 /* addresses per process: starting one costs as much as hundreds of answers */
 
-/* With and without the functions inlined at an address; those from SIDES on are as the first, for the other parts. */
+/* With and without inlined functions; the kinds from SIDES on are like INLINED, for further parts
+ * of the addresses. */
 enum llvm_kind { INLINED, PLAIN, SIDES, KINDS = SIDES + SIDES_MAX - 1 };
 
 struct llvm_session {
 	const struct symbol_options *options;
-	struct helper *helpers[KINDS]; /* NULL: it does not run */
-	bool is_absent; /* there is none */
+	struct helper *helpers[KINDS]; /* NULL: not running */
+	bool is_absent; /* no program was found */
 	unsigned failures; /* since the last answer */
 	bool gave_up;
 	bool is_version_known;
 	unsigned version;
 	struct buf program; /* its path */
 	struct staging *staging;
-	struct buf file; /* that is asked about, as it is asked */
+	struct buf file; /* path of the file to look up, as in questions */
 };
 
 /*
- * Asking about the addresses of one file. A question is a line 'CODE "path" 0xRVA'. All are under way at
- * once, and answers are taken as they come, in the order of the questions. An answer begins with the address
- * it is about: one about another address ends the talk, a line that is no answer is passed over. The last
- * question is about an address that nobody can foresee, so that whatever a file makes llvm-symbolizer say
- * about it ends with that file; it is asked of a directory, which nothing is known of: to find that there is
- * nothing at an address, versions 15 and 16 read all that the file has of variables.
+ * Look-up of the addresses of one file. A question is a line 'CODE "path" 0xRVA'. All questions are
+ * sent without waiting; answers arrive in the order of the questions. An answer begins with its
+ * address: an unexpected address ends the exchange, and any other line is skipped.
+ *
+ * The last question has an unpredictable address, so that output about this file cannot fake its
+ * end. It names a directory instead of the file, because nothing is known of a directory: versions
+ * 15 and 16 read all variables of a file to find that nothing is at an address.
  */
 struct llvm_asking {
 	struct llvm_session *backend;
@@ -64,16 +69,16 @@ struct llvm_asking {
 	struct arena *arena;
 	enum llvm_kind kind;
 	struct llvm_talk talk;
-	struct lookup *lookups; /* those without a name or an answer are asked about */
+	struct lookup *lookups; /* only those without a name or an answer are looked up */
 	size_t count;
-	size_t at, next; /* the first that has no answer, and no question yet */
-	struct lookup *last; /* that was answered */
-	uint64_t end_addr; /* that nobody can foresee */
-	bool is_inside, is_done; /* behind the address of an answer; of the last one */
+	size_t at, next; /* first without an answer; first without a question */
+	struct lookup *last; /* answered last */
+	uint64_t end_addr; /* unpredictable address of the last question */
+	bool is_inside, is_done; /* the address of an answer was read; that of the last one */
 	size_t stray_count;
 };
 
-/* ---------------------------------------------------------------- talking */
+/* ---------------------------------------------------------------- exchange */
 
 void llvm_talk_init(
 	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options)
@@ -103,7 +108,7 @@ int llvm_talk_step(struct llvm_talk *talk)
 	if (took < 0)
 		return -ERR_READ;
 	talk->sent += (size_t)took;
-	/* Lines end in two characters where the program is Windows' own; names have none of these. */
+	/* Programs built for Windows end lines with \r\n; names contain neither. */
 	end = answers->len;
 	if (end == had || !memchr(answers->data + had, '\r', end - had))
 		return 0;
@@ -121,8 +126,8 @@ void llvm_talk_release(struct llvm_talk *talk)
 	buf_release(&talk->answers);
 }
 
-/* The major version that the program says it has; 0: it does not say, or the listener cancelled. Takes some
- * 10 ms. */
+/* Returns the major version that the program prints; 0 if it prints none or the listener cancelled.
+ * Takes about 10 ms. */
 static unsigned program_version(const struct llvm_session *backend)
 {
 	static const char *const args[] = {"--version", NULL};
@@ -143,7 +148,7 @@ static unsigned program_version(const struct llvm_session *backend)
 	return version;
 }
 
-/* Starts the first program that can be, unless it runs. */
+/* Starts the first program that can be started, unless it is running. */
 static bool start(struct llvm_session *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
@@ -181,7 +186,7 @@ static size_t first_wanted(const struct lookup *lookups, size_t from, size_t cou
 	return from;
 }
 
-/* An address that no file is made for, and no image has. */
+/* Returns an unpredictable address that is in no image. */
 static uint64_t unforeseen(const struct llvm_asking *asking)
 {
 	uint64_t mix = (uint64_t)os_time_ms() * UINT64_C(0x9e3779b97f4a7c15);
@@ -191,7 +196,7 @@ static uint64_t unforeseen(const struct llvm_asking *asking)
 	return (mix >> 2) | UINT64_C(1) << 62;
 }
 
-/* Has questions ready to be sent, but not all at once: each holds the whole path. */
+/* Fills the buffer of questions, up to a limit: each question repeats the whole path. */
 static void add_questions(struct llvm_asking *asking)
 {
 	struct buf *questions = &asking->talk.questions;
@@ -217,20 +222,19 @@ static void add_questions(struct llvm_asking *asking)
 /* ---------------------------------------------------------------- answers */
 
 /*
- * What llvm-symbolizer --output-style=LLVM --addresses --verbose prints for one address: the address,
- * for each function its name and lines that begin with two blanks, and an empty line. (Its JSON says
- * the same, at half as much time again.)
+ * Output of llvm-symbolizer --output-style=LLVM --addresses --verbose for one address: the address,
+ * for each function its name and detail lines that begin with two blanks, and an empty line. (Its
+ * JSON has the same data but takes 1.5 times as long.)
  *
- * Its text comes, by way of that program, from files that nobody vouches for: a name may have line
- * breaks in it and look like anything. So an answer is looked for only where it is expected, and
- * what is not as expected gives no names.
+ * The text comes from untrusted files: a name may contain line breaks and look like anything. An
+ * answer is accepted only where it is expected, and malformed answers give no names.
  *
- * Labels after LLVM's DIPrinter.cpp (13 to 19 print the same).
+ * Labels by LLVM's DIPrinter.cpp (13 to 19 print the same).
  */
 static const char file_label[] = "  Filename: ", line_label[] = "  Line: ",
 		  start_label[] = "  Function start address: 0x";
 
-/* What stands behind a label at the beginning of a line, or NULL. */
+/* Returns the text after a label at the start of a line, or NULL. */
 static char *behind(char *line, const char *label)
 {
 	size_t len = strlen(label);
@@ -238,7 +242,7 @@ static char *behind(char *line, const char *label)
 	return strncmp(line, label, len) ? NULL : line + len;
 }
 
-/* The length of a line with its end; 0: it is not whole yet. */
+/* Returns the length of a line with its newline; 0 if it is incomplete. */
 static size_t line_length(const char *text, size_t len)
 {
 	const char *newline = memchr(text, '\n', len);
@@ -246,9 +250,9 @@ static size_t line_length(const char *text, size_t len)
 	return newline ? (size_t)(newline - text) + 1 : 0;
 }
 
-/* The length of an answer behind the line of its address, with the empty line at its end; 0: it is not whole
- * yet. No function's name at all is an empty line, too: the text that follows tells, if it is there already; else
- * take_line() finds it. */
+/* Returns the length of an answer after its address line, with the empty line at its end; 0 if it
+ * is incomplete. A function without a name is an empty line too: the text after it shows which it
+ * is, if it has arrived; otherwise take_line() detects it. */
 static size_t answer_length(const char *text, size_t len)
 {
 	const size_t label_len = sizeof(file_label) - 1;
@@ -278,9 +282,9 @@ static void take_detail(struct symbol *symbol, char *line)
 		symbol->offset_bytes = value;
 }
 
-/* Takes an answer apart; the symbols' texts lie in it, their offsets are the addresses where they begin. Of more
- * than SYMBOL_CHAIN_MAX only the outermost is kept behind the first ones. Returns how many, 0 when it is not
- * well formed. */
+/* Parses an answer. The symbols' texts point into it; their offsets are start addresses. Of more
+ * than SYMBOL_CHAIN_MAX functions, the innermost ones and the outermost one are kept. Returns the
+ * number of functions, or 0 if the answer is malformed. */
 static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 {
 	char *end = text + len;
@@ -293,7 +297,7 @@ static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 			take_detail(&chain[count - 1], line);
 			continue;
 		}
-		if (count && !chain[count - 1].file) /* which is always said */
+		if (count && !chain[count - 1].file) /* always present */
 			return 0;
 		if (line + bytes == end)
 			return bytes == 1 ? count : 0;
@@ -322,7 +326,8 @@ static void keep_names(
 	const struct module_files *files = &asking->subject->files;
 	uint64_t base = files->pe ? files->pe->preferred_base : 0, addr = base + lookup->rva + 1;
 	bool inner_has_line = count < 2 || !files->pdb || has_true_lines(asking->backend);
-	/* DWARF's tables of lines have that of the innermost inlined code; those of PDBs have the function's. */
+	/* Line tables of DWARF have the innermost inlined code's line; those of PDBs have the
+	 * function's. */
 	bool outer_has_line = asking->kind != PLAIN || files->pdb;
 	struct symbol *outer = chain;
 	bool is_sure;
@@ -340,13 +345,14 @@ static void keep_names(
 			outer->line = 0;
 		if (!outer->line || !is_known(outer->file))
 			outer->file = NULL;
-		/* It is not recorded where much that is inlined begins. */
+		/* The start of inlined code is often not recorded. */
 		outer->offset_bytes = start >= base && start && start < addr ? addr - start : 0;
 		outer++;
 	}
 	count = (size_t)(outer-- - chain);
-	/* From a PDB it never tells where a function begins, but the tables know. With a line the name is
-	 * sure; without one it may be that of some symbol far below, and the caller will not believe it. */
+	/* For PDBs, llvm-symbolizer never prints function starts; the tables know them. With a
+	 * line, the name is certain. Without a line it may be a symbol far below, and the caller
+	 * rejects it. */
 	if (files->pdb && outer->line) {
 		outer->offset_bytes = tables_offset(asking->subject->tables, lookup->rva, &is_sure);
 		if (!is_sure)
@@ -368,14 +374,15 @@ static void take_answer(struct llvm_asking *asking, char *text, size_t len)
 	asking->talk.deadline_ms = os_clock_ms() + asking->talk.patience_ms;
 }
 
-/* One line where an answer should begin: 0, or -ERR_READ when it is the answer to another question. */
+/* Handles a line where an answer should begin. Returns 0, or -ERR_READ if it answers another
+ * question. */
 static int take_line(struct llvm_asking *asking, char *line, size_t len)
 {
 	uint64_t addr;
 
 	line[len - 1] = '\0';
 	if (strncmp(line, "0x", 2) != 0 || kv_number(line + 2, 16, &addr)) {
-		/* What was taken for its end was an empty name. */
+		/* The supposed end of the last answer was an empty name. */
 		if (behind(line, file_label) && asking->last)
 			asking->last->found = (struct symbols){0};
 		return ++asking->stray_count > STRAY_MAX ? -ERR_READ : 0;
@@ -385,7 +392,7 @@ static int take_line(struct llvm_asking *asking, char *line, size_t len)
 	return asking->is_done || asking->is_inside ? 0 : -ERR_READ;
 }
 
-/* Takes all that is whole: 0 or -ERR_READ. */
+/* Handles all complete answers. Returns 0 or -ERR_READ. */
 static int take_answers(struct llvm_asking *asking)
 {
 	struct buf *answers = &asking->talk.answers;
@@ -411,7 +418,7 @@ static int take_answers(struct llvm_asking *asking)
 
 /* ---------------------------------------------------------------- one file */
 
-/* Prepares for asking about those in [at, end); false: it cannot be started. */
+/* Prepares to look up [at, end). Returns false if the program cannot be started. */
 static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at, size_t end)
 {
 	struct llvm_session *backend = asking->backend;
@@ -430,8 +437,8 @@ static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at
 	return true;
 }
 
-/* Waits for more answers, a tenth of a second at most. 0; -ERR_READ: it died or talks nonsense; -ERR_BUSY: it is
- * silent; -ERR_INTERRUPTED: the listener cancelled. */
+/* Waits up to 0.1 s for more answers. Returns 0; -ERR_READ: the process died or sent garbage;
+ * -ERR_BUSY: it is silent; -ERR_INTERRUPTED: the listener cancelled. */
 static int ask_step(struct llvm_asking *asking)
 {
 	int rc;
@@ -465,8 +472,8 @@ static void tell(const struct llvm_asking *asking, int64_t *told_ms, size_t done
 }
 
 /*
- * Asks from *at up to end; *at is then the first that has no answer. 0 when all have one, or as ask_step();
- * -ERR_TARGET: it cannot be started.
+ * Looks up addresses from *at to end; sets *at to the first one without an answer. Returns 0 if all
+ * are answered, -ERR_TARGET if the program cannot be started, or an error of ask_step().
  */
 static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
 {
@@ -484,7 +491,8 @@ static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size
 	return rc;
 }
 
-/* Has several answer a part of many addresses each. What one of them leaves without an answer is left to ask_all(). */
+/* Splits many addresses among several processes. Addresses that remain without an answer are left
+ * to ask_all(). */
 static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 {
 	struct llvm_asking parts[SIDES_MAX];
@@ -522,8 +530,8 @@ static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 		ask_end(&parts[i], rcs[i]);
 }
 
-/* Asks about all, past those that it dies on. *lost: how many it did not answer as it should, also when
- * asked alone. */
+/* Looks up all addresses, skipping those that a process dies on. *lost is the number of addresses
+ * without a proper answer even from the second process. */
 static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 {
 	size_t at = 0, bad, failed = 0;
@@ -546,7 +554,7 @@ static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 	return rc;
 }
 
-/* Adds a reason why there are no names, once. */
+/* Appends a reason for missing names, unless it is there already. */
 static void add_reason(struct sym_module *subject, const char *text)
 {
 	struct buf *reason = &subject->files.reason;
@@ -555,8 +563,8 @@ static void add_reason(struct sym_module *subject, const char *text)
 		buf_printf(reason, "%s%s", reason->len ? "; " : "", text);
 }
 
-/* Says how to ask about the file in backend->file: a PDB always through a stub, an image by its path where that
- * can be written into a question. */
+/* Sets backend->file to the path for questions: a stub for a PDB; the image itself if its path fits
+ * in a question. Returns false on failure. */
 static bool name_file(struct llvm_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
@@ -579,7 +587,8 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 	char *named;
 	size_t lost;
 
-	/* An image is asked itself when it names no PDB: of one that it names, any build would be taken. */
+	/* Only an image that names no PDB is asked directly: llvm-symbolizer would use any build of
+	 * the named PDB. */
 	if (!files->pdb && (!files->image || !files->pe || files->pe->pdb[0]))
 		return 0;
 	if (first_wanted(lookups, 0, count) == count)

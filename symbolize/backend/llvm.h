@@ -1,4 +1,4 @@
-/* llvm-symbolizer: the program, talking to it, and the files it is asked about. */
+/* llvm-symbolizer: its programs, the exchange with one, and the files to look up. */
 #ifndef SYMBOLIZE_BACKEND_LLVM_H
 #define SYMBOLIZE_BACKEND_LLVM_H
 
@@ -13,56 +13,58 @@
 #include "symbolize/symbolize.h"
 
 /*
- * Adds to list, each ended by NUL, the full paths of those that are here, the best first: the one that
- * HSYM_LLVM names, which is then the only one; those beside this program (Windows) and in the folders of
- * PATH, in their order, and of one folder the latest version (Debian calls them llvm-symbolizer-19).
- * Never in the current folder. helper_posix.c or helper_windows.c.
+ * Appends the full paths of the available programs to list, each ended by NUL, best first. If
+ * HSYM_LLVM is set, its program is the only one. Otherwise: beside this program (Windows), then in
+ * the folders of PATH in their order, the latest version of a folder first (Debian names them
+ * llvm-symbolizer-19). Never in the current folder. Defined in helper_posix.c and helper_windows.c.
  */
 void llvm_program_list(struct buf *list);
 
-/* Questions and answers under way, for llvm-undname too. */
+/* Questions and answers in progress, also for llvm-undname. */
 struct llvm_talk {
 	struct helper *helper;
-	const struct symbol_options *options; /* whom to ask whether to go on */
+	const struct symbol_options *options; /* source of the listener, which may cancel */
 	struct buf questions, answers;
-	size_t sent; /* of questions */
+	size_t sent; /* bytes of questions */
 	unsigned patience_ms; /* for one answer */
-	int64_t deadline_ms; /* of os_clock_ms(): when patience ends */
+	int64_t deadline_ms; /* end of the patience, by os_clock_ms() */
 };
 
-/* Both are borrowed. */
+/* helper and options are borrowed. */
 void llvm_talk_init(
 	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options);
 void llvm_talk_release(struct llvm_talk *talk);
 
-/* Sends what it takes of the questions and adds what it says to the answers, whose lines then end in "\n"; waits
- * a tenth of a second at most. 0; -ERR_READ: it will say nothing any more; -ERR_BUSY: it is too late;
- * -ERR_INTERRUPTED: the listener cancelled. After any of these the helper is of no more use. */
+/* Sends as many questions as the helper accepts, and appends output to answers, with lines ended by
+ * "\n". Waits at most 0.1 s. Returns 0; -ERR_READ: the helper has ended; -ERR_BUSY: the deadline
+ * has passed; -ERR_INTERRUPTED: the listener cancelled. After an error the helper must not be used
+ * again. */
 int llvm_talk_step(struct llvm_talk *talk);
 
 /*
- * Files as llvm-symbolizer can be asked about them.
+ * Files in the form that llvm-symbolizer accepts.
  *
- * It is asked about images, and takes any PDB that lies where an image says, of whatever build. So a
- * PDB that was found and checked is asked through a stub: a PE file of a kilobyte without code, which
- * names that very PDB. Stubs, and files whose paths cannot be written into a question, get a name of
- * ours: staging_posix.c or staging_windows.c. Names stay as long as the staging, and nothing of it
- * stays behind when this process ends, by Ctrl-C or otherwise; but for an empty folder on Windows.
+ * It takes images, and uses any PDB at the path in an image, of whatever build. A PDB that was
+ * found and checked is therefore named by a stub: a PE file of 1 KB without code, whose debug
+ * directory names exactly that PDB. Stubs, and files whose paths cannot be written in a question,
+ * get temporary names: staging_posix.c or staging_windows.c. The names are valid as long as the
+ * staging. No file remains after this process ends, by Ctrl-C or otherwise, except for an empty
+ * folder on Windows.
  */
 
 struct staging;
 
-/* Does nothing yet. */
+/* Creates no file yet. */
 struct staging *staging_new(void);
 void staging_free(struct staging *staging);
 
-/* Adds to name how to ask about the PDB in files, or about the image when there is none; number is that of the
- * subject, which always is about the same. false: it cannot be done. */
+/* Appends to name the path for questions about the PDB in files, or about the image if there is no
+ * PDB. number is the subject's number, always for the same files. Returns false on failure. */
 bool staging_file(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name);
 
-/* Puts into stub an image without code that names pdb: that of the image in files, where there is one, as far as
- * it matters. */
+/* Writes into stub an image without code that names pdb. Its properties are those of the image in
+ * files, if there is one, where they matter. */
 void staging_stub(struct buf *stub, const struct module_files *files, const char *pdb);
 
 #endif

@@ -1,16 +1,20 @@
+/*
+ * Stub images for llvm-symbolizer: a minimal PE file whose only content is a debug directory that
+ * names a PDB.
+ */
 #include "symbolize/backend/llvm.h"
 
 #include <string.h>
 
-/* Where things are, in the file (Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, one section
- * with a debug directory that has one entry, of type CodeView: "RSDS", GUID, age, name). */
+/* Offsets in the file (Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, one
+ * section with a debug directory that has one entry, of type CodeView: "RSDS", GUID, age, name). */
 enum {
 	PE_AT = 0x40,
 	COFF_AT = PE_AT + 4,
 	OPTIONAL_AT = COFF_AT + 20,
-	OPTIONAL64_BYTES = 240, /* 16 directories behind 112 bytes */
-	OPTIONAL32_BYTES = 224, /* and behind 96 */
-	HEADERS_BYTES = 0x200, /* also where the section is in the file */
+	OPTIONAL64_BYTES = 240, /* 16 directories after 112 bytes */
+	OPTIONAL32_BYTES = 224, /* and after 96 */
+	HEADERS_BYTES = 0x200, /* also the section's offset in the file */
 	FILE_ALIGN = 0x200,
 	SECTION_RVA = 0x1000,
 	PAGE = 0x1000,
@@ -20,7 +24,7 @@ enum {
 	NAME_AT = RECORD_AT + 24,
 };
 
-/* What is assumed when there is no image: names do not depend on it. */
+/* Defaults without an image: names do not depend on them. */
 #define USUAL_BASE UINT64_C(0x140000000)
 #define USUAL_SIZE 0x10000000
 
@@ -34,7 +38,8 @@ static unsigned digit(char c)
 	return c >= 'A' ? (unsigned)(c - 'A') + 10 : (unsigned)(c - '0');
 }
 
-/* A GUID as symbol servers spell it: a number of 4 bytes, two of 2, and 8 bytes. */
+/* Writes a GUID from the digits that symbol servers use: a 4-byte number, two 2-byte numbers, 8
+ * bytes. */
 static void put_guid(char *to, const char *digits)
 {
 	static const unsigned char places[] = {
@@ -67,14 +72,13 @@ void staging_stub(struct buf *stub, const struct module_files *files, const char
 		{COFF_AT, 2, pe ? pe->machine : PE_MACHINE_AMD64},
 		{COFF_AT + 2, 2, 1}, /* sections */
 		{COFF_AT + 16, 2, section_at - OPTIONAL_AT},
-		{COFF_AT + 18, 2,
-			is_64 ? 0x2022 : 0x2102}, /* a DLL that can be run, for so many bits */
+		{COFF_AT + 18, 2, is_64 ? 0x2022 : 0x2102}, /* executable DLL of that word size */
 		{OPTIONAL_AT, 2, is_64 ? 0x20b : 0x10b},
 		{OPTIONAL_AT + 8, 4, section_bytes}, /* initialized data */
 		{OPTIONAL_AT + (is_64 ? 24 : 28), is_64 ? 8 : 4, base},
 		{OPTIONAL_AT + 32, 4, PAGE},
 		{OPTIONAL_AT + 36, 4, FILE_ALIGN},
-		{OPTIONAL_AT + 40, 2, 6}, /* a system that it runs on */
+		{OPTIONAL_AT + 40, 2, 6}, /* minimum version of the system */
 		{OPTIONAL_AT + 48, 2, 6},
 		{OPTIONAL_AT + 56, 4, pe && pe->size_of_image > least ? pe->size_of_image : least},
 		{OPTIONAL_AT + 60, 4, HEADERS_BYTES},
@@ -87,7 +91,7 @@ void staging_stub(struct buf *stub, const struct module_files *files, const char
 		{section_at + 12, 4, SECTION_RVA},
 		{section_at + 16, 4, aligned(section_bytes, FILE_ALIGN)},
 		{section_at + 20, 4, HEADERS_BYTES},
-		{section_at + 36, 4, 0x40000040}, /* data that can be read */
+		{section_at + 36, 4, 0x40000040}, /* readable data */
 		{HEADERS_BYTES + 12, 4, 2}, /* CodeView */
 		{HEADERS_BYTES + 16, 4, record_bytes},
 		{HEADERS_BYTES + 20, 4, SECTION_RVA + DEBUG_ENTRY_BYTES},

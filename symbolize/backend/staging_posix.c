@@ -1,3 +1,10 @@
+/*
+ * Staged files on Linux. The open files of a process are visible as /proc/PID/fd/NUMBER, and
+ * llvm-symbolizer opens them by these names. A stub is a file in memory that names the PDB by its
+ * number, as if it were beside it. Nothing can remain because nothing is on a disk.
+ *
+ * llvm-symbolizer caches files by name, so all stay open until the end: two per PDB.
+ */
 #define _GNU_SOURCE /* memfd_create */
 #include "symbolize/backend/llvm.h"
 
@@ -7,14 +14,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-/*
- * Linux shows the open files of a process as /proc/PID/fd/NUMBER, and llvm-symbolizer opens them by
- * those names: a stub is a file in memory that never had another one, and the PDB lies "beside" it
- * under its number. Nothing can stay behind, for there is nothing on any disk.
- *
- * llvm-symbolizer remembers files by name, so none is closed before the end: two for each PDB.
- */
 
 struct staged {
 	int image, pdb; /* -1: not open */
@@ -42,7 +41,7 @@ void staging_free(struct staging *staging)
 	free(staging);
 }
 
-/* A stub for the PDB as a file in memory; -1: it cannot be. */
+/* Creates a stub for the PDB as a file in memory. Returns -1 on failure. */
 static int open_stub(const struct module_files *files, int pdb)
 {
 	int fd = memfd_create("stub", MFD_CLOEXEC);
@@ -66,7 +65,7 @@ bool staging_file(struct staging *staging, uint32_t number, const struct module_
 	struct staged *staged;
 	struct rlimit limit;
 
-	/* Often a process may have many more open files than it may when it starts. */
+	/* The limit of open files at start is often far below the allowed maximum. */
 	if (!staging->count && !getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &limit);

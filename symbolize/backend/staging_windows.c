@@ -1,3 +1,8 @@
+/*
+ * Staged files on Windows, in a private temporary folder. A stub is in a folder without PDBs, so
+ * that none is found beside it, and names its PDB by full path. The system deletes each file when
+ * our handle is closed, however this process ends.
+ */
 #include "symbolize/backend/llvm.h"
 
 #include <stdio.h>
@@ -8,17 +13,11 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 
-/*
- * A folder of our own among the temporary ones. A stub lies there alone, so that nothing can lie
- * beside it, and names the PDB by its full path. The system deletes each file when the handle that
- * we hold is closed, in whatever way this process ends.
- */
-
 #define NAME_UNITS 100
 
 struct staging {
-	wchar_t *folder; /* NULL: not made yet */
-	HANDLE *held; /* by number of the subject; NULL: there is none */
+	wchar_t *folder; /* NULL: not created yet */
+	HANDLE *held; /* by number of the subject; or NULL */
 	size_t count, cap;
 };
 
@@ -40,7 +39,7 @@ void staging_free(struct staging *staging)
 	free(staging);
 }
 
-/* Makes the folder when there is none. */
+/* Creates the folder unless it exists. */
 static bool make_folder(struct staging *staging)
 {
 	DWORD units = GetTempPathW(0, NULL);
@@ -54,7 +53,7 @@ static bool make_folder(struct staging *staging)
 	units = GetTempPathW(units, folder);
 	_snwprintf(folder + units, NAME_UNITS, L"hsym-%lx-%llx", GetCurrentProcessId(),
 		(unsigned long long)now.QuadPart);
-	if (units && CreateDirectoryW(folder, NULL)) /* not one that was there */
+	if (units && CreateDirectoryW(folder, NULL)) /* fails if it exists */
 		staging->folder = folder;
 	else
 		free(folder);
@@ -93,7 +92,8 @@ static bool copy_file(const wchar_t *path, const char *from)
 	return ok;
 }
 
-/* The file lasts as long as this; NULL: it is gone. */
+/* Opens the file so that it is deleted when the handle is closed. Returns NULL, and deletes it, on
+ * failure. */
 static HANDLE hold(const wchar_t *path)
 {
 	HANDLE held =

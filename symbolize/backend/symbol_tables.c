@@ -1,3 +1,8 @@
+/*
+ * A module's own tables of symbols (backend.h). Four lists of names (image symbols, private and
+ * public symbols of the PDB, exports) are sorted by address. The table of functions in the image
+ * decides where functions begin and end; without it, the lists must be complete enough to decide.
+ */
 #include "symbolize/backend/backend.h"
 
 #include <stdlib.h>
@@ -8,19 +13,18 @@
 #include "symbolize/files/pdb.h"
 #include "symbolize/names.h"
 
-/* In the order in which they are believed: exports may be names for others' use. */
+/* Sources in order of trust: exports may be named for other programs only. */
 enum { SYMBOLS, PRIVATES, PUBLICS, EXPORTS, TABLES };
 enum { NAMES_LOOKED_AT = 100 };
 
-/* The table of functions is searched again and again, a few bytes here and there: so much of the file is
- * kept for that while it is open. */
+/* Cache of the image: searches read the table of functions many times, a few bytes each. */
 #define WINDOW_BYTES ((size_t)16 << 10)
 #define WINDOWS 64
 
 struct table_window {
-	uint64_t at; /* in the file, a multiple of WINDOW_BYTES */
+	uint64_t at; /* offset in the file, a multiple of WINDOW_BYTES */
 	size_t len;
-	unsigned char *bytes; /* NULL: there are none */
+	unsigned char *bytes; /* or NULL */
 };
 
 static const char *const table_names[TABLES] = {"symbols", "private symbols", "publics", "exports"};
@@ -33,9 +37,9 @@ struct tables {
 	uint64_t file_bytes;
 	struct table_window windows[WINDOWS];
 	struct pe_exports lists[TABLES];
-	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
-	struct pdb_parts privates; /* where the PDB's private functions are */
-	struct pdb_parts pdb_parts; /* functions that were compiled by themselves */
+	struct pe_image *pdb_image; /* headers of the image from the PDB, if the image is missing */
+	struct pdb_parts privates; /* places of the PDB's private functions */
+	struct pdb_parts pdb_parts; /* functions compiled into sections of their own */
 	bool is_pdb_image_read, are_parts_read;
 };
 
@@ -79,7 +83,7 @@ void tables_rest(struct tables *tables)
 	if (tables->is_open)
 		os_close(&tables->file);
 	tables->is_open = false;
-	for (size_t i = 0; i < WINDOWS; i++) { /* another time it may be another file */
+	for (size_t i = 0; i < WINDOWS; i++) { /* the next file may be another one */
 		free(tables->windows[i].bytes);
 		tables->windows[i] = (struct table_window){0};
 	}
@@ -98,8 +102,8 @@ void tables_free(struct tables *tables)
 	free(tables);
 }
 
-/* The image's headers, when it can be read now, or else what its PDB has of them. NULL: neither is
- * here. */
+/* Returns the image's headers if it can be read now, otherwise those in the PDB. NULL if neither is
+ * available. */
 static const struct pe_image *image_of(struct tables *tables)
 {
 	if (tables->files->image) {
@@ -141,7 +145,8 @@ static void read_lists(struct tables *tables)
 	}
 }
 
-/* How many of a list, whose items begin with an rva and are sorted by it, begin below rva. */
+/* Returns how many list items begin below rva. Each item starts with an rva; the list is sorted by
+ * it. */
 static size_t count_below(const void *list, size_t count, size_t item_bytes, uint64_t rva)
 {
 	size_t low = 0;
@@ -166,7 +171,7 @@ static size_t exports_below(const struct pe_exports *table, uint64_t rva)
 	return count_below(table->list, table->count, sizeof(*table->list), rva);
 }
 
-/* The last of the ranges that begins at or below rva, if it reaches there. */
+/* Returns the range that contains rva, or NULL. */
 static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t rva)
 {
 	size_t count =
@@ -176,14 +181,14 @@ static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t 
 	return last && rva - last->rva < last->size_bytes ? last : NULL;
 }
 
-/* The function of the PDB's private symbols that covers rva, or NULL. */
+/* Returns the private function of the PDB that covers rva, or NULL. */
 static const struct pe_range *private_at(struct tables *tables, uint32_t rva)
 {
 	read_lists(tables);
 	return range_at(&tables->privates, rva);
 }
 
-/* The last that begins at or below rva, of several for one place the first by name. */
+/* Returns the last symbol at or below rva; the first by name if several share its place. */
 static const struct pe_export *last_below(const struct pe_exports *table, uint32_t rva)
 {
 	size_t count = exports_below(table, (uint64_t)rva + 1);
@@ -193,7 +198,7 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 	return &table->list[exports_below(table, table->list[count - 1].rva)];
 }
 
-/* The last symbol at or below rva in any of the module's tables; NULL: there is none. */
+/* Returns the last symbol at or below rva in all tables, or NULL. */
 static const struct pe_export *nearest(struct tables *tables, uint32_t rva, const char **by)
 {
 	const struct pe_export *found = NULL;
@@ -210,7 +215,7 @@ static const struct pe_export *nearest(struct tables *tables, uint32_t rva, cons
 	return found;
 }
 
-/* As pe_function_start(). What cannot be read is as no table. */
+/* Like pe_function_start(); an unreadable table counts as missing. */
 static int function_start(
 	struct tables *tables, const struct pe_image *image, uint32_t rva, uint32_t *start)
 {
@@ -219,8 +224,9 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
-/* Functions that are not public have no name in a PDB's tables or among exports, and any may lie between.
- * Not where a function was compiled by itself. */
+/* Returns true if no unnamed function can be between start and rva: both are in a function compiled
+ * into a section of its own. In general there may be one, because PDB publics and exports omit
+ * functions that are not public. */
 static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pe_range *part;
@@ -233,8 +239,8 @@ static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 	return part && start >= part->rva;
 }
 
-/* Whether the symbols of an image, which has those of functions that are not public too, have one that
- * begins there. */
+/* Returns true if the image's symbols, which include functions that are not public, have one at
+ * start. */
 static bool is_symbol(struct tables *tables, uint32_t start)
 {
 	const struct pe_export *function;
@@ -244,9 +250,9 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 	return function && function->rva == start;
 }
 
-/* The same function, by the table of them, also when a part of it was moved away. Where that has
- * nothing, one without a frame of its own, no function may begin between; and where there is no such table,
- * it must be known of all functions where they begin. */
+/* Returns true if start and rva are in one function, by the table of functions, even if a part was
+ * moved away. If the table has no entry for rva (a function without a frame), no function may begin
+ * between. Without a table, the starts of all functions must be known. */
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {
@@ -289,7 +295,7 @@ bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
 	       (function_start(tables, image, start, &other) != 1 || other != function);
 }
 
-/* The name of what covers rva, or NULL. */
+/* Returns the symbol of the function that covers rva, or NULL. */
 static const struct pe_export *find_function(struct tables *tables, uint32_t rva, const char **by)
 {
 	const struct pe_image *image = image_of(tables);
@@ -301,7 +307,8 @@ static const struct pe_export *find_function(struct tables *tables, uint32_t rva
 		return function;
 	if (function_start(tables, image, rva, &start) != 1)
 		return NULL;
-	function = nearest(tables, start, by); /* rva is in a part that was moved away from it */
+	/* rva is in a part that was moved away from its function */
+	function = nearest(tables, start, by);
 	return function && function->rva == start ? function : NULL;
 }
 
@@ -323,9 +330,8 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return function ? (uint64_t)rva + 1 - function->rva : 0;
 }
 
-/* How well a name fits: names that can be read best, with parameters or without, and those of the tables that
- * are more than names for others' use. said is the better clue, but for a PDB, of whose public names a backend
- * may say any. */
+/* Ranks a name: readable names first, with or without parameters, then tables other than exports. A
+ * match with `said` counts more, except for a PDB, whose public names a backend may mix up. */
 static int rank(const struct tables *tables, int table, const char *raw, int same)
 {
 	int kind = table == SYMBOLS || table == PRIVATES ? 2 : 1;

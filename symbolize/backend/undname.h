@@ -1,9 +1,9 @@
 /*
- * Names as Microsoft's compiler decorates them, as scope and name: "?f@app@@YAXH@Z" is "app::f". Without
- * parameters and result, as the private symbols of a PDB have them.
+ * Undecorated names of Microsoft's compiler, scope and name only: "?f@app@@YAXH@Z" -> "app::f".
+ * They have no parameters and result, like the private symbols of a PDB.
  *
- * dbghelp_library_windows.c: through DbgHelp's UnDecorateSymbolNameW. undname_posix.c: through the program
- * llvm-undname, which lies beside llvm-symbolizer.
+ * dbghelp_library_windows.c uses DbgHelp's UnDecorateSymbolNameW. undname_posix.c uses the program
+ * llvm-undname, which is installed beside llvm-symbolizer.
  */
 #ifndef SYMBOLIZE_BACKEND_UNDNAME_H
 #define SYMBOLIZE_BACKEND_UNDNAME_H
@@ -11,7 +11,7 @@
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
-/* Puts into texts what each of the names means, in the arena, or NULL where nobody here can say. 0. */
+/* Sets each of texts to the undecorated name, in the arena, or NULL if it is unknown. Returns 0. */
 int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options);
 

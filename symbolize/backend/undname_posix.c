@@ -1,3 +1,9 @@
+/*
+ * Undecorated names through llvm-undname. The program repeats each line that it reads, followed by
+ * the undecorated name and an empty line. A name of a few hundred bytes can expand to more text
+ * than a disk holds, so the program's memory and time are limited. A name that kills the program is
+ * skipped.
+ */
 #include "symbolize/backend/undname.h"
 
 #include <string.h>
@@ -8,13 +14,7 @@
 #include "symbolize/backend/llvm.h"
 #include "symbolize/names.h"
 
-/*
- * llvm-undname repeats each line that it reads, and writes what it means behind it, and an empty line. A name
- * of a few hundred bytes can mean more text than a disk holds, so its memory and its time are bounded; one
- * that it dies of is left out.
- */
-
-#define NAME_BYTES_MAX 4096 /* as long as Microsoft's compilers make them */
+#define NAME_BYTES_MAX 4096 /* limit of Microsoft's compilers */
 #define SAID_BYTES_MAX ((size_t)16 << 20) /* of one line */
 #define STARTS_MAX 4
 
@@ -27,8 +27,8 @@ struct questions {
 	const char *const *names;
 	const char **texts;
 	size_t count;
-	size_t at, next; /* the one that was repeated last; the one that will be */
-	bool is_done; /* the end mark was */
+	size_t at, next; /* index of the last repeated name; of the next one */
+	bool is_done; /* the end mark was repeated */
 	struct arena *arena;
 };
 
@@ -44,8 +44,8 @@ static bool is_askable(const char *name)
 	return name[0] == '?';
 }
 
-/* How long scope and name are. Within template arguments and quotes, and in "operator()", there may be
- * parentheses, too. */
+/* Returns the length of scope and name. Template arguments, quotes and "operator()" may contain
+ * parentheses too. */
 static size_t name_length(const char *text)
 {
 	static const char word[] = "operator";
@@ -74,7 +74,7 @@ static size_t name_length(const char *text)
 	return len;
 }
 
-/* The first from at on that can be asked about. */
+/* Returns the first askable name from `at` on. */
 static size_t askable_from(const struct questions *questions, size_t at)
 {
 	while (at < questions->count && !is_askable(questions->names[at]))
@@ -98,7 +98,7 @@ static void take_line(struct questions *questions, const char *line)
 	}
 }
 
-/* Takes the lines that are whole. */
+/* Handles the complete lines. */
 static void take_lines(struct questions *questions, struct buf *said)
 {
 	char *from = said->data, *end = said->data + said->len, *newline;
@@ -112,8 +112,8 @@ static void take_lines(struct questions *questions, struct buf *said)
 	memmove(said->data, from, said->len);
 }
 
-/* Asks about all from questions->next on: as llvm_talk_step(), -ERR_READ also over the name at
- * questions->at. */
+/* Sends all names from questions->next on. Returns like llvm_talk_step(); -ERR_READ also if the
+ * name at questions->at made the output too long. */
 static int ask(
 	struct questions *questions, struct helper *helper, const struct symbol_options *options)
 {
@@ -139,7 +139,8 @@ static int ask(
 	return rc;
 }
 
-/* Puts into path that of the first there is: beside each llvm-symbolizer, called as that is. */
+/* Sets path to the first llvm-undname found beside an llvm-symbolizer, with the same version
+ * suffix. */
 static void find_program(struct buf *path)
 {
 	static const char symbolizer[] = "llvm-symbolizer";
