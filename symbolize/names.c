@@ -269,7 +269,7 @@ static bool is_clone(const char *from, const char *end)
 }
 
 /* Finds the last occurrence of word that ends at or before end and is not at the start of name.
- * Returns NULL if there is none. */
+ * Returns NULL if word does not occur. */
 static const char *find_last(const char *name, const char *end, const char *word)
 {
 	const size_t len = strlen(word);

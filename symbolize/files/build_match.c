@@ -1,11 +1,12 @@
+/* Checks that a file is the build in a dump, and whether an image has DWARF. */
 #include <stdio.h>
 #include <string.h>
 
 #include "symbolize/files/module_files.h"
 
-/* After Microsoft's "PE Format": a name too long for the section header stands there as "/N", N being
- * a decimal offset into the table of strings, which follows the symbol table. Images are not meant to
- * have these; mingw's have. */
+/* By Microsoft's "PE Format": a section name that is too long for the header is stored as "/N",
+ * with N a decimal offset into the string table, which follows the symbol table. Officially only
+ * object files have these, but mingw's images do too. */
 #define SYMBOL_BYTES 18
 
 static bool is_dwarf(const char *name)
@@ -24,7 +25,8 @@ static bool has_long_name(const struct pe_source *source, const struct pe_image 
 			return false;
 		at = at * 10 + (uint64_t)(*digit - '0');
 	}
-	/* The shorter name with its end first: the longer may reach past the end of the file. */
+	/* Read the size of the shorter name first: the longer one may reach past the end of the
+	 * file. */
 	if (source->read(source->ctx, table + at, name, sizeof(".debug_info")))
 		return false;
 	if (name[sizeof(".debug_info") - 1] &&
@@ -97,7 +99,7 @@ static bool say_numbers(
 	return say(how, what, ours, theirs);
 }
 
-/* -1: one of them does not say; else whether they differ. */
+/* Returns -1 if the dump has no GUID, 0 if the GUIDs are equal, 1 if they differ. */
 static int guids_differ(const struct module *module, const struct pe_image *pe, char *how)
 {
 	char ours[33], theirs[33], our_key[48], their_key[48];
@@ -113,8 +115,7 @@ static int guids_differ(const struct module *module, const struct pe_image *pe, 
 	return say(how, "GUID and age", our_key, their_key);
 }
 
-/* Time stamps may be the same on purpose (builds that can be repeated), so what else is known must
- * agree too. */
+/* Reproducible builds may share a time stamp, so the other known values must agree too. */
 bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how)
 {
 	int guids;
@@ -126,7 +127,7 @@ bool build_image_differs(const struct module *module, const struct pe_image *pe,
 		return true;
 	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
 		return say_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
-	/* A checksum may come with a signature, after the build. */
+	/* A signature added after the build changes the checksum. */
 	if (guids < 0 && module->has_identity && module->checksum && pe->checksum &&
 		module->checksum != pe->checksum)
 		return say_numbers(how, "checksum", 8, module->checksum, pe->checksum);

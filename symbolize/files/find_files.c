@@ -1,3 +1,9 @@
+/*
+ * Search for the image and the PDB of a module (module_files.h). A finder has the parsed options
+ * and the places of the symbol path. A search tries candidates in order: a file that fits is used,
+ * any other one becomes a misfit. At the end misfits become warnings, and reasons for missing
+ * names.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,23 +16,23 @@
 #include "symbolize/files/module_files.h"
 #include "symbolize/names.h"
 
-#define MISFITS_MAX 8 /* of one module; the rest of them is not told */
+#define MISFITS_MAX 8 /* per module; further ones are not reported */
 #define MISFITS_IN_REASON 3
 #define MISSING_FOLDERS_SAID 3
-/* Of a path in a message, which is one line. */
+/* Path in a one-line message. */
 #define SHOWN "%.600s"
 
 /*
- * "FROM=TO": paths that begin with FROM are looked for at TO. FROM is compared without regard to case
- * (of ASCII letters) or to which slash it is, and ends where a component ends; a slash at its end means
- * nothing. The first "=" parts the two.
+ * Map "FROM=TO": paths that begin with FROM are searched for at TO. FROM is compared without regard
+ * to ASCII case and kind of slash, must end at a component, and may have a trailing slash. The
+ * first "=" separates the two.
  */
 struct finder_map {
-	const char *from, *to; /* in the option's text */
+	const char *from, *to;
 	size_t from_len;
 	bool is_looked;
-	enum local_kind kind; /* of what is at to */
-	struct buf here; /* where that is */
+	enum local_kind kind; /* of `to` */
+	struct buf here; /* place of `to` */
 };
 
 struct finder {
@@ -34,35 +40,35 @@ struct finder {
 	char *path_text; /* of the symbol path, or NULL */
 	struct finder_map *maps;
 	struct symbol_path symbol_path;
-	bool is_looked; /* for the roots of the places */
+	bool is_looked; /* the roots of the places were looked up */
 	struct local_paths *local;
-	struct table said; /* sentences */
+	struct table said; /* warnings that were reported */
 };
 
-/* A file that could be meant, and is not used. */
+/* A candidate file that is not used. */
 struct misfit {
 	bool is_pdb;
 	const char *path;
-	const char *how; /* "is ..." */
-	bool is_build; /* it is another build, and nothing else is wrong with it */
-	bool is_quiet; /* nothing to wonder about */
+	const char *how; /* predicate such as "is another build: ..." */
+	bool is_build; /* another build, but otherwise valid */
+	bool is_quiet; /* expected, so no warning */
 };
 
-/* The search for the files of one module. */
+/* Search for the files of one module. */
 struct search {
 	struct finder *finder;
 	const struct module *module;
 	struct module_files *files;
 	struct arena arena; /* owns the texts */
-	struct table tried; /* files */
+	struct table tried; /* paths of files */
 	struct misfit misfits[MISFITS_MAX];
 	size_t misfit_count;
-	bool is_quiet, is_guess; /* where it looks at the moment */
-	bool has_damaged; /* a PDB that cannot be read was found */
-	/* The first image that is another build, where it may be used. */
+	bool is_quiet, is_guess; /* of the current place */
+	bool has_damaged; /* an unreadable PDB was found */
+	/* First image of another build that may be used. */
 	const char *other_image;
-	/* The PDB that belongs to the module, or to the image that is used; "": not known. */
-	const char *pdb_name; /* without a path; or NULL */
+	/* PDB of the module, or of the image in use; pdb_name is NULL if it is unknown. */
+	const char *pdb_name; /* without a path */
 	const char *pdb_owner; /* "dump" or "image" */
 };
 
@@ -91,7 +97,7 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 	finder->path_text = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
 	if (finder->path_text)
 		symbol_path_parse(&finder->symbol_path, finder->path_text);
-	/* The environment is meant for others, too: see open_places(). */
+	/* The environment variable is shared with other programs, so open_places() only warns. */
 	if (!finder->symbol_path.strange || !said)
 		return 0;
 	return err_set(err, ERR_USAGE, finder->symbol_path.strange,
@@ -131,7 +137,7 @@ const char *finder_servers(const struct finder *finder)
 	return finder->symbol_path.server ? finder->path_text : NULL;
 }
 
-/* True when the text is met the first time; remembers it. */
+/* Adds the text. Returns true if it was not in the table. */
 static bool is_new(struct table *table, const char *text)
 {
 	if (table_find(table, text, strlen(text)))
@@ -142,7 +148,7 @@ static bool is_new(struct table *table, const char *text)
 
 /* ---------------------------------------------------------------- places */
 
-/* What a map leads path to. */
+/* Tries the file that a map gives for path. */
 static bool use_map(struct search *search, struct finder_map *map, const char *path, local_use *use)
 {
 	const char *rest = names_behind(path, map->from, map->from_len, true);
@@ -165,7 +171,7 @@ static bool use_map(struct search *search, struct finder_map *map, const char *p
 	return is_used;
 }
 
-/* Calls use for the files here that a full path may mean. True when it took one. */
+/* Calls use for the local files that a full path may denote. Returns true if one was accepted. */
 static bool search_path(struct search *search, const char *path, local_use *use)
 {
 	struct finder *finder = search->finder;
@@ -201,7 +207,7 @@ static void open_places(struct finder *finder)
 
 		if (local_typed(finder->local, place->path, &here) == LOCAL_FOLDER)
 			place->root = arena_text(&path->arena, here.data, here.len);
-		/* Stores may come to be when something is fetched; that a folder is missing is a mistake. */
+		/* Stores may be created later by a fetch; a missing folder is a mistake. */
 		else if (!place->is_store && !finder->options->is_path_checked &&
 			 said++ < MISSING_FOLDERS_SAID)
 			listener_warn(finder->options,
@@ -232,7 +238,7 @@ static bool search_places(struct finder *finder, const struct store_question *qu
 	return false;
 }
 
-/* Remembers a misfit, how being printf-formatted. False: it is not used. */
+/* Records a misfit; how is printf-formatted. Returns false for the caller to return. */
 static bool add_misfit(struct search *search, bool is_pdb, bool is_build, const char *file,
 	const char *how, ...) PRINTF_LIKE(5, 6);
 
@@ -257,7 +263,7 @@ static bool add_misfit(
 
 /* ---------------------------------------------------------------- PDBs */
 
-/* Takes the file at path when it is the PDB. */
+/* Accepts the file at path if it is the PDB. */
 static bool try_pdb(void *ctx, const char *path)
 {
 	struct search *search = ctx;
@@ -283,8 +289,8 @@ static void packed_pdb(void *ctx, const char *file, const char *remedy)
 	add_misfit(ctx, true, false, file, "%s", remedy);
 }
 
-/* Fills files->guid and age, and search->pdb_name; false: nobody knows which PDB it is. full becomes
- * the PDB's path as the one who names it does. */
+/* Fills files->guid and age, and search->pdb_name; sets *full to the PDB's path in the image or the
+ * dump. Returns false if the PDB is unknown. */
 static bool know_pdb(struct search *search, const char **full)
 {
 	const struct pe_image *pe = search->files->pe;
@@ -295,7 +301,7 @@ static bool know_pdb(struct search *search, const char **full)
 	if ((pe ? !pe->pdb[0] : !said) ||
 		!build_guid_is_known(pe ? pe->pdb_guid : module->pdb_guid, guid))
 		return false;
-	/* A name that fills its field was cut: then the dump may know more. */
+	/* A name that fills its field was cut; the dump may have all of it. */
 	*full = pe && (!said || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : said;
 	search->pdb_name = module_path_base(*full);
 	search->pdb_owner = pe ? "image" : "dump";
@@ -304,7 +310,7 @@ static bool know_pdb(struct search *search, const char **full)
 	return *search->pdb_name != '\0';
 }
 
-/* In the folder of the file at path; is_foreign: as the dump gives it. */
+/* Searches in the folder of the file at path. is_foreign: path is from the dump. */
 static bool search_beside(struct search *search, const char *path, bool is_foreign)
 {
 	size_t folder = (size_t)(module_path_base(path) - path);
@@ -328,7 +334,7 @@ static bool search_beside(struct search *search, const char *path, bool is_forei
 	return is_used;
 }
 
-/* Each search fills files, if it finds any. */
+/* Tries all places for the PDB; the callback stores it in files. */
 static void search_pdb(struct search *search)
 {
 	const struct module_files *files = search->files;
@@ -367,7 +373,7 @@ static void take_image(struct search *search, const char *path, const struct pe_
 	files->has_dwarf = build_has_dwarf(source, pe);
 }
 
-/* Takes the file at path when it is the image. */
+/* Accepts the file at path if it is the image. */
 static bool try_image(void *ctx, const char *path)
 {
 	struct search *search = ctx;
@@ -417,13 +423,13 @@ static void search_image(struct search *search)
 	search->is_quiet = local_is_other_system(module->path);
 	is_found = search_path(search, module->path, try_image);
 	search->is_quiet = false;
-	/* Stores keep images by time stamp and size. */
+	/* Stores have images by time stamp and size. */
 	if (module->has_identity && module->size_bytes && module->size_bytes <= UINT32_MAX) {
 		snprintf(key, sizeof(key), "%08lX%lx", (unsigned long)module->timestamp,
 			(unsigned long)module->size_bytes);
 		question.key = key;
 	}
-	/* A file that has but the name of the one that is meant must prove who it is. */
+	/* A file found only by name must have a known build to be checked against. */
 	if (is_found || search_places(finder, &question) || build_is_unknown(module) ||
 		finder->options->no_local_files)
 		return;
@@ -449,7 +455,7 @@ static void search_other_image(struct search *search)
 	os_close(&file);
 }
 
-/* Looks for the PDB again, which belongs to another image now. */
+/* Searches for the PDB again, by the GUID of the other image. */
 static void search_pdb_again(struct search *search)
 {
 	size_t count = 0;
@@ -464,8 +470,8 @@ static void search_pdb_again(struct search *search)
 	search_pdb(search);
 }
 
-/* The files of another build, when the user wants them rather than none. An image of another build is
- * not needed beside the right PDB. */
+/* Uses files of another build for --allow-mismatch. With the right PDB, no image of another build
+ * is needed. */
 static void search_others(struct search *search)
 {
 	struct module_files *files = search->files;
@@ -486,7 +492,7 @@ static void search_others(struct search *search)
 
 /* ---------------------------------------------------------------- reasons */
 
-/* Adds one more reason. */
+/* Appends a reason. */
 static void add_reason(struct search *search, const char *format, ...) PRINTF_LIKE(2, 3);
 
 static void add_reason(struct search *search, const char *format, ...)
@@ -501,14 +507,14 @@ static void add_reason(struct search *search, const char *format, ...)
 	buf_printf(reason, "%s%s", reason->len ? "; " : "", text_harmless(text));
 }
 
-/* Says a sentence, once. */
+/* Reports a warning unless it was reported before. */
 static void say(struct finder *finder, const char *sentence)
 {
 	if (is_new(&finder->said, sentence))
 		listener_warn(finder->options, "%s", sentence);
 }
 
-/* It is used nevertheless. */
+/* Returns true if the misfit is used because of --allow-mismatch. */
 static bool is_used(const struct search *search, const struct misfit *misfit)
 {
 	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
@@ -516,7 +522,7 @@ static bool is_used(const struct search *search, const struct misfit *misfit)
 	return used && !strcmp(used, misfit->path);
 }
 
-/* Whether the file that a misfit stands for was found elsewhere, and is right. */
+/* Returns true if the right file was found elsewhere. */
 static bool is_settled(const struct search *search, const struct misfit *misfit)
 {
 	for (size_t i = 0; i < search->misfit_count; i++) {
@@ -544,7 +550,7 @@ static void say_misfit(struct search *search, const struct misfit *misfit)
 	say(search->finder, sentence);
 }
 
-/* Adds the reasons why files of one kind do not fit; false: there are none. */
+/* Appends the misfits of one kind as reasons. Returns false if there are no unresolved misfits. */
 static bool add_misfits(struct search *search, bool is_pdb)
 {
 	int count = 0;
@@ -555,7 +561,7 @@ static bool add_misfits(struct search *search, bool is_pdb)
 		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
 			continue;
 		count++;
-		/* Else it was warned of. */
+		/* Otherwise a warning reported it. */
 		if (!search->finder->options->is_one_file || misfit->is_quiet)
 			add_reason(search, SHOWN " %s%s", misfit->path, misfit->how,
 				is_used(search, misfit) ? ", and used nevertheless" : "");
@@ -594,7 +600,7 @@ static void explain_pdb(struct search *search)
 	const struct module_files *files = search->files;
 	const struct symbol_path *path = &search->finder->symbol_path;
 
-	if (add_misfits(search, true) || files->pdb) /* those say it all */
+	if (add_misfits(search, true) || files->pdb) /* no further reason needed */
 		return;
 	if (search->pdb_name)
 		add_reason(search, "%.300s (%s %lX) was not found: it is not %s%s",
@@ -609,7 +615,7 @@ static void explain_pdb(struct search *search)
 				"no debug information in it (stripped?)");
 }
 
-/* Where nobody asks servers they are told of. */
+/* Reports symbol servers that cannot be queried. */
 static void explain_servers(struct search *search)
 {
 	const struct module_files *files = search->files;
@@ -619,7 +625,7 @@ static void explain_servers(struct search *search)
 
 	if (!server || !is_missing || local_asks_servers())
 		return;
-	if (!search->finder->options->is_one_file) /* else the warning says it */
+	if (!search->finder->options->is_one_file) /* otherwise the warning below reports it */
 		add_reason(search, "servers are not asked here: %.300s", server);
 	snprintf(sentence, sizeof(sentence),
 		"the symbol path names a server, and servers are not asked here: %.300s; copy what "

@@ -1,3 +1,9 @@
+/*
+ * Paths on POSIX. The process of a dump ran under Wine or on another machine: X:\a\b is searched
+ * for through the prefix's dosdevices. Wine's own DLLs are also searched for by name in the folders
+ * where Wine is usually installed. Untrusted paths must not leave this machine's disks, so links
+ * are resolved here before the system touches a path.
+ */
 #include "symbolize/files/local_path.h"
 
 #include <limits.h>
@@ -13,11 +19,6 @@
 #include "core/dump/model.h"
 #include "core/io/file.h"
 
-/*
- * On this side a dump's process ran under Wine, or elsewhere: X:\a\b is looked for through the prefix's
- * dosdevices. Where Wine is usually installed its own DLLs are guessed at by name.
- */
-
 static const char *const wine_dirs[] = {"/usr/lib/x86_64-linux-gnu/wine", "/usr/lib/wine",
 	"/usr/lib64/wine", "/usr/lib/i386-linux-gnu/wine", "/usr/lib32/wine",
 	"/opt/wine-stable/lib64/wine", "/opt/wine-stable/lib/wine", "/opt/wine-devel/lib64/wine",
@@ -28,22 +29,23 @@ static const char *const wine_kinds[] = {"x86_64-windows", "i386-windows"};
 #define WINE_KINDS (sizeof(wine_kinds) / sizeof(*wine_kinds))
 #define WINE_GUESSES (sizeof(wine_dirs) / sizeof(*wine_dirs) * WINE_KINDS)
 
-/* What stands below these is made up by the system, or lies on a machine that the path itself names. */
+/* Folders of virtual files, or of files on a machine that the path names. */
 static const char *const not_ours[] = {"/afs", "/dev", "/net", "/proc", "/sys"};
 
 #define LINKS_MAX 40
 
-#define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
+#define IS_WHOLE (UINT64_C(1) << 63) /* flag in a folder's number: all its names are cached */
 
-/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
+/* Limit of cached names in all folders, about 100 bytes each. Names beyond it are found only as
+ * spelled. */
 #define FOLDER_NAMES_MAX 1000000
 
 struct local_paths {
-	struct table folders; /* that were read: path -> number */
-	struct table names; /* number and folded name -> spelling, a pointer */
+	struct table folders; /* cached folders: path -> number */
+	struct table names; /* number and folded name -> pointer to the spelling */
 	struct arena arena; /* spellings */
 	struct buf key;
-	bool is_typed; /* the user chose the path, which may lead anywhere */
+	bool is_typed; /* the user typed the path, so it may lead anywhere */
 };
 
 struct local_paths *local_paths_new(void)
@@ -68,7 +70,8 @@ void local_paths_free(struct local_paths *paths)
 
 /* ---------------------------------------------------------------- names in any case */
 
-/* The spelling of a name in a folder that was read, or NULL; paths->key is what it is kept by. */
+/* Returns the slot with the spelling of a name in a cached folder, or NULL. Leaves the slot's key
+ * in paths->key. */
 static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const char *name)
 {
 	struct buf *key = &paths->key;
@@ -82,7 +85,8 @@ static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const
 	return table_find(&paths->names, key->data, key->len);
 }
 
-/* Of several that differ in case the first in order of bytes is kept. 1 when no more names may be. */
+/* Caches a name; the first in byte order of several that differ in case. Returns 1 if the cache is
+ * full. */
 static int keep_name(void *ctx, const struct folder_entry *entry)
 {
 	struct local_paths *paths = ctx;
@@ -101,8 +105,8 @@ static int keep_name(void *ctx, const struct folder_entry *entry)
 	return 0;
 }
 
-/* What name is called in the folder, in whatever case, or NULL. A folder is read when it is first asked about;
- * one that cannot be read holds nothing that is known. */
+/* Returns the spelling of name in the folder, in whatever case, or NULL. Reads the folder at first
+ * use; an unreadable folder counts as empty. */
 static const char *spelling_of(struct local_paths *paths, const char *folder, const char *name)
 {
 	uint64_t *known = table_find(&paths->folders, folder, strlen(folder)), *spelling;
@@ -117,8 +121,8 @@ static const char *spelling_of(struct local_paths *paths, const char *folder, co
 	return spelling ? (const char *)(uintptr_t)*spelling : NULL;
 }
 
-/* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
- * ASCII too: those are always asked. */
+/* Returns true if the cached names prove that name is missing. Some file systems also fold letters
+ * beyond ASCII: names with such letters are never decided here. */
 static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
 {
 	const uint64_t *number = table_find(&paths->folders, folder, strlen(folder));
@@ -131,10 +135,10 @@ static bool is_lacking(struct local_paths *paths, const char *folder, const char
 	       !find_spelling(paths, *number, name);
 }
 
-/* ---------------------------------------------------------------- what is there */
+/* ---------------------------------------------------------------- files and folders */
 
-/* A file without bytes is none: those that the system makes up (/proc) have no size, and reading some
- * of them does not end. */
+/* Classifies a file. Empty files are refused: virtual ones (/proc) have no size, and reading some
+ * of them never ends. */
 static enum local_kind kind_of(const struct stat *st)
 {
 	if (S_ISREG(st->st_mode) && st->st_size > 0)
@@ -151,8 +155,9 @@ static bool is_not_ours(const char *folder)
 	return false;
 }
 
-/* Whether a full path leads to or through one of them, links in it being followed as the system does. It must
- * be known before anything asks the system about the path: that alone may mount another machine's files. */
+/* Returns true if a full path leads to or through one of not_ours, with links resolved like the
+ * system does. Must be called before any system call on the path: a mere stat() may mount another
+ * machine's files. */
 static bool leads_away(const char *path)
 {
 	char rest[PATH_MAX], real[PATH_MAX] = "", link[PATH_MAX];
@@ -185,7 +190,7 @@ static bool leads_away(const char *path)
 			return true;
 		got = readlink(real, link, sizeof(link));
 		if (got < 0)
-			continue; /* it is none */
+			continue; /* not a link */
 		left = strlen(at);
 		if (++links > LINKS_MAX || (size_t)got + left >= sizeof(rest))
 			return true;
@@ -198,12 +203,13 @@ static bool leads_away(const char *path)
 	return false;
 }
 
-/* Whether a stranger's name leads out of the folder, which path begins with, to what is not ours. */
+/* Returns true if an untrusted name leads from the folder, the first folder_len bytes of path, to
+ * one of not_ours. */
 static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_t folder_len)
 {
 	bool is_out = !paths->is_typed && leads_away(path->data);
 
-	if (is_out) { /* the user may have put us there */
+	if (is_out) { /* allowed if the user chose such a folder */
 		path->data[folder_len] = '\0';
 		is_out = !leads_away(path->data);
 		path->data[folder_len] = '/';
@@ -211,7 +217,7 @@ static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_
 	return is_out;
 }
 
-/* Goes on to name in the folder, which the path is up to len. */
+/* Appends /name to the first len bytes of path and returns its kind. */
 static enum local_kind look_at(
 	struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {
@@ -222,7 +228,7 @@ static enum local_kind look_at(
 	return is_kept_out(paths, path, len) || stat(path->data, &st) ? LOCAL_NONE : kind_of(&st);
 }
 
-/* Goes one component down, to name or what that is called there. */
+/* Goes one component down, to name or its spelling there. */
 static enum local_kind add_component(struct local_paths *paths, struct buf *path, const char *name)
 {
 	size_t len = path->len;
@@ -258,7 +264,7 @@ enum local_kind local_below(struct local_paths *paths, struct buf *here, const c
 	return kind == LOCAL_FILE && *rest ? LOCAL_NONE : kind;
 }
 
-/* Starts a path at the current folder unless it is a full one; false: that is not known. */
+/* Starts a relative path at the current folder. Returns false if that is unknown. */
 static bool add_start(struct buf *here, const char *path)
 {
 	char folder[PATH_MAX];
@@ -271,7 +277,7 @@ static bool add_start(struct buf *here, const char *path)
 	return true;
 }
 
-/* A path of this system, or a relative one of Windows. */
+/* Finds a path of this system, or a relative Windows path. */
 static enum local_kind own_path(struct local_paths *paths, const char *path, struct buf *here)
 {
 	struct stat st;
@@ -285,11 +291,11 @@ static enum local_kind own_path(struct local_paths *paths, const char *path, str
 		return kind_of(&st);
 	here->len = start ? start - 1 : 0; /* without the slash */
 	here->data[here->len] = '\0';
-	/* Another machine, or the root of nobody knows which drive. */
+	/* A network path, or the root of an unknown drive. */
 	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
 }
 
-/* Where Wine keeps its drives; an empty path when nobody knows. */
+/* Appends the folder of Wine's drives; nothing if it is unknown. */
 static void add_prefix(struct buf *path)
 {
 	char *prefix = os_env("WINEPREFIX"), *home = os_env("HOME");
@@ -318,7 +324,7 @@ static enum local_kind on_drive(struct local_paths *paths, const char *path, str
 	if (here->len)
 		buf_printf(here, "/%c:", drive);
 	if (!here->len || stat(here->data, &st) || !S_ISDIR(st.st_mode)) {
-		if (drive != 'z') /* by custom the whole of the machine */
+		if (drive != 'z') /* by convention the root of the machine */
 			return LOCAL_NONE;
 		buf_clear(here);
 	}

@@ -1,3 +1,8 @@
+/*
+ * Paths on Windows. Full paths are asked of the system once and remembered. Names of devices,
+ * streams and wildcards are refused; under Wine also the host's virtual and network folders below
+ * Z:.
+ */
 #include "symbolize/files/local_path.h"
 
 #include <stdint.h>
@@ -11,7 +16,7 @@
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 
-/* So many paths are remembered: more only cost time. */
+/* Limit of cached paths; caching only saves time. */
 #define PATHS_MAX 100000
 
 struct local_paths {
@@ -32,7 +37,7 @@ void local_paths_free(struct local_paths *paths)
 	free(paths);
 }
 
-/* Asked once: it may be far away. */
+/* Returns the kind of a path. Asks the system only once, because the file may be on a network. */
 static enum local_kind kind_of(struct local_paths *paths, const char *path)
 {
 	const uint64_t *known = table_find(&paths->kinds, path, strlen(path));
@@ -42,7 +47,7 @@ static enum local_kind kind_of(struct local_paths *paths, const char *path)
 
 	if (known)
 		return (enum local_kind) * known;
-	/* No window for a drive without a disk in it. */
+	/* Suppress the dialog for a drive without a disk. */
 	SetThreadErrorMode(SEM_FAILCRITICALERRORS, &mode);
 	if (wide)
 		attributes = GetFileAttributesW(wide);
@@ -57,7 +62,8 @@ static enum local_kind kind_of(struct local_paths *paths, const char *path)
 	return kind;
 }
 
-/* Whether name, up to its first dot or blank, is word and then a digit when it wants one. */
+/* Returns true if name, up to its first dot or blank, is word, followed by a digit if
+ * wants_digit. */
 static bool is_device_word(const char *name, size_t len, const char *word, bool wants_digit)
 {
 	size_t i = 0;
@@ -67,7 +73,7 @@ static bool is_device_word(const char *name, size_t len, const char *word, bool 
 	if (word[i])
 		return false;
 	if (wants_digit) {
-		/* Or one of three superscript ones, C2 and B9, B2, B3 in UTF-8. */
+		/* A digit, or a superscript one: C2 and B9, B2, B3 in UTF-8. */
 		if (i < len && name[i] >= '0' && name[i] <= '9')
 			i++;
 		else if (i + 1 < len && (unsigned char)name[i] == 0xc2)
@@ -78,7 +84,8 @@ static bool is_device_word(const char *name, size_t len, const char *word, bool 
 	return i == len || name[i] == '.' || name[i] == ' ';
 }
 
-/* Names that mean a device in every folder, after Microsoft's "Naming Files, Paths, and Namespaces". */
+/* Returns true for names that are devices in every folder, by Microsoft's "Naming Files, Paths, and
+ * Namespaces". */
 static bool is_device(const char *name, size_t len)
 {
 	static const char *const words[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
@@ -90,7 +97,7 @@ static bool is_device(const char *name, size_t len)
 	return is_device_word(name, len, "COM", true) || is_device_word(name, len, "LPT", true);
 }
 
-/* What a name of a file cannot hold, and the colon of streams. */
+/* Returns true for a valid file name without a stream's colon. */
 static bool is_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -124,7 +131,7 @@ static void add_full_path(struct buf *here, const char *path)
 {
 	char *full = os_full_path(path);
 
-	/* What is no path is not there, as it was typed. */
+	/* An invalid path stays as typed and is then not found. */
 	buf_add_text(here, full ? full : path);
 	free(full);
 }
@@ -136,8 +143,8 @@ enum local_kind local_typed(struct local_paths *paths, const char *path, struct 
 	return kind_of(paths, here->data);
 }
 
-/* Wine's Z: is the host's root, where these are made up by its system or lead to another machine. Links
- * there are not seen through. */
+/* Returns true for paths to virtual or network folders of Wine's host, whose root is Z:. Links on
+ * the host are not resolved. */
 static bool leads_to_host(const char *full)
 {
 	static const char *const not_ours[] = {

@@ -1,16 +1,19 @@
 /*
- * The files of a module on this machine: its image and its PDB, found and checked to be those that the
- * dump means.
+ * Files of a module on this machine: its image and its PDB, found and checked against the build in
+ * the dump.
  *
- * Where is looked, in this order, for the image: the path that the dump gives (through each --map that
- * fits, then as it is: through the Wine prefix elsewhere than on Windows); the folders and stores of the
- * symbol path; elsewhere than on Windows, for the system's own DLLs, where Wine keeps its own. For the
- * PDB: the path that the image gives, or else the dump, as above; beside the image, or where the dump has
- * it; the symbol path. Only what is the dump's build is taken: a PDB by GUID and age, an image by size and
- * time stamp and, where they are known, GUID and age or else the checksum. UMDH's dumps record but path
- * and size. What is found and does not fit is said once through the listener, with both values and the
- * path, unless the right file is found elsewhere; so is one that is damaged or packed. Paths in dumps and
- * images that lead to other machines or devices are not opened; nor is anything that is no regular file.
+ * The image is searched for in this order: at its path in the dump (through each matching --map,
+ * then unmapped; through the Wine prefix if not on Windows); in the folders and stores of the
+ * symbol path; if not on Windows, for system DLLs, in the folders of an installed Wine. The PDB: at
+ * its path in the image, or in the dump, as above; beside the image, or at that place in the dump;
+ * in the symbol path.
+ *
+ * Only files of the dump's build are used. A PDB is checked by GUID and age. An image is checked by
+ * size and time stamp and, if known, GUID and age, otherwise the checksum. UMDH's dumps record only
+ * path and size. A file of another build is reported once through the listener, with both values
+ * and the path, unless the right file is found elsewhere. Damaged and compressed files are reported
+ * too. Paths in dumps and images that lead to other machines or devices are not opened; only
+ * regular files are.
  */
 #ifndef SYMBOLIZE_FILES_MODULE_FILES_H
 #define SYMBOLIZE_FILES_MODULE_FILES_H
@@ -23,57 +26,58 @@
 
 struct module_files {
 	bool is_searched;
-	char *image; /* UTF-8 path here; NULL: there is none */
-	struct pe_image
-		*pe; /* its headers; NULL when image is. Large, and most files are not there. */
-	char *pdb; /* the PDB; NULL: there is none. It can be here without the image. */
-	char guid
-		[33]; /* of the PDB that belongs to the module, 32 upper-case digits; "": not known */
+	char *image; /* UTF-8 path here; or NULL */
+	/* Its headers; NULL if image is. Allocated because they are large and most files are missing. */
+	struct pe_image *pe;
+	char *pdb; /* path of the PDB; or NULL. It can exist without the image. */
+	char guid[33]; /* of the PDB of the module, 32 upper-case digits; "": unknown */
 	uint32_t age;
 	bool has_dwarf; /* in the image */
-	bool is_mismatch; /* taken for --allow-mismatch: what they say may be wrong */
-	bool is_pdb_damaged; /* a PDB is here that cannot be read, and none of this build is */
+	bool is_mismatch; /* used because of --allow-mismatch: names may be wrong */
+	bool is_pdb_damaged; /* a PDB was found but is unreadable, and none of this build is here */
 	struct buf reason; /* why something is missing or poor: one line, may be empty */
 };
 
 struct finder;
 
-/* Parses the symbol path and the maps; touches no file. NULL and ERR_USAGE in err: they make no sense. options
- * must outlive it. */
+/* Parses the symbol path and the maps; opens no file. Returns NULL and ERR_USAGE in err if one is
+ * invalid. options must outlive the finder. */
 struct finder *finder_new(const struct symbol_options *options, struct err *err);
 void finder_free(struct finder *finder);
 
-/* Warns of folders in the symbol path that are missing, once, also before a search does. */
+/* Warns of missing folders in the symbol path, once, even if no search follows. */
 void finder_check_places(struct finder *finder);
 
-/* Fills *files, which is zeroed the first time; later calls change nothing. */
+/* Searches for the files. *files must start zeroed; later calls change nothing. */
 void finder_find(struct finder *finder, const struct module *module, struct module_files *files);
 void module_files_release(struct module_files *files);
 
-/* The symbol path for one who asks servers too (DbgHelp), or NULL when it names none. Owned by finder. */
+/* Returns the symbol path for a program that queries servers (DbgHelp), or NULL if it names no
+ * server. Owned by finder. */
 const char *finder_servers(const struct finder *finder);
 
-/* Whether a file is of the build that a dump recorded. */
+/* Checks of a file against the build in a dump. */
 
-/* How one differs: "time stamp 5F3A0001 in the dump, 60112233 in the file". */
+/* Size of a difference's text: "time stamp 5F3A0001 in the dump, 60112233 in the file". */
 #define DIFFERENCE_BYTES 160
 
-/* True when it does, then with a text of DIFFERENCE_BYTES at how. */
+/* Returns true if the image is another build, with the difference in how (DIFFERENCE_BYTES). */
 bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how);
 
-/* The same of a PDB that must have this GUID (32 upper-case digits) and age; by whom says whose they
- * are: "dump" or "image". */
+/* Returns true if the PDB does not have this GUID (32 upper-case digits) and age. by_whom names
+ * their source in the text: "dump" or "image". */
 bool build_pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
 	const char *by_whom, char *how);
 
-/* True for 32 hexadecimal digits that are not all 0: then also *upper, of 33 bytes, in upper case. */
+/* Returns true for 32 hexadecimal digits that are not all 0; *upper (33 bytes) is then the same in
+ * upper case. */
 bool build_guid_is_known(const char *guid, char *upper);
 
-/* True when the dump says no more of the module's build than a size. */
+/* Returns true if the dump records at most the size of the module's build. */
 bool build_is_unknown(const struct module *module);
 
-/* True when one of the image's sections is called ".debug_info" or ".zdebug_info": it carries DWARF. source is
- * its file. */
+/* Returns true if a section of the image is named ".debug_info" or ".zdebug_info": the image has
+ * DWARF. source reads its file. */
 bool build_has_dwarf(const struct pe_source *source, const struct pe_image *image);
 
 #endif

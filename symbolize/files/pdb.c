@@ -1,3 +1,11 @@
+/*
+ * Reader of PDB files. A PDB is an MSF container: a file of blocks with streams, which are lists of
+ * blocks. The stream directory, itself such a list, has the sizes and the blocks of all streams.
+ *
+ * The file is read on demand: one block of the directory and a window of records are in memory,
+ * even for a PDB of 2 GB. Sections below: container, identity, the image's sections, section
+ * contributions, functions.
+ */
 #include "symbolize/files/pdb.h"
 
 #include <stdio.h>
@@ -6,14 +14,7 @@
 
 #include "core/base/os.h"
 
-/*
- * The container that PDB files are ("MSF 7.00"): a file of blocks, and in it streams, which are lists of
- * blocks. A directory, itself such a list, has the sizes and the blocks of all streams.
- *
- * Read where it is asked for: of a file of 2 GB no more than one block is in memory.
- */
-
-/* The first bytes of the file, after LLVM's "The MSF File Format". */
+/* First bytes of the file, by LLVM's "The MSF File Format". */
 enum {
 	MAGIC_BYTES = 32,
 	SUPER_BLOCK_BYTES = 32,
@@ -25,40 +26,40 @@ enum {
 	BLOCK_MAX = 65536,
 	NUMBER_BYTES = 4,
 };
-#define NO_SIZE UINT32_MAX /* of a stream that is not there */
+#define NO_SIZE UINT32_MAX /* of a missing stream */
 #define NO_BLOCK UINT32_MAX
 
 static const char magic[MAGIC_BYTES] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
 				       "DS\0\0";
 
 struct msf_stream {
-	uint32_t bytes; /* 0 also when there is no such stream */
-	uint32_t list_at; /* where its blocks are listed in the directory */
+	uint32_t bytes; /* 0 also for a missing stream */
+	uint32_t list_at; /* offset of its block list in the directory */
 };
 
 struct pdb {
 	struct os_file file;
 	const char *path; /* borrowed, for errors */
 	struct err *err;
-	int rc; /* the first thing that went wrong, or 0 */
+	int rc; /* first error, or 0 */
 	uint32_t block_bytes, block_count;
 	uint32_t directory_bytes, stream_count;
-	unsigned char *block; /* the block of the directory that was read last */
-	uint32_t block_index; /* which one of the directory's that is */
+	unsigned char *block; /* directory block in memory */
+	uint32_t block_index; /* its index in the directory */
 	/* From the DBI stream. */
 	struct msf_stream dbi;
 	uint32_t age;
 	uint16_t machine; /* as in images */
-	uint16_t symbols; /* number of the stream of symbol records */
-	uint64_t extra_at; /* in the stream: a list of further streams' numbers */
+	uint16_t symbols; /* stream of symbol records */
+	uint64_t extra_at; /* offset in the DBI stream of a list of further stream numbers */
 	uint32_t extra_bytes;
-	uint32_t objects_bytes; /* of the object files, behind the header */
-	uint64_t parts_at; /* in the stream: where what object files brought went */
+	uint32_t objects_bytes; /* of the object files, after the header */
+	uint64_t parts_at; /* offset in the DBI stream of the section contributions */
 	uint32_t parts_bytes;
-	struct pe_image *image; /* the machine and the sections */
+	struct pe_image *image; /* machine and sections */
 };
 
-/* All functions below that return a bool return false when they fail, and rc and err say why. */
+/* Functions below that return bool return false on failure, with rc and err set. */
 static bool fail(struct pdb *pdb, const char *why)
 {
 	pdb->rc = err_set(pdb->err, ERR_TARGET, pdb->path, "%s", why);
@@ -82,7 +83,7 @@ static bool read_file(struct pdb *pdb, uint64_t at, void *bytes, size_t len)
 	return !pdb->rc;
 }
 
-/* A part of one block. Block 0 is the file's own. */
+/* Reads a part of one block. Block 0 is the container's header, so it is refused. */
 static bool read_block(struct pdb *pdb, uint32_t number, uint32_t at, void *bytes, size_t len)
 {
 	if (!number || number >= pdb->block_count)
@@ -90,7 +91,7 @@ static bool read_block(struct pdb *pdb, uint32_t number, uint32_t at, void *byte
 	return read_file(pdb, (uint64_t)number * pdb->block_bytes + at, bytes, len);
 }
 
-/* Makes the index-th block of the directory the one in memory. */
+/* Loads block `index` of the directory. */
 static bool load_directory(struct pdb *pdb, uint32_t index)
 {
 	uint32_t per_block = pdb->block_bytes / NUMBER_BYTES;
@@ -111,7 +112,8 @@ static bool load_directory(struct pdb *pdb, uint32_t index)
 	return true;
 }
 
-/* The number at an offset of the directory; at is a multiple of 4, and so is a block's size. */
+/* Reads the number at an offset of the directory. `at` and the block size are multiples of 4, so a
+ * number is in one block. */
 static bool read_number(struct pdb *pdb, uint32_t at, uint32_t *number)
 {
 	if (pdb->directory_bytes < NUMBER_BYTES || at > pdb->directory_bytes - NUMBER_BYTES)
@@ -122,7 +124,7 @@ static bool read_number(struct pdb *pdb, uint32_t at, uint32_t *number)
 	return true;
 }
 
-/* Finds a stream by number; one that is not there has no bytes. */
+/* Finds a stream by number; a missing one has no bytes. */
 static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *stream)
 {
 	uint64_t list_at = NUMBER_BYTES * ((uint64_t)pdb->stream_count + 1);
@@ -133,7 +135,8 @@ static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *str
 	if (number >= pdb->stream_count)
 		return true;
 	for (uint32_t i = 0; i <= number; i++) {
-		list_at += (uint64_t)blocks_of(pdb, bytes) * NUMBER_BYTES; /* of the one before */
+		/* of the previous stream */
+		list_at += (uint64_t)blocks_of(pdb, bytes) * NUMBER_BYTES;
 		if (!read_number(pdb, (i + 1) * NUMBER_BYTES, &bytes))
 			return false;
 		if (bytes == NO_SIZE)
@@ -146,7 +149,6 @@ static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *str
 	return true;
 }
 
-/* Reads exactly len bytes of a stream at an offset. */
 static bool read_stream(
 	struct pdb *pdb, const struct msf_stream *stream, uint64_t at, void *bytes, size_t len)
 {
@@ -200,7 +202,7 @@ static void pdb_close(struct pdb *pdb)
 	os_close(&pdb->file);
 }
 
-/* pdb is to be closed after success. */
+/* Opens a PDB. After success the caller must close it. */
 static bool pdb_open(struct pdb *pdb, const char *path, struct err *err)
 {
 	uint32_t count = 0;
@@ -220,9 +222,9 @@ static bool pdb_open(struct pdb *pdb, const char *path, struct err *err)
 	return !pdb->rc;
 }
 
-/* ---------------------------------------------------------------- whom it belongs to */
+/* ---------------------------------------------------------------- identity */
 
-/* After LLVM's "The PDB Info Stream" and "The PDB DBI Stream". */
+/* By LLVM's "The PDB Info Stream" and "The PDB DBI Stream". */
 enum {
 	STREAM_INFO = 1,
 	STREAM_DBI = 3,
@@ -233,11 +235,11 @@ enum {
 	DBI_SIGNATURE = 0,
 	DBI_AGE = 8,
 	DBI_SYMBOLS = 20,
-	DBI_SIZES = 24, /* of the parts behind the header, but for the number among them */
-	DBI_PARTS_BYTES = 28, /* of the second part */
+	DBI_SIZES = 24, /* sizes of the parts after the header, except for the EC part */
+	DBI_PARTS_BYTES = 28, /* size of the second part */
 	DBI_SIZES_END = 44,
 	DBI_EXTRA_BYTES = 48,
-	DBI_EC_BYTES = 52, /* of the part before the extra one */
+	DBI_EC_BYTES = 52, /* size of the part before the extra one */
 	DBI_MACHINE = 58,
 	DBI_BYTES = 64,
 };
@@ -304,13 +306,13 @@ int pdb_read_identity(const char *path, struct pdb_identity *identity, struct er
 
 /* ---------------------------------------------------------------- sections */
 
-/* Numbers of the further streams that the DBI stream lists, 2 bytes each, and sections as images have
- * them. After LLVM's "The PDB DBI Stream". */
+/* Indexes in the DBI stream's list of further streams, 2 bytes each, and the size of a section
+ * header. By LLVM's "The PDB DBI Stream". */
 enum {
 	EXTRA_OMAP_TO = 3,
 	EXTRA_OMAP_FROM = 4,
 	EXTRA_SECTIONS = 5,
-	EXTRA_COUNT = 6, /* that are looked at */
+	EXTRA_COUNT = 6, /* entries in use */
 	EXTRA_NONE = 0xffff,
 	SECTION_BYTES = 40,
 };
@@ -339,7 +341,7 @@ static bool take_sections(struct pdb *pdb, uint16_t number)
 	return true;
 }
 
-/* Machine, bits and sections. Streams that the DBI stream does not list are not there. */
+/* Reads machine, bits and sections. Streams missing in the DBI stream's list count as absent. */
 static bool read_image(struct pdb *pdb)
 {
 	unsigned char extra[EXTRA_COUNT * 2];
@@ -360,7 +362,7 @@ static bool read_image(struct pdb *pdb)
 	return take_sections(pdb, sections);
 }
 
-/* Opens a PDB, with what it knows of its image. */
+/* Opens a PDB and reads its image's properties. */
 static bool open_with_image(struct pdb *pdb, const char *path, struct err *err)
 {
 	if (!pdb_open(pdb, path, err))
@@ -383,7 +385,8 @@ int pdb_read_sections(const char *path, struct pe_image *image, struct err *err)
 	return 0;
 }
 
-/* A place that a PDB tells as section and offset; false: so many bytes are not there. */
+/* Converts section and offset to an rva. Returns false if the place and its bytes are not in the
+ * section. */
 static bool find_rva(
 	const struct pdb *pdb, uint16_t number, uint32_t offset, uint32_t bytes, uint32_t *rva)
 {
@@ -402,7 +405,7 @@ static void add_range(struct pdb_parts *ranges, uint32_t rva, uint32_t size_byte
 	ranges->list[ranges->count++] = (struct pe_range){rva, size_bytes};
 }
 
-/* Of several that begin at one place the longest is the last. */
+/* Orders by rva; the longest of several at one place is last. */
 static int by_rva(const void *a, const void *b)
 {
 	const struct pe_range *x = a, *y = b;
@@ -418,10 +421,9 @@ static void sort_ranges(struct pdb_parts *ranges)
 		qsort(ranges->list, ranges->count, sizeof(*ranges->list), by_rva);
 }
 
-/* ---------------------------------------------------------------- parts */
+/* ---------------------------------------------------------------- section contributions */
 
-/* A number that tells which kind of entry, then those. After LLVM's "The PDB DBI Stream", section
- * contributions. */
+/* Section contributions: a version number, then entries. By LLVM's "The PDB DBI Stream". */
 enum {
 	PARTS_VERSION_BYTES = 4,
 	PART_BYTES = 28,
@@ -429,7 +431,7 @@ enum {
 	PART_SECTION = 0,
 	PART_OFFSET = 4,
 	PART_SIZE = 8,
-	PART_FLAGS = 12, /* those of the section in the object file, as in PE images */
+	PART_FLAGS = 12, /* of the section in the object file, as in PE images */
 	PART_IS_COMDAT = 0x1000,
 	PARTS_AT_ONCE = 1000,
 	PARTS_MAX = 1 << 22,
@@ -437,7 +439,7 @@ enum {
 #define PARTS_1 0xf12eba2du
 #define PARTS_2 0xf13151e4u
 
-/* One that makes no sense is as none, and so is one that may hold many functions. */
+/* Adds a COMDAT contribution. Skips invalid entries, and others, which may hold many functions. */
 static void take_part(const struct pdb *pdb, const unsigned char *entry, struct pdb_parts *parts)
 {
 	uint32_t size = pe_u32(entry + PART_SIZE), rva;
@@ -459,7 +461,7 @@ static bool read_parts(struct pdb *pdb, struct pdb_parts *parts)
 	if (!read_stream(pdb, &pdb->dbi, pdb->parts_at, bytes, PARTS_VERSION_BYTES))
 		return false;
 	if (pe_u32(bytes) != PARTS_1 && pe_u32(bytes) != PARTS_2)
-		return true; /* of another kind */
+		return true; /* unknown version */
 	entry_bytes = pe_u32(bytes) == PARTS_1 ? PART_BYTES : PART_2_BYTES;
 	left = (pdb->parts_bytes - PARTS_VERSION_BYTES) / entry_bytes;
 	if (left > PARTS_MAX)
@@ -496,7 +498,7 @@ int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err)
 
 /* ---------------------------------------------------------------- functions */
 
-/* Symbol records, after LLVM's "CodeView Symbol Records": length without itself, kind, contents. */
+/* Symbol records, by LLVM's "CodeView Symbol Records": length without itself, kind, contents. */
 enum {
 	RECORD_HEAD = 4,
 	RECORD_KIND = 2,
@@ -519,27 +521,27 @@ enum {
 	WINDOW_BYTES = 4 * RECORD_MAX,
 };
 
-/* The object files that the image was linked from, after LLVM's "The PDB DBI Stream": a list of entries,
- * each with two texts behind it. */
+/* Object files of the image, by LLVM's "The PDB DBI Stream": a list of entries, each followed by
+ * two texts. */
 enum {
-	OBJECT_STREAM = 34, /* number of the stream of its symbols */
+	OBJECT_STREAM = 34, /* stream of its symbols */
 	OBJECT_SYMBOLS_BYTES = 36,
 	OBJECT_TEXTS = 64,
 	OBJECT_ALIGN = 4,
 	OBJECT_MAX = OBJECT_TEXTS + 2 * 0x1000,
-	OBJECT_SYMBOLS_AT = 4, /* in the stream, behind a number that tells its kind */
+	OBJECT_SYMBOLS_AT = 4, /* offset in the stream, after a signature */
 	NO_STREAM = 0xffff,
 };
 
 struct pdb_reader {
 	struct pdb pdb;
 	struct pe_exports functions;
-	struct pdb_parts ranges; /* of functions that object files have */
+	struct pdb_parts ranges; /* of functions in object files */
 	size_t cap;
-	unsigned char *window; /* the records that were read last */
+	unsigned char *window; /* latest records */
 };
 
-/* len: with its head. One that makes no sense is as none. */
+/* Adds the function of a record. len includes the header. Skips invalid records. */
 static bool take_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
 	struct pe_exports *functions = &reader->functions;
@@ -575,7 +577,7 @@ static bool take_record(struct pdb_reader *reader, const unsigned char *record, 
 	return true;
 }
 
-/* Takes the whole records among len bytes; *used is how many bytes they are. */
+/* Handles the complete records among len bytes; *used is their size. */
 static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 {
 	size_t bytes;
@@ -584,7 +586,7 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 		const unsigned char *record = reader->window + *used;
 
 		bytes = 2 + (size_t)pe_u16(record);
-		if (bytes < RECORD_HEAD) /* where the next one is nobody knows */
+		if (bytes < RECORD_HEAD) /* the place of the next record is unknown */
 			return fail_damaged(&reader->pdb);
 		if (bytes > len - *used)
 			break;
@@ -594,11 +596,11 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 	return true;
 }
 
-/* The records of a stream from at up to end. */
+/* Reads the records of a stream from `at` to `end`. */
 static bool read_symbols(
 	struct pdb_reader *reader, const struct msf_stream *stream, uint32_t at, uint32_t end)
 {
-	size_t len = 0, used = 0; /* of the window */
+	size_t len = 0, used = 0; /* in the window */
 
 	while (at < end) {
 		size_t part = end - at;
@@ -624,8 +626,8 @@ static bool read_publics(struct pdb_reader *reader)
 	       read_symbols(reader, &stream, 0, stream.bytes);
 }
 
-/* The symbols of one object file. *left_bytes: as many as all files may have yet, as each has a stream of its
- * own. */
+/* Reads the symbols of one object file. *left_bytes bounds the sum over all files, which is at most
+ * the file's size because each has its own stream. */
 static bool read_object(
 	struct pdb_reader *reader, const unsigned char *object, uint64_t *left_bytes)
 {
@@ -671,7 +673,7 @@ static bool read_objects(struct pdb_reader *reader)
 	return true;
 }
 
-/* ranges: NULL for public symbols. */
+/* Reads the functions of the object files, or the public ones if ranges is NULL. */
 static int read_functions(
 	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
 {

@@ -1,3 +1,4 @@
+/* Symbol path: its parser, and the search for a file in one of its folders or stores. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,6 @@ bool local_is_remote(const char *path)
 
 /* ---------------------------------------------------------------- the text */
 
-/* A part of the text. */
 struct path_part {
 	const char *text;
 	size_t len;
@@ -52,7 +52,7 @@ static bool is_word(struct path_part part, const char *word)
 	return text_same(part.text, part.len, word, strlen(word));
 }
 
-/* "https://..." and the like; one letter before a colon is a drive. */
+/* Returns true for "https://..." and the like; a single letter before a colon is a drive. */
 static bool is_url(struct path_part part)
 {
 	size_t i = 0;
@@ -62,7 +62,8 @@ static bool is_url(struct path_part part)
 	return i >= 2 && part.len - i >= 3 && !memcmp(part.text + i, "://", 3);
 }
 
-/* Takes the part up to the next mark off the front of *rest, without blanks and quotes around it. */
+/* Removes the part up to the next mark from the front of *rest and returns it without surrounding
+ * blanks and quotes. */
 static struct path_part take(struct path_part *rest, char mark)
 {
 	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
@@ -80,7 +81,7 @@ static struct path_part take(struct path_part *rest, char mark)
 	return part;
 }
 
-/* Keeps part as *text, unless there is one. */
+/* Sets *text to a copy of part unless it is set. */
 static void name_first(struct symbol_path *path, const char **text, struct path_part part)
 {
 	if (!*text)
@@ -119,12 +120,12 @@ static void add_element(struct symbol_path *path, struct path_part element)
 		return;
 	}
 	if (is_word(kind, "symsrv")) {
-		take(&rest, '*'); /* the DLL that asks */
+		take(&rest, '*'); /* the DLL to query */
 	} else if (!is_word(kind, "srv") && !is_cache) {
 		name_first(path, &path->strange, element);
 		return;
 	}
-	/* To name neither store nor server means those that the system has set. */
+	/* With neither store nor server, the system's defaults apply. */
 	if (!rest.len && !is_cache)
 		name_first(path, &path->server, element);
 	while (rest.len) {
@@ -154,11 +155,11 @@ void symbol_path_parse(struct symbol_path *path, const char *text)
 struct path_visit {
 	struct local_paths *paths;
 	const struct store_question *question;
-	const char *packed; /* what the file is called when it is compressed */
+	const char *packed; /* name of the compressed file */
 	struct buf here;
 };
 
-/* Goes below root, to what these say one after the other; each may be empty. */
+/* Walks from root along three relative paths; each may be empty. */
 static enum local_kind go(struct path_visit *visit, const char *root, const char *first,
 	const char *second, const char *third)
 {
@@ -172,7 +173,7 @@ static enum local_kind go(struct path_visit *visit, const char *root, const char
 	return kind;
 }
 
-/* Hands on the file of that name in a folder, or says that it is packed. */
+/* Offers the file in a folder to the callback, or reports that it is compressed. */
 static bool look_in(
 	struct path_visit *visit, const char *root, const char *first, const char *second)
 {
@@ -186,7 +187,7 @@ static bool look_in(
 	return false;
 }
 
-/* In symbols/EXT and EXT, name ending in EXT. */
+/* Searches in symbols/EXT and EXT, where EXT is the extension of name. */
 static bool look_in_kinds(struct path_visit *visit, const char *root, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -195,7 +196,7 @@ static bool look_in_kinds(struct path_visit *visit, const char *root, const char
 	       (look_in(visit, root, "symbols", dot + 1) || look_in(visit, root, dot + 1, ""));
 }
 
-/* In the folder of one build, if it is there. */
+/* Searches in the folder of the build. */
 static bool look_in_tier(struct path_visit *visit, const char *root, const char *tier)
 {
 	const struct store_question *question = visit->question;

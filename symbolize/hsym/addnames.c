@@ -1,3 +1,7 @@
+/*
+ * Adding of names to a dump (hsym.h): the input that is read twice, the collection of addresses,
+ * the copy with name lines, and the summary.
+ */
 #include "symbolize/hsym/hsym.h"
 
 #include <stdlib.h>
@@ -23,7 +27,7 @@ int input_open(struct input *input, const char *path, struct err *err)
 	return source_open(&input->source, path, err);
 }
 
-/* Keeps more of a pipe in memory. */
+/* Reads more of a pipe into memory. */
 static int keep_more(struct input *input, struct err *err)
 {
 	size_t tail = 0, len;
@@ -50,9 +54,8 @@ static int keep_more(struct input *input, struct err *err)
 	return 0;
 }
 
-/* Reads on; as struct dump_source asks. ctx is a struct input. Besides what the system says,
- * -ERR_READ is a pipe of over max_bytes or with a line too long for a dump. -ERR_CUT and -ERR_READ as
- * source_read() says. */
+/* Read function of struct dump_source; ctx is a struct input. Errors are those of source_read();
+ * -ERR_READ also for a pipe that exceeds max_bytes or has a line too long for a dump. */
 static int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct input *input = ctx;
@@ -95,7 +98,7 @@ void input_close(struct input *input)
 #define SEEN_COUNT ((size_t)1 << SEEN_BITS)
 #define TIDY_MIN ((size_t)1 << 20)
 
-/* Dumps have the same stacks again and again: some are remembered whole. */
+/* A stack that was seen. Dumps repeat stacks often, so a hash table remembers some of them. */
 struct seen_stack {
 	uint64_t *frames;
 	uint32_t count;
@@ -141,7 +144,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Sorts the addresses, each once. */
+/* Sorts the addresses and removes duplicates. */
 static void tidy_addrs(struct addnames *work)
 {
 	size_t count = 0;
@@ -156,7 +159,7 @@ static void tidy_addrs(struct addnames *work)
 	work->tidy_at = count < TIDY_MIN / 2 ? TIDY_MIN : count * 2;
 }
 
-/* Whether this very stack was here before; else it is remembered now. */
+/* Returns true if this stack was remembered; otherwise remembers it. */
 static bool seen_before(struct addnames *work, const struct stack *stack)
 {
 	size_t bytes = stack->frame_count * FRAME_WIDTH;
@@ -182,7 +185,8 @@ static void add_addr(struct addnames *work, uint64_t addr)
 	work->addrs[work->addr_count++] = addr;
 }
 
-/* What a block holds may be addresses of code and data: each has the name of a return address behind it. */
+/* Adds the words in a block's content, which may be addresses of code and data. Each is looked up
+ * like the return address after it. */
 static int add_content(struct addnames *work, const struct kv *pairs)
 {
 	struct content_note note;
@@ -235,16 +239,16 @@ static int count_bad(void *ctx, const struct err *why)
 	return 0;
 }
 
-/* Where lines begin, and which of them may still be waiting for more. */
+/* Positions of the last line and entry, to find an incomplete one. */
 struct tail {
 	struct input *input;
-	uint64_t at; /* bytes seen */
-	uint64_t line, entry; /* where the last ones begin */
-	char first; /* byte of that line; 0: none yet */
-	bool in_entry; /* only lines of its stack came behind */
+	uint64_t at; /* bytes read */
+	uint64_t line, entry; /* offsets of the last ones */
+	char first; /* first byte of that line; 0: none yet */
+	bool in_entry; /* only stack lines followed the entry */
 };
 
-/* As input_read(), ctx is a struct tail. */
+/* Read function like input_read(), with a struct tail as ctx. */
 static int64_t read_noting_tail(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct tail *tail = ctx;
@@ -289,7 +293,7 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 	work->is_cut = rc == -ERR_CUT;
 	if (!work->is_cut || !accept_cut)
 		return rc;
-	/* Cut once more: what it ends with is not whole. */
+	/* A cut entry or line at the end is incomplete. */
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
 	return tail.at ? 0 :
 			 err_set(err, ERR_EMPTY, input->name, "what is packed in it is cut off");
@@ -316,12 +320,12 @@ void addnames_resolve(struct addnames *work)
 struct copy {
 	const struct addnames *work;
 	struct out *out;
-	const char *eol; /* NULL: no line end was seen yet */
+	const char *eol; /* NULL: no line end seen yet */
 	uint64_t at; /* bytes copied */
-	bool in_line; /* the last piece did not end one */
-	char last; /* byte copied */
+	bool in_line; /* the last piece did not end a line */
+	char last; /* last byte copied */
 	bool is_done; /* the names are written */
-	bool is_shown; /* on a terminal */
+	bool is_shown; /* out is a terminal */
 	struct buf shown;
 };
 
@@ -348,7 +352,7 @@ static bool is_end_mark(const char *text, size_t len)
 	       (text[mark_len] == ' ' || text[mark_len] == '\r' || text[mark_len] == '\n');
 }
 
-/* What a terminal would obey is '?', but for the blanks of the format. */
+/* Writes text with control characters as '?', except for the blanks of the format. */
 static void show_piece(struct copy *copy, const char *text, size_t len)
 {
 	char *shown;
@@ -366,7 +370,7 @@ static void show_piece(struct copy *copy, const char *text, size_t len)
 	out_write(copy->out, shown, len);
 }
 
-/* A line, or a part of one that is too long to be of interest. */
+/* Copies a line, or a part of one that is too long to matter. */
 static void copy_piece(struct copy *copy, const char *text, size_t len)
 {
 	bool is_whole = text[len - 1] == '\n';
@@ -385,7 +389,7 @@ static void copy_piece(struct copy *copy, const char *text, size_t len)
 	copy->in_line = !is_whole;
 }
 
-/* Copies the whole lines in the window, and all of it when there is none. Returns bytes used. */
+/* Copies the complete lines in the window, or all of it if it has none. Returns the bytes used. */
 static size_t copy_window(struct copy *copy, const char *window, size_t len)
 {
 	size_t used = 0;
@@ -429,9 +433,9 @@ int addnames_copy(const struct addnames *work, struct input *input, struct out *
 	return (int)got;
 }
 
-/* ---------------------------------------------------------------- what came of it */
+/* ---------------------------------------------------------------- results */
 
-#define MISSING_MAX 5 /* modules that are named */
+#define MISSING_MAX 5 /* modules listed by name */
 
 size_t addnames_modules(const struct addnames *work, struct addnames_module **rows)
 {
@@ -455,7 +459,7 @@ size_t addnames_modules(const struct addnames *work, struct addnames_module **ro
 	return count;
 }
 
-/* Most nameless addresses first, then by address. */
+/* Orders by addresses without names, most first, then by base address. */
 static int by_lack(const void *a, const void *b)
 {
 	const struct addnames_module *x = a, *y = b;

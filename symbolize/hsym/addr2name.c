@@ -1,3 +1,7 @@
+/*
+ * hsym -e: names for addresses in one file. The file is treated as the only module of a dump that
+ * was loaded at SAID_BASE, with the file's own identity.
+ */
 #include "symbolize/hsym/hsym.h"
 
 #include <stdlib.h>
@@ -9,28 +13,27 @@
 #include "symbolize/files/local_path.h"
 #include "symbolize/files/pdb.h"
 
-/* Where the module is said to lie: anywhere will do, as long as the names of images of both kinds can
- * be asked for there. */
+/* Load address of the module: any address at which backends accept 32-bit and 64-bit images. */
 #define SAID_BASE UINT64_C(0x10000000)
-#define PDB_ALONE_BYTES 0x10000 /* at first: it grows with what is asked */
+#define PDB_ALONE_BYTES 0x10000 /* initial size; grows with the addresses */
 #define TEXT_BYTES 5000 /* of a line of standard input */
 #define ADDRESSES_MAX ((size_t)10 << 20)
 
 static const char pdb_magic[] = "Microsoft C/C++ ";
 
-/* A file on this machine, as the module of a dump that means just this file, and what is asked about it. */
+/* The file as a module, and the addresses to look up. */
 struct asking {
 	const struct address_request *request;
 	struct module module;
-	struct symbol_options options; /* those that were asked for */
+	struct symbol_options options; /* the user's options, adapted */
 	char *path;
 	struct buf name; /* without folder and extension */
 	struct buf image_path, symbol_path;
-	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not tell */
+	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not record it */
 	bool is_pdb;
 	struct pe_image image;
 	struct pdb_identity identity;
-	uint64_t *offsets; /* in the module, as they were given */
+	uint64_t *offsets; /* in the module, in the order given */
 	size_t count, cap;
 	struct symbol_query *queries;
 };
@@ -62,14 +65,14 @@ static int open_image(struct asking *asking, struct os_file *file, struct err *e
 	return 0;
 }
 
-/* There is no image, and none may be taken for it: its path is one that nobody has. */
+/* Sets up a module for a PDB alone. Its image path must not exist, so that no image is used. */
 static int open_pdb(struct asking *asking, bool is_elsewhere, struct err *err)
 {
 	struct module *module = &asking->module;
 	struct err why;
 	int rc = pdb_read_identity(asking->path, &asking->identity, &why);
 
-	if (rc) /* of a damaged one it speaks as of a process */
+	if (rc) /* pdb_read_identity() reports a damaged file as ERR_TARGET */
 		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asking->path, "%s",
 			why.detail);
 	buf_printf(&asking->image_path, "%s's image", asking->path);
@@ -85,7 +88,7 @@ static int open_file(struct asking *asking, struct err *err)
 {
 	const char *given = asking->request->options->symbol_path;
 	char magic[sizeof(pdb_magic) - 1], *environment;
-	bool is_elsewhere; /* not looked for at the path of a module */
+	bool is_elsewhere; /* the module's path is not searched */
 	size_t folder;
 	struct os_file file;
 	int rc;
@@ -108,8 +111,8 @@ static int open_file(struct asking *asking, struct err *err)
 		rc = open_pdb(asking, is_elsewhere, err);
 	if (rc || !is_elsewhere)
 		return rc;
-	/* Paths of dumps are not followed to other machines, or not at all; this one the user typed, as those
-	 * in the symbol path: there its folder comes first. */
+	/* Paths of dumps are not followed to other machines, or not at all. The user typed this
+	 * path, so its folder is put first in the symbol path, which may lead anywhere. */
 	environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
 	given = given ? given : environment;
 	folder = (size_t)(module_path_base(asking->path) - asking->path);
@@ -121,9 +124,9 @@ static int open_file(struct asking *asking, struct err *err)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what is asked */
+/* ---------------------------------------------------------------- addresses */
 
-/* Hexadecimal digits, all of text: 0, or -1. */
+/* Parses a text of hexadecimal digits only. Returns 0, or -1. */
 static int read_hex(const char *text, uint64_t *value)
 {
 	size_t digits = 0;
@@ -162,7 +165,7 @@ static int take_address(struct asking *asking, const char *text, const char *pla
 	return 0;
 }
 
-/* Without blanks around it. Returns where it begins. */
+/* Removes surrounding blanks. Returns the start. */
 static char *trim(char *text)
 {
 	size_t len = strlen(text);
@@ -173,8 +176,8 @@ static char *trim(char *text)
 	return text + strspn(text, " \t");
 }
 
-/* One line of standard input, without its end: 1, 0 when there is none left, or -1: it is longer than any
- * address, or has a NUL in it. */
+/* Reads a line of standard input without its end. Returns 1, 0 at the end, or -1 if the line is
+ * longer than any address or contains a NUL. */
 static int next_line(char line[TEXT_BYTES])
 {
 	size_t len = 0;
@@ -211,9 +214,9 @@ static int take_addresses(struct asking *asking, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what is known */
+/* ---------------------------------------------------------------- output */
 
-/* As hdiff shows a frame without an address. */
+/* Writes a frame as hdiff does, without an address. */
 static void put_frame(
 	struct out *out, const char *module, const struct symbol *symbol, bool is_exact)
 {
@@ -245,7 +248,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 
 	if (!symbolizer)
 		return -(int)err->code;
-	/* A PDB alone does not tell how large its image is: as large as is asked about. */
+	/* A PDB alone does not record its image's size, so the module covers all addresses. */
 	for (size_t i = 0; asking->is_pdb && i < asking->count; i++) {
 		if (asking->offsets[i] >= module->size_bytes && asking->offsets[i] < UINT32_MAX / 2)
 			module->size_bytes = (asking->offsets[i] | 0xffff) + 1;
@@ -301,7 +304,7 @@ int addr2name_ask(const struct address_request *request, struct out *out, struct
 	asking.options.is_one_file = true;
 	buf_add(&asking.name, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
 	rc = open_file(&asking, err);
-	if (rc) /* as it was given */
+	if (rc) /* the path as given */
 		snprintf(err->place, sizeof(err->place), "%s", request->file);
 	if (!rc)
 		rc = take_addresses(&asking, err);

@@ -1,3 +1,7 @@
+/*
+ * Table of hsym --explain: per module, how many addresses have names, the sources, the files and
+ * the reasons.
+ */
 #include "symbolize/hsym/hsym.h"
 
 #include <stdlib.h>
@@ -5,7 +9,8 @@
 
 #include "core/base/text.h"
 
-#define NAME_COLUMNS 32 /* of modules and of who knew, at most; longer ones push the rest aside */
+/* maximum for modules and sources; longer texts shift the rest of the row */
+#define NAME_COLUMNS 32
 
 struct explained {
 	struct addnames_module of_module;
@@ -14,7 +19,7 @@ struct explained {
 	const char *by;
 };
 
-/* The most nameless addresses first, then by name; a total order. */
+/* Orders by addresses without names, most first, then by name; a total order. */
 static int by_lack(const void *a, const void *b)
 {
 	const struct explained *left = a, *right = b;
@@ -82,7 +87,7 @@ static void put_text(struct out *out, const char *text, size_t width)
 		out_char(out, ' ');
 }
 
-/* What is not to be said of a module any better by those who looked. */
+/* Writes the reason for missing names, or a default if the look-up gave none. */
 static void put_reason(const struct addnames *work, struct out *out, const struct explained *row)
 {
 	const struct symbol_status *story = &row->story;

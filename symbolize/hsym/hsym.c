@@ -1,4 +1,4 @@
-/* hsym: puts names to the addresses in a heap dump. */
+/* Main program of hsym: options, and the choice between a dump, --explain and -e. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,8 @@ static int finish_out(struct out *out, int rc, struct err *err)
 	return rc;
 }
 
-/* Returns true if the output is the dump itself or an earlier copy of it with names: nothing in it is lost. */
+/* Returns true if the output is the dump itself or an earlier copy of it with names: replacing it
+ * loses nothing. */
 static bool is_copy(const struct input *input, const char *path)
 {
 	struct dump_head head;
@@ -94,7 +95,7 @@ static int write_dump(
 	if (rc)
 		return rc;
 	rc = addnames_copy(work, input, &out, is_shown, err);
-	input_close(input); /* Windows replaces no file that is open */
+	input_close(input); /* Windows cannot replace an open file */
 	rc = finish_out(&out, rc, err);
 	if (!rc)
 		addnames_summary(work, stderr, "hsym");
@@ -127,8 +128,7 @@ static int run_dump(const struct hsym_request *request, const char *dump, struct
 	if (!rc && request->out && !request->explain && is_copy(&input, request->out))
 		out_protect(false);
 	if (!rc)
-		rc = out_check(
-			request->out, err); /* before names are looked for, which takes long */
+		rc = out_check(request->out, err); /* before the long look-up */
 	if (!rc) {
 		rc = addnames_init(&work, &request->symbols.options, err);
 		if (!rc)
@@ -159,9 +159,9 @@ static int run_addresses(const struct hsym_request *request, struct err *err)
 	return rc ? rc : finish_out(&out, addr2name_ask(&asked, &out, err), err);
 }
 
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- options */
 
-/* 1: go on; 0: all is done; or -ERR_USAGE. */
+/* Handles an option. Returns 1 to continue, 0 to exit successfully, or -ERR_USAGE. */
 static int take_option(
 	int id, const struct opt_state *state, struct hsym_request *request, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* The parts of the program hsym. */
+/* Parts of the program hsym. */
 #ifndef SYMBOLIZE_HSYM_HSYM_H
 #define SYMBOLIZE_HSYM_HSYM_H
 
@@ -11,8 +11,8 @@
 #include "symbolize/symbolize.h"
 
 /*
- * A dump that is read twice, unpacked: a file is read again, what cannot be (a pipe) is kept in
- * memory, within bounds: what has no end is refused.
+ * A dump that is read twice, decompressed. A file is read again. A pipe is kept in memory, up to a
+ * limit.
  */
 
 struct input {
@@ -20,105 +20,107 @@ struct input {
 	bool is_pipe, is_over; /* is_over: all of it is in memory */
 	struct buf text; /* of a pipe */
 	size_t at;
-	size_t line_bytes; /* of it behind the last line end */
-	size_t max_bytes; /* so much is kept */
+	size_t line_bytes; /* bytes of text after the last line end */
+	size_t max_bytes; /* limit of text */
 	struct source *source; /* NULL: closed */
 };
 
-/* Opens path, "-" is standard input: 0, or an error of source_open(). */
+/* Opens path; "-" is standard input. Returns 0, or an error of source_open(). */
 int input_open(struct input *input, const char *path, struct err *err);
 
-/* Back to the first byte: as input_open(). */
+/* Returns to the first byte. Errors as input_open(). */
 int input_rewind(struct input *input, struct err *err);
 
-/* Also after input_open() failed. */
+/* Closes the input, also after input_open() failed. */
 void input_close(struct input *input);
 
 /*
- * What hsym does: a dump goes in, the same dump with the names of its addresses goes out.
+ * Adding of names: copies a dump and adds the names of its addresses.
  *
- * addnames_read() takes in what there is to name; addnames_resolve() asks for it; addnames_copy()
- * passes every byte of the dump through and puts the new name lines before the end mark. Where a dump
- * was cut inside an entry or a line, that stays the last: behind it a stack would look whole.
+ * addnames_read() collects the addresses; addnames_resolve() looks them up; addnames_copy() copies
+ * every byte of the dump and inserts the new name lines before the end mark. If a dump is cut
+ * inside an entry or a line, the names are inserted before that: after it, a cut stack would look
+ * complete.
  */
 
 struct addnames {
 	struct arena arena;
 	struct module_list modules;
-	uint64_t *addrs; /* every return address, until addnames_resolve() */
+	uint64_t *addrs; /* all return addresses, until addnames_resolve() */
 	size_t addr_count, addr_cap;
-	size_t tidy_at; /* so many: some of them are there more than once */
-	struct seen_stack *seen; /* some of the stacks whose addresses are all there */
-	struct symbol_query *queries; /* one for each, by address */
+	size_t tidy_at; /* addr_count at which duplicates are removed */
+	struct seen_stack *seen; /* some of the stacks whose addresses are collected */
+	struct symbol_query *queries; /* one per distinct address, sorted by address */
 	size_t count;
-	struct symbol_names *names; /* that the dump has already */
+	struct symbol_names *names; /* names that the dump has already */
 	struct symbolizer *symbolizer;
-	bool is_ours; /* there are notes in it that only hsnap writes */
+	bool is_ours; /* the dump has notes that only hsnap writes */
 	bool is_cut; /* the end of the dump is missing */
-	int bad_lines; /* of the dump, passed over */
+	int bad_lines; /* lines of the dump that were skipped */
 	struct err first_bad;
-	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
+	uint64_t whole_bytes; /* if is_cut: offset of the incomplete entry or line */
 };
 
-/* options may be NULL, or must outlive work. Returns 0, or -ERR_USAGE when the options make no sense;
- * addnames_release() in any case. */
+/* options may be NULL, otherwise must outlive work. Returns 0, or -ERR_USAGE if the options are
+ * invalid; call addnames_release() in any case. */
 int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
 void addnames_release(struct addnames *work);
 
-/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut. */
+/* Errors are those of dump_scan(); -ERR_CUT only if not accept_cut. */
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err);
 
 void addnames_resolve(struct addnames *work);
 
-/* Reads input from its first byte; failures to write are kept in out. is_shown: on a terminal, which must obey nothing
- * of it. Returns 0 or -ERR_READ. */
+/* Copies input from its first byte; write errors are kept in out. is_shown: out is a terminal, so
+ * control characters are replaced. Returns 0 or -ERR_READ. */
 int addnames_copy(const struct addnames *work, struct input *input, struct out *out, bool is_shown,
 	struct err *err);
 
-/* Distinct addresses of a dump that lie in one of its modules. */
+/* Counts of distinct addresses in one module. */
 struct addnames_module {
-	const struct module *module; /* NULL: in none */
-	size_t seen, named, carried; /* carried: of the named, by the dump itself */
+	const struct module *module; /* NULL: outside all modules */
+	size_t seen, named, carried; /* carried: named by the dump itself */
 };
 
-/* Those of all modules that any lie in, in their order, and last of those that lie in none. Returns how many;
- * the caller frees *rows. */
+/* Counts the addresses of each module that has any, in order of the modules; addresses outside all
+ * modules are last. Returns the number of rows; the caller frees *rows. */
 size_t addnames_modules(const struct addnames *work, struct addnames_module **rows);
 
-/* Whether the dump is one of UMDH's, which tells path and size of a module, and nothing of its build. */
+/* Returns true for a dump by UMDH, which records path and size of a module but no build. */
 #define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
 bool addnames_lacks_builds(const struct addnames *work);
 
-/* "41 of 45 addresses named" and, if that is not all, the modules that lack names, what went wrong
- * while they were looked up, and which lines of the dump could not be read. */
+/* Prints "41 of 45 addresses named" and, if names are missing, the modules that lack them, what
+ * went wrong during the look-up, and the bad lines of the dump. */
 void addnames_summary(const struct addnames *work, FILE *to, const char *program);
 
 /*
- * Why addresses of a dump have names, and why not: writes a row for each module that addresses lie in, the
- * one with the most nameless ones first: how many distinct addresses were seen, how many have names, who
- * knew them, the module's file on this machine; below it, indented, its PDB, and why there are no names or
- * poor ones. work has resolved what it read. Failures to write are kept in out.
+ * Explains why addresses have names or not. Writes a row for each module with addresses: distinct
+ * addresses, how many have names, the sources of the names, the module's file on this machine.
+ * Indented below are its PDB, and the reason for missing or poor names. The module with the most
+ * missing names is first. work must be resolved. Write errors are kept in out.
  */
 void explain_write(const struct addnames *work, struct out *out);
 
 /* Names for addresses in one file: an image, or a PDB alone. */
 
 struct address_request {
-	const char *file; /* a PE image or a PDB on this machine */
-	/* "1A2B", "+1A2B", "0x1A2B", "app+1A2B": hexadecimal, from where the file begins in memory, or an
-	 * address within it where it asks to lie. None: they are lines of standard input. */
+	const char *file; /* PE image or PDB on this machine */
+	/* "1A2B", "+1A2B", "0x1A2B", "app+1A2B": hexadecimal offset from the load address, or an
+	 * address relative to the preferred base. If count is 0, the texts are lines of standard
+	 * input. */
 	const char *const *texts;
 	size_t count;
-	bool is_exact; /* they are no return addresses: looked up as they are, not one byte before */
+	bool is_exact; /* looked up as they are, not one byte before like return addresses */
 	const struct symbol_options *options; /* not NULL */
 };
 
 /*
- * Writes a line for each frame, as "app!main+1F (app.c, 12)": functions inlined at an address first,
- * marked " [inline]", then the function itself; "app+1A2B" when there is no name. How many addresses
- * have none, and why, is a line on standard error. Failures to write are kept in out. Returns 0;
- * -ERR_OPEN, also when the file is neither an image nor a PDB, or damaged; -ERR_READ; -ERR_USAGE: what is no
- * address.
+ * Writes a line for each frame, such as "app!main+1F (app.c, 12)": functions inlined at an address
+ * first, marked " [inline]", then the function itself; "app+1A2B" without a name. Prints the number
+ * of addresses without names, and the reason, to standard error. Write errors are kept in out.
+ * Returns 0; -ERR_OPEN, also if the file is damaged or neither an image nor a PDB; -ERR_READ;
+ * -ERR_USAGE for an invalid address.
  */
 int addr2name_ask(const struct address_request *request, struct out *out, struct err *err);
 

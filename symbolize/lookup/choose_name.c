@@ -1,10 +1,11 @@
+/* Choice between a backend's name and the names in the module's tables (lookup.h). */
 #include "symbolize/lookup/lookup.h"
 
 #include <string.h>
 
 #include "symbolize/names.h"
 
-/* Keeps the chain with another function at its end, the one that is not inlined. */
+/* Replaces the last function of the chain, which is not inlined. */
 static void replace_function(
 	struct lookup *lookup, const struct symbol *function, struct arena *arena)
 {
@@ -18,8 +19,8 @@ static void replace_function(
 	names_keep(arena, chain, count, &lookup->found);
 }
 
-/* How far the function has begun before the address, where tables tell. Those that do not know where all
- * functions begin may mean another one: a public one before it. */
+/* Sets the offset from the function's start, if the tables know it. Tables without all function
+ * starts may have an earlier public function instead, so its name is compared. */
 static void find_offset(
 	struct sym_module *subject, const struct lookup *lookup, struct symbol *function)
 {
@@ -36,9 +37,9 @@ static void find_offset(
 		function->offset_bytes = offset;
 }
 
-/* The name that the tables have for what begins where the function does: when the backend tells that place and
- * another name, as a helper may that prefers a linker's label, or only a part of the name, without the
- * parameters that tell overloads apart. */
+/* Takes the tables' name for the function's start if it is better. Either the backend knows the
+ * start but has another name (llvm-symbolizer may prefer a linker's label), or it has only a part
+ * of the name, without the parameters that distinguish overloads. */
 static void find_name(struct sym_module *subject, const struct lookup *lookup,
 	struct symbol *function, const struct backend_kind *given_by, bool is_start_told,
 	struct arena *arena)
@@ -65,10 +66,11 @@ static void complete(struct sym_module *subject, struct lookup *lookup,
 {
 	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
 	struct symbol function = *said, found;
-	bool is_start_told = said->offset_bytes || subject->files.pdb; /* of a PDB, by the tables */
+	/* for a PDB, by the tables */
+	bool is_start_told = said->offset_bytes || subject->files.pdb;
 	const char *by;
 
-	/* A symbol whose name begins with a dot is a label within a function. */
+	/* A symbol whose name begins with a dot is a label in a function. */
 	if (function.function[0] == '.' &&
 		tables_find(subject->tables, lookup->rva, NULL, arena, &found, &by) == 1) {
 		function.function = found.function;
@@ -81,7 +83,7 @@ static void complete(struct sym_module *subject, struct lookup *lookup,
 		replace_function(lookup, &function, arena);
 }
 
-/* Where the function that was found begins; false: that is not known, or cannot be. */
+/* Computes the start of the found function. Returns false if it is unknown or impossible. */
 static bool find_start(const struct lookup *lookup, uint32_t *start)
 {
 	const struct symbols *found = &lookup->found;
@@ -100,10 +102,10 @@ const char *choose_name(struct sym_module *subject, struct lookup *lookup,
 	const char *by;
 	uint32_t start;
 
-	/* A helper may prefer the nearest symbol's name to that of the debug information. */
+	/* llvm-symbolizer may prefer the nearest symbol to the debug information. */
 	if (find_start(lookup, &start) && tables_deny(subject->tables, start, lookup->rva))
 		*found = (struct symbols){0};
-	/* Lines, and what is inlined, are known to true debug information alone. */
+	/* Only real debug information has lines and inlined functions. */
 	if (found->count && (lookup->is_sure || found->count > 1 || symbols_count_lines(found))) {
 		complete(subject, lookup, given_by, arena);
 		return NULL;

@@ -1,18 +1,19 @@
 /*
- * The file is text. Its first line names the format. Behind it are chunks, the newest last: what one run
- * found of one module. A chunk is an empty line, and then
+ * Name cache (lookup.h), a text file. Its first line is the format. After it are chunks, the newest
+ * last; a chunk has the names that one run found in one module. It is an empty line, and then
  *
  *	module CHECK BYTES KEY
  *	RVA FUNCTION OFFSET FILE LINE ...
  *
- * with a line for each address, its fields separated by tabs; the last four come again for each function
- * that the one before is inlined into. Numbers are hexadecimal. FILE is empty where there is none, and "="
- * is the one that was last named in this chunk. BYTES are those from KEY to the end of the chunk, and CHECK
- * is a hash of them: without it a damaged digit would be a wrong name that looks like a right one.
+ * with one line per address. Fields are separated by tabs; the last four repeat for each function
+ * that the previous one is inlined into. Numbers are hexadecimal. FILE is empty if unknown, and "="
+ * repeats the last file named in the chunk. BYTES is the size from KEY to the end of the chunk.
+ * CHECK is a hash of these bytes: without it a damaged digit would become a plausible wrong name.
  *
- * A chunk that is not whole does not count, and the next one is found by its first line. So the file is
- * read without a lock while somebody writes, and is written in place: that needs no second name, no room
- * on the disk, and no consent of those who have it open, as renaming would on Windows.
+ * An incomplete chunk is ignored, and the next one is found by its first line. So the file can be
+ * read without a lock during a write, and is written in place. Writing in place needs no second
+ * name, no extra disk space, and no cooperation of programs that have the file open, unlike
+ * renaming on Windows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +30,10 @@
 #define MARK "\nmodule "
 #define MARK_BYTES (sizeof(MARK) - 1)
 #define HEAD_MAX 40 /* bytes: mark, check, length */
-#define PAD_BYTES 16 /* of NUL behind a file in memory, for hex_take() */
+#define PAD_BYTES 16 /* NUL bytes after a file in memory, for hex_take() */
 
 struct name_chunk {
-	char *key; /* not ended; all else is behind it */
+	char *key; /* not terminated; the chunk's lines follow it */
 	size_t key_bytes, bytes;
 	uint64_t check;
 };
@@ -40,21 +41,22 @@ struct name_chunk {
 struct cached_module {
 	const char *key;
 	struct buf lines; /* key and lines to add */
-	const char *file; /* the last one in them, or NULL */
+	const char *file; /* last file in lines, or NULL */
 };
 
 struct name_cache {
 	char *path;
 	size_t limit;
 	bool is_own_place;
-	struct buf bytes; /* of the file when it was opened; of lines that were read, texts */
+	/* the file's content when it was opened; lines that were parsed have become texts */
+	struct buf bytes;
 	struct name_chunk *chunks;
 	size_t chunk_count, chunk_cap;
 	struct table numbers; /* key -> index into modules */
-	struct cached_module *modules; /* that were asked for */
+	struct cached_module *modules; /* modules looked up */
 	size_t module_count, module_cap;
-	size_t last; /* of the modules: most questions follow one about the same */
-	struct u64map locations; /* number of a module and rva -> index into answers */
+	size_t last; /* index of the last module: most look-ups repeat it */
+	struct u64map locations; /* module number and rva -> index into answers */
 	struct symbols *answers;
 	size_t answer_count, answer_cap;
 	struct arena arena; /* keys, and symbols of answers */
@@ -63,7 +65,7 @@ struct name_cache {
 
 static uint32_t check_of(const char *bytes, size_t len)
 {
-	static const struct hash_key key = {{1, 2}}; /* everywhere: this is against accidents */
+	static const struct hash_key key = {{1, 2}}; /* fixed: this guards against accidents only */
 	struct hasher hasher = hasher_begin(&key);
 
 	hasher_add_bytes(&hasher, bytes, len);
@@ -72,7 +74,7 @@ static uint32_t check_of(const char *bytes, size_t len)
 
 /* ---------------------------------------------------------------- the file */
 
-/* Whether it is empty or a cache, of this format or another one. */
+/* Returns true if the file is empty or a cache of any format version. */
 static bool is_cache(struct os_file *file)
 {
 	char start[sizeof(FORMAT) - 1];
@@ -82,7 +84,8 @@ static bool is_cache(struct os_file *file)
 	return !os_read_at(file, 0, start, len) && !memcmp(start, FORMAT, len);
 }
 
-/* Reads a cache of this format whole; false, and nothing, for all else, also what is too large. */
+/* Reads a whole cache of this format. Returns false and reads nothing for any other file, or one
+ * over the limit. */
 static bool read_file(struct os_file *file, size_t limit, struct buf *bytes)
 {
 	uint64_t size = os_size(file);
@@ -103,7 +106,7 @@ static bool is_mark(const struct buf *bytes, size_t at)
 	return bytes->len - at >= MARK_BYTES && !memcmp(bytes->data + at, MARK, MARK_BYTES);
 }
 
-/* Where the next chunk begins, from at on, or the end. */
+/* Returns the start of the next chunk at or after `at`, or the end. */
 static size_t next_mark(const struct buf *bytes, size_t at)
 {
 	while (at < bytes->len && !is_mark(bytes, at)) {
@@ -114,7 +117,7 @@ static size_t next_mark(const struct buf *bytes, size_t at)
 	return at;
 }
 
-/* The chunk that begins at a mark; false: none does. */
+/* Parses the first line of the chunk at a mark. Returns false if it is not complete. */
 static bool read_head(const struct buf *bytes, size_t at, struct name_chunk *chunk)
 {
 	const char *text = bytes->data + at + MARK_BYTES, *key_end;
@@ -147,12 +150,12 @@ static void find_chunks(struct name_cache *cache)
 			cache->chunks[cache->chunk_count++] = chunk;
 		}
 		end = is_whole ? (size_t)(chunk.key - bytes->data) + chunk.bytes : at;
-		/* What was torn says that it goes on where others have written. */
+		/* A torn chunk may claim bytes that other programs have overwritten. */
 		at = end > at && is_mark(bytes, end) ? end : next_mark(bytes, at + 1);
 	}
 }
 
-/* Where it is, to be freed, or NULL: nowhere. */
+/* Returns the path of the cache, to be freed, or NULL for no cache. */
 static char *find_path(const char *path, bool *is_own_place)
 {
 	char *said = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
@@ -197,7 +200,7 @@ struct name_cache *name_cache_open(const char *path, size_t limit)
 
 /* ---------------------------------------------------------------- reading lines */
 
-/* Takes the field at *at, and *at is behind it: NULL behind the last. */
+/* Parses the number at *at and advances *at after it; NULL after the last field. */
 static bool read_number(char **at, uint64_t max, uint64_t *number)
 {
 	const char *field = *at;
@@ -208,7 +211,7 @@ static bool read_number(char **at, uint64_t max, uint64_t *number)
 	return true;
 }
 
-/* The same of one that is not the last. */
+/* Parses a text field that is not the last. */
 static bool read_text(char **at, const char **text)
 {
 	char *field = *at, *end = field ? strchr(field, '\t') : NULL;
@@ -221,7 +224,7 @@ static bool read_text(char **at, const char **text)
 	return true;
 }
 
-/* *file: the last one that was named. */
+/* *file is the last file named in the chunk. */
 static bool read_symbol(char **at, const char **file, struct symbol *symbol)
 {
 	uint64_t line;
@@ -262,7 +265,7 @@ static void read_line(struct name_cache *cache, size_t module, char *at, const c
 	memcpy(copy, list, count * sizeof(*copy));
 	array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
 		sizeof(*cache->answers));
-	/* A newer answer takes an older one's place. */
+	/* A newer answer replaces an older one. */
 	cache->answer_count +=
 		(size_t)u64map_put(&cache->locations, location_of(module, rva), &index);
 	cache->answers[index] = (struct symbols){copy, count};
@@ -281,7 +284,7 @@ static void read_chunk(struct name_cache *cache, size_t module, const struct nam
 	}
 }
 
-/* The number of the module of that key, with all that the file has of it. */
+/* Returns the number of the module with that key; parses its chunks at first use. */
 static size_t module_of(struct name_cache *cache, const char *key)
 {
 	size_t len, number = cache->module_count;
@@ -326,7 +329,7 @@ static bool fits_field(const char *text)
 	return !text[len];
 }
 
-/* Whether it can be a line that is read as what it was. */
+/* Returns true if the line would be parsed back unchanged. */
 static bool fits_line(const char *key, const struct symbols *symbols)
 {
 	if (strchr(key, '\n') || !symbols->count || symbols->count > SYMBOL_CHAIN_MAX)
@@ -348,7 +351,7 @@ void name_cache_add(
 	size_t before, number;
 	struct buf *lines;
 
-	/* Not all others shall go for what is new. */
+	/* New names must not evict all others. */
 	if (!cache || cache->added_bytes > cache->limit / 2 || !fits_line(key, symbols))
 		return;
 	number = module_of(cache, key);
@@ -376,8 +379,8 @@ void name_cache_add(
 	cache->added_bytes += lines->len - before;
 }
 
-/* What to write, behind which the file ends: what is new, alone or behind the newest of what is old. Returns where
- * it is written. */
+/* Composes the text to write, after which the file ends: the new chunks, alone or after the newest
+ * old ones. Returns the offset to write at. */
 static size_t compose(const struct name_cache *cache, const struct buf *old, struct buf *text)
 {
 	size_t room = cache->limit / 4 * 3, at = old->len, from;

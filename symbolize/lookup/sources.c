@@ -1,3 +1,8 @@
+/*
+ * Sources of names: cache, backends, tables (lookup.h). A batch of lookups of one module goes
+ * through the cache with the dump's key, then the cache with the files' key, then backends and
+ * tables. New answers are added to the cache if they are final.
+ */
 #include "symbolize/lookup/lookup.h"
 
 #include <stdlib.h>
@@ -7,7 +12,7 @@
 #include "symbolize/files/module_files.h"
 #include "symbolize/names.h"
 
-/* Who answered, as bits of subject->answered_by: the backends are the first ones. */
+/* Sources of answers, as bits of subject->answered_by: the backends are the first ones. */
 enum { BY_CACHE = 4, BY_SYMBOLS, BY_PRIVATES, BY_PUBLICS, BY_EXPORTS, BY_COUNT };
 static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 	[BY_SYMBOLS] = "symbols",
@@ -15,10 +20,10 @@ static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 	[BY_PUBLICS] = "publics",
 	[BY_EXPORTS] = "exports"};
 
-/* Begins every key of the cache; another one where names that are found differ from those of before. */
+/* Prefix of every cache key; changes whenever names are found or spelled differently. */
 #define NAMES_FORM "2 "
 
-/* What stands in the cache for an address without a name: no function is called so. */
+/* Cached for an address without a name: no function has this name. */
 static const char no_name[] = "-";
 
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err)
@@ -70,8 +75,9 @@ void sources_say(const struct sym_module *subject, struct buf *text)
 
 /* ---------------------------------------------------------------- the cache */
 
-/* What tells a module's build from all others, from the dump alone, and where the dump has its files: which ones
- * were believed about that build was whose dump said so to choose. False: nothing tells it. */
+/* Composes the key for a module's build, from the dump alone, with the paths in the dump: they
+ * select the files that were trusted for this build. Returns false if the dump does not identify
+ * the build. */
 static bool build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
 	char guid[33] = "";
@@ -102,14 +108,14 @@ static void add_file(struct buf *key, const char *path)
 	}
 }
 
-/* What tells the files that were found for it from all others. As above. */
+/* Composes the key for the files that were found. Returns false if they are not identified. */
 static bool files_key(
 	const struct sources *sources, const struct sym_module *subject, struct buf *key)
 {
 	const struct module_files *files = &subject->files;
 	const struct pe_image *pe = files->pe;
 
-	/* Files of one size at one path may still be two builds. */
+	/* Files of one size at one path may be different builds. */
 	if (files->is_mismatch || (!files->guid[0] && !(pe && pe->timestamp && pe->checksum)))
 		return false;
 	buf_printf(key, NAMES_FORM "files%s %s %lx", sources->options.no_demangle ? " raw" : "",
@@ -124,17 +130,18 @@ static bool files_key(
 
 /* ---------------------------------------------------------------- asking */
 
-/* What is being asked about one subject. */
+/* Look-up of addresses in one subject. */
 struct lookup_batch {
 	struct sources *sources;
 	struct sym_module *subject;
 	struct arena *arena;
-	const char *build, *files; /* keys of the cache, or NULL */
+	const char *build, *files; /* cache keys, or NULL */
 	struct lookup *lookups;
 	size_t count;
 };
 
-/* Takes what the cache has under the key, if there is one, for those without an answer. True: all have one. */
+/* Fills in cached answers for key, if key is not NULL. Returns true if all lookups have an
+ * answer. */
 static bool ask_cache(struct lookup_batch *batch, const char *key)
 {
 	bool all_answered = true;
@@ -155,9 +162,10 @@ static bool ask_cache(struct lookup_batch *batch, const char *key)
 	return all_answered;
 }
 
-/* What the cache is to remember it by, or NULL. A line can only come from the right debug information; where
- * some are left out, as a helper is known to have them wrong, a later one may have them. For all else every
- * backend must have said what it knows, or another time there may be more. */
+/* Returns the cache key for an answer, or NULL if it must not be cached. Lines are only in the
+ * right debug information. Some may be dropped because a helper has them wrong; a later version may
+ * have them right. Without lines, every backend must have answered, otherwise there may be more
+ * names another time. */
 static const char *cache_key(
 	const struct lookup_batch *batch, const struct lookup *lookup, size_t answer_count)
 {
@@ -170,7 +178,8 @@ static const char *cache_key(
 	return !lines && answer_count == batch->sources->backend_count ? batch->files : NULL;
 }
 
-/* Decides what it is called, and remembers it. given_by: number of the backend that named it, or BACKENDS_MAX. */
+/* Chooses the name and caches it. given_by is the index of the backend that named it, or
+ * BACKENDS_MAX. */
 static void decide(
 	struct lookup_batch *batch, struct lookup *lookup, unsigned given_by, size_t answer_count)
 {
@@ -190,12 +199,12 @@ static void decide(
 			lookup->found.count ? &lookup->found : &nothing);
 }
 
-/* Asks backends and tables about those without an answer, which are moved together for that. */
+/* Looks up the addresses without an answer in backends and tables. */
 static void ask_files(struct lookup_batch *batch)
 {
 	struct sources *sources = batch->sources;
 	struct lookup *open = xmalloc(batch->count * sizeof(*open));
-	/* By lookup: the number of the backend that it is named by, and how many backends answered. */
+	/* Per lookup: index of the naming backend, and number of backends that answered. */
 	unsigned char *given_by = xmalloc(batch->count), *answer_count = xcalloc(batch->count, 1);
 	size_t open_count = 0, next = 0;
 	bool is_cancelled = false;
@@ -218,7 +227,7 @@ static void ask_files(struct lookup_batch *batch)
 		is_cancelled = listener_is_cancelled(&sources->options);
 	}
 	for (size_t i = 0; i < open_count; i++) {
-		/* Without a name, who knows what it would have been. */
+		/* After cancelling, a missing name is not an answer. */
 		open[i].is_answered = open[i].found.count || !is_cancelled;
 		if (open[i].is_answered)
 			decide(batch, &open[i], given_by[i], answer_count[i]);

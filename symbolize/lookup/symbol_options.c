@@ -1,3 +1,4 @@
+/* Options of commands that look up names, and the listener that prints for them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static void add(const char ***items, size_t *cap, size_t *count, const char *val
 	(*items)[(*count)++] = value;
 }
 
-/* Whether the value alone makes sense, not with the environment's symbol path: 1; or -ERR_USAGE, with the option
+/* Checks one value without the environment's symbol path. Returns 1, or -ERR_USAGE with the option
  * as the place. */
 static int check_value(
 	const struct symbol_options *alone, const char *option, const char *value, struct err *err)

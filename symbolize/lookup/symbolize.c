@@ -1,3 +1,7 @@
+/*
+ * The symbolizer: maps queries to locations, resolves each new location once through sources.c, one
+ * module at a time, and stores the answers. Names are made readable when they are stored.
+ */
 #include "symbolize/symbolize.h"
 
 #include <stdlib.h>
@@ -11,27 +15,27 @@
 
 struct symbolizer {
 	struct arena arena; /* names */
-	struct table keys; /* what tells a build from others -> index into subjects */
+	struct table keys; /* identity of a build -> index into subjects */
 	struct u64map answers; /* location -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
 	struct sym_module **subjects;
 	size_t subject_count, subject_cap;
-	/* Names that Microsoft's compiler decorated. */
-	struct table undnames; /* such a name -> index into both lists */
-	const char **decorated; /* the names as they are */
-	const char **undecorated; /* what they mean; NULL: nobody can say */
+	/* Decorated names of Microsoft's compiler. */
+	struct table undnames; /* decorated name -> index into both lists */
+	const char **decorated;
+	const char **undecorated; /* NULL: unknown */
 	size_t undname_count, undname_cap;
-	size_t asked_count; /* of them; the others wait for undname_find() */
+	size_t asked_count; /* number already passed to undname_find() */
 	struct sources sources;
-	struct buf by; /* what symbolizer_story() said last */
-	/* Within one call: most queries follow one of the same module. */
+	struct buf by; /* text of the last symbolizer_story() */
+	/* Within one call: most queries have the previous one's module. */
 	const struct module *last;
 	struct sym_module *last_subject;
 };
 
-/* A location is what an address means, whatever the dump and wherever it had loaded the image: the number of a
- * subject, and an rva in the lower half. */
+/* A location is an address independent of dump and load base: the number of a subject, and an rva
+ * in the lower half. */
 #define NO_LOCATION UINT64_MAX
 
 static uint32_t location_subject(uint64_t location)
@@ -59,7 +63,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
-	sources_release(&symbolizer->sources); /* before the names that it may remember go */
+	sources_release(&symbolizer->sources); /* first: it writes names that are freed below */
 	for (size_t i = 0; i < symbolizer->subject_count; i++) {
 		tables_free(symbolizer->subjects[i]->tables);
 		module_files_release(&symbolizer->subjects[i]->files);
@@ -77,7 +81,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer);
 }
 
-/* The same for two modules exactly when they are one build of one file, with one PDB. */
+/* Composes a key that is equal for two modules exactly if they are one build of one file with one
+ * PDB. */
 static void module_key(struct buf *key, const struct module *module)
 {
 	const char *pdb = module->pdb ? module->pdb : "";
@@ -90,7 +95,7 @@ static void module_key(struct buf *key, const struct module *module)
 		(unsigned long)module->pdb_age, strlen(pdb), pdb);
 	at = key->len;
 	buf_add_text(key, module->path);
-	/* Both slashes mean the same behind a drive's letter, and only there. */
+	/* '/' equals '\\' only in paths with a drive letter. */
 	for (; has_drive && at < key->len; at++) {
 		if (key->data[at] == '/')
 			key->data[at] = '\\';
@@ -123,14 +128,14 @@ static struct sym_module *subject_of(struct symbolizer *symbolizer, const struct
 	if (!known)
 		table_add(&symbolizer->keys, key.data, key.len, subject->number);
 	buf_release(&key);
-	subject->module = module; /* that of an earlier call may be gone */
+	subject->module = module; /* the module of an earlier call may have been freed */
 	symbolizer->last = module;
 	return symbolizer->last_subject = subject;
 }
 
-/* ---------------------------------------------------------------- names as they are shown */
+/* ---------------------------------------------------------------- readable names */
 
-/* Notes the names that Microsoft's compiler decorated, to have them read all at once. */
+/* Collects decorated names, to undecorate them all at once. */
 static void note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
 {
 	size_t *count = &symbolizer->undname_count;
@@ -161,7 +166,7 @@ static void read_decorated(struct symbolizer *symbolizer)
 	symbolizer->asked_count += count;
 }
 
-/* Returns a function's name in the form in which all backends' names are shown. */
+/* Returns a function's name in the spelling common to all backends. */
 static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 {
 	const uint64_t *index;
@@ -170,7 +175,8 @@ static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 	if (symbolizer->sources.options.no_demangle)
 		return name;
 	if (name[0] == '_' && is_mangled(name)) {
-		/* A dump's that was made elsewhere, or one that only gcc's demangler knows. */
+		/* From a dump with names made elsewhere, or a name that only gcc's demangler
+		 * knows. */
 		buf_init(&text);
 		if (demangle_name(name, &text) == 1)
 			name = arena_text(&symbolizer->arena, text.data, text.len);
@@ -182,7 +188,7 @@ static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 	return index && symbolizer->undecorated[*index] ? symbolizer->undecorated[*index] : name;
 }
 
-/* Puts into a copy of the chain names as they are shown, and file names without what --strip-path says. */
+/* Replaces the chain by a copy with readable names and with --strip-path applied to file names. */
 static void show(struct symbolizer *symbolizer, struct symbols *found)
 {
 	const struct symbol_options *options = &symbolizer->sources.options;
@@ -207,14 +213,14 @@ static void show(struct symbolizer *symbolizer, struct symbols *found)
 
 /* ---------------------------------------------------------------- queries */
 
-/* What the dump itself knows; false: nothing. */
+/* Finds the dump's own names. Returns false if it has none. */
 static bool find_in_dump(const struct symbol_query *query, struct symbols *found)
 {
 	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
 	return found->count > 0;
 }
 
-/* The location that a query asks about, or NO_LOCATION. */
+/* Returns the location of a query, or NO_LOCATION. */
 static uint64_t location_of(struct symbolizer *symbolizer, const struct symbol_query *query)
 {
 	const struct module *module = query->module;
@@ -235,12 +241,12 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The locations nobody asked about before, sorted, each once. Returns how many. */
+/* Collects the locations without an answer yet, sorted, each once. Returns how many. */
 static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_query *queries,
 	size_t count, uint64_t *locations)
 {
 	size_t found = 0, distinct = 0;
-	bool is_sorted = true; /* as it is when the queries are, which saves much time */
+	bool is_sorted = true; /* true if the queries are sorted, which saves much time */
 	struct symbols named;
 	uint32_t known;
 
@@ -266,7 +272,7 @@ static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_q
 	return distinct;
 }
 
-/* All locations are of one subject. */
+/* Resolves locations of one subject. */
 static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locations, size_t count)
 {
 	struct sym_module *subject = symbolizer->subjects[location_subject(*locations)];
@@ -278,7 +284,7 @@ static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locat
 	for (size_t i = 0; i < count; i++) {
 		uint32_t number = (uint32_t)symbolizer->answer_count;
 
-		if (!lookups[i].is_answered) /* that there is no name is an answer too */
+		if (!lookups[i].is_answered) /* having no name is an answer too */
 			continue;
 		u64map_put(&symbolizer->answers, locations[i], &number);
 		array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
