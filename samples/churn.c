@@ -16,7 +16,7 @@
 static char *slots[SLOTS], *kept[SLOTS];
 static unsigned long seed;
 
-/* The same numbers in every step. */
+/* Returns the next number; the sequence is the same in every step. */
 static unsigned next_number(unsigned below)
 {
 	seed = seed * 1103515245 + 12345;

@@ -1,8 +1,8 @@
 /*
- * Leaks by every door to the heap that is not the C library's: a private heap, LocalAlloc,
- * GlobalAlloc, a block grown by HeapReAlloc, a block too large for a heap's segments. In each step
- * a heap is also created, filled and destroyed, which frees its blocks without a call for each of
- * them: nothing of it may be left.
+ * Leaks through heaps other than the C library's: a private heap, LocalAlloc, GlobalAlloc, a block
+ * that HeapReAlloc grows, a block too large for a heap's segments. Each step also creates, fills
+ * and destroys a heap, which frees its blocks without one call per block: no block of it may
+ * remain.
  *
  * truth: step 1->2 stack leak_private<-one_step<-main bytes +6000 allocs +20
  * truth: step 1->2 stack leak_local<-one_step<-main bytes +1105 allocs +5

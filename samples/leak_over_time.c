@@ -1,13 +1,13 @@
 /*
  * One leak, and two functions that seem to leak when only two snapshots are compared. In every step
- * leak() forgets three blocks, fill_cache() fills a cache that has room for three, take_job() fills a
- * queue that is emptied at every fourth step, and replace() puts one block in the place of another.
+ * leak() forgets three blocks, fill_cache() fills a cache that has room for three, take_job() fills
+ * a queue that is emptied at every fourth step, and replace() replaces one block with another.
  *
  * truth: step 1->2 stack leak<-one_step<-main bytes +3000 allocs +3
  * truth: step 1->2 stack fill_cache<-one_step<-main bytes +4096 allocs +1
  * truth: step 1->2 stack take_job<-one_step<-main bytes +700 allocs +1
  *
- * What is live after steps 1 to 8, and what a series of such snapshots says of it:
+ * Live blocks after steps 1 to 8, and the verdicts on a series of such snapshots:
  *
  * trend: grows leak<-one_step<-main bytes 3000 6000 9000 12000 15000 18000 21000 24000
  * trend: grows leak<-one_step<-main blocks 3 6 9 12 15 18 21 24

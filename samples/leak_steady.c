@@ -1,6 +1,6 @@
 /*
  * A steady leak at one call site: every step serves 64 requests, and each of them adds a record of
- * 1024 bytes to a log that nobody ever reads or frees.
+ * 1024 bytes to a log that is never read or freed.
  *
  * truth: step 1->2 stack grow_log<-serve_request<-main bytes +65536 allocs +64
  * truth: step 2->3 stack grow_log<-serve_request<-main bytes +65536 allocs +64

@@ -1,8 +1,7 @@
 /*
  * Four threads leak at one stack: in every step they leak 10, 20, 30 and 40 blocks of 256 bytes.
- * Besides, each thread makes 50 blocks that its neighbour frees before the step is over, so most of
- * what is freed is freed by a thread that did not allocate it. The threads live as long as the
- * program.
+ * Each thread also makes 50 blocks that its neighbour frees before the step ends, so most freed
+ * blocks are freed by a thread that did not allocate them. The threads live as long as the program.
  *
  * truth: step 1->2 stack leak_one<-worker bytes +25600 allocs +100
  * truth: step 2->3 stack leak_one<-worker bytes +25600 allocs +100

@@ -1,7 +1,7 @@
 /*
  * Two leaks through one allocator of the program's own: the line that calls malloc() is the same
- * for both, so only the callers tell them apart. Every step loads ten textures of 3000 bytes and
- * seven sounds of 500, and forgets them; what it loads as text it frees.
+ * for both, so only the callers distinguish them. Every step loads ten textures of 3000 bytes and
+ * seven sounds of 500, and forgets them; text that it loads is freed.
  *
  * truth: step 1->2 stack xmalloc<-load_texture<-load_level<-main bytes +30000 allocs +10
  * truth: step 1->2 stack xmalloc<-load_sound<-load_level<-main bytes +3500 allocs +7

@@ -1,10 +1,10 @@
 /*
- * many_blocks N MORE: makes N blocks (1000 unless said) in step 1, MORE (0) in each later one, and keeps them. For
- * measuring.
+ * many_blocks N MORE: makes N blocks (default 1000) in step 1, MORE (default 0) in each later step,
+ * and keeps them. For measurements.
  *
  * Block i (from 0) has 16 + i % 97 bytes and belongs to call chain i % 1000. Chain c is c's ten
  * binary digits, the lowest one called first from main: left() for 0, right() for 1; the last one
- * calls make_block(). So there are 1000 stacks (as many as blocks when N is less).
+ * calls make_block(). So there are 1000 stacks (or N if N is smaller).
  *
  * truth: nothing
  */

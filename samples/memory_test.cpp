@@ -1,23 +1,24 @@
 /*
- * memory_test [--seconds N] [--stop MS]... [--events FILE]: for N seconds (30, at least 2) it does what
- * the best-known exercise of tracing memory is about:
+ * memory_test [--seconds N] [--stop MS]... [--events FILE]: for N seconds (30, at least 2) performs
+ * the best-known exercise in tracing memory:
  *
- *	10 MiB are committed by VirtualAlloc in main when it begins, and 10 MiB more half way;
+ *	10 MiB are committed by VirtualAlloc in main at the start, and 10 MiB more half way;
  *	ten buffers of 10 MiB, at N/20, 3N/20, ... 19N/20 seconds, each for 100 ms, by
  *	main -> Operation1 -> ManipulateTemporaryBuffer;
  *	1200 objects of 40 bytes, at a constant rate, by operator new in InnerLoopOperation, in a heap
- *	that has nothing else. Those that are due while a buffer lives are made when it is gone.
+ *	of their own. Objects that are due while a buffer exists are made after it is freed.
  *
- * In the end all but the objects is freed.
+ * At the end everything except the objects is freed.
  *
- * At each --stop, MS milliseconds of those N seconds, in rising order, it says "step K pid P" and waits for
- * a line, as the other samples do; that time does not count. What is due at that moment comes after the
- * stop. At the end of the input it stops no more.
+ * At each --stop, MS milliseconds of those N seconds, in rising order, it prints "step K pid P" and
+ * waits for a line, like the other samples; that time does not count. Actions due at that moment
+ * follow after the stop. After the end of the input there are no more stops.
  *
- * --events states what it did, to the byte: each event as tests/lib/Replay.pm reads them, and each stop
- * as a mark "stop K". TIME is of the clock since it began, stops and all; ID and ADDR are addresses, and
- * HEAP is a handle, hexadecimal; STACK has the functions named above. A free is noted before it is
- * done, everything else after. Nothing allocates for it: it is written when all is over.
+ * --events writes what happened, to the byte: each event as tests/lib/Replay.pm reads it, and each
+ * stop as a mark "stop K". TIME is clock time since the start, with stops; ID and ADDR are
+ * addresses, and HEAP is a handle, hexadecimal; STACK has the functions named above. A free is
+ * recorded before it is done, everything else after. Recording allocates nothing: the file is
+ * written at the end.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static LARGE_INTEGER began, per_second;
 static unsigned long stops[STOPS_MAX], stopped_ms;
 static unsigned stop_count, stops_done;
 
-/* ---------------------------------------------------------------- the clock, and what is noted */
+/* ---------------------------------------------------------------- clock and events */
 
 static unsigned long clock_ms()
 {
@@ -67,7 +68,7 @@ static unsigned long clock_ms()
 static void note(const char *type, const void *addr, size_t bytes, const char *stack)
 {
 	if (event_count == EVENTS_MAX)
-		ExitProcess(4); /* cannot be */
+		ExitProcess(4); /* impossible */
 	events[event_count++] = {clock_ms(), type, addr, bytes, stack, heap_text};
 }
 
@@ -81,8 +82,8 @@ static unsigned long wait_for_clock(unsigned long ms)
 }
 
 /*
- * Waits for a moment of the run, and at each stop on the way. Stops and events come in the order in which they
- * are due, however late they are.
+ * Waits for a moment of the run, and at each stop on the way. Stops and events keep the order in
+ * which they are due, even if they are late.
  */
 static void wait_until(unsigned long ms)
 {
@@ -98,7 +99,7 @@ static void wait_until(unsigned long ms)
 	wait_for_clock(stopped_ms + ms);
 }
 
-/* ---------------------------------------------------------------- what is traced */
+/* ---------------------------------------------------------------- traced functions */
 
 NOINLINE void *operator new(size_t bytes)
 {
@@ -146,7 +147,7 @@ static NOINLINE void Operation1(unsigned long end_ms)
 	step_leaked = NULL; /* keeps the call above from becoming a jump */
 }
 
-/* ---------------------------------------------------------------- the statement */
+/* ---------------------------------------------------------------- output of events */
 
 static char *put_hex(char *to, uint64_t value)
 {

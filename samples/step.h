@@ -1,21 +1,21 @@
 /*
- * How a sample and the one who watches it keep step.
+ * Synchronization of a sample with its observer.
  *
- * A sample calls step_done(K) after its step K: that prints "step K pid P\n" and waits for one line
- * on standard input. At the end of the input, or when the line is "quit", it returns false and the
+ * A sample calls step_done(K) after its step K. That prints "step K pid P\n" and waits for one line
+ * on standard input. At the end of the input, or if the line is "quit", it returns false and the
  * sample ends with status 0. Between two such lines nothing is allocated here: the standard handles
  * are used directly, not through the C library's buffers.
  *
- * What a sample leaks is stated in its header comment, to the byte, in lines that tests read:
+ * A sample's leaks are stated in its header comment, to the byte, in lines that tests read:
  *
  *	truth: step FROM->TO stack INNERMOST<-CALLER<-...<-main bytes +N allocs +N
  *
- * "stack" lists functions of the sample, the one that allocates first. What is not listed there
- * does not change from step to step. Step 1 is the warm-up: it runs through the same code.
- * A loop around a call that matters counts in a volatile variable: a compiler that unrolls it would
- * make several places in the code, and so several stacks, out of one. And the statement before a call
- * that matters stands on a line of its own: where a loop and its first call begin at one address,
- * Wine's DbgHelp gives the line of the loop.
+ * "stack" lists functions of the sample, the allocating one first. Stacks that are not listed do
+ * not change from step to step. Step 1 is the warm-up: it runs through the same code. A loop around
+ * a relevant call counts in a volatile variable, because a compiler that unrolls the loop would
+ * turn one call site into several, and one stack into several. The statement before a relevant call
+ * is on a line of its own, because Wine's DbgHelp reports the loop's line if a loop and its first
+ * call begin at one address.
  */
 #ifndef SAMPLES_STEP_H
 #define SAMPLES_STEP_H
@@ -26,13 +26,13 @@
 
 #define NOINLINE __attribute__((noinline))
 
-/* Where a leaked address goes, so that no compiler takes the allocation out. */
+/* Receives leaked addresses, so that compilers keep the allocations. */
 static void *volatile step_leaked;
 
 static inline void *step_leak(void *block)
 {
 	if (!block)
-		ExitProcess(3); /* out of memory: the truth would not be one */
+		ExitProcess(3); /* out of memory: the stated truth would be wrong */
 	step_leaked = block;
 	return block;
 }
@@ -57,7 +57,7 @@ static inline char *step_decimal(char *to, unsigned long value)
 	return to;
 }
 
-/* Reads a line without its end; false at the end of the input. */
+/* Reads a line without its end. Returns false at the end of the input. */
 static inline bool step_line(char *line, size_t size)
 {
 	HANDLE input = GetStdHandle(STD_INPUT_HANDLE);
@@ -76,7 +76,8 @@ static inline bool step_line(char *line, size_t size)
 	return false;
 }
 
-/* Says that a step is done and waits for leave to go on: false when the sample is to end. */
+/* Prints that a step is done and waits for permission to continue. Returns false if the sample must
+ * end. */
 static inline bool step_done(unsigned long step)
 {
 	char line[64], *end = step_text(line, "step ");

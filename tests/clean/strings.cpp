@@ -1,4 +1,4 @@
-/* Frees all that it takes: threads of Windows, strings, a vector and standard output. */
+/* Frees everything it allocates: Windows threads, strings, a vector and standard output. */
 #include <windows.h>
 #include <cstdio>
 #include <iostream>

@@ -1,4 +1,4 @@
-/* Frees all that it takes: std::thread, a mutex, a condition variable and standard output. */
+/* Frees everything it allocates: std::thread, a mutex, a condition variable and standard output. */
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
