@@ -1,28 +1,28 @@
-# hsnap, hdiff and hsym. 'make help' says what there is to make.
+# hsnap, hdiff and hsym. 'make help' lists the targets.
 #
 #   build/linux   hdiff, hsym and hsnap for this machine
-#   build/asan    unit tests, with the sanitizers
-#   build/tsan    hdiff and hsnap with the one for threads
+#   build/asan    unit tests, with the address sanitizer
+#   build/tsan    hdiff and hsnap with the thread sanitizer
 #   build/fuzz    the same code for clang's fuzzer
 #   build/win64   everything for Windows, made with mingw
 #   build/win32   hsnap and its tracer for 32-bit programs
 #   build/deps    libraries for Windows, made from the sources that setup/pins lists
 #   build/wine    a Wine prefix of our own, to run build/win64 in
 #
-# V=1 shows the commands. CI=true makes warnings errors. SETUP=no installs and
-# builds no tools and libraries: DEPS says where those for Windows are.
+# V=1 shows the commands. CI=true turns warnings into errors. SETUP=no installs no tools and builds
+# no libraries: DEPS is then the folder of the libraries for Windows.
 
 VERSION := 0.1.0
 
-# Where releases will be, which is not known yet: manifests of winget and scoop name it.
+# Future address of releases, not known yet; the manifests of winget and scoop contain it.
 RELEASES := https://example.invalid/hsnap/releases
 
-# As many at once as there are processors; -j says otherwise.
+# As many jobs as processors, unless -j is given.
 MAKEFLAGS += -j$(shell nproc)
 
-# Sources, in the order of the data. A file *_posix.c is for Linux only, a file
-# *_windows.c for Windows only, every other one for both. A file *_x64.c or
-# *_x64_windows.c is for 64-bit programs only, *_x86 likewise for 32-bit ones.
+# Sources, in the order of the data flow. A file *_posix.c is only for Linux, a file *_windows.c
+# only for Windows. A file *_x64.c or *_x64_windows.c is only for 64-bit programs, *_x86 likewise
+# for 32-bit ones.
 CORE := $(wildcard core/*/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
@@ -30,36 +30,36 @@ IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
 RECORD := $(wildcard tests/record/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c symbolize/*/*.c)
-# The page of hdiff -o html, its style and its script, as strings.
+# Page, style and script of hdiff -o html, as strings.
 PAGE := build/page/page_pieces.c
 DIFF := $(wildcard diff/*.c diff/*/*.c) $(PAGE)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
-# The part of the tracer that runs outside a target too, in tests.
+# The part of the tracer that also runs outside a target, in tests.
 TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/threadwords.c %/unwind_call.c %/unwind_fast_x64.c %/unwind_fast_x86.c %/unwind_rules_x86.c,$(TRACER))
-# The unwinder, which tests of it link too.
+# The unwinder, also linked into its tests.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
-# And the hooks for virtual memory.
+# The hooks for virtual memory, also linked into tests.
 VIRTUAL := snapshot/tracer/hooks_virtual.c
 
 SAMPLES := $(wildcard samples/*.c samples/*.cpp)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
-# Of code that depends on how it is compiled: without the sanitizers, too.
+# Tests of code that depends on how it is compiled: also built without the sanitizers.
 UNIT_PLAIN := $(foreach of,entry tracer unwind ranges,$(wildcard tests/unit/test_$(of)_*.c))
 WIN_TESTS := $(wildcard tests/win/test_*.c)
-# Programs that scripts run to ask a part of ours alone.
+# Programs that scripts run to test one part alone.
 WIN_ASKS := $(wildcard tests/win/ask_*.c)
-# Programs that tests run under hsnap.
-WIN_TARGETS := $(filter-out tests/targets/frames.c,$(wildcard tests/targets/*.c tests/targets/*.cpp)) # frames: FRAMES32
-# A program for each reader, which clang's fuzzer feeds, and feed.c in make check.
+# Programs that tests run under hsnap; frames.c is for FRAMES32.
+WIN_TARGETS := $(filter-out tests/targets/frames.c,$(wildcard tests/targets/*.c tests/targets/*.cpp))
+# One program per reader, for clang's fuzzer and, with feed.c, for make check.
 FUZZ_TARGETS := $(wildcard tests/fuzz/fuzz_*.c)
-# DLLs that those load.
+# DLLs loaded by the targets.
 WIN_PLUGS := $(wildcard tests/plugs/*.c)
-# Programs whose names are looked up, and the ways in which they are built.
+# Programs whose names are looked up, and the ways to build them.
 NAMED := names_c.exe names_cpp.exe names_dll.dll
 NAMED_KINDS := dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld
 NAMED_PROGRAMS := $(foreach kind,$(NAMED_KINDS),$(NAMED:%=build/win64/symbols/$(kind)/%)) \
 	build/win64/symbols/pdb_other/names_c.exe
-# One with very many.
+# Programs with very many names.
 MANY_NAMES := build/win64/bench/dwarf5/names_many.exe build/win64/bench/pdb_gnu/names_many.exe
 
 # ---------------------------------------------------------------- compilers
@@ -69,7 +69,7 @@ CXX := g++
 AR := ar
 MINGW := x86_64-w64-mingw32-
 MINGW32 := i686-w64-mingw32-
-# Write PDBs, which gcc and its linker do not. Asked when they are used, after they were installed.
+# Compiler and linker that write PDBs, unlike gcc's. Expanded at use, after they were installed.
 LLVM = $(shell setup/llvm)
 CLANG = clang$(LLVM)
 LLD = lld$(LLVM)
@@ -91,34 +91,36 @@ asan_FLAGS = $(linux_FLAGS) $(asan_SPEED) -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 asan_SPEED = -O1
 tsan_FLAGS = $(linux_FLAGS) -O1 -fsanitize=thread
-# What clang's fuzzer watches.
+# Instrumented for clang's fuzzer.
 fuzz_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-# Its pragma is gcc's.
+# count_avx2.c's pragma is for gcc.
 build/fuzz/obj/diff/read/count_avx2.o: fuzz_FLAGS += -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
-build/asan/obj/tests/unit/%.o: asan_SPEED = -O0 # of the tests themselves: they compile in a third of the time
-# The switches that setup/zydis builds the library with.
+# Unit tests themselves compile in a third of the time without optimization.
+build/asan/obj/tests/unit/%.o: asan_SPEED = -O0
+# Must equal the switches in setup/zydis.
 zydis_FLAGS = -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYAN_NO_LIBC \
 	-DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DZYDIS_DISABLE_SEGMENT
-# DWARF 4 because Wine's DbgHelp reads no later one.
-# min-pagesize: else gcc 12 takes a read at gs:[offset] for one past an object.
+# DWARF 4 because Wine's DbgHelp reads no later version. min-pagesize because gcc 12 otherwise
+# reports a read at gs:[offset] as out of bounds.
 windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32_WINNT=0x0601 -DUNICODE -D_UNICODE \
 	-D__USE_MINGW_ANSI_STDIO=1 -DPCRE2_STATIC $(zydis_FLAGS) $(CPPFLAGS)
 win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
-# Samples and tests are read by their stacks: every call must leave a frame. Of two lines at one
-# address Wine's DbgHelp keeps the first; without statement frontiers there are none such.
+# Samples and tests are read by their stacks: every call must leave a frame. Wine's DbgHelp keeps
+# the first of two lines at one address; without statement frontiers there are no such pairs.
 sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
-# Frames of 32-bit programs are found by EBP.
+# 32-bit frames are found through EBP.
 sample32_FLAGS = $(sample_FLAGS) -fno-omit-frame-pointer
 cpp_of = $(filter-out -std=% %-prototypes,$(1)) -std=c++17 -fno-rtti
-# The tracer lives in a stranger's process: no C library, no start-up code.
+# The tracer runs in a foreign process: no C library, no start-up code.
 tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector
-# Addresses in a target have 64 bits in every build; those of a 32-bit one fit where they go.
+# Target addresses have 64 bits in every build; those of a 32-bit target fit into a pointer.
 win32_FLAGS = $(win64_FLAGS) -Wno-int-to-pointer-cast
-# Windows aligns the stack to 4 bytes, and frames are found by EBP.
+# Windows aligns the stack to 4 bytes, and frames are found through EBP.
 tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boundary=2 -fno-omit-frame-pointer
 
-# gcc's C++ library, for its demangler; static, for a C++ runtime would slow every start.
+# gcc's C++ library, for its demangler; static because loading a C++ runtime would slow down every
+# start.
 DEMANGLER := -l:libsupc++.a
 linux_hdiff_LIBS := -lpcre2-8 -lz -lzstd $(DEMANGLER)
 linux_hsym_LIBS := -lz $(DEMANGLER)
@@ -129,10 +131,10 @@ win64_hsnap_LIBS := -lz -lzstd -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
 
-# What is handed on is the same bytes, whenever it is linked.
+# Reproducible builds: no time stamps.
 REPRODUCIBLE := -Wl,--no-insert-timestamp
 
-# ---------------------------------------------------------------- what from what
+# ---------------------------------------------------------------- programs and their parts
 
 linux_of = $(filter-out %_windows.c,$(1))
 win64_of = $(filter-out %_posix.c %_x86.c %_x86_windows.c,$(1))
@@ -149,7 +151,7 @@ linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) 
 linux_hsym := $(call linux_objects,$(filter-out core/record/% core/etw/%,$(CORE)) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 win64_hsym := $(call win64_objects,$(filter-out core/record/% core/etw/%,$(CORE)) $(SYMBOLIZE))
-# Controlling a tracer is for Windows.
+# The control of a tracer is only for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
 win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call win64_of,$(TRACER)))
@@ -165,9 +167,9 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
 SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(SAMPLES)))
-# One program for 32 bits in the ways that frames can be built.
+# One 32-bit program, built with each kind of frames.
 FRAMES32 := $(foreach kind,o0 fp fpo bare,build/win32/targets/frames_$(kind).exe)
-# What prove.cmd tries the programs on.
+# Programs that prove.cmd tests with.
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
 # Targets and samples of tests/live, for 64 and 32 bits.
@@ -175,7 +177,7 @@ LIVE_NAMES := $(foreach name,bypass chains chains_fpo collections crash destroye
 	targets/plug.dll \
 	$(foreach name,leak_heaps leak_realloc leak_steady leak_threads memory_test,samples/$(name).exe)
 LIVE_PROGRAMS := $(foreach bits,64 32,$(LIVE_NAMES:%=build/win$(bits)/%))
-# What tests on Windows run, but for NAMED_PROGRAMS, which want clang.
+# Programs of tests on Windows, except NAMED_PROGRAMS, which need clang.
 WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
 	$(WALK:tests/%.c=build/win64/%.exe) \
 	$(RECORD:tests/%.c=build/win64/%.exe) \
@@ -185,7 +187,7 @@ WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
 	$(patsubst tests/targets/%,build/win64/targets/%.exe,$(basename $(WIN_TARGETS))) \
 	$(LIVE_PROGRAMS) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
-# hsnap once more, with the sanitizers: it reads damaged files in tests.
+# Includes hsnap with the sanitizers, for tests with damaged files.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/hdiff build/tsan/hsnap \
 	$(if $(IMAGES),build/linux/images/make_image) \
 	$(WALK:tests/%.c=build/linux/%) \
@@ -202,7 +204,7 @@ BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording bui
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
-# ---------------------------------------------------------------- what to ask for
+# ---------------------------------------------------------------- targets
 
 ifndef V
 .SILENT:
@@ -293,7 +295,7 @@ help: ## this list
 	sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 # ---------------------------------------------------------------- set-up
-# Asked for by order only: a step that ran makes nothing out of date.
+# Order-only prerequisites: a step that ran makes nothing out of date.
 
 ifeq ($(SETUP),no)
 packages:
@@ -314,7 +316,7 @@ $(DEPS)/include/uthash.h: | packages
 	mkdir -p $(@D)
 	cp /usr/include/uthash.h $@
 
-# After those, because they unpack the same sources.
+# After the win64 builds, because they unpack the same sources.
 $(DEPS32)/lib/libzydis.a: setup/zydis setup/pins | packages $(DEPS)/lib/libzydis.a
 	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
 
@@ -379,19 +381,19 @@ build/tsan/hdiff build/tsan/hsnap:
 	echo "== $@"
 	$(CC) -fsanitize=thread $^ $(linux_$(@F)_LIBS) -o $@
 
-# What makes one of its calls fail, for tests/fail-every.
+# Makes one of hsnap's calls fail, for tests/fail-every.
 build/linux/fail/fail_posix.so: tests/fail/fail_posix.c Makefile | packages
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $(linux_FLAGS) -fPIC -shared $< -o $@
 
-# Minidumps of made processes, and the truth about them.
+# Minidumps of synthetic processes, and the truth about them.
 build/linux/images/make_image: $(IMAGES:%.c=build/linux/obj/%.o)
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $(CFLAGS) $^ -o $@
 
-# What Windows shows of a file's version: that of FILE is FILE.version.o.
+# Version resource of a file: FILE.version.o for FILE.
 comma := ,
 build/%.version.o: setup/version.rc Makefile | packages
 	mkdir -p $(@D)
@@ -402,7 +404,7 @@ build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.
 	echo "== $@"
 	$(MINGW)gcc $(REPRODUCIBLE) $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
 
-# The same with one call that fails, for tests/fail-every.
+# hsnap with one failing call, for tests/fail-every.
 build/win64/fail/hsnap.exe: $(win64_hsnap) build/win64/obj/tests/fail/fail_windows.o build/win64/fail/hsnap-tracer64.dll
 	mkdir -p $(@D)
 	echo "== $@"
@@ -416,7 +418,7 @@ build/win64/hsnap-tracer64.dll: $(win64_tracer) build/win64/hsnap-tracer64.dll.v
 	echo "== $@"
 	$(MINGW)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
 
-# The same tracer with the system's unwinder, and an hsnap beside it, to compare with.
+# The tracer with the system's unwinder, and an hsnap beside it, for comparison.
 system_tracer := $(filter-out build/win64/tracer/unwind%,$(win64_tracer)) build/win64/bench/unwind_system_windows.o
 
 build/win64/bench/%.o: tests/bench/%.c Makefile | deps
@@ -440,7 +442,7 @@ build/win32/hsnap-tracer32.dll: $(win32_tracer) build/win32/hsnap-tracer32.dll.v
 	echo "== $@"
 	$(MINGW32)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
 
-# The 64-bit hsnap leaves 32-bit programs to the one that lies beside it.
+# The 64-bit hsnap delegates 32-bit programs to the 32-bit one beside it.
 build/win64/hsnap32.exe: build/win32/hsnap.exe
 	cp $< $@
 
@@ -467,7 +469,8 @@ build/win32/samples/%.exe: samples/%.cpp Makefile | deps
 	echo "== $@"
 	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< -static -o $@
 
-# Functions that are the same must not become one, nor a call a jump. In "bare" what the C library has of .eh_frame is data.
+# Keeps equal functions separate and calls as calls. In "bare", the C library's .eh_frame section
+# becomes data.
 frames_o0 := -O0
 frames_fp := -O2 -fno-omit-frame-pointer
 frames_fpo := -O2 -fomit-frame-pointer
@@ -498,7 +501,7 @@ build/win32/targets/%.exe: tests/targets/%.cpp Makefile | deps
 	echo "== $@"
 	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) $(REPRODUCIBLE) $< -static -o $@
 
-# Optimised as programs are that know nothing of hsnap.
+# Optimized like ordinary programs.
 build/win64/targets/%_fpo.exe: tests/targets/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -509,7 +512,7 @@ build/win32/targets/%_fpo.exe: tests/targets/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW32)gcc $(sample_FLAGS) -O2 -fomit-frame-pointer $(REPRODUCIBLE) $< -static -o $@
 
-# An address of its own, so that a test knows where it will be.
+# A fixed base address, known to the tests.
 build/win64/targets/%.dll: tests/plugs/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -520,8 +523,8 @@ build/win32/targets/%.dll: tests/plugs/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW32)gcc $(sample32_FLAGS) -shared -nostdlib -Wl,-e,_DllMain@12,--image-base=0x68000000,--disable-dynamicbase $< -lkernel32 -o $@
 
-# One program in several ways. The PDB that an image names is C:\made\KIND\NAME.pdb in those for
-# MSVC, and a bare name in the others: no path of this machine.
+# One program, built in several ways. The PDB path in MSVC images is C:\made\KIND\NAME.pdb, in
+# others a bare name: never a path of this machine.
 named_FLAGS = -I. -O2 $(filter-out %-prototypes,$(WARN)) -fno-optimize-sibling-calls -fno-exceptions
 named_gcc = $(MINGW)$(if $(filter %.cpp,$<),g++,gcc) $(named_FLAGS) $< $(if $(filter %.dll,$@),-shared) $(win64_LDFLAGS)
 named_clang = $(CLANG) --target=x86_64-w64-mingw32 $(named_FLAGS) $< $(if $(filter %.dll,$@),-shared) -static \
@@ -568,7 +571,7 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 	echo "== $@"
 	$(CC) $(linux_FLAGS) $< -o $@
 
-# They do what the programs do.
+# These link the product's code.
 build/linux/bench/gen_recording build/linux/bench/time_reach: build/linux/bench/%: build/linux/obj/tests/bench/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
@@ -579,7 +582,7 @@ build/linux/bench/%: tests/bench/%.cpp Makefile | packages
 	echo "== $@"
 	$(CXX) $(call cpp_of,$(linux_FLAGS)) $< -o $@
 
-# Tests link what they need of everything but the mains.
+# Tests link against everything except the main programs.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
 build/fuzz/library.a: $(call fuzz_objects,$(LIBRARY)) | packages
@@ -589,7 +592,8 @@ build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) |
 	rm -f $@
 	$(if $(filter build/win64/%,$@),$(MINGW))$(AR) rcs $@ $^
 
-# Processes that tests make lie where the image maker's own tables say, which are no part of the product.
+# Synthetic processes in tests use the image maker's own layout tables, which are not part of the
+# product.
 MADE_LAYOUTS := $(patsubst %.c,obj/%.o,$(wildcard tests/images/*_layout.c))
 
 build/linux/tests/%: build/linux/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/linux/%) build/linux/library.a
@@ -597,13 +601,13 @@ build/linux/tests/%: build/linux/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/linux
 	echo "== $@"
 	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER) -o $@
 
-# What the walkers find, to compare it with that truth.
+# Prints the walkers' results, for comparison with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $^ -lpcre2-8 -lZydis -lz -lzstd -lpthread -o $@
 
-# Recordings of made processes.
+# Recordings of synthetic processes.
 build/linux/record/%: build/linux/obj/tests/record/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
@@ -614,7 +618,7 @@ build/asan/tests/%: build/asan/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/asan/%)
 	echo "== $@"
 	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER) -o $@
 
-# Where the program would end it fails, as fuzz.c has it.
+# os_end() would end the program; fuzz.c replaces it by a failure.
 FUZZ_LIBS := -Wl,--wrap=os_end -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER)
 
 build/asan/fuzz/%: build/asan/obj/tests/fuzz/%.o build/asan/obj/tests/fuzz/fuzz.o build/asan/obj/tests/fuzz/feed.o build/asan/library.a
@@ -626,7 +630,7 @@ build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.o build/fuzz/obj/tests/fuzz/
 	echo "== $@"
 	$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(FUZZ_LIBS) -o $@
 
-# Processes that fuzz_minidump.c changes.
+# Processes that fuzz_minidump.c modifies.
 build/fuzz/images/made: tests/fuzz/images build/linux/images/make_image
 	tests/fuzz/images
 	touch $@
@@ -636,7 +640,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	echo "== $@"
 	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll $(DEMANGLER) -o $@
 
-# The makers of images and recordings, and the walkers, as they are on Linux.
+# The makers of images and recordings, and the walkers, as on Linux.
 build/win64/images/make_image.exe: $(IMAGES:%.c=build/win64/obj/%.o)
 	mkdir -p $(@D)
 	echo "== $@"
@@ -655,14 +659,13 @@ $(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter bui
 
 # ---------------------------------------------------------------- lint
 
-# Every version lays code out a little differently.
+# The layout differs slightly between versions.
 CLANG_FORMAT := clang-format-14
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* tests/fuzz/* tests/windows/* 2>/dev/null)
 LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/% tests/symbols/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
-# -MMD and the like are for gcc alone
-# clang takes all flags but those that steer gcc's output
+# clang-tidy accepts gcc's flags, except -MMD and others that control the output
 tidy = $(if $(2),clang-tidy --quiet $(2) -- $(filter-out -M% -O% -g% -Werror,$(1)),true)
 
 YAML_RULES := {extends: default, rules: {line-length: {max: 120}, document-start: disable, truthy: disable}}
@@ -678,7 +681,7 @@ lint-quick: packages ## the part of lint that takes seconds
 	echo "== yamllint"; yamllint -s -d '$(YAML_RULES)' .github || status=1; \
 	exit $$status
 
-# cppcheck 2.10 takes a pointer to a local, handed on, for a read of it
+# cppcheck 2.10 reports passing a pointer to an uninitialized local as a read of it
 lint: lint-quick deps ## style and static analysis
 	setup/packages lint
 	status=0; \

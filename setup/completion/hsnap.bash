@@ -1,11 +1,11 @@
-# bash completion for hsnap, hdiff and hsym: their options and commands are those that --help lists.
+# bash completion for hsnap, hdiff and hsym, from the options and commands in --help
 
 _hsnap_complete()
 {
 	local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} command=() words
 
 	COMPREPLY=()
-	# options are those of hsnap's command; without one, of a snapshot
+	# options of hsnap's command; of snapshot without a command
 	if [[ ${program##*/} == hsnap* ]]; then
 		command=(snapshot)
 		[[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]] && command=("${COMP_WORDS[1]}")

@@ -1,15 +1,17 @@
-# PowerShell completion for hsnap, hdiff and hsym: their options and commands are those that --help lists. In $PROFILE:
+# PowerShell completion for hsnap, hdiff and hsym, from the options and commands in --help. In
+# $PROFILE:
 #
 #   . C:\Tools\hsnap\completion\hsnap.ps1
 #
-# This has never run, as there is no PowerShell where it was written; tests apply its patterns to --help.
+# This script has never run, because no PowerShell was available; tests apply its patterns to
+# --help.
 Register-ArgumentCompleter -Native -CommandName hsnap, hsnap32, hdiff, hsym -ScriptBlock {
 	param($word, $ast, $cursor)
 	$program = $ast.GetCommandName()
 	$before = @($ast.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { "$_" })
 	$command = @()
 	if ($program -match 'hsnap[^\\/]*$' -and $word -like '-*') {
-		# options are those of hsnap's command; without one, of a snapshot
+		# options of hsnap's command; of snapshot without a command
 		$command = @(if ($before.Count -gt 1 -and $before[1] -notlike '-*') { $before[1] } else { 'snapshot' })
 	}
 	if ($word -like '-*') {
