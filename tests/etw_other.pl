@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# Makes test logs: copies a real 64-bit Windows ETW log and appends buffers
-# that hold the heap events of an invented process. On standard output it
-# prints, as JSON, which blocks live at five moments, by allocation stack.
+# Makes test logs: copies a real 64-bit Windows ETW log and appends buffers with the heap events of
+# an invented process. Prints, as JSON, the live blocks at five moments, by allocation stack.
 # Usage: perl etw_other.pl REAL.etl SEED OUT.etl [cut|lost|garbage] > truth.json
 use strict;
 use warnings;
@@ -9,8 +8,8 @@ no warnings 'portable';	# addresses of more than 32 bits are meant
 use JSON::PP;
 use List::Util qw(min shuffle);
 
-# PID is odd, as no real one is; HEADER: bytes of a buffer header; SLOT: the
-# distance between the blocks of a heap.
+# PID is odd, unlike any real one; HEADER: bytes of a buffer header; SLOT: distance between the
+# blocks of a heap.
 use constant { PID => 4321, CPU_ALLOC => 50, CPU_FREE => 51, HEADER => 72, SLOT => 0x4000 };
 
 die "usage: $0 REAL.etl SEED OUT.etl [cut|lost|garbage]\n" if @ARGV < 3 || @ARGV > 4;
@@ -20,7 +19,7 @@ $damage //= '';
 die "unknown damage '$damage'\n" unless $damage =~ /^(?:|cut|lost|garbage)$/;
 srand($seed);
 
-# The real log, and what its header event says.
+# The real log, and its header event.
 open(my $in, '<:raw', $real_name) or die "$real_name: $!\n";
 my $real = do { local $/; <$in> };
 die "$real_name: too short\n" if length($real) < HEADER + 32 + 280;
@@ -40,9 +39,9 @@ sub pick { return $_[dice(scalar @_)] }
 
 # Buffers of each processor; the last one of each list is being filled.
 my %stream = (CPU_ALLOC, [], CPU_FREE, []);
-# Adds the bytes of an event. $of is the time of the event that is lost or
-# spoilt when these bytes are lost: its own, or that of a stack's event. It
-# never falls, so that of the buffer's first bytes is the earliest.
+# Adds the bytes of an event. $of is the time of the event that is lost or damaged if these bytes
+# are lost: its own, or that of a stack's event. It never falls, so that of the buffer's first bytes
+# is the earliest.
 sub add {
 	my ($cpu, $time, $of, $bytes) = @_;
 	$bytes .= "\0" x (-length($bytes) % 8);
@@ -144,7 +143,7 @@ sub realloc_event {
 		$old_address, $block->{size}, $old_size, 1 + dice(6)));
 	stack_event(CPU_ALLOC, $thread, $block->{stack});
 }
-# What lives now, by stack; the moment gets more than 5 quiet ms on both sides.
+# Records the live blocks by stack; the moment gets more than 5 quiet ms on both sides.
 my @moments;
 sub moment {
 	my %rows;
@@ -173,7 +172,7 @@ while ($count < $target) {
 		(my $old, @$block{qw(size stack)}) = ($block->{size}, 1 + dice(0x3000), $stack);
 		realloc_event($thread, $block, $block->{address}, $old);
 	} elsif ($what < 0.99) {
-		# A move: a new block, the old one goes, then the realloc itself.
+		# A move: a new block, the old one is freed, then the realloc itself.
 		my $old = pick(@blocks);
 		my $new = alloc($old->{heap}, $thread, $stack);
 		release(CPU_ALLOC, $thread, $old);
@@ -201,7 +200,7 @@ if ($damage eq 'garbage') {
 } elsif ($damage eq 'lost') {
 	pick(@buffers)->{flags} = pick(2, 4);
 } elsif ($damage eq 'cut') {
-	# The buffer that starts last stands last, so that moments remain.
+	# The buffer that starts last is last, so that moments remain.
 	@buffers = sort { $a->{first} <=> $b->{first} } @buffers;
 	@moments = grep { $_->{ms} * 1000 < $buffers[-1]{first} } @moments;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What HACKING.md asks of the code and a machine can check: which folder may include which, names,
-# and what must not stand in any file.
+# Rules of HACKING.md that a machine can check: includes between folders, names, and forbidden
+# content in files.
 use strict;
 use warnings;
 use File::Basename qw(basename dirname);
@@ -15,7 +15,7 @@ my @c = grep { /\.[ch]$/ } @files;
 my %text = map { $_ => slurp($_) } @files;
 cmp_ok(scalar @c, '>', 20, 'there are sources to look at');
 
-# Which top folders the files of one may include from.
+# Top folders that the files of a top folder may include from.
 my %downhill = (
 	'core' => ['core'],
 	'snapshot' => ['core', 'snapshot'],
@@ -64,7 +64,7 @@ none('lines end in a newline alone, without blanks before it',
 
 english();
 
-# Written so that this file does not break them itself.
+# Written so that this file does not break the rule itself.
 my $path = qr{(?<![\w.\$\}\)\]~-])/(?:work|tmp|root|home)(?=/|\b)};
 none('no path of one machine', find($path, sub { $_[0] ne 'tests/laws.t' }));
 my @hosts = package_hosts();
@@ -81,7 +81,8 @@ sub none {
 	ok(!@found, $what) or diag(join "\n", @found);
 }
 
-# The rules of HACKING.md, "English". Each limit is the number that is left, and may only fall.
+# Rules of HACKING.md, "English". Each limit is the number of remaining violations, and may only
+# fall.
 sub english {
 	my %limit = (opening => 27, begin => 235, rule2 => 262, rule4 => 50, rule5 => 128, verbs => 614, articles => 0);
 	my %words = (
@@ -115,7 +116,7 @@ sub english {
 	return;
 }
 
-# What git knows, or would know; without git everything outside build.
+# Returns the files that git tracks or would track; without git all files outside build.
 sub tracked {
 	my @known = split /\0/, `git ls-files -z --cached --others --exclude-standard 2>/dev/null`;
 	@known = map { chomp; s,^\./,,r } `find . -path ./build -prune -o -path ./.git -prune -o -type f -print`
@@ -128,7 +129,7 @@ sub binary {
 	return $text{$file} =~ /\0/ || $file =~ m{^tests/(?:data|golden|fuzz/corpus)/};
 }
 
-# "FILE: HEADER" of each include that $wanted->(FILE, HEADER, IN_QUOTES) is true for.
+# Returns "FILE: HEADER" of each include for which $wanted->(FILE, HEADER, IN_QUOTES) is true.
 sub grep_includes {
 	my ($wanted) = @_;
 	my @found;
@@ -142,10 +143,10 @@ sub grep_includes {
 
 sub product { return grep { m{^(?:core|snapshot|diff|symbolize)/} } @c }
 
-# The two halves of a file, for two systems or processors, are one.
+# Returns the common name of a file's variants for systems or processors.
 sub stem { return basename($_[0]) =~ s/\.[ch]$//r =~ s/_(?:x64|x86)(?=_windows$|$)//r =~ s/_(?:posix|windows)$//r }
 
-# "A -> B -> A" for folders that include each other.
+# Returns "A -> B -> A" for folders that include each other.
 sub cycles {
 	my (%from, %state, @found);
 	for (grep_includes(sub { $_[2] && dirname($_[0]) ne dirname($_[1]) })) {
@@ -184,8 +185,8 @@ sub tags_twice {
 	return map { keys %{ $where{$_} } > 1 ? "$_: @{[sort values %{ $where{$_} }]}" : () } sort keys %where;
 }
 
-# External functions none of whose words says where they are defined. Two of one file that begin alike
-# are named after their subject: date_parse, date_text.
+# Returns external functions without a word that names their place. Two functions of one file that
+# begin alike are named after their subject: date_parse, date_text.
 sub strangers {
 	my (%defined, %header, @found);
 	for my $file (grep { /\.h$/ } product()) {
@@ -212,7 +213,7 @@ sub strangers {
 	return @found;
 }
 
-# Functions and tables that HACKING.md's "Where is" names, which are not in the file it says.
+# Returns functions and tables in HACKING.md's "Where is" that are not in the named file.
 sub astray {
 	my @found;
 	while ($text{'HACKING.md'} =~ m{`([a-z]+/[\w/*.]+\.[ch])(?:: (?:struct )?(\w+))?(?:\[\])?`}g) {
@@ -225,7 +226,7 @@ sub astray {
 	return @found;
 }
 
-# Rows of SECURITY.md's table whose tests are none.
+# Returns rows of SECURITY.md's table whose tests do not exist.
 sub unkept {
 	my @found;
 	for my $row (grep { !/^\|[-|]+$|^\| promise|^\| \*\*/ } $text{'SECURITY.md'} =~ /^(\|.*)$/mg) {
@@ -250,7 +251,7 @@ sub find {
 	return @found;
 }
 
-# The hosts that this machine takes its packages from, by its own settings.
+# Returns the hosts of this machine's package sources, by its own settings.
 sub package_hosts {
 	my %hosts;
 	for my $file (glob '/etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/* /etc/apt/mirrors/*') {

@@ -1,5 +1,5 @@
-# A browser without a window, for tests of pages: Debian's chromium, by its protocol over two pipes (JSON messages
-# with a NUL behind each). Whatever the page asks the network for, and whatever it complains of, is kept.
+# A headless browser for tests of pages: Debian's chromium, by its protocol over two pipes (JSON
+# messages, each followed by a NUL). All network requests and complaints of the page are recorded.
 package Browser;
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ sub new {
 	return $self;
 }
 
-# Sends a command; what comes back.
+# Sends a command and returns the answer.
 sub ask {
 	my ($self, $method, $params) = @_;
 	my $id = ++$self->{id};
@@ -53,7 +53,7 @@ sub ask {
 	}
 }
 
-# The next message; what it tells of is kept.
+# Returns the next message; records what it reports.
 sub message {
 	my ($self) = @_;
 	my $until = time + $self->{limit};
@@ -74,7 +74,8 @@ sub message {
 	return $message;
 }
 
-# Opens a page and waits until it is there. From another one: with a new '#' alone it would stay.
+# Opens a page and waits until it is loaded. Starts from about:blank, because a new '#' alone would
+# not reload the page.
 sub open_page {
 	my ($self, $url) = @_;
 	for my $next ('about:blank', $url) {
@@ -85,7 +86,7 @@ sub open_page {
 	return;
 }
 
-# What an expression of JavaScript comes to.
+# Returns the value of a JavaScript expression.
 sub js {
 	my ($self, $expression) = @_;
 	my $result = $self->ask('Runtime.evaluate', { expression => $expression, returnByValue => JSON::PP::true, awaitPromise => JSON::PP::true });
@@ -93,10 +94,11 @@ sub js {
 	return $result->{result}{value};
 }
 
-# Waits until the page has drawn what was done to it.
+# Waits until the page has drawn the changes.
 sub drawn { $_[0]->js('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))'); return }
 
-# The pointer at a place of an element, given in parts of its size or, from its corner, in pixels.
+# Moves the pointer to a place in an element, given in fractions of its size or, from its corner, in
+# pixels.
 sub point {
 	my ($self, $selector, $x, $y, @types) = @_;
 	my $at = $self->js(sprintf '(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect();'
@@ -112,7 +114,7 @@ sub point {
 
 sub click { my ($self, $selector) = @_; return $self->point($selector, '0.5', '0.5') }
 
-# A key by its name.
+# Presses keys by name.
 sub key {
 	my ($self, @keys) = @_;
 	my %code = (Enter => 13, Escape => 27, Backspace => 8, ArrowDown => 40, ArrowUp => 38, ArrowLeft => 37, ArrowRight => 39, Tab => 9, ' ' => 32);
@@ -126,7 +128,7 @@ sub key {
 	return;
 }
 
-# Types into the field that has the focus.
+# Types into the focused field.
 sub type { my ($self, $text) = @_; $self->ask('Input.insertText', { text => $text }); return $self->drawn }
 
 sub picture {

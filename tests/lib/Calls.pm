@@ -1,4 +1,4 @@
-# Two dumps of a made program that calls at random, and what is in them: for reports that are told from their sums.
+# Two dumps of a synthetic program that calls at random, and their sums, for tests of reports.
 package Calls;
 use strict;
 use warnings;
@@ -10,7 +10,8 @@ use Series;
 
 our @EXPORT = qw(call_dumps call_rows call_module call_place call_times @call_start);
 
-# Each stack is RtlAllocateHeap, malloc, functions innermost first, main, and what starts a program.
+# Frames at the outer end of each stack: RtlAllocateHeap, malloc, functions innermost first, main,
+# then these.
 our @call_start = ('mainCRTStartup', 'BaseThreadInitThunk', 'RtlUserThreadStart');
 my %base = (app => 0x140000000, ntdll => 0x170000000, kernel32 => 0x180000000);
 my %module = (RtlAllocateHeap => 'ntdll', RtlUserThreadStart => 'ntdll', BaseThreadInitThunk => 'kernel32');
@@ -23,7 +24,8 @@ sub call_times { return @times }
 # "code.cpp:7"
 sub call_place { my ($name) = @_; return 'code.cpp:' . (1 + (grep { $all[$_] eq $name } 0 .. $#all)[0]) }
 
-# Writes them into a folder, with so many stacks of functions with these names; returns their paths.
+# Writes the dumps into a folder, with `count` stacks of functions with these names; returns their
+# paths.
 sub call_dumps {
 	my ($dir, $count, @names) = @_;
 	my %seen;
@@ -42,8 +44,8 @@ sub call_dumps {
 	return map { spew("$dir/" . ('a', 'b')[$_] . '.txt', dump_text($_)) } 0, 1;
 }
 
-# What is in them, the largest growth first: [{calls, old: [bytes, blocks], new: [bytes, blocks], bytes, blocks}], the last
-# two of growth.
+# Returns the rows, largest growth first: [{calls, old: [bytes, blocks], new: [bytes, blocks],
+# bytes, blocks}], where the last two are growth.
 sub call_rows {
 	return sort { $b->{bytes} <=> $a->{bytes} } map {
 		my ($calls, $old, $new, $each) = @$_;

@@ -1,10 +1,13 @@
-# One cell of the matrix in which tests/live runs: the bits of the target and those of hsnap, under the Wine that is here.
+# One cell of the matrix in which tests/live runs: bits of the target and bits of hsnap, under the
+# installed Wine.
 #
-#   HSNAP_CELL_TARGET   64 (the default) or 32: the programs that are looked at
-#   HSNAP_CELL_HSNAP    64 (the default): hsnap.exe, which leaves 32-bit targets to the hsnap32.exe beside it; 32: hsnap32.exe
-#   HSNAP_CELL_WINE     the Wine that must be here, and run programs of both bitnesses: 8, 10 or 10-wow64 (tests/platforms)
+#   HSNAP_CELL_TARGET   64 (the default) or 32: bits of the targets
+#   HSNAP_CELL_HSNAP    64 (the default): hsnap.exe, which delegates 32-bit targets to the hsnap32.exe
+#                       beside it; 32: hsnap32.exe
+#   HSNAP_CELL_WINE     required Wine, which must run programs of both bitnesses: 8, 10 or 10-wow64 (tests/platforms)
 #
-# A test asks here for its programs, and so is the same in each cell. Truth is what the target states (tests/targets/stated.h).
+# A test gets its programs here, so it is the same in each cell. The truth is the target's own
+# statement (tests/targets/stated.h).
 package Cell;
 use strict;
 use warnings;
@@ -38,14 +41,14 @@ sub bits_from {
 	return $bits;
 }
 
-# True if 32-bit programs run here.
+# Returns true if 32-bit programs run here.
 sub runs_32 {
 	my $exe = "$root/build/win32/targets/parent.exe";
 	$runs_32 //= -e $exe && run([wine($exe, 0)], limit => 280)->{out} =~ /^parent 0 pid / ? 1 : 0;
 	return $runs_32;
 }
 
-# The folder with both hsnaps and both tracers.
+# Returns the folder with both hsnaps and both tracers.
 sub program_dir {
 	my $dir = "$root/build/win64";
 	return $dir if -e "$dir/hsnap32.exe" || ($target_bits == 64 && $hsnap_bits == 64);
@@ -58,26 +61,28 @@ sub program_dir {
 	return $to;
 }
 
-# Skips the subtest that calls it where programs of the other bitness do not run.
+# Skips the calling subtest if programs of the other bitness do not run.
 sub needs_other_bits {
 	plan(skip_all => 'this Wine runs no 32-bit programs') if !runs_32();
 	return;
 }
 
-# A program of this cell: target_path('samples/leak_steady.exe'). other_path: the same program with the other bitness.
+# Returns the path of a program of this cell: target_path('samples/leak_steady.exe'). other_path:
+# with the other bitness.
 sub target_path { return "$root/build/win$target_bits/$_[0]" }
 sub other_path { return "$root/build/win" . (96 - $target_bits) . "/$_[0]" }
 
 # ---------------------------------------------------------------- statements
 
-# Starts a program of this cell, as Hunt's target() does.
+# Starts a program of this cell, like Hunt's target().
 sub start_stating {
 	my ($name, $args, %how) = @_;
 	return target(target_path($name), $args, %how);
 }
 
-# Reads what a target states up to its next step: { step, heaps, blocks => { ADDR => [BYTES, DOOR] }, gone => { ADDR => DOOR },
-# whole => { DOOR => HANDLE }, sums => { FUNCTION => [BYTES, BLOCKS] }, chains => { FUNCTION => [CALLER...] } }.
+# Reads a target's statements up to its next step: { step, heaps, blocks => { ADDR => [BYTES, DOOR]
+# }, gone => { ADDR => DOOR }, whole => { DOOR => HANDLE }, sums => { FUNCTION => [BYTES, BLOCKS] },
+# chains => { FUNCTION => [CALLER...] } }.
 sub stated {
 	my ($target) = @_;
 	my %said = map { $_ => {} } qw(blocks gone whole sums chains);
@@ -98,21 +103,21 @@ sub stated {
 			$target->{pid} = $2;
 			$said{step} = $1;
 			return \%said;
-		} elsif ($line !~ /^heap [0-9A-F]+ \w+$/) { # a heap that has other blocks, too
+		} elsif ($line !~ /^heap [0-9A-F]+ \w+$/) { # a heap that has other blocks too
 			die "$target->{exe}: an unknown statement: $line\n";
 		}
 	}
 	die "$target->{exe}: no step in time: ", slurp("$target->{err}"), "\n";
 }
 
-# Lets a target go on, and reads what it states of its next step.
+# Lets a target continue, and reads the statements of its next step.
 sub next_stated {
 	my ($target) = @_;
 	syswrite $target->{to}, "\n";
 	return stated($target);
 }
 
-# What was added to the sums from one statement to the next.
+# Returns the growth of the sums between two statements.
 sub growth_of {
 	my ($before, $after) = @_;
 	my %grown;
@@ -125,7 +130,7 @@ sub growth_of {
 
 # ---------------------------------------------------------------- dumps
 
-# The single blocks of a dump: { ADDR => [BYTES, HEAP, ID] }.
+# Reads the single blocks of a dump: { ADDR => [BYTES, HEAP, ID] }.
 sub blocks_in {
 	my ($file) = @_;
 	my ($heap, %blocks) = (0);
@@ -139,7 +144,8 @@ sub blocks_in {
 	return \%blocks;
 }
 
-# A dump has every stated block with its size, in its heap; no block that is gone; and nothing else in a heap that is stated whole.
+# Checks that a dump has every stated block with its size, in its heap; no freed block; and nothing
+# else in a heap that is stated whole.
 sub check_blocks {
 	my ($file, $said, $what) = @_;
 	my $found = blocks_in($file);
@@ -169,7 +175,8 @@ sub check_blocks {
 	return ok($count && !@lines, "$what: $count blocks, exactly") || diag(join "\n", @lines);
 }
 
-# In a dump without stacks, heaps that are stated whole have as many blocks and bytes. Of the heap of DOOR only the blocks count.
+# Checks, in a dump without stacks, the number of blocks and bytes of heaps that are stated whole.
+# For the heap of DOOR only the blocks count.
 sub check_heap_sums {
 	my ($file, $said, $what, $door) = @_;
 	my (%stated, %found);
@@ -188,14 +195,15 @@ sub check_heap_sums {
 	return is_deeply(\%found, \%stated, "$what: blocks and bytes of " . keys(%stated) . ' heaps');
 }
 
-# A function's own name.
+# Returns a function's own name.
 sub bare_name {
 	my ($name) = @_;
 	$name =~ s/\(anonymous namespace\)|`anonymous namespace'|_GLOBAL__N_\w*/anonymous/g;
 	return $name =~ s/\(.*//sr =~ s/^.*:://sr;
 }
 
-# hdiff's rows of one or two dumps, each with the functions of a module on its stack. MAY_WARN: of what the dumps warn.
+# Returns hdiff's rows of one or two dumps, each with the functions of a module on its stack.
+# MAY_WARN: allows warnings about the dumps.
 sub rows_of {
 	my ($files, $module, $what, $may_warn) = @_;
 	my $result = run(tool('hdiff', 'linux', @$files));
@@ -206,7 +214,8 @@ sub rows_of {
 	return map { +{ %$_, functions => [map { bare_name($_->{function}) } chain_of($_, $module)] } } @{ $report->{rows} };
 }
 
-# By function, the bytes and blocks whose stacks it is on are the stated ones. FILES: one dump, or two, whose difference counts.
+# Checks the bytes and blocks of the stacks that each function is on against the stated ones. FILES:
+# one dump, or two, whose difference counts.
 sub check_sums {
 	my ($files, $module, $sums, $what, $may_warn) = @_;
 	my %found = map { $_ => [0, 0] } keys %$sums;
@@ -222,7 +231,7 @@ sub check_sums {
 	return ok(%found && !@wrong, "$what: the sums of " . keys(%found) . ' functions') || diag(join "\n", @wrong);
 }
 
-# Every stack with a stated function has the stated callers.
+# Checks that every stack with a stated function has the stated callers.
 sub check_chains {
 	my ($file, $module, $said, $what) = @_;
 	my (%seen, @wrong);
@@ -236,7 +245,7 @@ sub check_chains {
 	return ok(%seen && !@wrong, "$what: the chains of " . keys(%{ $said->{chains} }) . ' functions') || diag(join "\n", @wrong);
 }
 
-# Status 0 of a snapshot that has no stacks, and a warning of that alone.
+# Checks a snapshot without stacks for status 0 and a warning about that only.
 sub check_stackless {
 	my ($result, $what) = @_;
 	my $well = $result->{status} == 0 && $result->{err} =~ /\Ahsnap: [^\n]*: warning: no block has a stack[^\n]*\n\z/;

@@ -1,4 +1,4 @@
-# Pictures of use over time, read back: what stands in them, and how high it is drawn.
+# Charts of use over time, parsed: their texts, and the heights that are drawn.
 package Charts;
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use Hunt;
 our @EXPORT = qw(xml_error chart_of);
 needs_linux('xmllint') if system('command -v xmllint >/dev/null 2>&1');
 
-# What is wrong with it as XML, or nothing.
+# Returns the XML error of a chart, or nothing.
 sub xml_error {
 	my ($svg) = @_;
 	my $file = File::Temp->new;
@@ -18,9 +18,9 @@ sub xml_error {
 	return $result->{status} ? "status $result->{status}: $result->{err}" : '';
 }
 
-# { error => of its XML, figures => [{ time_ms, bytes, count, highest_bytes, highest_ms }] that the pointer finds,
-# tops => [bytes that the areas of each span reach up to], ends => [bytes that the line is at, from the first moment on] },
-# the last two by the scale that is drawn beside them.
+# Parses a chart: { error => XML error, figures => [{ time_ms, bytes, count, highest_bytes,
+# highest_ms }] under the pointer, tops => [bytes at the upper edge of each span's area], ends =>
+# [bytes of the line, from the first moment on] }. tops and ends are by the scale drawn beside them.
 sub chart_of {
 	my ($svg) = @_;
 	my %units = (B => 1, KiB => 1 << 10, MiB => 1 << 20, GiB => 1 << 30);
@@ -38,7 +38,7 @@ sub chart_of {
 		my ($class, $way) = ($1, $2);
 		if ($class eq 'end') {
 			$chart{ends} = [map { $bytes->($_) } $way =~ /[ML][\d.]+ ([\d.]+)/g];
-		} else { # each area lies on the one before it
+		} else { # each area is stacked on the previous one
 			$chart{tops} = [map { $bytes->($_) } ($way =~ /V([\d.]+)H/g)[0 .. $count - 1]];
 		}
 	}

@@ -1,9 +1,9 @@
-# What the end-to-end tests share: running things with a time limit, a sample
-# that is stepped from outside, snapshots of it, hdiff's report taken apart, and
-# the truth that a sample states in its header comment.
+# Shared code of the end-to-end tests: running commands with a time limit, stepping a sample from
+# outside, taking snapshots of it, parsing hdiff's report, and the truth in a sample's header
+# comment.
 #
-# Nothing here sleeps: it waits for lines, for files and for processes to end.
-# What is still running when a test dies is ended by its pid.
+# Waiting is for lines, files and ends of processes, never for time to pass. Processes that are
+# still running when a test dies are ended by pid.
 package Hunt;
 use strict;
 use warnings;
@@ -20,19 +20,21 @@ our @EXPORT = qw($root $llvm $as_windows needs_linux lacks file_name data_file f
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 our $hsnap = "$root/build/win64/hsnap.exe";    # tests/lib/Cell.pm has another one
-our $limit = $ENV{HSNAP_STEP_TIMEOUT} // 180;  # seconds for one event, for what hangs: a busy machine does not get there
-my %running;                                   # pids of ours
+# seconds for one event; high enough that only a hang reaches it, even on a busy machine
+our $limit = $ENV{HSNAP_STEP_TIMEOUT} // 180;
+my %running;                                   # our pids
 $SIG{PIPE} = 'IGNORE';
-$ENV{HSYM_CACHE} = 'off';  # names are looked up, not remembered from an earlier run
+$ENV{HSYM_CACHE} = 'off';  # names are looked up, not taken from an earlier run
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
-# On Windows, in MSYS2, programs run as they are, and those built for Windows stand in for those for Linux.
-# HSNAP_AS_WINDOWS does the latter elsewhere, to see which tests that leaves. A test that says itself what of it
-# needs Linux, by needs_linux() or $as_windows, runs; any other one that mentions what is not on Windows is skipped.
+# On Windows, in MSYS2, programs run natively, and those built for Windows replace those for Linux.
+# HSNAP_AS_WINDOWS does the replacement on Linux, to show which tests remain. A test that declares
+# its Linux parts, by needs_linux() or $as_windows, runs; any other test that mentions something
+# missing on Windows is skipped.
 my $on_windows = $^O =~ /^(?:msys|cygwin)$/;
 our $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
-# How the names of LLVM's tools end.
+# Suffix of LLVM's tools.
 chomp(our $llvm = `setup/llvm 2>/dev/null`);
 my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
@@ -46,7 +48,8 @@ if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/)
 	}
 }
 
-# Skips the whole test for want of something, or fails where HSNAP_MUST_HAVE, a list with commas, has that.
+# Skips the whole test because something is missing, or fails if HSNAP_MUST_HAVE, a list with
+# commas, contains it.
 sub lacks {
 	my ($what, $reason) = @_;
 	plan(skip_all => $reason) if !grep { $_ eq $what } split /,/, $ENV{HSNAP_MUST_HAVE} // '';
@@ -55,7 +58,7 @@ sub lacks {
 	exit 1;
 }
 
-# Skips the subtest that calls it, or the whole test, where programs for Windows run.
+# Skips the calling subtest, or the whole test, if programs for Windows run.
 sub needs_linux {
 	my ($word) = @_;
 	plan(skip_all => "needs $word") if $as_windows;
@@ -64,12 +67,13 @@ sub needs_linux {
 
 # ---------------------------------------------------------------- files
 
-# A name without what no file of Windows has in its own.
+# Removes characters that file names on Windows cannot contain.
 sub file_name { return $as_windows ? $_[0] =~ s/[\x00-\x1f<>:"|?*]//gr : $_[0] }
 
-# The path of test data of other projects, which this repository may not contain: a file or folder in HSNAP_TEST_DATA, by
-# default in ../shared/data beside the checkout. undef if it is missing, which is a failure where HSNAP_TEST_DATA is set.
-# Unit tests have data_file() of tests/unit/data.h.
+# Returns the path of test data of other projects, which this repository may not contain: a file or
+# folder in HSNAP_TEST_DATA, by default ../shared/data beside the checkout. Returns undef if it is
+# missing, which is a failure if HSNAP_TEST_DATA is set. Unit tests have data_file() of
+# tests/unit/data.h.
 sub data_file {
 	my ($name) = @_;
 	my $wanted = $ENV{HSNAP_TEST_DATA} // '';
@@ -79,7 +83,7 @@ sub data_file {
 	return;
 }
 
-# The folder of an npm package, fetched once into build/npm; undef where npm does not give it.
+# Returns the folder of an npm package, fetched once into build/npm; undef if npm cannot get it.
 sub from_npm {
 	my ($package) = @_;
 	my $to = "$root/build/npm/" . $package =~ s/^@//r =~ tr,@/,-,r;
@@ -89,7 +93,7 @@ sub from_npm {
 	return !$got && -d "$to/package" ? "$to/package" : undef;
 }
 
-my %fresh;    # as programs for Windows know them
+my %fresh;    # path here => path for Windows programs
 sub fresh_dir {
 	my $dir = abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1));
 	$fresh{$dir} = win($dir) if $as_windows;
@@ -118,7 +122,7 @@ sub files_in {
 	return @names;
 }
 
-# A path of this machine as programs for Windows know it.
+# Returns a path of this machine in the form for Windows programs.
 sub win {
 	my ($path) = @_;
 	return 'Z:' . $path =~ tr,/,\\,r if !$on_windows;
@@ -128,8 +132,8 @@ sub win {
 
 # ---------------------------------------------------------------- processes
 
-# What a program for Windows says in the place of one for Linux, with the paths in fresh folders as they are here (JSON
-# doubles what separates them), and a word that it is told.
+# Adapts a Windows program's output to that of the Linux program: paths in fresh folders become
+# local ones (JSON doubles the separators). as_there() does the reverse for an argument.
 sub as_here {
 	my ($said) = @_;
 	for my $dir (grep { index($said, basename($_)) >= 0 } keys %fresh) {
@@ -147,11 +151,12 @@ sub as_there {
 	return $word =~ s{^(-[\w-]+=)?(/\w.*)}{($1 // '') . win($2)}er;
 }
 
-# The command line of a program for Windows. MSYS2 takes what begins with one slash for a path.
+# Returns the command line of a Windows program. MSYS2 treats a word that begins with one slash as a
+# path.
 sub wine { return $on_windows ? map({ m{^/\w$} ? "/$_" : $_ } @_) : ("$root/setup/wine", @_) }
 
-# A command with the program for Windows, if there is one, in the place of that for Linux. It runs without limits,
-# which Windows has not, and without sanitizers.
+# Replaces the Linux program in a command by the Windows program, if it exists. It runs without
+# resource limits, which Windows lacks, and without sanitizers.
 sub for_windows {
 	my @words = @_;
 	my ($at) = grep { is_for_linux($words[$_]) && -e program_for_windows($words[$_]) } 0 .. $#words or return @words;
@@ -163,7 +168,7 @@ sub for_windows {
 sub is_for_linux { return $_[0] =~ m{^\Q$root\E/build/(?:linux|asan)/} }
 sub program_for_windows { return $_[0] =~ s,/build/(?:linux|asan)/,/build/win64/,r . '.exe' }
 
-# Starts a command; its pid. %how: stdin, stdout, stderr (names or handles), dir.
+# Starts a command and returns its pid. %how: stdin, stdout, stderr (names or handles), dir.
 sub start {
 	my ($command, %how) = @_;
 	$command = [for_windows(@$command)] if $as_windows;
@@ -185,7 +190,7 @@ sub start {
 	POSIX::_exit(127);
 }
 
-# Waits for a process of ours; its wait status.
+# Waits for a process of ours and returns its wait status.
 sub finish {
 	my ($pid) = @_;
 	waitpid $pid, 0;
@@ -194,20 +199,19 @@ sub finish {
 	return $status;
 }
 
-# Somebody else has waited for it.
+# Removes a pid that other code has waited for.
 sub forget { delete $running{ $_[0] } }
 
-# Runs a command to its end: its status (128 + signal when it was killed; 124
-# when the time was over), what it wrote, and the seconds it took, of the clock and of a processor: those
-# that are other programs' do not count there.
+# Runs a command to its end. Returns its status (128 + signal if it was killed; 124 after a
+# timeout), its output, and the seconds it took, by the clock and of processor time; the latter
+# excludes other programs.
 #
-# The last line of hsnap on stderr, of a snapshot that went well, says what is in the file: that line, and no other
-# one, is set apart from {err}, as {wrote}.
+# The last stderr line of a successful snapshot summarizes the file. Only that line is moved from
+# {err} to {wrote}.
 #
-# Where setup/wine may not switch random addresses off, one start in some thousands
-# under Wine 8.0 ends with status 1 and not a byte printed. A rare one ends with an
-# error of Wine's own client. No program of ours ends so: it is told and tried once
-# more.
+# Where setup/wine may not turn address randomization off, one start in some thousands under Wine
+# 8.0 ends with status 1 and no output. Rarely one ends with an error of Wine's own client. None of
+# our programs ends like that: it is reported and tried once more.
 sub run {
 	my ($command, %how) = @_;
 	my $result = run_once($command, %how);
@@ -238,13 +242,13 @@ sub run_once {
 	};
 }
 
-# Of the children that have ended, and theirs.
+# Returns the processor time of ended children and their descendants.
 sub cpu_seconds {
 	my (undef, undef, $user, $system) = times;
 	return $user + $system;
 }
 
-# The processes of this machine that run a program of ours, known by its path.
+# Finds the processes on this machine that run a program of ours, by its path.
 sub unix_pids {
 	my ($exe) = @_;
 	my ($unix, $windows, @found) = ($exe, win($exe));
@@ -257,9 +261,10 @@ sub unix_pids {
 	return @found;
 }
 
-# The process of a program that setup/wine runs as a process of ours: to it alone a SIGINT may go. Wine 8 forks
-# to start a process, and up to the exec the child takes a SIGINT as if it were its parent: it makes a thread,
-# waits for a lock that was held at the fork, and the parent waits for it, both for ever. On Windows it is ours.
+# Returns the process of a program that setup/wine runs as our child; SIGINT may be sent only to
+# that process. Wine 8 forks to start a process, and until exec the child handles a SIGINT as if it
+# were its parent: it creates a thread and waits for a lock that was held at the fork, and the
+# parent waits for the child, both forever. On Windows it is our child itself.
 sub wine_process {
 	my ($ours, $exe) = @_;
 	return $ours if $on_windows;
@@ -280,25 +285,25 @@ END {
 
 sub hsnap { return run([wine($hsnap, @_)]) }
 
-# The command line of hdiff or hsym: tool('hdiff', 'linux', ARG...). A path is
-# turned into what the program understands.
+# Returns the command line of hdiff or hsym: tool('hdiff', 'linux', ARG...). Paths are converted for
+# the program.
 sub tool {
 	my ($name, $side, @args) = @_;
-	unshift @args, '-d' if $name eq 'hdiff';    # UMDH's form, unless another one is asked for
+	unshift @args, '-d' if $name eq 'hdiff';    # UMDH's form unless the test requests another one
 	return ["$root/build/linux/$name", @args] if $side eq 'linux';
 	return [wine("$root/build/win64/$name.exe", map { m,^/, ? win($_) : $_ } @args)];
 }
 
 sub tool_names { return qw(linux windows) }
 
-# Takes a snapshot of a process by its Windows pid; true when all was well.
+# Takes a snapshot of a process by its Windows pid. Returns true on success.
 sub snapshot {
 	my ($pid, $file) = @_;
 	return check_ok(hsnap('-p', $pid, '-f', win($file)), "snapshot of pid $pid") && -s $file;
 }
 
-# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record => [OPTION...]; under =>
-# [WORD...] is a command of this machine that starts all that.
+# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record =>
+# [OPTION...]; under => [WORD...] is a command of this machine that starts everything.
 sub target {
 	my ($exe, $args, %how) = @_;
 	my @under = $how{record} ? ('record', @{ $how{record} }) : $how{traced} ? ('run', @{ $how{run} // [] }) : ();
@@ -313,7 +318,7 @@ sub target {
 	}, 'Hunt::Target';
 }
 
-# What a target's memory looks like from outside: { ntdll => BYTES CHANGED, ... }.
+# Reads a target's memory from outside: { ntdll => BYTES CHANGED, ... }.
 sub peek {
 	my ($target) = @_;
 	my $result = run([wine("$root/build/win64/targets/peek.exe", $target->{pid})]);
@@ -324,7 +329,7 @@ sub peek {
 # Returns the major version of Wine: 8, 9, 10. On Windows, which is like the newest, 100.
 sub wine_version { return $as_windows ? 100 : (run(['wine', '--version'])->{out} =~ /^wine-(\d+)/)[0] }
 
-# Waits until a target is being recorded, and names that moment.
+# Waits until a target is being recorded, and marks that moment.
 sub marked {
 	my ($target, $label) = @_;
 	my $until = time + $limit;
@@ -337,7 +342,7 @@ sub marked {
 package Hunt::Target {
 	use Time::HiRes qw(time);
 
-	# The next line, or undef at the end or when the time is over.
+	# Returns the next line, or undef at the end or after the time limit.
 	sub line {
 		my ($self) = @_;
 		my $until = time + $limit;
@@ -351,7 +356,7 @@ package Hunt::Target {
 		return substr($self->{bytes}, 0, $end + 1, "") =~ s{\r?\n$}{}r;
 	}
 
-	# Waits for "step K pid P"; K, or 0 when something else comes.
+	# Waits for "step K pid P". Returns K, or 0 if another line arrives.
 	sub step {
 		my ($self) = @_;
 		my $line = $self->line // 'no line in time';
@@ -363,14 +368,14 @@ package Hunt::Target {
 		return $1;
 	}
 
-	# Lets it go on, and waits for the next step.
+	# Lets the target continue, and waits for the next step.
 	sub next_step {
 		my ($self) = @_;
 		syswrite $self->{to}, "\n";
 		return $self->step;
 	}
 
-	# Says so and waits for its end; its exit status.
+	# Asks the target to quit, and returns its exit status.
 	sub quit {
 		my ($self) = @_;
 		syswrite $self->{to}, "quit\n";
@@ -379,7 +384,7 @@ package Hunt::Target {
 		return $status & 127 ? 128 + ($status & 127) : $status >> 8;
 	}
 
-	# Its end is what the test is about: let it go without a question.
+	# Releases a target whose end is part of the test.
 	sub DESTROY {
 		my ($self) = @_;
 		return unless $running{ $self->{unix} };
@@ -389,12 +394,12 @@ package Hunt::Target {
 	}
 }
 
-# ---------------------------------------------------------------- the truth
+# ---------------------------------------------------------------- truth
 
 sub source_of { return "$root/samples/" . basename($_[0], '.exe', '.c') . '.c' }
 
-# The "truth:" lines of a sample: ([FROM, TO, [FUNCTION...], BYTES, ALLOCS]...);
-# none for a sample that says "nothing".
+# Returns the "truth:" lines of a sample: ([FROM, TO, [FUNCTION...], BYTES, ALLOCS]...); an empty
+# list for "nothing".
 sub truths {
 	my ($sample) = @_;
 	my @truths;
@@ -407,7 +412,7 @@ sub truths {
 	return @truths;
 }
 
-# ---------------------------------------------------------------- the report
+# ---------------------------------------------------------------- report
 
 my $number = qr/\s*(-?\d+)/;
 
@@ -421,10 +426,10 @@ sub frame_of {
 	return;
 }
 
-# Takes hdiff's text (decimal) apart by words:
+# Parses hdiff's text report (decimal):
 #   rows    { bytes, new, old, count, count_new, count_old, id, frames }, signed
 #   total   [REQUESTED, OVERHEAD, SUM], signed
-#   unread  lines that are none of what a report has
+#   unread  lines that are not part of a report
 sub report {
 	my ($text) = @_;
 	my ($report, $row) = ({ rows => [], unread => [] });
@@ -448,7 +453,7 @@ sub report {
 	return $report;
 }
 
-# The functions of a module on a row's stack, the innermost first, up to main.
+# Returns the functions of a module on a row's stack, innermost first, up to main.
 sub chain_of {
 	my ($row, $module) = @_;
 	my @chain;
@@ -459,7 +464,8 @@ sub chain_of {
 	return @chain;
 }
 
-# { STACK => [BYTES, COUNT] } of the rows that come from a module's main: its functions, "f<-g<-main".
+# Returns { STACK => [BYTES, COUNT] } of the rows from a module's main; STACK is its functions,
+# "f<-g<-main".
 sub rows_by_functions {
 	my ($report, $module) = @_;
 	my %rows;
@@ -473,9 +479,9 @@ sub rows_by_functions {
 	return \%rows;
 }
 
-# ---------------------------------------------------------------- what must hold
+# ---------------------------------------------------------------- checks
 
-# Status 0, and nothing on stderr but a summary of names.
+# Checks for status 0 and no stderr output except a summary of names.
 sub check_ok {
 	my ($result, $what) = @_;
 	my $summary = qr{hdiff: \d+ of \d+ frames have no name: .*\n|hsym: \d+ of \d+ addresses named\b.*\n};
@@ -486,7 +492,7 @@ sub check_ok {
 	return $well;
 }
 
-# One line on stderr from PROGRAM with all of @words in it, exit status 2, no data.
+# Checks for one stderr line from PROGRAM that contains all @words, exit status 2, and no data.
 sub check_error {
 	my ($result, $program, $what, @words) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -500,7 +506,7 @@ sub check_error {
 	return $well;
 }
 
-# What is true of every report: it can be read, adds up and is in order.
+# Checks properties of every report: it can be parsed, adds up and is in order.
 sub check_report {
 	my ($report, $what) = @_;
 	my @rows = @{ $report->{rows} };
@@ -531,7 +537,7 @@ sub check_report {
 	return ok(!@wrong, "$what: can be read and adds up") || diag(join "\n", @wrong);
 }
 
-# Is the source line that a frame names the one that calls $callee?
+# Checks that a frame's source line calls $callee. Returns the fault, if any.
 sub calls {
 	my ($frame, $source, $callee) = @_;
 	return 'no file and line' unless defined $frame->{line};
@@ -540,7 +546,7 @@ sub calls {
 	return $line =~ /\b$callee\(/ ? () : "line $frame->{line}: $line";
 }
 
-# The rows of a sample's module are exactly what its truth lines for FROM->TO say.
+# Checks that the rows of a sample's module are exactly those in its truth lines for FROM->TO.
 sub check_truth {
 	my ($report, $sample, $from, $to, $what) = @_;
 	my $module = basename($sample, '.exe');

@@ -1,5 +1,5 @@
-# Made processes: what tests/images/make_image writes as a minidump and says of it,
-# and what hsnap found in it.
+# Synthetic processes: the minidumps and the truth that tests/images/make_image writes, and hsnap's
+# results for them.
 package Images;
 use strict;
 use warnings;
@@ -22,16 +22,16 @@ sub profiles { return listed('--list-profiles') }
 
 sub breaks { return listed('--list-breaks') }
 
-# Writes FILE and FILE.truth; true when there is one.
+# Writes FILE and FILE.truth. Returns true on success.
 sub make_image {
 	my ($file, @how) = @_;
-	unlink $file, "$file.truth", "$file.txt"; # a file that takes another one's place is waited for
+	unlink $file, "$file.truth", "$file.txt"; # replacing an existing file would wait for the disk
 	my $result = run([$maker, @how, $file]);
 	return $result->{status} == 0 && -s $file || !diag("make_image @how: status $result->{status} $result->{err}");
 }
 
-# Writes FILE and FILE.truth, and what hsnap -z and the walkers find in FILE.txt and FILE.list: what run() says of
-# hsnap, or of the maker where that fails.
+# Writes FILE and FILE.truth, then FILE.txt with hsnap -z and FILE.list with the walkers. Returns
+# run()'s result for hsnap, or for the maker if it fails.
 sub make_and_read {
 	my ($file, @how) = @_;
 	unlink map { "$file$_" } '', '.truth', '.txt', '.list';
@@ -48,7 +48,7 @@ sub list_blocks {
 	return;
 }
 
-# What the maker says, as found() has it.
+# Reads the maker's truth in the form of found().
 sub truth {
 	my ($file) = @_;
 	my %truth = (blocks => {}, heaps => {}, modules => {}, stackless => {}, all => {}, sizes => {});
@@ -69,7 +69,7 @@ sub truth {
 			$stacks{"$side$number"} = [$id, "@frames"];
 		} elsif ($kind eq 'database') {
 			$truth{database} //= [@words];
-			$side = '64/'; # what follows is of the other half
+			$side = '64/'; # the rest is about the other half
 		} elsif ($kind =~ /^block(64)?$/) {
 			my $prefix = $1 ? '64/' : '';
 			my ($heap, $addr, $requested, $overhead, $stack) = @words;
@@ -91,8 +91,8 @@ sub truth {
 	return \%truth;
 }
 
-# A dump of hsnap's: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR => KIND },
-# modules, and stackless { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
+# Reads a dump of hsnap's: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR =>
+# KIND }, modules, and stackless { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
 sub found {
 	my ($file) = @_;
 	my %found = (blocks => {}, heaps => {}, modules => {}, stackless => {}, odd => []);
@@ -125,15 +125,16 @@ sub found {
 	return \%found;
 }
 
-# What the walkers find: all { ADDR => "HEAP REQUESTED OVERHEAD" }, heaps { ADDR => KIND }, sizes { ADDR =>
-# "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } of blocks that have one, and broken.
+# Runs the walkers: all { ADDR => "HEAP REQUESTED OVERHEAD" }, heaps { ADDR => KIND }, sizes { ADDR
+# => "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } of blocks that have one,
+# and broken.
 sub walked {
 	my ($file) = @_;
 	list_blocks($file);
 	return walked_in("$file.list");
 }
 
-# The same, of what list_blocks has written.
+# Reads the output of list_blocks, like walked().
 sub walked_in {
 	my ($file) = @_;
 	my %walked = (all => {}, heaps => {}, sizes => {}, records => {}, odd => [], broken => 0);
@@ -156,7 +157,7 @@ sub walked_in {
 	return \%walked;
 }
 
-# In what hsnap and its walkers are not at one with the truth.
+# Returns the differences of hsnap and its walkers from the truth.
 sub wrong_of {
 	my ($found, $walked, $truth) = @_;
 	my @wrong = (@{ $found->{odd} }, @{ $walked->{odd} });
@@ -166,7 +167,8 @@ sub wrong_of {
 	return @wrong;
 }
 
-# Exactly the truth of every block, with a stack or without: its address, its heap and its sizes.
+# Checks that the walkers found every block exactly, with or without a stack: its address, its heap
+# and its sizes.
 sub check_walked {
 	my ($walked, $truth, $what) = @_;
 	my @wrong = @{ $walked->{odd} };
@@ -188,7 +190,7 @@ sub check_walked {
 sub differences {
 	my ($what, $wanted, $got) = @_;
 	my @wrong;
-	# Mostly there are none.
+	# fast path: usually there are no differences
 	return if keys %$wanted == keys %$got
 	    && !grep { !defined $got->{$_} || ref $got->{$_} || $got->{$_} ne $wanted->{$_} } keys %$wanted;
 	for my $key (sort { length $a <=> length $b || $a cmp $b } keys %{ { %$wanted, %$got } }) {
@@ -198,7 +200,7 @@ sub differences {
 	return @wrong > 8 ? (@wrong[0 .. 7], '... ' . @wrong . " of these in all") : @wrong;
 }
 
-# Exactly the truth: heaps, blocks, sizes, stacks, modules, and nothing else.
+# Checks heaps, blocks, sizes, stacks and modules exactly, and that nothing else was found.
 sub check_found {
 	my ($found, $truth, $what) = @_;
 	my @wrong = @{ $found->{odd} };
@@ -212,7 +214,7 @@ sub check_found {
 	    || diag(join "\n", @wrong);
 }
 
-# From one truth to the next: { FRAMES => [BYTES, BLOCKS] } of stacks that are not as they were.
+# Returns the growth between two truths: { FRAMES => [BYTES, BLOCKS] } of changed stacks.
 sub growth_of {
 	my ($old, $new) = @_;
 	my %growth;

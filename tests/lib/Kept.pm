@@ -1,4 +1,5 @@
-# Folders of 'hsnap doctor --keep': whether hsnap -z reads each minidump in one as the truth beside it has it.
+# Folders of 'hsnap doctor --keep': compares hsnap -z's reading of each minidump with the truth
+# beside it.
 package Kept;
 use strict;
 use warnings;
@@ -14,13 +15,13 @@ our @EXPORT = qw(check_kept kept_wrong unpacked_dump kept_states);
 
 my ($FEW, $FREED_PART) = (32, 8);    # freed blocks that Windows may put aside: doctor_compare.c
 
-# Names of what is kept in a folder: plain-64, ust-32, ...
+# Returns the names of the states in a folder: plain-64, ust-32, ...
 sub kept_states {
 	my ($folder) = @_;
 	return map { /^(.*)\.dmp\.gz$/ ? $1 : () } files_in($folder);
 }
 
-# Unpacks a minidump into a folder of its own; its path.
+# Unpacks a minidump into a folder of its own; returns its path.
 sub unpacked_dump {
 	my ($folder, $state) = @_;
 	my $file = fresh_dir() . "/$state.dmp";
@@ -28,8 +29,8 @@ sub unpacked_dump {
 	return $file;
 }
 
-# Statements of the child: heaps { ADDR => KIND }, blocks { ADDR => "HEAP REQUESTED" }, sites { ADDR => [SITE...] }, freed
-# { ADDR => HEAP }, code { image, outer, SITE => [FROM, TO] }, process.
+# Reads the child's statements: heaps { ADDR => KIND }, blocks { ADDR => "HEAP REQUESTED" }, sites {
+# ADDR => [SITE...] }, freed { ADDR => HEAP }, code { image, outer, SITE => [FROM, TO] }, process.
 sub truth {
 	my ($file) = @_;
 	my %truth = map { $_ => {} } qw(heaps blocks sites freed code);
@@ -53,7 +54,8 @@ sub truth {
 	return \%truth;
 }
 
-# All differences between a minidump, as hsnap -z and its walkers read it, and the truth in a file.
+# Returns all differences between a minidump, read by hsnap -z and its walkers, and the truth in a
+# file.
 sub kept_wrong {
 	my ($dump, $truth_file) = @_;
 	my $truth = truth($truth_file);
@@ -73,7 +75,7 @@ sub kept_wrong {
 	return @wrong;
 }
 
-# The heaps of one half of a process in a dump.
+# Returns the heaps of one half of a process in a dump.
 sub heaps_of {
 	my ($file, $bits) = @_;
 	my %heaps;
@@ -84,7 +86,8 @@ sub heaps_of {
 	return \%heaps;
 }
 
-# The innermost frame in the child's program is the site of the block, and the function that calls all sites is further out.
+# Returns wrong stacks. The innermost frame in the child's program must be the block's site, with
+# the function that calls all sites further out.
 sub wrong_stacks {
 	my ($found, $truth) = @_;
 	my $code = $truth->{code};
@@ -99,7 +102,7 @@ sub wrong_stacks {
 	return @wrong > 8 ? (@wrong[0 .. 7], '... ' . @wrong . ' in all') : @wrong;
 }
 
-# Each minidump of a folder is read exactly.
+# Checks that each minidump of a folder is read exactly.
 sub check_kept {
 	my ($folder, $what) = @_;
 	my @states = kept_states($folder);

@@ -1,4 +1,4 @@
-# ETW logs, written event by event: what a test says is in a log is in it. Layouts: man/hdiff-etw.7.
+# ETW logs, written event by event, so that a test controls their content. Layouts: man/hdiff-etw.7.
 package Logs;
 
 use strict;
@@ -18,7 +18,7 @@ my %guids = (
 );
 my %groups = (memory => 2, process => 3, thread => 5, heap => 0x10, image => 0x14, stack => 0x18);
 
-# Options: bits (64), clock (1), old (heads as Windows 7 has them), lost => [events, buffers], freq.
+# Options: bits (64), clock (1), old (heads like Windows 7), lost => [events, buffers], freq.
 sub new {
     my ($class, %options) = @_;
     my $self = bless {bits => 64, clock => 1, lost => [0, 0], %options, cpus => {}, tick => 0}, $class;
@@ -29,11 +29,11 @@ sub new {
 sub pointer { my ($self, $value) = @_; return pack($self->{bits} == 64 ? 'Q<' : 'V', $value) }
 sub wide { my ($text) = @_; return join('', map { pack('v', ord) } split //, $text) . "\0\0" }
 
-# ms from the log's start, as ticks.
+# Converts ms since the log's start to ticks.
 sub ticks { my ($ms) = @_; return $T0 + int($ms * $FREQUENCY / 1000 + 0.5) }
 
-# An event: at (ms), group or guid, type, version, payload; cpu, pid, tid; bits, if others than the log's; header system, compact, perfinfo, full or
-# instance.
+# Adds an event: at (ms), group or guid, type, version, payload; cpu, pid, tid; bits, if different
+# from the log's; header system, compact, perfinfo, full or instance.
 sub event {
     my ($self, %e) = @_;
     my $wide = ($e{bits} // $self->{bits}) == 64 ? 1 : 0;
@@ -65,7 +65,7 @@ sub event {
     return $time;
 }
 
-# Frames of a stack for the event at that time.
+# Adds the frames of a stack for the event at that time.
 sub stack {
     my ($self, %s) = @_;
     my $frames = join '', map { $self->pointer($_) } @{$s{frames}};
@@ -75,7 +75,7 @@ sub stack {
         payload => pack('Q<VV', $s{ticks} // ticks($s{for} // $s{at}), $s{pid} // 4321, $s{tid} // 1) . $frames);
 }
 
-# A key in the place of frames; part is 37 (kernel) or 38 (user).
+# Adds a key instead of frames; part is 37 (kernel) or 38 (user).
 sub key {
     my ($self, %s) = @_;
 
@@ -122,7 +122,8 @@ sub heap_event {
             . ($type == 32 ? pack('V', 0) : ''));
 }
 
-# flags: 0x1000 commit, 0x2000 reserve, 0x4000 decommit, 0x8000 release
+# Adds an event of virtual memory; flags: 0x1000 commit, 0x2000 reserve, 0x4000 decommit, 0x8000
+# release.
 sub pages {
     my ($self, %p) = @_;
 
@@ -131,7 +132,8 @@ sub pages {
     $self->stack(at => $p{at}, tid => $p{tid}, cpu => $p{cpu}, frames => $p{frames}) if $p{frames};
 }
 
-# type 3: it was there; 10: loaded; 2: unloaded; 4: it is there at the end
+# Adds an event of an image; type 3: loaded before the start; 10: loaded; 2: unloaded; 4: loaded at
+# the end.
 sub image {
     my ($self, %i) = @_;
 
@@ -156,7 +158,7 @@ sub volume {
     $self->event(of => 'paths', type => 35, at => $at, payload => wide($nt) . wide($dos));
 }
 
-# type 1: it starts; 2: it ends; 3: it was there
+# Adds an event of a process; type 1: start; 2: end; 3: running before the start.
 sub process {
     my ($self, %p) = @_;
 
@@ -192,12 +194,13 @@ sub buffer {
     return $bytes . $events . "\0" x (-length($events) % 8);
 }
 
-# Packed, but for nothing: what unpacks to these bytes. 2 LZNT1, 3 Xpress, 4 Xpress Huffman; with a match here and there.
+# Packs bytes without really compressing them. 2 LZNT1, 3 Xpress, 4 Xpress Huffman; with a few
+# matches.
 sub pack_bytes {
     my ($how, $bytes) = @_;
 
     return join('', map { pack('v', 0x3000 | length($_) - 1) . $_ } unpack('(a4096)*', $bytes)) if $how == 2;
-    if ($how == 4) { # each byte has a code of 8 bits, itself
+    if ($how == 4) { # each byte has an 8-bit code, itself
         return join '', map {
             my @words = unpack('n*', $_ . "\0" x (length($_) % 2)); # of 16 bits, the first byte on top
             "\x88" x 128 . "\0" x 128 . pack('v*', @words, (0) x (@words < 2 ? 2 - @words : 0), 0)
@@ -222,7 +225,8 @@ sub pack_bytes {
     return $out;
 }
 
-# The bytes of the log: so many events a buffer; buffers of the processors in turn, the later ones first if so wished.
+# Returns the bytes of the log, `each` events per buffer. Buffers of the processors take turns; the
+# later ones may come first.
 sub bytes {
     my ($self, %b) = @_;
     my $each = $b{each} // 100;

@@ -1,5 +1,4 @@
-# An hsnap that takes snapshots again and again under Wine: what it has said, the files that it has
-# made, and Ctrl-C.
+# An hsnap under Wine that takes snapshots repeatedly: its messages, its files, and Ctrl-C.
 package Looping;
 use strict;
 use warnings;
@@ -14,7 +13,7 @@ our @EXPORT = qw(own_copy loop loop_under);
 my $limit = $Hunt::limit;
 my $loops = 0;
 
-# A program under a name that nobody else has: processes are found by it.
+# Copies a program to a unique name, by which processes are found.
 sub own_copy {
 	my ($file, $name) = @_;
 	my $exe = fresh_dir() . "/$name$$.exe";
@@ -24,7 +23,8 @@ sub own_copy {
 
 sub loop { return loop_under([], @_) }
 
-# The same, started by a command of this machine. The program is a copy: a signal finds it by its path.
+# Starts the loop through a command of this machine. The program is a copy: signals find it by its
+# path.
 sub loop_under {
 	my ($under, @args) = @_;
 	my $exe = own_copy('build/win64/hsnap.exe', 'loop' . $loops++ . '_');
@@ -35,11 +35,11 @@ sub loop_under {
 
 sub text { return slurp("$_[0]{err}") =~ s/\r//gr }
 
-# Waits so many seconds for its end.
+# Waits the given number of seconds for its end.
 sub has_ended {
 	my ($self, $seconds) = @_;
 	return 1 if defined $self->{wait};
-	sleep $seconds; # one looks as often as this
+	sleep $seconds; # polling interval
 	return 0 if waitpid($self->{pid}, WNOHANG) != $self->{pid};
 	$self->{wait} = $?;
 	Hunt::forget($self->{pid});
@@ -51,13 +51,13 @@ sub status {
 	return $self->{wait} & 127 ? 128 + ($self->{wait} & 127) : $self->{wait} >> 8;
 }
 
-# Until its end; its status.
+# Waits for its end and returns its status.
 sub end {
 	my ($self) = @_;
 	return $self->until(sub { $self->has_ended(0.02) }) ? $self->status : 'no end in time';
 }
 
-# Waits until something is true, or the time is over.
+# Waits until a condition is true, or the time limit.
 sub until {
 	my ($self, $is_true) = @_;
 	my $until = time + $limit;
@@ -71,13 +71,13 @@ sub until {
 	return 1;
 }
 
-# Waits for a file to be there.
+# Waits for a file to exist.
 sub wait_for {
 	my ($self, $name, $dir) = @_;
 	return $self->until(sub { -e "$dir/$name" });
 }
 
-# Waits for a line that was not waited for yet.
+# Waits for a new line.
 sub wait_line {
 	my ($self, $words) = @_;
 	return $self->until(sub {
@@ -88,7 +88,7 @@ sub wait_line {
 	});
 }
 
-# What the first parenthesis of a pattern found in each line it has said.
+# Returns the first group of a pattern for each line it printed.
 sub said {
 	my ($self, $pattern) = @_;
 	return map { s/^hsnap: //r =~ $pattern ? $1 : () } split /\n/, $self->text;
@@ -96,7 +96,7 @@ sub said {
 
 sub interrupt { return kill INT => $_[0]->unix_pid }
 
-# Whether the process is there that lets go of what hsnap holds, should hsnap be killed.
+# Returns true if the watchdog process exists, which releases hsnap's targets if hsnap is killed.
 sub has_helper {
 	my ($self) = @_;
 	for my $dir (glob '/proc/[0-9]*') {

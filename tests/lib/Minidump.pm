@@ -1,5 +1,5 @@
-# A minidump and the truth beside it, read by the format's published description alone: neither our
-# reader nor our writer has a part in it.
+# A minidump and the truth beside it, read by the format's published description only, independent
+# of our reader and our writer.
 package Minidump;
 use strict;
 use warnings;
@@ -73,7 +73,8 @@ sub infos_of {
 	}
 }
 
-# {bytes, streams {type => [rva, bytes]}, modules, ranges [[start, bytes, rva]], infos, teb, build}
+# Reads a minidump: {bytes, streams {type => [rva, bytes]}, modules, ranges [[start, bytes, rva]],
+# infos, teb, build}.
 sub dump_of {
 	my ($file) = @_;
 	my $dump = { bytes => bytes_of($file), infos => [] };
@@ -94,7 +95,7 @@ sub dump_of {
 	return $dump;
 }
 
-# Where the file has bytes of the process; undef where it has none.
+# Returns the file offset of bytes of the process; undef if the file lacks them.
 sub place_of {
 	my ($dump, $addr, $count) = @_;
 	my ($low, $high) = (0, scalar @{ $dump->{ranges} });
@@ -109,7 +110,7 @@ sub place_of {
 	return $rva + $addr - $start;
 }
 
-# Bytes of the process; undef where the dump has none.
+# Returns bytes of the process; undef if the dump lacks them.
 sub memory {
 	my ($dump, $addr, $count) = @_;
 	my $at = place_of($dump, $addr, $count) // return undef;
@@ -124,8 +125,9 @@ sub number {
 
 sub pointer { return number($_[0], $_[1], $_[0]{bits} / 8) }
 
-# {process {}, heaps {addr => kind}, blocks {addr => [heap, requested, overhead, stack]},
-#  stacks {number => [id, frames]}, total [blocks, requested, overhead], database []}
+# Reads the truth: {process {}, heaps {addr => kind}, blocks {addr => [heap, requested, overhead,
+# stack]},
+#  stacks {number => [id, frames]}, total [blocks, requested, overhead], database []}.
 sub truth_of {
 	my ($file) = @_;
 	my $truth = { modules => [] };

@@ -1,5 +1,5 @@
-# What tests of hdiff -o html share: two dumps of a process whose names would do harm if anything let them, and what is
-# in a page, taken apart.
+# Shared code of the tests of hdiff -o html: two dumps of a process with harmful names, and the
+# parsed content of a page.
 package Pages;
 use strict;
 use warnings;
@@ -23,7 +23,8 @@ my @modules = ('app', '<b>net<b>', "q'\"\x{e2}\x{80}\x{ae}m", 'plain');
 
 sub quoted { return '"' . $_[0] =~ s/(["\\])/\\$1/gr =~ s/([\x00-\x1f\x7f-\xff])/sprintf '\\x%02X', ord $1/ger . '"' }
 
-# Writes them: stacks that grew, shrank, came, vanished, have other numbers of blocks alone, or stayed as they are.
+# Writes the dumps: stacks that grew, shrank, appeared, vanished, changed only their number of
+# blocks, or stayed the same.
 sub page_dumps {
 	my ($dir, %how) = @_;
 	my $count = $how{stacks} // 120;
@@ -60,7 +61,7 @@ sub page_dumps {
 
 sub place { return 0x140000000 + 0x100000 * ($_[0] % 2 ? $_[0] % @modules : 0) + 0x1000 + 0x100 * $_[0] }
 
-# The report in a page, with its frames put in for their numbers.
+# Returns the report in a page, with frames in place of their numbers.
 sub page_data {
 	my ($page) = @_;
 	my ($text) = $page =~ m{<script type="application/json" id="data">(.*?)</script>}s or return;
@@ -84,7 +85,8 @@ sub named {
 	return;
 }
 
-# A report as JSON has it, without what a page leaves out of frames: places in a function, and addresses of what has a name.
+# Reduces a JSON report to what a page contains: without offsets in functions and addresses of named
+# frames.
 sub page_like {
 	my ($data) = @_;
 	if (ref $data eq 'ARRAY') {

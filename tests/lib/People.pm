@@ -1,11 +1,11 @@
-# hdiff's report for people, read back: what its lines say, and how an amount is written in units.
+# hdiff's report for people, parsed, and amounts in units.
 package People;
 use strict;
 use warnings;
 use Exporter qw(import);
 our @EXPORT = qw(in_units signed_units with_commas people);
 
-# "12.3 MiB": one digit, rounded; whole bytes below 1 KiB.
+# Formats "12.3 MiB": one digit, rounded; whole bytes below 1 KiB.
 sub in_units {
 	my ($bytes) = @_;
 	return "$bytes B" if $bytes < 1024;
@@ -29,9 +29,10 @@ sub with_commas {
 	return $number;
 }
 
-# {title, from, to, table: [{number, growth, blocks, share, name}], total: [growth, blocks], stacks: [{number, growth,
-# blocks, now, verdict, frames: [...]}], groups: [{self, blocks, total, name}], tree: [{growth, blocks, share, depth, is_one (of several), name}]},
-# amounts as they are written.
+# Parses a report: {title, from, to, table: [{number, growth, blocks, share, name}], total: [growth,
+# blocks], stacks: [{number, growth, blocks, now, verdict, frames: [...]}], groups: [{self, blocks,
+# total, name}], tree: [{growth, blocks, share, depth, is_one (of several), name}]}, with amounts as
+# written.
 sub people {
 	my ($text) = @_;
 	my $size = qr/[+-]?\d+(?:\.\d)? [KMGTPE]?i?B/;

@@ -1,4 +1,5 @@
-# Made recordings: the text that build/linux/record/make_recording turns into one, and the truth about it.
+# Synthetic recordings: the text that build/linux/record/make_recording converts into one, and the
+# truth about it.
 package Recordings;
 use strict;
 use warnings;
@@ -10,8 +11,8 @@ use Replay;
 
 our @EXPORT = qw(random_events make_recording make_random refused replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
 
-# A process that allocates and frees at random. %how: events, seed, ms (its length), attached (so many blocks
-# were there before), stop (its writer dies).
+# Returns the events of a process that allocates and frees at random. %how: events, seed, ms (its
+# length), attached (number of blocks before the start), stop (its writer dies).
 sub random_events {
 	my (%how) = @_;
 	srand $how{seed};
@@ -31,7 +32,7 @@ sub random_events {
 		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped))[rand 8];
 		my $stack = rand() < 0.1 ? '-' : rand() < 0.1 ? 'nowhere' : 's' . (1 + int rand 12);
 		my $what = sprintf '%d %s %s', (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
-		redo if $known{$what}++; # a recording has each once
+		redo if $known{$what}++; # unique in a recording
 		push @lines, "kind k$kind $what";
 		$live{"k$kind"} = [];
 		$is_range{"k$kind"} = $place !~ /^h/;
@@ -74,7 +75,7 @@ sub make_recording {
 	return $file;
 }
 
-# Recordings at random: NAME -> %how to NAME -> the file, and NAME -> its Replay.
+# Makes random recordings: NAME -> %how to NAME -> file, and NAME -> Replay.
 sub make_random {
 	my ($dir, %made) = @_;
 	my (%file, %replay);
@@ -86,7 +87,8 @@ sub make_random {
 	return (\%file, \%replay);
 }
 
-# hdiff refuses each [[ARGUMENT...], WORD...] with a line that has the words, and leaves the recording as it is.
+# Checks that hdiff refuses each [[ARGUMENT...], WORD...] with a line that has the words, and leaves
+# the recording unchanged.
 sub refused {
 	my ($file, @wrong) = @_;
 	my $before = slurp($file);
@@ -98,9 +100,10 @@ sub refused {
 	return;
 }
 
-# The same text as Replay takes it: a Replay, whose allocations have their stacks as frames ("" for none) and the
-# headings of dumps as heaps of virtual memory, with what else is in the text: pid, parent, bits, start_ms, wall_ms,
-# sample, attached, image; modules and heaps by name; stack_numbers, by frames; start, a position; length, in milliseconds.
+# Converts the text to a Replay, whose allocations have their stacks as frames ("" for none) and the
+# headings of dumps as heaps of virtual memory. Further fields: pid, parent, bits, start_ms,
+# wall_ms, sample, attached, image; modules and heaps by name; stack_numbers, by frames; start, a
+# position; length, in milliseconds.
 sub replay {
 	my ($text) = @_;
 	my (%is, %modules, %kinds, %count, %numbers);
@@ -141,7 +144,7 @@ sub replay {
 	return $replay;
 }
 
-# All that is in use but address space.
+# Returns true for allocations other than address space.
 sub is_used { return $_->{heap} ne 2 }
 
 sub use_at {
@@ -170,14 +173,14 @@ sub fate_of {
 	return [$replay->fate($class, map { position_of($replay, $_) } $from, $to)];
 }
 
-# What blocks add up to: stack -> [BYTES, COUNT], without address space unless heaps are named.
+# Sums blocks: stack -> [BYTES, COUNT]. Leaves address space out unless heaps are given.
 sub by_stack {
 	my ($blocks, @heaps) = @_;
 	my %wanted = map { $_ => 1 } @heaps;
 	return sums(['stack'], grep { @heaps ? $wanted{ $_->{heap} } : is_used() } @$blocks);
 }
 
-# The same: "HEAP STACK" -> [BYTES, COUNT], of all.
+# Sums blocks: "HEAP STACK" -> [BYTES, COUNT], with address space.
 sub by_heap { return sums(['heap', 'stack'], @{ $_[0] }) }
 
 sub sums {
@@ -185,7 +188,7 @@ sub sums {
 	return { map { $_ => [@{ $sums->{$_} }{qw(bytes count)}] } keys %$sums };
 }
 
-# A dump of such blocks, each by itself, as a snapshot at that time would be: written here, not by hsnap.
+# Writes a dump of such blocks, one entry each, like a snapshot at that time, without hsnap.
 sub dump_of {
 	my ($replay, $blocks, $ms) = @_;
 	my ($modules, $spare) = ($replay->{modules}, 0x7FFA00000000);
@@ -194,7 +197,7 @@ sub dump_of {
 	    . "\n// hsnap: process id=$replay->{pid} start=" . date($replay->{start_ms}) . " image=\"app.exe\"\n"
 	    . "// Loaded modules: \n//     Base Size Module\n";
 	my $notes = '';
-	for my $name (sort { $b cmp $a } keys %$modules) { # of two at one place one lies elsewhere
+	for my $name (sort { $b cmp $a } keys %$modules) { # one of two at one place is moved
 		my $module = $modules->{$name};
 		$base{$name} = $taken{ $module->{base} }++ ? ($spare += 0x100000) : $module->{base};
 		$text .= sprintf "//    %16X %8X %s\n", $base{$name}, @$module{qw(size path)};

@@ -1,32 +1,33 @@
-# What a program says it allocated and freed, replayed without any cleverness: the truth that
-# recordings and what hdiff makes of them are held against. Each allocation is kept whole, and every
-# question is answered by looking at all of them.
+# A replay of a program's stated allocations and frees, as simple as possible: the truth for
+# recordings and for hdiff's results about them. Each allocation is kept whole, and every question
+# is answered by looking at all of them.
 #
-# The text has an event a line, in the order in which they happened; words are set apart by one
-# blank, numbers are decimal, and times are milliseconds that never go back:
+# The text has one event per line, in the order of time. Words are separated by one blank, numbers
+# are decimal, and times are milliseconds that never decrease:
 #
-#	# a comment; blank lines are none of it either
+#	# a comment; blank lines are ignored too
 #	TIME THREAD alloc ID BYTES STACK HEAP
 #	TIME THREAD free ID [STACK]
 #	TIME THREAD realloc ID NEW-ID BYTES STACK HEAP
-#	TIME THREAD destroy HEAP                        frees what is left in it
+#	TIME THREAD destroy HEAP                        frees all blocks left in it
 #	TIME THREAD commit ADDR BYTES STACK             also reserve, map
 #	TIME THREAD decommit ADDR BYTES [STACK]         also release, unmap
 #	TIME THREAD mark LABEL                          the rest of the line
 #
-# ID, STACK, HEAP and THREAD are words of any kind; an ID is that of one live block at a time. A STACK
-# is written INNERMOST<-CALLER<-...<-main where its functions matter. ADDR has hexadecimal digits. Ranges
-# of one sort of memory (heap, committed, reserved, mapped) do not overlap, and a sort knows nothing of
-# the others: a range that is reserved and then committed is released in between.
+# ID, STACK, HEAP and THREAD are any words; an ID is unique among live blocks. A STACK is written
+# INNERMOST<-CALLER<-...<-main where its functions matter. ADDR has hexadecimal digits. Ranges of
+# one sort of memory (heap, committed, reserved, mapped) do not overlap, and the sorts are
+# independent: a range that is reserved and then committed is released in between.
 #
-# An event is an allocation or a free. A realloc is two, the free first. What goes of ranges may be
-# parts of them: each range, the lowest first, is freed whole, and then what stays of it is allocated, as its own
-# stack made it. A destroyed heap is as many frees as it had blocks, the oldest first. A mark is none.
+# An event is an allocation or a free. A realloc is two events, the free first. A freed range may
+# contain parts of ranges: each range, the lowest first, is freed whole, and then its remainder is
+# allocated again with its own stack. A destroyed heap is one free per block, the oldest first. A
+# mark is not an event.
 #
-# A position is so many events: at position 0 nothing has happened. A window is what lies between two
-# positions; its allocations are called as WPA does, by where they were (A)llocated and (F)reed,
-# (I)nside the window or (O)utside: aifo, aifi, aofi, aofo. What is freed before it or allocated after
-# it is none of these.
+# A position is a number of events: at position 0 nothing has happened. A window is between two
+# positions. Its allocations have WPA's classes, by where they were (A)llocated and (F)reed,
+# (I)nside the window or (O)utside: aifo, aifi, aofi, aofo. A block that is freed before the window
+# or allocated after it is in no class.
 package Replay;
 use strict;
 use warnings;
@@ -34,31 +35,31 @@ no warnings 'portable';    # addresses have 64 bits
 use List::Util qw(sum0);
 
 # $replay = Replay->new(TEXT)
-#	events       how many
+#	events       number of events
 #	allocations  in their order: { id, bytes, stack, heap, memory, alloc, free }; heap is the memory's
-#	             name for ranges; alloc and free are { index, time, thread }, free is undef of what lives on,
-#	             and has the stack that freed it, if it is told
+#	             name for ranges; alloc and free are { index, time, thread }, free is undef for live blocks,
+#	             and has the freeing stack, if the text states it
 #	marks        { label, time, position }
 # $replay->position(MS)    after the events of that millisecond and before
 # $replay->mark(LABEL)     its position
-# $replay->live(POSITION, WHERE)          the allocations that live
+# $replay->live(POSITION, WHERE)          live allocations
 # $replay->fate(CLASS, FROM, TO, WHERE)   those of a class in a window; "ai": of aifo and aifi
-# $replay->state(POSITION, BY, WHERE)     what lives: { KEY => { bytes, count } }
-# $replay->fates(CLASS, FROM, TO, BY, WHERE)    the same of a class
+# $replay->state(POSITION, BY, WHERE)     sums of live allocations: { KEY => { bytes, count } }
+# $replay->fates(CLASS, FROM, TO, BY, WHERE)    sums of a class
 # $replay->window(FROM, TO, BY, WHERE)
 #	{ KEY => { aifo, aifi, aofi, aofo, old, new, size, peak, lifetime } } for each key that has any of the
-#	four classes; each is { bytes, count } but
+#	four classes; each value is { bytes, count } except peak and lifetime
 #	old, new     live at the window's beginning and end
-#	aifi         is the churn: what came and went
-#	size         all that was allocated inside: aifo and aifi
-#	peak         { bytes, position, time }: the most that lived at once, and the first position with it
+#	aifi         churn: allocated and freed inside
+#	size         allocated inside: aifo and aifi
+#	peak         { bytes, position, time }: the most live bytes, and the first position with them
 #	lifetime     of aifi: { count, sum, min, max, median } in milliseconds, the mean being sum / count; half of
-#	             them lived no longer than the median; undef when there are none
+#	             them lived no longer than the median; undef without aifi
 # $replay->peak(WHERE)     { bytes, position, time } of the whole
 #
-# BY is a list of fields of an allocation, whose values are the key with a blank between them:
-# ['stack'], ['heap', 'stack'], [] for one sum under ''. WHERE is a function that is asked with an
-# allocation in $_, and counts those that it is true for; all of them where there is none.
+# BY is a list of fields of an allocation, whose values, joined by a blank, are the key: ['stack'],
+# ['heap', 'stack'], [] for one sum under ''. WHERE is a function that is called with an allocation
+# in $_ and returns true to count it; without WHERE all are counted.
 
 my %sorts = (
 	(map { $_ => 'committed' } qw(commit decommit)),
@@ -186,7 +187,7 @@ sub mark {
 	return ($mark // die "no mark '$label'\n")->{position};
 }
 
-# Those that are asked about.
+# Returns the allocations that WHERE selects.
 sub chosen {
 	my ($self, $where) = @_;
 	return grep { !$where || $where->() } @{ $self->{allocations} };
@@ -268,7 +269,7 @@ sub lifetime {
 	return { count => scalar @ms, sum => sum0(@ms), min => $ms[0], max => $ms[-1], median => $ms[$#ms / 2] };
 }
 
-# The most that some allocations have at any position from the first to the last.
+# Returns the most live bytes of some allocations at any position from the first to the last.
 sub peak_of {
 	my ($self, $from, $to, $allocations) = @_;
 	my ($bytes, %change) = (0);

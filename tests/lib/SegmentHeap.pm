@@ -1,5 +1,6 @@
-# A segment heap of 26100 x64, walked by the published facts about its structures (windows-2026, section B): neither
-# our walker nor the maker of images has a part in it. Dies where one structure contradicts another.
+# A walk of a segment heap of 26100 x64 by the published facts about its structures (windows-2026,
+# section B), independent of our walker and of the maker of images. Dies if one structure
+# contradicts another.
 package SegmentHeap;
 use strict;
 use warnings;
@@ -19,7 +20,7 @@ sub add_block {
 	return;
 }
 
-# The last word of a place: {unused bytes, the flags}.
+# Reads the last word of a place: (unused bytes, flags).
 sub last_word {
 	my ($dump, $end, $mask) = @_;
 	my $word = number($dump, $end - 2, 2);
@@ -162,7 +163,7 @@ sub walk_segment {
 	return;
 }
 
-# HeapKey by the first page segment; LfhKey follows it in ntdll's data.
+# Finds HeapKey through the first page segment; LfhKey follows it in ntdll's data.
 sub find_keys {
 	my ($dump, $walk, $context) = @_;
 	my $segment = pointer($dump, $context + 0x48);
@@ -200,7 +201,7 @@ sub walk_large {
 	return;
 }
 
-# {blocks {ADDR => [requested, overhead]}, seen {kind => how many}}
+# Returns {blocks {ADDR => [requested, overhead]}, seen {kind => count}}.
 sub segment_heap_blocks {
 	my ($dump, $heap) = @_;
 	my $walk = { heap => $heap, blocks => {}, seen => {}, ranges => [], owned => {}, vs_ranges => {} };

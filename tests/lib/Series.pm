@@ -1,11 +1,12 @@
-# Dumps of a made process at several times, whose stacks have the sums that a test says.
+# Dumps of a synthetic process at several times, whose stacks have sums that a test chooses.
 #
 #   my @files = series($dir, [T0_MS, T1_MS, ...], { NAME => [BYTES at each time], ... }, %how);
 #
 # Each BYTES is a number, or [BYTES, BLOCKS]; 0 leaves the stack out. A stack NAME is two frames
-# "app!NAME", whose name the dumps carry and which may be any bytes, and "app+FFF". %how: pid, start (ms), parent (pid), image, host, slide (of the
-# modules), timestamp (their build), name (pattern of the files, with %d for their number), full (one
-# line for each block, in place of one for each stack), no_time, no_start.
+# "app!NAME", with a name in the dumps that may be any bytes, and "app+FFF". %how: pid, start (ms),
+# parent (pid), image, host, slide (of the modules), timestamp (their build), name (pattern of the
+# files, with %d for their number), full (one line per block instead of one per stack), no_time,
+# no_start.
 package Series;
 use strict;
 use warnings;
@@ -31,7 +32,7 @@ sub series {
 	return @files;
 }
 
-# The text of one of them. The place of a stack depends on its name alone.
+# Returns the text of one dump. The place of a stack depends only on its name.
 sub series_dump {
 	my ($time, $sums, %how) = @_;
 	my ($pid, $start, $slide) = ($how{pid} // 4242, $how{start} // 1763632800000, $how{slide} // 0);
@@ -72,7 +73,7 @@ sub series_dump {
 	return $text;
 }
 
-# As notes of a dump have it: man/hdump.5.
+# Quotes a value like notes of a dump: man/hdump.5.
 sub quoted {
 	my ($bytes) = @_;
 	return $bytes if $bytes =~ /\A\w+\z/a;
@@ -81,7 +82,7 @@ sub quoted {
 	return qq("$bytes");
 }
 
-# A place in the module, from a name: a hash that is the same on every machine.
+# Returns an offset in the module from a name: a hash that is the same on every machine.
 sub offset_of {
 	my ($name) = @_;
 	my $hash = 0x811c9dc5;

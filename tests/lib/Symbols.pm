@@ -1,7 +1,6 @@
-# What the tests of names share: the programs of tests/symbols/, what their
-# return addresses stand for (said by comments in their sources), where those
-# are (said by the programs when they run), dumps that hold them, and the
-# comparison of what hsym and hdiff say with all that.
+# Shared code of the tests of names: the programs of tests/symbols/, the functions at their return
+# addresses (comments in their sources), the addresses themselves (printed by the programs when they
+# run), dumps that contain them, and the comparison of hsym's and hdiff's output with all this.
 package Symbols;
 use strict;
 use warnings;
@@ -25,9 +24,9 @@ sub has_pdb { return $_[0] =~ /^pdb_/ }
 sub program { return "$built/$_[0]/$_[1]" }    # program('dwarf4', 'names_c.exe')
 sub pdb_of { return $_[0] =~ s/\.\w+$/.pdb/r }
 
-# ---------------------------------------------------------------- what the programs say
+# ---------------------------------------------------------------- output of the programs
 
-# What a program prints when it runs: { MODULE => { MARKER => RVA } }. Each is run once.
+# Returns a program's output: { MODULE => { MARKER => RVA } }. Each program runs once.
 my %notes;
 sub notes {
 	my ($kind, $name) = @_;
@@ -47,8 +46,8 @@ sub run_program {
 	return \%said;
 }
 
-# What the sources say: { FILE => { MARKER => [{ function, file, line }, ...] } }, the innermost first.
-# A header's frames are those of the files that include it.
+# Reads the frames from the sources: { FILE => { MARKER => [{ function, file, line }, ...] } },
+# innermost first. A header's frames belong to the files that include it.
 sub frames_of_sources {
 	my %marked;
 	for my $file (grep { /^names_\w+\.(?:c|cpp|h)$/ } files_in($sources)) {
@@ -68,7 +67,7 @@ sub frames_of_sources {
 	return { map { my ($file, $frames) = ($_, $marked{$_}); ($file =~ s/\.c(?:pp)?$//r => $frames) } keys %marked };
 }
 
-# ---------------------------------------------------------------- what another tool says of a file
+# ---------------------------------------------------------------- files by another tool
 
 my %identity;
 sub identity {
@@ -84,7 +83,8 @@ sub read_identity {
 	($is{size}) = $text =~ /SizeOfImage: (\d+)/ or die "$file: no size\n";
 	($is{checksum}) = $text =~ /CheckSum: 0x([0-9A-F]+)/ or die "$file: no checksum\n";
 	($is{base}) = $text =~ /ImageBase: 0x([0-9A-F]+)/ or die "$file: no base\n";
-	# To version 17 a GUID is its bytes, from then on text: {XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}.
+	# Up to version 17 a GUID is printed as bytes, later as text:
+	# {XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}.
 	if ($text =~ /PDBGUID: (?:\(([0-9A-F ]+)\)|\{([0-9A-F-]+)\})\s+PDBAge: (\d+)\s+PDBFileName: (\S.*)/) {
 		@is{qw(age pdb)} = ($3, $4);
 		$is{guid} = defined $1 ? join('', (split / /, $1)[3, 2, 1, 0, 5, 4, 7, 6, 8 .. 15]) : $2 =~ tr/-//dr;
@@ -92,7 +92,7 @@ sub read_identity {
 	return \%is;
 }
 
-# Where the function that holds an offset begins, by the image's table for unwinding.
+# Returns the start of the function that contains an offset, by the image's unwind table.
 my %functions;
 sub function_start {
 	my ($file, $rva) = @_;
@@ -101,8 +101,8 @@ sub function_start {
 	return $found->[0];
 }
 
-# Where each function begins and ends, in order: RUNTIME_FUNCTION, three numbers each ("PE Format",
-# section .pdata). Other tools take long to print so many.
+# Returns the start and end of each function, in order: RUNTIME_FUNCTION, three numbers each ("PE
+# Format", section .pdata). Other tools take long to print that many.
 sub functions_of {
 	my ($file) = @_;
 	my $bytes = slurp($file);
@@ -120,10 +120,10 @@ sub functions_of {
 
 # ---------------------------------------------------------------- dumps
 
-# Where the addresses of a program are, for dump_of(): one module for each that it said notes about,
-# the program first.
-#   files     { MODULE => FILE }: instead of those that were built, for identity
-#   path      path of the modules' folder in the dump, with its last slash; else the folder they are in
+# Returns the places of a program's addresses, for dump_of(): one module for each that the program
+# printed notes about, the program first.
+#   files     { MODULE => FILE }: other files than the built ones, for identity
+#   path      path of the modules' folder in the dump, with a trailing slash; default: their own folder
 #   only      this module and no other
 sub place {
 	my ($kind, $name, %how) = @_;
@@ -143,8 +143,8 @@ sub place {
 	return \@modules;
 }
 
-# A dump with a stack of one frame for each note; it is remembered which. %how: umdh => 1 for a log
-# as UMDH writes it, which tells no identity.
+# Writes a dump with a one-frame stack for each note, and records which is which. %how: umdh => 1
+# for a log like UMDH's, without module identities.
 sub dump_of {
 	my ($file, $modules, %how) = @_;
 	my @lines;
@@ -168,7 +168,7 @@ sub dump_of {
 	return spew($file, join '', map { "$_\r\n" } @lines);
 }
 
-# Each note has a size of its own, by which a report's row tells it.
+# Returns the entries. Each note has its own block size, which identifies its row in a report.
 sub entries {
 	my ($modules) = @_;
 	my $size = 0;
@@ -185,9 +185,10 @@ sub module_note {
 	return $text;
 }
 
-# ---------------------------------------------------------------- what our programs say
+# ---------------------------------------------------------------- output of our programs
 
-# The names in a dump's text: { ADDR => [{ function, offset, file, line }, ...] }, the innermost first.
+# Returns the names in a dump's text: { ADDR => [{ function, offset, file, line }, ...] }, innermost
+# first.
 sub names_in {
 	my ($text) = @_;
 	my %names;
@@ -203,7 +204,8 @@ sub names_in {
 
 sub plain { return $_[0] =~ s/\\(?:x([0-9A-Fa-f]{2})|(.))/defined $1 ? chr hex $1 : $2/ger }
 
-# The names that hsym, here or under Wine, gives a dump: { MARKER => [frames] }; and what it printed.
+# Returns the names that hsym, native or under Wine, adds to a dump: { MARKER => [frames] }; and its
+# result.
 sub names_by_hsym {
 	my ($side, $modules, $dump, $args, %how) = @_;
 	my $result = run(tool('hsym', $side, @{ $args // [] }, $dump), %how);
@@ -211,7 +213,7 @@ sub names_by_hsym {
 	return ({ map { $_->{marker} => $names->{ $_->{addr} } // [] } entries($modules) }, $result);
 }
 
-# The same by hdiff, from its report.
+# Returns the names in hdiff's report, like names_by_hsym().
 sub names_by_hdiff {
 	my ($side, $modules, $dump, $args, %how) = @_;
 	my $result = run(tool('hdiff', $side, @{ $args // [] }, $dump), %how);
@@ -225,9 +227,10 @@ sub names_by_hdiff {
 	return (\%names, $result);
 }
 
-# ---------------------------------------------------------------- what must hold
+# ---------------------------------------------------------------- checks
 
-# Spellings of one name: blanks, the words that Microsoft's put before types, and result types.
+# Unifies the spellings of a name: blanks, the words that Microsoft's tools put before types, result
+# types.
 sub one_spelling {
 	my ($name) = @_;
 	$name =~ s/^(?:int|void) (?=app::)//;
@@ -239,8 +242,8 @@ sub one_spelling {
 
 sub without_parameters { return one_spelling($_[0]) =~ s/\([^()]*\)(?:const)?$//r }
 
-# What is wrong with one frame. $loose: its parameters may be missing; $bare: its scope, too. $plain: there must
-# be none.
+# Returns the faults of one frame. $loose: its parameters may be missing; $bare: its scope too.
+# $plain: it must have no parameters.
 sub faults_of_frame {
 	my ($frame, $truth, $loose, $bare, $plain) = @_;
 	my $short = without_parameters($truth->{function});
@@ -255,14 +258,14 @@ sub faults_of_frame {
 	return @wrong;
 }
 
-# What is wrong with the names of one note. $level: what must be there:
+# Returns the faults in the names of one note. $level is the required quality:
 #   lines      all frames, with files and lines
-#   dbghelp    the same, but inlined functions have short names, and from DWARF no lines
-#   functions  the function itself at least
-#   exports    the same for what a DLL exports, and nothing else
+#   dbghelp    like lines, but inlined functions have short names, and no lines with DWARF
+#   functions  at least the function itself
+#   exports    like functions for exports of a DLL, nothing otherwise
 #   none       nothing
-#   any        whatever
-# What is there must be right on every level.
+#   any        no requirement
+# Names that are present must be right on every level.
 sub faults {
 	my ($level, $module, $marker, $truth, $frames) = @_;
 	my $name = $truth->[-1]{function};
@@ -276,7 +279,7 @@ sub faults {
 	my @wrong;
 	for my $i (0 .. $#$frames) {
 		my ($frame, $want, $inlined) = ($frames->[$i], $truth->[@$truth - @$frames + $i], $i < $#$frames);
-		# A PDB has no parameters of what is inlined or seen in one file only.
+		# A PDB has no parameters of functions that are inlined or local to a file.
 		my $loose = $pdb && ($inlined || $name =~ /anonymous namespace/);
 		push @wrong, faults_of_frame($frame, $want, $loose, $inlined && $level ne 'lines', $plain);
 		push @wrong, "$frame->{function}: no line" if $all && !(defined $frame->{file} && defined $frame->{line})
@@ -287,8 +290,8 @@ sub faults {
 	return @wrong;
 }
 
-# Names of all notes, { MARKER => [frames] }, against the truth. $level may be a sub that says it for
-# (MODULE, MARKER).
+# Checks the names of all notes, { MARKER => [frames] }, against the truth. $level may be a sub that
+# returns it for (MODULE, MARKER).
 my $truths;
 sub check_names {
 	my ($names, $modules, $level, $what) = @_;

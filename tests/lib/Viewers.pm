@@ -1,4 +1,4 @@
-# What tests of reports in their viewers share: whether a viewer is installed.
+# Shared code of the tests of reports in their viewers: checks that a viewer is installed.
 package Viewers;
 use strict;
 use warnings;
@@ -8,7 +8,7 @@ use Hunt qw($root);
 
 our @EXPORT = qw(need_program need_file need_package node_with);
 
-# Ends the test with a word where a program is missing; under make check-viewers that is a failure.
+# Skips the test with a reason if a program is missing; under make check-viewers that is a failure.
 sub need_program {
 	my ($name) = @_;
 	for my $folder (split /:/, $ENV{PATH}) {
@@ -17,13 +17,13 @@ sub need_program {
 	return missing($name);
 }
 
-# The same for a file that a package installs.
+# Skips the test if a package's file is missing.
 sub need_file {
 	my ($path, $package) = @_;
 	return -r $path ? $path : missing($package);
 }
 
-# The same for an npm package.
+# Skips the test if an npm package is missing.
 sub need_package {
 	my ($name) = @_;
 	return "$root/build/viewers/node_modules/$name" if -d "$root/build/viewers/node_modules/$name";
@@ -37,7 +37,7 @@ sub missing {
 	exit 0;
 }
 
-# The words that run a script under node with those packages.
+# Returns the command that runs a script under node with those packages.
 sub node_with {
 	my (@words) = @_;
 	return ['env', "NODE_PATH=$root/build/viewers/node_modules", need_program('node'), @words];

@@ -21,8 +21,8 @@ subtest 'a crash' => \&crash;
 subtest 'a locked heap' => \&locked;
 done_testing;
 
-# Under Wine 10 a crash goes through the program's own exit, and leaves a snapshot; otherwise it leaves none. The message
-# gives the status in any case.
+# Under Wine 10 a crash passes through the program's own exit and leaves a snapshot; otherwise it
+# leaves none. The message gives the status in any case.
 sub crash {
 	my $file = fresh_dir() . '/crash.txt';
 	my $result = hsnap('run', '--at-exit', win($file), '--', win(target_path('targets/crash.exe')));
@@ -34,7 +34,8 @@ sub crash {
 	is($negative->{err}, '', 'is no crash');
 }
 
-# The exiting thread holds the process heap's lock until the process is gone: waiting for it would be in vain.
+# The exiting thread holds the process heap's lock until the process has exited, so waiting for the
+# lock would be useless.
 sub locked {
 	my $dir = fresh_dir();
 	for my $how ([], ['-g']) {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# attach to a running program: what it allocates afterwards has stacks; detach leaves it as it was.
+# attach to a running program: later allocations have stacks; detach restores the program.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Whole call chains, of a program built with frame pointers and of an optimised one without.
+# Complete call chains, in a program built with frame pointers and in an optimized one without.
 use strict;
 use warnings;
 use FindBin qw($Bin);

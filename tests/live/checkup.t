@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# hsnap doctor finds that all is read as it is.
+# hsnap doctor finds that everything is read correctly.
 use strict;
 use warnings;
 use FindBin qw($Bin);

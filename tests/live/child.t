@@ -15,7 +15,8 @@ subtest 'a child of the other bitness' => sub { needs_other_bits(); family(targe
 subtest 'and its child' => sub { needs_other_bits(); family(target_path($exe), other_path($exe), target_path($exe)) };
 done_testing;
 
-# Programs, each started by the one before; each leaks another number of blocks, which is its status.
+# Runs programs, each started by the previous one; each leaks a different number of blocks, which is
+# its status.
 sub family {
 	my @programs = @_;
 	my $dir = fresh_dir();

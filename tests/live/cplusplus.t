@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# A C++ program: what the standard library allocates counts for the function that called it, also after exceptions.
+# A C++ program: allocations of the standard library belong to the function that called it, also
+# after exceptions.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -11,7 +12,7 @@ use Hunt;
 my $dir = fresh_dir();
 my $target = start_stating('targets/collections.exe', [], traced => 1);
 my @said = (stated($target));
-snapshot($target->{pid}, "$dir/1.txt"); # the library keeps some for itself up to here
+snapshot($target->{pid}, "$dir/1.txt"); # the library keeps some blocks for itself up to here
 for my $step (2, 3) {
 	push @said, next_stated($target);
 	snapshot($target->{pid}, "$dir/$step.txt");

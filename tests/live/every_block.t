@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Every block of a program that states every block, by each door to the heap: as the tracer has them, as a walk of the heaps
-# finds them, and in their sums where no tracer is.
+# Every block of a program that states every block, through each allocation function: in the
+# tracer's tables, in a walk of the heaps, and in sums without a tracer.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -27,7 +27,8 @@ sub traced {
 	is($target->quit, 0, 'the program ends');
 }
 
-# A block that was shrunk where it lies, in the heap of this door, has its old size in a heap of Wine 9 or later.
+# A block that was shrunk in place, in the heap of this function, has its old size in a heap of Wine
+# 9 or later.
 sub untraced {
 	my $dir = fresh_dir();
 	my $target = start_stating('targets/every_block.exe');

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# hsnap ust: the flag is set and taken away, and a program that has it is read as any other.
+# hsnap ust: the flag is set and removed, and a program that has it is read like any other.
 use strict;
 use warnings;
 use FindBin qw($Bin);

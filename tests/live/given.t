@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Targets that others wrote and that state their truth: data_file('matrix'), built with mingw.
+# Targets by other authors that state their truth: data_file('matrix'), built with mingw.
 use strict;
 use warnings;
 use FindBin qw($Bin);

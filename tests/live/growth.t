@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What samples leak between two snapshots, to the byte, by function.
+# Leaks of the samples between two snapshots, to the byte, by function.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -24,7 +24,7 @@ sub leaks {
 	is($target->quit, 0, 'it ends as it would untraced');
 	my %sums = map { ($_->[2][0] => [@$_[3, 4]]) } grep { $_->[0] == 1 && $_->[1] == 2 } truths($name);
 	check_sums(["$dir/1.txt", "$dir/2.txt"], $name, \%sums, 'growth');
-	# Rows name the program's functions, not those of the C library that it allocates by.
+	# Rows are named after the program's functions, not after the C library's allocators.
 	my %named = map { s/^$name!//r => 1 } run(["$root/build/linux/hdiff", "$dir/1.txt", "$dir/2.txt"])->{out} =~ /^ +\d+ +\+.*? % +(\S+)/mg;
 	ok(%named && !grep({ !$sums{$_} } keys %named), 'rows have the names of functions that leak') or diag(join ' ', sort keys %named);
 }

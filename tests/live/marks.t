@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# A recording: two marks, and what was allocated between them; from the program's start, and of one that runs.
+# A recording with two marks, and the allocations between them; from the program's start, and of a
+# running program.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -18,7 +19,7 @@ sub started {
 	my $file = fresh_dir() . '/run.hrec';
 	my $target = start_stating('samples/leak_heaps.exe', [], record => ['-o', win($file)]);
 	is($target->step, 1, 'step 1');
-	sleep 1; # the program waits: its last event is from before
+	sleep 1; # the program waits: its last event was earlier
 	marked($target, 'one');
 	is($target->next_step, 2, 'step 2');
 	marked($target, 'two');
@@ -42,6 +43,7 @@ sub running {
 	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');
 	is(Hunt::finish($recorder) >> 8, 0, 'the recorder ends') or diag(slurp("$err"));
 	is($target->quit, 0, 'so does the program');
-	my %known = map { $_ => $step{$_} } grep { $_ ne 'grow_table' } keys %step; # that block is older: it was moved
+	# that block is older: it was moved
+	my %known = map { $_ => $step{$_} } grep { $_ ne 'grow_table' } keys %step;
 	check_sums(["$file\@one", "$file\@two"], 'leak_heaps', \%known, 'between the marks');
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Minidumps that the system's own MiniDumpWriteDump wrote, called by a program of either bitness: hsnap -z on both systems finds the
-# stated blocks, and their stacks.
+# Minidumps from the system's own MiniDumpWriteDump, called by a program of either bitness: hsnap -z
+# on both systems finds the stated blocks, and their stacks.
 use strict;
 use warnings;
 use FindBin qw($Bin);

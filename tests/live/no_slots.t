@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program that has taken every TLS slot of its threads' own blocks is traced like any other, whatever its threads do, and as
-# they end and others take their places.
+# A program that uses every TLS slot in its threads' own blocks is traced like any other, also while
+# threads end and new ones reuse their slots.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -35,7 +35,7 @@ sub attach_to_it {
 	my $said = stated($target);
 	for my $round (1 .. 3) {
 		check_ok(hsnap('attach', '-p', $target->{pid}, @how), "attach, round $round");
-		# Of what a sample does not have the snapshot warns.
+		# A snapshot of sampled blocks has warnings, so only its status is checked.
 		is(hsnap('-p', $target->{pid}, '-f', win("$dir/$round-1.txt"))->{status}, 0, 'a snapshot');
 		my $after = next_stated($target);
 		is(hsnap('-p', $target->{pid}, '-f', win("$dir/$round-2.txt"))->{status}, 0, 'another one');
@@ -46,7 +46,7 @@ sub attach_to_it {
 	is($target->quit, 0, 'the program ends');
 }
 
-# Each thread has a ring of its own, or shares one: no event is missed.
+# Each thread has a ring of its own, or shares one: no event is lost.
 sub record_it {
 	my $dir = fresh_dir();
 	my $target = start_stating('targets/no_slots.exe', [], record => ['-o', win("$dir/out.hrec")]);

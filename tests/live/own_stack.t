@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program allocates on stacks that its threads' blocks do not name: its blocks have their callers, and what its heap takes
-# from the system for them is not counted again.
+# A program allocates on stacks that its threads' blocks do not describe: its blocks have their
+# callers, and memory that its heap gets from the system for them is not counted again.
 use strict;
 use warnings;
 use FindBin qw($Bin);

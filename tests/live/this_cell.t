@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The cell is the one that tests/platforms names: Wine's version, the target's bits, and those of the process
-# that runs it, which are 64 for a 32-bit program in the new WoW64 alone.
+# The cell is the one that tests/platforms names: Wine's version, the target's bits, and those of
+# the Linux process that runs it, which are 64 for a 32-bit program only in the new WoW64.
 use strict;
 use warnings;
 use File::Copy qw(copy);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# -g: which blocks nothing leads to, of a program that loses and holds blocks in known ways.
+# -g: unreachable blocks of a program that loses and holds blocks in known ways.
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -9,8 +9,9 @@ use Test::More;
 use Cell;
 use Hunt;
 
-my $by_chance_at_most = 2; # a number of the program may look like an address: chance is steady
-my $low = 1 << 20; # below, numbers look like pointers, and those into a block's middle do not count
+# a number of the program may look like an address; such chance references are stable
+my $by_chance_at_most = 2;
+my $low = 1 << 20; # below, numbers look like pointers, and pointers into a block's middle do not count
 
 subtest 'alive' => \&alive;
 subtest 'at its end' => \&at_exit;
@@ -36,10 +37,11 @@ sub at_exit {
 	my $result = run([wine($Hunt::hsnap, 'run', '-g', '--at-exit', win($file), '--', target_path('targets/lost.exe'))],
 		stdin => spew("$file.in", "\n"));
 	is($result->{status}, 0, 'hsnap run -g --at-exit');
-	check_states($file, $result->{err}, $result->{out}, 'at exit', 1081, 1091); # in a register; on a stack that has ended
+	# in a register; on a stack that has ended
+	check_states($file, $result->{err}, $result->{out}, 'at exit', 1081, 1091);
 }
 
-# Nothing is called lost that is held; what is lost is called so, except by chance.
+# Checks that no held block is reported as lost, and that every lost block is, except by chance.
 sub check_states {
 	my ($file, $err, $text, $what, @without) = @_;
 	my %said = $text =~ /^block (\d+) (\w+).*?\r?$/mg;
@@ -52,14 +54,15 @@ sub check_states {
 	my @false = grep { $said{$_} !~ /^lost/ && ($states->{$_} // 'missing') !~ /^(?:held|interior)$/ } sort keys %said;
 	is_deeply([map { "$_ " . ($states->{$_} // 'missing') } @false], [], "$what: nothing is called lost that is held");
 	my @lost = grep { $said{$_} =~ /^lost/ } sort keys %said;
-	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg; # a block that is held by chance holds these, too
+	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg; # a block that is held by chance holds these too
 	my %is_missed = map { $_ => 1 } grep { ($states->{$_} // 'missing') !~ /^lost/ } @lost;
 	my @missed = grep { !$is_missed{ $with{$_} // 0 } } sort keys %is_missed;
 	cmp_ok(scalar @missed, '<=', $by_chance_at_most, "$what: of " . @lost . ' that are lost ' . (@lost - @missed) . ' are found')
 	    or diag("not lost: @missed");
 }
 
-# { SIZE => STATE } and { SIZE => ADDR } of blocks with a size of the program's, and how many of all blocks lie low.
+# Returns { SIZE => STATE } and { SIZE => ADDR } of blocks with a size of the program's, and the
+# number of all blocks at low addresses.
 sub states {
 	my ($file) = @_;
 	my ($state, $low_count, %states, %addrs) = ('held', 0);

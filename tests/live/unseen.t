@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program that frees past the tracer's hook: what it freed so is no leak, in snapshots while it runs, at its exit, and in
-# a recording. hsnap reports how many blocks were freed unseen.
+# A program that frees past the tracer's hook: these blocks are not reported as leaks in snapshots
+# while it runs, at its exit, and in a recording. hsnap reports how many blocks were freed unseen.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -29,7 +29,7 @@ sub snapshots {
 	return;
 }
 
-# Takes a snapshot. The heap may have given the places of a few blocks to others.
+# Takes a snapshot. The heap may have reused the places of a few blocks.
 sub unseen {
 	my ($target, $file) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win($file));
@@ -69,7 +69,8 @@ sub recording {
 	return;
 }
 
-# The heaps cannot be walked while a lock is held: the recording reports that it could not be compared with them.
+# The heaps cannot be walked while a lock is held: the recording reports that it could not be
+# compared with them.
 sub locked_heap {
 	my $file = fresh_dir() . '/run.hrec';
 	my $target = start_stating('targets/bypass.exe', ['locked'], record => ['-o', win($file)]);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o dhat as Valgrind's viewer reads it: its own script builds its tree, and has each stack with its bytes and blocks.
-# Truth is what the made dumps hold.
+# hdiff -o dhat in Valgrind's viewer: its own script builds its tree, which has each stack with its
+# bytes and blocks. Truth: the contents of the synthetic dumps.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# What docs/fleet.md says works as typed: the lines of 1,000 hosts with 48 dumps each go into DuckDB and ClickHouse, and both
-# answer its questions as the plan of these hosts has it. The lines are written here in the form that
-# man/hdiff-json.5 documents; those of a few hosts come from hdiff instead, from dumps, and are the same to the byte.
+# docs/fleet.md works as typed: the lines of 1,000 hosts with 48 dumps each are loaded into DuckDB
+# and ClickHouse, and both answer the page's questions as the plan of these hosts predicts. The
+# lines are written here in the form of man/hdiff-json.5; those of a few hosts come from hdiff, from
+# dumps, and are identical to the byte.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -19,13 +20,13 @@ use Series;
 use Viewers;
 
 my ($host_count, $dump_count, $half_hour, $begin) = (1000, 48, 1800, 1763640000);
-my @real = (0, 7, 40, 111, 950);    # whose lines are hdiff's
-# The time stamps of the three builds: not in the order of time.
+my @real = (0, 7, 40, 111, 950);    # hosts with lines from hdiff
+# Time stamps of the three builds, not in the order of time.
 my @stamps = (0x67000000, 0x66f00000, 0x66f80000);
 my @builds = map { sprintf '%08X1000000', $_ } @stamps;
 my @stacks = qw(fill_cache grow_log new_table parse_header session_open start_up take_job);
 my %id = map { $_ => stack_hash("app!$_;app+FFF") } @stacks;
-# By how much an answer may be off that was rounded.
+# Tolerance of rounded answers.
 my %rounded = (bytes_per_hour => 0.5, percent => 0.5, middle => 0.005);
 my $json = JSON::PP->new->utf8;
 my $dir = fresh_dir();
@@ -48,8 +49,8 @@ done_testing;
 
 # ---------------------------------------------------------------- the plan
 
-# A host and the runs of its process: all begin with build 0; 900 hosts get build 1, and 50 of these build 2; on 50 others
-# the process is started again as it was.
+# Returns a host and the runs of its process: all begin with build 0; 900 hosts get build 1, and 50
+# of these build 2; on 50 others the process is restarted unchanged.
 sub host {
 	my ($number) = @_;
 	my @from = (0, $number >= 950 ? 30 : (), $number < 900 ? 10 + $number % 12 : (), $number == 7 ? $dump_count - 1 : $number < 50 ? 30 + $number % 10 : ());
@@ -59,10 +60,10 @@ sub host {
 	return { number => $number, name => sprintf('host%04d', $number), runs => \@runs };
 }
 
-# In seconds; no two hosts take their dumps at the same time, nor in the order of their names.
+# Returns seconds. No two hosts take their dumps at the same time, nor in the order of their names.
 sub time_of { my ($number, $at) = @_; return $begin + $at * $half_hour + (617 * $number + 500) % $host_count }
 
-# What a stack has on a host in a dump, the AGEth of a run; 0 where it has no line.
+# Returns the bytes of a stack on a host in a dump, the AGEth of a run; 0 if it has no line.
 sub bytes_of {
 	my ($stack, $host, $build, $at, $age) = @_;
 	return 50_000 if $stack eq 'start_up';
@@ -73,7 +74,7 @@ sub bytes_of {
 	return $build < 2 ? 0 : $stack eq 'new_table' ? 250_000 : 400_000 * ($age + 1);
 }
 
-# The hosts whose grow_log leaks, until build 2 mends it.
+# Returns true for hosts whose grow_log leaks, until build 2 fixes it.
 sub is_logging { return $_[0]{number} % 37 == 0 }
 
 sub run_bytes {
@@ -81,7 +82,7 @@ sub run_bytes {
 	return map { bytes_of($stack, $host, $run->{build}, $_, $_ - $run->{from}) } $run->{from} .. $run->{to};
 }
 
-# ---------------------------------------------------------------- what the questions must find
+# ---------------------------------------------------------------- expected answers
 
 # Calls back with each host, run and stack, and the bytes of each dump of that run.
 sub each_run {
@@ -145,7 +146,7 @@ sub by_build {
 	return \@rows;
 }
 
-# Question 4: by the plan, and the longest run of build 2.
+# Question 4, from the plan and the longest run of build 2.
 sub new_stacks {
 	my ($longest) = sort { $b <=> $a } map { $_->{to} - $_->{from} + 1 } grep { $_->{build} == 2 } map { @{ $_->{runs} } } @hosts;
 	return [{ stack => $id{session_open}, function => 'app!session_open', hosts => 50, most_bytes => 400_000 * $longest },
@@ -185,7 +186,7 @@ sub shares {
 	return [@rows[0 .. 99]];
 }
 
-# The truth that is asked of both engines, held against what can be said of the plan without adding anything up.
+# Checks the expected answers against facts of the plan that need no sums.
 sub check_plan {
 	my %of = map { $_->{function} => $_ } @{ $truth{growing} };
 	is_deeply([sort keys %of], [map { "app!$_" } qw(fill_cache grow_log parse_header session_open)], 'four stacks grow');
@@ -201,7 +202,7 @@ sub check_plan {
 
 # ---------------------------------------------------------------- lines
 
-# Task Scheduler is not here, but the task that it would get.
+# Checks the task, because Task Scheduler itself is not available.
 sub check_task {
 	my ($words) = $page =~ /^    hsnap (schedule add .*)/m or return fail('the page has it');
 	my $task = run(["$root/build/linux/hsnap", split(' ', $words), '--program', 'C:\tools\hsnap.exe', '--print-xml']);
@@ -209,7 +210,7 @@ sub check_task {
 	like(decode('UTF-16', $task->{out}), qr/-pn app\.exe .*--by-stack .*--gzip/, 'it writes packed sums by stack');
 }
 
-# FNV-1a with 64 bits.
+# 64-bit FNV-1a.
 sub stack_hash {
 	my ($text) = @_;
 	use integer;
@@ -224,7 +225,7 @@ sub dump_name {
 	return sprintf 'dumps/%s/app-%d-%02d.txt%s', $host->{name}, $run->{pid}, $at, $host->{number} < 950 ? '' : '.gz';
 }
 
-# All lines of a dump, as man/hdiff-json.5 has them.
+# Returns all lines of a dump in the form of man/hdiff-json.5.
 sub lines_of {
 	my ($host, $run, $at) = @_;
 	my $process = sprintf '{"host":"%s","image":"app.exe","build":"%s","pid":%d,"start":"%s","time":"%s","path":"%s"', $host->{name}, $builds[ $run->{build} ],
@@ -232,7 +233,7 @@ sub lines_of {
 	my $lines = '';
 	for my $stack (@stacks) {
 		my $bytes = bytes_of($stack, $host, $run->{build}, $at, $at - $run->{from}) or next;
-		# What is called from two places of a function has two lines.
+		# A stack that is called from two places of a function has two lines.
 		for my $part ($stack eq 'parse_header' && $host->{number} % 50 == 3 ? (10_000, $bytes - 10_000) : $bytes) {
 			$lines .= sprintf qq(%s,"stack":"%s","function":"app!%s","frames":"app!%s;app+FFF","bytes":%d,"blocks":%d,"overhead":%d}\n),
 			    $process, $id{$stack}, $stack, $stack, $part, $part / 10_000, $part / 1250;
@@ -241,7 +242,7 @@ sub lines_of {
 	return $lines;
 }
 
-# For a few hosts dumps are written, and the page's commands make lines of them.
+# Writes dumps for a few hosts, and converts them with the page's commands.
 sub check_lines {
 	my %wanted;
 	for my $host (@hosts[@real]) {
@@ -270,7 +271,8 @@ sub check_lines {
 
 sub sorted { return join "\n", sort split /\n/, $_[0] }
 
-# The lines of all other hosts, and what the page's views have to leave out: another program, and an earlier time.
+# Writes the lines of all other hosts, and lines that the page's views must exclude: another
+# program, and an earlier time.
 sub write_fleet {
 	my %is_real = map { $_ => 1 } @real;
 	for my $host (grep { !$is_real{ $_->{number} } } @hosts) {
@@ -290,7 +292,7 @@ sub write_fleet {
 
 # ---------------------------------------------------------------- the engines
 
-# What an engine said of each of the page's questions, in its order: lists of rows.
+# Checks an engine's answers to the page's questions, in their order: lists of rows.
 sub check_answers {
 	my ($count, @answers) = @_;
 	is(scalar @answers, 7, 'an answer to each') or return;
@@ -353,7 +355,8 @@ sub check_clickhouse {
 	check_answers(undef, map { my $out = $_->{out}; [map { $json->decode($_) } split /\n/, $out] } @said[3 .. $#said]);
 }
 
-# A server of our own on loopback, in a folder of its own; ended by its pid when the test ends, however that is.
+# Starts a private server on loopback, with its own folder; it is ended by pid however the test
+# ends.
 sub start_server {
 	my ($program) = @_;
 	my $data = tempdir("$root/build/clickhouse-XXXXXX", CLEANUP => 1);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The page of hdiff -o html in a browser: what it shows is what the JSON report has, its parts do what they are for, names
-# do no harm, and nothing is fetched. What must be there is added up here from the JSON report.
+# The page of hdiff -o html in a browser: it shows the data of the JSON report, its controls work,
+# hostile names do no harm, and nothing is fetched. Expected values are added up here from the JSON
+# report.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -46,7 +47,7 @@ is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } @{ $browser->{requests} 
 $browser->close;
 done_testing;
 
-# Where the page of a report is, and the same as JSON, with names for frames.
+# Returns the path of a report's page, and the report as JSON, with names for frames.
 our $made;
 sub page_of {
 	my (@args) = @_;
@@ -65,7 +66,7 @@ sub name_of {
 
 sub names { my ($row) = @_; return @{ $row->{frames} // [] } ? map({ name_of($_) } @{ $row->{frames} }) : '(no stack recorded)' }
 
-# By "name\0name..." from the outside (or inside) in: { old, new, up, down } in bytes.
+# Sums by "name\0name..." from the outside (or inside) in: { old, new, up, down } in bytes.
 sub tree {
 	my ($order) = @_;
 	my %tree;
@@ -81,7 +82,7 @@ sub tree {
 	return \%tree;
 }
 
-# [{name, numbers by column}] of the rows in the table, after all of them were asked for.
+# Returns all rows of the table, after loading all of them: [{name, numbers by column}].
 sub table {
 	$browser->js('while (!document.getElementById("more").hidden) document.getElementById("more").click()');
 	return $browser->js(<<'END');
@@ -131,7 +132,7 @@ sub check_graph {
 		}
 		cmp_ok($seen, '>', 1, "$order: some way down");
 	}
-	# The widths: under a place of the second line is the one whose sums reach there.
+	# Widths: below a place of the second line is the node whose sums reach there.
 	show();
 	my @top = sort { width($b) <=> width($a) } grep { $_ ne '' && !/\0/ } keys %$all;
 	my $at = 0;
@@ -265,7 +266,8 @@ sub check_themes {
 	return;
 }
 
-# What WCAG asks of text, where the colours are deepest: 4.5 between its luminance and that of what is behind it.
+# Checks WCAG's minimum contrast of text on the deepest colours: 4.5 between the luminances of the
+# text and its background.
 sub check_contrast {
 	my ($up, $down) = map { [series(fresh_dir(), [1763632800000, 1763634600000], { leak => $_ })] } [1000, 90_000], [90_000, 1000];
 	my %reports = (grown => $up, shrunk => $down, live => [$up->[1]]);
@@ -296,7 +298,8 @@ sub check_vanished {
 	my @two = series(fresh_dir(), [1763632800000, 1763634600000], { came => [0, 3000], gone => [1000, 0], same => [500, 500] });
 	local ($url, $report) = page_of(@two);
 	show();
-	# Under what calls both: what came has three quarters, what vanished the rest.
+	# Below the function that calls both, the new stack has three quarters of the width, the
+	# vanished one the rest.
 	my $lines = value('document.getElementById("graph").clientHeight') / 20;
 	for my $x (0.01, 0.74, 0.76, 0.99) {
 		$browser->point('#graph', sprintf('%.3f', $x), 20 * $lines - 10, 'mouseMoved');
@@ -346,7 +349,7 @@ sub check_trend {
 	my @series = @{ $report->{series}[0]{rows} };
 	is_deeply([map { [@$_{qw(growth verdict)}] } @{ table() }], [map { [@{ $_->{trend} }{qw(net_bytes verdict)}] } @series], 'net growth and verdicts');
 	like(value('document.getElementById("verdict").textContent'), qr/^Series 1: \Q@{[$report->{series}[0]{trend}{verdict} =~ tr,-, ,r]}\E/, 'the verdict of all');
-	# From the second snapshot to the last but two, by the pointer.
+	# Selects the second to the third-last snapshot with the pointer.
 	my @x = map { sprintf '%.5f', (76 + 914 * $_ / 9) / 1000 } 1, 7;
 	my $narrow = sub { return (sprintf('%.5f', 0.5 + ($_[0] - 0.5) * value('(() => { const r = document.getElementById("chart").getBoundingClientRect(); return Math.min(r.width / 1000, r.height / 180) * 1000 / r.width })()')), '0.4') };
 	$browser->point('#chart', $narrow->($x[0]), qw(mouseMoved mousePressed));
@@ -365,7 +368,7 @@ sub check_trend {
 	return;
 }
 
-# In a window of 1,000 pixels names can be read, and no column covers another.
+# Checks that names can be read in a window of 1,000 pixels, and that no column covers another.
 sub check_widths {
 	$browser->ask('Emulation.setDeviceMetricsOverride', { width => 1000, height => 800, deviceScaleFactor => 1, mobile => JSON::PP::false });
 	$browser->drawn;

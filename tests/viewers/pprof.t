@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What go tool pprof says of hdiff -o pprof: each function's growth, also of two profiles by -diff_base, in modules with
-# the builds they have. Truth is what the made dumps hold.
+# hdiff -o pprof in go tool pprof: each function's growth, also of two profiles with -diff_base, in
+# modules with their builds. Truth: the contents of the synthetic dumps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -41,7 +41,7 @@ like($raw, qr{^1: \S+ app\.exe }m, 'the program first');
 like($raw, qr{ app!cache_fill code\.cpp:8 }, 'a file and line');
 like($raw, qr{^Time: 2025-11-20 11:30:00 \+0000 UTC$}m, 'when it was');
 
-# Names that would do harm.
+# Harmful names.
 my @hostile = page_dumps($dir);
 $raw = pprof('-raw', profile(@hostile));
 my $json = JSON::PP->new->utf8->decode(run(["$root/build/linux/hdiff", '-o', 'json', @hostile])->{out});
@@ -66,7 +66,7 @@ sub pprof {
 	return $result->{out};
 }
 
-# Of each function what it has itself and what passes through it.
+# Checks each function's own amount and the amount that passes through it.
 sub check_top {
 	my ($what, $args, $value) = @_;
 	my (%flat, %cum);

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o speedscope is held against speedscope's own schema, and its profiles are what the made dumps hold.
+# hdiff -o speedscope satisfies speedscope's own schema, and its profiles have the contents of the
+# synthetic dumps.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -50,7 +51,7 @@ sub made {
 	return "$dir/$name.json";
 }
 
-# Each stack, from the outermost frame inwards, with its weight.
+# Checks each stack, from the outermost frame inwards, with its weight.
 sub check {
 	my ($file, $index, $weight) = @_;
 	my $profile = $file->{profiles}[$index];
