@@ -1,16 +1,16 @@
 /*
- * maps [INSERTIONS [oldest]]: a C++ program of maps and strings, for measuring what a recording of it takes. It
- * inserts so often (1000000) a vector, made by push_back, into one of three maps of strings, and after each
- * third insertion it erases a key. The keys, the sizes and their order are the same in each run and on
- * each system. What is in the maps at the end is not freed.
+ * maps [INSERTIONS [oldest]]: a C++ program of maps and strings, to measure the cost of recording
+ * it. INSERTIONS times (1000000) it inserts a vector, made by push_back, into one of three maps of
+ * strings, and after each third insertion it erases a key. The keys, the sizes and their order are
+ * the same in each run and on each system. The maps' final contents are not freed.
  *
- * Keys are random, so an insertion may take the place of an older one, and what is erased, if the key is
- * there, is a block of any age: which one it is nobody can predict, and a recording must say it, in
- * the logarithm of how many there are. With "oldest" keys are new ones and the oldest is erased, as
- * from a cache: what a recording must say is little more than the sizes.
+ * Keys are random, so an insertion may replace an older one, and the erased block, if the key
+ * exists, is of any age. The block is unpredictable, so a recording needs bits for it, the
+ * logarithm of the number of blocks. With "oldest" keys are new and the oldest is erased, like in a
+ * cache: a recording needs little more than the sizes.
  *
- * Prints "allocations N bytes N frees N bytes N", counted by its own operator new and delete: each is one
- * malloc or free of so many bytes.
+ * Prints "allocations N bytes N frees N bytes N", counted by its own operator new and delete: each
+ * is one malloc or free of that size.
  */
 #include <map>
 #include <new>
@@ -36,7 +36,7 @@ static bool is_oldest;
 static uint64_t allocations, frees, bytes_allocated, bytes_freed;
 static uint64_t seed = 1;
 
-/* Before each block stands its size, for not every delete says it. */
+/* Stores the size before each block, because not every delete passes it. */
 void *operator new(size_t bytes)
 {
 	char *block = (char *)malloc(HEAD_BYTES + bytes);
@@ -71,7 +71,7 @@ static uint32_t next_random(uint32_t below)
 	return (uint32_t)(seed >> 33) % below;
 }
 
-/* Some are too long for the string itself, some are not. */
+/* Returns a key. Some are too long for the string object itself, some are not. */
 static NOINLINE std::string key_of(const struct table *table, uint32_t number)
 {
 	return std::string(table->name) + std::to_string(number);
