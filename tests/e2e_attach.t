@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap attach and detach leave a program as it is, whatever its threads are doing
-# and whenever hsnap is ended; what is traced in between is exact.
+# hsnap attach and detach leave a program unchanged, whatever its threads are doing and whenever
+# hsnap is ended; the trace in between is exact.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,12 +13,12 @@ use Looping;
 
 my $dir = fresh_dir();
 my $busy = "$root/build/win64/targets/busy.exe";
-my %seconds = (attach => 1, detach => 1);    # that a command takes
-my $victim = "$dir/hsnap$$.exe"; # a name that nobody else has: it is killed by it
+my %seconds = (attach => 1, detach => 1);    # duration of a command
+my $victim = "$dir/hsnap$$.exe"; # a unique name: it is killed by name
 copy("$root/build/win64/hsnap.exe", $victim) or die "hsnap.exe: $!\n";
 copy("$root/build/win64/hsnap-tracer64.dll", $dir) or die "hsnap-tracer64.dll: $!\n";
 
-# Waits ten seconds for a loader that is busy: meanwhile other things are tried.
+# Waits ten seconds for a busy loader; other tests run meanwhile.
 my $locked = target($busy, [0, 'locked']);
 $locked->step == 1 or die "busy locked: $!\n";
 my $waiting = Hunt::start([qw(timeout -k 5 120), wine("$root/build/win64/hsnap.exe", 'attach', '-p', $locked->{pid})],
@@ -42,8 +42,8 @@ done_testing;
 sub attach { my ($target, @args) = @_; return hsnap('attach', '-p', $target->{pid}, @args) }
 sub detach { my ($target, @args) = @_; return hsnap('detach', '-p', $target->{pid}, @args) }
 
-# Snapshots of steps $from and $to compared: { FUNCTION => [BLOCKS, BYTES] }, 'none' for
-# blocks without a stack.
+# Compares snapshots of steps $from and $to: { FUNCTION => [BLOCKS, BYTES] }, 'none' for blocks
+# without a stack.
 sub growth {
 	my ($from, $to, $module) = @_;
 	my $diff = run(tool('hdiff', 'linux', $from, $to));
@@ -60,7 +60,7 @@ sub growth {
 	return \%growth;
 }
 
-# Blocks of before have no stack, those of after have; what is done to either is counted rightly.
+# Older blocks have no stack, newer ones have; changes of both are counted correctly.
 sub one_thread {
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
@@ -70,7 +70,8 @@ sub one_thread {
 	my $attached = peek($target);
 	cmp_ok($attached->{ntdll}, '>=', 15, 'ntdll has jumps');
 	check_error(attach($target), 'hsnap', 'attach again', qr/\b$target->{pid}\b/, 'traced already');
-	is_deeply({ %{ peek($target) }, handle => $attached->{handle} }, $attached, 'which changes nothing'); # that is free again in a moment
+	# the handle is closed again in a moment
+	is_deeply({ %{ peek($target) }, handle => $attached->{handle} }, $attached, 'which changes nothing');
 	my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
 	is($target->next_step, 2, 'the target goes on');
 	snapshot($target->{pid}, $first);
@@ -105,7 +106,7 @@ sub one_thread {
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
-# COM's cache of strings is off once the process is attached to; where it may be on the dump warns.
+# COM's cache of strings is off once the process is attached to; if it may be on, the dump warns.
 sub strings_of_com {
 	for my $case ([], ['late'], [], ['keep']) {
 		my $is_warned = @$case;
@@ -124,7 +125,8 @@ sub strings_of_com {
 	}
 }
 
-# A thread on its way to the next block of a sample of few does not go on with it in a sample of all.
+# A thread on its way to the next block of a sparse sample does not carry its state into a sample of
+# everything.
 sub another_sample {
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
@@ -141,7 +143,7 @@ sub another_sample {
 	is($target->quit, 0, 'the target ends');
 }
 
-# Threads stand inside the bytes that change now and then; the target itself checks what it gets.
+# Threads are now and then inside the bytes that are patched; the target itself checks its results.
 sub busy_threads {
 	for my $what ('both', 'heap') {
 		my $target = target($busy, [4, $what]);
@@ -165,8 +167,8 @@ sub busy_threads {
 	}
 }
 
-# Starts hsnap and kills it after so many seconds, if it is still there. Time itself is what is
-# waited for: what hsnap is at then differs from run to run, what must hold does not.
+# Starts hsnap and kills it after a number of seconds if it is still running. The delay is intended:
+# hsnap's progress differs from run to run, the required result does not.
 sub kill_after {
 	my ($seconds, @args) = @_;
 	my $pid = Hunt::start([wine($victim, @args)], stderr => "$dir/killed");
@@ -178,12 +180,12 @@ sub kill_after {
 	return Hunt::finish($pid);
 }
 
-# Whatever is left of it, the target goes on, and it can be attached to and left again.
+# Whatever hsnap leaves, the target continues, and attach and detach work again.
 sub hsnap_is_killed {
 	needs_linux("Linux's /proc");
 	my $target = target($busy, [2]);
 	is($target->step, 1, 'the target runs');
-	# The second attach takes as long as those that are killed: tables are left from the first one.
+	# Measure the second attach, like those that are killed: the first one leaves tables.
 	for my $round (1, 2) {
 		for my $command ('attach', 'detach') {
 			my $from = time;
@@ -210,7 +212,7 @@ sub hsnap_is_killed {
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
-# A process that ends while it is attached to: one line, or it was done before.
+# A process that ends during attach: one line, or attach was done before.
 sub target_ends {
 	for my $part (3, 6, 9) {
 		my $target = target($busy, [2]);
@@ -253,7 +255,8 @@ sub refused {
 	is($untraced->quit, 0, 'which goes on');
 }
 
-# The image that the process was started from becomes one for ARM64 processors: a rule that refuses before the first write.
+# The process's image file becomes one for ARM64 processors: a rule that refuses before the first
+# write.
 sub kept_out {
 	needs_linux('to write the file of a running program');
 	my $exe = "$dir/kept$$.exe";
@@ -299,7 +302,7 @@ sub no_dll {
 	check_error(run([wine("$here/hsnap.exe", 'run', '--', win("$root/build/win64/targets/odd.exe"), 'raise')]), 'hsnap', 'run', @why);
 }
 
-# They are listed as for a snapshot, but for --all, which is no option here.
+# Several processes are listed as for a snapshot, except for --all, which attach lacks.
 sub several {
 	my $exe = "$dir/several$$.exe";
 	copy($busy, $exe) or die "$exe: $!\n";
@@ -318,8 +321,8 @@ sub several {
 	is($targets[0]->quit, 0, 'it has found nothing wrong');
 }
 
-# While run waits for the loader of a program, or of its child, attach waits for run: else each would lay its
-# hooks and tables over the other's.
+# While run waits for the loader of a program, or of its child, attach waits for run: otherwise each
+# would overwrite the other's hooks and tables.
 sub starting {
 	needs_linux("Linux's /proc");
 	my $odd = "$root/build/win64/targets/odd.exe";
@@ -356,7 +359,7 @@ sub lock_of {
 	return run([wine("$root/build/win64/tests/ask_lock.exe", $target->{pid})])->{out} =~ s/\s//gr;
 }
 
-# A program that hsnap itself starts for another one, which follows it: the second is refused, at once.
+# hsnap runs another hsnap that runs a program, with children: the second one is refused at once.
 sub nested {
 	my $out = fresh_dir();
 	my $result = hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win("$root/build/win64/hsnap.exe"),
@@ -366,7 +369,7 @@ sub nested {
 	ok(!-e "$out/inner.txt", 'and leaves no file');
 }
 
-# What the loader does not do in time is an error, and what it does later changes nothing.
+# A loader that is too slow is an error, and its later actions change nothing.
 sub locked {
 	my $status = Hunt::finish($waiting) >> 8;
 	my %result = (command => 'attach', status => $status, out => slurp("$dir/locked.out"), err => slurp("$dir/locked.err") =~ s/\r//gr);

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# tests/windows/beside_umdh, which is for Windows, on logs whose truth is known: what hsnap reads in a made process
-# beside a log that is written here from the maker's truth, in UMDH's grammar. They are equal; whatever is changed in
-# that log is found, and what a rule explains is explained.
+# tests/windows/beside_umdh, which is for Windows, with logs of known truth: hsnap's dump of a
+# synthetic process beside a log that is written here from the maker's truth, in UMDH's grammar.
+# They are equal; every change in that log is found, and differences with a known rule are
+# explained.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -54,7 +55,7 @@ is("$alias->{status} $alias->{out}", '0 equal: ' . ($count - 1) . " blocks\nexpl
 is(beside(changed(sub { $_[0]{blocks}[7]{alias} = [[1, 2, 3]]; stack_of_one($_[0], sub { $_[0][0]++ }) }))->{status}, 1,
 	'but not if it is none of them');
 
-# What was changed between our two dumps: the process at a later moment, in which blocks came and went.
+# Changes between our two dumps: the process at a later moment, with new and freed blocks.
 my $later = made('win10-x64', '--growth', 1);
 my %before = map { $_->{addr} => 1 } @{ $made->{blocks} };
 my %after = map { $_->{addr} => 1 } @{ $later->{blocks} };
@@ -73,7 +74,8 @@ for my $trouble (['another process', sub { $_[0]{pid}++ }, 'two processes'], ['a
 }
 done_testing;
 
-# A made process, started with +ust: what hsnap says of it is in {ours}, the rest is the maker's truth, as UMDH knows it.
+# Makes a process, started with +ust: {ours} is hsnap's result, the rest is the maker's truth in
+# UMDH's terms.
 sub made {
 	my ($profile, @options) = @_;
 	my $file = "$dir/" . join('', $profile, @options);
@@ -93,7 +95,7 @@ sub made {
 	return \%made;
 }
 
-# The same with a change in what UMDH says.
+# Compares with a change in UMDH's part.
 sub changed {
 	my ($change) = @_;
 	my $theirs = { %$made, blocks => [map { +{ %$_ } } @{ $made->{blocks} }], modules => [map { [@$_] } @{ $made->{modules} }] };
@@ -101,7 +103,7 @@ sub changed {
 	return { %$made, theirs => $theirs };
 }
 
-# Changes the stack of the eighth block alone.
+# Changes the stack of the eighth block only.
 sub stack_of_one {
 	my ($theirs, $change) = @_;
 	$theirs->{blocks}[7]{stack} = [@{ $theirs->{blocks}[7]{stack} }];
@@ -114,7 +116,7 @@ sub beside {
 	return run(["$root/tests/windows/beside_umdh", $made->{ours}, $log, @again]);
 }
 
-# A log as UMDH 6.1 to 10 writes it: a stack's frames stand where its label is first met.
+# Writes a log like UMDH 6.1 to 10: a stack's frames are at the first occurrence of its label.
 sub umdh_log {
 	my ($made) = @_;
 	my ($text, $label, %labels) = ('', 0xA39);

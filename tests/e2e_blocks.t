@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The blocks of a stack one by one: their sizes, and which of them were there before. What is expected follows from the
-# lists of blocks that the dumps are made from.
+# The blocks of a stack one by one: their sizes, and which of them existed before. Expected results
+# follow from the lists of blocks that the dumps are made from.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -42,7 +42,7 @@ sub dump_of {
 
 sub hdiff { run(["$root/build/linux/hdiff", '--no-symbols', @_]) }
 
-# { ADDRESS OF THE FRAME => ROW }.
+# Returns { ADDRESS OF THE FRAME => ROW }.
 sub rows {
 	my $ran = hdiff('-o', 'json', @_);
 	is("$ran->{status} $ran->{err}", '0 ', "hdiff @_");
@@ -76,7 +76,7 @@ sub both {
 	is(rows($old, $new)->{140001010}{sizes}, undef, 'nothing of it without being asked');
 }
 
-# More sizes than are shown one by one: by powers of two.
+# More sizes than are listed one by one: powers of two.
 sub classes {
 	my @blocks = map { [0x1000 + 4096 * $_, $_, 1, 650000] } 0 .. 100;
 	my $text = hdiff('--sizes', dump_of('c.txt', 0, 7, @blocks))->{out};
@@ -85,7 +85,7 @@ sub classes {
 	}
 }
 
-# Blocks come and go; what is left of each stack is counted beside.
+# Random allocations and frees; the remaining blocks of each stack are counted separately.
 sub at_random {
 	srand 19;
 	my (%at, %before, @sums);
@@ -112,7 +112,7 @@ sub at_random {
 	my $rows = rows('--sizes', '--age', @sums);
 	my $count = 0;
 	for my $stack (sort { $a <=> $b } keys %expected) {
-		my $row = $rows->{ sprintf '14000%04X', 0x1000 + 16 * $stack } // next;    # it did not change
+		my $row = $rows->{ sprintf '14000%04X', 0x1000 + 16 * $stack } // next;    # unchanged
 		my $sizes = $expected{$stack}{sizes};
 		is_deeply($row->{sizes}, [map { { size => $_, old_blocks => $sizes->{$_}{old_blocks} // 0, new_blocks => $sizes->{$_}{new_blocks} // 0 } } sort { $a <=> $b } keys %$sizes],
 			"sizes of stack $stack");
@@ -124,7 +124,7 @@ sub at_random {
 	cmp_ok($count, '>', 10, "$count stacks");
 }
 
-# One block of OLD is not two of NEW.
+# One block of OLD does not match two of NEW.
 sub twice {
 	my $old = dump_of('d.txt', 0, 7, [0x1000, 64, 1, 650000], [0x1000, 64, 1, 650000], [0x2000, 64, 1, 650000]);
 	my $new = dump_of('e.txt', 5, 7, map { [0x1000, 64, 1, 650000] } 1 .. 4);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap --by-stack and --gzip: one line for each stack and heap that tells what the blocks of a made process
-# add up to, the same totals as with every block, for hdiff no growth between the two forms, and the truth of
-# a traced sample; a packed file is the same text under a name that says so.
+# hsnap --by-stack and --gzip: one line per stack and heap with the sums of a synthetic process's
+# blocks, the same totals as with every block, no growth between the two forms for hdiff, and the
+# truth of a traced sample; a compressed file is the same text under a name with .gz.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -15,7 +15,7 @@ my @images = (
 	['win10-x64', '--segment', '--heaps', 2, '--ust'],
 	['win7-x86', '--heaps', 20, '--ust'],
 	['win7-x64', '--page-heap', 'full', '--ust'],
-	['win10-x64', '--heaps', 3], # no stacks: nothing to add up
+	['win10-x64', '--heaps', 3], # no stacks: nothing to sum up
 );
 check_image($_, @{ $images[$_] }) for 0 .. $#images;
 check_packed();
@@ -24,7 +24,7 @@ check_virtual();
 check_sample();
 done_testing;
 
-# ---------------------------------------------------------------- made processes
+# ---------------------------------------------------------------- synthetic processes
 
 sub check_image {
 	my ($number, @options) = @_;
@@ -50,7 +50,7 @@ sub check_image {
 	return;
 }
 
-# What blocks, each by itself in the truth about an image, add up to.
+# Sums the blocks that an image's truth lists one by one.
 sub truth_of {
 	my ($text) = @_;
 	my (%ids, %of, %heaps, %sums, @total);
@@ -103,7 +103,7 @@ sub read_dump {
 	return \%dump;
 }
 
-# The frames of each id.
+# Returns the frames of each id.
 sub frames_of {
 	my ($file) = @_;
 	my (%frames, $id);
@@ -114,7 +114,7 @@ sub frames_of {
 	return \%frames;
 }
 
-# Between two forms of one state nothing grows, and each has all of it.
+# Checks that nothing grows between two forms of one state, and that each is complete.
 sub same_for_hdiff {
 	my ($full, $sums, $what, $end) = @_;
 	for my $pair ([$full, $sums], [$sums, $full]) {
@@ -130,7 +130,7 @@ sub same_for_hdiff {
 	return;
 }
 
-# ---------------------------------------------------------------- packed
+# ---------------------------------------------------------------- compressed
 
 sub check_packed {
 	my $hsnap = "$root/build/linux/hsnap";
@@ -215,7 +215,7 @@ sub check_virtual {
 	return;
 }
 
-# Of a sample several sums of one stack become one.
+# Several sums of one stack in a sample become one.
 sub check_sample {
 	my $target = target("$root/build/win64/samples/many_blocks.exe", [50_000],
 		traced => 1, run => ['--sample', '4K']);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# hdiff --over-time and --histogram: each number of each form is what a replay says that keeps every block for itself,
-# of all stacks or of those that a filter lets through; no peak is lost, and a picture is drawn as its numbers are.
+# hdiff --over-time and --histogram: each number of each form agrees with a replay that keeps every
+# block separately, for all stacks or for those that a filter selects; no peak is lost, and a
+# picture is drawn to its numbers.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -25,7 +26,7 @@ my ($files, $replays) = make_random($dir, %made);
 my %file = %$files;
 my %replay = %$replays;
 
-# What is asked for, and which blocks that is about.
+# Filters of the command, and of the truth.
 my @filters = (
 	[[]],
 	[['--module', 'lib'], sub { $_->{stack} =~ /\blib\+/ }],
@@ -55,7 +56,8 @@ done_testing;
 
 sub memory_of { my ($block) = @_; return { 1 => 'committed', 2 => 'reserved', 3 => 'mapped' }->{ $block->{heap} } // 'heap' }
 
-# By position: { MEMORY => [BYTES, COUNT], sum => [BYTES, COUNT], block, is_free }; the last two of the event before it.
+# Returns states by position: { MEMORY => [BYTES, COUNT], sum => [BYTES, COUNT], block, is_free };
+# the last two belong to the event before it.
 sub states {
 	my ($replay, $wanted, $counts_reserved) = @_;
 	my (@events, @states);
@@ -79,7 +81,7 @@ sub states {
 	return \@states;
 }
 
-# The rows between these times.
+# Returns the rows between these times.
 sub rows_between {
 	my ($replay, $states, $first, $last, @times) = @_;
 	my @rows;
@@ -106,7 +108,8 @@ sub rows_between {
 	return \@rows;
 }
 
-# "MEMORY FROM-TO" => [allocated bytes, count, live bytes, count] of sizes from one to the next of @bounds.
+# Returns "MEMORY FROM-TO" => [allocated bytes, count, live bytes, count] for sizes from each of
+# @bounds to the next.
 sub sizes_of {
 	my ($replay, $wanted, $first, $last, @bounds) = @_;
 	my %sizes;
@@ -124,7 +127,7 @@ sub sizes_of {
 	return \%sizes;
 }
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- output
 
 sub ask {
 	my @args = @_;
@@ -193,7 +196,7 @@ sub check_picture {
 		[map { [@$_{qw(time_ms bytes count highest_bytes highest_ms)}] } @$truth[1 .. $#$truth]], 'it has the figures');
 	my $most = max(map { $_->{highest_bytes} } @$truth);
 	return if !$most;
-	# Half of a tenth of a pixel each for the line and the scale.
+	# Rounding: half of a tenth of a pixel each for the line and the scale.
 	my $exact = $most / 100;
 	my @wrong = grep { abs($chart->{tops}[$_] - $truth->[$_ + 1]{highest_bytes}) > $exact } 0 .. $#shown;
 	is_deeply(\@wrong, [], 'the areas are as high as the highest use') or diag("@{ $chart->{tops} }[@wrong]");
@@ -229,7 +232,7 @@ sub check_sizes {
 	return;
 }
 
-# ---------------------------------------------------------------- what else there is
+# ---------------------------------------------------------------- other checks
 
 sub check_least {
 	my $replay = $replay{run};

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# hsnap run --children: the processes that a program starts are traced too, each
-# with a snapshot of its own at its exit; whatever becomes of them, of their
-# parents or of hsnap, none is left waiting.
+# hsnap run --children: the processes that a program starts are traced too, each with its own
+# snapshot at exit; whatever happens to them, to their parents or to hsnap, none remains waiting.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -48,10 +47,11 @@ my $gone = 'before it came to its own exit (status 9: it crashed, another proces
 	is(scalar @lines, 2, 'and no other');
 	is(scalar files_in($out), 1, 'and no file');
 }
-# However far they have come when the time is over; what says that it has a block has it in its snapshot.
+# The processes may be at any stage after the time limit; a process that has reported a block has it
+# in its snapshot.
 {
 	my $out = fresh_dir();
-	my $mine = "$dir/stay$$.exe"; # a name that nobody else has: processes are found by it
+	my $mine = "$dir/stay$$.exe"; # a unique name: processes are found by it
 	copy($family, $mine) or die "$mine: $!\n";
 	my $late = hsnap('run', '--children', '--time-limit', '8s', '--at-exit', win("$out/{pid}.txt"), '--', win($mine), 'stay', 2);
 	is($late->{status}, 124, 'a time limit: the status is that of timeout');
@@ -109,7 +109,8 @@ my $gone = 'before it came to its own exit (status 9: it crashed, another proces
 check_error(hsnap('run', '--children', '--at-exit', win("$dir/{name}.txt"), '--', win($family), 'tree', 0),
 	'hsnap', 'one file for all', '{pid}', '--children');
 
-# A stopped hsnap takes no child, so the parent waits for it; killed, it lets go of all.
+# A stopped hsnap handles no child, so the parent waits for it; when hsnap is killed, all processes
+# are released.
 SKIP: {
 	skip("needs Linux's /proc", 5) if $as_windows;
 	my $hsnap = "$dir/hsnap.exe";
@@ -130,7 +131,7 @@ SKIP: {
 }
 done_testing;
 
-# Until it is true, or the time is over.
+# Waits until the condition is true, or the time limit.
 sub wait_until {
 	my ($is_true) = @_;
 	my $until = time + $Hunt::limit;
@@ -142,7 +143,7 @@ sub followed {
 	return hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win($family), @args);
 }
 
-# [blocks, bytes] that keep_block() has allocated in a dump; empty: none.
+# Returns [blocks, bytes] that keep_block() has allocated in a dump; an empty list for none.
 sub kept {
 	my ($file) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

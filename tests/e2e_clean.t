@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Programs that free all that they take pass both gates of docs/ci.md, every time: what is lost, and what is left.
-# HSNAP_CLEAN_ROUNDS (1) is how often each runs; make check-clean has 20.
+# Programs that free everything pass both gates of docs/ci.md, every time: lost blocks, and
+# remaining blocks. HSNAP_CLEAN_ROUNDS (1) is the number of runs of each; make check-clean has 20.
 use strict;
 use warnings;
 use FindBin qw($Bin);

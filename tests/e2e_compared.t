@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What a build job asks of hdiff: whether it grew from one dump to another, that may be of the next build,
-# and what several processes leaked in all.
+# Questions of a build job to hdiff: growth from one dump to another, possibly of the next build,
+# and the sum of several processes' leaks.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -31,7 +31,7 @@ SKIP: {
 }
 done_testing;
 
-# hdiff's status, what it says, and its report.
+# Checks hdiff's status and messages; returns its report.
 sub gate {
 	my ($what, $status, $words, @args) = @_;
 	my $result = run(tool('hdiff', 'linux', '-o', 'json', @args));
@@ -42,7 +42,7 @@ sub gate {
 	return $result->{out} eq '' ? undef : decode_json($result->{out});
 }
 
-# Of one process it is their times that tell which is OLD.
+# For one process, the times of the dumps determine which is OLD.
 sub named_the_wrong_way_round {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
@@ -50,7 +50,8 @@ sub named_the_wrong_way_round {
 	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1\.5 KiB \(1500 bytes\)/],
 		'--max-growth', 1000, reverse @files);
 	is_deeply($turned, $report, 'the same report');
-	# Those of a folder, by their times alone where they tell no process, as minidumps may.
+	# Dumps of a folder are ordered only by their times if they identify no process, as with
+	# minidumps.
 	my $folder = fresh_dir();
 	for my $i (0, 1) {
 		my $dump = slurp($files[$i]);
@@ -58,7 +59,7 @@ sub named_the_wrong_way_round {
 		spew("$folder/" . ($i ? 'a' : 'b') . '.txt', $dump);
 	}
 	gate('a folder', 1, [qr/growth of 1\.5 KiB \(1500 bytes\)/], '--max-growth', 1000, $folder);
-	# Of two runs of a program the later may be what the earlier is held against.
+	# For two runs of a program, the later one may be the reference.
 	my ($other) = series($dir, [$start], { leak => [2500] }, pid => 77, name => 'other%d.txt');
 	$report = gate('two runs', 0, [], '--max-growth', 1000, $files[1], $other);
 	is($report->{totals}{all}{old}{bytes}, 2500, 'as they are given');
@@ -76,7 +77,7 @@ sub of_different_programs {
 	gate('another build of one', 0, [], '--max-growth', 10, $a, $same);
 }
 
-# A process and one that it started, and another one that has the pid of the first, later.
+# Returns a process and one that it started, and later another process with the pid of the first.
 sub family {
 	my ($dir) = @_;
 	return (series($dir, [$start + 3 * $minute], { leak => [1000], own => [5] }, name => 'c-a%d.txt', start => $start),
@@ -166,8 +167,8 @@ sub beside_the_dumps {
 	gate('another text', 0, [qr/notes: warning: left out: is not a heap dump/], $dir);
 }
 
-# A call of x() was inserted before others in main: that is the row. 100,000 bytes leak, and a cache of as many is not there
-# any more.
+# A call of x() was inserted before others in main: that is the row. 100,000 bytes leak, and an
+# equally large cache has been removed.
 sub of_users {
 	my ($use) = @_;
 	my $report = gate('an inserted call', 1, [qr/growth of 9\.8 KiB \(10000 bytes\)/], '--max-growth', 0, map { "$use/01-inserted-call/$_.txt" } 'v1', 'v2');
@@ -179,7 +180,8 @@ sub of_users {
 	return;
 }
 
-# A service is started again in a new build, in which main calls x() before b(): b is one row of six snapshots.
+# A service is restarted in a new build, in which main calls x() before b(): b is one row of six
+# snapshots.
 sub rebuilt_while_it_grew {
 	my $dir = fresh_dir();
 	my @b = (500, 700, 900, 1000, 1200, 1400);
@@ -194,7 +196,7 @@ sub rebuilt_while_it_grew {
 	return;
 }
 
-# A dump of calls in main: [FUNCTION, BYTES BEHIND MAIN'S START, BYTES ALLOCATED].
+# Writes a dump of calls in main: [FUNCTION, BYTES AFTER MAIN'S START, BYTES ALLOCATED].
 sub calls_dump {
 	my ($time, $is_new, @calls) = @_;
 	my ($base, $bytes) = (0x140000000 + 0x10000 * $is_new, 0);
@@ -214,7 +216,7 @@ sub calls_dump {
 	return $text . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", scalar @calls, $bytes, 8 * @calls;
 }
 
-# A program in a new build, whose lines have moved: each stack is the one that it was.
+# A program in a new build, whose lines have moved: each stack is matched.
 sub rebuilt {
 	my $source = <<'C';
 #include <stdlib.h>
@@ -234,7 +236,7 @@ int main(void)
 	return 0;
 }
 C
-	my %builds = (    # names of one length: the path is in memory, too
+	my %builds = (    # equally long names: the path is in memory too
 		base => $source,
 		more => "/* one line more */\n$source",
 		grew => $source =~ s/\ttwice\(\);\n/$&\tleak(7777);\n/r,
@@ -262,7 +264,7 @@ C
 	is_deeply([map { [$_->{bytes}, map { $_->{function} } chain_of($_, 'app')] } @rows], [[7777, qw(leak main)]], 'is one row');
 }
 
-# The last line says so, and what was printed can be read again.
+# The last line reports it, and the output can be read again.
 sub nothing_changed {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute, $start + 2 * $minute], { leak => [1000, 1000, 1000], own => [5, 6, 5] });
@@ -280,7 +282,7 @@ sub nothing_changed {
 		unlink "$dir/printed";
 	}
 	unlike(run(tool('hdiff', 'linux', @files[0, 1]))->{out}, qr/No stack/, 'where one grew there is none');
-	# A header and no more: nobody knows what came then.
+	# A header without rows: the rest is unknown.
 	my $cut = spew("$dir/cut", run(tool('hdiff', 'linux', @files[0, 1]))->{out} =~ s/^[+].*//msr);
 	unlike(run(tool('hdiff', 'linux', $cut))->{out}, qr/No stack/, 'nor where the rows are missing');
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# What 0.1.0 wrote is read for ever, and what a later version may add to a format is passed over; JSON keeps its keys.
-# tests/golden/format-1 is never written anew. Its truth is worked out here, from how the files were made.
+# Files of 0.1.0 can be read forever, and future additions to a format are skipped; JSON keeps its
+# keys. tests/golden/format-1 is never regenerated. Its truth is computed here, from how the files
+# were made.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -20,8 +21,8 @@ my $old = "$root/tests/golden/format-1";
 my ($hdiff, $hsym) = map { "$root/build/linux/$_" } qw(hdiff hsym);
 my $newer = 'was written in a newer format';
 
-# lost.txt and sums.txt are hsnap -g of one made process, by block and by stack. Its blocks have 928 bytes, less what was
-# asked for: by stack, as make_image says.
+# lost.txt and sums.txt are hsnap -g of one synthetic process, by block and by stack. Its blocks
+# have 928 bytes including overhead; the requested sizes by stack are make_image's.
 my %lost = (
 	'leaky+CDB9' => [883, 880, 883, 882, 884, 887, 873, 880, 887, 884, 874, 879, 887],
 	'ntdll+CC27 ntdll+D50A' => [876, 876, 880],
@@ -29,12 +30,14 @@ my %lost = (
 	'' => [873, 873, 886, 630, 873, 882, 887, 881, 888, 886, 876, 875],
 );
 my %all = map { my $sizes = $lost{$_}; ($_ => [sum0(@$sizes), scalar @$sizes, 928 * @$sizes - sum0(@$sizes)]) } keys %lost;
-# A word of the program's data led to the last block of one stack, one to the middle of the last of another.
+# A word of the program's data points to the last block of one stack, one to the middle of the last
+# block of another.
 my %kept = (%all, map { my $sizes = $lost{$_}; my $n = @$sizes - 1; my $bytes = sum0(@$sizes[0 .. $n - 1]); ($_ => [$bytes, $n, 928 * $n - $bytes]) }
 	'leaky+CDB9', 'ntdll+CC27 ntdll+D50A');
 
-# run.hrec: two blocks of 64 bytes were there; at 10 ms three of 100 come, at 20 ms two of 4096, of which one goes, then the mark
-# half; at 30 ms 64 KiB of virtual memory; at 40 ms these and one of the first go; at 50 ms another of 100 comes.
+# run.hrec: two blocks of 64 bytes existed; at 10 ms three of 100 are allocated, at 20 ms two of
+# 4096, of which one is freed, then the mark half; at 30 ms 64 KiB of virtual memory; at 40 ms this
+# memory and one of the first blocks are freed; at 50 ms another of 100 is allocated.
 my ($leak, $buffer, $view) = ('app+1000 app+2000', 'app+1100 app+2000', 'app+1200');
 my %run = (
 	'start' => { '' => [128, 2, 0] },
@@ -43,13 +46,14 @@ my %run = (
 	'peak' => { '' => [128, 2, 0], $leak => [300, 3, 0], $buffer => [4096, 1, 0], $view => [65536, 1, 0] },
 	'end' => { '' => [64, 1, 0], $leak => [400, 4, 0], $buffer => [4096, 1, 0] },
 );
-# log.hrec, out of an ETW log: 1000 bytes at 100 ms, 500 at 200 ms which become 700 at 300 ms; the first are freed at 400 ms.
+# log.hrec, from an ETW log: 1000 bytes at 100 ms, 500 at 200 ms which become 700 at 300 ms; the
+# first are freed at 400 ms.
 my %log = (
 	'250ms' => { $leak => [1000, 1, 0], 'plug+3000' => [500, 1, 0] },
 	'320ms' => { $leak => [1000, 1, 0], 'plug+4000' => [700, 1, 0] },
 	'end' => { 'plug+4000' => [700, 1, 0] },
 );
-# sampled.txt: four of 100 bytes were recorded where one byte in 1000 is.
+# sampled.txt: four blocks of 100 bytes were recorded at a rate of one byte in 1000.
 my $sampled = sprintf '%.0f', 4 / (1 - exp(-100 / 1000));
 
 subtest 'dumps of format 1' => sub {
@@ -111,7 +115,7 @@ subtest 'recordings of later versions' => sub {
 subtest 'JSON' => \&check_json;
 done_testing;
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- queries
 
 sub json_of {
 	my @args = @_;
@@ -124,7 +128,7 @@ sub read_json { return decode_json(json_of('-o', 'json', '--no-symbols', @_)) }
 
 sub list { return decode_json(json_of('--list', '-o', 'json', @_)) }
 
-# Without overhead, of which sums have whole bytes for each block.
+# Drops the overhead, which sums store in whole bytes per block.
 sub by_count { my ($rows) = @_; return { map { ($_ => [@{ $rows->{$_} }[0, 1]]) } keys %$rows } }
 
 # { "MODULE+OFFSET ..." => [BYTES, BLOCKS, OVERHEAD] }
@@ -134,7 +138,7 @@ sub live {
 
 # ---------------------------------------------------------------- recordings
 
-# The head, and each chunk before the index.
+# Returns the head, and each chunk before the index.
 sub chunks {
 	my ($bytes) = @_;
 	my @chunks = substr $bytes, 0, 16;
@@ -155,8 +159,8 @@ sub varint {
 	return $value < 128 ? chr $value : chr($value & 127 | 128) . varint($value >> 7);
 }
 
-# The index and the trailer behind these chunks. All events are in one chunk, from position 0 on, and its check-point is at
-# their end.
+# Returns the index and the trailer for these chunks. All events are in one chunk, from position 0
+# on, and its check-point is at their end.
 sub index_of {
 	my @chunks = @_;
 	my $payload = join '', map {
@@ -169,7 +173,7 @@ sub index_of {
 
 # ---------------------------------------------------------------- JSON
 
-# Everything that hdiff-json(5) has, at least once.
+# Checks that everything in hdiff-json(5) occurs at least once.
 sub check_json {
 	my (%types, %seen, @wrong);
 	for (grep { !/^#/ } split /\n/, slurp("$old/json-keys.txt")) {
@@ -210,7 +214,7 @@ END
 	push @wrong, map { wrong_of(decode_json($_), 'line', 'line', \%types, \%seen) } @lines;
 	is(join("\n", uniq(@wrong)), '', 'every object has its keys, with their types');
 	my @all = map { my $name = $_; map { "$name: " . s/=.*//r } @{ $types{$name} } } sort keys %types;
-	# What no report of these files has.
+	# Keys that no report of these files has.
 	my @rare = ('row: heap?', 'series_row: heap?', 'input: local_time?');
 	is_deeply([grep { my $key = $_; !$seen{$key} && !grep { $key eq $_ } @rare } @all], [], 'and all keys were seen');
 	my @order = map { s/=.*//r } @{ $types{line} };
@@ -220,7 +224,8 @@ END
 	is(join("\n", grep { my ($key) = /: (\w+)/; !$known{$key} } @all), '', 'the manual has them all');
 }
 
-# One with an inlined function, an id of several stacks, and a stack that may be another.
+# Returns a dump with an inlined function, an id with several stacks, and a stack with a doubtful
+# match.
 sub odd_dump {
 	my ($n) = @_;
 	my $bytes = sprintf '%X', 16 * $n;
@@ -250,7 +255,7 @@ $bytes bytes + 8 at 650400 by BackTrace6
 END
 }
 
-# What of a value is not as its type says.
+# Returns the violations of a value's type.
 sub wrong_of {
 	my ($value, $type, $place, $types, $seen) = @_;
 	my $may_be_null = $type =~ s/\|null$//;

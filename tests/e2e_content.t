@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# What blocks hold: of hsnap --sample-content, what the program that filled them states, and where its words lead to.
+# Contents of blocks with hsnap --sample-content: the bytes that the program states, and the targets
+# of its pointers.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -14,7 +15,7 @@ subtest 'at the end of one'   => \&at_exit;
 subtest 'notes that make no sense' => \&damaged;
 done_testing;
 
-# { FUNCTION THAT ALLOCATED => ROW }.
+# Returns { ALLOCATING FUNCTION => ROW }.
 sub rows {
 	my ($file, @options) = @_;
 	my $ran = run(["$root/build/linux/hdiff", '-o', 'json', @options, $file]);

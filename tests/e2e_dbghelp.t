@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# DbgHelp alone: which copy of it is loaded, what it is asked for, and what of its answers is taken.
-# Wine's own gives true names; a stand-in tells what a DbgHelp of Windows would be asked.
+# DbgHelp alone: which copy is loaded, the calls to it, and which of its answers are used. Wine's
+# own gives true names; a stand-in reports the calls that a DbgHelp of Windows would receive.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -15,7 +15,7 @@ my $ask = "$root/build/win64/tests/ask_dbghelp.exe";
 my $stand_in = "$root/build/win64/targets/dbghelp_stand_in.dll";
 my $dir = fresh_dir();
 my $here = win($dir);
-my $guid = '00112233445566778899AABBCCDDEEFF';    # what the stand-in says
+my $guid = '00112233445566778899AABBCCDDEEFF';    # the stand-in's identity
 my %bit = (undname => 0x2, lines => 0x10, ignore_cvrec => 0x80, exact => 0x400, ignore_nt_sympath => 0x1000);
 
 # ---------------------------------------------------------------- Wine's own
@@ -56,7 +56,7 @@ for my $bytes (40, 5000, 60000) {
 unlink "$alone/names_c.pdb" or die "$alone: $!\n";
 is(asked([$image, 'cancel', '1000'])->{out}, '', 'stopped: nothing');
 
-# ---------------------------------------------------------------- a name that is hard to take
+# ---------------------------------------------------------------- a difficult name
 
 my $long = 'l' . 'o' x 6000 . 'ng';
 spew("$dir/hard.c", <<"END");
@@ -95,8 +95,8 @@ for my $bad ('?', '??', '?f@@', "?f\xc3\xa4@@", '?f@@YAX' . 'V?$T@' x 700, '?' .
 
 # ---------------------------------------------------------------- the stand-in
 
-# Its file must have a name that Wine does not know as one of its own; but under that of the real one,
-# where Windows' registry says that it is, a prefix of ours makes Wine take it.
+# The stand-in's file must have a name that Wine does not have as a built-in DLL. Under the real
+# name, at the place in Windows' registry, a prefix of ours makes Wine load it.
 make_path("$dir/$_") for qw(configured kits/Debuggers/x64 empty);
 my $configured = "$dir/configured/stand in.dll";
 copy($stand_in, $_) or die "$_: $!\n" for $configured, "$dir/kits/Debuggers/x64/dbghelp.dll", map { "$dir/$_.dll" } qw(bare dbghelp);
@@ -171,7 +171,7 @@ $result = asked(['image=' . win($exe), @identity, map { sprintf '%x', $_ } (valu
 like($result->{out}, qr/^warning \Q$broken\E cannot be loaded/m, 'a copy that is broken is said');
 isnt(scalar @{ $result->{frames} }, 0, 'and the next one is used');
 
-# A prefix whose registry is our own; the programs in it are those of the other.
+# A prefix with our own registry; its programs are those of the other prefix.
 my $prefix = "$dir/prefix";
 my $old = $ENV{HSNAP_WINE_PREFIX} // "$root/build/wine";
 make_path("$prefix/dosdevices");
@@ -214,7 +214,7 @@ sub pdb_words {
 	return ('pdb=' . win(pdb_of($file)), "guid=$is->{guid}", "age=$is->{age}");
 }
 
-# Asks; what it printed, and the frames in that.
+# Runs a query; returns its output, and the frames in it.
 sub asked {
 	my ($words, %how) = @_;
 	my $result = run([wine($ask, @$words)], %how, env => { LC_ALL => 'C.UTF-8', HSYM_DBGHELP => '', %{ $how{env} // {} } });
@@ -230,7 +230,7 @@ sub asked {
 	return $result;
 }
 
-# { MARKER => [frames] } for the notes of a program.
+# Returns { MARKER => [frames] } for the notes of a program.
 sub names_of {
 	my ($kind, @words) = @_;
 	my %how = ref $words[-1] ? %{ pop @words } : ();
@@ -253,7 +253,7 @@ sub names_are {
 	return;
 }
 
-# What the stand-in says it was asked, by its parts; all '' when it was not.
+# Returns the call that the stand-in reports, by its parts; all '' if it was not called.
 sub asked_of_stand_in {
 	my ($words, %how) = @_;
 	my ($frame) = @{ asked([@$words, '1000'], env => \%with, %how)->{frames} };

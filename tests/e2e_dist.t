@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# make dist: what is handed on has all that it needs, runs, and is the same bytes each time.
+# make dist: the released files are complete, run, and are reproducible.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -67,7 +67,7 @@ sub dist {
 	return slurp("$root/build/dist/SHA256SUMS");
 }
 
-# What winget and scoop are told: the zip, its sum, and programs that are in it.
+# Checks the manifests of winget and scoop: the zip, its sum, and the programs in it.
 sub check_manifests {
 	my $zip = "hsnap-$version-windows.zip";
 	my ($sum) = $sums[0] =~ /^(\w+)  \Q$zip\E$/m;
@@ -92,7 +92,7 @@ sub check_manifests {
 	is_deeply([$scoop->{version}, grep { !length $scoop->{$_} } qw(description homepage license)], [$version], 'and what it must tell');
 }
 
-# Of a VS_FIXEDFILEINFO the file's version, and the string FileVersion behind it.
+# Returns the file version of a VS_FIXEDFILEINFO, and the string FileVersion after it.
 sub version_in {
 	my ($bytes) = @_;
 	my ($number, $strings) = $bytes =~ /\xbd\x04\xef\xfe.{4}(.{8})(.*)/s or return 'none';
@@ -100,7 +100,7 @@ sub version_in {
 	return join('.', (unpack 'v4', $number)[1, 0, 3, 2]) . ' ' . ($text // 'none');
 }
 
-# { NAME => BYTES }, below its one folder.
+# Returns { NAME => BYTES }, below its one folder.
 sub unzipped {
 	my ($path) = @_;
 	my $zip = IO::Uncompress::Unzip->new($path) or die "$path: $IO::Uncompress::Unzip::UnzipError\n";

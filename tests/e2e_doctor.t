@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap doctor reads a child with known blocks, alive and from a minidump, and finds nothing off; what is
-# missing it names; killed, it leaves nothing behind. That it notices what is read wrongly is proven by
-# tests/unit/test_doctor.c.
+# hsnap doctor reads a child with known blocks, alive and from a minidump, and finds no fault; it
+# names missing parts; when killed, it leaves nothing. tests/unit/test_doctor.c proves that it
+# detects wrong readings.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -15,7 +15,7 @@ use Hunt;
 
 my $prefix = $ENV{HSNAP_WINE_PREFIX} // "$root/build/wine";
 my $dir = fresh_dir();
-my $exe = fresh_dir() . '/hsnap.exe'; # one that no other test runs
+my $exe = fresh_dir() . '/hsnap.exe'; # not used by another test
 copy("$root/build/win64/" . basename($_), $_) or die "$_: $!\n" for $exe, dirname($exe) . '/hsnap-tracer64.dll';
 
 # All of it, with every row.
@@ -64,8 +64,9 @@ like($reason, qr/\(.*\)$/, "ust: why not, and nothing that cannot help: $reason"
 ok(soon(sub { !unix_pids($exe) && !children() }), 'no process is left');
 is_deeply([minidumps()], [], 'nor a minidump');
 
-# In short, by hsnap.exe without its DLL, and where no file can be written (Wine takes TMP from its
-# registry, so it is set inside): the one is a fault that can be mended, the other is none.
+# The short form, by hsnap.exe without its DLL, and without a place to write files (Wine takes TMP
+# from its registry, so it is set inside): the first is a fault that can be fixed, the second is not
+# a fault.
 copy($exe, "$dir/hsnap.exe") or die "$dir/hsnap.exe: $!\n";
 spew("$dir/doctor.bat", join "\r\n", '@set TMP=' . win("$dir/none"), '@set TEMP=%TMP%',
 	'@' . win("$dir/hsnap.exe") . ' doctor', '@exit /b %errorlevel%', '');
@@ -102,7 +103,7 @@ my $linux = run(["$root/build/linux/hsnap", 'doctor']);
 check_error($linux, 'hsnap', 'elsewhere', 'doctor', 'Windows');
 done_testing;
 
-# The doctor's children that run in our prefix.
+# Returns the doctor's children that run in our prefix.
 sub children {
 	return grep {
 		my $pid = $_;
@@ -111,7 +112,7 @@ sub children {
 	} map { m{(\d+)$} } glob '/proc/[0-9]*';
 }
 
-# True when $done->() is, within a time in which it must be.
+# Returns true once $done->() is true, within a time limit.
 sub soon {
 	my ($done) = @_;
 	my $until = time + $Hunt::limit;
@@ -122,10 +123,10 @@ sub soon {
 	return 1;
 }
 
-# The doctor's minidumps that are there.
+# Returns the doctor's existing minidumps.
 sub minidumps { return glob "$prefix/drive_c/users/*/{,AppData/Local/}Temp/hsnap-doctor-*.dmp" }
 
-# The table's rows: words in columns of a fixed width.
+# Returns the table's rows: words in columns of a fixed width.
 sub rows {
 	my ($text) = @_;
 	my @rows;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What goes wrong is said in one line that names the file or the pid, with exit
-# status 2; no output is left, and the target goes on.
+# Errors are reported in one line that names the file or the pid, with exit status 2; no output
+# remains, and the target continues.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -11,7 +11,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $samples = "$root/build/win64/samples";
-my $victim = "victim$$.exe"; # a name that nobody else has
+my $victim = "victim$$.exe"; # a unique name
 my $exe = "$dir/$victim";
 copy("$samples/leak_steady.exe", $exe) or die "$exe: $!\n";
 
@@ -31,7 +31,7 @@ SKIP: {
 }
 done_testing;
 
-# An hsnap that must fail and leave no file.
+# Checks an hsnap that must fail and leave no file.
 sub refused {
 	my ($what, $args, @words) = @_;
 	my $out = fresh_dir();
@@ -152,7 +152,7 @@ sub wrong_usage {
 	}
 }
 
-# A traced target and a good dump of it (with names 1 MB), for the cases that need one.
+# Provides a traced target and a good dump of it (1 MB with names).
 sub with_dump {
 	my ($do) = @_;
 	my $target = target("$samples/many_blocks.exe", [5000], traced => 1);
@@ -218,7 +218,7 @@ sub disk_full {
 	die $died if $died;
 }
 
-# What is there is used, and both the words and the status say that it is not all.
+# The existing part is used; message and status report that it is incomplete.
 sub check_cut {
 	my ($result, $what, $name, $report) = @_;
 	is($result->{status}, 2, "$what: status 2");
@@ -253,7 +253,7 @@ sub bad_dumps {
 		for my $side (tool_names()) {
 			for my $case (['hdiff', '-f'], ['hsym', '-o']) {
 				my ($tool, $option) = @$case;
-				next if $tool eq 'hdiff' && $name eq 'comparison'; # it shows that again
+				next if $tool eq 'hdiff' && $name eq 'comparison'; # hdiff shows it again
 				my $out = fresh_dir();
 				my $result = run(tool($tool, $side, $option, "$out/out.txt", "$bad/$name"));
 				if ($tool eq 'hdiff' && $name =~ /^(?:cut-|without-|half-)/) {

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Damaged and hostile ETW logs: a recording, or one line that says what is wrong; no crash, no hang, bounded memory. Under
-# the sanitizers.
+# Damaged and hostile ETW logs: a recording, or one line with the fault; no crash, no hang, bounded
+# memory. Under the sanitizers.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -11,7 +11,8 @@ use Hunt;
 use Logs;
 
 my $dir = fresh_dir();
-my $temporary = $ENV{ $as_windows ? 'TMP' : 'TMPDIR' } = "$dir/temporary";    # of its own, as other tests make files at the same time
+# a separate one, because other tests make files at the same time
+my $temporary = $ENV{ $as_windows ? 'TMP' : 'TMPDIR' } = "$dir/temporary";
 mkdir $temporary;
 my $hsnap = "$root/build/asan/hsnap";
 my $out = "$dir/out.hrec";
@@ -37,7 +38,8 @@ sub sample {
 	return $log;
 }
 
-# One line on standard error and status 2, or status 0 and a recording; and the same where there are 300 MB of address space.
+# Checks for one line on standard error and status 2, or status 0 and a recording; and for the same
+# result with 300 MB of address space.
 sub survives {
 	my ($bytes, $name) = @_;
 	spew($path, $bytes);
@@ -63,7 +65,7 @@ for my $how (sort keys %whole) {
 		survives($damaged, "packing $how, bytes flipped, round $round");
 	}
 }
-# Heads of buffers, and of events.
+# Headers of buffers and of events.
 my $head = length Logs->new->buffer(Logs->new->head, type => 4);
 for my $value (0, 71, 72, 100, 0xffff, 0x1000001, 0x7fffffff, 0xffffffff) {
 	for my $at (0, 4, 0x30, $head, $head + 4, $head + 0x30) {

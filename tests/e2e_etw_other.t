@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Heap events of an invented program in the log of a real machine, written by a program that knows the format's
-# description alone (etw_other.pl, by another hand than the reader's): what lives at a moment, by stack, is what that
-# program says. So it is in a damaged log, as far as the log goes.
+# Heap events of an invented program in the log of a real machine, written by a program that uses
+# only the format's description (etw_other.pl, whose author is not the reader's): live memory at a
+# moment, by stack, is as that program states. The same holds for a damaged log, up to its end.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -38,7 +38,8 @@ for my $damage (sort keys %says) {
 }
 done_testing;
 
-# Bytes and blocks of each stack, and the warnings but for the one that every log with heap events has.
+# Returns bytes and blocks of each stack, and the warnings except the one that every log with heap
+# events has.
 sub found {
 	my ($what) = @_;
 	my $run = run(["$root/build/linux/hdiff", '-o', 'json', '--no-symbols', '--sum', '--process', 4321, $what]);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Random programs in ETW logs: whatever the log's form, what is live at any moment, by stack, is what a plain replay of
-# the program has; also when the log of a real machine is around it.
+# Random programs in ETW logs: whatever the log's form, live memory at any moment, by stack, is as
+# in a plain replay of the program; also inside the log of a real machine.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -69,11 +69,11 @@ sub play {
 		push @stacks, [map { $frames[$_][1] + $offsets[$_] } 0 .. $#frames];
 		$names[$i] = join ' ', map { sprintf '%s+%X', $frames[$_][0], $offsets[$_] } 0 .. $#frames;
 	}
-	# The program, and what it has.
+	# State of the program.
 	my (%live, %pages, %sums, @moments, %keys, %key_of);
 	my ($time, $next, $unknown) = (10, 0x10000, 0);
 	my @with = map { $_ } 1 .. 4;
-	my $give = sub { # the stack of the event at $time on a thread
+	my $give = sub { # adds the stack of the event at $time on a thread
 		my ($thread, $cpu, $stack) = @_;
 		return 0 if ($form{stacks} // 'full') eq 'none' || rand() < 0.1;
 		my $by_key = ($form{stacks} // 'full') eq 'keys' || (($form{stacks} // '') eq 'mixed' && rand() < 0.5);
@@ -81,7 +81,7 @@ sub play {
 			$log->stack(at => $time, tid => $thread, cpu => $cpu, frames => $stacks[$stack]);
 			return 1;
 		}
-		if (!defined $key_of{$stack}) { # a key that stands for another one now is defined first
+		if (!defined $key_of{$stack}) { # a key that was reused is defined first
 			my $key = 0x1000 + int rand 8;
 			if (defined(my $other = $keys{$key})) {
 				$log->define_key(at => $time - 0.4, key => $key, frames => $stacks[$other], type => 35, cpu => $cpu0);
@@ -147,7 +147,7 @@ sub play {
 				else { $pages{$page} = 'reserved' }
 			}
 		}
-		if ($form{into} || rand() < 0.3) { # what others do with the same addresses
+		if ($form{into} || rand() < 0.3) { # other processes' events with the same addresses
 			$log->alloc(@who, at => $time + 0.2, pid => 99, tid => 77, addr => $next, bytes => 1, heap => 0x10000);
 			$log->free(@who, at => $time + 0.3, pid => 99, tid => 77, addr => $known[0], heap => 0x10000) if @known;
 		}

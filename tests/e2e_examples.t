@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The examples of the manual work as typed: each is run in a folder with what it
-# names, and does what the words before it say. An example that is not known here
-# fails the test. Truth is what the dumps of this test hold.
+# The examples of the manual work as typed: each is run in a folder with the files it names, and
+# does what its description promises. An example that is unknown here fails the test. Truth: the
+# contents of this test's dumps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -19,7 +19,8 @@ use Series;
 
 my $dir = fresh_dir();
 
-# What the stacks hold: [name of the innermost function but one, its module, file, blocks in a, in b, bytes each].
+# Contents of the stacks: [name of the innermost function but one, its module, file, blocks in a, in
+# b, bytes each].
 my @stacks = (
 	['parse', 'app', 'parse.c', 1, 5, 30_000],
 	['test_parse', 'app', 'test.c', 0, 4, 50_000],
@@ -104,7 +105,7 @@ my %wanted = (
 	},
 );
 
-# Of a trend: two that leak, one of them by 2 MiB an hour, and a cache that fills up.
+# A trend: two stacks that leak, one of them 2 MiB an hour, and a cache that fills up.
 mkdir "$dir/trend";
 series("$dir/trend", [map { 1763632800000 + 1_800_000 * $_ } 1 .. 12], {
 	leak => [map { (1 << 20) * $_ } 1 .. 12],
@@ -122,7 +123,7 @@ $wanted{'hdiff --max-growth 1M/h trend/*.txt'} = sub {
 		'by what is said');
 };
 
-# A recording, of which everything is known.
+# A recording with known contents.
 my $events = random_events(seed => 5, events => 2000, ms => 30_000) =~ s/(\ntime 15\d+\n)/$1mark loaded\n/r;
 make_recording($events, "$dir/run.hrec");
 my $replay = replay($events);
@@ -154,8 +155,8 @@ $wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
 
 run_examples('hdiff', \%wanted);
 
-# hsym's: a program that is here, as bin/app.exe; it was built at C:\build in moved.txt. What names there
-# are is told by the symbol table.
+# Examples of hsym: a local program, as bin/app.exe; in moved.txt it was built at C:\build. Its
+# names come from the symbol table.
 my $program = "$root/build/win64/samples/leak_wrapper.exe";
 my ($size) = map { hex } run(['x86_64-w64-mingw32-objdump', '-p', $program])->{out} =~ /^SizeOfImage\s+([0-9a-f]+)/m;
 my %start = map { /^[0-9a-f]*?([0-9a-f]{8}) [tT] (\w+)$/ ? ($2 => hex($1) & 0xfffff) : () }
@@ -166,7 +167,7 @@ copy($program, "$hdir/bin/app.exe") or die "$!\n";
 spew("$hdir/a.txt", program_dump(win("$hdir/bin/app.exe")));
 spew("$hdir/moved.txt", program_dump('C:\build\app.exe'));
 gzip("$hdir/a.txt" => "$hdir/a.txt.gz") or die $GzipError;
-my $named = sub { # a dump with the names of both functions
+my $named = sub { # returns a dump with the names of both functions
 	my ($text) = @_;
 	like($text, qr/^\/\/ hsnap: name addr=[0-9A-F]+ function="?$_"? offset=8 /m, "it has $_()") for qw(xmalloc main);
 };
@@ -182,8 +183,8 @@ my %hsym = (
 $dir = $hdir;
 run_examples('hsym', \%hsym);
 
-# hsnap's, of a program under Wine: seconds stand for the hours, few files for many, and Ctrl-C ends what has
-# no other end.
+# Examples of hsnap with a program under Wine: seconds stand for hours, few files for many, and
+# Ctrl-C ends the examples without an end.
 $dir = fresh_dir();
 mkdir "$dir/dumps";
 my $server = "$dir/server$$.exe";
@@ -195,7 +196,7 @@ mkdir "$dir/bin";
 copy("$root/build/win64/hsnap.exe", "$dir/bin/$hsnap.exe") or die "$!\n";
 spew("$dir/bin/hsnap", "#!/bin/sh\nexec '$root/setup/wine' '$dir/bin/$hsnap.exe' \"\$@\"\n");
 chmod 0755, "$dir/bin/hsnap";
-my $written = sub { # so many files of such names, each of them whole
+my $written = sub { # checks for complete files of such names
 	my ($name, $count) = @_;
 	my @files = grep { $_ =~ $name } files_in("$dir/dumps");
 	is(scalar @files, $count, "$count files");
@@ -224,7 +225,7 @@ run_examples('hsnap', \%series, sub {
 is($target->quit, 0, 'the program ends well');
 done_testing;
 
-# Ctrl-C for a program once a file is there.
+# Sends Ctrl-C to a program once a file exists.
 sub interrupt_after {
 	my ($file, $exe) = @_;
 	my $pid = fork // die "fork: $!\n";
@@ -245,7 +246,7 @@ sub program_dump {
 	return "$text\n*- - End of data for heap @ 1E0000 - -\n";
 }
 
-# Runs all examples of a page, which are those of %$wanted; $change->() makes what is run of one.
+# Runs all examples of a page, which must be those of %$wanted; $change->() adapts a command.
 sub run_examples {
 	my ($program, $wanted, $change) = @_;
 	my $page = slurp("man/$program.1");
