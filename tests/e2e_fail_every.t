@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Whichever call to the system or to the C library fails, the end of hsnap is a clean one: by a sample of them, which
-# tests/fail-every chooses and build/win64/fail/hsnap.exe has fail. Its option --all takes every one.
+# Whichever call to the system or to the C library fails, hsnap ends cleanly. Tests a sample of the
+# calls, chosen by tests/fail-every; build/win64/fail/hsnap.exe makes them fail. The option --all
+# tests every call.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o svg of dumps: a flame graph that stands alone. Its boxes are what the made dumps hold, as wide as that is;
-# names do no harm.
+# hdiff -o svg of dumps: a self-contained flame graph. Its boxes have the contents of the synthetic
+# dumps, in proportional widths; hostile names do no harm.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -15,7 +15,7 @@ use Series;
 
 my $dir = fresh_dir();
 my @dumps = call_dumps($dir, 60, 'Document::parse(Reader *)', 'cache_fill', map { "f$_" } 1 .. 12);
-my $pixels = 1180; # of the box of all
+my $pixels = 1180; # width of the root box
 
 subtest 'growth' => sub {
 	my $svg = flame(@dumps);
@@ -62,7 +62,7 @@ subtest 'what cannot be drawn' => sub {
 };
 done_testing;
 
-# Dumps of so many processes, three of each.
+# Returns dumps of $count processes, three of each.
 sub series_of {
 	my ($count) = @_;
 	return map { series($dir, [map { 1763632800000 + 1000 * $_ } 1 .. 3], { x => [5, 6, 7] }, name => "p$_-%d.txt", pid => $_) } 1 .. $count;
@@ -76,7 +76,7 @@ sub flame {
 	return $result->{out};
 }
 
-# [{name, figures, class, x, y, width}] in the order of the file.
+# Returns [{name, figures, class, x, y, width}] in the order of the file.
 sub boxes {
 	my ($svg) = @_;
 	return map { { name => $_->[0] =~ s/&lt;/</gr =~ s/&gt;/>/gr =~ s/&quot;/"/gr =~ s/&amp;/&/gr, figures => $_->[1], class => $_->[2],
@@ -87,7 +87,8 @@ sub boxes {
 
 sub grown { my ($box) = @_; my ($grew, $shrank) = $box->{figures} =~ /grew (\d+), shrank (\d+)/; return $grew - $shrank }
 
-# Each way from the root of a pixel or more has its box, as wide as its part, upon the one it is called by.
+# Checks that each path from the root of a pixel or more has its box, with the width of its share,
+# on top of its caller.
 sub check {
 	my ($svg, $all, $weight, $figures) = @_;
 	my %rows;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program that is not ours, Wine's cmd.exe at work on a batch file, behaves
-# under the tracer as it does without, and its dump can be read back.
+# A foreign program, Wine's cmd.exe running a batch file, behaves the same with and without the
+# tracer, and its dump can be read back.
 use strict;
 use warnings;
 use FindBin qw($Bin);

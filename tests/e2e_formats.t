@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# What programs read of hdiff: JSON, CSV and folded stacks, taken apart by
-# parsers that are not ours. The dumps are made here, with names as bad as names
-# can be, and what must come out is added up here while they are made.
+# hdiff's output for programs: JSON, CSV and folded stacks, parsed by independent parsers. The dumps
+# are made here, with extreme names, and the expected results are added up while they are made.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -19,9 +18,8 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 
 my ($app, $lib, $unknown) = (0x140000000, 0x7FF812340000, "\x{fffd}");
 my $module = qq(=l,\ti"b;);    # of lib
-# The bytes of each function's name, and the text they are: control characters
-# are '?' from the moment that a name is read. Of the first nothing changes; the
-# last two are equal.
+# Bytes of each function's name, and the resulting text: control characters become '?' when a name
+# is read. The first does not change; the last two are equal.
 my @names = (
 	['still', 'still'],
 	['plain', 'plain'],
@@ -54,7 +52,7 @@ my @names = (
 	['same', 'same'],
 );
 my $image = qq(C:\\"a"\r\n\e\x7f.exe);
-my $none = @names;    # the number of "no stack"
+my $none = @names;    # number of "no stack"
 my (%all, %sums);     # by role: [BYTES, BLOCKS, OVERHEAD]; %sums by number, too
 
 my $dir = fresh_dir();
@@ -94,8 +92,8 @@ sub count {
 	return;
 }
 
-# Stack number I is app+(1000 + 10 * I), lib, app+800. Those of equal names go
-# through one place in lib.
+# Returns the frames of stack I: app+(1000 + 10 * I), lib, app+800. Stacks with equal names share
+# one place in lib.
 sub frames {
 	my ($i) = @_;
 	return ($app + 0x1000 + 0x10 * $i, $lib + ($names[$i][0] eq 'same' ? 0x500 : 0x600 + $i), $app + 0x800);
@@ -136,7 +134,7 @@ sub write_dump {
 	return;
 }
 
-# [BYTES, BLOCKS, OVERHEAD] of growth, new and old.
+# Returns [BYTES, BLOCKS, OVERHEAD] of growth, new and old.
 sub sums_of { return [growth_of($sums{new}[$_[0]], $sums{old}[$_[0]]), $sums{new}[$_[0]], $sums{old}[$_[0]]] }
 
 sub growth_of {
@@ -144,7 +142,7 @@ sub growth_of {
 	return [map { $new->[$_] - $old->[$_] } 0 .. 2];
 }
 
-# ---------------------------------------------------------------- the forms
+# ---------------------------------------------------------------- formats
 
 sub report_in {
 	my ($format, @more) = @_;
@@ -194,14 +192,14 @@ sub check_json {
 		'each of which can be read alone');
 }
 
-# Which stack a row of JSON is.
+# Returns the number of a JSON row's stack.
 sub number_of {
 	my ($row) = @_;
 	return $none unless @{ $row->{frames} };
 	return ((hex($row->{frames}[0]{address}) - $app) % 0x700000 - 0x1000) / 0x10;
 }
 
-# As man/hdiff-csv.5 says: a mark in front of what a spreadsheet would run.
+# Removes the mark in front of text that a spreadsheet would execute (man/hdiff-csv.5).
 sub unmarked { return $_[0] =~ s/^'(?=[=+\-\@'\t\r\n])//r }
 
 sub csv_in {
@@ -236,7 +234,7 @@ sub check_csv {
 	is(scalar(grep { /^-/ } map { @$_{qw(module function file stack)} } @records), 0, 'nor looks like a number below 0');
 }
 
-# As flamegraph.pl takes lines apart: the last number, then the one before it.
+# Parses lines like flamegraph.pl: the last number, then the one before it.
 sub folded_in {
 	my ($bytes) = @_;
 	my (%stacks, @wrong);
@@ -281,7 +279,7 @@ sub check_folded {
 	}
 	is_deeply($stacks, \%wanted, 'exactly the stacks, with their bytes');
 	check_columns($stacks, 'folded');
-	# As flame graphs have them: by frames, and by bytes in these.
+	# The order of flame graphs: by frames, and by bytes within them.
 	my @lines = map { s/ \d+ \d+\z//r =~ tr/;/\0/r } split /\n/, $bytes;
 	is_deeply(\@lines, [sort @lines], 'sorted frame by frame');
 }
@@ -298,7 +296,7 @@ sub check_every {
 	is("$result->{status} $result->{out}", '2 ', 'there are no others');
 }
 
-# Every key and every column is explained.
+# Every key and every column is documented.
 sub check_pages {
 	my %json = map { $_ => 1 } report_in('json') =~ /"(\w+)":/g,
 	    (map { slurp($_) } glob "$root/diff/report/*json*.c") =~ /(?:json|put)_\w+\([^"()]*"([a-z_]+)"/g;

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Stacks of 32-bit code: a program that allocates by callers whose frames differ in form states their chains, and a
-# recording of it has these and no others, however the program was built. Runs where Wine runs 32-bit programs.
+# Stacks of 32-bit code: a program that allocates from callers with different kinds of frames states
+# its chains, and a recording of it has exactly these, however the program was built. Runs if Wine
+# runs 32-bit programs.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -29,10 +30,11 @@ subtest 'rules that cannot be read' => \&check_hidden;
 subtest 'a module without rules is named' => \&check_warning;
 done_testing;
 
-# Each chain once, as "FUNCTION CALLER ...".
+# Returns each stated chain once, as "FUNCTION CALLER ...".
 sub stated { my %all = map { $_ => 1 } $_[0] =~ /^chain (.*?)\r?$/mg; return sort keys %all }
 
-# Those that begin with a door to the heap: the C library allocates, too. Without decorations.
+# Returns the chains that begin with a heap function, because the C library allocates too. Without
+# decorations.
 sub recorded {
 	my ($module, @rows) = @_;
 	my %all;
@@ -56,7 +58,7 @@ sub check_chains {
 	return;
 }
 
-# A stack ends with the function whose rules are gone, and the program goes on.
+# A stack ends at a function whose unwind rules were removed, and the program continues.
 sub check_hidden {
 	my $run = run([wine($hsnap, 'record', '-o', win("$dir/hidden.hrec"), '--', "$targets/frames_fpo.exe", 'hide')]);
 	is($run->{status}, 0, 'it ran') or diag($run->{err});
@@ -67,7 +69,7 @@ sub check_hidden {
 	return;
 }
 
-# The snapshot at its end warns of this program alone, and so does its recording: all others have rules.
+# Only for this program, the snapshot at its end and its recording warn: all others have rules.
 sub check_warning {
 	for my $kind ('bare', 'fpo') {
 		my $file = "$dir/$kind.txt";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A tracer whose tables are full goes on without recording, counts what it dropped, and the dump says so;
-# it takes no more memory than it was given. A recording says it, too.
+# A tracer with full tables continues without recording, counts the dropped blocks, and the dump
+# reports them; the tracer uses no more memory than its limit. A recording reports them too.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -33,7 +33,8 @@ cmp_ok($listed + $stackless, '>=', $blocks, 'all blocks are accounted for');
 recorded();
 done_testing;
 
-# What has no room is no event: a recording says how many are missing, as the tracer counts them.
+# Blocks without room are not events: a recording reports how many are missing, as the tracer counts
+# them.
 sub recorded {
 	my ($count, $file) = (500_000, "$dir/run.hrec");
 	my $again = target("$root/build/win64/samples/many_blocks.exe", [$count, $count], traced => 1, run => ['--max-mb', $mb]);

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# A leak gate at exit: what the C library, C++'s and the loader keep is passed over by
-# --suppress=runtime, one block of the program's is not; and what C++'s containers
-# hold is their caller's.
+# A leak gate at exit: --suppress=runtime ignores blocks that the C and C++ libraries and the loader
+# keep, but not a block of the program; blocks in C++ containers belong to the container's user.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -142,7 +141,7 @@ sub dump_of {
 	return $dump;
 }
 
-# What was asked for through the library is the program's own function's.
+# Blocks allocated through the library belong to the program's own function.
 sub own_of {
 	my ($dump, $what, $function) = @_;
 	my $groups = run(tool('hdiff', 'linux', '--group', 'function', '--suppress=runtime', $dump))->{out};

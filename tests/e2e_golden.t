@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# What hdiff prints of the dumps in tests/golden, to the byte, in every form. The
-# sums are worked out in unit tests; this is so that no change goes unseen.
-# "tests/e2e_golden.t --record" writes the files anew: review them as a diff.
+# hdiff's output for the dumps in tests/golden, to the byte, in every form. Unit tests check the
+# sums; this test makes every change visible. "tests/e2e_golden.t --record" rewrites the files:
+# review them as a diff.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -38,7 +38,7 @@ my %runs = (
 	'legacy' => ['legacy.txt'],
 );
 
-# Of two processes of one program, made here.
+# A trend of two processes of one program, made here.
 my @times = map { 1763632800000 + 1_800_000 * $_ } 1 .. 13;
 my @trend = map { sprintf 't-%02d.txt', $_ } 0 .. $#times;
 my $made = fresh_dir();

@@ -12,7 +12,7 @@ use Minidump;
 
 my $dir = fresh_dir();
 my $fault = qr/warning: the list of heaps could not be followed to its end: /;
-my %damage = (    # how the report names it, and the number of heaps that it hides from the list
+my %damage = (    # name in the report, and the number of heaps that the damage hides from the list
 	'ring-cut' => ['unreadable ring of heaps', 1],
 	'ring-not-named-back' => ['entry of the ring of heaps whose heap does not point back to it', 1],
 	'ring-loop' => ['broken ring of heaps', 0],
@@ -41,7 +41,8 @@ one_heap();
 segment_heaps_of_32_bits();
 done_testing;
 
-# Reads an image of three heaps; all blocks of all heaps must be found. Returns hsnap's result, and what it was.
+# Reads an image of three heaps; all blocks of all heaps must be found. Returns hsnap's result, and
+# the truth.
 sub read_heaps {
 	my @how = (@_, qw(--heaps 3 --blocks 900));
 	my $file = "$dir/a.dmp";
@@ -53,7 +54,7 @@ sub read_heaps {
 	return ($result, "@how");
 }
 
-# Earlier builds list all heaps. Whatever may hide one there, it is found by its signature.
+# Earlier builds list all heaps. A hidden heap is found by its signature there.
 sub earlier_builds {
 	for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64)) {
 		for my $how ([], ['--segment']) {
@@ -71,7 +72,7 @@ sub earlier_builds {
 	return;
 }
 
-# Has the PEB count one heap.
+# Makes the PEB count one heap.
 sub list_one_heap {
 	my ($file, $bits) = @_;
 	my $dump = dump_of($file);
@@ -81,7 +82,7 @@ sub list_one_heap {
 	return;
 }
 
-# A ring of one heap and its head is sound.
+# A ring of one heap and its head is valid.
 sub one_heap {
 	my $file = "$dir/a.dmp";
 	my $result = make_and_read($file, qw(win11-26100-x64 --heaps 1 --blocks 300));
@@ -90,7 +91,8 @@ sub one_heap {
 	return;
 }
 
-# No layout of them is known: hsnap refuses them with one message, and lists the blocks of the other heaps.
+# No layout of 32-bit segment heaps is known: hsnap refuses them with one message, and lists the
+# blocks of the other heaps.
 sub segment_heaps_of_32_bits {
 	my $file = "$dir/a.dmp";
 	my $result = make_and_read($file, qw(win11-26100-x86 --segment --heaps 4 --blocks 900));

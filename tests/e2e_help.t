@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# --help lists exactly the options of the man page, and hsnap's says how each command is used as the page does;
-# hsnap's own help fits a screen and names the commands, whose own help has the rest; --version says all versions.
+# --help lists exactly the options of the man page, and hsnap's shows the usage of each command like
+# the page; hsnap's own help fits a screen and names the commands, whose own help has the rest;
+# --version lists all versions.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -26,7 +27,8 @@ for my $program (sort keys %programs) {
 	my $help = help($program);
 	my @helped = helped($help);
 	my @documented = documented($name);
-	@documented = grep { $_ ne '--version' } @documented if $program =~ /^hsnap/; # below, and in no command's help
+	# below, and in no command's help
+	@documented = grep { $_ ne '--version' } @documented if $program =~ /^hsnap/;
 	if ($program eq 'hsnap') { # most of its commands are for Windows
 		my %is_documented = map { $_ => 1 } @documented;
 		cmp_ok(scalar @helped, '>', 10, "$program --help lists options");
@@ -42,7 +44,7 @@ for my $program (sort keys %programs) {
 	is($said->{out} =~ s/\r//gr, versions($name, $program =~ /\.exe$/), "$program --version: its own, those of its libraries, the formats'");
 }
 
-# Of hsnap's commands every form, with its options in the order of the table below it.
+# Every form of hsnap's commands, with its options in the order of the table below it.
 my $hsnap_help = help('hsnap.exe');
 my @forms = usages($hsnap_help);
 cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
@@ -83,7 +85,7 @@ subtest 'other ways to ask for help' => sub {
 	}
 };
 
-# Allocators' frames: the list that hdiff has is the one that its manual shows.
+# Allocators' frames: hdiff's list is the one in its manual.
 my ($array) = slurp("$root/diff/query/strip.c") =~ /allocators\[\] = \{\n(.*?)^\};/ms;
 my @has = ($array // '') =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
@@ -93,7 +95,7 @@ my $modules = join '', map { slurp("$root/diff/query/strip.c") =~ /${_}_modules\
 ($list) = slurp("$root/man/hdiff.1") =~ /modules that hand out memory\n\.Po\n(.*?)\n\.Pc/s;
 is_deeply([split /,\s/, $list // ''], [$modules =~ /"([^"]+)"/g], 'and modules whose frames without a name are taken');
 
-# And of suppressions that are built in.
+# Built-in suppressions: the same.
 my ($table) = slurp("$root/diff/query/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
 my @rules = map { s/"$//r } ($table // '') =~ /^\t"(leak:.*),$/mg;
 ($list) = slurp("$root/man/hdiff.1") =~ /^As a file the list is\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
@@ -101,8 +103,8 @@ cmp_ok(scalar @rules, '>', 10, 'hdiff knows suppressions');
 is_deeply([split /\n/, $list // ''], \@rules, 'hdiff.1 lists them');
 done_testing;
 
-# What --version prints. Which libraries are in it is known from the Makefile, and their versions from Debian's packages, or
-# the list of those that are built for Windows.
+# Returns the expected --version output. The libraries are known from the Makefile, their versions
+# from Debian's packages, or from the list of those that are built for Windows.
 sub versions {
 	my ($name, $is_windows) = @_;
 	my ($linked) = $makefile =~ ($is_windows ? qr/^win64_${name}_LIBS := (.*)/m : qr/^linux_${name}_LIBS := (.*)/m);
@@ -112,14 +114,16 @@ sub versions {
 		['pcre2-8', 'PCRE2', $is_windows ? $source->('pcre2') : $package->('libpcre2-8-0')],
 		['zstd', 'zstd', $is_windows ? $source->('libzstd') : $package->('libzstd1')],
 		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
-		['zydis', 'Zydis', $is_windows ? $source->('zydis') =~ s/^4\.1\.1$/4.1.0/r : ''],    # so its header has it
+		# as in its header
+		['zydis', 'Zydis', $is_windows ? $source->('zydis') =~ s/^4\.1\.1$/4.1.0/r : ''],
 	);
 	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?(?:.*really)?([\d.]+\d)/)[0] : () } @known;
 	my @formats = ('dump format 1', $name eq 'hsym' ? () : 'recording format 1');
 	return "$name $version\n" . join(', ', @parts) . "\n" . join(', ', @formats) . "\n";
 }
 
-# What is said of all options: for hsnap by each command that it names, of which Linux has a few.
+# Returns the help of all options: for hsnap, of each command that it names, of which Linux has a
+# few.
 sub help {
 	my ($program) = @_;
 	my $help = run([@{ $programs{$program} }, '--help']);
@@ -135,7 +139,7 @@ sub help {
 	return join "\n", map { run([@{ $programs{$program} }, $_, '-h'])->{out} =~ s/\r//gr } @commands;
 }
 
-# The lines that opt_help() prints: "  -p, --pid PID   words".
+# Parses the lines of opt_help(): " -p, --pid PID words".
 sub helped {
 	my ($text) = @_;
 	my %options;
@@ -146,7 +150,7 @@ sub helped {
 	return sort keys %options;
 }
 
-# The forms that are shown behind "usage:", each on one line.
+# Returns the forms after "usage:", each on one line.
 sub usages {
 	my ($text) = @_;
 	my @forms;
@@ -156,20 +160,20 @@ sub usages {
 	return @forms;
 }
 
-# The same from the page's commands.
+# Returns the forms in the page's section COMMANDS.
 sub commands {
 	my ($page) = @_;
 	my ($text) = slurp($page) =~ /^\.Sh COMMANDS\n(.*?)^\.Sh /ms;
 	return map { s/\s+/ /gr =~ s/ $//r } map { split /^(?=hsnap )/m } $text =~ /^\.Bd -literal\n(.*?)^\.Ed/msg;
 }
 
-# A program's manual: its own page, and those of some of its commands.
+# Returns a program's manual: its own page, and those of some of its commands.
 sub pages {
 	my ($name) = @_;
 	return map { slurp("$root/man/$_") } grep { /^\Q$name\E(?:-\w+)?\.1$/ } files_in("$root/man");
 }
 
-# The same from the synopsis of a command's own page.
+# Returns the forms in the synopsis of a command's own page.
 sub synopsis {
 	my ($page) = @_;
 	my @forms;
@@ -185,7 +189,7 @@ sub synopsis {
 	return @forms;
 }
 
-# ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
+# Parses ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
 sub documented {
 	my ($name) = @_;
 	my (%options, $section);

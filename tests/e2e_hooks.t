@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# The hooks answer what ntdll answers, for whatever a program asks; and what they know afterwards is
-# right. However a process ends, hsnap has its
-# snapshot before.
+# The hooks return the same results as ntdll, for all calls of a program; their records afterwards
+# are correct. However a process ends, hsnap takes its snapshot before.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -31,7 +30,7 @@ for my $how (qw(pseudo handle detach other)) {
 }
 done_testing;
 
-# Blocks and bytes of a function.
+# Returns blocks and bytes of a function.
 sub kept {
 	my ($file, $module, $function) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

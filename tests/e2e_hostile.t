@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# What a stranger's dump can do to the one who reads it: nothing to his terminal, his memory, his other dumps
-# or other machines.
+# A hostile dump cannot harm its reader: not the terminal, memory, other dumps or other machines.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -23,7 +22,7 @@ subtest 'names that a stranger plants' => \&planted;
 subtest 'no offset is added to a null pointer' => \&null_pointers;
 done_testing;
 
-# A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
+# Writes a dump of one block. $path: path of the module of its stack; @more: lines before the heap.
 sub dump_with {
 	my ($file, $path, @more) = @_;
 	return spew("$dir/$file", join '', map { "$_\n" } '// hsnap: dump format=1', '// Loaded modules:',
@@ -34,7 +33,7 @@ sub dump_with {
 		'// hsnap: end blocks=1 requested=16 overhead=16');
 }
 
-# Each of these dumps would need far more memory than the programs get here.
+# Each of these dumps would need far more memory than the programs have here.
 sub modules {
 	my $limit_kb = 64 << 10;
 	my @gzips = (
@@ -57,7 +56,7 @@ sub modules {
 			check_error($result, $tool->[0], "$tool->[0], $what", 'too many bad lines');
 		}
 	}
-	# Where it ends.
+	# At the length limit.
 	for my $len (4096, 4097) {
 		my $path = 'C:\\' . 'A' x ($len - 3);
 		my $result = run(tool('hdiff', 'linux', '--no-symbols', dump_with('long.txt', $path)));
@@ -67,7 +66,8 @@ sub modules {
 	return;
 }
 
-# In ever more memory, until it is enough: at whatever place it runs out, it is one line, and no file is left.
+# Runs with ever more memory, until it is enough: wherever memory runs out, there is one line, and
+# no file remains.
 sub no_memory {
 	my $line = sub { sprintf "10 bytes + 10 at %X by BackTrace%X\n%s\n", 0x650000 + 32 * $_[0], $_[0], join '', map { sprintf "\t%X\n", $base + 64 * $_[0] + $_ } 1 .. 9 };
 	my $dump = spew("$dir/stacks.txt", join '', "*- - - - - - - - - - Start of data for heap \@ 650000 - - - - - - - - - -\n\n",
@@ -96,7 +96,7 @@ sub no_memory {
 	return;
 }
 
-# Ten bytes are the head of a gzip without names.
+# Ten bytes are the header of a gzip file without names.
 sub nothing_packed {
 	my $zip = "\x1f\x8b\x08\0\0\0\0\0\0\x03";
 	my $file = spew("$dir/cut.gz", $zip);
@@ -107,7 +107,7 @@ sub nothing_packed {
 	return;
 }
 
-# Whoever wrote a dump does not choose which files are asked for.
+# A dump's author does not choose which files are opened.
 sub named_files {
 	my $seen = "$dir/strace";
 	plan skip_all => 'strace is not installed, or may not trace' if run(['strace', '-o', $seen, 'true'])->{status};
@@ -122,14 +122,15 @@ sub named_files {
 			my $result = run(['strace', '-f', '-qq', '-s', 4096, '-e', 'trace=%file', '-o', $seen, @$command]);
 			is($result->{status}, 0, "$tool->[0], $path: status 0") or diag($result->{err});
 			my @asked = grep { m{"/(?:net|sys|proc/self/root|dev)/stranger|"\Q$dir\E/link/} } split /\n/,
-			    slurp($seen) =~ s/readlink\("[^"]*"\K, "[^"]*"//gr; # where a link leads may be known
+			    # the targets of links may be known
+			    slurp($seen) =~ s/readlink\("[^"]*"\K, "[^"]*"//gr;
 			is_deeply(\@asked, [], "$tool->[0], $path: nobody is asked for it");
 			$count += () = slurp($seen) =~ /named\.txt/g;
 		}
 	}
 	cmp_ok($count, '>', 0, 'strace saw the dumps opened');
 
-	# With the option not even where it may be.
+	# With the option, not even at the permitted places.
 	my $exe = "$root/build/win64/samples/leak_wrapper.exe";
 	my $is = identity($exe);
 	my $dump = dump_with('local.txt', $exe, sprintf '// hsnap: module base=%X timestamp=%s checksum=%s', $base, $is->{timestamp}, $is->{checksum});
@@ -151,7 +152,8 @@ sub named_files {
 	return;
 }
 
-# Two folders with an image and its dump: the stranger's image has other names and claims to be the same build.
+# Two folders with an image and its dump: the hostile image has other names and claims to be the
+# same build.
 sub planted {
 	my $built = program('dwarf4', 'names_c.exe');
 	my $is = identity($built);
@@ -182,7 +184,7 @@ sub planted {
 		is($of->($first, 'stranger', $cache), 'EVIL_NAMES', "$first: nor has his the others'");
 	}
 
-	# They outlive their files, with nobody to ask.
+	# Cached names outlive their files, and no symbolizer is available.
 	my @alone = ("$dir/cache-hdiff-hdiff", HSYM_LLVM => "$dir/none");
 	my $rebuilt = slurp("$dir/own/names_c.exe");
 	substr($rebuilt, unpack('V', substr $rebuilt, 0x3c, 4) + 8, 4) ^= "\1";
@@ -193,7 +195,7 @@ sub planted {
 	return;
 }
 
-# What is not UTF-8 of characters that are shown.
+# Removes UTF-8 of printable characters; returns the rest.
 sub obeyed_in {
 	my ($bytes) = @_;
 	$bytes =~ s/[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}//g;
@@ -228,8 +230,8 @@ sub terminal {
 	return;
 }
 
-# 0 added to a null pointer is undefined, and gcc's sanitizer passes it over: files where it was done once, made
-# by clang so that it traps, with the rest as it is.
+# Adding 0 to a null pointer is undefined, and gcc's sanitizer ignores it: files in which it
+# happened once are compiled by clang so that it traps, with the rest as usual.
 sub null_pointers {
 	plan(skip_all => "no clang$llvm here") if system("command -v clang$llvm >/dev/null");
 	my @objects;
@@ -245,7 +247,8 @@ sub null_pointers {
 		'// Process modules enumerated.', $stackless, '*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -',
 		'*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -', '// hsnap: end blocks=2 requested=20 overhead=0', '');
 	is(run(tool('hdiff', 'linux', '-f', "$dir/report.txt", "$dir/stackless.txt"))->{status}, 0, 'a report whose row has no frames');
-	spew("$dir/empty.dmp", pack('a4 V7 V3 Q2', 'MDMP', 0xa793, 1, 32, 0, 0, 0, 0, 9, 16, 44, 0, 60)); # a list of no memory
+	# a list of no memory
+	spew("$dir/empty.dmp", pack('a4 V7 V3 Q2', 'MDMP', 0xa793, 1, 32, 0, 0, 0, 0, 9, 16, 44, 0, 60));
 	my $exe = "$root/build/win64/symbols/dwarf4/names_c.exe";
 	for my $case (['diff/hdiff', 0, "$dir/none.txt"], ['diff/hdiff', 0, "$dir/report.txt"],
 		['snapshot/hsnap', 2, '-z', "$dir/empty.dmp", '-f', "$dir/out.txt"], ['symbolize/hsym/hsym', 0, '--no-cache', '-e', $exe, '+1600']) {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsym's other ways of work (addresses in a file, why there are no names, a filter), what it asks for,
-# and Ctrl-C. Truth: the symbol table and the lines of a sample as nm and addr2line have them, the
-# dumps of this test, and arithmetic.
+# hsym's other modes (addresses in a file, explanations, a filter), its questions to
+# llvm-symbolizer, and Ctrl-C. Truth: the symbol table and the lines of a sample from nm and
+# addr2line, the dumps of this test, and arithmetic.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -22,7 +22,7 @@ my ($base, $size) = map { hex } slurp_command('x86_64-w64-mingw32-objdump', '-p'
 my %start = map { /^([0-9a-f]+) [tT] (\w+)$/ ? ($2 => hex($1) - $base) : () }
     split /\n/, slurp_command('x86_64-w64-mingw32-nm', $sample);
 my $dir = fresh_dir();
-my $odd = "$dir/gro\xc3\x9f und s\xc3\xa4tt"; # bytes of UTF-8: a blank, and letters that ASCII lacks
+my $odd = "$dir/gro\xc3\x9f und s\xc3\xa4tt"; # bytes of UTF-8: a blank, and letters outside ASCII
 my $exe = "$odd/l\xc3\xa4ck wrapper.exe";
 mkdir $odd or die "$odd: $!\n";
 copy($sample, $exe) or die "$exe: $!\n";
@@ -48,7 +48,7 @@ sub slurp_command {
 	return $result->{out};
 }
 
-# The source line of an offset, as addr2line has it: "FILE LINE", without the folder.
+# Returns the source line of an offset, by addr2line: "FILE LINE", without the folder.
 sub line_of {
 	my ($offset) = @_;
 	my ($file, $line) = slurp_command('x86_64-w64-mingw32-addr2line', '-e', $sample, sprintf '%x', $base + $offset)
@@ -56,11 +56,11 @@ sub line_of {
 	return "$file $line";
 }
 
-# A dump's frame of a function: the return address 8 bytes in.
+# Returns a dump's frame of a function: a return address 8 bytes in.
 sub frame { return $_[1] + $start{ $_[0] } + 8 }
 
-# dump({ path => BASE }, [frames...]...): each stack has one block more and ten times the bytes of the
-# one before. More lines come before the first.
+# dump({ path => BASE }, [frames...]...): each stack has one block more and ten times the bytes of
+# the previous one. More lines precede the first.
 sub dump_of {
 	my ($modules, $stacks, @lines) = @_;
 	my $text = "// Loaded modules:\n//     Base Size Module\n";
@@ -75,7 +75,7 @@ sub dump_of {
 	return $text . "*- - End of data for heap @ 1E0000 - -\n";
 }
 
-# The names in a dump: { ADDRESS => "FUNCTION+OFFSET" }, of the outermost of those inlined.
+# Returns the names in a dump: { ADDRESS => "FUNCTION+OFFSET" }, of the outermost inlined function.
 sub names_in {
 	my ($text) = @_;
 	my %names;
@@ -119,7 +119,7 @@ sub addresses {
 	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
 }
 
-# Truth: what unwind information and another tool say of the program that the PDB belongs to.
+# Truth: unwind information and another tool's output for the program of the PDB.
 sub pdb_alone {
 	my ($from) = grep { -f } map { program($_, 'names_c.exe') } qw(pdb_msvc pdb_gnu);
 	plan(skip_all => 'no program with a PDB here') unless $from;
@@ -159,7 +159,8 @@ sub pdb_alone {
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB of a few bytes', 'names_c.pdb: cannot open');
 }
 
-# A DLL that exports such a name, without symbols, and dumps that have it or what it means.
+# A DLL that exports such a name, without symbols, and dumps with the decorated or the undecorated
+# name.
 sub decorated {
 	plan(skip_all => 'no llvm-undname here') if system("command -v llvm-undname$llvm llvm-symbolizer$llvm >/dev/null");
 	my $plain = 'v8::internal::MemoryAllocator::AllocateBasicChunk';
@@ -209,7 +210,8 @@ sub refused {
 	}
 }
 
-# Three modules: one that is here, one that is not, one whose names the dump has; and a frame in none.
+# Three modules: an existing one, a missing one, one whose names the dump has; and a frame outside
+# all.
 sub explained {
 	my %base = (here => 0x7FF600000000, gone => 0x7FF700000000, said => 0x7FF800000000);
 	my @stack = ((map { frame($_, $base{here}) } @functions), (map { $base{gone} + 0x1000 + $_ } 1 .. 3),
@@ -281,7 +283,7 @@ sub umdh {
 	}
 }
 
-# Its frames have a base of their own, where nothing ever lay.
+# Frames in an unloaded module have a synthetic base, which no module ever had.
 sub unloaded {
 	my $base = 0x800000000000;
 	my ($stamp) = slurp_command("llvm-readobj$llvm", '--file-headers', $sample) =~ /TimeDateStamp: .*\(0x([0-9A-F]+)\)/;
@@ -296,7 +298,7 @@ sub unloaded {
 }
 
 sub wrong_options {
-	for my $tool ('hsym', 'hdiff') { # also of a dump in whose modules nothing can be looked for
+	for my $tool ('hsym', 'hdiff') { # also for a dump whose modules have no files
 		my $none = spew("$dir/none.txt", dump_of({}, [[0x1000]]));
 		my $said = run(tool($tool, 'linux', '-y', "$dir/none", $none))->{err};
 		is(scalar(() = $said =~ m{names \S+/none, which is not a folder here; check -y}g), 1, "$tool: a folder that is missing is reported, once");
@@ -316,8 +318,8 @@ sub wrong_options {
 		'the same on Windows');
 }
 
-# A program that runs as llvm-symbolizer: it writes down what it is asked and hands it to the real one,
-# or with hang, reads and never answers. The environment to run it with.
+# Writes a program that runs as llvm-symbolizer: it records its input and passes it to the real one;
+# with $hangs it reads and never answers. Returns the environment to run with.
 sub fake_llvm {
 	my ($hangs) = @_;
 	my ($real) = grep { -x } map { ("$_/llvm-symbolizer$llvm", "$_/llvm-symbolizer") } split /:/, $ENV{PATH};
@@ -332,7 +334,7 @@ sub fake_llvm {
 	return (PATH => "$bin:$ENV{PATH}", HSYM_LLVM => "$bin/llvm-symbolizer");
 }
 
-# The offsets it was asked about. What no image is large enough for is asked to see where answers end.
+# Returns the offsets in its input. Offsets larger than any image mark the end of answers.
 sub asked {
 	return sort { $a <=> $b } grep { $_ < 2**32 } map { /0x([0-9a-f]+)\s*$/i ? hex $1 : () } split /\n/, slurp("$dir/asked");
 }
@@ -355,7 +357,8 @@ sub only_shown {
 	ok(!-e "$dir/asked", '--no-symbols: nobody is asked');
 }
 
-# Runs a command on a terminal of its own, types what $typed->(OUTPUT SO FAR) says, once per answer.
+# Runs a command on its own terminal, and types the result of $typed->(OUTPUT SO FAR), once per
+# answer.
 sub on_terminal {
 	my ($command, $typed, %how) = @_;
 	pipe my $in, my $to or die "pipe: $!\n";
@@ -397,7 +400,7 @@ sub interrupted {
 			"$tool: the line is wiped, and another one says what is missing") or diag($result->{seen});
 		like(slurp("$dir/out.txt"), $tool eq 'hsym' ? qr/End of data/ : qr/app!known\b.*^Call tree/ms, "$tool: all is written");
 	}
-	mkfifo("$dir/never", 0600) or die "$!\n"; # a dump that is being read, and never comes
+	mkfifo("$dir/never", 0600) or die "$!\n"; # a dump that is being read, and never arrives
 	unlink "$dir/out.txt";
 	my $writer;
 	my $early = on_terminal("echo ready; exec '$root/build/linux/hsym' -o '$dir/out.txt' '$dir/never'", sub {

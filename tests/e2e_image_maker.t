@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The maker of made processes: what it writes is a minidump by the format's description, the
-# process in it is one by the published facts about Windows, and its truth agrees with itself and
-# with the memory. Our own readers of dumps and heaps have no part in it.
+# The maker of synthetic processes: it writes a valid minidump by the format's description, the
+# process in it is valid by the published facts about Windows, and its truth agrees with itself and
+# with the memory. Independent of our own readers of dumps and heaps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -30,7 +30,8 @@ my %bits = (32 => {}, 64 => {});
 # _HEAP_SEGMENT and entries
 @{ $bits{32} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (8, 0, 0x10, 0x24, 0x28, 0x38, 0x30, 0x2c, 0x50, 4);
 @{ $bits{64} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (16, 8, 0x18, 0x40, 0x48, 0x60, 0x54, 0x50, 0x80, 8);
-# By the first build of a row: _HEAP's size {HeaderValidateLength says it}, where that is, UCRList, FrontEndHeap
+# By the first build of a row: _HEAP's size {HeaderValidateLength has it}, the offset of that,
+# UCRList, FrontEndHeap
 my %heaps = (
 	32 => [[7600, 0x138, 0x82, 0x90, 0xd4], [9200, 0x248, 0x7e, 0x8c, 0xd0], [14393, 0x248, 0x7e, 0x8c, 0xd4], [17763, 0x258, 0x7e, 0x8c, 0xe4]],
 	64 => [[7600, 0x208, 0xda, 0xf8, 0x178], [9200, 0x298, 0xd2, 0xf0, 0x170], [14393, 0x2a0, 0xd2, 0xf0, 0x178], [17763, 0x2c0, 0xd2, 0xf0, 0x198]],
@@ -104,7 +105,7 @@ sub listed_heaps {
 	return map { pointer($dump, $list + $_ * $dump->{bits} / 8) } 0 .. number($dump, $peb + $f->{heap_count}, 4) - 1;
 }
 
-# Address of a heap's UserContext; undef where it is not known.
+# Returns the address of a heap's UserContext; undef if it is unknown.
 sub context_of {
 	my ($dump, $heap) = @_;
 	my $f = $dump->{f};
@@ -113,7 +114,7 @@ sub context_of {
 	return defined $at ? $heap + $at : undef;
 }
 
-# The ring from an entry on along Flink, as long as it is right: {entries, heaps, heads, wrong}.
+# Follows the ring from an entry along Flink, while it is valid: {entries, heaps, heads, wrong}.
 sub ring_of {
 	my ($dump, $start) = @_;
 	my $ptr = $dump->{bits} / 8;
@@ -145,7 +146,7 @@ sub ring_of {
 	return $ring;
 }
 
-# Entry of the process heap, or of the first heap that has a known UserContext.
+# Returns the entry of the process heap, or of the first heap with a known UserContext.
 sub first_entry {
 	my ($dump, $truth, $peb) = @_;
 	my ($context) = grep { defined } map { context_of($dump, $_) } pointer($dump, $peb + $dump->{f}{process_heap}),
@@ -177,7 +178,7 @@ sub check_process {
 	my $ptr = $dump->{bits} / 8;
 	is(number($dump, $peb + $f->{flag}, 4), hex $truth->{process}{flags}, 'NtGlobalFlag');
 	my @heaps = listed_heaps($dump, $peb);
-	# The ordinary heap behind a page heap may be in no list.
+	# The ordinary heap of a page heap may be in no list.
 	my %is_listed = map { $_ => 1 } @heaps;
 	my $has_page = grep { $_ eq 'page' } values %{ $truth->{heaps} // {} };
 	my @true = grep { $is_listed{$_} || !$has_page || $truth->{heaps}{$_} ne 'nt' } keys %{ $truth->{heaps} // {} };
@@ -201,7 +202,7 @@ sub check_process {
 
 # ---------------------------------------------------------------- heaps
 
-# Size, Flags, PreviousSize, SegmentOffset and UnusedBytes of a coded entry.
+# Returns Size, Flags, PreviousSize, SegmentOffset and UnusedBytes of a coded entry.
 sub decoded {
 	my ($coded, $key) = @_;
 	my ($size, $flags, $sum, $previous, $offset, $unused) = unpack 'v C2 v C2', $coded ^ $key;
@@ -210,7 +211,8 @@ sub decoded {
 	return ($size, $flags, $previous, $offset, $unused);
 }
 
-# 0 in a heap's first segment, which begins where the heap does; elsewhere counted from 1.
+# Returns 0 in a heap's first segment, which begins at the heap; in others the number of 64 KiB
+# units, from 1.
 sub segment_offset { my ($segment, $heap, $at) = @_; return $segment == $heap ? 0 : 1 + (($at - $segment) >> 16) }
 
 sub entry_at {
@@ -223,7 +225,7 @@ sub entry_at {
 	return ($size, $flags, $previous, $unused);
 }
 
-# Uncommitted ranges of a segment: one for its end, of no bytes when all of it is committed.
+# Returns the uncommitted ranges of a segment: one at its end, of no bytes if it is fully committed.
 sub holes_of {
 	my ($dump, $heap, $segment) = @_;
 	my $f = $dump->{f};
@@ -233,7 +235,7 @@ sub holes_of {
 	for (my $at = pointer($dump, $head); $at != $head; $at = pointer($dump, $at)) {
 		my ($hole, $bytes) = map { pointer($dump, $at + $_ * $slot) } 2, 3;
 		die sprintf "descriptor at %X is not before its range\n", $at if $at != $hole - 4 * $slot;
-		# The link before is of _HEAP.UCRList, where only ranges with bytes are.
+		# The link before is of _HEAP.UCRList, which contains only ranges with bytes.
 		die sprintf "UCRList at %X\n", $at if !$bytes != !$heap->{uncommitted}{ $at - 2 * $slot };
 		$holes{$hole} = $bytes;
 		$pages += $bytes / 0x1000;
@@ -253,7 +255,7 @@ sub list_of {
 	return \%list;
 }
 
-# What a back-end entry or a front end's block says was asked for.
+# Returns the requested size in a back-end entry or a front end's block.
 sub block_at {
 	my ($dump, $at, $bytes, $unused) = @_;
 	my ($unit, $slot) = @{ $dump->{f} }{qw(unit slot)};
@@ -268,21 +270,22 @@ sub block_at {
 	return [$at + $unit, $bytes - $unused, $unused, undef];
 }
 
-# What a front end's block says in its header's coded word, but for RtlpLFHKey, from Windows 8 on.
+# Returns the expected coded word in the header of a front end's block, except for RtlpLFHKey, from
+# Windows 8 on.
 sub block_code {
 	my ($bits, $heap, $container, $entry) = @_;
 	my $shift = $bits == 64 ? 4 : 3;
 	return ($heap ^ ($entry >> $shift) ^ (($entry - $container) >> $shift << 16)) & 0xffffffff;
 }
 
-# Where the first of so many blocks lies, and how many there are; from Windows 8 on.
+# Returns the offset of the first of $count blocks, and their number; from Windows 8 on.
 sub first_of {
 	my ($bits, $count) = @_;
 	my ($head, $granule) = $bits == 64 ? (0x34, 16) : (0x1c, 8);
 	return int(($head + 4 * int(($count + 31) / 32) + $granule - 1) / $granule) * $granule;
 }
 
-# The bytes of a container with that SizeIndexAndPadding.
+# Returns the bytes of a container with that SizeIndexAndPadding.
 sub room_of { my ($word) = @_; return (1 << ($word & 0xff)) + ($word >> 16) }
 
 sub fits {
@@ -317,7 +320,7 @@ sub check_container {
 	return $first;
 }
 
-# The front end's blocks of a container.
+# Reads the front end's blocks of a container.
 sub container_blocks {
 	my ($dump, $heap, $blocks) = @_;
 	my $is64 = $dump->{bits} == 64;
@@ -421,7 +424,8 @@ sub heap_blocks {
 	return @found;
 }
 
-# The truth's line of a block that was found: address, requested, overhead, stack's record.
+# Checks the truth's line of each block that was found: address, requested, overhead, stack's
+# record.
 sub check_blocks {
 	my ($dump, $truth) = @_;
 	my %left = %{ $truth->{blocks} // {} };
@@ -525,7 +529,8 @@ subtest 'both halves of a WOW64 process have a ring' => sub {
 	is_deeply($ring->{heaps}, [listed_heaps($half, $peb)], 'its PEB lists the same one');
 };
 
-# What following the ring from the process heap's UserContext comes to, after how many heaps of 4.
+# Result of following the ring from the process heap's UserContext, and the number of heaps of 4
+# before it.
 my %ring_damage = (
 	'ring-cut' => ['cut', 2], 'ring-not-named-back' => ['not named back', 3], 'ring-loop' => ['blink', 4],
 	'ring-no-head' => ['no head', 4], 'ring-stale' => ['no heap', 1], 'ring-missing' => ['no ring', 0],
@@ -556,10 +561,10 @@ subtest 'a segment heap of unknown layout has its signature alone' => sub {
 	}
 };
 
-# What a record holds, but for 0, that says that there is no stack.
+# Returns the value in a record, besides 0, for no stack.
 sub no_stack { my ($dump) = @_; return $dump->{bits} == 64 ? 0x0101000000000000 : 0x01010000 }
 
-# Whatever is as the facts say it is, is also there.
+# Properties of real heaps also occur in synthetic ones.
 subtest 'what real heaps have' => sub {
 	for my $profile (qw(win10-x86 win10-x64)) {
 		my ($dump) = check($profile, 'depth', '--ust', '--heaps', 8, '--blocks', 8000);
@@ -569,7 +574,7 @@ subtest 'what real heaps have' => sub {
 	}
 };
 
-# The places of a segment heap's extra whose record is the given one.
+# Returns the places of a segment heap's extra with the given record.
 sub records_of {
 	my ($dump, $record) = @_;
 	my $ptr = $dump->{bits} / 8;
@@ -603,14 +608,15 @@ subtest 'records of no stack in segment heaps' => sub {
 
 sub up { my ($value, $to) = @_; return int(($value + $to - 1) / $to) * $to }
 
-# Size of the LFH's blocks that serve that many bytes in a segment heap on x64; 0: too many.
+# Returns the size of the LFH's blocks for that many bytes in a segment heap on x64; 0: too many.
 sub bucket_of {
 	my ($bytes) = @_;
 	my ($step) = map { $_->[1] } grep { $bytes <= $_->[0] } [1024, 16], [2048, 64], [4096, 128], [8192, 256], [16384, 512];
 	return defined $step ? up($bytes, $step) : 0;
 }
 
-# Places of a block with a stack's record: in the LFH, and in a VS chunk with its header.
+# Sizes of the place of a block with a stack's record: in the LFH, and in a VS chunk with its
+# header.
 sub lfh_place { return bucket_of(up($_[0], 16) + 0x20 + 2) }
 sub vs_place { return up(16 + up($_[0], 16) + 0x20 + 2, 16) }
 
@@ -620,7 +626,7 @@ my %real_places = (
 	280 => 336, 632 => 688, 864 => 912, 1136 => 1216, 1152 => 1216, 1280 => 1344, 1296 => 1344, 1328 => 1408,
 );
 
-# Where the place of a block with a record is: 'lfh', 'vs', 'pages', or what is wrong.
+# Returns the kind of place of a block with a record: 'lfh', 'vs', 'pages', or the fault.
 sub place_of {
 	my ($dump, $addr, $requested, $overhead, $record) = @_;
 	my $place = $requested + $overhead;
@@ -656,7 +662,7 @@ subtest 'places of segment heaps with stacks' => sub {
 	}
 };
 
-# Blocks of segment heaps by the truth, as segment_heap_blocks() has them.
+# Compares blocks of segment heaps in the truth with segment_heap_blocks().
 sub check_segments {
 	my ($dump, $truth, $seen) = @_;
 	for my $heap (grep { $truth->{heaps}{$_} eq 'segment' } keys %{ $truth->{heaps} }) {
@@ -690,7 +696,7 @@ subtest 'the check of segment heaps finds damage' => sub {
 	}
 };
 
-# Of 19041's kernel heap the second context has no pointers to the LFH and VS contexts.
+# The second context of 19041's kernel heap has no pointers to the LFH and VS contexts.
 subtest 'the second context of a segment heap' => sub {
 	my %seen;
 	for my $seed (1 .. 6) {
@@ -704,7 +710,7 @@ subtest 'the second context of a segment heap' => sub {
 	is_deeply([sort keys %seen], ['0 0', '832 640'], 'the second to both or to none');
 };
 
-# The rules that images are held to, against words of real Windows.
+# Checks the rules for images against words of real Windows.
 sub is_real_container {
 	my ($bits, @row) = @_;
 	my @headers = splice @row, -2;

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
-# Made processes of every kind of Windows, as minidumps: hsnap -z finds exactly what their maker
-# says that it placed, each block with its sizes and its stack, and nothing else; and two states of
-# one process differ by what the maker added.
+# Synthetic processes of every kind of Windows, as minidumps: hsnap -z finds exactly the blocks that
+# the maker placed, each with its sizes and its stack; and two states of one process differ by what
+# the maker added.
 #
-# With arguments, those of make_image, only that process.
+# Arguments are those of make_image: tests only that process.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -13,7 +13,7 @@ use Hunt;
 use Images;
 
 my @profiles = profiles();
-# Those that have segment heaps whose layout is known.
+# Profiles with segment heaps of a known layout.
 my @segment = grep { /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-(?:26100-)?x64$/ } @profiles;
 my $dir = fresh_dir();
 
@@ -24,7 +24,7 @@ if (@ARGV) {
 }
 cmp_ok(scalar @profiles, '>=', 6, 'several kinds of Windows');
 cmp_ok(scalar @segment, '>=', 2, 'some of them with segment heaps');
-# How a file lists memory, and what stands beside a stack's depth, is a matter of bitness alone.
+# The form of the memory list and the word beside a stack's depth depend only on bitness.
 my %of_bitness = map { $_ => 1 } qw(win7-x86 win10-x64 wow64);
 for my $profile (@profiles) {
 	subtest $profile => sub {
@@ -66,7 +66,7 @@ subtest 'many blocks' => sub { check('win10-x64', '--ust', '--blocks', 100000, '
 subtest 'on Windows' => \&on_windows;
 done_testing;
 
-# Warnings that are not true of a sound image: something was not understood.
+# Returns warnings that are wrong for a valid image: the reader misunderstood something.
 sub odd_warnings {
 	my ($err, $truth) = @_;
 	my ($failures, $is_said) = ($truth->{database} ? $truth->{database}[2] : 0);
@@ -80,7 +80,8 @@ sub odd_warnings {
 	return @odd;
 }
 
-# Makes an image and reads it; what was found, the truth, and what the walkers found, or nothing.
+# Makes an image and reads it. Returns hsnap's result, the truth, and the walkers' result, or
+# nothing.
 sub read_image {
 	my ($name, @how) = @_;
 	my ($file, $what) = ("$dir/$name.dmp", "@how");
@@ -111,7 +112,7 @@ sub check_image {
 	ok(!!%{ $truth->{blocks} } == !!$has_ust, "@how: " . ($has_ust ? 'blocks have stacks' : 'no block has a stack'));
 }
 
-# What hdiff says of two states is what the maker says.
+# Checks that hdiff's comparison of two states agrees with the maker.
 sub grows {
 	my @how = @_;
 	my ($found, $old, $walked) = read_image('old', @how) or return;
@@ -125,7 +126,7 @@ sub grows {
 	my (%said, @twice);
 	for my $row (@{ $report->{rows} }) {
 		my $frames = join ' ', map { $_->{addr} // '?' } grep { !$_->{none} } @{ $row->{frames} };
-		next if $frames eq ''; # blocks without a stack have a row of their own
+		next if $frames eq ''; # blocks without a stack have their own row
 		push @twice, $frames if $said{$frames};
 		$said{$frames} = [$row->{bytes}, $row->{count}];
 	}
@@ -137,7 +138,7 @@ sub grows {
 	    if !grep { $_->[0] } values %{ $old->{stackless} }, values %{ $new->{stackless} };
 }
 
-# Without full memory: what is listed is true, and something is said.
+# Without full memory: the listed blocks are true, and a warning is printed.
 sub partial {
 	my @how = (@_, '--partial');
 	my ($found, $truth) = read_image('partial', @how) or return;

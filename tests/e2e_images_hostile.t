@@ -1,9 +1,10 @@
 #!/usr/bin/perl
-# Damaged minidumps of made processes: whatever is wrong in them, hsnap -z ends soon, with what it
-# could read or with one line that names the error, without a read outside of what it was given, and
-# with memory bounded by the file's size. (tests/unit/test_image_damage.c does random damage by the hundred.)
+# Damaged minidumps of synthetic processes: whatever is wrong in them, hsnap -z ends soon, with the
+# readable part or with one line that names the error, without reading outside its buffers, and with
+# memory bounded by the file's size. (tests/unit/test_image_damage.c tests random damage by the
+# hundred.)
 #
-# With arguments, those of make_image, only that process.
+# Arguments are those of make_image: tests only that process.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -12,12 +13,13 @@ use Test::More;
 use Hunt;
 use Images;
 
-my $seconds = 20;    # so many with the sanitizers is for ever
+my $seconds = 20;    # counts as a hang, even with the sanitizers
 my $dir = fresh_dir();
 my @kinds = breaks();
 my %known = map { $_ => 1 } profiles();
 my $seed = 20261120;
-# What no check finds yet, as nothing else that is read contradicts it for certain: it is to be survived.
+# Damage that no check detects yet, because no other data contradicts it with certainty: hsnap must
+# survive it.
 my %unseen = map { $_ => 1 } qw(nt-big-prefix);
 
 cmp_ok(scalar @kinds, '>=', 10, 'several kinds of damage');
@@ -25,7 +27,7 @@ my @processes = @ARGV ? [@ARGV] : (
 	['win10-x64', '--ust'], ['win7-x86', '--ust'], ['win10-x64', '--segment', '--ust'],
 	['win10-x64', '--page-heap', 'full', '--ust'], ['wow64', '--ust'], ['win81-x64'],
 	['win7-x64', '--page-heap', 'light', '--ust'],
-	# With seed 1, half of a subsegment happens to have as many free blocks as the whole.
+	# With seed 1, half of a subsegment has as many free blocks as the whole by chance.
 	['win11-26100-x64', '--segment', '--ust', '--seed', 2],
 );
 for my $how (@processes) {
@@ -46,7 +48,7 @@ sub hurt {
 	cut(slurp("$dir/sound.dmp"));
 }
 
-# What is wrong with how hsnap took a file; '' when nothing is. Seconds are asked for last.
+# Returns the fault in hsnap's handling of a file; '' for none. The seconds are checked last.
 sub wrong {
 	my ($result, $is_written) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -55,7 +57,7 @@ sub wrong {
 	return 'words of another kind' if grep { !/^hsnap: / } @lines;
 	return 'not printable' if $result->{err} =~ /[^\n\x20-\x7e]/;
 	return 'too many words' if @lines > 40;
-	# What is not a warning is the one error, which comes last.
+	# Besides warnings there is one error, which is last.
 	my @errors = grep { !/^hsnap: [^:]+: warning: / } @lines;
 	return 'no one error is named' if $result->{status} == 2
 	    && (@errors != 1 || $errors[0] ne $lines[-1] || $errors[0] !~ /: .*; /);
@@ -70,7 +72,7 @@ sub with_sanitizers {
 	return look("$what, with the sanitizers", "$root/build/asan/hsnap", '-z', $file, '-f', "$dir/out.txt");
 }
 
-# In as much memory as the file, which is mapped, takes, some times its size, and a start.
+# Runs with as much memory as the mapped file needs, a multiple of its size, and a start.
 sub in_little_memory {
 	my ($file, $what) = @_;
 	return 1 if $as_windows; # it has no such limits
@@ -88,13 +90,13 @@ sub look {
 	return;
 }
 
-# What a sound image may make hsnap say too, and so is no word about damage.
+# Returns messages except those that a valid image may cause too.
 sub words_of {
 	my ($err, $truth) = @_;
 	return grep { !/database of stacks had no room/ && !(/no block has a stack/ && !%{ $truth->{blocks} }) } split /\n/, $err;
 }
 
-# Heaps, blocks and stacks that are lost, or found where none are, are not lost in silence.
+# Checks that lost heaps, blocks and stacks, or invented ones, are reported.
 sub is_said {
 	my ($file, $what) = @_;
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/out.txt"));
@@ -107,7 +109,8 @@ sub is_said {
 	return !@wrong || $unseen{$what};
 }
 
-# A frame that is in no code may be listed as it is in memory; the stack's others are as they were.
+# Accepts a frame outside all code if it is listed as in memory, with the stack's other frames
+# unchanged.
 sub take_wild_frames {
 	my ($found, $truth) = @_;
 	for my $addr (grep { $truth->{blocks}{$_} } keys %{ $found->{blocks} }) {
@@ -117,7 +120,7 @@ sub take_wild_frames {
 	}
 }
 
-# Damage behind which there is nothing: all is found, and it is said.
+# Checks damage that hides nothing: everything is found, and a message is printed.
 sub loses_nothing {
 	my ($file, $what) = @_;
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/out.txt"));
@@ -133,7 +136,7 @@ sub targeted {
 	my @bad;
 	my $count = 0;
 	for my $kind (@kinds) {
-		# A kind of damage that this process has no place for is none.
+		# Skip damage that this process has no place for.
 		unlink "$dir/bad.dmp";
 		next if run(["$root/build/linux/images/make_image", @how, '--break', $kind, "$dir/bad.dmp"])->{status};
 		$count++;
@@ -145,14 +148,14 @@ sub targeted {
 	is_deeply(\@bad, [], 'each is survived, and what is lost by it is said');
 }
 
-# A number below $limit, the same in every run.
+# Returns a number below $limit; the sequence is the same in every run.
 sub dice {
 	my ($limit) = @_;
 	$seed = ($seed * 1103515245 + 12345) % 2**31;
 	return int($seed / 2**31 * $limit);
 }
 
-# Numbers as damage leaves them, and as those want them who do harm.
+# Returns numbers as from damage, and as an attacker would choose.
 sub number {
 	my @numbers = ("\0" x 8, "\xff" x 8, "\xff\xff\xff\xff", "\0\0\0\x80", "\0" x 7 . "\x80", "\1", "\0", "\xff\xff");
 	return $numbers[dice(scalar @numbers)] if dice(2);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# make install: what is there then works, and make uninstall leaves nothing of it.
+# make install: the installed programs work, and make uninstall removes all files.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -48,7 +48,7 @@ make('uninstall');
 is_deeply(files(), ['bin/other'], 'uninstall takes what install brought, and no more');
 done_testing;
 
-# PowerShell's completion finds the same words: its patterns are taken from it, as there is no PowerShell here.
+# Checks PowerShell's completion by its patterns, because PowerShell is not available here.
 sub check_powershell {
 	my ($options, $commands) = map { qr/$_/ } slurp("$root/setup/completion/hsnap.ps1") =~ /\$pattern = '([^']+)'/g;
 	my $found = sub {
@@ -65,7 +65,7 @@ sub check_powershell {
 	}
 }
 
-# What bash completes the last word to.
+# Returns bash's completions of the last word.
 sub completed {
 	my @words = @_;
 	my $script = 'source "$1"; shift; COMP_CWORD=$(($# - 1)); COMP_WORDS=("$@"); _hsnap_complete; echo "${COMPREPLY[*]}"';

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hdiff -o jsonl: a line for each stack in each dump, each by itself JSON with the same keys and types, from one
-# dump, two, or the series of several processes; stacks have the same hash on every machine and in every build.
-# The dumps are made here, so what each line must hold is known before.
+# hdiff -o jsonl: a line for each stack in each dump, each of them valid JSON with the same keys and
+# types, from one dump, two, or the series of several processes; stacks have the same hash on every
+# machine and in every build. The dumps are made here, so the content of each line is known.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -21,7 +21,7 @@ my @numbers = qw(pid bytes blocks overhead);
 my @keys = qw(host image build pid start time path stack function frames bytes blocks overhead);
 my ($start, $begin, $half_hour) = (1763632800000, 1763633000123, 1800000);
 my $unknown = "\x{fffd}";
-# Names as bad as can be, and what they are in frames.
+# Extreme names, and their form in frames.
 my %odd = (
 	'leak' => 'leak',
 	'Map<int, char>::add' => 'Map<int, char>::add',
@@ -48,7 +48,8 @@ done_testing;
 
 # ---------------------------------------------------------------- reading
 
-# Both builds print the same bytes; the objects, each of which has all keys, in order, with values of their type.
+# Checks that both builds print the same bytes. Returns the objects, each of which must have all
+# keys, in order, with values of their type.
 sub lines_of {
 	my ($args, @files) = @_;
 	my ($linux, $windows) = map { run(tool('hdiff', $_, '-o', 'jsonl', @$args, map { s,.*/,,r } @files), dir => $dir) }
@@ -71,7 +72,7 @@ sub lines_of {
 	return @lines;
 }
 
-# FNV-1a with 64 bits.
+# 64-bit FNV-1a.
 sub hash_of {
 	my ($text) = @_;
 	utf8::encode($text);
@@ -81,7 +82,7 @@ sub hash_of {
 	return sprintf '%016X', $hash;
 }
 
-# [WHO, WHEN, FRAMES, BYTES, BLOCKS, OVERHEAD], sorted.
+# Returns [WHO, WHEN, FRAMES, BYTES, BLOCKS, OVERHEAD], sorted.
 sub told {
 	my ($lines) = @_;
 	return [sort { "@$a" cmp "@$b" } map { [@$_{qw(host image pid start time path frames bytes blocks overhead)}] } @$lines];
@@ -102,7 +103,7 @@ sub by_stack { return sort { $a->{stack} cmp $b->{stack} } @_ }
 
 sub sorted { return [sort { "@$a" cmp "@$b" } @_] }
 
-# ---------------------------------------------------------------- dumps, and what is said of them
+# ---------------------------------------------------------------- dumps and their lines
 
 sub check_one {
 	my %sums = map { $_ => [1000 + length, 3] } keys %odd;
@@ -148,7 +149,8 @@ sub check_series {
 
 # ---------------------------------------------------------------- stacks
 
-# One block, allocated through frames [MODULE PATH, OFFSET, FUNCTION or undef], or [undef, ADDRESS].
+# Writes one block, allocated through frames [MODULE PATH, OFFSET, FUNCTION or undef], or [undef,
+# ADDRESS].
 sub dump_of {
 	my ($file, $frames, %how) = @_;
 	my (%base, $names);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff --junit: what a build server is told is what the limit says and the dumps hold, is XML whatever names are like, and
-# is there whole or not at all.
+# hdiff --junit: the report for a build server agrees with the limit and the dumps, is XML for all
+# names, and is complete or absent.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -68,7 +68,7 @@ subtest 'the file' => sub {
 };
 done_testing;
 
-# Of both programs, which write the same.
+# Returns the output, which must be equal from both programs.
 sub junit {
 	my ($status, @args) = @_;
 	my @xml = map {

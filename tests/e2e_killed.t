@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# An hsnap that is killed, or whose target ends, in the middle of a snapshot: the
-# target goes on, nothing that looks like a dump is left, and the next snapshot
-# is exact.
+# An hsnap that is killed, or whose target ends, in the middle of a snapshot: the target continues,
+# nothing that looks like a dump remains, and the next snapshot is exact.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $blocks = 200_000;
-my $victim = "$dir/victim$$.exe"; # names that nobody else has: processes are found by them
+my $victim = "$dir/victim$$.exe"; # unique names: processes are found by them
 my $hsnap = "$dir/hsnap.exe";
 copy("$root/build/win64/samples/many_blocks.exe", $victim) or die "$victim: $!\n";
 for my $file (qw(hsnap.exe hsnap-tracer64.dll)) {
@@ -27,10 +26,9 @@ my $whole = snapshot_in(fresh_dir());
 is($whole->{status}, 0, 'a snapshot that nobody disturbs');
 diag(sprintf 'a snapshot of %d blocks: %.2f s', $blocks, $whole->{seconds});
 
-# At several moments from start to end, and when the output begins: what hsnap is
-# at then differs from run to run, what must hold does not. A program that gets a
-# SIGINT before its own main() is ended by Wine with status 0, whatever it is: for
-# that one time runs from the moment when there is a file.
+# At several moments from start to end, and when the output begins: hsnap's progress differs from
+# run to run, the required result does not. Wine ends a program that gets a SIGINT before its main()
+# with status 0; so for that signal the time counts from the moment a file exists.
 for my $signal (qw(INT TERM KILL)) {
 	disturb($signal, $_ / 8 * $whole->{seconds}) for 1 .. 7;
 	disturb($signal);
@@ -48,7 +46,7 @@ sub snapshot_in {
 	return run([wine($hsnap, '-p', $target->{pid}, '-f', win("$out/out.txt"))]);
 }
 
-# Starts a snapshot into $out, waits, calls $do; the status of hsnap.
+# Starts a snapshot into $out, waits, calls $do; returns hsnap's status.
 sub in_the_middle {
 	my ($out, $seconds, $do, $begun) = @_;
 	my $err = "$dir/stderr";
@@ -58,7 +56,7 @@ sub in_the_middle {
 		select undef, undef, undef, 0.002;
 	}
 	$until = time + ($seconds // $Hunt::limit);
-	# Time itself is what is waited for here, unless it is the first byte of output.
+	# The delay is intended, unless the first byte of output is awaited.
 	while (time < $until && (defined $seconds || !files_in($out))) {
 		select undef, undef, undef, 0.002;
 	}
@@ -85,22 +83,23 @@ sub disturb {
 	is($next, ++$step, "$what: the target goes on") or BAIL_OUT('the target hangs');
 }
 
-# A dump can be whole and the process not yet at its end: whoever is killed between the
-# last byte and the new name, or between that and exit(), leaves a complete file.
+# Returns true for a complete dump. The process may still be running then: killed between the last
+# byte and the rename, or between that and exit(), it leaves a complete file.
 sub is_complete {
 	my ($dump) = @_;
 	return run(tool('hdiff', 'linux', $dump))->{status} == 0;
 }
 
-# Windows is told that a file is to go with its process by a second call, after the one that makes it:
-# whoever is killed between them leaves an empty one, under a name that no dump has.
+# Returns true for a partial file. Windows learns from a second call, after the creation, that a
+# file must be deleted with its process. A process killed between the two calls leaves an empty
+# file, under a name that no dump has.
 sub is_part {
 	my ($file) = @_;
 	return !is_complete($file) && (-s $file || $file !~ /\.tmp$/);
 }
 
-# What is left of the output of a process that was killed. The system may remove it a moment
-# after the process is gone, so that is waited for.
+# Returns the remaining output files of a killed process. The system may remove them a moment after
+# the process has exited, so this waits.
 sub left_in {
 	my ($out) = @_;
 	my $until = time + $Hunt::limit;
@@ -120,7 +119,7 @@ sub make_block_count {
 	return $count;
 }
 
-# Either the snapshot was done, or one line says that the process is gone.
+# Either the snapshot was done, or one line reports that the process has exited.
 sub target_ends {
 	for my $how ('quit', 'KILL') {
 		for my $part (1 .. 7) {
@@ -136,7 +135,8 @@ sub target_ends {
 			if ($status == 0) {
 				is_deeply([files_in($out)], ['out.txt'], "$what: the snapshot was done");
 			} elsif ($status == 1 && $said =~ /\A(?:wine client error:.*\n)?\z/) {
-				diag("$what: Wine gave up ($said)"); # as in Hunt::run(); nothing of ours ends so
+				# as in Hunt::run(); none of our programs ends like that
+				diag("$what: Wine gave up ($said)");
 			} else {
 				check_error({ command => $what, status => $status, out => '',
 					err => $said =~ s/\r//gr }, 'hsnap', $what, qr/\b$target->{pid}\b/);

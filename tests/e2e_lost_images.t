@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What is lost in made processes of Windows, of 32 and 64 bits: their blocks get pointers to each other at random, and what
-# hsnap -g says of each is what a plain search of these pointers finds.
+# Unreachable blocks in synthetic processes of Windows, of 32 and 64 bits: their blocks get random
+# pointers to each other, and hsnap -g's states agree with a plain search along these pointers.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -29,7 +29,7 @@ done_testing;
 
 sub random { $seed = ($seed * 1103515245 + 12345) & 0x7fffffff; return ($seed >> 8) % $_[0] }
 
-# An image, and its blocks with pointers to each other.
+# Makes an image, and links its blocks by pointers.
 sub linked_image {
 	my ($file, $profile, @options) = @_;
 	ok(make_image($file, $profile, '--blocks', 700, '--seed', 1 + random(1000), @options), 'made') or return;
@@ -55,7 +55,8 @@ sub one_image {
 	}
 }
 
-# Blocks without stacks are listed as sums of their heap: those of the lost ones are the search's.
+# Blocks without stacks are listed as sums of their heap: the sums of lost blocks agree with the
+# search.
 sub sums_without_stacks {
 	my ($profile) = @_;
 	my $file = "$dir/made.dmp";
@@ -80,7 +81,8 @@ sub sums_without_stacks {
 	return;
 }
 
-# The bytes of memory that lie in a region: committed, alike, and in the file; and those of the threads' registers.
+# Returns the bytes of memory in each region: committed, uniform, and in the file; and those of the
+# threads' registers.
 sub regions {
 	my ($image) = @_;
 	my ($count, $at) = unpack 'x8 V V', $image->{bytes};
@@ -115,7 +117,8 @@ sub put_word {
 	return;
 }
 
-# True of a block that is an entry of the ring of heaps: two links, and a heap. It stays as it is.
+# Returns true for a block that is an entry of the ring of heaps: two links, and a heap. It stays
+# unchanged.
 sub is_of_ring {
 	my ($image, $block, $heaps) = @_;
 	my $region = region_of($image, $block->{at});
@@ -124,7 +127,8 @@ sub is_of_ring {
 	return $heaps->{ $words[2] };
 }
 
-# Each block has up to three pointers, to beginnings and middles; the data of the program has some more.
+# Gives each block up to three pointers, to beginnings and middles, and the program's data some
+# more.
 sub put_pointers {
 	my ($image, $blocks, $heaps) = @_;
 	my $some = sub {
@@ -146,7 +150,8 @@ sub put_pointers {
 	return;
 }
 
-# Data of modules and registers lead to blocks, and these to others; the memory of heaps beside their blocks leads nowhere.
+# Searches from data of modules and registers to blocks, and from these to others; memory of heaps
+# outside their blocks holds nothing.
 sub search {
 	my ($image, $blocks, $by_middle) = @_;
 	my ($min, $max) = ($blocks->[0]{at}, $blocks->[-1]{at} + $blocks->[-1]{bytes} + 1);
@@ -193,7 +198,7 @@ sub search {
 	return;
 }
 
-# All that blocks lead to, with themselves.
+# Returns all blocks reachable from some blocks, including these.
 sub followed {
 	my ($blocks, @left) = @_;
 	my %seen;
