@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The made processes that the walkers are tried on: segment heaps and page heaps whose truth hangs
-# together, the same for the same seed, growing without moving, and damaged where it is asked for.
+# The synthetic processes for tests of the walkers: segment heaps and page heaps with a consistent
+# truth, equal for equal seeds, growing without moving, and damaged on request.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -64,7 +64,7 @@ sub check_image {
 	check_growth($what, $blocks, blocks_of(make($profile, 'b.dmp', @options, '--growth', 3)->{truth}));
 }
 
-# Between a block's bytes and the next one's there is room for all of them.
+# Counts blocks that overlap the next one.
 sub overlaps {
 	my @blocks = sort { $a->{at} <=> $b->{at} } @_;
 	return scalar grep { $blocks[$_]{at} + $blocks[$_]{requested} > $blocks[ $_ + 1 ]{at} } 0 .. $#blocks - 1;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Made segment heaps and page heaps, read with the offsets that listings of public symbols give: not
-# with the maker's tables, nor with those of our walkers. What is found must be the truth.
+# Synthetic segment heaps and page heaps, read with the offsets in listings of public symbols, not
+# with the maker's tables or our walkers'. The result must be the truth.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -39,7 +39,7 @@ for my $ust ([], ['--ust']) {
 }
 done_testing;
 
-# ---------------------------------------------------------------- what is known
+# ---------------------------------------------------------------- inputs
 
 sub prepare {
 	my ($listing, $profile, @options) = @_;
@@ -64,7 +64,7 @@ sub heaps_of {
 	return @heaps;
 }
 
-# The address of a field: at(ADDR, STRUCT, FIELD).
+# Returns the address of a field: at(ADDR, STRUCT, FIELD).
 sub at {
 	my ($addr, $struct, $field) = @_;
 	return $addr + ($offset{"$struct.$field"} // die "no $struct.$field in the listing\n");
@@ -73,7 +73,7 @@ sub at {
 sub field { return number($dump, at(@_[0 .. 2]), $_[3]) }
 sub pointer_field { return pointer($dump, at(@_)) }
 
-# A stack's number by what a block's pointer leads to; frames lie at 10h and C of a record.
+# Returns a stack's number by the target of a block's pointer; frames are at 10h and C of a record.
 sub stack_at {
 	my ($record) = @_;
 	return $dump->{stack_of}{ $record + ($dump->{bits} == 64 ? 0x10 : 0xc) } // '-';
@@ -219,7 +219,8 @@ sub walk_lfh {
 	die "$free free and $withheld withheld, not $count\n" if $free + $withheld != $count;
 }
 
-# The unused bytes before an end, whether there is an extra, whether it is a subsegment's.
+# Returns the unused bytes before an end, and whether there is an extra, and whether it is a
+# subsegment's.
 sub unused_at {
 	my ($end, $mask) = @_;
 	return (1, 0, 0) if number($dump, $end - 1, 1) & 0x80;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A C++ program of maps and strings that counts what it allocates and frees: it does the same on both
-# systems, and a snapshot at its exit has what is left, to the byte.
+# A C++ program of maps and strings that counts its allocations and frees: it behaves the same on
+# both systems, and a snapshot at its exit has the remaining blocks, to the byte.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# samples/memory_test.cpp states each of its events: it does what its head says, and snapshots taken
-# at any moment have what lived then, to the byte. Of its recording hdiff is asked what the exercise asks WPA.
+# samples/memory_test.cpp states each of its events: it does what its header describes, and
+# snapshots at any moment have the live memory, to the byte. hdiff answers the exercise's questions
+# for WPA about its recording.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -23,7 +24,7 @@ for my $stop (1 .. @stops) {
 	is($stop == 1 ? $target->step : $target->next_step, $stop, "stop $stop") or BAIL_OUT('the sample ended too early');
 	taken("stop$stop");
 	next if $stop != 3;
-	# While it goes on: it ends only after its last stop.
+	# While it is running: it ends only after its last stop.
 	syswrite $target->{to}, "\n";
 	taken('running');
 	is($target->step, $stop = 4, 'stop 4') or BAIL_OUT('the sample ended too early');
@@ -40,7 +41,8 @@ for my $stop (1 .. @stops) {
 }
 check_moment('exit', $replay->events);
 
-# A snapshot that did not wait for a stop. What lives is the same just before a buffer and just after it.
+# A snapshot that did not wait for a stop. The live blocks are the same just before and just after a
+# buffer.
 my $running = listing(blocks_of('running'));
 my @moments = grep { listing(live_at($_)) eq $running } $replay->mark('stop 3') .. $replay->mark('stop 4');
 ok(scalar @moments, 'a snapshot of it running is that of a moment') or diag($running);
@@ -51,7 +53,7 @@ is(run([wine($exe, '--seconds', 1)])->{status}, 2, 'a second is too short for it
 subtest 'the questions of the exercise' => \&questions;
 done_testing;
 
-# ---------------------------------------------------------------- what WPA is asked
+# ---------------------------------------------------------------- WPA's questions
 
 # A third of the run, its middle, the last four buffers: marks are at stops of the program.
 sub questions {
@@ -131,22 +133,23 @@ sub chain {
 	return join '<-', @functions[0 .. $main // $#functions];
 }
 
-# Who freed what a row has: { STACK => [BYTES, COUNT, STACKS] }
+# Returns the stacks that freed a row's memory: { STACK => [BYTES, COUNT, STACKS] }
 sub freed_by {
 	my ($row) = @_;
 	my $by = $row->{window}{freed_by} // return {};
 	return { chain($by) => [@$by{qw(bytes blocks stacks)}] };
 }
 
-# The line of its first frame in the program.
+# Returns the line of its first frame in the program.
 sub line_of {
 	my ($has) = @_;
 	my ($first) = grep { ($_->{module} // '') eq 'memory_test' } @{ $has->{frames} };
 	return $first->{line};
 }
 
-# When buffers were committed and decommitted, and how long each lived: the program notes a commit when it is done and
-# a decommit before, so that what it noted before and after bounds both. Clocks of milliseconds differ by one each.
+# Checks when buffers were committed and decommitted, and how long each lived. The program notes a
+# commit afterwards and a decommit before, so its notes before and after bound both. Millisecond
+# clocks may differ by one each.
 sub lives {
 	my ($told, $window, @buffers) = @_;
 	my @noted = sort { $a <=> $b } map { ($_->{alloc}{time}, $_->{free} ? $_->{free}{time} : ()) } @{ $told->allocations };
@@ -175,7 +178,7 @@ sub taken {
 	return check_ok(hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt")), "snapshot $name");
 }
 
-# What the head of the sample says.
+# Checks the sample's header.
 sub exercise {
 	my @all = @{ $replay->allocations };
 	my @made = grep { $_->{memory} eq 'heap' } @all;
@@ -200,13 +203,15 @@ sub exercise {
 	return;
 }
 
-# { "HEAP ADDR" => BYTES } of what lived at a position. Committed memory has the heap 1 in dumps.
+# Returns { "HEAP ADDR" => BYTES } of live memory at a position. Committed memory has the heap 1 in
+# dumps.
 sub live_at {
 	my ($position) = @_;
 	return { map { ($_->{memory} eq 'heap' ? $_->{heap} : 1) . " $_->{id}" => $_->{bytes} } $replay->live($position) };
 }
 
-# The same of a dump: all that the heap of the objects has, and buffers. Threads have committed memory too.
+# Returns the same of a dump: everything in the heap of the objects, and buffers. Threads have
+# committed memory too.
 sub blocks_of {
 	my ($name) = @_;
 	my $blocks = found("$dir/$name.txt")->{blocks};

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A minidump that the system's own MiniDumpWriteDump wrote of a live sample: hsnap -z finds in the
-# file what hsnap -p finds in the process, block by block, on Windows' side and on this one, and
-# two such files give the sample's growth exactly.
+# A minidump of a live sample from the system's own MiniDumpWriteDump: hsnap -z finds in the file
+# what hsnap -p finds in the process, block by block, on Windows and on Linux, and two such files
+# give the sample's growth exactly.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -26,7 +26,7 @@ sub minidump {
 	    || diag($result->{err});
 }
 
-# Status 0, and no word but one about missing stacks where that is $expected.
+# Checks for status 0, and no message except one about missing stacks if $expected.
 sub check_done {
 	my ($result, $what, $expected) = @_;
 	return check_ok($result, $what) unless $expected;
@@ -34,7 +34,8 @@ sub check_done {
 		"$what: status 0, and it is said that no block has a stack") || diag($result->{err});
 }
 
-# hsnap -z on both sides, into FILE.linux.txt and FILE.windows.txt; true when they are one.
+# Runs hsnap -z on both sides, into FILE.linux.txt and FILE.windows.txt. Returns true if they are
+# equal.
 sub read_file {
 	my ($file, $is_stackless) = @_;
 	for my $side (tool_names()) {
@@ -46,8 +47,8 @@ sub read_file {
 	return ok(slurp("$file.linux.txt") eq slurp("$file.windows.txt"), 'both sides write the same bytes');
 }
 
-# Lines but for when and where it was: a file has whole seconds, no parent and no host, and Wine leaves out when
-# the process began and its own name.
+# Returns lines without their time and place: a file has whole seconds, no parent and no host, and
+# Wine omits the start of the process and its own name.
 sub lasting {
 	my ($file) = @_;
 	return [map { s/ (?:time|start|clock|parent|host)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
@@ -140,8 +141,8 @@ sub refused {
 	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'not a regular file') if !$as_windows;
 }
 
-# Of Windows, written without full memory: the modules are listed, what is missing is said, and of the one
-# heap that is partly there the blocks are those that were read from it by hand.
+# Minidumps of real Windows without full memory: the modules are listed, missing data is reported,
+# and for the one heap that is partly present, the blocks are those that were read from it by hand.
 sub real {
 	my $dir = fresh_dir();
 	my %modules = (
@@ -154,7 +155,7 @@ sub real {
 			my $dump = data_file("dumps/$name.dmp") or skip("$name.dmp is not here", 5);
 			my $result = run(tool('hsnap', 'linux', '-z', $dump, '-f', "$dir/$name.txt"));
 			is($result->{status}, 2, "$name: status");
-			# Of one alone a part of a heap is there.
+			# Only one has a part of a heap.
 			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: the heaps' memory is not in it .*\n\z/,
 				"$name: and why");
 			like($result->{err}, qr/warning: the dump has \d+ ranges .* without full memory\n/, "$name: it is said");
@@ -174,7 +175,8 @@ sub real {
 	}
 }
 
-# Of a made process: written all the same, with status 2, but with --force; and no limit of growth is kept by it.
+# A synthetic process without full memory: the dump is written, with status 2, unless --force is
+# given; and it satisfies no growth limit.
 sub incomplete {
 	my $dir = fresh_dir();
 	make_image("$dir/sound.dmp", 'win10-x64', '--no-lfh') or return fail('an image');
@@ -206,7 +208,7 @@ sub incomplete {
 	}
 }
 
-# Where there are no Windows processes, files are read and the rest is refused by name.
+# Without Windows processes, files are read and everything else is refused by name.
 sub elsewhere {
 	needs_linux('a system without processes of Windows');
 	for my $args (['-p', 1], ['-pn', 'app.exe'], ['run', 'app.exe'], ['ust', 'show', 'app.exe'], ['ps'], ['doctor'],

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Names of functions, inlined ones too, files and lines are those that the sources tell, whatever
-# kind of debug information there is: every frame that is asked about has exactly one right answer.
+# Names of functions, also inlined ones, files and lines agree with the sources for every kind of
+# debug information: every frame has exactly one right answer.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -10,7 +10,7 @@ use Hunt;
 use Symbols;
 
 my $dir = fresh_dir();
-# What can be known. Wine's DbgHelp reads no DWARF 5, and llvm-symbolizer is not there under Wine: the
+# Available quality. Wine's DbgHelp reads no DWARF 5, and llvm-symbolizer is missing under Wine: the
 # image's own symbols have names without lines.
 my %level = (
 	linux => { stripped => 'exports' },

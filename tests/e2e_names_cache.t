@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Names that were found are remembered: the next run asks nobody. A cache that is damaged or shared is
-# never a reason for wrong names or trouble.
+# Names are cached: the next run starts no symbolizer. A damaged or shared cache never causes wrong
+# names or trouble.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -13,7 +13,7 @@ my $dir = fresh_dir();
 my $log = "$dir/log";
 my ($real) = grep { -x } map { my $name = $_; map { "$_/$name" } split /:/, $ENV{PATH} } "llvm-symbolizer$llvm", 'llvm-symbolizer';
 plan skip_all => 'llvm-symbolizer is not installed' if !$real;
-# Stands before llvm-symbolizer and notes each start.
+# Runs in front of llvm-symbolizer and notes each start.
 my $fake = spew("$dir/llvm-symbolizer", "#!/bin/sh\necho start >>'$log'\nexec '$real' \"\$@\"\n");
 chmod 0755, $fake or die "$fake: $!\n";
 my $none = "$dir/none";
@@ -42,7 +42,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 	ok(slurp($cache) eq $bytes, "$what: neither changes the cache");
 	ok(!-e "$root/off", "$what: 'off' is no file");
 
-	# What of it is damaged must be noticed, for it would be wrong names.
+	# Damage must be detected, because it would give wrong names.
 	my $n = 0;
 	for my $damaged ('x' x 5000, substr($bytes, 0, length($bytes) / 2), flipped($bytes)) {
 		spew($cache, $damaged);
@@ -81,7 +81,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 	asked($modules, $dump, $cache, $none, [], "$what, from the cache of several");
 }
 
-# Under Wine: a DbgHelp that is not there cannot have given the names.
+# Under Wine: a missing DbgHelp cannot have provided the names.
 {
 	my $modules = place('pdb_msvc', 'names_cpp.exe');
 	my $dump = dump_of("$dir/windows.txt", $modules);
@@ -94,7 +94,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 }
 done_testing;
 
-# Names by hsym with a cache and a program for llvm-symbolizer; its output.
+# Returns names by hsym with a cache and a program for llvm-symbolizer; and its output.
 sub asked {
 	my ($modules, $dump, $cache, $llvm, $args, $what) = @_;
 	my ($names, $result) = names_by_hsym('linux', $modules, $dump, $args, env => { HSYM_CACHE => $cache, HSYM_LLVM => $llvm });
@@ -103,14 +103,14 @@ sub asked {
 	return $result->{out};
 }
 
-# How often it was started since this was asked last.
+# Returns the number of starts since the last call.
 sub starts {
 	my $lines = -e $log ? () = slurp($log) =~ /\n/g : 0;
 	unlink $log;
 	return $lines;
 }
 
-# A byte in the middle is changed.
+# Changes a byte in the middle.
 sub flipped {
 	my ($bytes) = @_;
 	my $at = length($bytes) >> 1;

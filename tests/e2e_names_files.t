@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The right file or none: where the files with names are looked for, and that one of another build, or a
-# damaged one, gives no name but a word about it.
+# The right file or none: the places where files with names are searched for. A file of another
+# build, or a damaged one, gives no names but a warning.
 use strict;
 use warnings;
 no warnings 'portable';
@@ -26,7 +26,7 @@ my $every = keys %{ notes('pdb_msvc', $exe)->{$exe} };
 isnt($is->{guid}, $other_key, 'the other build has another GUID');
 is($is->{pdb}, 'C:\\made\\pdb_msvc\\names_c.pdb', 'the image names its PDB by a path that is not here');
 
-# ---------------------------------------------------------------- a PDB that is not there
+# ---------------------------------------------------------------- a missing PDB
 
 for my $side (tool_names()) {
 	my $scene = scene();
@@ -57,7 +57,7 @@ for my $side (tool_names()) {
 		is(($wrong->{ $scene->{modules}[0]{base} + $offset } // [])->[0]{function}, 'other_plain_call',
 			"$side, $what: --allow-mismatch takes its names");
 
-		# The right one is found behind the wrong one.
+		# The right one is found after the wrong one.
 		put(pdb_of(program('pdb_msvc', $exe)), folder($scene, 'right') . "/$pdb");
 		looked_up($side, $scene, [@map, '-y', here($side, "$scene->{dir}/right")], full($side),
 			"$what, the right one in the symbol path");
@@ -86,14 +86,15 @@ for my $side (tool_names()) {
 		next if $bytes != 4096;
 		explained($side, $scene, [], "PDB cut to $bytes bytes", qr/\Q$pdb\E/);
 		put(pdb_of(program('pdb_msvc', $exe)), folder($scene, 'right') . "/$pdb");
-		# The DbgHelp of Wine 8 looks beside the image first: then names come from our tables of the PDB, without lines.
+		# The DbgHelp of Wine 8 looks beside the image first: then names come from our
+		# tables of the PDB, without lines.
 		my $level = full($side) eq 'lines' ? 'lines' : 'functions';
 		looked_up($side, $scene, ['-y', here($side, "$scene->{dir}/right")], $level,
 			'a PDB that is cut beside the image, the right one in the symbol path');
 	}
 }
 
-# ---------------------------------------------------------------- where a PDB is looked for
+# ---------------------------------------------------------------- places of a PDB
 
 my %layouts = (
 	'plain folder' => ['', 'DIR'],
@@ -124,18 +125,19 @@ for my $side (tool_names()) {
 	}
 }
 
-# The image, too, and without one the PDB alone, by what the dump says.
+# The image too, and without the image only the PDB, by its identity in the dump.
 for my $with_image (1, 0) {
 	my $scene = scene(path => $nowhere);
 	unlink "$scene->{dir}/$exe";
 	my $at = folder($scene, 'store');
 	put(program('pdb_msvc', $exe), folder($scene, "store/$exe/$image_key") . "/$exe") if $with_image;
 	put(pdb_of(program('pdb_msvc', $exe)), folder($scene, "store/$pdb/$key") . "/$pdb");
-	my $level = $with_image ? full('linux') : $as_windows ? 'functions' : 'lines'; # Wine's DbgHelp has no lines without the image
+	# Wine's DbgHelp has no lines without the image
+	my $level = $with_image ? full('linux') : $as_windows ? 'functions' : 'lines';
 	looked_up('linux', $scene, ['-y', "srv*$at"], $level, $with_image ? 'image and PDB in a store' : 'PDB in a store, no image');
 }
 
-# What is not done is said.
+# Unsupported steps are reported.
 {
 	my $scene = scene();
 	my $at = folder($scene, "store/$pdb/$key");
@@ -148,7 +150,8 @@ for my $with_image (1, 0) {
 	spew("$at/file.ptr", 'PATH:\\\\server\\share\\names_c.pdb');
 	explained('linux', $scene, \@path, 'pointer file', qr/file\.ptr/);
 	my $server = 'https://127.0.0.1:1/symbols';
-	explained('linux', $scene, ['-y', "srv*$scene->{dir}/store*$server"], 'a server', qr/\Q$server\E/, qr/not asked/) if !$as_windows; # DbgHelp asks
+	# DbgHelp queries it
+	explained('linux', $scene, ['-y', "srv*$scene->{dir}/store*$server"], 'a server', qr/\Q$server\E/, qr/not asked/) if !$as_windows;
 }
 
 # ---------------------------------------------------------------- paths from another machine
@@ -173,7 +176,7 @@ for my $side (tool_names()) {
 	}
 }
 
-# ---------------------------------------------------------------- dumps that tell no identity
+# ---------------------------------------------------------------- dumps without identities
 
 for my $side (tool_names()) {
 	my $scene = scene(kind => 'dwarf4', umdh => 1);
@@ -190,15 +193,15 @@ done_testing;
 
 # ---------------------------------------------------------------- helpers
 
-# What can be had of DbgHelp or here.
+# Returns the best level of DbgHelp or of this machine.
 sub full { return $_[0] eq 'linux' && !$as_windows ? 'lines' : 'dbghelp' }
 
-# A path as a program of that side takes it in the middle of an argument.
+# Returns a path as a program of that side takes it in the middle of an argument.
 sub here { return $_[0] eq 'linux' && !$as_windows ? $_[1] : win($_[1]) }
 
-# A folder with the image in it, without its PDB, and a dump of it. %how:
+# Makes a folder with the image, without its PDB, and a dump of it. %how:
 #   kind    of the image; pdb_msvc
-#   path    the folder that the dump says
+#   path    folder in the dump
 #   folder  name of the folder
 #   stamp   another time stamp for the image
 #   umdh    a log without identity
@@ -225,7 +228,7 @@ sub put {
 	return;
 }
 
-# Puts another time stamp into an image: it stands 8 bytes behind its signature.
+# Writes another time stamp into an image, 8 bytes after its signature.
 sub stamp {
 	my ($file, $stamp) = @_;
 	my $bytes = slurp($file);
@@ -243,7 +246,7 @@ sub looked_up {
 	return $result;
 }
 
-# --explain says why, on the lines from the module's on.
+# Checks --explain's lines, from the module's line on.
 sub explained {
 	my ($side, $scene, $args, $what, @words) = @_;
 	my $result = run(tool('hsym', $side, '--explain', @$args, $scene->{dump}));
@@ -254,7 +257,7 @@ sub explained {
 	return;
 }
 
-# One line with all words in it, whatever the case and the dashes in numbers.
+# Checks for one line with all words, ignoring case and the dashes in numbers.
 sub warned_once {
 	my ($result, $what, @words) = @_;
 	my @lines = grep { my $line = lc($_) =~ tr/{}-//dr; !grep { index($line, lc) < 0 } @words } split /\n/, $result->{err};

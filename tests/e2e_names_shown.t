@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# How names are asked for and shown: files without a folder before them, raw names, single addresses,
-# a dump through a pipe, names that stay when they are there, and names without any file at hand.
+# Options for names and their output: files without a folder prefix, raw names, single addresses, a
+# dump through a pipe, names that are already in a dump, and names without any file available.
 use strict;
 use warnings;
 no warnings 'portable';
@@ -103,7 +103,7 @@ for my $side (tool_names()) {
 	ok($before eq $after, "$side hsym: nothing else is changed");
 }
 
-# ---------------------------------------------------------------- nothing at hand but the names
+# ---------------------------------------------------------------- only names available
 
 for my $kind (qw(dwarf5 pdb_gnu)) {
 	my $modules = place($kind, 'names_cpp.exe');
@@ -116,7 +116,7 @@ for my $kind (qw(dwarf5 pdb_gnu)) {
 	}
 }
 
-# ---------------------------------------------------------------- what is missing is said
+# ---------------------------------------------------------------- messages about missing files
 
 {
 	my $modules = place('stripped', 'names_c.exe');
@@ -139,7 +139,7 @@ for my $kind (qw(dwarf5 pdb_gnu)) {
 }
 done_testing;
 
-# Lines of frames, an address's inlined ones first, in the order that was asked for.
+# Checks lines of frames, an address's inlined ones first, in the order of the question.
 sub check_singles {
 	my ($result, $module, $markers, $level, $what) = @_;
 	my @frames = map { Hunt::frame_of($_ =~ s/^\s+//r) // { function => "UNREAD $_" } } split /\r?\n/, $result->{out};
@@ -155,7 +155,7 @@ sub check_singles {
 	return check_names(\%names, [$module], $level, "$what: names are the sources'") || diag($result->{out});
 }
 
-# The image's symbols of functions by offset, as another tool reads them.
+# Returns the image's function symbols by offset, as another tool reads them.
 sub symbols_at {
 	my ($file) = @_;
 	my $base = hex identity($file)->{base};

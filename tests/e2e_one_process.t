@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap takes one process, says what it wrote, and never puts the snapshot in the place of the minidump that it is
-# made from.
+# hsnap takes one process, reports what it wrote, and never replaces the minidump that it reads with
+# the snapshot.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -39,8 +39,8 @@ for my $twice ([qw(-p 1 -p 1)], [qw(-pn a -pn b)], ['-z', $image, '-z', $image],
 	refused([@$twice, '-f', "$dir/none.txt"], qr/-p, -pn and -z: wrong usage \(give one of them, once\)/, $what);
 	ok(!-e "$dir/none.txt", "$what: without a file");
 }
-# Words in the file's name: the process is what the dump in it says, the time that of the minidump's own
-# header (MINIDUMP_HEADER.TimeDateStamp, at 20).
+# Placeholders in the file's name: the process from the dump's contents, the time from the
+# minidump's own header (MINIDUMP_HEADER.TimeDateStamp, at 20).
 mkdir "$dir/named" or die;
 is(run([$hsnap, '-z', $image, '-f', "$dir/named/{name}-{pid}-{time}-{{.txt"])->{status}, 0, 'words in a name');
 my ($file) = files_in("$dir/named");
@@ -62,7 +62,7 @@ for my $path (map { glob "$dir/packed/*/$_" } '*') {
 says_what_it_wrote();
 done_testing;
 
-# One line, by what the image's maker knows; none of what goes to standard output.
+# One line, checked against the image maker's truth; none if the dump goes to standard output.
 sub says_what_it_wrote {
 	my $made = "$dir/made.dmp";
 	make_image($made, 'win10-x64', '--ust', '--blocks', 300) or return fail('an image');

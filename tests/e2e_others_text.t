@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Texts that other programs and other people made: frames of old Windows, what mail and web pages do to a log, two logs
-# in one file, comparisons in a row, other tools' files. Each made text has a plain form, whose report is the truth.
+# Texts from other programs and other people: frames of old Windows, logs changed by mail and web
+# pages, two logs in one file, comparisons in a row, other tools' files. Each synthetic text has a
+# plain form, whose report is the truth.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -84,7 +85,7 @@ sub comparison {
 	return $text . sprintf "\n\nTotal increase == %6X requested + %6X overhead = %6X\n", $sum, 16, $sum + 16;
 }
 
-# A log of old, whose frames are names; at 0 before and at 1 after the growth.
+# Writes an old log, whose frames are names; at 0 before and at 1 after the growth.
 sub hogs {
 	my ($form, $when) = @_;
 	my $text = "*- - - - - - - - - - Heap 00140000 Hogs - - - - - - - - - -\n\n";
@@ -98,8 +99,8 @@ sub hogs {
 	return $text;
 }
 
-# The address of a frame, its place and its file, which its form may lack, are those it was made from, wherever they
-# are looked at.
+# The address of a frame, its place and its file, which its form may lack, are those it was made
+# from, in every report.
 sub frames_of_old_windows {
 	my @forms = (['behind', {}], ['first', { first => 1 }], ['first, short', { first => 1, offset => '+%X', digits => '%x', no_file => 1 }],
 		['behind, all', { behind => 1, offset => '+0x%X' }], ['first, 64 bits', { first => 1, digits => '%016X', offset => '+0x%08X' }]);
@@ -110,7 +111,7 @@ sub frames_of_old_windows {
 		subtest "comparison, address $what" => sub { check_frames($form, @one) };
 		subtest "log of old, address $what" => sub { check_frames({ %$form, is_log => 1 }, @two) };
 	}
-	# Other writings of one frame are one frame in a comparison.
+	# Other spellings of one frame are one frame in a comparison.
 	my @same = map { "\t$_\n" } 'ntdll!RtlAllocateHeap+44 : 7FFE12345678', "00007ffe`12345678 : ntdll!RtlAllocateHeap+0x44", "00007ffe`12345678 ntdll!RtlAllocateHeap+44",
 		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]';
 	my @source = map { "\t$_\n" } 'app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+1A (e:\\b c\\f.cpp, 12) : 7FF611110A1A', '7FF611110A1A : app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]',
@@ -157,8 +158,8 @@ sub check_frames {
 	return;
 }
 
-# A raw log of UMDH's; at 0 before and at 1 after the growth: two blocks of each stack in it for each in the other. %how: pid,
-# blocks of the first stack.
+# Writes a raw UMDH log; at 0 before and at 1 after the growth: two blocks per stack instead of one.
+# %how: pid, blocks of the first stack.
 sub raw {
 	my ($when, %how) = @_;
 	my $text = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-05-04 09:0$when - Machine=MADE - PID=" . ($how{pid} // 4312) . "\n// \n"
@@ -179,7 +180,8 @@ sub raw {
 	return $text;
 }
 
-# Two in one file are never a sum: the message has the first line of the second, whose parts are then read.
+# Two logs in one file are never summed: the message has the first line of the second, whose parts
+# are then read.
 sub two_in_one_file {
 	my $ours = series_dump(1763632800000, { leak => 1000 });
 	my %texts = (raw => raw(1), fragment => raw(1) =~ s/\A.*?(?=\*-)//sr, modules => raw(1) =~ s/\A.*?(?=^\/\/ Loaded)//smr,
@@ -238,16 +240,17 @@ sub pasted {
 	for my $kind (sort keys %plain) {
 		my $truth = report_of($kind, map { spew("$dir/plain$_.txt", $plain{$kind}[$_]) } 0 .. $#{ $plain{$kind} });
 		for my $what (sort keys %mangled) {
-			next if $kind eq 'log of old' && $what =~ /blanks|indented/ && $what !~ /double|around/; # nothing is there to lose
+			# nothing can be lost
+			next if $kind eq 'log of old' && $what =~ /blanks|indented/ && $what !~ /double|around/;
 			my @files = map { spew("$dir/pasted$_.txt", $mangled{$what}->($plain{$kind}[$_])) } 0 .. $#{ $plain{$kind} };
 			is_deeply(report_of("$kind: $what", @files), $truth, "$kind: $what: the same report");
 			is_deeply(report_of("$kind: $what, packed", map { packed($_) } @files), $truth, "$kind: $what: packed, too") if $what =~ /8 blanks|CR CR/;
 		}
 	}
-	# Nothing at all is before the frames.
+	# Nothing at all before the frames.
 	my @bare = map { spew("$dir/bare$_.txt", $logs[$_] =~ s/^\t//gmr) } 0, 1;
 	is_deeply(report_of('no TABs', @bare), report_of('plain', map { spew("$dir/plain$_.txt", $logs[$_]) } 0, 1), 'no TABs: the same report');
-	# hsym gives back what was printed.
+	# hsym reproduces the original text.
 	my $file = spew("$dir/pasted.txt", $mangled{'quoted, TABs to blanks'}->($logs[1]));
 	my $named = run(["$root/build/linux/hsym", '-o', "$dir/named.txt", $file]);
 	is($named->{status}, 0, 'hsym') or diag($named->{err});
@@ -262,11 +265,12 @@ sub packed {
 	return "$file.gz";
 }
 
-# Counts the lines that were not read: one message has their number, the first line and its text; the status is 2.
+# Counts the lines that were not read: one message has their number, the first line and its text;
+# the status is 2.
 sub nearly_right {
 	my $log = raw(1);
-	my $far = raw(0, blocks => 5000); # beyond what is looked at at first
-	my @cases = ( # the text, the first line that is not read, and how many of these there are; or what is wrong with a line
+	my $far = raw(0, blocks => 5000); # beyond the part that is sniffed
+	my @cases = ( # the text, the first unread line, and the number of unread lines; or a fault in a line
 		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), qr/^ +7FFE1000A121/, 5],
 		['an entry with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", qr/^\|/, 'bad entry'],
 		['an entry in two lines', $log . "| 30 bytes + 10 at 9F0740 by\n| BackTrace11\n", qr/^\|/, 2],
@@ -352,7 +356,7 @@ sub other_tools {
 	return;
 }
 
-# Names in a code page: rows as they are, and one hint for each file.
+# Names in a code page: rows are unchanged, with one hint per file.
 sub code_pages {
 	my $page = "\xc5\xd7\xbd\xba\xc6\xae"; # of Windows, code page 949
 	my %texts = (raw => raw(1) =~ s/stock\.exe/$page.exe/r, comparison => comparison({}) =~ s/bin\.cpp/$page.cpp/gr =~ s/main\.c/$page.c/gr,
@@ -370,7 +374,7 @@ sub code_pages {
 	return;
 }
 
-# A comparison of rows [ID, [OLD bytes, blocks], [NEW bytes, blocks], FRAME...].
+# Writes a comparison of rows [ID, [OLD bytes, blocks], [NEW bytes, blocks], FRAME...].
 sub printed {
 	my ($text, $sum) = ('', 0);
 	for (@_) {
@@ -389,13 +393,14 @@ sub total_line {
 	return sprintf "\n\nTotal %s == %6X requested + %6X overhead = %6X\n", $sum < 0 ? 'decrease' : 'increase', abs $sum, $overhead, abs($sum) + $overhead;
 }
 
-# Comparisons of one process in a row are a trend of what they have; where they do not join it is an error.
+# Comparisons of one process in a row are a trend; comparisons that do not join are an error.
 sub chains {
 	my @leak = ('ntdll!RtlAllocateHeap+44', 'app!leak(int)+10 (d:\\a b\\a.c, 5)', 'app+2233 : 402233');
 	my @cache = ('7C8531E4 : app!fill+10', 'app!main+3');
 	my @texts = (
 		printed(['A1', [1000, 10], [2000, 20], @leak], ['B1', [0, 0], [500, 5], @cache]),
-		printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak]), # the same stack by another id
+		# the same stack by another id
+		printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak]),
 		printed(['A1', [3000, 30], [4000, 40], @leak], ['B1', [500, 5], [400, 4], @cache], ['C1', [0, 0], [64, 1]]),
 	);
 	my @files = map { spew("$dir/c$_.txt", $texts[$_]) } 0 .. 2;
@@ -442,7 +447,7 @@ sub chained_stacks {
 	return;
 }
 
-# A chain does not know the overhead of its stacks, and what total lines have beyond the rows counts.
+# A chain does not know the overhead of its stacks, and excess of total lines over the rows counts.
 sub chained_totals {
 	my @rows = map { [['A1', [100 * $_, $_], [100 * $_ + 100, $_ + 1], 'app!a+1']] } 1 .. 3;
 	my $with = sub { my ($n, $sum) = @_; return spew("$dir/total$n.txt", printed(@{ $rows[$n] }) =~ s/\n\nTotal.*/total_line($sum, 160)/ser) };
@@ -463,7 +468,7 @@ sub chained_totals {
 	return;
 }
 
-# A log none of whose stacks is there is reported once, and its gate does not pass.
+# A log without any of its stacks is reported once, and its gate does not pass.
 sub lost_stacks {
 	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an entity' => '&nbsp; ', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
 	my @ids = (11, '1A');
@@ -497,7 +502,7 @@ sub lost_stacks {
 	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
 	my $single = raw(1) =~ s/BackTrace1A/BackTrace11/gr =~ s/^\t/|/gmr;
 	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is not in the file/, 'a log with one stack');
-	# Nothing is reported if this is so by chance or on purpose.
+	# Nothing is reported if this is by chance or on purpose.
 	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
 		my $result = hdiff(spew("$dir/few.txt", $text));
 		is($result->{status}, 0, 'silent: status 0');
@@ -506,7 +511,7 @@ sub lost_stacks {
 	return;
 }
 
-# A dump of hsnap whose notes were wrapped is reported, however many they are.
+# A dump of hsnap with wrapped notes is reported, regardless of their number.
 sub wrapped_notes {
 	my $dump = series_dump(1763632800000, { leak => 1000 });
 	is(hdiff(spew("$dir/notes.txt", $dump))->{status}, 0, 'whole: status 0');

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# No option of any program puts its output in the place of a dump, a UMDH log, a recording, a minidump, an ETW log or an
-# archive, unless --overwrite is given: each option against each kind. Reports replace reports, and a dump replaces what it
-# makes superfluous: an older one of another process, or itself.
+# No option of any program replaces a dump, a UMDH log, a recording, a minidump, an ETW log or an
+# archive with its output, unless --overwrite is given: each option against each kind. Reports
+# replace reports, and a dump replaces files that it makes superfluous: an older dump of another
+# process, or itself.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -95,7 +96,7 @@ if (!$as_windows) { # hsnap's other commands need Windows, or Wine
 	};
 }
 
-# ---------------------------------------------------------------- what is replaced
+# ---------------------------------------------------------------- replaced files
 
 subtest 'reports' => sub {
 	for my $first (['-o', 'html'], ['-o', 'umdh'], ['--hex'], ['-o', 'json'], ['-o', 'csv'], ['-o', 'pprof'], []) {
@@ -147,8 +148,8 @@ subtest 'a result without a limit' => sub {
 };
 done_testing;
 
-# The command with the path of a file of each kind: the file stays. %how: insist, a word that lets it be replaced; remedy,
-# of the message; replaced, kinds that are not looked at.
+# Checks the command with the path of a file of each kind: the file remains. %how: insist, a word
+# that allows replacing; remedy, in the message; replaced, kinds to skip.
 sub refuses {
 	my ($command, %how) = @_;
 	my $remedy = $how{remedy} // '--overwrite';

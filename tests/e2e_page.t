@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The page of hdiff -o html, without a browser: what it is made of, that names do no harm in it, and that it has what
-# the JSON report has. tests/viewers/html.t opens it.
+# The page of hdiff -o html, without a browser: its parts, hostile names do no harm in it, and it
+# has the data of the JSON report. tests/viewers/html.t opens it.
 use strict;
 use warnings;
 use Digest::SHA qw(sha256_base64);
@@ -83,7 +83,7 @@ sub shown {
 	return $name . (defined $frame->{file} ? " ($frame->{file}:$frame->{line})" : '');
 }
 
-# [CELL, ...] of each row of the tables, as text.
+# Returns [CELL, ...] of each row of the tables, as text.
 sub table_in {
 	my ($page) = @_;
 	my ($tables) = decode('UTF-8', $page) =~ m{<noscript>\n(.*?)</noscript>}s;
@@ -98,7 +98,7 @@ sub plain {
 	return $html =~ s{</?bdi>}{}gr =~ s/&(\w+);/$meant{$1}/gr;
 }
 
-# One file, in which nothing but its own script runs, and no text is markup.
+# Checks for one file that runs only its own script, without text that is markup.
 sub check_form {
 	my ($page) = @_;
 	ok(eval { decode('UTF-8', $page, Encode::FB_CROAK | Encode::LEAVE_SRC) }, 'is UTF-8');

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Names from PDBs that Microsoft's compiler made: those of npm's node-pty, over some functions of which
-# llvm-symbolizer dies. Truth: for names llvm-pdbutil, for lines llvm-symbolizer, started anew where it dies.
+# Names from PDBs of Microsoft's compiler: those of npm's node-pty, on some functions of which
+# llvm-symbolizer dies. Truth: llvm-pdbutil for names; llvm-symbolizer for lines, restarted when it
+# dies.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -25,7 +26,7 @@ for my $file (qw(win32-x64/winpty-agent.exe win32-x64/conpty.node win32-arm64/wi
 }
 done_testing;
 
-# { START => { start, size, names } }, of the private symbols.
+# Returns { START => { start, size, names } }, of the private symbols.
 sub functions_of {
 	my ($file) = @_;
 	my @sections = map { hex } `llvm-readobj$llvm --sections '$file'` =~ /VirtualAddress: 0x(\w+)/g;
@@ -41,7 +42,7 @@ sub functions_of {
 	return \%functions;
 }
 
-# Fills in line: "FILE:LINE" of the function itself, as often as it is started anew where llvm-symbolizer dies.
+# Fills in line: "FILE:LINE" of the function itself, restarting llvm-symbolizer when it dies.
 sub ask_truth {
 	my ($file, $asked) = @_;
 	my $options = '--relative-address --functions=linkage --verbose';

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# prove.cmd, as it lies in the zip: under Wine all of it is ok, or is left out with a word. With a sample that leaks less
-# than it says, and two that are missing, it says which steps failed, and no others.
+# prove.cmd, as in the zip: under Wine every step is ok, or is skipped with a reason. With a sample
+# that leaks less than it states, and two missing ones, it reports which steps failed, and no
+# others.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -33,7 +34,7 @@ is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work|kept)$/ } files_in("$dir/prove
 is_deeply([grep { !-s "$dir/prove/kept/$_" } qw(machine.txt plain-64.dmp.gz plain-64.truth)], [], 'the doctor keeps what a machine can send back');
 like($whole->{out}, qr/^The folder prove.kept has memory of/m, 'which is named');
 
-# Without the doctor, who takes the longest and has been asked.
+# Without the doctor, which takes the longest and was tested above.
 $dir = unpacked();
 my $script = slurp("$dir/prove.cmd") =~ s/^call :try 0 "doctor.*\n//mr;
 my $warned = '>>%work%\%bits%-exit.txt echo // hsnap: warning text="made"';
@@ -57,7 +58,7 @@ is_deeply([sort split /\n/, $broken->{failed}], [sort(
 like($broken->{out}, qr/^Something FAILED\. With prove\.txt the folder prove.work is of use/m, 'and it says what to send');
 done_testing;
 
-# A folder as the zip has it.
+# Unpacks a folder as in the zip.
 sub unpacked {
 	my $to = fresh_dir();
 	my $from = "$root/build/win64";

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap ps lists processes in columns, the largest first: their bits, their heaps, where stacks would come from,
-# private bytes, start and command line. A program that counts its own heaps is the witness, and one that says how
-# much it keeps.
+# hsnap ps lists processes in columns, the largest first: bits, heaps, source of stacks, private
+# bytes, start and command line. Checked against a program that counts its own heaps, and one that
+# reports how much it keeps.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -12,7 +12,7 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my $name = "listed$$"; # a name that nobody else has
+my $name = "listed$$"; # a unique name
 my $exe = "$dir/$name.exe";
 copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\n";
 my $sample = "$dir/traced-$name.exe";
@@ -50,7 +50,7 @@ is_deeply([@{ $row{ $refusing->{pid} } }[1, 2, 3, 6, 7]], ['?', '?', '?', "close
 	'the one that lets nobody in');
 like($all->{err}, qr/^hsnap: no right to look at [1-9]\d* of them/m, 'which is said');
 
-# The command line as it was given: whole, and of no effect.
+# The command line as given: complete, and without effect.
 my @lines_of = map { $row{ $_->{pid} }[7] } @plain;
 like($lines_of[0], qr/ "0 \?\[31m \?\??\?'two  words'"$/, 'what a terminal would obey is made harmless');
 like($lines_of[1], qr/^\S*\Q$name\E\.exe"? "5 x{100}"$/, 'however long it is');
@@ -69,7 +69,7 @@ push @private, private_of($growing);
 cmp_ok(abs($private[1] - $private[0] - 32), '<', 0.5, 'its private bytes are those that it keeps') or diag("@private");
 is($growing->quit, 0, 'it ends');
 
-# On a terminal a line fits, without the program's path. What Wine makes of a line is undone first.
+# On a terminal a line fits, without the program's path. Undo Wine's changes to a line first.
 SKIP: {
 	skip 'no script(1)', 2 if $as_windows || system('command -v script >/dev/null');
 	my $shown = run(['script', '-qec', "stty cols 80; '$root/setup/wine' '$root/build/win64/hsnap.exe' ps $name*", '/dev/null'])->{out};
@@ -89,14 +89,14 @@ check_error(hsnap('ps', 'a', 'b'), 'hsnap', 'two patterns', 'one pattern');
 is($_->quit, 0, 'it ends') for @plain, $traced, $refusing;
 done_testing;
 
-# The MiB that ps tells of a program.
+# Returns the MiB that ps lists for a program.
 sub private_of {
 	my ($target) = @_;
 	my ($mib) = hsnap('ps', "grows-$name")->{out} =~ / (\d+\.\d) MiB /;
 	return $mib // 0;
 }
 
-# The pids that ps lists for a pattern.
+# Returns the pids that ps lists for a pattern.
 sub named {
 	my ($pattern) = @_;
 	my $result = hsnap('ps', $pattern);

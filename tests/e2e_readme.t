@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# The tours of the README work as typed, and print what it shows. What differs
-# from run to run (pids, times, addresses, ids, the checkout's place) is left out
-# of the comparison.
+# The tours of the README work as typed, and print the output it shows. Parts that differ between
+# runs (pids, times, addresses, ids, the checkout's place) are ignored in the comparison.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -10,16 +9,16 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
-unlink grep { -e } map { "$root/build/$_" } qw(a.txt b.txt run.hrec lost.txt), map { "dumps/$_.txt" } 1 .. 8; # of an earlier run
+# of an earlier run
+unlink grep { -e } map { "$root/build/$_" } qw(a.txt b.txt run.hrec lost.txt), map { "dumps/$_.txt" } 1 .. 8;
 tour('Five minutes', 2);
 check_shown($_->{command}, $_->{shows}) for commands('In time'), commands('CI');
 unlink glob "$root/build/dumps/*";
 tour('Days, not minutes', 8);
 done_testing;
 
-# Does what a section of the README has, in which a program is started, and then snapshots are taken, one
-# after each step; $steps is how many, the last command that takes one being for those that the words
-# leave out.
+# Runs the commands of a section: a program is started, and snapshots are taken, one after each of
+# $steps steps; the last snapshot command also stands for those that the text omits.
 sub tour {
 	my ($title, $steps) = @_;
 	my @commands = commands($title);
@@ -48,7 +47,7 @@ sub tour {
 	return;
 }
 
-# The commands of a section, and what it shows of each.
+# Returns the commands of a section, and the output it shows for each.
 sub commands {
 	my ($title) = @_;
 	my ($tour) = slurp("$root/README.md") =~ /^## \Q$title\E\n(.*?)^## /ms or die "README.md: no $title\n";
@@ -67,7 +66,8 @@ sub check_shown {
 	return;
 }
 
-# Rows "SIZE BLOCKS SIZE FUNCTION" of what is lost: of each function the README's number of blocks, or up to two less.
+# Checks rows "SIZE BLOCKS SIZE FUNCTION" of lost blocks: for each function the README's number of
+# blocks, or up to two less.
 sub check_lost {
 	my ($found, $wanted) = map { +{ reverse /^ +\S+ \S+ +(\d+) .*  (\S+)$/mg } } @_;
 	is_deeply([sort keys %$found], [sort keys %$wanted], 'it prints the functions that the README shows');
@@ -78,7 +78,7 @@ sub check_lost {
 	return;
 }
 
-# A session of one or more "$ command" lines, each with what it prints.
+# Splits a session into "$ command" lines, each with its output.
 sub split_session {
 	my @parts;
 	for my $line (@_) {
@@ -97,7 +97,7 @@ sub masked {
 	$text =~ s/\d{4}-\d\d-\d\dT[\d:.]+Z/TIME/g;
 	$text =~ s/\b(pid|process) \d+/$1 N/g;
 	$text =~ s/BackTrace\w+/BackTraceN/g;
-	$text =~ s/: \d+ blocks \(\d+ % with stacks\), \d+ bytes$/: N blocks/gm; # those of Wine, too
+	$text =~ s/: \d+ blocks \(\d+ % with stacks\), \d+ bytes$/: N blocks/gm; # includes Wine's own blocks
 	$text =~ s/\+[0-9A-F]+(?= |$)/+X/gm;
 	$text =~ s/\s+\z//;
 	return $text;

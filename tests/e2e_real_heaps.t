@@ -1,9 +1,9 @@
 #!/usr/bin/perl
-# Real heaps of Windows 10 and 11, as far as crash dumps had them: hsnap -z and its walkers find exactly
-# the blocks that were read from them by others, and call nothing damaged that is only not there.
+# Real heaps of Windows 10 and 11, the parts that crash dumps contain: hsnap -z and its walkers find
+# exactly the blocks that other people read from them, and do not report missing parts as damage.
 #
-# The truth of the back end is a list of its entries; that of the LFH a list of containers, and the bytes
-# of the dump, read here once more. Both are test data (data_file).
+# The truth of the back end is a list of its entries; that of the LFH a list of containers, and the
+# bytes of the dump, read here independently. Both are test data (data_file).
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -15,7 +15,7 @@ use Hunt;
 use Images;
 use Minidump;
 
-my %dumps = (    # and what the dump's maker counted by itself
+my %dumps = (    # and the counts of the dump's maker
 	'win10-18362-x64_vulkano' => { file => 'win10-18362-x64_vulkano', counted => '47 of 10024, 113 more, 11487 in all' },
 	'win11-26100-x64_otclient' => { file => 'win11-26100-x64_otclient', bits => 64, heaps => 2 },
 	'win11-26200-x86_redfaction' => { file => 'win11-26200-x86_one-container', bits => 32, heaps => 3 },
@@ -53,8 +53,8 @@ sub check {
 	return $result;
 }
 
-# The maker of the dumps listed all heaps in the PEB. A process of these builds lists one (facts, A1), and the ring that
-# leads to the others is not in these fragments: hsnap finds them by their signatures.
+# The maker of the dumps listed all heaps in the PEB. A process of these builds lists one (facts,
+# A1), and the ring of the others is not in these fragments: hsnap finds them by their signatures.
 sub check_one_listed {
 	my ($image, $file) = @_;
 	my ($bits, $heaps) = @{ $dumps{$image} }{qw(bits heaps)};
@@ -70,7 +70,7 @@ sub check_one_listed {
 	like($result->{err}, qr/warning: the list of heaps could not be followed to its end: /, 'the missing ring is reported');
 }
 
-# Reads the memory of a dump that has no more than the list of it and of modules.
+# Reads the memory of a dump that has only lists of memory and modules.
 sub memory_of {
 	my ($file) = @_;
 	my $dump = { bytes => slurp($file) };
@@ -83,7 +83,7 @@ sub memory_of {
 	return $dump;
 }
 
-# { ADDR => "HEAP REQUESTED OVERHEAD" }, and what it sums up to.
+# Returns { ADDR => "HEAP REQUESTED OVERHEAD" }, and its sums.
 sub truth_of_dump {
 	my ($image, $dump) = @_;
 	my (%truth, %is_internal);
@@ -115,7 +115,8 @@ sub truth_of_dump {
 	return (\%truth, sprintf '%d of %d, %d more, %d in all', $count, $back, keys(%truth) - $count, $back + $all);
 }
 
-# The subsegment that a container leads to has it: _HEAP_USERDATA_HEADER.SubSegment, _HEAP_SUBSEGMENT.UserBlocks.
+# Checks that a container's subsegment points back to it: _HEAP_USERDATA_HEADER.SubSegment,
+# _HEAP_SUBSEGMENT.UserBlocks.
 sub is_described {
 	my ($dump, $bits, $addr) = @_;
 	my ($bytes, $form, $has_at) = $bits == 64 ? (8, 'Q<', 8) : (4, 'V', 4);

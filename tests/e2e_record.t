@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap record, live: memory_test states each of its events, and its recording has the same of every moment and
-# window, to the byte, by stack; so do snapshots that are taken meanwhile. Beginning and ending a recording
-# leave the program as it was.
+# hsnap record, live: memory_test states each of its events, and its recording agrees with it at
+# every moment and in every window, to the byte, by stack; so do snapshots taken meanwhile. Starting
+# and ending a recording leave the program unchanged.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -33,7 +33,7 @@ subtest 'what is wrong is said in a line' => \&errors;
 done_testing;
 
 sub whole {
-	my @stops = (200, 1475, 1600, 3000); # in a spike, behind one, and after what comes half way
+	my @stops = (200, 1475, 1600, 3000); # in a spike, after one, and after the half-way allocation
 	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events"), map { ('--stop', $_) } @stops],
 		record => ['-v', '-o', win("$dir/run.hrec")]);
 	for my $stop (1 .. @stops) {
@@ -47,7 +47,7 @@ sub whole {
 	for my $stop (1 .. @stops) {
 		my $at = $replay->mark("stop $stop");
 		same("stop $stop", $replay->state($at, ['stack']), '--match', 'function', "$dir/run.hrec\@start", "$dir/run.hrec\@stop $stop");
-		# What is in one and not in the other is from before the tracer, and of threads that ended.
+		# The remaining differences are older than the tracer, or of threads that ended.
 		my $result = run(tool('hdiff', 'linux', '--force', "$dir/stop$stop.txt", "$dir/run.hrec\@stop $stop"));
 		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), {}, "the snapshot at stop $stop is that moment")
 		    or diag($result->{out}, $result->{err});
@@ -65,8 +65,8 @@ sub whole {
 	return;
 }
 
-# In the picture of use over time its steady state, its ten spikes and its peak are seen. By what it states, its use goes
-# through the same heights, one after the other.
+# The chart of use over time shows its steady state, its ten spikes and its peak. By its statements,
+# its use goes through the same heights, one after the other.
 sub picture {
 	my ($replay) = @_;
 	my @ranges = grep { $_->{memory} eq 'committed' } @{ $replay->allocations };
@@ -79,8 +79,8 @@ sub picture {
 	return;
 }
 
-# The picture of some of its memory, which is of so many MiB, one after the other. The ends of its two buffers that stay
-# come within a moment: what is below the last height is not looked at behind it.
+# Checks the chart of a part of its memory, with heights of whole MiB in order. Its two permanent
+# buffers end within a moment, so values below the last height are ignored after it.
 sub drawn {
 	my ($replay, $between, $where, $wanted, @words) = @_;
 	my $result = run(tool('hdiff', 'linux', '--over-time', '--heap', 'virtual', '-o', 'svg', @words, "$dir/run.hrec"));
@@ -97,7 +97,7 @@ sub drawn {
 	my @truth = map { $replay->state($_, [], $where)->{''}{bytes} // 0 } 1 .. $replay->events;
 	is_deeply($heights->(@truth), $wanted, 'what it states');
 	my @figures = @{ $chart->{figures} };
-	SKIP: { # on a machine that stands still for so long the sample makes no spikes
+	SKIP: { # on a machine that stalls this long the sample makes no spikes
 		skip "$between ms between spikes", 2 if $between < 2 * ($figures[2]{time_ms} - $figures[1]{time_ms});
 		is_deeply($heights->(map { $_->{highest_bytes} } @figures), $wanted, 'its figures are these');
 		is_deeply($heights->(@{ $chart->{tops} }), $wanted, 'it is drawn as high');
@@ -105,7 +105,8 @@ sub drawn {
 	return $result->{out};
 }
 
-# { STACK => { bytes, count } } is what hdiff shows for these words; now and then the other system's is asked, too.
+# Checks that { STACK => { bytes, count } } is hdiff's result for these options; now and then also
+# with the other system's hdiff.
 sub same {
 	my ($what, $truth, @words) = @_;
 	my %rows = map { $_ => [@{ $truth->{$_} }{qw(bytes count)}] } keys %$truth;
@@ -117,7 +118,7 @@ sub same {
 	return;
 }
 
-# What goes on while others are tested.
+# Starts recordings that run during other tests.
 sub begin {
 	$part = target($exe, ['--seconds', 3, '--stop', 2900], record => ['--for', '1s', '-o', win("$dir/for.hrec")]);
 	$running = target($exe, ['--seconds', 12, '--events', win("$dir/events2"), '--stop', 700, '--stop', 11500]);
@@ -128,7 +129,8 @@ sub begin {
 	return;
 }
 
-# The blocks that were there before come first, so that frees of them are known. It lasts longer than any single wait of hsnap.
+# Older blocks are listed first, so that their frees are known. The test lasts longer than any
+# single wait of hsnap.
 sub attached {
 	my $target = $running;
 	is($target->step, 2, 'it went on');
@@ -148,7 +150,8 @@ sub attached {
 	return;
 }
 
-# What the loader had the program allocate is there when the recording begins, without a stack, and is freed in it.
+# Blocks that the program allocated during loading exist when the recording begins, without a stack,
+# and are freed in it.
 sub early {
 	my $target = target("$root/build/win64/targets/early.exe", [], record => ['-o', win("$dir/early.hrec")]);
 	is($target->step, 1, 'it runs') or return;
@@ -169,7 +172,8 @@ sub early {
 	return;
 }
 
-# --for: the program goes on without the tracer. It waits at its stop until the tracer has gone.
+# --for: the program continues without the tracer. It waits at its stop until the tracer is
+# unloaded.
 sub a_part {
 	is($part->step, 1, 'the program runs') or return;
 	ok(comes(sub { peek($part)->{ntdll} eq '0' }), 'the tracer leaves it');
@@ -182,7 +186,7 @@ sub a_part {
 	return;
 }
 
-# --max-bytes: the recording ends when its file has that size, and the program goes on.
+# --max-bytes: the recording ends when its file has that size, and the program continues.
 sub full {
 	my $insertions = 400_000;
 	my $here = run(["$root/build/linux/bench/maps", $insertions]);
@@ -201,8 +205,8 @@ sub full {
 	return;
 }
 
-# --children: each process of a tree has a recording of its own, with the block that it keeps; also those that outlive their
-# parent, and not those that are ended before.
+# --children: each process of a tree has its own recording, with the block that it keeps; also
+# processes that outlive their parent, but not those that are ended before.
 sub children {
 	my $family = "$root/build/win64/targets/family.exe";
 	my $result = run([wine($record, 'record', '--children', '-v', '-o', win("$dir/tree.hrec"), '--', $family, 'tree', 3)]);
@@ -230,7 +234,8 @@ sub children {
 	return;
 }
 
-# Enter marks a moment, by a line that was typed or a number; Ctrl-C ends the recording, and it is whole.
+# Enter marks a moment, with a typed label or a number; Ctrl-C ends the recording, which is
+# complete.
 sub terminal {
 	needs_linux('script(1)');
 	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
@@ -245,7 +250,7 @@ sub terminal {
 		my $is_marked = sub { (() = list($file) =~ /^mark /mg) > $count };
 		$count++;
 		syswrite $hand, "$line\r";
-		# A key that is pressed while the console is being made may be lost.
+		# A key that is pressed while the console is being created may be lost.
 		syswrite $hand, "\r" if !$count && !comes($is_marked, 100);
 		ok(comes($is_marked), "Enter behind '$line'") or diag(slurp("$dir/said")), last;
 	}
@@ -260,7 +265,7 @@ sub terminal {
 
 sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
 
-# Waits until something is true.
+# Waits until a condition is true.
 sub comes {
 	my ($is_there, $tries) = @_;
 	for (1 .. $tries // 10 * $Hunt::limit) {
@@ -270,7 +275,7 @@ sub comes {
 	return 0;
 }
 
-# Who records a process reads nothing that is no console.
+# hsnap reads its standard input while recording only if it is a console.
 sub no_terminal {
 	my $target = target($exe, ['--seconds', 2, '--stop', 100]);
 	is($target->step, 1, 'it runs') or return;
@@ -285,7 +290,7 @@ sub no_terminal {
 	return;
 }
 
-# Whatever becomes of hsnap: the program goes on, and what was written can be read.
+# Whatever happens to hsnap: the program continues, and the written part can be read.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
@@ -309,7 +314,8 @@ sub killed {
 	return;
 }
 
-# Rings of a few events: threads wait, or with --drop events are lost, which is said and counted.
+# Rings of a few events: threads wait, or with --drop events are lost, which is reported and
+# counted.
 sub dropped {
 	my $maps = "$root/build/win64/bench/maps.exe";
 	my %events;

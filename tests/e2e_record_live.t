@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# hsnap record while eight threads hand blocks to each other, libraries that allocate come and go, heaps are
-# destroyed and children start: the program writes the same bytes as without, what is recorded is what the program
-# states, and a recording may begin and end at any time, and with a full disk. Whoever is killed meanwhile,
-# hsnap or the program, the file is right up to its end.
+# hsnap record while eight threads pass blocks to each other, libraries that allocate are loaded and
+# unloaded, heaps are destroyed and children start: the program writes the same bytes as without,
+# the recording agrees with its statements, and a recording may begin and end at any time, and with
+# a full disk. If hsnap or the program is killed meanwhile, the file is right up to its end.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -33,7 +33,7 @@ sub stress {
 	return target($stress, [$threads, 1000, 1, win("$root/build/win64/targets/plug.dll"), win($events)], %how);
 }
 
-# Up to its next step: what it says on the way.
+# Runs to its next step; returns the output.
 sub to_step {
 	my ($target) = @_;
 	my $text = '';
@@ -47,7 +47,7 @@ sub to_step {
 
 sub go_on { return syswrite $_[0]{to}, "\n" }
 
-# From here to its end: what it says, and its status.
+# Runs to its end; returns the output and status.
 sub to_end {
 	my ($target) = @_;
 	my $text = '';
@@ -58,7 +58,7 @@ sub to_end {
 	return $text . 'status ' . $target->quit;
 }
 
-# { FUNCTION => { bytes, count } } of those that the program states, the innermost of each stack.
+# Returns { FUNCTION => { bytes, count } } of the stated functions, the innermost of each stack.
 sub rows {
 	my ($report) = @_;
 	my %rows;
@@ -79,7 +79,7 @@ sub shown {
 	return report($result->{out});
 }
 
-# Classes of allocations between two steps, which are marks, by function.
+# Checks classes of allocations between two steps, which are marks, by function.
 sub check_classes {
 	my ($file, $replay, $old, $new, @classes) = @_;
 	for my $class (@classes) {
@@ -100,7 +100,7 @@ sub whole {
 			check_ok(hsnap('mark', '-p', $target->{pid}, "step $step"), "mark $step") if @$how;
 			go_on($target);
 			next if $step % 2;
-			sleep 0.5 if @$how; # as fast as it can, and only what is left is stated
+			sleep 0.5 if @$how; # at full speed; only the final state is stated
 			go_on($target);
 		}
 		push @said, $text . to_step($target) . to_end($target);
@@ -119,7 +119,7 @@ sub whole {
 	return;
 }
 
-# Who numbers an event where another thread may do so too is found out.
+# A thread that numbers an event while another one may do so is detected.
 sub handed_on {
 	my $target = target("$root/build/win64/targets/hand_on.exe", [8, 1_500_000], record => ['-o', win("$dir/handed.hrec")]);
 	is($target->step, 1, 'it runs') or return;
@@ -139,8 +139,8 @@ sub rows_of_make {
 	return [sum0(map { $_->{count} } @mine), sum0(map { $_->{bytes} } @mine)];
 }
 
-# What lives and goes in the heap that the threads share, in which nobody else has a block, all in all: blocks that
-# are older than the recording have no stack. Their sizes are compared under Wine 8 only: from version 9 on HeapSize() is
+# Checks totals of the threads' shared heap, which has no other blocks: blocks older than the
+# recording have no stack. Sizes are compared only under Wine 8: from version 9 on HeapSize() is
 # wrong for blocks that were shrunk in place.
 sub check_heap {
 	my ($file, $replay, $old, $new) = @_;
@@ -164,14 +164,14 @@ sub check_heap {
 	return;
 }
 
-# Starts to record a program that is at work, by a command of this machine if there is one.
+# Starts to record a running program, through a command of this machine if given.
 sub recorder {
 	my ($target, $name, $options, @under) = @_;
 	return Hunt::start([@under, wine($record, 'record', '-o', win("$dir/$name.hrec"), @$options, '-p', $target->{pid})],
 		stderr => "$dir/$name.err");
 }
 
-# Its end: the program is as it was.
+# Waits for its end and checks that the program is as before.
 sub ended {
 	my ($target, $recorder, $name, $status) = @_;
 	is(Hunt::finish($recorder) >> 8, $status, "$name: status") or diag(slurp("$dir/$name.err"));
@@ -180,7 +180,8 @@ sub ended {
 	return;
 }
 
-# While threads are at work recordings begin and end; while they stand still marks are set. --for ends one by itself.
+# Recordings begin and end while threads are running; marks are set while they stand still. --for
+# ends one by itself.
 sub attached {
 	my $target = stress("$dir/events2");
 	my @ends = (sub { check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop') },
@@ -220,15 +221,15 @@ sub attached {
 	return;
 }
 
-# Of a file that was left as it was: hdiff reads what it has.
+# Checks a file that was not finished: hdiff reads its contents.
 sub check_cut {
 	my ($file) = @_;
 	like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
 	return shown('up to there it is read', $file);
 }
 
-# The recording ends with a line, and the program goes on. Of those that are started under a limit none is the first:
-# it would have Wine's server, and the shared memory that this makes.
+# The recording ends with a message, and the program continues. None of the processes under a limit
+# is the first: it would contain Wine's server, whose shared memory would be limited too.
 sub full_disk {
 	needs_linux('ulimit');
 	my @small = ('sh', '-c', 'trap "" XFSZ; ulimit -f 1024; exec "$@"', 'sh');
@@ -244,7 +245,7 @@ sub full_disk {
 	do { $is = peek($started) } until $is->{ntdll} eq '0' || time > $until;
 	is($is->{ntdll}, 0, 'nothing of it is left in a program that was started') or return;
 	go_on($_), to_step($_) for $target, $started;
-	# Its file of events is nowhere, so it has a status of its own.
+	# It cannot write its file of events, so it has its own status.
 	like(to_end($started), qr/\nstatus 8\z/, 'which ends with its own status');
 	like(slurp("$started->{err}") =~ s/\r//gr, $line, 'and a line');
 	like(to_end($target), qr/\nstatus 0\z/, 'the other one does what it should');
@@ -255,8 +256,9 @@ sub full_disk {
 	return;
 }
 
-# At random moments, a few at once. The program does the same each time: what is in the file is what one run has
-# stated, up to some event. hsnap writes once a second. Near its end it stops: nobody is late.
+# Kills at random moments, a few at once. The program does the same each time: a file's contents are
+# one run's statements, up to some event. hsnap writes once a second. The program stops near its
+# end, so no kill is late.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $exe = 'memory_test.exe';
@@ -296,7 +298,8 @@ sub check_killed {
 	return;
 }
 
-# What lives at the end of a recording lived between two objects. Stacks that are read when the program is gone are not known.
+# Checks that the live memory at the end of a recording is that between two objects. Stacks that are
+# read after the program has exited are unknown.
 sub check_prefix {
 	my ($what, $replay, $file) = @_;
 	my $report = shown($what, $file);

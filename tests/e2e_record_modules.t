@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# A recording with modules that come and go, and with addresses: each stack is in the module that it was made in, whatever
-# came to its place; modules are there when they were; and its blocks are, one by one, where snapshots find them. How
-# much each module allocated, the program's source says.
+# A recording with modules that are loaded and unloaded, and with addresses: each stack is in the
+# module that it was made in, whatever replaced it later; modules are listed for their lifetime; and
+# blocks are, one by one, where snapshots find them. The program's source states how much each
+# module allocated.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -74,7 +75,7 @@ sub take {
 	return;
 }
 
-# By module the blocks and bytes of each row that plug_keep allocated in.
+# Returns by module the blocks and bytes of each row that plug_keep allocated in.
 sub rows {
 	my @files = @_;
 	my $diff = run(tool('hdiff', 'linux', @files));
@@ -87,7 +88,7 @@ sub rows {
 	return \%rows;
 }
 
-# The lines of a dump's modules of ours: [NAME, BASE, BYTES, where it was or undef].
+# Returns the lines of our modules in a dump: [NAME, BASE, BYTES, former place or undef].
 sub our_modules {
 	my ($text) = @_;
 	my %was = $text =~ m{^// hsnap: module base=(\S+) .* unloaded=1 at=(\w+)\r?$}mg;
@@ -101,7 +102,7 @@ sub modules {
 	return [sort map { $_->[3] ? "$_->[0] was at $_->[3]" : "$_->[0] at $_->[1]" } our_modules(slurp("$dir/$name.txt"))];
 }
 
-# ADDRESS -> "BYTES MODULE" of those that ours allocated.
+# Returns ADDRESS -> "BYTES MODULE" of our modules' blocks.
 sub blocks {
 	my ($path) = @_;
 	my $text = slurp($path);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Virtual memory in a recording: who committed it and who gave it back, also where that is but a part. virtual_cases
-# says in each step what there is then; what went in between, and by whom, follows from it.
+# Virtual memory in a recording: the stacks that committed and released it, also in parts.
+# virtual_cases states in each step the existing ranges; released ranges and their stacks follow
+# from that.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -20,7 +21,7 @@ subtest 'releases' => \&releases;
 subtest 'views' => \&views;
 done_testing;
 
-# Each step is a mark with the name of its case.
+# Records the cases; each step is a mark with the name of its case.
 sub record {
 	my $target = target("$root/build/win64/targets/virtual_cases.exe", [], record => ['-o', win("$dir/run.hrec")]);
 	my $name = '';
@@ -41,7 +42,8 @@ sub record {
 	return "@cases" =~ /views unmapped$/;
 }
 
-# The rows of the program's own stacks between two steps, by who made them: { FUNCTION => { window } }, and all together.
+# Returns the rows of the program's own stacks between two steps, by the functions that made them: {
+# FUNCTION => { window } }, and the total.
 sub between {
 	my ($from, $to, $heap, $class) = @_;
 	my $result = run(tool('hdiff', 'linux', '-o', 'json', '--heap', $heap, '--class', $class, '-i', '^virtual_cases!', '--from', $from, '--to', $to, "$dir/run.hrec"));
@@ -50,7 +52,8 @@ sub between {
 	return ({ map { functions($_->{frames}) => told($_->{window}, $class) } @{ $report->{rows} } }, told($report->{window}, $class));
 }
 
-# The program's functions, up to the case's: "both<-in_parts". commit() is inline, which not all names tell.
+# Returns the program's functions, up to the case's: "both<-in_parts". commit() is inline, which not
+# all names show.
 sub functions {
 	my ($frames) = @_;
 	my @ours = grep { $_ ne 'commit' } map { $_->{function} } grep { ($_->{module} // '') eq 'virtual_cases' } @$frames;
@@ -58,7 +61,7 @@ sub functions {
 	return join '<-', @ours[0 .. ($main // @ours) - 1];
 }
 
-# What has the class, what of the row was freed by one stack, and which.
+# Returns the amount of the class, the part of the row that one stack freed, and that stack.
 sub told {
 	my ($window, $class) = @_;
 	my $by = $window->{freed_by} or return [@{ $window->{$class} }{qw(bytes blocks)}];
@@ -66,8 +69,8 @@ sub told {
 	return [@{ $window->{$class} }{qw(bytes blocks)}, @$by{qw(stacks bytes blocks)}, functions($by->{frames})];
 }
 
-# Of 19h pages that are committed at once 4 in the middle go: all of them are freed, and what stays is allocated by the stack
-# that they had, one below and one above.
+# Four of 19h pages that are committed at once are freed in the middle: all are freed, and the rest
+# is allocated again by their stack, once below and once above.
 sub middle {
 	my ($case, $before) = ('both<-both_then_decommit', 'commit again, release all');
 	my ($transient) = between($before, 'decommit of both', 'virtual', 'aifi');
@@ -79,7 +82,7 @@ sub middle {
 	return;
 }
 
-# Two decommits, of five pages of three ranges and of the second page of a fourth one.
+# Two decommits, of five pages in three ranges and of the second page of a fourth one.
 sub parts {
 	my %sizes = (
 		'commit_low<-in_parts' => 0x2000,

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# hsnap record of a process that is traced: what was there has the stacks that its tracer knows, what comes is recorded to the
-# byte, whatever its threads are doing when a recording begins and ends, and the tracer stays as it was.
+# hsnap record of a traced process: older blocks have the stacks that the tracer knows, new ones are
+# recorded to the byte, whatever the threads are doing when a recording begins and ends, and the
+# tracer stays as before.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -38,7 +39,8 @@ sub ended {
 
 sub rows { return rows_by_functions(report(run(tool('hdiff', 'linux', '--match', 'function', @_))->{out}), 'memory_test') }
 
-# memory_test states what it does; what it did before the recording is there with its stack, and is freed in it.
+# memory_test states its events; blocks from before the recording have their stacks, and are freed
+# in it.
 sub traced {
 	my ($how) = @_;
 	my @stops = map { ('--stop', $_) } $how eq 'attach' ? (50) : (), 900, 1900, 2500, 2900;
@@ -73,7 +75,7 @@ sub traced {
 		my ($from, $to) = @$window;
 		my $classes = $replay->window(@at{$from, $to}, ['stack']);
 		for my $class (qw(aifo aifi aofi aofo)) {
-			# What was there before attach has no stack.
+			# Blocks from before attach have no stack.
 			next if $how eq 'attach' && $class =~ /^ao/;
 			my %truth = map { $_ => [@{ $classes->{$_}{$class} }{qw(bytes count)}] } grep { $classes->{$_}{$class}{count} } keys %$classes;
 			is_deeply(rows('--class', $class, '--from', $from, '--to', $to, $file), \%truth, "$from to $to, $class");
@@ -118,7 +120,7 @@ sub stressed {
 	return;
 }
 
-# Bytes and blocks by the function of the program that allocates.
+# Returns bytes and blocks by the allocating function of the program.
 sub makers {
 	my %rows;
 	for my $row (@{ report(run(tool('hdiff', 'linux', @_))->{out})->{rows} }) {
@@ -136,7 +138,7 @@ sub stackless {
 	return $count;
 }
 
-# The tracer that it has put in goes on, and the next recording has what it has seen.
+# The tracer that it injected continues, and the next recording has the blocks it recorded.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $target = target("$root/build/win64/samples/memory_test.exe",

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hdiff reads recordings: any moment of one, any two, and what became of the allocations between two, is to the byte
-# what a replay says that keeps every block for itself; so are the dumps that are extracted, and dumps that somebody
-# else took at those moments show no difference.
+# hdiff reads recordings: any moment of one, any two, and the fate of the allocations between two
+# agree to the byte with a replay that keeps every block separately; so do extracted dumps, and
+# dumps written independently for those moments show no difference.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -41,7 +41,7 @@ subtest 'names with an @' => \&check_names;
 subtest 'what is wrong is said in a line' => \&check_errors;
 done_testing;
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- queries
 
 sub ask {
 	my @args = @_;
@@ -56,7 +56,7 @@ sub frame_text {
 	return "$frame->{module}+$frame->{offset}";
 }
 
-# Rows by their stacks: [BYTES, COUNT] that the key ("new", "growth") has.
+# Returns rows by their stacks: [BYTES, COUNT] of the key ("new", "growth").
 sub rows_of {
 	my ($report, $key) = @_;
 	return { map { (join ' ', map { frame_text($_) } @{ $_->{frames} // [] }) => [$_->{$key}{bytes}, $_->{$key}{blocks}] } @{ $report->{rows} } };
@@ -82,7 +82,7 @@ sub difference {
 	return \%growth;
 }
 
-# ---------------------------------------------------------------- what there is to see
+# ---------------------------------------------------------------- moments and windows
 
 sub labels { return sort(uniq(map { $_->{label} } @{ $_[0]->marks })) }
 
@@ -137,7 +137,7 @@ sub check_windows {
 	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
 }
 
-# Compares what each row has in a window beside what it shows, or what all stacks have, with the replay.
+# Compares the window of each row, or of all stacks, with the replay.
 sub check_sums {
 	my ($of, $report, $from, $to, $of_rows, $what) = @_;
 	my %shown = map { stack_text($_) => window_in($_) } @{ $report->{rows} };
@@ -152,7 +152,8 @@ sub check_sums {
 	return;
 }
 
-# Medians are exact below 64 ms and else within a 64th: the truth becomes what is shown where it is.
+# Replaces the true median by the reported one if it is close enough: medians are exact below 64 ms
+# and otherwise within a 64th.
 sub near_medians {
 	my ($shown, $truth) = map { $_->{lifetime} } @_;
 	return if !$shown || !$truth;
@@ -163,7 +164,7 @@ sub near_medians {
 
 sub stack_text { my ($has) = @_; return join ' ', map { frame_text($_) } @{ $has->{frames} } }
 
-# With the stack that freed most as a text.
+# Returns the window, with the stack that freed most as a text.
 sub window_in {
 	my ($has) = @_;
 	my %window = %{ $has->{window} };
@@ -171,7 +172,7 @@ sub window_in {
 	return \%window;
 }
 
-# The stack that freed most bytes; of several the one that the recording has first.
+# Returns the stack that freed most bytes; the first one of the recording if several did.
 sub freed_by {
 	my ($of, @freed) = @_;
 	my $sums = Replay::sums(['stack'], map { { bytes => $_->{bytes}, stack => $_->{free}{stack} } } grep { defined $_->{free}{stack} } @freed);
@@ -179,7 +180,7 @@ sub freed_by {
 	return defined $most ? { stacks => scalar keys %$sums, bytes => $sums->{$most}{bytes}, blocks => $sums->{$most}{count}, frames => $most } : undef;
 }
 
-sub rounded { return int($_[0] * 1000 + 0.5) / 1000 } # halves go up
+sub rounded { return int($_[0] * 1000 + 0.5) / 1000 } # halves are rounded up
 sub span_of { my @ms = sort { $a <=> $b } @_; return { first_ms => $ms[0], last_ms => $ms[-1] } }
 sub ordered { my %seen = map { $_ => 1 } @_; return [sort { $a <=> $b } keys %seen] }
 
@@ -208,7 +209,8 @@ sub window_of {
 	return \%truth;
 }
 
-# The window of a part of the stacks: of one heap, of groups, and of one module. Stacks with nothing of the class count.
+# Checks the window of a part of the stacks: of one heap, of groups, and of one module. Stacks with
+# nothing of the class count too.
 sub check_parts {
 	my ($of, $class) = ($replay{run}, @_);
 	my @window = ('--class', $class, '--from', '20%', '--to', '60%', $file{run});
@@ -238,7 +240,7 @@ sub check_parts {
 	return;
 }
 
-# Text, JSON and CSV of stacks.
+# Checks text, JSON and CSV of stacks.
 sub check_forms {
 	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
 	my $all = ask(@window);
@@ -300,7 +302,7 @@ sub check_heaps {
 	is_deeply({ $folded =~ /^(\w+) (\d+)$/mg }, { map { $_ => $by_memory{$_}[0] } qw(heap committed mapped) }, 'folded, too');
 }
 
-# ---------------------------------------------------------------- beside dumps
+# ---------------------------------------------------------------- comparisons with dumps
 
 sub check_dumps {
 	for my $name (qw(run attached small)) {
@@ -323,7 +325,7 @@ sub check_dumps {
 	ok($peak->{out} eq slurp("$dir/run-peak.txt"), '--extract --peak is the same dump');
 }
 
-# A recording that keeps addresses: each block by itself, at its place.
+# A recording with addresses: each block separately, at its place.
 sub check_addresses {
 	my $addr = 0;
 	my $text = random_events(seed => 8, events => 5000, attached => 50) =~ s/^(process .*)$/$1 addresses/mr
@@ -346,7 +348,7 @@ sub check_addresses {
 	unlike(run([$hdiff, '-d', '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
 }
 
-# What a dump by block says: ADDRESS -> "BYTES HEAP STACK", its frames by its own modules.
+# Reads a dump by block: ADDRESS -> "BYTES HEAP STACK", its frames by its own modules.
 sub blocks_of {
 	my ($file) = @_;
 	my (%blocks, %stacks, %modules, @order, $heap, $id);
@@ -365,14 +367,14 @@ sub blocks_of {
 	return \%blocks;
 }
 
-# "MODULE+OFFSET", or undef.
+# Returns "MODULE+OFFSET", or undef.
 sub frame_in {
 	my ($addr, $modules) = @_;
 	my ($in) = grep { $addr >= $modules->{$_}[0] && $addr < $modules->{$_}[0] + $modules->{$_}[1] } sort keys %$modules;
 	return $in && sprintf '%s+%X', $in, $addr - $modules->{$in}[0];
 }
 
-# What a dump by stack says: "HEAP STACK" -> [BYTES, COUNT], its frames by its own modules.
+# Reads a dump by stack: "HEAP STACK" -> [BYTES, COUNT], its frames by its own modules.
 sub sums_of {
 	my ($file) = @_;
 	my (%sums, %stacks, %modules, @order, $heap, $id);
@@ -423,7 +425,7 @@ sub check_systems {
 	}
 }
 
-# ---------------------------------------------------------------- what is said about it
+# ---------------------------------------------------------------- lists and messages
 
 sub check_list {
 	my ($of, $file) = ($replay{attached}, $file{attached});

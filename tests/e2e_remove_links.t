@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Under Wine links of the system below it look like what they lead to: neither they nor that are removed.
+# Under Wine, links of the host system look like their targets: hsnap removes neither the links nor
+# the targets.
 use strict;
 use warnings;
 use FindBin qw($Bin);

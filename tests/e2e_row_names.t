@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Which frame names a stack in hdiff's table, groups, pages and gates: not one that only hands out memory, with names and
-# without. Stacks are made; which of their frames is the program's is how they were made.
+# The frame that names a stack in hdiff's table, groups, pages and gates: never a frame that only
+# allocates memory, with names and without. Stacks are synthetic, so the program's own frames are
+# known.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -28,10 +29,10 @@ subtest 'a frame that starts the program is not suppressed by a part of its name
 subtest 'users\' inputs' => \&inputs;
 done_testing;
 
-# ---------------------------------------------------------------- made dumps
+# ---------------------------------------------------------------- synthetic dumps
 
-# Writes a dump of stacks [BYTES, BLOCKS, 'module+OFFSET', ...], innermost first, with names { 'module+OFFSET' => [function, file,
-# line] }. Without names it is a UMDH log, which has no notes.
+# Writes a dump of stacks [BYTES, BLOCKS, 'module+OFFSET', ...], innermost first, with names {
+# 'module+OFFSET' => [function, file, line] }. Without names it is a UMDH log, which has no notes.
 sub dump_of {
 	my ($name, $stacks, $names) = @_;
 	my $addr = sub {
@@ -67,10 +68,10 @@ sub dump_of {
 
 sub text { return run([$hdiff, '--no-pager', '--no-local-files', @_])->{out} }
 
-# The column "function", by rows.
+# Returns the column "function", by rows.
 sub named { return [map { $_->{name} } @{ people(text(@_))->{table} }] }
 
-# The rows of a page by what it calls them, as its script finds that.
+# Returns the frames of a page, with its flags, by their names, like its script.
 sub frame_flags {
 	my ($page) = run([$hdiff, '--no-local-files', '-o', 'html', @_])->{out} =~ m{<script type="application/json"[^>]*>(.*?)</script>}s;
 	return { map { ($_->{module} // '') . ($_->{function} ? "!$_->{function}" : '+' . ($_->{offset} // '')) => $_ } @{ decode_json($page)->{frames} } };
@@ -96,15 +97,16 @@ sub nameless_modules {
 	is_deeply(named('--strip', '-o', 'text', $old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'also with --strip');
 }
 
-# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc, which is near it: two of
-# them are functions that call malloc as well.
+# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc,
+# which is near it: two of them are functions that call malloc as well.
 sub linked_in {
 	my @stacks = map {
 		my $n = $_;
 		[0x10 + $n, 1 + $n, 'app+100010', $n <= 34 ? 'app+101000' : (), sprintf('app+%X', 0x1000 * $n), 'app+300000']
 	} 1 .. 40;
 	push @stacks, map { [8, 1, 'app+102000', sprintf('app+%X', $_ < 3 ? 0x1000 * $_ + 0x30 : 0x50000 + 0x100 * $_), 'app+300000'] } 1 .. 12;
-	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11; # far from it
+	# far from it
+	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11;
 	push @stacks, [0x100000, 9, 'app+100010', 'app+777', 'app+888', 'plug+10', 'app+300000', 'KERNEL32+5', 'ntdll+6'];
 	my $new = dump_of('static.txt', \@stacks);
 	my $rows = named('-n', 10, $new);
@@ -123,7 +125,7 @@ sub linked_in {
 	is(named($compared)->[0], 'app+777', 'in a comparison that was printed, too');
 }
 
-# The largest of these rows, by the frame that is to name each.
+# Returns the largest of these rows, by the frame that must name each.
 sub first_ten {
 	my ($stacks) = @_;
 	my @rows = map {
@@ -134,7 +136,8 @@ sub first_ten {
 	return [map { $_->{name} } (sort { $b->{bytes} <=> $a->{bytes} } @rows)[0 .. 9]];
 }
 
-# 40 stacks, most through one function that leaks, without names: few callers, or many stacks that share it with as many others.
+# 40 stacks, most through one function that leaks, without names: few callers, or many stacks that
+# share it with as many others.
 sub ordinary {
 	my @few = map { [0x10, 1, 'app+5000', sprintf('app+%X', 0x100 * ($_ % 29 + 1)), sprintf('app+%X', 0x10000 + 0x100 * $_), 'app+9'] } 1 .. 40;
 	is_deeply([map { s/ .*//r } @{ named(dump_of('few.txt', \@few)) }], [('app+5000') x 10], '29 callers');
@@ -174,7 +177,7 @@ sub uncalled {
 	my $old = dump_of('fpo1.txt', [[198, 30, @heap, 'MSVCR80+14D83']]);
 	my $new = dump_of('fpo2.txt', [[198, 60, @heap, 'MSVCR80+14D83'], [198, 10, @heap, 'MSVCR80+14D83', 'app+100'],
 			[10, 1, 'ucrtbase+1', 'ucrtbase+9', 'KERNEL32+5', 'ntdll+6']]);
-	# 30 of the 40 blocks, and 10 bytes, which are of the system's own thread.
+	# 30 of the 40 blocks, and 10 bytes, which belong to the system's own thread.
 	my $share = int(100 * 198 * 30 / (198 * 40 + 10) + 0.5);
 	like(text($old, $new), qr/^no caller recorded: $share % of the growth; .*\n.*--sizes.*hsnap attach/m, 'their share, and what helps');
 	like(text($new), qr/^no caller recorded: \d+ % of the memory;/m, 'of one dump');
@@ -213,7 +216,7 @@ sub long_names {
 	is($flags->{'app!main'}{short}, undef, 'where there is something to shorten');
 }
 
-# Each name, and what of it fits a table and the groups.
+# Checks each name, and its part that fits a table and the groups.
 sub long_scopes {
 	my @names = (
 		'std::function<void (int)>::operator()(int) const' => 'std::function<void (int)>::operator()',
@@ -245,7 +248,7 @@ sub start_up {
 		'ntdll+6' => ['RtlUserThreadStart', './dlls/ntdll/thread.c', 3], 'app+7' => ['worker', 'pool.c', 4]);
 	my @start = ('KERNEL32+5', 'ntdll+6');
 	my $new = dump_of('start.txt', [[1, 1, 'app+1', 'app+2', 'app+3', 'app+4', @start], [2, 1, 'app+7', @start], [4, 1, 'app+3', 'app+4', @start]], \%names);
-	# Bytes that each rule leaves.
+	# Bytes that remain with each rule.
 	my %left = ('leak:main' => 2 + 4, 'leak:thread.c' => 7, 'leak:CRTStartup' => 7, 'leak:^mainCRTStartup$' => 2, 'leak:^ntdll$' => 7, 'leak:KERNEL32' => 7,
 		'leak:^app.exe$' => 4, 'leak:^RtlUserThreadStart$' => 0, 'leak:worker < ^KERNEL32!BaseThreadInitThunk$' => 5, 'leak:worker < Base' => 7, 'leak:app.c' => 6);
 	for my $rule (sort keys %left) {

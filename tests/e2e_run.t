@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# hsnap run leaves a program as it is, odd ones too: its threads, arguments and
-# exit status; and what it does does not spoil the snapshot at its end, in
-# whichever form that is asked for.
+# hsnap run leaves a program unchanged, also unusual ones: its threads, arguments and exit status;
+# and its own actions do not affect the snapshot at the end, in every form.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -47,11 +46,11 @@ is_deeply($raise->{keep_block}, [1, 1000], 'and so has the block that could not 
 my $adjacent = rows_of('adjacent', 0);
 is_deeply($adjacent->{fill_heap}, [400, 80_000_000], 'heaps that lie side by side are both walked');
 rows_of('race', 17) for 1 .. 3;
-rows_of('crowd', 18) for 1 .. 6;    # nothing is done in the program any more that one of its threads has to do
+rows_of('crowd', 18) for 1 .. 6;    # no work in the program depends on one of its threads any more
 is_deeply([files_in($dir)], [map { "$_.txt" } qw(adjacent crowd race raise)], 'nothing but the dumps is left');
 done_testing;
 
-# What a program gets is what it gets without hsnap.
+# The program receives the same as without hsnap.
 sub passed_on {
 	my @hsnap = (win("$root/build/win64/hsnap.exe"), 'run');
 	my $told = win("$root/build/win64/targets/told.exe");
@@ -104,8 +103,8 @@ sub passed_on {
 	}
 }
 
-# Paths longer than what Windows takes in its usual form, with more than ASCII. Not the program's own:
-# Wine's CreateProcess takes none of that length in any form.
+# Paths longer than Windows accepts in its usual form, with letters outside ASCII. Not the program's
+# own path: Wine's CreateProcess accepts no path of that length in any form.
 sub long_paths {
 	my $deep = fresh_dir();
 	for my $name ("\x{c3}\x{a4}" x 60, 'b' x 100, 'c d' x 30) {
@@ -150,7 +149,7 @@ sub out_patterns {
 	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');
 }
 
-# One line for each stack, and packed: the same program has the same sums in every form.
+# One line per stack, and compressed: the same program has the same sums in every form.
 sub forms {
 	my $out = fresh_dir();
 	my %truth = (raise => ["100 77700", "1 1000"], adjacent => ["200 40000000", "200 40000000"]);
@@ -203,8 +202,8 @@ sub form_of_each_child {
 	}
 }
 
-# Of a broken heap the tracer has all blocks, but what is lost cannot be known. Then the snapshot is there, and a program
-# that ends with 0 ends with 2.
+# For a broken heap the tracer has all blocks, but losses are unknown. Then the snapshot is written,
+# and a program that ends with 0 ends with 2.
 sub incomplete {
 	my $file = fresh_dir() . "/broken.txt";
 	my $complete = hsnap('run', '--at-exit', win($file), '--', win($odd), 'broken', 0);
@@ -246,14 +245,14 @@ sub taken_at_exit {
 	is("$result->{status} $result->{err}", '0 ', "$what @options");
 }
 
-# Without what tells one run of a program from the next: the time of the dump, and its process.
+# Removes the time of the dump and the process, which differ between runs.
 sub lasting {
 	my ($text) = @_;
 	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+ clock=\d+( bits=\d+) parent=\d+}{$1$2}mr;
 }
 
-# What each stack has in each heap (the first, the second ...), by UMDH's lines of both kinds: "BLOCKS BYTES HEAP FRAMES", and how many lines
-# are of single blocks.
+# Returns the contents of each stack in each heap (the first, the second ...), by UMDH's lines of
+# both kinds: "BLOCKS BYTES HEAP FRAMES", and the number of lines of single blocks.
 sub sums_in {
 	my ($text) = @_;
 	my ($heap, $id, %frames, %sums);
@@ -280,8 +279,8 @@ sub sums_in {
 	return \%found;
 }
 
-# A program for 32 bits is left to an hsnap32.exe beside hsnap.exe, with all that there is to say. What
-# is an image is judged by its header: one of this bitness is made one of the other.
+# A 32-bit program is delegated to an hsnap32.exe beside hsnap.exe, with all its messages. An
+# image's bitness is judged by its header: an image of this bitness is changed to the other one.
 sub other_bitness {
 	my $here = fresh_dir();
 	copy("$root/build/win64/$_", "$here/$_") or die "$_: $!\n" for qw(hsnap.exe hsnap-tracer64.dll);
@@ -313,7 +312,7 @@ sub other_machine {
 	ok(!-e "$here/out.txt", 'and no snapshot');
 }
 
-# winget makes links to programs, in a folder where nothing else of theirs is.
+# winget makes links to programs, in a folder without their other files.
 sub linked {
 	my $here = fresh_dir();
 	symlink "$root/build/win64/hsnap.exe", "$here/hsnap.exe" or die "hsnap.exe: $!\n";
@@ -342,7 +341,7 @@ sub traced_to {
 	return hsnap('run', '--at-exit', win($file), '--', win($odd), @args);
 }
 
-# Blocks and bytes by the function of the program that allocates.
+# Returns blocks and bytes by the allocating function of the program.
 sub rows_of {
 	my ($what, $status) = @_;
 	my $result = traced_to("$dir/$what.txt", $what);
