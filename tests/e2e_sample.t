@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --sample: totals scaled from the recorded blocks are unbiased and marked as estimates, and what was
-# recorded goes when it is freed.
+# --sample: totals scaled from the recorded blocks are unbiased and marked as estimates, and
+# recorded blocks are removed when they are freed.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -10,9 +10,10 @@ use Hunt;
 
 my $dir = fresh_dir();
 
-# samples/many_blocks.c: block i has 16 + i % 97 bytes. One recorded in S bytes, a block of s bytes is
-# recorded with p = 1 - exp(-s / S) and stands for s / p bytes and 1 / p blocks: so the variances of the
-# sums are those of s^2 (1 - p) / p and (1 - p) / p. Beyond five standard errors is once in a million.
+# samples/many_blocks.c: block i has 16 + i % 97 bytes. At a rate of one in S bytes, a block of s
+# bytes is recorded with p = 1 - exp(-s / S) and counts as s / p bytes and 1 / p blocks, so the
+# variances of the sums are those of s^2 (1 - p) / p and (1 - p) / p. A deviation above five
+# standard errors occurs once in a million.
 my ($blocks, $mean) = (200_000, 4096);
 my ($bytes, $bytes_variance, $count_variance) = (0, 0, 0);
 for my $i (0 .. $blocks - 1) {
@@ -34,7 +35,7 @@ my $found = made_by('many_blocks', 'make_block', $diff->{out});
 within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
 within($found->[0], $blocks, sqrt $count_variance, 'blocks');
 
-# A recording that is sampled: the same, of the blocks that are there at a moment, in a window, and in a dump made of it.
+# A sampled recording: live blocks at a moment, in a window, and in a dump made from it.
 my $recorded = target("$root/build/win64/samples/many_blocks.exe", [$blocks], record => ['--sample', '4K', '-o', win("$dir/many.hrec")]);
 is($recorded->step, 1, 'a recorded program has its blocks') or BAIL_OUT('no target');
 is($recorded->quit, 0, 'and ends');
@@ -62,7 +63,7 @@ my $json = run(tool('hdiff', 'linux', '-o', 'json', '-i', 'make_block', "$dir/ma
 my ($selected) = $json =~ /^"selected":.*"new":(\{"bytes":\d+,"blocks":\d+),/m;
 my ($impacting) = $json =~ /^"window":.*"aifo":(\{"bytes":\d+,"blocks":\d+)\}/m;
 is($impacting, $selected, 'the columns of a window have the same estimates');
-# It begins while the tracer samples: with its tables, and as it does.
+# The recording begins while the tracer samples: with its tables, and at its rate.
 my $later = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
 is($later->step, 1, 'a traced program has its blocks') or BAIL_OUT('no target');
 check_error(hsnap('record', '--sample', '8K', '-o', win("$dir/other.hrec"), '-p', $later->{pid}), 'hsnap', 'another sample', qr/traced already.*--sample/);
@@ -73,7 +74,7 @@ my $there = made_by('many_blocks', 'make_block', run(tool('hdiff', 'linux', "$di
 within($there->[0], $blocks, sqrt($count_variance) + 97 / 5, 'blocks that were there');
 within($there->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'and their bytes');
 
-# Eight threads free and reallocate each other's blocks: when all are freed none is left.
+# Eight threads free and reallocate each other's blocks: after all are freed none remains.
 my $stress = target("$root/build/win64/targets/stress.exe", [8, 10_000_000, 3], traced => 1, run => ['--sample', '512']);
 is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');
 syswrite $stress->{to}, "\n";
@@ -90,8 +91,8 @@ like($line // 'nothing', qr/^step 2 pid (\d+)$/, 'all threads have ended');
 cmp_ok($left, '>', 100, 'blocks are left');
 my $kept = run(tool('hdiff', 'linux', taken($stress, 'kept')))->{out};
 cmp_ok(made_by('stress', qr/^(?:re)?make_/, $kept)->[0], '>', 0, 'some of them were recorded');
-# What was reallocated, from any of 600 sizes to any other, counts as what it is in the end: so the estimates are
-# right, and the variances are the means over those sizes.
+# A reallocated block, from any of 600 sizes to any other, counts with its final size: so the
+# estimates are right, and the variances are the means over those sizes.
 my ($sums, @variance) = (made_by('stress', qr/^remake_/, $kept), 0, 0);
 for my $size (16 .. 615) {
 	my $p = 1 - exp(-$size / 512);
@@ -113,15 +114,16 @@ sub taken {
 	my ($target, $name) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	is($result->{status}, 0, "snapshot $name") or diag($result->{err});
-	# The stress target loads and frees libraries in turn: one may lie where another was just before.
+	# The stress target loads and frees libraries in turn: one may be where another was just
+	# before.
 	my $moved = qr/hsnap: .*warning: \d+ modules were loaded in the place of others .*\n/;
-	# Its threads may hold a heap's lock whenever it is looked at.
+	# Its threads may hold a heap's lock at every attempt.
 	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n/;
 	like($result->{err}, qr/\A(?:$moved)?(?:$locked)?hsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');
 	return "$dir/$name.txt";
 }
 
-# Blocks and bytes of a program's function, or of those that match.
+# Returns blocks and bytes of a program's function, or of those that match.
 sub made_by {
 	my ($module, $function, $text) = @_;
 	my @sums = (0, 0);

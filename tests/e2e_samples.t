@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The main job: a program leaks, snapshots are taken from outside it, and hdiff
-# names the leaking line with the exact growth. For every sample, by both hdiffs.
+# The main use: a program leaks, snapshots are taken from outside, and hdiff names the leaking line
+# with the exact growth. For every sample, by both hdiffs.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -49,7 +49,7 @@ sub hunt {
 	same_dump($dir);
 }
 
-# A dump against itself has nothing to show.
+# A dump compared with itself shows no growth.
 sub same_dump {
 	my ($dir) = @_;
 	my $result = run(tool('hdiff', 'linux', "$dir/1.txt", "$dir/1.txt"));

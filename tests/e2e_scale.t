@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A million live blocks: hsnap takes them all, in less than 1 GiB of its own.
-# How long it took is told, not judged: that is the benchmark's business.
+# A million live blocks: hsnap takes them all, in less than 1 GiB of its own. The time is printed,
+# not judged: that is the benchmark's purpose.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,7 +13,7 @@ use Hunt;
 
 my $blocks = 1_000_000;
 my $dir = fresh_dir();
-my $hsnap = "$dir/hsnap.exe"; # a name of its own: its process is found by it
+my $hsnap = "$dir/hsnap.exe"; # a unique name: its process is found by it
 for my $file (qw(hsnap.exe hsnap-tracer64.dll)) {
 	copy("$root/build/win64/$file", "$dir/$file") or die "$file: $!\n";
 }
@@ -52,8 +52,8 @@ is(scalar keys %found, 1000, '1000 stacks');
 is_deeply(\%found, \%truth, 'each with exactly its blocks and bytes');
 done_testing;
 
-# Runs a command; its exit status, its seconds, and the peak of the process's
-# memory in KiB, which the system keeps and we read until it ends.
+# Runs a command. Returns its exit status, its seconds, and its peak memory in KiB, which is read
+# from the system until it ends.
 sub measured {
 	my @command = @_;
 	my ($from, $peak) = (time, 0);

@@ -1,9 +1,8 @@
 #!/usr/bin/perl
-# hsnap schedule. The XML of a task is the same from each system, is what a
-# schema made from Microsoft's documentation takes, and says to an XML parser
-# what was asked for. What that says a task runs is run under Wine as tasks are,
-# with an empty environment. Wine's own scheduler registers and removes tasks,
-# and keeps nothing of what they run: hsnap says so.
+# hsnap schedule. The XML of a task is the same on each system, satisfies a schema made from
+# Microsoft's documentation, and has the requested values for an XML parser. The task's command is
+# run under Wine like a task, with an empty environment. Wine's own scheduler registers and removes
+# tasks, but never runs them: hsnap reports that.
 use strict;
 use warnings;
 use Encode qw(decode encode);
@@ -22,19 +21,19 @@ my $name = 'leak_steady.exe';
 my $bare = "$root/build/win64/targets/no_environment.exe";
 my $own = win("$root/build/win64/hsnap.exe");
 
-# How every task runs, by what Microsoft documents of settingsType: on batteries
-# too, whatever the network and whether the machine idles or not, never twice at
-# a time, and as soon as it can when its time was missed.
+# Settings of every task, by Microsoft's documentation of settingsType: runs on batteries too,
+# whatever the network and idle state, never twice at a time, and as soon as possible after a missed
+# time.
 my %settings = (
 	AllowStartOnDemand => 'true', MultipleInstancesPolicy => 'IgnoreNew',
 	DisallowStartIfOnBatteries => 'false', StopIfGoingOnBatteries => 'false',
 	AllowHardTerminate => 'true', StartWhenAvailable => 'true', RunOnlyIfNetworkAvailable => 'false',
 	WakeToRun => 'false', 'Settings/Enabled' => 'true', Hidden => 'false', Priority => '5', RunOnlyIfIdle => 'false',
-	'Triggers//Enabled' => undef,    # none: it is on by default
+	'Triggers//Enabled' => undef,    # undef: enabled by default
 );
 my $program = 'C:\Program Files\hsnap & Co\hsnap.exe';
 
-# Also when a test dies in between.
+# Cleans up, also when a test dies in between.
 END {
 	local $?;
 	schedule('remove', $name) if defined $store && -e "$store/$name";
@@ -50,7 +49,7 @@ done_testing;
 
 # ---------------------------------------------------------------- the XML
 
-# What is asked for, and what must be in the task; undef: not there.
+# Pairs of options and required elements of the task; undef: absent.
 sub asks_and_answers {
 	my @start = ('--start', '2026-11-20T10:00', '--program', $program);
 	my %system = (UserId => 'S-1-5-18', LogonType => undef, RunLevel => 'HighestAvailable', BootTrigger => undef, %settings);
@@ -95,14 +94,14 @@ sub asks_and_answers {
 	is(value($file, 'Command'), decode('UTF-8', qq("$own")), 'the program is this one by its full path');
 }
 
-# '' or what xmllint says.
+# Returns '' or xmllint's message.
 sub validate {
 	my ($file) = @_;
 	my $result = run(['xmllint', '--noout', '--nonet', '--schema', $schema, $file]);
 	return $result->{status} ? "status $result->{status}: $result->{err}" : '';
 }
 
-# The text of the only element of that name, or path, as an XML parser has it; undef: there is none.
+# Returns the text of the only element of that name, or path, by an XML parser; undef if absent.
 sub value {
 	my ($file, $element) = @_;
 	my $path = "//*[local-name()='Task']//" . $element =~ s{(\w+)}{*[local-name()='$1']}gr;
@@ -114,7 +113,7 @@ sub value {
 	return $element eq 'BootTrigger' ? '' : $text;
 }
 
-# A schema that takes everything would prove nothing.
+# A schema that accepts everything would prove nothing.
 sub schema_can_refuse {
 	my $xml = decode('UTF-16', run(["$root/build/linux/hsnap", qw(schedule add app.exe --every 30m --dir D:\d --at-start
 		--start 2026-11-20T10:00 --print-xml), '--program', $program])->{out});
@@ -155,7 +154,7 @@ sub schema_can_refuse {
 	is(validate(spew("$dir/right.xml", encode('UTF-16', $xml))), '', 'and the right one is not');
 }
 
-# ---------------------------------------------------------------- how it is asked
+# ---------------------------------------------------------------- usage
 
 sub usage {
 	my @for = ('--program', $program);
@@ -195,7 +194,7 @@ sub usage {
 
 sub schedule { return hsnap('schedule', @_) }
 
-# What a task for the image runs, by its XML: the program and its words.
+# Returns the command of a task for the image, by its XML: the program and its arguments.
 sub action {
 	my ($image, @options) = @_;
 	my $made = hsnap('schedule', 'add', $image, '--every', '30m', @options, '--print-xml');
@@ -209,7 +208,7 @@ sub dumps { return grep { /\.txt$/ } files_in($_[0]) }
 
 sub stored { return -d $store ? files_in($store) : () }
 
-# By what schtasks.exe takes, which Wine has too.
+# Uses schtasks.exe's options, which Wine has too.
 sub wines_scheduler {
 	my $folder = "$dir/new/d\xc3\xbcmps & {more}";
 	my @add = ('add', $name, '--every', '30m', '--dir', win($folder));
@@ -255,7 +254,7 @@ sub life_of_a_task {
 	check_error($nowhere, 'hsnap', 'its folder is gone', win($folder));
 }
 
-# All that the system does to programs when they start, as reg.exe writes it.
+# Returns all settings that the system applies to starting programs, as reg.exe writes them.
 sub image_flags {
 	my $file = "$dir/flags.reg";
 	unlink $file;
@@ -265,7 +264,7 @@ sub image_flags {
 	return -s $file ? slurp($file) : 'nothing was exported';
 }
 
-# A process that may not be opened: the task's log says so, and what to do about it.
+# A process that may not be opened: the task's log has the error and the remedy.
 sub no_rights {
 	my $image = "closed$$.exe";
 	my $folder = "$dir/closed";
@@ -285,7 +284,7 @@ sub no_rights {
 	is($closed->quit, 0, 'it ends');
 }
 
-# The helper by itself has our variables; what it starts has none but Wine's and the system's own.
+# The helper itself has our variables; programs it starts have only Wine's and the system's own.
 sub no_environment {
 	local $ENV{HSNAP_MARK} = 'mine';
 	my $all = run([wine($bare)]);
@@ -333,7 +332,7 @@ sub runs_of_a_task {
 	is($target->quit, 0, 'the program ends');
 }
 
-# Sums by stack, exactly what the sample says.
+# Checks sums by stack against the sample's statement.
 sub check_growth {
 	my ($folder, $old, $new) = @_;
 	return fail('two runs wrote two dumps') if grep { !-f "$folder/$_" } $old, $new;

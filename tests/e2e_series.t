@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Snapshots at fixed times of programs under Wine: each file is a whole dump of the right process at any
-# moment one looks, only the newest stay, what goes wrong is a line and the next time works, and the
-# process goes on whatever happens.
+# Snapshots at fixed times of programs under Wine: each file is a complete dump of the right process
+# at any moment, only the newest remain, a failure is one line and the next attempt works, and the
+# process continues in all cases.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -24,7 +24,7 @@ subtest 'a folder that goes away, and a disk that is full' => \&trouble;
 subtest 'faults that stay' => \&faults_that_stay;
 done_testing;
 
-# Said by the program for this machine too, which has no processes to take.
+# Also reported by the program for this machine, which has no processes to take.
 sub wrong_usage {
 	my $hsnap = "$root/build/linux/hsnap";
 	my @live = ('-pn', $name, '-f');
@@ -65,13 +65,14 @@ sub whole_files {
 	my (%seen, @wrong, $most);
 	my $foreign = "$name-$target->{pid}-20200101T000000Z.txt";
 	spew("$dir/$foreign", "no dump\n");
-	# Whatever is there at any moment is whole, but for the one that is being written under its own name.
+	# All files are complete at any moment, except the one that is being written under its own
+	# name.
 	until ($loop->has_ended(0.02)) {
 		my @there = grep { /^\Q$name\E-.*\.txt$/ && $_ ne $foreign } files_in($dir);
 		$most = @there if @there > ($most // 0);
 		for my $file (@there) {
 			next if $seen{$file}++ || !-e "$dir/$file";
-			my $text = eval { slurp("$dir/$file") } // next; # one that is removed
+			my $text = eval { slurp("$dir/$file") } // next; # a file that is being removed
 			push @wrong, $file if $text !~ m{^// hsnap: end [^\n]*\n\z}m;
 		}
 	}
@@ -168,7 +169,8 @@ sub interrupted {
 	in_the_middle();
 }
 
-# A target whose snapshot takes long: once lets it be finished, twice does not, and neither leaves a part.
+# A target whose snapshot takes long: one Ctrl-C lets the snapshot finish, two do not, and neither
+# leaves a part.
 sub in_the_middle {
 	my $target = target(own_copy('build/win64/samples/many_blocks.exe', 'many'), [60_000], traced => 1);
 	is($target->step, 1, 'a large target runs');
@@ -176,12 +178,13 @@ sub in_the_middle {
 	for my $times (1, 2) {
 		my ($dir, $log) = (fresh_dir(), fresh_dir() . '/log');
 		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h), '--log', win($log));
-		# A file in the folder may be that which is made to see whether one can be. It may be done before anybody looked.
+		# A file in the folder may be the one that tests whether it is writable. The
+		# snapshot may be done before it is seen.
 		ok($loop->until(sub { $loop->has_helper || -e "$dir/000001.txt" }), 'a snapshot is begun');
 		$loop->interrupt;
 		press_again($loop) if $times > 1;
 		my $status = $loop->end;
-		# The system removes what a process leaves a moment after its end.
+		# The system removes a process's temporary files a moment after its end.
 		$loop->until(sub { !grep { /\.tmp$/ } files_in($dir) });
 		my @left = files_in($dir);
 		if ($times == 1 || $status == 0) { # it can be done before the second
@@ -198,7 +201,8 @@ sub in_the_middle {
 	is($target->quit, 0, 'and ends');
 }
 
-# Once more when the first one was seen, and later than what counts as the same one; hsnap stands still meanwhile.
+# Presses again after the first press was seen, and later than hsnap's limit for one press; hsnap is
+# stopped meanwhile.
 sub press_again {
 	my ($loop) = @_;
 	my @pids = $loop->unix_pid;
@@ -239,7 +243,7 @@ sub trouble {
 	is($target->quit, 0, 'and ends');
 }
 
-# The target is not traced, and will not be.
+# The target is not traced, and never will be.
 sub faults_that_stay {
 	my $target = target($exe);
 	is($target->step, 1, 'an untraced target runs');

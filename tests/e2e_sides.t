@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff for Windows and hdiff for Linux print the same bytes, from every kind of file
-# and in every form; and both add up to what the maker of the dumps says.
+# hdiff for Windows and hdiff for Linux print the same bytes, from every kind of file and in every
+# form; and both sums agree with the maker of the dumps.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What "make soak" does for an hour, in seconds: that it finds nothing under Wine, and still works.
+# "make soak" for seconds instead of an hour: it finds no faults under Wine, and still works.
 use strict;
 use warnings;
 use FindBin qw($Bin);

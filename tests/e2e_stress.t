@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Eight threads allocate, reallocate and free each other's blocks while libraries come and go and
-# snapshots are taken: nothing crashes, no block is lost, none has another's stack.
+# Eight threads allocate, reallocate and free each other's blocks while libraries are loaded and
+# unloaded and snapshots are taken: nothing crashes, no block is lost, none has another block's
+# stack.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -17,8 +18,8 @@ for my $seed (1, 2) {
 	is($target->step, 1, "seed $seed: it begins") or last;
 	my $before = stackless(taken($target, "before$seed"));
 	syswrite $target->{to}, "\n";
-	# A thread that moves a block has two at most, the old one, which is out of the tracer's table, and the new one,
-	# which is not in it yet. One thread more loads the libraries.
+	# A thread that moves a block has at most two, the old one, already removed from the
+	# tracer's table, and the new one, not yet in it. One more thread loads the libraries.
 	for my $i (1 .. 5) {
 		my $found = stackless(taken($target, "while$seed-$i"));
 		cmp_ok($found, '<=', $before + 2 * ($threads + 1), "snapshot $i while they work: every block has its stack");
@@ -44,8 +45,8 @@ sub taken {
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	# It loads libraries in turn: one may be in the place of another.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules were loaded in the place of others .*\n//;
-	# Eight threads on few processors may hold a heap's lock whenever it is looked at: said, and the blocks come
-	# from the tracer's table, so all that follows holds nevertheless.
+	# Eight threads on few processors may hold a heap's lock at every attempt: that is reported,
+	# and the blocks come from the tracer's table, so the following checks still hold.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n// if $name =~ /^while/;
 	check_ok($result, "snapshot $name");
 	return "$dir/$name.txt";
@@ -56,7 +57,7 @@ sub stackless {
 	return sum0(slurp($file) =~ /^\/\/ hsnap: heap .*\bstackless-blocks=(\d+)/mg);
 }
 
-# Blocks and bytes by the function of the program that allocates.
+# Returns blocks and bytes by the allocating function of the program.
 sub rows_of {
 	my ($file) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

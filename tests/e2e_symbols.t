@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# hsym puts names into a dump; hdiff shows them where the binaries are not.
+# hsym adds names to a dump; hdiff shows them on a machine without the binaries.
 use strict;
 use warnings;
 use File::Copy qw(copy);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff's report for people: what it says is the arithmetic of made dumps, whose stacks are known, in units and
-# shares; it fits 80 columns, and is coloured and paged on a terminal alone.
+# hdiff's report for people: it agrees with the arithmetic of synthetic dumps with known stacks, in
+# units and shares; it fits 80 columns, and has colours and a pager only on a terminal.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -93,7 +93,7 @@ subtest 'a trend' => \&trend;
 subtest 'on a terminal' => \&terminal;
 done_testing;
 
-# The totals of each way from the root, as the tree has them.
+# Checks the totals of each path from the root in the tree.
 sub trees {
 	for my $is_inverted (0, 1) {
 		my %total;
@@ -114,7 +114,7 @@ sub trees {
 		like($said, qr/^${\(scalar(keys %total) - @wanted)} nodes? below 1 % (?:is|are) left out$/m, 'and how many have less');
 		is($tree->[0]{name}, '(all)', 'from the root');
 		is((grep { $_->{name} =~ /malloc|Startup/ } @$tree) + 0, 0, 'no allocators and no start');
-		# Of nodes side by side those above have at least as much.
+		# A sibling node has at least as much as the ones below it.
 		my @last;
 		for my $node (grep { $_->{is_one} } @$tree) {
 			$#last = $node->{depth};

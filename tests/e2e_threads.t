@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Whatever hdiff and hsnap do with several threads, once more under gcc's thread sanitizer: no race, and the same
-# words as without it.
+# All multi-threaded work of hdiff and hsnap, once more under gcc's thread sanitizer: no race, and
+# the same output as without it.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -30,7 +30,7 @@ my $log = "$dir/heap.etl";
 is(run(["$root/build/linux/bench/gen_etl", $log, 2, 100])->{status}, 0, 'an ETW log is made');
 same('hdiff', 'an ETW log', $log);
 
-# Of an LFH of many blocks a second thread walks one half; one with damage is walked again.
+# A second thread walks one half of an LFH with many blocks; a damaged one is walked again.
 for my $damage ([], ['--break', 'lfh-key-wrong']) {
 	my $image = "$dir/image.dmp";
 	my @how = ('win10-x64', '--ust', '--blocks', 30_000, @$damage);

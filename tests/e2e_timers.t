@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# What docs/wine-and-systemd.md gives those who have no Task Scheduler works as typed: the
-# commands make units that systemd takes, and the line of cron does its work in
-# cron's environment. Nothing of this user's own timers and tables is touched.
+# The replacements for Task Scheduler in docs/wine-and-systemd.md work as typed: the commands make
+# units that systemd accepts, and cron's line works in cron's environment. This user's own timers
+# and tables are not touched.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -24,8 +24,8 @@ runs_the_same();
 takes_dumps();
 done_testing;
 
-# The commands as typed, with another home and in a folder with a blank in its name, where starting the timer is
-# only noted.
+# Runs the commands as typed, with another home and in a folder with a blank in its name; starting
+# the timer is only noted.
 sub units {
 	mkdir "$dir/$_" or die "$dir/$_: $!\n" for 'bin', 'a checkout';
 	symlink "$root/setup", "$dir/a checkout/setup" or die "$dir: $!\n";
@@ -53,8 +53,8 @@ sub units {
 
 sub verify { return run(['systemd-analyze', 'verify', '--user', '--man=no', @_], env => { XDG_RUNTIME_DIR => $dir }) }
 
-# What the timer does is what cron does: in the checkout, without the limit of tests. Wine's server and the programs in
-# it are not the service's to end.
+# The timer does the same as cron: in the checkout, without the tests' time limit. The service must
+# not end Wine's server and the programs in it.
 sub runs_the_same {
 	my $service = slurp("$dir/.config/systemd/user/hsnap-app.service");
 	my %of = $service =~ /^(\w+)=(.*)$/mg;
@@ -65,7 +65,7 @@ sub runs_the_same {
 	is($cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{$of{WorkingDirectory}}r =~ s/'//gr, "$expected\n", 'cron does the same');
 }
 
-# The line of cron as cron runs it, of a sample, into a folder of ours. The sample has a name that no other test's has.
+# Runs cron's line like cron, for a sample, into a folder of ours. The sample has a unique name.
 sub takes_dumps {
 	my $name = "timers$$";
 	copy("$root/build/win64/samples/leak_steady.exe", "$dir/$name.exe") or die "$!\n";

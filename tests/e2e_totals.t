@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The totals of each form of a report: whatever a form prints as a sum or as a head line is what the dumps add up to. Two
-# dumps have stacks that grew, shrank, cancel each other and did not change; forms that show only the changed ones say so.
+# The totals of each form of a report: every printed sum and head line agrees with the sums of the
+# dumps. Two dumps have stacks that grew, shrank, cancel each other and did not change; forms that
+# show only the changed ones note that.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -54,7 +55,7 @@ sub check_groups {
 	is(decode_json(hdiff(@some))->{groups}[0]{total}{new}{bytes}, sum_of(1, 0, 'leak', 'idle'), 'of what is selected');
 }
 
-# "the first 5" are a part of what grew, where one of them grew.
+# "the first 5" are a part of the growth if one of them grew.
 sub check_shrinking {
 	my %of = ((map { +"big$_" => [[90_000 + $_, 1], [80_000, 1]] } 1 .. 5), (map { +"small$_" => [[100, 1], [200 + $_, 1]] } 1 .. 6));
 	my @ask = ('-o', 'text', '-n', 4, series(fresh_dir(), [1763632800000, 1763636400000], \%of));
@@ -65,17 +66,17 @@ sub check_shrinking {
 
 sub hdiff { return run([$hdiff, @_])->{out} }
 
-# Bytes, or blocks, of stacks in a dump.
+# Returns bytes, or blocks, of stacks in a dump.
 sub sum_of { my ($dump, $what, @names) = @_; return sum0 map { $stacks{$_}[$dump][$what] } @names }
 
-# "+1.5 KiB": as people read it.
+# Formats "+1.5 KiB" like the report for people.
 sub size_text {
 	my ($bytes) = @_;
 	return "$bytes B" if $bytes < 1024;
 	return sprintf '%.1f KiB', $bytes / 1024;
 }
 
-# In head lines count the stacks that are selected, in rows those that changed.
+# Head lines count the selected stacks, rows the changed ones.
 sub check_two {
 	my ($selected, $rows, @options) = @_;
 	my @ask = (@options, @dumps);

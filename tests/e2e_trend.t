@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What hdiff shows of a trend as text. Truth is the made series: the sums at each snapshot, what
-# they add up to, and how they were made to go.
+# hdiff's trend as text. Truth is the synthetic series: the sums at each snapshot, their totals, and
+# their intended course.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -20,21 +20,22 @@ my %stacks = (
 	leak => [map { [5000 + 1000 * $_, 5 + $_] } @n], # 6000 bytes and 6 blocks per hour
 	slow => [map { [900 + 100 * $_, 9 + $_] } @n], # 600
 	step => [map { $_ < 5 ? [700, 1] : [9000, 3] } @n],
-	saw => [map { [4000 + (0, 3000, 6000, 9000, 0)[$_ % 4], 4] } @n[0 .. 10], 12], # ends where it began
+	# ends at its first value
+	saw => [map { [4000 + (0, 3000, 6000, 9000, 0)[$_ % 4], 4] } @n[0 .. 10], 12],
 	falls => [map { [20_000 - 800 * $_, 30 - $_] } @n],
 	flat => [map { [333, 3] } @n],
 );
 my %verdict = (leak => 'grows', slow => 'grows', step => 'grew once', saw => 'returns', falls => 'shrinks');
 my @files = series("$dir", \@times, \%stacks, name => 'a-%02d.txt');
 
-# What is selected at each snapshot: [bytes, blocks].
+# Returns the selected sums at each snapshot: [bytes, blocks].
 sub sums_of {
 	my ($stacks, @names) = @_;
 	return map { my $i = $_; [map { my $k = $_; sum0(map { $stacks->{$_}[$i][$k] } @names) } 0, 1] } @n;
 }
 
-# Takes a trend apart: what report() has, and of each series its line and snapshots, of each row the
-# line before it.
+# Parses a trend: report()'s result, each series with its line and snapshots, each row with the line
+# before it.
 sub trend {
 	my ($text) = @_;
 	my $report = report($text);
@@ -51,7 +52,7 @@ sub trend {
 	return $report;
 }
 
-# The bars of a series, as they are specified: eight levels between its lowest and its highest.
+# Returns the bars of a series, as documented: eight levels between its lowest and its highest.
 sub bars {
 	my @levels = split //, '.:-=+*#@';
 	my ($low, $high) = (min(@_), max(@_));
@@ -150,7 +151,7 @@ subtest 'a report of a series is not read back' => sub {
 		check_error(hdiff('-o', 'json', spew("$dir/g.txt", hdiff(@$how, 'a-*.txt')->{out})), 'hdiff', "@$how", 'g.txt',
 			'compare the dumps');
 	}
-	# Names of files and programs say nothing of what a report or its numbers are.
+	# Names of files and programs do not affect how a report or its numbers are read.
 	my @odd = series($dir, \@times, { leak => $stacks{leak} }, name => 'Numbers are hexadecimal %02d.txt',
 		image => 'Numbers are hexadecimal, CUT SHORT: sums are of what is there');
 	spew("$dir/odd.txt", hdiff(@odd[0, -1])->{out});
@@ -159,7 +160,7 @@ subtest 'a report of a series is not read back' => sub {
 };
 
 subtest 'filters' => sub {
-	my %filters = ( # what they leave; a frame all stacks share is app+FFF
+	my %filters = ( # stacks that they leave; all stacks share the frame app+FFF
 		'--min-bytes 9000' => [qw(leak saw)], # 11000; 9000 up and down; 8800; 8300
 		'--min-count 11' => [qw(leak slow falls)],
 		'--min-bytes 8800 --min-count 2' => [qw(leak falls)],
@@ -212,7 +213,8 @@ subtest 'groups have series of their own' => sub {
 };
 
 subtest 'a limit per hour is for what keeps growing' => sub {
-	# leak and slow grow by 6600 bytes an hour; all else makes it neither more nor a steadier growth.
+	# leak and slow grow by 6600 bytes an hour; the other stacks change neither that growth nor
+	# its steadiness.
 	my @two = ('-i', 'leak|slow');
 	my $over = hdiff('--max-growth', '6599/h', @two, 'a-*.txt');
 	is($over->{status}, 1, 'over it');
@@ -266,7 +268,7 @@ subtest 'each process is a series' => sub {
 	is(scalar(() = $warned =~ /-i nowhere: warning/g), 1, 'what none has is said once, be one without any row');
 	is(scalar(() = hdiff('--module', 'none', 'a-*.txt', 'b-*.txt')->{err} =~ /--module none: warning/g), 1, 'of modules, too');
 
-	# Joined, only what happened within a process counts.
+	# Joined, only growth within a process counts.
 	my $joined = trend(hdiff('--across-restarts', 'a-*.txt', 'b-*.txt')->{out});
 	like($joined->{title}[0], qr{^SERIES 1 of 1: app\.exe, 2 processes, 24 snapshots}, 'joined');
 	my %row = map { $_->{name} => $_ } @{ $joined->{rows} };
@@ -299,7 +301,7 @@ subtest 'few snapshots' => sub {
 	$result = hdiff('--max-growth', '1T/h', 'two-0.txt', 'two-1.txt', 'a-*.txt');
 	is($result->{status}, 0, 'it is enough when one can be judged');
 	like($result->{err}, qr/series \d: --max-growth cannot judge/, 'and said that the other cannot');
-	# Sen's bounds are for five and more of one process.
+	# Sen's bounds need five or more snapshots of one process.
 	my $sure = qr/^\/\/ [^\n]*with 95 percent$/m;
 	unlike(hdiff(@files[0 .. 3])->{out}, $sure, 'four of a process: no confidence');
 	like(hdiff(@files[0 .. 3])->{out}, qr/the\s*\/\/ least and the greatest/, 'but what the bounds are');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Which of many dumps hdiff compares with which, from files alone: folders, patterns, order, series,
-# and what goes wrong in practice where dumps are taken for weeks.
+# How hdiff selects among many dumps, by the files alone: folders, patterns, order, series, and the
+# practical faults of taking dumps for weeks.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -17,8 +17,8 @@ use Series;
 
 use constant { HOUR => 3_600_000, T0 => 1_763_634_348_000, START => 1_763_632_800_000 };
 
-# What hdiff makes of the arguments: { status, err, series => [{ files, bytes => { PLACE => [...] } }] },
-# files without their folders, rows by the innermost frame's offset.
+# Returns hdiff's result for the arguments: { status, err, series => [{ files, bytes => { PLACE =>
+# [...] } }] }, files without their folders, rows by the innermost frame's offset.
 sub trend {
 	my (@args) = @_;
 	return trend_by('linux', @args);
@@ -38,7 +38,7 @@ sub trend_by {
 
 sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
 
-# A line of complaint for each of the files, in any order, and no other.
+# Checks for a line of complaint for each of the files, in any order, and no other.
 sub complains {
 	my ($result, $status, $what, @files) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -53,7 +53,7 @@ sub complains {
 my @six = map { T0 + $_ * HOUR } 0 .. 5;
 my %leak = (leak => [map { 1000 + 100 * $_ } 0 .. 5], flat => [(500) x 6]);
 
-# Dumps of one process: [DATE, CLOCK in seconds, BYTES of the one block].
+# Writes dumps of one process: [DATE, CLOCK in seconds, BYTES of the one block].
 sub clocked {
 	my ($dir, @dumps) = @_;
 	return map {
@@ -66,7 +66,7 @@ sub clocked {
 	} 0 .. $#dumps;
 }
 
-# An hour lies between any two of the snapshots, whatever their dates are: 1 MiB an hour.
+# An hour is between any two of the snapshots, whatever their dates are: 1 MiB an hour.
 subtest 'the running clock decides, not the date' => sub {
 	my $mib = 1 << 20;
 	my @good = map { [sprintf('2026-11-20T%02d:00:00.000Z', 10 + $_), 5000 + 3600 * $_, $mib * (1 + $_)] } 0 .. 4;
@@ -101,7 +101,8 @@ subtest 'two dumps' => sub {
 	is($pair->(['2026-11-20T10:00:00.000Z', "9" x 16, 1000], ['2026-11-20T10:00:10.000Z', 110, 1000])->{status}, 2, 'a clock that no machine has');
 };
 
-# Dates that are known to be wrong, without a running clock for all dumps: the status of a limit is 2, and a line has the reason.
+# Dates that are known to be wrong, without a running clock for all dumps: the status of a limit is
+# 2, and a line has the reason.
 subtest 'no rate by a wrong date' => sub {
 	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
 	my $early = qr/^hdiff: \S+c0\.txt: warning: its date is 1998-03-04T10:00:00.000Z, before its process began .*: the clock was set$/m;
@@ -141,7 +142,7 @@ subtest 'no rate by a wrong date' => sub {
 	like($got->{err}, qr/l2\.txt: warning: its date, 2939-01-01T00:00, lies in the future/, 'and its warning');
 };
 
-# Two hours lie between c0 and c2; the clock was set back after c1, which has no running clock.
+# Two hours are between c0 and c2; the clock was set back after c1, which has no running clock.
 subtest 'a dump without the clock among dumps that show that it was set' => sub {
 	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
 	my $got = trend(clocked(fresh_dir(), @dumps));
@@ -159,7 +160,7 @@ subtest 'a dump without the clock among dumps that show that it was set' => sub 
 
 subtest 'three or more snapshots are looked at for a trend, in the order of their own times' => sub {
 	my $dir = fresh_dir();
-	# Their names and the times of the files say the opposite.
+	# Their names and the times of the files suggest the opposite.
 	my @files = series($dir, $_ = [reverse @six], { leak => [reverse @{ $leak{leak} }], flat => $leak{flat} }, name => 'd%d.txt');
 	utime 1_600_000_000 + $_ * 1000, 1_600_000_000 + $_ * 1000, $files[$_] for 0 .. 5;
 	my $want = 'd5.txt d4.txt d3.txt d2.txt d1.txt d0.txt';
@@ -201,7 +202,7 @@ subtest 'a file whose name is a pattern goes first' => sub {
 	is(trend("$dir/a?.txt")->{files}, 'a0.txt a1.txt a2.txt a*.txt', 'another pattern finds it too');
 };
 
-# What goes wrong in practice, the first of it: the comparison starts while the dump is being written.
+# Practical faults, the first: the comparison starts while the dump is being written.
 subtest 'practice 1: partial dumps are passed over by their names, or named and left out' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
@@ -212,7 +213,7 @@ subtest 'practice 1: partial dumps are passed over by their names, or named and 
 	spew("$dir/.hidden", 'x');
 	mkdir "$dir/older.txt";
 	spew("$dir/older.txt/x.txt", $whole);
-	# Links are what they lead to: a pipe would keep us waiting. Windows has neither.
+	# Links count as their targets: a pipe would keep us waiting. Windows has neither.
 	my @links = $as_windows ? () : (['.pipe', 'to-pipe.txt'], ['older.txt', 'to-folder.txt'], ['/dev/null', 'to-device.txt']);
 	mkfifo("$dir/$_", 0600) || die for @links ? qw(pipe.txt .pipe) : ();
 	symlink $_->[0], "$dir/$_->[1]" or die for @links;
@@ -287,7 +288,7 @@ subtest 'practice 1: of several files found, one that is left is no growth' => s
 	ok(!trend($files[0], $dir)->{is_trend}, 'nor is one that is named, too');
 };
 
-# The second: names that are used again, or say another time than they mean.
+# The second: names that are reused, or contain a wrong time.
 subtest 'practice 2: names that collide or lie do not matter, times do; the same snapshot counts once' => sub {
 	my $dir = fresh_dir();
 	mkdir "$dir/$_" for qw(a b);
@@ -300,7 +301,7 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	$result = trend("$dir/a", "$dir/b");
 	is($result->{series}[0]{bytes}{ place('leak') }, '1 2 3 4 5 6', 'a copy and a link count once');
 	complains($result, 0, 'and are named', 'b/umdh-08-11-1.txt', 'b/umdh-08-11-2.txt');
-	# The minute of UMDH's is no more than that: two in one minute are two.
+	# UMDH's time is only a minute: two logs in one minute are two.
 	my $in_no_time = qr/^hdiff: \S+: warning: all dumps of its process tell the same time: .*no rates/;
 	my @umdh = map { umdh("$dir/minute-$_.txt", '2026-11-20 10:30', 4711, 1000 + 10_000_000 * $_) } 0 .. 2;
 	$result = trend(@umdh);
@@ -314,14 +315,14 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	my $text = run(tool('hdiff', 'linux', '--no-symbols', @umdh))->{out};
 	unlike($text, qr{bytes/h \(\d}, 'the text has none either');
 	like($text, qr{^// [^\n]*all tell the same}m, 'and says why');
-	# Of several processes, what passes in one that has no trend does not count.
+	# With several processes, a violation in one without a trend does not count.
 	my @later = map { umdh("$dir/later-$_.txt", "2026-11-20 1$_:30", 4712, 2000 + $_) } 1, 2;
 	$result = trend('--across-restarts', '--max-growth', '1M/h', @umdh, @later);
 	is("$result->{status} $result->{files}", "2 minute-0.txt minute-1.txt minute-2.txt later-1.txt later-2.txt", 'two of another process are no help');
 	is(trend('--max-growth', '1M/h', @umdh[0, 1], umdh("$dir/next.txt", '2026-11-20 10:31', 4711, 1001))->{status}, 0, 'a minute later is');
 };
 
-# The third: a service restarts, and the system gives its pid to another.
+# The third: a service restarts, and the system reuses its pid for another process.
 subtest 'practice 3: a pid that is used again is another process, and never goes on with a series' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
@@ -336,7 +337,8 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	my $joined = trend('--across-restarts', $dir);
 	is($joined->{files}, $result->{files} =~ s/ \| / /r, '--across-restarts joins them');
 	is("@{ $joined->{series}[0]{parts} }", '6 4', 'in two parts');
-	# Another image under the same name of a folder, and the same at once in another process.
+	# Another image with the same folder name, and the same image at the same time in another
+	# process.
 	series($dir, [map { $_ + 30 * HOUR } @six[0, 1]], { leak => [7, 8] }, name => 'c%d.txt', start => $later, image => 'C:\\\\app\\\\other.exe');
 	series($dir, [map { $_ + HOUR / 2 } @six[0, 1]], { leak => [9, 10] }, name => 'd%d.txt', start => START + 3000, pid => 7, slide => 0x10000000);
 	my @four = ('a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt', 'd0.txt d1.txt', 'b0.txt b1.txt b2.txt b3.txt', 'c0.txt c1.txt');
@@ -344,18 +346,18 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	$joined = trend('--across-restarts', $dir);
 	is($joined->{files}, "@four[0 .. 2] | $four[3]", 'only the same image is joined');
 	is($joined->{series}[0]{bytes}{ place('leak') }, '1000 1100 1200 1300 1400 1500 9 10 1 2 3 4', 'by module and offset, wherever it was loaded');
-	# A minidump tells the second of the start.
+	# A minidump has the start in whole seconds.
 	my $seconds = fresh_dir();
 	series($seconds, [@six[0 .. 1]], { leak => [1, 2] }, name => 'a%d.txt', start => START + 678);
 	series($seconds, [@six[2 .. 3]], { leak => [3, 4] }, name => 'b%d.txt', start => START);
 	is(trend($seconds)->{files}, 'a0.txt a1.txt b0.txt b1.txt', 'the same second is the same start');
-	# Logs of UMDH's own tell the pid.
+	# UMDH's own logs contain the pid.
 	my @umdh = map { umdh("$seconds/u$_.txt", sprintf('2026-11-20 1%d:30', 4 - $_ % 3), 4711 + ($_ > 2), 1000 + $_) } 0 .. 5;
 	is(trend(@umdh)->{files}, 'u2.txt u1.txt u0.txt | u5.txt u4.txt u3.txt', 'by the pid and the time of a banner of UMDH');
 	is(trend('--across-restarts', @umdh)->{files}, 'u2.txt u1.txt u0.txt u5.txt u4.txt u3.txt', 'the image is the program among the modules');
 };
 
-# The eighth: the first snapshots show a process that only gets going.
+# The eighth: the first snapshots show a process that is still starting up.
 subtest 'practice 8: warm-up is left out, of each process' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
@@ -380,8 +382,8 @@ subtest 'practice 8: warm-up is left out, of each process' => sub {
 	check_error(trend('--series', '0', $dir), 'hdiff', 'series are numbered from 1', '--series 0');
 };
 
-# The folder of a task that runs for a year: what is not asked for is not read. So what is damaged there
-# behind its head is no complaint; and the rest is what it is where there are no other files.
+# The folder of a task that runs for a year: dumps outside the range are not read. So damage after
+# their heads causes no complaint, and the rest is the same as without those files.
 subtest 'of what is outside --since and --until the head is read and no more' => sub {
 	my @times = map { T0 + $_ * HOUR } 0 .. 11;
 	my $iso = sub { iso($times[$_[0]]) };
@@ -396,7 +398,7 @@ subtest 'of what is outside --since and --until the head is read and no more' =>
 		my @stacks = ({ leak => [map { 1000 + 100 * $_ } 0 .. 11] }, name => 'd%02d.txt');
 		my @files = series($all, [@times], @stacks);
 		spew("$some/" . basename($files[$_]), slurp($files[$_])) for @$inside;
-		# All of another process, too, which is outside more often.
+		# Also all of another process, which is outside more often.
 		for my $i (grep { !$sound{$_} } 0 .. 11) {
 			my ($head) = slurp($files[$i]) =~ m{\A((?:// hsnap: .*\n)+)};
 			spew($files[$i], $i % 3 ? $head . ($i % 3 == 1 ? "rubbish\x00\n" x 5000 : '') : substr slurp($files[$i]), 0, -20);
@@ -450,7 +452,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	complains(trend('--since', $since, $dir), 0, 'as a double, inside and outside', 'd0.txt', 'other.txt');
 	my $none = trend('--since', '2030-01-01', $dir);
 	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 8 dumps/m, 'among those that are not wanted');
-	# Whatever has no sound head that tells a time is read, and what is wrong with it said.
+	# Files without a valid head with a time are read, and their faults reported.
 	unlink "$dir/a-copy.txt", "$dir/other.txt";
 	my %bad = (empty => '', foreign => "no dump\n", report => run(tool('hdiff', 'linux', '--no-symbols', @files[3, 4]))->{out},
 		head => $whole =~ s/id=4242/id=x/r, newer => $whole =~ s/format=1/format=99/r, timeless => $whole =~ s/ time=\S+//r);
@@ -469,7 +471,8 @@ subtest 'what is outside counts as what its head says' => sub {
 			iso($six[4]), '-', grep { $_ ne $files[$in] } @files]);
 		is(join(' ', map { basename($_->{path}) } map { @{ $_->{snapshots} } } @{ decode_json($got->{out})->{series} }), $want, "number $in from standard input");
 	}
-	# UMDH's logs tell the minute in a banner, and their image among the modules, which may go on for long.
+	# UMDH's logs have the minute in a banner, and their image among the modules, which may be a
+	# long list.
 	my $umdh = fresh_dir();
 	my @logs = map { umdh("$umdh/u$_.txt", sprintf('2026-11-20 1%d:30', $_), 4711, 1000 + $_) } 0 .. 5;
 	spew($logs[$_], slurp($logs[$_]) =~ s/app\.exe/other.exe/r) for 4, 1;
@@ -481,7 +484,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	complains($result, 0, 'damaged is named what is read, for its head is long', 'u0.txt');
 };
 
-# Each limit is named with what to do about it.
+# Each limit is named with a remedy.
 subtest 'more files than can be are an error that says what to do' => sub {
 	my $dir = fresh_dir();
 	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
@@ -498,8 +501,8 @@ subtest 'more files than can be are an error that says what to do' => sub {
 	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual tells both');
 };
 
-# The tenth: heaps change while they are walked; what counts is what goes on over several snapshots. So a
-# dump that tells no time must not get in between by chance.
+# The tenth: heaps change while they are walked; only growth over several snapshots counts. So a
+# dump without a time must not be inserted by chance.
 subtest 'practice 2: dumps that tell no time stay in the order in which they are given, and that is said' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
@@ -528,7 +531,7 @@ subtest 'what many dumps lack is said once of a series' => sub {
 	my %lacks = (all => [0 .. 7], some => [2 .. 4], one => [5]);
 	for my $i (0 .. $#files) {
 		my $notes = join '', map { my $n = $_; qq(// hsnap: warning text="lacks $n"\r\n) x grep { $_ == $i } @{ $lacks{$n} } } qw(all some one);
-		# Twice in one dump is one dump.
+		# Twice in one dump counts as one dump.
 		spew($files[$i], slurp($files[$i]) =~ s{^(?=// hsnap: stacks)}{$notes . ($i == 2 ? $notes : '')}mre);
 	}
 	my %want = ('d0.txt: lacks all' => 6, 'd2.txt: lacks some' => 3, 'd5.txt: lacks one' => 1, 'e0.txt: lacks all' => 2);
@@ -546,7 +549,7 @@ subtest 'what many dumps lack is said once of a series' => sub {
 	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'of two, each is told of');
 };
 
-# man/hdiff.1 says what a thousand dumps may take beside a few.
+# man/hdiff.1 states the additional memory of a thousand dumps over a few.
 subtest 'many small dumps take what the manual says' => sub {
 	needs_linux('getrusage()');
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
@@ -578,7 +581,7 @@ subtest 'hdiff.exe does the same with the paths of Windows' => sub {
 	complains(trend_by('windows', $dir), 0, 'a foreign file is named', 'foreign.txt');
 };
 
-# A log of UMDH's with one block.
+# Writes a UMDH log with one block.
 sub umdh {
 	my ($to, $time, $pid, $bytes) = @_;
 	return spew($to, join "\r\n", '// ', "// UMDH: version 10.0.19041.1: Logtime $time - Machine=MADEUP - PID=$pid", '// ', '',

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# A trend as programs and spreadsheets read it: the whole series of each stack, in
-# JSON and CSV, taken apart by parsers that are not ours. The dumps are made here,
-# and what must come out is known before.
+# A trend for programs and spreadsheets: the whole series of each stack, in JSON and CSV, parsed by
+# independent parsers. The dumps are made here, so the expected output is known.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -20,8 +19,8 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 my ($start, $begin, $hour) = (1763632800000, 1763633000123, 3600000);
 my @times = map { $begin + $_ * $hour } 0 .. 11;
 my $unknown = "\x{fffd}";
-# Names as bad as can be, and the text they are. All of these stacks grow by 1000
-# bytes and two blocks an hour.
+# Extreme names, and the resulting text. All of these stacks grow by 1000 bytes and two blocks an
+# hour.
 my %odd = (
 	'leak' => 'leak',
 	'map<int, char>' => 'map<int, char>',
@@ -68,7 +67,7 @@ sub hdiff_in {
 	return run(tool('hdiff', 'linux', @args), dir => $where);
 }
 
-# In $dir, which must go well.
+# Runs hdiff in $dir and checks its success.
 sub report_of {
 	my (@args) = @_;
 	my $result = hdiff_in($dir, @args);
@@ -85,10 +84,10 @@ sub json_in {
 	return $json;
 }
 
-# As man/hdiff-csv.5 says: a mark in front of what a spreadsheet would run.
+# Removes the mark in front of text that a spreadsheet would execute (man/hdiff-csv.5).
 sub unmarked { return $_[0] =~ s/^'(?=[=+\-\@'\t\r\n])//r }
 
-# The names of the columns, and a hash for each record.
+# Returns the names of the columns, and a hash for each record.
 sub csv_in {
 	my ($bytes) = @_;
 	my $csv = Text::CSV->new({ binary => 1, strict => 1, eol => "\r\n" });
@@ -102,7 +101,7 @@ sub csv_in {
 	return ($names, map { my %of; @of{@$names} = @$_; \%of } @records);
 }
 
-# Bytes (0) or blocks (1) of a made stack at each time.
+# Returns bytes (0) or blocks (1) of a synthetic stack at each time.
 sub sums {
 	my ($stack, $what) = @_;
 	return [map { ref $_ ? $_->[$what] : $_ } @$stack];
@@ -207,7 +206,8 @@ sub check_selected {
 	check_functions();
 }
 
-# Groups have two series each: that of the stacks that end in them, and that of all through them.
+# Groups have two series each: that of the stacks that end in them, and that of all stacks through
+# them.
 sub check_functions {
 	my $by = json_in(report_of('-o', 'json', '--group', 'function', @files))->{series}[0]{groups};
 	my ($leak) = grep { $_->{name} eq 'app!leak' } @$by;
@@ -229,7 +229,7 @@ sub check_functions {
 	is_deeply([@$root{qw(self_net_bytes net_bytes)}], [0, $main->{total}{trend}{net_bytes}], 'function, csv: of self and of total');
 }
 
-# The same bytes wherever the report is made: rates too.
+# Checks that both systems print the same bytes, including rates.
 sub check_sides {
 	my @odd_times = map { $begin + $_ * 7_654_321 } 0 .. 6;
 	my $sub = "$dir/sides";
@@ -265,7 +265,7 @@ sub check_no_times {
 	is_deeply([map { $row->{$_} } grep { /hour/ } @$columns], [('') x 4], 'csv: no rates');
 }
 
-# Two processes of one name whose snapshots were taken in turns; the second began first.
+# Two processes of one name whose snapshots were taken alternately; the second started first.
 my (%one, %two, $two_start);
 
 sub made_two {
@@ -332,7 +332,7 @@ sub check_joined {
 	is($series[0]{trend}{net_bytes}, 10010, 'which is what all of it grew by');
 }
 
-# One snapshot of a process says nothing of growth, and is a series nevertheless.
+# One snapshot of a process shows no growth, but is a series nevertheless.
 sub check_short {
 	my $sub = "$dir/short";
 	mkdir $sub;
@@ -348,7 +348,7 @@ sub check_short {
 	is_deeply([map { [@$_{qw(series net_bytes)}] } @records], [[2, 200]], 'csv: too');
 }
 
-# A dump that is cut, a sampled one, one with a warning.
+# A truncated dump, a sampled one, one with a warning.
 sub check_state {
 	my $sub = "$dir/state";
 	mkdir $sub;
@@ -370,7 +370,7 @@ sub check_state {
 	is_deeply([map { $_->{cut} ? 1 : 0 } @{ json_in($result->{out})->{series}[0]{snapshots} }], [0, 0, 0, 1], 'a cut one');
 }
 
-# UMDH tells the minute, by the machine's own clock.
+# UMDH's time is a minute, by the machine's own clock.
 sub check_umdh {
 	my $sub = "$dir/umdh";
 	mkdir $sub;
@@ -400,7 +400,7 @@ sub check_pair {
 	is(scalar(grep { /^(?:series|verdict|bytes )/ } @$columns), 0, 'as ever');
 }
 
-# Every key and every column is explained, and the example does what it says.
+# Every key and every column is documented, and the example works.
 sub check_pages {
 	my %keys = map { $_ => 1 } report_of('-o', 'json', @files) =~ /"(\w+)":/g;
 	my ($columns) = csv_in(report_of('-o', 'csv', @files));

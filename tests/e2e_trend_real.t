@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A trend of a real process: a program that does the same in every step is looked
-# at after each, and hdiff on the folder has the series of each of its stacks to
-# the byte, says of the one that leaks that it grows, and of no other.
+# A trend of a real process: a program that does the same in every step is captured after each, and
+# hdiff on the folder has the series of each of its stacks to the byte, and reports growth of the
+# leaking stack only.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -66,7 +66,7 @@ sub ms {
 	return 1000 * timegm($s, $m, $h, $d, $mon - 1, $y) + $ms;
 }
 
-# The median of the slopes between any two snapshots (Theil and Sen), in what an hour brings.
+# Returns the median of the slopes between any two snapshots (Theil and Sen), per hour.
 sub slope {
 	my ($of) = @_;
 	my @slopes;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap ust sets one bit in the registry: programs started then have it, what
-# others had set stays, and what was there comes back to the byte. The registry
-# is that of our own Wine prefix; reg.exe is the witness.
+# hsnap ust sets one bit in the registry: programs started afterwards have it, other programs'
+# settings stay, and the previous state is restored to the byte. The registry is that of our own
+# Wine prefix; reg.exe verifies it.
 use strict;
 use warnings;
 use Encode qw(decode);
@@ -12,7 +12,7 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my $image = "flagged$$.exe"; # a name that nobody else has
+my $image = "flagged$$.exe"; # a unique name
 my $exe = "$dir/$image";
 my $root_key = 'HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options';
 my $key = "$root_key\\$image";
@@ -25,7 +25,7 @@ like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine
 is(ust('off', $image)->{status}, 0, 'off again');
 my $first = exported();
 
-# Also when a test dies in between.
+# Cleans up, also when a test dies in between.
 END {
 	local $?;
 	run([wine('reg', 'delete', $key, '/f')], limit => 20) if $key && has_key();
@@ -42,7 +42,7 @@ is(exported(), $first, 'at the end the registry is as it was');
 is($stays->quit, 0, 'the first program ends');
 done_testing;
 
-# What it prints, and then it waits.
+# Reads its output, after which it waits.
 sub flags {
 	my ($target) = @_;
 	my ($flags) = (join ' ', $target->line // '', $target->line // '') =~ /^flags ([0-9A-F]{8}) heaps \d+$/;
@@ -68,7 +68,8 @@ sub reg {
 
 sub has_key { return run([wine('reg', 'query', $key)])->{status} == 0 }
 
-# All of the key, as reg.exe writes it, but for what tests/windows/umdh.t may have in it beside this one.
+# Returns the whole key, as reg.exe writes it, except for values of tests/windows/umdh.t, which may
+# run at the same time.
 sub exported {
 	my $file = "$dir/export.reg";
 	unlink $file;
@@ -76,7 +77,7 @@ sub exported {
 	return decode('UTF-16', slurp($file)) =~ s/^\[[^\]]*\\leak\d+\.exe\]\R[^\[]*//mgr;
 }
 
-# The lines of our key: NAME => [TYPE, VALUE]
+# Returns the lines of our key: NAME => [TYPE, VALUE]
 sub values_now {
 	my %values;
 	for (split /\r?\n/, run([wine('reg', 'query', $key)])->{out}) {
@@ -105,7 +106,7 @@ sub usage {
 	is(exported(), $first, 'nothing was written');
 }
 
-# A key that can be read stands for what users have who are no administrators.
+# A read-only key stands for the rights of a user who is not an administrator.
 sub no_rights {
 	for my $mode ([], ['read']) {
 		my $locked = target("$root/build/win64/targets/lock_key.exe", [$image, @$mode]);
@@ -165,8 +166,8 @@ sub others {
 	is(exported(), $before, 'what others set is there as it was');
 }
 
-# One switches it on and the other one off: whoever is the last, neither fails, and both views of the registry
-# say the same. Under Wine they are one key; tests/unit/test_ifeo.c has two.
+# One process sets the flag and the other one removes it: whichever is last, neither fails, and both
+# views of the registry agree. Under Wine they are one key; tests/unit/test_ifeo.c has two.
 sub two_at_once {
 	my @wrong;
 	for my $round (1 .. 6) {

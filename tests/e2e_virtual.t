@@ -1,8 +1,7 @@
 #!/usr/bin/perl
-# Virtual memory under hsnap run: every page that a program reserves, commits or
-# maps is in the dump under its heading, with who did it; and what it gives back
-# is not, however it does. What there must be is what the program says itself,
-# and has compared with VirtualQuery.
+# Virtual memory under hsnap run: every page that a program reserves, commits or maps is in the dump
+# under its heading, with its stack; and released pages are not, however they are released. The
+# truth is the program's own statement, which it has compared with VirtualQuery.
 use strict;
 use warnings;
 no warnings 'portable'; # 64 bits
@@ -18,8 +17,8 @@ is(follow('virtual_cases'), 23, 'all cases of VirtualAlloc were seen, and all of
 while_others_get_it();
 done_testing;
 
-# Threads free memory and get the same again all the time: wherever they stand when they are looked at,
-# nothing that the tracer says of it is taken for damage.
+# Threads free memory and get the same memory again all the time: wherever they are when a snapshot
+# is taken, no record of the tracer is treated as damage.
 sub while_others_get_it {
 	my $busy = target("$root/build/win64/targets/busy.exe", [4, 'virtual'], traced => 1);
 	is($busy->step, 1, 'busy threads run');
@@ -32,7 +31,7 @@ sub while_others_get_it {
 	return;
 }
 
-# Runs a program through its cases; how many they were.
+# Runs a program through its cases; returns their number.
 sub follow {
 	my ($program) = @_;
 	my $target = target("$root/build/win64/targets/$program.exe", [], traced => 1);
@@ -60,7 +59,7 @@ sub follow {
 	return $count;
 }
 
-# Every page with its kind and who made it so: nothing depends on how ranges are cut.
+# Adds every page with its kind and its stack: the result does not depend on how ranges are split.
 sub add_pages {
 	my ($pages, $addr, $bytes, $what) = @_;
 	($addr, $bytes) = (hex $addr, hex $bytes);
@@ -81,7 +80,8 @@ sub compare {
 		@different[0 .. ($#different > 20 ? 20 : $#different)]);
 }
 
-# Of a dump's blocks and bytes hsnap -v says apart which are no memory: added up here from its list, as hdiff does.
+# hsnap -v reports separately how many of a dump's blocks and bytes are not memory: added up here
+# from its list, like hdiff.
 sub check_said {
 	my ($dump, $said) = @_;
 	my ($is_reserved, $blocks) = (0, 0);
@@ -103,7 +103,7 @@ sub check_said {
 	return;
 }
 
-# The innermost function of the program on a stack; undef when there is none.
+# Returns the innermost function of the program on a stack; undef without one.
 sub function_of {
 	my @by_addr = sort { $functions{$a} <=> $functions{$b} } keys %functions;
 	my ($first, $last) = @functions{ @by_addr[0, -1] };
@@ -113,7 +113,7 @@ sub function_of {
 	return;
 }
 
-# What the program's functions have, of what the three headings list.
+# Returns the pages of the program's functions, by the three headings.
 sub pages_in {
 	my ($dump) = @_;
 	my (%heap_kinds, %stacks, @ranges, $kind, $frames);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A traced program is not held while its heaps are walked: what its snapshots say is the same as when it is, line
-# by line, and --walk finds in the heaps what the tracer's table has.
+# A traced program is not held while its heaps are walked: its snapshots are the same as when it is
+# held, line by line, and --walk finds in the heaps what the tracer's table has.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -53,13 +53,13 @@ sub compare {
 	cmp_ok(scalar(@{ said("$path.txt") }), '>', 10, 'and something');
 }
 
-# All lines of a dump but when it was taken, without their order.
+# Returns all lines of a dump except those with its time, sorted.
 sub said {
 	my ($path) = @_;
 	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path)];
 }
 
-# Blocks from before the tracer came are listed when it comes, and followed from then on.
+# Blocks older than the tracer are listed when it is attached, and followed after that.
 sub attached {
 	my ($name) = @_;
 	my $dir = fresh_dir();
@@ -76,7 +76,7 @@ sub attached {
 	ok(defined $target->quit, 'the program goes on');
 }
 
-# The program counts its blocks itself; of these 20 are from after the attach.
+# The program counts its blocks itself; 20 of these are newer than the attach.
 sub older_counted {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/counted.exe", []);
@@ -99,8 +99,9 @@ sub older_counted {
 	ok(defined $target->quit, 'the program goes on');
 }
 
-# Wherever threads stand in a heap when the tracer comes: when they have ended, tables and heaps have the same blocks. Where
-# one is always on its way through a heap, those from before are not listed, and heaps are walked as ever.
+# Wherever threads are in a heap at the attach: after they have ended, tables and heaps have the
+# same blocks. If one is always in a heap, older blocks are not listed, and heaps are walked as
+# usual.
 sub attached_busy {
 	my ($threads) = @_;
 	my $dir = fresh_dir();
@@ -125,8 +126,8 @@ sub attached_busy {
 	is($target->quit, 0, 'the program goes on');
 }
 
-# Threads that never rest are held on their way from a heap to the table, each with a block or two; nothing else may be
-# in only one of both, though most of the table was read before.
+# Threads that never rest are held on their way from a heap to the table, each with a block or two;
+# nothing else may be in only one of both, though most of the table was read before.
 sub busy {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/busy.exe", [2, 'heap'], traced => 1);
@@ -140,7 +141,8 @@ sub busy {
 	is($target->quit, 0, 'the program found its blocks as it had left them');
 }
 
-# Blocks, heaps and sizes change all the time: whatever the walk makes of them, all blocks of a chain are in the dump.
+# Blocks, heaps and sizes change all the time: whatever the walk finds, all blocks of a chain are in
+# the dump.
 sub running {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/gaps.exe", [20_000], traced => 1);

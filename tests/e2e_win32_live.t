@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# 32-bit programs, by hsnap.exe with hsnap32.exe beside it, and by hsnap32.exe: which half of a process each sees, what is
-# left to the other one, and children of the other bitness. tests/live has what is the same for every bitness.
+# 32-bit programs, by hsnap.exe with hsnap32.exe beside it, and by hsnap32.exe: which half of a
+# process each sees, what is delegated to the other one, and children of the other bitness.
+# tests/live has the tests that are the same for every bitness.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -26,12 +27,13 @@ done_testing;
 
 sub by { my ($name, @args) = @_; return run([wine($hsnap{$name}, @args)]) }
 
-# { PATH => BASE } of the modules in a dump.
+# Returns { PATH => BASE } of the modules in a dump.
 sub modules_in {
 	return { map { m{^//\s+([0-9A-F]+)\s+[0-9A-F]+ (\S.*)} ? (lc $2 => $1) : () } split /\r?\n/, slurp($_[0]) };
 }
 
-# The program, its tracer and the system's 32-bit DLLs are listed, with the paths of their files.
+# Checks that the program, its tracer and the system's 32-bit DLLs are listed, with the paths of
+# their files.
 sub check_modules {
 	my ($file, $what) = @_;
 	my $modules = modules_in($file);
@@ -42,7 +44,7 @@ sub check_modules {
 	return;
 }
 
-# The row of a process: [BITS, STACKS]
+# Returns the row of a process: [BITS, STACKS]
 sub row_of {
 	my ($listed, $pid) = @_;
 	return [$listed =~ /^ *$pid +(\d+|\?) +\S+ +(\S+)/m];
@@ -69,7 +71,8 @@ sub looked_at {
 	return;
 }
 
-# { FUNCTION => [BYTES, COUNT] } of the sample, up to the end of a recording or between two moments.
+# Returns { FUNCTION => [BYTES, COUNT] } of the sample, up to the end of a recording or between two
+# moments.
 sub grown_in {
 	my ($what, @moments) = @_;
 	my $compared = run(tool('hdiff', 'linux', @moments));
@@ -77,7 +80,7 @@ sub grown_in {
 	return rows_by_functions(report($compared->{out}), 'leak_steady');
 }
 
-# A recording that begins while the program runs has what it does after that.
+# A recording that begins while the program runs has the program's later events.
 sub recorded {
 	my ($name) = @_;
 	my $file = fresh_dir() . '/run.hrec';
@@ -99,7 +102,8 @@ sub recorded {
 	return;
 }
 
-# cmd.exe of one bitness starts the sample of the other. At the end of its input the sample ends, after one step.
+# cmd.exe of one bitness starts the sample of the other. At the end of its input the sample ends,
+# after one step.
 sub followed {
 	my ($name) = @_;
 	my %cmd = (64 => 'C:\\windows\\system32\\cmd.exe', 32 => 'C:\\windows\\syswow64\\cmd.exe');
@@ -139,7 +143,7 @@ sub refused {
 	return;
 }
 
-# Its list of modules has the 64-bit half alone, or the program, under Wine 10.
+# A minidump's list of modules has the 64-bit half only, or the program, under Wine 10.
 sub in_file {
 	my $dir = fresh_dir();
 	my $target = target($sample{32}, [], traced => 1);

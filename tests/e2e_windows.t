@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# What is for Windows alone, as far as it can be tried without: the workflow is YAML and calls what is there;
-# tests/windows/umdh.t passes where programs stand in for UMDH and GFlags that say what is so, and fails where one
-# leaves out a block.
+# Windows-only parts, tested without Windows where possible: the workflow is valid YAML and calls
+# existing commands; tests/windows/umdh.t passes with correct stand-ins for UMDH and GFlags, and
+# fails if one omits a block.
 use strict;
 use warnings;
 use FindBin qw($Bin);
