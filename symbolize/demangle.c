@@ -1,7 +1,7 @@
 /*
  * Demangling of Itanium C++ names through the demangler in gcc's C++ library. A short hostile name
- * can stand for terabytes of text or make the demangler run forever, so a name is estimated and
- * checked before the demangler sees it.
+ * can stand for terabytes of text or make the demangler run forever. So the cost of a name is
+ * estimated, and its form checked, before the demangler sees it.
  */
 #include <setjmp.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct name_weight {
 /*
  * Cost estimate by the Itanium C++ ABI: "S_", "S0_", ... "SZ_", "S10_" refer to the first, second,
  * ... earlier part of the name that can be referred to. The estimate does not parse where parts
- * end. Part i must end before the first reference to it or to a later part, so it weighs at most as
+ * end. Part i must end before the first reference to it or to a later part. So it weighs at most as
  * much as everything before that reference. Anything that looks like a reference counts as one,
  * even inside identifiers.
  */
@@ -76,7 +76,7 @@ static uint64_t work(const struct estimate *estimate)
 
 /*
  * Returns true if the cost of demangling is surely bounded. An Itanium name may refer to parts of
- * itself, which refer to others: a few hundred bytes can stand for terabytes of text, or for as
+ * itself, which refer to others. A few hundred bytes can stand for terabytes of text, or for as
  * much work without output. len must be at most MANGLED_MAX.
  */
 static bool demangle_is_bounded(const char *name, size_t len)
@@ -149,10 +149,10 @@ static bool is_simple_name(const char *at)
 }
 
 /*
- * Returns false if gcc's demangler (12) might never end. That happens if an unresolved name ("sr"
- * in an expression) has a 'C', 'D' or 'U' that does not start a constructor, destructor, decltype,
- * lambda or unnamed type. The check cannot distinguish such letters from those of identifiers: it
- * refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
+ * Returns false if gcc's demangler (12) might never end. That can happen in an unresolved name
+ * ("sr" in an expression) with a 'C', 'D' or 'U' that does not start a constructor, destructor,
+ * decltype, lambda or unnamed type. The check cannot distinguish such letters from those of
+ * identifiers: it refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
  */
 static bool demangle_ends(const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * Names that a dump carries, calls to the listener, safe copies of untrusted text, and the spelling
- * of names: clone suffixes, calling conventions, path prefixes.
+ * Names that a dump carries, calls to the listener, and safe copies of untrusted text. The rest is
+ * the spelling of names: clone suffixes, calling conventions, path prefixes.
  */
 #include "symbolize/names.h"
 

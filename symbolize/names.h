@@ -31,7 +31,7 @@ bool listener_is_cancelled(const struct symbol_options *options);
 /*
  * Copies of names from outside: from debug information or a dump.
  *
- * Such names are untrusted. They are cut to a length that fits on a line of a dump, and control
+ * Such names are untrusted. They are cut to a length that fits on a line of a dump. Control
  * characters are replaced because names are printed on a terminal.
  */
 
@@ -53,8 +53,9 @@ const char *names_own(const char *name, size_t *len);
 
 /*
  * One spelling for names that compilers and tools write differently, so that one function is one
- * row on every system. Removed are the suffix of a compiler's clone (".isra.0", " [clone .isra.0]"
- * or " (.isra.0)") and the decoration of a calling convention ("_f@8", "f@8", "@f@8", "f@@16").
+ * row on every system. Two parts are removed: the suffix of a compiler's clone (".isra.0", " [clone
+ * .isra.0]" or " (.isra.0)"), and the decoration of a calling convention ("_f@8", "f@8", "@f@8",
+ * "f@@16").
  */
 
 /* Returns name itself if it has that spelling already, otherwise a copy in the arena. Names

@@ -2,12 +2,17 @@
  * Names for addresses: address -> module!function+offset (file, line). This is the only header of
  * the folder that other folders include.
  *
- * A name comes from the first of these sources that has one: the dump itself (hsym writes names
- * into dumps), the user's cache, the platform's backends in their order (backend/backend.h), the
- * module files' own symbol tables. Module files are searched for and checked against the build that
- * the dump recorded; a file of another build is not used. A symbol is not used merely because it is
- * the nearest one below an address: no name is better than a wrong one. If no source has a name,
- * found.count is 0 and the caller shows module+offset.
+ * A name comes from the first of these sources that has one:
+ *
+ *  the dump itself: hsym writes names into dumps
+ *  the user's cache
+ *  the platform's backends, in their order (backend/backend.h)
+ *  the module files' own symbol tables
+ *
+ * Module files are searched for and checked against the build that the dump recorded; a file of
+ * another build is not used. A symbol is not used merely because it is the nearest one below an
+ * address: no name is better than a wrong one. If no source has a name, found.count is 0 and the
+ * caller shows module+offset.
  *
  * A symbolizer belongs to one thread.
  */
@@ -64,8 +69,8 @@ void symbol_names_write(
 /* Callbacks from a working symbolizer to its user. Each may be NULL. */
 struct symbol_listener {
 	void *ctx; /* first argument of each callback */
-	/* Reports a warning, such as a file of another build or a server that is not used: one
-	 * sentence on one line, without control characters. Each warning is reported once. */
+	/* Reports a warning, such as a file of another build or a server that is not used. The
+	 * warning is one sentence on one line without control characters, and is reported once. */
 	void (*warn)(void *ctx, const char *sentence);
 	/* Reports that `done` of `total` addresses have been looked up; module is the file name of
 	 * the current one. Called at least every 100 ms, except while another process or DbgHelp

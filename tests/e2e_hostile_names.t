@@ -258,7 +258,7 @@ sub explosions {
 			}
 		}
 	}
-	# A log in a zip becomes a temporary file, and this one would fill a disk: its list says 8
+	# A log in a zip becomes a temporary file, and this one would fill a disk: its list has 8
 	# GiB, and its data never ends.
 	my $name = 'bomb.etl';
 	my $data = deflated("\0" x (4 << 20)) x 100;

@@ -4,7 +4,7 @@
 # Usage: perl etw_other.pl REAL.etl SEED OUT.etl [cut|lost|garbage] > truth.json
 use strict;
 use warnings;
-no warnings 'portable';	# addresses of more than 32 bits are meant
+no warnings 'portable';	# addresses have 64 bits
 use JSON::PP;
 use List::Util qw(min shuffle);
 

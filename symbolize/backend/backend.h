@@ -10,9 +10,9 @@
  * Symbol tables of a module. They are the last resort for a name, and confirm or reject names that
  * a backend returns without a line.
  *
- * The tables are the symbols that mingw leaves in an image, the private and the public symbols of
- * its PDB, its exports, and its table of functions (exceptions). Each is read once, when first
- * needed. An unreadable table counts as empty.
+ * The tables are the symbols that mingw leaves in an image, the private and public symbols of its
+ * PDB, its exports, and its unwind table of functions. Each is read once, when first needed. An
+ * unreadable table counts as empty.
  */
 
 struct tables;
@@ -25,11 +25,11 @@ void tables_free(struct tables *tables);
 void tables_rest(struct tables *tables);
 
 /*
- * Finds the function that covers rva: the last one that begins at or below rva and can reach it, or
- * the one whose part at rva was moved away. Returns 1 and fills *symbol (texts in the arena, offset
- * of the byte after rva) and *by ("symbols", "private symbols", "publics" or "exports"); 0 if no
- * function is found. `said` is another source's name of the function, which selects among several
- * names; or NULL.
+ * Finds the function that covers rva. It is the last one that begins at or below rva and can reach
+ * it, or the one whose part at rva was moved away. Returns 1 and fills *symbol (texts in the arena,
+ * offset of the byte after rva) and *by ("symbols", "private symbols", "publics" or "exports").
+ * Returns 0 if no function is found. `said` is another source's name of the function, which selects
+ * among several names; or NULL.
  */
 int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
 	struct symbol *symbol, const char **by);

@@ -12,8 +12,8 @@
 /*
  * DbgHelp library, by its public documentation.
  *
- * The library is loaded by full path, never by name, so that a copy in the current folder or in a
- * folder of PATH is not run. Copies in order of preference:
+ * The library is loaded by full path, never by name. So a copy in the current folder or in a folder
+ * of PATH is not run. Copies in order of preference:
  *
  *  HSYM_DBGHELP   a full path set by the user
  *  the copy of the Debugging Tools, at the folder in Windows' registry; only this one comes with

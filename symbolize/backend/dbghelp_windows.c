@@ -3,13 +3,13 @@
  * were not found and the user's symbol path names servers, DbgHelp searches these; its result is
  * checked again.
  *
- * Modules are not loaded at their base in the dump but one after the other, because two compared
- * dumps may have different modules at one place. No module is unloaded and SymCleanup() is never
- * called: in Wine 8 both free memory that they must not free.
+ * Modules are not loaded at their base in the dump, because two compared dumps may have different
+ * modules at one place. Each is loaded after the previous one. No module is unloaded and
+ * SymCleanup() is never called: in Wine 8 both free memory that they must not free.
  *
  * Wine 8's DbgHelp finds no names in DWARF 5 and reports no error; functions of its own DLLs begin
- * 8 bytes late. Wine 10's also searches for PDBs beside the image and crashes on a truncated one,
- * so it does not load a module whose PDB is unreadable.
+ * 8 bytes late. Wine 10's also searches for PDBs beside the image and crashes on a truncated one.
+ * So a module with an unreadable PDB is not loaded.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,9 @@
  * Helper processes on POSIX.
  *
  * Input goes through a socket: writing to a dead program is then an error instead of a signal.
- * Output comes through a pipe, which is cheaper for the helper, and a large one: the helper writes
- * every answer separately, and waking up for each would cost more than everything else.
+ * Output comes through a pipe, which is cheaper for the helper. The pipe is large because the
+ * helper writes every answer separately, and waking up for each would cost more than everything
+ * else.
  */
 #define _GNU_SOURCE /* the size of a pipe is Linux-only */
 #include <errno.h>

@@ -60,8 +60,8 @@ struct llvm_session {
  * address: an unexpected address ends the exchange, and any other line is skipped.
  *
  * The last question has an unpredictable address, so that output about this file cannot fake its
- * end. It names a directory instead of the file, because nothing is known of a directory: versions
- * 15 and 16 read all variables of a file to find that nothing is at an address.
+ * end. It names a directory instead of the file, because nothing is known of a directory. For a
+ * file, versions 15 and 16 would read all variables to find that nothing is at the address.
  */
 struct llvm_asking {
 	struct llvm_session *backend;
@@ -222,9 +222,9 @@ static void add_questions(struct llvm_asking *asking)
 /* ---------------------------------------------------------------- answers */
 
 /*
- * Output of llvm-symbolizer --output-style=LLVM --addresses --verbose for one address: the address,
- * for each function its name and detail lines that begin with two blanks, and an empty line. (Its
- * JSON has the same data but takes 1.5 times as long.)
+ * Output of llvm-symbolizer --output-style=LLVM --addresses --verbose for one address: the address;
+ * for each function its name, and detail lines that begin with two blanks; an empty line. (Its JSON
+ * has the same data but takes 1.5 times as long.)
  *
  * The text comes from untrusted files: a name may contain line breaks and look like anything. An
  * answer is accepted only where it is expected, and malformed answers give no names.

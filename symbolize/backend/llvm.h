@@ -14,9 +14,10 @@
 
 /*
  * Appends the full paths of the available programs to list, each ended by NUL, best first. If
- * HSYM_LLVM is set, its program is the only one. Otherwise: beside this program (Windows), then in
- * the folders of PATH in their order, the latest version of a folder first (Debian names them
- * llvm-symbolizer-19). Never in the current folder. Defined in helper_posix.c and helper_windows.c.
+ * HSYM_LLVM is set, its program is the only one. Otherwise they are beside this program (Windows),
+ * then in the folders of PATH in their order. The latest version of a folder is first (Debian names
+ * them llvm-symbolizer-19). Never in the current folder. Defined in helper_posix.c and
+ * helper_windows.c.
  */
 void llvm_program_list(struct buf *list);
 
@@ -44,12 +45,11 @@ int llvm_talk_step(struct llvm_talk *talk);
 /*
  * Files in the form that llvm-symbolizer accepts.
  *
- * It takes images, and uses any PDB at the path in an image, of whatever build. A PDB that was
- * found and checked is therefore named by a stub: a PE file of 1 KB without code, whose debug
- * directory names exactly that PDB. Stubs, and files whose paths cannot be written in a question,
- * get temporary names: staging_posix.c or staging_windows.c. The names are valid as long as the
- * staging. No file remains after this process ends, by Ctrl-C or otherwise, except for an empty
- * folder on Windows.
+ * It takes images, and uses any PDB at the path in an image, of whatever build. So a PDB that was
+ * found and checked is named by a stub: a PE file of 1 KB without code whose debug directory names
+ * that PDB. Stubs, and files whose paths cannot be written in a question, get temporary names:
+ * staging_posix.c or staging_windows.c. The names are valid as long as the staging. No file remains
+ * after this process ends, by Ctrl-C or otherwise, except for an empty folder on Windows.
  */
 
 struct staging;

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* Offsets in the file (Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, one
- * section with a debug directory that has one entry, of type CodeView: "RSDS", GUID, age, name). */
+/* Offsets in the file, by Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, and
+ * one section with a debug directory. Its one entry has the type CodeView: "RSDS", GUID, age,
+ * name. */
 enum {
 	PE_AT = 0x40,
 	COFF_AT = PE_AT + 4,

@@ -4,9 +4,9 @@
 
 #include "symbolize/files/module_files.h"
 
-/* By Microsoft's "PE Format": a section name that is too long for the header is stored as "/N",
- * with N a decimal offset into the string table, which follows the symbol table. Officially only
- * object files have these, but mingw's images do too. */
+/* By Microsoft's "PE Format": a section name that is too long for the header is stored as "/N". N
+ * is a decimal offset into the string table, which follows the symbol table. Officially only object
+ * files have such names, but mingw's images do too. */
 #define SYMBOL_BYTES 18
 
 static bool is_dwarf(const char *name)

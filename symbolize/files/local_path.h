@@ -30,9 +30,9 @@ void local_paths_free(struct local_paths *paths);
 /* Finds a path that the user typed; it may lead anywhere. */
 enum local_kind local_typed(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Finds a full path from an untrusted file. Paths that lead to another machine, to a device or to
- * virtual files (/proc), even through links, are LOCAL_NONE: this machine must not log on to a
- * foreign server. */
+/* Finds a full path from an untrusted file. Returns LOCAL_NONE for paths that lead to another
+ * machine, to a device or to virtual files (/proc), even through links: this machine must not log
+ * on to a foreign server. */
 enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
 /* Continues from the folder *here along the untrusted relative path rest; "" stays. Restricted as

@@ -2,8 +2,8 @@
  * Reader of PDB files. A PDB is an MSF container: a file of blocks with streams, which are lists of
  * blocks. The stream directory, itself such a list, has the sizes and the blocks of all streams.
  *
- * The file is read on demand: one block of the directory and a window of records are in memory,
- * even for a PDB of 2 GB. Sections below: container, identity, the image's sections, section
+ * The file is read on demand. Even for a PDB of 2 GB, only one block of the directory and a window
+ * of records are in memory. Sections below: container, identity, the image's sections, section
  * contributions, functions.
  */
 #include "symbolize/files/pdb.h"

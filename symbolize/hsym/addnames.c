@@ -1,6 +1,6 @@
 /*
- * Adding of names to a dump (hsym.h): the input that is read twice, the collection of addresses,
- * the copy with name lines, and the summary.
+ * Adding of names to a dump (hsym.h). The parts are the input that is read twice, the collection of
+ * addresses, the copy with name lines, and the summary.
  */
 #include "symbolize/hsym/hsym.h"
 

@@ -39,8 +39,8 @@ void input_close(struct input *input);
  *
  * addnames_read() collects the addresses; addnames_resolve() looks them up; addnames_copy() copies
  * every byte of the dump and inserts the new name lines before the end mark. If a dump is cut
- * inside an entry or a line, the names are inserted before that: after it, a cut stack would look
- * complete.
+ * inside an entry or a line, the names are inserted before that. After it, they would make a cut
+ * stack look complete.
  */
 
 struct addnames {
@@ -90,15 +90,15 @@ size_t addnames_modules(const struct addnames *work, struct addnames_module **ro
 #define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
 bool addnames_lacks_builds(const struct addnames *work);
 
-/* Prints "41 of 45 addresses named" and, if names are missing, the modules that lack them, what
- * went wrong during the look-up, and the bad lines of the dump. */
+/* Prints "41 of 45 addresses named". If names are missing, also prints the modules that lack them
+ * and what went wrong during the look-up. Prints the bad lines of the dump. */
 void addnames_summary(const struct addnames *work, FILE *to, const char *program);
 
 /*
  * Explains why addresses have names or not. Writes a row for each module with addresses: distinct
- * addresses, how many have names, the sources of the names, the module's file on this machine.
- * Indented below are its PDB, and the reason for missing or poor names. The module with the most
- * missing names is first. work must be resolved. Write errors are kept in out.
+ * addresses, named ones, the sources of the names, the module's file on this machine. Indented
+ * below are its PDB, and the reason for missing or poor names. The module with the most missing
+ * names is first. work must be resolved. Write errors are kept in out.
  */
 void explain_write(const struct addnames *work, struct out *out);
 

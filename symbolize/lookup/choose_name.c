@@ -37,9 +37,9 @@ static void find_offset(
 		function->offset_bytes = offset;
 }
 
-/* Takes the tables' name for the function's start if it is better. Either the backend knows the
- * start but has another name (llvm-symbolizer may prefer a linker's label), or it has only a part
- * of the name, without the parameters that distinguish overloads. */
+/* Takes the tables' name for the function's start if it is better. The backend may know the start
+ * but have another name (llvm-symbolizer may prefer a linker's label). Or it has only a part of the
+ * name, without the parameters that distinguish overloads. */
 static void find_name(struct sym_module *subject, const struct lookup *lookup,
 	struct symbol *function, const struct backend_kind *given_by, bool is_start_told,
 	struct arena *arena)

@@ -44,10 +44,10 @@ void name_cache_close(struct name_cache *cache);
  * Sources of names in their order: the user's cache, the backends, the module's own tables.
  *
  * The cache has two kinds of keys. The first is the module's identity and paths in the dump, if
- * they identify the build: it has names with all their lines, which no other file could improve. A
+ * they identify the build. It has names with all their lines, which no other file could improve. A
  * dump with other paths must not get them, because the author of a dump selects by its paths which
- * files are trusted. The second is the identity of the files that were found, if it is unique: it
- * has names without lines, and addresses without a name, which are valid until other files are
+ * files are trusted. The second is the identity of the files that were found, if it is unique. It
+ * has names without lines, and addresses without a name; these are valid until other files are
  * found. Names with only some lines are not cached.
  */
 
@@ -82,9 +82,10 @@ void sources_say(const struct sym_module *subject, struct buf *text);
  *
  * A name with a line is from real debug information. A name without one may be a symbol far below
  * the address. In that case the tables decide; without an entry in the tables, the name is kept
- * only if its function can reach the address. If the tables have the full name of a C++ function
- * and the backend only its first part, the full name is used, which distinguishes overloads. If the
- * tables have a function with another name at the same start, the backend's name is a label's.
+ * only if its function can reach the address. The tables may have the full name of a C++ function
+ * and the backend only its first part. The full name is used then, because it distinguishes
+ * overloads. If the tables have a function with another name at the same start, the backend's name
+ * is a label's.
  */
 
 /* Chooses the name for lookup->found, which given_by returned (NULL: no backend did); texts are in

@@ -1,7 +1,7 @@
 /*
- * Sources of names: cache, backends, tables (lookup.h). A batch of lookups of one module goes
- * through the cache with the dump's key, then the cache with the files' key, then backends and
- * tables. New answers are added to the cache if they are final.
+ * Sources of names: cache, backends, tables (lookup.h). The addresses of one module are looked up
+ * in the cache by the dump's key, then by the files' key, then in backends and tables. New answers
+ * are added to the cache if they are final.
  */
 #include "symbolize/lookup/lookup.h"
 
@@ -75,9 +75,9 @@ void sources_say(const struct sym_module *subject, struct buf *text)
 
 /* ---------------------------------------------------------------- the cache */
 
-/* Composes the key for a module's build, from the dump alone, with the paths in the dump: they
- * select the files that were trusted for this build. Returns false if the dump does not identify
- * the build. */
+/* Composes the key for a module's build from the dump alone. It includes the paths in the dump,
+ * which select the files that were trusted for this build. Returns false if the dump does not
+ * identify the build. */
 static bool build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
 	char guid[33] = "";

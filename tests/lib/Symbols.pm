@@ -1,6 +1,6 @@
-# Shared code of the tests of names: the programs of tests/symbols/, the functions at their return
-# addresses (comments in their sources), the addresses themselves (printed by the programs when they
-# run), dumps that contain them, and the comparison of hsym's and hdiff's output with all this.
+# Shared code of the tests of names. It has the programs of tests/symbols/, the functions at their
+# return addresses (from comments in their sources), the addresses themselves (printed by the
+# programs), and dumps that contain them. It compares hsym's and hdiff's output with all this.
 package Symbols;
 use strict;
 use warnings;
