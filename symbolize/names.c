@@ -99,7 +99,6 @@ struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr
 	return found;
 }
 
-/* Writes a value with the quoting of notes. */
 static void write_quoted(struct out *out, struct buf *text, const char *value)
 {
 	size_t len = strlen(value);

@@ -41,7 +41,6 @@ bool listener_is_cancelled(const struct symbol_options *options);
 /* Copies a chain and its texts to *copy. */
 void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
 
-/* Returns how many functions of a chain have a line. */
 size_t symbols_count_lines(const struct symbols *symbols);
 
 /* Own name of a function within its qualified name, such as "grab" in

@@ -68,7 +68,7 @@ void symbol_names_write(
 
 /* Callbacks from a working symbolizer to its user. Each may be NULL. */
 struct symbol_listener {
-	void *ctx; /* first argument of each callback */
+	void *ctx;
 	/* Reports a warning, such as a file of another build or a server that is not used. The
 	 * warning is one sentence on one line without control characters, and is reported once. */
 	void (*warn)(void *ctx, const char *sentence);
@@ -92,8 +92,8 @@ struct symbol_options {
 	size_t map_count;
 	const char *const *strip_paths; /* prefixes to remove from source file names */
 	size_t strip_count;
-	bool no_demangle; /* keep compiler-made (mangled) names */
-	bool allow_mismatch; /* also use files of another build */
+	bool no_demangle;
+	bool allow_mismatch;
 	bool no_cache;
 	bool no_local_files; /* ignore files that only a dump or an image names */
 	/* The user named the one file: reasons omit what a warning has reported, and that the image

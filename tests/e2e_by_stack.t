@@ -103,7 +103,6 @@ sub read_dump {
 	return \%dump;
 }
 
-# Returns the frames of each id.
 sub frames_of {
 	my ($file) = @_;
 	my (%frames, $id);

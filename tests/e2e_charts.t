@@ -81,7 +81,6 @@ sub states {
 	return \@states;
 }
 
-# Returns the rows between these times.
 sub rows_between {
 	my ($replay, $states, $first, $last, @times) = @_;
 	my @rows;

@@ -131,7 +131,6 @@ SKIP: {
 }
 done_testing;
 
-# Waits until the condition is true, or the time limit.
 sub wait_until {
 	my ($is_true) = @_;
 	my $until = time + $Hunt::limit;

@@ -123,7 +123,6 @@ sub soon {
 	return 1;
 }
 
-# Returns the doctor's existing minidumps.
 sub minidumps { return glob "$prefix/drive_c/users/*/{,AppData/Local/}Temp/hsnap-doctor-*.dmp" }
 
 # Returns the table's rows: words in columns of a fixed width.

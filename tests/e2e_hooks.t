@@ -30,7 +30,6 @@ for my $how (qw(pseudo handle detach other)) {
 }
 done_testing;
 
-# Returns blocks and bytes of a function.
 sub kept {
 	my ($file, $module, $function) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

@@ -320,7 +320,6 @@ sub check_container {
 	return $first;
 }
 
-# Reads the front end's blocks of a container.
 sub container_blocks {
 	my ($dump, $heap, $blocks) = @_;
 	my $is64 = $dump->{bits} == 64;

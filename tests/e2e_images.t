@@ -150,7 +150,6 @@ sub partial {
 		"@how: it says what is missing");
 }
 
-# hsnap.exe finds the same.
 sub on_windows {
 	for my $how (['win10-x64', '--ust'], ['win7-x86', '--ust'], ['wow64', '--ust']) {
 		my $file = "$dir/windows.dmp";

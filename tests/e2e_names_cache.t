@@ -110,7 +110,6 @@ sub starts {
 	return $lines;
 }
 
-# Changes a byte in the middle.
 sub flipped {
 	my ($bytes) = @_;
 	my $at = length($bytes) >> 1;

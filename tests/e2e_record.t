@@ -265,7 +265,6 @@ sub terminal {
 
 sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
 
-# Waits until a condition is true.
 sub comes {
 	my ($is_there, $tries) = @_;
 	for (1 .. $tries // 10 * $Hunt::limit) {

@@ -240,7 +240,6 @@ sub check_parts {
 	return;
 }
 
-# Checks text, JSON and CSV of stacks.
 sub check_forms {
 	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
 	my $all = ask(@window);

@@ -93,7 +93,6 @@ sub program {
 	return;
 }
 
-# Runs a program in $dir; returns its dump.
 sub traced {
 	my ($file, $exe, @args) = @_;
 	my $result = run([wine("$root/build/win64/hsnap.exe", 'run', '--at-exit', win("$dir/$file"), '--', win($exe), @args)], dir => $dir);

@@ -66,7 +66,6 @@ sub check_shrinking {
 
 sub hdiff { return run([$hdiff, @_])->{out} }
 
-# Returns bytes, or blocks, of stacks in a dump.
 sub sum_of { my ($dump, $what, @names) = @_; return sum0 map { $stacks{$_}[$dump][$what] } @names }
 
 # Formats "+1.5 KiB" like the report for people.

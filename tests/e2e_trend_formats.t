@@ -67,7 +67,6 @@ sub hdiff_in {
 	return run(tool('hdiff', 'linux', @args), dir => $where);
 }
 
-# Runs hdiff in $dir and checks its success.
 sub report_of {
 	my (@args) = @_;
 	my $result = hdiff_in($dir, @args);

@@ -69,7 +69,6 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
  * is not an error: it just has no names.
  */
 
-/* A module to look up, with its files and tables. */
 struct sym_module {
 	uint32_t number; /* from 0, in order of arrival; unique within a symbolizer */
 	const struct module *module;

@@ -108,7 +108,6 @@ static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 #undef X
 }
 
-/* Returns true if symsrv.dll lies beside a library. */
 static bool find_symsrv(HMODULE library)
 {
 	static const wchar_t name[] = L"symsrv.dll";

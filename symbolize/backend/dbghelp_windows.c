@@ -347,7 +347,6 @@ static const struct dbghelp_module *load(
 
 /* ---------------------------------------------------------------- look-up */
 
-/* One address to look up. */
 struct dbghelp_question {
 	const struct dbghelp_module *module;
 	uint64_t addr; /* in DbgHelp */
@@ -357,7 +356,6 @@ struct dbghelp_question {
 	struct arena texts;
 };
 
-/* Converts to UTF-8 in the arena. */
 static const char *text_of(const wchar_t *wide, struct arena *arena)
 {
 	char *text = wide_to_utf8(wide);

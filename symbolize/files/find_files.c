@@ -54,7 +54,6 @@ struct misfit {
 	bool is_quiet; /* expected, so no warning */
 };
 
-/* Search for the files of one module. */
 struct search {
 	struct finder *finder;
 	const struct module *module;
@@ -263,7 +262,6 @@ static bool add_misfit(
 
 /* ---------------------------------------------------------------- PDBs */
 
-/* Accepts the file at path if it is the PDB. */
 static bool try_pdb(void *ctx, const char *path)
 {
 	struct search *search = ctx;
@@ -373,7 +371,6 @@ static void take_image(struct search *search, const char *path, const struct pe_
 	files->has_dwarf = build_has_dwarf(source, pe);
 }
 
-/* Accepts the file at path if it is the image. */
 static bool try_image(void *ctx, const char *path)
 {
 	struct search *search = ctx;
@@ -492,7 +489,6 @@ static void search_others(struct search *search)
 
 /* ---------------------------------------------------------------- reasons */
 
-/* Appends a reason. */
 static void add_reason(struct search *search, const char *format, ...) PRINTF_LIKE(2, 3);
 
 static void add_reason(struct search *search, const char *format, ...)

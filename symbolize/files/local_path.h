@@ -86,7 +86,6 @@ struct symbol_path {
 void symbol_path_init(struct symbol_path *path);
 void symbol_path_release(struct symbol_path *path);
 
-/* Adds the elements of a symbol path. */
 void symbol_path_parse(struct symbol_path *path, const char *text);
 
 /*

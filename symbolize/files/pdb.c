@@ -91,7 +91,6 @@ static bool read_block(struct pdb *pdb, uint32_t number, uint32_t at, void *byte
 	return read_file(pdb, (uint64_t)number * pdb->block_bytes + at, bytes, len);
 }
 
-/* Loads block `index` of the directory. */
 static bool load_directory(struct pdb *pdb, uint32_t index)
 {
 	uint32_t per_block = pdb->block_bytes / NUMBER_BYTES;
@@ -362,7 +361,6 @@ static bool read_image(struct pdb *pdb)
 	return take_sections(pdb, sections);
 }
 
-/* Opens a PDB and reads its image's properties. */
 static bool open_with_image(struct pdb *pdb, const char *path, struct err *err)
 {
 	if (!pdb_open(pdb, path, err))

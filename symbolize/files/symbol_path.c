@@ -196,7 +196,6 @@ static bool look_in_kinds(struct path_visit *visit, const char *root, const char
 	       (look_in(visit, root, "symbols", dot + 1) || look_in(visit, root, dot + 1, ""));
 }
 
-/* Searches in the folder of the build. */
 static bool look_in_tier(struct path_visit *visit, const char *root, const char *tier)
 {
 	const struct store_question *question = visit->question;

@@ -27,7 +27,6 @@ int input_open(struct input *input, const char *path, struct err *err)
 	return source_open(&input->source, path, err);
 }
 
-/* Reads more of a pipe into memory. */
 static int keep_more(struct input *input, struct err *err)
 {
 	size_t tail = 0, len;
@@ -323,7 +322,7 @@ struct copy {
 	const char *eol; /* NULL: no line end seen yet */
 	uint64_t at; /* bytes copied */
 	bool in_line; /* the last piece did not end a line */
-	char last; /* last byte copied */
+	char last;
 	bool is_done; /* the names are written */
 	bool is_shown; /* out is a terminal */
 	struct buf shown;

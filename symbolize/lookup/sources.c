@@ -130,7 +130,6 @@ static bool files_key(
 
 /* ---------------------------------------------------------------- asking */
 
-/* Look-up of addresses in one subject. */
 struct lookup_batch {
 	struct sources *sources;
 	struct sym_module *subject;

@@ -213,14 +213,12 @@ static void show(struct symbolizer *symbolizer, struct symbols *found)
 
 /* ---------------------------------------------------------------- queries */
 
-/* Finds the dump's own names. Returns false if it has none. */
 static bool find_in_dump(const struct symbol_query *query, struct symbols *found)
 {
 	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
 	return found->count > 0;
 }
 
-/* Returns the location of a query, or NO_LOCATION. */
 static uint64_t location_of(struct symbolizer *symbolizer, const struct symbol_query *query)
 {
 	const struct module *module = query->module;

@@ -40,7 +40,6 @@ sub new {
 	return $self;
 }
 
-# Sends a command and returns the answer.
 sub ask {
 	my ($self, $method, $params) = @_;
 	my $id = ++$self->{id};
@@ -114,7 +113,6 @@ sub point {
 
 sub click { my ($self, $selector) = @_; return $self->point($selector, '0.5', '0.5') }
 
-# Presses keys by name.
 sub key {
 	my ($self, @keys) = @_;
 	my %code = (Enter => 13, Escape => 27, Backspace => 8, ArrowDown => 40, ArrowUp => 38, ArrowLeft => 37, ArrowRight => 39, Tab => 9, ' ' => 32);
@@ -128,7 +126,6 @@ sub key {
 	return;
 }
 
-# Types into the focused field.
 sub type { my ($self, $text) = @_; $self->ask('Input.insertText', { text => $text }); return $self->drawn }
 
 sub picture {

@@ -41,7 +41,6 @@ sub bits_from {
 	return $bits;
 }
 
-# Returns true if 32-bit programs run here.
 sub runs_32 {
 	my $exe = "$root/build/win32/targets/parent.exe";
 	$runs_32 //= -e $exe && run([wine($exe, 0)], limit => 280)->{out} =~ /^parent 0 pid / ? 1 : 0;
@@ -74,7 +73,6 @@ sub other_path { return "$root/build/win" . (96 - $target_bits) . "/$_[0]" }
 
 # ---------------------------------------------------------------- statements
 
-# Starts a program of this cell, like Hunt's target().
 sub start_stating {
 	my ($name, $args, %how) = @_;
 	return target(target_path($name), $args, %how);
@@ -117,7 +115,6 @@ sub next_stated {
 	return stated($target);
 }
 
-# Returns the growth of the sums between two statements.
 sub growth_of {
 	my ($before, $after) = @_;
 	my %grown;
@@ -195,7 +192,6 @@ sub check_heap_sums {
 	return is_deeply(\%found, \%stated, "$what: blocks and bytes of " . keys(%stated) . ' heaps');
 }
 
-# Returns a function's own name.
 sub bare_name {
 	my ($name) = @_;
 	$name =~ s/\(anonymous namespace\)|`anonymous namespace'|_GLOBAL__N_\w*/anonymous/g;

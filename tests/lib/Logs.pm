@@ -65,7 +65,6 @@ sub event {
     return $time;
 }
 
-# Adds the frames of a stack for the event at that time.
 sub stack {
     my ($self, %s) = @_;
     my $frames = join '', map { $self->pointer($_) } @{$s{frames}};

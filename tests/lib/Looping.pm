@@ -51,7 +51,6 @@ sub status {
 	return $self->{wait} & 127 ? 128 + ($self->{wait} & 127) : $self->{wait} >> 8;
 }
 
-# Waits for its end and returns its status.
 sub end {
 	my ($self) = @_;
 	return $self->until(sub { $self->has_ended(0.02) }) ? $self->status : 'no end in time';
@@ -71,7 +70,6 @@ sub until {
 	return 1;
 }
 
-# Waits for a file to exist.
 sub wait_for {
 	my ($self, $name, $dir) = @_;
 	return $self->until(sub { -e "$dir/$name" });

@@ -187,7 +187,6 @@ sub mark {
 	return ($mark // die "no mark '$label'\n")->{position};
 }
 
-# Returns the allocations that WHERE selects.
 sub chosen {
 	my ($self, $where) = @_;
 	return grep { !$where || $where->() } @{ $self->{allocations} };

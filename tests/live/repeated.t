@@ -50,7 +50,6 @@ sub ended {
 	is_deeply([files_in($dir)], [], 'no file');
 }
 
-# Waits until the condition is true, or the time limit.
 sub wait_for {
 	my ($is_true) = @_;
 	my $until = time + 60;
