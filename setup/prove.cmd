@@ -1,8 +1,8 @@
 @echo off
-rem prove.cmd: tries hsnap, hdiff and hsym on this machine, on programs that say themselves what they leak, and
-rem writes what became of it to prove.txt. It takes some two minutes, sends nothing anywhere, and needs no
-rem administrator; with one it also tries the stacks that Windows records (+ust), for leak_steady.exe alone.
-rem Status 0: all that could be tried is as it should be. 1: something is not.
+rem prove.cmd: tests hsnap, hdiff and hsym on this machine with programs that state their own leaks, and
+rem writes the results to prove.txt. Takes about two minutes, sends nothing anywhere, and needs no
+rem administrator. For an administrator it also tests stacks recorded by Windows (+ust), for
+rem leak_steady.exe only. Status 0: every possible test passed. 1: a test failed.
 setlocal DisableDelayedExpansion
 set HSYM_CACHE=off
 set options=
@@ -21,8 +21,8 @@ popd
 echo prove.cmd: cannot write here. Unpack the zip into a folder of your own, and start it there.
 exit /b 2
 
-rem A step of a sample: stepper.exe calls this file with a word, the number of the step, and the process's number. What
-rem it prints goes where stepper.exe prints.
+rem A step of a sample: stepper.exe calls this file with a word, the step's number and the process id. Its
+rem output goes to stepper.exe's output.
 :none_1
 :none_2
 :none_3
@@ -74,7 +74,7 @@ if not defined CI pause
 popd
 exit /b %status%
 
-rem Everything but +ust, with programs of 64 or 32 bits.
+rem Everything except +ust, with 64-bit or 32-bit programs.
 :programs
 set bits=%1
 set samples=prove\%1
@@ -96,14 +96,14 @@ call :quiet "%bits% run --at-exit: no warning" %work%\%bits%-exit.txt
 call :try 0 "%bits% record: a recording, with marks" prove\stepper.exe ".\prove.cmd marks" 2 .\hsnap.exe record -o %work%\%bits%-marks.hrec -- %samples%\leak_steady.exe
 call :exactly 65536 64 "%bits% record: what is leaked between two marks" -i "!grow_log" %work%\%bits%-marks.hrec@step1 %work%\%bits%-marks.hrec@step2
 
-rem memory_test.cpp loses 1200 objects of 40 bytes; it makes ten buffers of 10 MiB, one after another, and has two more.
+rem memory_test.cpp loses 1200 objects of 40 bytes; it makes ten buffers of 10 MiB in turn, and keeps two more.
 call :try 0 "%bits% record: three seconds" .\hsnap.exe record -v -o %work%\%bits%.hrec -- %samples%\memory_test.exe --seconds 3
 call :exactly 48000 1200 "%bits% record: small objects that are left" -i "!InnerLoopOperation" %work%\%bits%.hrec
 call :exactly 104857600 10 "%bits% record: large buffers that come and go" --transient -i "!ManipulateTemporaryBuffer" %work%\%bits%.hrec
 call :exactly 31457280 3 "%bits% record: buffers at the peak" --heap virtual --module memory_test %work%\%bits%.hrec@peak
 
-rem leak_heaps.c leaks 20 blocks of 300 bytes, in a heap of its own, in each step; a number may look like the address of
-rem one. The blocks of leak_steady.c are in a list.
+rem leak_heaps.c leaks 20 blocks of 300 bytes per step, in a heap of its own; a number may look like the
+rem address of a block. The blocks of leak_steady.c are in a list.
 call :try 0 "%bits% -g: two steps, and the end" prove\stepper.exe ".\prove.cmd none" 2 .\hsnap.exe run -g --at-exit %work%\%bits%-lost.txt -- %samples%\leak_heaps.exe
 call :try 0 "%bits% -g: no more is lost than was leaked" .\hdiff.exe --max-growth "12000,40" --lost -i "!leak_private" %work%\%bits%-lost.txt
 call :try 1 "%bits% -g: more than half of it is" .\hdiff.exe --max-growth "6000,20" --lost -i "!leak_private" %work%\%bits%-lost.txt
@@ -115,7 +115,7 @@ call :exactly 131072 128 "%bits% hsym: they are there without the program" --no-
 call :try 0 "%bits% hsym: and were not before" .\hdiff.exe --max-growth "0,0" --no-local-files -i "!grow_log" %work%\%bits%-run2.txt
 goto :eof
 
-rem Stacks that Windows records.
+rem Stacks recorded by Windows.
 :ust
 set what=+ust: Wine records no stacks
 if exist "%SystemRoot%\System32\winecfg.exe" goto skip
@@ -139,7 +139,7 @@ call :try 0 "%bits% +ust: a program with stacks by Windows" prove\stepper.exe ".
 call :exactly 65536 64 "%bits% +ust: what a step leaks" -i "!grow_log" %work%\%bits%-ust1.txt %work%\%bits%-ust2.txt
 goto :eof
 
-rem call :try STATUS WHAT COMMAND...: the command has to end with this status.
+rem call :try STATUS WHAT COMMAND...: the command must end with this status.
 :try
 set want=%1
 set what=%~2
@@ -154,7 +154,7 @@ if not "%~3"=="" goto word
 call :judge %want% %errorlevel% "%what%"
 goto :eof
 
-rem call :quiet WHAT FILE: the snapshot has to be there, without a warning.
+rem call :quiet WHAT FILE: the snapshot must exist and have no warnings.
 :quiet
 set got=2
 if exist %2 set got=0
@@ -162,7 +162,7 @@ if exist %2 for /f "usebackq tokens=2,3" %%i in ("%~2") do if "%%i %%j"=="hsnap:
 call :judge 0 %got% %1
 goto :eof
 
-rem call :exactly BYTES BLOCKS WHAT ARG...: hdiff with these words has to find so much, neither more nor less.
+rem call :exactly BYTES BLOCKS WHAT ARG...: hdiff with these arguments must find exactly this amount.
 :exactly
 set /a fewer_bytes=%1-1
 set /a fewer_blocks=%2-1

@@ -6,7 +6,7 @@ use Exporter 'import';
 
 our @EXPORT = qw(comments_of);
 
-# [LINE, TEXT] of each comment.
+# Returns [LINE, TEXT] of each comment.
 sub comments_of {
 	my ($text, $is_c) = @_;
 	return $is_c ? c_comments($text) : script_comments($text);
