@@ -26,28 +26,6 @@ struct unwind_trial {
 	KNONVOLATILE_CONTEXT_POINTERS saved; /* all NULL before the step */
 };
 
-/* Begins a trial. is_moved shifts the registers, each kind by a distance of its own: they then
- * point into the stack below their real places, into frames of the tracer, if not of the target. */
-static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved);
-
-/* Returns the packed step from a trial and a moved one of the same address, or UNWIND_NEVER if they
- * do not give one. */
-static uint32_t unwind_learn(
-	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high);
-
-/*
- * Returns the cache entry of an address that no function table covers. Only a leaf may lack a
- * table, and a leaf makes no call: it is in a stack because it was interrupted, by an exception or
- * by the system that it called. Then no call precedes the address, and the step is UNWIND_LEAF.
- * After a call, the code has no unwind data, and no unwinder can step from it: UNWIND_END in an
- * image, UNWIND_NEVER elsewhere, because the code may still get a table. UNWIND_NO_CODE without
- * memory there. UNWIND_UNKNOWN for memory that is not code, because it may become code.
- */
-static uint32_t unwind_learn_bare(uint64_t addr);
-
-/* Returns true if an address is in a mapped image, whose base is base unless that is 0. */
-bool unwind_is_in_image(uint64_t addr, uint64_t base);
-
 /* The walk with the system's unwinder, which may learn on its way, and the call that survives
  * it. */
 
@@ -77,21 +55,8 @@ struct unwind_walk {
 	} doing;
 };
 
-/* Walks with the system's unwinder alone. May raise an exception. */
-static void unwind_slow(struct unwind_walk *walk);
-
-/*
- * Continues where a fast walk stopped at code that is never cached. Takes this step by the current
- * unwind data, and the next ones by the cache again. Only frames of code made at run time cost a
- * look-up.
- */
-static void unwind_data(struct unwind_walk *walk);
-
-/* Walks by unwind data on a stack that is not the thread's own, and may be too small for the
- * system's unwinder. Caches what it learns. */
-static void unwind_region_data(struct unwind_walk *walk);
-
-/* Calls one of these three. Returns true, or false if an exception ended the call. */
+/* Calls unwind_slow(), unwind_data() or unwind_region_data(). Returns true, or false if an
+ * exception ended the call. */
 bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
 
 /* Set when a look-up has raised an exception: code outside images is not looked up any more. */
@@ -153,6 +118,8 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 #define REGISTERS 16
 #define RBP 5
 
+/* Begins a trial. is_moved shifts the registers, each kind by a distance of its own: they then
+ * point into the stack below their real places, into frames of the tracer, if not of the target. */
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
 {
 	DWORD64 *registers =
@@ -193,6 +160,8 @@ static bool leads_there(const struct unwind_step *step, const struct unwind_tria
 	return cfa == after->Rsp && load(cfa - 8) == after->Rip && rbp == after->Rbp;
 }
 
+/* Returns the packed step from a trial and a moved one of the same address, or UNWIND_NEVER if they
+ * do not give one. */
 static uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high)
 {
@@ -217,7 +186,8 @@ static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 		       sizeof(*info), NULL) >= 0;
 }
 
-bool unwind_is_in_image(uint64_t addr, uint64_t base)
+/* Returns true if an address is in a mapped image, whose base is base unless that is 0. */
+static bool unwind_is_in_image(uint64_t addr, uint64_t base)
 {
 	MEMORY_BASIC_INFORMATION info;
 
@@ -225,6 +195,14 @@ bool unwind_is_in_image(uint64_t addr, uint64_t base)
 	       (!base || base == (uint64_t)info.AllocationBase);
 }
 
+/*
+ * Returns the cache entry of an address that no function table covers. Only a leaf may lack a
+ * table, and a leaf makes no call: it is in a stack because it was interrupted, by an exception or
+ * by the system that it called. Then no call precedes the address, and the step is UNWIND_LEAF.
+ * After a call, the code has no unwind data, and no unwinder can step from it: UNWIND_END in an
+ * image, UNWIND_NEVER elsewhere, because the code may still get a table. UNWIND_NO_CODE without
+ * memory there. UNWIND_UNKNOWN for memory that is not code, because it may become code.
+ */
 static uint32_t unwind_learn_bare(uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -416,6 +394,7 @@ static bool keep(struct unwind_walk *walk, uint64_t addr)
 	return true;
 }
 
+/* Walks with the system's unwinder alone. May raise an exception. */
 static void unwind_slow(struct unwind_walk *walk)
 {
 	CONTEXT context;
@@ -450,6 +429,11 @@ static bool step_by_data(struct unwind_walk *walk)
 		unwind_read((const uint8_t *)(base + function->UnwindData), addr - begin));
 }
 
+/*
+ * Continues where a fast walk stopped at code that is never cached. Takes this step by the current
+ * unwind data, and the next ones by the cache again. Only frames of code made at run time cost a
+ * look-up.
+ */
 static void unwind_data(struct unwind_walk *walk)
 {
 	uint32_t found = UNWIND_MISS;
@@ -500,6 +484,8 @@ static bool step_in_region(struct unwind_walk *walk)
 	       unwind_step_on(&walk->at, packed);
 }
 
+/* Walks by unwind data on a stack that is not the thread's own, and may be too small for the
+ * system's unwinder. Caches what it learns. */
 static void unwind_region_data(struct unwind_walk *walk)
 {
 	uint32_t found = UNWIND_MISS;
