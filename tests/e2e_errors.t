@@ -111,6 +111,11 @@ sub bits32 {
 sub cannot_start {
 	spew("$dir/text.exe", "this is no program\n");
 	check_error(hsnap('run', '--', win("$dir/missing.exe")), 'hsnap', 'a missing program', 'missing.exe');
+	# Wine's CreateProcess() refuses such a path, too.
+	my $deep = "$dir/" . join '/', map { $_ x 60 } qw(a b c d e);
+	system('mkdir', '-p', $deep) == 0 or die "mkdir: $?\n";
+	copy("$samples/leak_steady.exe", "$deep/far.exe") or die "far.exe: $!\n";
+	check_error(hsnap('run', '--', win("$deep/far.exe")), 'hsnap', 'a program at a long path', 'far.exe', 'more than 259 characters');
 	check_error(hsnap('run', '--', win("$dir/text.exe")), 'hsnap', 'a text', 'text.exe');
 	check_error(hsnap('run', '--', win($dir)), 'hsnap', 'a folder', $dir =~ s,.*/,,r);
 	my $no_program = hsnap('run', '--', win("$root/build/win64/hsnap-tracer64.dll"));

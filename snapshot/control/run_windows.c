@@ -610,8 +610,13 @@ static int create(
 	if (path && wcslen(path) >= MAX_PATH)
 		request.image = path;
 	spawn_pass_streams(&request.startup);
-	if (!spawn_start(spawn, &request))
-		rc = spawn_fail(GetLastError(), run->argv[0], err);
+	if (!spawn_start(spawn, &request)) {
+		rc = request.image ? err_set(err, ERR_START, run->argv[0],
+					     "its path has more than %d characters, which this "
+					     "system may refuse; start it by a shorter one",
+					     MAX_PATH - 1) :
+				     spawn_fail(GetLastError(), run->argv[0], err);
+	}
 	free(request.command);
 	return rc;
 }
