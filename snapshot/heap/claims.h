@@ -11,7 +11,8 @@
 /* Range of addresses: [addr, end). */
 struct extent {
 	uint64_t addr, end;
-	uint64_t segment; /* in a run of an NT heap: address of its segment */
+	/* address of the containing segment, if the extent is a run of an NT heap */
+	uint64_t segment;
 };
 
 struct extents {
@@ -23,17 +24,18 @@ struct extents {
 int extents_add(struct extents *extents, const struct extent *extent);
 void extents_release(struct extents *extents);
 
-/* Sorts by address. An extent that begins inside an earlier one loses the overlapping part. Returns
- * the number of overlaps and, in *addr (may be NULL), the address of the first. */
+/* Sorts the extents by address. If an extent begins inside an earlier one, removes the overlapping
+ * part from the later extent. Returns the number of overlaps. Stores the address of the first
+ * overlap in *addr (may be NULL). */
 size_t extents_sort(struct extents *extents, uint64_t *addr);
 
-/* Search sorted extents: extents_above() returns the first that ends above addr, extents_at() the
- * extent that contains addr. Both return NULL if there is no such extent. */
+/* Search sorted extents. extents_above() returns the first extent that ends above addr;
+ * extents_at() returns the extent that contains addr. Both return NULL if no such extent exists. */
 const struct extent *extents_above(const struct extents *extents, uint64_t addr);
 const struct extent *extents_at(const struct extents *extents, uint64_t addr);
 
 /*
- * Memory that walkers have claimed for blocks. Together the claims cannot exceed the target's
+ * Memory that walkers have claimed for blocks. The total of all claims cannot exceed the target's
  * memory, and no memory should be claimed twice. */
 
 struct claims {
@@ -44,18 +46,18 @@ struct claims {
 void claims_init(struct claims *claims, uint64_t limit_bytes);
 void claims_release(struct claims *claims);
 
-/* Claims bytes (> 0) from addr on. Returns 0, -ERR_TARGET if the range wraps round or exceeds
- * left_bytes, or -ERR_NOMEM. */
+/* Claims `bytes` (> 0) bytes starting at addr. Returns 0, -ERR_TARGET if the range wraps around or
+ * exceeds left_bytes, or -ERR_NOMEM. */
 int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes);
 
 /*
- * Claims for many adjacent blocks: blocks less than a page apart share one claim. So claims stay
- * few, and no page without a block is claimed. */
+ * Claims for many adjacent blocks. Blocks less than a page apart share one claim. This keeps the
+ * number of claims small, and no page without a block is claimed. */
 
 #define CLAIM_PAGE_BYTES 0x1000u
 
-/* Claims the gathered run, which starts as {0}, and clears it. Returns what claims_add()
- * returns. */
+/* Claims the gathered run and resets it to {0}, its initial value. Returns the result of
+ * claims_add(). */
 static inline int claim_run_flush(struct extent *run, struct claims *claims)
 {
 	struct extent whole = *run;
@@ -64,8 +66,9 @@ static inline int claim_run_flush(struct extent *run, struct claims *claims)
 	return whole.end == whole.addr ? 0 : claims_add(claims, whole.addr, whole.end - whole.addr);
 }
 
-/* Adds bytes (> 0) at addr to the run; addresses ascend. If they do not adjoin, claims the run so
- * far and starts a new one. Returns what claims_add() returns. */
+/* Adds `bytes` (> 0) bytes at addr to the run; calls must be in ascending order of address. If the
+ * new bytes are a page or more away from the run, claims the run and starts a new one. Returns the
+ * result of claims_add(). */
 static inline int claim_run_add(
 	struct extent *run, struct claims *claims, uint64_t addr, uint64_t bytes)
 {

@@ -1,13 +1,13 @@
 /*
- * Heap walkers. A walker hands every live block of its kind of heap to struct walk.
+ * Heap walkers. A walker adds every live block of its kind of heap to struct walk.
  *
  * The table in heaps.c lists the kinds: Wine's heaps, which form a ring (wine_heap.c), and Windows'
- * heaps (nt_heap.h). A new kind needs a walker, a layout table, a line in that table and a test
- * image.
+ * heaps (nt_heap.h). A new kind needs a walker, a layout table, a line in the table in heaps.c, and
+ * a test image.
  *
  * A walk runs while the target is held, so struct walk only stores results. Alternatively, the
- * memory that a walk reads is copied while the target is held (snapshot/target/target_memory.h) and
- * walked later. */
+ * required memory is copied while the target is held (snapshot/target/target_memory.h) and walked
+ * later. */
 #ifndef SNAPSHOT_HEAP_HEAP_H
 #define SNAPSHOT_HEAP_HEAP_H
 
@@ -20,39 +20,40 @@
 #include "snapshot/target/target.h"
 #include "snapshot/target/target_memory.h"
 
-/* Location of a stack's record in the target (snapshot/stacks/ust.h): its address, and the bitness
- * of the heaps whose blocks refer to it. */
+/* Location of a stack's record in the target (snapshot/stacks/ust.h): the record's address, and the
+ * bitness of the heaps whose blocks refer to the record. */
 struct walk_record {
 	uint64_t addr;
 	unsigned bits;
 };
 
 struct walk {
-	/* Filled in: address, bits, kind, layout, committed and reserved bytes, unwalked,
-	 * is_partial, has_loose_sizes. Not filled in: counts. */
+	/* Only these fields are filled in: address, bits, kind, layout, committed and reserved
+	 * bytes, unwalked, is_partial, has_loose_sizes. The counts are not. */
 	struct heap *heaps;
 	size_t heap_count, heap_cap;
 	struct block *blocks; /* stack: index into records, or STACK_NONE */
 	size_t block_count, block_cap;
-	bool is_split; /* the array must not grow beyond block_cap */
-	bool is_part; /* made by walk_split(): its heaps belong to the original walk */
-	struct walk_record *records; /* without duplicates */
+	bool is_split; /* `blocks` must not grow beyond block_cap */
+	bool is_part; /* created by walk_split(): `heaps` belongs to the original walk */
+	struct walk_record *records; /* no duplicates */
 	size_t record_count, record_cap;
-	/* address -> index into records; [0]: of 32-bit heaps, [1]: of 64-bit heaps */
+	/* map from address to index into records; [0]: 32-bit heaps, [1]: 64-bit heaps */
 	struct u64map record_numbers[2];
-	uint32_t *recent_records; /* cache of recently found indexes, by hashed address; or NULL */
-	/* Addresses of heap metadata, outside of all blocks, in which heaps record their blocks. */
+	/* cache of recently found indexes, indexed by hashed address; or NULL */
+	uint32_t *recent_records;
+	/* Addresses of the heap metadata that describes blocks; all outside of blocks. */
 	uint64_t *own;
 	size_t own_count, own_cap;
-	/* Number of heaps that a thread was changing (their locks were held). */
+	/* Number of heaps whose lock was held, so a thread was changing them. */
 	unsigned busy_count;
 	/* Number of places with invalid data, and the first of them. */
 	unsigned broken_count;
 	uint64_t broken_addr;
-	uint64_t broken_heap; /* heap that was being walked at the first such place; 0: none yet */
+	uint64_t broken_heap; /* heap that was being walked at broken_addr; 0: none yet */
 	const char *broken_what;
-	/* Number of places that refer to missing memory (a dump file may lack any), and the first
-	 * of them. */
+	/* Number of places that refer to missing memory (a dump file may lack any memory), and the
+	 * first of them. */
 	unsigned missing_count;
 	uint64_t missing_addr;
 	const char *missing_what;
@@ -62,16 +63,17 @@ struct walk {
 	const char *doubt_what;
 	/* Reason (a literal) why heaps of a known kind were not walked, or NULL. */
 	const char *unwalked_why;
-	/* First fault in the list of heaps, or NULL. Heaps after the fault may be missing. */
+	/* First fault in the list of heaps, or NULL. Heaps listed after the fault may be
+	 * missing. */
 	const char *list_fault;
 	uint64_t list_fault_addr;
-	/* Number of heaps that no list contains, and the first of them. They were found by their
+	/* Number of heaps that are in no list, and the first of them. They were found by their
 	 * signatures and are walked. */
 	size_t unlisted_count;
 	uint64_t unlisted_addr;
 };
 
-/* Heaps that the tracer saw in a process of this bitness, listed or not. */
+/* Heaps that the tracer saw in a process of the given bitness, in a list or not. */
 struct heap_hints {
 	unsigned bits;
 	const uint64_t *addrs;
@@ -82,27 +84,27 @@ void walk_init(struct walk *walk);
 void walk_release(struct walk *walk);
 void walk_clear(struct walk *walk);
 
-/* Add a heap, or a block of the heap that was added last. record: address of the record of the
- * block's stack, or 0. Each returns 0 or -ERR_NOMEM. */
+/* Add a heap, or a block to the heap that was added last. record: address of the record of the
+ * block's stack, or 0. Both return 0 or -ERR_NOMEM. */
 int walk_add_heap(struct walk *walk, const struct heap *heap);
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record);
 
-/* Notes that heap metadata at addr, outside of all blocks, records a block. Returns 0 or
+/* Records that heap metadata at addr, outside of all blocks, describes a block. Returns 0 or
  * -ERR_NOMEM. */
 int walk_add_own(struct walk *walk, uint64_t addr);
 
-/* Notes invalid data at addr. Always returns 0, because other heaps may be sound. what is a
- * literal. */
+/* Records invalid data at addr. `what` is a literal. Always returns 0, because other heaps may be
+ * sound. */
 int walk_broken(struct walk *walk, uint64_t addr, const char *what);
 
-/* Notes that required memory at addr is missing. Returns 0. */
+/* Records that required memory at addr is missing. Returns 0. */
 int walk_missing(struct walk *walk, uint64_t addr, const char *what);
 
-/* Notes that the data at addr is either damaged or valid in an unknown way. Returns 0. */
+/* Records a warning: the data at addr is either damaged or valid in an unknown way. Returns 0. */
 int walk_doubt(struct walk *walk, uint64_t addr, const char *what);
 
-/* Returns false if another walk of a live process may help: the process may have been changing its
+/* Returns false if a live process should be walked again: the process may have been changing its
  * heaps. */
 static inline bool walk_is_sound(const struct walk *walk)
 {
@@ -110,32 +112,36 @@ static inline bool walk_is_sound(const struct walk *walk)
 }
 
 /*
- * Splits off a part of a walk, in which another thread walks the heap that was added last. Until
- * walk_join(), neither the walk nor the part may add heaps, or more blocks than `most` and
- * `part_most`. Returns false if memory is short; there is no part then.
+ * Splits off a part of the walk, so that a second thread can add blocks to the heap that was added
+ * last. Until walk_join(), neither the walk nor the part may add heaps. The walk may add at most
+ * `most` blocks, and the part at most part_most. Returns false, without creating a part, if memory
+ * is short.
  *
- * walk_join() ends the part and appends its blocks to the walk's, as if one thread had added all.
- * Returns false if the part was not is_made or noted a fault: the walk has to redo the part's
- * work. */
+ * walk_join() ends the part and appends the part's blocks to the walk, as if one thread had added
+ * them all. If is_made is false or the part recorded a fault, walk_join() discards the part's
+ * blocks and returns false. The caller must then redo the part's work in the walk. */
 bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_most);
 bool walk_join(struct walk *walk, struct walk *part, bool is_made);
 
 /*
- * Walks Wine's heaps (wine_heap.c) of a process of the given bitness. They form a ring whose head
- * is the process heap. The first three functions are cheap. They return whether the ring has a
- * known layout, whether a thread is inside one of its heaps, and the number of heaps (-1 if
- * unreadable). wine_heaps_walk() adds all heaps; it returns 0 or -ERR_NOMEM. */
+ * Walk of Wine's heaps (wine_heap.c) in a process of the given bitness. The heaps form a ring whose
+ * head is the process heap.
+ *
+ * The first three functions are cheap. They return whether the ring has a known layout, whether a
+ * thread is inside one of the ring's heaps, and the number of heaps (-1 if unreadable).
+ * wine_heaps_walk() adds all heaps; it returns 0 or -ERR_NOMEM. */
 bool wine_heap_is_ring(struct target *target, uint64_t process_heap, unsigned bits);
 bool wine_heaps_are_busy(struct target *target, uint64_t process_heap, unsigned bits);
 int64_t wine_heap_count(struct target *target, uint64_t process_heap, unsigned bits);
 int wine_heaps_walk(struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
 
-/* Returns true if the target should be resumed for a moment, because a thread is inside a heap. */
+/* Returns true if a thread is inside a heap, so the target should be resumed for a moment. */
 bool heaps_are_busy(struct target *target);
 
 /*
- * Lists all heaps, and the live blocks of heaps of known kinds. Other heaps are marked unwalked.
- * hints may be NULL. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS (for files) or -ERR_NOMEM. */
+ * Adds all heaps to the walk, with the live blocks of those whose kind is known. Other heaps are
+ * marked unwalked. hints may be NULL. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS (for files)
+ * or -ERR_NOMEM. */
 int heaps_walk(
 	struct memory *memory, const struct heap_hints *hints, struct walk *walk, struct err *err);
 

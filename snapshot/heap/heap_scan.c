@@ -1,19 +1,20 @@
 /*
- * Search for heaps that no list contains.
+ * Search for heaps that are in no list.
  *
- * Lists of heaps have changed without notice: since build 26100 the PEB lists only the process
- * heap. So every region of private memory is checked. A heap begins an allocation, which starts at
- * a multiple of 64 KiB, and has a signature there. An NT heap also contains its own address. */
+ * Windows' lists of heaps have changed without notice: since build 26100 the PEB lists only the
+ * process heap. So every region of private memory is checked. A heap is at the start of an
+ * allocation, at a multiple of 64 KiB, and has a signature there. An NT heap also contains its own
+ * address. */
 #include "core/base/hash.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/nt_heap.h"
 
-#define GRANULARITY 0x10000u /* bytes between possible starts of allocations */
+#define GRANULARITY 0x10000u /* allocations start at multiples of this */
 
 struct heap_scan {
 	struct nt_walk *nt;
 	struct nt_process *process;
-	struct u64map known; /* listed heaps, and ordinary heaps of page heaps */
+	struct u64map known; /* heaps that are in a list, and the ordinary heaps of page heaps */
 	int rc;
 };
 
@@ -44,8 +45,8 @@ static void try_heap(struct heap_scan *scan, uint64_t addr)
 		walk->unlisted_addr = addr;
 }
 
-/* Checks the places in a region where a heap can begin. A region of a file may consist of several
- * adjacent allocations. */
+/* Checks each address in a region where a heap can begin. In a file, one region may consist of
+ * several adjacent allocations. */
 static void try_region(struct heap_scan *scan, const struct target_region *region)
 {
 	const uint64_t step = GRANULARITY;

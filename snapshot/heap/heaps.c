@@ -1,7 +1,9 @@
-/* The walk of all heaps of a target. The first part implements the ranges and claims of claims.h.
- * The second part collects heaps, blocks and faults in struct walk. The rest chooses a walker for
- * each heap: from a table of heap kinds, for the PEB of the process and, for a 32-bit process on
- * 64-bit Windows, for that of its host. */
+/* The walk of all heaps of a target.
+ *
+ * The first part implements the extents and claims of claims.h. The second part collects heaps,
+ * blocks and faults in struct walk. The last part finds the heaps and chooses a walker for each,
+ * using a table of heap kinds. It does so for the PEB of the process. For a 32-bit process on
+ * 64-bit Windows, it also does so for the 64-bit PEB. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,10 +101,10 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 }
 
 #define OWN_BITS 12 /* one address per page is enough */
-#define RECENT_SHIFT 48 /* right shift of a multiplied address */
+#define RECENT_SHIFT 48 /* reduces a multiplied address to a 16-bit hash */
 #define RECENT_RECORDS ((size_t)1 << (64 - RECENT_SHIFT))
 #define MANY_BLOCKS ((size_t)1 << 16)
-#define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* leaves room for the numbers of headings */
+#define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* higher numbers are reserved for headings */
 
 void walk_init(struct walk *walk)
 {
@@ -162,15 +164,15 @@ int walk_add_own(struct walk *walk, uint64_t addr)
 	return 0;
 }
 
-/* Returns true if the value in a block's prefix means that no stack was logged. Source of the
- * values: DbgHelpUtils. */
+/* Returns true if this value in a block's prefix means that no stack was logged. The constants are
+ * from DbgHelpUtils. */
 static bool is_nothing(uint64_t record)
 {
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-/* Stores the number of a record in *number; adds the record if it is new. Most records were seen
- * recently. bits: bitness of the heap. Returns 0 or -ERR_NOMEM. */
+/* Stores the record's index in *number, and adds the record if it is new. Checks the cache of
+ * recent records first. bits: bitness of the heap. Returns 0 or -ERR_NOMEM. */
 static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32_t *number)
 {
 	const struct walk_record *record;
@@ -221,7 +223,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
-		/* May be any number in a dubious block of a page heap. */
+		/* In a dubious block of a page heap, overhead_bytes can be any number. */
 		.overhead_bytes =
 			overhead_bytes < BLOCK_OVERHEAD_MAX ? overhead_bytes : BLOCK_OVERHEAD_MAX,
 		.heap = heap,
@@ -229,7 +231,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	return 0;
 }
 
-/* Counts a place and stores the first one. Returns true for the first. */
+/* Counts a place, and stores it if it is the first. Returns true for the first. */
 static bool note(unsigned *count, uint64_t *first_addr, const char **first_what, uint64_t addr,
 	const char *what)
 {
@@ -300,7 +302,7 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made)
 			block->stack = numbers[block->stack];
 	}
 	free(numbers);
-	part->heaps = NULL; /* owned by the walk, like the part's blocks */
+	part->heaps = NULL; /* the walk owns the heaps and the part's blocks */
 	part->blocks = NULL;
 	walk_release(part);
 	return joins;
@@ -308,17 +310,18 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made)
 
 /* ---------------------------------------------------------------- finding heaps */
 
-/* The kinds of heaps and how each is found. Wine's heaps form a ring; page heaps have a list of
- * their own. The others are in the PEB's list and are distinguished by their signatures. */
+/* The kinds of heaps, and how each is found. Wine's heaps form a ring. Page heaps have a list of
+ * their own. Heaps of the other kinds are in the PEB's list and are distinguished by their
+ * signatures. */
 static const struct heap_kind {
-	/* A process whose process heap is in a ring has no other heaps. */
+	/* If a process heap is in a ring, the process has no heaps outside the ring. */
 	bool (*is_ring)(struct target *target, uint64_t process_heap, unsigned bits);
 	bool (*is_ring_busy)(struct target *target, uint64_t process_heap, unsigned bits);
 	int (*walk_ring)(
 		struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
-	/* Walks all heaps of the kind that the PEB does not list. */
+	/* Walks those heaps of this kind that are not in the PEB's list. */
 	int (*walk_unlisted)(struct nt_walk *nt);
-	/* Walks the heap at addr, which has this signature at NT_HEAP_SIGNATURE_AT. */
+	/* Walks the heap at addr, which has `signature` at NT_HEAP_SIGNATURE_AT. */
 	uint32_t signature;
 	int (*walk)(struct nt_walk *nt, uint64_t addr);
 } heap_kinds[] = {
@@ -374,7 +377,7 @@ struct walk_request {
 	struct claims claims;
 };
 
-/* Walks the heaps that a PEB leads to, and the heaps that no list contains. */
+/* Walks the heaps that are reachable from a PEB, and the heaps that are in no list. */
 static int walk_listed(struct walk_request *request, uint64_t peb, unsigned bits, struct err *err)
 {
 	struct memory *memory = request->memory;
@@ -407,7 +410,8 @@ static int walk_listed(struct walk_request *request, uint64_t peb, unsigned bits
 	return rc;
 }
 
-/* Returns 0 or -ERR_READ. *addr is 0 if the process has no heap yet. */
+/* Reads the process heap's address; *addr is 0 if the process has no heap yet. Returns 0 or
+ * -ERR_READ. */
 static int process_heap_of(struct target *target, uint64_t peb, unsigned bits, uint64_t *addr)
 {
 	unsigned char bytes[8];
@@ -483,8 +487,7 @@ int heaps_walk(
 	rc = walk_process(&request, target->peb, target->bits, err);
 	if (!rc && target->host_peb) {
 		rc = walk_process(&request, target->host_peb, 64, &host_err);
-		/* The target is the 32-bit process; a file may lack the heaps of its 64-bit
-		 * host. */
+		/* A file may contain only the 32-bit part of the process. */
 		if (rc && rc != -ERR_NOMEM)
 			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
 	}

@@ -1,5 +1,5 @@
-/* Blocks of an NT heap. The first part finds the program's bytes in a block, after its header and
- * possibly a prefix. The second part walks the chain of blocks in a run and resumes it after
+/* Blocks of an NT heap. The first part finds the program's bytes in a block, after the header and
+ * possibly a prefix. The second part walks the chain of blocks in a run and resumes after
  * damage. */
 #include "snapshot/heap/nt/nt.h"
 #include "snapshot/heap/page_layout.h"
@@ -42,8 +42,8 @@ static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, s
 	return true;
 }
 
-/* Returns true if the block has the signature of a prefix, although another number in it is wrong.
- * Arbitrary bytes can match, because the signature has only 16 bits. */
+/* Returns true if the block has a prefix's signature, although another field of the prefix is
+ * wrong. Arbitrary bytes can match, because the signature has only 16 bits. */
 static bool has_damaged_prefix(
 	const struct nt_common_layout *layout, struct nt_span *span, const struct nt_block *block)
 {
@@ -54,9 +54,9 @@ static bool has_damaged_prefix(
 }
 
 /*
- * Returns a number of unused bytes that was too large for the header. It is in the block's last
- * pointer-sized slot. On x64 a block reaches into the next header, whose first 8 bytes may be that
- * slot. Returns 0 if neither slot has a possible number. */
+ * Returns a number of unused bytes that is too large for the header. The number is in the block's
+ * last pointer-sized slot. On x64 the block extends into the next header, so the slot may be that
+ * header's first 8 bytes. Returns 0 if neither slot contains a possible number. */
 static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block)
 {
@@ -72,8 +72,8 @@ static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits
 	return 0;
 }
 
-/* Finds the address and number of the program's bytes. In a dubious block the number is the largest
- * possible. */
+/* Finds the address and size of the program's part of a block. For a dubious block, the size is the
+ * largest possible. */
 static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block, struct nt_found *found)
 {
@@ -102,7 +102,7 @@ static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 static const char not_there[] = "heap memory";
 
 /* Reads and checks the header at `at`. Returns NULL or a description of the fault. A dump file may
- * contain zeros in place of omitted memory. A coded header is never 0, so zeros count as missing
+ * contain zeros in place of omitted memory. An encoded header is never 0, so zeros count as missing
  * memory. */
 static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
 	uint32_t previous, struct nt_header *header)
@@ -140,9 +140,9 @@ static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
 	return next > at && next < end ? next : end;
 }
 
-/* Returns true if a header's segment number fits the block's place. The number is 0 in the heap's
- * first segment. Otherwise it is 1 plus the number of whole 64 KB before the block, if that fits
- * into the byte. */
+/* Returns true if a header's segment number matches the block's address. In the heap's first
+ * segment, the number is 0. In other segments, it is 1 plus the number of whole 64 KiB units before
+ * the block; numbers that do not fit into a byte match any value. */
 static inline bool is_of_segment(
 	const struct nt_heap *heap, uint64_t segment, uint64_t at, const struct nt_header *header)
 {
@@ -151,7 +151,8 @@ static inline bool is_of_segment(
 	return header->segment == number || number > UINT8_MAX;
 }
 
-/* Returns true if a block begins at `at` and the next header agrees, or the block is the last. */
+/* Returns true if a block begins at `at`, and the block is the last of the run or the next header
+ * agrees. */
 static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	struct nt_header header, next;
@@ -163,8 +164,7 @@ static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at
 	return at == run->end || !header_at(heap, at, run->end, header.units, &next);
 }
 
-/* Returns the first place from `at` on where the chain of blocks can be resumed, or the run's
- * end. */
+/* Returns the first address at or after `at` where the walk can resume, or the run's end. */
 static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	while (at < run->end && !is_block(heap, run, at)) {
@@ -176,7 +176,7 @@ static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t 
 	return at < run->end ? at : run->end;
 }
 
-/* Notes the fault at `at` and stores the address where the walk continues in *next. */
+/* Records the fault at `at`. Stores the address where the walk resumes in *next. */
 static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, const char *what,
 	uint64_t *next)
 {
@@ -190,8 +190,8 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
-/* Replaces the found block by the light page heap's block in it: page heap information, then the
- * user's bytes. */
+/* If the found block contains a block of a light page heap (page heap information, then the user's
+ * bytes), replaces *found with that inner block. */
 static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
 	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
@@ -228,7 +228,7 @@ int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
 }
 
 /*
- * Returns true if a block is marked as Windows' own and lies where such blocks do: directly after
+ * Returns true if a block is marked as Windows' own and is where such blocks belong: directly after
  * the _HEAP, or before uncommitted memory. */
 static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
 	const struct nt_header *header)
@@ -245,7 +245,7 @@ static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64
 	return true;
 }
 
-/* Handles a block in use: a block of the program, a container, or a block of Windows itself. */
+/* Handles a block in use: a block of the program, a container, or one of Windows' own blocks. */
 static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
 {
 	struct nt_block block = {

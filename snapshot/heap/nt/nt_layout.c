@@ -1,15 +1,22 @@
 /* Layouts of NT heaps, with their sources, and the choice of a heap's layout. Every row is compared
- * with the heap, and the row with the most evidence is chosen. */
+ * with the heap, and the best match is chosen. */
 #include "snapshot/heap/nt/nt.h"
 
 #include <stddef.h>
 
 /*
- * Fields that all builds share. _HEAP_ENTRY, _HEAP_SEGMENT, _HEAP_UCR_DESCRIPTOR,
- * _HEAP_VIRTUAL_ALLOC_ENTRY: public symbols of ntdll and of the kernel, Windows 7 to 11 22000, as
- * listed by Volatility, ntdiff and JPCERT/CC's tables; also seen in memory of Windows 7.
- * _RTL_CRITICAL_SECTION: public symbols of ntdll. prefix_*: HeapStat (tested by its author on 7 to
- * 8.1) and DbgHelpUtils (10, 11), which agree. no_record: DbgHelpUtils. */
+ * Fields that all builds share.
+ *
+ * _HEAP_ENTRY, _HEAP_SEGMENT, _HEAP_UCR_DESCRIPTOR, _HEAP_VIRTUAL_ALLOC_ENTRY: public symbols of
+ * ntdll and of the kernel, Windows 7 to 11 22000, as listed by Volatility, ntdiff and JPCERT/CC's
+ * tables. Also seen in memory of Windows 7.
+ *
+ * _RTL_CRITICAL_SECTION: public symbols of ntdll.
+ *
+ * prefix_*: HeapStat (tested by its author on Windows 7 to 8.1) and DbgHelpUtils (10, 11). The two
+ * agree.
+ *
+ * no_record: DbgHelpUtils. */
 static const struct nt_common_layout common_x86 = {
 	.entry_bytes = 8,
 	.entry_coded = 0,
@@ -73,12 +80,17 @@ static const struct nt_common_layout common_x64 = {
 };
 
 /*
- * _LFH_HEAP, _LFH_BLOCK_ZONE, _HEAP_SUBSEGMENT, _HEAP_USERDATA_HEADER. Windows 7: public symbols as
- * listed by Volatility (x64 subsegment and header), radare2 (x86) and python-haystack. 8 x64:
- * ntdiff of 9200. 8.1 x64: ntdiff of 9600. 10: radare2 (1607/1703 x64) and ntdiff (1809, 2004,
- * both). 8 and 8.1 x86: HeapStat, which its author tested there; it is the only source for 8 x86.
- * x86 _LFH_HEAP.Heap of 8 and later is inferred from the fields around it. data_first, data_slack:
- * 188 containers in memory of 18362 to 26200, both bitnesses. */
+ * _LFH_HEAP, _LFH_BLOCK_ZONE, _HEAP_SUBSEGMENT, _HEAP_USERDATA_HEADER.
+ *
+ * Windows 7: public symbols as listed by Volatility (x64 subsegment and header), radare2 (x86) and
+ * python-haystack. 8 x64: ntdiff of 9200. 8.1 x64: ntdiff of 9600. 10: radare2 (1607/1703 x64) and
+ * ntdiff (1809, 2004, both).
+ *
+ * 8 and 8.1 x86: HeapStat, whose author tested it on these versions. It is the only source for 8
+ * x86. In Windows 8 and later, the offset of _LFH_HEAP.Heap on x86 is inferred from the fields
+ * around it.
+ *
+ * data_first, data_slack: 188 containers in memory of 18362 to 26200, both bitnesses. */
 static const struct nt_lfh_layout lfh_7_x86 = {
 	.lfh_zones = 0x18,
 	.lfh_heap = 0x24,
@@ -130,7 +142,7 @@ static const struct nt_lfh_layout lfh_81_x86 = {
 static const struct nt_lfh_layout lfh_81_x64 = {
 	LFH_8_X64, .zone_counts = true, .data_is_coded = true};
 
-/* Fields of _HEAP that have been in the same place since Windows 8. */
+/* Fields of _HEAP whose offsets have been the same since Windows 8. */
 #define HEAP_8_X86                                                                                 \
 	.bits = 32, .common = &common_x86, .encode_mask = 0x4c, .encoding = 0x50,                  \
 	.interceptor = 0x58, .signature = 0x60, .valid_bytes = 0x7e, .virtual_list = 0x9c,         \
@@ -140,8 +152,8 @@ static const struct nt_lfh_layout lfh_81_x64 = {
 	.interceptor = 0x90, .signature = 0x98, .valid_bytes = 0xd2, .virtual_list = 0x110,        \
 	.segment_list = 0x120, .lock = 0x160
 
-/* _HEAP: public symbols of ntdll and of the kernel, as listed by Volatility, ntdiff and JPCERT/CC's
- * tables for the builds named; x64 also radare2. Newest first. */
+/* _HEAP: public symbols of ntdll and of the kernel, as listed for these builds by Volatility,
+ * ntdiff and JPCERT/CC's tables; for x64 also by radare2. Newest first. */
 const struct nt_layout nt_layouts[] = {
 	{HEAP_8_X64, .name = "nt 10.0.17763-22000 x64", .first_build = 17763,
 		.last_build = UINT32_MAX, .lfh = &lfh_81_x64, .front_end = 0x198,
@@ -216,14 +228,14 @@ uint64_t nt_front_end(
 	return *is_missing || heap == addr ? lfh : 0;
 }
 
-/* Weights of the evidence for a layout. No fact is required, because any of them may be damaged or
- * missing. */
+/* Weights of the criteria for a layout. No criterion is required, because any data may be damaged
+ * or missing. */
 enum nt_weight {
 	WEIGHT_BUILD = 1,
-	WEIGHT_FRONT_END = 2, /* type and pointer of the front end are possible and agree */
+	WEIGHT_FRONT_END = 2, /* the front end's type and pointer are possible and consistent */
 	WEIGHT_LIST = 4,
 	WEIGHT_SIGNATURE = 8,
-	WEIGHT_BYTES = 8, /* real heaps of seven builds contain the size in their row */
+	WEIGHT_BYTES = 8, /* verified on real heaps of seven builds */
 	WEIGHT_OWN_FRONT_END = 8,
 };
 
@@ -249,8 +261,8 @@ static bool has_signature(struct memory *memory, const struct nt_layout *layout,
 	       signature == NT_HEAP_OBJECT_SIGNATURE;
 }
 
-/* Returns true if the heap's own segment is linked to the head of its list, at least in one
- * direction. */
+/* Returns true if the heap's own segment and the head of the segment list are linked in at least
+ * one direction. */
 static bool has_list(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
 {
 	uint64_t link = addr + layout->common->segment_link, head = addr + layout->segment_list;

@@ -1,12 +1,13 @@
 /*
  * The low fragmentation heap (LFH) of an NT heap: its key, and the blocks in its containers.
  *
- * RtlpLFHKey is recovered without symbols. It is in a container's offsets, whose other parts are
- * known from the subsegment:
+ * RtlpLFHKey is recovered without symbols. It is contained in a container's offsets; the other
+ * operands are known from the subsegment:
  *
  *     (first | stride << 16) ^ container ^ _LFH_HEAP ^ key          (32 bits each)
  *
- * It is also in the header of each block of a container (s: 4; in 32-bit processes 3):
+ * The key is also contained in the header of each block of a container (s: 4; in 32-bit processes
+ * 3):
  *
  *     heap ^ entry >> s ^ key ^ (entry - container) >> s << 16
  *
@@ -20,7 +21,7 @@
 
 #define SAMPLES 64
 
-/* Keys computed from a container: from its offsets, and from the header of its first block. */
+/* Keys computed from a container: from the offsets, and from the header of the first block. */
 struct sample {
 	uint32_t by_offsets, by_header;
 	bool has_offsets, has_header;
@@ -62,7 +63,8 @@ static struct sample sample_of(struct nt_heap *heap, const struct nt_container *
 	return sample;
 }
 
-/* Picks described containers from all over the heap, so that their sizes differ. */
+/* Samples containers that have a description. Takes them from the whole heap, so that their block
+ * sizes differ. */
 static void pick(struct nt_heap *heap, struct samples *samples)
 {
 	const struct nt_lfh *lfh = &heap->lfh;
@@ -82,8 +84,8 @@ struct best {
 	size_t votes;
 };
 
-/* Counts the votes for a key: from the samples, and from an earlier heap. A key that fits fewer
- * than three quarters of the samples is ignored. */
+/* Counts the votes for a key: one for each match in the samples, and one if an earlier heap used
+ * the key. Ignores a key that fits fewer than three quarters of the samples. */
 static void try_key(
 	const struct nt_walk *nt, const struct samples *samples, uint32_t key, struct best *best)
 {
@@ -120,11 +122,11 @@ static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 	return true;
 }
 
-#define NT_MARKS_PER_ODD 8 /* headers that must agree with the bitmap for each one that does not */
+#define NT_MARKS_PER_ODD 8 /* headers that must agree with the bitmap, per header that does not */
 #define MARK_SAMPLES 64u
-#define BLOCKS_MAX 65536 /* limit per container, whose count is a u16 */
+#define BLOCKS_MAX 65536 /* maximum per container, whose count is a u16 */
 #define ROOM_SHIFT_MAX 31
-#define SPLIT_MIN 8192u /* fewest blocks that justify a second thread */
+#define SPLIT_MIN 8192u /* minimum number of blocks for a second thread */
 
 struct lfh_view {
 	const struct nt_container *container;
@@ -134,9 +136,9 @@ struct lfh_view {
 	unsigned char busy[BLOCKS_MAX / 8];
 };
 
-/* Returns the size of a container's room from _HEAP_USERDATA_HEADER.SizeIndexAndPadding, or 0 if it
- * is impossible. SizeIndex is the binary logarithm of the room. GuardPagePresent marks a guard page
- * at the end, and PaddingBytes precede that page. */
+/* Returns the size of a container's room: 2^SizeIndex + PaddingBytes
+ * (_HEAP_USERDATA_HEADER.SizeIndexAndPadding), or 0 if SizeIndex is invalid. GuardPagePresent marks
+ * a guard page at the end; the padding precedes that page. */
 static uint64_t room_of(uint32_t word)
 {
 	return (word & 0xff) > ROOM_SHIFT_MAX ? 0 : ((uint64_t)1 << (word & 0xff)) + (word >> 16);
@@ -255,8 +257,8 @@ static bool is_busy(const struct lfh_view *view, uint32_t block)
 	return view->busy[block / 8] >> block % 8 & 1;
 }
 
-/* Returns true if the marks of blocks are in place and most of them agree with the bitmap. A single
- * block whose header and bit disagree does not make the others unsound. */
+/* Returns true if all readable block headers have the LFH mark, and most of them agree with the
+ * bitmap. Tolerates a few blocks whose header and bit disagree. */
 static bool is_marked(struct nt_heap *heap, const struct lfh_view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
@@ -292,8 +294,7 @@ static int add_block(struct nt_heap *heap, const struct lfh_view *view, uint64_t
 	return nt_block_add(heap, &block);
 }
 
-/* Adds the blocks in use. The bitmap shows which blocks those are; without a bitmap, the headers
- * do. */
+/* Adds the blocks in use, according to the bitmap. If there is no bitmap, uses the headers. */
 static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 {
 	uint64_t entry = view->container->addr + view->offsets.first, odd = 0, missing = 0;
@@ -310,7 +311,8 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 		if (mark == MARK_MISSING)
 			missing = is_used || !view->has_bitmap ? entry : missing;
 		else if (is_used && mark == (int)NT_UNUSED_LFH)
-			/* Will be freed by another thread later (DelayFreeList), or is damaged. */
+			/* Another thread will free the block later (DelayFreeList), or the block is
+			 * damaged. */
 			walk_doubt(heap->nt->walk, entry,
 				"LFH block that its container has in use and its header has not");
 		else if (is_used)
@@ -340,8 +342,8 @@ static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *vie
 	       heap->layout->lfh->data_slack;
 }
 
-/* Notes a doubt unless the container has as many blocks as fit into it with their bitmap. Otherwise
- * its subsegment does not describe all of its blocks. */
+/* Records a warning unless the container has exactly as many blocks as fit next to its bitmap. With
+ * another number, the subsegment may not describe all of the blocks. */
 static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 {
 	const struct nt_container *container = view->container;
@@ -359,9 +361,9 @@ static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 }
 
 /*
- * Returns true if a container without a subsegment is in use, although it should be empty and kept
- * for reuse. Its bitmap shows that; without a bitmap, the headers do, at the block size of its
- * former subsegment. */
+ * Returns true if a container without a subsegment is in use. Such a container should be empty and
+ * waiting for reuse. Checks the bitmap. If there is no bitmap, checks the headers, using the block
+ * size of the former subsegment. */
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
 	struct nt_container had = *container;
@@ -392,8 +394,9 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 }
 
 /*
- * Finds the place of the container's blocks, which both the subsegment and the container's offsets
- * give. If these disagree or cannot be decoded, marks of blocks must be in place. */
+ * Finds the container's blocks. Their offsets are known from the subsegment and from the container
+ * itself. If the two disagree, or if the container's offsets cannot be decoded, checks that the
+ * block headers have the LFH mark. */
 static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint32_t *key)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -416,7 +419,7 @@ static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint
 	return own.stride == container->stride && is_marked(heap, view, own.first);
 }
 
-/* Walks one container. key: NULL if the offsets are not coded or no key was found. */
+/* Walks one container. key: NULL if the offsets are not encoded or no key was found. */
 static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
@@ -446,7 +449,8 @@ static int walk_container(
 
 /* ---------------------------------------------------------------- all containers */
 
-/* Returns true if any container has blocks. All of them may be empty and kept for reuse. */
+/* Returns true if at least one container has blocks. All containers may be empty and waiting for
+ * reuse. */
 static bool has_blocks(const struct nt_lfh *lfh)
 {
 	for (size_t i = 0; i < lfh->container_count; i++)
@@ -467,7 +471,7 @@ struct containers {
 	struct nt_heap *heap;
 	const uint32_t *key; /* argument of walk_container() */
 	size_t first, end;
-	size_t most; /* largest number of blocks that they can add */
+	size_t most; /* largest number of blocks that these containers can add */
 	int rc;
 };
 
@@ -480,7 +484,8 @@ static void walk_containers(void *ctx, unsigned number)
 		part->rc = walk_container(part->heap, &part->heap->lfh.containers[i], part->key);
 }
 
-/* Walks two parts in parallel, if possible. Returns the number of parts that were walked. */
+/* Walks the two parts in parallel. Returns the number of parts that were walked; it may be less
+ * than 2. */
 static unsigned walk_at_once(struct containers parts[2])
 {
 	struct nt_heap *heap = parts[0].heap, other = *heap;
@@ -496,7 +501,7 @@ static unsigned walk_at_once(struct containers parts[2])
 	nt.memory = &memory;
 	nt.walk = &walk;
 	parts[1].heap = &other;
-	parts[1].rc = -ERR_SYSTEM; /* remains if the second thread cannot be started */
+	parts[1].rc = -ERR_SYSTEM; /* returned if the second thread cannot be started */
 	if (walk_split(heap->nt->walk, parts[0].most, &walk, parts[1].most)) {
 		thread_run(2, walk_containers, parts);
 		done = 1 + walk_join(heap->nt->walk, &walk, !parts[1].rc);
@@ -506,8 +511,8 @@ static unsigned walk_at_once(struct containers parts[2])
 	return done;
 }
 
-/* Walks all containers. If they have many blocks and the target's memory can be viewed directly,
- * another thread walks the second half. */
+/* Walks all containers. If they have many blocks and the target's memory can be accessed directly,
+ * a second thread walks half of the blocks. */
 static int walk_all(struct nt_heap *heap, const uint32_t *key)
 {
 	const struct nt_lfh *lfh = &heap->lfh;

@@ -1,5 +1,6 @@
-/* The subsegments of an LFH, which describe its containers. They are found through the LFH's zones
- * and compared with the containers that were found in the back end. */
+/* The subsegments of an LFH, each of which describes a container. They are found through the LFH's
+ * zones. The containers to which they refer are then compared with the containers that were found
+ * in the back end. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -31,8 +32,9 @@ static int has_container(const void *a, const void *b)
 }
 
 /*
- * Returns true if memory at addr may be read. The heap's own memory is bounded, because it was
- * claimed. Zones may have memory of their own; reads of it are bounded like lists. */
+ * Returns true if memory at addr may be read. Reads of the heap's own memory are bounded, because
+ * that memory was claimed. Zones may be in other memory; reads of it count against the limit for
+ * list entries. */
 static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct extent *run = extents_at(&heap->runs, addr);
@@ -40,7 +42,7 @@ static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 	return (run && run->end - addr >= bytes) || nt_list_entry(heap->nt);
 }
 
-/* Structures of the LFH itself are recognized by their start addresses. */
+/* Records the start address of the LFH or of a zone. */
 static int add_own(void *ctx, uint64_t addr)
 {
 	struct nt_heap *heap = ctx;
@@ -48,7 +50,7 @@ static int add_own(void *ctx, uint64_t addr)
 	return extents_add(&heap->lfh.own, &(struct extent){.addr = addr, .end = addr + 1});
 }
 
-/* Returns the end of those subsegments of a zone that are or were in use. */
+/* Returns the end of the zone's subsegments that are or were in use. */
 static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -64,8 +66,7 @@ static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 	return zone + layout->zone_first + (uint64_t)count * layout->sub_bytes;
 }
 
-/* Adds the containers that a zone's subsegments refer to, up to limit, where the next zone
- * begins. */
+/* Adds the containers to which a zone's subsegments refer. limit: start of the next zone. */
 static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -153,8 +154,8 @@ bool nt_lfh_describe(
 	return true;
 }
 
-/* Copies a subsegment's description of the container. Returns false if the subsegment now refers to
- * another container. */
+/* Copies the container's description from its subsegment. Returns false if the subsegment now
+ * refers to another container. */
 static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
 {
 	if (!nt_lfh_describe(heap, container, subsegment, container->addr))
@@ -171,8 +172,8 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
 }
 
 /*
- * Handles a container that the zones list and the back end does not have. It is added if it lies in
- * a gap of the back end's walk. Elsewhere its bytes were walked already. */
+ * Handles a container that the zones list but the walk of the back end did not find. Adds it if it
+ * is in a gap of that walk. Outside of gaps, the container's bytes have already been walked. */
 static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
@@ -191,7 +192,7 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 	if (lfh->container_count == before)
 		return rc;
 	container = &lfh->containers[before];
-	/* Containers must not overlap, so that there are never more blocks than bytes. */
+	/* Containers must not overlap; otherwise there could be more blocks than bytes. */
 	if (describe(heap, container, listed->subsegment) && least_end(heap, container) <= gap->end)
 		lfh->taken_end = least_end(heap, container);
 	else
@@ -200,9 +201,9 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 }
 
 /*
- * Compares a container of the back end with its entry in the zones (or NULL). If its own pointer
- * does not lead to its subsegment, the zone's entry describes it. A container without a description
- * is empty and kept for reuse. */
+ * Compares a container of the back end with its entry in the zones (or NULL). If the container's
+ * own pointer does not lead to its subsegment, the description is taken from the zones' entry. A
+ * container without a description is empty and waiting for reuse. */
 static void match(
 	struct nt_heap *heap, struct nt_container *container, const struct nt_listed *listed)
 {
@@ -220,7 +221,7 @@ static void match(
 	describe(heap, container, listed->subsegment);
 }
 
-/* Merges the two sorted lists of containers. found: number of containers from the back end. */
+/* Merges the two sorted lists of containers. found: number of containers found in the back end. */
 static int compare(struct nt_heap *heap, size_t found)
 {
 	struct nt_lfh *lfh = &heap->lfh;

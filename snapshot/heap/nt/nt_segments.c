@@ -1,11 +1,11 @@
-/* NT heaps as a whole. A heap is opened, its segments are divided into runs of committed blocks,
- * and its runs, LFH containers and large blocks are walked. */
+/* NT heaps as a whole. Opens a heap, divides its segments into runs of committed blocks, and walks
+ * the runs, the LFH containers and the large blocks. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "snapshot/heap/nt/nt.h"
 
-/* Adds a large block, which has memory of its own and is in the heap's list of such blocks. */
+/* Adds a large block. Large blocks have memory of their own and are in a list of the heap. */
 static int add_large(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
@@ -161,7 +161,7 @@ struct segment {
 	/* first: header of the first block; end: end of the last block */
 	uint64_t addr, first, end;
 	uint64_t reserved_bytes;
-	uint32_t hole_pages; /* uncommitted pages, as recorded in the segment */
+	uint32_t hole_pages; /* number of uncommitted pages, according to the segment */
 };
 
 struct nt_finder {
@@ -169,12 +169,12 @@ struct nt_finder {
 	struct segment *segments;
 	size_t count, cap;
 	struct extents holes; /* uncommitted ranges of one segment */
-	const struct segment *segment; /* segment whose holes are being searched for */
+	const struct segment *segment; /* segment to which the holes belong */
 };
 
 /*
- * Notes a doubt if blocks may be hidden at a segment's ends. A segment begins with an entry that
- * ends where the first block begins, and its blocks extend to its end. */
+ * Records a warning if blocks may be hidden at either end of a segment. A segment begins with an
+ * entry that ends where the first block begins. The last block ends at the segment's end. */
 static void check_ends(
 	struct nt_heap *heap, const unsigned char *bytes, const struct segment *segment)
 {
@@ -257,7 +257,7 @@ static int add_hole(void *ctx, uint64_t link)
 		return walk_missing(heap->nt->walk, descriptor, "unreadable uncommitted range");
 	addr = bytes_ptr(at + layout->hole_address, heap->layout->bits);
 	bytes = bytes_ptr(at + layout->hole_size, heap->layout->bits);
-	/* A segment that is committed up to its end has an empty range there. */
+	/* If a segment is committed up to its end, its list has an empty range there. */
 	if (!bytes && addr == finder->segment->end)
 		return 0;
 	if (!bytes || addr < finder->segment->first || addr >= finder->segment->end ||
@@ -266,8 +266,8 @@ static int add_hole(void *ctx, uint64_t link)
 	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-/* Claims the committed memory from `from` to end. *claimed_end becomes end, or the address where
- * the claims exceed the process's memory. */
+/* Claims the committed memory in [`from`, end). Stores end in *claimed_end, or, if the process has
+ * less memory than the claims, the address where claiming stopped. */
 static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -297,8 +297,8 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 	return 0;
 }
 
-/* Adds the run's blocks and counts its committed memory. That memory begins at from: the segment's
- * header, or the end of an uncommitted range. */
+/* Adds the run, and counts its committed memory, which begins at `from`: the segment's header, or
+ * the end of an uncommitted range. */
 static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 {
 	uint64_t claimed_end = from;
@@ -311,8 +311,8 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 	return rc;
 }
 
-/* Notes a doubt if the ranges differ from the segment's own count. A range with too large a size
- * hides blocks. */
+/* Records a warning if the total size of the ranges differs from the segment's own count. A range
+ * whose size is too large hides blocks. */
 static void check_holes(struct nt_finder *finder, const struct segment *segment)
 {
 	uint64_t bytes = 0;
@@ -372,7 +372,7 @@ int nt_segments_find(struct nt_heap *heap)
 	uint64_t end = 0;
 	int rc = nt_list_walk(heap->nt, &list);
 
-	/* A heap begins with a segment, even if its list is damaged. */
+	/* A heap begins with a segment; use it even if the list is damaged. */
 	if (!rc && !finder.count)
 		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
 	if (finder.count)
