@@ -1,6 +1,6 @@
 /* Traversal of structures that Windows' heaps share: binary trees, doubly linked lists, and the
- * sections of loaded modules. Trees and lists check their back pointers, so damaged data cannot
- * make a walk loop. */
+ * sections of loaded modules. The traversals of trees and lists check back pointers, so damaged
+ * data cannot make a walk loop. */
 #include "snapshot/heap/nt_heap.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "core/pe/pe.h"
 
-/* Deeper than any red-black tree of 2^44 nodes, which would fill the address space. */
+/* A red-black tree that fills the address space has 2^44 nodes; no such tree is this deep. */
 #define DEPTH_MAX 96
 #define PARENT_FLAGS ((uint64_t)3)
 
@@ -53,8 +53,8 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 	return (stored & ~PARENT_FLAGS) == ((parent ^ key) & ~PARENT_FLAGS);
 }
 
-/* Returns true if the node is a child of parent. The first such child shows how parent pointers are
- * stored. */
+/* Returns true if the node's parent pointer matches. The first match shows whether parent pointers
+ * are encoded. */
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
@@ -66,15 +66,15 @@ static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_
 
 static const char unreadable[] = "unreadable tree";
 
-/* Reads a child of parent, or the root if parent is 0. Returns NULL or a description of the
- * fault. */
+/* Reads the node at addr: a child of parent, or the root if parent is 0. Returns NULL or a
+ * description of the fault. */
 static const char *node_at(
 	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
 {
 	if (depth == DEPTH_MAX)
 		return "tree of no end";
-	/* Misaligned nodes are refused: overlapping nodes could share a child, since the low bits
-	 * of its parent pointer are flags. */
+	/* Misaligned nodes are refused. The low bits of a parent pointer are flags, so two
+	 * overlapping nodes could both match one child. */
 	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
 		return "broken tree";
 	if (!node_read(walk, addr, node))
@@ -82,7 +82,7 @@ static const char *node_at(
 	return parent && !is_child_of(walk, node, parent) ? "broken tree" : NULL;
 }
 
-/* Pushes a node and its chain of left children onto the path. parent is 0 for the root. */
+/* Pushes a node and its chain of left descendants onto the path. parent is 0 for the root. */
 static void descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
 {
 	struct node node;

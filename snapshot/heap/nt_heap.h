@@ -1,4 +1,4 @@
-/* Walkers of the heaps of one PEB, and the parts that these walkers share. */
+/* Walkers of the heaps of one PEB, and the code that these walkers share. */
 #ifndef SNAPSHOT_HEAP_NT_HEAP_H
 #define SNAPSHOT_HEAP_NT_HEAP_H
 
@@ -11,23 +11,25 @@
 /*
  * Windows' own heaps.
  *
- * A heap's signature gives its kind: NT heap (nt_segments.c) or segment heap (segment_heap.c).
- * Blocks of page heaps (page_heap.c) come in addition. Each walker takes a heap's address and adds
- * one struct heap and its live blocks to nt->walk. It notes invalid data with walk_broken() and
- * missing memory with walk_missing(), and continues where it can. Only -ERR_NOMEM stops the whole
+ * A heap's signature shows its kind: NT heap (nt_segments.c) or segment heap (segment_heap.c). Page
+ * heaps (page_heap.c) are walked separately. Each walker takes a heap's address and adds one struct
+ * heap and the heap's live blocks to nt->walk. It records invalid data with walk_broken() and
+ * missing memory with walk_missing(), and continues where possible. Only -ERR_NOMEM stops the whole
  * walk.
  *
- * Everything is bounded: nt_list_walk() follows lists, and the memory of blocks is claimed. So a
- * process or file cannot make a walker see more bytes than it has. */
+ * Everything is bounded: lists are followed with nt_list_walk(), and the memory of blocks is
+ * claimed. So no process or file can make a walker find more bytes than the process or file
+ * contains. */
 
-/* Keys with which all segment heaps of a process encode their data. They are recovered once
- * (segment_keys.c). */
+/* Keys with which all segment heaps of a process encode their data. segment_keys.c recovers them
+ * once. */
 struct segment_keys {
-	/* Recovery was attempted; for the LFH's key only if there is an LFH. */
+	/* Recovery was attempted. is_lfh_tried is set only if an LFH exists. */
 	bool is_tried, is_lfh_tried;
 	bool has_page, has_lfh; /* the key was found */
-	bool is_wide; /* the LFH's mask uses the whole address: since build 26100 */
-	bool is_halved; /* the LFH's bitmaps are LFH_HALVES: since build 26100 at the latest */
+	bool is_wide; /* the LFH's mask uses the whole address (since build 26100) */
+	/* the LFH's bitmaps have the form LFH_HALVES (since build 26100 or earlier) */
+	bool is_halved;
 	uint64_t page; /* key of page segments: heap ^ a constant */
 	uint64_t heap;
 	uint32_t lfh;
@@ -40,15 +42,15 @@ struct nt_walk {
 	const struct nt_process *process;
 	struct walk *walk;
 	struct claims claims;
-	uint32_t list_entries; /* entries of all lists so far */
+	uint32_t list_entries; /* number of list entries visited so far */
 	struct segment_keys segment_keys;
-	/* Page heaps in walk->heaps, sorted by address. */
+	/* Range of page heaps in walk->heaps, sorted by address. */
 	size_t page_heap_first, page_heap_count;
-	/* Ordinary heaps that belong to page heaps and that the PEB does not list, without
+	/* Ordinary heaps that belong to page heaps and are not in the PEB's list, without
 	 * duplicates. The caller of the walk frees the array. */
 	uint64_t *behind;
 	size_t behind_count, behind_cap;
-	/* Number of pages that may still be tried when memory regions are unknown. */
+	/* If memory regions are unknown: number of pages that may still be probed. */
 	uint32_t probes_left;
 	/* RtlpLFHKey of the process's ntdll, valid if has_lfh_key. All heaps of the process use
 	 * it. */
@@ -56,56 +58,58 @@ struct nt_walk {
 	bool has_lfh_key;
 };
 
-/* Returns true if an NT heap begins at addr, listed or not. */
+/* Returns true if an NT heap begins at addr, whether or not it is in a list. */
 bool nt_backend_is_at(struct nt_walk *nt, uint64_t addr);
 
-/* Walk the heap at addr, which has the signature of the kind. Return 0 or -ERR_NOMEM. */
+/* Walk the heap at addr, which has the signature of this kind. Both return 0 or -ERR_NOMEM. */
 int nt_backend_walk(struct nt_walk *nt, uint64_t addr);
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
 
 /*
- * Walks all full page heaps of the process and their blocks; called before the heaps of the PEB's
- * list are walked. Stores in nt->behind the ordinary heaps that remain to be walked. Light page
- * heaps are not handled here: their blocks lie in NT heaps, where nt_segments.c finds them with
- * page_block_parse(). */
+ * Walks all full page heaps of the process and their blocks. Must be called before the heaps of the
+ * PEB's list are walked. Stores in nt->behind the ordinary heaps that the caller still has to walk.
+ * Does not handle light page heaps: their blocks are in NT heaps, where the NT heap walker finds
+ * them with page_block_parse(). */
 int page_heaps_walk(struct nt_walk *nt);
 
 /* Returns true if addr is the handle of a page heap that has been walked. */
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr);
 
-/* Contents of a page heap's DPH_BLOCK_INFORMATION, which directly precedes the user's bytes. */
+/* Contents of a DPH_BLOCK_INFORMATION, which a page heap stores directly before the user's
+ * bytes. */
 struct page_block {
 	uint64_t requested_bytes, record;
-	bool is_full; /* block of a full page heap; false: of a light one */
+	bool is_full; /* true: block of a full page heap; false: of a light one */
 };
 
-/* Reads the information before user_addr in a process of the given bitness. Returns true if it is
- * sound and belongs to a live block. */
+/* Reads the block information before user_addr in a process of the given bitness. Returns true if
+ * the information is sound and belongs to a live block. */
 bool page_block_parse(
 	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block);
 
-/* Returns true if the information is not sound but belongs to a live block of a light page heap: at
- * least one of its stamps is right. */
+/* Returns true if the block information is not sound but at least one of its stamps is that of a
+ * live block in a light page heap. */
 bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr);
 
 /*
- * Adds heaps that no list contains to process (heap_scan.c): allocations that begin like an NT heap
- * or a segment heap, and the heaps of hints. Counts them in nt->walk. Called after page heaps have
- * been walked. Returns 0 or -ERR_NOMEM. */
+ * Adds heaps that are in no list to process->heaps (heap_scan.c): the heaps of hints, and
+ * allocations that begin like an NT heap or a segment heap. Counts them in nt->walk. Must be called
+ * after page heaps have been walked. Returns 0 or -ERR_NOMEM. */
 int heap_scan(struct nt_walk *nt, struct nt_process *process, const struct heap_hints *hints);
 
 /* Returns true if a thread is known to hold the lock of the heap at addr. */
 bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, uint64_t addr);
 
 /*
- * Follows a doubly linked list of Windows (_LIST_ENTRY: Flink, Blink) from its head and calls
- * each() with the address of every link except the head's.
+ * Follows one of Windows' doubly linked lists (_LIST_ENTRY: Flink, Blink) from its head. Calls
+ * each() with the address of every link except the head.
  *
- * Each link's Blink must point to the previous link, and the head's to the last one, so no list can
- * loop. If it does not, or if memory is missing, the list counts as broken and ends there.
+ * Each link's Blink must point to the previous link, and the head's Blink to the last link, so the
+ * walk cannot loop. If a Blink is wrong or memory is missing, the list counts as broken and the
+ * walk ends there.
  *
  * is_coded: each pointer is stored XORed with the address of the entry that contains it. Returns 0
- * or the result of each(). */
+ * or the first nonzero result of each(). */
 struct nt_list {
 	uint64_t head;
 	int (*each)(void *ctx, uint64_t link);
@@ -119,31 +123,32 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list);
 bool nt_list_entry(struct nt_walk *nt);
 
 /* Calls section() with the address of each section of the loaded modules that have this name and
- * the process's bitness, until it returns true. Returns true if it did. */
+ * the process's bitness. Stops and returns true when section() returns true; otherwise returns
+ * false. */
 bool nt_module_scan(struct nt_walk *nt, const char *name,
 	bool (*section)(void *ctx, uint64_t addr, const struct pe_section *section), void *ctx);
 
 /*
  * Binary trees in a target, in the form that Windows' heaps use (_RTL_RB_TREE, RTL_AVL_TABLE).
  *
- * A child must point back to its node and cannot be the root. No tree is deeper than a balanced
+ * A child must point back to its parent and cannot be the root. No tree is deeper than a balanced
  * tree that fills the address space. So no path can loop, and the walk allocates nothing. Damaged
- * nodes are left out with their subtrees; the rest is walked. */
+ * nodes are skipped together with their subtrees; all other nodes are walked. */
 
 struct nt_tree {
-	uint64_t root; /* as stored (encoded) */
-	/* XORed with stored pointers to nodes. Pointers to parents may be encoded with it too, but
-	 * then all of them are. */
+	uint64_t root; /* as stored, possibly encoded */
+	/* Value that is XORed with stored pointers to children, and possibly with pointers to
+	 * parents, but then with all of them. */
 	uint64_t key;
 	unsigned left, right,
-		parent; /* offsets in a node; parent pointers have flags in their low two bits */
-	/* Called in order. Returns 0 to continue, > 0 if this node is invalid (already noted) and
-	 * the walk of the tree must end, or a negative error. */
+		parent; /* offsets in a node; the low two bits of parent pointers are flags */
+	/* Called for each node in order. Returns 0 to continue, a negative error, or > 0 to end the
+	 * walk because the node is invalid (already recorded). */
 	int (*each)(void *ctx, uint64_t node);
 	void *ctx;
 };
 
-/* Returns 0 or an error of each(). */
+/* Returns 0 or a negative error from each(). */
 int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree);
 
 #endif

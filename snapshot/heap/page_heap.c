@@ -1,14 +1,15 @@
 /*
  * The walker of page heaps.
  *
- * The head of the list of page heaps is in verifier.dll, at a place that only symbols name. So a
- * root is recognized by what it points to: an existing ordinary heap, and either neighbours that
- * link back to it or a table of blocks that points back. Roots are searched for at the PEB's heap
- * handles, along their list, and from the writable sections of verifier.dll.
+ * The head of the list of page heaps is in verifier.dll, at an address that is known only from
+ * symbols. So a root is recognized by its pointers. It points to an existing ordinary heap. It also
+ * has neighbours that link back to it, or a table of blocks that points back to it. Roots are
+ * searched for at the PEB's heap handles, along the list of roots, and from the writable sections
+ * of verifier.dll.
  *
- * The handle of an ordinary heap does not lead to a root. The data after it belongs to that heap
- * and may look like a root: the _LFH_HEAP of Windows 7 has a list, and a pointer to its heap at the
- * offset that a root has. */
+ * The handle of an ordinary heap does not lead to a root. The data after that handle belongs to the
+ * ordinary heap and may look like a root: the _LFH_HEAP of Windows 7 has a list, and a pointer to
+ * its heap at the same offset as a root. */
 #include <stdlib.h>
 
 #include "core/base/hash.h"
@@ -18,9 +19,9 @@
 #include "snapshot/heap/nt_heap.h"
 
 #define ALLOCATION_BYTES 0x10000u /* allocation granularity */
-/* Distance from handle to root if the handle is a page of its own. */
+/* Distance from handle to root, if the handle is the address of a separate page. */
 #define ROOT_AFTER_HANDLE 0x1000u
-#define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* limit for verifier.dll's data */
+#define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* limit per section of verifier.dll */
 #define SCAN_PIECE_BYTES 0x4000u
 #define VERIFIER "verifier.dll"
 #define PAGE_ROOT_BYTES_MAX 0x158
@@ -80,12 +81,12 @@ static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 /* ---------------------------------------------------------------- finding roots */
 
 struct page_root {
-	uint64_t handle; /* the program's heap handle, if known; otherwise root */
+	uint64_t handle; /* the program's heap handle if known, otherwise `root` */
 	uint64_t root; /* address of the _DPH_HEAP_ROOT */
 };
 
 struct page_roots {
-	struct page_root *list; /* sorted by handle, each root once */
+	struct page_root *list; /* sorted by handle, without duplicate roots */
 	size_t count, cap;
 };
 
@@ -94,8 +95,8 @@ struct root_search {
 	struct page_roots *roots;
 };
 
-/* Adds the root at addr if handle leads to one. Returns 1 if added, 0 if not, or
- * -ERR_NOMEM. */
+/* Adds the root at addr if one exists there for this handle. Returns 1 if a root was added, 0 if
+ * not, or -ERR_NOMEM. */
 static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 {
 	struct page_roots *roots = search->roots;
@@ -108,8 +109,9 @@ static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 	return 1;
 }
 
-/* Adds the root of a link, unless the link is the list's head. If the root is one page into an
- * allocation, its handle is the allocation's start, which the PEB need not list. */
+/* Adds the root that contains a link; the list's head is not in a root. If the root is one page
+ * into an allocation, its handle is the allocation's start, even if that handle is not in the PEB's
+ * list. */
 static int each_link(void *ctx, uint64_t link)
 {
 	struct root_search *search = ctx;
@@ -123,7 +125,7 @@ static int each_link(void *ctx, uint64_t link)
 
 /* ---------------------------------------------------------------- verifier.dll */
 
-/* Returns true if addr holds the head of the list: its next link belongs to a root. */
+/* Returns true if the list's head is at addr: the next link belongs to a root. */
 static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *bytes)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
@@ -160,7 +162,7 @@ static bool scan_section(void *ctx, uint64_t addr, const struct pe_section *sect
 	uint32_t bytes = section->size_bytes;
 	uint32_t len = bytes < SCAN_BYTES_MAX ? bytes : SCAN_BYTES_MAX;
 
-	/* Pieces overlap, since a head may cross their border. */
+	/* Pieces overlap, because a head may cross the boundary between two pieces. */
 	for (uint32_t at = 0; !section->is_code && !scan->head && at < len;
 		at += SCAN_PIECE_BYTES - 16) {
 		uint32_t left = len - at;
@@ -179,7 +181,7 @@ static int by_root(const void *a, const void *b)
 
 	if (x->root != y->root)
 		return x->root < y->root ? -1 : 1;
-	/* Use a root's own address as handle only if no other is known. */
+	/* Use a root's own address as its handle only if no other handle is known. */
 	return (x->handle == x->root) - (y->handle == y->root);
 }
 
@@ -205,7 +207,7 @@ static void sort_unique(struct page_roots *roots)
 	qsort(roots->list, roots->count, sizeof(*roots->list), by_handle);
 }
 
-/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list in any case. */
+/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller must always free roots->list. */
 static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 {
 	struct root_search search = {nt, roots};
@@ -232,8 +234,8 @@ static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 	return rc;
 }
 
-/* Largest known size of a block's inaccessible memory: a page, plus the rest of a 64 KiB unit of
- * address space where blocks begin at whole units. */
+/* Largest known size of a block's inaccessible memory: one page, plus padding to a 64 KiB unit of
+ * address space, for Windows versions that start each block at such a unit. */
 #define GUARD_BYTES_MAX 0x11000u
 
 struct page_walk {
@@ -255,15 +257,16 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 	return claims_add(&page->nt->claims, addr, pages * CLAIM_PAGE_BYTES);
 }
 
-/* Pages of a block. access_bytes counts the accessible pages, bytes also the inaccessible one. */
+/* Pages of a block. access_bytes: accessible pages; bytes: all pages, including the inaccessible
+ * one. */
 struct heap_pages {
 	uint64_t addr, bytes, access_bytes, user, requested_bytes;
 };
 
 /*
  * Returns true if the block's numbers are consistent. The inaccessible page follows the program's
- * bytes, or precedes them if the process requests that. As many whole pages are accessible as the
- * program's bytes need. */
+ * bytes, or precedes them if the process requests that. The number of accessible pages is the
+ * smallest that contains the program's bytes. */
 static bool pages_fit(const struct page_walk *page, const struct heap_pages *pages)
 {
 	uint64_t space = page->layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
@@ -274,7 +277,8 @@ static bool pages_fit(const struct page_walk *page, const struct heap_pages *pag
 	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
-/* Returns the information directly before the program's bytes, or NULL if it is unreadable. */
+/* Returns a pointer to the block information directly before the program's bytes, or NULL if the
+ * information is unreadable. */
 static const unsigned char *info_at(
 	struct memory *memory, const struct page_layout *layout, uint64_t user_addr)
 {
@@ -283,7 +287,7 @@ static const unsigned char *info_at(
 		       memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
 }
 
-/* Returns true if the information directly before the program's bytes matches the node or is
+/* Returns true if the block information directly before the program's bytes matches the node or is
  * unreadable. */
 static bool info_agrees(const struct page_walk *page, const struct heap_pages *pages)
 {
@@ -370,7 +374,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Removes heaps that the PEB lists, and duplicates, from nt->behind. */
+/* Removes duplicates, and heaps that are in the PEB's list, from nt->behind. */
 static void drop_listed(struct nt_walk *nt)
 {
 	const struct nt_process *process = nt->process;
@@ -468,7 +472,7 @@ bool page_block_parse(
 	start = bytes_u32(info);
 	end = bytes_u32(info + layout->info_end);
 	requested = bytes_ptr(info + layout->info_requested, bits);
-	/* Both stamps must show a live block of the same kind of page heap. */
+	/* Both stamps must be those of a live block, in the same kind of page heap. */
 	if (!(start == PAGE_START_FULL && end == PAGE_END_FULL) &&
 		!(start == PAGE_START_LIGHT && end == PAGE_END_LIGHT))
 		return false;

@@ -1,7 +1,7 @@
 /*
  * The walker of Wine's heaps. The process heap is the head of a ring of all heaps. Each heap has a
- * list of subheaps, in which blocks follow each other, and a list of large blocks. Since Wine 9 a
- * block may be a group: 31 blocks of one size, which are allocated and freed without the heap's
+ * list of subheaps, which are chains of blocks, and a list of large blocks. Since Wine 9, a block
+ * may be a group: 31 blocks of one size, which are allocated and freed without holding the heap's
  * lock. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 
-/* Limits for a damaged or hostile process: entries of all lists together, and subheaps. */
+/* Limits for a damaged or hostile process: entries of all lists together, and number of
+ * subheaps. */
 #define ENTRIES_MAX ((size_t)1 << 20)
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
 #define STRUCT_BYTES_MAX 0x100 /* largest structure that is read at once */
@@ -48,9 +49,9 @@ static bool has_first_subheap(
 }
 
 /*
- * Finds the layout of the heap at addr in a process of the given bitness, or NULL. The signature
- * and the magic must be in place, and the first subheap must name the heap. If only the first
- * subheap is damaged, the layout that fits the magic is returned. */
+ * Returns the layout of the heap at addr in a process of the given bitness, or NULL. The signature
+ * and the magic must be present, and the first subheap must point to the heap. If only the first
+ * subheap is damaged, returns the layout that matches the magic. */
 static const struct wine_layout *find_layout(struct target *target, uint64_t addr, unsigned bits)
 {
 	const struct wine_layout *damaged = NULL;
@@ -80,8 +81,8 @@ static uint64_t pointer_at(const struct wine_walk *wine, const unsigned char *by
 	return bytes_ptr(bytes, wine->layout->bits);
 }
 
-/* Counts bytes at addr. Returns false if they lie outside of the address space or if all counted
- * bytes together exceed it. */
+/* Counts `bytes` bytes at addr. Returns false if they are outside the address space, or if the
+ * total exceeds the size of the address space. */
 static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	if (addr > TARGET_SPACE_BYTES || bytes > TARGET_SPACE_BYTES - addr ||
@@ -93,11 +94,11 @@ static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 
 struct wine_block {
 	uint64_t bytes, tail_bytes;
-	unsigned flags, index; /* number of a block in a group */
+	unsigned flags, index; /* index of a block in its group */
 	bool is_live;
 };
 
-/* Parses type and fields of a header in the form of Wine 8.0. Returns false if the type is
+/* Parses a header's type and fields in the format of Wine 8.0. Returns false if the type is
  * unknown. */
 static bool parse_8(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
@@ -110,7 +111,7 @@ static bool parse_8(const unsigned char *header, struct wine_block *block, bool 
 	return block->is_live || *is_free || type == WINE_TYPE_PENDING_8;
 }
 
-/* Parses type and fields of a header in the form of Wine 9.0 and later. */
+/* Parses a header's type and fields in the format of Wine 9.0 and later. */
 static bool parse_9(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
 	unsigned type = header[6];
@@ -123,7 +124,7 @@ static bool parse_9(const unsigned char *header, struct wine_block *block, bool 
 	return block->is_live || *is_free || type == WINE_TYPE_PENDING_9;
 }
 
-/* Parses a block's header. Returns NULL, or the reason why it is not valid. */
+/* Parses a block's header. Returns NULL, or the reason why the header is invalid. */
 static const char *block_parse(
 	const struct wine_layout *layout, const unsigned char *header, struct wine_block *block)
 {
@@ -149,8 +150,8 @@ static const char *block_parse(
 
 /* ---------------------------------------------------------------- groups */
 
-/* Parses the header of the block with this number in a group. Returns NULL, or the reason why it is
- * not valid. */
+/* Parses the header of the block with this number in a group. Returns NULL, or the reason why the
+ * header is invalid. */
 static const char *group_block_parse(const struct wine_walk *wine, const unsigned char *header,
 	unsigned number, uint64_t stride, struct wine_block *block)
 {
@@ -159,7 +160,7 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 	if (!parse_9(header, block, &is_free) || !(block->flags & WINE_BLOCK_GROUP) ||
 		block->index != number)
 		return "block of a group of unknown type";
-	/* A free block in a group has the size of all others too. */
+	/* In a group, free blocks also have the size of all other blocks. */
 	block->bytes = bytes_u16(header) * (uint64_t)wine->layout->block_unit;
 	if (block->bytes != stride)
 		return "block of a group of another size";
@@ -169,10 +170,10 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 }
 
 /*
- * Adds the live blocks of the group at addr, in the data of a block of `bytes` bytes. While a
- * thread creates a group, only its first headers are written, all of them free. Such a group has no
- * live block and is sound. The type in a header decides, not the bit in the group, which changes
- * before or after the type. */
+ * Adds the live blocks of the group at addr, which is in a block with `bytes` bytes of data. While
+ * a thread is creating a group, only the first headers have been written, and all of these blocks
+ * are free. Such a group is sound and has no live blocks. Whether a block is live depends on the
+ * type in its header, not on its bit in the group, which changes earlier or later than the type. */
 static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -213,8 +214,8 @@ static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 
 /* ---------------------------------------------------------------- subheaps and large blocks */
 
-/* Walks the blocks of a subheap. A live block lies below end, in the committed part. A free block
- * may extend to reserved_end. */
+/* Walks the blocks of a subheap. A live block must be in the committed part, below `end`. A free
+ * block may extend to reserved_end. */
 static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uint64_t reserved_end)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -246,8 +247,8 @@ static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uin
 	return rc;
 }
 
-/* Adds the range of a subheap. Returns 0 or -ERR_NOMEM. *is_fresh is false if the range overlaps an
- * earlier one. */
+/* Adds the range of a subheap. Sets *is_fresh to false if the range overlaps an earlier one.
+ * Returns 0 or -ERR_NOMEM. */
 static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool *is_fresh)
 {
 	size_t low = 0, high = wine->subheap_count;
@@ -272,8 +273,8 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 	return 0;
 }
 
-/* Returns the bytes before a subheap's data. The first subheap follows the other fields of its
- * heap; every other subheap begins a region. */
+/* Returns the number of bytes in the region before a subheap's data. The first subheap follows the
+ * other fields of its heap; every other subheap begins a region. */
 static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -286,7 +287,8 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 {
 	const struct wine_layout *layout = wine->layout;
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	/* Reserved bytes count from the first block, committed bytes from the end of SUBHEAP. */
+	/* The stored numbers differ: reserved bytes are counted from the first block, committed
+	 * bytes from the end of SUBHEAP. */
 	uint64_t blocks = layout->subheap_bytes - layout->subheap_first_block;
 	uint64_t reserved = pointer_at(wine, bytes + layout->subheap_block_size) - blocks;
 	uint64_t committed = pointer_at(wine, bytes + layout->subheap_data_size);
@@ -319,7 +321,7 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	bool is_large = layout->has_groups ? header[6] == WINE_TYPE_LARGE_9 :
 					     bytes_u16(header + 6) == WINE_TYPE_LARGE_8;
 	uint64_t data_bytes = pointer_at(wine, bytes + layout->large_data_size);
-	/* Counts from the block's header, not from the start of its region. */
+	/* Counted from the block's header, not from the start of its region. */
 	uint64_t block_bytes = pointer_at(wine, bytes + layout->large_block_size);
 	uint64_t region_bytes = layout->large_block + block_bytes;
 
@@ -348,7 +350,7 @@ struct list {
 };
 
 /* Calls each() for every structure in the list. Each back link must point to the previous entry, so
- * the walk never reaches an entry twice. */
+ * the walk cannot reach an entry twice. */
 static int walk_list(struct wine_walk *wine, const struct list *list)
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];
@@ -431,8 +433,8 @@ static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char
 	return 0;
 }
 
-/* Calls each() for the process heap, then for the other heaps in the ring, whose head is the
- * process heap's entry. */
+/* Calls each() for the process heap, then for the other heaps in the ring. The head of the ring is
+ * the process heap's entry. */
 static int for_each_heap(struct wine_walk *wine, uint64_t process_heap,
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes))
 {

@@ -1,10 +1,9 @@
 /*
  * Wine's heaps: offsets, in bytes, of the fields that the walker reads. Pointers and sizes in the
- * heaps have the program's bitness; nothing is encoded.
- *
- * Source of every row: Wine's open source, dlls/ntdll/heap.c, of 8.0, 9.0, 10.0 and 11.x. The
- * offsets were also measured on running processes of Wine 8.0 and 10.0, x86 and x64: the walker
- * found every block that a test program had allocated, no more and no fewer. */
+ * heaps have the program's bitness; nothing is encoded. Source of every row: Wine's open source,
+ * dlls/ntdll/heap.c, of 8.0, 9.0, 10.0 and 11.x. The offsets were also verified on running
+ * processes of Wine 8.0 and 10.0, x86 and x64: the walker found exactly the blocks that a test
+ * program had allocated. */
 #ifndef SNAPSHOT_HEAP_WINE_LAYOUT_H
 #define SNAPSHOT_HEAP_WINE_LAYOUT_H
 
@@ -14,17 +13,17 @@
 struct wine_layout {
 	const char *name;
 	unsigned bits;
-	/* Low fragmentation heap, with the form of struct block that was introduced with it. */
+	/* Low fragmentation heap, and the form of struct block that was introduced with it. */
 	bool has_groups;
 	/* struct heap */
 	uint32_t heap_signature; /* 0xffeeffee */
 	uint32_t heap_entry; /* ring of all heaps; the process heap's entry is its head */
 	uint32_t heap_subheaps, heap_larges; /* list heads */
 	uint32_t heap_magic; /* 'HEAP' */
-	uint32_t heap_lock_count; /* LockCount of its critical section; -1: not held */
-	uint32_t heap_lock_owner; /* OwningThread of its critical section */
-	uint32_t heap_bytes; /* size including the first SUBHEAP, which is the last field */
-	uint32_t heap_read_bytes; /* size of the part that the walker reads */
+	uint32_t heap_lock_count; /* LockCount of the heap's critical section; -1: not held */
+	uint32_t heap_lock_owner; /* OwningThread of the heap's critical section */
+	uint32_t heap_bytes; /* size of struct heap; its last field is the first SUBHEAP */
+	uint32_t heap_read_bytes; /* size of the part of struct heap that the walker reads */
 	/* SUBHEAP */
 	uint32_t subheap_block_size, subheap_data_size, subheap_entry, subheap_heap;
 	uint32_t subheap_first_block, subheap_bytes;
@@ -32,8 +31,8 @@ struct wine_layout {
 	uint32_t large_entry, large_data_size, large_block_size, large_block, large_bytes;
 	/* struct block: the 8 bytes before the program's bytes */
 	uint32_t block_bytes, block_unit;
-	/* struct group: data of a block with WINE_BLOCK_GROUP; it holds WINE_GROUP_BLOCKS blocks of
-	 * one size */
+	/* struct group: the data of a block with WINE_BLOCK_GROUP; contains WINE_GROUP_BLOCKS
+	 * blocks of one size */
 	uint32_t group_first_block;
 };
 
@@ -43,7 +42,7 @@ extern const struct wine_layout wine_layouts[WINE_LAYOUT_COUNT];
 #define WINE_HEAP_SIGNATURE 0xffeeffeeu
 #define WINE_HEAP_MAGIC 0x50414548u
 #define WINE_GROUP_BLOCKS 31u
-/* Bytes at the end of a subheap in which no block begins, x86 and x64. */
+/* Size of the part at the end of a subheap in which no block begins, x86 and x64. */
 #define WINE_BLOCKS_END 16u
 
 /* Flags of a block. */

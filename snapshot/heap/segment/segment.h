@@ -1,4 +1,4 @@
-/* Walker of segment heaps: layouts, and the interfaces of its parts. */
+/* Walker of segment heaps: layouts, and the interfaces of the walker's parts. */
 #ifndef SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
 #define SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
 
@@ -9,15 +9,16 @@
 #include "snapshot/heap/nt_heap.h"
 
 /*
- * Layouts of the segment heap of Windows 10 and 11: offsets, in bytes, of the fields that its
+ * Layouts of the segment heap of Windows 10 and 11: offsets, in bytes, of the fields that the
  * walker reads.
  *
  * A row contains the fields that differ by build and points to the fields that all builds of one
- * bitness share. A heap's row is found by probing: the row for which most pointers and lists are in
- * place. If several rows tie, their page ranges decide.
+ * bitness share. The row for a heap is found by probing: the row for which most pointers and lists
+ * are correct. If several rows tie, their page ranges decide.
  *
  * Sources: type listings made from public symbols of ntkrnlmp (which shares the heap library) and
- * ntdll; each row names its own. Each number's structure and field are named next to it. */
+ * ntdll; each row names its own sources. A comment next to each number names its structure and
+ * field. */
 
 /* Fields that are the same in all builds of one bitness. */
 struct segment_parts {
@@ -31,16 +32,17 @@ struct segment_parts {
 	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER; lfh_owner 0: no pointer to an owner */
 	uint16_t lfh_owner, lfh_free_count, lfh_block_count, lfh_offsets;
 	uint16_t lfh_bitmap, owner_bucket;
-	/* Without that pointer: a reference from the LFH context to the bucket, and the context's
-	 * table of buckets */
+	/* If there is no pointer to an owner: the subsegment's reference to its bucket, relative to
+	 * the LFH context, and the context's table of buckets. */
 	uint16_t lfh_bucket_ref, lfh_buckets;
-	bool lfh_is_halved; /* the likelier form of the bitmap, enum lfh_form */
-	/* _HEAP_VS_CONTEXT, _HEAP_VS_SLOT_MAP, _HEAP_VS_AFFINITY_SLOT, _HEAP_VS_SUBSEGMENT;
-	 * slot_list 0: no slots, the context has the list. A reference is an offset from the
-	 * context, shifted. */
+	/* true if LFH_HALVES is the likelier form of the bitmap (enum lfh_form) */
+	bool lfh_is_halved;
+	/* _HEAP_VS_CONTEXT, _HEAP_VS_SLOT_MAP, _HEAP_VS_AFFINITY_SLOT, _HEAP_VS_SUBSEGMENT. If
+	 * slot_list is 0, there are no slots, and the context itself has the list. A reference,
+	 * shifted left by slot_shift, is an offset from the context. */
 	uint16_t slot_map, slot_mask, slot_shift, slot_map_entry, slot_context, slot_list;
 	uint16_t vs_owner;
-	/* _HEAP_LARGE_ALLOC_DATA, _RTL_BALANCED_NODE in it, _RTL_RB_TREE */
+	/* _HEAP_LARGE_ALLOC_DATA, the _RTL_BALANCED_NODE in it, _RTL_RB_TREE */
 	uint16_t large_address, large_pages, node_left, node_right, node_parent, tree_root,
 		tree_min;
 	/* _SEGMENT_HEAP_EXTRA */
@@ -54,14 +56,15 @@ struct segment_parts {
 struct segment_layout {
 	const char *name;
 	const struct segment_parts *parts;
-	/* _SEGMENT_HEAP; committed_pages 0: these counts are unknown */
+	/* _SEGMENT_HEAP; committed_pages 0: the page counts are unknown */
 	uint16_t large_tree, large_reserved, large_committed, reserved_pages, committed_pages;
-	/* Two _HEAP_SEG_CONTEXTs; context_bytes 0: none, the heap itself is the only context. */
+	/* Two _HEAP_SEG_CONTEXTs. If context_bytes is 0, the heap itself is the
+	 * only context. */
 	uint16_t contexts, context_bytes, vs_context, lfh_context, heap_bytes;
-	/* _HEAP_SEG_CONTEXT, or the heap itself, for which UnitShift and FirstDescriptorIndex are
-	 * constants */
+	/* _HEAP_SEG_CONTEXT, or the heap itself, whose UnitShift and FirstDescriptorIndex are
+	 * constants. */
 	uint16_t unit_shift, first_descriptor, to_lfh, to_vs, to_heap, segment_list;
-	/* _HEAP_VS_CONTEXT; 0: its slots have the lists */
+	/* _HEAP_VS_CONTEXT; 0: the context's slots have the lists */
 	uint16_t vs_list;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
 	uint16_t range_unused, range_unused_bytes, range_extra, range_units;
@@ -72,21 +75,23 @@ struct segment_layout {
 };
 
 #define SEGMENT_ONLY_SHIFT 12 /* UnitShift of a heap without contexts */
-/* FirstDescriptorIndex of a heap without contexts: units that its 256 descriptors occupy */
+/* FirstDescriptorIndex of a heap without contexts: number of units that its 256 descriptors
+ * occupy */
 #define SEGMENT_ONLY_FIRST 2
 #define SEGMENT_DESCRIPTORS 256 /* _HEAP_PAGE_SEGMENT.DescArray */
 #define SEGMENT_RANGE_SIGNATURE 0xccddccddu /* _HEAP_PAGE_RANGE_DESCRIPTOR.TreeSignature */
-#define SEGMENT_RANGE_FLAGS 0x1fu /* on x86 the other bits are a page count */
-#define SEGMENT_RANGE_USED 0x03u /* both bits: allocated, and first of its range */
+#define SEGMENT_RANGE_FLAGS 0x1fu /* on x86, the other bits contain a page count */
+#define SEGMENT_RANGE_USED 0x03u /* both flags: allocated, and first of a range */
 #define SEGMENT_RANGE_USER 0x03u
 #define SEGMENT_RANGE_INTERNAL 0x07u
 #define SEGMENT_RANGE_LFH 0x0bu
 #define SEGMENT_RANGE_VS 0x0fu
 #define SEGMENT_VS_SIGNATURE 0x2bedu
-/* Constant in the signature of page segments, in addition to the key; unused since this build. */
+/* Constant that, besides the key, is XORed into the signature of page segments; not used since this
+ * build. */
 #define SEGMENT_CONSTANT 0xa2e64eada2e64eadu
 #define SEGMENT_BUILD_WIDE 26100u
-#define SEGMENT_BUILD_X64_ONLY 26100u /* since this build only x64 layouts are known */
+#define SEGMENT_BUILD_X64_ONLY 26100u /* since this build, only x64 layouts are known */
 
 extern const struct segment_layout segment_layouts[];
 extern const size_t segment_layout_count;
@@ -94,12 +99,13 @@ extern const size_t segment_layout_count;
 /*
  * Parts of the walker of segment heaps.
  *
- * A heap's memory consists of page ranges (segment_vs.c). Each is a block, a VS subsegment
- * (segment_vs.c) or an LFH subsegment (segment_lfh.c). LFH subsegments also lie in chunks of VS
- * subsegments. Large blocks are in a tree (segment_heap.c). The keys belong to the process; they
- * are recovered from all its heaps before the first is walked (segment_keys.c, segment_lfh.c).
+ * A heap's memory consists of page ranges (segment_vs.c). Each range is a block, a VS subsegment
+ * (segment_vs.c) or an LFH subsegment (segment_lfh.c). Chunks of VS subsegments can also contain
+ * LFH subsegments. Large blocks are in a tree (segment_heap.c). The keys belong to the process.
+ * They are recovered from all heaps of the process before the first heap is walked (segment_keys.c,
+ * segment_lfh.c).
  *
- * Functions return 0 or -ERR_NOMEM. They also return 0 after invalid data, which they note with
+ * Functions return 0 or -ERR_NOMEM. They also return 0 after invalid data, which they record with
  * walk_broken(). */
 
 /* Set of references to affinity slots, one bit for each possible reference. */
@@ -118,12 +124,12 @@ struct segment_heap {
 	struct vs_slots slots; /* slots that own VS subsegments */
 };
 
-/* Notes a fault at addr: missing memory, or `what` (a literal) if the memory is present. Returns
- * 0. */
+/* Records a fault at addr: missing memory, or, if the memory is present, invalid data described by
+ * `what` (a literal). Returns 0. */
 int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what);
 
-/* Returns true if a neighbour of the list's head points back to the head. One is enough, because
- * the other may be damaged. */
+/* Returns true if at least one neighbour of the list's head points back to the head. The other
+ * neighbour may be damaged. */
 bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded);
 
 /* Finds the layout of the heap at addr. Returns false if none fits. */
@@ -136,8 +142,8 @@ struct segment_range {
 	bool has_extra;
 };
 
-/* Calls range() for every range in use, until it returns a nonzero value. segment() may be NULL.
- * Otherwise it is called first for each page segment and returns SEGMENT_TAKE to visit the
+/* Calls range() for every range in use, until range() returns a nonzero value. If segment() is not
+ * NULL, calls segment() first for each page segment. segment() returns SEGMENT_TAKE to visit the
  * segment's ranges, SEGMENT_SKIP, SEGMENT_STOP, or a negative error. */
 #define SEGMENT_SKIP 0
 #define SEGMENT_TAKE 1
@@ -151,53 +157,56 @@ struct segment_visit {
 
 int segment_ranges_walk(struct segment_heap *heap, const struct segment_visit *visit);
 
-/* Computes the key with which the page segment at addr is signed if it belongs to the context.
- * Returns false if addr is misaligned or unreadable. */
+/* Computes the key that signs the page segment at addr, assuming that the segment belongs to the
+ * context. Returns false if addr is misaligned or unreadable. */
 bool segment_page_key(
 	struct segment_heap *heap, uint64_t addr, uint64_t seg_context, uint64_t *key);
 
 /* ---- VS: chunks that follow each other. */
 struct vs_chunk {
-	uint64_t addr, bytes; /* including its header */
+	uint64_t addr, bytes; /* `bytes` includes the header */
 	bool is_allocated, is_skipped, has_unused;
 };
 
 struct vs_cursor {
 	struct segment_heap *heap;
 	uint64_t key; /* the heap key */
-	uint64_t next, end, limit; /* limit: end of the range that contains the subsegment */
+	uint64_t next, end, limit; /* limit: end of the page range that contains the subsegment */
 	uint64_t previous_units; /* size of the previous chunk; 0: none */
 	const char *broken; /* reason why the walk ended early, or NULL */
 };
 
-/* Starts at the subsegment at addr, in a range of range_bytes. Returns false if it is not a
- * subsegment. */
+/* Starts a walk of the subsegment at addr, in a range of range_bytes. Returns false if there is no
+ * subsegment at addr. */
 bool vs_cursor_init(struct vs_cursor *cursor, struct segment_heap *heap, uint64_t key,
 	uint64_t addr, uint64_t range_bytes);
 bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk);
 
-/* Returns 1 and the range of the LFH subsegment in a chunk, or 0 if the chunk does not contain
- * one. */
+/* Returns 1 and stores the LFH subsegment's range if the chunk contains an LFH subsegment.
+ * Otherwise returns 0. */
 int vs_chunk_lfh(
 	struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *addr, uint64_t *bytes);
 int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_bytes);
 
-/* Returns the number of subsegments in the list of the VS context, or in the lists of its slots. */
+/* Returns the number of subsegments in the VS context's list or in the lists of its slots. */
 uint64_t segment_vs_listed(struct segment_heap *heap);
 
-/* Returns true if an affinity slot of the VS context names the context. Reads only the heap's own structures. */
+/* Returns true if an affinity slot of the VS context points back to the context. Reads only the
+ * heap's own structures. */
 bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr);
 
 /* ---- LFH. */
 
-/* Form of a subsegment's bitmap, which marks blocks as busy, and busy blocks as partly used. */
+/* Form of a subsegment's bitmap. The bitmap marks blocks as busy, and busy blocks as only partly
+ * used. */
 enum lfh_form {
-	LFH_PAIRS, /* two bits for each block, the busy bit first */
-	LFH_HALVES, /* in each 64-bit word, the busy bits of 32 blocks and then their other bits */
+	LFH_PAIRS, /* two bits per block, the busy bit first */
+	/* in each 64-bit word, the busy bits of 32 blocks, then the other bits of these blocks */
+	LFH_HALVES,
 	LFH_FORMS
 };
 
-/* Returns the bits of block k: 1 if it is busy, 2 if it is only partly used. */
+/* Returns the bits of block k. Bit 0: busy; bit 1: only partly used. */
 static inline unsigned lfh_state(const unsigned char *bitmap, enum lfh_form form, uint32_t k)
 {
 	const unsigned char *word = bitmap + k / 32 * 8 + k % 32 / 8;
@@ -209,7 +218,7 @@ static inline unsigned lfh_state(const unsigned char *bitmap, enum lfh_form form
 
 struct lfh_sample {
 	uint64_t addr, bytes;
-	uint32_t free_count, block_count, header_bytes; /* header including the bitmap */
+	uint32_t free_count, block_count, header_bytes; /* header_bytes includes the bitmap */
 	uint32_t encoded, withheld_count;
 	int bucket; /* -1: unknown */
 };
@@ -218,7 +227,7 @@ struct lfh_offsets {
 	uint32_t block_bytes, first;
 };
 
-/* Reads a subsegment's header. Returns false if it is impossible. */
+/* Reads a subsegment's header. Returns false if the header is invalid. */
 bool lfh_sample_read(
 	struct segment_heap *heap, uint64_t addr, uint64_t bytes, struct lfh_sample *sample);
 struct lfh_offsets lfh_decode(const struct lfh_sample *sample, uint32_t key, bool is_wide);
@@ -226,8 +235,8 @@ bool lfh_offsets_fit(const struct segment_parts *parts, const struct lfh_sample 
 	const struct lfh_offsets *offsets);
 int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
 
-/* Notes a fault if data that is marked as something different is, in every respect, an LFH
- * subsegment with live blocks. Returns 0 or -ERR_NOMEM. */
+/* Records a fault if data that is marked as something else matches an LFH subsegment with live
+ * blocks in every respect. Returns 0 or -ERR_NOMEM. */
 int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
 
 /* Returns the block size of a bucket, or 0 if there is no such bucket. */
@@ -235,21 +244,22 @@ uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket);
 
 /*
  * Chooses the form of the bitmaps of all samples: the form for which busy and free blocks add up to
- * all blocks in more samples. If the samples do not decide, the form is the layout's. */
+ * all blocks in more samples. If the samples do not decide, returns the layout's form. */
 enum lfh_form lfh_form_choose(
 	struct segment_heap *heap, const struct lfh_sample *samples, size_t count);
 
-/* Returns true if most samples are valid with the key. *is_wide is set to the mask for which they
- * are. Samples may come from several heaps of one bitness. */
+/* Returns true if most samples are valid with the key. Sets *is_wide to the form of the mask that
+ * makes them valid. Samples may come from several heaps of one bitness. */
 bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
 	uint32_t key, bool *is_wide);
 
-/* Guesses the LFH's key from samples. Returns false if several keys fit about equally well. */
+/* Guesses the LFH's key from samples. Returns false if no key is certain. */
 bool lfh_key_guess(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
 	uint32_t *key, bool *is_wide);
 
-/* Search of ntdll's writable data. Wherever it contains heap_key, fits() is called with the value
- * in the place of the LFH's key. segment_globals_find() returns false if no value fits. */
+/* Search of ntdll's writable data. At each address that contains heap_key, fits() is called with
+ * the value that would be the LFH's key there. segment_globals_find() returns false if no value
+ * fits. */
 struct segment_globals {
 	uint64_t heap_key;
 	bool (*fits)(void *ctx, uint32_t lfh_key);
@@ -259,37 +269,39 @@ struct segment_globals {
 bool segment_globals_find(struct nt_walk *nt, const struct segment_parts *parts,
 	const struct segment_globals *wanted);
 
-/* Recover the process's keys, once: the keys of page segments and VS chunks, and the key of the
- * LFH. */
+/* Recover the process's keys: the first function those of page segments and VS chunks, the second
+ * the LFH's key. Later calls do nothing. */
 int segment_keys_find(struct nt_walk *nt);
 int segment_lfh_key_find(struct nt_walk *nt);
 
 /* Contents of the last two bytes of a partly used block. */
 struct segment_tail {
 	uint64_t unused_bytes;
-	bool has_extra, is_lfh; /* is_lfh: for VS chunks only */
+	bool has_extra, is_lfh; /* is_lfh: only for VS chunks */
 };
 
 enum segment_tail_kind { SEGMENT_TAIL_LFH, SEGMENT_TAIL_VS };
 
-/* Reads the tail of the `bytes` bytes before end. Returns false if they cannot have such a tail. */
+/* Reads the tail of the block that consists of the `bytes` bytes before end. Returns false if these
+ * bytes cannot have a tail of this kind. */
 bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	enum segment_tail_kind kind, struct segment_tail *tail);
 
 /* A live block: `bytes` bytes at addr, of which the last unused_bytes are unused. */
 struct segment_block {
 	uint64_t addr, bytes, unused_bytes;
-	uint64_t header_bytes; /* before addr */
+	uint64_t header_bytes; /* bytes of the header before addr */
 	bool has_extra;
 };
 
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block);
 
-/* Returns true if an unused tail contains the mark of a stack, wherever it leads. */
+/* Returns true if an unused tail contains the mark of a stack, whether or not the mark's pointer is
+ * valid. */
 bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
 
-/* Finds the address of the record of a block's stack in the block's unused tail. Returns 0
- * without one. Notes a tail that should lead to a record and does not. */
+/* Returns the address of the record of a block's stack, which is stored in the block's unused tail,
+ * or 0. Records a fault if the tail should lead to a record but does not. */
 uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
 
 #endif

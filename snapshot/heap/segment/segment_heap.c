@@ -1,14 +1,14 @@
-/* The walker of segment heaps. Its parts: the search for keys in ntdll, the tree of large blocks,
- * the choice of a heap's layout, and the walk of page ranges. */
+/* The walker of segment heaps: the search for keys in ntdll, the tree of large blocks, the choice
+ * of a heap's layout, and the walk of page ranges. */
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * ntdll keeps the keys of segment heaps side by side (RtlpHpHeapGlobals), at a place that only
- * symbols name. One key is known from the heaps themselves. Where ntdll's writable data contains
- * it, the other key is next to it. */
+ * ntdll stores the keys of segment heaps side by side (RtlpHpHeapGlobals), at an address that is
+ * known only from symbols. One of the keys is known from the heaps themselves. Where ntdll's
+ * writable data contains that key, the other key is next to it. */
 
-/* Limit for all modules of that name; ntdll is far smaller. */
+/* Limit for all modules of that name together; ntdll is far smaller. */
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20)
 #define NTDLL "ntdll.dll"
 
@@ -61,16 +61,17 @@ bool segment_globals_find(
 }
 
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
-#define LOW_BITS ((uint64_t)0xffff) /* in VirtualAddress: number of unused bytes */
-#define PAGE_BITS ((uint64_t)0xfff) /* in the word of AllocatedPages: flags */
+/* bits of VirtualAddress that contain the number of unused bytes */
+#define LOW_BITS ((uint64_t)0xffff)
+#define PAGE_BITS ((uint64_t)0xfff) /* bits in the word of AllocatedPages that contain flags */
 
 struct large_walk {
 	struct segment_heap *heap;
-	uint64_t committed_bytes; /* of all blocks */
-	uint64_t first; /* first node of the tree; 0: none yet */
+	uint64_t committed_bytes; /* bytes of all blocks */
+	uint64_t first; /* first node that was visited; 0: none yet */
 };
 
-/* Reads a number of pages from the heap's structure. Returns it in bytes, or 0 if it is
+/* Reads a page count from the heap's structure. Returns the count in bytes, or 0 if the count is
  * impossible. */
 static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
 {
@@ -102,7 +103,7 @@ static const char *large_fault(struct segment_heap *heap, const struct segment_b
 		return "large block of no size";
 	if (block->addr >= space || block->bytes > space - block->addr)
 		return "large block past its memory";
-	/* If a dump lacks the block's beginning, it lacks the block: no fault. */
+	/* If a dump lacks the block's beginning, it lacks the whole block, which is not a fault. */
 	there = target_committed_end(heap->nt->memory->target, block->addr, end);
 	return there == block->addr || there == end ? NULL : "large block past its memory";
 }
@@ -143,8 +144,8 @@ static int each_large(void *ctx, uint64_t node)
 	return large_add(walk, node, &block);
 }
 
-/* Checks the walk against the tree's pointer to its first node and the heap's total of large
- * blocks. Both may be stored as 0. */
+/* Checks the result of the walk against the tree's pointer to its first node and the heap's total
+ * of large blocks. Either may be stored as 0. */
 static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t min)
 {
 	const struct segment_heap *heap = walk->heap;
@@ -181,7 +182,7 @@ static int segment_large_walk(struct segment_heap *heap)
 	return rc;
 }
 
-#define TRIAL_SEGMENTS 8u /* page segments that are read to choose between layouts */
+#define TRIAL_SEGMENTS 8u /* number of page segments that are read to choose between layouts */
 
 /* ---------------------------------------------------------------- choosing a layout */
 
@@ -201,16 +202,16 @@ bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
 		return false;
 	if (!next || !previous)
-		return false; /* coded or not, zeros prove nothing */
+		return false; /* encoded or not, zeros prove nothing */
 	next ^= key;
 	previous ^= key;
 	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
 	       points_to(nt, previous, is_coded ? head ^ previous : head);
 }
 
-/* Weights of the evidence for a layout: pointers and lists that lead where they should. No evidence
- * is required, because any of it may be damaged. The contents of the second context in real heaps
- * are unknown. */
+/* Weights of the criteria for a layout: pointers and lists that have the right target. No criterion
+ * is required, because any data may be damaged. It is not known what the second context contains in
+ * real heaps. */
 enum segment_weight {
 	WEIGHT_LIST = 1,
 	WEIGHT_PART = 2,
@@ -250,7 +251,8 @@ static int layout_weight(struct nt_walk *nt, const struct segment_layout *layout
 	return weight;
 }
 
-/* Notes a doubt if a context's pointers lead elsewhere. Pointers to the front ends may be null. */
+/* Records a warning if a context's pointers have the wrong targets. Pointers to the front ends may
+ * be null. */
 static void check_context(struct segment_heap *heap, uint64_t context)
 {
 	const struct segment_layout *layout = heap->layout;
@@ -400,7 +402,7 @@ static int each_range(void *ctx, const struct segment_range *range)
 	return rc;
 }
 
-/* A page segment belongs to the heap if its signature fits the context. */
+/* Accepts a page segment if its signature fits the context. */
 static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 {
 	struct segment_heap *heap = ctx;

@@ -1,5 +1,5 @@
-/* The keys of segment heaps, and the unused tails of their blocks, which may lead to the records of
- * stacks. */
+/* The keys of segment heaps, and the unused tails of their blocks. A tail may contain a pointer to
+ * the record of a stack. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +7,13 @@
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * The keys of a process lie in ntdll, at places that only symbols name. They are computed from data
- * that they encode, and verified on more such data. That happens before any heap is walked and, for
- * the LFH's key, before the first LFH subsegment is walked. The LFH's key is read from ntdll, next
- * to the heap key (segment_heap.c). If it is not found there, it is guessed. */
+ * The keys of a process are in ntdll, at addresses that are known only from symbols. So the keys
+ * are computed from data that they encode, and verified on more such data. This happens before any
+ * heap is walked; for the LFH's key, before the first LFH subsegment is walked. The LFH's key is
+ * read from ntdll, next to the heap key (segment_heap.c). If it is not found there, it is
+ * guessed. */
 
-#define SAMPLES_MAX ((size_t)512) /* number of LFH subsegments */
+#define SAMPLES_MAX ((size_t)512) /* LFH subsegments */
 #define SAMPLES_ENOUGH ((size_t)64)
 #define PAGE_KEYS_MAX 16
 #define VS_TRIALS_MAX 16
@@ -23,7 +24,7 @@ struct data_search {
 	struct segment_keys keys;
 	uint64_t page_keys[PAGE_KEYS_MAX];
 	size_t page_key_count;
-	uint64_t heap_keys[2]; /* with and without the constant; the likelier first */
+	uint64_t heap_keys[2]; /* with and without SEGMENT_CONSTANT; the likelier first */
 	unsigned vs_good[2], vs_trials;
 	struct lfh_sample *samples;
 	size_t sample_count, sample_cap;
@@ -137,7 +138,7 @@ static int note_lfh_range(void *ctx, const struct segment_range *range)
 
 /* ---------------------------------------------------------------- all heaps */
 
-/* Visits all segment heaps of the process, until a visitor stops the search. */
+/* Visits all segment heaps of the process until a visitor ends the search. */
 static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t, uint64_t),
 	int (*range)(void *, const struct segment_range *))
 {
@@ -182,7 +183,7 @@ static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 		&search->keys.is_wide);
 }
 
-/* Without VS subsegments either heap key may be right. */
+/* If there are no VS subsegments, either heap key may be right. */
 static bool lfh_key_in_ntdll(struct data_search *search)
 {
 	struct segment_globals wanted = {
@@ -201,7 +202,7 @@ static int find_lfh_key(struct data_search *search)
 
 	heap_keys_set(search);
 	rc = all_heaps(search, NULL, note_lfh_range);
-	/* There are many chunks; search them only if necessary. */
+	/* There are many chunks, so search them only if necessary. */
 	if (!rc && search->sample_count < SAMPLES_ENOUGH)
 		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
@@ -216,7 +217,7 @@ static int find_lfh_key(struct data_search *search)
 	return rc;
 }
 
-/* Searches with a scratch walk whose faults are discarded. */
+/* Searches using a temporary walk whose faults are discarded. */
 static int search_quietly(struct nt_walk *nt, int (*find)(struct data_search *))
 {
 	struct walk unheard;
@@ -251,8 +252,8 @@ int segment_lfh_key_find(struct nt_walk *nt)
 #define VS_UNUSED 0x1fffu
 #define LFH_UNUSED 0x3fffu
 
-#define RECORD_BYTES_MIN 16 /* size of any record with a frame */
-#define MARKS_MAX 4 /* invalid marks that are skipped in one tail */
+#define RECORD_BYTES_MIN 16 /* smallest size of a record with at least one frame */
+#define MARKS_MAX 4 /* limit of invalid marks to skip in one tail */
 
 bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	enum segment_tail_kind kind, struct segment_tail *tail)
@@ -264,7 +265,7 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	if (bytes < sizeof(word) || memory_u16(heap->nt->memory, end - sizeof(word), &word))
 		return false;
 	unused = word & ONE_BYTE_UNUSED ? 1 : word & (is_vs ? VS_UNUSED : LFH_UNUSED);
-	/* A single unused byte has room for the topmost flag only; otherwise the unused bytes
+	/* A single unused byte has room only for the topmost flag. Otherwise the unused bytes
 	 * include the whole word. */
 	if (unused > bytes || (!(word & ONE_BYTE_UNUSED) && unused < sizeof(word)))
 		return false;
@@ -276,14 +277,15 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 
 /* ---------------------------------------------------------------- the record of a block's stack */
 
-/* Returns the bytes from the interceptor's index to the pointer after the _SEGMENT_HEAP_EXTRA. */
+/* Returns the number of bytes from the interceptor's index to the pointer after the
+ * _SEGMENT_HEAP_EXTRA. */
 static size_t mark_bytes(const struct segment_parts *parts)
 {
 	return (size_t)parts->extra_bytes - parts->extra_interceptor;
 }
 
-/* Returns true for the mark of a stack: the first interceptor, an extra of one unit, and nothing
- * more set. */
+/* Returns true if the bytes are the mark of a stack: the first interceptor, an extra of one unit,
+ * and zeros. */
 static bool is_mark(const struct segment_parts *parts, const unsigned char *bytes)
 {
 	size_t len = mark_bytes(parts);
@@ -297,8 +299,8 @@ static bool is_mark(const struct segment_parts *parts, const unsigned char *byte
 	return true;
 }
 
-/* Returns true if the pointer to a record is aligned and leads to readable memory. Records lie
- * close together, so the range is remembered. */
+/* Returns true if the pointer to a record is aligned and leads to readable memory. Caches the
+ * readable range, because records are close together. */
 static bool record_is_there(struct segment_heap *heap, uint64_t record)
 {
 	struct extent *known = &heap->records;
@@ -316,7 +318,8 @@ static bool record_is_there(struct segment_heap *heap, uint64_t record)
 	return known->end - record >= RECORD_BYTES_MIN;
 }
 
-/* Finds the next mark from *i on and the pointer after it, and moves *i past the mark. Returns false at the end. */
+/* Finds the first mark at or after *i and reads the pointer after the mark. Moves *i past the start
+ * of the mark. Returns false if there is no further mark. */
 static bool mark_next(const struct segment_parts *parts, const unsigned char *bytes, size_t len,
 	size_t *i, uint64_t *record)
 {
@@ -336,7 +339,8 @@ static bool mark_next(const struct segment_parts *parts, const unsigned char *by
 	return false;
 }
 
-/* Returns the readable bytes of a tail, whose last pages may not be committed. */
+/* Returns a pointer to the readable bytes of a tail. The tail's last pages may not be committed;
+ * *len is reduced then. */
 static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, size_t *len)
 {
 	const unsigned char *bytes = *len ? memory_at(memory, tail, *len) : NULL;
@@ -370,8 +374,8 @@ static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
 	       !(index & 0xf);
 }
 
-/* Returns true if the tail need not have a mark. Extras also store user-settable values, which need
- * no stack. An extra lies at the tail's beginning or end. */
+/* Returns true if the tail does not need a mark. Extras also store user-settable values, for which
+ * no stack is recorded. An extra is at the tail's beginning or end. */
 static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
 	unsigned unit = heap->parts->unit;

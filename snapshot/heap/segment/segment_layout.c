@@ -1,10 +1,10 @@
 /* Layouts of segment heaps by build and bitness, with their sources. */
 #include "snapshot/heap/segment/segment.h"
 
-/* Fields that all x64 builds share: ntkrnlmp listings of 17763, 19041, 20348 and 22000, and
- * listings of ntdll and the kernel of 26100. Two open-source readers are the source for the place
- * of a VS subsegment's first chunk and for the encoded fields. They and listings contain
- * RtlpHpHeapGlobals. */
+/* Fields that all x64 builds share. Sources: ntkrnlmp listings of 17763, 19041, 20348 and 22000,
+ * and listings of ntdll and the kernel of 26100. Two open-source readers are the source for the
+ * offset of a VS subsegment's first chunk and for the encoded fields. RtlpHpHeapGlobals is in these
+ * readers and in the listings. */
 #define PARTS_X64                                                                                  \
 	.bits = 64, .unit = 16, .segment_signature = 0x10, .range_bytes = 0x20,                    \
 	.range_signature = 0x00, /* TreeSignature */                                               \
@@ -29,14 +29,13 @@ static const struct segment_parts parts_x64 = {
 	.lfh_bitmap = 0x30, /* BlockBitmap */
 };
 
-/* Listings of ntdll and the kernel of 26100, as made from their public symbols by ntoskrnlib. Slot
- * maps and the two halves of a word of BlockBitmap: dbgscope, whose author compared them with
+/* Listings of ntdll and the kernel of 26100, made from their public symbols by ntoskrnlib. Slot
+ * maps, and the two halves of a word of BlockBitmap: dbgscope, whose author compared them with
  * HeapWalk(). */
 static const struct segment_parts parts_x64_26100 = {
 	PARTS_X64, .vs_signature = 0x24, .lfh_bitmap = 0x40, .lfh_is_halved = true,
-	.lfh_bucket_ref =
-		0x2c, /* BucketRef, assumed to work like SlotRef: the table must confirm it */
-	.lfh_buckets = 0x1c0, /* _HEAP_LFH_CONTEXT.Buckets */
+	/* BucketRef, assumed to work like SlotRef; the table must confirm each reference */
+	.lfh_bucket_ref = 0x2c, .lfh_buckets = 0x1c0, /* _HEAP_LFH_CONTEXT.Buckets */
 	.slot_map = 0x00, /* _HEAP_VS_CONTEXT.SlotMapRef */
 	.slot_mask = 0x02, /* .AffinityMask */
 	.slot_shift = 6, .slot_map_entry = 0x04, /* size of _HEAP_VS_SLOT_MAP; SlotRef is at 0 */
@@ -45,8 +44,8 @@ static const struct segment_parts parts_x64_26100 = {
 	.vs_owner = 0x22, /* _HEAP_VS_SUBSEGMENT.OwnerSlotRef */
 };
 
-/* A listing of ntdll 19041 x86. Fields that it omits are in the order of x64, with smaller
- * pointers. */
+/* A listing of ntdll 19041 x86. Fields that are not in the listing have the same order as on x64,
+ * with smaller pointers. */
 static const struct segment_parts parts_x86 = {
 	.bits = 32,
 	.unit = 8,
@@ -81,10 +80,10 @@ static const struct segment_parts parts_x86 = {
 	.globals_lfh_key = 0x04,
 };
 
-/* Fields that rows share. _SEGMENT_HEAP and MemStats: LargeAllocMetadata, LargeReservedPages,
- * LargeCommittedPages, TotalReservedPages, TotalCommittedPages. _HEAP_SEG_CONTEXT: UnitShift,
- * FirstDescriptorIndex, LfhContext, VsContext, Heap, SegmentListHead. _HEAP_VS_CONTEXT:
- * SubsegmentList. _HEAP_LFH_SUBSEGMENT: WitheldBlockCount. */
+/* Fields that several rows share. _SEGMENT_HEAP and MemStats: LargeAllocMetadata,
+ * LargeReservedPages, LargeCommittedPages, TotalReservedPages, TotalCommittedPages.
+ * _HEAP_SEG_CONTEXT: UnitShift, FirstDescriptorIndex, LfhContext, VsContext, Heap, SegmentListHead.
+ * _HEAP_VS_CONTEXT: SubsegmentList. _HEAP_LFH_SUBSEGMENT: WitheldBlockCount. */
 #define X64_CONTEXTS                                                                               \
 	.large_tree = 0x48, .large_reserved = 0x58, .large_committed = 0x60,                       \
 	.reserved_pages = 0x80, .committed_pages = 0x88, .context_bytes = 0xc0,                    \
@@ -104,9 +103,9 @@ static const struct segment_parts parts_x86 = {
 #define RANGE(units)                                                                               \
 	.range_unused = 0x04, .range_unused_bytes = 4, .range_extra = 0x08, .range_units = (units)
 
-/* The newest first. */
+/* Newest first. */
 const struct segment_layout segment_layouts[] = {
-	/* the listings of parts_x64_26100 */
+	/* same sources as parts_x64_26100 */
 	{X64_CONTEXTS, RANGE(0x1f), .name = "segment 10.0.26100 x64", .parts = &parts_x64_26100,
 		.first_build = 26100, .contexts = 0x140, .vs_context = 0x2c0, .lfh_context = 0x340,
 		.heap_bytes = 0xa00, .lfh_withheld = 0x25},
@@ -123,7 +122,7 @@ const struct segment_layout segment_layouts[] = {
 	{X64_16299, RANGE(0x1f), .name = "segment 10.0.16299 x64", .first_build = 16299,
 		.context_bytes = 0x68, .vs_context = 0x168, .lfh_context = 0x1e0,
 		.heap_bytes = 0x6c0, .to_heap = 0x60, .vs_list = 0x18},
-	/* the ntdll listing of Windows 10 x64 of the 1607 and 1703 generation, and a listing of
+	/* an ntdll listing of Windows 10 x64 from the generation of 1607 and 1703, and a listing of
 	 * 14393 and 15063 */
 	{.name = "segment 10.0.14393-15063 x64",
 		.parts = &parts_x64,
@@ -142,7 +141,7 @@ const struct segment_layout segment_layouts[] = {
 		.range_unused_bytes = 2,
 		.range_extra = 0x04,
 		.range_units = 0x1b},
-	/* a listing of ntdll 19041 x86; two open-source readers agree for later builds */
+	/* a listing of ntdll 19041 x86; two open-source readers agree with it for later builds */
 	{RANGE(0x0f), .name = "segment 10.0.19041 x86", .parts = &parts_x86, .first_build = 19041,
 		.large_tree = 0x44, .large_reserved = 0x4c, .large_committed = 0x50,
 		.reserved_pages = 0x80, .committed_pages = 0x84, .contexts = 0x100,

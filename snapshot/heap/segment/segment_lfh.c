@@ -4,23 +4,24 @@
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * The LFH's key is guessed from the data that it encodes: 16 bits of block size, 16 bits of offset
- * of the first block.
+ * The LFH's key is guessed from the data that it encodes: 16 bits of block size, and 16 bits of
+ * offset of the first block.
  *
- * For a few subsegments every block size is tried, and the resulting key is judged by the other
- * subsegments. Sizes must be whole units, and blocks must fit. Blocks should also fill their
- * subsegment and have the size of its bucket. Then every place of the first block is tried. It must
- * lie after the bitmap and leave room for the blocks, and the last bytes of partly used blocks must
- * contain their unused size. The expected place of the first block is not evidence.
+ * For a few subsegments (the seeds), every block size is tried, and the resulting key is tested on
+ * the other subsegments (the judges). Block sizes must be whole units, and the blocks must fit into
+ * their subsegment. Blocks should also fill their subsegment, and their size should be that of the
+ * subsegment's bucket. Then every offset of the first block is tried. The first block must be after
+ * the bitmap and leave room for all blocks. The last bytes of partly used blocks must contain the
+ * number of unused bytes. The expected offset of the first block is not a criterion.
  *
- * With subsegments of one kind only, several keys may fit. Then no key is chosen, because blocks in
- * wrong places are worse than none. */
+ * If all subsegments are of one kind, several keys may fit. Then no key is chosen, because blocks
+ * at wrong addresses are worse than none. */
 
 #define JUDGES_MAX ((size_t)64)
 #define SEEDS 3
 #define BLOCK_BYTES_MAX 0x4000u
 #define TIES_MAX 16
-#define FIRSTS_MAX 256u /* places of the first block to try */
+#define FIRSTS_MAX 256u /* offsets of the first block to try */
 #define SLACK_BYTES 64u
 #define TAIL_BLOCKS 64u /* limit per subsegment */
 #define TAILS_MAX 8u
@@ -30,11 +31,11 @@
 #define TAIL_LENGTH_WEIGHT 1
 #define TAIL_MARK_WEIGHT 16
 #define TAIL_FAULT 8
-#define MARGIN 8 /* lead that a key needs over all others */
+#define MARGIN 8 /* lead that a key needs over the next best */
 
 struct judge {
 	const struct lfh_sample *sample;
-	uint16_t tails[TAILS_MAX]; /* live blocks that are partly used */
+	uint16_t tails[TAILS_MAX]; /* indexes of live blocks that are partly used */
 	unsigned tail_count;
 };
 
@@ -49,8 +50,9 @@ struct key_search {
 	size_t fit_count;
 };
 
-/* Steps between the block sizes of buckets up to each, as documented for the low-fragmentation
- * heap. If blocks are at least 16 bytes apart, the first buckets are too. */
+/* Block sizes of consecutive buckets differ by `step`, up to and including bucket `last`, as
+ * documented for the low-fragmentation heap. If the unit is 16 bytes, the first 64 buckets are 16
+ * bytes apart. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket)
 {
 	static const struct {
@@ -81,7 +83,7 @@ static uint32_t encoded_of(const struct key_search *search, const struct lfh_sam
 
 /* ---------------------------------------------------------------- the block size */
 
-/* Rates a block size for a subsegment; 0: impossible. */
+/* Returns the score of a block size for a subsegment; 0: impossible. */
 static int size_score(
 	const struct segment_parts *parts, const struct lfh_sample *sample, uint32_t block_bytes)
 {
@@ -114,7 +116,7 @@ static int sizes_score(const struct key_search *search, uint32_t key)
 
 /* ---------------------------------------------------------------- the first block */
 
-/* Finds partly used blocks, which end with their unused size. */
+/* Finds partly used blocks, which end with the number of their unused bytes. */
 static void tails_find(struct segment_heap *heap, struct judge *judge)
 {
 	const enum lfh_form form = heap->nt->segment_keys.is_halved ? LFH_HALVES : LFH_PAIRS;
@@ -131,8 +133,8 @@ static void tails_find(struct segment_heap *heap, struct judge *judge)
 	}
 }
 
-/* Rates the tail of the block that ends at end. A single unused byte has room for one bit only,
- * which is no evidence. */
+/* Returns the score of the tail of the block that ends at `end`. A tail of one unused byte has room
+ * for only one flag, so it is not a criterion. */
 static int tail_score(struct segment_heap *heap, uint64_t end, uint32_t block_bytes)
 {
 	struct segment_tail tail;
@@ -185,7 +187,7 @@ static void key_judge(struct key_search *search, uint32_t key, int size)
 	}
 }
 
-/* Tries all places of a seed's first block, given the low half of the key. */
+/* Tries all offsets of the seed's first block, given the low half of the key. */
 static void firsts_try(struct key_search *search, const struct lfh_sample *seed, uint32_t low)
 {
 	const struct segment_parts *parts = search->heap->parts;
@@ -204,7 +206,7 @@ static void firsts_try(struct key_search *search, const struct lfh_sample *seed,
 
 /* ---------------------------------------------------------------- choosing the key */
 
-/* Tries the block sizes that score about as well as the best. Gives up if there are too many. */
+/* Tries the block sizes whose score is close to the best. Gives up if there are too many. */
 static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 {
 	uint32_t unit = search->heap->parts->unit, encoded = encoded_of(search, seed);
@@ -230,7 +232,7 @@ static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 		firsts_try(search, seed, lows[i]);
 }
 
-/* Tries the most telling subsegments: the one with the most blocks, the first and the last. */
+/* Uses three subsegments as seeds: the one with the most blocks, the first and the last. */
 static void seeds_try(struct key_search *search)
 {
 	const struct lfh_sample *seeds[SEEDS];
@@ -299,8 +301,8 @@ bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, s
 
 #define BITMAP_BYTES_MAX (0xffffu / 4 + 1)
 
-/* Returns the bucket that a subsegment refers to, or -1 if the context's table does not confirm
- * it. */
+/* Returns the bucket to which a subsegment refers, or -1 if the context's table does not confirm
+ * the reference. */
 static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -308,7 +310,7 @@ static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 	struct memory *memory = heap->nt->memory;
 	uint64_t bucket, listed;
 	uint16_t ref;
-	uint8_t owner; /* bit 0: IsBucket; the rest: BucketIndex */
+	uint8_t owner; /* bit 0: IsBucket; bits 1..7: BucketIndex */
 
 	if (memory_u16(memory, addr + parts->lfh_bucket_ref, &ref))
 		return -1;
@@ -320,8 +322,8 @@ static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 	return listed == bucket ? owner >> 1 : -1;
 }
 
-/* Returns the bucket of a subsegment's owner, which is a bucket or an affinity slot, or -1 if it is
- * unknown. */
+/* Returns the bucket of a subsegment's owner, or -1 if unknown. The owner is a bucket or an
+ * affinity slot. */
 static int bucket_of(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -336,7 +338,8 @@ static int bucket_of(struct segment_heap *heap, uint64_t addr)
 	return bucket;
 }
 
-/* Returns the size of a header with its bitmap of two bits for each block, in whole words. */
+/* Returns the size of a header including its bitmap, which has two bits per block and consists of
+ * whole words. */
 static uint32_t header_bytes(const struct segment_parts *parts, uint32_t block_count)
 {
 	uint32_t words = (block_count * 2 + parts->bits - 1) / parts->bits;
@@ -393,7 +396,7 @@ struct lfh {
 	uint64_t first;
 	uint32_t block_bytes;
 	enum lfh_form form;
-	bool skips_crossing; /* live blocks that cross a page are withheld */
+	bool skips_crossing; /* busy blocks that cross a page are skipped as withheld */
 	unsigned char bitmap[BITMAP_BYTES_MAX];
 };
 
@@ -409,8 +412,9 @@ static bool crosses_page(const struct lfh *lfh, uint64_t addr)
 
 /*
  * Decides whether blocks that cross a page are skipped. A subsegment may withhold such blocks,
- * which are never allocated; how it marks them is unknown. If no more of them are marked live than
- * are withheld, they are the withheld blocks. */
+ * which means that they are never allocated. It is not known how withheld blocks are marked. If the
+ * number of crossing blocks that are marked live does not exceed the number of withheld blocks,
+ * they are the withheld blocks. */
 static void withheld_find(struct lfh *lfh)
 {
 	uint32_t crossing = 0, withheld = lfh->sample->withheld_count;
@@ -425,8 +429,8 @@ static void withheld_find(struct lfh *lfh)
 			"LFH blocks of which some are withheld");
 }
 
-/* Returns the number of busy blocks. In each form of the bitmap one mask selects a word's busy
- * bits. */
+/* Returns the number of busy blocks. In either form of the bitmap, one mask selects the busy bits
+ * of a word. */
 static uint32_t busy_count(const struct lfh *lfh)
 {
 	const uint32_t word_blocks = 32, count = lfh->sample->block_count;
@@ -441,8 +445,8 @@ static uint32_t busy_count(const struct lfh *lfh)
 	return busy;
 }
 
-/* Returns the reason why a subsegment's counts cannot be true, or NULL. Withheld blocks may count
- * as either or neither. */
+/* Returns the reason why a subsegment's counts are impossible, or NULL. Withheld blocks may be
+ * counted as busy, as free, as both or as neither. */
 static const char *counts_fault(const struct lfh *lfh)
 {
 	const struct lfh_sample *sample = lfh->sample;
@@ -484,7 +488,8 @@ static int live_blocks(struct lfh *lfh)
 	return rc;
 }
 
-/* Reads the bitmap in whole words, as bitmaps in halves need. Returns false if it is unreadable. */
+/* Reads the bitmap in whole words, because LFH_HALVES requires this. Returns false if the bitmap is
+ * unreadable. */
 static bool read_bitmap(struct lfh *lfh)
 {
 	const struct segment_parts *parts = lfh->heap->parts;
@@ -508,7 +513,7 @@ enum lfh_form lfh_form_choose(
 	size_t fit_counts[LFH_FORMS] = {0};
 	enum lfh_form likely = heap->parts->lfh_is_halved ? LFH_HALVES : LFH_PAIRS;
 
-	/* 32-bit heaps have words of 32 bits; no bitmaps in halves are known for these. */
+	/* In 32-bit heaps, words have 32 bits, and no bitmaps in halves are known. */
 	for (size_t i = 0; heap->parts->bits == 64 && i < count; i++) {
 		struct lfh lfh = {.heap = heap, .sample = &samples[i]};
 
@@ -553,7 +558,7 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 
 /* ---------------------------------------------------------------- possible subsegments */
 
-/* Cheap first check, because it runs for many blocks. Few blocks contain such counts. */
+/* Cheap first check, because it runs for many blocks. Few blocks pass it. */
 static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -566,7 +571,7 @@ static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	       (uint64_t)blocks * parts->unit < bytes;
 }
 
-/* Returns true if the subsegment has live blocks. A former subsegment has none. */
+/* Returns true if the data is a subsegment with live blocks. A freed subsegment has none. */
 static bool is_live_lfh(struct lfh *lfh)
 {
 	const struct segment_keys *keys = &lfh->heap->nt->segment_keys;

@@ -1,5 +1,6 @@
 /* Page ranges of segment heaps, and the chunks of VS subsegments in these ranges. The last part
- * counts the VS subsegments that the heap lists, in its VS context or in affinity slots. */
+ * counts the VS subsegments that are in the heap's lists, in its VS context or in affinity
+ * slots. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -52,9 +53,9 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 }
 
 /*
- * Returns the index of a descriptor inside a range that is also flagged as first, or 0. The field
- * that holds the length in a first descriptor holds the distance from the first in the others, so
- * only the flag distinguishes them. */
+ * Returns the index of a descriptor inside a range that is also flagged as first, or 0. In a first
+ * descriptor, a field contains the range's length. In the others, this field contains the distance
+ * from the first, so only the flag distinguishes the two. */
 static unsigned inner_first(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
@@ -70,8 +71,8 @@ static unsigned inner_first(
 	return 0;
 }
 
-/* Checks a descriptor that begins a range not in use. Returns NULL, or the reason why the range may
- * be in use after all. */
+/* Checks a descriptor that begins a free range. Returns NULL, or the reason why the range may be in
+ * use after all. */
 static const char *free_fault(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
@@ -90,8 +91,8 @@ static const char *free_fault(
 	return NULL;
 }
 
-/* Visits a range in use, or its part that no other range covers. *step: number of descriptors of
- * that part. */
+/* Visits a range in use. If another range begins inside it, visits only the part before that range.
+ * *step: number of descriptors of the visited part. */
 static int used_range(const struct context_walk *walk, const unsigned char *all, unsigned i,
 	unsigned units, struct segment_range *range, unsigned *step)
 {
@@ -113,7 +114,7 @@ static int used_range(const struct context_walk *walk, const unsigned char *all,
 
 /*
  * Walks the ranges of a page segment. Ranges in use are visited as a whole. The length of a free
- * range is compared with its contents but not trusted: all its descriptors are read. */
+ * range is checked but not trusted: all of the range's descriptors are read. */
 static int segment_walk(const struct context_walk *walk, uint64_t addr, const unsigned char *all)
 {
 	const struct segment_layout *layout = walk->heap->layout;
@@ -150,8 +151,8 @@ static int each_link(void *ctx, uint64_t link)
 	uint64_t bytes = (uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift;
 	int answer;
 
-	/* Page segments are found by masking addresses, so segments of one kind cannot overlap
-	 * either. */
+	/* Windows finds page segments by masking addresses, so they are aligned to their size. This
+	 * also means that segments of one context cannot overlap. */
 	if (link % bytes)
 		return walk_broken(nt->walk, link, "page segment at an odd place");
 	answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
@@ -191,7 +192,7 @@ int segment_ranges_walk(struct segment_heap *heap, const struct segment_visit *v
 	return rc;
 }
 
-#define SIGNATURE_BITS 0x7fffu /* bit 15, next to it, is FullCommit */
+#define SIGNATURE_BITS 0x7fffu /* bit 15 is FullCommit */
 #define CHUNK_UNUSED 0x100u /* _HEAP_VS_CHUNK_HEADER.UnusedBytes */
 #define CHUNK_SKIPPED 0x200u /* .SkipDuringWalk */
 #define BROKEN_NO_END "VS chunks that do not fill their subsegment"
@@ -202,8 +203,8 @@ struct sizes {
 	bool is_allocated;
 };
 
-/* _HEAP_VS_CHUNK_HEADER.Sizes: 64 bits of MemoryCost:16, UnsafeSize:16, UnsafePrevSize:16,
- * Allocated:8; or 32 of MemoryCost:1, UnsafeSize:15, UnsafePrevSize:15, Allocated:1. */
+/* _HEAP_VS_CHUNK_HEADER.Sizes. 64-bit: MemoryCost:16, UnsafeSize:16, UnsafePrevSize:16,
+ * Allocated:8. 32-bit: MemoryCost:1, UnsafeSize:15, UnsafePrevSize:15, Allocated:1. */
 static struct sizes sizes_decode(const unsigned char *header, unsigned bits, uint64_t key)
 {
 	if (bits == 64) {
@@ -239,9 +240,9 @@ bool vs_cursor_init(struct vs_cursor *cursor, struct segment_heap *heap, uint64_
 }
 
 /*
- * Returns true if one more chunk follows the end. Sources disagree on whether the subsegment's size
- * counts the header before the first chunk. If it does not, one more chunk follows, which knows the
- * size of the previous chunk and fills the rest. */
+ * Returns true if one more chunk follows the subsegment's nominal end. Sources disagree on whether
+ * a subsegment's size includes the header before the first chunk. If it does not, one more chunk
+ * follows. That chunk contains the size of the previous chunk and fills the rest. */
 static bool is_last_chunk(const struct vs_cursor *cursor, const struct sizes *sizes)
 {
 	const struct segment_parts *parts = cursor->heap->parts;
@@ -266,7 +267,8 @@ static bool fail(struct vs_cursor *cursor, const char *what)
 	return false;
 }
 
-/* Returns the room for the next chunk, up to the later of the two possible ends. */
+/* Returns the number of bytes that the next chunk may have, up to the later of the two possible
+ * ends. */
 static uint64_t cursor_room(const struct vs_cursor *cursor)
 {
 	uint64_t end = cursor->end + cursor->heap->parts->vs_first_chunk;
@@ -308,7 +310,8 @@ bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk)
 
 /* ---------------------------------------------------------------- live chunks */
 
-/* Finds the size that a chunk's user could have, and its unused tail. */
+/* Finds the number of bytes that are available to a chunk's user, and the chunk's unused tail.
+ * Returns false if the two are inconsistent. */
 static bool chunk_tail(struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *bytes,
 	struct segment_tail *tail)
 {
@@ -348,8 +351,8 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
-	/* The chunk of an LFH subsegment has such a tail; the bit that announces it may be
-	 * damaged. */
+	/* The chunk of an LFH subsegment has an unused tail, but the bit that announces the tail
+	 * may be damaged. */
 	rc = chunk->has_unused ? 0 : segment_lfh_notice(heap, addr, bytes);
 	if (rc)
 		return rc;
@@ -409,8 +412,8 @@ static uint64_t list_count(struct segment_heap *heap, uint64_t head, bool is_cod
 
 /* ---------------------------------------------------------------- affinity slots */
 
-/* Returns true if the slot at addr names its context. Builds of 26100 store a pointer to it, or the
- * distance. */
+/* Returns true if the slot at addr points back to its context. In builds of 26100, the slot
+ * contains either a pointer to the context or the distance to it. */
 static bool is_slot(
 	struct nt_walk *nt, const struct segment_parts *parts, uint64_t context, uint64_t addr)
 {
@@ -420,7 +423,7 @@ static bool is_slot(
 	       (value == context || value == addr - context);
 }
 
-/* Adds the slots of the context's map to slots. Returns false if the map is unreadable. */
+/* Adds the slots in the context's map to `slots`. Returns false if the map is unreadable. */
 static bool slots_read(struct nt_walk *nt, const struct segment_parts *parts, uint64_t context,
 	struct vs_slots *slots)
 {
