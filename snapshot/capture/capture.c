@@ -1,6 +1,7 @@
-/* The sequence of a capture: find the source of stacks, hold the target, walk its heaps, read the
- * tracer's tables, resume the target, join. A live target is prepared while it runs, so that it is
- * held as briefly as possible. It is released and held again while a thread is inside a heap. */
+/* The steps of a capture: find the source of stacks, hold the target, walk its heaps, read the
+ * tracer's tables, resume the target, and join the data. As much as possible is prepared while a
+ * live target still runs, to keep the hold brief. If a thread is inside a heap, the target is
+ * resumed and held again. */
 #include "snapshot/capture/capture.h"
 
 #include <stdatomic.h>
@@ -12,19 +13,20 @@
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/target/nt_process.h"
 
-#define TRIES_MAX 100 /* while a thread is inside a heap */
-/* Limit for holding the target without result; then its heaps are walked as they are. */
+#define TRIES_MAX 100 /* maximum number of holds while a thread is inside a heap */
+/* After this time of unsuccessful holds, the heaps are walked in whatever state they are. */
 #define BUSY_MS_MAX 300
-#define WALKS_MAX 3 /* while the heaps contain invalid data */
+#define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 #define RETRY_MS 1
 #define PAGE_BYTES 4096
-#define TOUCH_SHARE 2 /* of the machine's memory; pages of a larger file would not stay in it */
-/* Tables are read again before the target is held, while this reduces the changes considerably: the
- * last reading took more than FEW_BYTES, and less than three quarters of the one before. */
+/* fraction of the machine's memory; pages of a larger file would be evicted */
+#define TOUCH_SHARE 2
+/* Limit for reading the tables again before the target is held. They are read again while the last
+ * reading took more than FEW_BYTES, and less than three quarters of the reading before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
 #define LESS 3
-/* Limits for the copy of a target that is made to find what leads to blocks: a fraction of the
- * machine's memory, or COPY_BYTES if that is unknown. */
+/* Limits for the copy of a target that is made to find pointers to its blocks: a fraction of the
+ * machine's memory, or COPY_BYTES if the size of that memory is unknown. */
 #define COPY_SHARE 8
 #define COPY_BYTES ((uint64_t)512 << 20)
 #define LESS_OF 4
@@ -79,8 +81,8 @@ const char *capture_source_name(const struct capture_source *source)
 	return source->has_tracer ? "tracer" : source->has_ust ? "ust" : "none";
 }
 
-/* Finds the source of stacks. A missing tracer is an error only with --stacks tracer. In a file,
- * the memory that would show the tracer may be missing. */
+/* Finds the source of stacks. A missing tracer is an error only with --stacks tracer. A file may
+ * lack the memory that shows whether a tracer was present. */
 static int find_source(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct raw_capture *captured, struct err *err)
 {
@@ -100,7 +102,8 @@ static int find_source(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Reads the tracer's heaps as hints for the walk, which otherwise depends on the lists of heaps. */
+/* Reads the tracer's list of heaps. These are hints for the walk, which otherwise depends on
+ * Windows' lists of heaps. */
 static void read_hints(struct target *target, struct raw_capture *captured)
 {
 	struct tracer_area *area = xmalloc(sizeof(*area));
@@ -131,8 +134,8 @@ struct walking {
 	atomic_bool is_done;
 };
 
-/* Touches each page of a mapped file, except modules, ahead of the walk. Mapping the pages into
- * this process takes a fifth of a walk's time. */
+/* Touches each page of a mapped file, except pages of modules, in advance of the walk. Without
+ * this, mapping the pages into this process takes a fifth of the walk's time. */
 static void touch(struct walking *walking)
 {
 	struct target *target = walking->memory->target;
@@ -190,8 +193,8 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
 
 /*
  * Runs a step that reads or parses the tracer's tables. In a file, unreadable tables are not an
- * error. Nor is it an error with --stacks auto, which also uses ust, if the tracer was switched off
- * since it was found. */
+ * error. With --stacks auto, which can fall back to ust, it is not an error either if the tracer
+ * has been switched off since it was found. */
 static int take_tracer(struct target *target, struct raw_capture *captured,
 	int (*step)(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
 		struct err *err),
@@ -223,8 +226,8 @@ static int find_reach(struct target *target, struct raw_capture *captured, struc
 		APART_COUNT, &captured->reach, err);
 }
 
-/* Prepares find_reach() while the target is held by copying its memory. If the copy would be too
- * large, runs find_reach() right away. */
+/* Prepares find_reach() while the target is held, by copying the target's memory. If the copy would
+ * be too large, runs find_reach() immediately. */
 static int take_reach(struct target *target, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -234,8 +237,9 @@ static int take_reach(struct target *target, const struct snapshot *snapshot,
 
 	if (!captured->finds_lost)
 		return 0;
-	/* Leave out the tracer's tables and rings, which contain the addresses of all blocks; in a
-	 * 32-bit process these look like pointers. Its DLL stores old registers of threads. */
+	/* Leave out the tracer's tables and rings: they contain the addresses of all blocks, which
+	 * look like pointers in a 32-bit process. Also leave out the tracer's DLL, which stores old
+	 * registers of threads. */
 	if (captured->source.has_tracer) {
 		const struct tracer_area *area = &captured->tracer.area;
 		const struct module *dll = module_at(
@@ -294,9 +298,9 @@ static int walk_again(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * Walks the heaps while the target runs. Damage may be a change that was in progress. If it is the
- * same in each walk, the heap is damaged, and the tracer's tables have its blocks. If it comes and
- * goes, the target must be held. */
+ * Walks the heaps while the target runs. Apparent damage may be a change in progress. If it is the
+ * same in each walk, the heap is damaged, but the tracer's tables contain its blocks. If it
+ * changes, the target must be held. */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	const struct walk *walk = &captured->walk;
@@ -316,8 +320,8 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 	return rc;
 }
 
-/* Reads the tracer's tables while the target runs, so that only later changes must be read while it
- * is held. Repeats this as long as it reduces the changes considerably. */
+/* Reads the tracer's tables while the target runs, so that only later changes have to be read while
+ * it is held. Repeats this while each reading is considerably smaller than the one before. */
 static void take_tracer_running(struct target *target, struct raw_capture *captured)
 {
 	uint64_t last = UINT64_MAX;
@@ -331,7 +335,7 @@ static void take_tracer_running(struct target *target, struct raw_capture *captu
 		last = captured->tracer.read_bytes;
 }
 
-/* Does everything that needs the target to be held: finds the blocks, and reads the data about
+/* Does everything for which the target must be held: finds the blocks, and reads the data about
  * their stacks. */
 static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
@@ -359,18 +363,21 @@ static bool is_busy(struct target *target, const struct raw_capture *captured)
 }
 
 /*
- * Holds the target and captures it. A thread that was stopped inside a heap or the tracer leaves it
- * half changed, so the target is released and held again. This is checked first, because the walk
- * is expensive. A lock that stays held (its thread hangs or was terminated) does not abort the
- * capture: the heap is then walked as it is. A file never changes and is walked as it is too. */
+ * Holds the target and captures it.
+ *
+ * A thread that was stopped inside a heap or the tracer leaves the data half changed, so the target
+ * is resumed and held again. This is checked first, because the walk is expensive. If a lock stays
+ * held, because its thread hangs or was terminated, the heap is walked in its current state. A file
+ * never changes and is also walked in its current state. */
 static int take(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	/* If this walk only prepares another one, its result is discarded, but its memory is
-	 * allocated: page faults would take a quarter of the time for which the process is held. */
+	/* If this walk only prepares for another, its result is discarded, but its memory remains
+	 * allocated. Otherwise page faults would take a quarter of the time for which the process
+	 * is held. */
 	if (captured->is_from_tables) {
 		int64_t start = os_clock_ms();
 		int rc;
@@ -405,7 +412,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 		stats->held_ms += held_ms;
 		if (!again)
 			return rc;
-		/* On a busy machine the thread that holds the lock needs time to release it. */
+		/* On a busy machine, the thread that holds the lock needs time to release it. */
 		os_sleep_ms(held_ms > RETRY_MS ? (unsigned)held_ms : RETRY_MS);
 	}
 }
@@ -437,8 +444,8 @@ static void build(struct target *target, struct snapshot *snapshot, struct raw_c
 	describe_gaps(snapshot, captured);
 }
 
-/* Adds the modules that were loaded after the first list and before the target was held. If they
- * cannot be listed again, for example because the process has exited, the first list remains. */
+/* Adds modules that were loaded between the first listing and the hold. If the modules cannot be
+ * listed again, for example because the process has exited, the first list remains unchanged. */
 static void list_modules_again(struct target *target, struct snapshot *snapshot)
 {
 	struct snapshot later;
@@ -469,7 +476,7 @@ static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Completes the walk from the tracer's tables, or discards a wrong layout. */
+/* Completes the walk with blocks from the tracer's tables, or discards a wrong layout. */
 static int complete(struct raw_capture *captured, const char *name, struct err *err)
 {
 	const struct walk *walk = &captured->walk;

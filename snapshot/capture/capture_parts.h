@@ -1,5 +1,5 @@
 /*
- * Interfaces between the parts of a capture: the data that was read while the target was held, and
+ * Interfaces between the parts of a capture: the data that is read while the target is held, and
  * the functions that turn it into a snapshot. */
 #ifndef SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
 #define SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
@@ -17,8 +17,8 @@
 #include "snapshot/stacks/ust.h"
 
 /*
- * Data that was read from a held target. model_build.c gives each block its stack; describe.c adds
- * the process and the gaps. */
+ * Data that was read from a held target. model_build.c assigns a stack to each block; describe.c
+ * adds facts about the process and warnings about gaps. */
 
 #define APART_COUNT 3 /* memory of the tracer: its tables, rings and DLL */
 
@@ -26,124 +26,126 @@ struct raw_capture {
 	struct walk walk;
 	struct heap_hints hints; /* heaps that the tracer knew before the first walk */
 	uint64_t *traced_heaps; /* addresses of these heaps */
-	/* The heaps were walked while the target ran, so the tracer's tables decide. */
+	/* The heaps were walked while the target ran, so the tracer's tables take precedence. */
 	bool is_from_tables;
 	bool is_unwalkable; /* no heap has a known layout, so nothing can be walked */
-	/* Some blocks were not walked, so lost and held blocks cannot be distinguished. */
+	/* Some blocks were not walked, so lost blocks cannot be distinguished from held ones. */
 	bool is_reach_refused;
 	bool may_free_unseen; /* result of target_may_free_unseen() */
 	const char *wrong_layout; /* layout that the tracer's blocks contradict, or NULL */
-	/* Differences between a tracer that should have all blocks and a walk while the target was
-	 * held: blocks that the tracer does not have, and blocks that the heaps do not have. */
+	/* If the tracer should have all blocks and the target was held during the walk: number of
+	 * blocks that only the walk has, and number of blocks that only the tracer has. */
 	uint64_t untraced_count, unfound_count;
-	struct block_totals older; /* blocks without a stack, older than the attached tracer */
-	/* Blocks in the tracer's table that a sound walk of their heap does not have. */
+	/* blocks without a stack that are older than the attached tracer */
+	struct block_totals older;
+	/* Number of blocks in the tracer's tables that a sound walk of their heap did not find. */
 	uint64_t freed_unseen;
-	/* In a file: reason why its heaps could not be walked; code 0 if they could. */
+	/* For a file: reason why its heaps could not be walked; code 0 if they could. */
 	struct err heaps_err;
 	struct capture_source source;
-	struct err tracer_err; /* in a file: reason why its tracer could not be read */
+	struct err tracer_err; /* for a file: reason why the tracer's data could not be read */
 	struct tracer_copy tracer;
 	bool finds_lost, only_starts; /* copies of the options */
 	struct target_range apart[APART_COUNT]; /* the tracer's own memory */
-	struct target *copy; /* copy of the memory that may lead to blocks, or NULL */
+	struct target *copy; /* copy of the memory that may point to blocks, or NULL */
 	struct reach_taken reach; /* empty unless finds_lost */
 	bool wants_ust;
 	struct ust *ust;
 };
 
-/* Adds the current first bytes of `count` blocks of each stack, and the blocks that they point to.
- * Unreadable blocks are left out: they have been freed since, or a minidump lacks them. */
+/* Adds the current first bytes of `count` blocks of each stack, and the blocks to which these bytes
+ * point. Unreadable blocks are left out: they have been freed since, or a minidump lacks them. */
 void content_take(struct target *target, unsigned count, struct snapshot *snapshot);
 
 /*
- * Blocks from the tracer's tables alone. A tracer that was loaded before the program began has
- * recorded all blocks, so its target need not be held while its heaps are walked. This holds under
- * Wine only: ntdll of Windows 7 and 8 frees some blocks without passing the hooks. A program may do
- * that on any system, and then the walk contradicts the tables. */
+ * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
+ * recorded all blocks, so the target need not be held while its heaps are walked. This is done only
+ * under Wine, because ntdll of Windows 7 and 8 frees some blocks without calling the hooks. On any
+ * system, a program may free blocks in this way; then the walk contradicts the tables. */
 
-/* Returns true if the tables of this tracer may contain every block, judging by its area. */
+/* Returns true if, judging by the tracer's area, the tracer's tables may contain every block. */
 bool tables_may_have_all(const struct tracer_area *area);
 
-/* Returns true if the tables contain every block of the walked heaps and nothing is unresolved. The
+/* Returns true if the tables contain every block of the walked heaps, without open questions. The
  * copy must have been parsed. */
 bool tables_have_all(const struct raw_capture *captured);
 
-/* Returns true if the tracer recorded every block from the start of the program on. */
+/* Returns true if the tracer has recorded every block since the start of the program. */
 bool tables_are_complete(const struct raw_capture *captured);
 
-/* Returns the handle of the index'th heap that the tracer knows, or 0 if it was destroyed. */
+/* Returns the handle of the tracer's heap with this index, or 0 if the heap was destroyed. */
 uint64_t tables_heap_at(const struct tracer_area *area, uint32_t index);
 
 /*
- * Adds the heaps that the tracer knows and the walk does not, as unwalked heaps. Marks unwalked and
- * partly walked heaps as complete if the tracer has all of their blocks. Returns 0 or
- * -ERR_NOMEM. */
+ * Adds the heaps that only the tracer knows, as unwalked heaps. Marks unwalked and partly walked
+ * heaps as complete if the tracer has all of their blocks. Returns 0 or -ERR_NOMEM. */
 int tables_add_heaps(struct raw_capture *captured);
 
-/* Uses the tracer's sizes for blocks that were shrunk in place, in heaps that do not record
- * this. */
+/* In heaps that do not record it when a block is shrunk in place, replaces the sizes of such blocks
+ * with the tracer's sizes. */
 void tables_correct_sizes(struct raw_capture *captured);
 
 /*
  * Compares the tracer's blocks with the blocks that were found while the target was held. If more
- * than one in a hundred is missing, and nothing suggests that they were freed unseen, the layout
- * was wrong: its heaps count as not walked. Returns the last such layout, or NULL. */
+ * than one in a hundred of a heap's blocks is missing, and nothing suggests that they were freed
+ * unseen, the heap's layout was wrong. All heaps with this layout then count as not walked. Returns
+ * the last such layout, or NULL. */
 const char *tables_judge(struct raw_capture *captured);
 
-/* Turns a walk of the running target into the result of a walk while it was held. New blocks get
- * the overhead of a block of their size in their heap. Returns false if there is no such block, or
- * if the walk contradicts the tables. Then a walk while the target is held must decide. */
+/* Turns a walk of the running target into the result of a walk while the target was held. A new
+ * block gets the overhead of a walked block of the same heap and size. Returns false if no such
+ * block exists or if the walk contradicts the tables. In this case, the target must be walked while
+ * it is held. */
 bool tables_give_blocks(struct raw_capture *captured);
 
 /* Counts the differences between the tables and a walk while the target was held. */
 void tables_compare(struct raw_capture *captured);
 
-/* Scaling of the blocks of a sampling tracer: the recorded blocks stand for all. */
+/* Scaling of a sampling tracer's blocks: the recorded blocks represent all blocks. */
 
-/* Replaces snapshot's blocks, all of which were recorded, by scaled sums. Blocks without a stack
- * are added to their heap. */
+/* Replaces snapshot's blocks, all of which must have been recorded, with scaled sums. Blocks
+ * without a stack are added to the counts of their heap. */
 void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes);
 
 /*
- * Joining of blocks and stacks: the walkers' blocks, the tracer's tables and the records of stacks
- * become the heaps, blocks and stacks of a snapshot. */
+ * Joining of blocks and stacks: turns the walkers' blocks, the tracer's tables and the records of
+ * stacks into the heaps, blocks and stacks of a snapshot. */
 
 /*
  * Adds everything to snapshot, which has no heaps and blocks yet. Adds a warning if the tracer and
- * the walkers disagree about blocks. The tracer's ranges of virtual memory follow: each is a block
- * under one of three headings, which are not heaps. Takes over the walk's blocks. */
+ * the walkers disagree about blocks. Then adds the tracer's ranges of virtual memory: each is a
+ * block under one of three headings, which are not heaps. Takes ownership of the walk's blocks. */
 void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
 
 /*
- * Modules of a live process, listed before it was held and again afterwards. Modules loaded in
- * between may have frames in the snapshot. */
+ * Modules of a live process. They are listed before the process is held and again afterwards,
+ * because the snapshot may contain frames in modules that were loaded in between. */
 
 /*
- * Adds the modules of the later list that snapshot does not have; snapshot's modules are sorted. If
- * another module occupies the same place, that module stays: its frames were recorded all the time,
- * those of its successor for a moment at most. Copies the added modules and sorts the list. Returns
- * the number of modules that were left out in favour of a different one. */
+ * Adds copies of those modules of the later list that are not in snapshot, and sorts the list.
+ * snapshot's modules must be sorted. If two modules occupy the same addresses, the earlier one
+ * remains: its frames were recorded over a long time, those of its successor over a moment at most.
+ * Returns the number of modules that were left out because a different one remains. */
 int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count);
 
 /*
- * Facts in a snapshot in addition to its blocks: the process, the builds of its modules, the source
- * of its stacks, and its gaps. */
+ * Facts in a snapshot besides its blocks: the process, the builds of its modules, the source of its
+ * stacks, and the gaps. */
 
-/* Describes the process and its modules, which are listed already. */
+/* Describes the process and its modules, which must already be listed. */
 void describe_process(struct target *target, struct snapshot *snapshot);
 
 #define BARE_TEXT_BYTES 800
 
 /*
- * Writes to text the warning about modules that were unwound by EBP alone, which skips the callers
- * of code without frame pointers. bases contains the addresses of these modules and may end with a
- * 0. Returns false, and leaves text unchanged, if all of them are Windows' own. */
+ * Formats a warning about modules that were unwound only by EBP. Such unwinding skips the callers
+ * of code without frame pointers. bases: addresses of these modules; a 0 may end the list early.
+ * Returns false, and leaves text unchanged, if all of the modules are part of Windows. */
 bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases, size_t base_count,
 	char text[BARE_TEXT_BYTES]);
 
-/* Describe the source of stacks and the tracer, and warn about each gap that a reader of the dump
- * must know. */
+/* Describe the source of stacks and the tracer, and add a warning for each gap that readers of the
+ * dump should know about. */
 void describe_stacks(
 	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured);
 void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured);

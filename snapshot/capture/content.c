@@ -1,5 +1,5 @@
-/* Contents of some blocks of each stack: their first bytes, and the words in them that point to
- * other blocks. */
+/* Contents of some blocks per stack: their first bytes, and the words in them that point to other
+ * blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 struct content_word {
 	uint64_t value;
 	uint32_t content, offset;
-	uint32_t block; /* index into blocks of the block that the word points to, or NO_BLOCK */
+	uint32_t block; /* index (into blocks) of the block to which the word points, or NO_BLOCK */
 };
 
 #define NO_BLOCK UINT32_MAX
 
-/* Stores the first bytes of `count` blocks of each stack, evenly distributed among the stack's
+/* Stores the first bytes of `count` blocks per stack, evenly distributed among the stack's
  * blocks. */
 static void take_bytes(struct target *target, unsigned count, struct snapshot *snapshot)
 {
@@ -90,15 +90,15 @@ static struct content_word *list_words(const struct snapshot *snapshot, size_t *
 	return words;
 }
 
-/* Finds the block of each word. There are few words and many blocks, so each block searches for the
- * words that point to it. */
+/* Finds the block to which each word points. There are many blocks and few words, so the sorted
+ * words are searched for each block. */
 static void find_blocks(const struct snapshot *snapshot, struct content_word *words, size_t count)
 {
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
 		size_t low = 0, high = count;
 
-		while (low < high) { /* first word with a value >= the block's address */
+		while (low < high) { /* find the first word with a value >= the block's address */
 			size_t middle = low + (high - low) / 2;
 
 			if (words[middle].value < block->addr)

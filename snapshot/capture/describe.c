@@ -1,4 +1,4 @@
-/* Facts and warnings of a snapshot: its modules and their identities, the process, the tracer, the
+/* Facts and warnings of a snapshot: the modules and their identities, the process, the tracer, the
  * records of stacks, and the gaps of the walk. Each warning names a remedy if one exists. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "snapshot/capture/capture_parts.h"
 
-/* Returns a module of the list that overlaps module, or NULL. */
+/* Returns a module of the list that occupies some of module's addresses, or NULL. */
 static const struct module *in_place_of(
 	const struct module *modules, size_t count, const struct module *module)
 {
@@ -80,7 +80,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 		snapshot_warn(snapshot,
 			"the tracer had no room for the stacks of %" PRIu64 " blocks; " REMEDY,
 			area->dropped_stacks);
-	/* With a broken lock the changes were not dropped for lack of room. */
+	/* If the lock is broken, changes were not dropped for lack of room. */
 	if (area->ranges.broken)
 		snapshot_lacks(snapshot,
 			"the tracer's table of virtual memory was left locked by a thread that "
@@ -181,14 +181,15 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 			tracer->modules.unplaced_count);
 }
 
-#define FULL_PERCENT 95 /* use of the database of stacks from which a warning is printed */
+#define FULL_PERCENT 95 /* usage of the stack database at which a warning is printed */
 
 static const char *keep(struct snapshot *snapshot, const char *text)
 {
 	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 }
 
-/* Reads the identity of a module's build, unless it is known. An unloaded module has none. */
+/* Reads the identity of a module's build, unless it is already known. Unloaded modules have
+ * none. */
 static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
 	struct pe_image *image)
 {
@@ -303,7 +304,7 @@ void describe_stacks(
 		warn_of_no_stacks(target, snapshot, captured);
 }
 
-/* Adds a warning; the snapshot is incomplete unless the tracer has all blocks. */
+/* Adds a warning, and marks the snapshot as incomplete unless the tracer has all blocks. */
 static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char *text)
 {
 	if (is_complete)
@@ -312,7 +313,7 @@ static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char
 		snapshot_lacks(snapshot, "%s", text);
 }
 
-/* Describes the listed blocks of a heap that could not be walked, with a remedy. */
+/* Describes which blocks of a heap that could not be walked are listed, and the remedy. */
 static const char *listed_blocks(const struct raw_capture *captured, bool is_complete)
 {
 	if (is_complete)
@@ -347,7 +348,8 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 		snprintf(layout, sizeof(layout),
 			" (%s was tried, and the tracer's blocks are not there)",
 			captured->wrong_layout);
-	/* If the layout fits some heaps it is known; the other heaps are damaged or unreadable. */
+	/* If the layout fits some heaps, it is known, and the other heaps are damaged or
+	 * unreadable. */
 	if (walk->unwalked_why)
 		snprintf(why, sizeof(why), "%s: ", walk->unwalked_why);
 	else if (captured->wrong_layout || count == walk->heap_count)
@@ -359,7 +361,8 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	warn_or_lack(snapshot, is_complete, text);
 }
 
-/* Returns true if the tracer has all blocks of every heap whose walk met damage or missing memory. */
+/* Returns true if the tracer has all blocks of every heap in whose walk damage or missing memory
+ * was found. */
 static bool is_made_up_for(const struct walk *walk)
 {
 	bool has_partial = false;
@@ -372,8 +375,8 @@ static bool is_made_up_for(const struct walk *walk)
 	return has_partial;
 }
 
-/* Warns about a fault in the list of heaps, after which heaps may be missing, and about heaps
- * outside the list. */
+/* Warns about a fault in the list of heaps (later heaps may be missing), and about heaps that are
+ * not in the list. */
 static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
@@ -442,8 +445,8 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
-/* Warns if the memory that may lead to blocks is not completely known: blocks that are called lost
- * may not be. */
+/* Warns if some memory that may point to blocks is unknown: blocks that are reported as lost may
+ * not be. */
 static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct reach_taken *reach = &captured->reach;
@@ -473,7 +476,7 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 			reach->unread_bytes);
 }
 
-/* Warns about the BSTR cache, which hands out freed strings with the stacks of their earlier
+/* Warns about the BSTR cache. It reuses freed strings, so their stacks are those of earlier
  * users. */
 static void warn_of_bstr_cache(struct snapshot *snapshot, const struct tracer_area *area)
 {

@@ -1,5 +1,5 @@
-/* Construction of the model from a capture: the heaps, the stack of each block, blocks that only
- * the tracer has, and virtual memory. The last part replaces blocks by sums for each stack. */
+/* Construction of the model from a capture: the heaps, the stack of each block, the blocks that
+ * only the tracer has, and virtual memory. The last part replaces blocks with sums per stack. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,16 @@
 struct joining {
 	struct snapshot *snapshot;
 	struct raw_capture *captured;
-	/* The tracer's id of a stack -> the snapshot's index, or STACK_NONE. */
+	/* Map from the tracer's id of a stack to the snapshot's index, or STACK_NONE. */
 	struct u64map traced;
-	/* Index of a record -> the snapshot's index of its stack, or STACK_NONE. */
+	/* Snapshot's index of the stack of each record, or STACK_NONE. */
 	uint32_t *records;
 	uint64_t mismatches;
-	/* Addresses of blocks with which others are lost -> index into the snapshot's lost. */
+	/* Map from the address of a lost block that holds other lost blocks to an index into
+	 * snapshot->lost. */
 	struct u64map lost;
 	bool is_sample;
-	bool *is_joined; /* by index of the tracer's blocks: the walk has the block */
+	bool *is_joined; /* for each of the tracer's blocks: the walk also found a block there */
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -69,8 +70,8 @@ static void put_records(struct joining *joining)
 	}
 }
 
-/* Returns true if the tracer's size of a block is to be used because the walk of its heap was not
- * sound. */
+/* Returns true if the tracer's size of a block should be used because the walk of the block's heap
+ * was not sound. */
 static bool is_size_traced(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {
@@ -81,8 +82,8 @@ static bool is_size_traced(
 	       tracer_copy_matches(&joining->captured->tracer, traced, heap->addr, bytes);
 }
 
-/* Finds the tracer's entry for a walked block. An entry with another size or heap describes a
- * different block. */
+/* Returns the tracer's entry for a walked block, or NULL. An entry with another size or heap
+ * describes a different block. */
 static const struct tracer_block *traced_block(struct joining *joining, struct block *walked)
 {
 	struct raw_capture *captured = joining->captured;
@@ -106,8 +107,8 @@ static const struct tracer_block *traced_block(struct joining *joining, struct b
 	return NULL;
 }
 
-/* Returns the stack of a block. The tracer has priority. A block that it did not see may have a
- * record from before. */
+/* Returns the stack of a block. The tracer's stack takes precedence. If the tracer did not see the
+ * block, the block may have a record from before the tracer was attached. */
 static uint32_t stack_of(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {
@@ -124,8 +125,8 @@ static uint32_t stack_of(
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Appends a block with that stack. block may be an element of the walk's array, in which there is
- * room. */
+/* Appends a block with this stack. block may be an element of snapshot->blocks, which was the
+ * walk's array. */
 static void put_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
 {
 	struct block *put = snapshot->block_count < snapshot->block_cap ?
@@ -146,8 +147,9 @@ static void count_stackless(struct snapshot *snapshot, const struct block *block
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
-/* Counts a block without a stack if it is older than the attached tracer. Such a block was listed
- * at that time; if nothing was listed, no hook saw it. */
+/* Counts a block without a stack if the block is older than the attached tracer. The tracer lists
+ * such blocks when it is attached. If it did not, any block that is not in its tables counts as
+ * older. */
 static void count_older(
 	struct raw_capture *captured, const struct block *block, const struct tracer_block *traced)
 {
@@ -193,8 +195,8 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	return BLOCK_LOST_WITH + place;
 }
 
-/* Turns the walk's blocks into the snapshot's, in place; blocks that are not kept are overwritten.
- * In a sample, the walk counts all blocks, and the recorded blocks stand for the others. */
+/* Turns the walk's blocks into the snapshot's, in place; blocks that are dropped are overwritten.
+ * In a sample, the walk counts all blocks, and the recorded blocks represent the others. */
 static void join_walked(struct joining *joining)
 {
 	struct walk *walk = &joining->captured->walk;
@@ -224,7 +226,7 @@ static void join_walked(struct joining *joining)
 	}
 }
 
-/* Adds the blocks that only the tracer has, in heaps that were not or only partly walked. */
+/* Adds the blocks that only the tracer has, in heaps that were not walked or only partly walked. */
 static void join_unwalked(struct joining *joining)
 {
 	struct raw_capture *captured = joining->captured;
@@ -261,7 +263,7 @@ static void join_unwalked(struct joining *joining)
 	u64map_release(&incomplete);
 }
 
-/* Counts the blocks that the tracer has and a sound walk of their heap does not. */
+/* Returns the number of blocks that the tracer has but a sound walk of their heap did not find. */
 static uint64_t count_freed_unseen(struct joining *joining)
 {
 	const struct raw_capture *captured = joining->captured;
@@ -288,7 +290,7 @@ static uint64_t count_freed_unseen(struct joining *joining)
 
 /* ---------------------------------------------------------------- virtual memory */
 
-/* Headings and the kinds of ranges under them, in order. */
+/* Headings, in order, and the kinds of ranges under each. */
 static const struct {
 	uint64_t addr;
 	enum tracer_range_kind kind;
@@ -298,8 +300,8 @@ static const struct {
 	{HEAP_MAPPED, RANGE_MAPPED},
 };
 
-/* Adds the headings after the heaps, even if they are empty, provided that the functions for
- * virtual memory are or were hooked. */
+/* Adds the headings after the heaps, even those without ranges, if the functions for virtual memory
+ * are or were hooked. */
 static void join_virtual(struct joining *joining)
 {
 	const struct tracer_copy *tracer = &joining->captured->tracer;
@@ -378,7 +380,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 /* ---------------------------------------------------------------- sums instead of blocks */
 
 struct summing {
-	struct u64map known; /* heap and stack -> index into sums */
+	struct u64map known; /* map from heap and stack to index into sums */
 	struct block_sum *sums;
 	size_t count, cap;
 };

@@ -6,14 +6,15 @@
 
 #include "core/base/memory.h"
 
-#define COUNT_MAX ((uint64_t)1 << 53) /* counts that a double represents exactly */
+/* up to this limit, a double represents every count exactly */
+#define COUNT_MAX ((uint64_t)1 << 53)
 
 static int order_of(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-/* Sorts by size first, so that a rounding error is compensated in blocks of nearly the same
+/* Sorts primarily by size, so that a rounding error is compensated in blocks of nearly the same
  * size. */
 static int by_size(const void *a, const void *b)
 {
@@ -27,7 +28,7 @@ static int by_size(const void *a, const void *b)
 	return order ? order : order_of(x->overhead_bytes, y->overhead_bytes);
 }
 
-/* Sorts in the order of the dump; within a stack and heap by size. */
+/* Sorts in the order of the dump: by heap and stack, then by size. */
 static int by_heap(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;
@@ -57,9 +58,9 @@ static void add_sum(struct snapshot *snapshot, const struct block *block, uint64
 }
 
 /*
- * Counts are whole numbers. A rounding error of up to a half is carried over to the next count. So
- * the sum of all counts is off by at most a half, and the sum of bytes by less than about one
- * largest block. */
+ * Counts must be whole numbers. A rounding error of at most a half is carried over to the next
+ * count. So the sum of all counts is off by at most a half, and the sum of bytes by less than about
+ * one largest block. */
 void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 {
 	struct block *recorded = snapshot->blocks;
@@ -76,7 +77,7 @@ void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 			to++;
 		owed += (double)(to - from) *
 			block_sample_weight(block->requested_bytes, sample_bytes);
-		/* A group has at least its one block, and at least a half is owed. */
+		/* A group contains at least one block, so at least a half is owed. */
 		whole = owed < COUNT_MAX ? (uint64_t)(owed + 0.5) : COUNT_MAX;
 		whole += !whole;
 		owed -= (double)whole;

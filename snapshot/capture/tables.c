@@ -1,6 +1,6 @@
 /*
  * Blocks from the tracer's tables. They replace the walk of a held process, or complete a walk that
- * could not read all heaps. A comparison with a walk detects a wrong layout. */
+ * could not read all heaps. Comparing the tables with a walk reveals a wrong layout. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ bool tables_are_complete(const struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- heaps */
 
-/* Initialises heaps with the heaps of the walk: address -> index. */
+/* Initialises a map from the address of each of the walk's heaps to its index. */
 static void index_heaps(const struct walk *walk, struct u64map *heaps)
 {
 	u64map_init(heaps);
@@ -72,13 +72,14 @@ bool tables_have_all(const struct raw_capture *captured)
 
 struct giving {
 	struct raw_capture *captured;
-	bool *is_known; /* by index of the tracer's blocks: the walk has the same block */
-	bool *is_kept; /* by index of the walk's blocks: the block stays */
+	bool *is_known; /* for each of the tracer's blocks: the walk has the same block */
+	bool *is_kept; /* for each of the walk's blocks: the block remains */
 	struct u64map heaps;
-	struct u64map overheads; /* heap and size -> overhead of such a block */
+	struct u64map overheads; /* map from heap and size to the overhead of such a block */
 };
 
-/* Returns true if the walk of a heap may lack blocks, so that the tracer's blocks are added. */
+/* Returns true if the walk of a heap may have missed blocks, so that the tracer's blocks must be
+ * added. */
 static bool is_incomplete(const struct heap *heap)
 {
 	return heap->unwalked || heap->is_partial;
@@ -122,8 +123,8 @@ int tables_add_heaps(struct raw_capture *captured)
 /* ---------------------------------------------------------------- sizes */
 
 /*
- * Returns the bytes by which a heap's size of a block may be too large: one size class. Classes are
- * 16 bytes apart up to 256 bytes, then a sixteenth of a power of two. */
+ * Returns the largest possible excess in a block size that a heap reports: one size class. Up to
+ * 256 bytes, classes are 16 bytes apart. Above, each power of two is divided into 16 classes. */
 static uint64_t class_bytes(uint64_t bytes)
 {
 	uint64_t step = 16;
@@ -167,16 +168,17 @@ void tables_correct_sizes(struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- comparing walk and tracer */
 
-#define JUDGE_MANY ((size_t)1 << 12) /* with more blocks, one in JUDGE_SHARE is looked up */
+#define JUDGE_MANY ((size_t)1 << 12) /* with more blocks, only one in JUDGE_SHARE is looked up */
 #define JUDGE_SHARE 16u
-#define JUDGE_FEWEST 64 /* fewer blocks of a heap prove nothing */
-#define JUDGE_MISSING 100 /* one block in 100 may be missing */
+#define JUDGE_FEWEST 64 /* with fewer blocks, a heap is not judged */
+#define JUDGE_MISSING 100 /* one block in JUDGE_MISSING may be missing */
 
 struct lookups {
-	uint32_t looked_up, found; /* blocks of the tracer; number of those that the walk has */
-	/* Blocks of the walk; number of those that the tracer's tables have. */
+	/* number of the tracer's blocks, and of those that the walk found */
+	uint32_t looked_up, found;
+	/* Number of the walk's blocks, and of those that are in the tracer's tables. */
 	uint32_t walked, traced;
-	uint64_t walked_bytes; /* of all walked blocks, including overhead */
+	uint64_t walked_bytes; /* total of all walked blocks, including overhead */
 	uint64_t missing_bytes; /* requested bytes of the tracer's blocks that were not found */
 };
 
@@ -186,7 +188,7 @@ static bool is_sampled(uint64_t addr, size_t count)
 	       (addr * UINT64_C(0x9e3779b97f4a7c15) >> 32) % JUDGE_SHARE == 0;
 }
 
-/* Counts all of the tracer's blocks as missing at first. */
+/* Counts the tracer's blocks, all of which initially count as missing. */
 static void count_traced(
 	const struct tracer_copy *tracer, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -204,8 +206,8 @@ static void count_traced(
 	}
 }
 
-/* Counts the walk's blocks that the tracer has in the same heap with the same or a slightly smaller
- * size. */
+/* Counts the walk's blocks that the tracer has in the same heap, with the same size or a slightly
+ * smaller one. */
 static void count_found(
 	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -239,10 +241,13 @@ static void count_found(
 }
 
 /*
- * Returns true if the heap's layout must be wrong because many blocks of the tracer are missing.
- * They are also missing if they were freed unseen, which no Windows since 10 is known to do. A
- * wrong layout also finds blocks that never existed; a tracer with all blocks lacks these. With any
- * other tracer, missing blocks that do not fit into the heap's free space were not freed. */
+ * Returns true if the heap's layout must be wrong because many of the tracer's blocks were not
+ * found.
+ *
+ * If blocks can be freed unseen, which is known only of Windows before 10, this may also explain
+ * missing blocks. If the tracer has all blocks, a wrong layout is recognized by blocks in the walk
+ * that never existed. Otherwise it is recognized by missing blocks that do not fit into the heap's
+ * free space, and so cannot have been freed. */
 static bool is_contradicted(
 	const struct raw_capture *captured, const struct heap *heap, const struct lookups *of)
 {
@@ -326,7 +331,7 @@ static uint64_t size_key(uint32_t heap, uint64_t bytes)
 	return (uint64_t)heap << (64 - TRACER_STACK_BITS) | bytes;
 }
 
-/* Notes the overhead of the first block of each size. */
+/* Stores the overhead of the first walked block of each heap and size. */
 static void note_overheads(struct giving *giving)
 {
 	const struct walk *walk = &giving->captured->walk;
@@ -341,8 +346,8 @@ static void note_overheads(struct giving *giving)
 	}
 }
 
-/* Returns true if a block belongs to the 64-bit half of a 32-bit process, which its tracer does not
- * see. */
+/* Returns true if a block belongs to the 64-bit half of a 32-bit process; the tracer does not see
+ * that half. */
 static bool is_of_other_half(const struct raw_capture *captured, const struct block *walked)
 {
 	const struct heap *heap = &captured->walk.heaps[walked->heap];
@@ -350,8 +355,8 @@ static bool is_of_other_half(const struct raw_capture *captured, const struct bl
 	return heap->bits && heap->bits != captured->tracer.area.pointer_bytes * 8;
 }
 
-/* Finds the walk's blocks that still exist, each once. Returns the number that the tracer has.
- * Blocks that the tracer cannot see are kept. */
+/* Finds the walk's blocks that still exist, and matches each with at most one of the tracer's
+ * blocks. Returns the number of matches. Blocks that the tracer cannot see are kept. */
 static size_t find_known(struct giving *giving)
 {
 	const struct raw_capture *captured = giving->captured;
@@ -392,9 +397,9 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
 	if (is_incomplete(&walk->heaps[heap]))
-		return true; /* listed without the walk */
-	/* The block is older than the walk, which did not find it: it was freed past the tracer's
-	 * hooks. */
+		return true; /* such blocks are added later, without the walk */
+	/* The block is older than the walk, but the walk did not find it: it was freed without
+	 * calling the tracer's hooks. */
 	if (tracer_copy_is_old(traced))
 		return false;
 	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))

@@ -1,5 +1,6 @@
-/* The command hsnap doctor: it starts a child in each way, reads it from all sources, and compares
- * the results with the child's truth. With --keep it also stores the children as minidumps. */
+/* The command hsnap doctor. It starts a child in each possible way, reads the child from all
+ * sources, and compares the results with the child's truth. With --keep, it also stores minidumps
+ * of the children. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,18 +17,18 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define FILE_UNITS (MAX_PATH + 60) /* size of the minidump's path */
+#define FILE_UNITS (MAX_PATH + 60) /* maximum length of the minidump's path */
 
 static const char *const trial_sources[TRIALS] = {"walk", "ust", "tracer", "segment"};
 static const char *const trial_sources_32[TRIALS] = {"walk32", "ust32", "tracer32", "segment32"};
-/* Names for --keep; NULL: not stored. */
+/* Names for --keep; NULL: this trial is not stored. */
 static const char *const trial_states[TRIALS] = {
 	[TRIAL_PLAIN] = "plain", [TRIAL_UST] = "ust", [TRIAL_SEGMENT] = "ust-segment"};
 
 /*
- * Creates a file in the folder for temporary files. It is deleted when its handle is closed,
- * however hsnap ends; other programs may read it until then. Returns INVALID_HANDLE_VALUE on
- * failure; the reason is the system's last error. */
+ * Creates a file in the folder for temporary files. Other programs may read the file. It is deleted
+ * when its handle is closed, however hsnap ends. Returns INVALID_HANDLE_VALUE on failure; the
+ * reason is the system's last error. */
 static HANDLE make_file(wchar_t path[FILE_UNITS], const char *source)
 {
 	wchar_t folder[MAX_PATH + 1];
@@ -60,12 +61,12 @@ static int write_minidump(const struct doctor_child *child, HANDLE file, struct 
 
 /* Uses of a child's minidump. */
 struct doctor_dump {
-	const char *source; /* source of its rows; NULL: not compared */
+	const char *source; /* source name for the report's rows; NULL: not compared */
 	bool has_stacks;
 	const char *state; /* name for --keep; NULL: not stored */
 };
 
-/* Records why a child is not stored, if children are stored at all. */
+/* With --keep, records why a child is not stored. */
 static void keep_reason(
 	struct doctor *doctor, const struct doctor_child *child, const char *state, const char *why)
 {
@@ -98,7 +99,8 @@ static void compare_file(struct doctor *doctor, const struct doctor_dump *use, c
 	target.ops->close(&target);
 }
 
-/* Writes a minidump of the child, compares it as hsnap -z would read it, and stores it. */
+/* Writes a minidump of the child, reads it like hsnap -z, compares the result, and stores the
+ * minidump. */
 static void examine_file(
 	struct doctor *doctor, struct doctor_child *child, const struct doctor_dump *use)
 {
@@ -124,7 +126,7 @@ static void examine_file(
 	free(path);
 }
 
-/* Adds a row for each heap and front end that the system did not provide. */
+/* Adds a row for each kind of heap and front end that the system did not provide. */
 static void examine_heaps(struct doctor *doctor, const char *source)
 {
 	bool has_front_end = false;
@@ -140,8 +142,8 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 			"the system gave no heap of the child one");
 }
 
-/* Examines a child with +ust. It is stored even if Windows records no stacks for it, because hsnap
- * may have failed to find them. */
+/* Examines a child with +ust. Stores the child even if Windows seems to record no stacks, because
+ * hsnap may have failed to find them. */
 static void examine_ust(
 	struct doctor *doctor, struct doctor_child *child, const char *source, bool must_be)
 {
@@ -156,7 +158,7 @@ static void examine_ust(
 		keep_reason(doctor, child, use.state, "Wine records no stacks");
 		return;
 	}
-	/* If the live child has no stacks, its file lacks them too. */
+	/* If no stacks were found in the live child, its minidump lacks them too. */
 	if (!child->is_other && doctor_count(doctor, source, DOCTOR_OK))
 		use.source = "file+ust";
 	if (use.source || doctor->keep)
@@ -173,8 +175,8 @@ static bool has_segment_heap(struct doctor_child *child, const struct doctor_tru
 	       signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-/* Examines a child whose manifest requests segment heaps, which Windows 10 2004 was the first to
- * support. */
+/* Examines a child whose manifest requests segment heaps. Windows supports this since Windows 10
+ * 2004. */
 static void examine_segment(struct doctor *doctor, struct doctor_child *child, const char *source)
 {
 	static const char why[] =
@@ -206,7 +208,7 @@ static void examine_plain(
 	examine_file(doctor, child, &use);
 }
 
-/* Lets a child that is ready do its work, and examines it. */
+/* Lets a child that is ready do its work, then examines it. */
 static void examine(struct doctor *doctor, struct doctor_child *child, enum doctor_trial trial,
 	const char *source, bool *has_ust)
 {
@@ -256,7 +258,7 @@ static bool can_be_other(struct doctor *doctor)
 	wchar_t *image;
 	const char *why = NULL;
 
-	if (OUR_BITS == 32) /* an hsnap of 32 bits has only 32-bit children */
+	if (OUR_BITS == 32) /* a 32-bit hsnap has only 32-bit children */
 		return false;
 	image = program_beside(L"" HSNAP_32);
 	if (!image)
@@ -276,7 +278,7 @@ struct doctor_request {
 
 static void try_all(struct doctor *doctor, bool is_other)
 {
-	bool has_ust = false; /* the registry starts every child with +ust */
+	bool has_ust = false; /* according to the registry, every child starts with +ust */
 
 	for (int trial = 0; trial < TRIALS; trial++) {
 		if (trial != TRIAL_SEGMENT || doctor->keep)

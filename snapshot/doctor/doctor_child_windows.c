@@ -1,4 +1,4 @@
-/* The doctor's child: it creates heaps, allocates the planned blocks from distinct functions, and
+/* The doctor's child. It creates heaps, allocates the planned blocks from distinct functions, and
  * records the truth in the memory that it shares with its parent. */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/heap/nt_heap.h"
 
-/* Flags of RtlCreateHeap(): winnt.h of the Windows 10 SDK. */
+/* Flags of RtlCreateHeap(), from winnt.h of the Windows 10 SDK. */
 #ifndef HEAP_GROWABLE
 #define HEAP_GROWABLE 2
 #endif
@@ -45,9 +45,9 @@ static HANDLE make_segment_heap(void)
 }
 
 /*
- * Functions that are distinguished by their addresses: they must be neither inlined nor merged, and the call in them must
- * not become a jump. The linker sorts sections by what follows the $, so each function ends where the next one begins.
- */
+ * Functions that are distinguished by their addresses. They must be neither inlined nor merged, and
+ * the call in them must not become a jump. The linker sorts sections by the part of their name
+ * after the $, so each function ends where the next one begins. */
 #define SITE(place) __attribute__((noipa, section(".text$doctor" place))) static
 
 static volatile unsigned last_site;
@@ -91,7 +91,7 @@ static bool allocate(struct doctor_truth *truth, struct doctor_block *block, HAN
 	return block->addr || fail(truth, bytes);
 }
 
-/* Reallocates a block. If it moves, its old place is added as a freed block. */
+/* Reallocates a block. If the block moves, adds its old address as a freed block. */
 static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
 	struct doctor_block old = *block;
@@ -103,7 +103,8 @@ static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDL
 	return block->addr == old.addr || doctor_truth_add(truth, &old) || fail(truth, 0);
 }
 
-/* Does to a block what this pass over the plan requires; doctor.h describes the order. */
+/* Allocates, reallocates or frees a block, if the plan requires it in this pass. doctor.h describes
+ * the order. */
 static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int pass)
 {
 	HANDLE heap = (HANDLE)(ULONG_PTR)truth->heaps[block->heap];
@@ -177,7 +178,8 @@ static void make_heaps(struct doctor_truth *truth)
 		truth->heaps[i] = (uint64_t)(ULONG_PTR)heaps[i];
 }
 
-/* Records the front ends after the work, because a heap gets its front end through use. */
+/* Records the heaps' front ends. Called after the work, because a heap activates its front end only
+ * after some use. */
 static void tell_front_ends(struct doctor_truth *truth)
 {
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
@@ -190,7 +192,7 @@ static void tell_front_ends(struct doctor_truth *truth)
 	}
 }
 
-/* Lists the heaps; leaves the list empty if there is not enough room for them. */
+/* Records the result of GetProcessHeaps(). Leaves the list empty if it does not fit. */
 static void list_heaps(struct doctor_truth *truth)
 {
 	HANDLE heaps[DOCTOR_LISTED_MAX];

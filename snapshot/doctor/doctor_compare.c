@@ -1,6 +1,6 @@
-/* Comparison of found heaps and blocks with the truth of the doctor's child. Each heap has rows for
- * the groups of blocks, and for freed, additional and overlapping blocks. Unknown heaps are
- * described for a new row of a layout table. */
+/* Comparison of the heaps and blocks that were found with the truth of the doctor's child. Each
+ * heap has rows for the groups of blocks, and for freed, additional and overlapping blocks. Unknown
+ * heaps are described, so that a row of a layout table can be added for them. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,14 +10,15 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/target/peb_layout.h"
 
-#define WALKS_MAX 3 /* while the heaps contain invalid data */
+#define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 
-/* Limits for a few blocks: a number, and a fraction of the blocks that the child freed or has. */
+/* A few blocks are at most FEW_MAX, and at most this fraction of the blocks that the child freed or
+ * has. */
 #define FEW_MAX 32
 #define FREED_PART 8
 #define OTHERS_PART 64
 
-/* Rows of a heap, after those for the groups of blocks (enum doctor_group). */
+/* Rows of a heap that follow those for the groups of blocks (enum doctor_group). */
 enum {
 	ROW_FREED = DOCTOR_GROUPS,
 	ROW_OTHERS,
@@ -34,7 +35,8 @@ struct heap_rows {
 
 struct doctor_comparison {
 	const struct doctor_truth *truth;
-	const struct snapshot *snapshot; /* the result, with blocks sorted by address */
+	/* the snapshot to compare; its blocks are sorted by address */
+	const struct snapshot *snapshot;
 	bool has_stacks; /* every listed block has a stack */
 	struct heap_rows heaps[DOCTOR_HEAPS];
 };
@@ -77,7 +79,7 @@ static const struct heap *heap_at(const struct snapshot *snapshot, uint64_t addr
 	return NULL;
 }
 
-/* Returns the child's heap at addr, or DOCTOR_HEAPS. */
+/* Returns the number of the child's heap at addr, or DOCTOR_HEAPS. */
 static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 {
 	int i = 0;
@@ -103,8 +105,9 @@ static bool is_in(const struct doctor_range *range, uint64_t addr)
 	return addr > range->from && addr <= range->to;
 }
 
-/* Returns true if the innermost frame inside the child's program is in the function that allocated
- * the block. A frame further out must be in the function that calls all sites. */
+/* Returns true if the stack is plausible. Its innermost frame inside the child's program must be in
+ * the function that allocated the block. A frame further out must be in the function that calls all
+ * sites. */
 static bool stack_fits(const struct doctor_truth *truth, const struct doctor_block *block,
 	const struct stack *stack)
 {
@@ -123,8 +126,8 @@ static bool stack_fits(const struct doctor_truth *truth, const struct doctor_blo
 	return false;
 }
 
-/* Returns the largest plausible overhead of a block. It allows for the rest of page-sized and
- * larger units, and for the former size of a block that was shrunk in place. */
+/* Returns the largest plausible overhead of a block. Allows for rounding up to pages and larger
+ * units, and for the former size of a block that was shrunk in place. */
 static uint64_t overhead_max(const struct doctor_block *block)
 {
 	uint64_t bytes = block->requested_bytes > block->was_bytes ? block->requested_bytes :
@@ -238,20 +241,20 @@ static void make_note(struct doctor_row *row, const char *why)
 	snprintf(row->detail + len, sizeof(row->detail) - len, "; %s", why);
 }
 
-/* Finishes the rows of a heap after all blocks were compared. */
+/* Completes the rows of a heap after all blocks were compared. */
 static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *heap)
 {
 	struct doctor_row *freed = &rows->rows[ROW_FREED], *others = &rows->rows[ROW_OTHERS];
 	uint64_t stackless = heap ? heap->stackless.block_count : 0;
 
-	/* Blocks without a stack are only counted; up to the number of missing blocks, they may be
-	 * the missing ones. */
+	/* Blocks without a stack are only counted. They may be the child's missing blocks, so only
+	 * a surplus is an error. */
 	if (has_stacks && stackless > rows->unlisted) {
 		others->found += stackless - rows->unlisted;
 		wrong(others, "%" PRIu64 " more blocks are counted without a stack",
 			stackless - rows->unlisted);
 	}
-	/* Differences that may not be a mistake of hsnap; see doctor.h. */
+	/* These differences need not be hsnap's mistake; see doctor.h. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
 	if (are_few(freed->expected - freed->found, freed->expected, FREED_PART))
@@ -292,8 +295,9 @@ static void add_rows(struct doctor *doctor, const char *source, int heap, bool h
 	}
 }
 
-/* Adds a row for an unwalked heap. The layouts of the segment heaps of the first systems that had
- * them, and of the latest 32-bit ones, are unknown: dumps report such heaps as not walked. */
+/* Adds a row for an unwalked heap. Two layouts of segment heaps are unknown: that of the first
+ * systems with segment heaps, and that of the latest 32-bit systems. Dumps report such heaps as not
+ * walked. */
 static void add_unwalked(
 	struct doctor *doctor, const char *source, int heap, const struct heap *found)
 {
@@ -341,7 +345,7 @@ void doctor_compare(
 		if (heap)
 			note_layout(doctor, i, heap);
 		finish(rows, has_stacks, heap);
-		/* The tracer's blocks are known even in a heap that was not walked. */
+		/* The tracer's blocks are listed even if their heap was not walked. */
 		if (heap && heap->unwalked && !rows->listed)
 			add_unwalked(doctor, source, i, heap);
 		else
@@ -455,7 +459,8 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	return rc;
 }
 
-#define EVIDENCE_BYTES 0xa00u /* covers the head of the largest known heap and the bytes after it */
+/* covers the header of the largest known heap, and some bytes after it */
+#define EVIDENCE_BYTES 0xa00u
 
 static void put_offsets(
 	struct buf *buf, const char *what, const unsigned char *bytes, uint32_t value)
@@ -467,9 +472,9 @@ static void put_offsets(
 }
 
 /*
- * Notes data from which a new row of a layout table can be made. These are the places in the head
- * of an unwalked heap that contain its signature, the word HEAP, its own address and empty lists.
- * The bytes before the child's first block in the heap are noted too. */
+ * Adds notes from which a new row of a layout table can be made. They describe where the header of
+ * an unwalked heap contains its signature, the word HEAP, its own address and empty lists. They
+ * also contain the bytes before the child's first block in the heap. */
 static void note_evidence(struct doctor *doctor, struct target *target, int number)
 {
 	const struct doctor_truth *truth = doctor->truth;
@@ -521,8 +526,8 @@ static void note_unknown_heaps(
 	}
 }
 
-/* Notes the lengths of both lists of heaps: the PEB's list has a single heap on Windows 11 24H2 and
- * later. */
+/* Adds a note with the lengths of both lists of heaps. The PEB's list has only one heap on Windows
+ * 11 24H2 and later. */
 static void note_list(struct doctor *doctor, struct target *target)
 {
 	uint32_t count = 0;
@@ -546,7 +551,8 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 	if (memory_init(&memory, target))
 		memory_out();
 	walk_init(&walk);
-	/* The child waits, but a thread of the system in it may have been inside a heap. */
+	/* The child waits, but one of the system's threads in the child may have been inside a
+	 * heap. */
 	do {
 		rc = walk_held(&memory, &walk, &err);
 	} while (!rc && !walk_is_sound(&walk) && ++walks < WALKS_MAX);

@@ -1,10 +1,8 @@
 /*
- * Files of a child for hsnap doctor --keep: the truth as text, and bytes without texts that
- * identify the user.
- *
- * A minidump contains all of the child's memory. The child starts with an environment and a current
- * folder that identify no user, but its path and data that the system adds may do so. Known texts
- * are overwritten wherever they occur, regardless of the reason. */
+ * Files about a child for hsnap doctor --keep: the truth as text, and a minidump without strings
+ * that identify the user. A minidump contains all of the child's memory. The child's environment
+ * and current folder do not identify the user, but its path and data that the system adds may.
+ * Known strings are overwritten wherever they occur, even if they occur by chance. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/target/peb_layout.h"
 
-#define NAME_UNITS_MIN 3 /* shorter names occur in many other texts */
+#define NAME_UNITS_MIN 3 /* shorter names occur by chance in many other strings */
 
 static uint16_t lower_unit(uint16_t unit)
 {
@@ -21,7 +19,7 @@ static uint16_t lower_unit(uint16_t unit)
 	return unit < 0x80 ? (uint16_t)(unsigned char)text_lower((char)unit) : unit;
 }
 
-/* Returns true if the unit may be a part of a name. */
+/* Returns true if the unit may be part of a name. */
 static bool is_part(const struct doctor_secret *secret, uint16_t unit)
 {
 	const uint16_t lower = lower_unit(unit);
@@ -52,7 +50,7 @@ static void add_bytes(struct doctor_secret *secret, const char *text)
 		secret->units[secret->count++] = lower_unit((unsigned char)*text);
 }
 
-/* Returns the unit that begins at offset at; 0 outside the bytes. */
+/* Returns the unit at offset `at`, or 0 outside the bytes. */
 static uint16_t unit_at(const unsigned char *bytes, size_t len, size_t at, size_t width)
 {
 	if (at > len || len - at < width)
@@ -71,14 +69,14 @@ static bool is_at(
 		if (lower_unit(unit_at(bytes, len, at + i * width, width)) != secret->units[i])
 			return false;
 	}
-	/* A truncated text continues. */
+	/* If the secret was truncated, more text may follow. */
 	return (secret->count + 2 > DOCTOR_SECRET_UNITS ||
 		       !is_part(secret, unit_at(bytes, len, end, width))) &&
 	       (secret->is_path || at < width ||
 		       !is_part(secret, unit_at(bytes, len, at - width, width)));
 }
 
-/* Overwrites a secret; the separators of a path stay. */
+/* Overwrites a secret, except for the separators of a path. */
 static void overwrite(const struct doctor_secret *secret, unsigned char *bytes)
 {
 	for (size_t i = 0; i < secret->count; i++) {
@@ -128,7 +126,7 @@ static void add_secret(struct doctor_secrets *secrets, const char *text, bool is
 		secret->count--;
 	if (secret->count < NAME_UNITS_MIN)
 		return;
-	/* Modules are recognized by the system's folder. */
+	/* Modules are recognized by the system's folder, so its components must remain. */
 	memcpy(system, secrets->system, len);
 	alone.list[0] = *secret;
 	alone.list[0].width = 1;
@@ -138,7 +136,7 @@ static void add_secret(struct doctor_secrets *secrets, const char *text, bool is
 
 void doctor_secrets_add(struct doctor_secrets *secrets, const char *text, bool is_path)
 {
-	/* Windows may use the name of the volume instead of the drive. */
+	/* Windows may use the volume's name instead of the drive. */
 	if (is_path && *text && text[1] == ':')
 		text += 2;
 	add_secret(secrets, text, is_path, 2);

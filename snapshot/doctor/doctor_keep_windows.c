@@ -1,5 +1,5 @@
-/* Writing the folder of hsnap doctor --keep: collecting the texts to overwrite, minidumps, truths
- * and machine.txt. */
+/* Writes the folder of hsnap doctor --keep: collects the strings to overwrite, and writes
+ * minidumps, truths and machine.txt. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define PATH_UNITS 32768 /* limit of any path */
-#define NAME_UNITS 300 /* limit for names of users and machines */
+#define PATH_UNITS 32768 /* maximum length of any path */
+#define NAME_UNITS 300 /* maximum length of user and machine names */
 
 static void add_wide(struct doctor_secrets *secrets, const wchar_t *wide, bool is_path)
 {
@@ -34,7 +34,8 @@ static void add_folder_of(struct doctor_secrets *secrets, wchar_t *path)
 	add_wide(secrets, path, true);
 }
 
-/* Collects the folders of the programs and of the user, and the names of the user and the machine. */
+/* Collects secrets: the folders of the programs and of the user, and the names of the user and the
+ * machine. */
 static void collect_secrets(struct doctor_keep *keep)
 {
 	struct doctor_secrets *secrets = &keep->secrets;
@@ -166,7 +167,7 @@ int doctor_keep_end(struct doctor_keep *keep, struct err *err)
 	doctor_machine_system(&text);
 	if (keep->machine.len)
 		buf_add(&text, keep->machine.data, keep->machine.len);
-	/* Reasons may contain file names. */
+	/* The reasons may contain file names. */
 	doctor_blank(&keep->secrets, (unsigned char *)text.data, text.len);
 	if (!keep->err.code)
 		write_file(keep, "machine.txt", text.data, text.len, 0, &keep->err);

@@ -1,7 +1,7 @@
 /*
- * Facts about the machine for machine.txt, one per line, which determine the layout of heaps and
- * whether the tracer can be loaded into programs. They come from documented functions and values of
- * the registry, and name neither the user nor the machine. */
+ * Facts about the machine for machine.txt, one per line. They determine the layout of heaps and
+ * whether the tracer can be loaded into programs. They come from documented functions and registry
+ * values, and name neither the user nor the machine. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "snapshot/control/control_windows.h"
 #include "snapshot/doctor/doctor.h"
 
-#define CODE_BYTES 64 /* of each function */
+#define CODE_BYTES 64 /* number of bytes to store per function */
 #define POLICIES 32 /* more than any Windows has */
-#define POLICY_MASKS 5 /* ProcessMitigationOptionsMask: what the system supports */
+#define POLICY_MASKS 5 /* ProcessMitigationOptionsMask: mitigations that the system supports */
 #define TEXT_UNITS 260
 #define WINDOWS L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion"
 #define PROCESSOR L"HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0"
@@ -70,7 +70,7 @@ static void add_build(struct buf *text)
 	add_text(text, "edition", WINDOWS, L"InstallationType");
 }
 
-/* Adds the machine type for which Windows was built. Before Windows 10 no function detects an
+/* Adds the machine type for which Windows was built. Before Windows 10, no function detects an
  * emulator. */
 static void add_processor(struct buf *text)
 {
@@ -89,7 +89,7 @@ static void add_processor(struct buf *text)
 	buf_add_text(text, "\n");
 }
 
-/* Adds a version as four numbers: VS_FIXEDFILEINFO, by functions of version.dll. */
+/* Adds a file's version (VS_FIXEDFILEINFO) as four numbers, using version.dll. */
 static void add_file_version(struct buf *text, const wchar_t *path)
 {
 	HMODULE library = windows_library(L"version.dll");
@@ -114,7 +114,7 @@ static void add_file_version(struct buf *text, const wchar_t *path)
 	free(block);
 }
 
-/* Adds a DLL of a folder, which ends with a separator, with its version. */
+/* Adds a DLL and its version. `folder` ends with a separator. */
 static void add_library(struct buf *text, const wchar_t *folder, const wchar_t *name)
 {
 	wchar_t path[2 * TEXT_UNITS];
@@ -138,7 +138,7 @@ static void add_libraries(struct buf *text, const wchar_t *folder)
 	add_library(text, folder, L"symsrv.dll");
 }
 
-/* Adds the copies of DbgHelp that hsym and hdiff search for: the system's, and that of the
+/* Adds the copies of DbgHelp for which hsym and hdiff search: that of the system and that of the
  * Debugging Tools. */
 static void add_debuggers(struct buf *text)
 {
@@ -165,7 +165,8 @@ void doctor_machine_system(struct buf *text)
 	add_debuggers(text);
 }
 
-/* Adds the mitigation policies that are not 0: their numbers in PROCESS_MITIGATION_POLICY, and their flags. */
+/* Adds the mitigation policies whose flags are not 0: their numbers in PROCESS_MITIGATION_POLICY,
+ * and their flags. */
 static void add_policies(struct buf *text, unsigned bits, HANDLE process)
 {
 	BOOL(WINAPI * get)

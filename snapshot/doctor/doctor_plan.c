@@ -1,4 +1,4 @@
-/* The blocks that the doctor's child allocates, and the bookkeeping of its truth. */
+/* The blocks that the doctor's child allocates, and functions that maintain the truth. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,13 +75,13 @@ bool doctor_truth_is_sound(const struct doctor_truth *truth)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* Repetitions of each size. A size class of Windows' low fragmentation heap is activated after
- * about 18 allocations. So there are more allocations of each size where such a heap is tested.
- * Blocks of a megabyte are tested once for each kind of heap, because all of the child's memory is
- * written to a minidump too. */
+/* Number of allocations per size. Windows activates a size class of its low fragmentation heap
+ * after about 18 allocations, so sizes for which this heap is tested are allocated more often.
+ * Blocks of a megabyte are tested once per kind of heap, because all of the child's memory is also
+ * written to a minidump. */
 static const struct repeats {
 	unsigned small, middle, back_end, big;
-	uint32_t big_max, resized_max; /* larger blocks are left out */
+	uint32_t big_max, resized_max; /* larger blocks are not planned */
 } repeats[DOCTOR_HEAPS] = {
 	[DOCTOR_PROCESS_HEAP] = {24, 21, 4, 2, 0x80000, 200000},
 	[DOCTOR_GROWABLE] = {24, 21, 4, 2, UINT32_MAX, UINT32_MAX},
@@ -96,8 +96,8 @@ static const uint32_t middle[] = {1025, 1280, 1536, 2047, 2048, 3072, 4095, 4096
 static const uint32_t back_end[] = {
 	16385, 20000, 32768, 65520, 65536, 70001, 131071, 131072, 200000, 262144};
 
-/* Sizes near the limits above which a block has memory of its own: of segment heaps and x86 NT
- * heaps (508 KiB), of x64 NT heaps (1020 KiB), of Wine (0xfeff0). */
+/* Sizes near the limits above which a block has memory of its own: 508 KiB in segment heaps and x86
+ * NT heaps, 1020 KiB in x64 NT heaps, 0xfeff0 in Wine. */
 static const uint32_t big[] = {0x7eff0, 0x7f000, 0x7f001, 0x80000, 0xfefd0, 0xfefe8, 0xfeff0,
 	0xfeff8, 0xff000, 0xff001, 0x234567};
 
@@ -112,7 +112,7 @@ static void add(struct doctor_truth *truth, struct doctor_block block)
 	doctor_truth_add(truth, &block);
 }
 
-/* Adds blocks of one size class. The last two are late; every third of the others is freed. */
+/* Adds blocks of one size class. The last two are late. Every third of the others is freed. */
 static void add_class(struct doctor_truth *truth, struct doctor_block block, uint64_t bytes,
 	unsigned times, unsigned vary)
 {

@@ -1,5 +1,5 @@
-/* Rows of the doctor's report, and how they are printed: as a short table by source and heap, or
- * all of them. */
+/* Rows of the doctor's report. They are printed as a short table, grouped by source and heap, or in
+ * full. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ size_t doctor_count(const struct doctor *doctor, const char *source, enum doctor
 
 #define ROW "%-9s %-14s %-26s %9s %9s  %s\n"
 #define SHORT_ROW "%-9s %-14s %-52s  %s\n"
-#define NUMBER_BYTES 24 /* for any number as text */
+#define NUMBER_BYTES 24 /* room for any number as text */
 
 static const char *const verdict_names[] = {[DOCTOR_OK] = "ok",
 	[DOCTOR_NOTE] = "note",
@@ -108,8 +108,8 @@ static void print_rows(const struct doctor *doctor, FILE *to)
 	}
 }
 
-/* Adds "2503/2503 blocks": the sums of consecutive rows of one part. Returns their number. Parts in
- * which nothing was expected or found are left out, except the first. */
+/* Adds the sums of consecutive rows of one part, such as "2503/2503 blocks". Returns the number of
+ * these rows. Omits a part in which nothing was expected or found, unless it is the first. */
 static size_t add_part(char *text, size_t size, const struct doctor_row *rows, size_t count)
 {
 	uint64_t expected = 0, found = 0;
@@ -127,8 +127,8 @@ static size_t add_part(char *text, size_t size, const struct doctor_row *rows, s
 	return i;
 }
 
-/* Prints one line for the rows of one source and heap. DOCTOR_NOT_THERE counts less than any other
- * verdict. */
+/* Prints one line for the rows of one source and heap. Any other verdict takes precedence over
+ * DOCTOR_NOT_THERE. */
 static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
 {
 	enum doctor_verdict worst = rows[0].verdict;
@@ -143,7 +143,8 @@ static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
 	fprintf(to, SHORT_ROW, rows->source, rows->heap, text, verdict_names[worst]);
 }
 
-/* Prints the short table. Rows without heap and numbers appear among the reasons only. */
+/* Prints the short table. Omits rows without a heap and numbers; they appear only among the
+ * reasons. */
 static void print_short(const struct doctor *doctor, FILE *to)
 {
 	size_t count;
@@ -178,7 +179,8 @@ static void print_reasons(const struct doctor *doctor, enum doctor_verdict verdi
 	}
 }
 
-/* Prints the most important last, where a terminal shows it: the mistakes and the verdict. */
+/* Prints the most important parts, the mistakes and the verdict, last, so that a terminal shows
+ * them. */
 void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
 {
 	size_t off = doctor_count(doctor, NULL, DOCTOR_OFF);

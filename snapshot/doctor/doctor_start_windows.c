@@ -1,5 +1,5 @@
-/* Start, work and end of the doctor's child, as its parent controls them: shared memory and events,
- * flags, a copy of the program with a manifest, and the tracer. */
+/* The life of the doctor's child, controlled by the parent: shared memory and events, flags, a copy
+ * of the program with a manifest, and the tracer. */
 #include "snapshot/doctor/doctor_windows.h"
 
 #include <inttypes.h>
@@ -13,11 +13,11 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define WAIT_MS 60000 /* for each step of the child */
+#define WAIT_MS 60000 /* timeout for each step of the child */
 #define END_MS 5000
 #define REMOVE_MS 20
-#define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer's tables */
-#define PATH_UNITS 32768 /* limit of any path */
+#define TABLES_BYTES ((uint64_t)64 << 20) /* size of the tracer's tables */
+#define PATH_UNITS 32768 /* maximum length of any path */
 
 int doctor_fail(enum err_code code, const char *what, struct err *err)
 {
@@ -44,8 +44,8 @@ static int make_handles(struct doctor_child *child, struct err *err)
 	return child->shared ? 0 : doctor_fail(ERR_START, "no memory to share", err);
 }
 
-/* Returns the path of this program, or of the 32-bit hsnap; the caller frees it. Returns NULL if
- * the path is unknown or the file does not exist. */
+/* Returns the path of this program or (is_other) of the 32-bit hsnap; the caller frees it. Returns
+ * NULL if the path is unknown or the file does not exist. */
 static wchar_t *program_of(bool is_other)
 {
 	wchar_t *image;
@@ -59,7 +59,8 @@ static wchar_t *program_of(bool is_other)
 	return NULL;
 }
 
-/* Makes an environment, and the current folder, that identify no user. The caller frees the environment. */
+/* Creates an environment that does not identify the user, and stores such a current folder in
+ * `folder`. The caller frees the environment. */
 static wchar_t *make_environment(wchar_t folder[MAX_PATH])
 {
 	static const wchar_t name[] = L"SystemRoot=";
@@ -73,7 +74,8 @@ static wchar_t *make_environment(wchar_t folder[MAX_PATH])
 	return block;
 }
 
-/* Starts the child, suspended before its first instruction; it inherits only the handles. */
+/* Starts the child, suspended before its first instruction. The child inherits only the four
+ * handles. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
 	wchar_t *image = child->copy ? child->copy : program_of(child->is_other);
@@ -100,8 +102,8 @@ static int spawn(struct doctor_child *child, struct err *err)
 	return rc;
 }
 
-/* Microsoft, "Application manifests": makes the process heap, and heaps of HeapCreate(), segment
- * heaps since Windows 10 2004. */
+/* Since Windows 10 2004, this manifest makes the process heap and the heaps of HeapCreate() segment
+ * heaps (Microsoft, "Application manifests"). */
 static const char segment_manifest[] =
 	"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\r\n"
 	"<assembly xmlns=\"urn:schemas-microsoft-com:asm.v1\" manifestVersion=\"1.0\">\r\n"
@@ -133,8 +135,8 @@ static wchar_t *manifest_path(const wchar_t *image)
 	return path;
 }
 
-/* Removes the copy and its manifest. A process that has just exited may block the deletion for a
- * moment. */
+/* Removes the program's copy and the manifest. A process that has just exited may block the
+ * deletion for a moment. */
 static void remove_copy(struct doctor_child *child)
 {
 	wchar_t *manifest;
@@ -187,7 +189,7 @@ uint32_t doctor_child_flag(struct doctor_child *child)
 }
 
 /*
- * Sets the flag that 'hsnap ust on' sets, for one process and without rights to the registry. The
+ * Sets the flag that 'hsnap ust on' sets, but for one process and without registry rights. The
  * loader reads the flag in the process environment block when the first thread starts. */
 static int set_ust(struct doctor_child *child, struct err *err)
 {
@@ -214,7 +216,7 @@ static int wait_for(struct doctor_child *child, struct err *err)
 	}
 }
 
-/* Makes the 32-bit hsnap attach to the child, before the child has allocated any of its blocks. */
+/* Makes the 32-bit hsnap attach to the child. The child has not allocated any of its blocks yet. */
 static int attach_other(const struct doctor_child *child, struct err *err)
 {
 	wchar_t words[40];

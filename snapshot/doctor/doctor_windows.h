@@ -16,30 +16,30 @@ struct doctor_child {
 	HANDLE handles[DOCTOR_HANDLES];
 	struct doctor_truth *shared; /* written by the child, untrusted */
 	struct traced traced;
-	struct target target; /* the child, opened */
-	wchar_t *copy; /* owned: path of its program, a copy next to a manifest; or NULL */
+	struct target target; /* the child as an open target */
+	wchar_t *copy; /* owned; path of the program's copy next to a manifest, or NULL */
 };
 
-/* Ways to start a child. Each child is read from all sources that it has. */
+/* Ways to start a child. Each child is read from all sources that are available for it. */
 enum doctor_trial {
 	TRIAL_PLAIN,
 	TRIAL_UST, /* with the flag that makes Windows record stacks */
 	TRIAL_TRACER,
-	TRIAL_SEGMENT, /* with that flag and segment heaps; only with --keep */
+	TRIAL_SEGMENT, /* with the flag of TRIAL_UST and segment heaps; only with --keep */
 	TRIALS,
 };
 
-/* Starts the child and waits until it is ready. doctor_child_end() is required in any case. */
+/* Starts the child and waits until it is ready. The caller must always call doctor_child_end(). */
 int doctor_child_start(struct doctor_child *child, enum doctor_trial trial, struct err *err);
 
-/* Copies the child's program, before its start, into a folder with a manifest that requests segment
- * heaps. */
+/* Copies the child's program into a folder, next to a manifest that requests segment heaps. Must be
+ * called before the child is started. */
 int doctor_child_copy(struct doctor_child *child, const char *folder, struct err *err);
 
 /* Lets the child allocate its blocks and copies its truth. */
 int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err);
 
-/* Ends the child in any state and closes everything. */
+/* Ends the child, whatever its state, and closes all handles. */
 void doctor_child_end(struct doctor_child *child);
 
 /* Returns PEB.NtGlobalFlag, or 0 if it is unreadable. */
