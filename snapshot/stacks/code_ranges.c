@@ -1,4 +1,4 @@
-/* Sorted list of the ranges of a target that may contain code, with a cache for searches. */
+/* Sorted list of the ranges of a target that may contain code, with a cache for lookups. */
 #include "snapshot/stacks/code_ranges.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Ranges of a target that may contain code: its modules and its executable memory. An address
- * outside of them is not a frame of a stack. */
+ * Ranges of a target that may contain code: its modules and its executable memory. No address
+ * outside these ranges is a frame of a stack. */
 #ifndef SNAPSHOT_STACKS_CODE_RANGES_H
 #define SNAPSHOT_STACKS_CODE_RANGES_H
 
@@ -15,20 +15,21 @@ struct code_range {
 };
 
 struct code_ranges {
-	struct code_range *list; /* sorted by address; ranges do not touch */
+	struct code_range *list; /* sorted by address; adjacent ranges are merged */
 	size_t count, cap;
-	uint32_t *recent; /* cache: by hashed address, the index of the range that was found last */
+	/* cache, indexed by hashed address: index of the range that was found last */
+	uint32_t *recent;
 };
 
 void code_ranges_init(struct code_ranges *ranges);
 void code_ranges_release(struct code_ranges *ranges);
 
-/* Replaces the list by the target's ranges. Returns 0 or -ERR_NOMEM. */
+/* Replaces the list with the target's ranges. Returns 0 or -ERR_NOMEM. */
 int code_ranges_take(struct code_ranges *ranges, struct target *target,
 	const struct module *modules, size_t module_count);
 
-/* Returns true if addr can be a return address. It may lie directly after a range, if the call
- * never returns. */
+/* Returns true if addr can be a return address. If a call never returns, its return address may be
+ * directly after a range. */
 bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr);
 
 #endif

@@ -1,11 +1,11 @@
-/* Finding the tracer's DLL in a target, and the checks of its area. */
+/* Finds the tracer's DLL in a target and checks the tracer's area. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "snapshot/stacks/tracer_read.h"
 
-/* Head of the area, identical in every version. */
+/* Size of the area's head, which is identical in every version. */
 #define HEAD_BYTES offsetof(struct tracer_area, pointer_bytes)
 
 /* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
@@ -68,8 +68,8 @@ int tracer_check(const struct target *target, const struct tracer_area *area, st
 	}
 }
 
-/* Returns true if the reserved memory lies in the address space. tracer_table.c checks the tables
- * in it. */
+/* Returns true if the tracer's reserved memory is in the address space. tracer_table.c checks the
+ * tables in that memory. */
 static bool is_sound(const struct target *target, const struct tracer_area *area)
 {
 	return area->pointer_bytes == (target->bits == 32 ? 4 : 8) &&
@@ -82,7 +82,7 @@ int tracer_area_read(
 {
 	int rc;
 
-	/* Every version has these first bytes. */
+	/* These first bytes are identical in every version. */
 	if (target_read(target, area_addr, area, HEAD_BYTES))
 		return target_err(target, area_addr, "unreadable tracer", err);
 	rc = check_version(target, area, err);
@@ -111,6 +111,6 @@ bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks)
 	if (target_read(target, area_addr + offsetof(struct tracer_area, ranges), &ranges,
 		    sizeof(ranges)))
 		return false;
-	/* A lock that is never released leaves it odd forever. */
+	/* If a lock is never released, `changing` remains odd forever. */
 	return (ranges.changing & 1) && !ranges.broken;
 }

@@ -1,5 +1,5 @@
 /* Virtual ranges and unloaded modules in a copy of the tracer's tables. A segment tree over the
- * extents of all unloads finds the module that was loaded at an address when a stack was
+ * address ranges of all unloads finds the module that was loaded at an address when a stack was
  * recorded. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ static bool is_sound(const struct tracer_range *range)
 	       range->end <= TARGET_SPACE_BYTES;
 }
 
-/* Sorts live ranges first, then by address. The order is total, so that of two ranges in one place
- * the same one always remains. */
+/* Sorts live ranges first, then by address. The order is total: of two ranges at one address, the
+ * same one always remains. */
 static int by_start(const void *a, const void *b)
 {
 	const struct tracer_range *x = a, *y = b;
@@ -72,8 +72,9 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
 	return kept;
 }
 
-/* Removes overlapping ranges. A range that is being freed stays, because the free may fail. Of two
- * ranges in one place, one was freed or was never allocated; a live range is neither and stays. */
+/* Removes overlapping ranges. A range that is being freed remains, because the free may fail. If
+ * two ranges occupy one place, one of them has been freed or was never allocated. A live range is
+ * neither, so it remains. */
 static void settle(struct tracer_range_list *list)
 {
 	size_t live_count = 0, taken_count, kept;
@@ -120,13 +121,14 @@ void tracer_ranges_parse(
 }
 
 /*
- * Synthetic bases begin here. On x64 no program has an address from 2^47 on. In 32 bits few
- * programs may use the upper half, and no system loads DLLs there by default. */
+ * Synthetic bases begin at these addresses. On x64, programs have no addresses of 2^47 and above.
+ * In 32 bits, only few programs may use the upper half, and no system loads DLLs there by
+ * default. */
 #define BASE_64 ((uint64_t)1 << 47)
 #define BASE_32 ((uint64_t)1 << 31)
 #define LIMIT_64 TRACER_LOST_BASE
 #define LIMIT_32 ((uint64_t)1 << 32)
-/* Unit in which modules are loaded; one unit after each module stays free. */
+/* Granularity of modules; one such unit after each module remains free. */
 #define GRANULE ((uint64_t)0x10000)
 
 #define RECORDS_MAX ((size_t)1 << 28) /* bytes */
@@ -139,10 +141,10 @@ struct tracer_unloaded {
 	uint8_t is_used;
 };
 
-/* Range of a module until it was unloaded. */
+/* Range of a module before it was unloaded. */
 struct tracer_extent {
 	uint64_t base, end;
-	uint32_t module; /* or MODULE_UNKNOWN */
+	uint32_t module; /* index into items, or MODULE_UNKNOWN */
 };
 
 /* A record's offset and its module. */
@@ -194,7 +196,7 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* Parses the head of the record at bytes, of which `left` remain. Returns the distance to the next
+/* Parses the head of the record at bytes; `left` bytes remain. Returns the distance to the next
  * record, or 0 if the record is invalid. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
@@ -231,7 +233,7 @@ static void fill(struct tracer_modules *modules, struct tracer_unloaded *item,
 			(const char *)texts + head->path_units * 2, head->pdb_bytes);
 }
 
-/* Returns the index of a record's module; adds the module if it is new. */
+/* Returns the index of a record's module, and adds the module if it is new. */
 static uint32_t take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
 	const struct tracer_module *head, const unsigned char *bytes)
 {
@@ -248,7 +250,8 @@ static uint32_t take_record(struct tracer_modules *modules, struct table *known,
 	return (uint32_t)modules->count++;
 }
 
-/* Parses all records. *records: offset of each, in order. Returns 0 or -ERR_TARGET. */
+/* Parses all records. Stores the offset and module of each in *records, in order. Returns 0 or
+ * -ERR_TARGET. */
 static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
 	struct module_entry **records, size_t *count)
 {
@@ -270,7 +273,7 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 			at, take_record(modules, &known, &item_cap, &head, bytes + at)};
 	}
 	table_release(&known);
-	/* The items no longer move, so their pointers can be set. */
+	/* The items no longer move, so pointers to them can be set. */
 	for (size_t i = 0; i < modules->count; i++) {
 		if (modules->items[i].module.pdb_guid)
 			modules->items[i].module.pdb_guid = modules->items[i].guid;
@@ -309,11 +312,11 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 			*extent = (struct tracer_extent){unload.base, unload.end, MODULE_UNKNOWN};
 			continue;
 		}
-		/* Without a size in its headers, the module keeps the size of its first unload. */
+		/* If its headers contain no size, the module gets the size of its first unload. */
 		if (!modules->items[record->module].module.size_bytes)
 			modules->items[record->module].module.size_bytes =
 				(uint32_t)(unload.end - unload.base);
-		/* Memory after the image does not belong to it. */
+		/* Memory after the image does not belong to the module. */
 		span = round_up(modules->items[record->module].module.size_bytes);
 		if (unload.end - unload.base > span)
 			unload.end = unload.base + span;
@@ -350,7 +353,7 @@ static void make_edges(struct tracer_modules *modules)
 	modules->edge_count = kept;
 }
 
-/* Returns the number of edges that are not above addr. */
+/* Returns the number of edges that are <= addr. */
 static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
 {
 	size_t low = 0, count = modules->edge_count;
@@ -369,9 +372,9 @@ static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
 }
 
 /*
- * Adds an unload to the segment tree. Leaf edge_count + i is the range between edge i and the next;
- * an inner node covers the ranges of its children. The unload is added to the few nodes that make
- * up its extent. */
+ * Adds an unload to the segment tree. Leaf edge_count + i is the range between edge i and the next
+ * edge; an inner node covers the ranges of its children. The unload is added to the few nodes that
+ * together cover its range. */
 static void put_in_tree(const struct tracer_modules *modules, uint32_t number,
 	void (*put)(const struct tracer_modules *modules, size_t node, uint32_t number))
 {
@@ -396,7 +399,7 @@ static void count_at(const struct tracer_modules *modules, size_t node, uint32_t
 	modules->first[node]++;
 }
 
-/* Fills a node's part of the list from its end to its start. */
+/* Adds an unload to a node's part of the list. The part is filled from its end to its start. */
 static void add_at(const struct tracer_modules *modules, size_t node, uint32_t number)
 {
 	modules->list[--modules->first[node]] = number;
@@ -418,7 +421,7 @@ static void make_tree(struct tracer_modules *modules)
 		put_in_tree(modules, (uint32_t)i, add_at);
 }
 
-/* Returns the first unload, from born on, that covers addr, or extent_count. */
+/* Returns the first unload, at or after number `born`, that covers addr, or extent_count. */
 static size_t find_unload(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
 {
 	size_t best = modules->extent_count, below = edges_below(modules, addr);
@@ -466,7 +469,7 @@ int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *re
 
 /* ---------------------------------------------------------------- bases of unloaded modules */
 
-/* Returns the first place from `at` on that avoids live modules. */
+/* Returns the first address at or after `at` that avoids live modules. */
 static uint64_t clear_place(
 	uint64_t at, uint64_t span, const struct module *live, size_t live_count)
 {
@@ -504,7 +507,7 @@ size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, 
 
 	if (born >= modules->extent_count || !addr)
 		return SIZE_MAX;
-	/* The call precedes the return address and decides. */
+	/* Look up the call, which precedes the return address. */
 	number = find_unload(modules, born, addr - 1);
 	if (number == modules->extent_count)
 		number = find_unload(modules, born, addr);

@@ -1,5 +1,5 @@
-/* A copy of the tracer's tables. Its parts: sorting and indexing of blocks, location and limits of
- * the tables in the target, repeated reading of changed pieces, and parsing. */
+/* A copy of the tracer's tables: sorting and indexing of blocks, location and limits of the tables
+ * in the target, repeated reading of changed pieces, and parsing. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,11 +11,12 @@
 
 /* ---------------------------------------------------------------- sorting */
 
-/* A radix sort from the lowest digit on: most digits of the addresses in a process are equal. */
+/* A radix sort that starts with the lowest digit. Most digits are the same in all addresses of a
+ * process. */
 #define DIGIT_BITS 11
 #define DIGITS ((TRACER_ADDR_BITS + DIGIT_BITS - 1) / DIGIT_BITS)
 #define VALUES ((size_t)1 << DIGIT_BITS)
-#define FEW 64 /* fewer blocks are sorted with qsort() */
+#define FEW 64 /* with fewer blocks, qsort() is used */
 
 static int by_addr(const void *a, const void *b)
 {
@@ -29,7 +30,7 @@ static unsigned digit_of(const struct tracer_block *block, unsigned digit)
 	return tracer_block_addr(block) >> digit * DIGIT_BITS & (VALUES - 1);
 }
 
-/* Counts the values of each digit. Returns false if the blocks are in order already. */
+/* Counts the values of each digit. Returns false if the blocks are already sorted. */
 static bool count_digits(const struct tracer_block *blocks, size_t count, size_t (*counts)[VALUES])
 {
 	bool is_ordered = true;
@@ -43,7 +44,8 @@ static bool count_digits(const struct tracer_block *blocks, size_t count, size_t
 	return !is_ordered;
 }
 
-/* Sorts the blocks by one digit. Afterwards counts contains the end of each value. */
+/* Sorts the blocks by one digit. Afterwards counts contains, for each value, the index after its
+ * last block. */
 static void deal(struct tracer_block *to, const struct tracer_block *from, size_t count,
 	unsigned digit, size_t *counts)
 {
@@ -67,7 +69,8 @@ static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *oth
 	for (unsigned k = 0; k < DIGITS; k++) {
 		struct tracer_block *dealt = to;
 
-		if (counts[k][digit_of(&from[0], k)] == count) /* all have the same digit */
+		/* skip digits that are the same in all blocks */
+		if (counts[k][digit_of(&from[0], k)] == count)
 			continue;
 		deal(to, from, count, k, counts[k]);
 		to = from;
@@ -107,7 +110,8 @@ static size_t part_of(const struct tracer_index *index, uint64_t addr)
 	return (size_t)((addr - index->first) >> index->shift);
 }
 
-/* Builds the index of sorted blocks. Without memory there is no index, and searches take longer. */
+/* Builds the index of sorted blocks. If memory is short, no index is built, and lookups take
+ * longer. */
 static void index_build(struct tracer_index *index, const struct tracer_block *blocks, size_t count)
 {
 	uint64_t span, parts = count;
@@ -131,12 +135,12 @@ static void index_build(struct tracer_index *index, const struct tracer_block *b
 }
 
 #define SHARD_PAGES_MAX (1u << 18)
-#define READ_BYTES ((size_t)1 << 20) /* read at once */
-#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* largest offset that an id can name */
+#define READ_BYTES ((size_t)1 << 20) /* bytes per read */
+#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* largest offset that an id can contain */
 #define MODULES_MAX ((uint64_t)1 << 26)
 #define UNLOADS_MAX ((uint64_t)1 << 20)
 #define RANGES_MAX ((uint64_t)1 << 24)
-#define TOTAL_PART 2 /* limit for all tables together: 1/2 of the machine's memory */
+#define TOTAL_PART 2 /* limit for all tables together: this fraction of the machine's memory */
 #define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, the tracer's own limit */
 
 void tracer_copy_init(struct tracer_copy *copy)
@@ -180,8 +184,8 @@ static int set_part(
 	return 0;
 }
 
-/* Plans the reading of a shard. A shard whose lock was never released is left out, because it may
- * be outdated. */
+/* Plans the reading of a shard. If a shard's lock was never released, the shard may be outdated and
+ * is left out. */
 static int set_shard(struct tracer_copy *copy, size_t id)
 {
 	const struct tracer_shard *shard = &copy->area.shards[id];
@@ -234,8 +238,8 @@ static int by_addr_of_part(const void *a, const void *b)
 }
 
 /*
- * Returns true if all parts lie in the one reservation and do not overlap. Otherwise a few bytes in
- * the target could appear as any number of blocks. */
+ * Returns true if all parts are in the tracer's reservation and do not overlap. Otherwise the same
+ * few bytes in the target could appear as any number of blocks. */
 static bool are_apart(struct tracer_copy *copy)
 {
 	const struct tracer_area *area = &copy->area;
@@ -283,8 +287,8 @@ static int fail(struct target *target, uint64_t area_addr, int rc, struct err *e
 }
 
 /*
- * Checks the total size of the tables, whose contents are still unchecked. A target may claim more
- * than this machine can hold without harm to other programs. */
+ * Checks the total size of the tables; their contents are checked later. A target may claim more
+ * than this machine can hold without affecting other programs. */
 static int check_total(const struct tracer_copy *copy, struct target *target, struct err *err)
 {
 	uint64_t limit = os_memory_bytes() / TOTAL_PART, total = 0;
@@ -313,7 +317,7 @@ static int plan(
 	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
 
-/* Allocates the copy of a part. If the target lacks the memory, reading the part fails; so at most
+/* Allocates the copy of a part. If the target lacks the memory, reading the part fails, so at most
  * one part is allocated in vain. */
 static int room_for(struct tracer_part *part)
 {
@@ -342,8 +346,8 @@ static int read_part(struct target *target, const struct tracer_part *part)
 
 /* ---------------------------------------------------------------- reading changes */
 
-/* Returns true if a part is in the same place and its changes are counted. If a thread holds a
- * shard's lock, changes may not be counted yet. */
+/* Returns true if a part is still in the same place and all changes to it are counted. If a thread
+ * holds a shard's lock, some changes may not be counted yet. */
 static bool is_counted(const struct tracer_copy *copy, const struct tracer_area *last_area,
 	size_t id, const struct tracer_part *last)
 {
@@ -355,7 +359,7 @@ static bool is_counted(const struct tracer_copy *copy, const struct tracer_area 
 	return id == PART_STACKS || (id < TRACER_SHARDS && !area->shards[id].lock);
 }
 
-/* Reads the changed pieces of a part, and the part by which it has grown. */
+/* Reads the changed pieces of a part, and the bytes by which the part has grown. */
 static int read_changes(struct tracer_copy *copy, struct target *target, size_t id,
 	const uint32_t *last_changes, uint64_t last_bytes)
 {
@@ -369,7 +373,7 @@ static int read_changes(struct tracer_copy *copy, struct target *target, size_t 
 
 		if (changes[count] != last_changes[count])
 			continue;
-		/* [from, at) has changed. */
+		/* [`from`, `at`) has changed. */
 		rc = read_bytes(target, part, from, at);
 		copy->read_bytes += at - from;
 		from = last_bytes - at < TRACER_PIECE ? last_bytes : at + TRACER_PIECE;
@@ -378,7 +382,7 @@ static int read_changes(struct tracer_copy *copy, struct target *target, size_t 
 	return rc ? rc : read_bytes(target, part, from, part->bytes);
 }
 
-/* Takes over the unchanged pieces of the last reading and reads the rest. */
+/* Reuses the unchanged pieces of the last reading and reads the rest. */
 static int read_again(struct tracer_copy *copy, struct target *target, size_t id,
 	const struct tracer_area *last_area, struct tracer_part *last)
 {
@@ -473,8 +477,8 @@ static size_t count_valid(const struct tracer_part *part)
 	return count;
 }
 
-/* Returns true if no change of the shard's table around that offset was counted since the mark. A
- * shard whose lock is held may be changing. */
+/* Returns true if the shard's table has not changed near this offset since tracer_copy_mark(). If
+ * the shard's lock is held, the table may be changing. */
 static bool is_unchanged(const struct tracer_copy *copy, size_t id, uint64_t offset)
 {
 	const struct tracer_area *now = &copy->area, *since = copy->since;
@@ -508,7 +512,8 @@ static int parse_blocks(struct tracer_copy *copy)
 
 	for (size_t i = 0; i < TRACER_SHARDS; i++)
 		count += count_valid(&copy->parts[i]);
-	/* One more, because an invalid entry is copied after the last before it is checked. */
+	/* One extra entry: an invalid entry is copied after the last valid one before it is
+	 * checked. */
 	copy->blocks = malloc((count + 1) * sizeof(*copy->blocks));
 	if (!copy->blocks)
 		return -ERR_NOMEM;
@@ -594,8 +599,8 @@ uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_bl
 	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
 }
 
-/* Resolves a frame. If an unload at its address could not be recorded, the module that is there now
- * is not the frame's. */
+/* Resolves a frame. If an unload at the frame's address could not be recorded, the frame does not
+ * belong to the module that is there now. */
 static uint64_t resolve(const struct tracer_copy *copy, uint32_t born, uint64_t frame)
 {
 	uint64_t found = tracer_modules_resolve(&copy->modules, born, frame);

@@ -1,4 +1,4 @@
-/* Records of the user-mode stack trace database: reading them, and choosing each record's number of
+/* Records of the user-mode stack trace database: reads them, and chooses each record's number of
  * frames from two candidates (see ust.h). */
 #include "snapshot/stacks/ust.h"
 
@@ -10,9 +10,9 @@
 #include "snapshot/stacks/ust_layout.h"
 #include "snapshot/target/nt_process.h"
 
-#define CLEAR_MIN 8 /* records that must at least agree on the slot */
-#define CLEAR_TIMES 4 /* and their ratio to the records that favour the other */
-#define ADDRESS_MIN 0x10000u /* Windows has no memory below */
+#define CLEAR_MIN 8 /* minimum number of records in which one slot fits better */
+#define CLEAR_TIMES 4 /* minimum ratio to the records in which the other slot fits better */
+#define ADDRESS_MIN 0x10000u /* Windows never maps memory below this address */
 
 static bool are_addresses(const uint64_t *frames, uint32_t count)
 {
@@ -36,7 +36,7 @@ static enum ust_fit fit_of(uint32_t said, struct code_ranges *code, const uint64
 	return are_addresses(frames, said) ? UST_FIT_WHOLE : UST_FIT_NONE;
 }
 
-/* Compares the two numbers and the room of a record with its first `count` slots (at most
+/* Compares a record's two numbers and its room with its first `count` slots (at most
  * UST_DEPTH_MAX). */
 static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
 	struct code_ranges *code, const uint64_t *frames, uint32_t count)
@@ -84,7 +84,7 @@ static bool is_clear(size_t yes, size_t no)
 	return yes >= CLEAR_MIN && yes / CLEAR_TIMES >= no;
 }
 
-/* Derives the habit of a process. guess: slot to use if the records do not decide. */
+/* Derives the habit of a process. guess: slot to use if the records do not suffice to decide. */
 static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess)
 {
 	size_t depth = votes->fits[UST_SLOT_DEPTH], index = votes->fits[UST_SLOT_INDEX];
@@ -97,9 +97,9 @@ static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_
 	return habit;
 }
 
-/* Returns true if the usual number of a process with a clear habit may be right: all these frames
- * are addresses, and some lie in code. Frames at the end of a stack may be in unloaded modules
- * too. */
+/* Returns true if the number in the usual slot may be right for a process with a clear habit: all
+ * these frames are addresses, and some are in code. Frames at the end of a stack may be in unloaded
+ * modules. */
 static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	const uint64_t *frames, uint32_t said)
 {
@@ -112,8 +112,8 @@ static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	return has_code;
 }
 
-/* Returns the number of leading frames that lie in code, within the room. *is_cut: the record
- * claims more. */
+/* Returns the number of leading frames that are in code and within the room. *is_cut: the record's
+ * number is larger. */
 static uint32_t last_resort(
 	const struct ust_depth *depth, const struct ust_habit *habit, uint32_t said, bool *is_cut)
 {
@@ -124,8 +124,8 @@ static uint32_t last_resort(
 	return count;
 }
 
-/* Chooses between two numbers that fit equally well: the usual one, unless only the other is within
- * the room. */
+/* Chooses between two numbers that fit equally well: the one in the usual slot, unless only the
+ * other is within the room. */
 static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_habit *habit)
 {
 	enum ust_slot other = habit->slot == UST_SLOT_DEPTH ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
@@ -137,8 +137,8 @@ static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_hab
 	return depth->said[habit->slot];
 }
 
-/* Chooses the number of frames, at most ust_depth_most(). *is_cut: the record claims more, but the
- * rest is not a stack. */
+/* Chooses the number of frames, at most ust_depth_most(). *is_cut: the record's number is larger,
+ * but the rest is not a stack. */
 static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
 	struct code_ranges *code, const uint64_t *frames, bool *is_cut)
 {
@@ -163,11 +163,11 @@ static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust
 		is_cut);
 }
 
-#define AHEAD_RECORDS 8 /* distance, in records, at which memory is prefetched */
-#define AHEAD_BYTES 256 /* prefetched per record */
-#define RECORD_HEAD_MAX 64 /* bytes that contain the numbers and the place of the frames */
+#define AHEAD_RECORDS 8 /* memory is prefetched this many records ahead */
+#define AHEAD_BYTES 256 /* bytes to prefetch per record */
+#define RECORD_HEAD_MAX 64 /* bytes of a record up to its first frame */
 
-/* Kinds of records. A record in doubt follows the majority of its kind. */
+/* Kinds of records. An ambiguous record follows the majority of its kind. */
 enum ust_record_kind {
 	ENTRY_32, /* entry of the database */
 	ENTRY_64,
@@ -178,7 +178,7 @@ enum ust_record_kind {
 
 struct ust_entry {
 	uint64_t addr, first_slot;
-	size_t frames_at; /* into ust.frames */
+	size_t frames_at; /* index into ust.frames */
 	struct ust_depth depth;
 	uint8_t kind; /* enum ust_record_kind */
 	uint8_t frame_count;
@@ -189,11 +189,11 @@ struct ust {
 	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
-	/* Number of frames that the target's memory can still hold if records do not share
-	 * frames. */
+	/* Upper limit for further frames: number of frames that the target's memory can still hold
+	 * if no frames are shared by records. */
 	uint64_t frames_left;
 	struct code_ranges code;
-	const struct module *modules; /* the caller's, during ust_take() */
+	const struct module *modules; /* owned by the caller; valid during ust_take() */
 	size_t module_count;
 	struct ust_facts facts;
 };
@@ -228,8 +228,8 @@ static unsigned bits_of(const struct ust_entry *record)
 	return record->kind % 2 ? 64 : 32;
 }
 
-/* Returns true if addr is possible for a record or a list of frames, both of which contain
- * pointers. */
+/* Returns true if addr is a possible address of a record or of a list of frames. Both contain
+ * pointers, so they must be aligned. */
 static bool can_be_there(uint64_t addr, unsigned bits)
 {
 	uint64_t space = bits == 64 ? TARGET_SPACE_BYTES : UINT64_C(1) << 32;
@@ -237,7 +237,7 @@ static bool can_be_there(uint64_t addr, unsigned bits)
 	return addr % (bits / 8u) == 0 && addr < space;
 }
 
-/* Reads the slots of frames up to the first missing one. Returns their number. */
+/* Reads the slots of frames up to the first missing slot. Returns the number of slots read. */
 static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_t slot,
 	unsigned bits, uint64_t frames[UST_DEPTH_MAX])
 {
@@ -269,8 +269,8 @@ static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 	return 0;
 }
 
-/* Reads the slots and compares them with the numbers in the head. Returns the number of frames to
- * store. */
+/* Reads the slots and compares them with the numbers in the record's head. Returns the number of
+ * frames to store. */
 static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	const uint16_t said[UST_SLOTS], unsigned room, uint64_t frames[UST_DEPTH_MAX])
 {
@@ -280,7 +280,7 @@ static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_e
 	return ust_depth_most(&record->depth);
 }
 
-/* Returns the number, or 0 if it is too large for a number of frames. */
+/* Returns the value at bytes, or 0 if it is too large for a number of frames. */
 static uint16_t number(const unsigned char *bytes)
 {
 	uint32_t value = bytes_u32(bytes);
@@ -289,10 +289,10 @@ static uint16_t number(const unsigned char *bytes)
 }
 
 /*
- * Tries to read a record as a trace of page heap, which may store its stacks in such traces. Only
- * their form distinguishes traces from entries of the database: they point to their frames. It is
- * also unknown which of their two numbers counts the frames. Returns the number of frames to store,
- * or 0 if the record is not a trace. */
+ * Tries to read a record as a trace of page heap, which may store its stacks in such traces. Traces
+ * differ from entries of the database only in their form: they contain a pointer to their frames.
+ * It is not known which of the two numbers in a trace is the number of frames. Returns the number
+ * of frames to store, or 0 if the record is not a trace. */
 static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	uint64_t frames[UST_DEPTH_MAX])
 {
@@ -312,7 +312,7 @@ static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_en
 	if (!can_be_there(trace.first_slot, bits))
 		return 0;
 	most = read_frames(ust, memory, &trace, said, 0, frames);
-	/* In random data a code address is rare, and a number that fits is rarer. */
+	/* In random data, code addresses are rare, and a number that fits is even rarer. */
 	if (!trace.depth.fit[UST_SLOT_DEPTH] && !trace.depth.fit[UST_SLOT_INDEX])
 		return 0;
 	*record = trace;
@@ -342,7 +342,7 @@ static int read_record(struct ust *ust, struct memory *memory, struct ust_entry 
 	return other ? keep_frames(ust, others, other) : keep_frames(ust, frames, most);
 }
 
-/* Prepares for the first record; most processes have none. */
+/* Prepares for the first record. Only called when needed: most processes have no records. */
 static int prepare(struct ust *ust, struct target *target)
 {
 	ust->frames_left = target_committed_bytes(target) / 4;
@@ -371,8 +371,9 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	return rc;
 }
 
-/* Guesses the slot of the number if the records do not decide. The process's flags select the slot
- * that programs tested on Windows use; otherwise it is the slot in public symbols. */
+/* Guesses the slot of the number of frames if the records do not suffice to decide. If the
+ * process's flags request stacks, this is the slot that programs tested on Windows use; otherwise
+ * it is the slot named in public symbols. */
 static enum ust_slot guess(uint32_t global_flag)
 {
 	bool is_index = global_flag & NT_FLAG_UST && !(global_flag & NT_FLAG_HPA);

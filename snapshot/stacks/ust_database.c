@@ -1,7 +1,8 @@
 /*
- * Search for the user-mode stack trace database. ntdll has a pointer to it, in a place that only
- * symbols name. So all of ntdll's writable sections are searched for a pointer to memory that has
- * the form of the database. Everything about the form that can be checked must be right. */
+ * Search for the user-mode stack trace database. ntdll contains a pointer to the database, at an
+ * address that is known only from symbols. So all of ntdll's writable sections are searched for a
+ * pointer to memory with the structure of the database. All parts of the structure that can be
+ * checked must be correct. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* limit for ntdll, which is far smaller */
 #define BUCKETS_MAX ((uint32_t)1 << 20)
 #define INDEX_LOOKED 16
-#define HEADS_MAX ((uint32_t)1 << 22) /* limit for bucket heads read in all possible databases */
+/* limit for bucket heads that are read in all candidates together */
+#define HEADS_MAX ((uint32_t)1 << 22)
 
 struct ust_search {
 	struct memory *memory;
@@ -24,7 +26,7 @@ struct ust_search {
 	struct ust_database *found;
 };
 
-/* A database by its own head; addr < lower_free <= upper_free <= index_array. */
+/* Head of a database, as stored; addr < lower_free <= upper_free <= index_array. */
 struct head {
 	uint64_t addr, lower_free, upper_free, index_array;
 	uint32_t entry_count, bucket_count;
@@ -32,8 +34,8 @@ struct head {
 	unsigned bits;
 };
 
-/* Returns true if the parts of the database are in order. Head, buckets and records grow up from
- * the beginning; the index grows down from the end. */
+/* Returns true if the parts of the database are in order. Head, buckets and records grow upwards
+ * from the beginning; the index grows downwards from the end. */
 static bool is_in_order(const struct head *head, const unsigned char *bytes)
 {
 	const struct ust_layout *layout = head->layout;
@@ -108,7 +110,7 @@ static bool is_index_sound(struct memory *memory, const struct head *head)
 	return sound * 2 >= looked;
 }
 
-/* Counts the records to which the index leads and which have the number of their slot. */
+/* Counts the records that are reachable from the index and contain the number of their slot. */
 static uint32_t count_indexed(struct memory *memory, const struct head *head)
 {
 	const struct ust_layout *layout = head->layout;
@@ -130,7 +132,7 @@ static uint32_t count_indexed(struct memory *memory, const struct head *head)
 	return count;
 }
 
-/* Counts the records in the hash chains, up to limit + 1, because a chain may loop. */
+/* Counts the records in the hash chains. Stops at limit + 1, because a chain may loop. */
 static uint32_t count_chained(struct memory *memory, const struct head *head, uint32_t limit)
 {
 	uint64_t bucket = head->addr + head->layout->buckets, record;
@@ -149,7 +151,7 @@ static uint32_t count_chained(struct memory *memory, const struct head *head, ui
 	return count;
 }
 
-/* Fills search->found if a database is at addr. Returns false if not. */
+/* Fills search->found if a database is at addr. Otherwise returns false. */
 static bool take(struct ust_search *search, uint64_t addr)
 {
 	struct ust_database *found = search->found;
@@ -172,7 +174,7 @@ static bool take(struct ust_search *search, uint64_t addr)
 	return true;
 }
 
-/* Follows each pointer between addr and end. Returns true if one leads to the database. */
+/* Follows each pointer between addr and end. Returns true if one of them points to the database. */
 static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 {
 	unsigned bytes = search->bits / 8;

@@ -3,13 +3,17 @@
 
 /*
  * struct _RTL_STACK_TRACE_ENTRY: TraceCount with BlockDepth, IndexHigh, Index, Depth, BackTrace.
- * struct _RTL_TRACE_BLOCK: Count, Size, Trace; from radare2's listings alone (7 x86, 10 x64), which
- * are also the source for the fact that a StackTrace of page heap may lead there. struct
- * _STACK_TRACE_DATABASE: CommitBase, CurrentLowerCommitLimit, CurrentUpperCommitLimit,
+ *
+ * struct _RTL_TRACE_BLOCK: Count, Size, Trace. The only source is radare2's listings (7 x86, 10
+ * x64). They also show that a StackTrace of page heap may point to such a block.
+ *
+ * struct _STACK_TRACE_DATABASE: CommitBase, CurrentLowerCommitLimit, CurrentUpperCommitLimit,
  * NextFreeLowerMemory, NextFreeUpperMemory, NumberOfEntriesLookedUp, NumberOfEntriesAdded,
- * EntryIndexArray, NumberOfAllocationFailures, NumberOfBuckets, Buckets; each bucket is a struct
- * _RTL_STD_LIST_HEAD. Public symbols of ntdll, Windows 7 to 10 19041, both widths, as listed by
- * radare2 (7 x86, 10 x64) and ntdiff (7 x64, 19041); mozdbgext reads Windows 7's in the same
+ * EntryIndexArray, NumberOfAllocationFailures, NumberOfBuckets, Buckets. Each bucket is a struct
+ * _RTL_STD_LIST_HEAD.
+ *
+ * Sources: public symbols of ntdll, Windows 7 to 10 19041, both bitnesses, as listed by radare2 (7
+ * x86, 10 x64) and ntdiff (7 x64, 19041). mozdbgext reads the database of Windows 7 in the same
  * way. */
 static const struct ust_layout layouts[] = {
 	{.bits = 32,

@@ -16,7 +16,7 @@ struct ust_layout {
 	uint16_t commit_base, lower_commit, upper_commit, lower_free, upper_free;
 	uint16_t lookups, added, index_array, failures;
 	uint16_t bucket_count, buckets;
-	uint16_t bucket_bytes; /* of one bucket; its first field points to a record */
+	uint16_t bucket_bytes; /* size of one bucket; its first field points to a record */
 };
 
 const struct ust_layout *ust_layout(unsigned bits);

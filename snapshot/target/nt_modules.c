@@ -1,4 +1,4 @@
-/* The modules of a process in the order of its loader's list. */
+/* The modules of a process, in the order of its loader's list. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ struct loader_list {
 	struct memory *memory;
 	const struct peb_layout *layout;
 	struct snapshot *snapshot;
-	size_t room; /* bytes left for paths */
+	size_t room; /* number of bytes left for paths */
 };
 
 static const char *read_path(struct loader_list *list, const unsigned char *string)

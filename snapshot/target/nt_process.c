@@ -1,4 +1,4 @@
-/* Reading of a process environment block (PEB): heaps, flags and command line. */
+/* Reads a process environment block (PEB): heaps, flags and command line. */
 #include "snapshot/target/nt_process.h"
 
 #include <stdlib.h>
@@ -30,7 +30,8 @@ int nt_process_add_heap(struct nt_process *process, uint64_t addr)
 	return 0;
 }
 
-/* Adds the heaps of PEB.ProcessHeaps. The process heap comes first, wherever it is in the list. */
+/* Adds the heaps of PEB.ProcessHeaps. The process heap always becomes the first, wherever it is in
+ * the list. */
 static int read_list(
 	struct nt_process *process, struct memory *memory, uint64_t first, const unsigned char *peb)
 {
@@ -53,7 +54,7 @@ static int read_list(
 			nt_process_list_fault(process, list, "unreadable list of heaps");
 			break;
 		}
-		/* With an impossible length, the list ends at its first unused entry. */
+		/* If the list's length is impossible, the list ends at its first unused entry. */
 		if (is_count_wrong && !addr)
 			break;
 		if (addr && addr != first && u64map_put(&known, addr, &unused))

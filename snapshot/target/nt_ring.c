@@ -1,22 +1,22 @@
 /*
- * The ring of heaps of Windows 11 24H2, Server 2025 and later, where PEB.ProcessHeaps lists the
- * process heap only.
+ * The ring of heaps of Windows 11 24H2, Server 2025 and later. In these versions, PEB.ProcessHeaps
+ * contains only the process heap, and only the ring leads from there to the other heaps.
  *
- * Each heap has a descriptor, to which its UserContext leads: two links and the heap's address. The
- * links of all descriptors form a ring. The ring's head lies in ntdll's data and describes no heap.
- * A descriptor counts only if the previous descriptor leads to it and its heap names it. Nothing
- * else leads from the process heap to the other heaps. */
+ * Each heap has a descriptor with two links and the heap's address. The heap's UserContext points
+ * to the descriptor. The links of all descriptors form a ring. The ring's head is in ntdll's data
+ * and describes no heap. A descriptor is valid only if the previous descriptor points to it and its
+ * heap points back to it. */
 #include "core/base/hash.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define BUILD_RING 26100u /* first build known to have it */
+#define BUILD_RING 26100u /* first build that is known to have the ring */
 
 struct heap_ring {
 	struct nt_process *process;
 	struct memory *memory;
 	const struct peb_layout *layout;
-	struct u64map known; /* listed heaps */
+	struct u64map known; /* heaps that are already in process->heaps */
 	struct snapshot modules; /* modules of the process; empty if they cannot be listed */
 	unsigned head_count;
 };
@@ -25,8 +25,8 @@ struct descriptor {
 	uint64_t addr, next, previous, heap;
 };
 
-/* Returns true for a segment heap whose UserContext is at an unknown offset: a 32-bit one, which
- * the walk refuses. */
+/* Returns true for a 32-bit segment heap, whose UserContext is at an unknown offset. The walk
+ * refuses such heaps. */
 static bool has_unknown_context(const struct heap_ring *ring, uint64_t heap)
 {
 	uint32_t signature;
@@ -37,7 +37,7 @@ static bool has_unknown_context(const struct heap_ring *ring, uint64_t heap)
 	       signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-/* Reads a heap's UserContext. Returns false if it is unreadable, or if there is no heap of a known
+/* Reads a heap's UserContext. Returns false if it is unreadable or the heap is of an unknown
  * kind. */
 static bool read_context(const struct heap_ring *ring, uint64_t heap, uint64_t *context)
 {
@@ -68,7 +68,8 @@ static bool read_descriptor(
 	return true;
 }
 
-/* Returns true if addr lies in a module, like the head. All other descriptors are heap blocks. */
+/* Returns true if addr is in a module. This is true of the ring's head; all other descriptors are
+ * heap blocks. */
 static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 {
 	struct target *target = ring->memory->target;
@@ -82,7 +83,8 @@ static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 	       region.addr <= addr && region.is_image;
 }
 
-/* Adds the heap of a descriptor, or counts the head. Returns 0 or -ERR_NOMEM. */
+/* Adds the heap of a descriptor. If the descriptor is the head, counts it instead. Returns 0 or
+ * -ERR_NOMEM. */
 static int take_descriptor(struct heap_ring *ring, const struct descriptor *descriptor)
 {
 	uint64_t context;
@@ -102,8 +104,8 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 		       0;
 }
 
-/* Follows the ring from a sound descriptor on. Each Blink must lead to the previous descriptor, so
- * the walk cannot loop. */
+/* Follows the ring, beginning with a sound descriptor. Each Blink must point to the previous
+ * descriptor, so the walk cannot loop. */
 static int follow(struct heap_ring *ring, struct descriptor descriptor)
 {
 	const struct descriptor first = descriptor;
@@ -144,10 +146,10 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 
 	if (memory->target->is_wine)
 		return 0;
-	/* Earlier builds leave the field 0, or have a different field there. */
+	/* In earlier builds, the field is 0 or a different field. */
 	if (!read_context(&ring, heap, &context) || !context ||
 		!read_descriptor(&ring, context, &first) || first.heap != heap) {
-		/* With page heap the process heap is of another kind, without a UserContext. */
+		/* With page heap, the process heap is of another kind and has no UserContext. */
 		if (process->os_build >= BUILD_RING && !(process->global_flag & NT_FLAG_HPA) &&
 			!has_unknown_context(&ring, heap))
 			nt_process_list_fault(

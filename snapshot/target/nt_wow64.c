@@ -1,15 +1,14 @@
 /*
- * The two environment blocks of a 32-bit process on a 64-bit system.
- *
- * A thread's 64-bit TEB begins with the address of its 32-bit TEB, which names the 32-bit PEB. This
- * holds on Windows, under Wine 8 and 10, and under Wine's new WoW64. The system's own answer is not
- * always an address: Wine 8 returns 1. Wine places the 32-bit PEB one page after the 64-bit one;
- * its server and its ntdll both compute it in this way. */
+ * The two environment blocks of a 32-bit process on a 64-bit system. A thread's 64-bit TEB begins
+ * with the address of its 32-bit TEB, which contains the address of the 32-bit PEB. This is true on
+ * Windows, in Wine 8 and 10, and in Wine's new WoW64. The system's own reply to a query is not
+ * always an address: Wine 8 returns 1. In Wine, the 32-bit PEB is one page after the 64-bit PEB;
+ * both its server and its ntdll rely on this. */
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
 #define WINE_PEB_STEP 0x1000u
-#define LOWEST_ADDR 0x10000u /* the first 64 KiB are never mapped */
+#define LOWEST_ADDR 0x10000u /* lower addresses are never mapped */
 
 static int read_ptr(struct target *target, unsigned bits, uint64_t addr, uint64_t *value)
 {

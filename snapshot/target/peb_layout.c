@@ -3,19 +3,22 @@
 
 /*
  * struct _PEB: ImageBaseAddress, ProcessHeap, NtGlobalFlag, NumberOfHeaps, ProcessHeaps,
- * OSMajorVersion, OSMinorVersion, OSBuildNumber, Ldr. Public symbols of ntdll and of the kernel, XP
- * to Windows 11 22000, identical in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 also
- * has ProcessHeap and NtGlobalFlag there, and leaves the heap list empty.
+ * OSMajorVersion, OSMinorVersion, OSBuildNumber, Ldr. Sources: public symbols of ntdll and of the
+ * kernel, XP to Windows 11 22000, as listed by Volatility, ntdiff and phnt; identical in all
+ * versions. In Wine 8.0, ProcessHeap and NtGlobalFlag have the same offsets, and the list of heaps
+ * is empty.
  *
  * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName and CommandLine,
  * _UNICODE_STRING.Buffer, _PEB_LDR_DATA, _LDR_DATA_TABLE_ENTRY, _TEB.NtTib.Self,
- * _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; for the last but one phnt
- * and Microsoft's winternl.h. A 64-bit _TEB's NtTib.ExceptionList leads to the 32-bit _TEB:
- * HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
+ * _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000. For _TEB.NtTib.Self: phnt
+ * and Microsoft's winternl.h.
+ *
+ * The NtTib.ExceptionList of a 64-bit _TEB points to the 32-bit _TEB: HeapStat, phnt, and a dump of
+ * a 32-bit program written by 64-bit Windows 7.
  *
  * _RTLP_PROCESS_HEAP_DESCRIPTOR and the UserContexts: public symbols of ntdll 26100, x64, as listed
- * by ntoskrnlib; dbgscope uses them to read live processes. x86: _HEAP.UserContext as in two dumps
- * of 26200; the descriptor by the order of its fields. */
+ * by ntoskrnlib. dbgscope uses them to read live processes. x86: _HEAP.UserContext as in two dumps
+ * of 26200; the descriptor's offsets follow from the order of its fields. */
 static const struct peb_layout layouts[] = {
 	{.bits = 32,
 		.image_base = 0x08,

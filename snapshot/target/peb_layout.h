@@ -1,6 +1,4 @@
-/*
- * Offsets of fields in the process environment block, and in structures that lead to it or from
- * it. */
+/* Offsets of fields in the process environment block, and in structures that are linked with it. */
 #ifndef SNAPSHOT_TARGET_PEB_LAYOUT_H
 #define SNAPSHOT_TARGET_PEB_LAYOUT_H
 
@@ -13,19 +11,19 @@ struct peb_layout {
 	uint16_t process_heap, global_flag, heap_count, heap_list;
 	uint16_t os_major, os_minor, os_build;
 	uint16_t ldr, parameters;
-	uint16_t bytes; /* size that includes all of these */
+	uint16_t bytes; /* size of the part with all of these fields */
 	uint16_t image_path,
 		command_line; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName, .CommandLine */
 	uint16_t string_buffer; /* _UNICODE_STRING.Buffer; .Length is at 0 */
 	uint16_t load_order; /* _PEB_LDR_DATA.InLoadOrderModuleList */
-	/* _LDR_DATA_TABLE_ENTRY, whose links in that list are at 0: DllBase, SizeOfImage,
-	 * FullDllName; and the size that includes all */
+	/* _LDR_DATA_TABLE_ENTRY: DllBase, SizeOfImage, FullDllName, and the size of the part with
+	 * all of these. The links of the load order list are at 0. */
 	uint16_t module_base, module_size, module_path, module_bytes;
-	/* _TEB; in a 32-bit process on 64-bit Windows, teb_wow of the 64-bit TEB leads to the
-	 * 32-bit TEB */
+	/* _TEB. In a 32-bit process on 64-bit Windows, the pointer at teb_wow of the 64-bit TEB
+	 * leads to the 32-bit TEB. */
 	uint16_t teb_wow, teb_self, teb_peb;
-	/* _RTLP_PROCESS_HEAP_DESCRIPTOR, whose links are at 0: Heap, and the size that includes
-	 * all */
+	/* _RTLP_PROCESS_HEAP_DESCRIPTOR: Heap, and the size of the part with all fields. The links
+	 * are at 0. */
 	uint16_t ring_heap, ring_bytes;
 	/* _HEAP.UserContext, _SEGMENT_HEAP.UserContext; 0: unknown */
 	uint16_t nt_context, segment_context;

@@ -1,9 +1,8 @@
 /*
- * Interface to the process that is examined: read its memory, list its modules, hold it.
- *
- * target_live_windows.c implements it for a live process, minidump_memory.c for a file. Addresses
- * belong to the target and are always uint64_t. Nothing that is read from it is trusted.
- * snapshot/target/target_memory.h reads it with few calls. */
+ * Interface to the process that is examined: reads its memory, lists its modules, and holds it.
+ * target_live_windows.c implements the interface for a live process, minidump_memory.c for a file.
+ * Addresses are addresses in the target and are always uint64_t. No data from the target is
+ * trusted. snapshot/target/target_memory.h reads a target with few calls. */
 #ifndef SNAPSHOT_TARGET_TARGET_H
 #define SNAPSHOT_TARGET_TARGET_H
 
@@ -15,7 +14,7 @@
 #include "core/dump/model.h"
 #include "core/pe/pe.h"
 
-/* Size of the x64 address space of a process. */
+/* Size of the address space of an x64 process. */
 #define TARGET_SPACE_BYTES ((uint64_t)1 << 47)
 
 struct target;
@@ -30,9 +29,9 @@ enum target_access {
 struct target_region {
 	uint64_t addr, end;
 	unsigned access; /* enum target_access; 0 for a guard page */
-	bool is_image; /* belongs to a module */
-	/* View of a file or a section, mapped without write access: the process wrote none of its
-	 * bytes through this view. */
+	bool is_image; /* the region belongs to a module */
+	/* Read-only view of a file or section: the process wrote none of the view's bytes through
+	 * this view. */
 	bool is_read_only_view;
 };
 
@@ -42,29 +41,30 @@ struct target_range {
 
 /* State of a thread while its process is held. */
 struct target_thread {
-	const unsigned char *context; /* registers: the processor's CONTEXT of winnt.h */
+	/* the thread's registers: the processor's CONTEXT of winnt.h */
+	const unsigned char *context;
 	size_t context_bytes; /* 0: unknown */
-	uint64_t teb; /* of the process's bitness; 0: unknown */
+	uint64_t teb; /* address of the TEB of the process's bitness; 0: unknown */
 	uint64_t sp; /* stack pointer; 0: unknown */
 };
 
 struct target_ops {
 	/* Reads exactly len bytes. Returns 0, or -ERR_READ if any of them is missing. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
-	/* Finds the region that contains addr, otherwise the next one above it. Returns 0, or
-	 * -ERR_READ at the end. NULL: regions are unknown, and only reads show what
+	/* Finds the region that contains addr, or else the next region above addr. Returns 0, or
+	 * -ERR_READ if no such region exists. NULL: regions are unknown, and only reads reveal which memory
 	 * exists. */
 	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
-	/* Works like region() for targets whose region is NULL; each call may take a while. NULL:
-	 * regions are unknown. */
+	/* Like region(), for targets whose region is NULL; each call may be slow. NULL: regions are
+	 * unknown. */
 	int (*slow_region)(struct target *target, uint64_t addr, struct target_region *region);
-	/* Calls each() for all threads, none of which runs. Returns 0, the result of each(), or
-	 * -ERR_SYSTEM. NULL: threads are unknown. */
+	/* Calls each() for all threads; none of them may be running. Returns 0, the nonzero result
+	 * of each(), or -ERR_SYSTEM. NULL: threads are unknown. */
 	int (*threads)(struct target *target,
 		int (*each)(void *ctx, const struct target_thread *thread), void *ctx,
 		struct err *err);
-	/* Returns the bytes at addr in place (in a mapped file) and their number, or NULL if they
-	 * are missing. They stay valid until close(). NULL: memory must be read. */
+	/* Returns a pointer to the bytes at addr in a mapped file, and their number, or NULL if
+	 * they are missing. The pointer is valid until close(). NULL: memory must be read. */
 	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
 	/* Adds the loaded modules (base, size_bytes, path; for a file also their identities) to
 	 * snapshot, and warnings for missing information. Returns 0 or an error. */
@@ -72,8 +72,8 @@ struct target_ops {
 	/* Suspend and resume all threads. resume() does nothing if nothing is suspended. */
 	int (*suspend)(struct target *target, struct err *err);
 	void (*resume)(struct target *target);
-	/* Resumes for good, from an interrupt handler that then ends this process; a later
-	 * suspend() never returns. NULL: nothing is ever held. */
+	/* Resumes the process permanently. For an interrupt handler that then ends hsnap: a
+	 * concurrent or later suspend() never returns. NULL: nothing is ever held. */
 	void (*interrupt)(struct target *target);
 	bool (*is_alive)(struct target *target);
 	void (*close)(struct target *target);
@@ -81,39 +81,44 @@ struct target_ops {
 
 struct target {
 	const struct target_ops *ops;
-	void *system; /* data of the implementation */
+	void *system; /* data of the interface's implementation */
 	char name[40]; /* for messages: "pid 12" */
 	uint32_t pid;
-	uint32_t parent_pid; /* process that started it; 0: unknown */
+	uint32_t parent_pid; /* pid of the process that started the target; 0: unknown */
 	unsigned bits;
-	uint64_t peb; /* process environment block of this bitness */
-	uint64_t host_peb; /* 64-bit PEB of a 32-bit process on 64-bit Windows; otherwise 0 */
+	uint64_t peb; /* address of the PEB of this bitness */
+	/* address of the 64-bit PEB of a 32-bit process on 64-bit Windows; otherwise 0 */
+	uint64_t host_peb;
 	uint32_t os_build; /* 0: unknown */
-	/* Time, by os_clock_ms(), at which the last suspend() began to hold it; 0: at its call. */
+	/* Time (os_clock_ms()) at which the last suspend() began to hold the process; 0: when it
+	 * was called. */
 	int64_t held_from_ms;
-	/* suspend() makes a copy to read, and the process continues; of the last suspend(), or an
+	/* suspend() copies the process and lets it continue; describes the last suspend(), or is an
 	 * estimate for the next */
 	bool is_cloned;
-	/* Id of the thread that ends the process and waits in the tracer until it has been
-	 * examined; 0: none. On Windows that thread holds the process heap's lock. */
+	/* Id of the thread that is ending the process and waits in the tracer until the process has
+	 * been examined; 0: none. On Windows, this thread holds the process heap's lock. */
 	uint32_t exit_thread;
-	bool needs_threads; /* suspend() must provide for threads(), even with a clone */
-	bool is_wine; /* known to be Wine; a file does not show it */
-	/* It neither runs nor changes, and parts of its memory may be missing for good. */
+	/* suspend() must make threads() possible, even if the process is copied */
+	bool needs_threads;
+	bool is_wine; /* known to run under Wine; not detected in files */
+	/* The target neither runs nor changes, and parts of its memory may be permanently
+	 * missing. */
 	bool is_file;
 	int64_t start_ms;
-	int64_t time_ms; /* time of the state that is read; 0: now */
+	int64_t time_ms; /* time of the state that is read; 0: the present */
 	char image[1024], os[80], host[256]; /* UTF-8; host: the machine's name, "" if unknown */
-	uint64_t reads, read_bytes; /* number of calls and bytes, for -v */
+	uint64_t reads, read_bytes; /* number of reads and of bytes read, for -v */
 };
 
 int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
 
 /*
- * Copies a held target, so that it can run while its memory is examined. Copies all readable
- * memory, except except[], read-only views, and those parts of modules that are not writable; and
- * the state of its threads. The copy is a target with regions, views and threads only. Returns NULL
- * if the target's regions are unknown, the copy would exceed max_bytes, or memory is short. */
+ * Copies a held target, so that the target can run while the copy is examined. Copies the state of
+ * the threads and all readable memory, except the ranges in except[], read-only views, and the
+ * parts of modules that are not writable. The copy is a target with only regions, views and
+ * threads. Returns NULL if the target's regions are unknown, the copy would exceed max_bytes, or
+ * memory is short. */
 struct target *target_copy(struct target *target, const struct target_range *except,
 	size_t except_count, uint64_t max_bytes);
 void target_copy_free(struct target *copy); /* accepts NULL */
@@ -122,8 +127,8 @@ void target_copy_free(struct target *copy); /* accepts NULL */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
 int target_u64(struct target *target, uint64_t addr, uint64_t *value);
 
-/* Returns true if the owner of a lock may be changing the data that the lock protects. Owner 0 is
- * no owner, and the exiting thread only waits. */
+/* Returns true if a lock's owner may be changing the data that the lock protects. Owner 0 means
+ * that the lock is free. The exiting thread only waits, so it changes nothing. */
 static inline bool target_lock_is_held(const struct target *target, uint64_t owner)
 {
 	return owner && owner != target->exit_thread;
@@ -131,38 +136,39 @@ static inline bool target_lock_is_held(const struct target *target, uint64_t own
 
 #define TARGET_BUILD_10 10240u /* first build of Windows 10 */
 
-/* Returns true if blocks may be freed without passing the entry of RtlFreeHeap, as ntdll of Windows
- * 7 and 8 does. Under Wine only programs may do that; their heaps are walked by the layouts of
- * Wine's own source. */
+/* Returns true if blocks may be freed without a call of RtlFreeHeap's entry, as in ntdll of Windows
+ * 7 and 8. Under Wine, only programs can do so, and their heaps are walked according to Wine's own
+ * source. */
 static inline bool target_may_free_unseen(const struct target *target)
 {
 	return target->is_wine || (target->os_build && target->os_build < TARGET_BUILD_10);
 }
 
-/* Returns the number of committed bytes; the size of the address space if it is unknown. */
+/* Returns the number of committed bytes or, if unknown, the size of the address space. */
 uint64_t target_committed_bytes(struct target *target);
 
-/* Returns the end of the committed memory that begins at addr, at most end; end if it is
+/* Returns the end of the committed memory that begins at addr, but at most `end`. Returns `end` if
  * unknown. */
 uint64_t target_committed_end(struct target *target, uint64_t addr, uint64_t end);
 
 /* Sets the error for a failed read: ERR_GONE if the process has exited, otherwise ERR_TARGET with
- * the address and what. Returns the negative code. */
+ * addr and `what`. Returns the negative code. */
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
 
 /* A loaded module as a source for core/pe/pe.h; image must outlive the source. */
 struct target_image {
 	struct target *target;
 	uint64_t base;
-	/* Filled in: its first page, which contains the headers, because each read of a live
-	 * process is slow. */
+	/* Filled in by the source: the module's first page, which contains the headers. It is
+	 * cached, because each read of a live process is slow. */
 	bool has_looked, has_page;
 	unsigned char page[4096];
 };
 
 struct pe_source target_image_source(struct target_image *image);
 
-/* Little-endian numbers in bytes that were read. Inline, because walkers do little else. */
+/* Little-endian numbers in bytes that were read. Inline, because walkers spend most of their time
+ * here. */
 static inline uint16_t bytes_u16(const unsigned char *bytes)
 {
 	return (uint16_t)(bytes[0] | bytes[1] << 8);

@@ -1,5 +1,5 @@
-/* A copy of a target's memory and threads. Memory is stored in pieces, which lie within one region
- * and are sorted by address; their bytes are allocated in large chunks. */
+/* A copy of a target's memory and threads. The memory is stored in pieces, sorted by address, each
+ * of which is within one region. The bytes of the pieces are allocated in large chunks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +18,11 @@ struct copied_piece {
 };
 
 struct copied {
-	struct target target; /* must be first: it is the public part */
+	struct target target; /* public part, must be first */
 	struct target_region *regions;
 	size_t region_count, region_cap;
-	unsigned char **chunks; /* of CHUNK bytes each; chunk_used: bytes in use of the last one */
+	/* CHUNK bytes each; chunk_used: number of used bytes in the last chunk */
+	unsigned char **chunks;
 	size_t chunk_count, chunk_cap, chunk_used;
 	struct copied_piece *pieces;
 	size_t piece_count, piece_cap;
@@ -34,7 +35,7 @@ static const struct copied_piece *piece_at(const struct copied *copied, uint64_t
 	size_t low = 0, high = copied->piece_count;
 	const struct copied_piece *piece;
 
-	while (low < high) { /* first piece above addr */
+	while (low < high) { /* find the first piece above addr */
 		size_t middle = low + (high - low) / 2;
 
 		if (copied->pieces[middle].addr <= addr)
@@ -80,7 +81,7 @@ static int copied_region(struct target *target, uint64_t addr, struct target_reg
 	const struct copied *copied = target->system;
 	size_t low = 0, high = copied->region_count;
 
-	while (low < high) { /* first region that ends above addr */
+	while (low < high) { /* find the first region that ends above addr */
 		size_t middle = low + (high - low) / 2;
 
 		if (copied->regions[middle].end <= addr)
@@ -137,7 +138,7 @@ static bool is_wanted(const struct target_region *region)
 	       (!region->is_image || region->access & TARGET_WRITE);
 }
 
-/* Adds the parts of a region that are outside of except[]. Returns their bytes. */
+/* Adds those parts of a region that are outside except[]. Returns their size in bytes. */
 static uint64_t add_region(struct copied *copied, struct target_region region,
 	const struct target_range *except, size_t except_count)
 {
@@ -162,7 +163,7 @@ static uint64_t add_region(struct copied *copied, struct target_region region,
 	return bytes + region.end - region.addr;
 }
 
-/* Lists all regions to copy. Returns their bytes. */
+/* Lists all regions to copy. Returns their total size in bytes. */
 static uint64_t list_regions(struct copied *copied, struct target *target,
 	const struct target_range *except, size_t except_count)
 {

@@ -7,7 +7,7 @@
 
 #define VIEW_BYTES 0x10000u /* granularity of the address space */
 
-#define PAGE_BYTES 4096u /* unit that is either readable or not */
+#define PAGE_BYTES 4096u /* unit of readability */
 
 int memory_init(struct memory *memory, struct target *target)
 {
@@ -45,8 +45,8 @@ void memory_within(struct memory *memory, uint64_t addr, uint64_t end)
 	memory->within_end = end;
 }
 
-/* Finds the part of addr's aligned piece that can be read at once. If regions are unknown, that is
- * all of it. */
+/* Finds the part of addr's aligned piece that can be read with one call. If regions are unknown,
+ * this is the whole piece. */
 static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, uint64_t *end)
 {
 	struct target *target = memory->target;
@@ -103,7 +103,7 @@ static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64
 		page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
-/* Views a file from start on. Returns true if addr is among these bytes. */
+/* Views a file, beginning at start. Returns true if addr is among the viewed bytes. */
 static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
 {
 	memory->last.bytes = memory->target->ops->view(memory->target, start, &memory->last.len);
@@ -113,8 +113,8 @@ static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
 	return memory->last.len > 0;
 }
 
-/* Finds addr in a file. Keeps the two last views, because walkers alternate between a block and the
- * data that it points to, and look back a little. */
+/* Finds addr in a file. Keeps the last two views, because walkers alternate between a block and the
+ * data to which it points, and sometimes step back a little. */
 static bool view(struct memory *memory, uint64_t addr)
 {
 	struct memory_seen before = memory->before;

@@ -1,8 +1,7 @@
 /*
- * Cached access to a target's memory. Walkers request small parts, and large pieces are read; a
- * mapped file is not read at all.
- *
- * Bytes are cached until memory_clear(), which must be called after the target has run. */
+ * Cached access to a target's memory. Walkers request small parts, but large pieces are read. A
+ * mapped file is accessed without reads. Bytes are cached until memory_clear(), which must be
+ * called after the target has run. */
 #ifndef SNAPSHOT_TARGET_TARGET_MEMORY_H
 #define SNAPSHOT_TARGET_TARGET_MEMORY_H
 
@@ -13,15 +12,15 @@
 #include "snapshot/target/target.h"
 
 #define MEMORY_PIECE_BYTES ((size_t)1 << 18)
-#define MEMORY_PIECES 512 /* 128 MiB at most */
+#define MEMORY_PIECES 512 /* at most 128 MiB in total */
 #define MEMORY_AT_MAX ((size_t)1 << 16)
 
-/* A part of one region, within one aligned piece of the address space. */
+/* Cached part of one region, within one aligned piece of the address space. */
 struct memory_piece {
 	uint64_t addr;
 	size_t len; /* 0: empty */
-	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not allocated yet */
-	uint64_t torn; /* start of the last piece that could be read only in part */
+	unsigned char *bytes; /* MEMORY_PIECE_BYTES bytes; NULL: not allocated yet */
+	uint64_t torn; /* address of the last piece that could be read only in part */
 	bool is_torn;
 };
 
@@ -33,12 +32,13 @@ struct memory_seen {
 
 struct memory {
 	struct target *target;
-	struct memory_seen last; /* bytes that were found last: the most frequent answer */
-	struct memory_seen before; /* in a mapped file, the bytes that were found before those */
-	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
+	struct memory_seen last; /* bytes that were found last; they satisfy most requests */
+	struct memory_seen before; /* in a mapped file, the bytes that were found before `last` */
+	/* MEMORY_PIECES pieces, indexed by address; NULL for a mapped file */
+	struct memory_piece *pieces;
 	/* Buffer of MEMORY_AT_MAX bytes for requests that cross two pieces. */
 	unsigned char *joined;
-	uint64_t within, within_end; /* range given to memory_within() */
+	uint64_t within, within_end; /* range that was passed to memory_within() */
 };
 
 /* Returns 0 or -ERR_NOMEM. */
@@ -47,23 +47,24 @@ void memory_release(struct memory *memory);
 
 void memory_clear(struct memory *memory);
 
-/* Declares addr..end as a region that the walker knows. If the target does not know its regions,
- * requests in there are read without the memory around the range, which may not exist. */
+/* Declares [addr, end) to be a region that the walker knows. If the target does not know its
+ * regions, requests inside the range do not read memory around the range, because that memory may
+ * not exist. */
 void memory_within(struct memory *memory, uint64_t addr, uint64_t end);
 
-/* Returns len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call, or NULL if any of them
- * is missing or unreadable. */
+/* Returns a pointer to len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call, or NULL if
+ * any of them is missing or unreadable. */
 const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len);
 
-/* Returns the cached bytes from addr on and their number (at least 1), or NULL if they are missing
- * or unreadable. */
+/* Returns a pointer to the cached bytes that begin at addr, and their number (at least 1), or NULL
+ * if they are missing or unreadable. */
 const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len);
 
 /*
- * Prefetches bytes that will be needed soon, if they lie in `seen`. Waiting for memory would take
- * longer than everything else that is done for a block. */
+ * Prefetches bytes that will be needed soon, if they are in `seen`. Without this, waiting for
+ * memory would take longer than all other work on a block. */
 #define MEMORY_AHEAD_BLOCKS 16 /* for blocks of one size */
-#define MEMORY_AHEAD_BYTES 512 /* if the next block's size is unknown until it is read */
+#define MEMORY_AHEAD_BYTES 512 /* if the next block's size is not known until the block is read */
 
 static inline void memory_fetch(const struct memory_seen *seen, uint64_t addr, size_t len)
 {
@@ -76,7 +77,7 @@ static inline void memory_fetch(const struct memory_seen *seen, uint64_t addr, s
 /* Copies any number of bytes. Returns 0 or -ERR_READ. */
 int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len);
 
-/* Read little-endian numbers in the target. Return 0, or -ERR_READ with *value unchanged.
+/* Read little-endian numbers in the target. All return 0, or -ERR_READ with *value unchanged.
  * memory_ptr() reads a pointer of the given bitness. */
 int memory_u8(struct memory *memory, uint64_t addr, uint8_t *value);
 int memory_u16(struct memory *memory, uint64_t addr, uint16_t *value);
