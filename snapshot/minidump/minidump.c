@@ -1,5 +1,5 @@
-/* Reader of a minidump file: spans of addresses, the header, the directory of streams and the list
- * of modules. */
+/* Reader of a minidump file: address spans, the header, the directory of streams and the list of
+ * modules. */
 #include "snapshot/minidump/minidump.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
 size_t spans_settle(struct spans *spans)
 {
 	size_t kept = 0, overlaps = 0;
-	uint64_t end = 0; /* end of the addresses that are taken so far */
+	uint64_t end = 0; /* end of the addresses that are already covered */
 
 	if (spans->count)
 		qsort(spans->list, spans->count, sizeof(*spans->list), compare);
@@ -117,7 +117,8 @@ const struct span *spans_narrow(
 	return NULL;
 }
 
-/* Returns the bytes at rva and their number, at most *len, or NULL. */
+/* Returns a pointer to the bytes at rva, or NULL. *len is reduced to the number of available
+ * bytes. */
 static const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len)
 {
 	if (rva >= dump->len || !*len)
@@ -207,8 +208,8 @@ static int check_header(const unsigned char *bytes, size_t len, const char *name
 	return 0;
 }
 
-/* Finds the size of pointers from the processor. If the processor is unknown, uses the place of the
- * program. */
+/* Finds the size of pointers from the processor. If the processor is unknown, uses the program's
+ * base address. */
 static void find_bits(struct minidump *dump)
 {
 	const struct minidump_stream *system = &dump->streams[MD_SYSTEM];
@@ -238,7 +239,8 @@ int minidump_read(
 	if (rc)
 		return rc;
 	*dump = (struct minidump){.bytes = bytes, .len = len};
-	/* Texts of a sound file are adjacent in it, as UTF-16, and grow by half at most. */
+	/* In a sound file, each string is stored once, in UTF-16, and grows by at most a half in
+	 * UTF-8. */
 	dump->text_bytes_left = (uint64_t)len * 2;
 	arena_init(&dump->arena);
 	dump->time_ms = (int64_t)bytes_u32(dump->bytes + MD_TIME) * 1000;
@@ -266,10 +268,11 @@ void minidump_release(struct minidump *dump)
 	*dump = (struct minidump){0};
 }
 
-#define NAME_UNITS_MAX 32767 /* of a path, as limited by Windows */
+#define NAME_UNITS_MAX 32767 /* maximum length of a path on Windows */
 #define NAMELESS "?"
 
-/* Counts bytes of a text to be stored. Returns false if no sound file can contain that many. */
+/* Counts the bytes of a string that is about to be stored. Returns false if no sound file can
+ * contain this many. */
 static bool may_keep(struct minidump *dump, size_t bytes)
 {
 	if (bytes > dump->text_bytes_left)
@@ -314,7 +317,8 @@ static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 
 static void read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
 {
-	struct pe_image bounds; /* for the limits of names, which are those of images in memory */
+	/* for the limits of names, which are the same as for images in memory */
+	struct pe_image bounds;
 	size_t len = bytes_u32(where), name_len;
 	const unsigned char *record = minidump_at(dump, bytes_u32(where + 4), &len);
 	const char *name;
@@ -354,8 +358,8 @@ static int add_module(struct minidump *dump, const unsigned char *entry)
 	return 0;
 }
 
-/* Sorts the modules. If two overlap, the lower one ends where the next begins. Empty modules are
- * left out. */
+/* Sorts the modules. If two modules overlap, the lower one is cut where the other begins. Empty
+ * modules are removed. */
 static void settle(struct minidump *dump)
 {
 	size_t kept = 0;
@@ -378,7 +382,7 @@ static void settle(struct minidump *dump)
 	dump->module_count = kept;
 }
 
-/* Sorts the modules, finds the program, whose base is first, and lists the modules' spans. */
+/* Sorts the modules, finds the program, whose base is `first`, and lists the modules' spans. */
 static int settle_all(struct minidump *dump, uint64_t first)
 {
 	int rc = 0;
@@ -409,7 +413,7 @@ int minidump_read_modules(struct minidump *dump)
 }
 
 /* Returns true if the module overlaps one of the first `count` modules. A module with the same base
- * is identical. */
+ * counts as identical. */
 static bool is_taken(struct minidump *dump, size_t count, const struct module *module)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -432,7 +436,7 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 	const uint64_t first =
 		dump->first_module < known ? dump->modules[dump->first_module].base : 0;
 
-	/* Bounded like a list in the file. */
+	/* Limited like a list in the file. */
 	count = count < dump->len / MD_MODULE_BYTES ? count : dump->len / MD_MODULE_BYTES;
 	for (size_t i = 0; i < count; i++) {
 		struct module module = modules[i];

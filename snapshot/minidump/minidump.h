@@ -1,4 +1,4 @@
-/* A process in a minidump file: the reader of the file, and the target made from it. */
+/* A process in a minidump file: the reader of the file, and the target that is made from it. */
 #ifndef SNAPSHOT_MINIDUMP_MINIDUMP_H
 #define SNAPSHOT_MINIDUMP_MINIDUMP_H
 
@@ -14,7 +14,7 @@
 
 struct span {
 	uint64_t addr, end;
-	uint64_t offset; /* offset of its first byte in a file */
+	uint64_t offset; /* offset of the first byte in a file */
 	unsigned access; /* enum target_access */
 	bool is_image, is_read_only_view;
 };
@@ -24,31 +24,30 @@ struct spans {
 	size_t count, cap;
 };
 
-/* Adds a span without sorting; leaves out an empty one. Returns 0 or -ERR_NOMEM. */
+/* Adds a span without sorting; an empty span is ignored. Returns 0 or -ERR_NOMEM. */
 int spans_add(struct spans *spans, const struct span *span);
 
-/* Sorts the spans and removes overlaps. The span that begins lower keeps the overlap; if both begin
- * at the same address, the one with the lower offset. Returns the number of spans that lost a
- * part. */
+/* Sorts the spans and removes overlaps. The overlapping part remains in the span that begins lower
+ * or, if both begin at the same address, in the span with the lower offset. Returns the number of
+ * spans that lost a part. */
 size_t spans_settle(struct spans *spans);
 
-/* Joins adjacent spans; by_offset: only if they are adjacent in the file too. */
+/* Joins adjacent spans. by_offset: only if they are also adjacent in the file. */
 void spans_join(struct spans *spans, bool by_offset);
 
 /* Returns the index of the first span that ends above addr, or count. */
 size_t spans_find(const struct spans *spans, uint64_t addr);
 
-/* Returns the span that contains addr, or NULL. In both cases narrows region to the addresses with
- * that result. */
+/* Returns the span that contains addr, or NULL. In both cases, narrows region to those addresses
+ * for which the result is the same. */
 const struct span *spans_narrow(
 	const struct spans *spans, uint64_t addr, struct target_region *region);
 
 /*
- * A minidump file: Microsoft's format, from its public documentation of minidumpapiset.h.
- *
- * Everything is read in place, in the mapped file, and nothing in it is trusted. Offsets and sizes
- * are checked against the file's size, lists end where the file does, and missing parts are
- * counted. Memory allocated for the dump is bounded by the file's size. */
+ * A minidump file: Microsoft's format, from its public documentation of minidumpapiset.h. All data
+ * is read in place, in the mapped file, and none of it is trusted. Offsets and sizes are checked
+ * against the file's size, lists end at the end of the file at the latest, and missing parts are
+ * counted. The memory that is allocated for the dump is limited by the file's size. */
 
 /* Types of the streams that are read. */
 enum minidump_stream_type {
@@ -63,20 +62,21 @@ enum minidump_stream_type {
 };
 
 struct minidump_stream {
-	const unsigned char *bytes; /* NULL: not in the file */
-	size_t len; /* bytes present in the file */
-	uint32_t said_len; /* bytes according to the file */
+	const unsigned char *bytes; /* NULL: the stream is not in the file */
+	size_t len; /* number of bytes that are in the file */
+	uint32_t said_len; /* number of bytes according to the directory */
 };
 
-/* Counts of parts that were left out. */
+/* Number of parts that were left out, by reason. */
 struct minidump_gaps {
-	uint64_t cut_ranges, cut_bytes; /* of memory, beyond the end of the file */
-	uint64_t cut_entries; /* of lists, beyond the end of the file or of their stream */
+	uint64_t cut_ranges, cut_bytes; /* memory beyond the end of the file */
+	uint64_t cut_entries; /* list entries beyond the end of the file or of their stream */
 	size_t overlaps; /* ranges of memory that overlap an earlier one */
-	size_t shared; /* ranges of memory that exceed the size of the file */
-	size_t odd_modules; /* empty modules, or modules inside another */
-	size_t cut_names; /* texts that are missing, or more than a file of that size can hold */
-	size_t repeated; /* streams of a type that was seen already */
+	size_t shared; /* ranges of memory that together exceed the size of the file */
+	size_t odd_modules; /* modules that are empty or inside another module */
+	/* strings that are missing, or that exceed what a file of this size can contain */
+	size_t cut_names;
+	size_t repeated; /* streams whose type already occurred */
 };
 
 struct minidump {
@@ -85,17 +85,20 @@ struct minidump {
 	struct minidump_stream streams[MD_STREAM_TYPES];
 	uint64_t flags; /* MINIDUMP_TYPE */
 	int64_t time_ms;
-	unsigned bits; /* of the writer: 64 also for a 32-bit process seen from 64 bits */
-	bool is_bits_guessed; /* the file does not specify them */
-	struct module *modules; /* sorted by base, without overlaps; texts are in arena */
+	/* bitness of the writer: 64 also for a 32-bit process whose file was written by a 64-bit
+	 * program */
+	unsigned bits;
+	bool is_bits_guessed; /* the file does not specify the bitness */
+	struct module *modules; /* sorted by base, without overlaps; strings are in arena */
 	size_t module_count, module_cap;
-	size_t first_module; /* index of the first module in the file: the program */
+	/* index (in modules) of the first module in the file, which is the program */
+	size_t first_module;
 	struct spans memory; /* memory in the file */
 	struct spans runs; /* memory in the file, joined regardless of offset */
 	struct spans infos; /* committed memory, with its access */
 	struct spans module_spans;
-	uint64_t range_count; /* ranges of memory listed in the file */
-	uint64_t text_bytes_left; /* bytes of text that may still be stored */
+	uint64_t range_count; /* number of ranges of memory that are listed in the file */
+	uint64_t text_bytes_left; /* number of bytes of strings that may still be stored */
 	struct minidump_gaps gaps;
 	struct arena arena;
 };
@@ -111,38 +114,38 @@ int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_
 
 /* ---- interfaces between the parts of the reader ---- */
 
-/* A list of entries of one size, which follow their number. */
+/* A list of entries of equal size, preceded by their number. */
 struct minidump_list {
 	const unsigned char *entries;
-	size_t count; /* entries that are present */
+	size_t count; /* number of entries that are present */
 };
 
-/* Finds the list in a stream whose first field is the number (u32) of its entries; missing entries
- * are counted as gaps. Some writers leave 4 bytes between the number and the entries. */
+/* Finds the list in a stream whose first field (u32) is the number of entries. Missing entries are
+ * counted as gaps. Some writers leave 4 bytes between the number and the entries. */
 struct minidump_list minidump_list(
 	struct minidump *dump, enum minidump_stream_type type, size_t entry_bytes);
 
-/* Returns the number of entries of entry_bytes in len bytes; of `count` entries, the missing ones
- * are counted as gaps. */
+/* Returns how many of `count` entries of entry_bytes fit into len bytes. The other entries are
+ * counted as gaps. */
 size_t minidump_entries(struct minidump *dump, uint64_t count, size_t len, size_t entry_bytes);
 
-/* Returns an address in the file, without sign extension: 32-bit addresses may have been
+/* Returns an address from the file without its sign extension: 32-bit addresses may have been
  * extended. */
 uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);
 
-/* Each reads its own streams. Returns 0 or -ERR_NOMEM. */
+/* Each of the two functions reads its own streams. Returns 0 or -ERR_NOMEM. */
 int minidump_read_memory(struct minidump *dump);
 int minidump_read_modules(struct minidump *dump);
 
-/* Adds modules that the file's list lacks, except those that overlap one. Returns 0 or
- * -ERR_NOMEM. */
+/* Adds modules that are not in the file's list, except modules that overlap one in the list.
+ * Returns 0 or -ERR_NOMEM. */
 int minidump_add_modules(struct minidump *dump, const struct module *modules, size_t count);
 
 /* Description of the process in a minidump, for struct target. */
 
 /* Fills target's bits, peb, host_peb, pid, times, image and os, if the file contains them.
- * target->ops->read() reads the file. Adds the modules of a 32-bit process that a 64-bit writer
- * left out. Returns 0 or -ERR_NOMEM. */
+ * target->ops->read() must read the file. If a 64-bit writer left out the modules of a 32-bit
+ * process, adds them. Returns 0 or -ERR_NOMEM. */
 int minidump_describe(struct minidump *dump, struct target *target);
 
 /* Adds a warning for everything that is missing or inconsistent in the file. */

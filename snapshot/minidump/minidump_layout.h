@@ -1,16 +1,14 @@
 /*
- * Offsets of fields in a minidump file.
- *
- * Source of all: Microsoft's public documentation of minidumpapiset.h (MINIDUMP_HEADER and the
- * following structures). The file is little-endian, its structures are packed to 4 bytes; an "rva"
- * is an offset in the file. */
+ * Offsets of fields in a minidump file. The only source is Microsoft's public documentation of
+ * minidumpapiset.h (MINIDUMP_HEADER and the following structures). The file is little-endian; its
+ * structures are packed to 4 bytes. An "rva" is an offset in the file. */
 #ifndef SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
 #define SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
 
 enum {
 	/* MINIDUMP_HEADER */
 	MD_SIGNATURE = 0,
-	MD_VERSION = 4, /* low half; the high half belongs to the writer */
+	MD_VERSION = 4, /* only the low half; the high half is defined by the writer */
 	MD_STREAM_COUNT = 8,
 	MD_DIRECTORY_RVA = 12,
 	MD_TIME = 20, /* time_t */
@@ -45,7 +43,7 @@ enum {
 	MD_MODULE_CODEVIEW = 76, /* u32 bytes, u32 rva */
 	MD_MODULE_BYTES = 108,
 
-	/* CodeView record "RSDS": GUID, age, name; as in Microsoft's "PE Format" */
+	/* CodeView record "RSDS": GUID, age, name, as in Microsoft's "PE Format" */
 	MD_CODEVIEW_GUID = 4,
 	MD_CODEVIEW_AGE = 20,
 	MD_CODEVIEW_NAME = 24,

@@ -1,5 +1,5 @@
-/* Memory in a minidump file, and the target that reads it. Three streams list the memory: a list
- * with offsets, a list of consecutive ranges, and the regions with their access. */
+/* Memory in a minidump file, and the target that reads this memory. Three streams describe it: a
+ * list of ranges with offsets, a list of consecutive ranges, and the regions with their access. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "snapshot/minidump/minidump_layout.h"
 #include "snapshot/target/nt_process.h"
 
-/* Counts missing memory; a sum of impossible sizes is capped. */
+/* Counts missing memory. The total is capped if the sizes are impossible. */
 static void count_cut(struct minidump *dump, uint64_t bytes)
 {
 	dump->gaps.cut_ranges++;
@@ -28,7 +28,7 @@ static int add_memory(struct minidump *dump, uint64_t addr, uint64_t bytes, uint
 
 	addr = minidump_addr(dump, addr);
 	bytes = bytes < room ? bytes : room;
-	if (bytes > UINT64_MAX - addr) /* beyond the end of the address space */
+	if (bytes > UINT64_MAX - addr) /* the range ends beyond the end of the address space */
 		bytes = UINT64_MAX - addr;
 	if (bytes < said)
 		count_cut(dump, said - bytes);
@@ -124,8 +124,9 @@ static int read_infos(struct minidump *dump)
 }
 
 /*
- * Leaves out memory that exceeds the file's size. In a sound file every byte of memory has an
- * offset of its own. If ranges share offsets, a small file could contain any amount of memory. */
+ * Leaves out memory that exceeds the file's size. In a sound file, every byte of memory has an
+ * offset of its own. If ranges could share offsets, a small file could contain any amount of
+ * memory. */
 static void bound_memory(struct minidump *dump)
 {
 	uint64_t left = dump->len;
@@ -190,7 +191,7 @@ int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_
 }
 
 struct minidump_file {
-	struct os_map map; /* empty if the bytes belong to the caller */
+	struct os_map map; /* empty if the caller owns the bytes */
 	struct minidump dump;
 };
 
@@ -204,7 +205,7 @@ static int file_read(struct target *target, uint64_t addr, void *bytes, size_t l
 	return minidump_copy(dump_of(target), addr, bytes, len);
 }
 
-/* Finds a region that is committed and in the file; nothing more exists for hsnap. */
+/* Finds a region that is committed and in the file. For hsnap, no other memory exists. */
 static int file_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct minidump *dump = dump_of(target);
@@ -229,8 +230,8 @@ static int file_region(struct target *target, uint64_t addr, struct target_regio
 	return 0;
 }
 
-/* Lists the threads. For a 32-bit process written from 64 bits, the contexts belong to its 64-bit
- * half, which has a different stack. */
+/* Lists the threads. If a 64-bit program wrote the file of a 32-bit process, the contexts belong to
+ * the 64-bit half, which has a different stack. */
 static int file_threads(struct target *target,
 	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
 {
@@ -329,7 +330,7 @@ static const struct target_ops file_ops = {
 	.close = file_close,
 };
 
-/* Sets the name to the end of the file's base name that fits. */
+/* Sets the name to as much of the end of the file's base name as fits. */
 static void set_name(struct target *target, const char *path)
 {
 	const char *base = module_path_base(path);

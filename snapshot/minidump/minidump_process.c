@@ -1,5 +1,5 @@
 /* The process in a minidump file: its PEBs, its system and path, the modules of a 32-bit half, and
- * warnings about everything that is missing. */
+ * warnings about missing data. */
 #include "snapshot/minidump/minidump.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "snapshot/target/peb_layout.h"
 #include "snapshot/target/target_memory.h"
 
-#define HOST_MODULE "wow64.dll" /* in the 64-bit half of 32-bit processes */
+#define HOST_MODULE "wow64.dll" /* occurs only in the 64-bit half of 32-bit processes */
 
 static int read_ptr(const struct minidump *dump, unsigned bits, uint64_t addr, uint64_t *value)
 {
@@ -49,9 +49,9 @@ static bool has_module(const struct minidump *dump, const char *name)
 }
 
 /*
- * Finds the 32-bit PEB from a thread's 64-bit TEB. In a 32-bit process the TEB's first pointer
- * leads to the 32-bit TEB; in other processes it is 0 or unrelated. A 32-bit TEB that is not in the
- * file is trusted if the process has the 64-bit half of a 32-bit process. */
+ * Finds the 32-bit PEB from a thread's 64-bit TEB. In a 32-bit process, the TEB's first pointer
+ * leads to the 32-bit TEB; in other processes, it is 0 or unrelated. If the 32-bit TEB is not in
+ * the file, its address is trusted if the process has the 64-bit half of a 32-bit process. */
 static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 {
 	uint64_t guest = nt_guest_teb(target, teb), peb;
@@ -70,7 +70,8 @@ static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 	return false;
 }
 
-/* Finds the PEBs from the first thread that leads to both, otherwise from any threads. */
+/* Finds both PEBs from the first thread that leads to both. If there is no such thread, uses any
+ * threads. */
 static void find_pebs(struct minidump *dump, struct target *target)
 {
 	struct minidump_list threads = minidump_list(dump, MD_THREADS, MD_THREAD_BYTES);
@@ -163,9 +164,9 @@ static void describe_process(const struct minidump *dump, struct target *target)
 		target->start_ms = (int64_t)bytes_u32(misc->bytes + MD_MISC_START) * 1000;
 }
 
-/* Folder of the 32-bit system DLLs: its name inside the process, and its real name. */
+/* Folder of the 32-bit system DLLs: the name that the process sees, and the real name. */
 struct folders {
-	char *system, *wow64; /* NULL: unknown, or equal */
+	char *system, *wow64; /* NULL: unknown, or both names are equal */
 };
 
 static struct folders find_folders(struct snapshot *found)
@@ -199,7 +200,7 @@ static bool has_base(const struct snapshot *found, uint64_t base)
 	return false;
 }
 
-/* Replaces the paths of the file's 32-bit modules by their real paths. */
+/* Replaces the paths of the 32-bit modules with their real paths. */
 static void correct_paths(struct minidump *dump, struct snapshot *found)
 {
 	const struct folders folders = find_folders(found);
@@ -213,8 +214,8 @@ static void correct_paths(struct minidump *dump, struct snapshot *found)
 	}
 }
 
-/* Adds the 32-bit half of a process whose file was written by a 64-bit program. DbgHelp of Wine 10
- * lists the program alone, or the 64-bit half. The list in the process's memory is complete. */
+/* Adds the 32-bit modules of a process whose file was written by a 64-bit program. DbgHelp of Wine
+ * 10 lists only the program or the 64-bit half. The list in the process's memory is complete. */
 static int add_guest_modules(struct minidump *dump, struct target *target)
 {
 	struct snapshot found;

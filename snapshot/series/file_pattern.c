@@ -1,5 +1,5 @@
-/* Patterns for file names: expansion for a process and a snapshot, and matching of existing
- * names. */
+/* Patterns for file names: their expansion for a process and a snapshot, and the matching of
+ * existing names. */
 #include "snapshot/series/file_pattern.h"
 
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 #include "core/io/file.h"
 #include "core/io/out.h"
 
-#define NUMBER_DIGITS_MIN 6 /* padded with zeros */
-#define NUMBER_DIGITS_MAX 12 /* digits of PATTERN_NUMBER_MAX */
+#define NUMBER_DIGITS_MIN 6 /* shorter numbers are padded with zeros */
+#define NUMBER_DIGITS_MAX 12 /* number of digits of PATTERN_NUMBER_MAX */
 #define AGAIN_DIGITS_MAX 6
 
 #define WORD_UNKNOWN 16u
 
-/* Returns the file's own name, and its length without ".exe". */
+/* Returns the file's own name. Stores its length without ".exe". */
 static const char *name_of(const char *program, size_t *len)
 {
 	static const char exe[] = ".exe";
@@ -34,8 +34,8 @@ static const char *name_of(const char *program, size_t *len)
 	return name;
 }
 
-/* Returns true if the name is a device on Windows in every folder, whatever extension follows
- * ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
+/* Returns true if, on Windows, the name denotes a device in every folder, regardless of its
+ * extension ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
 static bool program_name_is_device(const char *name, size_t name_len)
 {
 	static const char *const words[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
@@ -59,9 +59,9 @@ static bool program_name_is_device(const char *name, size_t name_len)
 	return false;
 }
 
-/* Replaces characters that names on Windows cannot have, and bytes that are not text. Also replaces
- * dots and blanks at the end: Windows drops them, and two dots are the parent folder. Also replaces
- * a dash at the beginning, which would be an option where a shell expands a pattern. */
+/* Replaces characters that Windows names cannot contain, and bytes that are not text. Also replaces
+ * trailing dots and blanks: Windows drops them, and two dots are the parent folder. Also replaces a
+ * leading dash, which would be an option where a shell expands a pattern. */
 static void replace_unfit(char *name)
 {
 	for (char *at = name; *at;) {
@@ -79,7 +79,7 @@ static void replace_unfit(char *name)
 		*name = '_';
 }
 
-/* binds: the result is a pattern, in which a brace is doubled. */
+/* binds: the result is another pattern, so braces are doubled. */
 static void add_program_name(struct buf *to, const char *program, bool binds)
 {
 	size_t len;
@@ -104,7 +104,7 @@ void packed_name_add(struct buf *name, const char *path)
 }
 
 /* Returns the length of the pattern's first piece: a word (or WORD_UNKNOWN), or one literal
- * character, for which *word is 0. "{{" is a literal brace. */
+ * character. *word is 0 for a character. "{{" is a literal brace. */
 static size_t first_piece(const char *pattern, unsigned *word)
 {
 	static const struct {
@@ -130,8 +130,8 @@ static size_t first_piece(const char *pattern, unsigned *word)
 	return strcspn(pattern, "}");
 }
 
-/* Returns the number of bytes of name that are the same character as the pattern's first, or 0.
- * Invalid UTF-8 is compared as bytes. */
+/* If name begins with the same character as pattern, returns that character's length in name,
+ * otherwise 0. Invalid UTF-8 is compared byte by byte. */
 static size_t same_len(const char *pattern, const char *name)
 {
 	uint32_t wanted, found;
@@ -166,8 +166,8 @@ static bool number_fits(const char *last, const char *name, uint64_t *number)
 	return false;
 }
 
-/* Matches 20261120T102548Z, possibly followed by "_2", which may also match the rest of the
- * pattern. */
+/* Matches a time such as 20261120T102548Z, possibly followed by "_2". The "_2" may also match the
+ * rest of the pattern. */
 static bool time_fits(const char *last, const char *name, uint64_t *number)
 {
 	if (!has_digits(name, 8) || name[8] != 'T' || !has_digits(name + 9, 6) || name[15] != 'Z')
@@ -239,7 +239,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 	return 0;
 }
 
-/* Adds the time; outside of the years with four digits it is 1970-01-01. */
+/* Adds the time. A year that does not have four digits is replaced by 1970-01-01. */
 static void add_time(struct buf *path, const struct file_names *names)
 {
 	char date[DATE_TEXT_BYTES];
@@ -251,7 +251,7 @@ static void add_time(struct buf *path, const struct file_names *names)
 		buf_printf(path, "_%u", names->again);
 }
 
-/* binds: the result is another pattern, in which {time}, {n} and "{{" remain. */
+/* binds: the result is another pattern, in which {time}, {n} and "{{" are not expanded. */
 static void expand(struct buf *to, const char *pattern, const struct file_names *names, bool binds)
 {
 	unsigned word;

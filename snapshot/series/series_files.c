@@ -1,4 +1,4 @@
-/* Files of a series: their names and numbers, and the removal of the oldest. */
+/* The files of a series: their names and numbers, and the removal of the oldest files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,16 +11,16 @@
 #include "snapshot/series/series.h"
 
 struct series_files {
-	struct buf folder; /* ends with a separator, or "" */
-	struct buf last; /* pattern of the files' own names, for this process */
+	struct buf folder; /* folder of the files, with a trailing separator, or "" */
+	struct buf last; /* pattern of the files' own names, bound to this process */
 	unsigned words;
 	uint32_t pid;
 	int64_t start_ms;
 	struct series_limits limits;
-	uint64_t number; /* of the last file that was written */
+	uint64_t number; /* {n} of the last file that was written */
 	char **own; /* names of the files that this run has written, oldest first */
 	size_t count, cap;
-	bool has_trouble; /* an error was reported */
+	bool has_trouble; /* the last removal failed, which was reported */
 };
 
 void series_files_free(struct series_files *files)
@@ -60,7 +60,7 @@ struct series_files *series_files_new(const struct series_plan *plan, const char
 	buf_add_text(&files->folder, "");
 	file_pattern_add(&files->folder, folder.data, &names);
 	file_pattern_bind(&files->last, last, program, pid);
-	/* Create folders only now: if one disappears later, its disk may have been removed. */
+	/* Create folders only now. If a folder disappears later, its disk may have been removed. */
 	if (files->words)
 		out_make_folders(files->folder.data);
 	buf_release(&pattern);
@@ -83,7 +83,8 @@ static int see_number(void *ctx, const struct folder_entry *entry)
 	return 0;
 }
 
-/* Returns a number above all existing ones and all that this series has written. */
+/* Stores a number above those of all existing files and of all files that this series has
+ * written. */
 static int next_number(const struct series_files *files, uint64_t *number, struct err *err)
 {
 	struct highest highest = {files->last.data, files->number};
@@ -104,7 +105,7 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	if (files->words & PATTERN_NUMBER)
 		rc = next_number(files, &names.number, err);
 	else if (tries)
-		names.again = tries + 1; /* the first name of a second has no suffix */
+		names.again = tries + 1; /* the first name for a second has no suffix */
 	if (rc)
 		return rc;
 	buf_clear(path);
@@ -113,8 +114,8 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	return 0;
 }
 
-/* Opens and aborts a file. The name is free unless another program takes it; an existing file is
- * not changed. */
+/* Creates a file and aborts it. The file's name is free unless another program takes it; existing
+ * files are not changed. */
 int series_files_check(const struct series_plan *plan, struct err *err)
 {
 	const char *last = file_pattern_last(plan->out);
@@ -135,7 +136,7 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 			rc = out_open_as(&out, path.data, OUT_OVERWRITE, err);
 		if (!rc)
 			out_abort(&out);
-		else if (err) /* the name belongs to no real file */
+		else if (err) /* the name is not that of an ordinary file */
 			snprintf(err->place, sizeof(err->place), "%s",
 				files->folder.len ? files->folder.data : plan->out);
 	}
@@ -148,8 +149,8 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 
 struct candidate {
 	const struct folder_entry *entry;
-	size_t own; /* position among the files of this run, from 1; 0: of another run */
-	int64_t clock_ms, time_ms; /* from its head, if own is 0 */
+	size_t own; /* position among this run's files, from 1; 0: written by another run */
+	int64_t clock_ms, time_ms; /* from the file's header, if own is 0 */
 };
 
 static void set_path(const struct series_files *files, struct buf *path, const char *name)
@@ -159,7 +160,7 @@ static void set_path(const struct series_files *files, struct buf *path, const c
 	buf_add_text(path, name);
 }
 
-/* Finds files whose names fit. Returns their number; the caller frees *found. */
+/* Finds files whose names match. Returns their number; the caller frees *found. */
 static size_t find_names(
 	const struct series_files *files, const struct folder_list *list, struct candidate **found)
 {
@@ -181,9 +182,9 @@ static int by_name(const void *name, const void *candidate)
 	return strcmp(name, ((const struct candidate *)candidate)->entry->name);
 }
 
-/* Marks the candidates (sorted by name) that this run has written, and forgets written files that
- * no longer exist. Returns false if the last one does not exist: it was removed, and only older
- * files are left, or the system gave it a different name. */
+/* Marks those candidates (sorted by name) that this run has written, and forgets written files that
+ * no longer exist. Returns false if the last file written does not exist. It was then removed, so
+ * that only older files are left, or the system gave it a different name. */
 static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
 	bool has_last = false;
@@ -214,8 +215,8 @@ static bool read_head(const struct series_files *files, struct buf *path, const 
 	       head->time_ms && head->pid == files->pid && head->start_ms == files->start_ms;
 }
 
-/* Keeps the candidates that belong to the series; checks the heads of files that this run has not
- * written. Returns their number. */
+/* Keeps those candidates that belong to the series. Checks the headers of files that this run has
+ * not written. Returns the number of remaining candidates. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
 	struct dump_head head;
@@ -244,15 +245,15 @@ static int by_age(const void *a, const void *b)
 
 	if (x->own != y->own)
 		return x->own < y->own ? -1 : 1;
-	if (x->clock_ms != y->clock_ms) /* files without one are of an older version */
+	if (x->clock_ms != y->clock_ms) /* files without a clock are from an older version */
 		return x->clock_ms < y->clock_ms ? -1 : 1;
 	if (x->time_ms != y->time_ms)
 		return x->time_ms < y->time_ms ? -1 : 1;
 	return strcmp(x->entry->name, y->entry->name);
 }
 
-/* Removes the oldest files. Returns 0 or the first error. Checks files of this run again, because
- * another file may have replaced them. */
+/* Removes the oldest files. Returns 0 or the first error. Also checks files of this run again,
+ * because another file may have replaced them. */
 static int remove_oldest(
 	const struct series_files *files, struct candidate *found, size_t count, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* The loop of a series: it searches for processes, takes a snapshot of each when it is due, gives
- * up processes that keep failing, and waits. The log of its messages is at the end. */
+/* The loop of a series. It searches for processes, takes a snapshot of each when it is due,
+ * abandons processes that keep failing, and waits. The log of the loop's messages is at the end. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -17,30 +17,32 @@
 struct member {
 	struct process_seen id;
 	struct process_ref process;
-	struct series_files *files; /* NULL: not opened or given up, and process is unset */
-	int refused; /* error that was reported already */
+	/* NULL: the process was not opened or was given up, and `process` is not set */
+	struct series_files *files;
+	int refused; /* error in opening the process that was already reported */
 	uint64_t written;
-	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and
-	 * the earliest time of the next snapshot after a failed one. */
+	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and,
+	 * after a failed snapshot, the earliest time of the next. */
 	uint64_t base_bytes;
 	int64_t retry_at_ms;
-	unsigned failures; /* consecutive */
+	unsigned failures; /* number of consecutive failures */
 	int64_t failing_from_ms;
-	bool is_given_up; /* closed for good: files is NULL */
+	bool is_given_up; /* closed permanently; `files` is NULL */
 };
 
 struct loop {
 	const struct series_plan *plan;
 	const struct series_calls *calls;
-	const char *place; /* requested process, for messages */
+	const char *place; /* description of the requested process, for messages */
 	struct member *members; /* in the order of process_ref_find() */
 	size_t count, cap;
 	struct series_result result;
-	enum err_code said; /* last error of a search, which is not reported twice in a row */
+	/* last error of a search; the same error is not reported twice in a row */
+	enum err_code said;
 	bool has_shot;
 	int64_t shot_ms; /* start of the last snapshot of any process */
 	int64_t due_ms;
-	bool is_waiting; /* waiting for a process: due_ms is the time of the next search */
+	bool is_waiting; /* waiting for a process; due_ms is then the time of the next search */
 };
 
 /* ---------------------------------------------------------------- messages */
@@ -78,7 +80,7 @@ static void say_trouble(struct loop *loop, const struct err *err)
 int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
 	struct err *err)
 {
-	const size_t room = sizeof(err->detail) - 60; /* for the text after the list */
+	const size_t room = sizeof(err->detail) - 60; /* leaves room for the text after the list */
 	char date[DATE_TEXT_BYTES];
 	struct buf text;
 	int rc;
@@ -115,7 +117,8 @@ static bool is_full(const struct loop *loop, const struct member *member)
 	return loop->plan->file_count && member->written >= loop->plan->file_count;
 }
 
-/* Returns the number of open processes: all, or those whose series is unfinished. */
+/* Returns the number of open processes: all, or (unfinished) only those whose series is
+ * unfinished. */
 static size_t living(const struct loop *loop, bool unfinished)
 {
 	size_t count = 0;
@@ -167,7 +170,7 @@ static bool is_same(const struct process_seen *a, const struct process_seen *b)
 	return a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
-/* Forgets processes that have exited and were never opened or were given up. */
+/* Forgets processes that were never opened or were given up, and have exited. */
 static void forget(struct loop *loop, const struct process_seen *seen, size_t count)
 {
 	for (size_t i = loop->count; i > 0; i--) {
@@ -193,8 +196,8 @@ static int open_files(const struct loop *loop, struct member *member, struct err
 	return -(int)err->code;
 }
 
-/* Adds a process unless it is known. A failure to open it is reported once. A process that has
- * exited is not added. */
+/* Adds a process unless it is already known. A failure to open the process is reported once. A
+ * process that has exited is not added. */
 static void take_in(struct loop *loop, const struct process_seen *id)
 {
 	struct member *member;
@@ -224,8 +227,8 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 		remove_at(loop, at);
 }
 
-/* Searches for processes and adds new ones, after removing those that have exited. Returns 0, even
- * if none could be opened, an error of process_ref_find(), -ERR_NO_PROCESS, or -ERR_MANY. */
+/* Searches for processes: removes those that have exited and adds new ones. Returns 0 (even if none
+ * could be opened), an error of process_ref_find(), -ERR_NO_PROCESS, or -ERR_MANY. */
 static int look(struct loop *loop, struct err *err)
 {
 	const struct series_plan *plan = loop->plan;
@@ -288,7 +291,7 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
 }
 
-/* Returns the number of consecutive failures after which another attempt is hopeless. */
+/* Returns the number of consecutive failures after which further attempts are pointless. */
 static unsigned patience(const struct loop *loop, const struct member *member, enum err_code code)
 {
 	int64_t failing_ms = loop->calls->clock_ms() - member->failing_from_ms;
@@ -300,15 +303,15 @@ static unsigned patience(const struct loop *loop, const struct member *member, e
 	case ERR_64_BITS:
 	case ERR_PLATFORM:
 	case ERR_USAGE: return 1;
-	case ERR_TARGET: /* a process that starts or exits is unreadable for a moment */
+	case ERR_TARGET: /* a process that is starting or exiting is unreadable for a moment */
 	case ERR_NO_HEAPS:
 	case ERR_RIGHTS: return SERIES_UNREADABLE_TRIES;
 	default: return failing_ms < SERIES_PATIENCE_MS ? UINT_MAX : SERIES_PATIENCE_TRIES;
 	}
 }
 
-/* Counts and reports a failure. The process's exit is not a failure; reap() reports it. Ends the
- * series of this process if the fault persists. */
+/* Counts and reports a failure, and ends the series of the process if the fault persists. An exit
+ * of the process is not a failure; reap() reports it. */
 static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
 	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->process))
@@ -327,7 +330,7 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	close_member(member);
 }
 
-/* Removes old files. A failure to do so is not a failure of the newest file. */
+/* Removes old files. An error in doing so is not a failure of the newest file. */
 static void remove_old(struct loop *loop, struct member *member, const char *path)
 {
 	struct err err;
@@ -396,7 +399,7 @@ static void take_each(struct loop *loop)
 /* ---------------------------------------------------------------- the loop */
 
 /* Waits until the next snapshot is due, the last process has exited, or an interrupt occurs. If
- * there are more processes than can be waited for, the exit of the others is noticed when the next
+ * there are too many processes to wait for, the exit of the others is noticed when the next
  * snapshot is due. */
 static void wait_until_due(struct loop *loop)
 {
@@ -430,8 +433,8 @@ static void look_for_one(struct loop *loop)
 	loop->due_ms = loop->calls->clock_ms() + (loop->is_waiting ? SERIES_LOOK_MS : 0);
 }
 
-/* Adds processes that started since the last search. If the search fails, the known processes are
- * still captured. */
+/* Adds processes that have started since the last search. If the search fails, the known processes
+ * are still captured. */
 static void look_for_more(struct loop *loop)
 {
 	struct err err = {0};
@@ -441,7 +444,7 @@ static void look_for_more(struct loop *loop)
 		say_trouble(loop, &err);
 }
 
-/* Sets due_ms to the first time from now on that is a whole number of intervals after the last. */
+/* Advances due_ms by whole intervals to the first time that is not in the past. */
 static void set_next(struct loop *loop)
 {
 	const struct series_plan *plan = loop->plan;
@@ -459,7 +462,7 @@ static void set_next(struct loop *loop)
 }
 
 /* Returns true if nothing remains to be done for the present processes. A single round is done even
- * if it failed. A loop that waits, and whose process exited without a file, waits for another
+ * if it failed. If the loop waits and the process exited without a file, the loop waits for another
  * process. */
 static bool is_done(const struct loop *loop)
 {
@@ -470,7 +473,7 @@ static bool is_done(const struct loop *loop)
 	return loop->plan->file_count && is_there && !living(loop, true);
 }
 
-/* Starts to wait after the last process has exited. A process that restarts continually must not
+/* Starts waiting after the last process has exited. A process that restarts continually must not
  * get more files than one that keeps running. */
 static void begin_waiting(struct loop *loop)
 {
