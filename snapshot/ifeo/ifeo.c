@@ -1,5 +1,5 @@
-/* Planned changes of an image's global flags, and their names. Only the values that hsnap
- * understands are changed. */
+/* Plans changes to an image's global flags, and names the flags. Changes only values that hsnap
+ * understands. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/dump/kv.h"
 
-/* FLG_* of phnt's ntexapi.h with gflags' names, from the documentation of gflags. */
+/* FLG_* of phnt's ntexapi.h, with the names from the documentation of gflags. */
 static const struct {
 	uint32_t bit;
 	const char *name;
@@ -60,8 +60,8 @@ static bool is_program(const char *name, size_t len)
 	return false;
 }
 
-/* Returns the length in UTF-16 units, or 0 if the name is not UTF-8 or contains a character that
- * file names cannot have. */
+/* Returns the length of a name in UTF-16 units, or 0 if the name is not UTF-8 or contains a
+ * character that is not possible in file names. */
 static size_t name_units(const char *name)
 {
 	size_t count = 0, bytes;
@@ -93,8 +93,8 @@ int ifeo_check_name(const char *name, struct err *err)
 	return 0;
 }
 
-/* Parses a number as gflags writes it. Without 0x some readers parse it as hexadecimal and others
- * as decimal, so it is refused. */
+/* Parses a number in the form that gflags writes. Some readers parse a number without 0x as
+ * hexadecimal, others as decimal, so such numbers are refused. */
 static bool text_number(const char *text, uint32_t *number)
 {
 	uint64_t value;
@@ -152,8 +152,8 @@ static int switch_on(struct ifeo_image *image, uint32_t db_mb, const char *name,
 	return 0;
 }
 
-/* Clears the flag and removes it if it becomes 0. Also removes the size of the database, which is
- * useless without ust, and the key if nothing remains in it. */
+/* Clears the flag, and removes the GlobalFlag value if it becomes 0. Also removes the database's
+ * size, which is useless without ust, and the key if it is then empty. */
 static int switch_off(struct ifeo_image *image, const char *name, struct err *err)
 {
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];

@@ -1,4 +1,4 @@
-/* Reading and writing of Image File Execution Options in both views of the registry. */
+/* Reads and writes Image File Execution Options in both views of the registry. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define ROOT L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 #define LOCK_MS 10000
-#define KEY_NAME_UNITS 256 /* of a key's name, including its end */
+#define KEY_NAME_UNITS 256 /* maximum length of a key's name, including its terminator */
 #define PATH_UNITS (sizeof(ROOT) / sizeof(wchar_t) + 1 + KEY_NAME_UNITS)
 
 static const wchar_t *const value_names[IFEO_NAMES] = {
@@ -35,7 +35,7 @@ static int fail(LSTATUS status, enum ifeo_view view, const char *name, struct er
 		windows_error((unsigned long)status, text, sizeof(text)));
 }
 
-/* Builds the path of an image's key. A checked name fits. */
+/* Builds the path of an image's key. The name must have been checked, so the path fits. */
 static void key_path(const char *name, wchar_t path[PATH_UNITS])
 {
 	wchar_t *wide = wide_from_utf8(name);
@@ -46,8 +46,8 @@ static void key_path(const char *name, wchar_t path[PATH_UNITS])
 	free(wide);
 }
 
-/* Stores a text as UTF-8. Returns false if it does not fit. Text in the registry need not end with
- * NUL. */
+/* Stores a string as UTF-8. Returns false if it does not fit. Strings in the registry need not end
+ * with NUL. */
 static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 {
 	char *text;
@@ -84,7 +84,7 @@ static LSTATUS read_value(HKEY key, enum ifeo_name which, struct ifeo_value *val
 	return ERROR_SUCCESS;
 }
 
-/* Reads the values of an open key that hsnap uses. */
+/* Reads the values that hsnap uses from an open key. */
 static LSTATUS read_key(HKEY key, struct ifeo_image *image)
 {
 	DWORD subkeys = 0, values = 0, ours = 0;
@@ -121,7 +121,7 @@ int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, s
 	return 0;
 }
 
-/* Writes or deletes a value. A value of another kind is unchanged and stays. */
+/* Writes or deletes a value. Leaves a value of another kind alone. */
 static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image *image)
 {
 	const struct ifeo_value *value = &image->values[which];
@@ -135,8 +135,8 @@ static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image
 	return status == ERROR_FILE_NOT_FOUND ? ERROR_SUCCESS : status;
 }
 
-/* Removes a key unless another program has just added something: the system keeps keys with
- * subkeys, and values are checked here. */
+/* Removes a key unless another program has just added something to it. The system refuses to remove
+ * keys with subkeys; values are checked here. */
 static LSTATUS remove_empty(enum ifeo_view view, const wchar_t *path)
 {
 	struct ifeo_image image = {0};
@@ -165,8 +165,8 @@ static LSTATUS write_key(enum ifeo_view view, const wchar_t *path, const struct 
 
 	if (status)
 		return status;
-	/* Write the flag first and remove it last. If this is interrupted, `hsnap ust off` finishes
-	 * the removal. */
+	/* Write the flag first and remove it last. If hsnap is interrupted, `hsnap ust off`
+	 * completes the removal. */
 	status = set_value(key, is_on ? IFEO_FLAG : IFEO_DB, image);
 	if (!status)
 		status = set_value(key, is_on ? IFEO_DB : IFEO_FLAG, image);
@@ -215,8 +215,9 @@ static int change_views(const char *name, const struct ifeo_change *change, stru
 	return rc;
 }
 
-/* Uses one lock for the whole machine. If an administrator holds it, another user may not even open
- * it. That user may not change the registry either, which reports the better error. */
+/* Uses one lock for the whole machine. If an administrator holds the lock, another user may not
+ * even be allowed to open it. In this case, the attempt to change the registry also fails, with a
+ * better error. */
 int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err)
 {
 	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
@@ -236,7 +237,7 @@ struct ifeo_names {
 	size_t count, cap;
 };
 
-/* Adds the name of an image that has ust on. Skips keys that are unreadable or were removed. */
+/* Adds an image's name if ust is on. Skips keys that are unreadable or have been removed. */
 static void add_name(struct ifeo_names *names, HKEY root, const wchar_t *wide)
 {
 	struct ifeo_image image = {0};
@@ -282,7 +283,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : strcmp(left, right);
 }
 
-/* Sorts the names and prints each once. */
+/* Sorts the names and prints each name once. */
 int ifeo_all_ust(struct buf *text, struct err *err)
 {
 	struct ifeo_names names = {0};

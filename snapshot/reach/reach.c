@@ -1,7 +1,9 @@
-/* Search for the blocks to which something leads. Blocks become places, sorted by address; tables
- * by page find the place of an address. Each pointer from one block to another becomes a link. At
- * the end the blocks that roots lead to are marked as held, and the others are grouped by the lost
- * block that leads to them. */
+/* Search for the blocks to which something points.
+ *
+ * Each block becomes a place; places are sorted by address. Page tables find the place of an
+ * address. Each pointer from one block to another becomes a link. At the end, blocks that are
+ * reachable from roots are marked as held. The others are grouped by the lost block from which they
+ * are reachable. */
 #include "snapshot/reach/reach.h"
 
 #include <stdlib.h>
@@ -11,36 +13,38 @@
 #include "snapshot/target/target.h"
 
 #define PAGE_BITS 12
-#define CHUNK_BITS 26 /* addresses that share a table of pages */
+#define CHUNK_BITS 26 /* binary logarithm of the number of addresses that share a page table */
 #define CHUNK_PAGES ((size_t)1 << (CHUNK_BITS - PAGE_BITS))
-/* Limit for the number of tables: TABLES_MIN, and one more for every TABLE_BLOCKS blocks. If blocks
- * are more scattered, the search takes longer. */
+/* Limit for the number of tables: TABLES_MIN, plus one per TABLE_BLOCKS blocks. If blocks are too
+ * scattered for this limit, no tables are used, and the search takes longer. */
 #define TABLES_MIN 512
 #define TABLE_BLOCKS 4096
 #define LINKS_MAX (UINT32_MAX - 1)
 #define WORDS 64
-#define STEPS 16 /* steps from a guess before all places are searched */
+#define STEPS 16 /* number of steps from a guess before all places are searched */
 #define NO_PLACE UINT32_MAX
-#define BY_START UINT32_C(0x80000000) /* in a link: points to the block's beginning */
-#define BY_PART UINT32_C(0x40000000) /* in a link: only a part of the word is the address */
+#define BY_START UINT32_C(0x80000000) /* flag of a link: the pointer is to the block's beginning */
+#define BY_PART UINT32_C(0x40000000) /* flag of a link: only a part of a word is the pointer */
 #define LINK_PLACE (BY_PART - 1)
 
 /* Marks of a place. */
 enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
-#define PART_SHIFT 4 /* shift for the first two marks: a root of which only a part is the address */
+/* Shift for the first two marks, if they are set by a root of which only a part is the pointer. */
+#define PART_SHIFT 4
 
-/* Values of `with`, in addition to the place of the block with which a block is lost. */
+/* Special values of `with`. All other values are the place of the block with which a block is
+ * lost. */
 #define WITH_HELD UINT32_MAX
 #define WITH_INTERIOR (UINT32_MAX - 1)
 
 /* A block; places are sorted by address. */
 struct block_place {
 	uint64_t addr, bytes;
-	uint32_t number; /* in the order of reach_add() */
+	uint32_t number; /* number of the block, in the order of reach_add() */
 	unsigned marks;
 };
 
-/* A word that may be a pointer. owner: place that contains it, or NO_PLACE. */
+/* A word that may be a pointer. owner: place that contains the word, or NO_PLACE. */
 struct found_word {
 	uint64_t word;
 	uint32_t owner;
@@ -52,23 +56,28 @@ struct reach {
 	bool by_middle;
 	struct block_place *places;
 	size_t count, cap;
-	/* For each chunk, the index of the first place that begins in or after each of its pages,
-	 * and one more; NULL: no block is in the chunk. tables is NULL if there would be too many;
-	 * then all places are searched. */
+	/* For each page of each chunk, the index of the first place that begins in or after the
+	 * page, plus one final entry. NULL: the chunk contains no block. tables itself is NULL if
+	 * there would be too many tables; then all places are searched. */
 	uint32_t **tables;
 	uint64_t first_chunk, chunk_count; /* range of chunks in tables */
-	/* The links of place i are links[first[i]] up to links[first[i + 1]]. */
+	/* The links of place i are links[first[i]] to links[first[i + 1] - 1]. */
 	uint32_t *links, *first;
 	size_t link_count, link_cap;
 	bool has_too_many, has_parts;
 	uint64_t half_min,
-		half_span; /* range of the blocks below 4 GiB; 0 if halves are not addresses */
-	size_t part_count; /* places to which only parts of words lead */
-	size_t at; /* place that is being shown, or the next */
-	size_t begun; /* places whose `first` is set */
-	struct found_word words[WORDS]; /* looked up together, so that memory is waited for once */
+		/* range of the blocks below 4 GiB; half_span 0: halves of words are not
+		 * addresses */
+		half_span;
+	size_t part_count; /* number of places that are reachable only through parts of words */
+	size_t at; /* place that contains the memory being shown, or the next place */
+	size_t begun; /* number of places whose `first` is set */
+	/* batch of words; their places are looked up together, so that the delay of memory occurs
+	 * only once */
+	struct found_word words[WORDS];
 	size_t word_count;
-	uint32_t *with; /* by block; used as scratch memory before the result is known */
+	/* indexed by block number; used as scratch memory until the result is known */
+	uint32_t *with;
 	size_t block_count;
 };
 
@@ -127,7 +136,7 @@ static int by_addr(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-/* Sorts the places. Walkers find most blocks in order. */
+/* Sorts the places. This is fast if they are mostly in order, as walkers find them. */
 static void sort(struct reach *reach)
 {
 	size_t i = 1;
@@ -138,7 +147,7 @@ static void sort(struct reach *reach)
 		qsort(reach->places, reach->count, sizeof(*reach->places), by_addr);
 }
 
-/* Adds tables for the chunks that a place is in. Returns false if there are too many. */
+/* Adds tables for the chunks that contain a place. Returns false if this would exceed the limit. */
 static bool add_tables(struct reach *reach, size_t *left, const struct block_place *place)
 {
 	uint64_t last = ((end_of(place) - 1) >> CHUNK_BITS) - reach->first_chunk;
@@ -230,8 +239,8 @@ void reach_ready(struct reach *reach)
 	make_tables(reach);
 }
 
-/* Guesses from a table which place of its page contains an address, as if blocks were of about one
- * size. */
+/* Guesses from a table which place of a page contains an address. Assumes that all blocks are of
+ * about the same size. */
 static size_t guess(const uint32_t *table, uint64_t addr)
 {
 	const size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);
@@ -290,7 +299,7 @@ static void take_word(struct reach *reach, uint32_t owner, uint64_t word, bool i
 	bool by_start;
 
 	if (place == NO_PLACE && word > UINT32_MAX && may_be_half(reach, (uint32_t)word)) {
-		word = (uint32_t)word; /* the upper half is a number of its own */
+		word = (uint32_t)word; /* the upper half is a separate number */
 		is_part = true;
 		place = find(reach, word);
 	}
@@ -346,8 +355,8 @@ static void add_word(struct reach *reach, uint32_t owner, uint64_t word, bool is
 		take_words(reach);
 }
 
-/* Adds the parts of a word that may be addresses although the word is not: the rest without a tag
- * in its upper bits, and both halves. */
+/* Adds the parts of a word that may be addresses although the whole word is not: the word without a
+ * tag in its upper bits, and both halves. */
 static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
 {
 	const uint64_t untagged = word & (TARGET_SPACE_BYTES - 1), min = reach->places->addr,
@@ -361,7 +370,7 @@ static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
 		add_word(reach, owner, word >> 32, true);
 }
 
-/* Shows memory of a single block, or outside of all blocks. */
+/* Shows memory that is either in a single block or outside all blocks. */
 static void show_part(
 	struct reach *reach, uint32_t owner, uint64_t addr, const unsigned char *bytes, size_t len)
 {
@@ -420,8 +429,8 @@ void reach_root(struct reach *reach, uint64_t word)
 
 /* ---------------------------------------------------------------- lost blocks */
 
-/* Marks all places that held places lead to; by_parts: by parts of words too. Returns the number of
- * held places. */
+/* Marks all places that are reachable from held places. by_parts: parts of words also count as
+ * pointers. Returns the number of held places. */
 static size_t mark_held(struct reach *reach, bool by_parts)
 {
 	uint32_t *stack = reach->with;
@@ -455,9 +464,9 @@ static size_t mark_held(struct reach *reach, bool by_parts)
 	return held;
 }
 
-/* Orders the lost places depth first: a place follows all places that it leads to. In a circle to
- * which nothing outside leads, the place with the lowest address comes last. stack and cursors are
- * scratch memory. */
+/* Orders the lost places depth first: a place comes after all places that are reachable from it. In
+ * a cycle without pointers from outside, the place with the lowest address comes last. stack and
+ * cursors are scratch memory. */
 static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, uint32_t *cursors)
 {
 	size_t count = 0;
@@ -492,8 +501,8 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 	return count;
 }
 
-/* Assigns the lost places, from the end of the order on. No other unassigned place leads to the
- * last one, except in a circle. */
+/* Assigns all lost places, beginning at the end of the order. The last unassigned place is not
+ * reachable from other unassigned places, except in a cycle. */
 static void take_lost(struct reach *reach, const uint32_t *order, size_t count, uint32_t *stack)
 {
 	while (count--) {
@@ -531,7 +540,8 @@ int reach_settle(struct reach *reach, const char *name, struct err *err)
 	if (reach->has_parts)
 		reach->part_count = mark_held(reach, true) - held;
 	lost = reach->count - held - reach->part_count;
-	memset(reach->with, 0xff, reach->block_count * sizeof(*reach->with)); /* WITH_HELD */
+	/* WITH_HELD everywhere */
+	memset(reach->with, 0xff, reach->block_count * sizeof(*reach->with));
 	order = xmalloc((3 * lost + 1) * sizeof(*order));
 	take_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
 		order + lost);

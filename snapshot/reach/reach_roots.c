@@ -1,4 +1,4 @@
-/* Memory of a process that may lead to blocks, shown in ascending order, and the registers and
+/* Shows the memory of a process that may point to blocks, in ascending order, and the registers and
  * stacks of its threads. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@
 struct taking {
 	struct target *target;
 	struct reach *reach;
-	struct target_range
-		*apart; /* sorted, without overlaps; includes stacks below their pointers */
-	/* apart_at: first range that has not been passed */
+	/* excluded ranges, sorted, without overlaps; also contains the unused parts of stacks */
+	struct target_range *apart;
+	/* apart_at: first range in apart that has not been passed */
 	size_t apart_count, apart_cap, apart_at;
 	size_t thread_count, unseen_count;
 	unsigned char *piece;
 	uint64_t unread_bytes;
 	bool knows_access;
-	uint64_t *own; /* addresses at which heaps record their blocks; sorted */
+	uint64_t *own; /* addresses of the heap metadata that describes blocks; sorted */
 	size_t own_count;
 };
 
@@ -33,8 +33,8 @@ static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
 	taking->apart[taking->apart_count++] = (struct target_range){from, end};
 }
 
-/* Adds a thread's registers, and excludes the unused part of its stack. In NT_TIB of winnt.h the
- * second pointer is the stack's end, the third its beginning. */
+/* Adds a thread's registers, and excludes the unused part of its stack. In NT_TIB of winnt.h, the
+ * second pointer is the stack's upper end, the third its lower end. */
 static int take_thread(void *ctx, const struct target_thread *thread)
 {
 	struct taking *taking = ctx;
@@ -91,7 +91,8 @@ static void settle_apart(struct taking *taking)
 
 /* ---------------------------------------------------------------- memory */
 
-/* Returns bytes within one piece, in place if possible. *len is reduced to the number available. */
+/* Returns a pointer to bytes within one piece, in place if possible. *len is reduced to the number
+ * of available bytes. */
 static const unsigned char *bytes_at(struct taking *taking, uint64_t addr, size_t *len)
 {
 	struct target *target = taking->target;
@@ -137,13 +138,13 @@ static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool 
 			show(taking, addr, apart->from, is_root);
 		addr = apart->end > addr ? apart->end : addr;
 		if (addr >= end)
-			return; /* it may continue in the next range */
+			return; /* the region may continue in the next range */
 	}
 	if (addr < end)
 		show(taking, addr, end, is_root);
 }
 
-/* Shows the writable sections of a module, if only its headers describe its access. */
+/* Shows the writable sections of a module whose access is known only from its headers. */
 static void show_module(struct taking *taking, const struct target_region *region)
 {
 	struct target_image at = {.target = taking->target, .base = region->addr};
@@ -166,12 +167,12 @@ static void show_module(struct taking *taking, const struct target_region *regio
 		show_range(taking, region->addr, region->end, true);
 }
 
-/* Returns true if a heap records its blocks in the region. */
+/* Returns true if the region contains heap metadata that describes blocks. */
 static bool is_own(const struct taking *taking, const struct target_region *region)
 {
 	size_t low = 0, high = taking->own_count;
 
-	while (low < high) { /* first address from the region's beginning on */
+	while (low < high) { /* find the first address that is not below the region's beginning */
 		size_t middle = low + (high - low) / 2;
 
 		if (taking->own[middle] < region->addr)
@@ -183,10 +184,12 @@ static bool is_own(const struct taking *taking, const struct target_region *regi
 }
 
 /*
- * Shows a region. Memory of heaps counts only inside of live blocks, because freed memory still
- * contains pointers. The unwritable part of a module is code and constants, of which small ones
- * look like addresses. So do files that are mapped for reading. A read-only view contains pointers
- * of this process only if the process writes to the same section through another view, which is a
+ * Shows a region.
+ *
+ * Memory of heaps counts only inside live blocks, because freed memory still contains pointers. The
+ * read-only parts of modules contain only code and constants; small constants look like addresses.
+ * The same applies to files that are mapped for reading. A read-only view contains pointers of this
+ * process only if the process writes to the same section through another view, and that view is a
  * root. */
 static void show_region(struct taking *taking, const struct target_region *region)
 {
@@ -219,7 +222,7 @@ struct target_range reach_apart_from(struct target *target, uint64_t addr)
 	return (struct target_range){addr, region.end};
 }
 
-/* Finds the next region from *end on, and moves *end to its end. */
+/* Finds the next region at or after *end, and advances *end to the region's end. */
 static bool next_region(
 	struct target *target, region_fn region_of, uint64_t *end, struct target_region *region)
 {

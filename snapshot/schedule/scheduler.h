@@ -1,8 +1,7 @@
 /*
- * hsnap's tasks in Task Scheduler: those in its folder \hsnap, each named after the image whose
- * processes it captures. scheduler_posix.c refuses everything that needs Task Scheduler.
- *
- * Names have passed task_name_check(); texts are UTF-8. */
+ * hsnap's tasks in Task Scheduler. They are in the folder \hsnap; each is named after the image
+ * whose processes it captures. scheduler_posix.c refuses everything that requires Task Scheduler.
+ * Names must have passed task_name_check(); strings are UTF-8. */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_H
 
@@ -11,37 +10,38 @@
 
 #include "core/base/memory.h"
 
-/* Registers a task as the XML describes it, to be run by the system's account or by a user without
+/* Registers a task as described by the XML. It is run by the system's account, or by a user without
  * a password. Checks that the scheduler has stored the program to run. Prints a warning on standard
  * error if the registered task still lacks something. Returns 0, -ERR_TASK_EXISTS (unless
- * may_replace), -ERR_ADMIN, or -ERR_SYSTEM (under Wine; the task is removed again). */
+ * may_replace), -ERR_ADMIN, or -ERR_SYSTEM (under Wine; the task is then removed). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err);
 
 /* Removes a task. Returns 0, -ERR_NO_TASK, -ERR_ADMIN, or -ERR_SYSTEM. */
 int scheduler_remove(const char *name, struct err *err);
 
-/* Prints a table of all tasks. Marks tasks that run anything else than this hsnap with the
- * arguments of a task. */
+/* Prints a table of all tasks. Marks tasks that do not run this hsnap with the arguments of a
+ * task. */
 int scheduler_list(struct err *err);
 
-/* Finds the arguments with which the task calls this program; they stay valid until the program
- * exits. The author of the task may have fewer rights than this user. So -ERR_TASK is returned
- * unless the task runs this very program with the arguments of a task. Also returns the errors of
+/* Finds the arguments with which the task runs this program; they stay valid until the program
+ * exits. The task's author may have fewer rights than this user. So returns -ERR_TASK unless the
+ * task runs this very program with the arguments of a task. Also returns the errors of
  * scheduler_remove(). */
 int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err);
 
-/* Each adds one text to an empty buf: the full form of path, the path of this program, the current
- * user (a SID). */
+/* Each function adds one string to an empty buf: the full form of path, the path of this program,
+ * or the current user (a SID). */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err);
 int scheduler_program(struct buf *path, struct err *err);
 int scheduler_user(struct buf *user, struct err *err);
 
 /*
- * Checks that a task will find its folder and its program, both full paths. Creates the folder and
- * its missing parents; for the system with rights for administrators only. Prints a warning on
- * standard error if every user may change the folder, the program, or home, the folder of the
- * program. Returns 0, -ERR_USAGE (a drive that tasks do not have), -ERR_OPEN, or -ERR_CREATE. */
+ * Checks that a task will find its folder and its program; both are full paths. Creates the folder
+ * and its missing parents. If the task runs as the system, only administrators get rights for these
+ * folders. Prints a warning on standard error if every user may change the folder, the program, or
+ * home (the program's folder). Returns 0, -ERR_USAGE (a drive that tasks do not have), -ERR_OPEN,
+ * or -ERR_CREATE. */
 int scheduler_places(
 	const char *folder, const char *program, const char *home, bool is_system, struct err *err);
 

@@ -1,5 +1,5 @@
-/* Files of a task: their full paths, checks that the task will find them, and the rights of other
- * users to change them. */
+/* Files of a task: their full paths, checks that the task will find them, and checks of other
+ * users' rights to change them. */
 #include "snapshot/schedule/scheduler_parts_windows.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 	return 0;
 }
 
-/* The buffer holds any path. */
+/* The buffer is large enough for any path. */
 int scheduler_program(struct buf *path, struct err *err)
 {
 	static wchar_t wide[32768];
@@ -79,8 +79,8 @@ int scheduler_user(struct buf *user, struct err *err)
 	return rc;
 }
 
-/* Returns false for a program on another machine without contacting that machine, which would learn
- * the user's identity. */
+/* Returns false for a program on another machine. Does not contact that machine, because it would
+ * then know the user's identity. */
 bool scheduler_is_own_program(const char *program)
 {
 	struct buf own = {0};
@@ -145,7 +145,7 @@ static void warn_if_everybodys(const char *path)
 
 /* ---------------------------------------------------------------- places */
 
-/* Refuses network drives, whose letters exist in one session only; no task has them. */
+/* Refuses network drives. Their letters exist only in one session, so no task has them. */
 static int check_drive(const char *path, bool is_system, struct err *err)
 {
 	wchar_t root[] = L"?:\\";
@@ -159,8 +159,8 @@ static int check_drive(const char *path, bool is_system, struct err *err)
 			    "a folder on this machine");
 }
 
-/* Creates all folders of the path; existing ones are accepted. Folders for the system get their
- * rights at creation, so no other user can ever write into them. */
+/* Creates all folders of the path; folders may already exist. Folders for the system get their
+ * rights when they are created, so no other user can ever write to them. */
 static int make_folder(const char *path, bool is_system, struct err *err)
 {
 	SECURITY_ATTRIBUTES rights = {.nLength = sizeof(rights)};

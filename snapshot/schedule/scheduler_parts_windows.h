@@ -1,5 +1,5 @@
-/* Interfaces between the halves of Windows' side: results of Task Scheduler, arguments of a task,
- * and rights of files. */
+/* Interfaces between the two Windows files of the scheduler: results of Task Scheduler, arguments
+ * of a task, and rights of files. */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 
@@ -11,35 +11,34 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 
-/* Sets err from a result of the scheduler, with the name as its place. Returns -ERR_ADMIN,
+/* Sets err from a result of the scheduler, using `place` as the error's place. Returns -ERR_ADMIN,
  * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, or otherwise -ERR_SYSTEM. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err);
 
-/* Returns a description, with a remedy, of something that a registered task still lacks, or
- * NULL. */
+/* Returns a description, with a remedy, of what a registered task still lacks, or NULL. */
 const char *scheduler_warning(HRESULT hr);
 
-/* Finds the arguments of the task called name: see scheduler_arguments(). */
+/* Finds the arguments of the task with this name; see scheduler_arguments(). */
 int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
 	int *argc, char ***argv, struct err *err);
 
-/* Converts to UTF-8; the caller frees the result. */
+/* Converts a string to UTF-8; the caller frees the result. */
 char *scheduler_utf8(const wchar_t *wide);
 
 /* Returns true if program is this program, by its full path. */
 bool scheduler_is_own_program(const char *program);
 
-/* Rights for files made for the system ("Security Descriptor String Format", Microsoft Learn). The
- * system and administrators have full rights, also to everything inside; others have none,
- * regardless of the folder above. */
+/* Rights for files that are created for the system ("Security Descriptor String Format", Microsoft
+ * Learn). The system and administrators have full rights, also to the contents of folders. Other
+ * users have none, whatever the rights of the parent folder. */
 #define RIGHTS_OF_ADMINISTRATORS "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-/* Returns true if a list of rights (DACL) lets every user change something, or obtain such a right:
- * Everyone, Users, Authenticated Users or Interactive. Denials are not considered. A missing list
- * gives all rights. */
+/* Returns true if a list of rights (DACL) permits every user to change something, or to obtain such
+ * a right. Every user means: Everyone, Users, Authenticated Users or Interactive. Entries that deny
+ * rights are ignored. A missing list grants all rights. */
 bool rights_are_everybodys(ACL *list);
 
-/* Checks the rights of the file at path like rights_are_everybodys(). Returns false if they are
+/* Calls rights_are_everybodys() for the rights of the file at path. Returns false if they are
  * unreadable. */
 bool rights_of_path_are_everybodys(const char *path);
 

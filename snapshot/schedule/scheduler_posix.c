@@ -1,5 +1,5 @@
-/* Systems without Task Scheduler: only the XML of a task can be made, and everything that needs the
- * scheduler is refused. */
+/* Systems without Task Scheduler: only the XML of a task can be created; everything that requires
+ * the scheduler is refused. */
 #include "snapshot/schedule/scheduler.h"
 
 static int refuse(const char *what, struct err *err)
@@ -33,7 +33,7 @@ int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *e
 	return refuse(name, err);
 }
 
-/* Leaves the path unchanged, because it belongs to another system. */
+/* Copies the path unchanged, because it belongs to another system. */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 {
 	(void)err;

@@ -1,8 +1,8 @@
 /*
- * Task Scheduler through its own interface, ITaskService ("Task Scheduler 2.0 Interfaces",
- * Microsoft Learn), for Windows Vista and later. Wine 8.0 registers and removes tasks, but stores
- * neither their programs nor their intervals and lists none. It answers E_NOTIMPL there, which
- * Windows never does. */
+ * Access to Task Scheduler through its own interface, ITaskService ("Task Scheduler 2.0
+ * Interfaces", Microsoft Learn), on Windows Vista and later. Wine 8.0 registers and removes tasks,
+ * but does not store their programs and intervals, and does not list tasks. For these, it returns
+ * E_NOTIMPL, which Windows never does. */
 #include "snapshot/schedule/scheduler.h"
 
 #define COBJMACROS
@@ -32,8 +32,8 @@ static bool is_missing(HRESULT hr)
 
 #define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
 
-/* Windows has no texts for SCHED_E_*: "Task Scheduler Error and Success Constants", Microsoft
- * Learn. */
+/* Windows has no messages for SCHED_E_*. Source: "Task Scheduler Error and Success Constants",
+ * Microsoft Learn. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 {
 	static const char denied[] = "Task Scheduler: access denied";
@@ -85,8 +85,8 @@ const char *scheduler_warning(HRESULT hr)
 
 /* ---------------------------------------------------------------- connection */
 
-/* Functions of ole32.dll and oleaut32.dll, which exist on every Windows; no other command of hsnap
- * needs them. */
+/* Functions of ole32.dll and oleaut32.dll. The DLLs exist on every Windows version, but are loaded
+ * only here, because no other command of hsnap needs them. */
 static struct {
 	HRESULT(WINAPI *initialize)(void *, DWORD);
 	void(WINAPI *uninitialize)(void);
@@ -140,7 +140,8 @@ static void session_close(struct session *session)
 		com.uninitialize();
 }
 
-/* Connects to the service and lets it impersonate this user, as the documentation's examples do. */
+/* Connects to the service and permits it to impersonate this user, as in the documentation's
+ * examples. */
 static HRESULT connect_service(struct session *session)
 {
 	HRESULT hr = com.initialize(NULL, COINIT_MULTITHREADED);
@@ -154,7 +155,7 @@ static HRESULT connect_service(struct session *session)
 		(void **)&session->service);
 	if (SUCCEEDED(hr))
 		hr = ITaskService_Connect(session->service, nothing, nothing, nothing, nothing);
-	/* Here the service is missing, not a task. */
+	/* This result means that the service is missing, not a task. */
 	return is_missing(hr) ? HRESULT_FROM_WIN32(ERROR_SERVICE_NOT_ACTIVE) : hr;
 }
 
@@ -169,7 +170,7 @@ static BSTR bstr(const char *text)
 	return result;
 }
 
-/* Converts to UTF-8 and frees wide; NULL is an empty text. */
+/* Converts a string to UTF-8 and frees it; NULL counts as an empty string. */
 static char *utf8(BSTR wide)
 {
 	char *text = scheduler_utf8(wide ? wide : L"");
@@ -178,7 +179,7 @@ static char *utf8(BSTR wide)
 	return text;
 }
 
-/* Opens a session; session_close() is required in any case. */
+/* Opens a session. The caller must always call session_close(). */
 static HRESULT session_open(struct session *session, const char *name)
 {
 	BSTR path;
@@ -199,7 +200,7 @@ static HRESULT session_open(struct session *session, const char *name)
 /* ---------------------------------------------------------------- action of a task */
 
 struct action {
-	char *program, *arguments; /* UTF-8; program without enclosing quotes */
+	char *program, *arguments; /* in UTF-8; program without its quotes */
 };
 
 static void action_release(struct action *action)
@@ -269,7 +270,7 @@ static HRESULT make_folder(struct session *session, bool is_system)
 	if (SUCCEEDED(hr))
 		hr = ITaskFolder_CreateFolder(top, name, sddl, &session->folder);
 	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS))
-		hr = E_ACCESSDENIED; /* it exists but is hidden from this user */
+		hr = E_ACCESSDENIED; /* the folder exists but is hidden from this user */
 	release(top);
 	com.free_text(root);
 	com.free_text(name);
@@ -277,8 +278,8 @@ static HRESULT make_folder(struct session *session, bool is_system)
 	return hr;
 }
 
-/* The XML names the account; the kind of logon is a separate argument: a service account, for the
- * system, or a user without a password (S4U). */
+/* The XML contains the account. The kind of logon is a separate argument: a service account (for
+ * the system), or a user without a password (S4U). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err)
 {
@@ -301,7 +302,7 @@ int scheduler_add(
 		fprintf(stderr, "hsnap: %s: warning: %s\n", name, scheduler_warning(hr));
 	if (SUCCEEDED(hr)) {
 		hr = read_action(task, &kept);
-		if (FAILED(hr)) /* it would run nothing */
+		if (FAILED(hr)) /* the task would run nothing */
 			ITaskFolder_DeleteTask(session.folder, session.name, 0);
 	}
 	release(task);
@@ -324,7 +325,7 @@ int scheduler_remove(const char *name, struct err *err)
 
 /* ---------------------------------------------------------------- listing */
 
-/* Formats a local time of the scheduler; 0 means none. */
+/* Formats one of the scheduler's local times; 0 means no time. */
 static void time_text(DATE date, char text[TASK_TIME_BYTES])
 {
 	SYSTEMTIME time;

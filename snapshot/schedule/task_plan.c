@@ -1,5 +1,5 @@
-/* From a request to the plan of a task: checks of name, paths and times, and the arguments with
- * which the task runs hsnap. The last part recognizes such arguments again. */
+/* Turns a request into a plan of a task: checks of the name, paths and times, and the arguments
+ * with which the task runs hsnap. The last part recognizes such arguments in existing tasks. */
 #include "snapshot/schedule/task.h"
 
 #include <string.h>
@@ -9,11 +9,12 @@
 #include "core/dump/kv.h"
 #include "snapshot/ifeo/ifeo.h"
 
-/* An hour, however short the interval: no second run begins in the meantime. */
+/* An hour, even if the interval is shorter: no second run begins while the first is running. */
 #define LIMIT_DEFAULT_MS INT64_C(3600000)
 #define MINUTE_MS INT64_C(60000)
 #define EVERY_MAX_MS (31 * INT64_C(86400000)) /* "repetitionType Complex Type", Microsoft Learn */
-#define PATH_UNITS 260 /* limit of the schema, in UTF-16, including the quotes around the program */
+/* limit of the schema in UTF-16 units, including the quotes around the program */
+#define PATH_UNITS 260
 #define KEEP_MAX 1000000
 #define START_MIN_MS INT64_C(315532800000) /* 1980 */
 
@@ -58,8 +59,8 @@ static size_t root_length(const char *path)
 	return server && path[2 + server] && path[3 + server] && path[3 + server] != '\\' ? 2 : 0;
 }
 
-/* Returns the number of UTF-16 units, including quotes, or 0 if the path is not text or has a
- * character that names cannot have. */
+/* Returns the path's number of UTF-16 units, including quotes, or 0 if the path is not text or has
+ * a character that is not possible in names. */
 static size_t count_units(const char *path, size_t root)
 {
 	size_t units = 2, len;
@@ -91,8 +92,9 @@ int task_path_check(const char *path, struct err *err)
 	return 0;
 }
 
-/* Adds a full path with Windows' separators, at most one of them at its end. A user who is logged
- * on without a password has no rights on other machines. */
+/* Adds a full path with Windows' separators, at most one of them at the end. A user who is logged
+ * on without a password has no rights on other machines, so paths there are refused for such a
+ * user. */
 static int add_path(
 	struct buf *to, const char *option, const char *path, bool is_user, struct err *err)
 {
@@ -131,7 +133,7 @@ static int read_span(const char *option, const char *text, int64_t *ms, struct e
 	return 0;
 }
 
-/* Adds the time with seconds, after checking that it exists. */
+/* Checks that the time exists, and adds it with seconds. */
 static int read_start(struct buf *start, const char *text, struct err *err)
 {
 	size_t len = strlen(text);
@@ -171,9 +173,9 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	return 0;
 }
 
-/* Writes the arguments. In a pattern of files a brace is doubled. Paths are always in quotes, so
- * that a user who edits the task sees them. Neither paths nor names contain quotes or end in a
- * backslash. */
+/* Writes the arguments. In a pattern of file names, each brace is doubled. Paths are always in
+ * quotes, for the benefit of users who edit the task. Neither paths nor names contain quotes or end
+ * in a backslash. */
 static void add_arguments(struct buf *line, const struct task_request *request)
 {
 	const char *folder = request->folder, *quote = strchr(request->name, ' ') ? "\"" : "";
@@ -241,7 +243,7 @@ static void add_between(struct buf *to, const char *line, const char *start, con
 	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
-/* Returns true if the word occurs before the log, whose path may contain it too. */
+/* Returns true if the word occurs before the log, whose path may also contain the word. */
 static bool has_word(const char *limits, const char *word)
 {
 	const char *at = strstr(limits, word), *log = strstr(limits, " --log \"");
@@ -249,8 +251,8 @@ static bool has_word(const char *limits, const char *word)
 	return at && log && at < log;
 }
 
-/* Mistakes in picking out the values do no harm: the values are checked, and the arguments written
- * from them must equal the line. */
+/* Mistakes in extracting the values do no harm: the values are checked, and arguments that are
+ * written from them must equal the line. */
 bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
 {
 	const char *limits = strstr(line, "{name}-{pid}-{time}.txt\" ");

@@ -1,4 +1,4 @@
-/* The table of hsnap schedule list: results and times of the tasks, and their folders. */
+/* The table of hsnap schedule list: the tasks' results, times and folders. */
 #include "snapshot/schedule/task.h"
 
 #include <inttypes.h>
@@ -8,15 +8,15 @@
 
 #define NOT_YET 0x00041303
 
-/* Results that are not an exit status: "Task Scheduler Error and Success Constants" and "System
- * Error Codes" (as HRESULTs of facility 7), Microsoft Learn. */
+/* Results that are not an exit status. Sources: "Task Scheduler Error and Success Constants" and
+ * "System Error Codes" (as HRESULTs of facility 7), Microsoft Learn. */
 static const struct {
 	uint32_t code;
 	const char *text;
 } results[] = {
 	{0x00041300, "ready"}, {0x00041301, "running"}, {0x00041302, "disabled"},
-	{NOT_YET, "not yet"}, {0x00041306, "ended"}, /* by the user, or the time limit */
-	{0x8004131f, "running"}, /* when it was due again */
+	{NOT_YET, "not yet"}, {0x00041306, "ended"}, /* by the user or by the time limit */
+	{0x8004131f, "running"}, /* the task was still running when it was due again */
 	{0x80070002, "no program"}, /* ERROR_FILE_NOT_FOUND */
 	{0x80070003, "no folder"}, /* ERROR_PATH_NOT_FOUND */
 	{0x8007010b, "no folder"}, /* ERROR_DIRECTORY */
@@ -36,8 +36,8 @@ static const char *result_text(uint32_t result, char text[TASK_TIME_BYTES])
 			return text;
 		}
 	}
-	/* Results that are not an exit status of hsnap are errors of Windows, usually written in
-	 * hexadecimal. */
+	/* All other results that are not an exit status of hsnap are Windows errors, usually
+	 * written in hexadecimal. */
 	snprintf(text, TASK_TIME_BYTES, result <= 255 ? "%" PRIu32 : "0x%" PRIX32, result);
 	return text;
 }
@@ -71,7 +71,8 @@ static const char *known(const char *text)
 	return text && *text ? text : "?";
 }
 
-/* Returns "-" for a task that has not run, whose time is some date long ago. */
+/* Returns the time of the last run, or "-" for a task that has not run, whose stored time is a date
+ * long ago. */
 static const char *last_run(const struct task_listed *task)
 {
 	return task->has_result && task->result == NOT_YET ? "-" : known(task->last);
@@ -87,7 +88,7 @@ static const char *next_run(const struct task_listed *task)
 	}
 }
 
-/* Prints a task, whose own texts are untrusted. */
+/* Prints a task, whose strings are untrusted. */
 void task_table_row(FILE *to, const struct task_listed *task)
 {
 	char result[TASK_TIME_BYTES];

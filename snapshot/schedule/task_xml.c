@@ -6,17 +6,18 @@
 #include "core/base/text.h"
 
 /*
- * Elements, their order and their types follow Microsoft's documentation "Task Scheduler Schema",
- * pages "Task Scheduler Schema Elements", "taskType Complex Type", "triggerBaseType Complex Type"
- * (a sequence: StartBoundary before Repetition), "repetitionType Complex Type" (Interval from PT1M
- * to P31D), "principalType Complex Type", "settingsType Complex Type" and "execActionType Complex
- * Type". tests/schedule/task.xsd contains the same rules.
+ * The elements, their order and their types follow Microsoft's documentation "Task Scheduler
+ * Schema", pages "Task Scheduler Schema Elements", "taskType Complex Type", "triggerBaseType
+ * Complex Type" (a sequence: StartBoundary before Repetition), "repetitionType Complex Type"
+ * (Interval from PT1M to P31D), "principalType Complex Type", "settingsType Complex Type" and
+ * "execActionType Complex Type". tests/schedule/task.xsd contains the same rules.
  *
- * A repetition without a duration continues forever. The system's account, given by its SID, needs
- * no kind of logon. A user's is a logon without a password, whether the user is logged on or not.
- * Priority 5 is the normal one ("TaskSettings.Priority property"); the default, 7, is lower, and
- * the captured process may be held during that time. The program is in quotes, because its path may
- * contain blanks. The folder never is, because quotes would be part of it. */
+ * A repetition without a duration continues forever. The system's account, identified by its SID,
+ * needs no kind of logon. For a user, the kind is a logon without a password, whether or not the
+ * user is logged on. Priority 5 is normal ("TaskSettings.Priority property"). The default, 7, is
+ * lower, which would be bad while the captured process is held. The program is in quotes, because
+ * its path may contain blanks. The folder is never in quotes, because quotes would be part of its
+ * name. */
 static const char form[] =
 	"<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n"
 	"<Task version=\"1.2\" xmlns=\"http://schemas.microsoft.com/windows/2004/02/mit/task\">\n"
@@ -64,7 +65,7 @@ static const char form[] =
 	"  </Actions>\n"
 	"</Task>\n";
 
-/* One minute after the start services are available. */
+/* One minute after the start, all services are available. */
 static const char boot_trigger[] = "    <BootTrigger>\n"
 				   "      <Delay>PT1M</Delay>\n"
 				   "    </BootTrigger>\n";
@@ -82,7 +83,8 @@ static const char *entity_of(char c)
 	}
 }
 
-/* Adds text with escapes. XML 1.0 cannot represent most control characters, U+FFFE and U+FFFF. */
+/* Adds text and escapes special characters. XML 1.0 cannot represent most control characters,
+ * U+FFFE and U+FFFF. */
 static int add_escaped(struct buf *xml, const char *text, struct err *err)
 {
 	const char *all = text;
@@ -102,7 +104,7 @@ static int add_escaped(struct buf *xml, const char *text, struct err *err)
 
 #define SPAN_BYTES 32
 
-/* Formats whole minutes, as in "P1DT12H30M". */
+/* Formats whole minutes in a form such as "P1DT12H30M". */
 static const char *span_text(int64_t ms, char text[SPAN_BYTES])
 {
 	int days = (int)(ms / 86400000), hours = (int)(ms / 3600000 % 24),
