@@ -19,7 +19,7 @@
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 #define RETRY_MS 1
 #define PAGE_BYTES 4096
-/* fraction of the machine's memory; pages of a larger file would be evicted */
+/* Fraction of the machine's memory; pages of a larger file would be evicted. */
 #define TOUCH_SHARE 2
 /* Limit for reading the tables again before the target is held. They are read again while the last
  * reading took more than FEW_BYTES, and less than three quarters of the reading before. */

@@ -26,7 +26,7 @@ struct capture_source {
 	bool has_tracer; /* a tracer is recording */
 	bool is_attached; /* the tracer was attached to a running process */
 	bool may_have_all; /* the tracer may know every block, see capture_parts.h */
-	/* a tracer is loaded but is off; is_detached: it was on before */
+	/* A tracer is loaded but is off; is_detached: it was on before. */
 	bool is_loaded, is_detached;
 	bool has_ust; /* the target was started with +ust */
 	uint64_t area_addr; /* address of the recording tracer's area */

@@ -36,7 +36,7 @@ struct raw_capture {
 	/* If the tracer should have all blocks and the target was held during the walk: number of
 	 * blocks that only the walk has, and number of blocks that only the tracer has. */
 	uint64_t untraced_count, unfound_count;
-	/* blocks without a stack that are older than the attached tracer */
+	/* Blocks without a stack that are older than the attached tracer. */
 	struct block_totals older;
 	/* Number of blocks in the tracer's tables that a sound walk of their heap did not find. */
 	uint64_t freed_unseen;

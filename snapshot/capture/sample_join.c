@@ -6,7 +6,7 @@
 
 #include "core/base/memory.h"
 
-/* up to this limit, a double represents every count exactly */
+/* Up to this limit, a double represents every count exactly. */
 #define COUNT_MAX ((uint64_t)1 << 53)
 
 static int order_of(uint64_t a, uint64_t b)

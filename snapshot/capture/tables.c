@@ -174,7 +174,7 @@ void tables_correct_sizes(struct raw_capture *captured)
 #define JUDGE_MISSING 100 /* one block in JUDGE_MISSING may be missing */
 
 struct lookups {
-	/* number of the tracer's blocks, and of those that the walk found */
+	/* Number of the tracer's blocks, and of those that the walk found. */
 	uint32_t looked_up, found;
 	/* Number of the walk's blocks, and of those that are in the tracer's tables. */
 	uint32_t walked, traced;

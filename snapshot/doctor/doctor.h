@@ -64,7 +64,7 @@ struct doctor_range {
 
 /* Truth about a child, in memory that the child and its parent share. */
 struct doctor_truth {
-	/* size of an allocation that failed, so that the child gave up; 0: success */
+	/* Size of an allocation that failed, so that the child gave up; 0: success. */
 	uint32_t failed_bytes;
 	uint64_t heaps[DOCTOR_HEAPS]; /* 0: no such heap */
 	/* HeapCompatibilityInformation: 0: none, 1: look-aside lists, 2: low fragmentation heap */

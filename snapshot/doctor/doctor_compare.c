@@ -35,7 +35,7 @@ struct heap_rows {
 
 struct doctor_comparison {
 	const struct doctor_truth *truth;
-	/* the snapshot to compare; its blocks are sorted by address */
+	/* The snapshot to compare; its blocks are sorted by address. */
 	const struct snapshot *snapshot;
 	bool has_stacks; /* every listed block has a stack */
 	struct heap_rows heaps[DOCTOR_HEAPS];
@@ -459,7 +459,7 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	return rc;
 }
 
-/* covers the header of the largest known heap, and some bytes after it */
+/* Covers the header of the largest known heap, and some bytes after it. */
 #define EVIDENCE_BYTES 0xa00u
 
 static void put_offsets(

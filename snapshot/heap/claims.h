@@ -11,7 +11,7 @@
 /* Range of addresses: [addr, end). */
 struct extent {
 	uint64_t addr, end;
-	/* address of the containing segment, if the extent is a run of an NT heap */
+	/* Address of the containing segment, if the extent is a run of an NT heap. */
 	uint64_t segment;
 };
 

@@ -38,9 +38,9 @@ struct walk {
 	bool is_part; /* created by walk_split(): `heaps` belongs to the original walk */
 	struct walk_record *records; /* no duplicates */
 	size_t record_count, record_cap;
-	/* map from address to index into records; [0]: 32-bit heaps, [1]: 64-bit heaps */
+	/* Map from address to index into records; [0]: 32-bit heaps, [1]: 64-bit heaps. */
 	struct u64map record_numbers[2];
-	/* cache of recently found indexes, indexed by hashed address; or NULL */
+	/* Cache of recently found indexes, indexed by hashed address; or NULL. */
 	uint32_t *recent_records;
 	/* Addresses of the heap metadata that describes blocks; all outside of blocks. */
 	uint64_t *own;

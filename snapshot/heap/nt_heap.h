@@ -28,7 +28,7 @@ struct segment_keys {
 	bool is_tried, is_lfh_tried;
 	bool has_page, has_lfh; /* the key was found */
 	bool is_wide; /* the LFH's mask uses the whole address (since build 26100) */
-	/* the LFH's bitmaps have the form LFH_HALVES (since build 26100 or earlier) */
+	/* The LFH's bitmaps have the form LFH_HALVES (since build 26100 or earlier). */
 	bool is_halved;
 	uint64_t page; /* key of page segments: heap ^ a constant */
 	uint64_t heap;

@@ -32,7 +32,7 @@ struct wine_layout {
 	/* struct block: the 8 bytes before the program's bytes */
 	uint32_t block_bytes, block_unit;
 	/* struct group: the data of a block with WINE_BLOCK_GROUP; contains WINE_GROUP_BLOCKS
-	 * blocks of one size */
+	 * blocks of one size. */
 	uint32_t group_first_block;
 };
 

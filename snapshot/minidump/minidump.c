@@ -317,7 +317,7 @@ static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 
 static void read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
 {
-	/* for the limits of names, which are the same as for images in memory */
+	/* For the limits of names, which are the same as for images in memory. */
 	struct pe_image bounds;
 	size_t len = bytes_u32(where), name_len;
 	const unsigned char *record = minidump_at(dump, bytes_u32(where + 4), &len);

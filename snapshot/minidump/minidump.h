@@ -74,7 +74,7 @@ struct minidump_gaps {
 	size_t overlaps; /* ranges of memory that overlap an earlier one */
 	size_t shared; /* ranges of memory that together exceed the size of the file */
 	size_t odd_modules; /* modules that are empty or inside another module */
-	/* strings that are missing, or that exceed what a file of this size can contain */
+	/* Strings that are missing, or that exceed what a file of this size can contain. */
 	size_t cut_names;
 	size_t repeated; /* streams whose type already occurred */
 };
@@ -85,13 +85,13 @@ struct minidump {
 	struct minidump_stream streams[MD_STREAM_TYPES];
 	uint64_t flags; /* MINIDUMP_TYPE */
 	int64_t time_ms;
-	/* bitness of the writer: 64 also for a 32-bit process whose file was written by a 64-bit
-	 * program */
+	/* Bitness of the writer: 64 also for a 32-bit process whose file was written by a 64-bit
+	 * program. */
 	unsigned bits;
 	bool is_bits_guessed; /* the file does not specify the bitness */
 	struct module *modules; /* sorted by base, without overlaps; strings are in arena */
 	size_t module_count, module_cap;
-	/* index (in modules) of the first module in the file, which is the program */
+	/* Index (in modules) of the first module in the file, which is the program. */
 	size_t first_module;
 	struct spans memory; /* memory in the file */
 	struct spans runs; /* memory in the file, joined regardless of offset */

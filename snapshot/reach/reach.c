@@ -66,17 +66,17 @@ struct reach {
 	size_t link_count, link_cap;
 	bool has_too_many, has_parts;
 	uint64_t half_min,
-		/* range of the blocks below 4 GiB; half_span 0: halves of words are not
-		 * addresses */
+		/* Range of the blocks below 4 GiB; half_span 0: halves of words are not
+		 * addresses. */
 		half_span;
 	size_t part_count; /* number of places that are reachable only through parts of words */
 	size_t at; /* place that contains the memory being shown, or the next place */
 	size_t begun; /* number of places whose `first` is set */
-	/* batch of words; their places are looked up together, so that the delay of memory occurs
-	 * only once */
+	/* Batch of words; their places are looked up together, so that the delay of memory occurs
+	 * only once. */
 	struct found_word words[WORDS];
 	size_t word_count;
-	/* indexed by block number; used as scratch memory until the result is known */
+	/* Indexed by block number; used as scratch memory until the result is known. */
 	uint32_t *with;
 	size_t block_count;
 };

@@ -71,7 +71,7 @@ struct reach_taken {
 	/* Owned by the caller, who calls reach_settle() after the process has been resumed. Its
 	 * blocks are those of the walk, in the same order. */
 	struct reach *reach;
-	/* number of threads, and number of threads whose registers are unknown */
+	/* Number of threads, and number of threads whose registers are unknown. */
 	size_t thread_count, unseen_count;
 	uint64_t unread_bytes; /* number of bytes that could not be read */
 	size_t low_count; /* number of blocks below REACH_LOW */

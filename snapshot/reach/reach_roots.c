@@ -12,7 +12,7 @@
 struct taking {
 	struct target *target;
 	struct reach *reach;
-	/* excluded ranges, sorted, without overlaps; also contains the unused parts of stacks */
+	/* Excluded ranges, sorted, without overlaps; also contains the unused parts of stacks. */
 	struct target_range *apart;
 	/* apart_at: first range in apart that has not been passed */
 	size_t apart_count, apart_cap, apart_at;

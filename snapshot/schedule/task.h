@@ -29,7 +29,7 @@ struct task_request {
 	bool at_boot, is_full, is_packed;
 };
 
-/* user and keep are those of the request. */
+/* `user` and `keep` are those of the request. */
 struct task_plan {
 	struct buf program, home; /* home: the program's folder, used as its working directory */
 	struct buf folder, arguments, description, start;

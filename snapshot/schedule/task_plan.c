@@ -13,7 +13,7 @@
 #define LIMIT_DEFAULT_MS INT64_C(3600000)
 #define MINUTE_MS INT64_C(60000)
 #define EVERY_MAX_MS (31 * INT64_C(86400000)) /* "repetitionType Complex Type", Microsoft Learn */
-/* limit of the schema in UTF-16 units, including the quotes around the program */
+/* Limit of the schema in UTF-16 units, including the quotes around the program. */
 #define PATH_UNITS 260
 #define KEEP_MAX 1000000
 #define START_MIN_MS INT64_C(315532800000) /* 1980 */

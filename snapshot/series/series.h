@@ -39,10 +39,10 @@ struct series_plan {
 	struct series_limits limits;
 	/* Interval of snapshots, or of checks for growth; 0: a single round of snapshots. */
 	int64_t every_ms;
-	/* take a snapshot only after this much growth since the last; 0: take one each time */
+	/* Take a snapshot only after this much growth since the last; 0: take one each time. */
 	uint64_t growth_bytes;
 	uint64_t file_count; /* maximum number of files per series; 0: no limit */
-	/* capture all processes that are found; otherwise there must be exactly one */
+	/* Capture all processes that are found; otherwise there must be exactly one. */
 	bool takes_all;
 	bool waits; /* wait for a process if none exists or after it has exited */
 };

@@ -37,7 +37,7 @@ struct loop {
 	struct member *members; /* in the order of process_ref_find() */
 	size_t count, cap;
 	struct series_result result;
-	/* last error of a search; the same error is not reported twice in a row */
+	/* Last error of a search; the same error is not reported twice in a row. */
 	enum err_code said;
 	bool has_shot;
 	int64_t shot_ms; /* start of the last snapshot of any process */

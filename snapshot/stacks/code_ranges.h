@@ -17,7 +17,7 @@ struct code_range {
 struct code_ranges {
 	struct code_range *list; /* sorted by address; adjacent ranges are merged */
 	size_t count, cap;
-	/* cache, indexed by hashed address: index of the range that was found last */
+	/* Cache, indexed by hashed address: index of the range that was found last. */
 	uint32_t *recent;
 };
 

@@ -17,7 +17,7 @@
 struct tracer_index {
 	uint64_t first; /* address of the first block */
 	unsigned shift; /* a part covers 1 << shift bytes */
-	/* index of the first block of each part, and the end of the last part; NULL: no index */
+	/* Index of the first block of each part, and the end of the last part; NULL: no index. */
 	uint32_t *starts;
 	size_t part_count;
 };

@@ -69,7 +69,7 @@ static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *oth
 	for (unsigned k = 0; k < DIGITS; k++) {
 		struct tracer_block *dealt = to;
 
-		/* skip digits that are the same in all blocks */
+		/* Skip digits that are the same in all blocks. */
 		if (counts[k][digit_of(&from[0], k)] == count)
 			continue;
 		deal(to, from, count, k, counts[k]);

@@ -48,7 +48,7 @@ struct ust_depth {
 
 /* Evidence from all records of a process; initially zero. */
 struct ust_votes {
-	/* number of records in which this slot fits better than the other */
+	/* Number of records in which this slot fits better than the other. */
 	size_t fits[UST_SLOTS];
 	size_t room, no_room; /* number of records with and without room for their frames */
 };

@@ -14,7 +14,7 @@
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* limit for ntdll, which is far smaller */
 #define BUCKETS_MAX ((uint32_t)1 << 20)
 #define INDEX_LOOKED 16
-/* limit for bucket heads that are read in all candidates together */
+/* Limit for bucket heads that are read in all candidates together. */
 #define HEADS_MAX ((uint32_t)1 << 22)
 
 struct ust_search {

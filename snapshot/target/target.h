@@ -41,7 +41,7 @@ struct target_range {
 
 /* State of a thread while its process is held. */
 struct target_thread {
-	/* the thread's registers: the processor's CONTEXT of winnt.h */
+	/* The thread's registers: the processor's CONTEXT of winnt.h. */
 	const unsigned char *context;
 	size_t context_bytes; /* 0: unknown */
 	uint64_t teb; /* address of the TEB of the process's bitness; 0: unknown */
@@ -87,7 +87,7 @@ struct target {
 	uint32_t parent_pid; /* pid of the process that started the target; 0: unknown */
 	unsigned bits;
 	uint64_t peb; /* address of the PEB of this bitness */
-	/* address of the 64-bit PEB of a 32-bit process on 64-bit Windows; otherwise 0 */
+	/* Address of the 64-bit PEB of a 32-bit process on 64-bit Windows; otherwise 0. */
 	uint64_t host_peb;
 	uint32_t os_build; /* 0: unknown */
 	/* Time (os_clock_ms()) at which the last suspend() began to hold the process; 0: when it

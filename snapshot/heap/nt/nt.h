@@ -42,7 +42,7 @@
 #define NT_UNUSED_OWN 0x01u
 #define NT_UNUSED_END 0x03u /* Windows' own block: the last entry before uncommitted memory */
 #define NT_UNUSED_EXTENDED 0x05u /* an extended header follows */
-/* the number of unused bytes is in the block's last pointer-sized slot */
+/* The number of unused bytes is in the block's last pointer-sized slot. */
 #define NT_UNUSED_LONG 0x3fu
 #define NT_UNUSED_NUMBER 0x3fu
 #define NT_UNUSED_MIN 8u /* size of the header itself */
@@ -213,7 +213,7 @@ struct nt_heap;
 struct nt_container {
 	uint64_t addr, end;
 	uint64_t subsegment;
-	/* size of the container according to its own header; 0: not in its layout */
+	/* Size of the container according to its own header; 0: not in its layout. */
 	uint64_t room_bytes;
 	uint32_t offsets; /* as stored in the container; 0: not in its layout */
 	uint32_t stride; /* bytes from block to block, from the subsegment; 0: no subsegment */
@@ -290,7 +290,7 @@ struct nt_heap {
 	uint64_t key; /* XORed with headers */
 	bool is_coded; /* headers are encoded and have a checksum */
 	bool has_prefixes; /* blocks may have a prefix that points to a stack's record */
-	/* the process uses page heaps, so blocks may belong to a light page heap */
+	/* The process uses page heaps, so blocks may belong to a light page heap. */
 	bool has_page_blocks;
 	uint64_t own_end; /* end of Windows' own blocks at the heap's start, as found so far */
 	uint64_t committed_bytes, reserved_bytes;

@@ -35,7 +35,7 @@ struct segment_parts {
 	/* If there is no pointer to an owner: the subsegment's reference to its bucket, relative to
 	 * the LFH context, and the context's table of buckets. */
 	uint16_t lfh_bucket_ref, lfh_buckets;
-	/* true if LFH_HALVES is the likelier form of the bitmap (enum lfh_form) */
+	/* True if LFH_HALVES is the likelier form of the bitmap (enum lfh_form). */
 	bool lfh_is_halved;
 	/* _HEAP_VS_CONTEXT, _HEAP_VS_SLOT_MAP, _HEAP_VS_AFFINITY_SLOT, _HEAP_VS_SUBSEGMENT. If
 	 * slot_list is 0, there are no slots, and the context itself has the list. A reference,
@@ -201,7 +201,7 @@ bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layou
  * used. */
 enum lfh_form {
 	LFH_PAIRS, /* two bits per block, the busy bit first */
-	/* in each 64-bit word, the busy bits of 32 blocks, then the other bits of these blocks */
+	/* In each 64-bit word, the busy bits of 32 blocks, then the other bits of these blocks. */
 	LFH_HALVES,
 	LFH_FORMS
 };

@@ -105,7 +105,7 @@ static const struct segment_parts parts_x86 = {
 
 /* Newest first. */
 const struct segment_layout segment_layouts[] = {
-	/* same sources as parts_x64_26100 */
+	/* Same sources as parts_x64_26100. */
 	{X64_CONTEXTS, RANGE(0x1f), .name = "segment 10.0.26100 x64", .parts = &parts_x64_26100,
 		.first_build = 26100, .contexts = 0x140, .vs_context = 0x2c0, .lfh_context = 0x340,
 		.heap_bytes = 0xa00, .lfh_withheld = 0x25},
@@ -122,8 +122,8 @@ const struct segment_layout segment_layouts[] = {
 	{X64_16299, RANGE(0x1f), .name = "segment 10.0.16299 x64", .first_build = 16299,
 		.context_bytes = 0x68, .vs_context = 0x168, .lfh_context = 0x1e0,
 		.heap_bytes = 0x6c0, .to_heap = 0x60, .vs_list = 0x18},
-	/* an ntdll listing of Windows 10 x64 from the generation of 1607 and 1703, and a listing of
-	 * 14393 and 15063 */
+	/* An ntdll listing of Windows 10 x64 from the generation of 1607 and 1703, and a listing of
+	 * 14393 and 15063. */
 	{.name = "segment 10.0.14393-15063 x64",
 		.parts = &parts_x64,
 		.first_build = 14393,
@@ -141,7 +141,7 @@ const struct segment_layout segment_layouts[] = {
 		.range_unused_bytes = 2,
 		.range_extra = 0x04,
 		.range_units = 0x1b},
-	/* a listing of ntdll 19041 x86; two open-source readers agree with it for later builds */
+	/* A listing of ntdll 19041 x86; two open-source readers agree with it for later builds. */
 	{RANGE(0x0f), .name = "segment 10.0.19041 x86", .parts = &parts_x86, .first_build = 19041,
 		.large_tree = 0x44, .large_reserved = 0x4c, .large_committed = 0x50,
 		.reserved_pages = 0x80, .committed_pages = 0x84, .contexts = 0x100,
