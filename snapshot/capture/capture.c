@@ -14,7 +14,8 @@
 #include "snapshot/target/nt_process.h"
 
 #define TRIES_MAX 100 /* maximum number of holds while a thread is inside a heap */
-/* After this time of unsuccessful holds, the heaps are walked in whatever state they are. */
+/* After holding the target for this time without success, hsnap walks the heaps in their current
+ * state. */
 #define BUSY_MS_MAX 300
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 #define RETRY_MS 1
@@ -417,7 +418,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	}
 }
 
-/* Returns an error if stacks that were requested by name are missing. */
+/* Returns an error if the user requested a source of stacks that the target lacks. */
 static int check_wanted(const struct target *target, enum capture_stacks wanted,
 	const struct raw_capture *captured, struct err *err)
 {

@@ -361,8 +361,8 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	warn_or_lack(snapshot, is_complete, text);
 }
 
-/* Returns true if the tracer has all blocks of every heap in whose walk damage or missing memory
- * was found. */
+/* Returns true if the tracer has all blocks of every heap whose walk found damage or missing
+ * memory. */
 static bool is_made_up_for(const struct walk *walk)
 {
 	bool has_partial = false;

@@ -34,7 +34,7 @@ enum doctor_group {
 	DOCTOR_MIDDLE, /* up to 16 KiB */
 	DOCTOR_BACK_END, /* up to 256 KiB */
 	DOCTOR_BIG,
-	DOCTOR_RESIZED, /* reallocated */
+	DOCTOR_RESIZED,
 	DOCTOR_GROUPS,
 };
 

@@ -12,8 +12,8 @@
 
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 
-/* A few blocks are at most FEW_MAX, and at most this fraction of the blocks that the child freed or
- * has. */
+/* Limits for "a few" blocks: at most FEW_MAX, and at most this fraction of the blocks that the
+ * child freed (FREED_PART) or has (OTHERS_PART). */
 #define FEW_MAX 32
 #define FREED_PART 8
 #define OTHERS_PART 64
@@ -178,8 +178,8 @@ static void compare_live(struct doctor_comparison *comparison, const struct doct
 			block->addr);
 }
 
-/* Compares a freed block. Its address may belong to another heap now, if the memory had been
- * returned to the system. */
+/* Checks that a freed block is not listed in its heap. The address may now belong to another heap,
+ * if the memory had been returned to the system. */
 static void compare_freed(struct doctor_comparison *comparison, const struct doctor_block *block)
 {
 	const struct block *at = found_at(comparison, block->addr);

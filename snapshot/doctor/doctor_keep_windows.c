@@ -1,4 +1,4 @@
-/* Writes the folder of hsnap doctor --keep: collects the strings to overwrite, and writes
+/* Writer of the folder of hsnap doctor --keep: collects the strings to overwrite, and writes
  * minidumps, truths and machine.txt. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -26,7 +26,8 @@ static void (*function_of(HMODULE library, const char *name))(void)
 	return (void (*)(void))GetProcAddress(library, name);
 }
 
-/* Reads a value of the 64-bit registry. Returns false if it is missing or of another type. */
+/* Reads a value of the 64-bit registry. Returns false if the value is missing or has another
+ * type. */
 static bool read_value(
 	const wchar_t *path, const wchar_t *name, DWORD want, void *value, DWORD bytes)
 {

@@ -30,7 +30,7 @@ struct segment_keys {
 	bool is_wide; /* the LFH's mask uses the whole address (since build 26100) */
 	/* The LFH's bitmaps have the form LFH_HALVES (since build 26100 or earlier). */
 	bool is_halved;
-	uint64_t page; /* key of page segments: heap ^ a constant */
+	uint64_t page; /* key of page segments: the heap key ^ a constant */
 	uint64_t heap;
 	uint32_t lfh;
 };

@@ -39,7 +39,8 @@ static bool heap_is_there(struct nt_walk *nt, uint64_t addr)
 	       (signature == NT_HEAP_SIGNATURE || signature == SEGMENT_HEAP_SIGNATURE);
 }
 
-/* Returns true if both neighbours of a link point back to it. The link may be its own neighbour. */
+/* Returns true if both neighbours of a link point back to the link. A link may be its own
+ * neighbour. */
 static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t previous)
 {
 	unsigned bits = nt->process->bits;
@@ -249,7 +250,7 @@ static uint64_t ptr_at(const struct page_walk *page, const unsigned char *bytes,
 	return bytes_ptr(bytes + field, page->layout->bits);
 }
 
-/* Claims the committed pages of a block, without the inaccessible page after them. */
+/* Claims the committed pages of a block, but not the inaccessible page that follows them. */
 static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 {
 	uint64_t pages = end > addr ? (end - addr - 1) / CLAIM_PAGE_BYTES + 1 : 1;

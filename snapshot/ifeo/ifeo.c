@@ -1,5 +1,5 @@
-/* Plans changes to an image's global flags, and names the flags. Changes only values that hsnap
- * understands. */
+/* Planning of changes to an image's global flags, and the names of the flags. Only values that
+ * hsnap understands are changed. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Reads and writes Image File Execution Options in both views of the registry. */
+/* Access to Image File Execution Options in both views of the registry. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <stdio.h>

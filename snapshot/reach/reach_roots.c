@@ -1,5 +1,5 @@
-/* Shows the memory of a process that may point to blocks, in ascending order, and the registers and
- * stacks of its threads. */
+/* Roots of the search: the memory of a process that may point to blocks, which is shown in
+ * ascending order, and the registers and stacks of its threads. */
 #include <stdlib.h>
 #include <string.h>
 

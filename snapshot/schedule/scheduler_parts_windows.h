@@ -25,7 +25,7 @@ int scheduler_action_arguments(const char *name, const char *program, const char
 /* Converts a string to UTF-8; the caller frees the result. */
 char *scheduler_utf8(const wchar_t *wide);
 
-/* Returns true if program is this program, by its full path. */
+/* Returns true if `program` is the full path of this program. */
 bool scheduler_is_own_program(const char *program);
 
 /* Rights for files that are created for the system ("Security Descriptor String Format", Microsoft

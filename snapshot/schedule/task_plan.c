@@ -1,5 +1,5 @@
-/* Turns a request into a plan of a task: checks of the name, paths and times, and the arguments
- * with which the task runs hsnap. The last part recognizes such arguments in existing tasks. */
+/* Plans of tasks: checks of a request's name, paths and times, and the arguments with which the
+ * task runs hsnap. The last part recognizes such arguments in existing tasks. */
 #include "snapshot/schedule/task.h"
 
 #include <string.h>

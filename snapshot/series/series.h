@@ -66,7 +66,7 @@ struct series_calls {
 	 * first of the names that is free. Returns 0 or an error. */
 	int (*take)(void *ctx, const struct process_ref *process, const char *path,
 		const struct out_names *names, struct series_taken *taken, struct err *err);
-	/* Reports one line of harmless text, without a newline. */
+	/* Reports one line of text that contains no unsafe characters and no newline. */
 	void (*say)(void *ctx, const char *line);
 	void *ctx;
 };

@@ -147,7 +147,7 @@ static void remove_at(struct loop *loop, size_t at)
 	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
 }
 
-/* Closes processes that have exited, with a message. */
+/* Closes processes that have exited, and reports each. */
 static void reap(struct loop *loop)
 {
 	for (size_t i = loop->count; i > 0; i--) {

@@ -1,4 +1,4 @@
-/* Finds the tracer's DLL in a target and checks the tracer's area. */
+/* Search for the tracer's DLL in a target, and checks of the tracer's area. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"

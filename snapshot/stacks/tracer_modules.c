@@ -45,7 +45,7 @@ static int by_start(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-/* Removes sorted items that overlap an earlier item. Returns the number that remain. */
+/* Removes sorted items that overlap an earlier item. Returns the number of remaining items. */
 static size_t drop_overlapping(struct tracer_range *items, size_t count)
 {
 	size_t kept = 0;
@@ -57,7 +57,7 @@ static size_t drop_overlapping(struct tracer_range *items, size_t count)
 	return kept;
 }
 
-/* Removes sorted items that overlap a live item. Returns the number that remain. */
+/* Removes sorted items that overlap a live item. Returns the number of remaining items. */
 static size_t drop_replaced(struct tracer_range *items, size_t count,
 	const struct tracer_range *live, size_t live_count)
 {

@@ -12,7 +12,7 @@
 #include "snapshot/tracer/shared.h"
 
 /*
- * The tracer in a target: its address, its state and its counters. Everything is read from the
+ * The tracer in a target: its address, its state and its counters. All of these are read from the
  * target and must be checked. */
 
 /* Finds the area of a tracer, whatever its state, among the target's modules. Returns 0,
@@ -106,7 +106,7 @@ void tracer_copy_sort(struct tracer_copy *copy);
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr);
 
-/* Returns the handle of a block's heap, or 0 if it is unknown. */
+/* Returns the handle of a block's heap, or 0 if unknown. */
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
 
 /* Returns true if the entry has this size, and its heap is this one or has no number (see

@@ -196,7 +196,8 @@ static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 	return false;
 }
 
-/* Reads the headers of a module. Returns false if they are unreadable or of another bitness. */
+/* Reads the headers of a module. Returns false if they are unreadable or the module has another
+ * bitness. */
 static bool read_image(
 	struct ust_search *search, const struct module *module, struct pe_image *image)
 {

@@ -1,4 +1,4 @@
-/* Reads a process environment block (PEB): heaps, flags and command line. */
+/* Reader of a process environment block (PEB): heaps, flags and command line. */
 #include "snapshot/target/nt_process.h"
 
 #include <stdlib.h>

@@ -83,7 +83,7 @@ uint64_t nt_host_peb(struct target *target, uint64_t peb);
  * Unreadable flags count as 0. */
 uint32_t nt_global_flag(struct target *target);
 
-/* Returns the command line as UTF-8, or NULL if it is unreadable. Its content is untrusted. The
+/* Returns the command line as UTF-8, or NULL if it is unreadable. The string is untrusted; the
  * caller frees it. */
 char *nt_command_line(struct target *target);
 

@@ -49,7 +49,7 @@ struct target_thread {
 };
 
 struct target_ops {
-	/* Reads exactly len bytes. Returns 0, or -ERR_READ if any of them is missing. */
+	/* Reads exactly len bytes. Returns 0, or -ERR_READ if any byte is missing. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
 	/* Finds the region that contains addr, or else the next region above addr. Returns 0, or
 	 * -ERR_READ if no such region exists. NULL: regions are unknown, and only reads reveal which memory

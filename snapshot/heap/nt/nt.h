@@ -292,7 +292,8 @@ struct nt_heap {
 	bool has_prefixes; /* blocks may have a prefix that points to a stack's record */
 	/* The process uses page heaps, so blocks may belong to a light page heap. */
 	bool has_page_blocks;
-	uint64_t own_end; /* end of Windows' own blocks at the heap's start, as found so far */
+	/* end of those of Windows' own blocks at the heap's start that have been found so far */
+	uint64_t own_end;
 	uint64_t committed_bytes, reserved_bytes;
 	struct nt_span span;
 	struct extents runs; /* chains of blocks between uncommitted ranges; sorted */

@@ -235,7 +235,7 @@ static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 
-	/* Such a block holds the _HEAP_UCR_DESCRIPTOR of the uncommitted memory after it. */
+	/* Such a block contains the _HEAP_UCR_DESCRIPTOR of the uncommitted memory that follows. */
 	if (header->unused == NT_UNUSED_END &&
 		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
 		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);

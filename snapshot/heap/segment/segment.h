@@ -22,7 +22,7 @@
 
 /* Fields that are the same in all builds of one bitness. */
 struct segment_parts {
-	unsigned bits, unit; /* bits of a pointer; granularity of blocks, in bytes */
+	unsigned bits, unit; /* bits: bits of a pointer; unit: granularity of blocks, in bytes */
 	/* _HEAP_PAGE_SEGMENT */
 	uint16_t segment_signature;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */

@@ -111,7 +111,7 @@ const struct segment_layout segment_layouts[] = {
 		.heap_bytes = 0xa00, .lfh_withheld = 0x25},
 	/* ntkrnlmp listings of 20348 and 22000 x64 */
 	{X64_20348, RANGE(0x1f), .name = "segment 10.0.20348-22000 x64", .first_build = 20348},
-	/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */
+	/* ntkrnlmp listings of 17763, 18362 and 19041 x64; an ntdll listing of 19041 */
 	{X64_17763, RANGE(0x1f), .name = "segment 10.0.17763-19041 x64", .first_build = 17763,
 		.contexts = 0x100, .vs_context = 0x280, .lfh_context = 0x340, .heap_bytes = 0x800},
 	/* one listing of ntdll 17134 x64 */

@@ -27,7 +27,7 @@ bool segment_page_key(struct segment_heap *heap, uint64_t addr, uint64_t seg_con
 	return true;
 }
 
-/* Parses a descriptor. Returns true if it begins a range in use. */
+/* Parses a descriptor. Returns true if the descriptor begins a range in use. */
 static bool range_parse(const struct segment_layout *layout, const unsigned char *descriptor,
 	unsigned *units, struct segment_range *range)
 {
@@ -53,9 +53,9 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 }
 
 /*
- * Returns the index of a descriptor inside a range that is also flagged as first, or 0. In a first
- * descriptor, a field contains the range's length. In the others, this field contains the distance
- * from the first, so only the flag distinguishes the two. */
+ * Returns the index of a descriptor inside a range that is itself flagged as the first of a range,
+ * or 0. A first descriptor contains the range's length. In other descriptors, the same field
+ * contains the distance from the first, so only the flag distinguishes the two kinds. */
 static unsigned inner_first(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
