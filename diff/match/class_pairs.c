@@ -1,27 +1,27 @@
 /*
  * Pairing stacks of a rebuilt module that matching by offset leaves unmatched.
  *
- * One inserted call moves all later calls in its function. A frame may then have the offset of
- * another call in the other build. The last call has an offset that the other build lacks. Stacks
- * that occur only in some builds are compared again, by the functions of their frames alone. If
- * each build has one such stack, or all have equally many, they are paired in the order of their
- * locations. Otherwise all stacks of these functions become one row, whose sum is correct.
+ * One inserted call moves all later calls in its function. A frame may then have the offset that
+ * another call has in the other build. The last call has an offset that the other build lacks.
+ * Stacks that occur only in some builds are compared again, using only the functions of their
+ * frames. If each build has one such stack, or all have equally many, the stacks are paired in the
+ * order of their locations. Otherwise all stacks with these functions become one row, whose sum is
+ * correct.
  *
- * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are
- * distinguished.
- */
+ * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX builds are
+ * distinguished. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory.h"
 #include "diff/match/match_parts.h"
 
-#define BUILDS_MAX 64 /* bits of a mask */
+#define BUILDS_MAX 64 /* bits in a mask */
 
 void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *classes, size_t dumps)
 {
 	const struct module_ids *ranks = &classes->locations->ranks;
-	uint32_t *seen; /* by build and group of modules: rank + 1; 0: none yet */
+	uint32_t *seen; /* indexed by build and module group: rank + 1; 0: not yet seen */
 
 	*pairs = (struct class_pairs){.classes = classes};
 	if (!classes->by_symbol || classes->mode != MATCH_AUTO)
@@ -85,11 +85,11 @@ struct lone_class {
 	const struct stack_classes *classes;
 	const struct stack *stack;
 	uint32_t number, dump, depth, hash;
-	uint64_t mask; /* builds that have it */
+	uint64_t mask; /* builds that have the class */
 };
 
-/* Fills lone. Returns false for a stack without a frame in a rebuilt module, and for one that is
- * not a plain stack. */
+/* Fills `lone`. Returns false if the stack is not a plain one or has no frame in a rebuilt
+ * module. */
 static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
 {
 	const struct stack_classes *classes = pairs->classes;
@@ -133,7 +133,7 @@ static int function_order(const struct lone_class *a, const struct lone_class *b
 	return order;
 }
 
-/* Compares classes of equal functions by build, then by the locations of their frames. */
+/* Compares classes by functions, then by build, then by the locations of their frames. */
 static int lone_order(const void *a, const void *b)
 {
 	const struct lone_class *x = a, *y = b;
@@ -153,7 +153,7 @@ static int lone_order(const void *a, const void *b)
 	return order ? order : stack_class_order(x->classes, x->number, y->number);
 }
 
-/* Returns the number of classes at the start of list that have equal functions. */
+/* Returns the number of classes at the start of `list` that have equal functions. */
 static size_t alike_count(const struct lone_class *list, size_t count)
 {
 	size_t alike = 1;
@@ -163,7 +163,8 @@ static size_t alike_count(const struct lone_class *list, size_t count)
 	return alike;
 }
 
-/* Returns true if no build has all of the classes. A build that has all distinguishes them. */
+/* Returns true if no build has all of these classes. A build that has them all proves that they are
+ * different stacks. */
 static bool is_torn(const struct lone_class *alike, size_t count)
 {
 	uint64_t common = UINT64_MAX;
@@ -173,12 +174,12 @@ static bool is_torn(const struct lone_class *alike, size_t count)
 	return !common;
 }
 
-/* Joins the classes of one list of functions. */
+/* Joins classes that have equal functions. */
 static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *into)
 {
 	uint64_t together = 0;
 	size_t each = 0;
-	bool is_even = true; /* each build has a run of "each" classes */
+	bool is_even = true; /* each build has a run of `each` classes */
 
 	for (size_t i = 0; i < count; i++)
 		each += alike[i].mask == alike->mask;
@@ -196,8 +197,8 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 
 #define FILTER_BITS 65536u
 
-/* Classes, and a hashed bit for the innermost function of each torn one. Only few of the classes
- * that all builds have match a bit. */
+/* The classes, plus one hashed bit per torn class, for its innermost function. Of the classes that
+ * all builds have, only a few match a bit. */
 struct lone_list {
 	struct lone_class *items;
 	size_t count, cap;
@@ -237,7 +238,8 @@ static bool find_torn(struct lone_list *list)
 	return result;
 }
 
-/* Adds classes that all builds have and whose innermost function may be that of a torn class. */
+/* Adds the classes that all builds have and that may share the innermost function of a torn
+ * class. */
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {
 	for (size_t i = 0; i < pairs->mask_count; i++) {

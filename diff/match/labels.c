@@ -1,5 +1,5 @@
-/* Labels of rows: the ids of a row, and the stack and the dumps that provide its frames. Members,
- * the stacks that form a row, are collected from the newest dump to the oldest. */
+/* Labels of rows: a row's ids, and the stack and dumps that its frames come from. The members of a
+ * row are the stacks that form it. They are collected from the newest dump to the oldest. */
 #include "diff/match/match_parts.h"
 
 #include <assert.h>
@@ -9,14 +9,14 @@
 #include "core/base/memory.h"
 #include "diff/read/stack_store.h"
 
-/* One dump's stack that belongs to a row. */
+/* A stack of one dump that belongs to a row. */
 struct class_member {
-	const struct stack *stack; /* its id, and its frames if it has any */
+	const struct stack *stack; /* provides the id, and the frames if known */
 	const struct stack_classes *classes;
 	uint32_t dump;
 };
 
-/* Compares the frames as the dumps have them; texts are compared instead of their numbers. */
+/* Compares frames as recorded in the dumps: addresses as numbers, texts as strings. */
 static int frames_order(const struct class_member *a, const struct class_member *b)
 {
 	const struct stack *x = a->stack, *y = b->stack;
@@ -33,7 +33,7 @@ static int frames_order(const struct class_member *a, const struct class_member 
 	return order ? order : number_order(x->frame_count, y->frame_count);
 }
 
-/* Compares by id, then the newest dump's first. */
+/* Compares by id, then by dump, newest first. */
 static int by_id(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -44,7 +44,7 @@ static int by_id(const void *a, const void *b)
 	return order ? order : frames_order(x, y);
 }
 
-/* Compares by dump, the newest first. */
+/* Compares by dump, newest first, then by id. */
 static int by_dump(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -52,7 +52,7 @@ static int by_dump(const void *a, const void *b)
 	return x->dump != y->dump ? number_order(y->dump, x->dump) : by_id(a, b);
 }
 
-/* Compares by stack, then the newest dump's first; stacks without frames are last. */
+/* Compares by stack, then by dump, newest first. Stacks without frames come last. */
 static int by_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -63,7 +63,7 @@ static int by_stack(const void *a, const void *b)
 	return order ? order : by_dump(a, b);
 }
 
-/* Compares stacks with frames first, then the newest dump's first, then by stack. */
+/* Compares by dump, newest first, then by stack. Stacks without frames come last. */
 static int by_newest_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -74,7 +74,7 @@ static int by_newest_stack(const void *a, const void *b)
 	return order ? order : by_stack(a, b);
 }
 
-/* Sorts members. Most rows have few, which are in order already. */
+/* Sorts members. Most rows have few members, which are already in order. */
 static void members_sort(
 	struct class_member *members, size_t count, int (*order)(const void *a, const void *b))
 {
@@ -86,7 +86,7 @@ static void members_sort(
 	}
 }
 
-/* Chooses the stack shown for a row that stands for an id. */
+/* Chooses the stack that is shown for a row that represents an id. */
 static void choose_by_id(struct row *row, struct class_member *members, size_t count)
 {
 	members_sort(members, count, by_stack);
@@ -102,8 +102,8 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 		row->kind = ROW_UNKNOWN;
 }
 
-/* Chooses the stack and the dumps that a row is shown from. If an id has several stacks, an older
- * dump has a different stack and is not used. */
+/* Chooses the stack and the dumps that a row is shown with. If an id has several stacks, an older
+ * dump may have a different one, so only the newest dump is used. */
 static void show(struct row *row, const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
@@ -119,7 +119,7 @@ static void show(struct row *row, const struct class_member *members, size_t cou
 	}
 }
 
-/* Keeps one member for each id. Returns the number kept. */
+/* Reduces `members` to one per id. Returns the number left. */
 static size_t unite(struct class_member *members, size_t count)
 {
 	size_t id_count = 0;
@@ -153,16 +153,17 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* A further member of a row; the first one is in the row's dump and stack until the row is
- * labelled. */
+/* A further member of a row. The first member is stored in the row itself (dump and stack) until
+ * the row is labelled. */
 struct further_member {
 	const struct stack *stack;
 	uint32_t dump;
-	uint32_t before; /* the row's next member, not of an older dump; CELL_NONE: none */
+	/* the member added before, from the same or a newer dump; CELL_NONE: no such member */
+	uint32_t before;
 };
 
-/* Last member of a row by its shared number, or STACK_NONE; and the number of consecutive dumps
- * with that stack. */
+/* The latest members of a row that share a stack: its shared number (or STACK_NONE), the dump of
+ * the last member, and the number of dumps. */
 struct common_run {
 	uint32_t shared, dump, dump_count;
 };
@@ -172,8 +173,8 @@ struct linking {
 	const struct stack_classes *classes;
 	struct further_member *further;
 	size_t count, cap;
-	uint32_t *last; /* index of its last further member, by row */
-	struct common_run *runs; /* by row; NULL: dumps share no stacks */
+	uint32_t *last; /* indexed by row: index of the row's last further member */
+	struct common_run *runs; /* indexed by row; NULL: dumps share no stacks */
 };
 
 static uint32_t shared_number(const struct dump_sums *sums, const struct stack_total *cell)
@@ -183,8 +184,8 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 	return sums->shared[cell->stack];
 }
 
-/* Returns true if a row needs this cell in addition to those of newer dumps. Two dumps with equal
- * stacks under one id suffice. */
+/* Returns true if the cell's stack must be added to its row, given the members from newer dumps.
+ * Two dumps with the same shared stack suffice. */
 static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
 	bool is_same = shared != STACK_NONE && shared == run->shared;
@@ -214,8 +215,8 @@ static void member_add(
 	linking->last[number] = (uint32_t)linking->count++;
 }
 
-/* Returns one of the stacks that share the id of stack number first, independent of their order.
- * Results are cached in known. */
+/* Returns one of the stacks that share an id; `first` is the first of them. The choice does not
+ * depend on their order. Results are cached in `known`. */
 static uint32_t representative(
 	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {
@@ -238,9 +239,9 @@ static uint32_t representative(
 	return found;
 }
 
-#define PREFETCH_AHEAD 16 /* cells */
+#define PREFETCH_AHEAD 16 /* in cells */
 
-/* Adds the stacks of a dump's cells to their rows. Newer dumps were added before. */
+/* Adds the stacks of a dump's cells to their rows. Newer dumps must have been added before. */
 static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *rows)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};

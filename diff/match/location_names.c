@@ -1,4 +1,4 @@
-/* Names of locations: chooses the dump that provides a name, looks names up in batches, and sorts
+/* Names of locations: chooses the dump that provides a name, looks up names in batches, and sorts
  * named locations into classes of equal ones. */
 #include "diff/match/locations.h"
 
@@ -76,8 +76,8 @@ static bool move_to(const struct locations *locations, struct named_place *named
 	return true;
 }
 
-/* Chooses the newest dump that carries a name for the location, otherwise the newest one that has
- * its module. The result does not depend on the requesting dump. */
+/* Chooses the newest dump that carries a name for the location. If no dump does, chooses the newest
+ * one that has the location's module. The result does not depend on the requesting dump. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
 	const struct locations *locations = names->locations;
@@ -96,8 +96,8 @@ static void choose_dump(const struct names *names, struct named_place *named)
 	}
 }
 
-/* Chooses a name that choose_dump() does not find: for a second copy of a file, or a module that
- * the dump no longer has. Of several, the newest dump's and lowest one is used. */
+/* Chooses a name that choose_dump() cannot find: for a second copy of a file, or for a module that
+ * the dump no longer has. If several qualify, the newest dump wins, then the lowest address. */
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {
@@ -187,13 +187,13 @@ static int function_order(const struct named_place *a, const struct named_place 
 	return order ? order : number_order(x->count, y->count);
 }
 
-/* Returns the file's name without folder, because builds may be made in different folders. */
+/* Returns the file's name without its folder, because builds may be made in different folders. */
 static const char *file_of(const struct symbol *symbol)
 {
 	return symbol->file ? module_path_base(symbol->file) : "";
 }
 
-/* Compares by source file; the functions are equal. */
+/* Compares by source file. Both locations must have equal functions. */
 static int file_order(const struct named_place *a, const struct named_place *b)
 {
 	int order = 0;
@@ -212,7 +212,7 @@ static int line_order(const struct named_place *a, const struct named_place *b)
 	return order;
 }
 
-/* Returns the offset from the start of the outermost function; 0: unknown. */
+/* Returns the offset from the start of the outermost function, or 0 if unknown. */
 static uint64_t offset_of(const struct named_place *named)
 {
 	return named->found.list[named->found.count - 1].offset_bytes;
@@ -225,11 +225,11 @@ static int offset_order(const struct named_place *a, const struct named_place *b
 	return order ? order : file_order(a, b);
 }
 
-/* A location to be classified. */
+/* A location to classify. */
 struct asked_location {
 	struct named_place *named;
-	uint32_t group; /* group of its module's builds, from 1; 0: in no module */
-	uint32_t build; /* rank of its module, from 1; 0: in no module */
+	uint32_t group; /* group that the module belongs to, from 1; 0: in no module */
+	uint32_t build; /* rank of the module, from 1; 0: in no module */
 };
 
 static int by_function(const void *a, const void *b)
@@ -257,8 +257,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 struct classes {
-	uint32_t last; /* last class used */
-	size_t *line_counts; /* scratch, by build; all 0 */
+	uint32_t last; /* last class assigned */
+	size_t *line_counts; /* scratch, indexed by build; all 0 between uses */
 };
 
 static void class_all(struct classes *classes, struct asked_location *members, size_t count)
@@ -278,8 +278,8 @@ static void class_lines(struct classes *classes, struct asked_location *members,
 	}
 }
 
-/* Assigns classes to locations that two builds have at one offset. Moves the rest to the front and
- * returns their number. */
+/* Assigns one class to all locations at the same offset if at least two builds have that offset.
+ * Moves the other locations to the front and returns their number. */
 static size_t class_offsets(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t left = 0;
@@ -299,7 +299,7 @@ static size_t class_offsets(struct classes *classes, struct asked_location *memb
 	return left;
 }
 
-/* Returns true if one build has all the lines. Otherwise lines may have moved. */
+/* Returns true if one build has all the lines. If no build has, lines may have moved. */
 static bool has_all_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;

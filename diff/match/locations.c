@@ -1,23 +1,24 @@
-/* Locations of addresses: finds the module of an address, with a cache per dump, and the modules
- * that other dumps of the process know. */
+/* Locations of addresses: finds the module that contains an address. Each dump has a cache, and
+ * modules that only other dumps of the process know are found too. */
 #include "diff/match/locations.h"
 
 #include <string.h>
 
 #include "core/base/hash.h"
 
-#define GRANULE_BITS 16 /* Windows loads modules at multiples of this */
+#define GRANULE_BITS 16 /* Windows loads modules at multiples of this size */
 #define GRANULE_MASK (((uint64_t)1 << GRANULE_BITS) - 1)
 #define MEMO_BITS_MIN 3
 #define MEMO_BITS_MAX 11
-#define MEMO_STACKS 4 /* number of stacks per cache entry */
+#define MEMO_STACKS 4 /* stacks per cache entry */
 
 static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
-/* Returns the size of the cache. In many small dumps it must not dominate the memory. */
+/* Returns the size of the cache, as a power of two. With many small dumps, the caches must not use
+ * most of the memory. */
 static unsigned memo_bits(size_t stack_count)
 {
 	unsigned bits = MEMO_BITS_MIN;
@@ -45,8 +46,8 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
 	}
 }
 
-/* Returns true if two dumps have equal modules at equal addresses. What only other dumps of the
- * process know is then also equal for both. */
+/* Returns true if two dumps have equal modules at equal addresses. Modules known only from other
+ * dumps are then equal for both, too. */
 static bool is_alike(const struct places_dump *a, const struct places_dump *b)
 {
 	const struct module *x = a->sums->modules, *y = b->sums->modules;
@@ -93,8 +94,8 @@ static void find_alike(struct locations *locations)
 	u64map_release(&known);
 }
 
-/* Links each dump to the nearest ones with different modules, because equal dumps know nothing
- * more. */
+/* Links each dump to the nearest dumps with different modules. Dumps with equal modules would find
+ * nothing more. */
 static void link_dumps(struct locations *locations)
 {
 	struct places_dump *dumps = locations->dumps;
@@ -144,7 +145,7 @@ void locations_release(struct locations *locations)
 	*locations = (struct locations){0};
 }
 
-/* Returns the number of bases that are at or below addr. No branch depends on the address. */
+/* Returns the number of bases that are at or below `addr`. No branch depends on the address. */
 static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 {
 	const uint64_t *low = bases;
@@ -158,7 +159,7 @@ static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 	return (size_t)(low - bases) + (*low <= addr);
 }
 
-/* Returns the result of bases_below(), cached for nearby addresses. */
+/* Returns the result of bases_below(). Caches it for nearby addresses. */
 static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 {
 	uint64_t granule = addr >> GRANULE_BITS;
@@ -170,7 +171,7 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	if (memo >> GRANULE_BITS == granule && memo != UINT64_MAX)
 		return (size_t)(memo & GRANULE_MASK);
 	below = bases_below(dump->bases, count, granule << GRANULE_BITS);
-	/* a module starts within the granule */
+	/* A module starts inside the granule, so the result is not the same for all of it. */
 	if (below < count && dump->bases[below] >> GRANULE_BITS == granule)
 		return bases_below(dump->bases, count, addr);
 	if (below < GRANULE_MASK)
@@ -179,7 +180,7 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	return below;
 }
 
-/* Finds the module as module_of_return() does. */
+/* Finds the module according to the rules of module_of_return(). */
 static const struct module *module_of(const struct places_dump *dump, uint64_t addr)
 {
 	size_t below = modules_below(dump, addr);
@@ -188,10 +189,11 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 	if (!below)
 		return NULL;
 	module = &dump->sums->modules[below - 1];
-	/* The call before the return address counts. */
+	/* The call lies before the return address. */
 	if (addr == module->base && below > 1 && addr - 1 - module[-1].base < module[-1].size_bytes)
 		return module - 1;
-	/* The end of a module belongs to it, for a call in its last bytes. */
+	/* A return address at a module's end belongs to the module: the call is in its last
+	 * bytes. */
 	if (addr - module->base < module->size_bytes ||
 		(addr != module->base && addr - module->base == module->size_bytes))
 		return module;

@@ -18,64 +18,64 @@
  *
  * Two modules of different dumps are the same if their files have the same name (without folder,
  * ignoring case). If both dumps record builds, the builds must be equal, too. Two modules of one
- * dump are the same only if they are the same file.
- */
+ * dump are the same only if they are the same file. */
 
-/* Ranks of the modules of several dumps: same modules have the same rank, and ranks are in order of
- * names. */
+/* Ranks of the modules of several dumps. The same module has the same rank in every dump. Ranks are
+ * in order of names. */
 struct module_ids {
-	uint32_t **by_dump; /* rank by dump and module */
+	uint32_t **by_dump; /* rank, indexed by dump and module */
 	size_t count; /* number of ranks */
-	uint32_t *group; /* by rank: the first rank with the same file name */
-	/* By rank: another dump has files of this name, all of them of other builds. */
+	uint32_t *group; /* indexed by rank: first rank with the same file name */
+	/* Indexed by rank: some dump has files of this name, but only from other builds. */
 	bool *is_rebuilt;
 };
 
-/* Fills ranks; its memory is in arena. */
+/* Fills `ranks`, allocating from `arena`. */
 void module_ids_make(
 	const struct dump_sums *dumps, size_t count, struct module_ids *ranks, struct arena *arena);
 
 /*
- * Locations of a dump's addresses that can be compared between dumps: a module that is the same in
- * all dumps, and an offset in it.
+ * Locations: a dump's addresses in a form that can be compared between dumps. A location is an
+ * offset in a module, and the module is the same in all dumps.
  *
- * Locations borrow the dumps. Modules are numbered by name, from 1.
- */
+ * Locations borrow the dumps. Modules are numbered by name, from 1. */
 
 /* Ordered by unit, then by offset. */
 struct location {
-	uint64_t unit; /* module number; 0: in no module; matching adds further units */
+	uint64_t unit; /* module number; 0: in no module. Matching adds further units. */
 	uint64_t offset; /* or the address, if in no module */
 };
 
-/* One dump's modules, arranged for searching. Equal dumps share the arrays. */
+/* One dump's modules, arranged for searching. Dumps with equal modules share the arrays. */
 struct places_dump {
 	const struct dump_sums *sums;
 	uint64_t *bases;
 	/*
-	 * Cache of 1 << memo_bits results for addresses that differ only in their low 16 bits. An
-	 * entry holds the other bits and, in place of the low ones, the number of modules that
-	 * start at or below these addresses. UINT64_MAX: empty. Any thread reads and writes single
-	 * entries.
-	 */
+	 * Cache of 1 << memo_bits entries. An entry serves all addresses that differ only in their
+	 * low 16 bits. Its upper bits are those of the addresses; its low 16 bits are the number of
+	 * modules that start at or below them. UINT64_MAX: empty. Threads read and write single
+	 * entries without a lock. */
 	_Atomic uint64_t *memo;
 	unsigned memo_bits;
-	const uint32_t *ranks; /* by module */
-	uint32_t *first; /* by rank: index of the module in the dump; UINT32_MAX: none */
-	/* Nearest dumps of the same process that have other modules; an address has the same
-	 * meaning in both. */
+	const uint32_t *ranks; /* indexed by module */
+	/* indexed by rank: index of the module in the dump; UINT32_MAX: not in the dump */
+	uint32_t *first;
+	/* Nearest dumps of the same process that have other modules. An address has the same
+	 * meaning in all dumps of a process. */
 	const struct places_dump *older, *newer;
 };
 
 struct locations {
-	const struct dump_sums *sums; /* by dump */
+	const struct dump_sums *sums; /* indexed by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
-	uint32_t *alike; /* by dump: the first dump in which every address has the same location */
+	/* indexed by dump: the first dump in which every address has the same location as in this
+	 * dump */
+	uint32_t *alike;
 	size_t *carriers; /* dumps with names, newest first */
 	size_t carrier_count;
 	struct module_ids ranks;
-	bool is_one_process; /* all dumps record their process, and it is the same */
+	bool is_one_process; /* all dumps record their process, and all are from the same one */
 	struct arena arena;
 };
 
@@ -83,22 +83,21 @@ void locations_make(struct locations *locations, const struct dump_sums *dumps, 
 void locations_release(struct locations *locations);
 
 struct place_module {
-	const struct module *module; /* NULL: none */
+	const struct module *module; /* NULL: no module found */
 	size_t dump;
 };
 
-/* Returns the location of a return address and stores its module in found, which may be NULL. If
- * this dump has no module at addr, other dumps of the same process are searched, older ones
+/* Returns the location of a return address. Stores its module in `*found` unless `found` is NULL.
+ * If the dump has no module at `addr`, searches other dumps of the same process, older ones
  * first. */
 struct location location_of(
 	const struct locations *locations, size_t dump, uint64_t addr, struct place_module *found);
 
 /*
- * Returns the number of frames of a dump's stack that count, from the innermost. Outer frames in no
- * module are stack content after a frame that could not be unwound: they differ each time and are
- * not calls. A stack entirely in no module counts whole, as does a stack whose frames are texts or
- * candidates.
- */
+ * Returns the number of frames that count in a dump's stack, starting at the innermost one. Outer
+ * frames in no module are stack content after a frame that could not be unwound: they are not
+ * calls, and they differ each time. If no frame is in a module, all frames count. All frames also
+ * count if they are texts or candidates. */
 uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack);
 
 static inline bool same_place(const struct location *a, const struct location *b)
@@ -119,20 +118,21 @@ static inline int location_order(const struct location *a, const struct location
 }
 
 /*
- * Names of the requested locations, each looked up once for all users: matching, which compares
- * rebuilt modules by their names, and reports.
+ * Names of the requested locations. Each name is looked up once for all users: matching, which
+ * compares rebuilt modules by name, and reports.
  *
- * The newest dump with a name for a location provides it; if none has one, the module's own file
- * does. Names borrow the dumps and their locations, and own the symbols.
- */
+ * The name comes from the newest dump that has one for the location. If no dump has one, the
+ * module's own file provides it. Names borrow the dumps and their locations, and own the
+ * symbols. */
 
 struct named_place {
 	struct location place;
 	const struct module *module; /* NULL: in no module */
-	uint32_t dump; /* dump whose names and module are used */
-	uint32_t class; /* see names_classify(); 0: none */
-	uint32_t function; /* class by CLASS_FUNCTION */
-	/* the name comes from a further copy of the module in the dump, or from an unloaded one */
+	uint32_t dump; /* dump that provides the names and the module */
+	uint32_t class; /* assigned by names_classify(); 0: no class */
+	uint32_t function; /* class according to CLASS_FUNCTION */
+	/* the name comes from a further copy of the module in the dump, or from an unloaded
+	 * module */
 	bool is_aside;
 	struct symbols found;
 };
@@ -142,41 +142,42 @@ struct names {
 	struct hash_index index;
 	struct named_place *list;
 	size_t count, cap;
-	size_t resolved_count; /* the first names in list are resolved */
-	const struct symbol_options *options; /* or NULL */
-	struct symbolizer *symbolizer; /* NULL: not needed yet */
+	size_t resolved_count; /* number of names at the start of `list` that are resolved */
+	const struct symbol_options *options; /* may be NULL */
+	struct symbolizer *symbolizer; /* NULL until needed */
 };
 
-/* locations, and options if not NULL, must outlive names. */
+/* `locations` and `options` (which may be NULL) must outlive `names`. */
 void names_init(struct names *names, const struct locations *locations,
 	const struct symbol_options *options);
 void names_release(struct names *names);
 
-/* Requests the names of a dump's return address. */
+/* Requests the names of a return address in a dump. */
 void names_want(struct names *names, size_t dump, uint64_t addr);
 
-/* Looks up all requested names that are not resolved yet. Finds none if symbol_options_check()
- * refuses the options. */
+/* Looks up all requested names that are not resolved yet. Finds no names if symbol_options_check()
+ * rejects the options. */
 int names_resolve(struct names *names, struct err *err);
 
-/* Returns a short text about a failure of the lookup, or NULL. */
+/* Returns a short message about a failed lookup, or NULL. */
 const char *names_trouble(const struct names *names);
 
-/* Rule for which locations of a function are the same, across builds of its module. */
+/* Rule that decides which locations in a function count as the same across builds of the module. */
 enum name_class {
-	CLASS_FUNCTION, /* all locations in it */
-	CLASS_LINE, /* locations on one line */
-	/* Locations at one offset from the function's start, if two builds have that offset: the
-	 * function is unchanged there, even if its lines moved. The rest: by line, if the lines of
-	 * one build are among those of another; otherwise all of the rest is one class. */
+	CLASS_FUNCTION, /* all locations in the function */
+	CLASS_LINE, /* all locations on one line */
+	/* All locations at one offset from the function's start, if two builds have that offset:
+	 * the code there is unchanged, even if its lines moved. The remaining locations are
+	 * compared by line if the lines of one build include those of all others. Otherwise they
+	 * form one class. */
 	CLASS_CODE,
 };
 
-/* Assigns a class, from 1, to every location that has a name: equal for the same locations. Classes
- * are in order of their texts. */
+/* Assigns a class, from 1, to every location that has a name. The same locations get equal classes.
+ * Classes are in order of their names. */
 void names_classify(struct names *names, enum name_class by);
 
-/* Returns NULL if the location was not requested. */
+/* Returns the named location, or NULL if it was not requested. */
 const struct named_place *names_find(const struct names *names, const struct location *place);
 
 #endif

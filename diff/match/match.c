@@ -1,5 +1,5 @@
-/* Matching: the sums of each class of stacks become rows. Rows of different builds are joined, and
- * rows that changed are sorted by growth. */
+/* Matching: the sums of each class of stacks become a row. Rows that represent the same stack in
+ * different builds are joined, and changed rows are sorted by growth. */
 #include "diff/match/match.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
-/* Adds sums of several processes. Numbers that do not fit in a signed number become its maximum. */
+/* Adds sums of several processes. Limits each number to INT64_MAX. */
 static void totals_add(struct block_totals *to, const struct block_totals *more)
 {
 	block_totals_add(to, more);
@@ -21,8 +21,8 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
 }
 
-/* Computes a comparison's totals. Address space counts if it is selected; otherwise it is counted
- * separately. */
+/* Computes a comparison's totals. Address space is part of them only if it is selected; otherwise
+ * it has its own sums. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
@@ -64,10 +64,11 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 
 /* Key of a row when rows are kept per heap. */
 struct heap_row {
-	uint64_t heap, class; /* class number */
+	uint64_t heap, class; /* number of the class */
 };
 
-/* State of matching. Row numbers are class numbers or, per heap, indexes in heap_rows. */
+/* State of matching. A row's number is its class number or, with rows per heap, its index in
+ * `heap_rows`. */
 struct matcher {
 	struct comparison *comparison;
 	const struct match_request *request;
@@ -76,14 +77,14 @@ struct matcher {
 	struct table heap_row_numbers;
 	struct heap_row *heap_rows;
 	size_t heap_row_count, heap_row_cap;
-	struct block_totals *sums; /* by row and dump */
+	struct block_totals *sums; /* indexed by row and dump */
 	size_t row_count, row_cap;
-	uint32_t **rows; /* by dump and cell */
+	uint32_t **rows; /* row numbers, indexed by dump and cell */
 };
 
 static struct delta subtract(struct block_totals new, struct block_totals old)
 {
-	/* Each is at most INT64_MAX, see read_dump.c. */
+	/* Each number is at most INT64_MAX, see read_dump.c. */
 	return (struct delta){(int64_t) new.block_count - (int64_t)old.block_count,
 		(int64_t) new.requested_bytes - (int64_t)old.requested_bytes,
 		(int64_t) new.overhead_bytes - (int64_t)old.overhead_bytes};
@@ -120,7 +121,7 @@ struct delta comparison_delta(const struct comparison *comparison)
 
 /* ---------------------------------------------------------------- sums */
 
-/* Returns the number of the row of a class in a heap. */
+/* Returns the row number of a class in a heap. */
 static uint32_t heap_row_number(struct matcher *matcher, uint32_t class, uint64_t heap)
 {
 	struct heap_row row = {heap, class};
@@ -145,7 +146,7 @@ static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 	return matcher->request->by_heap ? matcher->heap_rows[row].heap : 0;
 }
 
-/* Adds a cell of the dump to its row. */
+/* Adds a cell of a dump to a row. Allocates the row if it does not exist. */
 static void count(
 	struct matcher *matcher, size_t dump, const struct stack_total *cell, uint32_t row)
 {
@@ -163,14 +164,14 @@ static void count(
 
 struct dump_stacks {
 	size_t dump;
-	uint32_t *classes; /* by stack */
-	/* Classes of bare entries, by the first stack of their id; INDEX_NONE: not known yet. NULL
-	 * until such an entry occurs. */
+	uint32_t *classes; /* indexed by stack */
+	/* Classes of bare entries, indexed by the first stack of the entry's id. INDEX_NONE: not
+	 * known yet. NULL until a bare entry occurs. */
 	uint32_t *bare;
 };
 
-/* Returns the class of bare entries, which have one of the stacks under the id of stack number
- * first. */
+/* Returns the class of bare entries of an id. Such entries have one of the id's stacks, starting at
+ * stack number `first`. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -258,7 +259,7 @@ static void row_move(struct matcher *matcher, uint32_t from, uint32_t to)
 	}
 }
 
-/* Joins the rows of stacks that are equal in different builds. */
+/* Joins rows whose stacks are the same in different builds. */
 static void join_builds(struct matcher *matcher)
 {
 	uint32_t *into = class_pairs_find(&matcher->pairs), *rows;
@@ -291,17 +292,17 @@ static void join_builds(struct matcher *matcher)
 
 /* ---------------------------------------------------------------- rows */
 
-#define PREFETCH_AHEAD 16 /* rows */
+#define PREFETCH_AHEAD 16 /* in rows */
 
-/* A changed row while it is sorted. Rows are sorted by one key at a time, which takes less
+/* A changed row while rows are sorted. Rows are sorted by one key at a time because that takes less
  * memory. */
 struct changed {
 	uint64_t key; /* ascending */
 	uint32_t row;
-	uint32_t rank; /* order by the previous keys; equal for equal keys */
+	uint32_t rank; /* order by the keys sorted before; rows with equal keys have equal ranks */
 };
 
-/* Keys in ascending order of weight: the last one is sorted by first. */
+/* Sort keys, primary key first. Sorting starts with the last key and is stable. */
 enum changed_key {
 	KEY_BYTES,
 	KEY_BLOCKS,
@@ -316,7 +317,7 @@ struct alike {
 	uint32_t row;
 };
 
-/* Sort key: largest growth first. */
+/* Returns a sort key that places the largest growth first. */
 static uint64_t growth_key(int64_t growth)
 {
 	return (uint64_t)INT64_MAX - (uint64_t)growth;
@@ -334,8 +335,8 @@ static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum chan
 	return growth_key(key == KEY_BYTES ? delta.requested_bytes : delta.block_count);
 }
 
-/* Radix sort by key, from the lowest byte. It makes no comparisons, and keys mostly differ in few
- * bytes. Stable. rows has room for twice count. */
+/* Radix sort by key, lowest byte first. It makes no comparisons and skips bytes in which no keys
+ * differ, which are most. Stable. `rows` has room for 2 * count elements. */
 static void sort_by_key(struct changed *rows, size_t count)
 {
 	struct changed *from = rows, *to = rows + count, *sorted;
@@ -362,7 +363,7 @@ static void sort_by_key(struct changed *rows, size_t count)
 		memcpy(rows, from, count * sizeof(*rows));
 }
 
-/* Assigns ranks by key within the previous ranks. */
+/* Computes new ranks from the key and the previous rank of each row. */
 static void rank_rows(struct changed *rows, size_t count)
 {
 	struct changed last = *rows;
@@ -388,8 +389,8 @@ static int by_class(const void *a, const void *b)
 		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
-/* Sorts rows of equal growth. Most differ in the first frame that not all have in common, so few
- * stacks are read more than once. */
+/* Sorts rows of equal growth. Most of them differ in the first frame after those that all have in
+ * common, so only a few stacks are read more than once. */
 static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
 	const struct stack_classes *classes = &matcher->classes;
@@ -431,8 +432,8 @@ static void sort_changed(const struct matcher *matcher, struct changed *rows, si
 	}
 }
 
-/* Returns true if a row changed. In a trend, that is a difference between any two snapshots of a
- * process. */
+/* Returns true if a row changed. In a trend, that is a difference between any two snapshots of one
+ * part. */
 static bool is_changed(
 	const struct comparison *comparison, const struct row *row, const struct delta *delta)
 {
@@ -444,7 +445,7 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* Adds the rows of a window of a recording that have no blocks of its fate, but blocks of other
+/* For a window of a recording, adds rows that have no blocks of its fate, but have blocks of other
  * fates. */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
@@ -458,7 +459,8 @@ static void add_others(const struct matcher *matcher, uint32_t *places, size_t *
 	}
 }
 
-/* Returns an array by row: ROW_NONE for unchanged rows. count: number of changed rows. */
+/* Returns an array indexed by row: ROW_NONE if the row is unchanged, otherwise 0. Adds the number
+ * of changed rows to `*count`. */
 static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 {
 	uint32_t *places = xmalloc(matcher->row_count * sizeof(*places));
@@ -478,7 +480,8 @@ static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 	return places;
 }
 
-/* Assigns sorted positions to the changed rows. changed has room for twice their number. */
+/* Stores the sorted position of each changed row in `places`. `changed` has room for two elements
+ * per changed row. */
 static void find_places(const struct matcher *matcher, uint32_t *places, struct changed *changed)
 {
 	size_t count = 0;
@@ -493,7 +496,7 @@ static void find_places(const struct matcher *matcher, uint32_t *places, struct 
 		places[changed[i].row] = i;
 }
 
-/* Moves the sums of the remaining rows to the front and frees the rest. */
+/* Moves the sums of the changed rows to the front and frees the rest. */
 static void sums_keep(struct matcher *matcher, const uint32_t *places)
 {
 	struct comparison *comparison = matcher->comparison;
@@ -516,7 +519,7 @@ static void rows_make(struct matcher *matcher)
 	uint32_t *places = find_changed(matcher, &comparison->row_count);
 	struct block_totals *sums;
 
-	/* Sort in place, in the array that will hold the rows. */
+	/* Sort in the array that will later hold the rows. */
 	_Static_assert(2 * sizeof(struct changed) <= sizeof(struct row), "there is room");
 	comparison->rows = xmalloc(comparison->row_count * sizeof(*comparison->rows));
 	find_places(matcher, places, (void *)comparison->rows);

@@ -1,4 +1,4 @@
-/* Parts of matching: numbers for frames, classes of stacks, labels of rows. */
+/* Parts of matching: classes of stacks, pairs of classes, and labels of rows. */
 #ifndef DIFF_MATCH_MATCH_PARTS_H
 #define DIFF_MATCH_MATCH_PARTS_H
 
@@ -13,21 +13,21 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Class of a stack: a number that is equal for stacks that form one row, whatever their dump, id or
- * heap.
+ * Class of a stack: a number that is equal for all stacks that form one row, regardless of their
+ * dump, id or heap.
  *
  * Stacks are not copied. They are compared in place, frame by frame, by the location that the
- * matching mode assigns to each frame.
- */
+ * matching mode assigns to each frame. */
 
 struct stack_class {
-	enum row_kind kind : 8; /* MATCH_ID: ROW_STACK, whatever stacks the id has */
-	/* A stack of the class. ROW_ONE_OF: stack is an index in lists; ROW_STACKLESS: unused. */
-	uint32_t dump : 24; /* READ_MAX fits */
+	enum row_kind kind : 8; /* in mode MATCH_ID always ROW_STACK, whatever stacks the id has */
+	/* A stack of the class. For ROW_ONE_OF, `stack` is an index in `lists`. For ROW_STACKLESS,
+	 * it is unused. */
+	uint32_t dump : 24; /* holds up to READ_MAX dumps */
 	uint32_t stack;
 };
 
-/* Distinct sorted classes, one of which is the true one. */
+/* Distinct sorted classes; the true class is one of them. */
 struct class_list {
 	uint32_t *classes;
 	size_t count;
@@ -35,7 +35,8 @@ struct class_list {
 
 /* Class found for a shared stack. */
 struct class_memo {
-	uint32_t alike; /* valid for dumps with this value in struct locations; UINT32_MAX: empty */
+	/* valid for dumps with this value in `struct locations`; UINT32_MAX: empty */
+	uint32_t alike;
 	uint32_t number;
 };
 
@@ -45,10 +46,11 @@ struct stack_classes {
 	const struct names *names;
 	enum match_mode mode;
 	bool by_symbol; /* at least some frames have names */
-	bool *has_names; /* by rank: that build of the module has names; NULL unless by_symbol */
-	uint32_t **texts; /* text numbers by dump and text, see text_numbers() */
-	size_t *process; /* by dump: the first dump of its process */
-	struct class_memo *memo; /* by number in sums.shared */
+	/* indexed by rank: this build of the module has names; NULL unless `by_symbol` */
+	bool *has_names;
+	uint32_t **texts; /* text numbers, indexed by dump and text; see text_numbers() */
+	size_t *process; /* indexed by dump: the first dump of the same process */
+	struct class_memo *memo; /* indexed by number in `sums.shared` */
 	size_t memo_count;
 	struct hash_index index;
 	struct stack_class *list;
@@ -61,57 +63,59 @@ struct stack_classes {
 	struct arena arena;
 };
 
-/* locations and names must outlive classes. */
+/* `locations` and `names` must outlive `classes`. */
 void stack_classes_make(struct stack_classes *classes, const struct dump_sums *dumps,
 	size_t dump_count, const struct locations *locations, struct names *names,
 	const struct match_request *request);
 void stack_classes_release(struct stack_classes *classes);
 
-/* Frees memory that only finding classes needs. No class may be looked up after that. */
+/* Frees memory that only finding classes requires. No class may be looked up after that. */
 void stack_classes_close(struct stack_classes *classes);
 
 /* Frees the classes. Only stack_order() may be called after that. */
 void stack_classes_forget(struct stack_classes *classes);
 
-/* Finds the classes of all stacks of a dump; numbers is indexed by stack. */
+/* Finds the classes of all stacks of a dump, and stores them in `numbers`, which is indexed by
+ * stack. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers);
 
 /* Returns the class of a dump's blocks that have no stack. */
 uint32_t stack_class_none(struct stack_classes *classes, size_t dump);
 
-/* Returns the class of blocks that have one of several stacks, unknown which. Sorts the count
- * numbers in all. If all are equal, returns that class. */
+/* Returns the class for blocks whose stack is one of several. Sorts `all[0..count)`. If all its
+ * elements are equal, returns that class. */
 uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count);
 
-/* Compares two classes in a total order that depends only on their content. */
+/* Compares two classes. Their order is total and depends only on their content. */
 int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
-/* Returns the number of innermost frames that two classes share, up to most. Returns fewer if
- * comparing them is not cheap. */
+/* Returns the number of innermost frames that two classes have in common, at most `most`. May
+ * return fewer if the comparison would be expensive. */
 uint32_t stack_class_common(
 	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most);
 
-/* Returns a sort key for classes that share common frames: where keys differ, their order is that
- * of the classes. */
+/* Returns a sort key for classes that have their `common` innermost frames in common. Different
+ * keys have the same order as the classes. */
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common);
 
 /* Compares the frames of two stacks in the order of classes. */
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
-/* Returns the location of a frame by its function alone, if its module was rebuilt and the frame
- * has a name. Its unit is above UINT32_MAX. Otherwise returns the location that the frame is
- * compared by. Only for stacks with addresses, if by_symbol. */
+/* Returns a location for a frame that stands for its whole function, if the module was rebuilt and
+ * the frame has a name. The unit of such a location is above UINT32_MAX. Otherwise returns the
+ * location that the frame is compared by. If `by_symbol` is set, only stacks of addresses are
+ * allowed. */
 struct location stack_class_function(const struct stack_classes *classes, size_t dump,
 	const struct stack *stack, uint32_t index);
 
-/* Pairs of classes that are equal in different builds (class_pairs.c). */
+/* Pairs of classes that represent the same stack in different builds (class_pairs.c). */
 
 struct class_pairs {
 	const struct stack_classes *classes;
-	uint32_t *builds; /* by dump; NULL: nothing was rebuilt */
+	uint32_t *builds; /* indexed by dump; NULL: nothing was rebuilt */
 	uint32_t build_count;
-	uint64_t *masks; /* by class: a bit for each build whose dumps have it */
+	uint64_t *masks; /* indexed by class; one bit per build whose dumps contain the class */
 	size_t mask_count;
 };
 
@@ -122,15 +126,15 @@ void class_pairs_release(struct class_pairs *pairs);
 void class_pairs_add(
 	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
 
-/* Returns, by class, the class that replaces it, or NULL if none is replaced. The caller frees the
- * result. Must be called before stack_classes_close(). */
+/* Returns an array, indexed by class, of the class that replaces it. Returns NULL if no class is
+ * replaced. The caller frees the array. Must be called before stack_classes_close(). */
 uint32_t *class_pairs_find(const struct class_pairs *pairs);
 
 /* Compares ids as hexadecimal numbers of any length. */
 int stack_id_order(const char *a, const char *b);
 
-/* Labels the rows of a comparison with their ids, and with the dumps and stacks that provide their
- * frames. rows[dump][cell] is the row of the cell, or ROW_NONE. */
+/* Labels the rows of a comparison with their ids, and with the dumps and stacks that their frames
+ * come from. `rows[dump][cell]` is the row of the cell, or ROW_NONE. */
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows);
 

@@ -8,31 +8,32 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
-/* Information on a module's build; each level includes the previous ones. The timestamp of a
- * reproducible build is not a time, so the timestamp alone is not enough. */
+/* Available information about a module's build. Each level includes the previous levels. A
+ * timestamp alone is not enough: in a reproducible build it is not a time. */
 enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
 struct module_file {
 	const struct module *module;
-	const char *path, *name; /* lower case */
-	struct module_file *same; /* its pair, or NULL */
-	uint32_t rank; /* its number among the known files, or its pair's */
+	const char *path, *name; /* in lower case */
+	struct module_file *same; /* the file it is paired with, or NULL */
+	/* number among the known files; a paired new file has the known file's number */
+	uint32_t rank;
 };
 
 /* A file in one round of pairing. */
 struct seeker {
 	struct module_file *file;
-	const char *place; /* its path or its name */
-	enum detail detail; /* level that the round compares */
-	bool is_new; /* in the current dump */
+	const char *place; /* path or name of the file */
+	enum detail detail; /* level of information that the round compares */
+	bool is_new; /* belongs to the current dump */
 };
 
-/* Number of dumps in which something occurred, and the last one. */
+/* Number of dumps that contain something, and the last of these dumps. */
 struct occurrence {
 	size_t count, last;
 };
 
-/* Distinct files of all dumps so far. */
+/* Distinct files of all dumps processed before. */
 struct known {
 	struct module_file **files;
 	size_t count, cap;
@@ -55,7 +56,7 @@ static enum detail detail_of(const struct module *module)
 	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
-/* Compares builds up to a level that both modules have. */
+/* Compares builds at a level of information that both modules have. */
 static int by_build(const struct module *a, const struct module *b, enum detail detail)
 {
 	int order = 0;
@@ -73,7 +74,8 @@ static int by_build(const struct module *a, const struct module *b, enum detail 
 	return order;
 }
 
-/* Compares files without their bases, which differ each time; 0: the same file. */
+/* Compares files. Ignores their bases, which differ in every process. Returns 0 for the same
+ * file. */
 static int by_file(const struct module_file *a, const struct module_file *b)
 {
 	enum detail x = detail_of(a->module), y = detail_of(b->module);
@@ -94,7 +96,7 @@ static int by_file_and_module(const void *a, const void *b)
 	return order ? order : x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* Fills files with the dump's modules, sorted so that equal files are adjacent. */
+/* Fills `files` with the dump's modules, sorted so that equal files are adjacent. */
 static void files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
@@ -106,7 +108,7 @@ static void files_fill(struct module_file *files, const struct dump_sums *dump, 
 	qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
 }
 
-/* Returns 0 for files that the round treats as the same. */
+/* Returns 0 for files that are the same in this round. */
 static int by_group(const void *a, const void *b)
 {
 	const struct seeker *x = a, *y = b;
@@ -115,7 +117,7 @@ static int by_group(const void *a, const void *b)
 	return order ? order : by_build(x->file->module, y->file->module, x->detail);
 }
 
-/* Compares known files before new ones, then files with less information first. */
+/* Compares by group, then known files before new ones, then files with less information first. */
 static int by_group_and_side(const void *a, const void *b)
 {
 	const struct seeker *x = a, *y = b;
@@ -130,8 +132,8 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones if at least one has no more information than the round compares.
- * If both have more, an earlier round found them different. */
+/* Pairs known files with new ones, if at least one of the two has no more information than the
+ * round compares. If both have more, an earlier round found them different. */
 static void group_pair(struct seeker *group, size_t count)
 {
 	size_t known = 0;
@@ -149,8 +151,8 @@ static void group_pair(struct seeker *group, size_t count)
 	}
 }
 
-/* Runs one round: pairs unpaired files that have the level of information and are equal by place
- * and build. */
+/* Runs one round: pairs unpaired files that have this level of information and the same place and
+ * build. */
 static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
 	size_t count, bool by_path, enum detail detail)
 {
@@ -170,8 +172,9 @@ static void round_pair(struct seeker *seekers, struct module_file **files, size_
 	}
 }
 
-/* Pairs the last of count files, which are new, with the known ones before them. First files in the
- * same place, then moved files; in each case equal builds first. */
+/* Pairs new files with known ones. The first `known` of the `count` files are known, the rest are
+ * new. Pairs files at the same place first, then moved files, and in each case equal builds
+ * first. */
 static void files_pair(struct module_file **files, size_t known, size_t count)
 {
 	struct seeker *seekers = xcalloc(count + 1, sizeof(*seekers));
@@ -183,8 +186,7 @@ static void files_pair(struct module_file **files, size_t known, size_t count)
 	free(seekers);
 }
 
-/* Updates the paired known files from the new ones, and adds the unpaired ones to the known
- * files. */
+/* Updates paired known files from the new ones. Adds unpaired new files to the known ones. */
 static void files_settle(struct known *known, size_t before)
 {
 	size_t count = known->count;
@@ -205,7 +207,7 @@ static void files_settle(struct known *known, size_t before)
 	}
 }
 
-/* Pairs the modules of a dump. Stores in kind_of the number of each module's known file. */
+/* Pairs the modules of a dump. Stores each module's number among the known files in `kind_of`. */
 static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
 	size_t before = known->count, count = dump->module_count;
@@ -239,7 +241,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : number_order(x->rank, y->rank);
 }
 
-/* Converts the numbers of known files, which are in order of the dumps, to ranks. */
+/* Converts numbers of known files to ranks. The numbers are in the order of dumps, ranks in the
+ * order of names. */
 static void rank(
 	struct known *known, const struct dump_sums *dumps, size_t count, uint32_t **kind_of)
 {
@@ -258,7 +261,7 @@ static void rank(
 	free(ranks);
 }
 
-/* Counts the dumps in which each rank, or each group of ranks, occurs. */
+/* Counts the dumps that contain each rank, or each group of ranks. */
 static void occurrences(const struct module_ids *ranks, const struct dump_sums *dumps,
 	size_t dump_count, bool by_group, struct occurrence *all)
 {
@@ -275,7 +278,7 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 	}
 }
 
-/* Marks builds that are missing in some dump that has a file of their name. */
+/* Marks builds that are missing in a dump that has another file of the same name. */
 static void find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
 	struct occurrence *own = xcalloc(ranks->count + 1, sizeof(*own));

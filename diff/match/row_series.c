@@ -1,5 +1,5 @@
-/* Series of rows: snapshots at the ends of parts, their sums, and the trends of many series on
- * several threads. */
+/* Series of rows: snapshots at the ends of parts, their sums, and the trends of many series.
+ * Several threads judge the series. */
 #include "diff/match/row_series.h"
 
 #include <stdbool.h>
@@ -25,9 +25,10 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* Considers the chance that a slope lies outside all observed ones. That happens if the series
- * without the trend always rises or always falls: one order each among the n! orders of a part's n
- * snapshots. */
+/* Requires a chance of at most 5 percent that the slope lies outside all observed slopes. It does
+ * only if the series, apart from its trend, rises in every part or falls in every part. These are 2
+ * of all possible orders. A part of n snapshots has n! orders; the orders of several parts are
+ * multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;
@@ -53,8 +54,8 @@ bool axis_time_passes(const struct trend_axis *axis)
 	return false;
 }
 
-/* Adds without overflow: one snapshot's numbers fit in a signed number (dump_sums.h), sums of many
- * processes may not. */
+/* Adds without overflow. One snapshot's numbers fit in a signed number (dump_sums.h), but the sums
+ * of many processes may not. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > INT64_MAX - a ? INT64_MAX : a + b;
@@ -85,7 +86,7 @@ struct block_totals series_last(const struct trend_axis *axis, const struct bloc
 	return axis->parts ? ends_sum(axis, sums, axis_ends) : sums[axis->count - 1];
 }
 
-/* Lowest and highest value so far. */
+/* Lowest and highest value of the part so far. */
 struct judge_range {
 	uint64_t low, high;
 };

@@ -1,5 +1,5 @@
-/* Classes of stacks: numbers of text frames, locations that frames are compared by, hashing and
- * comparing stacks, and the order of classes. */
+/* Classes of stacks: numbers the text frames, determines the locations that frames are compared by,
+ * hashes and compares stacks, and orders classes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@
 #include "core/base/text.h"
 #include "diff/match/match_parts.h"
 
-/* A text in parts that are compared one by one. */
+/* A text, split into parts that are compared one by one. */
 struct spelling {
 	const char *name, *digits, *rest;
 	size_t name_len, digits_len, rest_len;
-	uint32_t *number; /* receives its number */
+	uint32_t *number; /* where the text's number is stored */
 };
 
 static size_t hex_len(const char *text)
@@ -23,8 +23,8 @@ static size_t hex_len(const char *text)
 	return strspn(text, "0123456789abcdefABCDEF");
 }
 
-/* Returns the number of digits of an offset after a plus, without leading zeros, or 0 if it is not
- * an offset. */
+/* Returns the number of digits in the offset after a plus, without leading zeros. Returns 0 if an
+ * offset does not follow. */
 static size_t offset_at(const char *plus, const char **digits)
 {
 	const char *at = plus + 1;
@@ -42,8 +42,8 @@ static size_t offset_at(const char *plus, const char **digits)
 	return len - zeros;
 }
 
-/* Splits a text. The last plus with digits after it starts the offset, because names may contain a
- * plus. An address before a name is ignored, because the offset is known. */
+/* Splits a text. Names may contain a plus, so the offset starts at the last plus that has digits
+ * after it. An address before a name is ignored because the offset identifies the frame. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
 	size_t addr_len = frame_addr_len(text, strlen(text)), len;
@@ -64,7 +64,7 @@ static struct spelling spelling_of(const char *text, bool by_function)
 		spelling.rest = digits + digits_len;
 		spelling.rest_len = len - (size_t)(spelling.rest - text);
 	}
-	/* Without a function, the offset is all there is. */
+	/* Without a function, only the offset identifies the frame. */
 	if (by_function && memchr(text, '!', spelling.name_len))
 		spelling.digits_len = spelling.rest_len = 0;
 	return spelling;
@@ -100,11 +100,10 @@ static int by_spelling(const void *a, const void *b)
 }
 
 /*
- * Numbers the frames of stacks that have texts instead of addresses. Returns, by dump and text,
- * numbers from 1 in the order of the texts, in arena. Equal texts of any dump have equal numbers;
- * the notation of an offset is ignored ("+0x00000808", "+808"). With by_function, the offset and
- * the text after it are ignored.
- */
+ * Numbers the texts of stacks that have texts instead of addresses. Returns numbers from 1, in the
+ * order of the texts, indexed by dump and text and allocated from `arena`. Equal texts have equal
+ * numbers in all dumps. The notation of an offset is ignored ("+0x00000808", "+808"). With
+ * `by_function`, the offset and the text after it are ignored. */
 static uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena)
 {
@@ -131,7 +130,7 @@ static uint32_t **text_numbers(
 	return numbers;
 }
 
-/* Units of locations beyond those of modules. */
+/* Units of locations, in addition to those of modules. */
 #define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
 #define UNIT_TEXT (UINT64_C(2) << 32)
 #define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the number of the module's group */
@@ -150,7 +149,7 @@ static bool is_all_by_name(enum match_mode mode)
 	return mode == MATCH_SYMBOL || mode == MATCH_FUNCTION;
 }
 
-/* Returns true if a frame is compared by its name, if it has one. */
+/* Returns true if a frame that has a name is compared by the name. */
 static bool goes_by_name(const struct stack_classes *classes, const struct location *place)
 {
 	if (is_all_by_name(classes->mode))
@@ -159,9 +158,9 @@ static bool goes_by_name(const struct stack_classes *classes, const struct locat
 	       classes->locations->ranks.is_rebuilt[place->unit - 1];
 }
 
-/* Returns true for a frame without a name in a rebuilt module that has other names in this build.
- * Its offset would differ from every frame of another build, so it is compared only by its position
- * in the stack. */
+/* Returns true for a frame without a name, if its module was rebuilt and this build has names for
+ * other frames. The frame's offset would differ from all frames of another build. Such a frame is
+ * therefore compared only by its position in the stack. */
 static bool is_any_nameless(const struct stack_classes *classes, const struct location *place)
 {
 	return classes->mode != MATCH_SYMBOL && place->unit &&
@@ -169,7 +168,7 @@ static bool is_any_nameless(const struct stack_classes *classes, const struct lo
 	       classes->has_names[place->unit - 1];
 }
 
-/* Returns the location that a frame is compared by if names count. */
+/* Returns the location that a frame is compared by when names are used. */
 static struct location named_place_at(
 	const struct stack_classes *classes, const struct location *place)
 {
@@ -216,7 +215,7 @@ struct location stack_class_function(
 	return named && named->class ? (struct location){at.unit, named->function} : at;
 }
 
-/* Looks up all names that stacks are compared by, at once. */
+/* Looks up, in one batch, all names that stacks are compared by. */
 static void find_names(struct stack_classes *classes, struct names *names, size_t dump_count)
 {
 	static const enum name_class by_mode[] = {[MATCH_AUTO] = CLASS_CODE,
@@ -259,7 +258,7 @@ static void find_names(struct stack_classes *classes, struct names *names, size_
 
 static enum row_kind kind_of(const struct stack_classes *classes, const struct stack *stack)
 {
-	/* UMDH's id of such blocks is 0. */
+	/* UMDH gives such blocks the id 0. */
 	if (!stack || (!stack->frame_count && !stack->id[strspn(stack->id, "0")]))
 		return ROW_STACKLESS;
 	if (classes->mode == MATCH_ID)
@@ -280,7 +279,7 @@ static bool is_by_id(const struct stack_classes *classes, enum row_kind kind)
 	return kind == ROW_UNKNOWN || (kind == ROW_STACK && classes->mode == MATCH_ID);
 }
 
-/* Stores the locations of a stack's frames in classes->frames. */
+/* Stores the locations of a stack's frames in `classes->frames`. */
 static void take_frames(struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
 	uint32_t depth = location_depth(classes->locations, dump, stack);
@@ -295,7 +294,7 @@ static void take_frames(struct stack_classes *classes, size_t dump, const struct
 	classes->depth = depth;
 }
 
-/* Hashes a stack. An id without frames is only valid in its own process. */
+/* Hashes a stack. An id without frames is valid only in its own process. */
 static uint32_t hash_stack(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
@@ -316,7 +315,8 @@ static uint32_t hash_stack(
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	depth = location_depth(classes->locations, dump, stack);
-	/* One word per frame. Collisions depend on the random key. */
+	/* One word per frame, combined with a random key, so that collisions cannot be
+	 * predicted. */
 	for (uint32_t i = 0; i < depth; i++) {
 		struct location place = frame_at(classes, dump, stack, i);
 
@@ -332,7 +332,7 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-/* Returns true if a known class is that of the current stack. */
+/* Returns true if a known class is the class of the current stack. */
 static bool is_same(const struct stack_classes *classes, const struct stack_class *known,
 	const struct stack_class *wanted, const struct stack *stack)
 {
@@ -395,8 +395,8 @@ uint32_t stack_class_none(struct stack_classes *classes, size_t dump)
 	return find_class(classes, dump, STACK_NONE, NULL, hash_stack(classes, dump, NULL));
 }
 
-/* Returns the cache entry of a stack, or NULL. An id without frames is only valid in its own
- * process, so it has none. */
+/* Returns the cache entry of a stack, or NULL. A stack without frames has no entry, because its id
+ * is valid only in its own process. */
 static struct class_memo *memo_of(
 	const struct stack_classes *classes, const struct dump_sums *sums, uint32_t number)
 {
@@ -406,10 +406,10 @@ static struct class_memo *memo_of(
 		       NULL;
 }
 
-#define HASHED_AT_ONCE 4096 /* stacks */
+#define HASHED_AT_ONCE 4096 /* in stacks */
 #define PREFETCH_AHEAD 8
 
-/* Hashing of a dump's stacks by several threads. */
+/* Shared state of the threads that hash a dump's stacks. */
 struct class_hashing {
 	const struct stack_classes *classes;
 	size_t dump;
@@ -439,15 +439,15 @@ static void hash_some(void *ctx, unsigned number)
 	}
 }
 
-/* If a stack of an earlier dump is equal, and its addresses have the same locations, so is the
- * class. */
+/* Uses the cached class if an equal stack of an earlier dump has one and its addresses have the
+ * same locations in both dumps. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
 	struct class_hashing hashing = {classes, dump, classes->locations->alike[dump], numbers, 0};
 	size_t threads = sums->stacks.count / HASHED_AT_ONCE;
 
-	if (!classes->count) /* for one dump, or for many that share most stacks */
+	if (!classes->count) /* enough for one dump, and for many dumps that share most stacks */
 		hash_index_reserve(&classes->index, sums->stacks.count);
 	thread_run(threads < thread_cores() ? (unsigned)threads + 1 : thread_cores(), hash_some,
 		&hashing);
@@ -468,8 +468,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 
 /* ---------------------------------------------------------------- order */
 
-/* Returns true if a frame counts; outermost frames in no module do not. Computes the depth only for
- * frames in no module, because that is slow. */
+/* Returns true if a frame counts. Outermost frames in no module do not. Computes the depth, which
+ * is slow, only for frames in no module. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {
@@ -532,7 +532,7 @@ int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t 
 	return stack_order(classes, x->dump, stack_of(classes, x), y->dump, stack_of(classes, y));
 }
 
-/* Returns true if classes of its kind are ordered by frames. */
+/* Returns true if classes of this kind are ordered by frames. */
 static bool is_by_frames(const struct stack_classes *classes, const struct stack_class *class)
 {
 	return class->kind == ROW_STACK && !is_by_id(classes, class->kind);
@@ -556,8 +556,8 @@ uint32_t stack_class_common(
 	return count;
 }
 
-#define KEY_UNIT_BITS 34 /* see UNIT_NAMELESS */
-#define KEY_OFFSET_BITS 27 /* larger offsets have one key */
+#define KEY_UNIT_BITS 34 /* enough for UNIT_NAMELESS plus a group */
+#define KEY_OFFSET_BITS 27 /* larger offsets all get the same key */
 
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common)
 {
@@ -581,7 +581,7 @@ uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, u
 
 /* ---------------------------------------------------------------- one of several stacks */
 
-/* A class number for sorting in the order of classes. */
+/* A class number, with the data to sort it in the order of classes. */
 struct sorted_class {
 	const struct stack_classes *classes;
 	uint32_t number;
@@ -640,12 +640,12 @@ struct process_key {
 	int64_t pid;
 };
 
-/* Stores for each dump the first dump of its process. Dumps without pid or start count as one
- * process. */
+/* Stores for each dump the first dump of the same process. Dumps without pid or start time are
+ * treated as one process. */
 static void find_processes(struct stack_classes *classes, size_t dump_count)
 {
 	struct table known;
-	size_t untold = SIZE_MAX; /* the first dump without them */
+	size_t untold = SIZE_MAX; /* the first dump without pid or start time */
 
 	table_init(&known);
 	for (size_t i = 0; i < dump_count; i++) {
