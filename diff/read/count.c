@@ -1,4 +1,4 @@
-/* The tally of a thread: its table of ids, batches of new stacks, and the code for this
+/* The tally of a thread: its table of ids, batches of new stacks, and the choice of code for this
  * processor. */
 #include "diff/read/count.h"
 
@@ -104,7 +104,7 @@ void tally_batch_flush(struct thread_counts *tally)
 	batch->count = batch->frame_count = 0;
 }
 
-/* Adds an entry of a block to the batch. Its frames are already in the batch. */
+/* Adds an entry with its sums to the batch. The entry's frames must already be in the batch. */
 static void batch_add(struct thread_counts *tally, uint32_t number, uint32_t frame_count,
 	const struct block_totals *sums, const struct pool_text *text)
 {
@@ -135,7 +135,7 @@ uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain 
 
 	if (!behind)
 		return 0;
-	text.len = (uint32_t)(behind - lines); /* at most DUMP_FRAMES_MAX short lines */
+	text.len = (uint32_t)(behind - lines); /* fits: at most DUMP_FRAMES_MAX short lines */
 	batch_add(tally, number, text.line_count, &sums, &text);
 	return text.line_count;
 }

@@ -1,5 +1,5 @@
-/* Counting the entries of a dump by several threads: the fast form of an entry, shared stacks, and
- * each thread's counts. */
+/* Counting the entries of a dump on several threads: fast parsing of an entry, stacks shared by the
+ * threads, and each thread's counts. */
 #ifndef DIFF_READ_COUNT_H
 #define DIFF_READ_COUNT_H
 
@@ -14,15 +14,14 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Fast reading of one dump entry: accepts the form that nearly all entries have and quickly rejects
- * all others, which the scanner then reads carefully.
+ * Fast parsing of one dump entry. Accepts only the form that nearly all entries have. Quickly
+ * rejects all other forms, which the scanner then parses carefully.
  *
  * Such parsing is bound by latency: the end of a number determines where the next number starts,
- * and the end of a line where the next line starts. So the first 64 bytes are classified at once: a
- * bit for each byte that is not a digit, and a bit for each line end. The position of the line end
- * then depends on nothing else. The processor can begin with the next line while it still works on
- * this one.
- */
+ * and the end of a line determines where the next line starts. So the first 64 bytes are classified
+ * at once: one bit per byte that is not a digit, and one bit per line end. Finding the line end
+ * then depends on no other result. The processor can start on the next line while it still works on
+ * this one. */
 
 #if defined(ENTRY_PORTABLE) /* tests use the code for processors without vector instructions */
 #elif defined(__AVX2__)
@@ -33,11 +32,11 @@
 
 #include "core/base/text.h"
 
-#define ENTRY_PLAIN_BYTES 64 /* must be readable from the start of the line */
+#define ENTRY_PLAIN_BYTES 64 /* readable bytes required from the start of the line */
 
 struct entry_plain {
 	uint32_t requested_bytes, overhead_bytes;
-	uint32_t id; /* the id's text is this number in upper case without leading zeros */
+	uint32_t id; /* the id's text is this number in upper case, without leading zeros */
 };
 
 /* Bit n describes byte n of 64. */
@@ -77,7 +76,8 @@ typedef __m128i entry_vector;
 
 #ifdef ENTRY_VECTOR_BYTES
 
-/* Returns all ones in each byte that is in [first, first + count). */
+/* Returns a vector in which each byte in [first, first + count) is all ones, and all other bytes
+ * are 0. */
 static inline entry_vector entry_in_range(entry_vector bytes, char first, char count)
 {
 	entry_vector offset = ENTRY_MINUS(bytes, ENTRY_EACH(first));
@@ -101,8 +101,8 @@ static inline struct entry_bits entry_classify(const char *text)
 	return bits;
 }
 
-/* Returns the end of the first line that is not followed by a TAB, or end if no such line ends
- * before end. Reads up to 80 bytes after end. */
+/* Returns the end of the first line that is not followed by a TAB, or `end` if no such line ends
+ * before it. Reads up to 80 bytes after `end`. */
 static inline const char *entry_stack_end(const char *text, const char *end)
 {
 	for (; text < end; text += 64) {
@@ -124,7 +124,7 @@ static inline const char *entry_stack_end(const char *text, const char *end)
 	return end;
 }
 
-#else /* any machine */
+#else /* any processor */
 
 static inline const char *entry_stack_end(const char *text, const char *end)
 {
@@ -159,7 +159,7 @@ static inline struct entry_bits entry_classify(const char *text)
 
 #endif
 
-/* Returns the number of digits from at on, at most 64 - at. */
+/* Returns the number of consecutive digits that start at byte `at`, at most 64 - at. */
 static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 {
 	uint64_t others = bits->others >> at;
@@ -167,7 +167,8 @@ static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 	return others ? (unsigned)__builtin_ctzll(others) : 64 - at;
 }
 
-/* Loads the 1 to 8 digits at text into the high bytes. The zero bytes below count as digits 0. */
+/* Loads the 1 to 8 digits at `text` into the high bytes. The low bytes are zero, which is parsed
+ * like the digit 0. */
 static inline uint64_t entry_number(const char *text, unsigned count)
 {
 	return hex_load(text) << (64 - 8 * count);
@@ -183,9 +184,9 @@ static inline void entry_fill(
 	__m256i letters = _mm256_cmpgt_epi8(digits, _mm256_set1_epi8('9'));
 	__m256i nibbles = _mm256_add_epi8(_mm256_and_si256(digits, _mm256_set1_epi8(0x0f)),
 		_mm256_and_si256(letters, _mm256_set1_epi8(9)));
-	/* Each 16 bits hold the number of two digits. */
+	/* Each 16 bits hold the value of two digits. */
 	__m256i bytes = _mm256_maddubs_epi16(nibbles, _mm256_set1_epi16(0x0110));
-	/* The last of four such numbers is the lowest byte. */
+	/* Reverse the order: the last of four such values becomes the lowest byte. */
 	__m256i order = _mm256_set1_epi64x(0x080a0c0e00020406);
 	__m256i numbers = _mm256_shuffle_epi8(bytes, order);
 	uint64_t first = (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(numbers));
@@ -200,9 +201,9 @@ static inline void entry_fill(
 #endif
 }
 
-/* Parses "REQ bytes + OVH at ADDR by BackTraceID" and its line end at text. Returns the end of the
- * line, or NULL if the line is different or not plain: longer than 64 bytes, numbers over 32 bits,
- * ids that are not such numbers, digits in lower case, or trailing blanks. */
+/* Parses "REQ bytes + OVH at ADDR by BackTraceID" and the line end. Returns the end of the line, or
+ * NULL if the line differs or is not plain. A plain line has at most 64 bytes, numbers up to 32
+ * bits, digits in upper case, and no trailing blanks. Its id is such a number. */
 static inline __attribute__((always_inline)) const char *entry_plain(
 	struct entry_plain *entry, const char *text)
 {
@@ -239,45 +240,44 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 }
 
 /*
- * Data shared by the threads that read one dump: its stacks, and the sums of each stack in each
- * heap.
+ * Data shared by the threads that read one dump: the dump's stacks, and the sums of each stack in
+ * each heap.
  *
- * Threads count in their own tallies (below) and use this data only for new stacks. Every function
- * except the first two takes the lock itself.
- */
+ * Threads count in their own tallies (below) and use the shared data only for new stacks. Every
+ * function except the first two takes the lock itself. */
 
-#define HEAP_NONE INT32_MAX /* before the first heading: heap 0 */
+#define HEAP_NONE INT32_MAX /* before the first heading; counted as heap 0 */
 
 /* Lines of a stack as in the dump, with their line ends. */
 struct pool_text {
-	const char *text; /* NULL: not kept */
+	const char *text; /* NULL: not stored */
 	uint32_t len, line_count;
 };
 
 struct shared_stacks {
 	struct thread_lock *lock;
-	struct dump_sums *sums; /* stacks, cells and heaps are filled */
+	struct dump_sums *sums; /* its stacks, cells and heaps are filled */
 	size_t cell_cap, heap_cap, reach_cap;
-	struct u64map
-		heaps[BLOCK_REACHES]; /* by what leads to their blocks: address to heap number */
+	struct u64map heaps[BLOCK_REACHES]; /* indexed by reach; maps heap address to heap number */
 	/* First cell of a stack, or CELL_NONE. The index is twice the stack's number, plus 1 for
 	 * bare cells. */
 	uint32_t *first_cells;
 	size_t first_count, first_cap;
 	struct hash_index cells; /* cells in further heaps */
-	struct pool_text *texts; /* by stack */
+	struct pool_text *texts; /* indexed by stack */
 	size_t text_count, text_cap;
 	struct arena arena; /* storage of texts */
 };
 
-/* sums must outlive pool. */
+/* `sums` must outlive `pool`. */
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
 void shared_stacks_release(struct shared_stacks *pool);
 
-/* Returns the number of a heap. Blocks of one heap with different reach have different numbers. */
+/* Returns the number of a heap. A heap has a different number for each reach of its blocks. */
 uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach);
 
-/* Adds to the sums of cells, or subtracts earlier additions. */
+/* Adds `more[0..count)` to the sums of their cells. With `take_away`, subtracts what was added
+ * earlier. */
 void shared_stacks_count(
 	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away);
 
@@ -291,20 +291,19 @@ struct pool_entry {
 	uint32_t number; /* number of the stack, see stackset_put() */
 };
 
-/* Counts entries of one heap, or subtracts earlier ones. Texts returned in entries live as long as
- * pool; a stack that was met once has no text. */
+/* Counts entries of one heap. With `take_away`, subtracts entries counted earlier. Texts returned
+ * in entries live as long as `pool`. A stack that has occurred only once has no text. */
 void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
 	uint32_t heap, bool take_away);
 
 /*
  * Counts of one thread: the hot loop of hdiff.
  *
- * A tally knows the ids that its thread has met and, for each, the text of one stack. If the stack
- * of an entry has the same text, its lines are not parsed: comparing and skipping them runs at the
- * speed of memory. New stacks go to the pool.
- */
+ * A tally knows the ids that its thread has met and, for each id, the text of one stack. If an
+ * entry's stack has the same text, the stack's lines are not parsed: they are only compared and
+ * skipped, at the speed of memory. New stacks go to the pool. */
 
-/* Entries that give an id without a stack. Two fit in a cache line. */
+/* Entries that contain an id but no stack. Two of these structs fit in a cache line. */
 struct tally_id {
 	struct block_totals sums;
 	uint32_t id;
@@ -314,34 +313,34 @@ struct tally_id {
 /* Entries with the id's known stack. */
 struct tally_stack {
 	struct block_totals sums;
-	struct pool_text text; /* or empty: then the stack is unknown, too */
+	struct pool_text text; /* empty: the stack is unknown, too */
 	uint32_t stack;
 };
 
 struct thread_counts {
 	struct shared_stacks *pool;
 	uint32_t heap; /* heap of the entries, or HEAP_NONE */
-	bool take_away; /* subtract what was counted by mistake */
-	uint64_t *slots; /* open table: 0, or id | (number + 1) << 32 */
+	bool take_away; /* subtract entries that were counted by mistake */
+	uint64_t *slots; /* open hash table; an element is 0 (free) or id | (number + 1) << 32 */
 	size_t slot_count;
 	uint64_t mixer; /* random, so that an input cannot force collisions */
 	unsigned shift;
-	struct tally_id *ids; /* entries without a stack, by number */
-	struct tally_stack *stacks; /* entries with a stack, by number */
+	struct tally_id *ids; /* entries without a stack, indexed by number */
+	struct tally_stack *stacks; /* entries with a stack, indexed by number */
 	size_t count, cap;
-	struct entry_batch *batch; /* entries counted together; NULL until the first */
+	struct entry_batch *batch; /* entries that are counted together; NULL until the first one */
 	uint32_t *touched; /* elements that are not zero: 2 * number, plus 1 for stacks */
 	size_t touched_count;
-	/* tally_plain() for this processor */
+	/* Version of tally_plain() for this processor. */
 	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,
 		struct dump_progress *progress);
-	/* Parses plain lines of a stack, at most DUMP_FRAMES_MAX, with the code for this processor.
-	 * Returns the end of the lines, or NULL if a line is not plain. */
+	/* Parses the plain lines of a stack, at most DUMP_FRAMES_MAX, using the code for this
+	 * processor. Returns the end of the lines, or NULL if a line is not plain. */
 	const char *(*frames_take)(
 		uint64_t *frames, const char *at, const char *end, uint32_t *count);
 };
 
-/* pool must outlive the tally. */
+/* `pool` must outlive the tally. */
 void tally_init(struct thread_counts *tally, struct shared_stacks *pool);
 void tally_release(struct thread_counts *tally);
 
@@ -349,12 +348,12 @@ void tally_release(struct thread_counts *tally);
 const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* Moves all sums to the pool. Must be called before heap or take_away changes. */
+/* Moves all sums to the pool. Must be called before `heap` or `take_away` changes. */
 void tally_flush(struct thread_counts *tally);
 
 /* Internals of a tally, for the files that count. */
 
-#define TALLY_IDS_MAX ((size_t)1 << 17) /* approximate limit, at which a tally is emptied */
+#define TALLY_IDS_MAX ((size_t)1 << 17) /* approximate limit at which a tally is emptied */
 #define ENTRY_ID_BYTES 16
 
 /* Large enough that the work on a batch takes longer than waiting for another thread. */
@@ -363,10 +362,11 @@ void tally_flush(struct thread_counts *tally);
 
 struct entry_batch {
 	struct pool_entry items[BATCH_ENTRIES];
-	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* ids of the blocks */
-	uint32_t numbers[BATCH_ENTRIES]; /* numbers of the ids in the tally */
-	const char *behind[BATCH_ENTRIES]; /* end of each entry, for sums */
-	uint32_t lines[BATCH_ENTRIES]; /* lines of each entry, with the empty lines before it */
+	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* ids of the entries */
+	uint32_t numbers[BATCH_ENTRIES]; /* numbers of these ids in the tally */
+	const char *behind[BATCH_ENTRIES]; /* end of each entry; only for sums */
+	/* number of lines in each entry, including empty lines before it */
+	uint32_t lines[BATCH_ENTRIES];
 	size_t count, frame_count;
 	uint64_t frames[BATCH_FRAMES];
 };
@@ -374,18 +374,18 @@ struct entry_batch {
 /* Returns the batch of a tally, with room for one more entry. */
 struct entry_batch *tally_batch(struct thread_counts *tally);
 
-/* Hands the batch over to the pool. The text that was read must still be in memory. */
+/* Passes the batch to the pool. The text that the batch was read from must still be in memory. */
 void tally_batch_flush(struct thread_counts *tally);
 
 /* Adds a new id and returns its number. */
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
-/* Counts an entry whose stack, at lines, is not the known stack of its id. Returns the number of
+/* Counts an entry whose stack, at `lines`, is not the known stack of its id. Returns the number of
  * the stack's lines, or 0 if they are not plain. */
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
-/* Counts sums from the start of a line on. Returns the first line that is not a sum. See
+/* Counts sums, starting at the start of a line. Returns the first line that is not a sum. See
  * tally_plain(). */
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
@@ -397,11 +397,11 @@ static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count
 	return at;
 }
 
-/* tally_plain() with AVX2. */
+/* tally_plain(), compiled for AVX2. */
 const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* frames_take() with AVX2. */
+/* frames_take(), compiled for AVX2. */
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
 static inline void tally_count(struct thread_counts *tally, struct block_totals *to,

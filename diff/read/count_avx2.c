@@ -1,4 +1,4 @@
-/* The hot loop of a tally compiled for AVX2; see tally_init(). clang does not know the pragma. */
+/* The hot loop of a tally, compiled for AVX2; see tally_init(). clang does not know the pragma. */
 #if defined(__x86_64__) && !defined(__clang__)
 #pragma GCC target("avx2,bmi,bmi2")
 #endif

@@ -1,16 +1,15 @@
-/* The hot loop of counting, compiled for every processor and for processors with AVX2. */
+/* The hot loop of counting, compiled once for every processor and once for processors with AVX2. */
 #ifndef DIFF_READ_COUNT_FAST_H
 #define DIFF_READ_COUNT_FAST_H
 
 #include "diff/read/count.h"
 
 /*
- * Parsing the lines of a stack into numbers; compiled once for every processor and once for AVX2.
+ * Parsing the lines of a stack into numbers.
  *
  * Such parsing is bound by latency: the end of a number determines where the next line starts.
- * Addresses of one stack mostly have the same length, so the length is guessed. The processor goes
- * on with the next line while it still checks the guess.
- */
+ * Addresses of one stack mostly have the same length, so the length is guessed. The processor can
+ * start on the next line while it still checks the guess. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -23,8 +22,8 @@
 
 #ifdef __AVX2__
 
-/* Returns a mask of the bytes that are digits: bit n for byte n of 16. Stores the digits' values in
- * nibbles. */
+/* Returns a mask with bit n set if byte n of 16 is a digit. Stores the digits' values in
+ * `nibbles`. */
 static inline unsigned frame_digits(const char *text, __m128i *nibbles)
 {
 	__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
@@ -37,10 +36,11 @@ static inline unsigned frame_digits(const char *text, __m128i *nibbles)
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(is_digit, is_letter));
 }
 
-/* Returns the number that the first count of 16 nibbles form. count is 1 to 16. */
+/* Returns the number formed by the first `count` of 16 nibbles. `count` is 1 to 16. */
 static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 {
-	/* moves + count: shuffle that moves count bytes to the end, after zeros. */
+	/* moves + count is a shuffle that moves the first `count` bytes to the end and fills the
+	 * start with zeros. */
 	static const signed char moves[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 		-1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	__m128i move = _mm_loadu_si128((const __m128i *)(const void *)(moves + count));
@@ -49,12 +49,12 @@ static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 	return __builtin_bswap64((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs)));
 }
 
-/* Parses lines while their numbers have at most 15 digits. See frames_take in struct
+/* Parses lines until a number has more than 15 digits. See `frames_take` in struct
  * thread_counts. */
 static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
-	/* masks: digits of the guessed width, and one bit more */
+	/* masks: `own` covers the digits of the guessed width, `all` one more bit */
 	unsigned width = 1, own = 1, all = 3;
 	uint32_t frame_count = 0;
 
@@ -113,29 +113,29 @@ static const char *frames_take(uint64_t *frames, const char *at, const char *end
 	return at;
 }
 
-/* The hot loop; compiled once for every processor and once for AVX2. diff/read/count.h explains
- * it. */
+/* The hot loop, explained in diff/read/count.h. */
 
 #define BATCH 32
-#define PREFETCH_BYTES 1024 /* of a stack; most are shorter */
+#define PREFETCH_BYTES 1024 /* at the start of a stack; most stacks are shorter */
 
-/* An entry that was read and not yet counted. */
+/* An entry that was parsed but not yet counted. */
 struct pending {
 	struct entry_plain entry;
-	uint32_t number; /* number of its id */
-	uint32_t line_count; /* with empty lines before it, without its stack */
-	uint32_t stack_len; /* bytes of the following lines that start with a TAB */
+	uint32_t number; /* number of the entry's id */
+	uint32_t line_count; /* the entry's line and empty lines before it, without stack lines */
+	uint32_t stack_len; /* bytes in the following lines that start with a TAB */
 	const char *behind; /* end of the entry and its stack */
 };
 
-/* Several entries in progress: while one is counted, the data of the next ones is prefetched. */
+/* Several entries in progress. While an entry is counted, the data of the next ones is
+ * prefetched. */
 struct batch {
 	struct pending items[BATCH];
 	unsigned count;
 };
 
-/* Reads entries until the batch is full or another kind of line follows. Leaves an entry at the
- * very end to the scanner, because it may be incomplete. */
+/* Parses entries until the batch is full or another kind of line follows. An entry at the very end
+ * may be incomplete and is left to the scanner. */
 static inline void batch_fill(
 	struct thread_counts *tally, struct batch *batch, const char *at, const char *end)
 {
@@ -162,7 +162,7 @@ static inline void batch_fill(
 	}
 }
 
-/* Finds the numbers that the entries are counted under. */
+/* Finds the number of each entry's id. */
 static inline void batch_find(struct thread_counts *tally, struct batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
@@ -236,7 +236,7 @@ static inline const char *batch_count(struct thread_counts *tally, const struct 
 	return at;
 }
 
-/* Counts entries of one block each. */
+/* Counts entries that describe one block each. */
 static inline const char *plain_blocks(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {

@@ -1,16 +1,16 @@
 /*
  * Counting sums as hsnap --by-stack writes them: each with its stack or without one, and no stack
- * twice. Caching their text gains nothing, so they go to the pool in batches.
+ * twice. Caching the text of these stacks gains nothing, so the sums go to the pool in batches.
  *
- * Only lines that certainly mean the same to the scanner are accepted: exactly hsnap's form,
- * between lines that do not change the meaning.
- */
+ * Only lines that the scanner would certainly interpret in the same way are accepted: exactly
+ * hsnap's form, between lines that do not change the meaning. */
 #include <string.h>
 
 #include "core/base/text.h"
 #include "diff/read/count.h"
 
-/* Largest number in a sum; a part has fewer than 2^20 lines, so its sums cannot overflow. */
+/* Largest number in a sum. A part has fewer than 2^20 lines, so the sums of a part cannot
+ * overflow. */
 #define SUM_MAX (UINT64_C(1) << 43)
 
 struct sum_line {
@@ -29,8 +29,8 @@ static inline bool take(const char **at, const char *text, size_t len)
 
 #define TAKE(at, text) take(at, text, sizeof(text) - 1)
 
-/* Parses a line from at. Returns its end, or NULL for another kind of line. Reads at most 100 bytes
- * after the parsed text. */
+/* Parses the line at `at`. Returns the line's end, or NULL for another kind of line. Reads at most
+ * 100 bytes after the parsed text. */
 static const char *line_take(const char *at, struct sum_line *line)
 {
 	uint64_t size_bytes, overhead;
@@ -53,7 +53,7 @@ static const char *line_take(const char *at, struct sum_line *line)
 	return line->id_len && line->id_len < 32 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Returns true if the line after a sum without a stack cannot be the name of a function. */
+/* Returns true if a line that follows a sum without a stack cannot be a function name. */
 static bool is_no_name(const char *at)
 {
 	if (*at == '\n' || *at == '*' || *at == '/' || (*at == '\r' && at[1] == '\n'))
@@ -63,7 +63,8 @@ static bool is_no_name(const char *at)
 	return TAKE(&at, " bytes in 0x") || TAKE(&at, " bytes + ");
 }
 
-/* Reads an entry from at. Returns its end, or NULL if it is not plain or may be incomplete. */
+/* Parses the entry at `at`. Returns the entry's end, or NULL if the entry is not plain or may be
+ * incomplete. */
 static const char *entry_take(const struct thread_counts *tally, struct entry_batch *batch,
 	const char *at, const char *end)
 {
@@ -92,7 +93,7 @@ static const char *entry_take(const struct thread_counts *tally, struct entry_ba
 	return at;
 }
 
-/* Reads entries until the batch is full or another kind of line follows. */
+/* Parses entries until the batch is full or another kind of line follows. */
 static void batch_take(const struct thread_counts *tally, struct entry_batch *batch, const char *at,
 	const char *end)
 {

@@ -1,4 +1,4 @@
-/* One dump as hdiff sees it, and its warnings. */
+/* A dump's data in hdiff, and the warnings about dumps. */
 #ifndef DIFF_READ_DUMP_SUMS_H
 #define DIFF_READ_DUMP_SUMS_H
 
@@ -14,33 +14,34 @@
 #include "symbolize/symbolize.h"
 
 /*
- * A dump as hdiff sees it: the sums of each of its stacks.
+ * A dump's data in hdiff: the sums of each stack.
  *
- * Sums are computed while the file is read; single blocks are kept only on request. struct
- * dump_sums owns everything it points to, and sums_release() frees it at once. The numbers of
- * stacks, heaps and texts and the order of cells may differ between readings of one file. Their
- * meaning does not.
- */
+ * Sums are computed while the file is read; single blocks are stored only on request. struct
+ * dump_sums owns everything it points to, and sums_release() frees all of it. If a file is read
+ * twice, the numbers of stacks, heaps and texts and the order of cells may differ. Their meaning
+ * does not. */
 
-#define WARNINGS_MAX 20 /* number of warnings that are kept */
+#define WARNINGS_MAX 20 /* number of warnings that are stored */
 
 #define CELL_NONE UINT32_MAX
 
-/* Sums of the blocks of one stack in one heap. */
+/* Sums of one stack's blocks in one heap. */
 struct stack_total {
-	uint32_t stack; /* index in stacks; STACK_NONE: no stack is known for these blocks */
-	uint32_t heap : 31; /* index in heaps */
-	/* The entries give only an id, and that id has several stacks. stack is the first of them;
-	 * same_id leads to the others. */
+	uint32_t stack; /* index in `stacks`; STACK_NONE: no stack is known for these blocks */
+	uint32_t heap : 31; /* index in `heaps` */
+	/* The entries contain only an id, and this id has several stacks. `stack` is the first of
+	 * them; `same_id` leads to the others. */
 	uint32_t is_bare : 1;
 	struct block_totals sums;
 };
 
 struct listed_block {
 	uint64_t addr, requested_bytes;
-	/* number of the block's cell, or CELL_NONE. While reading: number of its stack */
+	/* number of the block's cell, or CELL_NONE. While the dump is read: number of the block's
+	 * stack. */
 	uint32_t cell;
-	uint32_t heap; /* while reading: twice the heap's number, plus 1 if is_bare */
+	/* while the dump is read: twice the heap's number, plus 1 for a bare entry */
+	uint32_t heap;
 };
 
 /* A malformed line that was skipped. */
@@ -49,14 +50,15 @@ struct left_out {
 	const char *why;
 };
 
-/* Fate of a recording's allocations between two moments of it. */
+/* Fate of a recording's allocations between two moments. */
 enum block_fate {
-	FATE_LIVE, /* no window: live at a moment */
-	FATE_AIFO, /* allocated inside, freed after the window or never: memory use grew by these */
-	FATE_AIFI, /* allocated and freed inside: transient */
-	FATE_AOFI, /* live before, freed inside */
-	FATE_AOFO, /* live before and after */
-	FATE_AI, /* allocated inside: AIFO and AIFI */
+	FATE_LIVE, /* not a window: live at one moment */
+	/* allocated in the window, and freed after it or never: they increased memory usage */
+	FATE_AIFO,
+	FATE_AIFI, /* allocated and freed in the window: transient */
+	FATE_AOFI, /* live before the window, freed in it */
+	FATE_AOFO, /* live before the window and after it */
+	FATE_AI, /* allocated in the window: AIFO and AIFI */
 	FATE_ALL, /* live at any moment of the window */
 };
 #define BLOCK_FATES 7
@@ -64,24 +66,24 @@ enum block_fate {
 /* Returns "live", "aifo", ... */
 const char *block_fate_name(enum block_fate fate);
 
-/* Part of a recording that is read. Moments are in the form that recording_position() accepts. */
+/* The part of a recording that is read. recording_position() defines the form of moments. */
 struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* for FATE_LIVE; NULL: the end of the recording */
 	const char *from, *to; /* for other fates; NULL: start and end of the recording */
-	/* read single blocks: of a dump, and for FATE_LIVE if the recording has addresses */
+	/* Read single blocks: in a dump, and for FATE_LIVE in a recording that has addresses. */
 	bool wants_blocks;
 	bool is_asked; /* an option requested this part, so any other input is an error */
 };
 
 /* The first bytes of a block. */
 struct dump_content {
-	const char *stack; /* the id of its stack */
+	const char *stack; /* id of the block's stack */
 	uint64_t addr, requested_bytes;
-	unsigned bits; /* bitness of its process */
+	unsigned bits; /* bitness of the block's process */
 	uint32_t len;
 	const unsigned char *bytes;
-	size_t pointer_at, pointer_count; /* range in pointers, in order of offset */
+	size_t pointer_at, pointer_count; /* range in `pointers`, in order of offset */
 };
 
 /* A word in a block that is an address in another block. */
@@ -90,89 +92,93 @@ struct dump_pointer {
 	const char *stack;
 };
 
-/* Reason why time_ms is known to be wrong. */
+/* Reason why `time_ms` is known to be wrong. */
 enum date_doubt {
 	DATE_PLAUSIBLE,
-	DATE_EARLY, /* earlier than the start of its process */
+	DATE_EARLY, /* before the start of the dump's process */
 	DATE_AHEAD, /* more than a day ahead of this machine's clock */
-	/* without the running clock that shows other dumps of its process to be misdated */
+	/* lacks the running clock that proved other dumps of the process to be misdated */
 	DATE_UNKNOWN,
 };
 
 struct dump_sums {
 	struct arena arena;
-	const char *file; /* file that was opened, for a recording; path is its name */
-	const char *source; /* recorder of its events, if not our tracer */
-	const char *path; /* as the user gave it */
+	/* file that was opened, for a recording; `path` is the user's name for it */
+	const char *file;
+	const char *source; /* program that recorded the events, unless it is our tracer */
+	const char *path; /* as specified by the user */
 	struct stackset stacks;
-	/* By stack: its number in the stack store (diff/read/stack_store.h), equal for equal ids
-	 * with equal frames; STACK_NONE: not in the store. NULL: this dump shares no stacks. */
+	/* Indexed by stack: its number in the stack store (diff/read/stack_store.h), equal for
+	 * equal ids with equal frames. STACK_NONE: not in the store. NULL: this dump shares no
+	 * stacks. */
 	uint32_t *shared;
-	/* The store's stacks, by the numbers in shared. Then stacks has a count but no stacks, and
-	 * this dump's own same_id is here; NULL: each id has one stack. common is NULL if stacks
-	 * has all stacks. */
+	/* The store's stacks, indexed by the numbers in `shared`. `stacks` then has a count but no
+	 * stacks, and `same_id` replaces the stacks' own lists. `same_id` is NULL if each id has
+	 * one stack. `common` is NULL if `stacks` contains the stacks. */
 	const struct stack *const *common;
 	uint32_t *same_id;
-	/* One cell for each (stack, heap, is_bare) that occurs; NULL if they are packed.
+	/* One cell for each (stack, heap, is_bare) that occurs; NULL if the cells are packed.
 	 * stack_totals_walk() in diff/read/stack_store.h reads both forms. */
 	struct stack_total *cells;
 	unsigned char *packed_cells;
 	size_t cell_count;
-	uint64_t *heaps; /* addresses; 0 for entries before any heading */
-	unsigned char
-		*reaches; /* enum block_reach by heap: what leads to its blocks; NULL: unknown */
-	bool has_reach; /* the dump records what leads to its blocks */
+	uint64_t *heaps; /* addresses; 0 for entries before the first heading */
+	/* indexed by heap: enum block_reach, how its blocks are reached; NULL: unknown */
+	unsigned char *reaches;
+	bool has_reach; /* the dump records how its blocks are reached */
 	size_t heap_count;
-	/* Texts of frames, for stacks with is_named: the frame's value is an index. */
+	/* Texts of frames, for stacks with `is_named`. The frame's value is an index in `texts`. */
 	const char **texts;
 	size_t text_count;
-	/* Sums of all blocks except those in reserved, which are not memory. total and reserved
-	 * with their overhead fit into an int64_t. */
+	/* Sums of all blocks except those in `reserved`, which are not memory. `total` plus
+	 * `reserved`, with their overhead, fit into an int64_t. */
 	struct block_totals total;
 	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
-	/* one allocation in this number of bytes was recorded, so all figures are estimates; 0:
-	 * all */
+	/* One allocation per this number of bytes was recorded, so all figures are estimates. 0:
+	 * all allocations were recorded. */
 	uint64_t sample_bytes;
-	/* The tracer was attached to the running process; before has the older blocks, which have
-	 * no stack. */
+	/* The tracer was attached to the running process. `before` contains the blocks that are
+	 * older; they have no stack. */
 	bool is_attached;
 	struct block_totals before;
 	struct module *modules; /* sorted by base */
 	size_t module_count;
-	struct arena module_texts; /* storage of their texts */
-	/* modules belongs to the store (diff/read/stack_store.h) and is shared by dumps with equal
-	 * modules. */
+	struct arena module_texts; /* storage of the modules' texts */
+	/* `modules` belongs to the store (diff/read/stack_store.h), and dumps with equal modules
+	 * share it. */
 	bool modules_are_shared;
-	struct symbol_names *names; /* names in the dump; NULL: none */
+	struct symbol_names *names; /* names in the dump; NULL if it has no names */
 	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
 	int64_t time_ms, start_ms;
-	int64_t clock_ms; /* as in struct dump_head; dumps_settle_clocks() corrects time_ms by it */
+	/* like `clock_ms` in struct dump_head; dumps_settle_clocks() uses it to correct
+	 * `time_ms` */
+	int64_t clock_ms;
 	enum date_doubt date_doubt;
-	const char *image, *host; /* or NULL */
+	const char *image, *host; /* may be NULL */
 	/* Recordings only: */
 	const char *os;
 	unsigned bits;
 	/* From UMDH's banner; 0 without a banner. The time is local time to the minute, stored as
-	 * if it were UTC: only differences of such times are usable. */
+	 * if it were UTC. Only differences between such times are usable. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
-	/* In a recording: its position plus 1, and the start of the window of a fate, with the
-	 * times at both ends. 0: a dump. */
+	/* In a recording: the position of the moment plus 1. With a fate, also the start of the
+	 * window and the times at both ends. A dump has position 0. */
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
-	/* In a window, by kind of the recording: the kind's cell, even if its sums are 0.
+	/* In a window, indexed by kind of the recording: the kind's cell, even if its sums are 0.
 	 * CELL_NONE: no block of the kind was live in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
-	/* In a window, by module of the recording: the module's base in modules. */
+	/* In a window, indexed by module of the recording: the module's base in `modules`. */
 	uint64_t *module_bases;
-	/* For a recording with addresses, on request: blocks whose stack is known; otherwise
+	/* On request, in a recording with addresses: the blocks whose stack is known. Otherwise
 	 * NULL. */
 	struct block *blocks;
 	size_t block_count;
-	/* Set before a dump is read, to list its single blocks. */
+	/* Set before a dump is read, to list the dump's single blocks. */
 	bool wants_listed;
 	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
@@ -181,15 +187,16 @@ struct dump_sums {
 	size_t content_count;
 	struct dump_pointer *pointers;
 	size_t pointer_count;
-	/* The first WARNINGS_MAX warnings, a sentence each; NULL: none. */
+	/* The first WARNINGS_MAX warnings, a sentence each; NULL if there are no warnings. */
 	const char **warnings;
-	size_t warning_count; /* of all warnings */
-	struct left_out *left_out; /* malformed line by warning */
+	size_t warning_count; /* number of all warnings */
+	struct left_out *left_out; /* indexed by warning: the malformed line */
 	size_t skip_count; /* number of malformed lines skipped, each with a warning */
 	bool is_cut; /* the end of the file is missing */
-	bool is_incomplete; /* the dump's own notes report missing data */
-	/* Made from printed comparisons (diff/chain.c), which lack the overhead of rows.
-	 * lacks_rows: their totals include stacks without rows, so total is more than the cells. */
+	bool is_incomplete; /* notes in the dump report missing data */
+	/* The dump was made from printed comparisons (diff/chain.c), whose rows have no overhead.
+	 * `lacks_rows`: the comparisons' totals include stacks without rows, so `total` is more
+	 * than the sum of the cells. */
 	bool is_printed, lacks_rows;
 };
 
@@ -209,23 +216,22 @@ static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack
 	return sums->stacks.stacks[stack].same_id;
 }
 
-/* Copies pid and time from UMDH's banner if the dump has no better values. */
+/* Copies the pid and the time from UMDH's banner if the dump has no better values. */
 void sums_take_banner(struct dump_sums *sums);
 
 /*
- * Reads a dump into initialised sums, which the caller releases in any case. path is the user's
- * name for the dump. Returns 0 or an error of dump_scan(); -ERR_BAD_LINE also if the blocks add up
- * to more than an address space. After -ERR_CUT, sums holds everything before the cut. Large files
- * are read by several threads.
- */
+ * Reads a dump into initialised sums, which the caller must release even after an error. `path` is
+ * the user's name for the dump. Returns 0 or an error of dump_scan(). Also returns -ERR_BAD_LINE if
+ * the blocks add up to more than an address space. After -ERR_CUT, `sums` contains everything
+ * before the cut. Large files are read by several threads. */
 int sums_read(struct dump_sums *sums, const char *path, struct source *source, struct err *err);
 
-/* Reads a dump with a given number of threads; 0: chosen by size. */
+/* Reads a dump using the given number of threads; 0: chosen according to the size. */
 int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
 	unsigned threads, struct err *err);
 
-/* Reads a part of the recording in file. Returns 0, -ERR_USAGE if the window ends before it begins,
- * or an error of core/record. */
+/* Reads a part of the recording in `file`. Returns 0, -ERR_USAGE if the window ends before it
+ * begins, or an error of core/record. */
 int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
 	const struct recording_part *part, struct err *err);
 
@@ -233,26 +239,27 @@ struct record_facts;
 struct record_kind;
 struct record_stack;
 
-/* Returns the id of a recording's stack in sums: its number plus 1, or 0 if none of its frames is
- * known. */
+/* Returns the id that a recording's stack has in the sums: the stack's number plus 1, or 0 if none
+ * of its frames is known. */
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
 
-/* Stores the return address of each frame of the stack in frames, by the modules in sums. */
+/* Stores the return address of each frame of the stack in `frames`, using the module bases in
+ * `sums`. */
 void record_stack_addrs(
 	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
-/* Returns the heap that a kind is counted under: its address, or the heading of its kind of memory;
- * 0 if unknown. */
+/* Returns the heap that a kind's blocks are counted under: the heap's address, or the heading for
+ * the kind of memory, or 0 if unknown. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
-/* A warning of one or more dumps of a series. Most dumps have the same warnings, so each is printed
- * once. */
+/* A warning that occurs in one or more dumps of a series. Most dumps have the same warnings, so
+ * each is printed once. */
 
 struct dump_warning {
 	const struct dump_sums *first; /* first dump with this warning */
-	/* index in its warnings; WARNINGS_MAX: only the number of further ones is known */
+	/* index in `first->warnings`; WARNINGS_MAX: the warnings that are only counted */
 	size_t number;
-	size_t more; /* that number, for all dumps */
+	size_t more; /* number of warnings that are only counted, in all dumps */
 	size_t dump_count; /* number of dumps with this warning */
 };
 
@@ -261,12 +268,12 @@ struct dump_warnings {
 	size_t count, cap;
 };
 
-/* Collects the distinct warnings of dumps[0..count), which must outlive them. */
+/* Collects the distinct warnings of dumps[0..count). The dumps must outlive `warnings`. */
 void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
-/* Appends the text of a warning, and the number of dumps unless only the first has it. */
+/* Appends the text of a warning. If other dumps have it too, also appends the number of dumps. */
 void dump_warning_words(struct buf *words, const struct dump_warning *warning);
 
 #endif

@@ -1,5 +1,5 @@
-/* Frames: lists of frames, their names, parsing C++ names of functions, and parsing frames from
- * text. A text is split from its end. */
+/* Frames: lists of frames, the names that are shown for them, parsing of C++ function names, and
+ * parsing of frames from text. A frame's text is parsed from its end. */
 #include "diff/read/frame.h"
 
 #include <inttypes.h>
@@ -61,14 +61,14 @@ static bool is_word(char c)
 	       c == '_';
 }
 
-/* Returns true if the character before at does not belong to a name, so that a name may begin at
- * at. */
+/* Returns true if a name may begin at `at`, because the character before it does not belong to a
+ * name. */
 static bool is_start(const char *text, const char *at)
 {
 	return at == text || (!is_word(at[-1]) && at[-1] != ':');
 }
 
-/* Returns the depth of open brackets after the character at at. */
+/* Returns the number of brackets that are open after the character at `at`. */
 static size_t count_depth(const char *function, const char *at, size_t depth)
 {
 	if (strchr("<([{`", *at))
@@ -110,8 +110,8 @@ const char *function_own(const char *function)
 		bool is_first = at == own || at[-1] == ':';
 
 		if (!depth && (past > at || (*at == '(' && !is_first)))
-			break; /* not "(anonymous namespace)" */
-		if (!depth && *at == ' ' && at[1] != '[') /* "f [clone .cold]" */
+			break; /* but not at "(anonymous namespace)" */
+		if (!depth && *at == ' ' && at[1] != '[') /* but not in "f [clone .cold]" */
 			own = at + 1;
 		depth = past > at ? depth : count_depth(function, at, depth);
 		at = past > at ? past : at + 1;
@@ -119,8 +119,8 @@ const char *function_own(const char *function)
 	return own;
 }
 
-/* Skips word, with blanks and Microsoft's "class" or "struct" before it; after "std::" also skips
- * an inline namespace. Returns the end, or NULL if word is not there. */
+/* Skips `word`, and any blank, "class " or "struct " (Microsoft's spelling) before it. After
+ * "std::" also skips an inline namespace. Returns the end, or NULL if `word` does not follow. */
 static const char *pass(const char *at, const char *word)
 {
 	static const char *const front[] = {" ", "class ", "struct "};
@@ -140,7 +140,8 @@ static const char *pass(const char *at, const char *word)
 	return at;
 }
 
-/* Skips a string type in its long form. Returns the end, or NULL if there is no such type. */
+/* Skips a string type in its long form and stores its short name. Returns the end, or NULL if no
+ * such type follows. */
 static const char *pass_string(const char *at, const char **name)
 {
 	static const char *const types[][2] = {
@@ -164,7 +165,7 @@ static const char *pass_string(const char *at, const char **name)
 
 void function_shown(const char *function, struct buf *shown)
 {
-	const char *at = function, *from = function; /* text not appended yet */
+	const char *at = function, *from = function; /* start of the text not yet appended */
 
 	while (*at) {
 		const char *name = "std::", *end = NULL;
@@ -185,7 +186,7 @@ void function_shown(const char *function, struct buf *shown)
 
 #define INLINE " [inline]"
 
-/* Part of a text, parsed from its end. */
+/* Part of a text. It becomes shorter at the end while the text is parsed. */
 struct frame_part {
 	const char *text;
 	size_t len;
@@ -200,7 +201,7 @@ static struct frame_part trim(struct frame_part part)
 	return part;
 }
 
-/* Removes word from the end. */
+/* Removes `word` from the end of a part. Returns false if the part does not end with it. */
 static bool take_end(struct frame_part *part, const char *word)
 {
 	size_t len = strlen(word);
@@ -211,8 +212,8 @@ static bool take_end(struct frame_part *part, const char *word)
 	return true;
 }
 
-/* Parses the whole part as a hexadecimal number of up to 64 bits, with or without 0x. WinDbg's '`'
- * before the last 8 digits is accepted. */
+/* Parses the whole part as a hexadecimal number of up to 64 bits, with or without 0x. Accepts
+ * WinDbg's '`' before the last 8 digits. */
 static bool hex_whole(struct frame_part part, uint64_t *value)
 {
 	uint64_t sum = 0;
@@ -232,7 +233,7 @@ static bool hex_whole(struct frame_part part, uint64_t *value)
 	return part.len != 0;
 }
 
-/* Returns the last position of byte, or part's length. */
+/* Returns the last position of `byte`, or the part's length if it does not occur. */
 static size_t last_of(struct frame_part part, char byte)
 {
 	for (size_t i = part.len; i; i--) {
@@ -255,7 +256,7 @@ static bool take_offset(struct frame_part *part, uint64_t *offset)
 	return true;
 }
 
-#define ADDR_DIGITS_MIN 5 /* in brackets */
+#define ADDR_DIGITS_MIN 5 /* fewest digits of an address in brackets */
 
 /* Removes " : ADDRESS", " (ADDRESS)" or " [ADDRESS]" from the end. */
 static bool take_number(struct frame_part *part, uint64_t *addr)
@@ -282,7 +283,7 @@ static bool take_number(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Removes an address from the end if an offset precedes it. */
+/* Removes an address from the end if an offset precedes the address. */
 static bool take_addr(struct frame_part *part, uint64_t *addr)
 {
 	struct frame_part front = *part, before;
@@ -297,8 +298,8 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns the length of "ADDRESS : " or "HIGH`LOW " at the start of a part, if a name follows;
- * otherwise 0. */
+/* Returns the length of "ADDRESS : " or "HIGH`LOW " at the start of a part if a name follows.
+ * Otherwise returns 0. */
 static size_t first_addr(struct frame_part part, uint64_t *addr)
 {
 	const char *colon = part.len ? memchr(part.text, ':', part.len) : NULL, *end, *name;
@@ -327,8 +328,8 @@ size_t frame_addr_len(const char *text, size_t len)
 	return first_addr((struct frame_part){text, len}, &addr);
 }
 
-/* Returns true if a file may follow part, because it ends in an offset, or in an offset and an
- * address. */
+/* Returns true if a file may follow the part, because the part ends with an offset or with an
+ * offset and an address. */
 static bool is_place(struct frame_part part)
 {
 	struct frame_part with_addr = part;
@@ -337,9 +338,10 @@ static bool is_place(struct frame_part part)
 	return take_addr(&with_addr, &value) || take_offset(&part, &value);
 }
 
-/* Returns the position of " (" for the parenthesis that closes at part's end, or part's length.
- * Names of files and functions may contain parentheses. The matching one after an offset is used;
- * otherwise the last one after an offset; otherwise, without an offset, the matching one. */
+/* Returns the position of the " (" that starts the file at the part's end, or the part's length if
+ * no " (" qualifies. Names of files and functions may contain parentheses. The first choice is the
+ * parenthesis that matches the last one, if it follows an offset. The second choice is the last
+ * parenthesis that follows an offset. Without an offset, it is the matching one. */
 static size_t file_start(struct frame_part part)
 {
 	size_t depth = 0, tries = 0, i, match = part.len;
@@ -357,14 +359,14 @@ static size_t file_start(struct frame_part part)
 	for (i = part.len; i-- > 1 && tries < 64;) {
 		if (part.text[i] != '(' || part.text[i - 1] != ' ')
 			continue;
-		tries++; /* each try reads all the text before it */
+		tries++; /* each attempt parses all the text before the parenthesis */
 		if (is_place((struct frame_part){part.text, i - 1}))
 			return i - 1;
 	}
 	return match;
 }
 
-/* Parses a whole part as a number from 1 to UINT32_MAX. */
+/* Parses the whole part as a number from 1 to UINT32_MAX. */
 static bool line_number(struct frame_part part, uint32_t *line)
 {
 	uint64_t sum = 0;
@@ -400,7 +402,7 @@ static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t
 	return true;
 }
 
-/* Removes " [FILE @ LINE]", as debuggers print it, or " (FILE:LINE)" from the end. */
+/* Removes " [FILE @ LINE]", which debuggers print, or " (FILE:LINE)" from the end. */
 static bool take_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
 	bool is_debugger = part->len && part->text[part->len - 1] == ']';
@@ -426,7 +428,7 @@ static bool take_source(struct frame_part *part, struct frame_part *file, uint32
 	return true;
 }
 
-/* Removes a file with its line from the end, and an address after it. */
+/* Removes a file and line, and an address after them, from the end. */
 static void take_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
 {
 	struct frame_part front = *part;
@@ -442,8 +444,8 @@ static void take_place(struct frame *frame, struct frame_part *part, struct fram
 	frame->addr = addr;
 }
 
-/* Splits at the first '!', unless the text before it cannot be a file name: operators may contain
- * '!', and placeholders are in angle brackets. */
+/* Splits at the first '!', unless the text before the '!' cannot be a file name. Operators may
+ * contain '!', and placeholders are in angle brackets. */
 static bool take_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
@@ -464,8 +466,8 @@ static const char *copy(struct arena *arena, struct frame_part part)
 	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
-/* Splits the text before the offset, address and file. An offset with an address and no function is
- * an offset in a module. Returns false for an empty text. */
+/* Splits the text before the offset, address and file. If an address but no function accompanies
+ * the offset, it is an offset in a module. Returns false for an empty text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
 	struct frame_part *module, struct frame_part *function)
 {
@@ -486,7 +488,7 @@ static bool split_names(struct frame_part names, bool is_offset_in_module,
 	return true;
 }
 
-/* Splits a frame into parts. Returns false if it has no known form. */
+/* Splits a frame into parts. Returns false if its form is unknown. */
 static bool split(struct frame *frame, struct frame_part text, struct frame_part *module,
 	struct frame_part *function, struct frame_part *file)
 {

@@ -1,4 +1,4 @@
-/* One line of a stack, and parsing it from text. */
+/* One line of a stack, and the parser that reads it from text. */
 #ifndef DIFF_READ_FRAME_H
 #define DIFF_READ_FRAME_H
 
@@ -8,10 +8,10 @@
 
 #include "core/base/memory.h"
 
-/* A line of a stack as reports print it: an address in a dump with its names, or the text of a
- * comparison or of a log with names. */
+/* A line of a stack as reports print it: an address from a dump, with its names, or a text from a
+ * printed comparison or a log, with names. */
 
-/* Texts are borrowed from the source of the frame. */
+/* The frame borrows its strings from its source. */
 struct frame {
 	const char *module; /* file name without folder and extension; NULL: in no module */
 	const char *function; /* NULL: unknown */
@@ -19,10 +19,10 @@ struct frame {
 	uint32_t line; /* from 1; 0: unknown */
 	bool is_inline; /* inlined into the function of the next frame */
 	bool has_addr;
-	/* Offset from the start of the function (0: unknown), or from the module's if the function
-	 * is unknown; 0 if both are unknown. */
+	/* Offset from the start of the function, where 0 means unknown. If the function is unknown,
+	 * offset from the start of the module. 0 if both are unknown. */
 	uint64_t offset_bytes;
-	uint64_t addr; /* return address, if has_addr */
+	uint64_t addr; /* return address; valid if `has_addr` */
 };
 
 /* Warning for a file in a Windows code page. */
@@ -33,12 +33,12 @@ struct frame {
 /* Text in place of a missing stack. */
 #define NO_STACK "(no stack recorded)"
 
-/* Frames of a stack, innermost first. Reused for many stacks: frames_init() before the first,
- * frames_release() after the last. */
+/* Frames of a stack, innermost first. The struct is reused for many stacks: call frames_init()
+ * before the first and frames_release() after the last. */
 struct frames {
 	struct frame *items;
 	size_t count, cap;
-	/* Starts of further candidates, if the stack is one of several. */
+	/* Starts of the second and further candidates, if the stack is one of several. */
 	size_t *part_at;
 	size_t part_count, part_cap;
 };
@@ -51,21 +51,21 @@ void frames_clear(struct frames *frames);
 void frames_add(struct frames *frames, const struct frame *frame);
 void frames_part(struct frames *frames);
 
-/* Stores the text that patterns are matched against: "module!function", "module+OFFSET" if the
- * function is unknown, or "ADDRESS". Replaces the content of buf. */
+/* Stores in `buf` the text that patterns are matched against. It is "module!function",
+ * "module+OFFSET" if the function is unknown, or "ADDRESS". Replaces the content of `buf`. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
-/* Returns the end of an operator's name that begins at at, such as "operator->" or "operator
- * std::string". Its signs are neither brackets nor scopes. Returns at if no such name begins
- * there. */
+/* Returns the end of an operator's name that begins at `at`, such as "operator->" or "operator
+ * std::string". The signs in such a name are neither brackets nor scopes. Returns `at` if no
+ * operator's name begins there. */
 const char *function_pass_operator(const char *function, const char *at);
 
-/* Returns the start of the function's own name, with its scopes, after the return type that names
- * of templates begin with. */
+/* Returns the start of the function's own name with its scopes. Skips the return type at the start
+ * of a template function's name. */
 const char *function_own(const char *function);
 
-/* Appends the function's display name: with std::string and std::wstring for their long forms, and
- * without the inline namespaces that libraries put in std::. */
+/* Appends the function's display name. It has std::string and std::wstring instead of their long
+ * forms, and lacks the inline namespaces that libraries define in std::. */
 void function_shown(const char *function, struct buf *shown);
 
 /*
@@ -83,12 +83,13 @@ void function_shown(const char *function, struct buf *shown);
  * becomes the function, so that nothing is lost.
  */
 
-/* Fills frame from text, which contains no NUL; surrounding blanks are ignored. The frame's texts
- * are copied into arena. An offset of 0 after a function means "unknown", as in printed frames. A
- * placeholder for a module ("<nomodule>!...") stays part of the function. */
+/* Fills a frame by parsing text. The text contains no NUL; surrounding blanks are ignored. The
+ * frame's strings are copied into `arena`. An offset of 0 after a function means "unknown", as in
+ * printed frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
-/* Returns the length of "ADDRESS : " before a name, including leading blanks, or 0. */
+/* Returns the length of "ADDRESS : " before a name, including leading blanks. Returns 0 if the text
+ * does not begin with an address. */
 size_t frame_addr_len(const char *text, size_t len);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading a dump into sums: callbacks of the scanner, and the steps at the end that need the whole
+/* Reading a dump into sums: callbacks for the scanner, and the final steps that need the whole
  * dump. */
 #include "diff/read/dump_sums.h"
 
@@ -11,10 +11,10 @@
 #include "diff/read/read_dump.h"
 
 #define THREADS_MAX 8
-/* with other data in use, fits in a processor's own cache */
+/* fits in a core's own cache together with other data in use */
 #define PIECE_BYTES ((uint64_t)512 << 10)
-#define SETTLED_AT_ONCE 64 /* sums */
-#define PIECES_MIN 8 /* fewest pieces that justify threads */
+#define SETTLED_AT_ONCE 64 /* in sums */
+#define PIECES_MIN 8 /* minimum number of pieces for which threads are worthwhile */
 
 void sums_init(struct dump_sums *sums)
 {
@@ -46,7 +46,8 @@ void sums_release(struct dump_sums *sums)
 	sums_init(sums);
 }
 
-/* Adds to a total. The limit ensures that the difference of two totals fits in a signed number. */
+/* Adds to a total. Fails above a limit which ensures that the difference of two totals fits in a
+ * signed number. */
 static int add_total(struct block_totals *total, const struct block_totals *more)
 {
 	struct block_totals sum = *total;
@@ -71,7 +72,7 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 		"its blocks add up to more than 8 EiB");
 }
 
-/* Warns of the first name that is not UTF-8. */
+/* Warns about the first name that is not UTF-8. */
 static void check_name(struct sum_reader *reader, const char *name, size_t len)
 {
 	if (reader->has_code_page || text_is_utf8(name, len))
@@ -99,7 +100,7 @@ int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach r
 	return 0;
 }
 
-/* Returns the number of a frame that is a text. */
+/* Returns the number of a text that stands for a frame. */
 static uint64_t text_number(struct sum_reader *reader, const struct dump_name *name)
 {
 	struct dump_sums *sums = reader->sums;
@@ -135,10 +136,10 @@ static void list_block(
 		entry->addr, entry->requested_bytes, stack, 2 * reader->tally.heap + is_bare};
 }
 
-/* Finds the cells of listed blocks, when cells no longer change. */
+/* Finds the cells of listed blocks. Must be called when cells no longer change. */
 static void listed_settle(struct dump_sums *sums)
 {
-	struct u64map cells[2]; /* by is_bare */
+	struct u64map cells[2]; /* indexed by is_bare */
 
 	u64map_init(&cells[0]);
 	u64map_init(&cells[1]);
@@ -185,7 +186,7 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 
 	if (rc)
 		return rc;
-	if (entry->name_count) { /* its frames are texts */
+	if (entry->name_count) { /* the entry's frames are texts */
 		for (uint32_t i = 0; i < entry->name_count; i++)
 			frames[i] = text_number(reader, &entry->names[i]);
 		own.stack.frames = frames;
@@ -207,14 +208,14 @@ static const char *read_plain(
 	at = tally_plain(&reader->tally, at, end, &plain);
 	progress->line_count += plain.line_count;
 	block_totals_add(&progress->seen, &plain.seen);
-	/* Entries are below 2^33, so a part's sum cannot overflow, but the total may. */
+	/* An entry is below 2^33, so the sum of a part cannot overflow, but the total can. */
 	if (add_total(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
 }
 
-/* Adds a warning with the line's number in words, because the report prints the file name before
- * it. */
+/* Adds a warning that contains the line number. The file name is not needed, because the report
+ * prints it before the warning. */
 static int read_skipped(void *ctx, const struct err *why)
 {
 	struct sum_reader *reader = ctx;
@@ -234,7 +235,7 @@ static int read_skipped(void *ctx, const struct err *why)
 	return 0;
 }
 
-/* Moves the sums of bare entries to the single stack of their id, if the dump has no other one. */
+/* If an id has exactly one stack in the dump, adds the sums of its bare entries to that stack. */
 static void bare_settle(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
@@ -264,8 +265,8 @@ static void bare_settle(struct sum_reader *reader)
 	}
 }
 
-/* Returns true if a part exceeds the total: the bytes subtracted were not those added, so the file
- * changed. */
+/* Returns true if a part exceeds the total. The bytes subtracted were then not the bytes added, so
+ * the file changed. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -279,19 +280,19 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
-/* Warns of a log that lost its stacks, for example because its lines were changed. A single id may
- * lack its stack by chance, except in UMDH's own log with its banner. */
+/* Warns about a log that lost its stacks, for example because its lines were changed. A single id
+ * may lack its stack by chance, except in UMDH's own log with its banner. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;
-	const char *least = NULL; /* by text, because the order of stacks is random */
+	const char *least = NULL; /* the lowest id, because the order of stacks is random */
 	char why[200];
 
 	for (size_t i = 0; i < sums->stacks.count; i++) {
 		const struct stack *stack = &sums->stacks.stacks[i];
 
 		if (!stack->id[strspn(stack->id, "0")])
-			continue; /* UMDH's id of blocks without a stack */
+			continue; /* UMDH's id for blocks without a stack */
 		id_count++;
 		if (stack->frame_count)
 			continue;
@@ -311,7 +312,7 @@ static void check_stacks(struct dump_sums *sums)
 	sums->skip_count++;
 }
 
-/* Completes the sums at the end of a dump, also of one that is cut short. */
+/* Completes the sums at the end of a dump, even if the dump is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
 	struct dump_sums *sums = reader->sums;

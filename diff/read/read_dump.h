@@ -15,20 +15,21 @@
 struct sum_reader {
 	struct dump_sums *sums;
 	struct err *err;
-	struct dump_head head; /* from the notes so far */
+	struct dump_head head; /* filled from the notes read so far */
 	struct module_list modules;
 	struct shared_stacks pool;
 	uint64_t heap_addr; /* heap of the current entries */
 	struct thread_counts tally; /* counts of the thread that reads in order */
-	struct table texts; /* text of a frame to its number */
+	struct table texts; /* maps frame text to frame number */
 	size_t text_cap, listed_cap, content_cap, pointer_cap;
 	struct dump_scanner *scanner;
 	bool is_over; /* the sums overflow */
 	bool has_code_page; /* some names are not UTF-8 */
 };
 
-/* Adds to the dump's total, before more is counted in any part: if the total does not overflow,
- * neither do the parts. Returns 0, or -ERR_BAD_LINE with the reader's err filled. */
+/* Adds to the dump's total. Must be called before `more` is counted anywhere else: if the total
+ * does not overflow, the sums of its parts do not either. Returns 0, or -ERR_BAD_LINE after filling
+ * the reader's `err`. */
 int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
 
 /* Sets the heap and the reach of the blocks that follow. Returns 0. */
@@ -37,25 +38,25 @@ int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach r
 /* Reads a note of the dump. See struct dump_sink. */
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 
-/* Adds a warning; the text is copied. */
+/* Adds a warning. Copies the text. */
 void sums_warn(struct dump_sums *sums, const char *text);
 
 /* Division of a file between threads. */
 struct read_plan {
 	unsigned threads;
 	uint64_t piece_bytes;
-	uint64_t from, to; /* offsets of the text in the file */
+	uint64_t from, to; /* range of the text in the file, as offsets */
 };
 
-/* Reads a plain source with several threads. The reader's scanner reads all lines that are not
- * plain entries, in order. Returns as dump_scanner_read(), or READ_IN_ORDER if the text cannot be
- * divided: then the data read so far must be discarded. */
+/* Reads a plain source with several threads. The reader's scanner reads, in order, all lines that
+ * are not plain entries. Returns the same values as dump_scanner_read(), or READ_IN_ORDER if the
+ * text cannot be divided. The caller must then discard the data read so far. */
 #define READ_IN_ORDER 1
 int reader_threads_read(
 	struct sum_reader *reader, struct source *source, const struct read_plan *plan);
 
-/* Reads a dump by plan, whatever its size; NULL: one thread, in order. Otherwise like
- * sums_read(). */
+/* Reads a dump according to `plan`, whatever the dump's size. If `plan` is NULL, reads it in order
+ * with one thread. Otherwise like sums_read(). */
 int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
 	const struct read_plan *plan, struct err *err);
 

@@ -1,4 +1,4 @@
-/* Notes: data in a dump other than blocks, and the warnings of a series of dumps. */
+/* Notes: data in a dump other than blocks. Also the warnings of a series of dumps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 void sums_warn(struct dump_sums *sums, const char *text)
 {
-	if (!sums->warnings) { /* most dumps have none */
+	if (!sums->warnings) { /* most dumps have no warnings */
 		sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
 		sums->warnings = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->warnings));
 	}
@@ -28,7 +28,7 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Warns of a heap that was not walked. A dump marked as incomplete already has a warning. */
+/* Warns about a heap that was not walked. A dump marked as incomplete already has a warning. */
 static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
@@ -106,8 +106,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* Overhead missing in the sums of this heap, whose lines have whole bytes per
-		 * block. Its stacks are unknown. */
+		/* Overhead that is missing in this heap's sums, because their lines contain whole
+		 * bytes per block. It is not known which stacks it belongs to. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},
@@ -123,7 +123,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
-		reader->is_over = true; /* an error, not just a skipped line */
+		/* an error that is reported at the end, not only a skipped line */
+		reader->is_over = true;
 		return 0;
 	}
 	all.block_count -= lost.block_count;
@@ -141,7 +142,7 @@ static int note_reach(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Sets the reach of the following blocks. */
+/* Sets the reach of the blocks that follow. */
 static int note_blocks(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *name = kv_get(kv, "reach");
@@ -208,7 +209,7 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Reads a word of the last block with a content note. */
+/* Reads a word in the last block that had a content note. */
 static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
@@ -281,7 +282,7 @@ void dump_warnings_gather(
 	const struct dump_sums **last =
 		xcalloc(count * WARNINGS_MAX, sizeof(*last)); /* last dump with the warning */
 	struct dump_warning *rest = NULL; /* warnings that are only counted */
-	struct table numbers; /* number of a warning by its text */
+	struct table numbers; /* maps a warning's text to its number */
 
 	*warnings = (struct dump_warnings){0};
 	table_init(&numbers);

@@ -1,5 +1,5 @@
-/* Reading a dump with several threads: the stacks and cells that threads share, and the division of
- * a file into pieces. */
+/* Reading a dump with several threads: the stacks and cells that the threads share, and the
+ * division of a file into pieces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "diff/read/count.h"
 #include "diff/read/read_dump.h"
 
-#define TEXTS_BYTES_MAX ((size_t)32 << 20) /* further texts are parsed each time */
+/* limit of cached texts; other stacks are parsed each time */
+#define TEXTS_BYTES_MAX ((size_t)32 << 20)
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums)
@@ -77,7 +78,7 @@ static bool is_cell(const struct stack_total *cell, const struct stack_total *wa
 	       cell->is_bare == wanted->is_bare;
 }
 
-/* Returns the number of a cell that is not its stack's first one. */
+/* Returns the number of a cell that is not the first cell of its stack. */
 static uint32_t further_cell(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	uint64_t key = wanted->stack * MIX ^ ((uint64_t)wanted->heap << 1 | wanted->is_bare);
@@ -93,7 +94,7 @@ static uint32_t further_cell(struct shared_stacks *pool, const struct stack_tota
 	return number;
 }
 
-/* Returns the number of the cell of a stack in a heap. */
+/* Returns the number of a stack's cell in a heap. */
 static uint32_t cell_number(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	size_t at = 2 * (size_t)wanted->stack + wanted->is_bare;
@@ -114,7 +115,7 @@ static uint32_t cell_number(struct shared_stacks *pool, const struct stack_total
 
 static void count_cell(struct shared_stacks *pool, struct stack_total cell, bool take_away)
 {
-	uint64_t sign = take_away ? UINT64_MAX : 1; /* modulo 2^64 */
+	uint64_t sign = take_away ? UINT64_MAX : 1; /* UINT64_MAX is -1 modulo 2^64 */
 	struct block_totals *to;
 	uint32_t number;
 
@@ -136,7 +137,7 @@ void shared_stacks_count(
 	thread_lock_leave(pool->lock);
 }
 
-/* Returns the text cached for a stack: the first one seen, while there is room. */
+/* Returns the text cached for a stack. Caches the first text of each stack while space remains. */
 static struct pool_text known_text(
 	struct shared_stacks *pool, uint32_t stack, const struct pool_text *text)
 {
@@ -154,7 +155,7 @@ static struct pool_text known_text(
 	return *known;
 }
 
-#define PREFETCH_AHEAD 8 /* entries for each step of stackset_prefetch() */
+#define PREFETCH_AHEAD 8 /* entries between two steps of stackset_prefetch() */
 #define PREFETCH_STEPS 3
 
 /* Finds or adds the stacks of entries. */
@@ -164,7 +165,7 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 		size_t at = i;
 
 		for (unsigned step = 0; step < PREFETCH_STEPS; step++, at -= PREFETCH_AHEAD) {
-			if (at < count) /* at wraps around below 0 */
+			if (at < count) /* false if `at` wrapped around below 0 */
 				stackset_prefetch(set, entries[at].hash, step);
 		}
 		if (at < count)
@@ -173,8 +174,8 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 	}
 }
 
-/* Prefetches the cell of an entry's stack: first the number, then the cell. Must be inline, or gcc
- * removes it as without effect. */
+/* Prefetches the cell of an entry's stack: first the cell's number, later the cell (`is_near`).
+ * Must be inline, because otherwise gcc removes the call as having no effect. */
 static inline __attribute__((always_inline)) void cell_prefetch(
 	const struct shared_stacks *pool, const struct pool_entry *entry, bool is_near)
 {
@@ -219,31 +220,31 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 }
 
 /*
- * Reading of one file by several threads.
+ * Reading one file with several threads.
  *
- * The file is divided at lines that do not continue a stack. Each thread takes the next piece,
- * counts its plain entries in its own tally, and stops at the first line of another kind. Pieces
- * are then completed in order, by any thread that finds the next one counted. The scanner, whose
- * state depends on the order, skips the counted entries and reads the rest of the piece itself.
- * Most pieces have no rest.
+ * The file is divided at lines that do not continue a stack. Each thread claims the next piece,
+ * counts the piece's plain entries in its own tally, and stops at the first line of another kind.
+ * Pieces are then completed in order. Any thread that finds the next piece counted completes it.
+ * The scanner, whose state depends on the order, skips the counted entries and reads the rest of
+ * the piece. Most pieces have no rest.
  *
  * If lines are too long to divide the file near the intended places, the file is read again in
  * order.
  *
- * The heap of a piece is only known when the piece is completed. A thread assumes the latest known
- * heap; if that was wrong, the piece's entries are subtracted and counted again.
- */
+ * The heap of a piece is known only when the piece is completed. A thread assumes the latest known
+ * heap. If the assumption was wrong, the piece's entries are subtracted and counted again. */
 
-#define OVERLAP_BYTES ((size_t)64 << 10) /* after a piece; its last line must end there */
-#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* part of the overlap that is read at once */
+/* bytes after a piece; the piece's last line must end there */
+#define OVERLAP_BYTES ((size_t)64 << 10)
+#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* part of the overlap that is read with the piece */
 
 struct piece {
-	uint64_t offset, len; /* in the file */
-	uint64_t counted_bytes; /* from its start */
-	struct dump_progress progress; /* of the counted bytes */
-	uint32_t heap; /* heap they were counted under */
+	uint64_t offset, len; /* range in the file */
+	uint64_t counted_bytes; /* counted bytes, from the start of the piece */
+	struct dump_progress progress; /* progress over the counted bytes */
+	uint32_t heap; /* heap under which they were counted */
 	bool is_done;
-	bool is_open; /* has no line end near its end */
+	bool is_open; /* no line that starts a new entry was found near its end */
 	int rc;
 };
 
@@ -252,9 +253,9 @@ struct reader_threads {
 	struct source *source;
 	const struct read_plan *plan;
 	size_t piece_count;
-	size_t limit; /* pieces from this one on wait */
+	size_t limit; /* first waiting piece; all later pieces wait too */
 	struct piece *pieces;
-	atomic_size_t next; /* first piece that no thread has taken */
+	atomic_size_t next; /* first piece that no thread has claimed */
 	atomic_uint heap; /* latest known heap */
 	atomic_bool stop;
 	struct thread_lock *lock; /* protects the following fields and the scanner */
@@ -265,7 +266,7 @@ struct reader_threads {
 /* A piece in memory. */
 struct text {
 	char *bytes; /* plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1 bytes */
-	uint64_t offset; /* file offset of bytes */
+	uint64_t offset; /* file offset of `bytes` */
 	size_t len; /* bytes read */
 	char *start;
 };
@@ -275,7 +276,7 @@ static char *text_bytes(const struct reader_threads *threads)
 	return xmalloc((size_t)threads->plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1);
 }
 
-/* Reads more, up to len bytes in all. */
+/* Reads more text, until `text` contains `len` bytes or the file's end. */
 static int text_fill(const struct reader_threads *threads, struct text *text, size_t len)
 {
 	uint64_t left = threads->plan->to - text->offset;
@@ -290,8 +291,8 @@ static int text_fill(const struct reader_threads *threads, struct text *text, si
 	return rc;
 }
 
-/* Returns the position of the first line, from at on, that does not continue a stack, or 0 if there
- * is no such line nearby. */
+/* Returns the position of the first line at or after `at` that does not continue a stack. Returns 0
+ * if no such line is nearby. */
 static size_t cut_near(const struct text *text, size_t at)
 {
 	size_t limit = at + OVERLAP_BYTES < text->len ? at + OVERLAP_BYTES : text->len;
@@ -303,7 +304,8 @@ static size_t cut_near(const struct text *text, size_t at)
 	return 0;
 }
 
-/* Finds the place of cut_near(), and reads more if needed. Returns 0 or an error. */
+/* Stores the result of cut_near() in `*place`, after reading more text if needed. Returns 0 or an
+ * error. */
 static int cut(const struct reader_threads *threads, struct text *text, size_t at, size_t *place)
 {
 	int rc = 0;
@@ -316,7 +318,7 @@ static int cut(const struct reader_threads *threads, struct text *text, size_t a
 	return rc;
 }
 
-/* Reads piece number index and stores its range. */
+/* Reads the piece with number `index` and stores its range. */
 static int text_read(
 	const struct reader_threads *threads, struct text *text, size_t index, struct piece *piece)
 {
@@ -379,7 +381,7 @@ static int text_read_again(const struct reader_threads *threads, struct text *te
 	return rc;
 }
 
-/* Counts the entries of a piece under heap, or subtracts them. */
+/* Counts the entries of a piece under `heap`, or subtracts them. */
 static int piece_count_for(struct reader_threads *threads, const struct text *text,
 	const struct piece *piece, uint32_t heap, bool take_away)
 {
@@ -390,7 +392,7 @@ static int piece_count_for(struct reader_threads *threads, const struct text *te
 	tally_init(&tally, &threads->reader->pool);
 	tally.heap = heap;
 	tally.take_away = take_away;
-	/* stops where it stopped before */
+	/* stops at the same place as before */
 	tally_plain(&tally, text->start, text->start + piece->len, &again);
 	if (memcmp(&again, &piece->progress, sizeof(again)) != 0)
 		rc = changes(threads);
@@ -432,7 +434,7 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 	return rc;
 }
 
-/* Completes the next pieces that are counted. */
+/* Completes the next pieces, as long as they are counted. */
 static void settle(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&
@@ -481,7 +483,8 @@ int reader_threads_read(
 	atomic_store(&threads.heap, reader->tally.heap);
 	for (threads.limit = 1; !threads.rc && !atomic_load(&threads.stop);
 		threads.limit = threads.piece_count) {
-		/* The first piece alone: in most dumps it reveals the heap of the other pieces. */
+		/* Read the first piece alone. In most dumps it contains the heading that the other
+		 * pieces' entries belong to. */
 		thread_run(threads.limit == 1 ? 1 : plan->threads, work, &threads);
 		atomic_store(&threads.next, 1);
 		if (threads.settled_count == threads.piece_count)

@@ -12,17 +12,19 @@
 #include "diff/read/read_dump.h"
 #include "diff/read/read_use.h"
 
-#define GRANULE UINT64_C(0x10000) /* modules start at multiples of this */
+#define GRANULE UINT64_C(0x10000) /* modules start at multiples of this size */
 #define ID_BYTES 20
 
 struct record_reader {
 	struct dump_sums *sums;
 	const struct record_facts *facts;
-	struct placing *places; /* by module */
-	uint32_t *stacks; /* by stack: its number in the sums; STACK_NONE: none yet */
-	struct u64map heaps, cells; /* heap address to number; heap and stack to cell */
+	struct placing *places; /* indexed by module */
+	/* indexed by stack: the stack's number in the sums; STACK_NONE: not added yet */
+	uint32_t *stacks;
+	/* `heaps` maps a heap's address to its number, `cells` maps a heap and a stack to a cell */
+	struct u64map heaps, cells;
 	size_t heap_cap, cell_cap;
-	struct block_totals all; /* so far; each fits into an int64_t */
+	struct block_totals all; /* sum so far; each number fits into an int64_t */
 };
 
 struct place_in_time {
@@ -58,7 +60,7 @@ struct placing_order {
 	bool is_loaded;
 };
 
-/* Compares loaded modules first, by base; at one base the latest first. */
+/* Compares loaded modules before others, then by base, then the latest first. */
 static int by_place(const void *a, const void *b)
 {
 	const struct placing_order *x = a, *y = b;
@@ -70,14 +72,14 @@ static int by_place(const void *a, const void *b)
 	return x->number > y->number ? -1 : x->number < y->number;
 }
 
-/* Finds the modules that are loaded at a time. */
+/* Finds the modules that are loaded at a given time. */
 static void find_loaded(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
 
 	for (size_t i = 0; i < facts->module_count; i++)
 		reader->places[i].is_loaded = true;
-	/* A module whose first event is a load was not there before. */
+	/* A module whose first event is a load was not loaded before. */
 	for (size_t i = facts->load_count; i--;)
 		reader->places[facts->loads[i].module].is_loaded = !facts->loads[i].is_loaded;
 	for (size_t i = 0; i < facts->load_count && facts->loads[i].time_ms <= time_ms; i++)
@@ -96,8 +98,8 @@ static struct placing_order *modules_in_order(const struct record_reader *reader
 	return order;
 }
 
-/* Returns an unused address after all modules, for modules whose address was reused; 0: none is
- * left. */
+/* Returns an unused address after all modules. It is for modules whose own address was reused.
+ * Returns 0 if no address is left. */
 static uint64_t spare_place(const struct record_facts *facts)
 {
 	uint64_t spare = facts->bits == 32 ? UINT64_C(1) << 31 : UINT64_C(1) << 47;
@@ -120,8 +122,8 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text, strlen(text)) : NULL;
 }
 
-/* Assigns an address to each module. Modules that are not loaded, or overlap another one, get an
- * address of their own, as in dumps. */
+/* Assigns an address to each module. A module that is not loaded, or overlaps another one, gets a
+ * separate address, as in dumps. */
 static void place_modules(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
@@ -149,8 +151,8 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 	free(order);
 }
 
-/* Copies the modules that are loaded or used by stacks. A window keeps all, because stacks that
- * free blocks may use them. */
+/* Copies the modules that are loaded or used by stacks. A window needs all modules, because stacks
+ * that free blocks may use them. */
 static void take_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -192,7 +194,8 @@ void record_stack_addrs(
 	}
 }
 
-/* Returns the number of a recording's stack in the sums, or STACK_NONE. */
+/* Returns the number that a recording's stack has in the sums, or STACK_NONE. Adds the stack if it
+ * is new. */
 static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
@@ -252,7 +255,7 @@ static bool add_up(uint64_t *to, uint64_t more)
 }
 
 /* Adds blocks of a kind to its cell and stores the cell's number. In a sample, a block counts as
- * the number it stands for. */
+ * the number of blocks that it represents. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
 {
@@ -295,8 +298,8 @@ static int add_kinds(struct record_reader *reader, const uint64_t *counts, struc
 	return rc;
 }
 
-/* Adds the kinds of a window, also those without blocks of its fate: their other fates are shown,
- * too. */
+/* Adds the kinds of a window. Includes kinds without blocks of the window's fate, because their
+ * other fates are shown, too. */
 static int add_window(struct record_reader *reader, const struct record_state *from,
 	const struct record_state *to, const uint64_t *counts, struct err *err)
 {
@@ -316,16 +319,16 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Numbers by kind: allocations of a window that were freed in it, and older ones that were freed in
- * it. */
+/* Numbers indexed by kind: blocks allocated and freed in a window, and blocks allocated before the
+ * window and freed in it. */
 struct frees {
 	uint64_t *inside, *before;
 };
 
 struct free_count {
 	struct recording *recording;
-	const struct record_state *first; /* state at its start */
-	struct frees parts[USE_PARTS_MAX]; /* existing parts have arrays */
+	const struct record_state *first; /* state at the start of the window */
+	struct frees parts[USE_PARTS_MAX]; /* only the parts that exist have arrays */
 };
 
 static struct frees frees_make(size_t kind_count)
@@ -368,7 +371,7 @@ static int count_part(void *ctx, unsigned number, uint64_t from, uint64_t to, st
 	return rc;
 }
 
-/* Counts the frees of a window by kind and adds them to sum. */
+/* Counts the frees in a window by kind and adds them to `sum`. */
 static int count_frees(struct recording *recording, const struct record_state *first,
 	const struct record_state *last, struct frees *sum, struct err *err)
 {
@@ -388,7 +391,8 @@ static int count_frees(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Stores in counts[], by kind, the number of allocations with a fate between two states. */
+/* Stores in `counts`, indexed by kind, the number of allocations that have a fate between two
+ * states. */
 static int count_fates(struct recording *recording, const struct record_state *from,
 	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
 {
@@ -404,7 +408,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	for (size_t i = 0; !rc && i < kinds; i++) {
 		uint64_t allocated = to->allocated[i] - from->allocated[i];
 
-		if (was_empty) /* then everything freed was allocated in the window */
+		if (was_empty) /* all freed blocks were allocated in the window */
 			frees.inside[i] = allocated - to->live[i];
 		switch (fate) {
 		case FATE_AIFO: counts[i] = allocated - frees.inside[i]; break;
@@ -420,8 +424,8 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Reads single blocks that are live at a position. In a sample, blocks stand for others whose
- * addresses are unknown. */
+/* Reads the single blocks that are live at a position. Not for a sample: its blocks represent
+ * others whose addresses are unknown. */
 static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -531,7 +535,7 @@ static void take_facts(struct record_reader *reader)
 	sums->sample_bytes = facts->sample_bytes;
 }
 
-/* Adds warnings about losses up to a position. A missing end does not affect other moments. */
+/* Adds warnings about losses up to a position. A missing end does not affect earlier moments. */
 static void take_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;
@@ -558,7 +562,8 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 	}
 }
 
-/* Finds the position of a moment given by an option or, if option is NULL, by the path. */
+/* Finds the position of a moment. The moment comes from `option`, or from the path if `option` is
+ * NULL. */
 static int find_moment(const struct record_reader *reader, struct recording *recording,
 	const char *option, const char *moment, struct place_in_time *place, struct err *err)
 {
@@ -571,7 +576,8 @@ static int find_moment(const struct record_reader *reader, struct recording *rec
 	return rc;
 }
 
-/* Finds a window, or the moment at its end. */
+/* Finds the start and end of a window. For FATE_LIVE, finds only the moment, and stores it in
+ * `to`. */
 static int find_part(const struct record_reader *reader, struct recording *recording,
 	const struct recording_part *part, struct place_in_time *from, struct place_in_time *to,
 	struct err *err)

@@ -1,5 +1,5 @@
-/* Memory use in a window: one pass over the events by several threads, each with a part of the
- * window, for use over time and for sizes. */
+/* Memory usage in a window: usage over time, and sizes of allocations. Usage over time takes one
+ * pass over the events. Several threads each read a part of the window. */
 #include "diff/read/read_use.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max)
 	return step;
 }
 
-/* Fills in the ends of spans. */
+/* Computes the ends of the spans. */
 static void make_spans(struct use_over_time *over_time, size_t span_max)
 {
 	const struct use_window *window = &over_time->window;
@@ -123,7 +123,7 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* ---------------------------------------------------------------- one pass over the events */
 
-/* Data of a kind that each event needs. */
+/* Data about a kind that each event needs. */
 struct use_kind {
 	uint64_t bytes;
 	unsigned char memory;
@@ -132,20 +132,21 @@ struct use_kind {
 
 /* Results of one thread. */
 struct use_part {
-	struct use_span *spans; /* by span of the window; only the filled ones lie in the part */
+	/* indexed like the spans of the window; only the filled ones lie in the part */
+	struct use_span *spans;
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];
-	uint64_t reserved_bytes; /* the most */
+	uint64_t reserved_bytes; /* maximum */
 };
 
 struct use_pass {
 	const struct use_over_time *over_time;
 	const struct use_kind *kinds;
-	struct use_part parts[USE_PARTS_MAX]; /* existing parts have spans */
+	struct use_part parts[USE_PARTS_MAX]; /* only the parts that exist have spans */
 };
 
-/* Computes the use at a position. For a sample also stores *live, the recorded blocks of each kind,
- * which the caller frees. */
+/* Computes the usage at a position. For a sample, also stores in `*live` the number of recorded
+ * blocks of each kind. The caller frees `*live`. */
 static int state_at(const struct use_window *window, uint64_t position,
 	struct use now[RECORD_MEMORIES], uint64_t **live, struct err *err)
 {
@@ -182,8 +183,8 @@ static void set_highest(
 	span->highest_ms = ms;
 }
 
-/* Returns the change in the number of blocks that a kind stands for when one is allocated or
- * freed. */
+/* Returns the change in the number of blocks that a kind represents, caused by one recorded
+ * allocation or free. */
 static uint64_t step_of(
 	const struct record_facts *facts, const struct record_event *event, uint64_t *live)
 {
@@ -282,8 +283,8 @@ static int read_part(void *ctx, unsigned number, uint64_t from, uint64_t to, str
 	return rc;
 }
 
-/* Merges the spans of all parts. A span without an event has the use at the end of the previous
- * one. */
+/* Merges the spans of all parts. A span without events has the usage at the end of the previous
+ * span. */
 static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
 	const struct use begin[RECORD_MEMORIES])
 {

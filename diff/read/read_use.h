@@ -1,9 +1,8 @@
 /*
- * Memory use in a window of a recording: use over time, and sizes of allocations.
+ * Memory usage in a window of a recording: usage over time, and sizes of allocations.
  *
- * All bytes live at any moment of the window add up to less than 2^63: sums_read_recording()
- * ensures it for FATE_ALL.
- */
+ * All bytes that are live at any moment of the window add up to less than 2^63.
+ * sums_read_recording() checks this for FATE_ALL. */
 #ifndef DIFF_READ_READ_USE_H
 #define DIFF_READ_READ_USE_H
 
@@ -21,48 +20,50 @@ struct use {
 	uint64_t bytes, count;
 };
 
-/* Events of a recording to read. */
+/* Selection of a recording's events. */
 struct use_window {
 	struct recording *recording;
 	uint64_t from, to; /* positions */
 	uint64_t from_ms, to_ms;
-	const bool *is_wanted; /* by kind */
-	bool is_counted[RECORD_MEMORIES]; /* memory in use, not mere address space */
+	const bool *is_wanted; /* indexed by kind */
+	/* this memory counts as in use; it is not mere address space */
+	bool is_counted[RECORD_MEMORIES];
 };
 
-/* A part of the window, from the end of the previous part to its own end. */
+/* A span of the window, from the end of the previous span to its own end. */
 struct use_span {
-	uint64_t end_ms; /* includes all events of that ms */
+	uint64_t end_ms; /* includes all events of that millisecond */
 	struct use end[RECORD_MEMORIES];
-	/* Use at the moment in the part with the highest sum of counted memory, and that sum. */
+	/* Usage at the moment in the span when the sum of counted memory is highest, and that
+	 * sum. */
 	struct use highest[RECORD_MEMORIES];
 	uint64_t highest_bytes, highest_ms;
-	struct use allocated, freed; /* in the part, of counted memory */
+	struct use allocated, freed; /* in the span, only counted memory */
 };
 
 struct use_over_time {
-	struct use_span *spans; /* the first one is the moment at which the window begins */
+	struct use_span *spans; /* the first span is the moment at which the window begins */
 	size_t span_count; /* at least 2 */
-	size_t peak; /* index of the first span with the highest use */
-	bool is_there[RECORD_MEMORIES]; /* at any moment */
-	uint64_t reserved_bytes; /* most address space at any moment, where it is not counted */
+	size_t peak; /* index of the first span with the highest usage */
+	bool is_there[RECORD_MEMORIES]; /* exists at some moment */
+	uint64_t reserved_bytes; /* largest address space at any moment, if it is not counted */
 	struct use_window window;
 };
 
-/* Reads the events once. Spans begin at whole multiples of a round length; there are at most
- * span_max + 2 of them. Returns 0 or a read error. The caller releases over_time in any case. */
+/* Reads the events once. Spans begin at multiples of a round length, and at most span_max + 2 spans
+ * exist. Returns 0 or a read error. The caller must release `over_time` even after an error. */
 int use_read_over_time(struct use_over_time *over_time, const struct use_window *window,
 	size_t span_max, struct err *err);
 void use_over_time_release(struct use_over_time *over_time);
 
-/* Returns the sum of the counted memory in state. */
+/* Returns the sum of the counted memory in `state`. */
 struct use use_sum(const struct use_window *window, const struct use state[RECORD_MEMORIES]);
 
-/* Returns the shortest step (1, 2 or 5 ms, seconds, minutes, ...) that divides a length into at
- * most count_max parts. */
+/* Returns the shortest round step (1, 2 or 5 ms, seconds, minutes, ...) that divides a length into
+ * at most `count_max` parts. */
 uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max);
 
-/* Returns the class of a number. Numbers below 2^bits are classes of their own; above, each power
+/* Returns the class of a number. Each number below 2^bits has its own class. Above that, each power
  * of two has 2^bits classes. */
 size_t use_class(uint64_t value, unsigned bits);
 /* Returns the lowest number of a class. */
@@ -73,21 +74,21 @@ uint64_t use_class_first(size_t number, unsigned bits);
 #define USE_CLASSES 252
 
 struct use_sizes {
-	/* By memory and class. */
+	/* Indexed by memory and class. */
 	struct use allocated[RECORD_MEMORIES][USE_CLASSES]; /* in the window */
-	struct use live[RECORD_MEMORIES][USE_CLASSES]; /* at its end */
+	struct use live[RECORD_MEMORIES][USE_CLASSES]; /* at the end of the window */
 };
 
 int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, struct err *err);
 
-/* Returns the lowest size of a class; 0 for the class after the last. */
+/* Returns the lowest size of a class, or 0 for the class after the last. */
 uint64_t use_class_bytes(size_t number);
 
 #define USE_PARTS_MAX 8
 
-/* Divides the events in [from, to) into parts at places where a state is available, and calls read
- * for each part. Calls run at once on several threads, with numbers below USE_PARTS_MAX, in order
- * of place. Returns 0 or the first error. */
+/* Divides the events in [from, to) into parts, at places where a state is available, and calls
+ * `read` for each part. Calls run concurrently on several threads. Parts are numbered in order,
+ * below USE_PARTS_MAX. Returns 0 or the first error. */
 int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
 	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err),
 	void *ctx, struct err *err);

@@ -1,5 +1,5 @@
-/* The stack store: packing cells, one copy of equal stacks, and one copy of equal lists of
- * modules. */
+/* The stack store: packs cells, and stores one copy of equal stacks and one copy of equal module
+ * lists. */
 #include "diff/read/stack_store.h"
 
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-#define NUMBER_BYTES 10 /* seven bits in each */
+#define NUMBER_BYTES 10 /* seven bits per byte */
 #define CELL_BYTES (1 + 5 * NUMBER_BYTES)
 
-/* Flags in a cell's first byte. Values without a flag follow as numbers, in this order. */
+/* Flags in a cell's first byte. Values that no flag covers follow as numbers, in this order. */
 enum {
-	NEXT_STACK = 1, /* the one after the previous cell's */
+	NEXT_STACK = 1, /* the stack after the previous cell's stack */
 	SAME_HEAP = 2,
 	ONE_BLOCK = 4,
 	IS_BARE = 8,
@@ -90,7 +90,7 @@ const struct stack_total *stack_total_unpack(struct cell_walk *walk)
 	return cell;
 }
 
-/* A list of modules shared by dumps. */
+/* A list of modules that dumps share. */
 struct shared_modules {
 	struct module *modules;
 	size_t count;
@@ -98,14 +98,14 @@ struct shared_modules {
 };
 
 struct stack_store {
-	struct thread_lock *lock; /* protects everything */
+	struct thread_lock *lock; /* protects everything in the store */
 	struct hash_index index;
 	struct stack *stacks;
 	size_t count, cap;
 	struct hash_index module_index;
 	struct shared_modules *lists;
 	size_t list_count, list_cap;
-	struct table texts; /* text to its copy */
+	struct table texts; /* maps a text to its copy */
 	struct arena arena;
 };
 
@@ -174,7 +174,7 @@ static const char *copy(struct stack_store *store, const char *bytes, size_t len
 	return memcpy(arena_bytes(&store->arena, len), bytes, len);
 }
 
-/* Returns the number of a stack, which is added if it is new. */
+/* Returns the number of a stack. Adds the stack if it is new. */
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
@@ -202,8 +202,8 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	return number;
 }
 
-/* Replaces pointers of stacks by the store's. numbers[] contains hashes, which are replaced by
- * numbers. */
+/* Replaces the pointers in stacks with pointers into the store. Replaces the hashes in `numbers`
+ * with the stacks' numbers. */
 static void stacks_take(struct stack_store *store, struct stackset *set, uint32_t *numbers)
 {
 	for (size_t i = 0; i < set->count; i++) {
@@ -217,12 +217,12 @@ static void stacks_take(struct stack_store *store, struct stackset *set, uint32_
 		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
-		stack->frames = own->frames; /* packed equally */
+		stack->frames = own->frames; /* both are packed in the same way */
 		stack->alias_at = own->alias_at;
 	}
 }
 
-/* Frees data that the store has or that only reading needed. */
+/* Frees data that the store contains, and data that only reading needed. */
 static void give_back(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
@@ -235,7 +235,7 @@ static void give_back(struct stack_store *store, struct dump_sums *sums)
 	stackset_close(set, are_all_in);
 	if (!are_all_in)
 		return;
-	if (!are_single) { /* the lists of stacks under one id are the dump's own */
+	if (!are_single) { /* the dump's own: which stacks share an id */
 		sums->same_id = xmalloc(set->count * sizeof(*sums->same_id));
 		for (size_t i = 0; i < set->count; i++)
 			sums->same_id[i] = set->stacks[i].same_id;
@@ -285,7 +285,8 @@ static bool same_modules(const struct shared_modules *known, const struct dump_s
 	return true;
 }
 
-/* Moves the modules of a dump to the store, or replaces them by the store's equal list. */
+/* Moves the modules of a dump to the store. If the store has an equal list, uses that list
+ * instead. */
 static void modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);

@@ -1,4 +1,5 @@
-/* The stacks of many dumps, each kept once, and the totals of each dump, packed. */
+/* The store for the stacks of many dumps, which keeps each stack once, and the packed totals of
+ * each dump. */
 #ifndef DIFF_READ_STACK_STORE_H
 #define DIFF_READ_STACK_STORE_H
 
@@ -7,16 +8,15 @@
 /*
  * The cells of a dump in order, plain or packed.
  *
- * Cells take most of the memory of many dumps and are read rarely and in order. A packed cell takes
- * only the bytes that its numbers need: most cells have the next stack, the heap of the previous
- * cell, and small sums. So ten bytes replace forty.
- */
+ * Cells are most of the memory of many dumps; they are read rarely and in order. A packed cell uses
+ * only the bytes that its numbers need. Most cells have the stack after the previous cell's, the
+ * same heap, and small sums, so ten bytes replace forty. */
 
-/* Packs the cells of sums and frees the plain ones. */
+/* Packs the cells of `sums` and frees the plain ones. */
 void stack_totals_pack(struct dump_sums *sums);
 
 struct cell_walk {
-	const struct stack_total *plain; /* next plain cell, or NULL if packed */
+	const struct stack_total *plain; /* next plain cell; NULL if the cells are packed */
 	const unsigned char *packed; /* next packed cell */
 	size_t left;
 	struct stack_total cell; /* last unpacked cell */
@@ -32,7 +32,7 @@ static inline struct cell_walk stack_totals_walk(const struct dump_sums *sums)
 
 const struct stack_total *stack_total_unpack(struct cell_walk *walk);
 
-/* Returns the next cell, valid until the next call, or NULL after the last. */
+/* Returns the next cell, or NULL after the last. The cell is valid until the next call. */
 static inline const struct stack_total *stack_totals_next(struct cell_walk *walk)
 {
 	if (!walk->left)
@@ -42,25 +42,24 @@ static inline const struct stack_total *stack_totals_next(struct cell_walk *walk
 }
 
 /*
- * The stacks of many dumps, each kept once, and their modules: dumps of one process have most of
+ * The stacks of many dumps, each stored once, and their modules. Dumps of one process have most of
  * them in common.
  *
- * The frames and the id of a stack are kept once for all dumps. In addition a dump takes 4 bytes
- * for each of its stacks, about ten for each of its cells, and its names; another 4 bytes for each
- * stack if an id of the dump has several stacks. In a dump with frames that are texts, each stack
- * takes another 40 bytes, and these frames stay with the dump.
- */
+ * The frames and the id of a stack are stored once for all dumps. In addition a dump needs 4 bytes
+ * per stack, about ten per cell, and its names. If an id of the dump has several stacks, the dump
+ * needs another 4 bytes per stack. If some of its frames are texts, it needs another 40 bytes per
+ * stack, and these frames stay with the dump. */
 
 struct stack_store;
 
 struct stack_store *stack_store_new(void);
 void stack_store_free(struct stack_store *store); /* NULL is allowed */
 
-/* Moves the stacks of sums, which was just read, to the store, and frees memory that only reading
- * needed. sums must not outlive the store. Thread-safe. */
+/* Moves the stacks of `sums` to the store, right after `sums` was read. Frees memory that only
+ * reading needed. `sums` must not outlive the store. Thread-safe. */
 void stack_store_take(struct stack_store *store, struct dump_sums *sums);
 
-/* Returns a copy of text that lives as long as the store; equal texts share one copy.
+/* Returns a copy of a text that lives as long as the store. Equal texts share one copy.
  * Thread-safe. */
 const char *stack_store_text(struct stack_store *store, const char *text);
 
