@@ -15,7 +15,7 @@ struct shown_block {
 
 struct block_run {
 	struct view *view;
-	uint32_t *shown; /* by row of the comparison: index in view->blocks, or ROW_NONE */
+	uint32_t *shown; /* indexed by row of the comparison: index in view->blocks, or ROW_NONE */
 	struct shown_block *blocks;
 	size_t count, cap;
 };
@@ -86,8 +86,8 @@ static void count_block(struct block_totals *to, const struct listed_block *bloc
 	to->requested_bytes += block->requested_bytes;
 }
 
-/* Counts blocks as kept, new or gone. A block of OLD is matched only once, even if a dump lists
- * duplicates. */
+/* Counts each block as kept, new or freed. A block of OLD is matched only once, even if a dump
+ * lists duplicates. */
 static void find_again(struct block_run *run)
 {
 	const struct dump_sums *old = run->view->comparison->dumps, *new = old + 1;

@@ -1,4 +1,5 @@
-/* Contents of a row's blocks, if the dump has them, with the names of the addresses in them. */
+/* Contents of a row's blocks, if the dump has them, and the names of the addresses in these
+ * contents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +35,8 @@ static const struct dump_pointer *pointer_at(
 	return NULL;
 }
 
-/* Splits a content into words. A word that is an address in a module gets the name of a return
- * address one byte further. */
+/* Splits a content into words. If a word is an address in a module, the next byte's address is
+ * looked up as a return address, so that the word's own address gets the name. */
 static void take_words(struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
 	const struct dump_content *content = shown->content;

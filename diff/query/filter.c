@@ -1,4 +1,4 @@
-/* Selection of stacks by size, modules and patterns: first without names, then with names, and the
+/* Selection of stacks by size, modules and patterns: first without names, then with names. Also the
  * check for filters that match nothing. */
 #include "diff/query/filter.h"
 
@@ -42,8 +42,8 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* In a trend, the change is the difference between the lowest and the highest snapshot: memory that
- * was freed again has no net growth. */
+/* In a trend, the change is the difference between the lowest and the highest snapshot, because
+ * memory that was freed again has no net growth. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
@@ -65,8 +65,8 @@ bool filter_change(
 
 /* ---------------------------------------------------------------- modules */
 
-/* Returns the file name of a frame's module in a dump, or NULL if the address is not valid in this
- * dump: the module's short name must match. */
+/* Returns the file name of a frame's module in a dump. Returns NULL if the address is in another
+ * module in this dump, recognized by the module's short name. */
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
@@ -88,8 +88,8 @@ const char *filter_frame_file(
 	return file ? file : module_file(&comparison->dumps[row->older_dump], frame);
 }
 
-/* Returns true if a module is the wanted one. file is its name with extension; if NULL, any
- * extension in wanted matches. */
+/* Returns true if a module has the wanted name. `file` is the module's name with extension. If
+ * `file` is NULL, any extension in `wanted` matches. */
 static bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
@@ -102,7 +102,7 @@ static bool filter_names_module(const char *wanted, const char *module, const ch
 	return dot && text_same(wanted, (size_t)(dot - wanted), module, module_len);
 }
 
-/* Returns true if a row's frames include one of the modules. */
+/* Returns true if a frame of the row is in one of the modules. */
 static bool filter_modules(const struct filter *filter, const struct comparison *comparison,
 	const struct row *row, const struct frames *frames)
 {
@@ -137,7 +137,8 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	*verdict = VERDICT_DROP;
 	if (filter->module_count && !filter_modules(filter, comparison, row, frames))
 		return 0;
-	/* Texts of frames are mostly distinct, so each is made once for both lists. */
+	/* The texts of frames are mostly distinct, so each text is made once and used for both
+	 * lists. */
 	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 
@@ -161,8 +162,8 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 
 /* ---------------------------------------------------------------- named frames */
 
-/* Returns 1 if any pattern matches a frame's name or file, 0 if none does, or an error. Raw forms
- * were matched before. */
+/* Returns 1 if any pattern matches a frame's name or file, 0 if no pattern matches, or an error.
+ * The raw forms were already matched. */
 static int match_named(
 	struct patterns *patterns, const struct frames *frames, struct buf *name, struct err *err)
 {
@@ -281,7 +282,7 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	}
 }
 
-/* Matches all forms of a row's frames against the patterns without a match. */
+/* Matches all forms of a row's frames against the patterns that have not matched yet. */
 static void try_row(struct filter *filter, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {
@@ -299,8 +300,8 @@ static void try_row(struct filter *filter, const struct frames *frames)
 	}
 }
 
-/* Returns true if the selection tried every pattern on every row: no pattern matched and nothing
- * could be excluded. */
+/* Returns true if the selection already tried every pattern on every row: no pattern matched, and
+ * nothing could be excluded. */
 static bool were_all_held(const struct filter *filter)
 {
 	for (size_t i = 0; i < filter->include.count; i++) {
@@ -315,7 +316,7 @@ void unmatched_patterns(
 {
 	const struct comparison *comparison = naming->comparison;
 	struct patterns *patterns = &filter->include;
-	uint32_t *rows; /* rows that the other filters keep */
+	uint32_t *rows; /* rows that pass the other filters */
 	size_t count = 0;
 	struct frames frames;
 

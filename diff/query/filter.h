@@ -1,4 +1,4 @@
-/* Selection of stacks, and filters that match nothing. */
+/* Selection of stacks, and the check for filters that match nothing. */
 #ifndef DIFF_QUERY_FILTER_H
 #define DIFF_QUERY_FILTER_H
 
@@ -13,19 +13,19 @@
 #include "diff/query/pattern.h"
 #include "diff/read/frame.h"
 
-/* Selection of stacks. Conditions that need no names are checked first, because looking up names is
- * slow. */
+/* Selection of stacks. Looking up names is slow, so conditions that need no names are checked
+ * first. */
 
 struct filter {
-	/* A stack is kept if any frame matches include (or include is empty) and no frame matches
-	 * exclude. Patterns are matched against a frame's "module!function", its source file, and
-	 * its raw forms "module+OFFSET" and "ADDRESS". */
+	/* A stack is selected if any frame matches `include` (or `include` is empty) and no frame
+	 * matches `exclude`. Patterns are matched against a frame's "module!function", its source
+	 * file, and its raw forms "module+OFFSET" and "ADDRESS". */
 	struct patterns include, exclude;
-	/* Only stacks with a frame in one of these modules, with or without extension, in any
-	 * case. */
+	/* Only stacks with a frame in one of these modules. The names may lack the extension and
+	 * ignore case. */
 	const char *const *modules;
 	size_t module_count;
-	/* Least growth or decrease in bytes and blocks; in a trend, least difference between the
+	/* Least growth or decrease in bytes and blocks. In a trend, least difference between the
 	 * lowest and the highest snapshot of a process. */
 	uint64_t min_bytes, min_blocks;
 	unsigned trend_verdicts; /* in a trend: bit mask of the selected verdicts; 0: all */
@@ -35,8 +35,8 @@ struct filter {
 enum verdict {
 	VERDICT_DROP,
 	VERDICT_KEEP,
-	VERDICT_NAMES, /* depends on names */
-	VERDICT_NAMES_EXCLUDE, /* included; exclusion depends on names */
+	VERDICT_NAMES, /* names decide */
+	VERDICT_NAMES_EXCLUDE, /* included, but names can still exclude the row */
 };
 
 void filter_init(struct filter *filter);
@@ -49,11 +49,11 @@ bool filter_is_active(const struct filter *filter);
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
-/* Decides on a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
+/* Decides about a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);
 
-/* Continues from a verdict of filter_raw() with named frames: drop or keep. */
+/* Continues after filter_raw() when the frames have names. The verdict becomes "drop" or "keep". */
 int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
 
@@ -61,26 +61,27 @@ int filter_named(
 const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame);
 
-/* Filters that match nothing: a module or a heap that no dump has, a pattern without a match. Most
- * likely they are mistyped, and then a limit of growth passes because nothing is checked. */
+/* Filters that match nothing: a module or a heap that no dump has, or a pattern without a match.
+ * Most likely they are mistyped. A limit of growth then always holds, because nothing is
+ * checked. */
 
-/* Called for an option's value that matches nothing; what describes the problem. */
+/* Called for an option's value that matches nothing; `what` describes the problem. */
 typedef void unmatched_say(void *ctx, const char *option, const char *value, const char *what);
 
-/* Checks --module against the modules of the dumps or, for a printed comparison, of its frames. */
+/* Checks the values of --module against the modules of the dumps. For a printed comparison, checks
+ * them against the modules of its frames. */
 void unmatched_modules(
 	const struct filter *filter, const struct naming *naming, unmatched_say *say, void *ctx);
 
-/* Checks --heap. Reports nothing for a printed comparison, which has no heaps. */
+/* Checks the values of --heap. Reports nothing for a printed comparison, which has no heaps. */
 void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
 	unmatched_say *say, void *ctx);
 
 /*
- * Checks -i after rows were selected. Patterns that have matched nothing yet are matched against
- * all rows that the other filters keep; their names are looked up. Nothing is reported without
- * rows, or for a pattern that takes too long on a text. is_part: rows do not cover all blocks.
- * Without a callback, patterns are matched but not reported.
- */
+ * Checks the values of -i after rows were selected. Looks up names, and matches the patterns that
+ * have matched nothing yet against all rows that pass the other filters. Reports nothing if no rows
+ * pass, or for a pattern that takes too long on a text. is_part: rows do not cover all blocks.
+ * Without a callback, patterns are matched but not reported. */
 void unmatched_patterns(
 	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx);
 

@@ -35,14 +35,14 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 
 struct grouping {
 	struct view *view;
-	struct table known; /* name -> index in groups */
-	size_t *seen; /* by group: 1 + the last row counted */
+	struct table known; /* maps a name to its index in `groups` */
+	size_t *seen; /* indexed by group: 1 + the last row counted */
 	size_t cap, seen_cap;
 	struct buf name;
 	struct frames frames;
 };
 
-/* Returns the index of the group with the current name, which is added if it is new. */
+/* Returns the index of the group with the current name. Adds the group if it is new. */
 static size_t group_put(struct grouping *grouping)
 {
 	struct view *view = grouping->view;
@@ -62,7 +62,7 @@ static size_t group_put(struct grouping *grouping)
 	return view->group_count++;
 }
 
-/* Adds row number i of the view to the group with the current name. */
+/* Adds row number `i` of the view to the group with the current name. */
 static void group_count(struct grouping *grouping, size_t i, bool is_self)
 {
 	struct view *view = grouping->view;
@@ -162,7 +162,7 @@ static void group_row(struct grouping *grouping, size_t i)
 	}
 }
 
-/* Adds the rows that are not shown to the groups of those that are. */
+/* Adds rows that are not shown to existing groups. */
 static void add_others(struct grouping *grouping)
 {
 	struct view *view = grouping->view;
@@ -180,7 +180,7 @@ struct sorted_group {
 	struct view_group_row group;
 	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* first keys */
 	int64_t self, total; /* next keys */
-	bool by_total; /* total before self */
+	bool by_total; /* `total` is compared before `self` */
 };
 
 static int by_change(const void *a, const void *b)

@@ -1,4 +1,5 @@
-/* Groups: rows with a common function, file, module or heap; a row counts once in a group. */
+/* Groups: rows with a common function, file, module or heap. A row counts once in each of its
+ * groups. */
 #ifndef DIFF_QUERY_GROUP_H
 #define DIFF_QUERY_GROUP_H
 
@@ -6,15 +7,13 @@
 #include "diff/query/view.h"
 
 /*
- * Fills groups and group_count of a view whose rows and group are set. Frames without a name belong
- * to "module!?". The case of modules is ignored, see pattern.h. Rows without a stack and rows of
- * several candidates form groups of their own, named by words in brackets. By heap or memory, every
- * row belongs to its heap's group.
- */
+ * Computes `groups` and `group_count` of a view whose `rows` and `group` are set. Frames without a
+ * name belong to "module!?". The case of modules is ignored, see pattern.h. Rows without a stack
+ * and rows with several candidates form their own groups, whose names are words in brackets. In a
+ * view grouped by heap or memory, every row belongs to its heap's group. */
 void groups_make(struct view *view);
 
-/* Store the name of the group that a frame, or a heap, of a grouped view belongs to. Replace the
- * content of name. */
+/* Store the name of the group that a frame (or heap) belongs to. Replace the content of `name`. */
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
 

@@ -1,5 +1,5 @@
-/* Frames of rows with their modules and names: requests names in batches, and describes the names
- * that are missing. */
+/* Frames of rows with their modules and names: requests names in batches, and describes which names
+ * are missing. */
 #include "diff/query/naming.h"
 
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #define MISSING_MAX 4 /* number of modules listed */
 
 struct shown_functions {
-	struct table known; /* function -> its address in the arena */
+	struct table known; /* maps a function to the address of its copy in `arena` */
 	struct arena arena;
 	struct buf text;
 };
 
-/* Stores the start of a module's file name without folder and extension in *name. Returns its
+/* Stores the start of a module's file name without folder and extension in `*name`. Returns the
  * length. */
 static size_t short_name(const struct module *module, const char **name)
 {
@@ -126,8 +126,8 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 		if (!row->stack->is_named)
 			want_stack(naming, row->dump, row->stack);
 	}
-	/* names_resolve() fails only for options that symbol_options_check() refuses; these were
-	 * accepted. */
+	/* names_resolve() fails only if symbol_options_check() rejects the options, but it accepted
+	 * these options. */
 	(void)names_resolve(comparison->names, &err);
 }
 
@@ -142,7 +142,7 @@ void naming_release(struct naming *naming)
 	*naming = (struct naming){0};
 }
 
-/* Appends a return address of a row, with its names if is_named. */
+/* Appends a return address of a row, with its names if `is_named`. */
 static void add_addr(const struct naming *naming, const struct row *row, bool is_named,
 	uint64_t addr, struct frames *frames)
 {
@@ -188,7 +188,7 @@ static void add_stack(
 	}
 }
 
-/* Appends the frames of a printed comparison. */
+/* Appends the frames of a row in a printed comparison. */
 static void add_given(const struct frames *given, struct frames *frames)
 {
 	size_t part = 0;
@@ -252,7 +252,7 @@ void naming_stack_frames(const struct naming *naming, const struct dump_sums *du
 	get_frames(naming, &row, naming->by_name, frames);
 }
 
-/* A module's file name and its number of frames without a name. */
+/* A module's file name, and the number of its frames without a name. */
 struct missing_names {
 	const char *name;
 	size_t len, count;
@@ -273,7 +273,7 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count > y->count ? -1 : 1) : by_name(a, b);
 }
 
-/* Counts frames without a name by module, in order of dumps and modules; the last element counts
+/* Counts frames without a name per module, in order of dumps and modules. The last element counts
  * frames in no module. Returns the number of all frames. */
 static size_t count_missing(
 	const struct naming *naming, const size_t *first, struct missing_names *all)
@@ -306,8 +306,8 @@ static size_t count_missing(
 	return frames;
 }
 
-/* Merges modules with equal names, drops those without missing names, and sorts by number of
- * frames. */
+/* Merges modules with equal names, drops those without missing names, and sorts the rest by number
+ * of frames. */
 static size_t unite(struct missing_names *all, size_t count)
 {
 	size_t some = 0, kept = 0;
@@ -327,7 +327,7 @@ static size_t unite(struct missing_names *all, size_t count)
 	return kept;
 }
 
-/* Appends a file's name quoted for a command line, or "DUMP" if it cannot be typed safely. */
+/* Appends a file's name quoted for a command line, or "DUMP" if the name cannot be typed safely. */
 static void add_path(struct buf *words, const char *path)
 {
 	if (!path || path[0] == '-' || strpbrk(path, "\"'`$!%\r\n"))
@@ -336,8 +336,8 @@ static void add_path(struct buf *words, const char *path)
 		buf_printf(words, strpbrk(path, " \t*?;&|()<>#[]{}") ? "\"%s\"" : "%s", path);
 }
 
-/* Appends the modules, and a command that explains them. hsym reads dumps, so a moment of a
- * recording must be extracted. */
+/* Appends the modules, and a command that explains why their names are missing. hsym reads only
+ * dumps, so a moment of a recording must be extracted first. */
 static void add_modules(struct buf *words, const struct missing_names *all, size_t modules,
 	const struct dump_sums *dump)
 {
@@ -357,10 +357,12 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t dumps = comparison->dump_count, frames, missing = 0, count = 0;
-	/* Modules of all dumps, with an additional element for frames in no module. */
+	/* Index in `all` of each dump's first module. The last element is the index for frames in
+	 * no module. */
 	size_t *first;
 	struct missing_names *all;
-	/* First dump with a module that lacks names. Frames in no module have no symbol file. */
+	/* First dump with a module that lacks names. Frames in no module are ignored, because they
+	 * have no symbol file. */
 	const struct dump_sums *lacking = NULL;
 
 	if (!naming->by_name) /* no names were looked up */

@@ -16,11 +16,10 @@
 
 #define KNOWN_MAX ((size_t)1 << 20) /* number of cached texts */
 /*
- * Limits far above the needs of a sane pattern, for one name and for all names, and far below a
- * user's patience. PCRE2 does not report the number of steps. So a match gets a low limit, which is
- * raised until it suffices; the limits are added up as the cost. An interpreted pattern takes at
- * least ten times as long.
- */
+ * Limits for one name and for all names. They are far above the needs of a sane pattern, and far
+ * below a user's patience. PCRE2 does not report the number of steps. So a match starts with a low
+ * limit, which is raised until it suffices. The sum of these limits is the cost. An interpreted
+ * pattern takes at least ten times as long as a compiled one. */
 #define STEPS_FIRST 1000
 #define STEPS_FACTOR 4
 #define STEPS_MAX 1024000
@@ -36,7 +35,7 @@ struct pattern {
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	pcre2_jit_stack *jit_stack; /* NULL: no JIT */
-	uint64_t steps; /* limits added up over all texts, except the first one for each text */
+	uint64_t steps; /* limits added up over all texts, except each text's first limit */
 	bool has_matched;
 };
 
@@ -59,7 +58,7 @@ void patterns_release(struct patterns *patterns)
 	patterns_init(patterns, patterns->option);
 }
 
-/* Compiles a pattern with the JIT. Without a JIT for it, the pattern is interpreted. */
+/* Compiles a pattern with the JIT. If the JIT cannot compile it, the pattern is interpreted. */
 static void quicken(struct pattern *pattern)
 {
 	if (pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE))
@@ -148,7 +147,7 @@ void pattern_version(char to[PATTERN_VERSION_BYTES])
 {
 	*to = '\0';
 	pcre2_config(PCRE2_CONFIG_VERSION, to);
-	to[strcspn(to, " ")] = '\0'; /* a date follows */
+	to[strcspn(to, " ")] = '\0'; /* cut off the date that follows */
 }
 
 int patterns_match_known(struct patterns *patterns, const char *text, struct err *err)
@@ -194,8 +193,8 @@ struct spelt {
 	size_t dump;
 };
 
-/* Stores the key of a module in spellings->lower: ASCII letters in one case, as modules are
- * matched. */
+/* Stores the key of a module in spellings->lower. The key is in lower case (ASCII letters only),
+ * because matching of modules ignores case. */
 static void make_key(struct spellings *spellings, const char *module)
 {
 	struct buf *lower = &spellings->lower;
@@ -268,7 +267,7 @@ const char *spelling_find(struct spellings *spellings, const char *module)
 
 static const char blanks[] = " \t\r\v\f";
 
-/* Handles one line of the file; text is modified. */
+/* Handles one line of the file. Modifies `text`. */
 static int take_line(char *text, listfile_line *take, void *ctx, const char *place, struct err *err)
 {
 	size_t len;

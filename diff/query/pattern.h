@@ -11,35 +11,35 @@
 #include "diff/query/naming.h"
 
 /*
- * Lists of regular expressions (PCRE2), matched against many texts.
+ * Lists of regular expressions (PCRE2) that are matched against many texts.
  *
- * The time for matching is bounded, for each text and for all texts. A match that takes too long is
- * an error, never a silent "no". Texts need not be valid UTF-8.
- */
+ * The time for matching is bounded, for each text and for all texts together. A match that takes
+ * too long is an error, never a silent "no". Texts need not be valid UTF-8. */
 
 struct patterns {
-	const char *option; /* the patterns' option, for errors */
+	const char *option; /* option that the patterns belong to, for errors */
 	struct pattern *items;
 	size_t count, cap;
-	struct table known; /* text -> true if any pattern matches */
+	struct table known; /* maps a text to true if any pattern matches it */
 };
 
-/* Patterns keep pointers: texts and option must outlive them. */
+/* The patterns keep pointers: their texts and `option` must outlive them. */
 void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
 /* Adds a pattern. Returns 0, or -ERR_USAGE with the option and the offset of the syntax error. */
 int patterns_add(struct patterns *patterns, const char *text, struct err *err);
 
-/* Returns 1 if any pattern matches somewhere in text, 0 if none does, -ERR_USAGE if one takes too
- * long. */
+/* Returns 1 if any pattern matches somewhere in `text`, 0 if no pattern matches, or -ERR_USAGE if a
+ * match takes too long. */
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
 
-/* Returns the index of the first pattern, at from or after it, that never matched, or count. */
+/* Returns the index of the first pattern that never matched, starting at index `from`, or the
+ * number of patterns. */
 size_t patterns_unmatched(const struct patterns *patterns, size_t from);
 
-/* Matches the patterns that never matched against a further text. A pattern that takes too long
- * counts as matched after that, because the result is unknown. */
+/* Matches a further text, using only the patterns that never matched. If a pattern takes too long,
+ * its result is unknown, and it counts as matched after that. */
 void patterns_try(struct patterns *patterns, const char *text);
 
 const char *pattern_text(const struct patterns *patterns, size_t index);
@@ -51,33 +51,33 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 #define PATTERN_VERSION_BYTES 64
 void pattern_version(char to[PATTERN_VERSION_BYTES]);
 
-/* Spellings of modules, whose names ignore case and may differ in case between dumps. The newest
- * dump's spelling is used; of several in one dump, or in a printed comparison, the first in byte
- * order. */
+/* Spellings of modules. Module names ignore case, so their case may differ between dumps. The
+ * newest dump's spelling is used. If that dump has several, or in a printed comparison, the first
+ * one in byte order is used. */
 
 struct spellings {
-	struct table known; /* name in lower case -> index in items */
+	struct table known; /* maps a name in lower case to its index in `items` */
 	struct spelt *items;
 	size_t count, cap;
 	struct buf lower;
 };
 
-/* Collects the names of all modules in naming, which must outlive spellings. */
+/* Collects the names of all modules in `naming`, which must outlive `spellings`. */
 void spellings_make(struct spellings *spellings, const struct naming *naming);
 void spellings_release(struct spellings *spellings);
 
-/* Returns the spelling of a module's short name, or module itself if it is unknown. */
+/* Returns the spelling of a module's short name, or `module` itself if it is unknown. */
 const char *spelling_find(struct spellings *spellings, const char *module);
 
 /* Small text files that users write, one entry per line. Blank lines and lines that start with '#'
  * are ignored. */
 
-/* Handles a line, which is trimmed. Returns 0, or a negative code with err filled. place is
- * "file:line" for errors. Both texts are valid only during the call. */
+/* Handles a line, without surrounding blanks. Returns 0, or a negative code after filling `err`.
+ * `place` is "file:line" for errors. Both strings are valid only during the call. */
 typedef int listfile_line(void *ctx, const char *text, const char *place, struct err *err);
 
-/* Reads the file at path to its end or to the first failure. Returns 0, -ERR_OPEN, -ERR_READ,
- * -ERR_USAGE for a line that is not text or too long, or the result of take. */
+/* Reads the file at `path` to its end or to the first failure. Returns 0, -ERR_OPEN, -ERR_READ,
+ * -ERR_USAGE for a line that is too long or not text, or the result of `take`. */
 int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err);
 
 #endif

@@ -72,7 +72,7 @@ const char *const allocators[] = {
 	"*!SHStrDup*",
 	"comctl32!Alloc",
 	"comctl32!ReAlloc",
-	/* C, in a library or in the program itself */
+	/* C library functions, in a library or in the program itself */
 	"*!malloc",
 	"*!calloc",
 	"*!realloc",
@@ -227,8 +227,8 @@ const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules of the system's heap, of its checkers and recorders, and of C libraries. operator new of
- * a program that uses the DLL of a C library lies in the program and calls the DLL. */
+/* Modules of the system heap, of its checkers and recorders, and of C libraries. If a program uses
+ * a C library's DLL, its operator new lies in the program and calls the DLL. */
 static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
@@ -243,7 +243,7 @@ static const char *const heap_modules[] = {
 	NULL,
 };
 
-/* Modules that allocate for others: their frames without a name are layers, too. */
+/* Modules that allocate for others. Their frames without a name are layers, too. */
 static const char *const allocator_modules[] = {
 	"msvcp*",
 	"libstdc++*",
@@ -254,7 +254,7 @@ static const char *const allocator_modules[] = {
 	NULL,
 };
 
-/* Folders with the sources of the C++ libraries of GNU, LLVM and Microsoft. */
+/* Source folders of the C++ libraries of GNU, LLVM and Microsoft. */
 static const char *const library_folders[] = {
 	"*/include/c++/*",
 	"*/libstdc++-v3/*",
@@ -288,7 +288,7 @@ void strip_release(struct strip *strip)
 	strip_init(strip);
 }
 
-/* Adds MODULE!FUNCTION. Returns false if text does not have that form. */
+/* Adds MODULE!FUNCTION. Returns false if `text` does not have that form. */
 static bool strip_add(struct strip *strip, const char *text)
 {
 	size_t len = strcspn(text, "!");
@@ -347,7 +347,8 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err)
 static bool is_listed(const struct strip *strip, const struct frame *frame)
 {
 	const char *module = frame->module ? frame->module : "";
-	/* A template's name begins with its return type, which may be a type of the library. */
+	/* The name of a template function begins with its return type, which may be a type of the
+	 * library. */
 	const char *function = frame->function ? function_own(frame->function) : "";
 
 	for (size_t i = 0; i < strip->count; i++) {
@@ -366,8 +367,8 @@ static bool is_in(const char *const *globs, const char *text)
 }
 
 /* Returns true if the source file belongs to the C++ library. A header without an extension
- * directly in a folder "include" is a standard header: Microsoft's library has them in folders of
- * any name. */
+ * directly in a folder "include" is a standard header, because Microsoft's library has such headers
+ * in folders of any name. */
 static bool is_in_library(const struct frame *frame)
 {
 	struct buf path;
@@ -398,8 +399,8 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 							  is_in(allocator_modules, frame->module)));
 }
 
-/* Returns the result of is_layer(), cached: there are few names, modules and files, and many
- * frames. */
+/* Returns the result of is_layer(). The result is cached because there are many frames but few
+ * names, modules and files. */
 static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;

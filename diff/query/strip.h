@@ -3,9 +3,8 @@
  *
  * A frame is such a layer if its module and function_own() of its function are in the list, or if
  * its source file belongs to the C++ library. A frame without a name is a layer if it lies in a
- * module that allocates for others. Layers are removed from the innermost frame outwards up to the
- * first frame that is not a layer. The last frame of a stack always stays.
- */
+ * module that allocates for others. Layers are removed outwards, from the innermost frame to the
+ * first frame that is not a layer. The last remaining frame of a stack is never removed. */
 #ifndef DIFF_QUERY_STRIP_H
 #define DIFF_QUERY_STRIP_H
 
@@ -14,7 +13,7 @@
 #include "core/base/memory.h"
 #include "diff/read/frame.h"
 
-/* Built-in layers, each as MODULE!FUNCTION; ends with NULL. */
+/* Built-in layers, each as MODULE!FUNCTION. NULL ends the list. */
 extern const char *const allocators[];
 
 struct naming;
@@ -25,8 +24,8 @@ struct strip {
 	bool is_known; /* strip_add_known() was called */
 	bool has_nameless; /* strip_add_nameless() was called */
 	struct arena arena;
-	/* "module!function", "module+OFFSET", "\tmodule" for frames without a name, "\nfile" ->
-	 * true if that is a layer */
+	/* Maps "module!function", "module+OFFSET", "\tmodule" (for frames without a name) or
+	 * "\nfile" to true if it is a layer. */
 	struct table known;
 	struct buf name;
 };
@@ -38,22 +37,23 @@ void strip_release(struct strip *strip);
  * for others. */
 void strip_add_known(struct strip *strip);
 
-/* Adds the lines of a file: MODULE!FUNCTION, where '*' matches any text; the module is without its
- * extension and ignores case. "*!" matches frames in any module or none; "!*" also matches frames
- * without a name. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
+/* Adds the lines of a file. A line is MODULE!FUNCTION, where '*' matches any text. MODULE has no
+ * extension and ignores case. "*!" matches frames in any module or in no module. "!*" also matches
+ * frames without a name. Returns 0, -ERR_USAGE with file:line, or an error of
+ * pattern_list_read(). */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
-/* Returns true if a frame lies in the system's heap, which C runtimes call. */
+/* Returns true if a frame lies in the system heap, which C runtimes call. */
 bool strip_is_heap(const struct frame *frame);
 
-/* Adds a frame without a name, as frame_name() writes it. */
+/* Adds a frame without a name. `name` has the form that frame_name() writes. */
 void strip_add_nameless(struct strip *strip, const char *name);
 
-/* Returns true if that frame was added with strip_add_nameless(). */
+/* Returns true if the frame was added with strip_add_nameless(). */
 bool strip_is_nameless(struct strip *strip, const struct frame *frame);
 
-/* Adds the allocators without a name that the stacks of a comparison reveal. Looks up the names of
- * candidates. */
+/* Adds the allocators without a name that are recognizable from the stacks of a comparison. Looks
+ * up the names of candidates. */
 void strip_find_nameless(struct strip *strip, struct naming *naming);
 
 /* Returns true if a frame is a layer. */
@@ -62,12 +62,13 @@ bool strip_takes(struct strip *strip, const struct frame *frame);
 /* Adds the frames that start a program and its threads, such as the callers of main(). */
 void strip_add_start_up(struct strip *strip);
 
-/* Removes such frames from the outer end of a stack, which comes first if is_inverted. The last
- * remaining frame stays. A stack that is one of several is left alone. */
+/* Removes frames that start a program or thread from the outer end of a stack. If `is_inverted`,
+ * the outer end comes first. The last remaining frame is not removed. A stack that is one of
+ * several is not changed. */
 void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
 
-/* Returns the nearest caller with a name if the innermost remaining frame of a stack has none;
- * otherwise NULL. Frames that start a program do not count. */
+/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name.
+ * Ignores frames that start a program. Otherwise returns NULL. */
 const struct frame *strip_caller(
 	struct strip *strip, struct strip *start_up, const struct frames *frames);
 

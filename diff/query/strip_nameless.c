@@ -1,15 +1,16 @@
 /*
- * Allocators without a name: a C runtime that was linked into a module without symbols. Otherwise
- * every row would start with the return address in malloc.
+ * Allocators without a name: a C runtime that was linked into a module without symbols. Without
+ * this search, every row would start with the return address in malloc.
  *
- * Such an address is the innermost one after the layers in most stacks of its module, and has many
- * callers. Or one of its callers, which then is operator new, has many. A function that leaks has
- * few callers. Such a runtime calls the system's heap itself; an address that calls another
- * runtime's DLL is an ordinary function. Calloc, realloc and the like lie near malloc, also have
- * many callers, and share some of them: functions that call both. Operator new[] lies near operator
- * new and calls it. Once these are layers, operator new is found in the next round in the same way,
- * and so on. Only few addresses qualify, so their names are looked up before they are judged.
- */
+ * In most stacks of the module, the return address in malloc is the innermost one after the layers,
+ * and it has many callers. If operator new calls malloc, this one caller has many callers of its
+ * own instead. A function that leaks has few callers. A linked runtime calls the system heap
+ * itself, so an address that calls another runtime's DLL is an ordinary function.
+ *
+ * Calloc, realloc and similar functions lie near malloc and have many callers, too. Some of these
+ * callers also call malloc. Operator new[] lies near operator new and calls it. When all these are
+ * layers, the next round finds operator new in the same way, and so on. Only few addresses qualify,
+ * so their names are looked up before they are judged. */
 #include "diff/query/strip.h"
 
 #include <stdlib.h>
@@ -18,39 +19,40 @@
 #include "diff/query/naming.h"
 
 enum {
-	CALLERS_MIN = 30, /* for the address in most stacks of a module */
-	CHAIN_CALLERS_MIN = 3, /* for an address that one caller with CALLERS_MIN callers calls */
-	NEAR_CALLERS_MIN = 10, /* for an address near a layer that was found */
+	CALLERS_MIN = 30, /* for the innermost address in most stacks of a module */
+	/* for an address if one of its callers has CALLERS_MIN callers itself */
+	CHAIN_CALLERS_MIN = 3,
+	NEAR_CALLERS_MIN = 10, /* for an address near a known layer */
 	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
 	/* functions that call both the address and a layer near it; 2 of 19 in node 18 */
 	NEAR_SHARED_MIN = 2,
-	SITE_BYTES = 0x100, /* most between two calls in one function */
+	SITE_BYTES = 0x100, /* maximum distance between two calls in one function */
 	SAMPLE = 4096, /* number of stacks examined, evenly spread */
-	DEPTH = 12, /* most frames examined in each stack */
+	DEPTH = 12, /* maximum number of frames examined in each stack */
 	ROUNDS = 8,
 };
 
-/* An innermost address without a name. */
+/* A front: an address without a name that is the innermost one after the layers. */
 struct front {
 	struct frame frame;
 	const char *name;
 	size_t dump;
-	bool is_text; /* the dump has text instead of an address */
+	bool is_text; /* the dump contains text instead of an address */
 	bool is_judged;
-	bool calls_near; /* calls a layer that was found and is near */
+	bool calls_near; /* calls a known layer that lies near it */
 	size_t module, stack_count, caller_count;
 };
 
 /* A caller of a front. */
 struct front_caller {
 	size_t front, stack_count, caller_count;
-	bool is_shared; /* also calls a layer that was found */
+	bool is_shared; /* also calls a known layer */
 };
 
-/* A call site in a function, and the call to that function. */
+/* A call site in a function, and the site that called the function. */
 struct call_site {
 	struct frame place, context;
-	size_t caller; /* index of its caller */
+	size_t caller; /* index of the front's caller */
 };
 
 struct call_sites {
@@ -66,21 +68,23 @@ struct fronts {
 	size_t count, cap;
 	struct front_caller *callers;
 	size_t caller_count, caller_cap;
-	struct call_sites contexts, layer_calls; /* of fronts; of layers that were found */
+	/* sites that call the fronts' callers; sites that call known layers */
+	struct call_sites contexts, layer_calls;
 	struct frame *layers;
 	size_t layer_count, layer_cap;
-	size_t *module_stacks; /* by module: number of stacks whose front is in it */
+	/* indexed by module: number of stacks whose front is in the module */
+	size_t *module_stacks;
 	size_t module_count, module_cap;
 	struct table known; /* see number_of() */
 	struct buf key, name;
 	struct frames frames;
 };
 
-/* Kinds of keys in the table; each kind has its own numbers. */
+/* Kinds of keys in the table. Each kind has its own numbers. */
 enum text_kind { TEXT_MODULE = 'm', TEXT_FRONT, TEXT_CALLER, TEXT_CONTEXT };
 
-/* Returns the number of the texts of frames, innermost first, or of the first frame's module; next
- * if it is new. */
+/* Returns the number of a key that consists of `kind` and the names of the innermost frames. For
+ * TEXT_MODULE, the key is the first frame's module. A new key gets the number `next`. */
 static size_t number_of(
 	struct fronts *fronts, enum text_kind kind, const struct frame *frames, size_t next)
 {
@@ -141,14 +145,14 @@ static bool is_near(const struct frame *a, const struct frame *b)
 	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
 }
 
-/* Adds the site in the first frame, which the second frame called. */
+/* Adds the site in the first frame, and the site in the second frame that called it. */
 static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
 {
 	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
 	sites->items[sites->count++] = (struct call_site){frames[0], frames[1], caller};
 }
 
-/* Counts the caller of a front, which is the first frame, and the caller's caller. */
+/* Counts the caller of a front, and the caller's caller. The front is the first frame. */
 static void count_callers(
 	struct fronts *fronts, struct front *front, const struct frame *frames, size_t count)
 {
@@ -169,8 +173,8 @@ static void count_callers(
 	}
 }
 
-/* Returns true if the first count frames, all layers, may be called by a runtime linked into the
- * module of the frame after them: all are in the system's heap or in that module. */
+/* Returns true if the first `count` frames, which are all layers, may be called by a runtime linked
+ * into the module of the next frame. All of them must be in the system heap or in that module. */
 static bool is_inside_runtime(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -224,7 +228,8 @@ static void count_stacks(struct fronts *fronts)
 			stack = *sums_stack(last, (uint32_t)i);
 			if (!stack.frames || stack.alias_count)
 				continue;
-			if (stack.frame_count > DEPTH && !stack.frame_cut) /* not packed */
+			/* only frames that are not packed can be cut */
+			if (stack.frame_count > DEPTH && !stack.frame_cut)
 				stack.frame_count = DEPTH;
 			naming_stack_frames(fronts->naming, last, &stack, &fronts->frames);
 		} else {
@@ -234,7 +239,7 @@ static void count_stacks(struct fronts *fronts)
 	}
 }
 
-/* Judges a front once: looks up its name, and adds it as a layer if it has none. A front that has a
+/* Judges a front once. Looks up its name, and adds it as a layer if it has no name. A front with a
  * name is not counted in the next round. Returns true if the front was not judged before. */
 static bool judge(struct fronts *fronts, struct front *front)
 {
@@ -259,7 +264,7 @@ static bool is_near_layer(const struct fronts *fronts, const struct frame *frame
 	return false;
 }
 
-/* Returns true if two calls are in the same function, with a name or without one. */
+/* Returns true if two calls are in the same function, whether or not it has a name. */
 static bool is_same_function(const struct frame *a, const struct frame *b)
 {
 	uint64_t x = a->offset_bytes, y = b->offset_bytes;
@@ -271,7 +276,7 @@ static bool is_same_function(const struct frame *a, const struct frame *b)
 	return (x < y ? y - x : x - y) <= SITE_BYTES;
 }
 
-/* Marks callers of fronts whose function also calls a layer. */
+/* Marks callers of fronts whose function also calls a known layer. */
 static void find_shared(struct fronts *fronts)
 {
 	for (size_t i = 0; i < fronts->contexts.count; i++) {
@@ -297,7 +302,7 @@ static size_t shared_count(const struct fronts *fronts, size_t front)
 	return count;
 }
 
-/* Returns true if the count is more than half of the module's stacks. */
+/* Returns true if `stack_count` is more than half of the module's stacks. */
 static bool is_most(const struct fronts *fronts, const struct front *front, size_t stack_count)
 {
 	return stack_count > fronts->module_stacks[front->module] / 2;

@@ -1,4 +1,4 @@
-/* Suppressions: the built-in list, parsing lines, and matching the frames of a row. */
+/* Suppressions: the built-in list, parsing of lines, and matching of a row's frames. */
 #include "diff/query/suppress.h"
 
 #include <stdio.h>
@@ -13,32 +13,31 @@ static const char type[] = "leak:";
 static const char chain[] = " < ";
 
 /*
- * Memory that the C and C++ libraries and the loader keep until the end of a process, for programs
- * of mingw-w64.
+ * Memory that the C and C++ libraries and the loader keep until a process ends, for programs built
+ * with mingw-w64.
  *
  * Sources: duplicate_ppstrings and __tmainCRTStartup are in mingw-w64's crtexe.c,
  * __emutls_get_address in libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc, the
- * functions of threads in winpthreads' thread.c, mutex.c, cond.c and rwlock.c. libstdc++ uses the C
+ * thread functions in winpthreads' thread.c, mutex.c, cond.c and rwlock.c. libstdc++ uses the C
  * library's files only for the standard streams. The other functions are in Wine 8.0's dlls/msvcrt,
- * which is also ucrtbase, and dlls/ntdll/loader.c. Each rule needs a function that calls no
- * function of the program; malloc alone would hide the program's leaks.
- */
+ * which is also ucrtbase, and dlls/ntdll/loader.c. Each rule must contain a function that calls no
+ * function of the program. A rule with only malloc would hide the program's leaks. */
 static const char *const runtime[] = {
-	/* from before the tracer was attached: the loader's and the system's own memory */
+	/* allocated before the tracer was attached: memory of the loader and the system */
 	"leak:(no stack recorded)",
 	/* the arguments, and the start of libraries */
 	"leak:^duplicate_ppstrings$",
 	"leak:^malloc$ < ^__tmainCRTStartup$",
 	"leak:^*crt*!__*getmainargs$",
 	"leak:^*crt*!DllMain$",
-	/* locks, and data of a thread or the process that is reused */
+	/* locks, and data of a thread or process that is reused */
 	"leak:^*crt*!_lock$",
 	"leak:^*crt*!init_ioinfo_cs$",
 	"leak:^*crt*!msvcrt_get_thread_data$",
 	"leak:^*crt*!setlocale$",
 	"leak:^*crt*!strerror$",
 	"leak:^*crt*!_localtime64$",
-	/* the buffer of standard output, not of a file that was left open */
+	/* the buffer of standard output, but not of a file that was left open */
 	"leak:msvcrt_alloc_buffer < ... < ^printf$",
 	"leak:msvcrt_alloc_buffer < ... < ^printf(",
 	"leak:msvcrt_alloc_buffer < ... < ^puts$",
@@ -49,10 +48,11 @@ static const char *const runtime[] = {
 	"leak:msvcrt_alloc_buffer < ... < ^fputc$ < ^std::ostream::",
 	"leak:msvcrt_alloc_buffer < ... < ^fwrite$ < ^libstdc++-6!",
 	"leak:msvcrt_alloc_buffer < ... < ^fputc$ < ^libstdc++-6!",
-	/* a thread's variables and exceptions, and the pool for exceptions without memory */
+	/* a thread's variables and exceptions, and the pool for exceptions when memory is
+	 * exhausted */
 	"leak:^__emutls_get_address$",
 	"leak:^_GLOBAL__sub_I__ZN9__gnu_cxx9__freeresEv$",
-	/* winpthreads: data of threads that is reused and never freed, and objects for static
+	/* winpthreads: thread data that is reused and never freed, and objects for static
 	 * initialisers */
 	"leak:^pop_pthread_mem$",
 	"leak:^__pthread_register_pointer$",
@@ -86,7 +86,8 @@ void suppressions_release(struct suppressions *suppressions)
 	suppressions_init(suppressions);
 }
 
-/* Returns the glob for a whole text: "*PATTERN*", without a '*' in place of an anchor. */
+/* Returns the glob that a whole text must match: "*PATTERN*", with an anchor instead of a '*' where
+ * the pattern has one. */
 static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 {
 	bool from_start = pattern[0] == '^', to_end = pattern[len - 1] == '$';
@@ -104,7 +105,7 @@ static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 	return glob;
 }
 
-/* Makes the globs of a line. Returns false if every stack would match. */
+/* Makes the globs of a line. Returns false if the line would match every stack. */
 static bool make_globs(struct arena *arena, const char *text, struct suppression *made)
 {
 	bool is_any = true;
@@ -183,7 +184,8 @@ struct suppression_case {
 #define FRAME_TEXTS 5
 
 /* Collects the texts that patterns are matched against; each may be NULL. Returns true for a frame
- * that starts a program or a thread, whose module and file reveal nothing about a stack. */
+ * that starts a program or a thread. The module and file of such a frame reveal nothing about a
+ * stack. */
 static bool frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
@@ -211,7 +213,7 @@ static bool match_glob(const char *glob, const char *text, bool is_start)
 	return text_glob(glob, text, 0);
 }
 
-/* Returns the index of the first suppression with one pattern that matches text. */
+/* Returns the index of the first suppression with a single pattern that matches `text`. */
 static size_t match_text(struct suppressions *suppressions, const char *text, bool is_start)
 {
 	const char *key = text;
@@ -248,7 +250,7 @@ static bool match_frame(const struct suppression_case *scene, const char *glob, 
 	return false;
 }
 
-/* Returns true if the frames from at on match the patterns, one by one. */
+/* Returns true if the frames starting at `at` match the patterns, one by one. */
 static bool match_chain(
 	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
@@ -272,8 +274,8 @@ static bool match_anywhere(const struct suppression_case *scene, const struct su
 	return false;
 }
 
-/* Returns true if stacks were recorded. Otherwise all blocks lack a stack, and a limit that ignores
- * such blocks would always hold. */
+/* Returns true if stacks were recorded. Otherwise no block has a stack, and a limit that ignores
+ * blocks without a stack would always hold. */
 static bool has_stacks(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {

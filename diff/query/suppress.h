@@ -1,13 +1,15 @@
 /*
  * Suppressions: stacks that are known to grow and are hidden, in LeakSanitizer's notation.
  *
- * A line is "leak:PATTERN". PATTERN matches every text that contains it; '*' matches any text, a
- * leading '^' the start of the text and a final '$' its end. It is matched against the function,
- * "module!function", the source file and the module of each frame. Frames that start a program or a
- * thread are in all stacks. For these only names count, and PATTERN must be a whole name with '^'
- * and '$'. "INNER < OUTER" matches a frame and its caller, and so on; "..." stands for any frames.
- * Rows without a stack match only NO_STACK. A stack counts to the first line that matches.
- */
+ * A line is "leak:PATTERN". PATTERN matches every text that contains it. In PATTERN, '*' matches
+ * any text, a leading '^' the start of the text and a final '$' its end. PATTERN is matched against
+ * the function, "module!function", the source file and the module of each frame. Frames that start
+ * a program or a thread are in all stacks, so only their names are matched, and PATTERN must be a
+ * whole name with '^' and '$'.
+ *
+ * "INNER < OUTER" matches a frame and its caller, and so on; "..." stands for any number of frames.
+ * Rows without a stack match only NO_STACK. A stack is counted for the first line that matches
+ * it. */
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
 
@@ -24,8 +26,8 @@ struct suppression {
 	const char **globs;
 	size_t glob_count;
 	bool is_of_stackless;
-	bool is_shipped; /* built in, from a list that is mostly unused */
-	/* Rows that it removed. */
+	bool is_shipped; /* from the built-in list, most of which is usually unused */
+	/* Number of rows that the suppression removed. */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth */
 };
@@ -34,8 +36,8 @@ struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
 	struct arena arena;
-	/* Text, or "\t" and the text for a frame that starts a program or thread -> first matching
-	 * suppression with one glob; count: no match. */
+	/* Maps a text to the first suppression with a single glob that matches it, or to `count` if
+	 * none matches. For a frame that starts a program or thread, the text begins with "\t". */
 	struct table known;
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
@@ -45,11 +47,11 @@ struct suppressions {
 void suppressions_init(struct suppressions *suppressions);
 void suppressions_release(struct suppressions *suppressions);
 
-/* Adds the lines of a file, or of the built-in list if path is "runtime". Must be called before the
- * first match. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
+/* Adds the lines of a file, or of the built-in list if `path` is "runtime". Must be called before
+ * the first match. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
-/* Returns the suppression that removes a row of comparison with these named frames, or NULL. */
+/* Returns the suppression that removes a row with these named frames, or NULL. */
 struct suppression *suppressions_match(struct suppressions *suppressions,
 	const struct comparison *comparison, const struct row *row, const struct frames *frames);
 

@@ -1,4 +1,4 @@
-/* Views: selects the rows of a comparison by filters and suppressions, sums them up, sorts them,
+/* Views: selects the rows of a comparison using filters and suppressions, sums them up, sorts them,
  * and provides their frames. */
 #include "diff/query/view.h"
 
@@ -11,13 +11,13 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
-/* Returns a key in the order of signed numbers. */
+/* Returns a key that preserves the order of signed numbers. */
 static uint64_t signed_key(int64_t value)
 {
 	return (uint64_t)value ^ SIGN_BIT;
 }
 
-/* Returns a key in the order of finite numbers. */
+/* Returns a key that preserves the order of finite numbers. */
 static uint64_t key_of_double(double value)
 {
 	uint64_t bits;
@@ -56,7 +56,7 @@ int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS])
 }
 
 struct sorted_row {
-	uint64_t key; /* the largest first */
+	uint64_t key; /* largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
 	uint64_t alike[TREND_KEYS]; /* last keys: a trend's default order */
@@ -99,7 +99,7 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	return 0;
 }
 
-/* Returns the innermost frame shown, of the first candidate, or NULL. */
+/* Returns the name of the innermost frame shown (of the first candidate), or NULL. */
 static const char *sort_name(
 	struct view *view, uint32_t row, struct frames *frames, struct buf *name)
 {
@@ -112,7 +112,7 @@ static const char *sort_name(
 	return arena_text(&view->arena, name->data, name->len);
 }
 
-/* Sorts the rows; equal ones stay in the default order. For SORT_NAME, names must have been looked
+/* Sorts the rows. Equal rows stay in the default order. For SORT_NAME, names must have been looked
  * up. */
 static void sort_rows(struct view *view)
 {
@@ -142,7 +142,7 @@ static void sort_rows(struct view *view)
 	buf_release(&name);
 }
 
-/* The total of a parsed comparison is untrusted. */
+/* The total of a parsed comparison cannot be trusted. */
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -155,9 +155,9 @@ static struct block_totals totals_less(struct block_totals a, struct block_total
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
 
-/* Sums up the selected rows; in a trend also by snapshot, and judges the trend. suppressed: sums to
- * subtract, by snapshot; NULL: nothing. Without a filter, rows that cancel or did not change are
- * included. */
+/* Sums up the selected rows. In a trend, also sums them up per snapshot, and judges the trend.
+ * suppressed: sums to subtract, indexed by snapshot; NULL: subtract nothing. Without a filter, the
+ * sums include rows that cancel each other or did not change. */
 static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
@@ -191,8 +191,8 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	trend_judge_free(judge);
 }
 
-/* Drops rows that can be decided without names, and looks up the names for the rest. verdicts: by
- * index in view->rows. */
+/* Drops the rows that can be decided without names. Looks up the names of the remaining rows that
+ * need them. verdicts: indexed like view->rows. */
 static int select_raw(struct view *view, const struct view_request *request, struct frames *frames,
 	unsigned char *verdicts, struct err *err)
 {
@@ -227,8 +227,8 @@ static int select_raw(struct view *view, const struct view_request *request, str
 	return rc;
 }
 
-/* Returns true if a row only counts in sums: it has no blocks of the window's fate, or did not
- * change. */
+/* Returns true if a row only counts in sums, because it has no blocks of the window's fate or did
+ * not change. */
 static bool is_other(const struct view *view, const struct row *row)
 {
 	struct delta delta;
@@ -239,7 +239,7 @@ static bool is_other(const struct view *view, const struct row *row)
 	return view->comparison->has_unchanged && !delta.requested_bytes && !delta.block_count;
 }
 
-/* Moves such rows to the end. */
+/* Moves the rows that only count in sums to the end. */
 static void set_others_aside(struct view *view)
 {
 	uint32_t *others = xcalloc(view->row_count + 1, sizeof(*others));
@@ -256,7 +256,7 @@ static void set_others_aside(struct view *view)
 	free(others);
 }
 
-/* Adds a row to the suppression that removes it. */
+/* Adds a row to the sums of the suppression that removes it. */
 static void suppress(struct view *view, struct suppression *suppression, const struct row *row,
 	struct block_totals *suppressed)
 {
@@ -273,7 +273,7 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	view->suppressed_count++;
 }
 
-/* Drops rows by their names. suppressed: sums of suppressed rows, by snapshot. */
+/* Drops rows by their names. suppressed: sums of suppressed rows, indexed by snapshot. */
 static int select_named(struct view *view, const struct view_request *request,
 	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
 	struct err *err)

@@ -2,8 +2,7 @@
  * A view: the requested part of a comparison, in the requested order. Reports print only views.
  *
  * A view borrows its comparison, and owns the names of its rows. Row numbers are indexes in
- * comparison->rows.
- */
+ * comparison->rows. */
 #ifndef DIFF_QUERY_VIEW_H
 #define DIFF_QUERY_VIEW_H
 
@@ -22,29 +21,30 @@
 #include "diff/read/frame.h"
 
 enum view_group {
-	GROUP_STACK, /* no groups: a row is a stack */
+	GROUP_STACK, /* no groups: each row is a stack */
 	GROUP_FUNCTION,
 	GROUP_FILE,
 	GROUP_MODULE,
 	GROUP_HEAP,
-	GROUP_MEMORY, /* all heaps as one, and each kind of virtual memory */
+	GROUP_MEMORY, /* all heaps as one group, and a group for each kind of virtual memory */
 };
 
-/* First key of the order. Groups are sorted by the key of self, then of total, then by name. */
+/* First sort key. Groups are sorted by the key of `self`, then of `total`, then by name. */
 enum view_sort {
-	SORT_DEFAULT, /* BYTES; in a trend VERDICT */
-	SORT_BYTES, /* the largest growth in bytes */
-	SORT_COUNT, /* the largest growth in blocks */
-	SORT_NEW, /* the most bytes in NEW */
-	SORT_OLD, /* the most bytes in OLD */
-	SORT_TOTAL, /* groups: the largest growth of the total */
-	SORT_NAME, /* the innermost frame shown, from A to Z; rows without frames last */
+	SORT_DEFAULT, /* like SORT_BYTES; in a trend like SORT_VERDICT */
+	SORT_BYTES, /* largest growth in bytes first */
+	SORT_COUNT, /* largest growth in blocks first */
+	SORT_NEW, /* most bytes in NEW first */
+	SORT_OLD, /* most bytes in OLD first */
+	SORT_TOTAL, /* groups: largest growth of the total first */
+	SORT_NAME, /* innermost frame shown, from A to Z; rows without frames last */
 	/* Only in a trend: */
-	SORT_VERDICT, /* the most certain leak: by verdict, then by the lower bound of the rate */
-	SORT_SLOPE, /* the most growth per hour */
+	SORT_VERDICT, /* most certain leak first: by verdict, then by the lower bound of the rate */
+	SORT_SLOPE, /* most growth per hour first */
 };
 
-/* Request for a view. All zero, except shown_max, selects everything in the comparison's order. */
+/* Request for a view. All zero, except `shown_max`, selects everything in the comparison's
+ * order. */
 struct view_request {
 	enum view_group group;
 	enum view_sort sort;
@@ -57,15 +57,17 @@ struct view_request {
 	struct strip *strip; /* must outlive the view */
 };
 
-/* Stacks with something in common. A stack counts once, however often it is in the group. */
+/* Stacks with something in common. A stack counts once, however often its frames are in the
+ * group. */
 struct view_group_row {
 	const char *name; /* "module!function", a path, a module, or a heap's address */
 	struct change self; /* stacks whose innermost frame is in the group: pprof's flat */
 	struct change total; /* stacks with any frame in the group: pprof's cum */
-	/* In a trend: sums at each snapshot and their trends. self_of is NULL if the group is
-	 * innermost in no stack; self_trend is then steady, given enough snapshots. */
+	/* In a trend: sums at each snapshot, and their trends. `self_of` is NULL if no stack's
+	 * innermost frame is in the group. `self_trend` is then steady, if there are enough
+	 * snapshots. */
 	struct block_totals *self_of, *total_of;
-	uint32_t *members; /* rows of total, if the comparison has cell_rows */
+	uint32_t *members; /* rows counted in `total`, if the comparison has cell_rows */
 	size_t member_count, member_cap;
 	struct trend self_trend, total_trend;
 };
@@ -77,18 +79,18 @@ struct time_span {
 /* Sums of a row or group in a window of a recording, for all fates. */
 struct window_sums {
 	struct block_totals by_fate[BLOCK_FATES]; /* all except FATE_LIVE */
-	uint64_t peak_bytes, peak_ms; /* the most bytes live at once, and the first time of that */
-	/* in the window; freed includes blocks from before the window */
+	uint64_t peak_bytes, peak_ms; /* maximum of live bytes, and the first time it was reached */
+	/* in the window; `freed` includes blocks from before the window */
 	struct time_span allocated, freed;
 	uint64_t shortest_ms, longest_ms; /* lifetimes of FATE_AIFI */
-	uint64_t median_ms; /* exact below 64 ms, above that within 1/64 */
+	uint64_t median_ms; /* exact below 64 ms, within 1/64 above */
 	double lives_ms; /* sum of all lifetimes */
 	/* sorted: ids of the threads that allocated in the window; addresses of the heaps of all
 	 * live blocks */
 	const uint64_t *threads, *heaps;
 	size_t thread_count, heap_count;
-	/* Known stacks that freed blocks in the window: the one with the most bytes, and their
-	 * number. */
+	/* Known stacks that freed blocks in the window: the stack that freed the most bytes, its
+	 * sums, and the number of such stacks. */
 	const struct stack *freed_by; /* NULL: unknown */
 	struct block_totals freed_by_sum;
 	size_t freed_by_count;
@@ -99,8 +101,8 @@ struct row_blocks {
 		uint64_t bytes, old_count, new_count;
 	} * sizes; /* smallest first */
 	size_t size_count;
-	/* Between two dumps: blocks of OLD that are in NEW at the same address with the same stack
-	 * and size; other blocks of NEW; other blocks of OLD. */
+	/* Between two dumps. `kept`: blocks of OLD that are in NEW at the same address with the
+	 * same stack and size. `came`: other blocks of NEW. `gone`: other blocks of OLD. */
 	struct block_totals kept, came, gone;
 };
 
@@ -110,7 +112,7 @@ struct shown_word {
 	uint32_t offset, len; /* in the content */
 	const struct dump_pointer *to; /* block that the word points to, or NULL */
 	bool is_in_module; /* the word points into a module */
-	uint64_t return_addr; /* if is_in_module: the address whose name is shown */
+	uint64_t return_addr; /* if `is_in_module`: the address whose name is shown */
 };
 struct shown_content {
 	const struct dump_content *content;
@@ -118,7 +120,7 @@ struct shown_content {
 	size_t word_count;
 };
 struct row_contents {
-	const struct dump_sums *dump; /* dump of the blocks */
+	const struct dump_sums *dump; /* dump that contains the blocks */
 	struct shown_content *items;
 	size_t count;
 };
@@ -126,76 +128,79 @@ struct row_contents {
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
-	/* In order. In a grouped view, groups are shown, and rows are the members of the groups. */
+	/* In order. In a grouped view, groups are shown, and `rows` contains the members of the
+	 * groups. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Number of rows after row_count that are selected and not shown. In a window of a
-	 * recording: rows without blocks of its fate, which count in window. In a grouped view:
+	/* Number of rows after `row_count` that are selected but not shown. In a window of a
+	 * recording: rows without blocks of its fate, which count in `window`. In a grouped view:
 	 * unchanged rows, which count in groups. */
 	size_t other_count;
-	/* rows or groups that are shown, from the start; the rest only count in sums */
+	/* number of rows or groups that are shown, from the start; the others only count in sums */
 	size_t shown_count;
 	enum view_group group;
-	enum view_sort sort; /* DEFAULT: the comparison's own order */
+	enum view_sort sort; /* SORT_DEFAULT: the comparison's own order */
 	struct view_group_row *groups;
 	size_t group_count;
-	struct change all; /* of the comparison, including unchanged rows */
+	struct change all; /* sum of the comparison, including unchanged rows */
 	struct change selected; /* sum of the selected rows */
 	/* In a trend: the sums of the selected rows at each snapshot, and their trend. Otherwise
 	 * NULL. */
 	struct block_totals *series;
 	struct trend trend;
-	size_t series_number, series_count; /* as in its comparison */
+	size_t series_number, series_count; /* as in the comparison */
 	struct change suppressed;
 	size_t suppressed_count;
-	/* rows were left out on request or are missing: selected is not everything */
+	/* rows were left out on request or are missing, so `selected` is not everything */
 	bool is_filtered;
 	bool is_inverted; /* frames are shown outermost first */
-	struct strip *strip; /* or NULL */
-	struct spellings *spellings; /* spellings of modules in names of groups; or NULL */
-	/* growth of stacks that end in an allocator: view_find_uncalled() */
+	struct strip *strip; /* may be NULL */
+	struct spellings *spellings; /* spellings of modules in names of groups; may be NULL */
+	/* growth of stacks that end in an allocator, see view_find_uncalled() */
 	uint64_t uncalled_bytes;
-	/* Results of view_window(), or NULL: sums of all selected stacks, also those without blocks
-	 * of the window's fate; then of each row or group shown. */
+	/* Results of view_window(), or NULL. First the sums of all selected stacks, including those
+	 * without blocks of the window's fate. Then the sums of each row or group shown. */
 	struct window_sums *window;
-	bool has_sizes, has_age; /* of blocks: */
-	struct row_blocks *blocks; /* results of view_blocks(), by row shown; or NULL */
-	struct row_contents
-		*contents; /* results of view_contents(), by row shown; NULL: the dumps have none */
+	bool has_sizes, has_age; /* `blocks` has sizes; `blocks` has the age of blocks */
+	/* results of view_blocks(), indexed like the rows shown; may be NULL */
+	struct row_blocks *blocks;
+	/* results of view_contents(), indexed like the rows shown; NULL: the dumps have no
+	 * contents */
+	struct row_contents *contents;
 	struct arena arena; /* storage of groups and blocks */
 };
 
-/* Makes a view of everything in the comparison, in its order. The comparison must outlive the view.
- * by_name as in naming_make(). */
+/* Makes a view of everything in the comparison, in the comparison's order. The comparison must
+ * outlive the view. by_name: see naming_make(). */
 void view_make(struct view *view, const struct comparison *comparison, bool by_name);
 void view_release(struct view *view);
 
 /*
- * Narrows a new view to the request, in the requested order. Looks up the names of rows if a
- * condition needs them, and of all rows that will be shown. Invariant: all = selected + suppressed
- * + what filters left out. Returns 0, or -ERR_USAGE if a pattern takes too long: then the view can
- * only be released.
- */
+ * Narrows a new view to the request, and sorts it. Looks up the names of rows if a condition needs
+ * them, and of all rows that will be shown. Invariant: all = selected + suppressed + rows that the
+ * filters dropped. Returns 0, or -ERR_USAGE if a pattern takes too long. After an error, the view
+ * can only be released. */
 int view_ask(struct view *view, const struct view_request *request, struct err *err);
 
 /* Adds up the growth of rows whose frames are all layers, so that the caller is missing. Ignores
  * rows with less than a thousandth of the growth. */
 void view_find_uncalled(struct view *view, struct strip *strip);
 
-/* Fills in a view's sums of the window, if its comparison is of a window of a recording. Must be
+/* Computes a view's sums of the window, if its comparison covers a window of a recording. Must be
  * called after view_ask(). Reads the events of the window. Returns 0, or an error of
  * core/record. */
 int view_window(struct view *view, struct err *err);
 
-/* Fills in the blocks of each row shown. Only for comparisons of one or two dumps that list their
- * blocks; has_age needs two. */
+/* Finds the blocks of each row shown. Only for comparisons of one or two dumps that list their
+ * blocks. `has_age` requires two. */
 void view_blocks(struct view *view, bool has_sizes, bool has_age);
 
-/* Fills in the contents of blocks of rows shown, and looks up the names of addresses in them. */
+/* Finds the contents of blocks of the rows shown, and looks up the names of addresses in these
+ * contents. */
 void view_contents(struct view *view);
 
-/* Stores the frame that a word with is_in_module points to in frames. Returns false for other
- * words. */
+/* If a word has `is_in_module`, stores the frame that it points to in `frames`. Otherwise returns
+ * false. */
 bool view_word_frame(const struct view *view, const struct dump_sums *dump,
 	const struct shown_word *word, struct frames *frames);
 
@@ -203,9 +208,9 @@ bool view_word_frame(const struct view *view, const struct dump_sums *dump,
  * sorts first. */
 #define TREND_KEYS 6
 
-/* SORT_VERDICT: the verdict; the lower bound of the rate; the rate in bytes and in blocks; the net
- * growth in bytes and in blocks; with too few snapshots only the net growth. SORT_SLOPE: the rate,
- * then the net growth. Other sorts: all keys are equal. */
+/* The keys for SORT_VERDICT: the verdict; the lower bound of the rate; the rate in bytes and in
+ * blocks; the net growth in bytes and in blocks. With too few snapshots, only the net growth. For
+ * SORT_SLOPE: the rate, then the net growth. For other sorts, all keys are equal. */
 void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TREND_KEYS]);
 
 /* Compares keys for qsort(). */
@@ -215,16 +220,16 @@ struct delta change_delta(const struct change *change);
 
 struct change row_change(const struct comparison *comparison, const struct row *row);
 
-/* to += more; overflow wraps around. */
+/* Adds `more` to `*to`; overflow wraps around. */
 void change_add(struct change *to, const struct change *more);
 void change_add_row(
 	struct change *change, const struct comparison *comparison, const struct row *row);
 
-/* Stores the frames of a row as they are shown: without layers of allocators and inverted, if
- * requested. Replaces the content of frames; stores none if the row has no stack to show. */
+/* Stores the frames of a row as they are shown: without layers of allocators, and inverted if
+ * requested. Replaces the content of `frames`; stores no frames if the row has no stack to show. */
 void view_frames(const struct view *view, uint32_t row, struct frames *frames);
 
-/* Stores the frames of the stack that freed the most bytes, which must be known. */
+/* Stores the frames of the stack that freed the most bytes. This stack must be known. */
 void view_freed_by_frames(
 	const struct view *view, const struct window_sums *sums, struct frames *frames);
 

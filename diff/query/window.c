@@ -1,5 +1,5 @@
-/* The fates of allocations in a window of a recording, for each row or group, in one pass over the
- * events. */
+/* The fates of allocations in a window of a recording, for each row or group. They are computed in
+ * one pass over the events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,40 +11,42 @@
 #include "diff/read/read_use.h"
 
 #define NO_KIND UINT32_MAX
-#define GONE UINT64_MAX /* time of a freed allocation */
+#define GONE UINT64_MAX /* time of an allocation that was freed */
 #define PAGE_TIMES 64
-#define FETCH_AHEAD 16 /* events; frees often access blocks at random */
-#define LIFE_CLASS_BITS 5 /* lifetimes in ms: exact below 64, above that within 1/64 */
+#define FETCH_AHEAD 16 /* in events; frees often access blocks at random */
+#define LIFE_CLASS_BITS 5 /* lifetimes in ms: exact below 64, within 1/64 above */
 
-/* Times of allocations with consecutive numbers; kept while one of them is live. */
+/* Times of allocations with consecutive numbers. A page is freed when none of its allocations is
+ * live. */
 struct time_page {
 	uint64_t times_ms[PAGE_TIMES];
 	unsigned live_count;
 };
 
-/* A kind of a selected row. */
+/* A kind that belongs to a selected row. */
 struct window_kind {
 	uint64_t bytes;
-	uint64_t use_bytes; /* bytes; in a sample, of all the blocks it stands for */
-	uint64_t stands_for; /* number of blocks */
-	uint64_t live; /* when the window began */
-	uint64_t first_number; /* of the allocations in the window */
+	uint64_t use_bytes; /* bytes per block; in a sample, of all the blocks that it represents */
+	uint64_t stands_for; /* number of blocks that one recorded block represents */
+	uint64_t live; /* number of live blocks when the window began */
+	uint64_t first_number; /* number of the first allocation in the window */
 	uint64_t allocated, freed_inside, freed_before;
 	struct time_span allocated_ms, freed_ms;
 	uint64_t shortest_ms, longest_ms;
 	double lives_ms;
 	uint64_t threads_seen; /* bit mask of the first 64 threads */
-	const uint32_t *windows; /* indexes in view->window of the sums that it counts in */
+	const uint32_t *windows; /* indexes in view->window of the sums that the kind counts in */
 	size_t window_count;
-	struct time_page *
-		*pages; /* of the allocations in the window, in order; NULL: all were freed */
+	/* times of the allocations in the window, in order; NULL: all on the page were freed */
+	struct time_page **pages;
 	size_t page_count, page_cap;
-	uint32_t number; /* in the recording */
+	uint32_t number; /* number of the kind in the recording */
 };
 
 struct window_use {
 	uint64_t bytes, peak_bytes, peak_ms;
-	uint64_t *lives; /* number of lifetimes by class, of blocks freed inside; NULL: none */
+	/* number of blocks freed inside, indexed by class of lifetime; NULL: no such blocks */
+	uint64_t *lives;
 };
 
 struct window_run {
@@ -52,16 +54,17 @@ struct window_run {
 	const struct dump_sums *sums;
 	const struct record_facts *facts;
 	size_t window_count;
-	/* by row: start of its list in windows, with the sums that it counts in; sum 0 is that of
-	 * all rows */
+	/* `windows_at`, indexed by row: start of the row's list in `windows`. The list contains the
+	 * sums that the row counts in. Sum 0 is that of all rows. */
 	uint32_t *windows_at, *windows;
-	uint32_t *numbers; /* by kind: index in kinds, or NO_KIND */
+	uint32_t *numbers; /* indexed by kind: index in `kinds`, or NO_KIND */
 	struct window_kind *kinds;
 	size_t kind_count, kind_cap;
-	struct window_use *uses; /* like view->window */
+	struct window_use *uses; /* indexed like view->window */
 	size_t life_classes; /* number of classes that lifetimes in the window can have */
-	struct u64map threads; /* index of a kind and number of a thread */
-	struct u64map freed; /* index of a kind and stack that freed -> index in freed_counts */
+	struct u64map threads; /* keys: index of a kind, and number of a thread */
+	/* maps index of a kind and stack that freed to index in freed_counts */
+	struct u64map freed;
 	uint64_t *freed_counts;
 	size_t freed_cap;
 };
@@ -115,7 +118,7 @@ static void find_windows(struct window_run *run)
 	free(filled);
 }
 
-/* Adds a kind. Its use at the start of the window is the first peak. */
+/* Adds a kind. Its usage at the start of the window is the first peak. */
 static int take_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
@@ -312,8 +315,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
-/* Prefetches data of the block that an event frees. Must be inline, or gcc removes it as without
- * effect. */
+/* Prefetches data of the block that an event frees. Must be inline, because otherwise gcc removes
+ * the call as having no effect. */
 static inline __attribute__((always_inline)) void fetch_freed(
 	const struct window_run *run, const struct record_event *event)
 {
@@ -432,7 +435,7 @@ static uint64_t median_life(
 	return first < sums->longest_ms ? first : sums->longest_ms;
 }
 
-/* A thread or a heap, and the sum it belongs to. */
+/* A thread, a heap or a stack, and the sum that it belongs to. */
 struct place {
 	uint64_t value;
 	uint32_t window;
@@ -461,7 +464,7 @@ static int by_window(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Stores the threads, or heaps, of each sum, sorted and distinct. */
+/* Stores the threads (or heaps) of each sum, sorted and distinct. */
 static void give_places(struct window_run *run, struct places *found, bool are_threads)
 {
 	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
@@ -484,7 +487,8 @@ static void give_places(struct window_run *run, struct places *found, bool are_t
 	free(found->items);
 }
 
-/* Blocks freed by a stack, which is the place's value, so that by_window() can sort them. */
+/* Blocks freed by a stack. The stack is the value of `place`, so that by_window() can sort these
+ * sums. */
 struct freed_sum {
 	struct place place;
 	struct block_totals sum;
@@ -501,7 +505,7 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 		.frames = frames, .frame_count = from->frame_count, .same_id = STACK_NONE};
 }
 
-/* Stores the stack that freed the most of each sum, and looks up its names. */
+/* For each sum, stores the stack that freed the most, and looks up its names. */
 static void give_freed(struct window_run *run)
 {
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
