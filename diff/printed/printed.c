@@ -1,5 +1,5 @@
-/* Reading printed comparisons: recognizing them, detecting the base of their numbers, and
- * collecting rows and totals line by line. */
+/* Reading printed comparisons: recognizes them, detects the base of their numbers, and collects
+ * rows and totals line by line. */
 #include "diff/printed/printed.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@ static const char not_plain[] = "it is a report, and only plain ones of all stac
 				"compare the dumps, or use "
 				"-o json";
 
-#define FIND_BYTES_MAX ((size_t)16 << 20) /* most bytes of messages before the first sign */
+/* maximum size of messages before the first recognizable line */
+#define FIND_BYTES_MAX ((size_t)16 << 20)
 
 static bool is_ours(struct words comment)
 {
@@ -98,18 +99,18 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 /* Position of the reader in a row. */
 enum printed_place {
 	BETWEEN, /* in no row */
-	IN_BAD, /* in a refused row, whose rest is skipped */
+	IN_BAD, /* in a refused row, the rest of which is skipped */
 	IN_BAD_STACK,
 	COUNTS_NEXT,
 	STACK_NEXT,
 	IN_STACK,
 };
 
-/* Evidence of the base, which UMDH does not state. */
+/* Evidence for the base, which UMDH does not state. */
 struct base_signs {
-	bool is_said[READINGS]; /* in hdiff's own header */
+	bool is_said[READINGS]; /* stated in hdiff's own header */
 	size_t holds[READINGS]; /* number of lines that are consistent only in this base */
-	bool has_letters; /* digits from a to f */
+	bool has_letters; /* some digits are from a to f */
 	size_t padded[READINGS]; /* number of numbers padded to UMDH's width in this base */
 	bool is_unsure; /* some numbers differ between the bases */
 };
@@ -119,17 +120,17 @@ struct printed_reader {
 	struct source *source;
 	const struct read_words *words;
 	size_t skips;
-	uint64_t unread_count,
-		unread_line; /* number of skipped lines that look like data; the first one, */
-	const char *unread; /* and its text */
-	int rc; /* first error, which ends the reading */
+	/* number of skipped lines that look like data; line number of the first */
+	uint64_t unread_count, unread_line;
+	const char *unread; /* text of this first line */
+	int rc; /* first error; it ends the reading */
 	struct err err;
 	struct lines lines;
 	struct read_rows rows;
 	enum printed_place place;
-	struct read_row row; /* valid from COUNTS_NEXT on */
+	struct read_row row; /* valid if `place` is COUNTS_NEXT or later */
 	struct total_text total;
-	bool has_header, is_ours; /* from the header */
+	bool has_header, is_ours; /* found in the header */
 	bool has_row, has_total, has_bad_total, packed_end;
 	const char *cut; /* why the file is incomplete, or NULL */
 	struct base_signs signs;
@@ -151,7 +152,7 @@ static void warn(struct printed_reader *reader, const char *text)
 	reader->rc = reader->words->warning(reader->words->ctx, text);
 }
 
-/* Reports a skipped line or row; fails if there are too many. */
+/* Reports a skipped line or row. Fails if too many were skipped. */
 static void refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct printed_reader *reader = ctx;
@@ -216,8 +217,8 @@ static void see_growth(struct base_signs *signs, const struct growth_text *growt
 		signs->padded[i] += growth->is_padded[i];
 }
 
-/* Counts the bases in which a line is consistent. Returns false if the line is consistent in
- * none. */
+/* Counts the line for a base if it is consistent only in that base. Returns false if the line is
+ * consistent in neither base. */
 static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
 {
 	signs->holds[AS_HEX] += as_hex && !as_decimal;
@@ -240,8 +241,8 @@ static bool adds_up(const struct printed_reader *reader, int reading)
 	       sum == (uint64_t)total_part(&reader->total, 0, reading);
 }
 
-/* Returns the base that the evidence supports. *is_guess is set if there is no evidence and the
- * bases differ. */
+/* Returns the base that the evidence supports. Sets `*is_guess` if no evidence exists and some
+ * numbers differ between the bases. */
 static int choose_base(const struct printed_reader *reader, bool *is_guess)
 {
 	const struct base_signs *signs = &reader->signs;
@@ -276,7 +277,7 @@ static void row_drop(struct printed_reader *reader)
 	reader->place = BETWEEN;
 }
 
-/* Refuses a line. If it is in a row, the row's stack is incomplete. */
+/* Refuses a line. If the line is in a row, the row's stack is incomplete. */
 static void refuse_inside(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
@@ -359,7 +360,7 @@ static void bad_row(struct printed_reader *reader)
 	refuse_row(reader, "it begins like a row and does not go on like one");
 }
 
-#define SHOWN_MAX 60 /* bytes of a line in a message */
+#define SHOWN_MAX 60 /* bytes of a line that a message shows */
 
 /* Counts a line between rows that looks like data. */
 static void unread_line(struct printed_reader *reader, struct words words)
@@ -394,7 +395,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		unread_line(reader, words);
 	} else {
 		reader->place = IN_STACK;
-		/* Texts of our own reports in place of a stack are not frames. */
+		/* Our own reports print these texts in place of a stack; they are not frames. */
 		if (!is_first || (!words_equal(words, NO_STACK) &&
 					 !words_equal(words, "(stack not in the dump)")))
 			read_rows_frame(&reader->rows, words);
@@ -411,8 +412,8 @@ static void refuse_unread(struct printed_reader *reader)
 	refuse(reader, reader->unread_line, why);
 }
 
-/* Reads a line of no known form. In old logs, frames are not indented. Any text may be between
- * rows: UMDH's messages go to the same output as its report. */
+/* Reads a line of unknown form. In old logs, frames are not indented. Any text may be between rows,
+ * because UMDH's messages go to the same output as its report. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
 	bool is_frame = memchr(words.text, '!', words.len) ||
@@ -462,8 +463,8 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 
 /* ---------------------------------------------------------------- comments */
 
-/* Returns true if a comment shows that one of our reports is not plain UMDH's form: groups, a
- * trend, inverted or ambiguous stacks, or only some of the stacks. */
+/* Returns true if a comment shows that one of our reports is not plain UMDH's form. Such reports
+ * have groups, a trend, inverted or ambiguous stacks, or only some of the stacks. */
 static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
@@ -504,7 +505,7 @@ static void comment_line(struct printed_reader *reader, struct words words)
 
 /* ---------------------------------------------------------------- the file */
 
-/* Returns true if the last line is incomplete: it has no line end, and is not a consistent total
+/* Returns true if the last line is incomplete: it has no line end and is not a consistent total
  * line. */
 static bool is_partial(
 	const struct printed_reader *reader, enum line_kind kind, const struct total_text *total)
@@ -517,8 +518,8 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-/* A line with only a TAB does not end a stack: a published sample contains one, and pasted_add()
- * writes them. */
+/* A line with only a TAB does not end a stack: a published sample contains such a line, and
+ * pasted_add() writes them. */
 static void blank_line(struct printed_reader *reader, struct words words)
 {
 	if (words.len == 1 && *words.text == '\t')
@@ -531,7 +532,7 @@ static void blank_line(struct printed_reader *reader, struct words words)
 		reader->place = BETWEEN;
 }
 
-/* Refuses a long line, except comments. The rest of a line that is too long could look like
+/* Refuses a long line unless it is a comment. The rest of a line that is too long could look like
  * anything. */
 static void long_line(struct printed_reader *reader, const struct line *line)
 {
@@ -571,7 +572,7 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 	}
 }
 
-/* Reads bytes for lines. Packed data that is cut is read up to the cut. */
+/* Reads bytes for lines. Reads packed data that is cut up to the cut. */
 static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct printed_reader *reader = ctx;
@@ -583,7 +584,7 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-/* Ends the last row of a file without a total line after it. */
+/* Ends the last row of a file if no total line follows it. */
 static void end_of_rows(struct printed_reader *reader)
 {
 	bool has_stack = reader->place == IN_STACK;
@@ -596,7 +597,7 @@ static void end_of_rows(struct printed_reader *reader)
 		!reader->has_bad_total)
 		reader->cut = "the total line is missing";
 	if (reader->place == COUNTS_NEXT)
-		row_drop(reader); /* the missing line has OLD's number of blocks */
+		row_drop(reader); /* the missing line contains OLD's number of blocks */
 	reader->row.is_own |= reader->cut != NULL;
 	row_end(reader);
 }

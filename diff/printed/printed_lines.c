@@ -1,4 +1,4 @@
-/* Lines of printed comparisons: splitting a line into words and numbers, its kind, and checks of
+/* Lines of printed comparisons: splits a line into words and numbers, finds its kind, and checks
  * its arithmetic. */
 #include <string.h>
 
@@ -49,7 +49,8 @@ struct words words_trim(struct words words)
 	return words;
 }
 
-/* Skips blanks and word, which may be the start of a longer word. */
+/* Skips blanks and `word`, which may be the start of a longer word. Returns false if `word` does
+ * not follow. */
 static bool take(struct words *words, const char *word)
 {
 	pass_blanks(words);
@@ -59,7 +60,7 @@ static bool take(struct words *words, const char *word)
 	return true;
 }
 
-/* Reads a number. Returns false if there is no digit after the blanks, or if the number fits in no
+/* Reads a number. Returns false if no digit follows the blanks, or if the number fits in neither
  * base. */
 static bool take_number(struct words *words, struct number *number)
 {
@@ -84,8 +85,8 @@ static bool take_number(struct words *words, struct number *number)
 	return words->text != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
 
-/* Reads OLD. UMDH prints it after a blank in five columns for hexadecimal and six for decimal
- * numbers, as measured on published samples. */
+/* Reads OLD. After a blank, UMDH pads it to five columns if it is hexadecimal and to six if it is
+ * decimal, as measured on published samples. */
 static bool take_old(struct words *words, struct growth_text *growth)
 {
 	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
@@ -109,7 +110,7 @@ static bool take_growth(struct words *words, struct growth_text *growth)
 	       take(words, ")");
 }
 
-/* Reads "BackTraceID" and everything after it as the id. */
+/* Reads "BackTraceID". It and everything after it is the id. */
 static bool take_id(struct words *words, struct words *id)
 {
 	if (!take(words, "BackTrace"))
@@ -127,7 +128,7 @@ static bool cut_allocations(struct words *id)
 	return id->len != 0;
 }
 
-/* Returns true if a line that is not a row resembles one. */
+/* Returns true if a line that is not a row resembles a row. */
 static bool is_like_row(struct words line)
 {
 	struct number number;
@@ -220,7 +221,8 @@ static bool fits(const struct number *number, int reading)
 
 bool growth_holds(const struct growth_text *growth, int reading)
 {
-	/* Numbers that fit have this difference only if it is true, even modulo 2^64. */
+	/* If all three numbers fit, they have this difference modulo 2^64 only if it is their true
+	 * difference. */
 	uint64_t change = growth->new.value[reading] - growth->old.value[reading];
 
 	return fits(&growth->growth, reading) && fits(&growth->new, reading) &&

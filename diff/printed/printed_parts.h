@@ -12,14 +12,13 @@
 #include "diff/printed/printed.h"
 
 /*
- * Lines of a printed comparison, UMDH's or our own, one at a time. A line is parsed by its words,
- * not by columns, which differ between versions and move with large values.
+ * Lines of a printed comparison, UMDH's or our own, one at a time. A line is split into words, not
+ * columns, because columns differ between versions and move with large values.
  *
- * A file of UMDH does not state whether its numbers are hexadecimal or decimal. Each number is
- * therefore read both ways, and the base is chosen after the whole file was read.
- */
+ * A file from UMDH does not state whether its numbers are hexadecimal or decimal. Each number is
+ * therefore parsed in both bases. The base is chosen after the whole file was read. */
 
-/* Ways to read a number; indexes of arrays with one element for each. */
+/* Bases in which a number is parsed; indexes of arrays with one element per base. */
 enum { AS_HEX, AS_DECIMAL, READINGS };
 
 struct number {
@@ -46,7 +45,7 @@ struct words {
 struct row_text {
 	struct growth_text growth;
 	struct number count;
-	struct words id; /* trimmed; not empty */
+	struct words id; /* without surrounding blanks; not empty */
 };
 
 /* "Total increase == REQUESTED requested + OVERHEAD overhead = SUM", or "... == REQUESTED". */
@@ -69,15 +68,15 @@ enum line_kind {
 	LINE_OTHER, /* anything else; in old logs, frames */
 };
 
-/* Parses a line without its line end. Returns its kind; fills row for BYTES and COUNTS, total for
- * TOTAL. */
+/* Parses a line without its line end. Returns the line's kind. Fills `row` for LINE_BYTES and
+ * LINE_COUNTS, and `total` for LINE_TOTAL. */
 enum line_kind line_parse(
 	const char *text, size_t len, struct row_text *row, struct total_text *total);
 
 /* Returns true for lines that occur only in dumps: entries, headings, notes. */
 bool line_is_of_dump(struct words line);
 
-/* Return true if words begin with prefix, end with suffix, or equal text. */
+/* Return true if `words` begins with a prefix, ends with a suffix, or equals a text. */
 bool words_start(struct words words, const char *prefix);
 bool words_end(struct words words, const char *suffix);
 bool words_equal(struct words words, const char *text);
@@ -87,36 +86,35 @@ struct words words_trim(struct words words);
 /* Returns true if GROWTH is NEW - OLD in this base, and all fit in 63 bits. */
 bool growth_holds(const struct growth_text *growth, int reading);
 
-/* Returns true if REQUESTED + OVERHEAD = SUM in this base. A lone REQUESTED only has to fit. */
+/* Returns true if REQUESTED + OVERHEAD = SUM in this base. REQUESTED alone only has to fit. */
 bool total_holds(const struct total_text *total, int reading);
 
 /* Returns a part of the total, positive for an increase. total_holds() must be true. */
 int64_t total_part(const struct total_text *total, int part, int reading);
 
 /*
- * The rows of a printed comparison while it is read, which become a struct comparison with equal
- * stacks merged.
+ * The rows of a printed comparison while it is read. In the end they become a struct comparison in
+ * which equal stacks are merged.
  *
- * Texts live in the comparison's arena; everything else is released with the rows.
- */
+ * Strings live in the comparison's arena. Everything else is released with the rows. */
 
 struct read_row {
-	uint64_t line; /* number of its first line */
+	uint64_t line; /* number of the row's first line */
 	const char *id;
-	bool has_counts; /* the second line, which has OLD's number of blocks, is present */
-	bool is_own; /* its stack is incomplete, so it equals no other */
+	bool has_counts; /* the second line, which contains OLD's number of blocks, is present */
+	bool is_own; /* the row's stack is incomplete, so it never equals another stack */
 	struct growth_text bytes, counts;
 	struct number count;
-	size_t frame_at, frame_count; /* range in the rows' frames */
+	size_t frame_at, frame_count; /* range in the frames of all rows */
 };
 
 struct read_rows {
 	struct arena *arena;
 	struct read_row *items;
 	size_t count, cap;
-	uint32_t *frames; /* indexes in known, for all rows in sequence */
+	uint32_t *frames; /* indexes in `known`, for all rows in sequence */
 	size_t frame_count, frame_cap;
-	/* Distinct frames; numbers maps a text to its index. */
+	/* Distinct frames; `numbers` maps a text to the index of its frame. */
 	struct frame *known;
 	size_t known_count, known_cap;
 	bool by_id; /* equal stacks with different ids are different rows */
@@ -134,15 +132,15 @@ void read_rows_frame(struct read_rows *rows, struct words text);
 /* Returns true if a row's numbers are consistent in this base. */
 bool read_row_holds(const struct read_row *row, int reading);
 
-/* Fills the comparison's rows and totals from all rows that are consistent in this base and fit in
- * the sum. Equal rows are merged. Rows whose growth cancels are left out; the others are sorted by
- * growth, then by the order of the file. refuse() is called for each unusable row. */
+/* Computes the comparison's rows and totals from all rows that are consistent in this base and fit
+ * in the sum. Equal rows are merged. Rows whose growth cancels are left out. The remaining rows are
+ * sorted by growth, then by the order of the file. refuse() is called for each unusable row. */
 void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
-/* Completes the totals, which are the sums of the rows, from the total line. Sets lacks_rows if the
- * line has more than the rows. For stacks without rows only growth is known; it is added to the
- * larger side. Returns true if the rows add up to the line. */
+/* Completes the totals, which are the sums of the rows, from the total line. Sets `lacks_rows` if
+ * the line has more than the rows. For stacks without rows only the growth is known. It is added to
+ * the larger of OLD and NEW. Returns true if the rows add up to the line. */
 bool read_total_settle(const struct total_text *total, int reading, struct comparison *comparison);
 
 #endif

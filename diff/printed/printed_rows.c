@@ -1,5 +1,5 @@
-/* Rows of a printed comparison: collecting them, merging equal ones, sorting them, and completing
- * the totals. */
+/* Rows of a printed comparison: collects them, merges equal ones, sorts them, and completes the
+ * totals. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,12 +62,12 @@ struct merger {
 	const struct read_rows *from;
 	struct comparison *comparison;
 	size_t cap;
-	struct table rows; /* of the comparison, by content */
-	struct table ids; /* ids that a row has */
+	struct table rows; /* maps content to the index of a row in the comparison */
+	struct table ids; /* pairs of a row and an id */
 	struct buf key;
 };
 
-/* Returns the kind of a row. UMDH's id of blocks without a stack is 0. */
+/* Returns the kind of a row. Blocks without a stack have id 0 in UMDH. */
 static enum row_kind kind_of(const struct read_row *row)
 {
 	if (row->frame_count)
@@ -81,8 +81,8 @@ static void key_begin(struct buf *key, uint64_t number)
 	buf_add(key, &number, sizeof(number));
 }
 
-/* Returns the index of the row that a row of the file is added to: the first equal one, or a new
- * one. */
+/* Returns the index of the row in the comparison that a row of the file is added to: an equal one,
+ * or a new one. */
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
 	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
@@ -116,7 +116,7 @@ static size_t find_row(struct merger *merger, const struct read_row *row)
 	return comparison->row_count++;
 }
 
-/* Adds an id to a row, unless it has it. */
+/* Adds an id to a row unless the row already has it. */
 static void add_id(struct merger *merger, size_t number, const char *id)
 {
 	struct row *row = &merger->comparison->rows[number];
@@ -135,7 +135,8 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 			memcpy(more, row->ids, row->id_count * sizeof(*more));
 		row->ids = more;
 	}
-	((const char **)(uintptr_t)row->ids)[row->id_count++] = id; /* they are in the arena */
+	/* the ids are in the arena, so they are writable */
+	((const char **)(uintptr_t)row->ids)[row->id_count++] = id;
 }
 
 static bool fits(const struct block_totals *sum, const struct block_totals *more)
@@ -144,7 +145,7 @@ static bool fits(const struct block_totals *sum, const struct block_totals *more
 	       more->requested_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-/* Adds a row of the file. Returns NULL, or why it is unusable. */
+/* Adds a row of the file. Returns NULL, or why the row is unusable. */
 static const char *merge(struct merger *merger, const struct read_row *row, int reading)
 {
 	struct comparison *comparison = merger->comparison;
@@ -176,7 +177,7 @@ static const char *merge(struct merger *merger, const struct read_row *row, int 
 struct sorted {
 	struct row row;
 	struct delta delta;
-	size_t place; /* in the file */
+	size_t place; /* position in the file */
 };
 
 static int by_growth(const void *a, const void *b)
@@ -190,7 +191,7 @@ static int by_growth(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Drops the rows that cancel and sorts the rest. */
+/* Drops the rows whose growth cancels and sorts the rest. */
 static void finish(struct comparison *comparison)
 {
 	struct sorted *sorted = xcalloc(comparison->row_count, sizeof(*sorted));
@@ -230,7 +231,7 @@ void read_rows_settle(struct read_rows *rows, int reading, struct comparison *co
 
 /* ---------------------------------------------------------------- the total line */
 
-/* Adds growth without a row to the larger side. */
+/* Adds growth without a row to the larger of OLD and NEW. */
 static void grow(uint64_t *old, uint64_t *new, int64_t growth)
 {
 	if (growth < 0)

@@ -9,7 +9,8 @@
 #define PEOPLE REPORT_FOR "people; one is read back in UMDH's form, -o umdh"
 #define REPORT_FOR "it is a report for "
 
-/* A mark at the start of a text, or at the start of any line. */
+/* Marks that identify a file. A mark is at the start of the text or, if `is_anywhere`, at the start
+ * of any line. */
 static const struct {
 	const char *words, *mark;
 	bool is_anywhere;
@@ -23,7 +24,7 @@ static const struct {
 	{PEOPLE, "Growth as ", false},
 	{PEOPLE, "Memory of ", false},
 	{PEOPLE, "Trend of ", false},
-	/* packed */
+	/* packed files */
 	{PACKED("xz", "xz -dc"),
 		"\xfd"
 		"7zXZ",
@@ -32,7 +33,7 @@ static const struct {
 	{PACKED("zstd", "zstd -dc"), "\x28\xb5\x2f\xfd", false},
 	{PACKED("lz4", "lz4 -dc"), "\x04\x22\x4d\x18", false},
 	{PACKED("7-Zip", "7z x -so"), "7z\xbc\xaf\x27\x1c", false},
-	/* of other tools */
+	/* files of other tools */
 	{"it is a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
 	{FOREIGN("a heap profile of gperftools or Go"), "heap profile: ", false},
 	{FOREIGN("a heap profile of jemalloc"), "heap_v2/", false},
@@ -89,7 +90,7 @@ static const char *encoding_words(const char *bytes, size_t len)
 	return NULL;
 }
 
-/* Returns the start of the next line, or end. */
+/* Returns the start of the next line, or `end`. */
 static const char *line_behind(const char *at, const char *end)
 {
 	const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -109,7 +110,8 @@ static bool is_heaptrack(const char *at, const char *end)
 	       starts(line_behind(at, end), end, "X ");
 }
 
-/* Returns true for a profile in protocol buffers, by its first field: type and unit of a value. */
+/* Returns true for a profile in protocol buffers, recognized by its first field: type and unit of a
+ * value. */
 static bool is_profile(const char *at, const char *end)
 {
 	return end - at > 6 && at[0] == '\x0a' && at[1] > 2 && at[1] < 8 && at[2] == '\x08' &&
@@ -133,7 +135,7 @@ static const char *checker_words(const char *at, const char *end)
 
 #define FOLDED_LINES 20
 
-/* Returns true if the first lines all are "FRAME;FRAME NUMBER". */
+/* Returns true if the first lines are all "FRAME;FRAME NUMBER". */
 static bool is_folded(const char *at, const char *end)
 {
 	unsigned count = 0, chains = 0;

@@ -1,5 +1,5 @@
-/* Slopes between the points of a series: merging snapshots into points, Mann and Kendall's score,
- * and the median slope with its bounds. */
+/* Slopes between the points of a series: merges snapshots into points, and computes Mann and
+ * Kendall's score and the median slope with its bounds. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,12 +7,13 @@
 #include "diff/trend/trend_parts.h"
 
 #define MS_PER_HOUR 3600000.0
-/* Standard deviations that contain 95 percent of a normal distribution. */
+/* Number of standard deviations around the mean that contain 95 percent of a normal
+ * distribution. */
 #define BOUND 1.959964
 /* Fewer points at the end of a part are too often in order by chance. */
 #define END_LEAST 4
 
-/* Returns the hours between two snapshots; 0 if the clock was set back. */
+/* Returns the hours between two snapshots, or 0 if the clock was set back. */
 static double hours_between(const struct trend_axis *axis, size_t from, size_t to)
 {
 	if (!axis->times_ms)
@@ -23,9 +24,9 @@ static double hours_between(const struct trend_axis *axis, size_t from, size_t t
 	       MS_PER_HOUR;
 }
 
-/* Merges neighbours into points of two alternating sizes: a single size would produce a slow wave
- * from a sawtooth of that period. The last snapshot is a point of its own, so that blocks freed at
- * the end are seen. */
+/* Merges neighbours into points of two alternating sizes, because a single size would turn a
+ * sawtooth of that period into a slow wave. The last snapshot is a separate point, so that blocks
+ * freed at the end are noticed. */
 static void add_part(
 	struct timeline *timeline, const struct trend_axis *axis, size_t from, size_t to)
 {
@@ -45,7 +46,7 @@ static void add_part(
 			latest = hours > latest ? hours : latest;
 			sum += latest;
 		}
-		/* After rounding, it must not reach the time of the next one. */
+		/* After rounding, the mean must not reach the time of the next point. */
 		mean = sum / (double)(i - begin);
 		timeline->snapshot_from[timeline->count] = begin;
 		timeline->hours[timeline->count++] = mean < latest ? mean : latest;
@@ -117,8 +118,8 @@ void timeline_release(struct timeline *timeline)
 	*timeline = (struct timeline){0};
 }
 
-/* Moves values below the pivot to the front; with_equal: also equal ones. Has no unpredictable
- * branch. Returns their number. */
+/* Moves values below the pivot (or equal to it, if `with_equal`) to the front. Has no unpredictable
+ * branch. Returns the number of these values. */
 static size_t put_below(double *values, size_t count, double pivot, bool with_equal)
 {
 	size_t below = 0;
@@ -133,7 +134,7 @@ static size_t put_below(double *values, size_t count, double pivot, bool with_eq
 	return below;
 }
 
-/* Returns a value at a position that is hard to guess for authors of inputs, but reproducible. */
+/* Returns a value at a position that is reproducible, but hard to guess for authors of inputs. */
 static double any_value(const double *values, size_t count, uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -148,7 +149,7 @@ static double pivot_of(const double *values, size_t count, uint64_t *seed)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Returns the value of a rank, with lower values before it and higher ones after it. */
+/* Returns the value of a rank. Afterwards lower values are before it and higher values after it. */
 static double select_rank(double *values, size_t count, size_t rank)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -196,7 +197,8 @@ static double ties_of(const double *values, size_t count)
 	return sum;
 }
 
-/* Adds the pairs of the last count points of a part to the slopes, the score and the variance. */
+/* Adds the pairs of a part's last `count` points to the slopes, the score and the variance. Returns
+ * the number of pairs. */
 static size_t add_slopes(struct slopes *slopes, const double *values, size_t count,
 	const double *per_hour, double *at)
 {
@@ -219,7 +221,7 @@ static size_t add_slopes(struct slopes *slopes, const double *values, size_t cou
 	return pairs_of(count);
 }
 
-/* Fills timeline->slopes. Returns their number. */
+/* Fills timeline->slopes. Returns the number of slopes. */
 static size_t find_slopes(
 	struct timeline *timeline, const double *values, bool is_end, struct slopes *slopes)
 {

@@ -13,7 +13,7 @@
 struct trend_judge {
 	const struct trend_axis *axis;
 	struct timeline timeline;
-	double *values, *scratch; /* by point, and twice as many; values owns both */
+	double *values, *scratch; /* one element per point, and two per point; `values` owns both */
 };
 
 const char *trend_verdict_name(enum trend_verdict verdict)
@@ -48,7 +48,7 @@ void trend_judge_free(struct trend_judge *judge)
 	free(judge);
 }
 
-/* Number that is judged. */
+/* The number that is judged. */
 enum measure {
 	BYTES,
 	BLOCKS,
@@ -59,8 +59,8 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-/* Stores in values the excess of each point over the least snapshot, which is returned, so that
- * rounding affects all points equally. */
+/* Stores in judge->values how much each point exceeds the least snapshot, so that rounding affects
+ * all points equally. Returns the value of the least snapshot. */
 static uint64_t put_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
@@ -79,9 +79,9 @@ static uint64_t put_values(
 	return least;
 }
 
-/* Marks the parts whose values change. Returns true if there are any. A part with constant values
- * reveals nothing about the others and is left out: its process does not use the stack, or keeps a
- * constant amount. */
+/* Marks the parts whose values change. Returns true if such a part exists. A part with constant
+ * values is left out, because it reveals nothing about the others. Its process does not use the
+ * stack, or keeps a constant amount. */
 static bool find_moves(struct trend_judge *judge)
 {
 	struct timeline *timeline = &judge->timeline;
@@ -100,7 +100,7 @@ static bool find_moves(struct trend_judge *judge)
 	return any_moves;
 }
 
-/* Computes the slopes of a number and, if verdict is not NULL, the verdict. Returns false if the
+/* Computes the slopes of a number and, if `verdict` is not NULL, the verdict. Returns false if the
  * number never changes. */
 static bool judge_number(struct trend_judge *judge, const struct block_totals *totals,
 	enum measure measure, struct slopes *slopes, enum trend_verdict *verdict)
@@ -124,7 +124,7 @@ static int64_t difference(uint64_t from, uint64_t to)
 	return from - to > INT64_MAX ? -INT64_MAX : -(int64_t)(from - to);
 }
 
-/* Adds with saturation: sums are below 2^63, but many parts may exceed that. */
+/* Adds with saturation: sums are below 2^63, but the sum over many parts may exceed that. */
 static int64_t add(int64_t a, int64_t b)
 {
 	if (b > 0 && a > INT64_MAX - b)
@@ -152,8 +152,8 @@ static void add_net(
 	}
 }
 
-/* Returns the size of a stack's blocks if all are equal, as they mostly are; their slope then
- * follows. 0: they differ. */
+/* Returns the size of a stack's blocks if all have the same size, as they mostly do. The slope of
+ * their number then follows from that of their bytes. Returns 0 if sizes differ. */
 static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;

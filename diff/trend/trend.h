@@ -1,9 +1,8 @@
 /*
  * Trends: the verdict on a series of sums, one per snapshot, and the rate of growth.
  *
- * A series has parts, one for each process: a restart begins at zero again, so only changes within
- * a part count. This module knows nothing of stacks, files or reports.
- */
+ * A series has parts, one per process. A restart begins at zero again, so only changes within a
+ * part count. This module knows nothing about stacks, files or reports. */
 #ifndef DIFF_TREND_TREND_H
 #define DIFF_TREND_TREND_H
 
@@ -16,7 +15,7 @@
 /* Most certain leak first. man/hdiff-trend.7 describes how a series is judged. */
 enum trend_verdict {
 	TREND_GROWS, /* rises from beginning to end, and still rises */
-	TREND_GREW_ONCE, /* rose, and is flat since */
+	TREND_GREW_ONCE, /* rose, and has been flat since then */
 	TREND_RETURNS, /* rises and falls */
 	TREND_STEADY,
 	TREND_SHRINKS,
@@ -25,15 +24,16 @@ enum trend_verdict {
 
 #define TREND_VERDICTS 6
 
-/* Fewest snapshots in one part for a verdict: two are only a difference. */
+/* Fewest snapshots in one part for a verdict. Two are only a difference. */
 #define TREND_LEAST 3
 
 /* Times of the snapshots of a series, for all stacks of a comparison. */
 struct trend_axis {
-	/* Ascending. NULL if times are missing or all equal: snapshots then count as one hour
+	/* Ascending. NULL if times are missing or all equal. Snapshots then count as one hour
 	 * apart, and rates are not shown. */
 	const int64_t *times_ms;
-	const uint32_t *parts; /* by snapshot: its part, ascending from 0; NULL: a single part */
+	/* indexed by snapshot: number of its part, ascending from 0; NULL: a single part */
+	const uint32_t *parts;
 	size_t count;
 };
 
@@ -45,23 +45,22 @@ static inline bool axis_begins(const struct trend_axis *axis, size_t snapshot)
 
 struct trend {
 	enum trend_verdict verdict;
-	/* Growth per hour by the slope of Theil and Sen, with its bounds at 95 percent confidence;
-	 * with fewer than five snapshots the bounds are the least and the greatest slope of two.
-	 * Always finite, low <= slope <= high. */
+	/* Growth per hour: the slope of Theil and Sen, with its bounds at 95 percent confidence.
+	 * With fewer than five snapshots the bounds are the least and the greatest slope between
+	 * two snapshots. Always finite, low <= slope <= high. */
 	double bytes_per_hour, low_bytes_per_hour, high_bytes_per_hour;
 	double blocks_per_hour;
-	/* Last minus first snapshot, added up over the parts and clamped to INT64_MAX either
-	 * way. */
+	/* Last minus first snapshot, added up over the parts and limited to +/-INT64_MAX. */
 	int64_t net_bytes, net_blocks;
 };
 
-/* Returns "grows", "grew-once", "returns", "steady", "shrinks" or "too-few"; text reports print the
+/* Returns "grows", "grew-once", "returns", "steady", "shrinks" or "too-few". Text reports print the
  * hyphen as a blank. */
 const char *trend_verdict_name(enum trend_verdict verdict);
 
-/* State for judging many series of one axis; for one thread at a time. */
+/* State for judging many series of one axis. Only one thread at a time may use it. */
 struct trend_judge;
-struct trend_judge *trend_judge_new(const struct trend_axis *axis); /* borrows axis */
+struct trend_judge *trend_judge_new(const struct trend_axis *axis); /* borrows `axis` */
 void trend_judge_free(struct trend_judge *judge);
 
 /* Judges the series totals[0..axis->count). */

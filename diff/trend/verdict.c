@@ -1,36 +1,39 @@
-/* The verdict on a series of numbers, as man/hdiff-trend.7 describes it. */
+/* The verdict on a series of numbers, as described in man/hdiff-trend.7. */
 #include "diff/trend/trend_parts.h"
 
-/* Standard deviations that a series exceeds by chance once in a thousand cases, and its end once in
- * twenty. */
+/* Limits in standard deviations. By chance, the score of a series exceeds the first limit once in a
+ * thousand cases, and the score of its end exceeds the second once in twenty. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
-/* Slope at the end, besides a step or a ramp, that counts as a leak: it would rise by this part of
- * the range over the whole time. A slower rise may be the rest of a cache that fills. */
+/* Slope at the end, in addition to a step or a ramp, that counts as a leak: over the whole time it
+ * would rise by this fraction of the range. A slower rise may be the rest of a cache that fills. */
 #define STILL 0.125
-/* Part of the time in which a cache fills. A longer rise is indistinguishable from a leak. */
+/* Fraction of the time in which a cache fills. A longer rise is indistinguishable from a leak. */
 #define FILLED 0.75
-/* A step or a ramp is chosen from many courses, a line is not. So the line's residual must be
- * greater by GAIN for each point beyond CHOSEN; few points fit many courses. */
+/* A step or a ramp is chosen from many courses, but only one line exists. So the line is rejected
+ * only if its residual exceeds the best course's by more than the fraction GAIN / (points -
+ * CHOSEN). With few points, many courses fit. */
 #define GAIN 10
 #define CHOSEN 4
-/* A course that explains this part of the squares is not chance, with at least PLAIN_LEAST
- * points. */
+/* With at least PLAIN_LEAST points, a course that explains this fraction of the squares is not
+ * chance. */
 #define PLAIN 0.9
 #define PLAIN_LEAST 6
-/* A range is negligible below this part of the highest value. */
+/* A range is negligible below this fraction of the highest value. */
 #define NEGLIGIBLE 0.1
 
-/* A series and its figures while it is judged. To judge falling, the series is negated. */
+/* A series and its figures while it is judged. To judge whether it falls, the series is negated. */
 struct reading {
 	struct timeline *timeline;
 	const double *values;
-	double *scratch; /* one for each value */
+	double *scratch; /* one element per value */
 	struct slopes slopes;
-	double range; /* greatest minus least value, in the part with the most */
+	double range; /* greatest minus least value within a part, maximum of all parts */
 	bool is_spread; /* the range is not negligible */
-	double count; /* number of points in parts that move */
-	size_t steps, rising, falling; /* number of steps between neighbours in a part */
+	double count; /* number of points in parts whose values change */
+	/* number of steps between neighbours in these parts; of those that rise; of those that
+	 * fall */
+	size_t steps, rising, falling;
 };
 
 static void count_steps(struct reading *reading)
@@ -54,30 +57,30 @@ static void count_steps(struct reading *reading)
 }
 
 /* A possible course of a series: a ramp that rises from the start of each part for some hours, or a
- * step at that time. A ramp over all hours is a line. Each is fitted by least squares, with a
- * separate level for each part. */
+ * step after that time. A ramp over all hours is a line. Each course is fitted by least squares,
+ * with a separate level for each part. */
 struct course {
 	double hours;
 	bool is_step;
 	double square, values; /* products with itself and with the values, without the levels */
-	double explained; /* part of the values' sum of squares */
+	double explained; /* the part of the values' sum of squares that the course explains */
 };
 
 /* Sums over the points of a part before a knot. */
 struct before {
-	double count, hours, squares; /* sum of squares of the hours */
+	double count, hours, squares; /* `squares` is the sum of the squared hours */
 	double values, products; /* values minus their mean, and their products with the hours */
 };
 
 struct courses {
 	double square; /* sum of squares of the values, without the levels */
 	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
-	size_t count; /* number of ramps, and of steps */
+	size_t count; /* number of ramps and number of steps */
 	const struct course *line; /* the last ramp */
 	const struct course *stays; /* best course that comes to rest early enough */
 };
 
-/* Knots are the points of the part with the most points. */
+/* Knots are at the points of the part with the most points. */
 static void init_courses(struct courses *courses, const struct timeline *timeline)
 {
 	const double *hours = timeline->hours + timeline->part_from[timeline->longest];
@@ -185,8 +188,8 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Returns true if a rise is a leak: it is linear and its end rises, or its end rises in addition to
- * the best course that comes to rest. */
+/* Returns true if a rise is a leak. Either it is linear and its end rises, or its end rises in
+ * addition to the best course that comes to rest. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
@@ -211,8 +214,8 @@ static bool has_risen(const struct reading *reading, const struct courses *cours
 		       explained >= PLAIN * courses->square);
 }
 
-/* Returns true if the last values exceed the mean of the first third. Otherwise nothing of the rise
- * is left. */
+/* Returns true if the last values exceed the mean of the first third. Otherwise nothing is left of
+ * the rise. */
 static bool is_higher(const struct reading *reading)
 {
 	const struct timeline *timeline = reading->timeline;
@@ -231,7 +234,7 @@ static bool is_higher(const struct reading *reading)
 	return higher > 0;
 }
 
-/* Returns TREND_GROWS, TREND_GREW_ONCE, or TREND_STEADY if a rise is not certain. With too few
+/* Returns TREND_GROWS or TREND_GREW_ONCE, or TREND_STEADY if a rise is not certain. With too few
  * points for a test, only a series that rises at every step grows. */
 static enum trend_verdict judge_rise(struct reading *reading)
 {
