@@ -1,11 +1,10 @@
 /*
  * Printed comparisons in a row: NEW of each one is OLD of the next.
  *
- * They become dumps, one for each moment, with the sums of all stacks in any of the comparisons. A
- * stack that is missing in a comparison did not change in it. Stacks are also distinguished by
- * their ids, because UMDH prints a row for each id: two ids with one stack may change in different
- * comparisons.
- */
+ * They are converted to dumps, one for each moment, which contain the sums of all stacks in any of
+ * the comparisons. A stack that is missing in a comparison did not change in it. Stacks are also
+ * distinguished by their ids, because UMDH prints a row for each id. Two ids with the same stack
+ * may change in different comparisons. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +28,14 @@ struct chain_row {
 struct chain {
 	struct inputs *inputs;
 	const struct file_list *list;
-	struct comparison *comparisons; /* by file */
+	struct comparison *comparisons; /* indexed by file */
 	struct chain_row *rows;
 	size_t row_count, row_cap;
-	struct table numbers; /* of rows, by id and frames */
+	struct table numbers; /* maps id and frames to a row number */
 	struct arena arena;
-	size_t joined_count; /* number of rows of the current file that an earlier file has, too */
-	/* By moment: bytes of stacks without a row, relative to the unknown number at the start.
-	 * The lowest is assumed to be 0. */
+	size_t joined_count; /* number of rows in the current file that an earlier file has, too */
+	/* Indexed by moment: bytes of stacks without a row, relative to the unknown number of such
+	 * bytes at the start. The lowest number is assumed to be 0. */
 	int64_t *rests, least_rest;
 	bool lacks_rows; /* such stacks exist */
 };
@@ -166,7 +165,7 @@ static int take_row(
 	return 0;
 }
 
-/* Adds the excess of comparison number's total line over its rows. */
+/* Adds the bytes that the total line of comparison `number` has in excess of its rows. */
 static int take_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
@@ -218,7 +217,7 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* Stores the numbers of frames among the texts of a dump; adds missing texts. */
+/* Stores the number that each frame has among the texts of a dump. Adds missing texts. */
 static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
 	const struct frames *frames, uint64_t *numbers)
 {
@@ -269,7 +268,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 	return 0;
 }
 
-/* Makes the dump of a moment; moment 0 is OLD of the first comparison. */
+/* Makes the dump of a moment. Moment 0 is OLD of the first comparison. */
 static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 {
 	const char *path = chain->list->items[moment ? moment - 1 : 0].path;

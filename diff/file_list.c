@@ -17,8 +17,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Skips a number. Returns its first significant digit and stores the number of digits from
- * there. */
+/* Skips a number. Returns its first significant digit, and stores the number of digits from there
+ * to the end. */
 static const char *take_number(const char **text, size_t *len)
 {
 	const char *digits = *text + strspn(*text, "0");
@@ -38,8 +38,8 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-/* Compares for qsort(): numbers by value, everything else byte by byte. Names that are equal in
- * this order are compared by their bytes, so that only equal names are equal. */
+/* Compares for qsort(): numbers by value, everything else byte by byte. If two names are equal in
+ * this order, compares them by bytes, so that only identical names are equal. */
 static int file_natural_order(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
@@ -61,7 +61,8 @@ static int file_natural_order(const char *a, const char *b)
 	return order ? order : strcmp(a, b);
 }
 
-/* Names with a leading dot match only patterns with one. */
+/* Returns true if a name matches a pattern. Names with a leading dot match only patterns with a
+ * leading dot. */
 static bool is_like(const char *name, const char *pattern)
 {
 	return (*name != '.' || *pattern == '.') &&
@@ -73,7 +74,7 @@ static bool is_read_once(const char *path)
 	return !strcmp(path, "-") || os_is_special(path);
 }
 
-/* Looks for the first sign of a file's kind, if the peek shows only messages of the symbol
+/* Searches more of a file for its kind, because the peek shows only messages of the symbol
  * engine. */
 static int look_further(const char *path, enum file_kind *kind, struct err *err)
 {
@@ -152,7 +153,7 @@ static int stop(void *ctx, const struct folder_entry *entry)
 	return 1;
 }
 
-/* Returns true if a link leads to a folder or a pipe; reading a pipe would block. */
+/* Returns true if a link leads to a folder or a pipe. Reading a pipe would block. */
 static bool leads_to_no_file(const char *path)
 {
 	struct err err;
@@ -160,7 +161,7 @@ static bool leads_to_no_file(const char *path)
 	return os_is_special(path) || folder_each(path, FOLDER_NAMES, stop, NULL, &err) >= 0;
 }
 
-/* Adds a file in a folder, or a link to one; "" is the current folder. */
+/* Adds a file in a folder, or a link to a file. `folder` is "" for the current folder. */
 static int add_found(struct file_list *list, const char *folder, const struct folder_entry *entry,
 	struct err *err)
 {
@@ -184,7 +185,7 @@ static bool ends_in(const char *name, const char *end)
 	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
-/* Returns true for names that dumps do not have. pattern is NULL or the user's pattern. */
+/* Returns true for names that dumps do not have. `pattern` is NULL or the user's pattern. */
 static bool is_no_name(const char *name, const char *pattern)
 {
 	static const char *const ends[] = {".tmp", ".log", ".log.1"};
@@ -203,7 +204,7 @@ static int by_name(const void *a, const void *b)
 	return file_natural_order(x->name, y->name);
 }
 
-/* Adds the files in a folder that match pattern; NULL: all. */
+/* Adds the files in a folder that match `pattern`, or all files if it is NULL. */
 static int add_entries(struct file_list *list, struct folder_list *found, const char *folder,
 	const char *pattern, struct err *err)
 {
@@ -254,7 +255,7 @@ static int add_pattern(struct file_list *list, const char *path, struct err *err
 	return rc;
 }
 
-/* Adds the files of a folder. Returns 1 if path is not a folder. */
+/* Adds the files of a folder. Returns 1 if `path` is not a folder. */
 static int add_folder(struct file_list *list, const char *path, struct err *err)
 {
 	struct folder_list found;
@@ -272,7 +273,7 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	return rc;
 }
 
-/* Returns true for a pattern, unless a file has exactly that name. */
+/* Returns true for a pattern, unless a file has exactly this name. */
 static bool is_pattern(const char *path)
 {
 	return strpbrk(last_part(path), "*?") && !os_same_file(path, path);
@@ -283,7 +284,7 @@ static void set_moment(struct file_item *item, const char *moment)
 	item->part = (struct recording_part){.moment = moment, .is_asked = true};
 }
 
-/* Adds PATTERN@MOMENT, if no file matches the whole text. */
+/* Adds PATTERN@MOMENT. Called if no file matches the whole text. */
 static int add_pattern_moment(
 	struct file_list *list, const char *path, const char *at, struct err *err)
 {
@@ -327,7 +328,7 @@ static void find_moment(struct file_list *list, struct file_item *item)
 	}
 }
 
-/* Adds an argument with '*' or '?', which may be in the moment, in the file, or in both. */
+/* Adds an argument with '*' or '?'. These may be in the moment, in the file, or in both. */
 static int add_like(struct file_list *list, const char *path, struct err *err)
 {
 	const char *at = strrchr(path, '@'), *file;
@@ -378,7 +379,7 @@ static int by_path(const void *a, const void *b)
 	return order ? order : x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* Marks paths that occur earlier. A found file that is also named counts as named. */
+/* Marks paths that occur earlier in the list. A found file that is also named counts as named. */
 static void mark_doubles(struct file_list *list)
 {
 	struct full_path *all = xcalloc(list->count + 1, sizeof(*all));

@@ -1,4 +1,4 @@
-/* Limits of growth: compares the growth of a view with the limits of the options. Reports exceeded
+/* Limits of growth: compares the growth of a view with the limits in the options. Reports exceeded
  * limits and limits that cannot be judged. */
 #include "diff/hdiff.h"
 
@@ -13,9 +13,9 @@
 
 #define NAMES_MAX 3 /* number of frames that name a stack */
 #define NO_ROW UINT32_MAX
-#define RATE_MAX 9e18 /* most bytes that report_size() accepts */
+#define RATE_MAX 9e18 /* maximum number of bytes that report_size() accepts */
 
-/* Starts a message: "series 2: " if there are several series. */
+/* Starts a message with "series 2: " if there are several series. */
 static void begin(struct buf *words, const struct view *view)
 {
 	buf_clear(words);
@@ -83,7 +83,7 @@ static void add_amount(struct buf *words, uint64_t amount, const char *unit)
 		buf_printf(words, "%" PRIu64 " %s%s", amount, unit, amount == 1 ? "" : "s");
 }
 
-/* Appends a message if growth exceeds limit. Returns true if it does. */
+/* Appends a message if growth exceeds the limit. Returns true if it does. */
 static bool add_over(
 	struct buf *words, const char *what, uint64_t growth, uint64_t limit, const char *unit)
 {
@@ -131,7 +131,7 @@ static uint64_t above_zero(int64_t growth)
 struct grown {
 	uint64_t bytes, blocks; /* sum of all rows that grew, at most UINT64_MAX */
 	uint64_t row_bytes, row_blocks; /* largest growth of a single row */
-	uint32_t by_bytes, by_blocks; /* that row, or NO_ROW */
+	uint32_t by_bytes, by_blocks; /* the row with this growth, or NO_ROW */
 };
 
 static struct grown grown_of(const struct view *view)
@@ -156,8 +156,8 @@ static struct grown grown_of(const struct view *view)
 	return grown;
 }
 
-/* Reports an exceeded limit, bytes and blocks on one line. row is the stack that they belong to, or
- * NO_ROW. */
+/* Reports an exceeded limit, with bytes and blocks on one line. `row` is the stack that they belong
+ * to, or NO_ROW. */
 static void check_limit(struct growth_limits *limits, struct view *view, struct buf *words,
 	const char *what, const struct growth_limit *limit, uint64_t bytes, uint64_t blocks,
 	uint32_t row)
@@ -254,8 +254,8 @@ static struct rates rates_of(const struct view *view)
 
 #define DIGITS_MAX 17
 
-/* Appends "34.3 MiB/h (35925579 bytes/h)", with enough digits to show that rate is greater than
- * above. */
+/* Appends "34.3 MiB/h (35925579 bytes/h)", with enough digits to show that `rate` is greater than
+ * `above`. */
 static void add_rate(struct buf *words, const struct options *options, double rate, double above)
 {
 	const char unit = options->rate_max_hours == 1 ? 'h' : 'd';
@@ -335,8 +335,8 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 
 /* ---------------------------------------------------------------- the check */
 
-/* Reports damaged dumps. Their missing blocks look like freed blocks, so the limits may not
- * hold. */
+/* Reports damaged dumps. Their missing blocks look like freed blocks, so the limits may be
+ * exceeded. */
 static void check_damage(struct growth_limits *limits, const struct view *view, struct buf *why)
 {
 	const struct comparison *comparison = view->comparison;
@@ -376,7 +376,7 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 		check_ends(limits, view, &words);
 	if (options->rate_max_hours)
 		check_rate(limits, view, &words);
-	/* If no limit is exceeded, and at least one was judged, damage matters. */
+	/* Damage matters only if no limit is exceeded and at least one was judged. */
 	if (!limits->is_over && limits->ends_judged + limits->judged > judged)
 		check_damage(limits, view, &words);
 	buf_release(&words);

@@ -1,6 +1,6 @@
-/* Inputs: decides which files are used, and whether as a comparison, a trend or a sum. Checks that
- * their dumps belong together, and matches them. Reading is in read_files.c, sorting into series in
- * series_list.c. */
+/* Inputs: decides which files are used, and whether they form a comparison, a trend or a sum.
+ * Checks that their dumps belong together, and matches them. Reading is in read_files.c, sorting
+ * into series in series_list.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static const char *too_much(const struct options *options)
 	return NULL;
 }
 
-/* Returns why growth cannot be compared with the limits, or NULL. A limit must not pass only
+/* Returns why growth cannot be compared with the limits, or NULL. A limit must not hold only
  * because rows are missing or numbers were guessed. */
 static const char *no_limit(const struct options *options, const struct comparison *comparison)
 {
@@ -103,16 +103,16 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 
 /* ---------------------------------------------------------------- recordings */
 
-/* Returns true if a found file is the report's output: a report of an earlier run in the folder is
- * not even a foreign file. */
+/* Returns true if a found file is the report's output. If an earlier run wrote its report to the
+ * folder, that report is not even counted as a foreign file. */
 static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
 	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
-/* Chooses the part of recordings that is read if the name has no moment. A single recording: all
- * allocations in it that were not freed. Beside other files: its end. */
+/* Chooses the part of recordings that is read if the name has no moment. For a single recording:
+ * all allocations that were not freed. If there are other files: the end of the recording. */
 static int ask_parts(const struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -146,7 +146,7 @@ static void use(struct inputs *inputs, struct read_file *file)
 	file->is_used = true;
 }
 
-/* Uses a named file, one of at most two, up to its cut if it is cut short. */
+/* Uses a named file, one of at most two. If the file is cut short, uses it up to the cut. */
 static int use_named(struct inputs *inputs, const struct file_list *list, struct read_file *file,
 	struct err *err)
 {
@@ -247,8 +247,8 @@ static bool asks_series(const struct options *options, const struct file_list *l
 	       (list->has_found && options_of_trend(options));
 }
 
-/* Returns true for more than two dumps, and for a single usable dump if other files were left out:
- * it is not compared with nothing. */
+/* Returns true for more than two dumps. Also returns true for a single usable dump if other files
+ * were left out, so that it is not compared with nothing. */
 static bool is_trend(
 	const struct inputs *inputs, const struct read_file *files, const struct file_list *list)
 {
@@ -278,9 +278,9 @@ static bool are_few(const struct file_list *list, const struct options *options)
 
 /* ---------------------------------------------------------------- processes of the dumps */
 
-/* Warns if dumps were sampled differently: growth between them may be only the error of the
- * estimates. In a trend, warns of the first dump that differs from its predecessor; otherwise of
- * the newest one if another differs from it. */
+/* Warns if dumps were sampled differently, because growth between them may be only the error of the
+ * estimates. In a trend, warns about the first dump that differs from its predecessor. Otherwise
+ * warns about the newest dump if another differs from it. */
 static void check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
@@ -306,7 +306,7 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 #define NOTED_MS 2000 /* smaller corrections need no message */
 #define DAY_MS 86400000 /* more than the greatest difference between time zones */
 
-/* Adds a warning to a dump, and prints it unless the warnings of all dumps are printed later. */
+/* Adds a warning to a dump. Prints it unless the warnings of all dumps are printed later. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
 {
 	sums_warn(dump, words);
@@ -314,8 +314,8 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 		say_warning(inputs->say, dump->path, "", words);
 }
 
-/* Warns of a dump whose date was corrected. Other dumps of its process that lack the clock cannot
- * be corrected. */
+/* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
+ * cannot be corrected. */
 static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 {
 	const struct inputs *inputs = ctx;
@@ -336,7 +336,7 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 	}
 }
 
-/* Checks the date of a dump that was not corrected by a clock. */
+/* Checks the date of a dump that was not corrected using a clock. */
 static void check_date(struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
@@ -352,7 +352,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
 		add_remark(inputs, dump, words);
 	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
-		/* Not added to the dump: reports must not depend on when they are made. */
+		/* Not added to the dump's warnings, because reports must not depend on when they
+		 * are made. */
 		dump->date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
@@ -363,7 +364,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 #define HOUR_MS 3600000
 
 /* Returns true if summer time may have ended between two of UMDH's times, which are in the order of
- * the logs. Most ends are on a Sunday before four o'clock. */
+ * the logs. Summer time mostly ends on a Sunday before four o'clock. */
 static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
 {
 	int64_t day = after->time_ms / DAY_MS;
@@ -373,8 +374,8 @@ static bool may_be_set_back(const struct dump_sums *before, const struct dump_su
 	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
 }
 
-/* Drops the times of a process whose logs were taken while clocks may have been set back an
- * hour. */
+/* Drops the times of a process if clocks may have been set back an hour while its logs were
+ * taken. */
 static void check_summer_time(struct inputs *inputs)
 {
 	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
@@ -454,7 +455,8 @@ static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 	return 0;
 }
 
-/* Warns, in a trend with one dump per process, of dumps whose process is a child of another one. */
+/* In a trend with one dump per process, warns about dumps whose process is a child of another
+ * one. */
 static void check_family(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;

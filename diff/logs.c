@@ -53,14 +53,14 @@ struct log_session {
 	const char **paths;
 	size_t count;
 	const char *recording;
-	bool has_moment; /* one of its items has a moment */
-	size_t first; /* index of its first item */
+	bool has_moment; /* one of the session's items has a moment */
+	size_t first; /* index of the session's first item */
 };
 
 struct log_sessions {
 	struct log_session *items;
 	size_t count, cap;
-	size_t *of_item; /* by item: its session, or SIZE_MAX */
+	size_t *of_item; /* indexed by item: its session, or SIZE_MAX */
 };
 
 static int read_session(
@@ -101,7 +101,7 @@ static bool has_path(const struct log_session *session, const char *path)
 	return false;
 }
 
-/* Adds a log to its session, or makes a new session. */
+/* Adds a log to its session. Makes a new session if the log's is unknown. */
 static int add_log(struct log_sessions *all, const char *path, size_t item, struct err *err)
 {
 	struct etw_log *log = NULL;
@@ -215,7 +215,7 @@ static const char *provider_text(const struct etw_count *count, char text[40])
 	return text;
 }
 
-/* Returns the kind of report that a log allows, or NULL for none. */
+/* Returns the kind of report that a log allows, or NULL if it allows none. */
 static const char *answers(const struct etw_process *process, const struct etw_facts *facts)
 {
 	const bool has_stacks = facts->stack_count || facts->key_count;

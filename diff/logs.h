@@ -1,5 +1,6 @@
 /* ETW logs among the input files. The events of one process are converted to a recording in a
- * temporary file, which is read instead. Logs of one session are read together. */
+ * temporary file, and the recording is read in place of the log. Logs of one session are read
+ * together. */
 #ifndef DIFF_LOGS_H
 #define DIFF_LOGS_H
 
@@ -8,15 +9,15 @@
 #include "core/base/err.h"
 #include "diff/input_parts.h"
 
-/* Returns true if path is an ETW log, or an archive that may contain logs. */
+/* Returns true if `path` is an ETW log, or an archive that may contain logs. */
 bool log_is_there(const char *path);
 
-/* Reads the logs in the list and points their items to recordings. Of the items of one session,
- * those with a moment stay; if none has one, only the first stays. Returns 0 or an error.
+/* Reads the logs in the list and points their items to recordings. The items of a session that have
+ * a moment stay in the list. If none has a moment, only the first stays. Returns 0 or an error.
  * temp_remove_all() removes the recordings. */
 int logs_read(struct file_list *list, const struct options *options, FILE *say, struct err *err);
 
-/* Lists the content of logs, which must be of one session. */
+/* Lists the content of logs, which must belong to one session. */
 int run_list_logs(const struct options *options, FILE *say, struct err *err);
 
 #endif

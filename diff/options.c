@@ -69,7 +69,7 @@ const struct word colour_words[] = {
 
 const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
 
-/* Sets the error for an unknown word, with the known ones; releases known. */
+/* Sets the error for an unknown word and lists the known words in it. Releases `known`. */
 static int unknown_word(const char *text, struct buf *known, struct err *err)
 {
 	err_set(err, ERR_USAGE, text, "there are %s", known->data);
@@ -82,7 +82,8 @@ static void add_word(struct buf *known, const char *word)
 	buf_printf(known, "%s%s", known->len ? ", " : "", word);
 }
 
-/* Stores the value of a word. Returns 0, or -ERR_USAGE with the known words. */
+/* Stores the value of a word. Returns 0, or -ERR_USAGE after listing the known words in the
+ * error. */
 static int word_value(const struct word *words, const char *text, int *value, struct err *err)
 {
 	struct buf known;
@@ -524,7 +525,7 @@ static const char *chart_option(const struct options *options)
 	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";
 }
 
-/* Checks the options for recordings: some need a moment, some a window. */
+/* Checks the options for recordings. Some require a moment, others a window. */
 static int check_recording(const struct options *options, struct err *err)
 {
 	const struct recording_part *part = &options->part;
@@ -627,7 +628,8 @@ static int check(const struct options *options, struct err *err)
 	return rc ? rc : check_chart(options, err);
 }
 
-/* Puts the option's name before its value in the error, in the form used if --help lists it. */
+/* Inserts the option's name before its value in the error. Uses the form given if --help lists
+ * it. */
 static void name_option(int id, const char *given, const char *value, struct err *err)
 {
 	const struct opt *opt = hdiff_options;
@@ -640,7 +642,7 @@ static void name_option(int id, const char *given, const char *value, struct err
 		is_long ? opt->long_name : opt->short_name, value);
 }
 
-/* Handles a result of opt_next(); given is the argument. */
+/* Handles a result of opt_next(). `given` is the argument. */
 static int take(struct options *options, int id, const struct opt_state *state, const char *given,
 	struct err *err)
 {
@@ -662,7 +664,8 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	return rc;
 }
 
-/* Returns true if UMDH's switches apply: only reports have UMDH's form. */
+/* Returns true if UMDH's switches apply. They do only to reports, because only reports have UMDH's
+ * form. */
 static bool is_umdh(const struct options *options)
 {
 	return options->is_umdh && !options->chart && !options->list && !options->extract;

@@ -1,5 +1,5 @@
-/* Reading the input files: messages about them, heads of dumps, the choice by --since and --until,
- * and reading whole files on several threads. */
+/* Reading the input files: messages about them, heads of dumps, the choice according to --since and
+ * --until, and reading whole files on several threads. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ void say_left_out(FILE *say, const char *place, const char *why)
 	say_warning(say, place, "left out: ", why);
 }
 
-/* Prints the reason's own place, if it has one, because it may be a line of the file. */
+/* Prints the reason's own place if it has one, because that place may be a line of the file. */
 void say_damaged(FILE *say, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
@@ -128,14 +128,14 @@ int64_t moment_ms(const struct moment *moment, int64_t newest_ms)
 	return newest_ms >= INT64_MIN + moment->ms ? newest_ms - moment->ms : INT64_MIN;
 }
 
-/* Reader of a dump's process and time, up to its first block. */
+/* Reader of a dump's process and time. It reads up to the first block. */
 
 struct head_reader {
 	struct sum_reader reader;
 	enum file_kind kind;
 };
 
-/* A comparison is refused, although it may contain lines of a dump. */
+/* Refuses a comparison, although it may contain lines of a dump. */
 static int look_at_line(void *ctx, const char *text, size_t len)
 {
 	struct head_reader *head = ctx;
@@ -145,7 +145,7 @@ static int look_at_line(void *ctx, const char *text, size_t len)
 	return head->kind == FILE_COMPARISON ? -ERR_NOT_DUMP : 0;
 }
 
-/* Collects modules, which reveal the image if no note does. */
+/* Collects modules, which reveal the image if no note contains it. */
 static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	struct head_reader *head = ctx;
@@ -204,8 +204,8 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 	return rc;
 }
 
-/* Reads only the head, and keeps only the snapshot's process and time. Files that cannot be opened,
- * or have no sound head, are reported when they are read whole. */
+/* Reads only the head, and stores only the snapshot's process and time. A file that cannot be
+ * opened or has no sound head is reported later, when it is read whole. */
 static void read_head(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path, *image;
@@ -234,7 +234,8 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	sums_release(&head);
 }
 
-/* Returns the time of the newest file that is usable or not read whole yet; 0: none. */
+/* Returns the time of the newest file that is usable or not yet read whole, or 0 if there is no
+ * such file. */
 static int64_t find_newest(
 	const struct read_file *files, size_t count, const struct time_filter *window)
 {
@@ -251,7 +252,7 @@ static int64_t find_newest(
 	return newest;
 }
 
-/* Corrects times by the machine's clock, for all known heads. */
+/* Corrects the times of all known heads using the machine's clock. */
 static void settle_heads(struct read_file *files, size_t count)
 {
 	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
@@ -265,8 +266,8 @@ static void settle_heads(struct read_file *files, size_t count)
 	free(dumps);
 }
 
-/* Stores in numbers[] the unread files that must be read whole, as far as is known now. Returns
- * their number; 0: all done. */
+/* Stores in `numbers` the unread files that must be read whole, according to what is known now.
+ * Returns the number of these files; 0: all done. */
 static size_t find_wanted(
 	struct read_file *files, size_t count, const struct time_filter *window, size_t *numbers)
 {
@@ -291,18 +292,18 @@ static size_t find_wanted(
 
 #define THREADS_MAX 8
 
-/* Work on some of the files, by their numbers. */
+/* Work on some of the files, identified by their numbers. */
 struct file_reading {
 	struct read_file *files;
 	size_t *numbers;
 	size_t count;
-	struct stack_store *store; /* NULL: named files, each on its own */
+	struct stack_store *store; /* NULL: named files, each read separately */
 	unsigned cores;
 	bool is_of_heads;
 	atomic_size_t next;
 };
 
-/* Reads a part of a recording, which needs random access. */
+/* Reads a part of a recording, which requires random access. */
 static int read_recording(struct read_file *file, struct source *source, struct err *err)
 {
 	const struct file_item *item = file->item;
@@ -376,8 +377,8 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 	stack_store_take(reading->store, &file->sums);
 }
 
-/* Reads one file after another on each thread. The last files are read with the threads that have
- * no file left. */
+/* Reads one file after another on each thread. The last files are read with additional threads,
+ * because no other files are left for these. */
 static void read_some(void *ctx, unsigned number)
 {
 	struct file_reading *reading = ctx;
@@ -403,7 +404,7 @@ static void read_all(struct file_reading *reading)
 		read_some, reading);
 }
 
-/* Collects the numbers of files of which not even the head was read. */
+/* Collects the numbers of files that were not read at all, not even their heads. */
 static void find_unknown(struct file_reading *reading, size_t count)
 {
 	reading->count = 0;
@@ -421,7 +422,7 @@ static int too_many(size_t count, bool has_window, struct err *err)
 			     "name fewer by a pattern, or say --since or --until");
 }
 
-/* Reads the files that are needed; their content may show that others are needed, too. */
+/* Reads the files that are needed. Their content may show that other files are needed, too. */
 static int read_wanted(struct file_reading *reading, size_t count, const struct time_filter *window,
 	struct err *err)
 {

@@ -1,5 +1,5 @@
 /* The run of hdiff: from the options to the report and the exit status. compare() is the sequence
- * of steps; the checks that need no input come at the end. */
+ * of steps. The checks that need no input come at the end of this file. */
 #include "diff/hdiff.h"
 
 #include <inttypes.h>
@@ -39,10 +39,11 @@ struct comparison_run {
 	struct symbol_console console;
 	FILE *say;
 	struct growth_limits limits;
-	struct view *views; /* by series, with the names of its frames */
+	struct view *views; /* indexed by series; each has the names of its frames */
 	size_t view_count;
-	struct growth_verdict *verdicts; /* by view */
-	struct table unmatched; /* messages about filters that match nothing -> number of series */
+	struct growth_verdict *verdicts; /* indexed by view */
+	/* maps a message about a filter that matches nothing to the number of series */
+	struct table unmatched;
 	bool is_partial; /* some input was not read completely */
 };
 
@@ -57,7 +58,7 @@ static void say_suppression(const struct suppression *one, FILE *say)
 			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 }
 
-/* Prints what each suppression removed; the built-in ones are summed up in one line. A suppression
+/* Prints what each suppression removed. The built-in ones are summed up in one line. A suppression
  * that removed nothing may be obsolete. */
 static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 {
@@ -79,8 +80,9 @@ static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 		say_suppression(&shipped, say);
 }
 
-/* Counts series in which a filter matches nothing, and reports it only if it matches in none.
- * Patterns remember their matches, but series that are otherwise empty do not check them. */
+/* Counts the series in which a filter matches nothing. Reports the filter only if it matches
+ * nothing in all of them. Patterns remember their matches, but they are not checked in series that
+ * are otherwise empty. */
 static void say_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
 	struct comparison_run *run = ctx;
@@ -100,7 +102,7 @@ static void say_unmatched(void *ctx, const char *option, const char *value, cons
 	buf_release(&words);
 }
 
-/* Reports filters that match nothing: a limit of growth would then always hold. */
+/* Reports filters that match nothing, because a limit of growth would then always hold. */
 static void say_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
@@ -119,7 +121,7 @@ static void say_all_unmatched(struct comparison_run *run)
 			&run->filter, &run->views[i].naming, has_heaps, say_unmatched, run);
 }
 
-/* Decides by --color, NO_COLOR and the terminal. */
+/* Decides according to --color, NO_COLOR and the terminal. */
 static bool wants_colour(const struct options *options, bool is_terminal)
 {
 	char *no = os_env("NO_COLOR");
@@ -164,7 +166,7 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 	return pager_end() ? 0 : rc; /* not an error if the user quit the pager */
 }
 
-/* Writes the report; a page of a recording includes its charts. */
+/* Writes the report. A page of a recording includes the recording's charts. */
 static int write_with_charts(
 	struct comparison_run *run, const struct inputs *inputs, const char *file, struct err *err)
 {
@@ -188,7 +190,7 @@ static int write_with_charts(
 /* Prints the final warnings, after the report was written, and checks the growth limits. */
 static void judge(struct comparison_run *run)
 {
-	struct buf missing; /* message on missing names in the first series that lacks some */
+	struct buf missing; /* message about missing names, for the first series that lacks some */
 
 	say_suppressions(&run->suppressions, run->say);
 	buf_init(&missing); /* for the rows shown, before further names are looked up */
@@ -239,7 +241,7 @@ static size_t shown_max(const struct options *options)
 	return options->is_shown_asked || !most ? options->shown_max : most;
 }
 
-/* Selects and sorts the rows of one series, and looks up the names for that. */
+/* Selects and sorts the rows of one series, and looks up the names needed for this. */
 static int select_view(struct comparison_run *run, struct view *view, struct err *err)
 {
 	const struct options *options = &run->options;
@@ -420,7 +422,8 @@ static int check_no_folder(const char *output, struct err *err)
 	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
 }
 
-/* Checks that the output can be written, before dumps are read, which may take long. */
+/* Checks that the output can be written. This comes before dumps are read, which may take a long
+ * time. */
 static int check_output(const struct options *options, const char *output, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,

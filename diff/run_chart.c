@@ -1,4 +1,4 @@
-/* Charts of a recording: reading use over time or sizes for the stacks of a view, and writing
+/* Charts of a recording: reads usage over time or sizes for the stacks of a view, and writes
  * them. */
 #include <stdlib.h>
 
@@ -20,8 +20,8 @@ static bool heap_is_wanted(const struct options *options, uint64_t heap)
 	return !options->heap_count;
 }
 
-/* Returns, by kind, true if a row of the view has its stack. Filters are applied to stacks once,
- * before events are read. */
+/* Returns an array indexed by kind: true if a row of the view has the kind's stack. Filters are
+ * applied to stacks once, before events are read. */
 static bool *wanted_kinds(
 	const struct options *options, const struct view *view, const struct record_facts *facts)
 {

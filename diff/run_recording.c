@@ -1,4 +1,4 @@
-/* Actions on a recording other than comparing it: listing its content, and writing a moment as a
+/* Other actions on a recording than comparing it: listing its content, and writing a moment as a
  * dump. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static void put_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Returns the number of loads and unloads without the final unloads, at the end of the process. No
- * mark follows those. */
+/* Returns the number of loads and unloads, without the unloads at the end of the process. No mark
+ * follows those. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
 	const uint64_t marked_ms =
@@ -269,7 +269,7 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 
 /* ---------------------------------------------------------------- a moment as a dump */
 
-#define TRACER_FORMAT 1 /* needed in a dump for a note about the tracer */
+#define TRACER_FORMAT 1 /* required in a dump for a note about the tracer */
 
 /* Compares by heap, then by stack. */
 static int by_heap(const void *a, const void *b)
@@ -283,7 +283,7 @@ static int by_heap(const void *a, const void *b)
 
 static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 {
-	/* Wine has one heap kind; recordings do not contain the kind of Windows heaps. */
+	/* Wine has only one kind of heap; recordings do not contain the kind of Windows heaps. */
 	bool is_wine = snapshot->os && strstr(snapshot->os, "Wine ");
 
 	for (size_t i = 0; i < sums->heap_count; i++) {
@@ -318,7 +318,7 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 	snapshot->block_count = sums->block_count;
 }
 
-/* Fills a snapshot from sums, which lend it their texts, stacks and blocks. */
+/* Fills a snapshot from sums. The snapshot borrows their texts, stacks and blocks. */
 static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
 {
 	snapshot->pid = sums->pid;
@@ -355,7 +355,7 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	fill_snapshot(&snapshot, sums);
 	none = snapshot.stacks;
 	snapshot.stacks = sums->stacks;
-	/* the file has this very snapshot: nothing is lost */
+	/* the file contains this very snapshot, so nothing is lost */
 	if (output && dump_head_is_of(output, &head))
 		out_protect(false);
 	rc = out_open(&out, output, err);

@@ -21,8 +21,8 @@ static int order_of(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* UMDH's logs contain the image only in their module list; with two programs in it the image is
- * unknown. */
+/* In UMDH's logs, only the module list contains the image. If two programs are in the list, the
+ * image is unknown. */
 const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
@@ -97,7 +97,7 @@ static int by_time(const void *a, const void *b)
 	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
 }
 
-/* Compares by time; dumps that are left out already are last. */
+/* Compares by time. Dumps that are already left out come last. */
 static int by_use(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
@@ -106,7 +106,7 @@ static int by_use(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* A range of snapshots, all of one process. */
+/* A range of snapshots of one process. */
 struct process_run {
 	struct timed_dump *first;
 	size_t count;
@@ -121,8 +121,9 @@ static int by_beginning(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* Returns true for two dumps of one moment. Times without a process's start are only accurate to
- * the minute, which may contain two snapshots. Moments of a recording may be in one millisecond. */
+/* Returns true for two dumps of one moment. If a dump lacks its process's start, its time is only
+ * accurate to the minute, and a minute may contain two snapshots. Several moments of a recording
+ * may be in one millisecond. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
@@ -145,7 +146,8 @@ static int by_offset(const void *a, const void *b)
 	return order ? order : order_of(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
 }
 
-/* Returns the number of leading dumps that are of one process and have a clock. */
+/* Returns the number of dumps at the start of the array that are of one process and have a
+ * clock. */
 static size_t clocked_count(struct dump_sums *const *first, size_t count)
 {
 	size_t found = 0;
@@ -156,7 +158,7 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	return found;
 }
 
-/* Returns the median offset of the dumps, among offsets by which no dump is older than its
+/* Returns the median offset of the dumps. Ignores offsets that would make a dump older than its
  * process. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
@@ -224,7 +226,7 @@ bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
 	return dump_same_process(a, b) && is_twin(a, b);
 }
 
-/* Leaves out the smaller set if some dumps have a time and some do not, because these have no
+/* If some dumps have a time and others do not, leaves out the smaller set, because the two have no
  * common order. */
 static void leave_mixed(struct process_run *run)
 {
@@ -243,7 +245,7 @@ static void leave_mixed(struct process_run *run)
 	}
 }
 
-/* Sorts the snapshots of one process and marks duplicates. Of two, a whole one is kept. */
+/* Sorts the snapshots of one process and marks duplicates. Of two duplicates, uses a whole one. */
 static void process_settle(struct process_run *run)
 {
 	struct timed_dump *all = run->first, *last = all;
@@ -296,7 +298,7 @@ static void leave_outside(struct timed_dump *all, size_t count, const struct ord
 	}
 }
 
-/* Finds the runs of snapshots of one process. Returns their number. */
+/* Finds the runs of snapshots of one process. Returns the number of runs. */
 static size_t find_runs(struct timed_dump *snapshots, size_t count, struct process_run *runs)
 {
 	size_t found = 0;
@@ -344,10 +346,11 @@ struct lister {
 	const struct options *options;
 	struct timed_dump *order; /* all dumps in order */
 	size_t count;
-	size_t *series_of; /* by process */
+	size_t *series_of; /* indexed by process */
 	size_t series_count;
 	const struct timed_dump **members; /* members of all series in sequence, each in order */
-	size_t *members_from; /* by series, plus the end */
+	/* indexed by series: start of its members; one more element is the end */
+	size_t *members_from;
 };
 
 /* Returns why a dump is left out, or NULL if no message is needed. */
@@ -381,7 +384,7 @@ static void say_unused(const struct lister *lister, const struct timed_dump *dum
 	say_left_out(lister->inputs->say, dump->dump->path, why);
 }
 
-/* Reports processes whose snapshots are all warm-up; otherwise they would vanish silently. */
+/* Reports processes whose snapshots are all warm-up. Otherwise they would vanish silently. */
 static void say_all_warm_up(const struct lister *lister)
 {
 	const struct timed_dump *order = lister->order;
@@ -403,8 +406,8 @@ static void say_all_warm_up(const struct lister *lister)
 
 /* ---------------------------------------------------------------- series */
 
-/* Returns the series of an earlier process that this one continues, or the number of series for a
- * new one. */
+/* Returns the series of an earlier process that this process continues. Returns the number of
+ * series if it starts a new one. */
 static size_t series_to_join(
 	const struct lister *lister, struct table *images, const struct dump_sums *dump)
 {
@@ -430,8 +433,8 @@ static size_t series_to_join(
 /* Numbers the series in order of their first snapshots. */
 static void number_series(struct lister *lister)
 {
-	struct table images; /* image -> series */
-	size_t numbered = 0; /* processes */
+	struct table images; /* maps image to series */
+	size_t numbered = 0; /* number of processes */
 
 	table_init(&images);
 	for (size_t i = 0; i < lister->count; i++) {
@@ -460,7 +463,7 @@ static void gather_members(struct lister *lister)
 	}
 	for (size_t i = 0; i < lister->series_count; i++)
 		from[i + 2] += from[i + 1];
-	/* each start moves to the start of the next series */
+	/* Each start advances until it reaches the start of the next series. */
 	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 
@@ -469,7 +472,7 @@ static void gather_members(struct lister *lister)
 	}
 }
 
-/* Warns if some dumps have equal times and so no known order. */
+/* Warns if some dumps have equal times and therefore no known order. */
 static void say_ties(const struct lister *lister, const struct trend_axis *axis, const char *path)
 {
 	size_t count = 0;
@@ -562,7 +565,7 @@ static void take_all(struct lister *lister)
 	inputs->dump_count = at;
 }
 
-/* Checks that each process has one dump, because a second one would count its blocks twice. */
+/* Checks that each process has only one dump, because a second one would count its blocks twice. */
 static int check_sum(const struct lister *lister, struct err *err)
 {
 	for (size_t i = 1; lister->options->sum && i < lister->count; i++) {

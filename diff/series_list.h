@@ -1,4 +1,4 @@
-/* Sorting dumps into series, and the order of each. */
+/* Sorting dumps into series, and the order of each series. */
 #ifndef DIFF_SERIES_LIST_H
 #define DIFF_SERIES_LIST_H
 
@@ -11,34 +11,35 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Series: which of many dumps are compared with each other, and in which order.
+ * Series: which dumps are compared with each other, and in which order.
  *
- * A process is identified by its pid, the second in which it started, and its image; a pid that was
- * used again is another process. Dumps that lack one of these belong to one process with others
- * that lack it, too. Snapshots of a process are in the order of their times; if none has a time, in
- * the order in which they were given. If only some have a time, the smaller set is left out.
- */
+ * A process is identified by its pid, the second in which it started, and its image. If a pid was
+ * used again, that is another process. Dumps that lack one of these data belong to one process with
+ * other dumps that lack it. Snapshots of a process are in the order of their times. If none has a
+ * time, they are in the order in which they were given. If only some have a time, the smaller set
+ * is left out. */
 
 /* Reason why a snapshot is left out. */
 enum dump_use {
 	USE_IT,
-	USE_DOUBLE, /* one process and time with another snapshot, which is kept */
+	/* duplicate of another snapshot (one process and time), which is used instead */
+	USE_DOUBLE,
 	USE_WARM_UP,
 	USE_OUTSIDE, /* outside --since and --until */
 	USE_TIMELESS, /* without a time, although --since or --until was given */
-	/* Only some dumps of its process have a time, and this one belongs to the smaller set; if
-	 * both are equal, those without a time are left out. */
+	/* Only some dumps of the process have a time, and this dump belongs to the smaller set. If
+	 * both sets are equally large, those without a time are left out. */
 	USE_LACKS_TIME,
 	USE_HAS_TIME,
 };
 
 struct timed_dump {
 	const struct dump_sums *dump;
-	size_t number; /* its index among the given dumps */
+	size_t number; /* index among the given dumps */
 	size_t process; /* from 0, in order of their starts */
 	bool is_timeless; /* the process is ordered without times */
 	enum dump_use use;
-	size_t twin; /* USE_DOUBLE: number of the dump that is kept */
+	size_t twin; /* USE_DOUBLE: number of the dump that is used instead */
 };
 
 struct order_filter {
@@ -46,30 +47,31 @@ struct order_filter {
 	struct moment since, until;
 };
 
-/* Fills snapshots[0..count), process by process, each in order, with the use of each snapshot. */
+/* Fills snapshots[0..count), process by process, each in order. Sets the use of each snapshot. */
 void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
 	const struct order_filter *filter);
 
-/* Returns the name of a dump's image without its folder, which lives as long as the dump, or
- * NULL. */
+/* Returns the name of a dump's image without its folder, or NULL. The name lives as long as the
+ * dump. */
 const char *dump_image(const struct dump_sums *dump);
 
-/* Return true if both dumps are of one process, and of one moment of it. */
+/* Return true if both dumps are of one process. The second function also requires the same
+ * moment. */
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 
-/* Returns true if the child's process was started by the parent's. The parent must have started
- * first, because pids are reused. */
+/* Returns true if the parent's process started the child's. The parent must have started first,
+ * because pids are reused. */
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);
 
-/* Corrects the times of dumps of one process by the machine's running clock, which is never set;
- * most dumps are assumed to be dated correctly. The callback, if not NULL, is called for each
- * corrected dump, with its original time. */
+/* Corrects the times of dumps of one process using the machine's running clock, which is never set.
+ * Most dumps are assumed to be dated correctly. If the callback is not NULL, it is called for each
+ * corrected dump, with the dump's original time. */
 typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
 void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
 
-/* Returns a dump whose date is known to be wrong, unless the machine's clock orders all dumps;
- * otherwise NULL. */
+/* Returns a dump whose date is known to be wrong, or NULL. Returns NULL if the machine's clock
+ * orders all dumps. */
 const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count);
 
 /* Returns "wrong" or "not known". */
@@ -79,8 +81,8 @@ const char *dumps_doubt_words(const struct dump_sums *dump);
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 
 /* Sorts inputs->dumps as the options request, releases those that are left out, and fills the
- * series except for their comparisons. Returns 0; -ERR_USAGE if nothing is left, or if there is no
- * series of the requested number. */
+ * series except for their comparisons. Returns 0. Returns -ERR_USAGE if nothing is left, or if no
+ * series has the requested number. */
 int series_list_trend(struct inputs *inputs, struct err *err);
 
 #endif
