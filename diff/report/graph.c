@@ -75,7 +75,7 @@ void graph_stack_release(struct graph_stack *stack)
 	buf_release(&stack->group);
 }
 
-/* Adds the name that was appended to names at from. */
+/* Adds a frame. Its name was appended to `names`, starting at `from`. */
 static void add_frame(struct graph_stack *stack, size_t from, const struct frame *frame)
 {
 	if (stack->names.len == from)
@@ -85,8 +85,8 @@ static void add_frame(struct graph_stack *stack, size_t from, const struct frame
 	stack->frames[stack->count++] = (struct graph_frame){.frame = frame};
 }
 
-/* Adds the frames of a row. The last one found is the root of the graph, whether frames are
- * inverted or not. */
+/* Adds the frames of a row. The last frame in `found` becomes the root of the graph, whether or not
+ * frames are inverted. */
 static void add_frames(struct graph_stack *stack, const struct view *view, const struct row *row)
 {
 	const struct frames *found = &stack->found;
@@ -113,7 +113,7 @@ static void add_frames(struct graph_stack *stack, const struct view *view, const
 	}
 }
 
-/* Stores the addresses of names; merges consecutive frames of one group. */
+/* Stores the addresses of names. In a grouped view, merges consecutive frames of one group. */
 static void join_frames(struct graph_stack *stack, bool is_grouped)
 {
 	const char *name = stack->names.data;
@@ -139,7 +139,7 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	if (!old->requested_bytes && !new->requested_bytes && !old->block_count &&
 		!new->block_count)
 		return false;
-	/* The sum changed only between the ends, which are not shown here. */
+	/* The sum changed only between the ends, and only the ends are shown here. */
 	if (view->comparison->axis && old->requested_bytes == new->requested_bytes)
 		return false;
 	stack->count = 0;
@@ -158,7 +158,7 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 
 /* ---------------------------------------------------------------- all stacks */
 
-/* Returns the number of a box, which is added if it is new. */
+/* Returns the number of a box. Adds the box if it is new. */
 static uint32_t find_box(
 	struct graph *graph, const struct graph_frame *frame, unsigned flags, struct buf *key)
 {
@@ -220,7 +220,7 @@ static int by_text(const void *a, const void *b)
 	return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Renumbers boxes by their text, so that numbers of lines have the order of texts. */
+/* Renumbers boxes in the order of their texts, so that comparing numbers compares texts. */
 static void rank_boxes(struct graph *graph)
 {
 	uint32_t *rank = xcalloc(graph->box_count + 1, sizeof(*rank));
@@ -267,8 +267,8 @@ static bool has_room(const struct block_totals *to, const struct block_totals *m
 	       to->block_count <= UINT64_MAX - more->block_count;
 }
 
-/* Adds up adjacent lines of equal boxes. Two lines whose sum would overflow stay separate, with the
- * same meaning. */
+/* Adds up adjacent lines with equal boxes. If a sum would overflow, two lines stay separate, which
+ * has the same meaning. */
 static void unite_lines(struct graph *graph)
 {
 	size_t kept = 0;

@@ -1,4 +1,4 @@
-/* Stacks as boxes for flame graphs and other viewers: one box per frame, the root first. */
+/* Stacks as boxes for flame graphs and other viewers: one box per frame, starting with the root. */
 #ifndef DIFF_REPORT_GRAPH_H
 #define DIFF_REPORT_GRAPH_H
 
@@ -11,8 +11,8 @@
 #include "diff/query/view.h"
 #include "diff/read/frame.h"
 
-/* Returns true if the view has OLD sums, so that figures are growth; otherwise they are current
- * use. */
+/* Returns true if the view has OLD sums, so that figures are growth. Otherwise figures are current
+ * usage. */
 bool graph_is_growth(const struct view *view);
 
 /* Returns the name of the figures: "inuse", or the fate of a window of a recording. */
@@ -21,54 +21,56 @@ const char *graph_what(const struct view *view);
 /* Appends the input files and the reasons why their numbers are estimates or incomplete. */
 void graph_inputs(const struct view *view, struct buf *words);
 
-/* Returns the number of rows drawn; they are the first ones in view->rows. */
+/* Returns the number of rows drawn, which are the first ones in view->rows. */
 size_t graph_row_count(const struct view *view);
 
-/* Stack of one row. Reused: graph_stack_init() before the first row, graph_stack_release() after
- * the last. */
+/* Stack of one row. Reused: call graph_stack_init() before the first row and graph_stack_release()
+ * after the last. */
 struct graph_stack {
 	struct change change;
 	struct graph_frame {
-		/* as clean_frame() writes it; a group, or words if no frame is known */
+		/* as clean_frame() writes it; the name of a group; or words if no frame is known */
 		const char *name;
-		const struct frame *frame; /* frame of that name, or NULL */
-	} * frames; /* the root first */
+		const struct frame *frame; /* frame with this name, or NULL */
+	} * frames; /* starting with the root */
 	size_t count, cap;
 	struct frames found;
-	struct buf names, group; /* all texts, NUL-terminated; the group of the current frame */
+	/* `names`: all names, each NUL-terminated. `group`: the group of the current frame */
+	struct buf names, group;
 };
 
 void graph_stack_init(struct graph_stack *stack);
 void graph_stack_release(struct graph_stack *stack);
 
-/* Fills stack from a row. Returns false if the row has nothing to draw. */
+/* Fills `stack` from a row. Returns false if the row has nothing to draw. */
 bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32_t row);
 
-/* All stacks drawn. Each box is kept once, so that memory does not depend on how often long names
+/* All stacks drawn. Each box is stored once, so memory does not depend on how often long names
  * occur. Stacks of equal boxes are one line with their sum. Lines are sorted by the names of their
- * boxes, from the root. */
+ * boxes, starting with the root. */
 struct graph {
 	struct graph_box {
 		const char *name;
-		const char *file; /* source file of the frame, NULL: unknown */
+		const char *file; /* source file of the frame; NULL: unknown */
 		uint32_t line; /* 0: unknown */
-		uint32_t number; /* box number while lines are read */
+		uint32_t number; /* number of the box while lines are read */
 	} * boxes;
 	size_t box_count, box_cap;
 	struct graph_line {
-		const uint32_t *boxes; /* the root first */
+		const uint32_t *boxes; /* starting with the root */
 		size_t at, count; /* range in numbers[] */
 		struct change change;
 	} * lines;
 	size_t line_count, line_cap;
 	uint32_t *numbers;
 	size_t number_count, number_cap;
-	struct table known; /* boxes by their content */
+	struct table known; /* maps a box's content to its number */
 	struct arena arena;
 };
 
 enum {
-	GRAPH_PLACES = 1, /* boxes differ by file and line; otherwise boxes have neither */
+	/* boxes are distinguished by file and line; otherwise they have neither */
+	GRAPH_PLACES = 1,
 	GRAPH_FOLDED = 2, /* ';' in names becomes ':' */
 };
 

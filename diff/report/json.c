@@ -56,7 +56,7 @@ static bool is_escaped(const struct json *json, uint32_t code)
 	       code == 0x2028 || code == 0x2029;
 }
 
-/* Skips characters that are plain to every reader; for speed. */
+/* Skips characters that no reader treats specially, for speed. */
 static const char *skip_plain(const char *text)
 {
 	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' && !is_markup(*text))
@@ -78,7 +78,7 @@ static void put_escape(struct out *out, uint32_t code)
 
 void json_text(struct json *json, const char *key, const char *text)
 {
-	const char *from = text; /* start of the unchanged text not written yet */
+	const char *from = text; /* start of the unchanged text that is not yet written */
 	struct out *out = json->out;
 
 	put_key(json, key);

@@ -12,18 +12,17 @@
 struct page_frames;
 
 /*
- * JSON output: commas, quotes and escapes. Output errors are kept in out.
+ * JSON output: commas, quotes and escapes. Output errors are stored in `out`.
  *
- * Texts may contain any bytes. Invalid UTF-8 becomes U+FFFD. Control characters (also DEL and
+ * Texts may contain any bytes. Invalid UTF-8 becomes U+FFFD. Control characters (including DEL and
  * U+0080 to U+009F) and the line ends U+2028 and U+2029 are escaped. So the output is UTF-8, only
- * json_line() begins a line, and no control sequence reaches a terminal.
- */
+ * json_line() begins a line, and no control sequence reaches a terminal. */
 struct json {
 	struct out *out;
 	bool is_first; /* no comma before the next item */
 	/* '<', '>' and '&' are escaped too, so that no text can end its HTML element */
 	bool is_in_page;
-	/* Current part of a report. */
+	/* The part of the report that is being written. */
 	const struct view *view;
 	const struct comparison *comparison;
 	bool has_rates;
@@ -31,20 +30,20 @@ struct json {
 	struct page_frames *frames;
 };
 
-/* Keys are plain text; NULL in an array and at the start of the document. */
+/* A key is plain text, or NULL in an array and at the start of the document. */
 
 void json_open(struct json *json, const char *key, char kind); /* '{' or '[' */
 void json_close(struct json *json, char kind); /* '}' or ']' */
 
-/* Starts a new line for the next item, after its comma if it needs one. */
+/* Starts a new line for the next item, after writing its comma if it needs one. */
 void json_line(struct json *json);
 void json_open_line(struct json *json, const char *key, char kind);
 
 void json_text(struct json *json, const char *key, const char *text);
-void json_hex(struct json *json, const char *key, uint64_t value); /* a text: "7FFE0308" */
+void json_hex(struct json *json, const char *key, uint64_t value); /* as text: "7FFE0308" */
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_signed(struct json *json, const char *key, int64_t value);
-/* Rounds to thousandths. Writes null if value is not finite. */
+/* Rounds to thousandths. Writes null if `value` is not finite. */
 void json_fraction(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 /* Writes a number, or null if it is not known. */
@@ -58,7 +57,7 @@ void json_report(struct json *json, const struct report *report);
 /* Opens a frame, to which the caller may add keys before closing it. */
 void json_open_frame(struct json *json, const struct frame *frame);
 
-/* Returns the number of a frame in the page's table, from 0; equal frames have one number. */
+/* Returns the number of a frame in the page's table, from 0. Equal frames have the same number. */
 size_t page_frame_number(struct page_frames *frames, const struct frame *frame);
 
 #endif

@@ -50,7 +50,7 @@ const struct report_format report_formats[] = {
 
 #define MANTISSA_BITS DBL_MANT_DIG
 
-/* Stores the digits of a whole number, the last one first. Returns their number. */
+/* Stores the digits of a whole number, last digit first. Returns the number of digits. */
 static size_t whole_digits(double whole, char *digits)
 {
 	int exponent;
@@ -58,7 +58,7 @@ static size_t whole_digits(double whole, char *digits)
 	int doublings = exponent - MANTISSA_BITS;
 	size_t count = 0;
 
-	if (doublings < 0) /* the part below the point is 0 */
+	if (doublings < 0) /* the bits below the point are 0 */
 		bits = exponent > 0 ? bits >> -doublings : 0;
 	do
 		digits[count++] = (char)(bits % 10);
@@ -78,7 +78,7 @@ static size_t whole_digits(double whole, char *digits)
 	return count;
 }
 
-/* Returns the thousandths of a number in [0, 1), rounded, up to 1000. */
+/* Returns a number in [0, 1) in thousandths, rounded, up to 1000. */
 static unsigned thousandths(double fraction)
 {
 	uint64_t bits = (uint64_t)ldexp(fraction, MANTISSA_BITS);
@@ -243,7 +243,8 @@ static size_t part_end(const struct trend_axis *axis, size_t at)
 	return end;
 }
 
-/* Returns the number of columns if each has at_once snapshots, with a separator between parts. */
+/* Returns the number of columns if each column has `at_once` snapshots and a separator is between
+ * parts. */
 static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 {
 	size_t count = 0;
@@ -255,7 +256,7 @@ static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 	return count;
 }
 
-/* Adds the snapshots [at, end) in columns of at_once. */
+/* Adds the snapshots [at, end), `at_once` snapshots per column. */
 static void add_columns(struct spark *spark, size_t at, size_t end, size_t at_once)
 {
 	for (; at < end; at += at_once)
@@ -542,7 +543,7 @@ static bool stays(char c, bool one_line)
 
 void clean_text(struct buf *buf, const char *text, bool one_line)
 {
-	const char *from = text; /* start of the unchanged text not appended yet */
+	const char *from = text; /* start of the unchanged text that is not yet appended */
 	size_t all = strlen(text);
 
 	if (text_is_plain(text, all)) {

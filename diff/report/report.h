@@ -15,55 +15,55 @@
  * Spark lines: a series as one line of small bars, scaled between the lowest and the highest number
  * of the series.
  *
- * A line has one bar per snapshot if these fit in its width; otherwise neighbours are merged and
- * their mean is shown. '|' separates the parts of a series. All lines of a trend have one layout.
- */
+ * A line has one bar per snapshot if the bars fit in its width. Otherwise neighbours are merged and
+ * their mean is shown. '|' separates the parts of a series. All lines of a trend have the same
+ * layout. */
 
 enum spark_style {
-	SPARK_AUTO, /* UTF8 if the terminal can show it, otherwise ASCII */
+	SPARK_AUTO, /* UTF-8 if the terminal can show it, otherwise ASCII */
 	SPARK_UTF8,
 	SPARK_ASCII,
 	SPARK_NONE,
 };
 
-#define SPARK_WIDTH 60 /* most columns */
+#define SPARK_WIDTH 60 /* maximum number of columns */
 
 struct spark {
 	enum spark_style style;
 	const struct trend_axis *axis; /* borrowed */
 	size_t count; /* number of columns */
 	struct spark_column {
-		/* snapshots merged in the column; count 0: separator before a new part */
+		/* snapshots merged in the column; count 0: a separator between parts */
 		size_t first, count;
 	} columns[SPARK_WIDTH];
 };
 
-/* Computes the layout of a trend's lines, at most width (1 to SPARK_WIDTH) columns wide. If there
- * is less than one column for each part, parts are not separated. */
+/* Computes the layout of a trend's lines, which are at most `width` (1 to SPARK_WIDTH) columns
+ * wide. If there are too many parts, they are not separated. */
 void spark_make(
 	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width);
 
-/* Prints the line for sums[0..axis->count), in spark->count columns: requested bytes, or blocks if
- * the series is judged by its blocks. Prints nothing for SPARK_NONE. */
+/* Prints the line for sums[0..axis->count), in spark->count columns. It shows requested bytes, or
+ * blocks if the series is judged by its blocks. Prints nothing for SPARK_NONE. */
 void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums);
 
-/* Reports: one function and one file for each form. Output errors are kept in out. */
+/* Reports: one function and one file for each form. Output errors are stored in `out`. */
 
 struct report_style {
-	/* hexadecimal numbers in UMDH's form and charts as text */
+	/* hexadecimal numbers in UMDH's form and in charts as text */
 	bool hex;
-	enum spark_style spark; /* in text; AUTO is ASCII */
-	unsigned columns; /* width of text except UMDH's; 0: 80 */
+	enum spark_style spark; /* in text; SPARK_AUTO is ASCII */
+	unsigned columns; /* width of text, except in UMDH's form; 0: 80 */
 	bool is_reverse; /* folded stacks: NEW before OLD */
 	bool is_coloured;
 	bool is_tree;
-	bool no_stacks; /* text without stacks: */
+	bool no_stacks; /* for text without stacks: */
 	bool is_whole_table; /* the table has a line for each row shown */
 };
 
 struct chart;
 
-/* Input of a report: one view, or in a trend one per series, in order of their starts. */
+/* Input of a report: one view or, in a trend, one per series in order of their starts. */
 struct report {
 	const struct view *views;
 	size_t view_count; /* at least 1 */
@@ -71,11 +71,12 @@ struct report {
 	struct strip *strip, *start_up; /* frames of allocators; frames that start a program */
 	const char *const *left_out; /* paths of input files that are in no view */
 	size_t left_out_count;
-	/* in a page of a recording's window: use over time, and sizes; or NULL */
+	/* in a page of a recording's window: usage over time, and sizes; may be NULL */
 	const struct chart *charts[2];
 };
 
-/* Use over time, or sizes of allocations, of a recording. One of the two pointers is NULL. */
+/* Usage over time, or sizes of allocations, in a recording. One of `over_time` and `sizes` is
+ * NULL. */
 struct chart {
 	const struct dump_sums *sums; /* the recording's sums */
 	const struct record_facts *facts;
@@ -85,17 +86,18 @@ struct chart {
 	bool is_filtered; /* only some stacks or heaps are included */
 };
 
-/* Report formats; the table ends with an entry without a name. */
+/* Report formats. An entry without a name ends the table. */
 struct report_format {
 	const char *name;
 	void (*write)(struct out *out, const struct report *report);
-	bool is_of_one; /* only one view */
-	bool is_of_dumps; /* shows sums of each dump: no groups, no sum of dumps */
+	bool is_of_one; /* only one view is possible */
+	/* shows the sums of each dump, so groups and a sum of dumps are impossible */
+	bool is_of_dumps;
 	bool has_window; /* shows the results of view_window() */
 	bool has_blocks; /* shows the results of view_blocks() */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: no charts */
 	size_t shown_max; /* default number of rows; 0: all */
-	size_t span_max; /* readable number of parts in a chart over time */
+	size_t span_max; /* readable number of spans in a chart over time */
 	bool is_packed; /* gzip is part of the format */
 };
 extern const struct report_format report_formats[];
@@ -103,7 +105,7 @@ extern const struct report_format report_formats[];
 /* For people: a table, its sums, and the largest stacks; or a call tree. */
 void report_text(struct out *out, const struct report *report);
 
-/* UMDH's form; a table if grouped. In a trend, one report per series. */
+/* UMDH's form, or a table if the view is grouped. In a trend, one report per series. */
 void report_umdh(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
@@ -115,7 +117,7 @@ void report_jsonl(struct out *out, const struct report *report);
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
 void report_csv(struct out *out, const struct report *report);
 
-/* For viewers of stacks. A trend is shown as the last snapshot against the first. */
+/* For viewers of stacks. A trend is shown as the change from the first snapshot to the last. */
 
 /* Writes "frame;frame;frame OLD NEW" for flame graphs of a difference, or "... BYTES" for one dump:
  * man/hdiff-csv.5. */
@@ -127,10 +129,10 @@ void report_dhat(struct out *out, const struct report *report);
 /* Draws a flame graph as an SVG picture. */
 void report_flame(struct out *out, const struct report *report);
 
-/* Writes a page for browsers: a table, and with scripts a flame graph. */
+/* Writes a page for browsers: a table and, if scripts are allowed, a flame graph. */
 void report_html(struct out *out, const struct report *report);
 
-/* Messages about one series and its growth limits: lines, or empty. */
+/* Messages about one series and its growth limits. Each contains lines, or is empty. */
 struct growth_verdict {
 	struct buf over, unknown;
 };
@@ -138,7 +140,7 @@ struct growth_verdict {
 /* Input of the JUnit report. report_junit() looks up the names of the stacks that grew most. */
 struct junit {
 	struct view *views;
-	const struct growth_verdict *verdicts; /* by view */
+	const struct growth_verdict *verdicts; /* indexed by view */
 	size_t view_count;
 	struct strip *strip; /* frames of allocators */
 	bool is_unknown; /* limits could not be judged; exceeded limits still count */

@@ -6,7 +6,7 @@
 #include "diff/report/report_parts.h"
 
 #define BAR_MIN 10
-#define MARKS_MAX 3 /* of a span */
+#define MARKS_MAX 3 /* per span */
 
 static const char signs[RECORD_MEMORIES] = {
 	'#', '+', '=', '-'}; /* in the order of chart_memories */
@@ -18,7 +18,7 @@ struct text_chart {
 	unsigned time_width, bytes_width, count_width, bar_width;
 };
 
-/* Returns the width of a column with numbers up to value. */
+/* Returns the width of a column whose greatest number is `value`. */
 static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 {
 	unsigned width = 1;
@@ -28,8 +28,8 @@ static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 	return width > least ? width : least;
 }
 
-/* Returns the columns left for bars. The last column stays free, because some consoles wrap after
- * it. */
+/* Returns the columns left for bars. The last column stays empty, because some consoles wrap lines
+ * after it. */
 static unsigned bar_width(const struct text_chart *text, unsigned used)
 {
 	unsigned columns = text->chart->style.columns;
@@ -47,7 +47,7 @@ static void put_head(const struct text_chart *text, const char *title)
 		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
 }
 
-/* Returns the length of a part's bar. In a damaged file, a part may exceed the whole. */
+/* Returns the length of the bar for a part. In a damaged file, a part may exceed the whole. */
 static unsigned length_of(double part, double whole, unsigned width)
 {
 	part = part < whole ? part : whole;
@@ -62,7 +62,8 @@ static void put_times(struct out *out, char c, unsigned count)
 
 /* ---------------------------------------------------------------- over time */
 
-/* Writes the use at the end of a span by memory, and after it the highest use. */
+/* Writes a bar with the usage of each memory at the end of a span, followed by the highest
+ * usage. */
 static void put_use_bar(const struct text_chart *text, const struct use_span *span, double most)
 {
 	const struct use_window *window = &text->chart->over_time->window;
@@ -184,8 +185,8 @@ struct size_row {
 	struct use allocated, live;
 };
 
-/* Makes rows for 0, 1, 2 to 3, 4 to 7 bytes and so on. Returns their number, without outer empty
- * rows. */
+/* Makes rows for 0, 1, 2 to 3, 4 to 7 bytes and so on. Returns the number of rows, without empty
+ * rows at both ends. */
 #define SIZE_ROWS 65
 
 static size_t gather_rows(

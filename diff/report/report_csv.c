@@ -7,12 +7,12 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-/* CSV output: RFC 4180, without texts that a spreadsheet would execute. Output errors are kept in
- * out. */
+/* CSV output: RFC 4180, without texts that a spreadsheet would execute. Output errors are stored in
+ * `out`. */
 struct csv {
 	struct out *out;
 	struct buf field; /* scratch, for composing a field */
-	bool is_first; /* no field of the current record was written yet */
+	bool is_first; /* no field of the current record has been written yet */
 	const struct report *report;
 	size_t series; /* index of the current view */
 	const struct view *view;
@@ -27,8 +27,8 @@ static void put_comma(struct csv *csv)
 	csv->is_first = false;
 }
 
-/* Returns true if a spreadsheet treats the text as a formula, or as already marked with an
- * apostrophe. The last four signs are full-width forms, which some spreadsheets also accept. */
+/* Returns true if a spreadsheet treats the text as a formula, or treats its leading apostrophe as a
+ * mark. The last four signs are full-width forms, which some spreadsheets also accept. */
 static bool is_formula(const char *text)
 {
 	static const uint32_t signs[] = {
@@ -44,7 +44,8 @@ static bool is_formula(const char *text)
 	return false;
 }
 
-/* Writes a sanitized text: quoted if necessary, with an apostrophe if it could be executed. */
+/* Writes a sanitized text. Quotes it if necessary, and adds an apostrophe if it could be
+ * executed. */
 static void csv_text(struct csv *csv, const char *text)
 {
 	const char *quote;
@@ -72,7 +73,7 @@ static void csv_field(struct csv *csv)
 	csv_text(csv, csv->field.data);
 }
 
-/* Writes any text, sanitized; NULL: an empty field. */
+/* Writes any text, sanitized. Writes an empty field for NULL. */
 static void csv_name(struct csv *csv, const char *text)
 {
 	buf_clear(&csv->field);
@@ -86,7 +87,7 @@ static void csv_number(struct csv *csv, uint64_t value)
 	out_number(csv->out, value, 10, 0);
 }
 
-/* Writes a number, or an empty field for 0: unknown. */
+/* Writes a number. Writes an empty field for 0, which means unknown. */
 static void csv_known(struct csv *csv, uint64_t value)
 {
 	put_comma(csv);
@@ -111,7 +112,7 @@ static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }
 
-/* Writes a number as report_fraction() does; an empty field if it is not finite. */
+/* Writes a number like report_fraction(), or an empty field if the number is not finite. */
 static void csv_fraction(struct csv *csv, double value)
 {
 	char text[FRACTION_TEXT_BYTES];
@@ -127,7 +128,7 @@ static void csv_empty(struct csv *csv, size_t count)
 		put_comma(csv);
 }
 
-/* Writes names of columns, separated by commas; plain text. */
+/* Writes the names of columns, which are plain text and separated by commas. */
 static void csv_columns(struct csv *csv, const char *names)
 {
 	put_comma(csv);
@@ -143,7 +144,7 @@ static void csv_end(struct csv *csv)
 /* ---------------------------------------------------------------- columns of a trend */
 
 /* Writes the names of the first columns: the process of the series, and the trend. For groups, the
- * trend of self comes first. */
+ * trend of `self` comes first. */
 static void csv_trend_columns(struct csv *csv, bool is_grouped)
 {
 	csv_columns(csv, "series,image,pid,start");
@@ -181,8 +182,8 @@ static void csv_trend(struct csv *csv, const struct trend *trend)
 	csv_signed(csv, trend->net_blocks);
 }
 
-/* Writes the names of the last columns: for each snapshot of each series, word and the snapshot's
- * time, or its path if it has no time. */
+/* Writes the names of the last columns, one for each snapshot of each series. A name is `word` and
+ * the snapshot's time, or its path if it has no time. */
 static void csv_snapshot_columns(struct csv *csv, const char *word)
 {
 	for (size_t series = 0; series < csv->report->view_count; series++) {
@@ -211,7 +212,7 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 	return count;
 }
 
-/* Writes the sums of each snapshot of the current series; fields of other series are empty. */
+/* Writes the sums of each snapshot of the current series. The fields of other series are empty. */
 static void csv_series(struct csv *csv, const struct block_totals *sums)
 {
 	size_t before = snapshot_count(csv->report, 0, csv->series);
@@ -229,7 +230,7 @@ static void csv_series(struct csv *csv, const struct block_totals *sums)
 
 /* ---------------------------------------------------------------- sums */
 
-/* Writes growth, NEW and OLD of a sum; empty fields if unknown. */
+/* Writes growth, NEW and OLD of a sum, or empty fields if unknown. */
 static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 {
 	if (!is_known) {
@@ -251,7 +252,7 @@ static void put_change(struct csv *csv, const struct change *change)
 		report_rows_have_overhead(csv->comparison));
 }
 
-/* Returns the coarsest sample that figures are estimated from; 0: they are not estimates. */
+/* Returns the coarsest sampling that figures are estimated from, or 0 if they are not estimates. */
 static uint64_t sample_bytes(const struct comparison *comparison)
 {
 	uint64_t most = 0;
@@ -320,7 +321,8 @@ static void add_heap(struct buf *field, uint64_t heap)
 		buf_printf(field, "0x%" PRIX64, heap);
 }
 
-/* Writes heaps as in rows, separated by commas, because names contain blanks. */
+/* Writes heaps in the same form as in rows. They are separated by commas, because names contain
+ * blanks. */
 static void put_heaps(struct csv *csv, const struct window_sums *sums)
 {
 	buf_clear(&csv->field);
@@ -474,7 +476,7 @@ static const char group_columns[] = "self_growth_bytes,self_new_bytes,self_old_b
 
 void report_csv(struct out *out, const struct report *report)
 {
-	/* report->style is not used: numbers are decimal in CSV. */
+	/* report->style is not used, because numbers in CSV are always decimal. */
 	struct csv csv = {.out = out,
 		.is_first = true,
 		.report = report,
@@ -520,7 +522,7 @@ static void csv_use(struct csv *csv, struct use use)
 	csv_number(csv, use.count);
 }
 
-/* Writes the labels of the marks up to end_ms; at is the number of the next mark. */
+/* Writes the labels of the marks up to `end_ms`. `at` is the number of the next mark. */
 static void csv_marks(struct csv *csv, const struct chart *chart, uint64_t end_ms, size_t *at)
 {
 	const struct record_mark *mark;

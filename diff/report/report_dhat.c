@@ -1,10 +1,9 @@
 /*
  * DHAT's format, version 2, as Valgrind's dh_view.html reads it: bytes and blocks of each stack.
  *
- * Of a comparison only growth is included, because the viewer adds up and shows shares of the sum.
- * There is no "t-gmax" and there are no lifetimes (bklt), which would have to be known for every
- * stack.
- */
+ * For a comparison, only growth is included, because the viewer adds up figures and shows shares of
+ * the sum. "t-gmax" and lifetimes (bklt) are left out, because they would have to be known for
+ * every stack. */
 #include "diff/report/report.h"
 
 #include <inttypes.h>
@@ -14,7 +13,7 @@
 #include "diff/report/report_parts.h"
 
 /* Returns the time between two dumps, the length of a window, or the age of the process, in
- * microseconds; 0: unknown. */
+ * microseconds. 0: unknown. */
 static uint64_t length_us(const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
@@ -78,7 +77,7 @@ static void put_boxes(struct json *json, const struct graph *graph)
 	buf_release(&text);
 }
 
-/* Writes the stacks; frames are innermost first. */
+/* Writes the stacks. Their frames are innermost first. */
 static void put_points(struct json *json, const struct graph *graph)
 {
 	json_open_line(json, "pps", '[');

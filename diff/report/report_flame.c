@@ -1,5 +1,5 @@
-/* A flame graph as a stand-alone SVG picture without scripts. A pointer on a box shows its
- * figures. */
+/* A flame graph as a stand-alone SVG picture without scripts. A box shows its figures when the
+ * pointer is on it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +21,15 @@ struct flame {
 	struct out *out; /* NULL: only measure */
 	struct graph graph;
 	bool is_growth;
-	/* Sums of the lines before each one, starting at 0. They may wrap around; differences are
+	/* Sums of all lines before each line, starting at 0. They may wrap around; differences are
 	 * still correct. */
 	struct flame_sums {
 		uint64_t old, new, grown, shrunk;
 	} * sums;
 	double scale; /* units of width per byte */
-	size_t levels; /* number of levels with a box */
-	size_t left_out; /* boxes too narrow to draw */
-	bool is_cut; /* there are further levels */
+	size_t levels; /* number of levels that have a box */
+	size_t left_out; /* number of boxes too narrow to draw */
+	bool is_cut; /* further levels exist */
 };
 
 static const char style[] =
@@ -72,8 +72,8 @@ static void put_style(const struct flame *flame)
 	out_printf(out, "%s</style>\n", dark_style);
 }
 
-/* Writes a box's class. In a difference: by the square root of its share, so that small shares are
- * visible. Otherwise by name, to distinguish neighbours. */
+/* Writes a box's class. In a difference, the shade depends on the square root of the box's share,
+ * so that small shares are visible. Otherwise it depends on the name, to distinguish neighbours. */
 static void put_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
@@ -99,7 +99,7 @@ static void put_class(
 
 /* ---------------------------------------------------------------- boxes */
 
-/* Writes as much of a name as fits, without its module if it is too long. */
+/* Writes as much of a name as fits. Leaves out the module if the name is too long. */
 static void put_name(struct out *out, const char *name, size_t columns)
 {
 	const char *function = strchr(name, '!');
@@ -133,7 +133,7 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 		b->old - a->old, b->new - a->new, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
-/* Returns bytes that grew or shrank, which determine widths. */
+/* Returns the number of bytes that grew or shrank, which determines the width. */
 static double involved(const struct flame_sums *sums)
 {
 	return (double)sums->grown + (double)sums->shrunk;
@@ -194,7 +194,8 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 	out_text(out, "</g>\n");
 }
 
-/* Draws the boxes above that of lines [from, end). Lines that end there come first. */
+/* Draws the boxes above the box of lines [from, end), starting at `level`. Lines that have no box
+ * at this level come first and are skipped. */
 static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;

@@ -1,10 +1,9 @@
 /*
  * A page for browsers in a single file: diff/report/html with the report inserted.
  *
- * The page draws from the report as JSON (man/hdiff-json.5), in which frames are numbers: 20,000
- * stacks share most of their frames. A browser without scripts shows the head and a table of the
- * first rows.
- */
+ * The page draws from the report as JSON (man/hdiff-json.5). Frames are written as numbers, because
+ * 20,000 stacks share most of their frames. A browser without scripts shows the head and a table of
+ * the first rows. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct page_frames {
 
 /* ---------------------------------------------------------------- texts */
 
-/* Writes a name; if it is written from right to left, the text around it is not affected. */
+/* Writes a name. If the name is written from right to left, the text around it is not affected. */
 static void put_name(struct out *out, const char *text)
 {
 	out_text(out, "<bdi>");
@@ -56,7 +55,7 @@ static const char *image_of(const struct view *view)
 	return image;
 }
 
-/* Returns true for a single dump or sum, without OLD: nothing grew or shrank. */
+/* Returns true for a single dump or sum, which has no OLD: nothing grew or shrank. */
 static bool is_of_one(const struct view *view)
 {
 	return !view->comparison->axis && comparison_columns(view->comparison) == 1;
@@ -134,7 +133,7 @@ static void put_change(struct out *out, const struct view *view)
 		old->requested_bytes, new->requested_bytes, old->block_count, new->block_count);
 }
 
-/* Writes the sum of the selected rows, and in a trend its verdict. */
+/* Writes the sum of the selected rows and, in a trend, its verdict. */
 static void put_totals(struct out *out, const struct view *view)
 {
 	out_text(out, "<p class=\"totals\">");
@@ -148,7 +147,7 @@ static void put_totals(struct out *out, const struct view *view)
 	out_text(out, "</p>\n");
 }
 
-/* Writes the fates of allocations in a window of a recording, by WPA's names. */
+/* Writes the fates of allocations in a window of a recording, using WPA's names. */
 static void put_classes(struct out *out, const struct view *view)
 {
 	static const char *const words[] = {
@@ -300,8 +299,8 @@ static void put_table(struct out *out, const struct view *view)
 
 /* ---------------------------------------------------------------- the data */
 
-/* Makes the key by which frames are equal. The offset in a function does not count, because a
- * function makes many calls. */
+/* Makes the key that identifies equal frames. It does not contain the offset in a function, because
+ * a function makes many calls. */
 static void make_key(struct buf *key, const struct frame *frame)
 {
 	const char *texts[] = {frame->module, frame->function, frame->file};
@@ -339,7 +338,8 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 	return frames->count++;
 }
 
-/* Writes data for naming rows in the table: which frames to skip, and short forms of long names. */
+/* Writes the data that the table needs to name rows: which frames to skip, and short forms of long
+ * names. */
 static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;
@@ -383,7 +383,7 @@ static void put_data(struct out *out, const struct report *report)
 
 /* ---------------------------------------------------------------- the report */
 
-/* Writes the charts of a recording: use over time open, sizes folded. */
+/* Writes the charts of a recording: usage over time unfolded, sizes folded. */
 static void put_charts(struct out *out, const struct report *report)
 {
 	static const char *const heads[] = {"<details open><summary>Use over time</summary>\n",

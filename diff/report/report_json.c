@@ -53,7 +53,7 @@ static void put_share(
 	json_close(json, '}');
 }
 
-/* Writes the sums of all blocks, and of selected and other parts. */
+/* Writes the sums of all blocks, of the selected blocks, and of other parts. */
 static void put_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
@@ -92,7 +92,7 @@ static void put_trend(struct json *json, const struct trend *trend)
 	json_close(json, '}');
 }
 
-/* Writes a trend and a number for each snapshot. sums is NULL if all are 0. */
+/* Writes a trend and a number for each snapshot. `sums` is NULL if all are 0. */
 static void put_series(
 	struct json *json, const struct trend *trend, const struct block_totals *sums)
 {
@@ -118,7 +118,7 @@ void json_open_frame(struct json *json, const struct frame *frame)
 		json_text(json, "module", frame->module);
 	if (frame->function)
 		json_text(json, "function", frame->function);
-	/* An offset of 0 is unknown in a function, and valid in a module. */
+	/* An offset of 0 means unknown in a function, but is valid in a module. */
 	if (frame->offset_bytes || (frame->module && !frame->function))
 		json_hex(json, "offset", frame->offset_bytes);
 	if (frame->has_addr)
@@ -245,7 +245,7 @@ static void put_time(struct json *json, const struct dump_sums *dump)
 		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
 }
 
-/* Writes sampling, attaching and defects of a dump. */
+/* Writes the sampling, attaching and defects of a dump. */
 static void put_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
@@ -479,7 +479,7 @@ static void put_group(struct json *json, size_t shown)
 	json_close(json, '}');
 }
 
-/* Writes the numbers of rows and groups, and those that are shown. */
+/* Writes the number of all rows and groups, and of those that are shown. */
 static void put_shown(struct json *json)
 {
 	const struct view *view = json->view;
@@ -562,7 +562,7 @@ void json_report(struct json *json, const struct report *report)
 {
 	bool is_trend = report->views[0].comparison->axis;
 
-	/* report->style is not used: numbers are decimal in JSON. */
+	/* report->style is not used, because numbers in JSON are always decimal. */
 	json->view = &report->views[0];
 	json->comparison = json->view->comparison;
 	json_text(json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);

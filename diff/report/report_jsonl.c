@@ -3,8 +3,7 @@
  *
  * Each line contains everything about one stack and its dump. So lines from any number of machines
  * can be in one table. No key is ever missing and no value is null, because databases need one type
- * for each.
- */
+ * for each key. */
 #include "diff/report/report.h"
 
 #include <inttypes.h>
@@ -29,9 +28,9 @@ struct line_writer {
 
 /* ---------------------------------------------------------------- stacks */
 
-/* Appends a frame's identity on any machine and, if the function has a name, in any build: no
- * address and no offset in the function. Modules are in lower case, because Windows ignores the
- * case of file names. */
+/* Appends a frame's text, which is the same on any machine and, if the function has a name, in any
+ * build. It has no address and no offset in the function. Modules are in lower case, because
+ * Windows ignores the case of file names. */
 static void add_frame(struct buf *text, const struct frame *frame)
 {
 	size_t from = text->len;
@@ -54,7 +53,7 @@ static void add_frame(struct buf *text, const struct frame *frame)
 	}
 }
 
-/* Returns FNV-1a, which is easy to compute in any language from the frames. */
+/* Returns the FNV-1a hash of the frames, which is easy to compute in any language. */
 static uint64_t hash_text(const struct buf *text)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -64,8 +63,8 @@ static uint64_t hash_text(const struct buf *text)
 	return hash;
 }
 
-/* Stores all frames from the innermost, without options for frames, because the hash covers
- * them. */
+/* Stores all frames, starting with the innermost. Ignores options for frames, because the hash
+ * covers the frames. */
 static void add_stack(struct line_writer *writer, uint32_t number)
 {
 	const struct row *row = &writer->view->comparison->rows[number];
@@ -110,8 +109,8 @@ static const struct module *main_module(const struct dump_sums *dump)
 	return NULL;
 }
 
-/* Writes a build in the form of symbol stores: the PDB's, otherwise the image's time stamp and
- * size; "" if unknown. */
+/* Writes a build in the form that symbol stores use: the PDB's, or the image's time stamp and size,
+ * or "" if both are unknown. */
 static void put_build(struct json *json, const struct dump_sums *dump)
 {
 	const struct module *module = main_module(dump);
@@ -164,8 +163,8 @@ static void put_line(
 	out_char(writer->out, '\n');
 }
 
-/* Writes a line for each dump that has the stack; other dumps have none, as if they were reported
- * alone. */
+/* Writes a line for each dump that has the stack. Other dumps get no line, as if each dump were
+ * reported alone. */
 static void put_row(struct line_writer *writer, uint32_t number)
 {
 	const struct comparison *comparison = writer->view->comparison;

@@ -1,5 +1,6 @@
-/* Results of the limits of growth for build servers: JUnit's XML. One suite, with a test case for
- * each series. Names have no pid and no time, so that they are equal in the next build. */
+/* Results of the limits of growth for build servers, as JUnit's XML. There is one suite, with a
+ * test case for each series. Names contain no pid and no time, so that they are equal in the next
+ * build. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-#define WORST_MAX 5 /* stacks */
+#define WORST_MAX 5 /* in stacks */
 
 /* ---------------------------------------------------------------- XML */
 
@@ -27,7 +28,7 @@ static bool is_worse(const struct delta *a, const struct delta *b)
 							  a->block_count > b->block_count;
 }
 
-/* Finds the rows that grew most, whatever the report's order. Returns their number. */
+/* Finds the rows that grew most, whatever the report's order. Returns the number of these rows. */
 static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 {
 	struct delta deltas[WORST_MAX];
@@ -53,8 +54,8 @@ static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 	return count;
 }
 
-/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)": the innermost frame that is not an
- * allocator's. */
+/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)". The frame is the innermost one that is
+ * not an allocator's. */
 static void add_stack(struct buf *text, const struct view *view, uint32_t number,
 	struct frames *frames, struct strip *strip)
 {
@@ -95,7 +96,7 @@ static void add_worst(struct buf *text, struct view *view, struct strip *strip)
 
 /* ---------------------------------------------------------------- cases */
 
-/* Writes "app.exe", or "app.exe, series 2" if there are several. */
+/* Writes "app.exe", or "app.exe, series 2" if there are several series. */
 static void put_case_name(struct out *out, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;

@@ -16,37 +16,36 @@
 /*
  * Numbers with a fraction, as text that is equal on every system.
  *
- * C libraries print such numbers differently, so digits are computed with integers: all digits
- * before the point, rounded to thousandths (halves away from 0). No trailing zeros or trailing
- * point, no exponent, no "-0".
- */
+ * C libraries print such numbers differently, so the digits are computed with integers. All digits
+ * before the point are written, and the fraction is rounded to thousandths (halves away from 0). No
+ * trailing zeros or trailing point, no exponent, no "-0". */
 
 #define FRACTION_TEXT_BYTES 320 /* enough for every double */
 
-/* Returns text, or NULL if value is not finite. */
+/* Returns `text`, or NULL if `value` is not finite. */
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
 
-/* Figures and texts shared by all forms of reports: growth, whether numbers are known, words for
- * rows without a stack, and names that fit on a line. */
+/* Figures and texts shared by all forms of reports: growth, which numbers are known, words for rows
+ * without a stack, and names that fit on a line. */
 
-/* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two return text. */
+/* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two functions return `text`. */
 #define REPORT_SIZE_BYTES 40
 #define REPORT_COUNT_BYTES 32
 const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES]);
 const char *report_count(uint64_t count, char text[REPORT_COUNT_BYTES]);
 unsigned report_percent(uint64_t part, uint64_t whole);
 
-/* Writes one digit after the point: "-11.8"; "> 1e17" for larger numbers. Returns text. */
+/* Writes one digit after the point: "-11.8". Writes "> 1e17" for larger numbers. Returns `text`. */
 const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
 
-/* Returns the columns of a text, one per character. */
+/* Returns the columns that a text needs, one per character. */
 unsigned report_columns(const char *text);
 
-/* Writes as much of a sanitized text as fits in columns. Returns the columns used. */
+/* Writes as much of a sanitized text as fits in `columns`. Returns the number of columns used. */
 unsigned report_put_cut(struct out *out, const char *text, unsigned columns);
 
-/* Numbers and bytes of the rows that grew and that shrank; first_bytes: of the first rows that
- * grew. */
+/* Numbers and bytes of the rows that grew and of those that shrank. `first_bytes` is the growth
+ * within the first rows. */
 struct report_ways {
 	size_t grown_count, shrunk_count;
 	uint64_t grown_bytes, shrunk_bytes, first_bytes;
@@ -56,58 +55,58 @@ void report_ways(const struct view *view, size_t first, struct report_ways *ways
 
 /* Difference of two 64-bit sums. */
 struct growth {
-	char sign; /* '+', also for 0, or '-' */
+	char sign; /* '-', or '+' (including for 0) */
 	uint64_t amount;
 };
 
 struct growth growth_of(uint64_t new, uint64_t old);
 
 /* Returns the blocks that are neither selected nor suppressed. The total of a printed comparison
- * may contain only growth; then the result does, too. */
+ * may contain only growth. In this case the result does, too. */
 struct change report_left_out(const struct view *view);
 
-/* Returns the sum of the rows that are not shown, and their number; zero in a grouped view, because
- * groups overlap. */
+/* Returns the sum of the rows that are not shown, and stores their number in `*count`. Both are
+ * zero in a grouped view, because groups overlap. */
 struct change report_not_shown(const struct view *view, size_t *count);
 
-/* Return true if the overhead of each row is known, and that of the selected rows. */
+/* Return true if the overhead of each row (second function: of the selected rows) is known. */
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
-/* Returns true if growth per hour is known: snapshots have times, and one process has two of
- * them. */
+/* Returns true if growth per hour is known: snapshots have times, and one process has at least two
+ * snapshots. */
 bool report_has_rates(const struct comparison *comparison);
 
-/* For a window, return allocations per second (NAN if it has no length), and the mean lifetime in
- * ms of blocks allocated and freed in it. */
+/* For a window: return allocations per second (NAN if the window has no length), and the mean
+ * lifetime in ms of blocks allocated and freed in the window. */
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums);
 double report_window_life(const struct window_sums *sums);
 
-/* Returns a dump's time: as date_text() writes it; as local time, "2026-11-20T10:25", if only
- * UMDH's banner has it; or "" if unknown. Uses text. */
+/* Returns a dump's time in the form that date_text() writes. If only UMDH's banner contains a time,
+ * returns local time, "2026-11-20T10:25". Returns "" if the time is unknown. Uses `text`. */
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES]);
 
-/* Returns the role of dump number index: "old", "between" or "new". */
+/* Returns the role of dump number `index`: "old", "between" or "new". */
 const char *report_dump_role(const struct comparison *comparison, size_t index);
 
 const char *report_row_kind(enum row_kind kind);
 
 #define ROW_WORDS_BYTES 80
 
-/* Returns the text in place of the frames of a row without frames. May use space. */
+/* Returns the text that replaces the frames of a row without frames. May use `space`. */
 const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES]);
 
 const char *report_group_kind(enum view_group group);
 
-/* Appends text as UTF-8. Invalid bytes become U+FFFD and control characters '?', except TAB, CR and
- * LF unless one_line. */
+/* Appends text as UTF-8. Invalid bytes become U+FFFD, and control characters become '?'. TAB, CR
+ * and LF are unchanged unless `one_line`. */
 void clean_text(struct buf *buf, const char *text, bool one_line);
 
 /* Appends "module!function", "module+OFFSET" or "ADDRESS", sanitized. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
-/* Shortens a sanitized name, "module!function", that begins at from, if words takes more than the
- * given number of columns. The result may still be too long. */
+/* Shortens a sanitized name, "module!function", that begins at `from`, if `words` needs more than
+ * the given number of columns. The result may still be too long. */
 void report_shorten(struct buf *words, size_t from, unsigned columns);
 
 /* Shared parts of charts. */
@@ -115,39 +114,40 @@ void report_shorten(struct buf *words, size_t from, unsigned columns);
 /* In display order. */
 extern const enum record_memory chart_memories[RECORD_MEMORIES];
 
-/* Returns the next mark of the window up to end_ms, or NULL. *at is the number of the next mark and
- * starts at 0. */
+/* Returns the next mark of the window up to `end_ms`, or NULL. `*at` is the number of the next mark
+ * and starts at 0. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
-/* Returns log2(value) + 1, so that one block has a height; 0 for 0. The result is equal on every
+/* Returns log2(value) + 1, so that one block has a height, or 0 for 0. The result is equal on every
  * system. */
 double chart_log(uint64_t value);
 
-/* Pieces of a page, made by the build from diff/report/html, with the style and the script.
- * Generated content goes between them. */
+/* Pieces of a page, which the build makes from diff/report/html, including the style and the
+ * script. Generated content goes between the pieces. */
 enum page_piece {
 	PAGE_TITLE, /* up to the title */
-	PAGE_HEAD, /* summary, for every reader */
-	PAGE_TABLE, /* rows, for readers without scripts */
-	PAGE_DATA, /* the report as JSON, for the script */
+	PAGE_HEAD, /* up to the summary, for every reader */
+	PAGE_TABLE, /* up to the rows, for readers without scripts */
+	PAGE_DATA, /* up to the report as JSON, for the script */
 	PAGE_END, /* after the data */
 	PAGE_PIECES,
 };
 extern const char *const page_pieces[PAGE_PIECES];
 
-/* Writes a view's call tree as text of a given width. */
+/* Writes a view's call tree as text of the given width. */
 void report_tree(
 	struct out *out, const struct view *view, const struct report *report, unsigned columns);
 
-/* Write foreign text for XML and HTML, also in attributes, on one line or on several. Markup is
- * escaped; control characters and characters that XML forbids are replaced. */
+/* Write foreign text for XML and HTML, including attributes, on one line or on several. Markup is
+ * escaped. Control characters and characters that XML forbids are replaced. */
 void xml_text(struct out *out, const char *text);
 void xml_lines(struct out *out, const char *text);
 
 /* Writes a length, rounded to a tenth. */
 void svg_attribute(struct out *out, const char *name, double value);
 
-/* State of the UMDH report; report_umdh() is made of these parts, in several files. */
+/* State of the UMDH report. The following functions, in several files, are parts of
+ * report_umdh(). */
 
 struct umdh_report {
 	struct out *out;
@@ -162,7 +162,7 @@ struct umdh_report {
 /* Writes the list of dumps and a legend, all as comments. */
 void umdh_head(struct umdh_report *report);
 
-/* Write the list of a trend's series and snapshots, the legend of the line before each row, and
+/* Write the list of a trend's series and snapshots; the legend of the line before each row; and
  * such a line. */
 void umdh_series(struct umdh_report *report);
 void umdh_trend_legend(struct umdh_report *report);
@@ -176,20 +176,20 @@ void umdh_seconds(struct out *out, uint64_t ms);
  * recording. Writes nothing for a moment. */
 void umdh_fate(struct out *out, const struct dump_sums *sums);
 
-/* Writes, after a dump's name, its notes that make its numbers estimates or incomplete. */
+/* Writes, after a dump's name, the notes that make the dump's numbers estimates or incomplete. */
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* Writes a dump, with a line for each of its warnings. */
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
 
-/* Writes the warnings of a file, a line each; before is the start of each line. */
+/* Writes the warnings of a file, a line each. Each line starts with `before`. */
 void umdh_warnings(struct out *out, const char *before, const char *path,
 	const char *const *warnings, size_t count);
 
-/* Writes the warnings of all dumps of a comparison, each once. */
+/* Writes the warnings of all dumps of a comparison, each warning once. */
 void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison);
 
-/* Writes a rate with its significant digits, right-justified in width. */
+/* Writes a rate with its significant digits, right-justified in `width` columns. */
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
 /* Writes the legend of groups: growth and name, one group per line. */

@@ -2,9 +2,9 @@
  * pprof's profile.proto, as its sources define it: protobuf in gzip.
  *
  * All texts, functions, locations and mappings are numbered and written when they are first needed.
- * Addresses of a mapping are those of the module in the process. pprof subtracts the start of the
- * mapping, and identifies a module by its build, so that profiles of two processes can be compared.
- */
+ * Addresses in a mapping are those of the module in the process. pprof subtracts the start of the
+ * mapping, and identifies a module by its build, so that profiles of two processes can be
+ * compared. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,8 @@ enum {
 	MAPPING_END,
 	MAPPING_FILE = 5,
 	MAPPING_BUILD,
-	/* and files, lines, inlined functions: pprof need not look them up */
+	/* first of four flags: functions, files, lines and inlined functions are known, so pprof
+	 * need not look them up */
 	MAPPING_HAS_FUNCTIONS,
 	MAPPING_HAS_INLINED = 10,
 	LOCATION_ID = 1,
@@ -60,7 +61,7 @@ struct pprof {
 	struct out *out;
 	const struct view *view;
 	struct table numbers[PPROF_KINDS];
-	struct table modules; /* address of a struct module to its mapping */
+	struct table modules; /* maps the address of a struct module to its mapping */
 	struct buf message, part, text, clean;
 };
 
@@ -77,7 +78,7 @@ static void add_varint(struct buf *buf, uint64_t value)
 	buf_add(buf, bytes, len);
 }
 
-/* Adds a number field. 0 is omitted, because readers treat a missing field as 0. */
+/* Adds a number field. Leaves out 0, because readers treat a missing field as 0. */
 static void add_number(struct buf *buf, unsigned field, uint64_t value)
 {
 	if (!value)
@@ -86,7 +87,7 @@ static void add_number(struct buf *buf, unsigned field, uint64_t value)
 	add_varint(buf, value);
 }
 
-/* Adds a field with a message, a text or packed numbers. */
+/* Adds a field that contains a message, a text or packed numbers. */
 static void add_bytes(struct buf *buf, unsigned field, const void *bytes, size_t len)
 {
 	add_varint(buf, field << 3 | 2);
@@ -109,7 +110,7 @@ static void put_bytes(struct pprof *pprof, unsigned field, const void *bytes, si
 
 /* ---------------------------------------------------------------- numbered objects */
 
-/* Returns the number of a key, from 1; *is_new is set if the number was assigned now. */
+/* Returns the number of a key, from 1. Sets `*is_new` if the key had no number before. */
 static uint64_t find_number(
 	struct pprof *pprof, enum pprof_kind kind, const struct buf *key, bool *is_new)
 {
@@ -138,7 +139,7 @@ static uint64_t string_number(struct pprof *pprof, const char *text)
 	return number - 1;
 }
 
-/* Returns the number of a message, which is written if it is new. */
+/* Returns the number of a message. Writes the message if it is new. */
 static uint64_t message_number(
 	struct pprof *pprof, enum pprof_kind kind, unsigned field, const struct buf *message)
 {
@@ -177,7 +178,7 @@ static uint64_t mapping_number(struct pprof *pprof, const struct module *module)
 	add_number(part, MAPPING_START, module->base);
 	add_number(part, MAPPING_END, module->base + module->size_bytes);
 	add_number(part, MAPPING_FILE, string_number(pprof, module_path_base(module->path)));
-	/* The build in the form of symbol stores: the PDB's, otherwise the image's. */
+	/* The build in the form that symbol stores use: the PDB's, otherwise the image's. */
 	buf_clear(text);
 	if (module->pdb_guid)
 		buf_printf(text, "%s%" PRIX32, module->pdb_guid, module->pdb_age);
@@ -190,7 +191,7 @@ static uint64_t mapping_number(struct pprof *pprof, const struct module *module)
 	return message_number(pprof, MAPPINGS, PROFILE_MAPPING, part);
 }
 
-/* Returns the mapping of a dump's module; cached. */
+/* Returns the mapping of a dump's module. The result is cached. */
 static uint64_t module_number(struct pprof *pprof, const struct module *module)
 {
 	const uint64_t *known = table_find(&pprof->modules, &module, sizeof(module));
@@ -203,8 +204,8 @@ static uint64_t module_number(struct pprof *pprof, const struct module *module)
 	return number;
 }
 
-/* Returns the mapping of a frame: a module of its dump, or one without addresses for a text; 0: in
- * no module. */
+/* Returns the mapping of a frame: a module of its dump, or for a text a mapping without addresses.
+ * Returns 0 if the frame is in no module. */
 static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const struct frame *frame)
 {
 	const struct comparison *comparison = pprof->view->comparison;
@@ -220,7 +221,7 @@ static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const 
 	return mapping_number(pprof, &(struct module){.path = frame->module});
 }
 
-/* Writes the mapping of the program first. */
+/* Writes the mapping of the program, which must be the first one. */
 static void put_image(struct pprof *pprof)
 {
 	const struct comparison *comparison = pprof->view->comparison;
@@ -252,8 +253,8 @@ static void add_line(struct pprof *pprof, struct buf *location, const struct gra
 	add_bytes(location, LOCATION_LINE, part->data, part->len);
 }
 
-/* Returns the location of the frame before *count and of the functions it was inlined into. Moves
- * *count before all of them. */
+/* Returns the location of the frame at `*count - 1` and of the functions that it was inlined into.
+ * Subtracts the number of these frames from `*count`. */
 static uint64_t location_number(
 	struct pprof *pprof, const struct row *row, const struct graph_stack *stack, size_t *count)
 {
@@ -264,7 +265,8 @@ static uint64_t location_number(
 	buf_init(&location);
 	if (frame) {
 		add_number(&location, LOCATION_MAPPING, frame_mapping(pprof, row, frame));
-		/* A return address may belong to the next line or function; the call does not. */
+		/* A return address may belong to the next line or function. The call before it does
+		 * not. */
 		if (frame->has_addr && frame->addr)
 			add_number(&location, LOCATION_ADDR, frame->addr - 1);
 	}
@@ -367,7 +369,7 @@ void report_pprof(struct out *out, const struct report *report)
 		table_init(&pprof.numbers[i]);
 	table_init(&pprof.modules);
 	graph_stack_init(&stack);
-	string_number(&pprof, ""); /* must be the first */
+	string_number(&pprof, ""); /* must be the first string */
 	put_types(&pprof);
 	put_facts(&pprof);
 	put_image(&pprof);

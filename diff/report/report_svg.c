@@ -1,4 +1,5 @@
-/* Charts as stand-alone SVG pictures without scripts. A pointer on a part shows its figures. */
+/* Charts as stand-alone SVG pictures without scripts. A part shows its figures when the pointer is
+ * on it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "diff/report/report_parts.h"
 
 #define WIDTH 960
-#define MARK_GAP 12 /* between labels of marks */
-#define LABEL_MAX 48 /* bytes of a label */
+#define MARK_GAP 12 /* minimum distance between the labels of marks */
+#define LABEL_MAX 48 /* in bytes */
 
 struct svg {
 	struct out *out;
@@ -35,7 +36,8 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- texts and numbers */
 
-/* Writes a coordinate. Sums of a damaged file may be outside the picture and become 0. */
+/* Writes a coordinate. Sums of a damaged file may be outside the picture; their coordinate becomes
+ * 0. */
 static void put_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
@@ -137,7 +139,7 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 	out_text(out, "</text>\n");
 }
 
-/* Writes an entry of the colour key at x. Returns the x after it. */
+/* Writes an entry of the colour key at `x`. Returns the x coordinate after the entry. */
 static double put_key(struct out *out, double x, double y, const char *class, const char *word)
 {
 	open_rect(out, class, x, y - 10, 12, 12);
@@ -169,7 +171,7 @@ static void open_level(struct out *out, const struct plot *plot, double height)
 struct time_plot {
 	struct plot plot;
 	uint64_t from_ms, length_ms; /* at least 1 */
-	uint64_t top_bytes; /* at its upper edge */
+	uint64_t top_bytes; /* number of bytes at the upper edge */
 };
 
 static double x_of(const struct time_plot *time, uint64_t ms)
@@ -213,7 +215,7 @@ static void put_scales(struct out *out, const struct time_plot *time, uint64_t s
 	put_axes(out, plot);
 }
 
-/* Draws the highest use of each span as bands, one memory on top of another. */
+/* Draws the highest usage of each span as bands, one for each memory, stacked. */
 static void put_bands(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -248,7 +250,7 @@ static void put_bands(
 	free(below);
 }
 
-/* Draws the use at the end of each span. */
+/* Draws the usage at the end of each span. */
 static void put_end_line(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -284,8 +286,8 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 	out_text(out, "</text>\n</g>\n");
 }
 
-/* Draws a line for each mark that is not too close to the previous one, with its label if there is
- * room. */
+/* Draws a line for each mark that is not too close to the previous one. Draws the mark's label if
+ * there is room. */
 static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 {
 	const struct plot *plot = &time->plot;
@@ -319,7 +321,7 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 	}
 }
 
-/* Draws areas that show figures under the pointer. */
+/* Draws areas that show figures when the pointer is on them. */
 static void put_figures(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -380,9 +382,10 @@ static void put_over_time(struct svg *svg)
 /* ---------------------------------------------------------------- sizes */
 
 #define PANEL_HEIGHT 300
-#define CLASSES_MIN 12 /* fewest shown, so that bars are not too wide */
+#define CLASSES_MIN 12 /* minimum number of classes shown, so that bars are not too wide */
 
-/* The classes of a memory that are not empty, from a power of two. */
+/* The range from the first to the last class of a memory that is not empty, starting at a power of
+ * two. */
 struct size_range {
 	enum record_memory memory;
 	size_t first, end;
@@ -413,7 +416,7 @@ static uint64_t figure_of(const struct use *use, bool by_bytes)
 	return by_bytes ? use->bytes : use->count;
 }
 
-/* Draws a scale with powers of ten for blocks, of two for bytes. */
+/* Draws a scale with powers of ten for blocks, or powers of two for bytes. */
 static void put_size_scale(struct out *out, const struct plot *plot, uint64_t most, bool by_bytes)
 {
 	static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
@@ -472,7 +475,7 @@ static void put_class_bars(struct out *out, const struct use_sizes *sizes,
 	}
 }
 
-/* Draws the blocks, or bytes, of one memory. */
+/* Draws the blocks (or bytes) of one memory. */
 static void put_panel(struct out *out, const struct use_sizes *sizes,
 	const struct size_range *range, const struct plot *plot, bool by_bytes)
 {

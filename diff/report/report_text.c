@@ -15,12 +15,12 @@
 #include "diff/report/report_parts.h"
 
 enum {
-	TABLE_MAX = 10, /* rows of the table, if stacks follow */
-	SIZES_MAX = 8, /* most sizes of a stack that are listed singly */
+	TABLE_MAX = 10, /* maximum number of rows in the table, if stacks follow */
+	SIZES_MAX = 8, /* maximum number of a stack's sizes that are listed singly */
 	FIRST = 5, /* number of first rows whose share is stated */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
-	WIDE = 100, /* columns from which lines contain more */
+	WIDE = 100, /* from this number of columns, lines contain more */
 };
 
 struct text_report {
@@ -28,7 +28,7 @@ struct text_report {
 	const struct report *whole;
 	const struct view *view;
 	const struct comparison *comparison;
-	bool is_single; /* nothing is old: sizes, not growth */
+	bool is_single; /* nothing is old: figures are sizes, not growth */
 	unsigned columns;
 	struct spark spark;
 	struct buf word; /* scratch */
@@ -43,7 +43,7 @@ static void put_colour(struct text_report *text, const char *code)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* Writes "+12.3 MiB", right-justified, in the colour of growth or shrinking. */
+/* Writes "+12.3 MiB", right-justified, in the colour for growth or for shrinking. */
 static void put_bytes(struct text_report *text, const struct change *change, unsigned width)
 {
 	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
@@ -74,8 +74,8 @@ static void put_blocks(struct text_report *text, const struct change *change, un
 	out_printf(text->out, "%*s", (int)width, word);
 }
 
-/* Writes "+28.4 GiB/h (11.8 to 50.8)", all in the unit of the rate, or of its bounds if the rate is
- * 0. */
+/* Writes "+28.4 GiB/h (11.8 to 50.8)". All numbers have the unit of the rate or, if the rate is 0,
+ * of its bounds. */
 static void put_rate(
 	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width)
 {
@@ -120,7 +120,7 @@ static void put_trend(
 
 /* ---------------------------------------------------------------- names */
 
-/* Appends "parse.cpp:41", or nothing. */
+/* Appends "parse.cpp:41", or nothing if the place is unknown. */
 static void add_place(struct buf *word, const struct frame *frame)
 {
 	if (!frame->file || !frame->line)
@@ -129,7 +129,7 @@ static void add_place(struct buf *word, const struct frame *frame)
 	buf_printf(word, ":%" PRIu32, frame->line);
 }
 
-/* Appends the function, with its module unless a file is shown. */
+/* Appends the function. Includes its module if `with_module` is set or the file is unknown. */
 static void add_function(struct buf *word, const struct frame *frame, bool with_module)
 {
 	struct frame shown = *frame;
@@ -139,8 +139,8 @@ static void add_function(struct buf *word, const struct frame *frame, bool with_
 	clean_frame(word, &shown, true);
 }
 
-/* Appends the caller: "app+1A12 < open_file", without its module if it is that of the previous
- * frame. */
+/* Appends the caller: "app+1A12 < open_file". Leaves out its module if the previous frame has the
+ * same module. */
 static void add_caller(struct text_report *text, unsigned columns)
 {
 	const char *module = text->frames.items[0].module;
@@ -160,7 +160,7 @@ static void add_caller(struct text_report *text, unsigned columns)
 	report_shorten(&text->word, from, columns);
 }
 
-/* Writes the one-line label of a row: the first function that is the program's own. */
+/* Writes the one-line label of a row: the first function that belongs to the program itself. */
 static void put_name(struct text_report *text, uint32_t number, unsigned columns)
 {
 	const struct row *row = &text->comparison->rows[number];
@@ -368,7 +368,7 @@ static void put_headings(struct text_report *text, const char *name)
 	put_colour(text, "0");
 }
 
-/* Writes the verdict and the rate. Returns the columns left. */
+/* Writes the verdict and the rate. Returns the number of columns left. */
 static unsigned put_judged(struct text_report *text, const struct trend *trend, unsigned left)
 {
 	out_text(text->out, "  ");
@@ -446,8 +446,8 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 	out_char(out, '\n');
 }
 
-/* Reports growth of stacks that end in an allocator, or in a frame that symbols would show not to
- * be one. */
+/* Reports growth of stacks that end in an allocator. Also of stacks that end in a frame without a
+ * name, if symbols would show that it is not an allocator. */
 static void put_uncalled(struct text_report *text, const struct report_ways *ways)
 {
 	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
@@ -460,7 +460,7 @@ static void put_uncalled(struct text_report *text, const struct report_ways *way
 			share, text->is_single ? "the memory" : "the growth");
 }
 
-/* Writes the sums of blocks that are not in the rows, if there are any. */
+/* Writes the sums of blocks that are in no row, if such blocks exist. */
 static void put_apart(struct text_report *text)
 {
 	const struct view *view = text->view;
@@ -529,7 +529,8 @@ static void put_size(struct text_report *text, const struct size_change *size, u
 	out_char(text->out, '\n');
 }
 
-/* Writes the sizes of a row's blocks: singly if they are few, otherwise by powers of two. */
+/* Writes the sizes of a row's blocks: singly if they are few, otherwise grouped by powers of
+ * two. */
 static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
 {
 	out_printf(text->out, "      %*s%*s", SIZES, "size", BLOCKS,
@@ -565,7 +566,7 @@ static void put_age(struct text_report *text, const struct row_blocks *blocks)
 		report_count(blocks->gone.block_count, count));
 }
 
-/* Writes a word of a block: its value, its bytes as text, and the target of an address. */
+/* Writes a word of a block: its value, its bytes as text, and the target if it is an address. */
 static void put_word(struct text_report *text, const struct row_contents *row,
 	const struct dump_content *content, const struct shown_word *word)
 {
@@ -679,7 +680,8 @@ static bool has_self(const struct view_group_row *group)
 	       group->self.old.requested_bytes || group->self.new.requested_bytes;
 }
 
-/* Writes a group. In a trend, the figures are those it is sorted by: self or total. */
+/* Writes a group. In a trend, its figures are those that groups are sorted by: `self` or
+ * `total`. */
 static void put_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
@@ -725,7 +727,7 @@ static void put_group_headings(struct text_report *text)
 	put_colour(text, "0");
 }
 
-/* Writes the groups. Functions that only call others are included if groups are sorted by total. */
+/* Writes the groups. If groups are sorted by total, includes functions that only call others. */
 static void put_groups(struct text_report *text)
 {
 	const struct view *view = text->view;

@@ -1,9 +1,9 @@
 /*
- * The rows of a view as a call tree, for people: a node has the sum of the stacks through it. Top
- * down, the outermost frames are next to the root; bottom up, the innermost ones. Frames are equal
- * by module and function, or by offset if the function is unknown. Each node is a line; nodes below
- * one per cent are left out. Only branches are indented, each marked with "-".
- */
+ * The rows of a view as a call tree, for people. A node has the sum of the stacks that pass through
+ * it. Top down, the outermost frames are next to the root. Bottom up, the innermost frames are next
+ * to the root. Frames are equal if module and function are equal, or module and offset if the
+ * function is unknown. Each node is a line. Nodes below one per cent are left out. Only branches
+ * are indented, each marked with "-". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +16,20 @@
 #define CALL_NONE UINT32_MAX
 
 struct call_node {
-	const char *name; /* "module!function" as frame_name() writes it; "" for the root */
-	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: none */
+	/* "module!function" in the form that frame_name() writes; "" for the root */
+	const char *name;
+	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: no such node */
 	struct change total;
-	/* Sum of growth and shrinking of rows, which determines visibility: the rows may cancel. */
+	/* Sum of the growth and the shrinking of rows. It determines which nodes are shown, because
+	 * rows may cancel each other. */
 	uint64_t moved_bytes;
 };
 
 struct call_tree {
-	struct call_node *nodes; /* the root is the first one */
+	struct call_node *nodes; /* starting with the root */
 	size_t count, cap;
-	struct u64map known; /* parent and number of a name -> node */
-	struct table names; /* name -> its number */
+	struct u64map known; /* maps a parent and the number of a name to a node */
+	struct table names; /* maps a name to its number */
 	struct arena texts;
 };
 
@@ -49,7 +51,7 @@ static uint32_t add_node(struct call_tree *tree, const char *name, uint32_t pare
 	return number;
 }
 
-/* Returns the child with a name, which is added if it is new. */
+/* Returns the child with the given name. Adds the child if it is new. */
 static uint32_t child_of(struct call_tree *tree, uint32_t parent, const char *name, size_t len)
 {
 	uint64_t *known = table_find(&tree->names, name, len);
@@ -130,7 +132,7 @@ static void sort_children(
 }
 
 /* Makes the tree of all rows of a view, without the frames that start a program. Names must have
- * been looked up. Children are sorted by moved_bytes, the largest first. */
+ * been looked up. Children are sorted by moved_bytes, largest first. */
 static void tree_make(
 	struct call_tree *tree, const struct view *view, struct strip *start_up, bool is_bottom_up)
 {
@@ -200,14 +202,14 @@ static size_t shown_children(const struct printed_tree *printed, const struct ca
 	return count;
 }
 
-/* Returns true if its parent has other children that are shown. */
+/* Returns true if the node's parent has other children that are shown. */
 static bool is_one_of_several(const struct printed_tree *printed, const struct call_node *node)
 {
 	return node->parent != CALL_NONE &&
 	       shown_children(printed, &printed->tree->nodes[node->parent]) > 1;
 }
 
-/* Writes a node, with sign, colours, and a word if all of it is new or gone. */
+/* Writes a node with its sign and colour, and a word if all of it is new or freed. */
 static void put_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
@@ -262,7 +264,8 @@ static void put_nodes(struct printed_tree *printed)
 			indent += is_one_of_several(printed, &nodes[at]) ? 2 : 0;
 			continue;
 		}
-		/* Go up to a node with a next sibling; siblings are sorted by moved_bytes. */
+		/* Go up to a node with a next sibling. Siblings are sorted by moved_bytes, so the
+		 * search ends at a sibling that is not shown. */
 		while (at && (nodes[at].next == CALL_NONE ||
 				     !is_shown(printed, &nodes[nodes[at].next]))) {
 			indent -= is_one_of_several(printed, &nodes[at]) ? 2 : 0;

@@ -42,7 +42,7 @@ static void put_symbol(struct out *out, const struct frame *frame)
 		out_text(out, " [inline]");
 }
 
-/* Writes each frame on a line that starts with before. */
+/* Writes each frame on a line that starts with `before`. */
 static void put_frames(struct out *out, const char *before, const struct frames *frames)
 {
 	size_t part = 0;
@@ -103,7 +103,7 @@ static void put_heap(struct out *out, uint64_t heap)
 	out_hex(out, heap);
 }
 
-/* Writes the thread and the heap, or their numbers. */
+/* Writes the thread and the heap, or how many there are. */
 static void put_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
@@ -164,7 +164,7 @@ static void put_window(struct umdh_report *report, const struct window_sums *sum
 
 /* ---------------------------------------------------------------- groups */
 
-/* Widths without the separating blank; wide numbers exceed them. */
+/* Widths without the separating blank. Large numbers exceed them. */
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
@@ -366,8 +366,8 @@ static void put_rest(struct umdh_report *report)
 	out_text(report->out, " blocks\n");
 }
 
-/* Writes a number right-justified in six columns, with a sign if it is opposite to the total's
- * direction. */
+/* Writes a number right-justified in six columns. Adds a sign if the number's direction is opposite
+ * to the total's. */
 static void put_part(
 	struct umdh_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
 {
@@ -384,7 +384,7 @@ static void put_total(struct umdh_report *report)
 	const struct block_totals *new = &report->view->selected.new,
 				  *old = &report->view->selected.old;
 	bool has_overhead = report_has_overhead(report->view);
-	/* These fit: see dump_sums.h. */
+	/* These sums do not overflow, see dump_sums.h. */
 	uint64_t new_sum = new->requested_bytes + (has_overhead ? new->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
 	char direction = new_sum > old_sum ? '+' : '-'; /* UMDH calls no change a decrease */
@@ -416,7 +416,7 @@ static void put_unchanged(struct umdh_report *report)
 		view->is_filtered ? " that was selected" : "");
 }
 
-/* Writes the part not shown as comments, and the total. */
+/* Writes, as comments, the part that is not shown. Then writes the total. */
 static void umdh_end(struct umdh_report *report)
 {
 	put_rest(report);
@@ -430,14 +430,14 @@ static void umdh_end(struct umdh_report *report)
 	put_unchanged(report);
 }
 
-#define ALSO_MAX 64 /* further ids that are listed */
+#define ALSO_MAX 64 /* maximum number of further ids that are listed */
 
 static void put_number(struct umdh_report *report, unsigned width, uint64_t value)
 {
 	out_number(report->out, value, report->base, width);
 }
 
-/* Writes comments before the row: readers of UMDH's comparisons skip them there. */
+/* Writes comments before the row, where readers of UMDH's comparisons skip them. */
 static void put_notes(
 	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {
@@ -470,7 +470,7 @@ static void put_notes(
 	out_char(out, '\n');
 }
 
-/* Writes "+ GROWTH ( NEW - OLD)", the start of both lines. */
+/* Writes "+ GROWTH ( NEW - OLD)", which starts both lines of a row. */
 static void put_growth(struct umdh_report *report, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);

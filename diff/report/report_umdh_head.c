@@ -182,7 +182,7 @@ static void put_read(struct out *out, const struct comparison *comparison)
 	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
-/* Returns true if rows are in order of growth; only then the header may promise that. */
+/* Returns true if rows are in order of growth. The header promises this order only then. */
 static bool largest_come_first(const struct view *view)
 {
 	uint64_t last = UINT64_MAX;
@@ -192,7 +192,7 @@ static bool largest_come_first(const struct view *view)
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
 			growth_of(change.new.requested_bytes, change.old.requested_bytes);
-		/* Adding 2^63 makes the growth's order that of unsigned numbers; sums are below
+		/* Adding 2^63 makes growth unsigned and preserves its order, because sums are below
 		 * 2^63. */
 		uint64_t place = (UINT64_C(1) << 63) +
 				 (growth.sign == '-' ? 0 - growth.amount : growth.amount);
@@ -204,7 +204,7 @@ static bool largest_come_first(const struct view *view)
 	return true;
 }
 
-/* Writes the order of the rows, and that unchanged ones are left out. */
+/* Writes the order of the rows, and a note that unchanged rows are left out. */
 static void put_order(struct umdh_report *report)
 {
 	const struct view *view = report->view;

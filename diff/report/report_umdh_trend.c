@@ -53,7 +53,7 @@ static void put_rates(struct out *out, const struct trend *trend)
 	out_text(out, " blocks/h");
 }
 
-/* Writes a verdict with blanks for hyphens. */
+/* Writes a verdict, with blanks in place of hyphens. */
 static void put_verdict(struct out *out, enum trend_verdict verdict)
 {
 	for (const char *at = trend_verdict_name(verdict); *at; at++)

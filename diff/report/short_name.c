@@ -1,18 +1,17 @@
 /*
- * Short names of functions for people, because C++ templates have names that fill screens. A long
- * name loses, one after another until it fits: the return type and template arguments, long
- * parameters, all parameters, and outer scopes.
+ * Short names of functions for people, because C++ templates have names that fill screens. Until a
+ * long name fits, parts are removed in this order: the return type and template arguments, long
+ * parameters, all parameters, outer scopes.
  *
- * Forms for programs contain whole names.
- */
+ * Forms for programs contain whole names. */
 #include <string.h>
 
 #include "diff/report/report_parts.h"
 
-#define INSIDE_MIN 12 /* bytes in brackets that are longer than three dots are worth */
-#define SCOPES 16 /* innermost parts of a name, of which outer ones are left out */
+#define INSIDE_MIN 12 /* text in brackets must be longer than this to be replaced with three dots */
+#define SCOPES 16 /* maximum number of innermost parts that are kept; outer ones are left out */
 
-/* Returns the bracket that closes the bracket *at, or NULL. */
+/* Returns the position of the bracket that closes the bracket at `at`, or NULL. */
 static const char *find_close(const char *name, const char *at)
 {
 	size_t depth = 0;
@@ -32,8 +31,8 @@ static const char *find_close(const char *name, const char *at)
 	return NULL;
 }
 
-/* Appends a name without long texts in brackets of kind open. "<lambda" and "(anonymous namespace)"
- * are names. */
+/* Appends a name without long texts in brackets of the kind `open`. Does not shorten "<lambda" and
+ * "(anonymous namespace)", which are names. */
 static void add_without(struct buf *to, const char *name, char open)
 {
 	const char *from = name;
@@ -55,7 +54,7 @@ static void add_without(struct buf *to, const char *name, char open)
 }
 
 /* Splits a name at its scopes. Returns the end of the last part without its parameters. Stores the
- * starts of the last parts, the outermost first. */
+ * starts of the last parts, outermost first. */
 static const char *find_parts(const char *name, const char *parts[SCOPES])
 {
 	const char *close, *past, *end = NULL;
@@ -82,7 +81,7 @@ static const char *find_parts(const char *name, const char *parts[SCOPES])
 	return end ? end : name + strlen(name);
 }
 
-/* Replaces the words from at on by a text, which may be part of them. */
+/* Replaces the end of `words`, starting at `at`, with a text, which may be part of `words`. */
 static void replace(struct buf *words, size_t at, const char *by)
 {
 	struct buf copy;
@@ -94,8 +93,8 @@ static void replace(struct buf *words, size_t at, const char *by)
 	buf_release(&copy);
 }
 
-/* Removes the parameters of the name that begins at at, and outer scopes until it fits. The last
- * two parts remain. */
+/* Removes the parameters of the name that begins at `at`, and then outer scopes until the name
+ * fits. The last two parts remain. */
 static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
 {
 	const char *parts[SCOPES], *end = find_parts(words->data + at, parts);
