@@ -68,7 +68,7 @@ static void add_stack_name(
 	buf_release(&name);
 }
 
-/* ---------------------------------------------------------------- from first to last */
+/* ---------------------------------------------------------------- growth from first to last */
 
 static const char byte_unit[] = "byte", block_unit[] = "block";
 
@@ -221,7 +221,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 		above_zero(delta.requested_bytes), above_zero(delta.block_count), NO_ROW);
 }
 
-/* ---------------------------------------------------------------- by the hour */
+/* ---------------------------------------------------------------- growth per hour */
 
 /* Growth per hour of the rows that grow, and the row that grows fastest. */
 struct rates {

@@ -103,8 +103,8 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 
 /* ---------------------------------------------------------------- recordings */
 
-/* Returns true if a found file is the report's output. If an earlier run wrote its report to the
- * folder, that report is not even counted as a foreign file. */
+/* Returns true if a found file is the report's output. A report that an earlier run wrote to the
+ * folder is not even a foreign file. */
 static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&

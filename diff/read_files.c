@@ -377,8 +377,8 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 	stack_store_take(reading->store, &file->sums);
 }
 
-/* Reads one file after another on each thread. The last files are read with additional threads,
- * because no other files are left for these. */
+/* Reads one file after another on each thread. The last files are read with several threads each,
+ * because some threads have no file left. */
 static void read_some(void *ctx, unsigned number)
 {
 	struct file_reading *reading = ctx;

@@ -78,7 +78,7 @@ void class_pairs_add(
 		pairs->masks[numbers[i]] |= UINT64_C(1) << pairs->builds[dump];
 }
 
-/* ---------------------------------------------------------------- by functions */
+/* ---------------------------------------------------------------- comparison by functions */
 
 /* A class that is missing in some build. */
 struct lone_class {

@@ -1,5 +1,5 @@
-/* Locations of addresses: finds the module that contains an address. Each dump has a cache, and
- * modules that only other dumps of the process know are found too. */
+/* Locations of addresses: finds the module that contains an address, using a cache for each dump.
+ * Also finds modules that only other dumps of the process know. */
 #include "diff/match/locations.h"
 
 #include <string.h>
@@ -171,7 +171,8 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	if (memo >> GRANULE_BITS == granule && memo != UINT64_MAX)
 		return (size_t)(memo & GRANULE_MASK);
 	below = bases_below(dump->bases, count, granule << GRANULE_BITS);
-	/* A module starts inside the granule, so the result is not the same for all of it. */
+	/* A module starts inside the granule, so the result cannot be cached for the whole
+	 * granule. */
 	if (below < count && dump->bases[below] >> GRANULE_BITS == granule)
 		return bases_below(dump->bases, count, addr);
 	if (below < GRANULE_MASK)

@@ -75,7 +75,7 @@ struct locations {
 	size_t *carriers; /* dumps with names, newest first */
 	size_t carrier_count;
 	struct module_ids ranks;
-	bool is_one_process; /* all dumps record their process, and all are from the same one */
+	bool is_one_process; /* all dumps are known to be from the same process */
 	struct arena arena;
 };
 

@@ -170,8 +170,8 @@ struct dump_stacks {
 	uint32_t *bare;
 };
 
-/* Returns the class of bare entries of an id. Such entries have one of the id's stacks, starting at
- * stack number `first`. */
+/* Returns the class of an id's bare entries. Their stack is one of the id's stacks, of which
+ * `first` is the first. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -445,8 +445,8 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* For a window of a recording, adds rows that have no blocks of its fate, but have blocks of other
- * fates. */
+/* For a window of a recording: adds rows that have no blocks of the window's fate, but have blocks
+ * of other fates. */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
 	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {

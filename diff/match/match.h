@@ -110,9 +110,9 @@ struct comparison {
 	struct change reserved;
 	uint64_t reserved_most; /* maximum number of bytes in any dump of a trend */
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */
-	/* The following fields are for a comparison that was read from a file. Its rows lack
-	 * overhead. `has_overhead` is true only if a total line contains overhead. It is false if
-	 * the file has several comparisons. */
+	/* The fields up to `warning_count` are mainly for a comparison that was read from a file.
+	 * Its rows lack overhead. `has_overhead` is true only if a total line contains overhead. It
+	 * is false for dumps made from several printed comparisons. */
 	const char *read_from;
 	bool has_overhead;
 	bool is_cut; /* the end is missing */
@@ -124,8 +124,8 @@ struct comparison {
 	bool is_partial; /* rows are missing */
 	const char *warnings[WARNINGS_MAX]; /* the first warnings, a sentence each */
 	size_t warning_count; /* number of all warnings */
-	/* Rows that changed. In a window of a recording, or with `has_unchanged`, all rows. In a
-	 * total order that starts with the largest growth from the first dump to the last. */
+	/* Rows that changed, or all rows in a window of a recording or with `has_unchanged`.
+	 * Totally ordered, starting with the largest growth from the first dump to the last. */
 	struct row *rows;
 	size_t row_count;
 	/* Locations of addresses, and the names found so far. NULL if the comparison was read from
@@ -168,7 +168,7 @@ void comparison_release(struct comparison *comparison);
 bool comparison_is_window(const struct comparison *comparison);
 
 /* Return a row's sums in the newest and in the oldest dump. A single dump has no old sums, except
- * in a trend, where it is the newest and the oldest. */
+ * in a trend, where it is both the newest and the oldest. */
 struct block_totals row_new(const struct comparison *comparison, const struct row *row);
 struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 

@@ -126,8 +126,8 @@ void class_pairs_release(struct class_pairs *pairs);
 void class_pairs_add(
 	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
 
-/* Returns an array, indexed by class, of the class that replaces it. Returns NULL if no class is
- * replaced. The caller frees the array. Must be called before stack_classes_close(). */
+/* Returns an array that contains, for each class, the class that replaces it. Returns NULL if no
+ * class is replaced. The caller frees the array. Must be called before stack_classes_close(). */
 uint32_t *class_pairs_find(const struct class_pairs *pairs);
 
 /* Compares ids as hexadecimal numbers of any length. */

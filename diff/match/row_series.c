@@ -25,10 +25,10 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* Requires a chance of at most 5 percent that the slope lies outside all observed slopes. It does
- * only if the series, apart from its trend, rises in every part or falls in every part. These are 2
- * of all possible orders. A part of n snapshots has n! orders; the orders of several parts are
- * multiplied. */
+/* Requires that the slope lies outside all observed slopes with a probability of at most 5 percent.
+ * This happens only if the series, without its trend, rises throughout every part or falls
+ * throughout every part. These are 2 of all possible orders. A part of n snapshots has n! orders;
+ * the numbers for several parts are multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;

@@ -44,8 +44,8 @@ struct block_totals series_swing(const struct trend_axis *axis, const struct blo
  * its blocks are not. Returns false if `sums` is NULL. */
 bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* Calls `judge_one` for each index in 0..count, in any order. Runs on several threads; each thread
- * has its own judge. */
+/* Calls `judge_one` for each index in [0, count), in any order. Runs on several threads; each
+ * thread has its own judge. */
 void series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *judge), void *ctx);
 

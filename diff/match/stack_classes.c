@@ -23,8 +23,8 @@ static size_t hex_len(const char *text)
 	return strspn(text, "0123456789abcdefABCDEF");
 }
 
-/* Returns the number of digits in the offset after a plus, without leading zeros. Returns 0 if an
- * offset does not follow. */
+/* Returns the number of digits in the offset after a plus, without leading zeros. Returns 0 if no
+ * offset follows the plus. */
 static size_t offset_at(const char *plus, const char **digits)
 {
 	const char *at = plus + 1;
@@ -100,10 +100,10 @@ static int by_spelling(const void *a, const void *b)
 }
 
 /*
- * Numbers the texts of stacks that have texts instead of addresses. Returns numbers from 1, in the
- * order of the texts, indexed by dump and text and allocated from `arena`. Equal texts have equal
- * numbers in all dumps. The notation of an offset is ignored ("+0x00000808", "+808"). With
- * `by_function`, the offset and the text after it are ignored. */
+ * Numbers the texts of stacks that have texts instead of addresses. Returns the numbers, indexed by
+ * dump and text and allocated from `arena`. They start at 1 and are in the order of the texts.
+ * Equal texts have equal numbers in all dumps. The notation of an offset is ignored ("+0x00000808",
+ * "+808"). With `by_function`, the offset and the text after it are ignored. */
 static uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena)
 {

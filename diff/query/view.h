@@ -161,7 +161,7 @@ struct view {
 	/* Results of view_window(), or NULL. First the sums of all selected stacks, including those
 	 * without blocks of the window's fate. Then the sums of each row or group shown. */
 	struct window_sums *window;
-	bool has_sizes, has_age; /* `blocks` has sizes; `blocks` has the age of blocks */
+	bool has_sizes, has_age; /* `blocks` contains sizes; `blocks` contains ages */
 	/* results of view_blocks(), indexed like the rows shown; may be NULL */
 	struct row_blocks *blocks;
 	/* results of view_contents(), indexed like the rows shown; NULL: the dumps have no

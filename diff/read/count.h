@@ -202,8 +202,9 @@ static inline void entry_fill(
 }
 
 /* Parses "REQ bytes + OVH at ADDR by BackTraceID" and the line end. Returns the end of the line, or
- * NULL if the line differs or is not plain. A plain line has at most 64 bytes, numbers up to 32
- * bits, digits in upper case, and no trailing blanks. Its id is such a number. */
+ * NULL if the line differs or is not plain. A plain line has at most 64 bytes and no trailing
+ * blanks. REQ, OVH and ID are numbers of up to 32 bits with digits in upper case. ID has no leading
+ * zeros. */
 static inline __attribute__((always_inline)) const char *entry_plain(
 	struct entry_plain *entry, const char *text)
 {
@@ -385,7 +386,7 @@ uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
-/* Counts sums, starting at the start of a line. Returns the first line that is not a sum. See
+/* Counts sums. `at` must be the start of a line. Returns the first line that is not a sum. See
  * tally_plain(). */
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);

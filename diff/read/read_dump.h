@@ -28,8 +28,8 @@ struct sum_reader {
 };
 
 /* Adds to the dump's total. Must be called before `more` is counted anywhere else: if the total
- * does not overflow, the sums of its parts do not either. Returns 0, or -ERR_BAD_LINE after filling
- * the reader's `err`. */
+ * does not overflow, the sums of its parts cannot overflow. Returns 0, or -ERR_BAD_LINE after
+ * filling the reader's `err`. */
 int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
 
 /* Sets the heap and the reach of the blocks that follow. Returns 0. */

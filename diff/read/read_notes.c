@@ -106,8 +106,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* Overhead that is missing in this heap's sums, because their lines contain whole
-		 * bytes per block. It is not known which stacks it belongs to. */
+		/* Overhead that is missing in this heap's sums, because their lines contain only
+		 * whole bytes per block. We do not know which stacks it belongs to. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},

@@ -244,7 +244,7 @@ struct piece {
 	struct dump_progress progress; /* progress over the counted bytes */
 	uint32_t heap; /* heap under which they were counted */
 	bool is_done;
-	bool is_open; /* no line that starts a new entry was found near its end */
+	bool is_open; /* no place to divide the file was found near its start or end */
 	int rc;
 };
 

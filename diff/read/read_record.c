@@ -60,7 +60,7 @@ struct placing_order {
 	bool is_loaded;
 };
 
-/* Compares loaded modules before others, then by base, then the latest first. */
+/* Compares loaded modules before others, then by base, then by number, highest first. */
 static int by_place(const void *a, const void *b)
 {
 	const struct placing_order *x = a, *y = b;

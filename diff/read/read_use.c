@@ -132,7 +132,7 @@ struct use_kind {
 
 /* Results of one thread. */
 struct use_part {
-	/* indexed like the spans of the window; only the filled ones lie in the part */
+	/* one for each span of the window; only filled ones contain data from the part */
 	struct use_span *spans;
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];

@@ -45,7 +45,7 @@ struct use_over_time {
 	struct use_span *spans; /* the first span is the moment at which the window begins */
 	size_t span_count; /* at least 2 */
 	size_t peak; /* index of the first span with the highest usage */
-	bool is_there[RECORD_MEMORIES]; /* exists at some moment */
+	bool is_there[RECORD_MEMORIES]; /* this memory was in use at some moment */
 	uint64_t reserved_bytes; /* largest address space at any moment, if it is not counted */
 	struct use_window window;
 };

@@ -235,7 +235,7 @@ static void give_back(struct stack_store *store, struct dump_sums *sums)
 	stackset_close(set, are_all_in);
 	if (!are_all_in)
 		return;
-	if (!are_single) { /* the dump's own: which stacks share an id */
+	if (!are_single) { /* each dump has its own lists of stacks with the same id */
 		sums->same_id = xmalloc(set->count * sizeof(*sums->same_id));
 		for (size_t i = 0; i < set->count; i++)
 			sums->same_id[i] = set->stacks[i].same_id;

@@ -26,7 +26,7 @@ struct page_frames {
 	struct buf key;
 };
 
-/* ---------------------------------------------------------------- texts */
+/* ---------------------------------------------------------------- text */
 
 /* Writes a name. If the name is written from right to left, the text around it is not affected. */
 static void put_name(struct out *out, const char *text)

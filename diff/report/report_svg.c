@@ -34,7 +34,7 @@ static const char style[] =
 	".end{stroke:#fff}.mark{stroke:#e77db3}text.label{fill:#e77db3}.peak{stroke:#f66}\n"
 	".note text{stroke:#181818}}\n";
 
-/* ---------------------------------------------------------------- texts and numbers */
+/* ---------------------------------------------------------------- text and numbers */
 
 /* Writes a coordinate. Sums of a damaged file may be outside the picture; their coordinate becomes
  * 0. */
