@@ -125,7 +125,6 @@ struct read_rows {
 void read_rows_init(struct read_rows *rows, struct arena *arena);
 void read_rows_release(struct read_rows *rows);
 
-/* Append one item. */
 void read_rows_add(struct read_rows *rows, const struct read_row *row);
 void read_rows_frame(struct read_rows *rows, struct words text);
 

@@ -35,8 +35,8 @@ static const struct dump_pointer *pointer_at(
 	return NULL;
 }
 
-/* Splits a content into words. If a word is an address in a module, the next byte's address is
- * looked up as a return address, so that the word's own address gets the name. */
+/* Splits a content into words. To name a word that is an address in a module, looks up the address
+ * one byte further as a return address. */
 static void take_words(struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
 	const struct dump_content *content = shown->content;

@@ -17,7 +17,6 @@ void groups_make(struct view *view);
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
 
-/* Returns true if rows are grouped by heap instead of by frames. */
 bool group_is_by_heap(enum view_group group);
 
 #endif

@@ -4,7 +4,7 @@
  * A line is "leak:PATTERN". PATTERN matches every text that contains it. In PATTERN, '*' matches
  * any text, a leading '^' the start of the text and a final '$' its end. PATTERN is matched against
  * the function, "module!function", the source file and the module of each frame. Frames that start
- * a program or a thread are in all stacks, so only their names are matched, and PATTERN must be a
+ * a program or a thread are in all stacks. So only their names are matched, and PATTERN must be a
  * whole name with '^' and '$'.
  *
  * "INNER < OUTER" matches a frame and its caller, and so on; "..." stands for any number of frames.

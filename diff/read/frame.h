@@ -30,7 +30,6 @@ struct frame {
 	"names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE', with " \
 	"its code page, converts it"
 
-/* Text in place of a missing stack. */
 #define NO_STACK "(no stack recorded)"
 
 /* Frames of a stack, innermost first. The struct is reused for many stacks: call frames_init()

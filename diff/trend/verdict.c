@@ -1,8 +1,8 @@
 /* The verdict on a series of numbers, as described in man/hdiff-trend.7. */
 #include "diff/trend/trend_parts.h"
 
-/* Limits in standard deviations. By chance, the score of a series exceeds the first limit once in a
- * thousand cases, and the score of its end exceeds the second once in twenty. */
+/* Limits of scores, in standard deviations. By chance, a series exceeds SIGNIFICANT once in a
+ * thousand cases. Its end exceeds END_SIGNIFICANT once in twenty. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
 /* Slope at the end, in addition to a step or a ramp, that counts as a leak: over the whole time it
