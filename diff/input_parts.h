@@ -85,8 +85,9 @@ bool input_is_log(struct source *source);
 /* Returns true if all files are printed comparisons, and there are two or more. */
 bool chain_is(const struct file_list *list);
 
-/* Reads such files into one dump for each moment. Each file must continue where the previous one
- * ends. Returns 0, -ERR_USAGE if the files do not join, or an error of comparison_read(). */
+/* Reads printed comparisons into one dump for each moment. Each file must continue where the
+ * previous one ends. Returns 0, -ERR_USAGE if the files do not join, or an error of
+ * comparison_read(). */
 int chain_read(struct inputs *inputs, const struct file_list *list, struct err *err);
 
 /* Warns if limits are requested that cannot be checked against a printed comparison. */
@@ -106,7 +107,7 @@ struct read_file {
 	bool is_unread;
 	bool is_log; /* a log of hsnap that was found beside dumps; `rc` is -ERR_NOT_DUMP */
 	struct source *printed; /* open source of a printed comparison, or NULL */
-	bool is_used; /* set by callers that move `sums` away, which leaves it empty */
+	bool is_used; /* set by callers that move `sums` away; `sums` is then empty */
 };
 
 struct time_filter {

@@ -79,8 +79,8 @@ static void put_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Returns the number of loads and unloads, without the unloads at the end of the process. No mark
- * follows those. */
+/* Returns the number of loads and unloads before the final unloads at the end of the process. No
+ * mark follows the final unloads. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
 	const uint64_t marked_ms =

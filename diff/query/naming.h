@@ -49,10 +49,10 @@ void naming_stack_frames(const struct naming *naming, const struct dump_sums *du
 /* Looks up the name of a return address in a dump. Returns true if the address has a name. */
 bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr);
 
-/* Appends a message about frames whose names were not found: the number of frames, their modules,
- * and the command that explains why. The command is for the first dump with such frames. Appends
- * nothing if all frames have names. If `is_stopped`, the lookup was interrupted, and the message
- * contains only the number. */
+/* Appends a message about frames whose names were not found. It contains their number, their
+ * modules, and a command that explains, for the first dump with such frames, why names are missing.
+ * Appends nothing if all frames have names. If `is_stopped`, the lookup was interrupted, and the
+ * message contains only the number. */
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

@@ -149,7 +149,8 @@ static double pivot_of(const double *values, size_t count, uint64_t *seed)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Returns the value of a rank. Afterwards lower values are before it and higher values after it. */
+/* Returns the value that has the given rank in sorted order. Afterwards lower values are before it
+ * and higher values after it. */
 static double select_rank(double *values, size_t count, size_t rank)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;
