@@ -66,6 +66,7 @@ sub frame {
 	my $name = $module . (defined $function ? "!$function" : '') . sprintf $form->{offset} // '+%08X', $offset;
 	my $place = defined $file && !$form->{no_file} ? " ($file, $line)" : '';
 	my $digits = sprintf $form->{digits} // '%08X', $addr;
+	return "$digits$form->{after}$name$place" if $form->{after};
 	return "$digits : $name$place" if $form->{first};
 	return ($form->{behind} || !defined $function ? "$name : $digits" : $name) . $place;
 }
@@ -103,7 +104,8 @@ sub hogs {
 # from, in every report.
 sub frames_of_old_windows {
 	my @forms = (['behind', {}], ['first', { first => 1 }], ['first, short', { first => 1, offset => '+%X', digits => '%x', no_file => 1 }],
-		['behind, all', { behind => 1, offset => '+0x%X' }], ['first, 64 bits', { first => 1, digits => '%016X', offset => '+0x%08X' }]);
+		['behind, all', { behind => 1, offset => '+0x%X' }], ['first, 64 bits', { first => 1, digits => '%016X', offset => '+0x%08X' }],
+		['first, without a colon', { after => ' ', digits => '%08x', offset => '+0x%x' }], ['after a number', { after => ' ', digits => '0f 0x%x' }]);
 	for my $case (@forms) {
 		my ($what, $form) = @$case;
 		my @one = spew("$dir/cmp.txt", comparison($form));
@@ -113,17 +115,43 @@ sub frames_of_old_windows {
 	}
 	# Other spellings of one frame are one frame in a comparison.
 	my @same = map { "\t$_\n" } 'ntdll!RtlAllocateHeap+44 : 7FFE12345678', "00007ffe`12345678 : ntdll!RtlAllocateHeap+0x44", "00007ffe`12345678 ntdll!RtlAllocateHeap+44",
-		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]';
+		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]', (map { "$_ ntdll!RtlAllocateHeap+0x44" } columns()),
+		'ntdll.dll!RtlAllocateHeap+0x44', "77c9a1f2 ntdll.DLL!RtlAllocateHeap+0x44";
 	my @source = map { "\t$_\n" } 'app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+1A (e:\\b c\\f.cpp, 12) : 7FF611110A1A', '7FF611110A1A : app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]',
-		"00007ff6`11110a1a app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]", 'app!f(int)+1A [e:\\b c\\f.cpp @ 12] : 7FF611110A1A', 'app!f(int)+1A (e:\\b c\\f.cpp:12)';
+		"00007ff6`11110a1a app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]", 'app!f(int)+1A [e:\\b c\\f.cpp @ 12] : 7FF611110A1A', 'app!f(int)+1A (e:\\b c\\f.cpp:12)',
+		map { "$_ app.exe!f(int)+0x1a [e:\\b c\\f.cpp @ 12]" } columns();
 	my $written = comparison({}) =~ s/^\tntdll.*\n/join '', @same, @source/mer;
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/written.txt", $written))->{out})->{rows}[0]{frames};
 	is_deeply([map { [@$_{qw(module function offset file line)}] } @$frames[0 .. $#same + @source]],
 		[(map { ['ntdll', 'RtlAllocateHeap', '44', undef, undef] } @same), (map { ['app', 'f(int)', '1A', 'e:\\b c\\f.cpp', 12] } @source)], 'writings of debuggers') or diag(explain($frames));
+	debuggers_files();
 	# The address of code does not distinguish stacks whose modules and offsets are known.
 	my @moved = map { spew("$dir/moved$_.txt", hogs({ first => 1 }, $_) =~ s/^0(\d{7} : )/9$1/gmr) } 1;
 	my $report = hdiff('-o', 'json', spew("$dir/old.txt", hogs({ first => 1 }, 0)), @moved);
 	is_deeply([map { $_->{growth}{bytes} } @{ decode_json($report->{out})->{rows} }], [640, -520], 'at other addresses: the same stacks');
+	return;
+}
+
+# Columns that debuggers print before a name.
+sub columns {
+	my $addr = '00007ffc`2000a1f2';
+	return ('77c9a1f2', '0x77c9a1f2', '7FFC2000A1F2', '0x00007FFC2000A1F2', '00', '0a', '00 ', '0:', '3 :', '0018fe10 77c9a1f2', '01 0018fe10 77c9a1f2', '1c 104 0018fe10 77c9a1f2',
+		'77c9a1f2 00000000 0018fe44 00000000', "02 00000000`0012f8a8 $addr", "0b $addr : 00000000`00000000 00000000`00000001 00000000`00000000 $addr :");
+}
+
+# Names of folders may hold brackets, and where a function begins no offset is printed.
+sub debuggers_files {
+	for my $file ('C:\\Program Files (x86)\\w\\log.cpp', 'd:\\a (b) c\\(d)\\log.cpp', 'd:\\[a] b [c]\\log.cpp', 'd:\\a ((b)\\log.cpp', '/a/b.c') {
+		my @names = map { ("gateway!Log::put(int)+9A$_", "gateway!Log::put(int)$_", "00 gateway!Log::put(int)$_") } " ($file:301)", " ($file, 301)", " [$file @ 301]";
+		@names = grep { !/put\(int\) .*\(\(/ } @names; # where the brackets do not match it takes an offset
+		my $text = comparison({}) =~ s/^\tntdll.*\n/join '', map { "\t$_\n" } @names/mer;
+		my $frames = decode_json(hdiff('-o', 'json', spew("$dir/files.txt", $text))->{out})->{rows}[0]{frames};
+		is_deeply([map { [@$_{qw(module function file line)}] } @$frames[0 .. $#names]], [map { ['gateway', 'Log::put(int)', $file, 301] } @names], "files of debuggers: $file") or diag(explain($frames));
+	}
+	my $text = comparison({}) =~ s/^\tntdll.*\n/\t77c9a1f2 ntdll+0x1f2\n\t01 (Inline Function) --------`-------- app!g+0x7\n\t02 (Inline) -------- app!g+0x7\n/mr;
+	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/files.txt", $text))->{out})->{rows}[0]{frames};
+	is_deeply([map { [@$_{qw(module function offset inline)}] } @$frames[0 .. 2]],
+		[['ntdll', undef, '1F2', undef], map { ['app', 'g', '7', JSON::PP::true] } 1, 2], 'no name, and inlined') or diag(explain($frames));
 	return;
 }
 
@@ -472,16 +500,16 @@ sub chained_totals {
 sub lost_stacks {
 	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an entity' => '&nbsp; ', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
 	my @ids = (11, '1A');
-	$forms{'a number'} = '1. ';
-	for my $what (sort keys %forms) {
-		my $file = spew("$dir/marked.txt", comparison({}) =~ s/^\t/$forms{$what}/gmr);
+	my %names = ('a number' => '1. ', 'a short number' => "\t5 ", 'a number in brackets' => "\t[0] ", 'an arrow of two signs' => "\t=> ", 'a word' => "\tat ", 'words' => "\tframe 3, ");
+	%names = (%forms, %names); # in a log they would be addresses
+	for my $what (sort keys %names) {
+		my $file = spew("$dir/marked.txt", comparison({}) =~ s/^\t/$names{$what}/gmr);
 		my $result = hdiff('--module', 'stock', '--max-growth', 0, $file);
 		is($result->{status}, 2, "a comparison, $what: status 2");
 		my @said = grep { /left out/ } split /\n/, $result->{err};
 		is(scalar @said, 1, "a comparison, $what: one message") or diag($result->{err});
 		like($said[0], qr/marked\.txt:5: warning: left out: \d lines that look like data, the first is ".*ntdll!RtlAllocateHeapSlowly/, "a comparison, $what: which");
 	}
-	delete $forms{'a number'}; # in a log a part of the line would be an address
 	my %changed = map { my $text = $forms{$_}; $_ => sub { $_[0] =~ s/^\t/$text/gmr } } keys %forms;
 	$changed{'joined lines'} = sub { $_[0] =~ s/\n\t/ /gr };
 	my $words = sprintf '%d of %1$d stacks are not in the file, for example that of BackTrace%s: its lines may have been changed', scalar @ids, $ids[0];

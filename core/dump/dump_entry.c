@@ -1,6 +1,7 @@
 /* Parses the entries of a dump: the line with the numbers, then the stack, as addresses after TABs
  * or as names. A finished entry is passed to the sink. */
 #include "core/base/text.h"
+#include "core/dump/frame_columns.h"
 #include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
 
@@ -245,17 +246,19 @@ bool scan_is_name(const char *at, const char *end)
 {
 	const char *from = at;
 	unsigned tries = 0;
+	size_t columns_len;
 	bool has_addr;
 
-	if (at < end && pasted_is_marked(at, (size_t)(end - at)))
+	if (at < end && (pasted_is_marked(at, (size_t)(end - at)) ||
+				frame_columns_are_strange(at, (size_t)(end - at))))
 		return false;
 	while (from < end && (hex_digits[(unsigned char)*from] || *from == '`'))
 		from++;
 	if (SCAN_TAKE(&from, end, " bytes in ") || SCAN_TAKE(&from, end, " bytes + "))
 		return false;
-	has_addr = from > at && SCAN_TAKE(&from, end, " : ");
-	if (has_addr)
-		at = from;
+	columns_len = frame_columns_find(at, (size_t)(end - at)).len;
+	has_addr = columns_len != 0;
+	at += columns_len;
 	if (is_place(at, end, has_addr))
 		return true;
 	for (from = at + 1; from < end && end[-1] == ')' && tries < FILES_TRIED; from++) {

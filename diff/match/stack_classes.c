@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/text.h"
+#include "core/dump/frame_columns.h"
 #include "diff/match/match_parts.h"
 
 /* A text, split into parts that are compared one by one. */
@@ -43,13 +44,13 @@ static size_t offset_at(const char *plus, const char **digits)
 }
 
 /* Splits a text. Names may contain a plus, so the offset starts at the last plus that has digits
- * after it. An address before a name is ignored because the offset identifies the frame. */
+ * after it. Columns before a name are ignored because the offset identifies the frame. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
-	size_t addr_len = frame_addr_len(text, strlen(text)), len;
+	size_t columns_len = frame_columns_find(text, strlen(text)).len, len;
 	struct spelling spelling;
 
-	text += addr_len;
+	text += columns_len;
 	len = strlen(text);
 	spelling = (struct spelling){.name = text, .name_len = len};
 	for (const char *plus = strchr(text, '+'); plus; plus = strchr(plus + 1, '+')) {

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/dump/dump.h"
+#include "core/dump/frame_columns.h"
 #include "core/dump/pasted.h"
 #include "core/dump/source.h"
 #include "diff/printed/printed_parts.h"
@@ -376,6 +377,13 @@ static void unread_line(struct printed_reader *reader, struct words words)
 		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
 }
 
+/* Returns true for a frame with more before its name than frame_parse() knows; modules may be called so in our reports. */
+static bool is_marked(const struct printed_reader *reader, struct words words)
+{
+	return pasted_is_marked(words.text, words.len) ||
+	       (!reader->is_ours && frame_columns_are_strange(words.text, words.len));
+}
+
 static void row_frame(struct printed_reader *reader, struct words words)
 {
 	bool is_first = reader->rows.frame_count == reader->row.frame_at;
@@ -389,7 +397,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		refuse_line(reader, "it belongs to no row");
 	} else if (reader->is_ours && words_start(words, "(one of ")) {
 		fail(reader, ERR_NOT_DUMP, not_plain);
-	} else if (pasted_is_marked(words.text, words.len)) {
+	} else if (is_marked(reader, words)) {
 		reader->place = IN_STACK;
 		reader->row.is_own = true;
 		unread_line(reader, words);

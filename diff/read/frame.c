@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/dump/frame_columns.h"
 
 void frames_init(struct frames *frames)
 {
@@ -216,21 +217,7 @@ static bool take_end(struct frame_part *part, const char *word)
  * WinDbg's '`' before the last 8 digits. */
 static bool hex_whole(struct frame_part part, uint64_t *value)
 {
-	uint64_t sum = 0;
-
-	if (part.len > 2 && part.text[0] == '0' && (part.text[1] | 0x20) == 'x')
-		part = (struct frame_part){part.text + 2, part.len - 2};
-	for (size_t i = 0; i < part.len; i++) {
-		unsigned digit = hex_digits[(unsigned char)part.text[i]];
-
-		if (i && part.text[i] == '`' && part.len - i == 9)
-			continue;
-		if (!digit || sum >> 60)
-			return false;
-		sum = sum << 4 | (digit - 1);
-	}
-	*value = sum;
-	return part.len != 0;
+	return frame_columns_number(part.text, part.len, value);
 }
 
 /* Returns the last position of `byte`, or the part's length if it does not occur. */
@@ -298,36 +285,6 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns the length of "ADDRESS : " or "HIGH`LOW " at the start of a part if a name follows.
- * Otherwise returns 0. */
-static size_t first_addr(struct frame_part part, uint64_t *addr)
-{
-	const char *colon = part.len ? memchr(part.text, ':', part.len) : NULL, *end, *name;
-	const char *blank = part.len ? memchr(part.text, ' ', part.len) : NULL;
-
-	if (blank && memchr(part.text, '`', (size_t)(blank - part.text)) &&
-		strncmp(blank, " : ", 3) != 0)
-		colon = blank;
-	if (!colon ||
-		!hex_whole(trim((struct frame_part){part.text, (size_t)(colon - part.text)}), addr))
-		return 0;
-	end = part.text + part.len;
-	for (name = colon + 1; name < end && (*name == ' ' || *name == '\t'); name++)
-		;
-	if ((name == colon + 1 && colon != blank) ||
-		(!memchr(name, '!', (size_t)(end - name)) &&
-			!memchr(name, '+', (size_t)(end - name))))
-		return 0;
-	return (size_t)(name - part.text);
-}
-
-size_t frame_addr_len(const char *text, size_t len)
-{
-	uint64_t addr;
-
-	return first_addr((struct frame_part){text, len}, &addr);
-}
-
 /* Returns true if a file may follow the part, because the part ends with an offset or with an
  * offset and an address. */
 static bool is_place(struct frame_part part)
@@ -338,18 +295,19 @@ static bool is_place(struct frame_part part)
 	return take_addr(&with_addr, &value) || take_offset(&part, &value);
 }
 
-/* Returns the position of the " (" that starts the file at the part's end, or the part's length if
- * no " (" qualifies. Names of files and functions may contain parentheses. The first choice is the
- * parenthesis that matches the last one, if it follows an offset. The second choice is the last
- * parenthesis that follows an offset. Without an offset, it is the matching one. */
+/* Returns the position of the " (" or " [" that starts the file at the part's end, or the part's
+ * length if none qualifies. Names of files and functions may contain brackets. The first choice is the
+ * bracket that matches the last one, if it follows an offset. The second choice is the last bracket
+ * that follows an offset. Without an offset, it is the matching one. */
 static size_t file_start(struct frame_part part)
 {
+	const char close = part.text[part.len - 1], open = close == ')' ? '(' : '[';
 	size_t depth = 0, tries = 0, i, match = part.len;
 
 	for (i = part.len; i-- > 1;) {
-		if (part.text[i] == ')')
+		if (part.text[i] == close)
 			depth++;
-		else if (part.text[i] == '(' && !--depth)
+		else if (part.text[i] == open && !--depth)
 			break;
 	}
 	if (i > 1 && i < part.len && part.text[i - 1] == ' ')
@@ -357,7 +315,7 @@ static size_t file_start(struct frame_part part)
 	if (match < part.len && is_place((struct frame_part){part.text, match}))
 		return match;
 	for (i = part.len; i-- > 1 && tries < 64;) {
-		if (part.text[i] != '(' || part.text[i - 1] != ' ')
+		if (part.text[i] != open || part.text[i - 1] != ' ')
 			continue;
 		tries++; /* each attempt parses all the text before the parenthesis */
 		if (is_place((struct frame_part){part.text, i - 1}))
@@ -407,24 +365,21 @@ static bool take_source(struct frame_part *part, struct frame_part *file, uint32
 {
 	bool is_debugger = part->len && part->text[part->len - 1] == ']';
 	struct frame_part name = {part->text, last_of(*part, is_debugger ? '@' : ':')};
-	size_t start = name.len;
 	const char *from = name.text + name.len + 1 + is_debugger;
 	uint32_t number;
+	size_t start;
 
 	if (name.len + 3 > part->len || (!is_debugger && part->text[part->len - 1] != ')') ||
 		(is_debugger && (!take_end(&name, " ") || from[-1] != ' ')) ||
 		!line_number((struct frame_part){from, (size_t)(part->text + part->len - 1 - from)},
 			&number))
 		return false;
-	while (start &&
-		(part->text[start] != (is_debugger ? '[' : '(') || part->text[start - 1] != ' '))
-		start--;
-	if (!start || start + 1 >= name.len ||
-		!is_place((struct frame_part){part->text, start - 1}))
+	start = file_start(*part);
+	if (start + 2 >= name.len)
 		return false;
-	*file = (struct frame_part){part->text + start + 1, name.len - start - 1};
+	*file = (struct frame_part){part->text + start + 2, name.len - start - 2};
 	*line = number;
-	part->len = start - 1;
+	part->len = start;
 	return true;
 }
 
@@ -466,6 +421,19 @@ static const char *copy(struct arena *arena, struct frame_part part)
 	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
+/* Removes the file name extension from a module's name; debuggers print it. */
+static void cut_ending(struct frame_part *module)
+{
+	static const char *const endings[] = {".dll", ".exe", ".ocx", ".drv"};
+
+	for (size_t i = 0; module->len > 4 && i < sizeof(endings) / sizeof(*endings); i++) {
+		if (text_same(module->text + module->len - 4, 4, endings[i], 4)) {
+			module->len -= 4;
+			return;
+		}
+	}
+}
+
 /* Splits the text before the offset, address and file. If an address but no function accompanies
  * the offset, it is an offset in a module. Returns false for an empty text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
@@ -492,25 +460,28 @@ static bool split_names(struct frame_part names, bool is_offset_in_module,
 static bool split(struct frame *frame, struct frame_part text, struct frame_part *module,
 	struct frame_part *function, struct frame_part *file)
 {
-	uint64_t addr = 0;
-	size_t addr_len;
-	bool has_offset;
+	struct frame_columns columns;
+	bool has_offset, has_names;
 
 	frame->is_inline = take_end(&text, INLINE);
-	addr_len = first_addr(text, &addr);
-	text = (struct frame_part){text.text + addr_len, text.len - addr_len};
+	columns = frame_columns_find(text.text, text.len);
+	text = (struct frame_part){text.text + columns.len, text.len - columns.len};
+	frame->is_inline |= columns.is_inline;
 	take_place(frame, &text, file);
 	frame->has_addr |= take_addr(&text, &frame->addr);
-	if (addr_len && !frame->has_addr) {
+	if (columns.has_addr && !frame->has_addr) {
 		frame->has_addr = true;
-		frame->addr = addr;
+		frame->addr = columns.addr;
 	}
 	has_offset = take_offset(&text, &frame->offset_bytes);
 	if (!has_offset && !frame->is_inline && hex_whole(text, &frame->addr)) {
 		frame->has_addr = true;
 		return true;
 	}
-	return split_names(text, frame->has_addr && !file->len, module, function);
+	has_names =
+		split_names(text, (frame->has_addr || columns.len) && !file->len, module, function);
+	cut_ending(module);
+	return has_names;
 }
 
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)

@@ -76,6 +76,8 @@ void function_shown(const char *function, struct buf *shown);
  *     ADDRESS : MODULE!FUNCTION+OFFSET [ (FILE, LINE)], or MODULE+OFFSET (Windows XP and 2003)
  *     ADDRESS
  *
+ * and as debuggers print them: with columns before the name (core/dump/frame_columns.h), MODULE with
+ * ".dll" or ".exe", FILE and LINE as "[FILE @ LINE]" or "(FILE:LINE)", ADDRESS in brackets.
  *
  * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be read in several ways: the
  * first '!' and the last '+' count, and a FILE whose parentheses match. Text in any other form
@@ -86,9 +88,5 @@ void function_shown(const char *function, struct buf *shown);
  * frame's strings are copied into `arena`. An offset of 0 after a function means "unknown", as in
  * printed frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
-
-/* Returns the length of "ADDRESS : " before a name, including leading blanks. Returns 0 if the text
- * does not begin with an address. */
-size_t frame_addr_len(const char *text, size_t len);
 
 #endif

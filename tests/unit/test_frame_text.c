@@ -76,6 +76,19 @@ static const struct {
 	{"401A12 : m!f : 401A13", "m", "f : 401A13", 0, 0x401a12, NULL, 0},
 	{"<nomodule>!+20 : 401020", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
 	{"401020 : <nomodule>!+20", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
+	/* as debuggers print them: an address is the frame's own only if it is alone */
+	{"77c9a1f2 ntdll!f+0x9f", "ntdll", "f", 0x9f, 0x77c9a1f2, NULL, 0},
+	{"0x9f12 ntdll!f", "ntdll", "f", 0, 0x9f12, NULL, 0},
+	{"FACEFEED : ntdll!f", "ntdll", "f", 0, 0xfacefeed, NULL, 0},
+	{"00007ffc`2000a1f2 a.DLL!g<int>+1 [d:\\x (1) [2]\\f.c @ 7]", "a", "g<int>", 1,
+		0x7ffc2000a1f2, "d:\\x (1) [2]\\f.c", 7},
+	{"1f 77c9a1f2\tntdll+1A", "ntdll", NULL, 0x1a, 0x77c9a1f2, NULL, 0},
+	{"00 0018fe10 77c9a1f2 ntdll!f+9f", "ntdll", "f", 0x9f, 0, NULL, 0},
+	{"00 : ntdll!f", "ntdll", "f", 0, 0, NULL, 0},
+	{"m!f (C:\\a (x86)\\f.c:3)", "m", "f", 0, 0, "C:\\a (x86)\\f.c", 3},
+	/* names of files that begin like columns */
+	{"3D 2 x!f+1", "3D 2 x", "f", 1, 0, NULL, 0}, {"7 zip!f+1", "7 zip", "f", 1, 0, NULL, 0},
+	{"facade f.c!f+1", "facade f.c", "f", 1, 0, NULL, 0},
 	/* 2^64 - 1 is the largest offset; a line counts from 1 and has 32 bits */
 	{"m!f+FFFFFFFFFFFFFFFF", "m", "f", UINT64_MAX, 0, NULL, 0},
 	{"m!f+0x000000000000000000001", "m", "f", 1, 0, NULL, 0},
