@@ -47,6 +47,7 @@ my %mangled = (
 frames_of_old_windows();
 two_in_one_file();
 pasted();
+escaped();
 nearly_right();
 subtest 'notes that were wrapped' => \&wrapped_notes;
 subtest 'no file to read' => \&no_file;
@@ -287,6 +288,32 @@ sub pasted {
 	return;
 }
 
+# The source of a web page has entities for some characters; programs that escape twice have '&amp;' before their names.
+sub escaped {
+	my $html = sub { my ($text) = @_; return $text =~ s/&/&amp;/gr =~ s/</&lt;/gr =~ s/>/&gt;/gr =~ s/"/&quot;/gr =~ s/'/&#39;/gr };
+	my %ways = ('once' => $html, 'twice' => sub { $html->($html->($_[0])) }, 'by numbers' => sub { $_[0] =~ s/([&<>"'])/sprintf '&#%d;', ord $1/ger },
+		'by hexadecimal numbers' => sub { $_[0] =~ s/([&<>"'])/sprintf '&#x%x;', ord $1/ger }, 'for quotation marks alone' => sub { $_[0] =~ s/"/&quot;/gr =~ s/'/&apos;/gr },
+		'with blanks' => sub { $html->($_[0]) =~ s/^\t/&nbsp; &nbsp; /gmr }, 'quoted' => sub { $html->($_[0] =~ s/^/> /gmr) }, 'quoted after it' => sub { $html->($_[0]) =~ s/^/> /gmr },
+		'double-spaced' => sub { $html->($_[0]) =~ s/\n/\n\n/gr });
+	my %change = (raw => sub { $_[0] =~ s/a p/R&D's/gr }, comparison => sub { $_[0] =~ s/Bin::add\(Item \*\)/Bin<Item,"a&b",std::less<> >::operator<<(Item const &)/gr =~ s/src \(new\)/R&D's/gr },
+		dump => sub { $_[0] =~ s/C:.{1,2}app/C:\\\\R&D's/gr });
+	my %plain = (raw => [map { raw($_) } 0, 1], comparison => [comparison({})], dump => [map { series_dump(1763632800000 + $_, { "f<R>(R &&, '<')" => 1000 + $_, 'g' => 5 }) =~ tr/\r//dr } 0, 900]);
+	$change{'log of old'} = $change{comparison};
+	$plain{'log of old'} = [map { hogs({}, $_) } 0, 1];
+	for my $kind (sort keys %plain) {
+		my @texts = map { $change{$kind}->($_) } @{ $plain{$kind} };
+		my $truth = report_of("$kind with signs", map { spew("$dir/plain$_.txt", $texts[$_]) } 0 .. $#texts);
+		for my $way (sort keys %ways) {
+			my @files = map { spew("$dir/escaped$_.txt", $ways{$way}->($texts[$_])) } 0 .. $#texts;
+			is_deeply(report_of("$kind: escaped $way", @files), $truth, "$kind: escaped $way: the same report");
+		}
+	}
+	# A value of a note may hold anything.
+	my $note = series_dump(1763632800000, { leak => 1000 }, image => 'C:\\\\a&amp;b\\\\app.exe');
+	like(hdiff('-o', 'json', spew("$dir/note.txt", $note))->{out}, qr/a&amp;b/, 'a note that holds an entity');
+	return;
+}
+
 sub packed {
 	my ($file) = @_;
 	system('gzip', '-kf', $file) == 0 or die "gzip: $?\n";
@@ -498,7 +525,7 @@ sub chained_totals {
 
 # A log without any of its stacks is reported once, and its gate does not pass.
 sub lost_stacks {
-	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an entity' => '&nbsp; ', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
+	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
 	my @ids = (11, '1A');
 	my %names = ('a number' => '1. ', 'a short number' => "\t5 ", 'a number in brackets' => "\t[0] ", 'an arrow of two signs' => "\t=> ", 'a word' => "\tat ", 'words' => "\tframe 3, ");
 	%names = (%forms, %names); # in a log they would be addresses

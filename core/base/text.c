@@ -143,6 +143,75 @@ static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t cou
 	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
 }
 
+/* Passes a word that text may start with. */
+static bool pass_word(const char **at, const char *end, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(end - *at) < len || memcmp(*at, word, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+/* Parses "39;" or "x27;". */
+static bool parse_html_number(const char **at, const char *end, uint32_t *code)
+{
+	unsigned base = pass_word(at, end, "x") || pass_word(at, end, "X") ? 16 : 10, digit;
+
+	*code = 0;
+	for (; *at < end && (digit = hex_digits[(unsigned char)**at]); ++*at) {
+		*code = *code * base + digit - 1;
+		if (digit > base || *code > 0x10ffff)
+			return false;
+	}
+	return (*code == '\t' || *code >= ' ') && *code >> 11 != 0x1b && pass_word(at, end, ";");
+}
+
+/* Returns the length of the entity that text starts with, or 0. */
+static size_t html_entity(const char *text, const char *end, uint32_t *code)
+{
+	static const struct {
+		const char *name;
+		uint32_t code;
+	} entities[] = {
+		{"lt;", '<'}, {"gt;", '>'}, {"quot;", '"'}, {"apos;", '\''}, {"nbsp;", 0xa0}};
+	const char *at = text, *past;
+
+	if (!pass_word(&at, end, "&"))
+		return 0;
+	while (pass_word(&at, end, "amp;"))
+		;
+	for (size_t i = 0; i < sizeof(entities) / sizeof(*entities); i++) {
+		*code = entities[i].code;
+		if (pass_word(&at, end, entities[i].name))
+			return (size_t)(at - text);
+	}
+	past = at;
+	if (pass_word(&past, end, "#") && parse_html_number(&past, end, code))
+		return (size_t)(past - text);
+	*code = '&';
+	return at > text + 1 ? (size_t)(at - text) : 0;
+}
+
+size_t text_from_html(char *text, size_t len)
+{
+	const char *end = text + len;
+	char *to = text; /* an entity is longer than its character */
+	uint32_t code;
+
+	for (const char *at = text; at < end;) {
+		size_t taken = html_entity(at, end, &code);
+
+		if (taken)
+			to += text_put_utf8(code, (unsigned char *)to);
+		else
+			*to++ = *at;
+		at += taken ? taken : 1;
+	}
+	return (size_t)(to - text);
+}
+
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size)
 {
 	size_t needed = 0, used = 0;

@@ -45,6 +45,11 @@ uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
  * need without the NUL. text may be NULL if size is 0. */
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);
 
+/* Decodes in place the entities of HTML for its own signs and for blanks ("&lt;", "&nbsp;"), and
+ * numbers ("&#39;", "&#x27;"). Text that was escaped more than once has "amp;" before the name:
+ * "&amp;lt;". Returns the new length. */
+size_t text_from_html(char *text, size_t len);
+
 /* Change the case of ASCII letters only, as for file names on Windows, in any locale. */
 static inline char text_lower(char c)
 {

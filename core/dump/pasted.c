@@ -17,12 +17,14 @@
 void pasted_init(struct pasted *pasted)
 {
 	*pasted = (struct pasted){.empty_end = "\n"};
+	buf_init(&pasted->decoded);
 	buf_init(&pasted->text);
 	buf_init(&pasted->plain);
 }
 
 void pasted_release(struct pasted *pasted)
 {
+	buf_release(&pasted->decoded);
 	buf_release(&pasted->text);
 	buf_release(&pasted->plain);
 }
@@ -280,6 +282,17 @@ static struct pasted_line take_apart(struct pasted *pasted, const char *line, si
 	return taken;
 }
 
+/* Returns a line without entities, or as it is where it has none. */
+static const char *decode(struct pasted *pasted, const char *line, size_t *len)
+{
+	if (!memchr(line, '&', *len))
+		return line;
+	buf_clear(&pasted->decoded);
+	buf_add(&pasted->decoded, line, *len);
+	*len = text_from_html(pasted->decoded.data, *len);
+	return pasted->decoded.data;
+}
+
 /* Returns true if the line contains words that only entries, headings, rows and totals have,
  * followed by a number. */
 static bool has_words(const char *text)
@@ -402,11 +415,14 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 
 void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to)
 {
-	size_t text_len = len;
 	const char *end;
 	struct pasted_line taken;
+	size_t text_len;
 	bool is_part;
 
+	if (pasted->is_html)
+		line = decode(pasted, line, &len);
+	text_len = len;
 	while (text_len && (line[text_len - 1] == '\n' || line[text_len - 1] == '\r'))
 		text_len--;
 	end = line[len - 1] != '\n' ? "" : len > 1 && line[len - 2] == '\r' ? "\r\n" : "\n";
@@ -448,11 +464,52 @@ struct pasted_signs {
 	bool is_found;
 };
 
+/* Returns true if a line means something only, or something else, without its entities. */
+static bool is_html(struct pasted *pasted, const char *line, size_t len)
+{
+	size_t decoded_len = len;
+	const char *decoded = decode(pasted, line, &decoded_len);
+	const char *plain;
+	enum pasted_kind before, kind;
+
+	if (decoded_len == len)
+		return false;
+	before = take_apart(pasted, line, len).kind;
+	kind = take_apart(pasted, decoded, decoded_len).kind;
+	plain = pasted->plain.data;
+	if (kind == PASTED_OTHER)
+		return strchr(plain, '!'); /* a frame without an offset */
+	if (kind != PASTED_COMMENT || before != PASTED_COMMENT)
+		return kind != PASTED_EMPTY;
+	/* Values of notes are in quotation marks, and may hold anything. */
+	return is_module(plain, plain + pasted->plain.len) ||
+	       (!memchr(line, '"', len) && memchr(decoded, '"', decoded_len));
+}
+
+static bool find_html(struct pasted *pasted, const char *text, size_t len)
+{
+	const char *end = text + len, *at = text, *newline;
+
+	for (; (at = memchr(at, '&', (size_t)(end - at))); at = newline) {
+		const char *line = at;
+
+		while (line > text && line[-1] != '\n')
+			line--;
+		newline = memchr(at, '\n', (size_t)(end - at));
+		if (!newline || newline - line > DUMP_LINE_MAX)
+			return false;
+		if (is_html(pasted, line, (size_t)(newline - line)))
+			return true;
+	}
+	return false;
+}
+
 /* Examines a line that is_plain() did not recognize. */
 static void see_line(
 	struct pasted *pasted, struct pasted_signs *signs, const char *line, size_t len)
 {
-	struct pasted_line taken = take_apart(pasted, line, len);
+	const char *decoded = pasted->is_html ? decode(pasted, line, &len) : line;
+	struct pasted_line taken = take_apart(pasted, decoded, len);
 	enum pasted_kind before = signs->last;
 	bool in_record = signs->in_record;
 	size_t text_len = (size_t)(taken.end - pasted->text.data);
@@ -525,6 +582,7 @@ bool pasted_find(struct pasted *pasted, const char *text, size_t len)
 
 	if (memchr(text, '\0', len))
 		return false; /* for example a recording */
+	pasted->is_html = find_html(pasted, text, len);
 	while (text < end && !signs.is_found && signs.entry_count < SURE_ENTRIES) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line_len = (size_t)((newline ? newline : end) - text);
@@ -536,5 +594,5 @@ bool pasted_find(struct pasted *pasted, const char *text, size_t len)
 		text = newline ? newline + 1 : end;
 	}
 	pasted->has_bare = signs.has_bare && !signs.has_frames;
-	return signs.is_found || pasted->has_bare;
+	return signs.is_found || pasted->has_bare || pasted->is_html;
 }

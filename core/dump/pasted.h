@@ -28,12 +28,13 @@ enum pasted_kind {
 };
 
 struct pasted {
+	bool is_html; /* characters are entities */
 	bool has_bare; /* addresses of frames have no TAB or blank before them */
 	bool in_record; /* further lines of an entry or a row may follow */
 	/* Number of empty lines held back, because a stack may continue after them. */
 	size_t empty_count;
 	const char *empty_end; /* line end of the empty lines */
-	struct buf text, plain; /* of the current line */
+	struct buf decoded, text, plain; /* of the current line */
 };
 
 void pasted_init(struct pasted *pasted);
