@@ -46,6 +46,7 @@ my %mangled = (
 
 frames_of_old_windows();
 two_in_one_file();
+two_encodings();
 pasted();
 escaped();
 nearly_right();
@@ -250,6 +251,34 @@ sub two_in_one_file {
 	my $result = hdiff('-o', 'json', $folder);
 	like($result->{err}, qr/2\.txt:\d+: warning: left out: another snapshot/, 'in a folder');
 	is(decode_json($result->{out})->{totals}{all}{growth}{blocks}, 8, 'what the others are');
+	return;
+}
+
+# PowerShell writes UTF-16, and cmd appends 8-bit text to it: where that begins is in the message.
+sub two_encodings {
+	my %units = (LE => ["\xff\xfe", 'v*'], BE => ["\xfe\xff", 'n*']);
+	my $utf16 = sub { my ($order, $text) = @_; return $units{$order}[0] . pack $units{$order}[1], unpack 'U*', $text };
+	my %texts = (raw => raw(0), 'a long one' => raw(0, blocks => 3000), comparison => comparison({}), hogs => hogs({}, 0), words => "\n" . 'x' x 70 . "\n");
+	for my $order (sort keys %units) {
+		for my $pair (['raw', 'raw'], ['a long one', 'raw'], ['raw', 'a long one'], ['comparison', 'comparison'], ['hogs', 'hogs'], ['raw', 'words']) {
+			for my $crlf (0, 1) {
+				my ($first, $second) = map { $crlf ? $texts{$_} =~ s/\n/\r\n/gr : $texts{$_} } @$pair;
+				my $file = spew("$dir/two.txt", $utf16->($order, $first) . $second);
+				my ($line, $byte) = (1 + ($first =~ tr/\n//), 2 + 2 * length $first);
+				my $what = "UTF-16$order, @{[join ' and ', @$pair]}, " . ($crlf ? 'CR LF' : 'LF');
+				for my $given ($file, packed($file)) {
+					my $result = hdiff('-o', 'json', $given);
+					is($result->{status}, 2, "$what: status 2");
+					is($result->{out}, '', "$what: no sum");
+					like($result->{err}, qr/\Ahdiff: \Q$given\E:$line: the file is in two encodings \(UTF-16 up to byte $byte, 8-bit text after it\); .*\n\z/, "$what: where");
+				}
+			}
+		}
+		my $empty = spew("$dir/two.txt", $utf16->($order, raw(0)) . "\r\n" . ' ' x ($order eq 'LE' ? 0 : 80));
+		is(hdiff($empty)->{status}, 2, "UTF-16$order, an empty line");
+		my $letters = $utf16->($order, raw(0) =~ s/stock/"\x{4e2d}" x 24 . "\x{6587}\x{4ef6}"/er);
+		is(hdiff(spew("$dir/letters.txt", $letters))->{status}, 0, "UTF-16$order, letters of two ASCII bytes");
+	}
 	return;
 }
 

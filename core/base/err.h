@@ -33,6 +33,9 @@
 	X(ERR_SECOND, "another snapshot or comparison begins here",                                \
 		"cut its text before this line ('csplit FILE LINE', once it is unpacked and "      \
 		"UTF-8) and give both parts")                                                      \
+	X(ERR_ENCODINGS, "the file is in two encodings",                                           \
+		"cut it after that byte ('head -c', 'tail -c') and give both parts, or take the "  \
+		"logs again with -f")                                                              \
 	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
 	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists those that there are")              \
 	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \

@@ -5,7 +5,9 @@
  */
 #include "core/dump/source.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,10 +244,14 @@ struct utf16 {
 	struct feed *from; /* after the byte order mark */
 	const char *name; /* for messages */
 	bool is_big; /* big-endian */
+	bool is_over; /* 8-bit text follows */
+	uint64_t bytes, lines; /* read so far, without the mark */
+	unsigned run; /* number of last characters that may be 8-bit text */
 };
 
 /* Minimum number of buffered bytes; also the maximum length of a character in UTF-8. */
 #define UTF16_MIN_BYTES 4
+#define UTF16_MARK_BYTES 2
 
 static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 {
@@ -265,8 +271,36 @@ static uint32_t take_char(struct utf16 *utf16, size_t ready)
 	return c;
 }
 
+#define RUN_MAX 32 /* in a row: single letters have two bytes of ASCII */
+
+static bool is_text_byte(uint32_t byte)
+{
+	return (byte >= ' ' && byte < 0x7f) || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+/* Looks for 8-bit text that another program appended. Its line end would be U+0A0D, which Unicode
+ * does not assign. */
+static void check_char(struct utf16 *utf16, uint32_t c)
+{
+	utf16->bytes += c > 0xffff ? 4 : 2;
+	utf16->lines += c == '\n';
+	utf16->run = is_text_byte(c & 0xff) && is_text_byte(c >> 8) ? utf16->run + 1 : 0;
+	utf16->is_over = utf16->run == RUN_MAX || c == 0x0a0d;
+}
+
+static int fail_over(const struct utf16 *utf16, struct err *err)
+{
+	char place[600];
+
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, utf16->name, utf16->lines + 1);
+	return err_set(err, ERR_ENCODINGS, place,
+		"UTF-16 up to byte %" PRIu64 ", 8-bit text after it",
+		UTF16_MARK_BYTES + utf16->bytes - 2 * utf16->run);
+}
+
 /* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD.
- * Half a unit at the end is -ERR_CUT, after everything before it was returned. */
+ * Half a unit at the end is -ERR_CUT, and 8-bit text -ERR_ENCODINGS, after everything before it was
+ * returned. */
 static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct utf16 *utf16 = ctx;
@@ -274,9 +308,10 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	unsigned char *to = bytes;
 	size_t used = 0;
 
-	while (len - used >= UTF16_MIN_BYTES) {
+	while (!utf16->is_over && len - used >= UTF16_MIN_BYTES) {
 		/* wait for more bytes only if there is nothing to return yet */
 		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
+		uint32_t c;
 
 		if (used && ready < 4)
 			break;
@@ -287,9 +322,11 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 		if (ready == 1)
 			return err_set(
 				err, ERR_CUT, utf16->name, "its last character is not whole");
-		used += text_put_utf8(take_char(utf16, (size_t)ready), to + used);
+		c = take_char(utf16, (size_t)ready);
+		check_char(utf16, c);
+		used += text_put_utf8(c, to + used);
 	}
-	return (int64_t)used;
+	return used ? (int64_t)used : fail_over(utf16, err);
 }
 
 /* Each layer reads from the one before it: raw, unpacked (if packed), text, mended (if needed). */
@@ -342,8 +379,9 @@ static void find_encoding(struct source *source, struct feed *from)
 	if (ready >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) {
 		source->mark_bytes = 3;
 	} else if (ready >= 2 && (!memcmp(at, "\xff\xfe", 2) || !memcmp(at, "\xfe\xff", 2))) {
-		source->mark_bytes = 2;
-		source->utf16 = (struct utf16){from, source->name, at[0] == 0xfe};
+		source->mark_bytes = UTF16_MARK_BYTES;
+		source->utf16 =
+			(struct utf16){.from = from, .name = source->name, .is_big = at[0] == 0xfe};
 	}
 	from->at += source->mark_bytes;
 	if (source->utf16.from)
