@@ -420,11 +420,16 @@ sub other_tools {
 		'Visual Leak Detector' => "Loaded a.dll\r\nVisual Leak Detector Version 2.5.1 installed.\r\nWARNING: Visual Leak Detector detected memory leaks!\r\n",
 		'C runtime' => "'a.exe': Loaded 'C:\\a.exe'\nDetected memory leaks!\nDumping objects ->\n{12} normal block at 0x0012, 4 bytes long.\n",
 		'Valgrind' => "==123== Memcheck, a memory error detector\n",
-		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n",
+		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n", 'report of a sanitizer' => "started\n\n" . '=' x 65 . "\n==123==ERROR: LeakSanitizer: detected memory leaks\n",
+		'report of Valgrind' => "started\n==123== Memcheck, a memory error detector\n",
+		# The forms are those of Microsoft's page on the extension !heap.
+		"WinDbg's !heap" => "0:000> !heap -s\nLFH Key                   : 0x6c8a1bc0\n  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n",
+		"output of WinDbg's !heap" => "  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n                    (k)     (k)    (k)     (k) length      blocks cont. heap \n00150000 00000002    1024     28     28      6     2     1    0      0   LFH\n",
+		"of WinDbg's !heap" => "    address 0cb0bf00 found in\n    _DPH_HEAP_ROOT \@ 3d1000\n", "(?:of) WinDbg's !heap" => "Allocations statistics for\n heap @ 00150000\ngroup-by: TOTSIZE max-display: 20\n",
 		'UTF-16LE' => join('', map { "$_\0" } split //, raw(1)), 'UTF-16BE' => join('', map { "\0$_" } split //, raw(1)),
 		'lines end with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
-		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64",
+		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
 	);
 	for my $what (sort keys %files) {
@@ -433,6 +438,13 @@ sub other_tools {
 		is($result->{status}, 2, "$what: status 2");
 		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(it(?: i)?s .*\b$what\b/, "$what: named");
 	}
+	subtest 'a zip archive' => sub {
+		my ($zip, $dump) = ("$dir/a.zip", spew("$dir/a.txt", raw(1)));
+		system('zip', '-qj', $zip, $dump) == 0 or plan(skip_all => 'no zip');
+		my @said = map { run($_)->{err} } [$hdiff, $zip], ["$root/build/linux/hsnap", 'record', '-o', "$dir/a.hrec", '--from', $zip];
+		is_deeply(\@said, [map { "$_: $zip: is a zip archive without an .etl file; unpack it first\n" } qw(hdiff hsnap)], 'named');
+		like(run([$hdiff, '-'], stdin => $zip)->{err}, qr/\(it is packed by zip; unpack it first: 'unzip -p FILE \| hdiff -'\)/, 'from a pipe');
+	};
 	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
 	my $refused = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-03-04 10:00 - Machine=MADE - PID=44\n// \n// Process 44 had not enabled allocation stack collection. It is enabled now.\n";
 	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that no stacks were collected in the process; take the log again/, 'an error of UMDH: named');

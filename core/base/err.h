@@ -90,6 +90,7 @@
 	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
 	X(ERR_NOT_ETW, "is not an ETW log", "give a file written by wpr, xperf or PerfView")       \
 	X(ERR_BAD_ETW, "the ETW log is damaged", "record it again")                                \
+	X(ERR_NO_ETL, "is a zip archive without an .etl file", "unpack it first")                  \
 	X(ERR_BAD_ZIP, "the archive is damaged", "unpack it with another program")                 \
 	X(ERR_PROCESSES, "the log has several processes with such events",                         \
 		"choose one with --process PID; hdiff --list shows them")                          \

@@ -69,7 +69,7 @@ struct etw_log;
 typedef void (*etw_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
 /* Opens the files of one session, plain or in zip archives. Returns 0, -ERR_OPEN, -ERR_READ,
- * -ERR_NOT_ETW, or -ERR_BAD_ETW (also for files of several sessions). */
+ * -ERR_NOT_ETW, -ERR_NO_ETL, or -ERR_BAD_ETW (also for files of several sessions). */
 int etw_open(struct etw_log **log, const char *const *paths, size_t count, struct err *err);
 void etw_close(struct etw_log *log); /* log may be NULL */
 

@@ -65,8 +65,7 @@ static int add_archive(struct etw_log *log, const char *path, struct err *err)
 	}
 	zip_close(zip);
 	if (!rc && log->file_count == before)
-		rc = err_set(err, ERR_NOT_ETW, path,
-			"there is no .etl file in the archive; unpack a dump that is in it");
+		rc = err_set(err, ERR_NO_ETL, path, NULL);
 	return rc;
 }
 

@@ -10,7 +10,7 @@
 #define REPORT_FOR "it is a report for "
 
 /* Marks that identify a file. A mark is at the start of the text or, if `is_anywhere`, at the start
- * of any line. */
+ * of any line, after blanks. */
 static const struct {
 	const char *words, *mark;
 	bool is_anywhere;
@@ -32,6 +32,7 @@ static const struct {
 	{PACKED("bzip2", "bzip2 -dc"), "BZh", false},
 	{PACKED("zstd", "zstd -dc"), "\x28\xb5\x2f\xfd", false},
 	{PACKED("lz4", "lz4 -dc"), "\x04\x22\x4d\x18", false},
+	{PACKED("zip", "unzip -p"), "PK\x03\x04", false},
 	{PACKED("7-Zip", "7z x -so"), "7z\xbc\xaf\x27\x1c", false},
 	/* files of other tools */
 	{"it is a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
@@ -48,6 +49,11 @@ static const struct {
 	{FOREIGN("a list of leaks of the C runtime"), "Detected memory leaks!", true},
 	{FOREIGN("a list of leaks of the C runtime"), "Dumping objects ->", true},
 	{FOREIGN("a report of Dr. Memory"), "Dr. Memory version ", true},
+	{FOREIGN("output of WinDbg's !heap"), "LFH Key ", true},
+	{FOREIGN("output of WinDbg's !heap"), "Heap     Flags   Reserv", true},
+	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
+	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
+	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
 	{"it is a web page; save its text alone", "<!DOCTYPE html", false},
 	{"it is a web page; save its text alone", "<html", false},
 };
@@ -158,10 +164,8 @@ static bool is_folded(const char *at, const char *end)
 
 const char *printed_refused(const char *bytes, size_t len)
 {
-	const char *end = bytes + len, *words = checker_words(bytes, end);
+	const char *end = bytes + len, *words;
 
-	if (words)
-		return words;
 	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
 		if (starts(bytes, end, marks[i].mark))
 			return marks[i].words;
@@ -180,7 +184,14 @@ const char *printed_refused(const char *bytes, size_t len)
 		return FOREIGN("a profile for pprof");
 	if (is_folded(bytes, end))
 		return FOREIGN("a file of folded stacks");
-	for (const char *at = bytes; at < end; at = line_behind(at, end)) {
+	for (const char *line = bytes; line < end; line = line_behind(line, end)) {
+		const char *at = line;
+
+		words = checker_words(line, end);
+		if (words)
+			return words;
+		while (at < end && *at == ' ')
+			at++;
 		for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
 			if (marks[i].is_anywhere && starts(at, end, marks[i].mark))
 				return marks[i].words;
