@@ -5,9 +5,10 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
-use Encode qw(decode);
+use Encode qw(decode encode);
 use List::Util qw(sum0);
 use Test::More;
+use Unicode::UCD qw(prop_invlist);
 use Calls;
 use Hunt;
 use People;
@@ -91,6 +92,7 @@ subtest 'call trees' => \&trees;
 subtest 'groups' => \&groups;
 subtest 'a trend' => \&trend;
 subtest 'on a terminal' => \&terminal;
+subtest 'wide characters' => \&wide;
 done_testing;
 
 # Checks the totals of each path from the root in the tree.
@@ -184,6 +186,28 @@ sub terminal {
 	like(on_terminal({ %env, COLUMNS => 120, NO_COLOR => 1 }), qr/^.{81,120}$/m, 'COLUMNS=120 is used');
 	for my $more ([], ['--tree'], ['--group', 'function'], ['--tree', '--invert']) {
 		is_deeply([grep { length > 80 && !/^ {6}\S/ } split /\n/, decode('UTF-8', text(@$more) =~ s/\Q$dir\E//gr)], [], "80 columns: @$more");
+	}
+}
+
+# Letters of East Asia and emoji take two columns each: Perl knows Unicode's table.
+sub wide {
+	my @bounds = map { prop_invlist("East_Asian_Width=$_") } 'W', 'F';
+	my @codes = grep { $_ != 0x3000 } map { ($bounds[2 * $_], $bounds[2 * $_ + 1] - 1) } 0 .. $#bounds / 2; # U+3000 is a blank
+	cmp_ok(scalar @codes, '>', 100, 'there are such characters');
+	my ($text, $sum) = ('', 0);
+	for my $name ((map { chr($_) x 60 } @codes), "\x{e9}" x 200, 'a' . "\x{5728}" x 60) {
+		my $bytes = 1000 + length $text;
+		$text .= sprintf "+ %8X ( %6X - %6X) %6X allocs\tBackTrace%X\n+ %8X ( %6X - %6X)\tBackTrace%5\$X\tallocations\n\n\tapp!%s+1 (a.cpp, 3)\n\n", $bytes, $bytes, 0, 1, $bytes, 1, 1, 0, encode('UTF-8', $name);
+		$sum += $bytes;
+	}
+	my $file = spew("$dir/wide.txt", $text . sprintf "\nTotal increase == %6X requested + %6X overhead = %6X\n", $sum, 0, $sum);
+	my $columns = sub { return length($_[0]) + (() = $_[0] =~ /\p{East_Asian_Width=W}|\p{East_Asian_Width=F}/g) };
+	for my $more ([], ['--tree'], ['--group', 'function']) {
+		my $result = run([$hdiff, '-n', 1000, @$more, $file]);
+		check_ok($result, "hdiff @$more, wide characters");
+		my @rows = grep { / \+\d[\d.]* +\S.*\.\.\./ && !/^ {6}\S/ } split /\n/, decode('UTF-8', $result->{out});
+		cmp_ok(scalar @rows, '>', "@$more" eq '--tree' ? 1 : 100, "rows @$more");
+		is_deeply([map { encode('UTF-8', $_) } grep { $columns->($_) > 80 || $columns->($_) < 79 } @rows], [], "80 columns of wide characters: @$more");
 	}
 }
 

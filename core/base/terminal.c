@@ -30,16 +30,6 @@ void progress_begin(struct progress *progress, FILE *to, const char *what, int64
 		.item_ms = now_ms};
 }
 
-/* Counts characters, each taken as one column. */
-static size_t columns_of(const char *text)
-{
-	size_t columns = 0;
-
-	for (; *text; text++)
-		columns += (*text & 0xc0) != 0x80;
-	return columns;
-}
-
 /* Copies as many whole characters as fit. */
 static void copy_text(char *to, size_t size, const char *from)
 {
@@ -69,7 +59,7 @@ static void take_item(struct progress *progress, const char *item, int64_t now_m
  * Uses only a carriage return, which every terminal obeys. */
 static void put_line(struct progress *progress, const char *line)
 {
-	size_t columns = columns_of(line);
+	size_t columns = text_columns(line);
 	size_t old = progress->columns && !columns ? progress->columns + 2 : progress->columns;
 	size_t rest = old > columns ? old - columns : 0;
 

@@ -127,6 +127,33 @@ uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair)
 	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
 }
 
+size_t text_char(const char *text, unsigned *columns)
+{
+	/* From EastAsianWidth.txt of Unicode 14: W and F. Some symbols in these ranges are narrow; with
+	 * them a line becomes shorter than the terminal is wide. */
+	static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a},
+		{0x23e9, 0x23f3}, {0x25fd, 0x25fe}, {0x2614, 0x27bf}, {0x2b1b, 0x2b55},
+		{0x2e80, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff},
+		{0xfe10, 0xfe19}, {0xfe30, 0xfe6f}, {0xff01, 0xff60}, {0xffe0, 0xffe6},
+		{0x16fe0, 0x1b2ff}, {0x1f004, 0x1f251}, {0x1f260, 0x1faff}, {0x20000, 0x3fffd}};
+	uint32_t code = 0;
+	size_t len = text_utf8(text, &code);
+
+	*columns = 1;
+	for (size_t i = 0; len && i < sizeof(wide) / sizeof(*wide); i++)
+		*columns += code >= wide[i][0] && code <= wide[i][1];
+	return len ? len : 1;
+}
+
+unsigned text_columns(const char *text)
+{
+	unsigned sum = 0, columns;
+
+	for (; *text; sum += columns)
+		text += text_char(text, &columns);
+	return sum;
+}
+
 size_t text_put_utf8(uint32_t c, unsigned char *to)
 {
 	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;

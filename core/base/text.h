@@ -33,6 +33,13 @@ bool text_is_utf8(const char *text, size_t len);
  * NUL and for bytes that are not UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);
 
+/* Returns the length of the character or stray byte at text, and sets the columns that it takes on a
+ * terminal, 1 or 2. */
+size_t text_char(const char *text, unsigned *columns);
+
+/* Returns the columns that text takes on a terminal. */
+unsigned text_columns(const char *text);
+
 /* Writes a character as UTF-8. Returns its length, 1 to 4 bytes. */
 size_t text_put_utf8(uint32_t c, unsigned char *to);
 

@@ -162,29 +162,22 @@ unsigned report_percent(uint64_t part, uint64_t whole)
 	return whole ? (unsigned)((double)part * 100 / (double)whole + 0.5) : 0;
 }
 
-unsigned report_columns(const char *text)
-{
-	unsigned columns = 0;
-
-	for (; *text; text++)
-		columns += (*text & 0xc0) != 0x80;
-	return columns;
-}
-
 unsigned report_put_cut(struct out *out, const char *text, unsigned columns)
 {
-	unsigned used = 0, all = report_columns(text);
-	const char *at = text;
+	unsigned used = 0, width, room = columns;
 
-	while (*at && (all <= columns || used + 3 < columns)) {
-		const char *start = at++;
+	if (text_columns(text) > columns)
+		room = columns > 3 ? columns - 3 : 0;
+	while (*text) {
+		size_t len = text_char(text, &width);
 
-		while ((*at & 0xc0) == 0x80)
-			at++;
-		out_write(out, start, (size_t)(at - start));
-		used++;
+		if (used + width > room)
+			break;
+		out_write(out, text, len);
+		text += len;
+		used += width;
 	}
-	for (; *at && used < columns; used++)
+	for (unsigned i = 0; *text && used < columns && i < 3; i++, used++)
 		out_char(out, '.');
 	return used;
 }

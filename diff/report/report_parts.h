@@ -38,9 +38,6 @@ unsigned report_percent(uint64_t part, uint64_t whole);
 /* Writes one digit after the point: "-11.8". Writes "> 1e17" for larger numbers. Returns `text`. */
 const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
 
-/* Returns the columns that a text needs, one per character. */
-unsigned report_columns(const char *text);
-
 /* Writes as much of a sanitized text as fits in `columns`. Returns the number of columns used. */
 unsigned report_put_cut(struct out *out, const char *text, unsigned columns);
 

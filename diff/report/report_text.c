@@ -176,7 +176,7 @@ static void put_name(struct text_report *text, uint32_t number, unsigned columns
 	}
 	add_place(&text->word, &text->frames.items[0]);
 	if (text->word.len)
-		place = report_columns(text->word.data);
+		place = text_columns(text->word.data);
 	if (place + 2 > columns / 2)
 		place = 0;
 	buf_clear(&text->word);
@@ -250,7 +250,7 @@ static void put_files(struct text_report *text)
 	add_file(&text->word, "from ", first);
 	add_file(&text->word, " to ", last);
 	if (!has_notes(first) && !has_notes(last) &&
-		report_columns(text->word.data) <= text->columns) {
+		text_columns(text->word.data) <= text->columns) {
 		out_printf(text->out, "%s\n", text->word.data);
 		return;
 	}

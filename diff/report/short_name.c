@@ -6,6 +6,7 @@
  * Forms for programs contain whole names. */
 #include <string.h>
 
+#include "core/base/text.h"
 #include "diff/report/report_parts.h"
 
 #define INSIDE_MIN 12 /* text in brackets must be longer than this to be replaced with three dots */
@@ -103,8 +104,8 @@ static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
 
 	words->len = (size_t)(end - words->data);
 	words->data[words->len] = '\0';
-	module = report_columns(words->data) - report_columns(words->data + at);
-	while (part + 2 < SCOPES && module + report_columns(parts[part]) > columns)
+	module = text_columns(words->data) - text_columns(words->data + at);
+	while (part + 2 < SCOPES && module + text_columns(parts[part]) > columns)
 		part++;
 	replace(words, at, parts[part]);
 }
@@ -115,17 +116,17 @@ void report_shorten(struct buf *words, size_t from, unsigned columns)
 	size_t module, at;
 	struct buf shorter;
 
-	if (words->len <= from || report_columns(words->data) <= columns)
+	if (words->len <= from || text_columns(words->data) <= columns)
 		return;
 	module = strcspn(words->data + from, "! <(:");
 	at = from + (words->data[from + module] == '!' ? module + 1 : 0);
 	replace(words, at, function_own(words->data + at));
-	for (size_t i = 0; i < 2 && report_columns(words->data) > columns; i++) {
+	for (size_t i = 0; i < 2 && text_columns(words->data) > columns; i++) {
 		buf_init(&shorter);
 		add_without(&shorter, words->data + at, brackets[i]);
 		replace(words, at, shorter.data);
 		buf_release(&shorter);
 	}
-	if (report_columns(words->data) > columns)
+	if (text_columns(words->data) > columns)
 		leave_out_scopes(words, at, columns);
 }

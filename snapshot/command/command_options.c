@@ -254,11 +254,14 @@ static const char *arguments_of(const char *command_line)
 	return command_line + strspn(command_line, " \t");
 }
 
-/* Ends text before a column; each character counts as one column. */
-static void cut_text(char *text, unsigned column)
+/* Ends text where it takes more columns. */
+static void cut_text(char *text, unsigned columns)
 {
-	for (unsigned at = 0; *text; text++) {
-		if ((*text & 0xc0) != 0x80 && at++ == column) {
+	unsigned width;
+
+	for (size_t len; *text; text += len, columns -= width) {
+		len = text_char(text, &width);
+		if (width > columns) {
 			*text = '\0';
 			return;
 		}

@@ -63,18 +63,9 @@ static void fill_row(const struct addnames *work, struct explained *row, struct 
 
 /* ---------------------------------------------------------------- writing */
 
-static size_t columns_of(const char *text)
-{
-	size_t columns = 0;
-
-	for (; *text; text++)
-		columns += (*text & 0xc0) != 0x80;
-	return columns;
-}
-
 static void widen(size_t *width, const char *text)
 {
-	size_t columns = columns_of(text);
+	size_t columns = text_columns(text);
 
 	if (columns > *width)
 		*width = columns < NAME_COLUMNS ? columns : NAME_COLUMNS;
@@ -83,7 +74,7 @@ static void widen(size_t *width, const char *text)
 static void put_text(struct out *out, const char *text, size_t width)
 {
 	out_text(out, text);
-	for (size_t columns = columns_of(text); columns < width; columns++)
+	for (size_t columns = text_columns(text); columns < width; columns++)
 		out_char(out, ' ');
 }
 
