@@ -1,32 +1,35 @@
 /*
  * Return addresses of the calling thread.
  *
- * x64: the way from a return address to the caller's frame is learnt from the system's unwinder
- * once and cached (unwind_parts_x64.h). A walk is then a few loads a frame, all of them between its
- * start and the end of the thread's stack. Where it meets an earlier walk of the thread, it only
- * compares the words which that walk read. Code outside images is made at run time, and its unwind
- * data may be replaced. So nothing is cached for it: the data is looked up each time, and the step
- * read from it. An address may be new, or a step may depend on a register other than RSP and RBP.
- * Then the whole stack is walked with the system's unwinder, which is slow and right. All ways give
- * the same frames; some walks are repeated with the system's unwinder to check that.
+ * x64: the system's unwinder is asked only once how to get from a return address to the caller's
+ * frame. The answer is cached (unwind_parts_x64.h). After that, a walk takes a few loads per frame,
+ * all of them from the thread's stack. If the walk meets a frame of an earlier walk of the thread,
+ * it only checks that the words read by the earlier walk are unchanged. Code outside images is
+ * generated at run time, and its unwind data may be replaced. So no steps are cached for such code:
+ * its unwind data is looked up and read each time. If an address is new, or its step depends on a
+ * register other than RSP and RBP, the system's unwinder walks the whole stack. The system's
+ * unwinder is slow but correct. All methods find the same frames. As a check, some walks are
+ * repeated with the system's unwinder.
  *
- * A stack ends where the way further out cannot be proven: before a return address that is not
- * code, and at code that made a call and has no unwind data. Such code is Go's and hand-made
- * assembler, and Wine 8's way from Unix code into a window procedure. Further words on the stack
- * are not frames.
+ * A walk ends where the next frame cannot be proven. It ends before a return address that is not
+ * code. It also ends at code that made a call but has no unwind data, for example Go code,
+ * hand-written assembler, and Wine 8's transition from Unix code into a window procedure. Words
+ * further out on the stack do not count as frames.
  *
- * x86: by the rules of .eh_frame, which are cached in the same way (unwind_parts_x86.h); by EBP in
- * an image that has none, and in code outside images. The system has no unwinder. A stack ends
- * before an address that is not in code or does not follow a call. It also ends at a rule that is
- * damaged or not understood, and at the system's APC and exception dispatchers.
+ * x86: the system has no unwinder. Walks follow the rules in .eh_frame, which are cached in the
+ * same way (unwind_parts_x86.h). In images without .eh_frame, and in code outside images, walks
+ * follow EBP. A walk ends before an address that is not in code or does not follow a call. It also
+ * ends at a rule that is damaged or not understood, and at the system's APC and exception
+ * dispatchers.
  *
- * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls
- * the target's function table callbacks, and reads memory that the target declares as unwind data.
- * An exception in there ends the walk (the frames found so far stay). The target is not notified,
- * but its vectored handlers and a debugger see the exception first: a first-chance exception inside
- * ntdll's unwinder or the callback, called by this DLL. A stack overflow is left to the target.
- * After a callback has raised an exception, no callback is called any more: ntdll may hold a lock
- * of its dynamic function tables forever (Wine does). Stacks then end at code outside images.
+ * The functions take no lock and allocate nothing. Any number of threads may call them at the same
+ * time. The system's unwinder calls the target's function table callbacks, and reads memory that
+ * the target declares as unwind data. An exception in the unwinder or in a callback ends the walk,
+ * and the frames found so far are returned. The target is not notified. However, its vectored
+ * handlers and its debugger see a first-chance exception inside ntdll's unwinder or the callback,
+ * called by this DLL. A stack overflow is left to the target. After a callback has raised an
+ * exception, no callback is called any more, because ntdll may hold a lock of its dynamic function
+ * tables forever (as Wine does). After that, stacks end at code outside images.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_H
 #define SNAPSHOT_TRACER_UNWIND_H
@@ -34,35 +37,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The tracer's own code: frames inside [from, to) at the inner end are left out. */
+/* The tracer's own code. Innermost frames whose addresses are in [from, to) are left out. */
 struct unwind_skip {
 	uint64_t from, to;
 };
 
 /*
- * Fills frames with up to max return addresses, innermost first, and returns their number. The
- * first one is the caller's, unless it is left out. The walk ends before the first address that is
- * not code or is 0 (Wine goes on past 0 with whatever is there). It also ends after code without
- * unwind data, when it leaves the thread's stack, and at max. Returns 0 if the walk would need the
- * system's unwinder, and less than 32 KiB of the stack are left.
+ * Fills `frames` with up to `max` return addresses, innermost first, and returns their number. The
+ * first address is in the caller, unless `skip` leaves it out. The walk ends before the first
+ * address that is 0 or not code. (Wine's own unwinder continues past 0 with arbitrary words.) The
+ * walk also ends after code without unwind data, when it leaves the thread's stack, and after `max`
+ * frames. Returns 0 if the walk would need the system's unwinder and less than 32 KiB of the stack
+ * are left.
  *
- * On a stack that is not the thread's own, the walk stays in the memory around the stack pointer.
- * Such a stack may be small, so unknown steps are read from unwind data alone: the walk ends at
- * code for which the data does not suffice.
+ * If the stack is not the thread's own, the walk stays in the memory around the stack pointer. Such
+ * a stack may be too small for the system's unwinder. Unknown steps are therefore read from unwind
+ * data only, and the walk ends at code whose unwind data is not sufficient.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
 /*
- * Walks like unwind_stack(), but from an outer function: slot is the place of that function's
- * return address, and rbp is RBP as its caller has it. That leaves out the frames between.
+ * Walks like unwind_stack(), but starts at an outer function and so leaves out the frames inside
+ * it. slot is the address of that function's return address, and rbp is RBP as its caller has it.
  */
 uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
 	uint64_t rbp);
 
 /*
- * The caller's note on the stack that the calling thread's last walk found; all 0 if there is no
- * note yet. unwind_note() returns NULL if that stack is not known. A note holds for the same max
- * and skip, and is lost with any unwind_forget().
+ * The caller's note on the stack found by the calling thread's last walk. All fields are 0 if there
+ * is no note yet. unwind_note() returns NULL if that stack was not recorded. A note is valid only
+ * for the same max and skip. Any unwind_forget() discards it.
  */
 struct unwind_note {
 	uint32_t id, session;
@@ -70,32 +74,33 @@ struct unwind_note {
 
 struct unwind_note *unwind_note(void);
 
-/* Returns the note on one of the thread's last stacks if unwind_from() would find that stack again,
- * in less time than unwind_from() takes; otherwise NULL. */
+/* Returns the note on one of the thread's last stacks if unwind_from() would find the same stack
+ * again; otherwise NULL. Takes less time than unwind_from(). */
 const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
 
 /*
- * Forgets everything about return addresses in [from, to). For a module that is unmapped: to be
- * called after its memory is free, and also before, if other threads may get the same addresses at
- * once.
+ * Forgets everything about return addresses in [from, to). Meant for modules that are unmapped:
+ * call this function after the module's memory was freed. If other threads may reuse the addresses
+ * at once, call it before the memory is freed, too.
  */
 void unwind_forget(uint64_t from, uint64_t to);
 void unwind_forget_all(void);
 
-/* Number of times that memory was given back: after that, what is known of a stack that is not the
- * thread's own may not hold. */
+/* Number of times that memory was freed. Each time, facts known about a stack that is not the
+ * thread's own may become invalid. */
 extern uint32_t unwind_frees;
 
-/* Number of walks for which both ways differed: the cache was then emptied, and the slow way
- * trusted. */
+/* Number of checked walks whose cached steps and the system's unwinder gave different frames. After
+ * each one, the cache was emptied and the frames of the system's unwinder were used. */
 extern uint64_t unwind_mismatches;
 
-/* Number of walks that an exception ended. */
+/* Number of walks that were ended by an exception. */
 extern uint64_t unwind_exceptions;
 
 /*
- * Returns true if a near call ends where code points to, as must be before a return address. room
- * bytes before code, and the byte there, must be readable. The call may begin in the page before.
+ * Returns true if a near call instruction ends at `code`, as one must before a return address.
+ * `room` bytes before `code`, and the byte at `code`, must be readable. The call may begin in the
+ * previous page.
  */
 bool unwind_is_after_call(const uint8_t *code, uint64_t room);
 

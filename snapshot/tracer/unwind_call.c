@@ -1,14 +1,13 @@
-/*
- * Call instructions, as seen from the address that they return to. Both unwinders use them to
- * refuse a word on the stack that is not a return address.
- */
+/* Call instructions, recognized backwards from the address they return to. Both unwinders use them
+ * to reject stack words that are not return addresses. */
 #include "snapshot/tracer/unwind.h"
 
 uint32_t unwind_frees;
 
 #define CALL_BYTES_MAX 7
 
-/* Returns the length of the near call that begins here, or 0. "CALL", Intel's manual, volume 2. */
+/* Returns the length of the near call that begins at `code`, or 0. "CALL", Intel's manual, volume
+ * 2. */
 static unsigned call_bytes(const uint8_t *code)
 {
 	unsigned mode = code[1] >> 6, rm = code[1] & 7;

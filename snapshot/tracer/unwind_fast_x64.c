@@ -1,7 +1,7 @@
 /*
- * The cache of steps, and walks by it. unwind_read() makes a step from unwind data,
- * unwind_cache_put() and unwind_forget() change the cache. unwind_fast() walks by cached steps, and
- * repeats an earlier walk of the thread (its trail) from the first frame on that is unchanged.
+ * The cache of steps, and the walks that use it. unwind_read() makes a step from unwind data.
+ * unwind_cache_put() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
+ * It repeats an earlier walk of the thread (its trail), starting at the first unchanged frame.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,18 +26,19 @@ uint32_t unwind_pack(const struct unwind_step *step)
 	return (uint32_t)rbp << 18 | (uint32_t)(uint16_t)cfa << 2 | step->is_from_rbp << 1 | 1;
 }
 
-/* UNWIND_INFO while it is read; places are counted from RSP or, with a frame register, from RBP. */
+/* State while UNWIND_INFO is read. Offsets are from RSP or, if there is a frame register, from RBP.
+ * */
 struct unwind_reading {
-	int64_t at; /* top of the stack, as the codes are undone one by one */
-	int64_t frame; /* base of the offsets of UWOP_SAVE_NONVOL */
-	int64_t saved; /* place of the caller's RBP */
+	int64_t at; /* top of the stack; moves as the codes are undone one by one */
+	int64_t frame; /* base for the offsets of UWOP_SAVE_NONVOL */
+	int64_t saved; /* offset of the saved RBP of the caller */
 	bool is_saved, is_set;
 };
 
 #define RBP 5
 
-/* Undoes a code that has room words of 2 bytes left. Returns its number of words, or 0 if it cannot
- * be undone. */
+/* Undoes one unwind code. room: number of 2-byte words left. Returns the number of words in the
+ * code, or 0 if the code cannot be undone. */
 static unsigned undo(struct unwind_reading *reading, const volatile uint8_t *code, unsigned room)
 {
 	enum {
@@ -97,7 +98,8 @@ uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset)
 		return UNWIND_NEVER;
 	for (unsigned i = 0; i < count; i += words) {
 		words = undo(&reading, info + 4 + 2 * i, count - i);
-		/* once it has the caller's value again, RBP is not the frame register */
+		/* after RBP is restored to the caller's value, RBP is no longer the frame register
+		 * */
 		if (!words || (frame && !reading.is_set && reading.is_saved))
 			return UNWIND_NEVER;
 	}
@@ -121,7 +123,8 @@ uint64_t unwind_cache_begin(void)
 	return __atomic_load_n(&forgets, __ATOMIC_SEQ_CST);
 }
 
-/* Returns the way for an entry: where its address is already, or a free one, or one by chance. */
+/* Returns the way for an entry: the way that already holds the address, else a free way, else a
+ * pseudo-random way. */
 static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 {
 	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
@@ -143,8 +146,11 @@ void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun)
 		return;
 	at = &set[way_for(set, addr)].word;
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
-	/* unwind_forget() counts first and looks afterwards: one of the two threads sees the
-	 * other. */
+	/*
+	 * This function writes the entry, then reads the counter. unwind_forget() increments the
+	 * counter, then reads the entries. So at least one of the two threads sees the other's
+	 * change.
+	 */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -172,13 +178,13 @@ void unwind_forget_all(void)
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A frame: the return address that leads to it, and the registers as the code there has them. */
+/* A frame: its return address, and the registers as the code at that address has them. */
 struct fast_frame {
 	uint64_t addr, rsp, rbp;
-	uint64_t place; /* of the address's entry, if there is one */
-	uint64_t before; /* place of the frame before */
-	uint64_t saved; /* where the step to it read RBP, or its slot */
-	uint64_t word; /* entry of the frame before */
+	uint64_t place; /* place of the address's cache entry, if there is one */
+	uint64_t before; /* place of the previous frame's cache entry */
+	uint64_t saved; /* address where the step to this frame read RBP; initially the slot */
+	uint64_t word; /* cache word of the previous frame */
 };
 
 enum way {
@@ -194,17 +200,20 @@ static uint64_t load(uint64_t addr)
 	return *(const uint64_t *)(uintptr_t)addr;
 }
 
-/* Returns true for one in 64 wrong hints, by chance. If no single hint is right, the mostly right
- * one is mostly there then, and threads seldom write what other threads read. */
+/*
+ * Returns true for a pseudo-random 1 in 64 wrong hints. If the next address varies, the hint
+ * usually holds the most frequent address. Threads then seldom write memory that other threads
+ * read.
+ */
 static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
 {
 	return ((uint32_t)rsp * 0x9e3779b1u + start->number * 0x85ebca6bu) >> 26 == 0;
 }
 
 /*
- * Returns the place of the frame's entry, by the hint at the place before. The processor also
- * predicts that the hint is right: so it goes on with the next frame while this frame's return
- * address still comes from memory.
+ * Returns the place of the frame's cache entry, using the hint at the previous place. The processor
+ * predicts that the hint is right, so it can continue with the next frame while it still loads this
+ * frame's return address from memory.
  */
 static ALWAYS_INLINE uint64_t next_place(
 	uint64_t place, const struct fast_frame *frame, const struct unwind_start *start)
@@ -220,7 +229,7 @@ static ALWAYS_INLINE uint64_t next_place(
 	return next;
 }
 
-/* Decides at a step that leads nowhere. The entry may have moved since the hint was made. */
+/* Classifies a failed step. The entry may have moved since the hint was made. */
 static __attribute__((noinline)) enum way way_at_end(
 	struct fast_frame frame, uint64_t word, const struct unwind_start *start)
 {
@@ -234,11 +243,11 @@ static __attribute__((noinline)) enum way way_at_end(
 }
 
 /*
- * Goes to the caller's frame. A frame has nothing below RSP: a frame register that points there, or
- * out of the stack, is left to the slow way.
+ * Moves to the caller's frame. A frame never extends below RSP. If the frame register points below
+ * RSP or out of the stack, the slow way must handle the frame.
  *
- * Chooses RBP or RSP by a branch, not by a conditional move: otherwise every step would wait for
- * RBP, which few steps use.
+ * Chooses between RBP and RSP with a branch, not with a conditional move. With a conditional move,
+ * every step would wait for RBP, which few steps use.
  */
 static ALWAYS_INLINE bool follow(
 	struct fast_frame *frame, uint32_t packed, const struct unwind_start *start)
@@ -287,7 +296,7 @@ bool unwind_step_on(struct unwind_start *at, uint32_t packed)
 	return true;
 }
 
-/* Makes a step like step(), and repeats it if the hint was wrong. */
+/* Calls step(), and calls it again if the hint was wrong. */
 static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwind_start *start)
 {
 	enum way way = step(frame, start);
@@ -300,7 +309,7 @@ static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwin
 	return way;
 }
 
-/* Ends a walk. Takes the frame by value: otherwise the frame would be in memory during the whole
+/* Ends a walk. Takes the frame by value: a pointer would force the frame into memory for the whole
  * walk. */
 static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 	struct fast_frame frame, const struct unwind_start *start, struct unwind_start *stop)
@@ -319,15 +328,14 @@ void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked)
 	trail->marks[UNWIND_MARKS].first_saved = UNWIND_MARKS;
 }
 
-/* Returns true if a mark is the frame where a walk is. */
+/* Returns true if the mark describes the walk's current frame. */
 static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct fast_frame *frame)
 {
 	return mark->slot == frame->rsp - 8 && mark->addr == frame->addr &&
 	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
 }
 
-/* Returns true if each RBP that the way outwards from a mark depends on is still saved where it
- * was. */
+/* Returns true if each saved RBP that the walk from a mark outwards depends on is unchanged. */
 static ALWAYS_INLINE bool is_still_saved(
 	const struct unwind_trail *trail, const struct unwind_mark *mark)
 {
@@ -353,8 +361,8 @@ bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start 
 	return mark->slot == UINT64_MAX;
 }
 
-/* Appends the frames from a mark on, whose frame is the count'th. Returns the number of all frames,
- * or UNWIND_MISS if the stack is different there. */
+/* Appends the frames from a mark outwards, after the count frames found so far. Returns the total
+ * number of frames, or UNWIND_MISS if the stack has changed there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
 	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
 {
@@ -377,7 +385,8 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 	}
 }
 
-/* Records what else must be unchanged for a mark to hold when the mark before it does. */
+/* Sets the mark's first_saved. If the walk outwards depends on the mark's RBP, and RBP was read
+ * from place, adds this word to the saved words. */
 static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
 	struct unwind_mark *mark = &trail->marks[at];
@@ -389,8 +398,9 @@ static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64
 }
 
 /*
- * Keeps the frames of a walk: count marks, then the trail's marks from `from` on, at whose frame
- * the walk is. If the thread is terminated in here, another thread may get its trail.
+ * Stores a walk in the trail: the count walked frames become marks before the existing mark `from`,
+ * which is the walk's current frame. If the thread is terminated in this function, another thread
+ * may inherit the trail.
  */
 static __attribute__((noinline)) void keep(
 	struct unwind_trail *trail, uint32_t count, uint32_t from, uint64_t saved, bool is_at_end)
@@ -423,7 +433,7 @@ static __attribute__((noinline)) void keep(
 	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
 }
 
-/* Returns the first mark of a trail, after a trail that is out of date was discarded. */
+/* Discards the trail if it is stale, then returns the index of its first mark. */
 static ALWAYS_INLINE uint32_t first_mark(
 	struct unwind_trail *trail, const struct unwind_start *start)
 {
@@ -482,7 +492,8 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 			break;
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* steps from the last frame too, because that shows if it is code at all */
+		/* Step from the last frame, too: only the step shows whether its address is code.
+		 * */
 		way = go_on(&frame, start);
 		if (trail && way == WAY_ON)
 			here->word = frame.word;

@@ -1,6 +1,8 @@
-/* The cache of 32-bit rules, and walks by it. Rules are stored once and have numbers; an entry of
- * the cache is a tag and the number of a rule. A walk repeats an earlier walk of the thread (its
- * trail) from the first frame on that is unchanged. */
+/*
+ * The cache of 32-bit rules, and the walks that use it. Each rule is stored once and has a number.
+ * A cache entry consists of a tag and a rule number. A walk repeats an earlier walk of the thread
+ * (its trail), starting at the first unchanged frame.
+ */
 #include <stddef.h>
 
 #include "snapshot/tracer/unwind_parts_x86.h"
@@ -8,22 +10,22 @@
 #define SETS_LOG2 15
 #define SETS (1u << SETS_LOG2)
 #define WAYS 2
-#define NUMBER_BITS 15 /* of a rule; the rest of an entry is the tag */
+#define NUMBER_BITS 15 /* bits of a rule's number; the tag takes the other bits of an entry */
 #define NUMBER_MASK ((1u << NUMBER_BITS) - 1)
 
-/* An entry: the address above the bits of its index, and the number of its rule; 0: empty. */
+/* Each entry is a tag (the address bits above the index) and a rule number. An empty entry is 0. */
 static __attribute__((aligned(64))) uint32_t cache[SETS * WAYS];
 
 static uint32_t forgets; /* number of times that entries were forgotten */
 
 /* ---------------------------------------------------------------- rules by number */
 
-#define RULES 8192 /* a power of 2; number 0 is not used */
+#define RULES 8192 /* a power of 2; rule number 0 is not used */
 #define PROBES 64
 
 enum {
 	RULE_EMPTY,
-	RULE_BEING_WRITTEN, /* forever, if its thread was terminated */
+	RULE_BEING_WRITTEN, /* permanent if the writing thread was terminated */
 	RULE_READY,
 };
 
@@ -39,7 +41,7 @@ static bool is_same_rule(const struct unwind32_rule *a, const struct unwind32_ru
 	       a->ebp_from == b->ebp_from;
 }
 
-/* Returns the number of a rule, new or not; 0 if there is no room. */
+/* Returns the number of a rule, and stores the rule if it is new. Returns 0 if there is no room. */
 static uint32_t rule_number(const struct unwind32_rule *rule)
 {
 	uint32_t hash = (uint32_t)rule->cfa * 0x9e3779b1u + (uint32_t)rule->ebp * 0x85ebca6bu +
@@ -72,8 +74,8 @@ static uint32_t tag_of(uint32_t addr)
 	return addr >> SETS_LOG2;
 }
 
-/* Returns the set of an address. Addresses near one another never share a set; the tag moves each
- * group of them elsewhere. */
+/* Returns the set of an address. Adjacent addresses never share a set. The tag moves each group of
+ * adjacent addresses to different sets. */
 static uint32_t set_of(uint32_t low, uint32_t tag)
 {
 	return (low ^ tag * 0x9e3779b1u >> (32 - SETS_LOG2)) & (SETS - 1);
@@ -107,7 +109,8 @@ const struct unwind32_rule *unwind32_find(uint32_t addr)
 	return find(addr);
 }
 
-/* Returns the way for an entry: where its address is already, or a free one, or one by chance. */
+/* Returns the way for an entry: the way that already holds the address, else a free way, else a
+ * pseudo-random way. */
 static uint32_t *way_for(uint32_t *set, uint32_t addr)
 {
 	for (unsigned way = 0; way < WAYS; way++) {
@@ -128,8 +131,11 @@ void unwind32_put(uint32_t addr, const struct unwind32_rule *rule, uint32_t begu
 		return;
 	at = way_for(&cache[set_of(addr, tag) * WAYS], addr);
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
-	/* unwind32_forget() counts first and looks afterwards: one of the two threads sees the
-	 * other. */
+	/*
+	 * This function writes the entry, then reads the counter. unwind32_forget() increments the
+	 * counter, then reads the entries. So at least one of the two threads sees the other's
+	 * change.
+	 */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -160,7 +166,8 @@ void unwind32_forget(uint64_t from, uint64_t to)
 
 struct walk_frame {
 	uint32_t slot, addr, ebp;
-	uint32_t cfa_place, ebp_place; /* words that the step to it read; 0: none */
+	/* addresses of words read by the step to this frame; 0: none */
+	uint32_t cfa_place, ebp_place;
 };
 
 static ALWAYS_INLINE uint32_t load(const struct unwind32_stack *stack, uint32_t place)
@@ -168,7 +175,7 @@ static ALWAYS_INLINE uint32_t load(const struct unwind32_stack *stack, uint32_t 
 	return *(const uint32_t *)(stack->origin + place);
 }
 
-/* Returns true if a frame may use the word at a place: a frame has nothing below ESP. */
+/* Returns true if a frame may use the word at a place. A frame never extends below ESP. */
 static ALWAYS_INLINE bool is_within(
 	const struct unwind32_stack *stack, uint32_t slot, uint32_t place)
 {
@@ -176,7 +183,7 @@ static ALWAYS_INLINE bool is_within(
 	       !(place & (WORD_BYTES - 1));
 }
 
-/* Goes to the caller's frame. Returns false if that is not possible. */
+/* Moves to the caller's frame. Returns false if the rule does not fit the stack. */
 static ALWAYS_INLINE bool follow(const struct unwind32_stack *stack, struct walk_frame *frame,
 	const struct unwind32_rule *rule)
 {
@@ -256,7 +263,7 @@ bool unwind32_is_same(const struct unwind32_trail *trail, const struct unwind32_
 	       are_same(trail, stack, mark->first_word);
 }
 
-/* Returns the first mark of a trail, after a trail that is out of date was discarded. */
+/* Discards the trail if it is stale, then returns the index of its first mark. */
 static uint32_t first_mark(struct unwind32_trail *trail, const struct unwind32_stack *stack)
 {
 	uint32_t begun = unwind32_begin();
@@ -271,7 +278,7 @@ static uint32_t first_mark(struct unwind32_trail *trail, const struct unwind32_s
 	return trail->first;
 }
 
-/* Inserts a word before the others. place 0: no word. */
+/* Inserts a word before the existing words. Does nothing if place is 0. */
 static uint32_t add_word(
 	struct unwind32_trail *trail, uint32_t first, uint32_t place, uint32_t value)
 {
@@ -280,13 +287,11 @@ static uint32_t add_word(
 	return first;
 }
 
-/* Maximum number of words that a frame adds. */
+/* Maximum number of words that one frame adds. */
 #define WORDS_OF_FRAME 3
 
-/*
- * Keeps count frames of a walk, followed by the marks from `from` on, which are there already. If
- * the thread is terminated in here, another thread may get its trail.
- */
+/* Stores a walk in the trail: the count walked frames become marks before the existing mark `from`.
+ * If the thread is terminated in this function, another thread may inherit the trail. */
 static __attribute__((noinline)) void keep(struct unwind32_trail *trail,
 	const struct unwind32_stack *stack, uint32_t count, uint32_t from, bool is_cut)
 {
@@ -324,8 +329,8 @@ static __attribute__((noinline)) void keep(struct unwind32_trail *trail,
 	__atomic_store_n(&trail->first, from, __ATOMIC_RELEASE);
 }
 
-/* Appends the frames from a mark on. Returns the number of all frames, or UNWIND32_MISS if the
- * stack is different there. */
+/* Appends the frames from a mark outwards. Returns the total number of frames, or UNWIND32_MISS if
+ * the stack has changed there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind32_trail *trail,
 	const struct unwind32_stack *stack, uint32_t at, uint64_t *frames, uint32_t count,
 	uint32_t max, const struct unwind_skip *skip)
@@ -338,7 +343,7 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind32_trail *
 		if (count || addr < skip->from || addr >= skip->to)
 			frames[count++] = addr;
 	}
-	/* there may be more frames where that walk had no room */
+	/* The earlier walk may have omitted frames because it had no room for them. */
 	return trail->is_cut && count < max ? UNWIND32_MISS : count;
 }
 
@@ -351,7 +356,7 @@ enum way {
 	WAY_MISS,
 };
 
-/* The tracer is built with frame pointers. */
+/* Rule of the tracer's own functions, which are compiled with frame pointers. */
 static const struct unwind32_rule own_rule = UNWIND32_FRAME;
 
 static ALWAYS_INLINE enum way step(
@@ -412,7 +417,8 @@ uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip 
 		}
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* steps from the last frame too, because its rule shows if it is code at all */
+		/* Step from the last frame, too: only its rule shows whether its address is code.
+		 * */
 		frame.cfa_place = frame.ebp_place = 0;
 		way = step(stack, &frame, is_own, &needs_ebp);
 		if (trail) {

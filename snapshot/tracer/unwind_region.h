@@ -1,9 +1,9 @@
 /*
- * Stacks that the thread's block (TEB) does not name, as coroutine libraries make them: the memory
- * around the stack pointer stands in for their bounds.
+ * Stacks that are not recorded in the thread's TEB, for example stacks made by coroutine libraries.
+ * The memory region around the stack pointer is used instead of the stack's bounds.
  *
- * The system dispatches exceptions only on a stack that the block names. So while unwind data is
- * read, which may fault, the block names that memory.
+ * The system dispatches exceptions only on a stack that is recorded in the TEB. Reading unwind data
+ * may fault, so the region is recorded in the TEB while unwind data is read.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_REGION_H
 #define SNAPSHOT_TRACER_UNWIND_REGION_H
@@ -11,17 +11,17 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* Bytes that the unwinder may need below the frames. The number of free bytes is not known, only
- * that the memory goes on. */
+/* Bytes that the unwinder may need below the frames. The number of free bytes there is not known.
+ * It is only known that the region extends further down. */
 #define UNWIND_REGION_ROOM 8192
 
 struct unwind_region {
-	uint64_t low, high; /* pages with the same properties */
-	uint64_t allocation; /* start of the allocation around them */
+	uint64_t low, high; /* bounds of the pages with the same properties */
+	uint64_t allocation; /* start of the allocation that contains the pages */
 	uint32_t frees; /* unwind_frees at the time of the query */
 };
 
-/* Finds the memory around a slot; *cached has the result of the last search. */
+/* Finds the region around a slot. *cached is the result of the last search. */
 static inline bool unwind_region_find(struct unwind_region *cached, uint64_t slot)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -42,13 +42,13 @@ static inline bool unwind_region_find(struct unwind_region *cached, uint64_t slo
 	return true;
 }
 
-/* Returns true if the memory goes on below the caller's frame. */
+/* Returns true if the region extends far enough below the caller's frame. */
 static inline bool unwind_region_has_room(const struct unwind_region *region)
 {
 	return (ULONG_PTR)__builtin_frame_address(0) - region->allocation > UNWIND_REGION_ROOM;
 }
 
-/* Makes the thread's block name the memory as its stack. Returns the previous contents, for
+/* Records the region as the thread's stack in the TEB. Returns the previous contents, for
  * unwind_region_leave(). */
 static inline NT_TIB unwind_region_enter(const struct unwind_region *region)
 {

@@ -1,10 +1,10 @@
 /*
- * Rules from .eh_frame: "DWARF Debugging Information Format", version 4, section 6.4, and the Linux
- * Standard Base, "Exception Frames", for what .eh_frame changes. i386 numbers its registers as
- * System V's supplement does.
+ * Rules from .eh_frame. The format is described in "DWARF Debugging Information Format", version 4,
+ * section 6.4. The Linux Standard Base, "Exception Frames", describes how .eh_frame differs.
+ * Register numbers are those of the System V i386 supplement.
  *
- * Everything read here may be damaged, and may change meanwhile: each read is checked, each loop
- * consumes bytes.
+ * All data read here may be damaged, and may change while it is read. Each read is checked, and
+ * each loop consumes bytes.
  */
 #include <stddef.h>
 
@@ -14,7 +14,7 @@
 #define REGISTER_EBP 5
 #define REGISTER_RETURN 8
 
-#define WORD_BYTES 4 /* of code of 32 bits */
+#define WORD_BYTES 4 /* bytes per word of 32-bit code */
 #define REMEMBERED_MAX 8
 
 struct cursor {
@@ -45,7 +45,7 @@ static uint32_t read_bytes(struct cursor *cursor, uint32_t len)
 	return value;
 }
 
-/* Reads a LEB128 number; only 32 bits count. */
+/* Reads a LEB128 number. Bits above the low 32 are ignored. */
 static uint32_t read_leb(struct cursor *cursor, bool is_signed)
 {
 	uint32_t value = 0, byte = 0x80;
@@ -74,7 +74,7 @@ static int32_t read_sleb(struct cursor *cursor)
 
 /* ---------------------------------------------------------------- CIE, FDE */
 
-/* Encodings of pointers: the low four bits are the form, the next three the base. */
+/* Pointer encodings: the low four bits are the form, the next three bits are the base. */
 #define ENCODING_WORD 0x00
 #define ENCODING_UDATA4 0x03
 #define ENCODING_SDATA4 0x0b
@@ -82,28 +82,29 @@ static int32_t read_sleb(struct cursor *cursor)
 #define ENCODING_OMIT 0xff
 
 struct cie {
-	uint32_t offset; /* in the section */
+	uint32_t offset; /* offset in the section */
 	uint32_t code_align;
 	int32_t data_align;
-	uint8_t encoding; /* of addresses in FDEs */
-	bool is_signal; /* return addresses in it are those of interrupted instructions */
+	uint8_t encoding; /* encoding of addresses in FDEs */
+	/* return addresses in these functions are addresses of interrupted instructions */
+	bool is_signal;
 	struct cursor program;
 };
 
 struct fde {
-	uint32_t begin, end; /* of the function, as addresses */
+	uint32_t begin, end; /* bounds of the function, as addresses */
 	struct cursor program;
 };
 
-/* One CIE or FDE: what follows its length and id. */
+/* A CIE or an FDE. body is the part after its length and id. */
 struct record {
 	uint32_t offset;
-	uint32_t id; /* 0: a CIE; otherwise bytes from the id back to it */
+	uint32_t id; /* 0 for a CIE; in an FDE, bytes from the id back to its CIE */
 	struct cursor body;
 };
 
-/* Reads the record at *offset, or a terminator, which has no body, and moves on. Returns false at
- * the end. */
+/* Reads the record at *offset, and advances *offset. A terminator has no body. Returns false at the
+ * end. */
 static bool read_record(
 	const struct unwind32_section *section, uint32_t *offset, struct record *record)
 {
@@ -117,7 +118,7 @@ static bool read_record(
 	if (!len)
 		return true;
 	record->body.at = cursor.at;
-	/* A length of 0xffffffff begins another form, for 64 bits: it is too long for any
+	/* A length of 0xffffffff introduces the 64-bit form. Such a length is too large for any
 	 * section. */
 	if (len < 4 || !skip(&cursor, len))
 		return false;
@@ -127,7 +128,7 @@ static bool read_record(
 	return true;
 }
 
-/* Returns the bytes of a pointer, or 0 for an unknown form. */
+/* Returns a pointer's size in bytes, or 0 for an unknown form. */
 static uint32_t pointer_bytes(uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -138,8 +139,8 @@ static uint32_t pointer_bytes(uint8_t encoding)
 	}
 }
 
-/* Reads the augmentation's data by its letters: "R" encoding, "P" personality, "L" language's data,
- * "S" signal frame. */
+/* Reads the augmentation data, one letter at a time. "R": encoding; "P": personality; "L": encoding
+ * of the language-specific data; "S": signal frame. */
 static bool read_augmentation(struct cie *cie, const uint8_t *letters, struct cursor data)
 {
 	for (; *letters; letters++) {
@@ -185,7 +186,7 @@ static bool parse_cie(const struct record *record, struct cie *cie)
 	return read_augmentation(cie, letters + 1, data);
 }
 
-/* Reads an FDE's CIE, unless *cie has it already. */
+/* Reads an FDE's CIE, unless *cie is that CIE already. */
 static bool read_cie(
 	const struct unwind32_section *section, const struct record *record, struct cie *cie)
 {
@@ -213,7 +214,7 @@ static bool parse_fde(const struct unwind32_section *section, const struct recor
 	if (cie->encoding & ENCODING_PCREL)
 		fde->begin += at;
 	fde->end = fde->begin + read_bytes(&body, WORD_BYTES);
-	skip(&body, read_uleb(&body)); /* augmentation */
+	skip(&body, read_uleb(&body)); /* augmentation data */
 	fde->program = body;
 	return !body.is_bad && fde->end > fde->begin;
 }
@@ -228,9 +229,9 @@ bool unwind32_is_eh_frame(const struct unwind32_section *section)
 	       parse_cie(&record, &cie);
 }
 
-/* ---------------------------------------------------------------- the list */
+/* ---------------------------------------------------------------- list of functions */
 
-/* Moves a place down in a heap that has the highest place at its top. */
+/* Moves a place down in a heap whose top is the place with the highest address. */
 static void sink(struct unwind32_place *places, uint32_t at, uint32_t count)
 {
 	struct unwind32_place moved = places[at];
@@ -282,15 +283,15 @@ uint32_t unwind32_list(
 	return count;
 }
 
-/* ---------------------------------------------------------------- the rules of a function */
+/* ---------------------------------------------------------------- rules of a function */
 
 enum return_rule {
 	RETURN_UNKNOWN,
 	RETURN_BELOW_CFA,
-	RETURN_NONE, /* the outermost frame */
+	RETURN_NONE, /* the frame is the outermost one */
 };
 
-/* Rules that apply at one instruction. */
+/* Rules that apply to one instruction. */
 struct rule_row {
 	uint32_t cfa_register;
 	int32_t cfa;
@@ -305,11 +306,11 @@ struct machine {
 	const struct cie *cie;
 	struct rule_row row, initial, remembered[REMEMBERED_MAX];
 	uint32_t remembered_count;
-	uint32_t at, until; /* the row for until is the one wanted */
+	uint32_t at, until; /* current address; address whose row is wanted */
 };
 
-/* Address as a register, bytes from it, and perhaps a word there: all forms that compilers
- * write. */
+/* An address expression: register plus bytes, optionally dereferenced. Compilers write no other
+ * forms. */
 struct expression {
 	uint32_t from_register;
 	int32_t bytes;
@@ -355,7 +356,7 @@ static void set_cfa_expression(struct machine *machine, struct cursor *program)
 	machine->row.is_indirect = expression.is_indirect;
 }
 
-/* Records that the register is saved at that offset from the CFA, in bytes. */
+/* Records that a register is saved at an offset, in bytes, from the CFA. */
 static void set_offset(struct rule_row *row, uint32_t reg, int32_t bytes)
 {
 	if (reg == REGISTER_EBP) {
@@ -365,11 +366,11 @@ static void set_offset(struct rule_row *row, uint32_t reg, int32_t bytes)
 	} else if (reg == REGISTER_RETURN) {
 		row->ret = bytes == -WORD_BYTES ? RETURN_BELOW_CFA : RETURN_UNKNOWN;
 	} else if (reg == REGISTER_ESP) {
-		row->is_cfa_known = false; /* the caller's ESP is the CFA */
+		row->is_cfa_known = false; /* the CFA must be the caller's ESP */
 	}
 }
 
-/* Records that the register is saved at the address of an expression. */
+/* Records that a register is saved at the address that an expression computes. */
 static void set_place(struct rule_row *row, uint32_t reg, struct cursor *program)
 {
 	struct expression expression;
@@ -390,8 +391,8 @@ static void set_place(struct rule_row *row, uint32_t reg, struct cursor *program
 	}
 }
 
-/* Records that the register is unchanged, as far as is known: code that saves no register leaves it
- * alone. */
+/* Records that a register is unchanged. This is assumed for undefined registers, too: code that
+ * does not save a register usually does not change it. */
 static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 {
 	if (reg == REGISTER_EBP) {
@@ -403,7 +404,7 @@ static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 	}
 }
 
-/* Records that the register's value is not in memory. */
+/* Records that a register's value is not in memory. */
 static void set_unknown(struct rule_row *row, uint32_t reg)
 {
 	if (reg == REGISTER_EBP)
@@ -436,7 +437,8 @@ static void set_cfa(struct machine *machine, uint32_t reg, int32_t bytes)
 	machine->row.is_cfa_known = true;
 }
 
-/* Moves on in the code. Returns false if the row is that of the instruction wanted. */
+/* Advances in the code. Returns false if the current row already applies to the wanted instruction.
+ * */
 static bool advance(struct machine *machine, uint32_t steps)
 {
 	uint64_t bytes = (uint64_t)steps * machine->cie->code_align;
@@ -453,7 +455,7 @@ static int32_t scaled(const struct machine *machine, uint32_t number)
 }
 
 enum {
-	CFA_ADVANCE = 0x40, /* with a number in the low six bits */
+	CFA_ADVANCE = 0x40, /* the low six bits are a number */
 	CFA_OFFSET = 0x80,
 	CFA_RESTORE = 0xc0,
 	CFA_NOP = 0,
@@ -481,7 +483,7 @@ enum {
 	CFA_ARGS_SIZE = 0x2e,
 };
 
-/* Executes an instruction about a register's place; returns false for any other. */
+/* Executes an instruction about a saved register. Returns false for other instructions. */
 static bool set_register(struct machine *machine, uint32_t what, struct cursor *program)
 {
 	struct rule_row *row = &machine->row;
@@ -511,7 +513,7 @@ static bool set_register(struct machine *machine, uint32_t what, struct cursor *
 	return true;
 }
 
-/* Executes an instruction about the CFA; returns false for any other. */
+/* Executes an instruction about the CFA. Returns false for other instructions. */
 static bool set_frame(struct machine *machine, uint32_t what, struct cursor *program)
 {
 	uint32_t reg = machine->row.cfa_register;
@@ -536,7 +538,8 @@ static bool set_frame(struct machine *machine, uint32_t what, struct cursor *pro
 	return true;
 }
 
-/* Remembers the row, or brings back the last one. Returns false if there is no room, or no row. */
+/* Pushes the current row, or pops the last one if is_back. Returns false if the stack is full or
+ * empty. */
 static bool remember(struct machine *machine, bool is_back)
 {
 	if (is_back && machine->remembered_count)
@@ -548,7 +551,7 @@ static bool remember(struct machine *machine, bool is_back)
 	return true;
 }
 
-/* Runs a program up to the row wanted, or to its end. Returns false if the program is not
+/* Runs a program to the wanted row, or to the program's end. Returns false if the program is not
  * understood. */
 static bool run(struct machine *machine, struct cursor program)
 {
@@ -574,7 +577,7 @@ static bool run(struct machine *machine, struct cursor program)
 			if (!remember(machine, what == CFA_RESTORE_STATE))
 				return false;
 		} else if (what == CFA_ARGS_SIZE) {
-			read_uleb(&program); /* the rows count pushed arguments already */
+			read_uleb(&program); /* the rows already account for pushed arguments */
 		} else if (what != CFA_NOP && !set_frame(machine, what, &program) &&
 			   !set_register(machine, what, &program)) {
 			return false;
@@ -608,8 +611,8 @@ static bool run_function(
 	struct machine machine = {
 		.cie = cie, .row = {.ebp_from = UNWIND32_KEPT, .is_ebp_known = true}};
 
-	/* The call is before its return address, where other rules may hold, or another function
-	 * may be. */
+	/* The return address may be in another function than the call, or other rules may apply to
+	 * it. So use the rules of the call, one byte before the return address. */
 	machine.at = fde->begin;
 	machine.until = addr - !cie->is_signal;
 	if (!run(&machine, cie->program))
@@ -623,7 +626,8 @@ static bool covers(const struct fde *fde, uint32_t addr)
 	return addr - 1 >= fde->begin && addr - 1 < fde->end;
 }
 
-/* Finds the last function in the list that begins before an address. Returns NULL without one. */
+/* Finds the last listed function that begins at or before an address. Returns NULL if all
+ * begin after it. */
 static const struct unwind32_place *find_place(
 	const struct unwind32_place *places, uint32_t count, uint32_t begin)
 {
@@ -640,7 +644,8 @@ static const struct unwind32_place *find_place(
 	return from ? &places[from - 1] : NULL;
 }
 
-/* Finds the function around an address. places: NULL to search the whole section. */
+/* Finds the function that contains an address. places: the list, or NULL to search the whole
+ * section. */
 static bool find_function(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr, struct cie *cie,
 	struct fde *fde)

@@ -1,14 +1,14 @@
 /*
- * Walks of 64-bit stacks. unwind_from() walks by the cache (unwind_fast_x64.c). Where the cache
- * does not suffice, it goes on by unwind data or with the system's unwinder, and puts what it
- * learns into the cache.
+ * Walks of 64-bit stacks. unwind_from() first walks with the cache (unwind_fast_x64.c). If the
+ * cache is not sufficient, it continues with unwind data or with the system's unwinder, and adds
+ * the learnt steps to the cache.
  *
- * Unwind data may fault, and look-ups may call the target. So they run inside unwind_guarded(), a
- * call that returns when an exception occurs in it. The compiler has no __try for this: a function
- * in assembly has a language handler, which unwinds to the instruction after the call, as __except
- * does. Handlers of the frames in between are called, and an exception that cannot be continued (a
- * C++ one) is no special case. An unwind that passes through (of an outer handler, at a thread's
- * end) is left alone.
+ * Reading unwind data may fault, and a look-up may call the target. So both run inside
+ * unwind_guarded(), a call that returns if an exception occurs in it. The compiler has no __try.
+ * Instead, unwind_guarded() is written in assembly and has a language handler, which unwinds to the
+ * instruction after the call, as __except does. Handlers of the frames in between are called.
+ * Exceptions that cannot be continued, such as C++ exceptions, need no special treatment. Unwinds
+ * that pass through, started by an outer handler or by a thread's exit, are not intercepted.
  */
 #include <string.h>
 
@@ -17,52 +17,53 @@
 #include "snapshot/tracer/unwind_parts_x64.h"
 #include "snapshot/tracer/unwind_region.h"
 
-/* Learning: from steps of the system's unwinder to cache entries. */
+/* Learning: converts steps of the system's unwinder to cache entries. */
 
-/* One step of the system's unwinder. */
+/* A step made by the system's unwinder. */
 struct unwind_trial {
 	uint64_t rsp, rbp; /* before the step */
 	CONTEXT context; /* after the step */
 	KNONVOLATILE_CONTEXT_POINTERS saved; /* all NULL before the step */
 };
 
-/* The walk with the system's unwinder, which may learn on its way, and the call that survives
- * it. */
+/* State of a walk that needs unwind data or the system's unwinder. Such walks run inside
+ * unwind_guarded(). */
 
 struct unwind_walk {
 	/* Set by the caller. */
 	uint64_t *frames;
 	uint32_t max;
 	const struct unwind_skip *skip;
-	uint64_t slot; /* place of the first return address, in the frame of a caller */
+	uint64_t slot; /* address of the first wanted return address, in a caller's frame */
 	uint64_t low, high; /* bounds of the stack */
-	bool is_learning; /* puts what it finds out into the cache */
-	struct unwind_start at; /* place where a fast walk stopped */
+	bool is_learning; /* adds learnt steps to the cache */
+	struct unwind_start at; /* where a fast walk stopped */
 	struct unwind_trail *trail; /* the thread's, or NULL */
 
-	/* Results. frames is right at any time, even if an exception ends the walk. */
+	/* Results. count is correct at any time, even if an exception ends the walk. */
 	volatile uint32_t count;
-	bool differs; /* a frame differs from the one that was in frames before */
-	bool is_done; /* set by unwind_data() if unwind data sufficed */
+	bool differs; /* a frame differs from the frame found by the fast walk */
+	bool is_done; /* set by unwind_data() if unwind data was sufficient */
 
-	/* Progress, for the code that handles an exception. */
+	/* Progress, for the exception handling. */
 	volatile uint64_t addr;
 	volatile enum unwind_doing {
 		UNWIND_LOOKING_UP, /* looks up the address, which may call the target */
-		UNWIND_READING, /* reads its unwind data: faults are a fact of the address */
-		UNWIND_STEPPING, /* steps by the contents of the registers */
+		UNWIND_READING, /* reads the unwind data; a fault depends on the address only */
+		UNWIND_STEPPING, /* makes a step that depends on the registers' contents */
 		UNWIND_LEARNING,
 	} doing;
 };
 
-/* Calls unwind_slow(), unwind_data() or unwind_region_data(). Returns true, or false if an
- * exception ended the call. */
+/* Calls unwind_slow(), unwind_data() or unwind_region_data(). Returns false if an exception ended
+ * the call; otherwise true. */
 bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
 
-/* Set when a look-up has raised an exception: code outside images is not looked up any more. */
+/* Set after a look-up has raised an exception. Code outside images is not looked up after that. */
 static bool unwind_lookup_raised;
 
-/* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND, _COLLIDED_UNWIND; winnt.h of the SDK */
+/* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND and _COLLIDED_UNWIND, from the SDK's winnt.h.
+ * */
 #define UNWIND_FLAGS 0x66
 
 extern const char unwind_guard_out[];
@@ -70,7 +71,7 @@ extern const char unwind_guard_out[];
 EXCEPTION_DISPOSITION unwind_guard_handler(
 	EXCEPTION_RECORD *exception, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatch);
 
-/* A nop follows the call, because the code there must not look like an epilogue. */
+/* The nop after the call keeps the code there from looking like an epilogue. */
 __asm__(".text\n"
 	".globl unwind_guarded\n"
 	".def unwind_guarded; .scl 2; .type 32; .endef\n"
@@ -102,11 +103,11 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 }
 
 /*
- * The register that the CFA depends on is found by moving the registers: the distance by which the
- * result moves identifies the register that the unwinder followed. So the form of the unwind data
- * need not be known, or where in a prologue or an epilogue the address is.
+ * Finds the register that the CFA depends on: moves each register by a different distance, and
+ * repeats the step. The distance by which the CFA moves identifies the register. So neither the
+ * format of the unwind data nor the address's position in a prologue or epilogue needs to be known.
  *
- * Distances keep the alignment of 16, and no sum or difference of two distances is a third one.
+ * The distances preserve 16-byte alignment. No sum or difference of two distances equals the third.
  */
 #define MOVE_RSP 48
 #define MOVE_RBP 16
@@ -118,12 +119,16 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 #define REGISTERS 16
 #define RBP 5
 
-/* Begins a trial. is_moved shifts the registers, each kind by a distance of its own: they then
- * point into the stack below their real places, into frames of the tracer, if not of the target. */
+/*
+ * Begins a trial. If is_moved, subtracts a different distance from RSP, from RBP and from the other
+ * registers. The registers then point into the stack below their real values. The frames there
+ * belong to the target or, at worst, to the tracer.
+ */
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
 {
 	DWORD64 *registers =
-		&trial->context.Rax; /* CONTEXT has them in the order of their numbers */
+		/* CONTEXT has the registers in ascending order of register number */
+		&trial->context.Rax;
 
 	trial->context = *context;
 	memset(&trial->saved, 0, sizeof(trial->saved));
@@ -137,7 +142,7 @@ static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *contex
 	trial->rbp = trial->context.Rbp;
 }
 
-/* Returns where a trial found the caller's RBP, counted from the CFA. */
+/* Returns where a trial found the caller's RBP, as an offset from the CFA. */
 static int64_t saved_rbp(const struct unwind_trial *trial)
 {
 	uint64_t at = (uint64_t)(uintptr_t)trial->saved.IntegerContext[RBP];
@@ -150,7 +155,7 @@ static uint64_t load(uint64_t addr)
 	return *(const uint64_t *)(uintptr_t)addr;
 }
 
-/* Returns true if a step leads to the result of a trial. */
+/* Returns true if a step gives the same result as a trial. */
 static bool leads_there(const struct unwind_step *step, const struct unwind_trial *trial)
 {
 	const CONTEXT *after = &trial->context;
@@ -160,8 +165,8 @@ static bool leads_there(const struct unwind_step *step, const struct unwind_tria
 	return cfa == after->Rsp && load(cfa - 8) == after->Rip && rbp == after->Rbp;
 }
 
-/* Returns the packed step from a trial and a moved one of the same address, or UNWIND_NEVER if they
- * do not give one. */
+/* Returns the packed step that results from an unmoved trial and a moved trial of the same address.
+ * Returns UNWIND_NEVER if the trials do not determine a step. */
 static uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high)
 {
@@ -179,14 +184,15 @@ static uint32_t unwind_learn(
 	return unwind_pack(&step);
 }
 
-/* Queries the memory at an address. RtlPcToFileHeader() would take the loader's lock. */
+/* Queries the memory at an address. RtlPcToFileHeader() would take the loader lock. */
 static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
 	return NtQueryVirtualMemory(THIS_PROCESS, (PVOID)addr, NT_MEMORY_BASIC_INFORMATION, info,
 		       sizeof(*info), NULL) >= 0;
 }
 
-/* Returns true if an address is in a mapped image, whose base is base unless that is 0. */
+/* Returns true if an address is in a mapped image. If base is not 0, the image must be the one at
+ * base. */
 static bool unwind_is_in_image(uint64_t addr, uint64_t base)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -196,12 +202,15 @@ static bool unwind_is_in_image(uint64_t addr, uint64_t base)
 }
 
 /*
- * Returns the cache entry of an address that no function table covers. Only a leaf may lack a
- * table, and a leaf makes no call: it is in a stack because it was interrupted, by an exception or
- * by the system that it called. Then no call precedes the address, and the step is UNWIND_LEAF.
- * After a call, the code has no unwind data, and no unwinder can step from it: UNWIND_END in an
- * image, UNWIND_NEVER elsewhere, because the code may still get a table. UNWIND_NO_CODE without
- * memory there. UNWIND_UNKNOWN for memory that is not code, because it may become code.
+ * Returns the packed step of an address that no function table covers. Only a leaf function may
+ * lack a table, and a leaf function makes no calls. A leaf is on a stack only if it was
+ * interrupted, by an exception or by the system. Then no call instruction precedes the address, and
+ * the step is UNWIND_LEAF.
+ *
+ * If a call precedes the address, the code has no unwind data, and no unwinder can make a step from
+ * it. The step is then UNWIND_END in an image, and UNWIND_NEVER elsewhere, because the code may
+ * still get a table. The step is UNWIND_NO_CODE if there is no memory at the address. It is
+ * UNWIND_UNKNOWN if the memory is not executable, because it may become executable.
  */
 static uint32_t unwind_learn_bare(uint64_t addr)
 {
@@ -217,19 +226,19 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 	return info.Type == MEM_IMAGE ? UNWIND_END : UNWIND_NEVER;
 }
 
-/* RUNTIME_FUNCTION and UNWIND_INFO; "x64 exception handling", Microsoft Learn. */
-#define FUNCTION_INDIRECT 1u /* UnwindData is another function's entry */
-#define CHAIN_MAX 32 /* of chained infos; Windows has the same limit */
+/* Layout of RUNTIME_FUNCTION and UNWIND_INFO: "x64 exception handling", Microsoft Learn. */
+#define FUNCTION_INDIRECT 1u /* UnwindData refers to another function's entry */
+#define CHAIN_MAX 32 /* number of chained UNWIND_INFOs; Windows has the same limit */
 
 /*
- * Returns true if the frame register, if there is one, points into the stack. A function that
- * addresses its frame by a register is unwound by that register. After wrong unwind data the
- * register may have any value, and must not be followed.
+ * Returns true if the function has no frame register, or if its frame register points into the
+ * stack. The unwinder follows the frame register. After wrong unwind data, the register may have
+ * any value, and must not be followed.
  *
- * UNWIND_INFO: byte 0 has the flags in its high 5 bits. Byte 2 is the number of codes of 2 bytes.
- * The low half of byte 3 is the frame register's number, 0 for none. The codes follow, an even
- * number, and then the chained function's entry. CONTEXT has the registers in the order of their
- * numbers.
+ * UNWIND_INFO: the high 5 bits of byte 0 are the flags. Byte 2 is the number of 2-byte codes. The
+ * low half of byte 3 is the number of the frame register, or 0. Next is an even number of codes,
+ * then the entry of the chained function. CONTEXT has the registers in ascending order of register
+ * number.
  */
 static bool frame_is_sound(
 	const struct unwind_walk *walk, const CONTEXT *context, const volatile uint8_t *info)
@@ -240,7 +249,8 @@ static bool frame_is_sound(
 	return frame >= walk->low && frame < walk->high;
 }
 
-/* Reads through the unwind data before the system does: a fault here is the data's own. */
+/* Reads all of the unwind data before the system does. A fault here is therefore caused by the
+ * data, not by the stack. Returns false if the system must not use the data. */
 static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
 	const RUNTIME_FUNCTION *function, uint64_t base)
 {
@@ -263,11 +273,11 @@ static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
 	return false;
 }
 
-/* Result of a look-up of the code at the context's address. */
+/* Result of looking up the code at the context's address. */
 struct found {
-	PRUNTIME_FUNCTION function; /* NULL: a leaf */
+	PRUNTIME_FUNCTION function; /* NULL for a leaf function */
 	uint64_t base;
-	uint64_t begun; /* unwind_cache_begin() before the look-up */
+	uint64_t begun; /* result of unwind_cache_begin() before the look-up */
 	bool is_new;
 };
 
@@ -280,22 +290,24 @@ static void unwind(
 	if (found->function) {
 		RtlVirtualUnwind(UNW_FLAG_NHANDLER, found->base, context->Rip, found->function,
 			context, &handler_data, &establisher, saved);
-	} else { /* no frame, the return address is on top */
+	} else { /* no frame: the return address is on top */
 		context->Rip = load(context->Rsp);
 		context->Rsp += 8;
 	}
 }
 
-/* Removes the last frame, because its address is not code. */
+/* Removes the last frame because its address is not code. */
 static void drop(struct unwind_walk *walk, const CONTEXT *context)
 {
 	if (context->Rsp > walk->slot && walk->count)
 		walk->count--;
 }
 
-/* Handles an address that no function table covers, or that must not be looked up. Returns true for
- * a leaf, where the walk goes on. Does not ask the system again about code made at run time that is
- * known to have made a call. */
+/*
+ * Handles an address that no function table covers, or that must not be looked up. Returns true for
+ * a leaf function, where the walk continues. If the address is known to be code generated at run
+ * time that made a call, does not query its memory again.
+ */
 static bool look_up_bare(
 	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
 {
@@ -312,11 +324,11 @@ static bool look_up_bare(
 	return false;
 }
 
-/* Looks up the code at the context's address. Returns false if the walk ends there. */
+/* Looks up the code at the context's address. Returns false if the walk ends at that address. */
 static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
 {
 	uint32_t known = unwind_cache_find(context->Rip);
-	/* in a frame below the start: not a return address */
+	/* this frame is inside the first wanted one, so its address is not a return address */
 	bool is_own = context->Rsp <= walk->slot;
 
 	if (known == UNWIND_END)
@@ -342,7 +354,7 @@ static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct fou
 	return is_sound(walk, context, found->function, found->base);
 }
 
-/* Makes one step twice, and caches the result. */
+/* Makes one step twice: unmoved and moved. Caches the resulting step. */
 static __attribute__((noinline)) void step_and_learn(
 	struct unwind_walk *walk, CONTEXT *context, const struct found *found)
 {
@@ -358,12 +370,13 @@ static __attribute__((noinline)) void step_and_learn(
 		packed = unwind_learn(&trial, &moved, walk->high);
 	}
 	if (found->function ||
-		packed != UNWIND_NEVER) /* without a table, UNWIND_NEVER would mean a call */
+		/* without a table, UNWIND_NEVER would mean that a call precedes the address */
+		packed != UNWIND_NEVER)
 		unwind_cache_put(walk->addr, packed, found->begun);
 	*context = trial.context;
 }
 
-/* Makes one step outwards. Returns false if it cannot. */
+/* Makes one step outwards. Returns false if no step is possible. */
 static bool step(struct unwind_walk *walk, CONTEXT *context)
 {
 	uint64_t rsp = context->Rsp;
@@ -394,22 +407,22 @@ static bool keep(struct unwind_walk *walk, uint64_t addr)
 	return true;
 }
 
-/* Walks with the system's unwinder alone. May raise an exception. */
+/* Walks with the system's unwinder only. May raise an exception. */
 static void unwind_slow(struct unwind_walk *walk)
 {
 	CONTEXT context;
 
-	/* Unwinding from here to slot gives the registers as they were there. */
+	/* Unwinding from here to slot restores the registers that the code at slot had. */
 	RtlCaptureContext(&context);
 	walk->count = 0;
-	/* Steps from the last frame too, because that shows if it is code. */
+	/* Step from the last frame, too: only the step shows whether its address is code. */
 	while (step(walk, &context)) {
 		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
 			break;
 	}
 }
 
-/* Makes the next step by unwind data. Returns false if the data does not suffice. */
+/* Makes the next step with unwind data. Returns false if the data is not sufficient. */
 static bool step_by_data(struct unwind_walk *walk)
 {
 	const RUNTIME_FUNCTION *function;
@@ -430,9 +443,9 @@ static bool step_by_data(struct unwind_walk *walk)
 }
 
 /*
- * Continues where a fast walk stopped at code that is never cached. Takes this step by the current
- * unwind data, and the next ones by the cache again. Only frames of code made at run time cost a
- * look-up.
+ * Continues where a fast walk stopped at code that is never cached. Makes this one step with the
+ * current unwind data, then continues with the cache. So only frames of code generated at run time
+ * need a look-up.
  */
 static void unwind_data(struct unwind_walk *walk)
 {
@@ -449,7 +462,7 @@ static void unwind_data(struct unwind_walk *walk)
 	walk->is_done = true;
 }
 
-/* Returns the step from an address of code in an image that is not in the cache. */
+/* Returns the packed step of an address in an image. The address is not in the cache. */
 static uint32_t read_step(struct unwind_walk *walk, uint64_t addr)
 {
 	const RUNTIME_FUNCTION *function;
@@ -484,8 +497,8 @@ static bool step_in_region(struct unwind_walk *walk)
 	       unwind_step_on(&walk->at, packed);
 }
 
-/* Walks by unwind data on a stack that is not the thread's own, and may be too small for the
- * system's unwinder. Caches what it learns. */
+/* Walks with unwind data on a stack that is not the thread's own and may be too small for the
+ * system's unwinder. Caches the learnt steps. */
 static void unwind_region_data(struct unwind_walk *walk)
 {
 	uint32_t found = UNWIND_MISS;
@@ -500,12 +513,12 @@ static void unwind_region_data(struct unwind_walk *walk)
 	walk->count = found;
 }
 
-/* Start of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll,
- * x64, Windows 7 to 11. */
+/* Lowest address of the stack's memory: DeallocationStack in struct _TEB, from ntdll's public
+ * symbols, x64, Windows 7 to 11. */
 #define TEB_DEALLOCATION_STACK 0x1478
 
-/* Stack bytes that the slow way may need: some contexts of 1,232 bytes, the system's frames, and
- * the frames of an exception's dispatch. */
+/* Stack bytes that the slow way may need: several contexts of 1,232 bytes, the system's frames, and
+ * the frames of an exception dispatch. */
 #define SLOW_STACK_BYTES 32768
 
 #define CHECK_EVERY 4096 /* a power of 2 */
@@ -515,19 +528,22 @@ static void unwind_region_data(struct unwind_walk *walk)
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* State of a thread, and perhaps of a few others; one for all threads would be contended. */
+/* State of one thread, or of a few threads whose TEBs hash to the same index. A single state for
+ * all threads would be contended. */
 static struct walker {
 	__attribute__((aligned(64))) uint32_t walks; /* number of walks so far */
-	/* TEB of the thread that owns the trails, forever: the next thread with this TEB inherits
-	 * them */
+	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
+	 * this TEB inherits the trails. */
 	const void *owner;
-	struct unwind_trail *last; /* trail of its last walk */
-	struct unwind_region region; /* its last stack that was not the thread's own */
+	struct unwind_trail *last; /* trail of the owner's last walk */
+	/* region of the owner's last stack that was not recorded in the TEB */
+	struct unwind_region region;
 	struct unwind_trail trails[TRAILS];
 	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
-/* Assembly, because C cannot get the place of the return address and the caller's RBP. */
+/* Written in assembly because C cannot get the address of the return address or the caller's RBP.
+ * */
 __asm__(".text\n"
 	".globl unwind_stack\n"
 	".def unwind_stack; .scl 2; .type 32; .endef\n"
@@ -545,8 +561,9 @@ __asm__(".text\n"
 	".seh_endproc\n");
 
 /*
- * Caches what an exception shows. Unreadable unwind data is a fact of the address, and is not tried
- * again; that of code outside images may be replaced.
+ * Caches what an exception reveals. Unreadable unwind data in an image stays unreadable, so the
+ * data is not tried again. Unwind data of code outside images may be replaced, so nothing is cached
+ * for such code.
  */
 static void note_exception(const struct unwind_walk *walk)
 {
@@ -561,7 +578,8 @@ static void note_exception(const struct unwind_walk *walk)
 		__atomic_store_n(&unwind_lookup_raised, true, __ATOMIC_RELAXED);
 }
 
-/* Walks with the system's unwinder. fast: number of frames of the fast walk, or UNWIND_MISS. */
+/* Walks with the system's unwinder. fast: number of frames found by the fast walk, or UNWIND_MISS.
+ * */
 static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *walk, uint32_t fast)
 {
 	walk->is_learning = fast == UNWIND_MISS;
@@ -580,8 +598,8 @@ static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *
 	return walk->count;
 }
 
-/* Returns true if the target's stack has room for the slow way: the tracer must not make it
- * overflow. */
+/* Returns true if the target's stack has enough room for the slow way. The tracer must not cause a
+ * stack overflow. */
 static bool has_room(uint64_t slot)
 {
 	return slot - __readgsqword(TEB_DEALLOCATION_STACK) > SLOW_STACK_BYTES;
@@ -600,8 +618,8 @@ static inline uint32_t walk_number(struct walker *walker)
 	return number;
 }
 
-/* Chooses a trail by the place and the value of the first return address, so that two alternating
- * calls mostly have a trail each. */
+/* Chooses a trail by the value and the slot of the first return address. Two alternating calls
+ * therefore usually have different trails. */
 static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t slot)
 {
 	return &walker->trails[(slot + load(slot)) * 0x9e3779b97f4a7c15u >> (64 - TRAILS_LOG2)];
@@ -610,7 +628,8 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* not a TEB: stays if the thread is terminated before the trails are set up */
+	/* Not a TEB. Remains the owner if the thread is terminated before the trails are
+	 * initialized. */
 	const void *nobody = walker;
 
 	if (__builtin_expect(owner == teb, 1))
@@ -632,7 +651,8 @@ struct unwind_note *unwind_note(void)
 	return walker->owner == teb && walker->last->is_whole ? &walker->last->note : NULL;
 }
 
-/* Returns true for the first walks at growing distances, then for one in CHECK_EVERY. */
+/* Returns true for some of the first walks, at increasing intervals, then for one walk in
+ * CHECK_EVERY. */
 static inline bool is_to_be_checked(uint32_t number)
 {
 	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
@@ -652,7 +672,7 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 	return &trail->note;
 }
 
-/* Continues a walk for which the fast way did not suffice, or that is to be checked. */
+/* Continues a walk that the cache could not complete, or checks a walk. */
 static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint32_t fast)
 {
 	if (!has_room(walk->slot))

@@ -1,8 +1,8 @@
 /*
- * Rules of 32-bit code in images, and walks by them.
+ * Rules of 32-bit code in images, and walks that use them.
  *
- * Rules are read from images in place. Another thread may unmap such memory at any moment, so the
- * code that reads it runs under an exception handler.
+ * Rules are read directly from mapped images. Another thread may unmap an image at any moment, so
+ * the code that reads it runs under an exception handler.
  */
 #include <stddef.h>
 
@@ -21,8 +21,9 @@ bool unwind_guarded(void (*how)(void *), void *what);
 
 extern const char unwind_guard_out[];
 
-/* The handler's record is pushed last: the previous record, then the handler. */
-#define GUARD_SAVED_BYTES 20 /* from the record to EBP */
+/* The handler's registration record is pushed last. It consists of the previous record and the
+ * handler. */
+#define GUARD_SAVED_BYTES 20 /* bytes from the record up to the saved EBP */
 
 __asm__(".text\n"
 	".globl _unwind_guarded\n"
@@ -57,7 +58,7 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch)
 {
 	(void)dispatch;
-	/* only reads can fault in there */
+	/* The guarded code can only fault while reading. */
 	if (exception->ExceptionCode != (DWORD)STATUS_ACCESS_VIOLATION &&
 		exception->ExceptionCode != (DWORD)STATUS_IN_PAGE_ERROR &&
 		exception->ExceptionCode != (DWORD)STATUS_GUARD_PAGE_VIOLATION)
@@ -71,26 +72,28 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 /* ---------------------------------------------------------------- images */
 
 #define IMAGES 256
-#define PLACES 131072 /* functions of all images: 1 MiB */
+#define PLACES 131072 /* number of functions in all images; `places` takes 1 MiB */
 
 /*
- * Facts about an image. base is written last and cleared first: the facts that a thread has read
- * are right if unwind32_begin() has not changed meanwhile. The entry of an unloaded image is used
- * again when the same image comes back.
+ * Facts about an image. base is written last and cleared first. So the facts that a thread has read
+ * are correct if unwind32_begin() still returns the same value. The entry of an unloaded image is
+ * reused if the same image is loaded again.
  */
 struct image {
-	uint32_t base; /* 0: free, or unloaded */
+	uint32_t base; /* 0: the entry is free, or the image is unloaded */
 	uint32_t bytes;
-	uint32_t section, section_bytes; /* of .eh_frame, from the base; 0: none */
+	/* offset of .eh_frame from the base, and its size; 0: no .eh_frame */
+	uint32_t section, section_bytes;
 	uint32_t hash; /* of the section's contents */
-	uint32_t first, count; /* of its functions, in places; 0: not listed */
+	uint32_t first, count; /* the image's functions in `places`; 0: not listed */
 };
 
 static struct image images[IMAGES];
-static uint32_t image_count; /* ever used */
-static struct unwind32_place places[PLACES]; /* only ever added to */
+static uint32_t image_count; /* number of entries ever used */
+static struct unwind32_place places[PLACES]; /* elements are never removed */
 static uint32_t place_count;
-static uint32_t is_adding; /* a thread adds an image; stays set if the thread was terminated */
+/* nonzero while a thread adds an image; stays nonzero if that thread was terminated */
+static uint32_t is_adding;
 
 static const void *at(uint32_t addr)
 {
@@ -111,7 +114,8 @@ static struct unwind32_section section_of(const struct image *image)
 #define SECTIONS_MAX 96
 #define HEADERS_MAX 65536
 
-/* Finds .eh_frame by its contents: its name is cut, or in the file alone. */
+/* Finds .eh_frame by its contents. Its name does not help: it is truncated, or only the file
+ * contains it. */
 static void find_section(struct image *image)
 {
 	const IMAGE_DOS_HEADER *dos = at(image->base);
@@ -146,7 +150,7 @@ static void find_section(struct image *image)
 	}
 }
 
-/* FNV-1a, by words. */
+/* Computes FNV-1a over words instead of bytes. */
 static uint32_t hash_section(const struct image *image)
 {
 	const volatile uint32_t *word = at(image->base + image->section);
@@ -157,8 +161,8 @@ static uint32_t hash_section(const struct image *image)
 	return hash;
 }
 
-/* Returns the place for an image: that of the same image, unloaded, or a new one; NULL if there is
- * no room. */
+/* Returns the entry of the same image, if it was unloaded before; otherwise a new entry. Returns
+ * NULL if there is no room. */
 static struct image *room_for(const struct image *image)
 {
 	for (uint32_t i = 0; i < image_count; i++) {
@@ -183,12 +187,12 @@ static void list_functions(struct image *image)
 	place_count += count;
 }
 
-/* Address whose rule is looked for. */
+/* Request for the rule of an address. */
 struct question {
 	uint32_t addr, begun;
 	struct unwind32_rule rule;
-	bool is_kept; /* a fact of the address as long as its module is loaded */
-	bool is_adding; /* holds the lock of images */
+	bool is_kept; /* the rule is valid as long as the address's module is loaded */
+	bool is_adding; /* this thread holds the lock of `images` */
 };
 
 static void end_adding(struct question *question)
@@ -197,7 +201,8 @@ static void end_adding(struct question *question)
 	__atomic_store_n(&is_adding, 0, __ATOMIC_RELEASE);
 }
 
-/* Keeps what is known of an image. One thread at a time does so; another thread goes without. */
+/* Stores the facts about an image. Only one thread stores facts at a time. Other threads return
+ * without storing. */
 static void add_image(struct image *image, struct question *question)
 {
 	uint32_t begun = question->begun;
@@ -223,7 +228,8 @@ static void add_image(struct image *image, struct question *question)
 		if (room == images + image_count)
 			__atomic_store_n(&image_count, image_count + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&room->base, base, __ATOMIC_SEQ_CST);
-		/* unwind_forget() counts before it clears images, as with the rules. */
+		/* unwind_forget() increments the counter, then clears images. So at least one of
+		 * the two threads sees the other's change. */
 		if (unwind32_begin() != begun)
 			__atomic_store_n(&room->base, 0, __ATOMIC_SEQ_CST);
 	}
@@ -257,7 +263,7 @@ static void forget_images(uint64_t from, uint64_t to)
 	}
 }
 
-/* Notes an image without rules that a stack passes through. */
+/* Records the base of an image without rules that a stack passes through. */
 static void note_bare(uint32_t base)
 {
 	for (uint32_t i = 0; i < TRACER_BARE_IMAGES; i++) {
@@ -279,15 +285,16 @@ NTSYSAPI void NTAPI KiUserApcDispatcher(
 	PVOID function, PVOID a, PVOID b, PVOID c, CONTEXT *interrupted);
 NTSYSAPI void NTAPI KiUserExceptionDispatcher(EXCEPTION_RECORD *exception, CONTEXT *interrupted);
 
-/* Returns true if the system itself calls a function, at any point of a thread: its rules, if it
- * has any, are not true. */
+/* Returns true if the system itself enters the function, at any instruction of a thread. The
+ * function's rules, if it has any, are then wrong. */
 static bool is_entered(uint32_t begin)
 {
 	return begin == (uint32_t)(uintptr_t)KiUserApcDispatcher ||
 	       begin == (uint32_t)(uintptr_t)KiUserExceptionDispatcher;
 }
 
-/* Finds the rule of code in an image: by the image's rules, or by EBP if it has none. */
+/* Finds the rule of code in an image. Uses the image's rules if it has any, otherwise the rule of
+ * an EBP frame. */
 static void ask_image(struct question *question, uint32_t base)
 {
 	struct image image = {.base = base};
@@ -310,7 +317,8 @@ static void ask_image(struct question *question, uint32_t base)
 		question->rule = (struct unwind32_rule){.kind = UNWIND32_END};
 }
 
-/* Finds the rule of a return address, which has to be in code, after a call. */
+/* Finds the rule of a return address. The address must be in executable memory and follow a call.
+ * */
 static void ask(void *what)
 {
 	static const struct unwind32_rule frame = UNWIND32_FRAME;
@@ -361,24 +369,26 @@ void unwind_forget_all(void)
 
 /* ---------------------------------------------------------------- walks */
 
-/* Start of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll,
- * x86, Windows 7 to 11; Wine's winternl.h. */
+/* Lowest address of the stack's memory: DeallocationStack in struct _TEB, from ntdll's public
+ * symbols, x86, Windows 7 to 11, and from Wine's winternl.h. */
 #define TEB_DEALLOCATION_STACK 0xe0c
 
-/* Stack bytes that a search for a rule may need, with the dispatch of an exception. */
+/* Stack bytes that finding a rule may need, including an exception dispatch. */
 #define LEARN_STACK_BYTES 16384
 
 #define WALKERS_LOG2 6
 #define TRAILS_LOG2 2
 #define TRAILS (1 << TRAILS_LOG2)
 
-/* State of a thread, and perhaps of a few others; one for all threads would be contended. */
+/* State of one thread, or of a few threads whose TEBs hash to the same index. A single state for
+ * all threads would be contended. */
 static struct walker {
-	/* TEB of the thread that owns the trails, forever: the next thread with this TEB inherits
-	 * them */
+	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
+	 * this TEB inherits the trails. */
 	__attribute__((aligned(64))) const void *owner;
-	struct unwind32_trail *last; /* trail of its last walk */
-	struct unwind_region region; /* its last stack that was not the thread's own */
+	struct unwind32_trail *last; /* trail of the owner's last walk */
+	/* region of the owner's last stack that was not recorded in the TEB */
+	struct unwind_region region;
 	struct unwind32_trail trails[TRAILS];
 	struct unwind32_walked walked[UNWIND32_MARKS];
 } walkers[1 << WALKERS_LOG2];
@@ -388,8 +398,8 @@ static inline struct walker *walker_of(const NT_TIB *teb)
 	return &walkers[(uint32_t)(uintptr_t)teb * 0x9e3779b1u >> (32 - WALKERS_LOG2)];
 }
 
-/* Chooses a trail by the place and the value of the first return address, so that two alternating
- * calls mostly have a trail each. */
+/* Chooses a trail by the value and the slot of the first return address. Two alternating calls
+ * therefore usually have different trails. */
 static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t slot)
 {
 	uint32_t addr = *(const uint32_t *)at(slot);
@@ -400,7 +410,8 @@ static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t 
 static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* not a TEB: stays if the thread is terminated before the trails are set up */
+	/* Not a TEB. Remains the owner if the thread is terminated before the trails are
+	 * initialized. */
 	const void *no_owner = walker;
 
 	if (__builtin_expect(owner == teb, 1))
@@ -446,8 +457,8 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 	return &trail->note;
 }
 
-/* Returns true if the target's stack has room to look for a rule: the tracer must not make it
- * overflow. */
+/* Returns true if the target's stack has enough room to find a rule. The tracer must not cause a
+ * stack overflow. */
 static bool has_room(void)
 {
 	const char *teb = (const char *)NtCurrentTeb();
@@ -456,8 +467,8 @@ static bool has_room(void)
 	return here - *(const uint32_t *)(teb + TEB_DEALLOCATION_STACK) > LEARN_STACK_BYTES;
 }
 
-/* Finds the rule of an address. region: the stack, if it is not the thread's own. Returns false if
- * there is no room to look. */
+/* Finds the rule of an address. region: the current stack, or NULL if the stack is the thread's
+ * own. Returns false if the stack has too little room. */
 static bool find_rule(uint32_t addr, const struct unwind_region *region, struct unwind32_rule *rule)
 {
 	NT_TIB before;
