@@ -1,7 +1,8 @@
 /*
  * The table of live blocks, and the tags of heaps. heapindex_*() map a heap's handle to an index
- * and a generation, without a lock. blocktable_*() are a hash table of blocks in shards with a lock
- * each; it grows and shrinks in place. Changes are recorded in the rings under the shard's lock.
+ * and a generation, without a lock. blocktable_*() are a hash table of blocks. It consists of
+ * shards, each with its own lock. It grows and shrinks in place. Changes are recorded in the rings
+ * while the shard's lock is held.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static bool is_dead(uint64_t entry)
 	return (entry & TRACER_HEAP_LEAVING) == TRACER_HEAP_DEAD;
 }
 
-/* Starts the next generation of an entry, for this heap, unless another thread has changed the
+/* Starts the entry's next generation for `heap`. Does nothing if another thread has changed the
  * entry. */
 static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
 {
@@ -41,13 +42,14 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 	if (next)
 		return;
-	/* all generations were used: remaining blocks of the first ones would come to life again */
+	/* All generations were used. Remaining blocks of the first generations would count as live
+	 * again. */
 	blocktable_clean(area);
 	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
 }
 
-/* Finds the entry of a heap, live or not, otherwise an entry that it may take. Returns NULL if
- * there is neither. */
+/* Finds the entry of a live or destroyed heap. If it has none, finds an entry that the heap may
+ * use. Returns NULL if all probed entries are in use. */
 static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
 	uint32_t first = heapindex_home(heap), dead = 0;
@@ -55,7 +57,7 @@ static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at
 	for (uint32_t i = first; i < first + PROBES; i++) {
 		uint64_t found = __atomic_load_n(heap_at(area, i), __ATOMIC_RELAXED);
 
-		if (!(i & (COUNT - 1))) /* stands for an unknown heap */
+		if (!(i & (COUNT - 1))) /* index 0 stands for an unknown heap */
 			continue;
 		*at = i;
 		if (!found || (found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
@@ -109,7 +111,7 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 	return can_be_heap(heap) ? index_slowly(area, heap, true) : 0;
 }
 
-#define SCANNED 64 /* entries looked at per use, while heaps are destroyed all the time */
+#define SCANNED 64 /* number of entries checked per use while heaps are destroyed */
 
 static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t addr)
 {
@@ -142,7 +144,7 @@ static void count_change(struct tracer_area *area, const struct tracer_shard *sh
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* Publishes an entry: a reader at any instant sees it whole or not at all. */
+/* Writes an entry. At any instant, a reader sees either the whole block or no block. */
 static ALWAYS_INLINE void entry_set(struct tracer_area *area, const struct tracer_shard *shard,
 	struct tracer_block *entry, const struct tracer_block *block)
 {
@@ -162,8 +164,8 @@ static ALWAYS_INLINE struct tracer_block *find(const struct tracer_shard *shard,
 	return entry;
 }
 
-/* Returns true if no heap has the block any more. A block whose heap is being destroyed may still
- * be live. */
+/* Returns true if the block's heap no longer exists. If the heap is being destroyed, the block may
+ * still be live. */
 static bool is_gone(const struct tracer_area *area, const struct tracer_block *block)
 {
 	uint32_t index = tracer_block_heap(block);
@@ -173,7 +175,7 @@ static bool is_gone(const struct tracer_area *area, const struct tracer_block *b
 	return index && state != generation && state != (generation | TRACER_HEAP_LEAVING);
 }
 
-/* Extends a shard's table to that many pages; its new entries are free. */
+/* Extends a shard's table to `pages` pages. The new entries are free. */
 static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_t pages)
 {
 	uint64_t at = blocktable_at(area, (unsigned)(shard - area->shards));
@@ -187,7 +189,8 @@ static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_
 	return true;
 }
 
-/* Moves an entry to a free one. A reader at any instant sees it there, or here, or twice. */
+/* Moves an entry to a free one. At any instant, a reader sees the block in the new entry, in the
+ * old one, or in both. */
 static void move(struct tracer_block *to, struct tracer_block *from)
 {
 	to->what = from->what;
@@ -195,8 +198,11 @@ static void move(struct tracer_block *to, struct tracer_block *from)
 	__atomic_store_n(&from->key, 0, __ATOMIC_RELEASE);
 }
 
-/* Moves each entry that lies before its home in a table of that many lines to the home or after it;
- * the last entries first, so that there is room. Returns false if there is no room, even so. */
+/*
+ * Prepares a table of `lines` lines: moves each entry that lies before its new home to the home or
+ * after it. Starts with the last entry, so that there is room. Returns false if there is still not
+ * enough room.
+ */
 static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
 	struct tracer_block *table = entries(shard);
@@ -216,9 +222,9 @@ static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_
 }
 
 /*
- * Moves each entry as near to its home in a table of that many lines as possible; the first entries
- * first. No entry may lie before its home. Leaves out blocks that no heap has any more. Returns the
- * end of the last entry.
+ * Moves each entry as close as possible to its home in a table of `lines` lines, starting with the
+ * first entry. No entry may lie before its home. Removes blocks whose heap no longer exists.
+ * Returns the end of the last entry.
  */
 static uint64_t settle(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
@@ -286,7 +292,7 @@ static uint32_t heaps_destroyed(const struct tracer_area *area)
 	return (uint32_t)__atomic_load_n(&area->heaps_destroyed, __ATOMIC_ACQUIRE);
 }
 
-/* Closes the gap at hole: moves later entries up if their homes allow it. */
+/* Closes the gap at `hole`: moves later entries up if their homes permit it. */
 static void close_gap(
 	struct tracer_area *area, const struct tracer_shard *shard, struct tracer_block *hole)
 {
@@ -309,7 +315,7 @@ static __attribute__((noinline)) void clean(struct tracer_area *area, struct tra
 	settle(area, shard, shard->lines);
 }
 
-/* Cleans a shard only after many uses, because a pass takes as long as the table is large. */
+/* Cleans a shard only after many uses: the time of a pass is proportional to the table's size. */
 static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||
@@ -319,8 +325,8 @@ static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_
 	fit(area, shard);
 }
 
-/* Returns the entry for a block: its own or a free one. Grows the table if there are too few;
- * returns NULL if it is too full. */
+/* Returns the block's entry, or a free entry. Grows the table if it has too few free entries.
+ * Returns NULL if the table is too full and cannot grow. */
 static struct tracer_block *place_for(
 	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
 {
@@ -329,8 +335,7 @@ static struct tracer_block *place_for(
 	if (!entry || (!entry->key && shard->count >= home_count(shard) / 5 * 4)) {
 		if (entry && shard->cleaned != heaps_destroyed(area))
 			clean(area, shard);
-		/* Without memory a fuller table has to do, up to the point where searches take too
-		 * long. */
+		/* If there is no memory, the table may get fuller, until searches take too long. */
 		if (entry && shard->count < home_count(shard) / 8 * 5)
 			fit(area, shard);
 		else if (!grow(area, shard) && shard->count >= home_count(shard) / 8 * 7)
@@ -343,7 +348,7 @@ static struct tracer_block *place_for(
 	return entry;
 }
 
-/* Records a change of a shard whose lock is held. */
+/* Records a change in a shard. The caller holds the shard's lock. */
 static __attribute__((noinline)) void say(struct tracer_area *area, struct tracer_shard *shard,
 	struct ring *ring, enum ring_event_type type, struct tracer_block block)
 {
@@ -391,15 +396,15 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* Shrinks the table after a removal. Tries only now and then, because a table with a crowd of
- * entries at its end keeps its length. */
+/* Shrinks the table after a removal. Tries this only after some of the removals: if many entries
+ * are crowded at the table's end, the table cannot get shorter. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if ((shard->count + 1) % 64 == 0)
 		fit(area, shard);
 }
 
-/* Does the work of blocktable_take() under the shard's lock. */
+/* Does the work of blocktable_take(). The caller holds the shard's lock. */
 static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
 	struct tracer_block *block)
 {
@@ -452,8 +457,8 @@ void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 	rings_end(ring);
 }
 
-/* Changes a heap's state. Returns false unless the heap has the tag's generation and the state
- * from. */
+/* Changes a heap's state from `from` to `to`. Returns false unless the heap has the tag's
+ * generation and is in state `from`. */
 static bool change_heap(struct tracer_area *area, uint32_t tag, uint64_t from, uint64_t to)
 {
 	uint64_t *heap = &area->heaps[tag & ((1u << TRACER_HEAPS_LOG2) - 1)];
@@ -475,8 +480,8 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 	change_heap(area, heap, TRACER_HEAP_LEAVING, 0);
 }
 
-/* Records the end of a heap in each stream. To be called before there can be many more generations:
- * after that its tag would be another heap's. */
+/* Records the end of a heap in each stream. Must be called before many more generations begin,
+ * because the tag is then reused for another heap. */
 static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
 	const struct tracer_block any = {.key = (uint64_t)heap << TRACER_ADDR_BITS};
@@ -492,8 +497,8 @@ static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring
 	}
 }
 
-/* The thread that ends a generation counts it. If a new heap at this address has already ended it,
- * nothing is counted here. */
+/* The thread that ends a generation counts the heap as destroyed. If a new heap at the same address
+ * has already ended the generation, nothing is counted here. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
 	uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);

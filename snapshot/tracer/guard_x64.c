@@ -1,18 +1,19 @@
 /*
- * guard_call() for x64. It is in assembly, because undoing it when an exception passes through
- * needs a language handler, and a frame of known form.
+ * guard_call() for x64. It is written in assembly for two reasons: undoing the call when an
+ * exception passes through needs a language handler, and the handler needs a known frame layout.
  *
- * At frame, the stack pointer inside the function:
- *   +0    room for the callee's four first arguments, then a5, a6
- *   +48   previous value of the guard; +56 the result, while the word is looked up
- *   +72   return address, room for our own four first arguments, a5, a6
+ * Offsets from the stack pointer inside guard_call():
+ *   +0    room for the callee's first four arguments, then a5, a6
+ *   +48   previous value of the guard word
+ *   +56   result, while the guard word is looked up
+ *   +72   return address, room for guard_call()'s own first four arguments, a5, a6
  *   +128  function
  *   +136  taken
  */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 
-/* struct _TEB, TlsSlots: public symbols of ntdll, x64, Windows 7 to 11; Wine's winternl.h */
+/* TlsSlots in struct _TEB: ntdll's public symbols, x64, Windows 7 to 11; Wine's winternl.h. */
 const uint32_t guard_teb_slots = 0x1480;
 
 _Static_assert(GUARD_FAR_END == 64, "the number in the code below");
@@ -39,7 +40,7 @@ __asm__(".text\n"
 	"	jb 3f\n"
 	"1:	movq %gs:(%r10), %rax\n"
 	"	leaq 3(%rsp), %r11\n"
-	"	cmpq %r11, %rax\n" /* left over from a jump: it ends here */
+	"	cmpq %r11, %rax\n" /* a stale word after a jump: that activity ends here */
 	"	movl $0, %r11d\n"
 	"	cmovbeq %r11, %rax\n"
 	"	movq %rax, 48(%rsp)\n"
@@ -57,7 +58,7 @@ __asm__(".text\n"
 	"	movq %rcx, %gs:(%r10)\n"
 	"	addq $72, %rsp\n"
 	"	ret\n"
-	/* A word in threadwords.c: its distance from the TEB serves as an offset. */
+	/* For a word in threadwords.c, the offset is the distance from the TEB to the word. */
 	"3:	movq %rcx, 80(%rsp)\n"
 	"	movq %rdx, 88(%rsp)\n"
 	"	movq %r8, 96(%rsp)\n"

@@ -1,19 +1,23 @@
 /*
- * guard_call() for x86. A called function may take fewer arguments than it is given, and removes
- * only its own from the stack (stdcall): so the stack pointer is restored from the frame.
+ * guard_call() for x86. A called function may have fewer arguments than it gets here, and removes
+ * only its own arguments from the stack (stdcall). So the stack pointer is restored from EBP.
  *
- * At EBP: the caller's EBP, return address, +8 a1 ... +28 a6, +32 function, +36 taken; at -4 the
- * previous value of the guard.
+ * Offsets from EBP:
+ *   -4    previous value of the guard word
+ *   +0    the caller's EBP, then the return address
+ *   +8    a1 to a6
+ *   +32   function
+ *   +36   taken
  */
 #include "snapshot/tracer/guard.h"
 
-/* struct _TEB, TlsSlots: public symbols of ntdll, x86, Windows 7 to 11; Wine's winternl.h */
+/* TlsSlots in struct _TEB: ntdll's public symbols, x86, Windows 7 to 11; Wine's winternl.h. */
 const uint32_t guard_teb_slots = 0xe10;
 
 _Static_assert(GUARD_HEAP == 1, "the number in the code below");
 _Static_assert(GUARD_FAR_END == 64, "the number in the code below");
 
-/* The low bits of a stack address are 0 here: ESP is a multiple of 4. */
+/* ESP is a multiple of 4 here, so the two low bits of a stack address are free for the kind. */
 __asm__(".text\n"
 	".p2align 4\n"
 	".globl _guard_call\n"
@@ -28,7 +32,7 @@ __asm__(".text\n"
 	"1:	leal 3(%esp), %eax\n"
 	"	cmpl %eax, (%ecx)\n"
 	"	ja 2f\n"
-	"	movl $0, (%ecx)\n" /* left over from a jump: it ends here */
+	"	movl $0, (%ecx)\n" /* a stale word after a jump: that activity ends here */
 	"2:	pushl (%ecx)\n"
 	"	leal 1(%esp), %eax\n"
 	"	movl %eax, (%ecx)\n"

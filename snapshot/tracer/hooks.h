@@ -1,4 +1,4 @@
-/* The hooks, and what they record: stacks, blocks, and pages. */
+/* The hooks, and the data they record: stacks, blocks, and pages. */
 #ifndef SNAPSHOT_TRACER_HOOKS_H
 #define SNAPSHOT_TRACER_HOOKS_H
 
@@ -10,14 +10,14 @@
 #include "snapshot/tracer/tables.h"
 
 /*
- * Hooks: the functions that replace ntdll's.
+ * The hooks: functions that replace ntdll's functions.
  *
- * hsnap writes each jump to them, and removes it again, while no thread is inside the bytes that
- * change. Calls of the original go through hook_original(), which also works after the jump was
+ * hsnap writes and removes the jumps to the hooks while no thread is executing the changed bytes.
+ * Hooks call the original functions through hook_original(), which still works after a jump was
  * removed.
  */
 
-/* Data export TRACER_EXPORT, which hsnap finds by its name. */
+/* The DLL's data export TRACER_EXPORT, which hsnap finds by name. */
 extern __declspec(dllexport) struct tracer_area hsnap_tracer;
 
 static inline void *hook_original(enum tracer_hook_id id)
@@ -25,53 +25,59 @@ static inline void *hook_original(enum tracer_hook_id id)
 	return (void *)(uintptr_t)hsnap_tracer.hooks[id].original;
 }
 
-/* Returns true while the hooks record: from when hsnap has set everything up until it removes the
- * hooks. That may happen while threads are inside hooks. While they are in a function that a hook
- * has called, or in the system's unwinder, the tables may be freed: a hook asks again after such a
- * call, and leaves the tables alone if the hooks are off. */
+/*
+ * Returns true while the hooks record. hsnap turns the hooks on when everything is set up, and
+ * turns them off when it removes them. It may turn them off while threads are inside hooks. The
+ * tables may then be freed while a thread is in a function called by a hook, or in the system's
+ * unwinder. So after such a call, each hook calls this function again, and does not use the tables
+ * if it returns false.
+ */
 static inline bool hooks_are_on(void)
 {
 	return __builtin_expect(
 		__atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON, 1);
 }
 
-/* Fill in tracer_hook.hook for the functions that they hook. */
+/* Set tracer_hook.hook for each function that they hook. */
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 
-/* Callers: the stack of the thread that is in a hook, as an id of the stack table. */
+/* Callers: the stack of a thread that is in a hook, stored as an id of the stack table. */
 
-/* Records the stack of a hook, which passes its return address: the one frame that is always known.
- * Returns the id, or 0 if there is no room, which is counted, or if the hooks are off by then. The
- * caller's frames are found under GUARD_TRACER. */
+/*
+ * Records the stack of a hook. caller: the hook's return address, the only frame that is always
+ * known. Returns the stack's id. Returns 0 if there is no room (this is counted), or if the hooks
+ * have been turned off. The stack is walked under GUARD_TRACER.
+ */
 uint32_t record_stack(const void *caller);
 
-/* State at the call of a hook in assembly: place of its return address, and RBP. */
+/* State at the call of a hook that is written in assembly: the slot of the hook's return address,
+ * and RBP. */
 struct hook_caller {
 	const void *const *slot;
 	uintptr_t rbp;
 };
 
-/* Records the stack of such a hook, without the hook's own frames. */
+/* Like record_stack(), for a hook written in assembly. Leaves out the hook's own frames. */
 uint32_t record_stack_of(const struct hook_caller *caller);
 
-/* Sets the tracer's own code: frames of addresses in [from, to) at the inner end are left out. To
- * be called once, first. */
+/* Sets the address range of the tracer's own code. Innermost frames in [from, to) are left out.
+ * Must be called once, before any stack is recorded. */
 void record_init(uint64_t from, uint64_t to);
 
 /*
- * Recorded blocks: all, or a sample (tracer_area.sample_bytes).
+ * Recorded blocks: all blocks, or a sample of them (tracer_area.sample_bytes).
  *
- * With a sample, most blocks are not in the table, and their frees should not search it: a filter
- * shows where a block may be. Blocks may leave the table without liveblocks_take(): with their
- * heap, or because the same address is put twice. They stay in the filter, and only make it less
- * useful.
+ * In a sample, most blocks are not in the table. A filter avoids searching the table for these
+ * blocks when they are freed. Some blocks leave the table without liveblocks_take(), because their
+ * heap is destroyed or because the same address is added again. Such blocks stay in the filter and
+ * only make it less effective.
  */
 
-/* Reserves the words of threads that the sample needs. */
+/* Reserves the per-thread words that sampling needs. */
 void liveblocks_init(void);
 
-/* The next three functions, for a sample. */
+/* The next three functions are used only in a sample. */
 bool liveblocks_sample(uint64_t bytes);
 void liveblocks_put_sampled(const struct tracer_block *block);
 bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block);
@@ -81,8 +87,8 @@ static inline bool liveblocks_are_sampled(void)
 	return __builtin_expect(hsnap_tracer.sample_bytes != 0, 0);
 }
 
-/* Returns true if a block of that size that was just allocated is to be recorded. To be called once
- * per block. */
+/* Returns true if a newly allocated block of that size must be recorded. Must be called exactly
+ * once per block. */
 static inline bool liveblocks_want(uint64_t bytes)
 {
 	return !liveblocks_are_sampled() || liveblocks_sample(bytes);
@@ -105,9 +111,9 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * Records a free for a recording that may have the block although no table had it when the
- * recording began. was_recorded: the block was taken out of the table while tracer_area.rings had
- * this value; then only a recording that has begun since may have it.
+ * Records the free of a block that a recording may know although no table contained it when the
+ * recording began. was_recorded: the block was removed from the table while tracer_area.rings had
+ * the value `rings`. In that case, only a recording that began later may need this event.
  */
 static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {
@@ -116,30 +122,31 @@ static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_
 		blocktable_free_old(&hsnap_tracer, addr);
 }
 
-/* The system's information about this process's pages, without touching them. */
+/* Information about this process's pages. It comes from the system; the pages are not accessed. */
 
-/* Range of whole pages. */
+/* A range of whole pages. */
 struct pages {
 	uint64_t from, to;
 };
 
-/* Finds the pages of [base, base + bytes). Returns false if that is empty or outside any address
- * space. */
+/* Finds the pages of [base, base + bytes). Returns false if the range is empty or not inside the
+ * address space. */
 bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages);
 
-/* Pages from an address on that are alike. */
+/* Consecutive pages with the same properties. */
 struct pages_kind {
 	struct pages pages;
 	uint64_t allocation;
 	uint32_t state, type; /* MEM_RESERVE and so on; MEM_PRIVATE and so on */
 };
 
-/* Queries the pages from an address on. Returns false beyond the address space. */
+/* Queries the pages that begin at an address. Returns false if the address is beyond the address
+ * space. */
 bool pages_ask(uint64_t addr, struct pages_kind *kind);
 
 bool pages_of_image(uint64_t addr, struct pages *image);
 
-/* Returns true if that many bytes can be read. Another thread may unmap them at any time, but then
+/* Returns true if the bytes can be read. Another thread may unmap them at any time. In that case,
  * the program's own call would have failed, too. */
 bool pages_can_read(const void *at, size_t bytes);
 

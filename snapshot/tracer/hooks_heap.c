@@ -1,7 +1,5 @@
-/*
- * Hooks of the heap functions, after the parts that they share: the sample's words and filter, and
- * the recording of stacks.
- */
+/* Hooks of the heap functions. Before them are the shared parts: the sample's words and filter, and
+ * the recording of stacks. */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -10,7 +8,8 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-/* Slots, for guard_slot(), of the thread's own word, and of the session that the word is from. */
+/* Offsets, for guard_slot(), of the thread's sample word and of the session in which that word was
+ * set. */
 static uint32_t word_offset, session_offset;
 
 void liveblocks_init(void)
@@ -26,12 +25,12 @@ void liveblocks_init(void)
 	hsnap_tracer.clear_bytes = sizeof(filter);
 }
 
-/* Returns the thread's word. A distance of an earlier session is of no use: it may have been drawn
- * for another mean. */
+/* Returns the thread's sample word. Resets a distance from an earlier session, because that session
+ * may have had a different mean. */
 static uint32_t *thread_word(void)
 {
 	uint32_t *word = (uint32_t *)guard_slot(word_offset);
-	/* of a 64-bit slot the word takes only one half */
+	/* on 64-bit systems, the sample word uses one half of the slot */
 	uint32_t *session = sizeof(uintptr_t) > sizeof(uint32_t) ?
 				    word + 1 :
 				    (uint32_t *)guard_slot(session_offset);
@@ -69,7 +68,7 @@ void record_init(uint64_t from, uint64_t to)
 	own_code = (struct unwind_skip){from, to};
 }
 
-/* Walks the stack. caller: NULL if it is not known. */
+/* Walks the stack. caller: NULL if the caller's state is not known. */
 static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 {
 	uintptr_t before = guard_begin(GUARD_TRACER);
@@ -85,7 +84,7 @@ static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 	return depth;
 }
 
-/* Records the stack. addr: the frame that is always known. */
+/* Records the stack. addr: the only frame that is always known. */
 static __attribute__((noinline)) uint32_t record_frames(
 	const struct hook_caller *caller, const void *addr)
 {
@@ -95,13 +94,13 @@ static __attribute__((noinline)) uint32_t record_frames(
 
 	if (!hooks_are_on())
 		return 0;
-	if (!depth) /* for example on a stack that is not the thread's own */
+	if (!depth) /* for example, the stack is not the thread's own */
 		frames[depth++] = (uint64_t)(uintptr_t)addr;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
 	if (!id)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
 	if (note) {
-		/* the thread may be terminated between any two of these */
+		/* The thread may be terminated between any two of these statements. */
 		__atomic_store_n(&note->id, 0, __ATOMIC_RELEASE);
 		note->session = hsnap_tracer.session;
 		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
@@ -128,8 +127,8 @@ uint32_t record_stack_of(const struct hook_caller *caller)
 /*
  * Creation and destruction of heaps.
  *
- * A heap's destruction frees all its blocks. They leave the table before the call, because another
- * thread may get the memory as soon as it is free.
+ * Destroying a heap frees all its blocks. The blocks leave the table before the real call, because
+ * another thread may get the memory as soon as it is free.
  */
 
 typedef ULONG_PTR(WINAPI *create_fn)(
@@ -138,8 +137,8 @@ typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
 
 static ULONG_PTR process_heap;
 
-/* Forgets the memory in which a caller has a heap built: it was the caller's, and now its blocks
- * are counted. */
+/* Forgets memory that the caller supplied for a new heap. Until now the memory was the caller's
+ * own; from now on, the heap's blocks are counted instead. */
 static void give(PVOID base, SIZE_T reserve)
 {
 	struct ranges_extent extent;
@@ -168,14 +167,16 @@ static ULONG_PTR WINAPI hook_create(
 		return heap;
 	if (base)
 		give(base, reserve);
-	/* so that it does not count as an earlier heap at this address */
+	/* Marks the heap as new, so that it is not confused with an earlier heap at the same
+	 * address. */
 	heapindex_new(&hsnap_tracer, heap);
 	return heap;
 }
 
 /*
- * If the call is refused, blocks that other threads have allocated from the heap meanwhile are
- * live. For the process's own heap the call is always refused: its blocks stay in the table.
+ * If the call is refused, all blocks are live again, including blocks that other threads allocated
+ * from the heap during the call. A call for the process heap is always refused, so the process
+ * heap's blocks stay in the table.
  */
 static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
@@ -199,26 +200,26 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 }
 
 /*
- * Heap functions for blocks.
+ * Hooks of the block functions.
  *
- * A hook uses no heap, and holds no lock across the real call. A block is removed from the table
- * before it is freed, and added after it was allocated. So the table never names memory that
+ * A hook uses no heap, and holds no lock during the real call. A block is removed from the table
+ * before it is freed, and added after it was allocated. So the table never contains memory that
  * another thread may already have got.
  */
 
-/* Results are passed on as whole registers: their upper bits are the caller's business. */
+/* Results are returned as whole registers: some callers may use the upper bits. */
 typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *reallocate_fn)(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
-/* Hooks of the first two, with their caller after four arguments. */
+/* Hooks of allocate and reallocate. The fifth argument is the caller's state. */
 ULONG_PTR WINAPI hooks_heap_allocate_for(
 	PVOID heap, ULONG flags, SIZE_T bytes, PVOID unused, const struct hook_caller *caller);
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller);
 
-/* Entry points for the program, which find out the caller. On x64 that takes assembly, because C
- * code cannot know where RBP is. */
+/* Entry points for the program, which determine the caller's state. On x64 they are in assembly,
+ * because C code cannot get the caller's RBP. */
 #ifdef _WIN64
 #define HOOK_FOR(name)                                                                             \
 	__asm__(".text\n"                                                                          \
@@ -246,7 +247,7 @@ HOOK_FOR("reallocate");
 ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes);
 ULONG_PTR WINAPI hooks_heap_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 #else
-/* The hook's EBP points to the caller's EBP; its return address follows. */
+/* The hook's EBP points to the caller's EBP, which is followed by the return address. */
 #define HOOK_CALLER                                                                                \
 	{                                                                                          \
 		(const void *const *)__builtin_frame_address(0) + 1,                               \
@@ -273,7 +274,7 @@ static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const struct hook_c
 	struct tracer_block block;
 	uint32_t stack;
 
-	blocktable_expect(&hsnap_tracer, addr); /* while the stack is walked */
+	blocktable_expect(&hsnap_tracer, addr); /* prefetches while the stack is walked */
 	stack = record_stack_of(caller);
 	block = tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
 	if (hooks_are_on())
@@ -312,31 +313,32 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 		return result;
 	if (result & 0xff)
 		liveblocks_free_old((ULONG_PTR)block, found, rings);
-	else if (found) /* refused: the block lives on */
+	else if (found) /* the free was refused: the block is still live */
 		liveblocks_put(&taken);
 	return result;
 }
 
-/* Records a reallocation; old is the block as it was in the table, or NULL. */
+/* Records a reallocation. old: the block as it was in the table, or NULL. */
 static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 	const struct tracer_block *old, uint64_t rings, const struct hook_caller *caller)
 {
 	struct tracer_block unused;
 
-	/* chosen for the inner allocation, not for this one */
+	/* The sample chose the block for the inner allocation, not for this reallocation. */
 	if (addr && liveblocks_are_sampled())
 		liveblocks_take(addr, &unused);
 	if (addr && liveblocks_want(bytes))
 		record(heap, addr, bytes, caller);
-	else if (!addr && old) /* refused: the old block lives on */
+	else if (!addr && old) /* refused: the old block is still live */
 		liveblocks_put(old);
 	if (addr && addr != (ULONG_PTR)block)
 		liveblocks_free_old((ULONG_PTR)block, old, rings);
 }
 
 /*
- * The real function may call the hooked allocate and free for a block that moves. Their record has
- * the new address and is replaced here; the old block is unknown to them.
+ * If the block moves, the real function may call the hooked allocate and free functions. These
+ * hooks do not know the old block. They record the block's new address, and that record is replaced
+ * here.
  */
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller)

@@ -1,7 +1,5 @@
-/*
- * Hooks of the functions for virtual memory, after the queries of pages that they and other hooks
- * need.
- */
+/* Hooks of the functions for virtual memory. Before them are queries of pages, which other hooks
+ * use, too. */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -64,7 +62,8 @@ bool pages_of_image(uint64_t addr, struct pages *image)
 	return image->to > base;
 }
 
-/* Returns true for memory on the thread's own stack, above the caller: it needs no system call. */
+/* Returns true for memory on the thread's own stack, above this frame. Such memory needs no system
+ * call. */
 static bool is_on_stack(uintptr_t from, uintptr_t end)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -95,26 +94,26 @@ bool pages_can_read(const void *at, size_t bytes)
 /*
  * Functions for virtual memory.
  *
- * No lock is held across the real call. New memory is recorded after the call, and freed memory is
- * removed before it. So the table never names memory that another thread may already have got.
- * Memory that a heap takes from the system for itself is not recorded, nor is the tracer's own, nor
- * that of other processes. But freed memory is removed whichever code frees it.
+ * No lock is held during the real call. New memory is recorded after the call, and memory to be
+ * freed is removed before the call. So the table never contains memory that another thread may
+ * already have got. Three kinds of memory are not recorded: memory that a heap requests for itself,
+ * the tracer's own memory, and the memory of other processes. However, freed memory is always
+ * removed from the table, even if a heap frees it.
  *
- * The real functions check their arguments. Arguments that they have not written yet are read
- * before the call only if they can be read.
+ * The real functions check their arguments. Before the real call, a hook dereferences pointer
+ * arguments only if they refer to readable memory.
  *
  * Sources: driver kit pages of ZwAllocateVirtualMemory, ZwFreeVirtualMemory, ZwMapViewOfSection,
  * ZwUnmapViewOfSection; VirtualAlloc2, VirtualFree, MapViewOfFile3, UnmapViewOfFileEx for
- * placeholders; the Ex functions by their published prototypes (phnt, ntmmapi.h).
+ * placeholders; for the Ex functions, their published prototypes (phnt, ntmmapi.h).
  */
 
-/* Newer than the headers; VirtualAlloc2 and VirtualFree, Microsoft Learn. */
+/* Missing in older headers; see VirtualAlloc2 and VirtualFree, Microsoft Learn. */
 #define ALLOCATE_REPLACE_PLACEHOLDER 0x4000u
 #define FREE_COALESCE_PLACEHOLDERS 0x1u
 #define FREE_PRESERVE_PLACEHOLDER 0x2u
 
-/* Results and parameters are passed on as whole registers: their upper bits are the caller's
- * business. */
+/* Results and parameters are passed on as whole registers: some callers may use the upper bits. */
 typedef ULONG_PTR any;
 typedef any(WINAPI *allocate_fn)(HANDLE, PVOID *base, any, PSIZE_T bytes, any type, any);
 typedef any(WINAPI *allocate_ex_fn)(HANDLE, PVOID *base, PSIZE_T bytes, any type, any, any, any);
@@ -131,8 +130,8 @@ static bool is_success(any result)
 	return (NTSTATUS)result >= 0;
 }
 
-/* Returns true if a handle is of this process. A handle that may not be queried counts as another
- * process's. */
+/* Returns true if a handle refers to this process. A handle that cannot be queried counts as
+ * another process's handle. */
 static bool is_this_process(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info;
@@ -149,7 +148,7 @@ static bool is_recorded(HANDLE process)
 	return hooks_are_on() && guard_now() == GUARD_NONE && is_this_process(process);
 }
 
-/* Finds the pages that a successful call has written. */
+/* Finds the pages returned by a successful call. */
 static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pages)
 {
 	return pages_around((uintptr_t)*base, *bytes, pages);
@@ -157,8 +156,8 @@ static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pa
 
 /* ---------------------------------------------------------------- allocating */
 
-/* Adds memory that was reserved before the tracer was loaded, or by another process. Otherwise a
- * commit could not distinguish its new pages from known ones. */
+/* Adds memory that was reserved before the tracer was loaded, or by another process. Without this,
+ * a commit could not distinguish new pages from pages that were committed before. */
 static void learn_reserved(const struct pages *pages)
 {
 	struct pages_kind kind;
@@ -179,11 +178,11 @@ static void learn_reserved(const struct pages *pages)
 
 enum allocation_kind {
 	ALLOCATION_UNSEEN,
-	ALLOCATION_NEW, /* address space that was free */
-	ALLOCATION_INSIDE, /* part of reserved memory */
+	ALLOCATION_NEW, /* address space that was free before */
+	ALLOCATION_INSIDE, /* part of memory that is already reserved */
 };
 
-/* Classifies a call before it is made. A commit without an address reserves as well. */
+/* Classifies a call before it is made. A commit without an address also reserves the memory. */
 static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
 {
 	struct pages pages;
@@ -201,7 +200,8 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	return ALLOCATION_INSIDE;
 }
 
-/* Adds a placeholder that is not known; known address space stays its reserver's. */
+/* Adds a placeholder if it is not known yet. Known address space keeps the stack that reserved it.
+ * */
 static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_range unknown = {.start = pages->from,
@@ -264,8 +264,8 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 
 /* ---------------------------------------------------------------- freeing */
 
-/* Returns the stack of a free, which only a recording needs. To be called before a hook looks at
- * the tables, because they may be freed meanwhile. */
+/* Returns the stack of a free, which only a recording needs. Must be called before a hook checks
+ * the tables, because the tables may be freed during this call. */
 static uint32_t freeing_stack(const void *caller)
 {
 	return hooks_are_on() && hsnap_tracer.rings && guard_now() == GUARD_NONE ?
@@ -273,8 +273,8 @@ static uint32_t freeing_stack(const void *caller)
 		       0;
 }
 
-/* Finds the pages that a call is about to free. Without a size they are the allocation at that
- * base, as far as it is known. Returns false if nothing is to be done. */
+/* Finds the pages that a call is about to free. If the size is 0, these are the known pages of the
+ * allocation at *base. Returns false if there is nothing to remove. */
 static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
 {
 	struct ranges_extent extent;
@@ -292,7 +292,7 @@ static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages
 	return true;
 }
 
-/* Puts back memory whose free was refused, except what another thread has freed meanwhile. */
+/* Restores memory whose free was refused, unless another thread has freed it in the meantime. */
 static void after_refused_free(const struct pages *pages, const struct ranges_taken *taken)
 {
 	struct pages_kind kind;
@@ -313,8 +313,8 @@ static void after_free(any result, const struct pages *pages, const struct range
 		after_refused_free(pages, taken);
 }
 
-/* Makes the pages a placeholder of their own, and the rest of the allocation after them another
- * one. */
+/* Makes the pages a separate placeholder. The rest of the allocation, after these pages, becomes
+ * another placeholder. */
 static void split_off(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_area *area = &hsnap_tracer;
@@ -326,8 +326,8 @@ static void split_off(const struct pages *pages, uint32_t stack)
 	ranges_rebase(area, pages->from, pages->to, pages->from);
 }
 
-/* Records a free that keeps the address space. This is done after the call, because no other thread
- * can get the memory. */
+/* Records a free that keeps the address space. Called after the real call: no other thread can get
+ * the memory in between. */
 static void after_give_up(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
@@ -364,7 +364,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 
 /* ---------------------------------------------------------------- views */
 
-/* Adds a view. Images are not the program's memory: modules are listed separately. */
+/* Adds a view. Images are ignored: modules are listed separately. */
 static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
 {
 	struct pages_kind kind;
@@ -417,12 +417,12 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 
 enum unmap_kind {
 	UNMAP_UNSEEN,
-	UNMAP_TAKEN, /* has to be dropped or put back */
+	UNMAP_TAKEN, /* must be dropped or put back later */
 	UNMAP_PLACEHOLDER,
-	UNMAP_IMAGE, /* an image: its cached code is invalid */
+	UNMAP_IMAGE, /* an image: cached facts about its code are now invalid */
 };
 
-/* Prepares an unmap before the call. Any address in a view names all of the view. */
+/* Prepares an unmap before the call. Any address inside a view identifies the whole view. */
 static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint32_t stack,
 	struct pages *pages, struct ranges_taken *taken)
 {

@@ -1,17 +1,18 @@
 /*
  * The table of virtual memory: a tree of ranges, and the changes to it.
  *
- * Nodes are in one array, linked by index + 1 (0: none); their memory is committed as it is needed.
- * The tree is a treap whose priorities are a hash of the address: the same calls make the same
- * tree, and it is balanced whatever the order. No function here recurses.
+ * The nodes are in one array and are linked by index + 1 (0: none). Their memory is committed when
+ * it is needed. The tree is a treap whose priorities are a hash of the address. So the same calls
+ * always produce the same tree, and it is balanced whatever the order of the calls. No function is
+ * recursive.
  *
- * Nodes in the tree do not overlap, and neither do allocations, so in ascending order of address
- * the allocations never descend. Callers of the tree's functions hold the lock.
+ * The nodes in the tree do not overlap, and neither do the allocations. So both are in ascending
+ * order of address. Callers of the tree functions hold the lock.
  */
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-#define CHUNK ((uint64_t)65536) /* committed at a time */
+#define CHUNK ((uint64_t)65536) /* bytes committed at a time */
 
 static struct tracer_range *node_at(const struct tracer_ranges *ranges, uint32_t link)
 {
@@ -20,7 +21,7 @@ static struct tracer_range *node_at(const struct tracer_ranges *ranges, uint32_t
 
 /* ---------------------------------------------------------------- free nodes */
 
-/* Frees a node that is in no tree. */
+/* Frees a node that is not in any tree. */
 static void node_free(struct tracer_ranges *ranges, uint32_t link)
 {
 	struct tracer_range *node = node_at(ranges, link);
@@ -47,7 +48,7 @@ static bool grow(struct tracer_area *area)
 	return true;
 }
 
-/* Returns true if the next count nodes can be made. */
+/* Returns true if `count` more nodes can be created. */
 static bool nodes_are_there(struct tracer_area *area, unsigned count)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -62,7 +63,7 @@ static bool nodes_are_there(struct tracer_area *area, unsigned count)
 
 /* ---------------------------------------------------------------- the tree */
 
-/* Splits a tree into the nodes that start below an address, and the others. */
+/* Splits a tree at an address: the nodes that start below the address, and all other nodes. */
 static void split(const struct tracer_ranges *ranges, uint32_t tree, uint64_t at, uint32_t *below,
 	uint32_t *others)
 {
@@ -105,7 +106,7 @@ static uint32_t merge(const struct tracer_ranges *ranges, uint32_t below, uint32
 	return tree;
 }
 
-/* Inserts a node that is in no tree. */
+/* Inserts a node that is not in any tree. */
 static void tree_insert(struct tracer_ranges *ranges, uint32_t link)
 {
 	struct tracer_range *node = node_at(ranges, link);
@@ -120,7 +121,7 @@ static void tree_insert(struct tracer_ranges *ranges, uint32_t link)
 	*at = link;
 }
 
-/* Inserts a new node with the contents of *range. There must be room for it. */
+/* Inserts a new node with the contents of *range. The caller has checked that there is room. */
 static void tree_add(struct tracer_ranges *ranges, const struct tracer_range *range)
 {
 	uint32_t link = ranges->free;
@@ -133,7 +134,7 @@ static void tree_add(struct tracer_ranges *ranges, const struct tracer_range *ra
 	tree_insert(ranges, link);
 }
 
-/* Returns the first node that ends beyond an address, or 0. */
+/* Returns the first node that ends after an address, or 0. */
 static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 {
 	uint32_t tree = ranges->root, found = 0;
@@ -151,8 +152,8 @@ static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 	return found;
 }
 
-/* Returns the last node of the allocation with this base or, without one, of the allocation below
- * it. */
+/* Returns the last node of the allocation with this base. If there is no such allocation, returns
+ * the last node of the next lower allocation. */
 static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	uint32_t tree = ranges->root, found = 0;
@@ -170,7 +171,7 @@ static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t alloca
 	return found;
 }
 
-/* Removes the nodes that start in [from, to), and returns them as a tree. */
+/* Removes the nodes that start in [from, to). Returns them as a tree. */
 static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t below, taken, above;
@@ -181,13 +182,13 @@ static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t 
 	return taken;
 }
 
-/* Removes and returns the first node of a tree that is not empty. */
+/* Removes the first node from a nonempty tree and returns it. */
 static uint32_t tree_pop(struct tracer_ranges *ranges, uint32_t *tree)
 {
 	uint32_t top = *tree;
 	struct tracer_range *node = node_at(ranges, top);
 
-	while (node->left) { /* the left child becomes the top */
+	while (node->left) { /* rotates the left child to the top */
 		uint32_t left = node->left;
 		struct tracer_range *child = node_at(ranges, left);
 
@@ -208,8 +209,8 @@ static void count_dropped(struct tracer_area *area)
 	__atomic_fetch_add(&area->dropped_ranges, 1, __ATOMIC_RELAXED);
 }
 
-/* Takes the lock, to change something and record it in at most two events. Returns false, and
- * counts a dropped change, if the lock is broken. */
+/* Takes the lock before a change that needs at most two events. If the lock is broken, counts a
+ * dropped change and returns false. */
 static bool begin(struct tracer_area *area, struct ring **ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -232,7 +233,7 @@ static void end(struct tracer_area *area, struct ring *ring)
 	rings_end(ring);
 }
 
-/* Records an event of that type for the pages of *range. */
+/* Records an event of the given type for the pages of *range. */
 static void say(struct tracer_area *area, struct ring *ring, enum ring_event_type type,
 	const struct tracer_range *range)
 {
@@ -268,13 +269,13 @@ static bool has_room(struct tracer_area *area, unsigned count)
 	return false;
 }
 
-/* Returns the node that spans an address, or NULL. */
+/* Returns the node that contains addresses on both sides of `at`, or NULL. */
 static struct tracer_range *across(struct tracer_ranges *ranges, uint64_t at)
 {
 	return first_in(ranges, at, at);
 }
 
-/* Splits the node that spans an address, if there is one. */
+/* Splits the node that spans an address. Does nothing if there is no such node. */
 static void cut(struct tracer_area *area, uint64_t at)
 {
 	struct tracer_range *node = across(&area->ranges, at);
@@ -296,7 +297,8 @@ static bool is_one(const struct tracer_range *low, const struct tracer_range *hi
 	       low->reserve_stack == high->reserve_stack;
 }
 
-/* Joins equal neighbours, from the node that ends at from to the node that starts at to. */
+/* Joins adjacent nodes with equal properties, from the node that ends at `from` to the node that
+ * starts at `to`. */
 static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	struct tracer_range *low = first_in(ranges, from ? from - 1 : 0, to);
@@ -315,9 +317,10 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 	}
 }
 
-/* ---------------------------------------------------------------- what is there */
+/* ---------------------------------------------------------------- queries */
 
-/* Returns the end of the allocation with this base or, without one, of the allocation below it. */
+/* Returns the end of the allocation with this base. If there is no such allocation, returns the end
+ * of the next lower allocation. */
 static uint64_t end_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	return node_at(ranges, tree_last_of(ranges, allocation))->end;
@@ -348,14 +351,14 @@ bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to)
 	const struct tracer_range *node;
 
 	if (!memory_lock(&ranges->lock, &ranges->broken))
-		return true; /* nothing can be done about the unknown parts */
+		return true; /* the caller cannot do anything about the unknown parts */
 	while (from < to && (node = first_in(ranges, from, from + 1)))
 		from = node->end;
 	memory_unlock(&ranges->lock);
 	return from >= to;
 }
 
-/* ---------------------------------------------------------------- coming */
+/* ---------------------------------------------------------------- adding */
 
 static void discard(struct tracer_ranges *ranges, uint32_t tree)
 {
@@ -363,8 +366,8 @@ static void discard(struct tracer_ranges *ranges, uint32_t tree)
 		node_free(ranges, tree_pop(ranges, &tree));
 }
 
-/* Forgets the allocations that overlap [from, to): they are stale, even if nothing is known of the
- * part that overlaps. */
+/* Forgets all allocations that overlap [from, to). They are stale, even if the overlapping part
+ * itself was not known. */
 static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -487,10 +490,10 @@ void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_
 	end(area, ring);
 }
 
-/* ---------------------------------------------------------------- going */
+/* ---------------------------------------------------------------- removing */
 
-/* Marks nodes before they leave the tree: from outside nothing else distinguishes them from live
- * ones. */
+/* Marks nodes before they leave the tree. Outside readers have no other way to distinguish them
+ * from live nodes. */
 static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	struct tracer_range *node;
@@ -537,7 +540,7 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 	end(area, ring);
 }
 
-/* Puts back a node that was taken, unless something else is known there by now. */
+/* Puts a taken node back, unless other memory has become known at its addresses. */
 static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -560,7 +563,7 @@ static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 	join(ranges, from, to);
 }
 
-/* Puts nodes back one by one, because each has its own events. */
+/* Puts nodes back one at a time, because each needs its own events. */
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken)
 {
 	uint32_t nodes = taken->nodes;

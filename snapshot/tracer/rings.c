@@ -1,4 +1,4 @@
-/* The target's side of the rings: finds a thread's ring, and waits for room in it. */
+/* The target's side of the rings: finds a thread's ring, and waits until the ring has room. */
 #include "snapshot/tracer/rings.h"
 
 #include <stddef.h>
@@ -6,9 +6,10 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-#define RETRY_EVENTS 1024u /* in the shared ring until a thread looks for a ring of its own */
+/* events in the shared ring after which a thread again tries to get its own ring */
+#define RETRY_EVENTS 1024u
 
-/* Takes a free ring, or the shared one if no ring is free. */
+/* Returns a free ring, or the shared ring if no ring is free. */
 static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_t *word)
 {
 	if (!word)
@@ -28,8 +29,8 @@ static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_
 	return &rings->rings[RING_SHARED];
 }
 
-/* Returns the thread's ring. The thread's word is the index of its ring + 1. It may be from an
- * earlier recording: then the ring is not its own. */
+/* Returns the thread's ring. The thread's word is the index of its ring + 1. The word may be from
+ * an earlier recording; in that case, the ring is not the thread's own. */
 static struct ring *ring_of(struct ring_area *rings, uint32_t thread)
 {
 	uintptr_t *word = memory_thread_word();
@@ -59,8 +60,8 @@ static bool is_shared(const struct ring_area *rings, const struct ring *ring)
 	return ring == &rings->rings[RING_SHARED];
 }
 
-/* Begins to use a ring. The shared ring is locked before a table is, and no lock is held while a
- * thread waits for room. */
+/* Begins to use a ring. If it is the shared ring, its lock is taken before any table's lock. No
+ * lock is held while a thread waits for room. */
 static bool begin_ring(struct ring_area *rings, struct ring *ring)
 {
 	if (!is_shared(rings, ring) || memory_lock(&ring->lock, &ring->broken))
@@ -69,8 +70,8 @@ static bool begin_ring(struct ring_area *rings, struct ring *ring)
 	return false;
 }
 
-/* Waits until there is room. Returns false, after it has left the ring, if there never will be:
- * hsnap has exited, which ends the recording, or the tracer is being turned off. */
+/* Waits until the ring has room. If it never will, leaves the ring and returns false: either hsnap
+ * has exited, which ends the recording, or the tracer is being turned off. */
 static bool wait_for_room(
 	struct tracer_area *area, struct ring_area *rings, struct ring *ring, uint32_t count)
 {
@@ -102,7 +103,7 @@ struct ring *rings_enter(struct tracer_area *area, uint32_t count)
 
 	if (!rings || !begin_ring(rings, ring))
 		return NULL;
-	count++; /* RING_THREAD */
+	count++; /* one more for RING_THREAD */
 	ring->is_full = rings->flags & RING_DROP && !has_room(ring, count);
 	if (ring->is_full)
 		return ring;

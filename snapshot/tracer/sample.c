@@ -1,4 +1,5 @@
-/* Sampling of blocks: distances in integer arithmetic, and the filter of recorded addresses. */
+/* Sampling of blocks: random distances, computed in integer arithmetic, and the filter of recorded
+ * addresses. */
 #include "snapshot/tracer/tables.h"
 
 #define FRACTION_BITS 26
@@ -11,9 +12,10 @@ static uint64_t minus_log2(uint64_t bits)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(bits);
 	uint64_t mantissa = bits << zeros >> 32; /* in units of 2^-31: 1 to 2 */
-	uint64_t log = 0; /* of the mantissa */
+	uint64_t log = 0; /* logarithm of the mantissa */
 
-	/* Squaring doubles a logarithm; when it passes 1, its next bit is set. */
+	/* Squaring doubles a logarithm. The next bit of the result is 1 if the doubled logarithm
+	 * reaches 1. */
 	for (int i = 0; i < FRACTION_BITS; i++) {
 		uint64_t square = mantissa * mantissa >> 31, carry = square >> 32;
 
@@ -25,19 +27,19 @@ static uint64_t minus_log2(uint64_t bits)
 
 uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes)
 {
-	uint64_t log = minus_log2(bits ? bits : 1); /* at most 64 << FRACTION_BITS */
+	uint64_t log = minus_log2(bits ? bits : 1); /* result: at most 64 << FRACTION_BITS */
 	uint64_t whole = log >> FRACTION_BITS, part = log & (((uint64_t)1 << FRACTION_BITS) - 1);
 	uint64_t high, low;
 
-	/* times ln 2 */
+	/* Multiply by ln 2. */
 	log = whole * LN2_32 + (part * LN2_32 >> FRACTION_BITS); /* in units of 2^-32 */
 	high = log >> 16; /* in units of 2^-16; below 2^22 */
 	low = log & 0xffff;
 	return (mean_bytes * high + (mean_bytes * low >> 16)) >> 16;
 }
 
-/* Returns 64 random bits. Steps through all 2^64 states, which are mixed well; after Steele, Lea
- * and Flood, "Fast splittable pseudorandom number generators", 2014 (splitmix64). */
+/* Returns 64 random bits. Steps through all 2^64 states and mixes the bits of each state. Based on
+ * Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014 (splitmix64). */
 static uint64_t draw(uint64_t *random)
 {
 	uint64_t bits = __atomic_add_fetch(random, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);

@@ -5,22 +5,22 @@
  * reserves memory for its tables, fills in the fields "set by hsnap", sets the state to TRACER_ON,
  * and then writes jumps to the hooks into ntdll (snapshot/control/).
  *
- * Everything here and in the tables can be read at any instant, even while every thread of the
- * target is suspended at an arbitrary place:
+ * The area and the tables can be read at any instant, even while every thread of the target is
+ * suspended at an arbitrary place:
  * - A block entry is valid if its key is not 0 and tracer_block_is_live(). The key is written last
- *   and cleared first. An entry that is being moved is there twice, and never missing.
- * - A stack record is complete before its id is handed out. After that only its `born` changes,
- *   and the tracer's own `stale`.
- * - Ranges are changing while tracer_ranges.changing is odd: the reader has to read them again
+ *   and cleared first. An entry that is being moved may be found twice, but is never missing.
+ * - A stack record is complete before any thread gets its id. After that, only its `born` and the
+ *   tracer's own `stale` change.
+ * - While tracer_ranges.changing is odd, ranges are changing, and the reader must read them again
  *   later.
- * - A thread that has changed a block's entry or a stack then counts that in tracer_area.changes.
- *   A piece of a table is as it was read if its count still has the value from before the read,
- *   and its lock is free.
+ * - A thread that has changed a block entry or a stack counts the change in tracer_area.changes
+ *   afterwards. A piece of a table that was read is consistent if two conditions are met: its
+ *   count is the same as before the read, and the table's lock is free.
  * - Modules and unloads are complete below their counts, and never change. For unloads that found
- *   no room, only their number and a range around all of them are known: see
+ *   no room, only their number is known, and an address range that contains all of them: see
  *   tracer_unload_is_lost().
  *
- * Integers are little-endian and laid out alike for 32- and 64-bit targets.
+ * Integers are little-endian and have the same layout for 32- and 64-bit targets.
  */
 #ifndef SNAPSHOT_TRACER_SHARED_H
 #define SNAPSHOT_TRACER_SHARED_H
@@ -30,7 +30,7 @@
 
 #define TRACER_DLL_64 "hsnap-tracer64.dll"
 #define TRACER_DLL_32 "hsnap-tracer32.dll"
-#if UINTPTR_MAX > UINT32_MAX /* for programs of our own bitness */
+#if UINTPTR_MAX > UINT32_MAX /* for programs with hsnap's own bitness */
 #define TRACER_DLL TRACER_DLL_64
 #else
 #define TRACER_DLL TRACER_DLL_32
@@ -44,20 +44,21 @@
 #define TRACER_PAGE ((uint64_t)4096)
 #define TRACER_HEAPS_LOG2 12
 #define TRACER_PIECE ((uint64_t)8192) /* bytes of a table that share a change counter */
-#define TRACER_COUNTS 128 /* change counters per table: piece i uses counter i modulo this */
+/* number of change counters per table; piece i uses counter i % TRACER_COUNTS */
+#define TRACER_COUNTS 128
 #define TRACER_BARE_IMAGES 64
-#define TRACER_NO_MODULE UINT64_MAX /* tracer_unload.module: there was no room for the record */
+/* value of tracer_unload.module if there was no room for the record */
+#define TRACER_NO_MODULE UINT64_MAX
 
 enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
-	TRACER_OFF, /* was on; the hooks are removed and record nothing, the tables may be freed */
+	/* was on before: the hooks are removed and record nothing, and the tables may be freed */
+	TRACER_OFF,
 };
 
-/*
- * Functions of ntdll that are hooked. Optional ones do not exist in every Windows. The last one is
- * hooked only if child processes are followed.
- */
+/* Functions of ntdll that are hooked. Optional functions do not exist in every Windows version. The
+ * last function is hooked only if child processes are followed. */
 enum tracer_hook_id {
 	HOOK_ALLOCATE, /* RtlAllocateHeap */
 	HOOK_REALLOCATE, /* RtlReAllocateHeap */
@@ -77,19 +78,22 @@ enum tracer_hook_id {
 };
 
 struct tracer_hook {
-	uint64_t hook; /* set by the DLL: our function; 0: not hooked by this DLL */
+	/* set by the DLL: address of the hook; 0: this DLL does not hook the function */
+	uint64_t hook;
 	/* Set by hsnap: */
-	uint64_t function; /* in ntdll */
-	uint64_t original; /* a trampoline: calls the unpatched function; stays after detaching */
+	uint64_t function; /* address in ntdll */
+	/* trampoline that calls the unpatched function; remains after detaching */
+	uint64_t original;
 	uint8_t old_bytes[16], new_bytes[16];
-	uint32_t patch_bytes; /* bytes used of each; 0: not hooked */
+	uint32_t patch_bytes; /* number of bytes used in each array; 0: not hooked */
 	uint32_t unused;
 };
 
-/* One live block: 16 bytes, see tracer_block_*() below. */
+/* One live block, in 16 bytes. See tracer_block_*() below. */
 struct tracer_block {
-	uint64_t key; /* address in the low 48 bits, the heap's tag above; 0: free entry */
-	uint64_t what; /* stack id in the low TRACER_STACK_BITS, requested bytes above, saturated */
+	uint64_t key; /* address in the low 48 bits, the heap's tag above; 0: the entry is free */
+	/* stack id in the low TRACER_STACK_BITS, requested bytes above (saturating) */
+	uint64_t what;
 };
 
 #define TRACER_ADDR_BITS 48
@@ -98,78 +102,88 @@ struct tracer_block {
 
 /* Part of the live-block table, chosen by the block's address. */
 struct tracer_shard {
-	uint64_t table; /* address of an array of struct tracer_block; 0: still empty */
+	uint64_t table; /* address of an array of struct tracer_block; 0: not created yet */
 	uint32_t lock;
-	uint32_t count; /* blocks, including those of destroyed heaps */
-	uint32_t broken; /* the lock was never released: the contents are out of date */
-	uint32_t cleaned; /* heaps_destroyed when blocks of destroyed heaps were last removed */
+	uint32_t count; /* number of blocks, including blocks of destroyed heaps */
+	uint32_t broken; /* nonzero: the lock was never released, so the contents are stale */
+	/* value of heaps_destroyed when blocks of destroyed heaps were last removed */
+	uint32_t cleaned;
 	uint32_t waited; /* uses since a heap was destroyed */
-	uint32_t order; /* order of the shard's next event (rings.h) */
-	/* threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile */
+	uint32_t order; /* order number of the shard's next event (rings.h) */
+	/* number of threads inside RtlReAllocateHeap; their blocks are not in the table during the
+	 * call */
 	uint32_t reallocating;
-	uint32_t pages; /* of the table, TRACER_PAGE bytes each: entries may be in any of them */
-	uint32_t lines; /* lines that hold the homes; private to the tracer */
+	/* size of the table in pages of TRACER_PAGE bytes; entries may be in any of the pages */
+	uint32_t pages;
+	uint32_t lines; /* number of lines that contain homes; private to the tracer */
 	uint32_t unused[5]; /* fills a cache line */
 };
 
-/* One stack. Its id is its offset in the stack area divided by 8. */
+/* One stack. The stack's id is its offset in the stack area, divided by 8. */
 struct tracer_stack {
 	uint32_t unused;
 	uint32_t hash;
 	uint16_t depth;
-	/* nonzero: a module in it has been unloaded since, never handed out again; private to the
-	 * tracer */
+	/* nonzero: a module in this stack was unloaded, so the id is never returned again; private
+	 * to the tracer */
 	uint16_t stale;
-	/* Number of unloads when it was last handed out. A frame belongs to the first unload from
-	 * that one on that covers it; if none does, to a module that is still loaded. */
+	/*
+	 * Number of unloads when the id was last returned. If an unload with this number or a later
+	 * one covers a frame, the frame belongs to the first such unload. Otherwise it belongs to a
+	 * loaded module.
+	 */
 	uint32_t born;
 	uint64_t frames[]; /* return addresses, innermost first */
 };
 
-/* Unloaded module, identified while it was loaded; records are packed, 8-byte aligned. */
+/* An unloaded module, identified while it was still loaded. Records are packed and 8-byte aligned.
+ * */
 struct tracer_module {
-	uint32_t record_bytes; /* with path and pdb */
-	uint32_t image_bytes, timestamp, checksum; /* from its headers */
-	uint8_t guid[16]; /* of its RSDS debug record; all 0 and age 0: has none */
+	uint32_t record_bytes; /* size of this record, including path and pdb */
+	uint32_t image_bytes, timestamp, checksum; /* values from the image's headers */
+	/* from the RSDS debug record; guid and age are all 0 if the image has no such record */
+	uint8_t guid[16];
 	uint32_t age;
-	uint16_t path_units, pdb_bytes; /* UTF-16 units, UTF-8 bytes; not terminated */
-	/* followed by the path, then the PDB name */
+	/* length of the path in UTF-16 units, length of pdb in UTF-8 bytes; neither is terminated
+	 * */
+	uint16_t path_units, pdb_bytes;
+	/* after these fields: the path, then the PDB name */
 };
 
 struct tracer_unload {
 	uint64_t base, end;
-	uint64_t module; /* offset in the area of modules, or TRACER_NO_MODULE */
+	uint64_t module; /* offset in the module area, or TRACER_NO_MODULE */
 };
 
 enum tracer_range_kind {
-	RANGE_NONE, /* a free node */
+	RANGE_NONE, /* the node is free */
 	RANGE_RESERVED,
 	RANGE_COMMITTED,
 	RANGE_MAPPED,
 };
 
-/* Bit of tracer_range.kind: the system is being asked to free the range. Another thread may have
- * that memory by now; then that thread's node is the valid one. */
+/* Bit of tracer_range.kind: the system is about to free the range. Another thread may already have
+ * got the same memory. In that case, the other thread's node is the valid one. */
 #define RANGE_TAKEN 0x100u
 
-/* Pages of virtual memory that did not come from a heap; a node of a tree (ranges.c). Nodes do not
- * overlap, except those with RANGE_TAKEN. */
+/* Pages of virtual memory that did not come from a heap. A node of a tree (ranges.c). Nodes do not
+ * overlap, except nodes with RANGE_TAKEN. */
 struct tracer_range {
 	uint64_t start, end;
 	uint64_t allocation; /* base of the whole reservation or mapping; 0: unknown */
-	uint32_t kind; /* enum tracer_range_kind, perhaps with RANGE_TAKEN */
+	uint32_t kind; /* enum tracer_range_kind, possibly with RANGE_TAKEN */
 	uint32_t stack; /* id of the stack that committed, reserved or mapped it */
-	uint32_t reserve_stack; /* id of the stack that reserved the memory of a commit */
+	uint32_t reserve_stack; /* for committed memory: id of the stack that reserved it */
 	uint32_t left, right, priority; /* indices of nodes + 1; private to the tracer */
 };
 
 struct tracer_ranges {
-	uint64_t nodes, node_limit; /* address, maximum number */
-	uint32_t node_count; /* nodes ever used: no other node is valid */
-	uint32_t changing; /* odd while they change */
+	uint64_t nodes, node_limit; /* address of the nodes, maximum number of nodes */
+	uint32_t node_count; /* number of nodes ever used; all higher indices are invalid */
+	uint32_t changing; /* odd while the ranges change */
 	uint32_t lock, root, free;
-	uint32_t broken; /* the lock was never released: the contents are out of date */
-	uint32_t order; /* order of the next event (rings.h) */
+	uint32_t broken; /* nonzero: the lock was never released, so the contents are stale */
+	uint32_t order; /* order number of the next event (rings.h) */
 	uint32_t unused;
 };
 
@@ -180,81 +194,92 @@ struct tracer_area {
 	uint32_t pointer_bytes;
 	uint32_t flags; /* set by hsnap: TRACER_FLAG_* */
 
-	/* Set by hsnap before the state is TRACER_ON. The parts of the tables share one reservation
-	 * (snapshot/control/patch_plan.h). */
+	/* Set by hsnap before the state becomes TRACER_ON. All parts of the tables share one
+	 * reservation (snapshot/control/patch_plan.h). */
 	uint64_t reserved, reserved_bytes;
-	/* address of the rings of a recording (rings.h); 0: no recording, or hsnap has exited
-	 * since */
+	/* address of a recording's rings (rings.h); 0: no recording, or hsnap has exited during one
+	 * */
 	uint64_t rings;
-	uint64_t sample_bytes; /* 0: every block is recorded; otherwise one per this many bytes */
-	uint64_t limit_bytes; /* bytes of the reservation that may be committed */
+	/* 0: every block is recorded; otherwise one block per sample_bytes on average */
+	uint64_t sample_bytes;
+	uint64_t limit_bytes; /* maximum number of committed bytes in the reservation */
 	uint64_t trampolines, trampolines_bytes;
 
-	uint64_t committed_bytes; /* of all tables */
+	uint64_t committed_bytes; /* committed bytes of all tables */
 	uint64_t stacks; /* address of the stack area */
-	uint64_t stacks_top; /* bytes used of it */
+	uint64_t stacks_top; /* used bytes of the stack area */
 	uint64_t stacks_committed, stacks_limit; /* bytes */
 	uint64_t stack_buckets; /* address; the bits below 64 KiB are private to the tracer */
-	/* address of the first shard's room, and bytes of each */
+	/* address of the first shard's room, and size of each shard's room */
 	uint64_t shard_tables, shard_bytes;
-	uint64_t modules, modules_top, modules_limit; /* address, bytes */
-	/* address and number; the count still rises when the limit is reached */
+	/* address of the module area, used bytes, size */
+	uint64_t modules, modules_top, modules_limit;
+	/* address and number of unloads; the number still increases after the limit is reached */
 	uint64_t unloads, unload_count, unload_limit;
 	struct tracer_ranges ranges;
 
-	/* Counters of what the tables lack. */
-	uint64_t dropped_blocks; /* not recorded: no room, or a broken shard */
+	/* Counters of data that is missing from the tables. */
+	uint64_t dropped_blocks; /* blocks not recorded: no room, or a broken shard */
 	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
-	uint64_t dropped_ranges; /* no room; after ranges.broken: any change */
+	uint64_t dropped_ranges; /* changes not recorded: no room, or ranges.broken is set */
 	uint64_t dropped_unloads;
-	uint64_t unwind_mismatches; /* stacks for which the cached unwinder was wrong */
-	uint64_t lost_from, lost_to; /* range around all unloads that found no room */
+	uint64_t unwind_mismatches; /* stacks for which the unwinder's cache was wrong */
+	uint64_t lost_from, lost_to; /* address range of all unloads that found no room */
 	uint64_t heaps_destroyed;
 
-	/* Handles of the target's process, set by hsnap before the program starts, or 0. At exit
-	 * the target sets exit_reached and waits for exit_continue or the end of hsnap_process. */
+	/*
+	 * Handles in the target, set by hsnap before the program starts; otherwise 0. When the
+	 * target exits, it sets the event exit_reached. It then waits for exit_continue or for the
+	 * end of hsnap_process.
+	 */
 	uint64_t exit_reached, exit_continue, hsnap_process;
-	/* TRACER_FLAG_CHILDREN: a thread that has created a process stores its ids here and sets
-	 * child_created. Then it waits for child_taken or the end of hsnap_process. One thread at a
-	 * time. */
+	/*
+	 * TRACER_FLAG_CHILDREN: a thread that has created a process stores the ids here and sets
+	 * the event child_created. It then waits for child_taken or for the end of hsnap_process.
+	 * Only one thread does this at a time.
+	 */
 	uint64_t child_created, child_taken;
 	uint32_t child_pid, child_tid, child_lock;
-	/* set by hsnap: another number whenever the tracer is turned on, never 0 */
+	/* set by hsnap: never 0, and different each time the tracer is turned on */
 	uint32_t session;
 	uint32_t unload_lock, unload_broken;
-	/* set by the DLL: memory that hsnap zeroes before the tracer is turned on again */
+	/* set by the DLL: memory that hsnap zeroes before it turns the tracer on again */
 	uint64_t clear, clear_bytes;
-	uint64_t unwind_base; /* set by hsnap: unwind_mismatches of all earlier sessions */
-	uint64_t rings_view; /* set by hsnap: address of the mapped section of the rings, or 0 */
-	/* set by hsnap: handle of the process that empties the rings, or 0 */
+	uint64_t unwind_base; /* set by hsnap: sum of unwind_mismatches in all earlier sessions */
+	/* set by hsnap: address at which the section of the rings is mapped, or 0 */
+	uint64_t rings_view;
+	/* set by hsnap: handle of the process that reads the rings, or 0 */
 	uint64_t rings_process;
-	/* Changes whenever a module is loaded, before its code runs; 0: the loader does not
-	 * notify. */
+	/* Changes whenever a module is loaded, before the module's code runs. 0: the loader sends
+	 * no notifications. */
 	uint32_t load_count;
 	uint32_t exit_thread; /* id of the thread that has set exit_reached; it holds locks */
 	uint32_t unused[6];
 
-	/* The rest begins on a cache line. */
+	/* The remaining fields begin on a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
-	/* Handle and state (TRACER_HEAP_*) of each heap; index 0: unknown heap. */
+	/* Handle and state (TRACER_HEAP_*) of each heap. Index 0 stands for an unknown heap. */
 	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2];
-	/* Change counters: changes[shard][piece % TRACER_COUNTS]; the last row counts the stack
+	/* Change counters: changes[shard][piece % TRACER_COUNTS]. The last row is for the stack
 	 * area. */
 	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
-	/* Bases of 32-bit images without unwinding rules that stacks passed through, 0 after the
-	 * last one. Such code was unwound by EBP alone. Set by the DLL, and kept until the process
-	 * exits. */
+	/*
+	 * Bases of 32-bit images without unwinding rules that stacks passed through; 0 after the
+	 * last base. Code in these images was unwound using EBP only. Set by the DLL, and unchanged
+	 * until the process exits.
+	 */
 	uint32_t bare_images[TRACER_BARE_IMAGES];
 };
 
 #define TRACER_FLAG_ATTACHED                                                                       \
-	1u /* the program ran before: there may be blocks that the tracer did not see */
+	1u /* the program was already running: it may have blocks that the tracer has not seen */
 #define TRACER_FLAG_CHILDREN 2u
-#define TRACER_FLAG_RECORDING 4u /* on for a recording alone, and turned off with it */
+/* turned on only for a recording, and turned off when the recording ends */
+#define TRACER_FLAG_RECORDING 4u
 #define TRACER_FLAG_LISTED                                                                         \
-	8u /* the older blocks are in the table, too, with stack 0: it is complete */
-#define TRACER_FLAG_BSTR_CACHE 16u /* COM's cache of strings is not known to be off */
+	8u /* the table is complete: it also contains the older blocks, with stack 0 */
+#define TRACER_FLAG_BSTR_CACHE 16u /* COM's string cache may be on */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
 _Static_assert(sizeof(struct tracer_block) == 16, "layout");
@@ -288,17 +313,17 @@ static inline uint64_t tracer_block_addr(const struct tracer_block *block)
 }
 
 /*
- * The destruction of a heap ends all its blocks, and must not take time. So each block stores its
- * heap's tag: the index in tracer_area.heaps, and a generation, which changes when a heap is
- * created at the same address again. Blocks of a generation other than the heap's are to be
- * ignored.
+ * Destroying a heap ends all its blocks, but must take constant time. So each block stores its
+ * heap's tag: an index in tracer_area.heaps, and a generation. The generation changes when a heap
+ * is created at the same address again. Readers must ignore blocks whose generation differs from
+ * the heap's.
  */
 #define TRACER_HEAP_GENERATIONS 16u
-/* States, each with or without the heap's generation: from TRACER_HEAP_DEAD on, no block of the
- * heap is live. */
+/* States of a heap, each combined with its generation or with 0. From TRACER_HEAP_DEAD upwards, no
+ * block of the heap is live. */
 #define TRACER_HEAP_DEAD 16u /* destroyed */
-#define TRACER_HEAP_CLEANING 32u /* in use again once the remaining blocks are removed */
-#define TRACER_HEAP_LEAVING 48u /* being destroyed, which may be refused */
+#define TRACER_HEAP_CLEANING 32u /* in use again as soon as the remaining blocks are removed */
+#define TRACER_HEAP_LEAVING 48u /* being destroyed, but the system may refuse */
 #define TRACER_HEAP_STATE 63u /* bits of tracer_area.heaps that are not part of the handle */
 
 static inline uint32_t tracer_block_heap(const struct tracer_block *block)
@@ -332,13 +357,13 @@ static inline uint64_t tracer_block_bytes(const struct tracer_block *block)
 	return block->what >> TRACER_STACK_BITS;
 }
 
-/* Returns the index of a table's change counter for the byte at an offset. */
+/* Returns the index of the change counter for the byte at an offset in a table. */
 static inline size_t tracer_count_of(uint64_t offset)
 {
 	return (size_t)(offset / TRACER_PIECE % TRACER_COUNTS);
 }
 
-/* Returns the number of unloads that can be looked up. */
+/* Returns the number of unloads whose records can be looked up. */
 static inline uint64_t tracer_unloads_kept(const struct tracer_area *area)
 {
 	uint64_t count = __atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE);
@@ -347,9 +372,9 @@ static inline uint64_t tracer_unloads_kept(const struct tracer_area *area)
 }
 
 /*
- * Returns true if a frame of a stack may be in a module whose unload found no room, so that the
- * module is unknown. To be called if no unload from born on covers the frame, before loaded modules
- * are searched.
+ * Returns true if a frame may be in a module that was unloaded without a record, so that the module
+ * is unknown. Call this function if no unload from `born` onwards covers the frame, before
+ * searching the loaded modules.
  */
 static inline int tracer_unload_is_lost(
 	const struct tracer_area *area, uint32_t born, uint64_t frame)
@@ -360,7 +385,8 @@ static inline int tracer_unload_is_lost(
 	       frame < area->lost_to;
 }
 
-/* Makes an entry. heap: the tag from heapindex_of(). stack: 0 if the stack found no room. */
+/* Makes an entry. heap: tag returned by heapindex_of(). stack: 0 if there was no room for the
+ * stack. */
 static inline struct tracer_block tracer_block_make(
 	uint64_t addr, uint32_t heap, uint32_t stack, uint64_t bytes)
 {

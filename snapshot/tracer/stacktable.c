@@ -1,16 +1,16 @@
 /*
- * The table of distinct stacks, without locks, and the memory of all tables. tables_*() count and
- * commit memory up to the limit. The stack table appends records, and finds them by a hash index.
- * When the index fills, all threads move its entries to a larger one; free entries of the old index
- * are frozen, so that none is added there any more.
+ * The table of distinct stacks, which has no locks, and the memory of all tables. tables_*() count
+ * and commit memory up to the limit. The stack table appends records, and finds them using a hash
+ * index. When the index fills up, all threads help to move its entries to a larger index. Free
+ * entries of the old index are frozen, so that no thread adds a stack there.
  */
 #include <stddef.h>
 
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* Counts bytes only if they fit: if more were added and taken back, other threads' bytes that do
- * fit would be refused meanwhile. */
+/* Counts bytes only if they fit. If bytes were added first and subtracted later, other threads'
+ * requests that do fit could be refused in between. */
 static bool count_in(struct tracer_area *area, uint64_t bytes)
 {
 	uint64_t now = __atomic_load_n(&area->committed_bytes, __ATOMIC_RELAXED);
@@ -44,10 +44,8 @@ void tables_share(struct tracer_area *area, uint64_t bytes)
 	__atomic_sub_fetch(&area->committed_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/*
- * Threads that find the same value in *committed commit the same pages, which is harmless. The
- * thread that sets the next value is charged for them.
- */
+/* Threads that read the same value of *committed commit the same pages, which is harmless. Only the
+ * thread that sets the next value counts the pages. */
 bool tables_extend(
 	struct tracer_area *area, const struct tables_part *part, uint64_t *committed, uint64_t end)
 {
@@ -63,7 +61,7 @@ bool tables_extend(
 			now = __atomic_load_n(committed, __ATOMIC_ACQUIRE);
 			if (now == before)
 				return false;
-			continue; /* another thread's attempt took the last of the limit */
+			continue; /* another thread's attempt has used up the limit */
 		}
 		if (__atomic_compare_exchange_n(committed, &now, before + more, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -76,19 +74,19 @@ bool tables_extend(
 
 #define STEP_BYTES ((uint64_t)65536)
 #define FIRST_LOG2 9
-#define FROZEN UINT64_MAX /* was free when its index was replaced */
+#define FROZEN UINT64_MAX /* this entry was free when its index was replaced */
 /* Parts of tracer_area.stack_buckets. */
 #define LEVEL_BITS ((uint64_t)0xff) /* number of indices in use, initially 0 */
-#define MOVED ((uint64_t)0x100) /* the last index has all entries of the index before it */
+#define MOVED ((uint64_t)0x100) /* all entries of the previous index were moved to the last index */
 #define ROOM_BITS (~(uint64_t)0xffff)
 
 _Static_assert(sizeof(uint64_t) << FIRST_LOG2 == STACKTABLE_FIRST_BYTES, "first index");
 
-/* Index of the stacks. An entry is the hash of a stack in its upper half, the id in its lower half;
- * 0: free. */
+/* Index of the stacks. The upper half of an entry is a stack's hash, the lower half is its id. 0:
+ * the entry is free. */
 struct index_level {
 	uint64_t *entries;
-	uint32_t *count; /* entries that are not free */
+	uint32_t *count; /* number of entries that are not free */
 	unsigned log2;
 };
 
@@ -119,7 +117,7 @@ static uint64_t mix(uint64_t lane, uint64_t frame)
 	return lane << 31 | lane >> 33;
 }
 
-/* Hashes in four independent lanes, which hide the latency of the multiplications. */
+/* Hashes in four independent lanes, to hide the latency of the multiplications. */
 static uint32_t hash_frames(const uint64_t *frames, uint32_t depth)
 {
 	uint64_t a = depth, b = 1, c = 2, d = 3;
@@ -154,7 +152,7 @@ static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
 	return true;
 }
 
-/* Counts the change of a record, which may end in the next piece. */
+/* Counts the change of a record. The record may extend into the next piece. */
 static void count_change(struct tracer_area *area, const struct tracer_stack *stack)
 {
 	uint64_t offset = (uintptr_t)stack - (uintptr_t)area->stacks;
@@ -166,8 +164,7 @@ static void count_change(struct tracer_area *area, const struct tracer_stack *st
 		__atomic_add_fetch(&area->changes[TRACER_SHARDS][last], 1, __ATOMIC_RELEASE);
 }
 
-/* Returns true if a record with these frames is still this stack, although there have been unloads
- * since. */
+/* Returns true if a record with these frames is still valid after the unloads since `born`. */
 static bool is_current(
 	struct tracer_area *area, struct tracer_stack *stack, const struct wanted *wanted)
 {
@@ -177,7 +174,7 @@ static bool is_current(
 		__atomic_store_n(&stack->stale, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	/* other threads may have seen more unloads */
+	/* Another thread may already have stored a higher number of unloads. */
 	while (born < wanted->now && !__atomic_compare_exchange_n(&stack->born, &born, wanted->now,
 					     false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -195,8 +192,8 @@ static bool is_wanted(struct tracer_area *area, uint32_t id, const struct wanted
 		       is_current(area, stack, wanted));
 }
 
-/* Looks up a stack in an index. Returns its entry, or the first free or frozen one, or NULL if
- * there is neither. *seen is the content of the entry. */
+/* Looks up a stack in an index. Returns the stack's entry, or else the first free or frozen entry,
+ * or NULL if the index has neither. Sets *seen to the entry's contents. */
 static uint64_t *look_up(struct tracer_area *area, const struct index_level *level,
 	const struct wanted *wanted, uint64_t *seen)
 {
@@ -220,8 +217,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 		entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Looks up a stack in an index that is being replaced. Freezes the place of a missing stack, so
- * that no thread adds it there any more. */
+/* Looks up a stack in an index that is being replaced. If the stack is missing, freezes its entry
+ * so that no thread adds the stack there. */
 static uint32_t look_up_old(
 	struct tracer_area *area, const struct index_level *level, const struct wanted *wanted)
 {
@@ -251,13 +248,13 @@ static void move_entry(const struct index_level *level, uint64_t value)
 		if (found == value || (!found && entry_put(level, &level->entries[at], value)))
 			return;
 		if (!found)
-			continue; /* another thread was faster */
+			continue; /* another thread has filled this entry */
 		at = (at + 1) & mask;
 		tries++;
 	}
 }
 
-/* Any number of threads may do this at once, and none needs to finish it. */
+/* Any number of threads may run this function at once. It need not be completed by any of them. */
 static void move_all(const struct index_level *from, const struct index_level *to)
 {
 	for (uint32_t at = 0; at < 1u << from->log2; at++) {
@@ -270,7 +267,7 @@ static void move_all(const struct index_level *from, const struct index_level *t
 	}
 }
 
-/* Commits the next index and makes it the current one, unless another thread is faster. */
+/* Commits the next index and makes it current, unless another thread has already done so. */
 static bool add_level(struct tracer_area *area, uint64_t buckets)
 {
 	unsigned number = buckets & LEVEL_BITS;
@@ -295,11 +292,11 @@ static void finish_moving(struct tracer_area *area, uint64_t buckets)
 	entry_swap(&area->stack_buckets, buckets, buckets | MOVED);
 }
 
-/* Switches to a larger index. Returns false if there is no memory for one. */
+/* Switches to a larger index. Returns false if there is no memory for it. */
 static bool grow(struct tracer_area *area, uint64_t buckets)
 {
 	if (!(buckets & MOVED)) {
-		/* was begun; the thread that began it may have been terminated */
+		/* The move was begun; the thread that began it may have been terminated. */
 		finish_moving(area, buckets);
 		buckets |= MOVED;
 	}
@@ -326,7 +323,7 @@ static uint32_t room(struct tracer_area *area, uint32_t depth)
 	return (uint32_t)(top / 8);
 }
 
-/* Makes the record of a new stack, which no other thread knows yet. Returns its id, or 0. */
+/* Creates the record of a new stack. No other thread knows the record yet. Returns its id, or 0. */
 static uint32_t make_record(struct tracer_area *area, const struct wanted *wanted)
 {
 	uint32_t id = room(area, wanted->depth);
@@ -342,8 +339,11 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 	return id;
 }
 
-/* Adds a stack that look_up() did not find. Returns its id, or that of another thread's record, or
- * 0 if there is no room. *again: the place was not usable, after all. */
+/*
+ * Adds a stack that look_up() did not find. Returns its id, or the id of another thread's record
+ * for the same stack, or 0 if there is no room. Sets *again if the index has changed and the caller
+ * must retry.
+ */
 static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
 	uint64_t *entry, bool *again)
 {
@@ -352,7 +352,8 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 		 id;
 	uint64_t seen = 0;
 
-	if (count >= size / 4 * 3) { /* there was no memory when the index had to grow */
+	/* the index should have grown earlier, but there was no memory */
+	if (count >= size / 4 * 3) {
 		*again = grow(area, buckets);
 		return 0;
 	}
@@ -368,7 +369,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 		}
 		entry = look_up(area, &level, wanted, &seen);
 	}
-	*again = entry != NULL && seen == FROZEN; /* the memory of the record is lost */
+	*again = entry != NULL && seen == FROZEN; /* the new record's memory is lost */
 	return entry && !*again ? (uint32_t)seen : 0;
 }
 

@@ -1,7 +1,5 @@
-/*
- * The tracer's tables: blocks, stacks, heaps, ranges, unloaded modules, and which blocks are
- * sampled.
- */
+/* The tracer's tables: blocks, stacks, heaps, ranges, and unloaded modules. Also the selection of
+ * sampled blocks. */
 #ifndef SNAPSHOT_TRACER_TABLES_H
 #define SNAPSHOT_TRACER_TABLES_H
 
@@ -14,10 +12,11 @@
 #include "snapshot/tracer/tracer_memory.h"
 
 /*
- * Recording of the tables' changes for hsnap: see rings.h. A function that changes a table first
- * enters its thread's ring, then takes the table's lock: entering the ring may mean waiting until
- * hsnap has made room. It adds the event while it holds the lock, and leaves the ring after it has
- * released the lock. While nothing is recorded, this costs one or two reads of tracer_area.rings.
+ * Recording of the tables' changes for hsnap; see rings.h. A function that changes a table enters
+ * its thread's ring first, because it may have to wait until hsnap has made room. It then takes the
+ * table's lock. It adds the event while it holds the lock, and leaves the ring after it has
+ * released the lock. If there is no recording, all this costs one or two reads of
+ * tracer_area.rings.
  */
 
 /* maximum number of events per rings_begin() */
@@ -26,7 +25,8 @@
 struct ring *rings_enter(struct tracer_area *area, uint32_t count);
 void rings_leave(struct ring *ring);
 
-/* Returns the calling thread's ring with room for count events, or NULL if nothing is recorded. */
+/* Returns the calling thread's ring, with room for `count` events. Returns NULL if there is no
+ * recording. */
 static inline struct ring *rings_begin(struct tracer_area *area, uint32_t count)
 {
 	return __builtin_expect(__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != 0, 0) ?
@@ -41,10 +41,11 @@ static inline void rings_end(struct ring *ring)
 }
 
 /*
- * Enters the calling thread's ring like rings_begin(), then takes a table's lock; the caller ends
- * with memory_unlock() and rings_end(). hsnap begins and ends a recording while the threads are
- * suspended and none of them holds such a lock. So either all changes made under the lock are
- * recorded, or none. Returns false, without a ring, if the lock was never released.
+ * Enters the calling thread's ring like rings_begin(), then takes a table's lock. The caller ends
+ * with memory_unlock() and rings_end(). Returns false, without a ring, if the lock was never
+ * released. hsnap begins and ends a recording while the threads are suspended and none of them
+ * holds such a lock. So a recording contains either all of the changes made under the lock, or
+ * none.
  */
 static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t *lock,
 	uint32_t *broken, struct ring **ring)
@@ -66,7 +67,7 @@ static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t
 }
 
 /* Adds an event and sets its order and time. The caller holds the lock of the stream that *order
- * counts. */
+ * belongs to. */
 static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_event *event)
 {
 	if (__builtin_expect(ring->is_full, 0)) {
@@ -78,71 +79,74 @@ static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_eve
 	ring_write(ring, event);
 }
 
-/*
- * Memory of all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
- * While no thread changes a table, tracer_area.committed_bytes is exact to the byte.
- */
+/* Memory of all tables. It is in the room that hsnap reserved, and is committed as the tables fill,
+ * up to a limit. While no thread changes a table, tracer_area.committed_bytes is exact. */
 
-/* Commits whole pages, zeroed. No other thread commits the same pages, except as in tables_share().
- * Returns false if the limit would be exceeded or the system has no memory. */
+/* Commits whole zeroed pages. No other thread commits the same pages, except as described at
+ * tables_share(). Returns false if the limit would be exceeded or the system has no memory. */
 bool tables_commit(struct tracer_area *area, void *at, uint64_t bytes);
 
 void tables_decommit(struct tracer_area *area, void *at, uint64_t bytes);
 
-/* Uncounts memory from tables_commit() that another thread has committed and counted, too. The
- * memory stays committed. */
+/* Subtracts memory from the count after tables_commit(), because another thread has committed and
+ * counted the same memory. The memory stays committed. */
 void tables_share(struct tracer_area *area, uint64_t bytes);
 
-/* Table that only grows, at its end. */
+/* A table that grows only at its end. */
 struct tables_part {
-	uint64_t start, limit_bytes; /* room: address, size in whole pages */
-	uint64_t step_bytes; /* bytes committed at a time, whole pages */
+	/* address of the reserved room, and its size in bytes (whole pages) */
+	uint64_t start, limit_bytes;
+	uint64_t step_bytes; /* bytes committed at a time (whole pages) */
 };
 
-/* Makes the first end bytes of a part usable; *committed of them already are. Any number of threads
- * may call it at once. */
+/* Makes the first `end` bytes of a part usable. The first *committed bytes are usable already. Any
+ * number of threads may call this function at once. */
 bool tables_extend(struct tracer_area *area, const struct tables_part *part, uint64_t *committed,
 	uint64_t end);
 
 /*
  * The table of live blocks: address -> size, heap, stack.
  *
- * Open addressing in shards, each with its own lock. A lock is held for a few memory accesses. Now
- * and then the shard's table grows or shrinks in place: that takes two passes through the table,
- * and a system call that commits or decommits pages at its end. A lock that is never released (its
- * thread was terminated inside) breaks its shard: waiting ends, and later changes are counted as
- * dropped.
+ * Open addressing in shards. Each shard has its own lock, which is usually held for a few memory
+ * accesses only. Occasionally a shard's table grows or shrinks in place. This takes two passes
+ * through the table, and a system call that commits or decommits pages at the table's end. If a
+ * lock is never released because its thread was terminated, the shard is broken: threads stop
+ * waiting for the lock, and later changes are counted as dropped.
  *
  * A large table grows by a quarter when it is four fifths full, and shrinks when it is less than a
- * third full. With 16 bytes per entry, a live block costs 20 to 25 bytes while their number rises,
- * and 50 at most. Blocks of a destroyed heap count as live until their shard has been used again,
- * about as often as a 64th of its entries.
+ * third full. An entry has 16 bytes. So a live block costs 20 to 25 bytes while the number of
+ * blocks increases, and 50 bytes at most. Blocks of a destroyed heap count as live until their
+ * shard is cleaned, which happens after a number of uses of about a 64th of its entries.
  */
 
-/* Entries per line. A block whose home in one of the last lines is taken lies after that home: the
- * table has some more entries than lines hold, and the very last entry is always free. */
+/*
+ * Entries per line. If the home of a block is in one of the last lines and is taken, the block lies
+ * after its home. So the table has some entries after the last line, and the very last entry is
+ * always free.
+ */
 #define BLOCKTABLE_LINE 4u
 #define BLOCKTABLE_PAGE_LINES                                                                      \
 	((uint32_t)(TRACER_PAGE / sizeof(struct tracer_block) / BLOCKTABLE_LINE))
 #define BLOCKTABLE_SPARE_LINES 8u
 
-/* Returns the number of lines of a table of that many pages. */
+/* Returns the number of lines of a table of `pages` pages. */
 static inline uint32_t blocktable_lines(uint32_t pages)
 {
 	return pages * BLOCKTABLE_PAGE_LINES - BLOCKTABLE_SPARE_LINES;
 }
 
-/* Returns the shard of a block. Each 64 KiB of memory has one, because often a single thread uses
- * them. */
+/* Returns the shard of a block. Each 64 KiB of memory belong to one shard, because a single thread
+ * often uses such memory. */
 static inline unsigned blocktable_shard(uint64_t addr)
 {
 	return (unsigned)((addr >> 16) * 0x9e3779b97f4a7c15u >> 58);
 }
 
 /*
- * Returns the index of a block's home: the block is there or after it, before the first free entry.
- * Blocks in the same 256 bytes of memory have their homes in one cache line: they are often
- * allocated and freed one after the other. With more lines, a home stays where it is or moves up.
+ * Returns the index of a block's home. The block is in its home or after it, before the first free
+ * entry. Blocks in the same 256 bytes of memory have their homes in one cache line, because they
+ * are often allocated and freed in succession. If the number of lines increases, a home keeps its
+ * index or gets a higher one.
  */
 static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 {
@@ -157,84 +161,84 @@ static inline uint64_t blocktable_at(const struct tracer_area *area, unsigned sh
 	return area->shard_tables + shard * area->shard_bytes;
 }
 
-/* Prefetches the home of a block. To be called some 100 ns before blocktable_put(). */
+/* Prefetches the home of a block. Call it about 100 ns before blocktable_put(). */
 void blocktable_expect(const struct tracer_area *area, uint64_t addr);
 
-/* Adds a block made by tracer_block_make(). Replaces a block at the same address. */
+/* Adds a block made by tracer_block_make(). Replaces any block at the same address. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
-/* Removes a block. Returns true and sets *block if the table had it and its heap is not
+/* Removes a block. Returns true and sets *block if the block was in the table and its heap is not
  * destroyed. */
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
 
 /*
- * Disowns all blocks of a heap that is about to be destroyed, by its tag. Takes constant time: the
- * blocks leave the table later (see shared.h). Returns true if the caller has to report the
- * outcome, by blocktable_restore_heap() or blocktable_bury_heap().
+ * Disowns all blocks of a heap that is about to be destroyed. heap: the heap's tag. Takes constant
+ * time: the blocks leave the table later (see shared.h). Returns true if the caller must report the
+ * outcome with blocktable_restore_heap() or blocktable_bury_heap().
  */
 bool blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
 
-/* Reports that the heap was not destroyed. Its blocks are live again, including blocks added
- * since. */
+/* Reports that the heap was not destroyed. Its blocks are live again, including blocks added in the
+ * meantime. */
 void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
 
-/* Reports that the heap was destroyed. Another heap may be at its address already. */
+/* Reports that the heap was destroyed. Another heap may already be at its address. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap);
 
 /* Records that a block older than the tracer was freed. If the table has a block at that address,
- * another thread has got the memory since and has recorded it; then nothing is recorded. */
+ * another thread has got the memory and has recorded it. In that case, nothing is recorded here. */
 void blocktable_free_old(struct tracer_area *area, uint64_t addr);
 
-/* Removes the remaining blocks of destroyed heaps. Holds the lock of each shard while it passes
- * through the shard. */
+/* Removes the remaining blocks of destroyed heaps. Locks one shard at a time. */
 void blocktable_clean(struct tracer_area *area);
 
 /*
- * Heap tags: small numbers, because the block table has no room for the heaps' handles. A tag is
- * the heap's index in tracer_area.heaps and its generation. A heap at the address of a destroyed
- * one has the same index and another generation.
+ * Heap tags: small numbers that stand for heap handles, which are too large for block entries. A
+ * tag consists of the heap's index in tracer_area.heaps and its generation. If a heap is created at
+ * the address of a destroyed one, it has the same index and another generation.
  */
 
-/* Returns the first index in tracer_area.heaps at which a heap may be; the heap is there or after
- * it. */
+/* Returns the first index in tracer_area.heaps at which a heap may be. The heap is at this index or
+ * after it. */
 static inline uint32_t heapindex_home(uint64_t heap)
 {
 	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
 }
 
 /*
- * Returns the tag of a heap, known or new; 0 if there is no room for more. Any thread, no lock. For
- * a heap that was destroyed it starts a new generation, which now and then takes as long as
- * blocktable_clean(). While the heap's destruction has not returned it does not, because the system
- * may refuse the destruction.
+ * Returns the tag of a known or new heap, or 0 if there is no more room. Any thread may call this
+ * function; it takes no lock. If the heap was destroyed, it starts a new generation, which
+ * occasionally takes as long as blocktable_clean(). It does not do so until the destruction call
+ * has returned, because the system may refuse the destruction.
  */
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap);
 
-/* Returns the tag of a heap that was just created and that no other thread knows yet. A heap that
- * was being destroyed at its address counts as destroyed. */
+/* Returns the tag of a newly created heap, which no other thread knows yet. If a heap at the same
+ * address was being destroyed, that heap counts as destroyed. */
 uint32_t heapindex_new(struct tracer_area *area, uint64_t heap);
 
 /*
- * The table of distinct stacks: frames -> id. Records are only added. Their index uses open
- * addressing and is replaced by one four times as large when it fills. There are no locks.
+ * The table of distinct stacks: frames -> id. Records are never removed. The index of the records
+ * uses open addressing. When it fills up, it is replaced by an index of four times its size. There
+ * are no locks.
  *
- * A stack gets a new id if a module that it passes through was unloaded since the stack was last
- * seen: see tracer_stack.born.
+ * If a module of a stack is unloaded, the stack gets a new id when it is next seen. See
+ * tracer_stack.born.
  */
 
-/* Returns the id of the stack with these frames (depth of 1 to TRACER_DEPTH_MAX); 0 if it is new
- * and there is no room left. */
+/* Returns the id of the stack with these frames. depth: 1 to TRACER_DEPTH_MAX. Returns 0 if the
+ * stack is new and there is no room. */
 uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uint32_t depth);
 
 /*
- * Layout of the indices: one after another, after a page with their counts. The tracer commits
- * them. tracer_area.stack_buckets is their address, aligned to 64 KiB; its lower bits record which
- * are in use.
+ * Layout of the indices: a page with their counts, then one index after another. The tracer commits
+ * their memory. tracer_area.stack_buckets is the address of that page, aligned to 64 KiB. The low
+ * bits of stack_buckets record which indices are in use.
  */
 #define STACKTABLE_FIRST_BYTES ((uint64_t)4096)
 
-/* Returns the maximum number of indices for a stack area of that many bytes. The last index takes a
- * quarter of these bytes, or an eighth, or less. */
+/* Returns the maximum number of indices for a stack area of the given size. The last index takes at
+ * most a quarter of that size. */
 static inline unsigned stacktable_levels(uint64_t stacks_limit)
 {
 	unsigned levels = 1;
@@ -244,53 +248,53 @@ static inline unsigned stacktable_levels(uint64_t stacks_limit)
 	return levels;
 }
 
-/* Returns the offset of an index, which is also the size of the room for that many indices. */
+/* Returns the offset of an index. This is also the size of the room for all indices before it. */
 static inline uint64_t stacktable_index_offset(unsigned level)
 {
 	return TRACER_PAGE + STACKTABLE_FIRST_BYTES * ((((uint64_t)1 << 2 * level) - 1) / 3);
 }
 
 /*
- * Virtual memory that the program took from the system itself: ranges of pages -> stacks that
- * reserved, committed, or mapped them.
+ * Virtual memory that the program requested from the system itself: ranges of pages -> the stacks
+ * that reserved, committed, or mapped them.
  *
- * Neighbours of one allocation with equal properties are one node. Each function costs the
- * logarithm of the number of nodes for each node that it touches. It holds one lock meanwhile, and
- * tracer_ranges.changing is odd while anything visible from outside changes. A lock that is never
- * released (its thread was terminated inside) breaks the table. Later changes are counted in
- * tracer_area.dropped_ranges, as are changes that find no room. If there is no room to cut a node
- * in two, its upper part is dropped: the table may lack memory, but is never wrong about it.
+ * Adjacent ranges of one allocation with equal properties are one node. For each node touched, a
+ * function takes time proportional to the logarithm of the number of nodes. It holds the one lock
+ * of the table. tracer_ranges.changing is odd while data visible from outside changes. If the lock
+ * is never released because its thread was terminated, the table is broken. Changes after that are
+ * counted in tracer_area.dropped_ranges, as are changes that find no room. If there is no room to
+ * split a node, its upper part is dropped. So the table may be incomplete, but it is never wrong.
  *
- * Addresses are those of pages: start and end of a range are multiples of the page size. A range is
- * not empty, and its allocation is known.
+ * All addresses are page addresses: the start and the end of a range are multiples of the page
+ * size. A range is not empty, and its allocation is known.
  */
 
 /*
- * Adds memory that was just reserved or mapped: start, end, allocation, kind and stacks of *range.
- * Forgets every allocation that overlaps it, because its free was not seen.
+ * Adds memory that was just reserved or mapped. All values are in *range: start, end, allocation,
+ * kind and stacks. Forgets every allocation that overlaps the memory, because its free was missed.
  */
 void ranges_add(struct tracer_area *area, const struct tracer_range *range);
 
-/* Adds memory that existed before: like ranges_add(), but only where nothing is known yet. */
+/* Like ranges_add(), for memory that existed before. Adds only the parts that are not known yet. */
 void ranges_fill(struct tracer_area *area, const struct tracer_range *range);
 
 /* Returns true if all of [from, to) is known. */
 bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to);
 
-/* Sets kind and stack of the reserved memory in [from, to), and leaves all other memory there
- * alone. */
+/* Sets the kind and the stack of the reserved memory in [from, to). Does not change other memory
+ * there. */
 void ranges_use(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
-/* Makes memory of that kind in [from, to) only reserved again, by the stack that reserved it; stack
- * is the stack that gives it up. */
+/* Makes memory of the given kind in [from, to) reserved again, with the stack that reserved it.
+ * stack: the stack that releases the memory. */
 void ranges_give_up(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
 /* Assigns the memory in [from, to) to the allocation with this base. */
 void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_t base);
 
-/* Allocation, as far as it is known. */
+/* An allocation. Only known memory counts. */
 struct ranges_extent {
 	uint64_t base, end;
 	uint32_t kind; /* kind of the first node at or after the requested address */
@@ -301,33 +305,33 @@ bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *
 
 struct ranges_taken {
 	uint32_t nodes;
-	uint32_t session; /* of the tables: in another session the nodes are invalid */
-	uint64_t base, rest, rest_end; /* the rest of the same allocation, after the taken memory */
+	uint32_t session; /* session of the tables; the nodes are invalid in other sessions */
+	uint64_t base, rest, rest_end; /* rest of the same allocation, after the taken memory */
 };
 
 /*
- * Removes [from, to) before the system is asked to free it: then another thread that gets the same
- * memory finds nothing of it. Readers from outside still see it, with RANGE_TAKEN, until
- * ranges_drop() frees it, or ranges_put_back() restores it because the system refused. Memory that
- * became known there meanwhile stays. The rest of the allocation after it is an allocation of its
- * own, meanwhile and after ranges_drop(), as for the system. Returns false if nothing was known;
- * otherwise the caller has to call ranges_drop() or ranges_put_back(). stack is the stack that
- * frees it.
+ * Removes [from, to) before the system is asked to free it. So if another thread gets the same
+ * memory, the thread finds none of the old nodes. Outside readers still see the old nodes, with
+ * RANGE_TAKEN. ranges_drop() frees these nodes. If the system refused to free the memory,
+ * ranges_put_back() restores them, except where other memory has become known. If the allocation
+ * continues after `to`, the rest becomes an allocation of its own, as it does in the system, unless
+ * ranges_put_back() is called. stack: the stack that frees the memory. Returns false if nothing was
+ * known. Otherwise the caller must call ranges_drop() or ranges_put_back().
  */
 bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
 	struct ranges_taken *taken);
 void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken);
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken);
 
-/* Forgets [from, to), which has another owner now, such as a heap that was built there. */
+/* Forgets [from, to) because the memory has a new owner, such as a heap that was created there. */
 void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to);
 
-/* Identity of a module, from its mapped headers. */
+/* Identity of a module, read from its mapped headers. */
 
-#define MODULE_PATH_UNITS 32767 /* of the longest possible path */
-#define MODULE_PDB_BYTES 1024 /* longer PDB names are left out */
+#define MODULE_PATH_UNITS 32767 /* maximum path length in UTF-16 units */
+#define MODULE_PDB_BYTES 1024 /* maximum PDB name length in bytes; longer names are left out */
 
-/* Record of the largest possible size. */
+/* A record of the maximum size. */
 struct module_record {
 	struct tracer_module module;
 	uint8_t names[MODULE_PATH_UNITS * 2 + MODULE_PDB_BYTES];
@@ -338,24 +342,26 @@ struct module_image {
 	uint32_t bytes;
 	const void *path; /* UTF-16 */
 	uint16_t path_units;
-	/* Copies bytes of the image; returns false if they are not mapped. Nothing else reads the
-	 * image. */
+	/* Copies bytes of the image. Returns false if they are not mapped. All reads of the image
+	 * use this function. */
 	bool (*read)(uint64_t addr, void *to, uint32_t len);
 };
 
-/* Makes the record of an image. Properties that its headers lack or state wrongly are 0. */
+/* Makes the record of an image. Properties that are missing or wrong in the image's headers are 0.
+ * */
 void module_record_make(struct module_record *record, const struct module_image *image);
 
-/* Unloaded modules, in the order of their unloads, so that frames in them keep their names. */
+/* Unloaded modules, in the order of their unloads. They are recorded so that frames in them keep
+ * their names. */
 
 /*
- * Adds the unload of a module from [base, end), once it is certain that no new stack passes through
- * it. module is a complete record: header, path and PDB name in a row, record_bytes in all. It is
- * copied; equal records are stored once. Any thread.
+ * Adds the unload of a module from [base, end). The caller must be certain that no new stack passes
+ * through the module. module: a complete record of record_bytes bytes (header, path and PDB name),
+ * which is copied. Equal records are stored once. Any thread may call this function.
  *
- * Returns false if there is no room, which then holds for all later unloads. The unload is counted
- * as dropped, and stacks through it are reported with an unknown module, never with a wrong one. If
- * only the record finds no room, the unload is added with TRACER_NO_MODULE.
+ * Returns false if there is no room; then there is no room for any later unload either. The unload
+ * is counted as dropped. Stacks through the module are reported with an unknown module, never with
+ * a wrong one. If there is no room for the record alone, the unload is added with TRACER_NO_MODULE.
  */
 bool unloads_add(
 	struct tracer_area *area, uint64_t base, uint64_t end, const struct tracer_module *module);
@@ -365,28 +371,29 @@ bool unloads_hit(
 	const struct tracer_area *area, uint64_t from, const uint64_t *frames, uint32_t depth);
 
 /*
- * Sampling: one block per mean_bytes is recorded on the average, chosen so that a program's own
- * pattern has no influence. A block of s bytes is recorded with a probability of exactly 1 - exp(-s
- * / mean_bytes), whatever was recorded before. A block of 0 bytes counts as one of 1.
+ * Sampling: on average, one block per mean_bytes is recorded. The choice is random, so patterns in
+ * the program have no influence. A block of s bytes is recorded with a probability of exactly 1 -
+ * exp(-s / mean_bytes), independent of earlier blocks. A block of 0 bytes counts as a block of 1
+ * byte.
  */
 
 /*
- * A thread's word is 0 before its first block, then the bytes to the next recorded block + 1. A
- * distance that does not fit is covered in parts, and at the end of each part except the last
- * nothing is recorded: SAMPLE_PART marks those. The rest of an exponential distance is distributed
- * like a fresh one, so the parts are independent.
+ * A thread's word is 0 before its first block. After that, it is 1 + the number of bytes to the
+ * next recorded block. A distance that does not fit is covered in several parts. All parts except
+ * the last are marked with SAMPLE_PART, and no block is recorded at their ends. The rest of an
+ * exponential distance has the same distribution as a new distance, so the parts are independent.
  */
 #define SAMPLE_PART ((uint32_t)1 << 31)
 
-/* Decides at the end of a distance; bytes is not 0. For sample_crosses(). */
+/* Decides at the end of a distance; part of sample_crosses(). bytes is not 0. */
 bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes);
 
 /*
- * Returns true if a block that was just allocated is to be recorded.
+ * Returns true if a newly allocated block must be recorded.
  *
- * word: the thread's own, 0 before its first block. It fits into a TLS slot of either bitness.
- * random: shared by all threads, with any initial value that differs between runs; rarely used.
- * mean_bytes: 1 to 2^40, always the same for a word.
+ * word: the thread's own word, 0 before its first block. It fits into a TLS slot of either bitness.
+ * random: shared by all threads and rarely used. Its initial value can be any number that differs
+ * between runs. mean_bytes: 1 to 2^40. It must always be the same for a word.
  */
 static inline bool sample_crosses(
 	uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
@@ -398,21 +405,21 @@ static inline bool sample_crosses(
 	return false;
 }
 
-/* Returns an exponentially distributed distance from 64 random bits, rounded down to whole bytes.
- * Before rounding it is accurate to a millionth of the mean. */
+/* Converts 64 random bits to an exponentially distributed distance in whole bytes, rounded down.
+ * Before rounding, the error is at most a millionth of the mean. */
 uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes);
 
-/* Number of words per thread that has no TLS slot. */
+/* Number of words for each thread that has no TLS slot. */
 #define THREADWORDS_COUNT 4u
 
 /* Returns the words of the calling thread, initially 0, or NULL if there are too many threads.
- * block: address of the thread's own block (its TEB); thread: its id. */
+ * block: address of the thread's TEB. thread: the thread's id. */
 uintptr_t *threadwords_find(uint64_t block, uint32_t thread);
 
 /*
- * Filter of addresses that may be in the table, so that the free of an unrecorded block reads a
- * single byte. Full counters stay full. Any thread. An address is added before its block is put
- * into the table, and removed after the block was taken out.
+ * Filter of addresses that may be in the table. With it, freeing an unrecorded block reads only one
+ * byte. Counters that are full stay full. Any thread may use it. An address is added before its
+ * block is added to the table, and removed after its block was removed from the table.
  */
 #define TRACER_FILTER_LOG2 18
 

@@ -1,20 +1,21 @@
 /*
- * Words of each thread, for a program that has taken all TLS slots of its threads' own blocks
- * (TEBs). More slots are in memory that the system takes from a heap when a thread first writes
- * one, which must not happen inside a hook.
+ * Words for each thread of a program that has used all TLS slots in its threads' TEBs. The system
+ * allocates further slots from a heap when a thread first writes to one, which must not happen
+ * inside a hook.
  *
- * Open addressing by the address of the thread's block, which no two threads have at once. Places
- * are never given back: a block's address is soon that of another thread, whose id shows that the
- * words are not its own. No locks: only the thread itself writes to its place, once it has it.
+ * Open addressing, using the address of the thread's TEB. No two threads have the same TEB at once.
+ * Places are never freed. A TEB's address may later be used by another thread. That thread's id
+ * differs, which shows that the words are not its own. There are no locks: once a thread has a
+ * place, only that thread writes to it.
  */
 #include "snapshot/tracer/tables.h"
 
 #define THREADS_LOG2 12
 #define THREADS (1u << THREADS_LOG2)
-#define PROBES 32u /* a thread that finds no place in these has no words */
+#define PROBES 32u /* a thread that finds no free place within this many has no words */
 
 static struct thread_place {
-	uint64_t block; /* 0: free */
+	uint64_t block; /* address of the TEB; 0: free */
 	uintptr_t words[THREADWORDS_COUNT];
 	uint32_t thread;
 } __attribute__((aligned(64))) places[THREADS];

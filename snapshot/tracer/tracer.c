@@ -1,7 +1,9 @@
-/* The tracer DLL in the target: entry point, memory, thread slots, unload notifications, and the
- * hooks of process creation and exit. When it is loaded, it only publishes the addresses of its
- * hooks; hsnap does the rest. It links no C library, so it has its own memcpy() and memset() for
- * the compiler. */
+/*
+ * The tracer DLL in the target: entry point, memory, thread slots, unload notifications, and the
+ * hooks of process creation and exit. When the DLL is loaded, it only publishes the addresses of
+ * its hooks. hsnap does everything else. The DLL does not use a C library, so it defines memcpy()
+ * and memset() for the compiler.
+ */
 #include <stddef.h>
 
 #include "snapshot/tracer/guard.h"
@@ -30,11 +32,11 @@ void *memset(void *to, int value, size_t len)
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
-/* A preempted lock holder runs again within milliseconds. A suspended one may take longer, and a
- * terminated one never releases the lock. */
+/* Number of tries before waiting. A preempted lock holder runs again within milliseconds. A
+ * suspended one may take longer, and a terminated one never releases the lock. */
 #define YIELDS 100
 
-/* The system's own functions: calls through the hooks would count as the target's. */
+/* The system's own functions. Calls through the hooks would count as the target's calls. */
 typedef NTSTATUS(NTAPI *allocate_fn)(
 	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
 typedef NTSTATUS(NTAPI *free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
@@ -78,12 +80,12 @@ bool memory_wait(struct memory_patience *patience)
 	return memory_may_wait(patience, MEMORY_PATIENCE);
 }
 
-#define TLS_SLOT_COUNT 64 /* more slots are in memory that the system allocates when needed */
+#define TLS_SLOT_COUNT 64 /* the system allocates memory for further slots when they are needed */
 #define WHAT_MASK ((uintptr_t)3)
 
 uint32_t guard_offset;
 
-/* Words of threads that have no place of their own; guard_now() recognizes them. */
+/* Words for threads that have no words of their own. guard_now() recognizes these shared words. */
 static uintptr_t shared_words[THREADWORDS_COUNT];
 
 uint32_t guard_new_slot(void)
@@ -129,11 +131,11 @@ uintptr_t *memory_thread_word(void)
 	return is_shared(word) ? NULL : word;
 }
 
-/* Maximum depth of a heap call on a stack that the thread's block (TEB) does not describe; beyond
- * it is another such stack. */
+/* Maximum depth of a heap call on a stack that is not recorded in the thread's TEB. A greater
+ * distance means a different stack. */
 #define GUARD_DEPTH_MAX 65536
 
-/* Returns true if the guard began on the thread's current stack, which is deeper now. */
+/* Returns true if the guard began on the thread's current stack. */
 static bool is_of_this_stack(uintptr_t here, uintptr_t began)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -149,7 +151,7 @@ enum guard guard_now(void)
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *slot;
 	uintptr_t began = guard & ~WHAT_MASK;
 
-	if (is_shared(slot)) /* unknown: rather record too little than something wrong */
+	if (is_shared(slot)) /* unknown activity: an incomplete record is better than a wrong one */
 		return GUARD_HEAP;
 	if (!guard || here >= began || !is_of_this_stack(here, began))
 		return GUARD_NONE;
@@ -175,7 +177,7 @@ struct note {
 typedef VOID(CALLBACK *note_fn)(ULONG reason, const struct note *note, PVOID context);
 typedef NTSTATUS(NTAPI *register_fn)(ULONG flags, note_fn function, PVOID context, PVOID *cookie);
 
-/* Reads memory that may not be mapped: the system copies it, or returns an error. */
+/* Reads memory that may not be mapped. The system copies the memory, or returns an error. */
 static bool read_own(uint64_t addr, void *to, uint32_t len)
 {
 	SIZE_T got = 0;
@@ -192,7 +194,7 @@ static bool read_nothing(uint64_t addr, void *to, uint32_t len)
 	return false;
 }
 
-/* Returns true if the module's own image is still mapped there. */
+/* Returns true if the module's own image is still mapped at its address. */
 static bool is_mapped(const struct note *note)
 {
 	struct pages_kind kind;
@@ -201,11 +203,11 @@ static bool is_mapped(const struct note *note)
 	       kind.type == MEM_IMAGE && kind.allocation == (ULONG_PTR)note->base;
 }
 
-/* Adds an unload. The loader serializes its notifications. If they ever overlap and the record
- * stays in use, the unload is recorded without a name. */
+/* Adds an unload. The loader serializes its notifications. If they overlap anyway and the record is
+ * in use, the unload is recorded without a name. */
 static void add(const struct note *note)
 {
-	static struct module_record record; /* too large for the stack of a foreign thread */
+	static struct module_record record; /* too large for another program's thread stack */
 	static uint32_t lock;
 	struct module_image image = {
 		.base = (ULONG_PTR)note->base,
@@ -242,8 +244,8 @@ static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID contex
 	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
 }
 
-/* Registers for the loader's notifications until the process exits. Unloads are not recorded if the
- * loader cannot notify (before Windows Vista) or refuses. */
+/* Registers for the loader's notifications until the process exits. If the loader cannot notify
+ * (before Windows Vista) or refuses, unloads are not recorded. */
 static void loader_notes_init(void)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
@@ -257,8 +259,8 @@ static void loader_notes_init(void)
 /*
  * Process exit and process creation.
  *
- * A thread waits here for hsnap only: each wait ends with hsnap's process, and the wait for a new
- * process also after a time limit.
+ * A thread waits here only for hsnap. Each wait ends when hsnap's process ends. The wait for a new
+ * process also has a time limit.
  */
 
 typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
@@ -267,17 +269,17 @@ typedef ULONG_PTR(WINAPI *create_process_fn)(PHANDLE process, PHANDLE thread,
 	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
 	PVOID create_info, PVOID attribute_list);
 
-/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: ntpsapi.h of phnt */
+/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: phnt, ntpsapi.h */
 #define CREATE_THREAD_SUSPENDED 1u
-#define PATIENCE_MS 30000 /* time for hsnap to prepare a new process */
+#define PATIENCE_MS 30000 /* maximum time for hsnap to prepare a new process */
 
 static HANDLE handle(uint64_t value)
 {
 	return (HANDLE)(uintptr_t)value;
 }
 
-/* Holds every thread that would end the process until hsnap has taken its snapshot or has
- * exited. */
+/* Blocks every thread that would end the process, until hsnap has taken its snapshot or has exited.
+ * */
 static void wait_for_snapshot(void)
 {
 	static LONG waited;
@@ -293,7 +295,7 @@ static void wait_for_snapshot(void)
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
 }
 
-/* Returns true if a handle refers to this process, whatever its rights. */
+/* Returns true if a handle refers to this process, whatever rights the handle has. */
 static bool is_own(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info = {0};
@@ -313,13 +315,13 @@ static bool is_own(HANDLE process)
 
 static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 {
-	/* NULL: all other threads of the process, the first step of an exiting process */
+	/* NULL means all other threads of the process; an exiting process does this first */
 	if (hooks_are_on() && (!process || is_own(process)))
 		wait_for_snapshot();
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
 }
 
-/* Waits for 1 ms. Returns true if that hsnap has exited. */
+/* Waits for 1 ms. Returns true if hsnap_process has exited. */
 static bool is_alone(uint64_t hsnap_process)
 {
 	LARGE_INTEGER one_ms = {.QuadPart = -10000};
@@ -335,8 +337,8 @@ bool memory_wait_hsnap(struct memory_patience *patience)
 	return true;
 }
 
-/* Session in which no more new processes are announced: hsnap did not answer, or a thread that
- * waited for the answer was terminated. */
+/* Session in which new processes are no longer announced, because hsnap did not answer, or because
+ * a thread waiting for the answer was terminated. */
 static uint32_t over_in;
 
 static bool is_over(void)
@@ -349,8 +351,8 @@ static void be_over(void)
 	__atomic_store_n(&over_in, hsnap_tracer.session, __ATOMIC_RELAXED);
 }
 
-/* Takes the right to announce, one thread at a time. Returns false if announcing is of no use any
- * more. */
+/* Acquires the right to announce; only one thread has it at a time. Returns false if announcing is
+ * no longer useful. */
 static bool begin_announcing(void)
 {
 	struct memory_patience patience = {0};
@@ -366,8 +368,11 @@ static bool begin_announcing(void)
 	return false;
 }
 
-/* Waits until hsnap has prepared the process. Returns false if it has not in time. Then no other
- * process is announced, because a late answer would count as the next one's. */
+/*
+ * Waits until hsnap has prepared the process. Returns false if hsnap does not answer in time. No
+ * other process is announced after that, because a late answer would count as the answer for the
+ * next process.
+ */
 static bool is_taken(void)
 {
 	struct tracer_area *area = &hsnap_tracer;
@@ -400,9 +405,9 @@ static void announce(HANDLE process, HANDLE thread)
 }
 
 /*
- * The new process must not run before hsnap has prepared it. Kernelbase creates its first thread
- * suspended and always resumes it. For other callers this is done here, if the rights of the handle
- * that they request suffice.
+ * The new process must not run before hsnap has prepared it. Kernelbase always creates the first
+ * thread suspended and resumes it later. For other callers, this hook suspends and resumes the
+ * thread, if the requested rights of the thread's handle allow it.
  */
 static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
 	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
@@ -433,9 +438,7 @@ static void hooks_process_init(void)
 	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
 }
 
-/*
- * The area, and the entry point.
- */
+/* The tracer area, and the DLL's entry point. */
 
 __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.magic = TRACER_MAGIC,
@@ -456,7 +459,7 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	if (reason != DLL_PROCESS_ATTACH)
 		return TRUE;
 	record_init((ULONG_PTR)instance, (ULONG_PTR)instance + nt->OptionalHeader.SizeOfImage);
-	/* Hooks point into this DLL: it stays loaded until the process exits. */
+	/* Hooks jump into this DLL, so it must stay loaded until the process exits. */
 	GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
 		(LPCWSTR)instance, &pinned);
 	DisableThreadLibraryCalls(instance);

@@ -1,6 +1,6 @@
 /*
- * Services of the system for the tracer's tables. The DLL takes them from ntdll (tracer.c), the
- * unit tests from the C library. None of them allocates from a heap, and no hook sees them.
+ * System services for the tracer's tables. The DLL implements them with ntdll (tracer.c), and the
+ * unit tests with the C library. None of them allocates from a heap, and no hook sees their calls.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
 #define SNAPSHOT_TRACER_TRACER_MEMORY_H
@@ -8,28 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Commits zeroed memory in a reserved range. Committing a page again changes nothing. */
+/* Commits zeroed memory in a reserved range. Committing a page a second time has no effect. */
 bool memory_commit(void *at, uint64_t bytes);
 
-/* Decommits memory; the range stays reserved. */
+/* Decommits memory. The range stays reserved. */
 void memory_decommit(void *at, uint64_t bytes);
 
 /* Times here are in units of 100 ns. */
-#define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* for a thread that holds a lock */
-#define MEMORY_SPINS 2000 /* tries before that */
+#define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* maximum wait for a thread that holds a lock */
+#define MEMORY_SPINS 2000 /* number of tries before the wait begins */
 #define MEMORY_STEP_MAX ((uint64_t)100 * 10000)
 #define MEMORY_STEP_MIN ((uint64_t)1000)
 
-/* One wait for another thread; initially all 0. */
+/* State of one wait for another thread. Initially all 0. */
 struct memory_patience {
 	unsigned tries;
 	uint64_t last, waited;
 };
 
 /*
- * Returns true if less than limit has been waited, at a look at the clock. One sleep may take 1 ms
- * or 20, so the number of sleeps is no measure. A step far longer than a sleep was not waiting: the
- * whole process was suspended, or the clock was set. However the clock is set, waiting ends.
+ * Returns true if the wait has taken less than `limit` when the clock reads `now`. The number of
+ * sleeps is not a measure of time, because one sleep may take 1 ms or 20 ms. A step much longer
+ * than a sleep is not counted: the whole process was suspended, or the clock was set. Even if the
+ * clock is set, the wait ends.
  */
 static inline bool memory_is_patient(struct memory_patience *patience, uint64_t now, uint64_t limit)
 {
@@ -45,14 +46,12 @@ static inline bool memory_is_patient(struct memory_patience *patience, uint64_t 
 /* Calls memory_is_patient() with the current time. */
 bool memory_may_wait(struct memory_patience *patience, uint64_t limit);
 
-/* Waits for another thread, longer on later calls. Returns false if waiting is of no use any more:
+/* Waits for another thread. Later calls wait longer. Returns false if waiting is pointless:
  * MEMORY_PATIENCE has passed, or the process is ending and its other threads have exited. */
 bool memory_wait(struct memory_patience *patience);
 
-/*
- * Takes a lock of a table. Returns false if it was never released; *broken is set then. The holder
- * is busy for some memory accesses, or for a system call.
- */
+/* Takes a table's lock. If the lock was never released, sets *broken and returns false. The lock's
+ * holder needs it only for a few memory accesses or for one system call. */
 static inline bool memory_lock(uint32_t *lock, uint32_t *broken)
 {
 	struct memory_patience patience = {0};
@@ -77,20 +76,18 @@ static inline void memory_unlock(uint32_t *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-/*
- * For the rings of a recording.
- */
+/* Services for the rings of a recording. */
 
 /* Returns the calling thread's id, never 0. */
 uint32_t memory_thread_id(void);
 
-/* Returns a word of the thread's own, initially 0, or NULL if it has none. */
+/* Returns the thread's own word, initially 0. Returns NULL if the thread has no word. */
 uintptr_t *memory_thread_word(void);
 
 /* Returns true if the thread is inside a function of the real heap. */
 bool memory_is_in_heap(void);
 
-/* Waits a moment for hsnap, longer on later calls. Returns false if hsnap has exited. */
+/* Waits a moment for hsnap. Later calls wait longer. Returns false if hsnap has exited. */
 bool memory_wait_hsnap(struct memory_patience *patience);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Functions of ntdll that the tracer calls; none of them allocates. The tracer also imports from
- * kernel32: functions that it calls while it is loaded, functions that read a number of the
- * process, and Rtl functions that kernel32 forwards to ntdll.
+ * Functions of ntdll that the tracer calls. None of them allocates memory. The tracer also imports
+ * three kinds of kernel32 functions: functions used while the DLL is loaded, functions that only
+ * read a value of the process, and Rtl functions that kernel32 forwards to ntdll.
  *
  * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
- * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution, NtSetEvent,
- * NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress by their
- * published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
+ * of NtAllocateVirtualMemory, NtFreeVirtualMemory). For NtYieldExecution, NtDelayExecution,
+ * NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress:
+ * their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
  */
 #ifndef SNAPSHOT_TRACER_TRACER_NT_H
 #define SNAPSHOT_TRACER_TRACER_NT_H
@@ -36,7 +36,7 @@ NTSYSAPI NTSTATUS NTAPI NtResumeThread(HANDLE thread, PULONG suspended_before);
 NTSYSAPI NTSTATUS NTAPI NtReadVirtualMemory(
 	HANDLE process, LPCVOID addr, PVOID bytes, SIZE_T len, PSIZE_T got);
 
-/* Result of NtQueryInformationThread(ThreadBasicInformation): THREAD_BASIC_INFORMATION of phnt. */
+/* Result of NtQueryInformationThread(ThreadBasicInformation): THREAD_BASIC_INFORMATION in phnt. */
 struct nt_thread_info {
 	NTSTATUS exit_status;
 	PVOID teb;

@@ -1,16 +1,14 @@
-/*
- * Unloaded modules: their identity from mapped headers, and the tables of their records and
- * unloads.
- */
+/* Unloaded modules: their identity, read from mapped headers, and the tables of their records and
+ * unloads. */
 #include <stddef.h>
 
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
 /*
- * Offsets: "PE Format", Microsoft Learn. Those of the optional header are for images of both
- * bitnesses; where they differ, PE32 comes first. RSDS: CV_INFO_PDB70, as in "Matching debug
- * information", and LLVM's include/llvm/Object/CVDebugRecord.h.
+ * Offsets in PE images: "PE Format", Microsoft Learn. Offsets in the optional header are the same
+ * for both bitnesses; where they differ, the first value is for PE32. RSDS: CV_INFO_PDB70, as
+ * described in "Matching debug information" and in LLVM's include/llvm/Object/CVDebugRecord.h.
  */
 #define DOS_PE_OFFSET 0x3c
 #define PE_TIMESTAMP 8
@@ -18,7 +16,8 @@
 #define OPTIONAL_CHECKSUM 64
 static const uint8_t optional_directory_count[] = {92, 108};
 static const uint8_t optional_directories[] = {96, 112};
-#define OPTIONAL_BYTES_READ (112 + 7 * 8) /* with the directory of debug data, the 7th */
+/* up to and including the 7th directory, the debug directory */
+#define OPTIONAL_BYTES_READ (112 + 7 * 8)
 #define PE_HEADER_BYTES (PE_OPTIONAL + OPTIONAL_BYTES_READ)
 #define MAGIC_PE32 0x10b
 #define MAGIC_PE32_PLUS 0x20b
@@ -45,7 +44,7 @@ static bool read_at(const struct module_image *image, uint32_t rva, void *to, ui
 	       image->read(image->base + rva, to, len);
 }
 
-/* Adds the name that follows an RSDS record, if all of it is there. */
+/* Adds the name that follows an RSDS record, if the name is complete. */
 static void add_pdb(
 	struct module_record *record, const struct module_image *image, uint32_t rva, uint32_t len)
 {
@@ -130,8 +129,8 @@ static struct tracer_module *module_at(const struct tracer_area *area, uint64_t 
 	return (struct tracer_module *)(uintptr_t)(area->modules + offset);
 }
 
-/* Makes room for bytes at the end of a table that has used `used` bytes; the committed size follows
- * from that. */
+/* Makes room for `bytes` bytes at the end of a table with `used` used bytes. The committed size is
+ * derived from `used`. */
 static bool extend(
 	struct tracer_area *area, uint64_t start, uint64_t limit, uint64_t used, uint64_t bytes)
 {
@@ -163,7 +162,7 @@ static uint64_t place_bytes(const struct tracer_module *module)
 	return ((uint64_t)module->record_bytes + 7) & ~(uint64_t)7;
 }
 
-/* Returns the offset of a record, new or not, or TRACER_NO_MODULE. */
+/* Returns the offset of a stored or new record, or TRACER_NO_MODULE. */
 static uint64_t module_intern(struct tracer_area *area, const struct tracer_module *module)
 {
 	uint64_t top = area->modules_top, bytes = place_bytes(module);
@@ -195,9 +194,9 @@ static bool append(
 }
 
 /*
- * Counts an unload that found no room. After that the count no longer numbers the unloads, but
- * still shows that there was one: that suffices to find out if a stack is older than a lost unload.
- * Also called without the lock.
+ * Counts an unload that found no room. After that, the count is no longer an index of unloads.
+ * However, it still increases, which shows whether a stack is older than a lost unload. May be
+ * called without the lock.
  */
 static void lose(struct tracer_area *area, uint64_t base, uint64_t end)
 {
