@@ -1,7 +1,7 @@
 /*
- * The life of a traced process: traced_*() follow one that hsnap started, from its first thread's
- * load of the tracer to its end; control_attach() and control_detach() trace a process that already
- * runs.
+ * The life of a traced process. traced_*() follow a process that hsnap started, from the time its
+ * first thread loads the tracer until it ends. control_attach() and control_detach() trace a
+ * process that is already running.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ int traced_prepare(
 	}
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
-	/* No waiting: the holder may wait for us to resume the process. */
+	/* Do not wait for the lock: its holder may wait for us to resume the process. */
 	if (!rc && !process_lock_take(&traced->lock, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
@@ -36,7 +36,8 @@ int traced_prepare(
 	return rc;
 }
 
-/* Duplicates one of our handles into the process. Returns the process's handle, or 0. */
+/* Duplicates one of our handles into the process. Returns the handle's value in the process, or
+ * 0. */
 static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
@@ -47,8 +48,8 @@ static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 	return (uintptr_t)theirs;
 }
 
-/* Creates two events at which the process meets hsnap, and writes the process's handles of them to
- * addr: an event that the process sets, then one that it waits for. */
+/* Creates two events for synchronizing the process with hsnap: first one that the process sets,
+ * then one that the process waits for. Writes the process's handles for both events to addr. */
 static bool share_events(
 	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
 {
@@ -63,7 +64,7 @@ static bool share_events(
 		       traced->process, (void *)(uintptr_t)addr, theirs, sizeof(theirs), NULL);
 }
 
-/* Layout that share_events() and traced_child() rely on. */
+/* share_events() and traced_child() depend on this layout. */
 _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 			       offsetof(struct tracer_area, exit_reached) + 8 &&
 		       offsetof(struct tracer_area, child_taken) ==
@@ -74,7 +75,7 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 
 #define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
 
-/* Gives the tracer the events, and a handle of hsnap, for its waits. */
+/* Gives the tracer the events and a handle of hsnap's process, which it waits for. */
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
@@ -126,8 +127,8 @@ int traced_bring_up(
 			"its parent has ended and left it suspended");
 		break;
 	}
-	/* Released before the process goes on: a snapshot that follows its first output must not
-	 * find the lock taken. */
+	/* Release the lock before the process continues. A snapshot that is taken after the
+	 * process's first output must not find the lock taken. */
 	process_lock_release(&traced->lock);
 	if (!rc)
 		injection_release(&traced->injection);
@@ -140,7 +141,7 @@ enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
 	HANDLE handles[3];
 	DWORD count = 0, got;
 
-	/* In this order: events of a process are reported before its end. */
+	/* The order matters: a process's events are reported before its end. */
 	if (traced->child_created) {
 		events[count] = TRACED_CHILD;
 		handles[count++] = traced->child_created;
@@ -188,7 +189,7 @@ void traced_release(struct traced *traced)
 #define RIGHTS                                                                                     \
 	(LOAD_RIGHTS | PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME |      \
 		PROCESS_DUP_HANDLE)
-#define PATIENCE_MS 60000 /* for another hsnap */
+#define PATIENCE_MS 60000 /* maximum wait for another hsnap */
 
 struct attaching {
 	HANDLE process;
@@ -206,8 +207,8 @@ static void end(struct attaching *attaching)
 		CloseHandle(attaching->process);
 }
 
-/* Adds the rule that explains why a process could not be opened: most facts can be read with fewer
- * rights. */
+/* Adds the rule that explains why a process could not be opened. Most facts can be read with fewer
+ * access rights. */
 static int explain_denial(uint32_t pid, struct err *err)
 {
 	HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
@@ -238,8 +239,8 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	return rc;
 }
 
-/* Finds the tracer, or makes the process load it. The rules are checked before anything is written
- * into the process. */
+/* Finds the tracer, or makes the process load it. Checks the rules before anything is written into
+ * the process. */
 static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct err *err)
 {
 	struct target *target = &attaching->target;
@@ -258,7 +259,7 @@ static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct
 	return rc;
 }
 
-#define SET_OA_NO_CACHE 327 /* ordinal in oleaut32.dll, as documented by Microsoft */
+#define SET_OA_NO_CACHE 327 /* ordinal in oleaut32.dll, documented by Microsoft */
 
 /* Returns the address of oleaut32's SetOaNoCache() in the process, or 0. */
 static uint64_t find_set_no_cache(struct target *target, const struct module *module)
@@ -281,8 +282,8 @@ static uint64_t find_set_no_cache(struct target *target, const struct module *mo
 	return addr;
 }
 
-/* Turns off COM's cache, which reuses freed strings that then have the stack of an earlier user.
- * Returns true if it did. */
+/* Turns off COM's cache. The cache reuses freed strings, which then have the stack of an earlier
+ * user. Returns true if the cache was turned off. */
 static bool avoid_bstr_cache(struct attaching *attaching)
 {
 	struct target *target = &attaching->target;
@@ -302,7 +303,7 @@ static bool avoid_bstr_cache(struct attaching *attaching)
 	return function && inject_call(attaching->process, function);
 }
 
-/* Returns ERR_GONE if the process has exited, whatever failed. */
+/* Returns ERR_GONE if the process has exited, no matter which step failed. */
 static int blame(struct attaching *attaching, int rc, struct err *err)
 {
 	if (rc && attaching->target.system &&
@@ -340,7 +341,7 @@ int control_attach(
 	return rc;
 }
 
-/* Ends the recording, or all work of the tracer. */
+/* Ends the recording, or turns the tracer off completely. */
 static int take_out(struct attaching *attaching, bool is_recording_only, struct err *err)
 {
 	struct tracee *tracee = NULL;

@@ -1,6 +1,7 @@
 /*
- * Facts for the rules in refusal.c, from documented functions. Functions that Windows 7 lacks are
- * looked up. Wine succeeds in some without an answer, so each answer begins as "no".
+ * Facts for the rules in refusal.c, from documented functions. Functions that are missing in
+ * Windows 7 are looked up at run time. In Wine, some functions succeed without writing a result, so
+ * each result is preset to "no".
  */
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@
 
 #define PATH_UNITS 32768
 
-/* PROCESS_MITIGATION_POLICY and the flags of the structs for it: Microsoft Learn, winnt.h. */
+/* PROCESS_MITIGATION_POLICY and the flags in its structs: Microsoft Learn, winnt.h. */
 #define POLICY_DYNAMIC_CODE 2
 #define POLICY_CFG 7
 #define POLICY_SIGNATURE 8
@@ -22,7 +23,7 @@
 #define CFG_STRICT 4u
 #define MICROSOFT_SIGNED_ONLY 1u
 #define STORE_SIGNED_ONLY 2u
-#define SIGNED_OPT_IN 4u /* Microsoft, the Store and WHQL */
+#define SIGNED_OPT_IN 4u /* signed by Microsoft, the Store or WHQL */
 #define NO_CHILDREN 1u
 
 /* PROCESS_INFORMATION_CLASS and PROCESS_PROTECTION_LEVEL_INFORMATION: Microsoft Learn,
@@ -103,7 +104,7 @@ static bool is_protected(HANDLE process)
 	       level != LEVEL_NONE;
 }
 
-/* Reads the integrity level of a process. Returns false if it is unknown. */
+/* Reads a process's integrity level. Returns false if the level is not known. */
 static bool read_integrity(HANDLE token, uint32_t *integrity)
 {
 	union {

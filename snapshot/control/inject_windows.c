@@ -1,7 +1,5 @@
-/*
- * Loading the tracer into a process: by a new thread of a running process, or by calls that are
- * queued to the first thread of a suspended one.
- */
+/* Loading the tracer into a process. Two methods: a new thread of a running process, or calls that
+ * are queued to the first thread of a suspended process. */
 #include <stdlib.h>
 #include <wchar.h>
 
@@ -38,7 +36,7 @@ static void *place(HANDLE process, const wchar_t *path)
 	return placed;
 }
 
-/* Returns a function of kernel32, which has the same address in every process of one bitness. */
+/* Returns the address of a kernel32 function. It is the same in all processes of one bitness. */
 static void *kernel32(const char *name)
 {
 	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
@@ -51,7 +49,8 @@ int inject_not_loaded(
 	return refusal_explain(facts, way, REFUSAL_LOAD, err);
 }
 
-/* Waits for the thread. Owns placed until the thread cannot read it any more. */
+/* Waits for the thread. Takes ownership of `placed`, and frees it only when the thread can no
+ * longer read it. */
 static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *name, struct err *err)
 {
 	HANDLE handles[] = {thread, process};
@@ -105,8 +104,8 @@ bool inject_call(HANDLE process, uint64_t function)
 	return has_returned;
 }
 
-/* Time for a process whose parent has exited to load the tracer: its thread runs, or will never be
- * resumed. */
+/* Time that a process has for loading the tracer after its parent has exited. Either its thread is
+ * running, or the thread will never be resumed. */
 #define ORPHAN_MS 10000
 
 static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)
@@ -159,7 +158,7 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 		DWORD got = WaitForMultipleObjects(
 			count, handles, FALSE, until_ms ? (DWORD)piece_ms : INFINITE);
 
-		if (got == WAIT_FAILED) /* which gives no information about any handle */
+		if (got == WAIT_FAILED) /* WAIT_FAILED gives no information about any handle */
 			Sleep(WAIT_AGAIN_MS);
 		else if (got != WAIT_TIMEOUT || left_ms <= 0)
 			return got;
@@ -173,7 +172,7 @@ static void close_theirs(struct injection *injection, HANDLE handle)
 			injection->process, handle, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
 }
 
-/* Closes the process's handles, except the one that the thread waits for and closes itself. */
+/* Closes the process's handles, except the handle that the thread waits for and closes itself. */
 static void release_theirs(struct injection *injection)
 {
 	close_theirs(injection, injection->their_loaded);
@@ -186,10 +185,11 @@ static void release_theirs(struct injection *injection)
 }
 
 /*
- * Releases the objects that the thread has used before the tracer is on. Wine 8 has such calls made
- * by one of the process's own threads. It may choose a thread that is being created, and leaves the
- * call undone until that thread waits for something by itself. If that is the loader's lock, held
- * by a thread that ends the process and waits for hsnap's snapshot, both would wait forever.
+ * Releases the objects that the thread has used, before the tracer is turned on. In Wine 8, one of
+ * the process's own threads makes such a release call. Wine may choose a thread that is still being
+ * created, and the call is delayed until that thread itself waits. If that thread waits for the
+ * loader lock, its holder may be a thread that is ending the process and is waiting for hsnap's
+ * snapshot. Both would then wait forever.
  */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {
@@ -208,8 +208,8 @@ enum injection_state injection_wait(struct injection *injection, HANDLE parent, 
 	}
 }
 
-/* Returns true if the path and the handles may still be used: by calls that the thread makes when
- * it is resumed, perhaps later, and perhaps by another process. */
+/* Returns true if the path and the handles may still be used by the queued calls. The thread makes
+ * these calls when it is resumed, possibly later and by another process. */
 static bool is_in_use(const struct injection *injection)
 {
 	return injection->is_queued && WaitForSingleObject(injection->loaded, 0) != WAIT_OBJECT_0;

@@ -1,8 +1,8 @@
 /*
  * Installation of the tracer in a process that has loaded it. install_tracer() reserves memory for
- * the tables, plans the patches and writes trampolines. Then it holds the threads outside the bytes
- * that change, fills in the area, and writes the jumps. A recording can also join a tracer that is
- * on.
+ * the tables, plans the patches and writes trampolines. It then holds the threads outside the bytes
+ * that will change, fills in the area, and writes the jumps. A recording can also use a tracer that
+ * is already on.
  */
 #include "snapshot/control/control_windows.h"
 
@@ -15,10 +15,10 @@
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
-#define LIMIT_MIN ((uint64_t)1 << 20) /* less is useless */
-#define TRIES_MAX 100 /* to hold a process where its blocks can be listed */
-#define REST_TRIES 20 /* the same where that is only an advantage */
-#define MOVE_TRIES 100 /* to move a thread, after the first time */
+#define LIMIT_MIN ((uint64_t)1 << 20) /* a lower limit is useless */
+#define TRIES_MAX 100 /* tries to hold a process while its blocks can be listed */
+#define REST_TRIES 20 /* tries if listing the blocks is only an advantage */
+#define MOVE_TRIES 100 /* tries to move a thread, after the first try */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
@@ -29,7 +29,7 @@ struct installing {
 	uint8_t slots[SLOTS_BYTES];
 	struct threads threads;
 	uint32_t state_before;
-	bool is_at_rest; /* no thread is inside a heap's function */
+	bool is_at_rest; /* no thread is inside a heap function */
 };
 
 static int refuse(const struct installing *installing, const char *what, struct err *err)
@@ -62,7 +62,7 @@ static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
 		installing->tracee->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
 }
 
-/* Reserves the tables, with as high a limit as there is address space for. */
+/* Reserves the tables, with the highest limit that the address space allows. */
 static int reserve(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -94,7 +94,7 @@ static uint64_t take_page(const struct tracee *tracee, uint64_t addr)
 		tracee->process, at(addr), SLOTS_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
-/* Allocates the trampolines' page within reach of all of ntdll. */
+/* Allocates the page of trampolines, within reach of the whole ntdll image. */
 static uint64_t near_room(const struct tracee *tracee)
 {
 	uint64_t center = tracee->ntdll.base & ~(GRANULE - 1), room = 0;
@@ -140,7 +140,7 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 	return 0;
 }
 
-/* Plans all hooks. A function that is not hooked is called where it is. */
+/* Plans all hooks. A function that is not hooked is called at its own address. */
 static int plan(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -162,8 +162,8 @@ static int plan(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- trampolines */
 
-/* Returns true if the trampolines are as planned. A thread may still be inside a trampoline of an
- * earlier session, so trampolines never change. */
+/* Returns true if the existing trampolines equal the planned ones. Trampolines never change,
+ * because a thread may still be inside a trampoline of an earlier session. */
 static bool are_there(const struct installing *installing)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -199,7 +199,7 @@ static int write_trampolines(struct installing *installing, struct err *err)
 	return rc ? rc : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Uses the trampolines of the last session if they are the same, otherwise new ones. */
+/* Uses the last session's trampolines if they are equal, otherwise new trampolines. */
 static int set_trampolines(struct installing *installing, struct err *err)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -215,7 +215,7 @@ static int set_trampolines(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- hooking */
 
-/* Checks that the functions are still as they were when they were read. */
+/* Checks that the functions have not changed since they were read. */
 static int check_bytes(const struct installing *installing, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -231,7 +231,8 @@ static int check_bytes(const struct installing *installing, struct err *err)
 	return 0;
 }
 
-/* Returns where a thread inside the bytes that change has to continue; 0: it may stay. */
+/* Returns the address where a thread inside the bytes that will change must continue. 0: the thread
+ * can stay where it is. */
 static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -250,9 +251,11 @@ static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 	return 0;
 }
 
-/* Moves threads out of the bytes that change. Returns false if a thread could not be moved. Threads
- * that were moved may continue where they are: the trampolines do the same as the functions, hooked
- * or not. */
+/*
+ * Moves threads out of the bytes that will change. Returns false if a thread could not be moved.
+ * Threads that were moved can continue at their new place, because the trampolines do the same as
+ * the functions, hooked or not.
+ */
 static bool move_threads(struct installing *installing)
 {
 	for (size_t i = 0; i < installing->threads.count; i++) {
@@ -265,7 +268,7 @@ static bool move_threads(struct installing *installing)
 	return true;
 }
 
-/* Undoes the first count hooks. Returns false if a part of them is left. */
+/* Undoes the first `count` hooks. Returns false if some part of them remains. */
 static bool take_back(struct installing *installing, int count)
 {
 	bool ok = true;
@@ -275,7 +278,7 @@ static bool take_back(struct installing *installing, int count)
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
-/* Clears the tracer's memory of an earlier session outside the area. */
+/* Clears memory that the tracer used in an earlier session, outside the area. */
 static bool clear(const struct tracee *tracee)
 {
 	static const uint8_t zeros[4096];
@@ -293,7 +296,7 @@ static bool clear(const struct tracee *tracee)
 	return true;
 }
 
-/* Re-reads counters that the target updates even while the tracer is off: they may have changed
+/* Reads counters again that the target updates even while the tracer is off. They may have changed
  * since the area was read. */
 static bool read_counts(struct tracee *tracee)
 {
@@ -327,8 +330,8 @@ static int put_in(struct installing *installing, struct err *err)
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Returns true if a thread was suspended while it changed the tracer's tables; is_on: there are
- * tables. */
+/* Returns true if a thread was suspended while it was changing the tracer's tables. is_on: the
+ * tables exist. */
 static bool is_changing(const struct tracee *tracee, bool is_on)
 {
 	struct tracer_area *area = is_on ? malloc(sizeof(*area)) : NULL;
@@ -341,8 +344,8 @@ static bool is_changing(const struct tracee *tracee, bool is_on)
 	return is;
 }
 
-/* Returns true if no thread is inside a heap's function. For Windows' own heaps only the heaps'
- * locks show that. */
+/* Returns true if no thread is inside a heap function. With Windows' own heaps, only the heap locks
+ * reveal this, and the caller checks those. */
 static bool are_at_rest(const struct tracee *tracee, const struct threads *threads)
 {
 	for (size_t i = 0; i < threads->count && tracee->target->is_wine; i++) {
@@ -352,9 +355,10 @@ static bool are_at_rest(const struct tracee *tracee, const struct threads *threa
 	return true;
 }
 
-/* Holds all threads where the blocks can be listed; the process records its blocks after that. A
- * thread that is stuck in a heap's function, or that always is in one, does not abort the
- * attach. */
+/*
+ * Holds all threads while the blocks can be listed. After that, the process itself records its
+ * blocks. If a thread is stuck in a heap function, or is always in one, the attach does not fail.
+ */
 static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bool is_on,
 	unsigned tries_max, bool *is_at_rest, struct err *err)
 {
@@ -367,21 +371,22 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		if (rc || *is_at_rest || (!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		/* If a thread always is in a heap, the result of the last of these tries is
-		 * chance. */
+		/* If some thread is always in a heap, the last of these tries gives a random
+		 * result. */
 		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"a thread of it has been in the tracer for long");
-		/* Waits longer each time: otherwise a thread that wakes slowly would be suspended
-		 * at the same place. */
+		/* Wait longer each time. Otherwise a thread that wakes up slowly would always be
+		 * suspended at the same place. */
 		WaitForSingleObject(tracee->process, PAUSE_MS + tries / 4);
 	}
 }
 
 /*
- * Returns true if the existing blocks are worth listing. They are not if the process is read by a
- * clone, which needs no hold for a walk; if it is sampled, with few of the blocks in the table; or
- * if it is recorded, because a recording reads the existing blocks itself.
+ * Returns true if listing the existing blocks is worthwhile. It is not worthwhile in three cases:
+ * the process is read through a clone, so walks need no hold; the process is sampled, so the table
+ * has few of the blocks; or the process is recorded, because a recording lists the existing blocks
+ * itself.
  */
 static bool wants_older(const struct installing *installing)
 {
@@ -392,8 +397,8 @@ static bool wants_older(const struct installing *installing)
 	       (target->is_wine || !installing->threads.is_held);
 }
 
-/* Holds the threads. A process that is being started has one thread, and that waits for us.
- * rest_tries: tries to find all threads at rest, 0 for the usual number. */
+/* Holds the threads. A process that is being started has only one thread, which is already waiting
+ * for us. rest_tries: number of tries to find all threads at rest; 0: the usual number. */
 static int hold(struct installing *installing, unsigned rest_tries, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -409,8 +414,11 @@ static int hold(struct installing *installing, unsigned rest_tries, struct err *
 	return threads_hold(&installing->threads, err);
 }
 
-/* Holds the threads, none of them inside the bytes that change. A thread that cannot be moved gets
- * a moment to go on: Windows may refuse a place that is not on the thread's shadow stack. */
+/*
+ * Holds the threads while none of them is inside the bytes that will change. If a thread cannot be
+ * moved, lets it run for a moment: Windows may refuse an address that is not on the thread's shadow
+ * stack.
+ */
 static int hold_outside(struct installing *installing, struct err *err)
 {
 	for (unsigned tries = 0;; tries++) {
@@ -455,7 +463,7 @@ static int apply(struct installing *installing, struct err *err)
 
 static int set_up(struct installing *installing, struct err *err)
 {
-	/* of an install_tracer() that did not finish */
+	/* from an install_tracer() that did not finish */
 	int rc = remove_rest(installing->tracee, err);
 
 	if (!rc)
@@ -472,9 +480,10 @@ static int set_up(struct installing *installing, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what was there before */
+/* ---------------------------------------------------------------- earlier installations */
 
-/* Returns true if a tracer that is ON has every jump, possibly with a foreign jump on top. */
+/* Returns true if a tracer that is ON has all its jumps. A jump of another program on top of a jump
+ * is allowed. */
 static bool is_whole(const struct tracee *tracee)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -484,7 +493,7 @@ static bool is_whole(const struct tracee *tracee)
 	return true;
 }
 
-/* Begins a recording by a tracer that is on, and stays as it is. */
+/* Begins a recording with a tracer that is already on and stays as it is. */
 static int join(struct tracee *tracee, const struct install_options *options, struct err *err)
 {
 	struct threads threads;
@@ -493,7 +502,7 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 
 	if (ring_section_is_read(tracee))
 		return err_set(err, ERR_BUSY, tracee->target->name, "another hsnap records it");
-	rc = remove_rings(tracee, err); /* of a recording that has ended */
+	rc = remove_rings(tracee, err); /* rings of an earlier recording that has ended */
 	if (!rc)
 		rc = ring_section_map(options->rings, tracee, err);
 	threads_init(&threads, tracee->process, tracee->target->name);
@@ -505,11 +514,11 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 		rc = ring_section_start(tracee, err);
 	threads_release(&threads);
 	if (rc)
-		ring_section_unmap(tracee); /* no thread uses it yet */
+		ring_section_unmap(tracee); /* no thread uses the section yet */
 	return rc;
 }
 
-/* Ends an earlier, unfinished installation. The tracer of *tracee is off then. */
+/* Cleans up an earlier, incomplete installation. After that, *tracee's tracer is off. */
 static int end_last(struct tracee **tracee, struct err *err)
 {
 	struct tracee *old = *tracee;

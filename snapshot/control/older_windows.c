@@ -1,7 +1,5 @@
-/*
- * Blocks from before the tracer was turned on: walks the heaps of the held process, builds the
- * tracer's tables of these blocks here, and writes them into the target.
- */
+/* Blocks that are older than the tracer. Walks the heaps of the held process, builds the tracer's
+ * tables of these blocks in hsnap's memory, and writes the tables into the target. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -19,14 +17,14 @@ struct older_table {
 struct older {
 	struct tracee *tracee;
 	struct walk walk;
-	uint32_t *tags; /* of the heaps that were walked */
+	uint32_t *tags; /* tags of the walked heaps */
 	struct older_table tables[TRACER_SHARDS];
 };
 
-#define PROBES 64 /* the tracer looks at more */
+#define PROBES 64 /* fewer than the tracer itself probes */
 
-/* Returns the tag that the tracer would give to the first heap at this address; 0: no place for
- * it. */
+/* Returns the tag that the tracer would give to the first heap at this address. Returns 0 if there
+ * is no place for the heap. */
 static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 {
 	uint32_t first = heapindex_home(heap);
@@ -42,7 +40,7 @@ static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 	return 0;
 }
 
-/* Returns true if the walk has every block of every heap, and every heap has a tag. */
+/* Returns true if the walk found every block of every heap, and every heap has a tag. */
 static bool can_be_listed(struct older *older)
 {
 	const struct walk *walk = &older->walk;
@@ -62,7 +60,7 @@ static bool can_be_listed(struct older *older)
 
 #define PAGE_ENTRIES (TRACER_PAGE / sizeof(struct tracer_block))
 
-/* Makes tables that are about half full. Returns false if there is no room for them. */
+/* Creates tables that are about half full. Returns false if there is no room for them. */
 static bool make_tables(struct older *older)
 {
 	struct tracer_area *area = &older->tracee->area;
@@ -86,7 +84,7 @@ static bool make_tables(struct older *older)
 	return bytes <= area->limit_bytes;
 }
 
-/* Adds a block. Returns false if too many blocks have their homes at the table's end. */
+/* Adds a block. Returns false if too many blocks have their homes near the table's end. */
 static bool put(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];

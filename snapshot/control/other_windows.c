@@ -1,11 +1,11 @@
 /*
- * The hsnap of the other bitness, next to this one, traces programs that this one cannot. It gets
- * this one's arguments and streams, and ends when this one is terminated.
+ * The hsnap of the other bitness, which is next to this one. It traces programs that this hsnap
+ * cannot trace. It uses this hsnap's arguments and streams, and ends when this hsnap is terminated.
  *
- * A program of the other bitness is left to it as a whole. A child process that a traced program
- * starts waits already, so its ids are put in front of the arguments: "hsnap --follow PID TID
- * PARENT READY LOCK UNTIL run --children ...". The other hsnap takes the child over from its
- * parent's hsnap, and follows it and all its descendants.
+ * If the program itself has the other bitness, the other hsnap does all the work. A child process
+ * that a traced program starts is already waiting, so its ids are inserted before the arguments:
+ * "hsnap --follow PID TID PARENT READY LOCK UNTIL run --children ...". The other hsnap takes over
+ * the child from the parent's hsnap, and follows the child and all its descendants.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@
 #include "snapshot/live/spawn_windows.h"
 
 #define OTHER (OUR_BITS == 64 ? L"" HSNAP_32 : L"" HSNAP_64)
-#define FOLLOW_UNITS 160 /* of the words that describe a child */
-#define INHERITED_MAX 6 /* three streams, three handles of a child */
+#define FOLLOW_UNITS 160 /* maximum length of the words that describe a child */
+#define INHERITED_MAX 6 /* three streams, and three handles for a child */
 
-/* The child that was handed over to this hsnap; pid 0: none. */
+/* The child that was handed over to this hsnap. pid 0: none. */
 static struct handed_child handed;
 
 static BOOL WINAPI leave_to_child(DWORD type)
@@ -69,8 +69,7 @@ int control_parse_follow(int argc, char **argv)
 	return handed.pid ? 0 : -ERR_USAGE;
 }
 
-/* Returns this process's own arguments, without the words that another hsnap put in front of
- * them. */
+/* Returns this process's arguments, without the words that another hsnap inserted. */
 static const wchar_t *own_arguments(void)
 {
 	const wchar_t *rest = command_line_rest(GetCommandLineW());
@@ -82,8 +81,8 @@ static const wchar_t *own_arguments(void)
 	return rest;
 }
 
-/* Returns the command line of the other hsnap: front, then rest, each of which begins with a blank
- * or is empty. */
+/* Returns the command line of the other hsnap: its path, then front, then rest. front and rest each
+ * begin with a blank or are empty. */
 static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 {
 	size_t units = wcslen(OTHER) + wcslen(front) + wcslen(rest) + 1;
@@ -112,8 +111,8 @@ bool other_bits_can_run(const wchar_t *image)
 	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
 
-/* Finds the other hsnap; the caller frees its path. Returns NULL, with err set, if the file does
- * not exist or is this very program, or if it cannot run here. */
+/* Finds the other hsnap. Returns its path, which the caller frees. Returns NULL and sets *err if
+ * the file does not exist, is hsnap's own file, or cannot run on this system. */
 static wchar_t *find_other(const char *name, struct err *err)
 {
 	wchar_t *image = program_beside(OTHER);
@@ -133,8 +132,8 @@ static wchar_t *find_other(const char *name, struct err *err)
 	return NULL;
 }
 
-/* Starts the other hsnap, suspended. It inherits the handles; without any, all handles that can be
- * inherited. */
+/* Starts the other hsnap, suspended. It inherits the listed handles. If none are listed, it
+ * inherits all inheritable handles. */
 static int start(const char *name, wchar_t *command, HANDLE *handles, size_t handle_count,
 	struct spawn *spawn, struct err *err)
 {
@@ -155,7 +154,8 @@ static int start(const char *name, wchar_t *command, HANDLE *handles, size_t han
 	return rc;
 }
 
-/* Waits for the other hsnap, which stays tied to this process: it works for this one's caller. */
+/* Waits for the other hsnap. It stays tied to this process, because it works for this process's
+ * caller. */
 static uint32_t finish(struct spawn *spawn)
 {
 	DWORD status = 2;
@@ -197,8 +197,8 @@ int run_other_hsnap_for(
 	return run_with(name, L" ", words, exit_status, err);
 }
 
-/* Adds a handle that can be inherited, once. Console handles before Windows 8 cannot be in such a
- * list: their two low bits are set. */
+/* Adds an inheritable handle, unless it was added before. Before Windows 8, console handles cannot
+ * be in such a list; their two low bits are set. */
 static void add_handle(HANDLE *handles, size_t *count, HANDLE handle)
 {
 	if (!handle || handle == INVALID_HANDLE_VALUE || ((ULONG_PTR)handle & 3) == 3)

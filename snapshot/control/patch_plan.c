@@ -1,7 +1,5 @@
-/*
- * Layout of the tracer's tables, and planning of patches. The planner decodes a function's first
- * instructions with Zydis, and emits them into the slot with corrected distances.
- */
+/* Layout of the tracer's tables, and planning of patches. The planner decodes a function's first
+ * instructions with Zydis. It emits them into the slot with corrected distances. */
 #include "snapshot/control/patch_plan.h"
 
 #include <string.h>
@@ -11,7 +9,7 @@
 #include "snapshot/tracer/tables.h"
 
 #define GRANULE ((uint64_t)0x10000)
-#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* maximum that an id can reach */
+#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* maximum that a stack id can address */
 #define SHARD_MAX ((uint64_t)1 << 30) /* maximum that hsnap reads */
 #define RANGES_MAX ((uint64_t)1 << 20)
 #define MODULES_BYTES ((uint64_t)1 << 20)
@@ -22,13 +20,13 @@ static uint64_t at_most(uint64_t value, uint64_t max)
 	return value < max ? value : max;
 }
 
-/* Rounds down to whole granules, at least one. */
+/* Rounds down to a multiple of the granule, but to at least one granule. */
 static uint64_t granules(uint64_t bytes)
 {
 	return bytes < GRANULE ? GRANULE : bytes & ~(GRANULE - 1);
 }
 
-/* Returns the next part's address, and moves *next past its bytes. */
+/* Returns the address of the next part, and advances *next past that part. */
 static uint64_t take(uint64_t *next, uint64_t bytes)
 {
 	uint64_t addr = *next;
@@ -43,14 +41,15 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 
 	area->limit_bytes = limit_bytes;
 	area->committed_bytes = 0;
-	/* Stacks are unlikely to take half of all, and 32-bit targets are short of room. */
+	/* Stacks are unlikely to take half of the memory, and 32-bit targets have little address
+	 * space. */
 	area->stacks_limit = granules(at_most(limit_bytes / 2, STACKS_MAX));
 	area->stack_buckets =
 		take(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
-	/* room for twice the even share, because shares are never even */
+	/* Room for twice the average, because shards never have the same size. */
 	area->shard_bytes =
 		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
 	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);
@@ -67,7 +66,8 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->rings = area->rings_view = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;
-	area->unwind_base += area->unwind_mismatches; /* its tracer does not reset this counter */
+	/* the process's tracer never resets this counter */
+	area->unwind_base += area->unwind_mismatches;
 	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
@@ -83,7 +83,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 
 uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 {
-	struct tracer_area area = {0}; /* used only for its size */
+	struct tracer_area area = {0}; /* only reserved_bytes is used */
 
 	tracer_layout_set(&area, 0, limit_bytes);
 	return area.reserved_bytes;
@@ -91,16 +91,17 @@ uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 
 #define JUMP_BYTES 5 /* jmp rel32 */
 #define FAR_64_BYTES 14 /* jmp [rip+0], then the address */
-#define ORIGINAL 16 /* offset in the slot, after the jump to the hook */
+#define ORIGINAL 16 /* offset of the moved instructions in the slot, after the jump to the hook */
 
-/* Maximum length of a moved instruction: a jump around a jump. */
+/* Maximum length of one moved instruction: a short jump around a far jump. */
 #define MOVED_BYTES_MAX (ZYDIS_MAX_INSTRUCTION_LENGTH + 4 + FAR_64_BYTES)
 
 struct planning {
 	struct patch_plan *plan;
 	const struct patch_request *request;
 	ZydisDecoder decoder;
-	uint32_t from, to; /* how far the function has been moved, and the slot filled */
+	/* number of bytes of the function that were moved; number of slot bytes that were filled */
+	uint32_t from, to;
 };
 
 static bool is_64(const struct planning *planning)
@@ -108,7 +109,7 @@ static bool is_64(const struct planning *planning)
 	return planning->request->bits == 64;
 }
 
-/* Wraps addresses of 32-bit code. */
+/* Wraps an address to 32 bits for 32-bit code. */
 static uint64_t address(const struct planning *planning, uint64_t value)
 {
 	return is_64(planning) ? value : (uint32_t)value;
@@ -120,8 +121,8 @@ static void emit(struct planning *planning, const void *bytes, size_t len)
 	planning->to += (uint32_t)len;
 }
 
-/* Computes the distance from the end of an instruction, which is the slot's offset end, to addr.
- * Returns false if it does not fit. */
+/* Computes the distance from the end of an instruction to addr. `end` is the offset of that end in
+ * the slot. Returns false if the distance does not fit. */
 static bool distance(const struct planning *planning, uint32_t end, uint64_t addr, int32_t *result)
 {
 	uint64_t away = addr - (planning->request->slot + end);
@@ -130,7 +131,7 @@ static bool distance(const struct planning *planning, uint32_t end, uint64_t add
 	return !is_64(planning) || (uint64_t)(int64_t)*result == away;
 }
 
-/* Emits a branch to addr, whose distance follows its opcode. Returns false if that does not reach
+/* Emits a branch to addr: its opcode, then the distance. Returns false if the branch cannot reach
  * addr. */
 static bool emit_near(
 	struct planning *planning, const uint8_t *opcode, uint32_t opcode_bytes, uint64_t addr)
@@ -144,7 +145,7 @@ static bool emit_near(
 	return true;
 }
 
-/* Emits a jump that reaches any address, and changes no register. */
+/* Emits a jump that can reach any address and does not change any register. */
 static void emit_far_jump(struct planning *planning, uint64_t addr)
 {
 	static const uint8_t jump[] = {0xe9}, through_memory[] = {0xff, 0x25, 0, 0, 0, 0};
@@ -188,8 +189,8 @@ static void emit_conditional(struct planning *planning, uint8_t condition, uint6
 	emit_far_jump(planning, addr);
 }
 
-/* Emits loop or jcxz, which are only short: it leads to a long jump, which the other path jumps
- * around. */
+/* Emits loop or jcxz. They exist only as short jumps, so the emitted instruction leads to a long
+ * jump. If the condition is false, a second short jump skips the long jump. */
 static void emit_counting(
 	struct planning *planning, const ZydisDecodedInstruction *instruction, uint64_t addr)
 {
@@ -216,8 +217,8 @@ static bool is_jump_or_call(const ZydisDecodedInstruction *instruction)
 	return instruction->raw.imm[0].is_relative;
 }
 
-/* Returns true if a jump or a call leads between the first byte and the end of the moved bytes; the
- * first byte is the hook's. */
+/* Returns true if a jump or call leads into the moved bytes, after the first byte. A jump to the
+ * first byte runs the hook, which is correct. */
 static bool leads_inside(const struct planning *planning, uint64_t target, uint32_t end)
 {
 	uint64_t offset = address(planning, target - planning->request->function);
@@ -225,8 +226,7 @@ static bool leads_inside(const struct planning *planning, uint64_t target, uint3
 	return offset > 0 && offset < end;
 }
 
-/* Returns true for a prefix that changes the width of a jump's distance or of the instruction
- * pointer. */
+/* Returns true if a prefix changes the width of a jump's distance or of the instruction pointer. */
 static bool has_odd_width(
 	const struct planning *planning, const ZydisDecodedInstruction *instruction)
 {
@@ -255,7 +255,7 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	else if (opcode >= 0xe0 && opcode <= 0xe3)
 		emit_counting(planning, instruction, target);
 	else if (opcode == 0xe8 &&
-		 /* a call of the next instruction reads its own address */
+		 /* A call of the next instruction reads its own address. */
 		 target != address(planning, planning->request->function + planning->from +
 						     instruction->length))
 		emit_call(planning, target);
@@ -264,7 +264,7 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	return true;
 }
 
-/* Moves an instruction with a relative operand in memory: only 64-bit code has them. */
+/* Moves an instruction with a relative memory operand, which only 64-bit code has. */
 static bool move_operand(struct planning *planning, const ZydisDecodedInstruction *instruction)
 {
 	uint32_t at = planning->to;
@@ -290,8 +290,8 @@ static bool move_instruction(struct planning *planning, const ZydisDecodedInstru
 	return true;
 }
 
-/* Returns true for an instruction that may never continue with the next one, or that the code
- * returns to from outside: bytes that change may follow neither. */
+/* Returns true for an instruction after which execution may not continue at the next instruction,
+ * or to which outside code returns. No changed byte may follow such an instruction. */
 static bool leaves(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->meta.category) {
@@ -319,7 +319,7 @@ static bool decode(
 		       request->code + at, request->code_bytes - at, instruction));
 }
 
-/* Moves whole instructions until the jump fits in their place. */
+/* Moves whole instructions until the jump fits into their place. */
 static bool move_prologue(struct planning *planning)
 {
 	struct patch_plan *plan = planning->plan;
@@ -341,9 +341,11 @@ static bool move_prologue(struct planning *planning)
 	return true;
 }
 
-/* Returns true if a visible jump leads into the bytes that change. For instructions after the moved
- * ones, these are the bytes of the jump; a jump among the moved instructions would have to be
- * corrected. */
+/*
+ * Returns true if a visible jump leads into the changed bytes. Jumps after the moved instructions
+ * must not lead into the bytes of the new jump. Jumps among the moved instructions must not lead to
+ * any moved byte, because such a jump would have to be corrected.
+ */
 static bool is_entered(const struct planning *planning)
 {
 	ZydisDecodedInstruction instruction;

@@ -1,7 +1,5 @@
-/*
- * The rules that keep the tracer out of a process: one table, in order of rank, with the texts and
- * sources.
- */
+/* The rules that keep the tracer out of a process: one table, sorted by rank, with messages and
+ * sources. */
 #include "snapshot/control/refusal.h"
 
 #include <inttypes.h>
@@ -9,8 +7,9 @@
 
 #include "core/pe/pe.h"
 
-#define FIRST_BUILD_ACROSS 9200u /* Windows 8: a process can start threads in other sessions */
-#define INTEGRITY_HIGH 0x3000u /* SECURITY_MANDATORY_HIGH_RID: an elevated prompt */
+/* Windows 8: from this build on, a process can start threads in other sessions */
+#define FIRST_BUILD_ACROSS 9200u
+#define INTEGRITY_HIGH 0x3000u /* SECURITY_MANDATORY_HIGH_RID: the level of an elevated prompt */
 #define BOTH (REFUSAL_RUN | REFUSAL_ATTACH)
 #define BY_UST "'hsnap ust on IMAGE' needs no code in it"
 #define BY_UST_OR_READING "'hsnap ust on IMAGE' and snapshots with -p may work"
@@ -82,14 +81,14 @@ static bool is_any(const struct control_facts *facts)
 	return true;
 }
 
-/* In order of rank: only the first rule that applies is reported. */
+/* Sorted by rank: only the first matching rule is reported. */
 static const struct rule {
 	bool (*applies)(const struct control_facts *facts);
-	unsigned ways, steps; /* enum refusal_way, enum refusal_step */
-	const char *text; /* a printf format for the target's session, which it need not use */
+	unsigned ways, steps; /* bits of enum refusal_way and enum refusal_step */
+	const char *text; /* a printf format that may use the target's session */
 } rules[] = {
-	/* Functions of ntdll are ARM64EC there, also in emulated processes: Microsoft Learn,
-	 * "Arm64EC ABI". */
+	/* Functions of ntdll are ARM64EC code on such systems, even in emulated processes:
+	 * Microsoft Learn, "Arm64EC ABI". */
 	{is_arm64_host, BOTH, REFUSAL_BEFORE,
 		"the tracer does not run on ARM64 processors yet; " BY_UST_OR_READING},
 	{is_arm64_image, BOTH, REFUSAL_BEFORE,
@@ -112,7 +111,7 @@ static const struct rule {
 		"another session; start hsnap there"},
 	{is_in_other_session, REFUSAL_ATTACH, REFUSAL_THREAD,
 		"the process runs in session %" PRIu32 "; start hsnap in that session"},
-	/* Microsoft Learn, OpenProcess and "Mandatory Integrity Control": no write-up. */
+	/* Microsoft Learn, OpenProcess and "Mandatory Integrity Control" (no write-up). */
 	{is_above, REFUSAL_ATTACH, REFUSAL_OPEN,
 		"with a higher integrity level than hsnap; run hsnap from an elevated "
 		"prompt"},
@@ -120,12 +119,12 @@ static const struct rule {
 	{is_strict_cfg, BOTH, REFUSAL_BEFORE,
 		"its ProcessControlFlowGuardPolicy is strict: it allows only DLLs built with "
 		"Control Flow Guard, which the tracer is not; " BY_UST},
-	/* Microsoft Learn, "AppContainer isolation"; S-1-15-2-1 is ALL APPLICATION PACKAGES. */
+	/* Microsoft Learn, "AppContainer isolation". S-1-15-2-1 is ALL APPLICATION PACKAGES. */
 	{is_app_container, BOTH, REFUSAL_LOAD,
 		"in an AppContainer, which may not read hsnap's folder; allow it with "
 		"'icacls FOLDER /grant *S-1-15-2-1:(OI)(CI)RX'"},
-	/* Microsoft Learn, PROCESS_MITIGATION_DYNAMIC_CODE_POLICY; unknown if it also forbids
-	 * changes from outside. */
+	/* Microsoft Learn, PROCESS_MITIGATION_DYNAMIC_CODE_POLICY. It is not known whether this
+	 * policy also forbids changes from outside. */
 	{is_without_new_code, BOTH, REFUSAL_INSTALL,
 		"its ProcessDynamicCodePolicy forbids new code, which may be the reason; " BY_UST},
 	{is_any, BOTH, REFUSAL_LOAD,

@@ -1,9 +1,9 @@
 /*
- * Rules of the system that keep the tracer out of a process, and alternatives.
+ * Rules of the system that keep the tracer out of a process, and alternatives for the user.
  *
- * control_facts_windows.c reads the facts, refusal.c has one table of rules. Certain and dangerous
- * cases are refused before anything is written into the target. Cases that may work are tried, and
- * the rule explains the failure.
+ * control_facts_windows.c reads the facts. refusal.c has a single table of rules. Certain or
+ * dangerous cases are refused before anything is written into the target. Uncertain cases are
+ * tried, and if they fail, the rule explains the failure.
  */
 #ifndef SNAPSHOT_CONTROL_REFUSAL_H
 #define SNAPSHOT_CONTROL_REFUSAL_H
@@ -13,53 +13,53 @@
 
 #include "core/base/err.h"
 
-/* Facts about a target, this hsnap and the system. 0 and false mean no, or unknown. Unknown facts
- * refuse nothing. */
+/* Facts about a target, about this hsnap and about the system. 0 and false mean "no" or "not
+ * known". Facts that are not known never cause a refusal. */
 struct control_facts {
-	uint16_t host_machine; /* PE_MACHINE_* of the processor, not of an emulation */
-	uint16_t image_machine; /* of the target's program */
-	uint32_t build; /* of Windows; 0 under Wine, too */
+	uint16_t host_machine; /* PE_MACHINE_* of the physical processor, not of an emulation */
+	uint16_t image_machine; /* machine type of the target's program */
+	uint32_t build; /* Windows build; 0 in Wine */
 	/* Mitigation policies of the target. */
 	bool microsoft_signed_only, store_signed_only;
 	bool no_dynamic_code;
 	bool strict_cfg;
 	bool no_children;
 	bool is_app_container;
-	bool is_protected; /* at any protection level */
-	bool has_sessions; /* the next two are known */
+	bool is_protected; /* the process is protected, at any level */
+	bool has_sessions; /* the next two fields are known */
 	uint32_t session, own_session;
-	bool has_integrity; /* the next two are known */
+	bool has_integrity; /* the next two fields are known */
 	uint32_t integrity, own_integrity; /* SECURITY_MANDATORY_*_RID */
 };
 
-/* Way of the tracer into the target; bits. */
+/* How the tracer gets into the target; bits. */
 enum refusal_way {
-	REFUSAL_RUN = 1, /* by the first thread of a new process */
-	REFUSAL_ATTACH = 2, /* by a new thread of a running process */
+	REFUSAL_RUN = 1, /* loaded by the first thread of a new process */
+	REFUSAL_ATTACH = 2, /* loaded by a new thread of a running process */
 };
 
-/* Step at which a rule applies; bits. */
+/* Step to which a rule applies; bits. */
 enum refusal_step {
 	REFUSAL_BEFORE = 1, /* before anything is written into the target */
 	REFUSAL_OPEN = 2, /* the process could not be opened */
-	REFUSAL_THREAD = 4, /* the process takes no thread */
-	REFUSAL_LOAD = 8, /* the thread ran, and the DLL was not loaded */
-	REFUSAL_INSTALL = 16, /* the DLL is there, and the hooks could not be installed */
-	REFUSAL_CHILDREN = 32, /* --children: worth a warning, never an error */
+	REFUSAL_THREAD = 4, /* no thread can be created in the process */
+	REFUSAL_LOAD = 8, /* the thread ran, but the DLL was not loaded */
+	REFUSAL_INSTALL = 16, /* the DLL is loaded, but the hooks could not be installed */
+	REFUSAL_CHILDREN = 32, /* --children: causes a warning, never an error */
 };
 
-/* Writes the first rule that applies, and the alternative, as one phrase. Returns false if no rule
- * applies. */
+/* Writes the first matching rule and its alternative, as one phrase. Returns false if no rule
+ * matches. */
 bool refusal_find(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	char *text, size_t size);
 
-/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. name: of the target,
- * for messages. */
+/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. name: the target's
+ * name, for messages. */
 int refusal_check(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);
 
-/* Adds the rule that explains a failure to *err, which becomes ERR_CANNOT_TRACE; without a rule,
- * leaves it as it is. Returns -err->code. */
+/* Adds the rule that explains a failure to *err, and changes the error to ERR_CANNOT_TRACE. If no
+ * rule matches, does not change *err. Returns -err->code. */
 int refusal_explain(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	struct err *err);
 

@@ -1,6 +1,7 @@
 /*
- * Removal of the tracer: takes the jumps out while all threads are held, and frees tables and rings
- * once no thread can use them any more. Whether a thread may be in a hook is read from its stack.
+ * Removal of the tracer. Removes the jumps while all threads are held, and frees the tables and
+ * rings when no thread can use them any more. A thread's stack shows whether the thread may be in a
+ * hook.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #define STACK_BYTES_MAX ((uint64_t)1 << 28) /* larger stacks are not searched */
 #define POINTER sizeof(void *)
 
-/* Result of NtQueryInformationThread(), class 0; Windows SDK pages of that function, and phnt,
+/* Result of NtQueryInformationThread(), class 0: Windows SDK pages of that function, and phnt,
  * ntpsapi.h. */
 struct thread_basic_information {
 	NTSTATUS exit_status;
@@ -31,7 +32,7 @@ static bool is_tracers(const struct tracee *tracee, uint64_t addr)
 	return tracee_is_in(&tracee->dll, addr) || tracee_is_in(&trampolines, addr);
 }
 
-/* Returns the upper end of the thread's stack; 0: unknown. */
+/* Returns the upper end of the thread's stack, or 0 if it is not known. */
 static uint64_t stack_base(const struct tracee *tracee, const struct held_thread *thread)
 {
 	struct thread_basic_information info;
@@ -44,7 +45,8 @@ static uint64_t stack_base(const struct tracee *tracee, const struct held_thread
 	return (ULONG_PTR)tib.StackBase;
 }
 
-/* Returns the end of the memory around addr, for a stack that the thread's block does not name. */
+/* Returns the end of the memory around addr, for a stack that is not recorded in the thread's
+ * TEB. */
 static uint64_t memory_end(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -81,8 +83,8 @@ static bool is_on_stack(
 	return false;
 }
 
-/* Returns true if the thread may be in a hook, or in a function that a hook has called. Also true
- * if its stack has remains of an earlier call, or if that cannot be found out. */
+/* Returns true if the thread may be in a hook, or in a function called by a hook. Also returns true
+ * if the stack still contains traces of an earlier call, or if it cannot be checked. */
 static bool may_be_inside(const struct tracee *tracee, const struct held_thread *thread)
 {
 	uint64_t from = thread->sp & ~(uint64_t)(POINTER - 1), end = stack_base(tracee, thread);
@@ -101,8 +103,8 @@ static bool may_be_inside(const struct tracee *tracee, const struct held_thread 
 	return inside;
 }
 
-/* Returns true if the thread is in the tracer's own code, or in a system call made by it: ntdll's
- * function for the call leaves nothing on the stack on x64, and one return address on x86. */
+/* Returns true if the thread is in the tracer's own code, or in a system call that this code has
+ * made. For such a call, ntdll's function pushes nothing on x64, and one return address on x86. */
 static bool is_in_code(const struct tracee *tracee, const struct held_thread *thread)
 {
 	unsigned char top[8];
@@ -113,9 +115,9 @@ static bool is_in_code(const struct tracee *tracee, const struct held_thread *th
 }
 
 /*
- * Threads that may use the memory that is to be freed. No thread begins to use it any more; so each
- * counts until it is once seen outside. Where many threads work, there may never be a moment at
- * which all are outside.
+ * Threads that may still use the memory to be freed. No other thread can start using it. So each
+ * thread counts only until it has been seen outside once. If many threads are active, there may
+ * never be a moment when all of them are outside.
  */
 struct users {
 	DWORD *ids;
@@ -130,7 +132,7 @@ static bool users_begin(struct users *users, const struct threads *threads)
 	return users->ids;
 }
 
-/* Removes the threads that are outside by now. */
+/* Removes the threads that are now outside. */
 static void users_look(struct users *users, const struct tracee *tracee,
 	const struct threads *threads,
 	bool (*is_there)(const struct tracee *tracee, const struct held_thread *thread))
@@ -150,11 +152,11 @@ static void users_look(struct users *users, const struct tracee *tracee,
 
 #define PATIENCE_MS 5000
 #define DRAIN_MS 250
-#define PAUSE_MS 20 /* between two holds */
+#define PAUSE_MS 20 /* pause between two holds */
 #define AGAIN 1
 #define WRITE_TRIES 2
 
-/* Checks that each function is as it was, or as the tracer has made it. */
+/* Checks that each function has its original bytes, or the tracer's. */
 static int check_jumps(const struct tracee *tracee, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -170,8 +172,8 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* Takes the jumps out. All threads are held, and there are no jumps of other programs: an
- * unreadable jump may be ours. */
+/* Removes the jumps. All threads are held. Other programs have no jumps here, so an unreadable jump
+ * may be the tracer's. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";
@@ -193,10 +195,10 @@ static int take_out(struct tracee *tracee, struct err *err)
 }
 
 /*
- * Tries once to free memory. Without jumps no thread gets into a hook. A thread that returns from
- * the function that a hook called does nothing more to the tables. So only threads in the tracer's
- * own code use the tables, and that takes no time. With is_drained it suffices that no thread is
- * there; before that, no thread may be in a hook at all.
+ * Tries once to free memory. Without jumps, no thread enters a hook. When a function called by a
+ * hook returns, the hook no longer uses the tables. So only threads in the tracer's own code use
+ * the tables, and they leave it quickly. If is_drained, no thread may be in the tracer's own code.
+ * Otherwise no thread may be in a hook at all.
  */
 static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
@@ -244,7 +246,7 @@ int remove_rest(struct tracee *tracee, struct err *err)
 	return tracee->area.reserved ? free_in_time(tracee, tracee_free_tables, DRAIN_MS, err) : 0;
 }
 
-/* Removes the rings: no thread keeps a ring while it is in a function that a hook has called. */
+/* Removes the rings. A thread never keeps a ring while it is in a function called by a hook. */
 int remove_rings(struct tracee *tracee, struct err *err)
 {
 	int rc = tracee->area.rings_view ? ring_section_stop(tracee, err) : 0;

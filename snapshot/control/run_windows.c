@@ -1,8 +1,8 @@
 /*
- * Programs run by hsnap. The first part finds files: the program, and those next to hsnap. A family
- * is the program and its traced descendants, each followed by a thread of hsnap from its creation
- * to its end: it is brought up, its children are taken over while it waits, and its snapshot is
- * taken at its exit.
+ * Programs that hsnap runs. The first part finds files: the program, and files next to hsnap. A
+ * family is the program and its traced descendants. A thread of hsnap follows each of these
+ * processes from its creation to its end: it brings the process up, takes over the process's
+ * children while the process waits, and takes the snapshot at the process's exit.
  */
 #include "snapshot/control/control.h"
 
@@ -27,8 +27,8 @@
 
 #define PATH_UNITS 32768
 
-/* Returns the path at which the system would find the program, or NULL if unknown. The caller frees
- * it. */
+/* Returns the path where the system would find the program, or NULL if the path is not known. The
+ * caller frees it. */
 static wchar_t *program_find(const char *program)
 {
 	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
@@ -41,7 +41,7 @@ static wchar_t *program_find(const char *program)
 	return NULL;
 }
 
-/* Returns path with another file name; its file name starts at base. */
+/* Returns `path` with another file name. `base` is the start of the file name in `path`. */
 static wchar_t *with_name(const wchar_t *path, size_t base, const wchar_t *name)
 {
 	wchar_t *result = malloc((base + wcslen(name) + 1) * sizeof(*result));
@@ -77,7 +77,8 @@ bool program_is_this(const wchar_t *path)
 	return same;
 }
 
-/* Replaces the path of a link by that of its file. Returns false if that is unknown. */
+/* Replaces a link's path by the path of the linked file. Returns false if that path is not
+ * known. */
 static bool follow_link(wchar_t *path, DWORD *len)
 {
 	HANDLE file = CreateFileW(path, FILE_READ_ATTRIBUTES,
@@ -97,7 +98,7 @@ static bool follow_link(wchar_t *path, DWORD *len)
 	return true;
 }
 
-/* Returns the path of a file in the folder of path, or NULL if it does not exist. */
+/* Returns the path of a file in the same folder as `path`, or NULL if the file does not exist. */
 static wchar_t *beside(const wchar_t *path, size_t len, const wchar_t *name)
 {
 	wchar_t *found = NULL;
@@ -117,7 +118,7 @@ wchar_t *program_beside(const wchar_t *name)
 	DWORD len;
 	wchar_t *path = own_path(&len), *found = path ? beside(path, len, name) : NULL;
 
-	if (path && !found && follow_link(path, &len)) /* package managers make links */
+	if (path && !found && follow_link(path, &len)) /* package managers create links */
 		found = beside(path, len, name);
 	free(path);
 	return found;
@@ -125,24 +126,24 @@ wchar_t *program_beside(const wchar_t *name)
 
 #define STACK_BYTES ((SIZE_T)1 << 20) /* address space per thread */
 
-/* The first program and its descendants, each under the tracer and followed by one thread. */
+/* The first program and its descendants. Each is traced, and is followed by one thread. */
 struct family {
 	const struct program_run *run;
 	struct traced_options options;
-	int64_t until_ms; /* time limit for the other hsnap, by os_clock_ms(); 0: none */
-	HANDLE output_lock; /* mutex for snapshots and messages, also of the other hsnap */
-	volatile LONG count; /* threads that follow a process */
-	volatile LONG is_late; /* a process was ended because its time limit was over */
+	int64_t until_ms; /* end of the time limit for the other hsnap, by os_clock_ms(); 0: none */
+	HANDLE output_lock; /* mutex for snapshots and messages; the other hsnap uses it, too */
+	volatile LONG count; /* number of threads that follow a process */
+	volatile LONG is_late; /* nonzero if a process was ended because its time limit was over */
 	HANDLE all_ended;
-	HANDLE volatile last; /* one of these threads, which outlives all others that have ended */
+	HANDLE volatile last; /* one of these threads; it outlives all others that have ended */
 };
 
-/* A process that was just created by a process of the family, and that waits. */
+/* A process that another process of the family has just created. The new process is waiting. */
 struct new_child {
 	struct family *family;
 	const struct traced *parent;
 	struct traced_child child;
-	HANDLE prepared; /* set when the child is prepared, or left alone */
+	HANDLE prepared; /* set when the child is prepared, or will not be traced */
 };
 
 struct follower {
@@ -163,8 +164,8 @@ static void unlock_output(struct family *family)
 	ReleaseMutex(family->output_lock);
 }
 
-/* Initializes a family. Returns 0 or -ERR_NOMEM. The calling thread counts as one that follows a
- * process. handed: the child that was handed over; pid 0: none. */
+/* Initializes a family. The calling thread counts as one that follows a process. handed: the child
+ * that was handed over; pid 0: none. Returns 0 or -ERR_NOMEM. */
 static int family_init(struct family *family, const struct program_run *run,
 	const struct handed_child *handed, struct err *err)
 {
@@ -200,8 +201,11 @@ static void wait_and_close(HANDLE thread)
 		CloseHandle(thread);
 }
 
-/* Ends a child's thread, which outlives the threads that ended before it. So a wait for the last
- * thread is a wait for all: Wine 8 does not always end a process well while a thread of it ends. */
+/*
+ * Ends the thread of a child, after waiting for the thread that ended before it. So a wait for the
+ * last thread is a wait for all threads. This is needed because Wine 8 sometimes fails to end a
+ * process while one of its threads is ending.
+ */
 static void last_follower_ends(struct family *family)
 {
 	HANDLE self = NULL;
@@ -212,7 +216,7 @@ static void last_follower_ends(struct family *family)
 	follower_ends(family);
 }
 
-/* Ends the calling thread's part, waits for all other threads, and releases the family. */
+/* Ends the calling thread's work, waits for all other threads, and releases the family. */
 static void family_end(struct family *family)
 {
 	follower_ends(family);
@@ -222,7 +226,8 @@ static void family_end(struct family *family)
 	CloseHandle(family->output_lock);
 }
 
-/* Prints one line about a process. An error about the same place does not name it again. */
+/* Prints a one-line message about a process. If the error already names the same place, the place
+ * is not repeated. */
 static void warn(struct family *family, const char *name, const char *what, const struct err *err)
 {
 	struct err about = *err;
@@ -252,7 +257,8 @@ static int take_snapshot(
 	return rc;
 }
 
-/* Returns true if the process was started by this parent: the parent may have reported any id. */
+/* Returns true if this parent started the process. The check is needed because the parent may have
+ * reported any id. */
 static bool is_child(HANDLE process, uint32_t parent_pid)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -272,7 +278,7 @@ static int take_over(struct follower *follower, const struct new_child *born, st
 		return rc;
 	if (!is_child(follower->process, born->parent->target.pid))
 		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
-	/* The thread that follows the parent closes its own handle at any time. */
+	/* The thread that follows the parent may close its own handle at any time. */
 	if (!DuplicateHandle(GetCurrentProcess(), born->parent->process, GetCurrentProcess(),
 		    &follower->parent, SYNCHRONIZE, FALSE, 0))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
@@ -294,7 +300,7 @@ static void release(struct follower *follower)
 		CloseHandle(follower->process);
 }
 
-/* Returns the options of a process, which has a recording of its own. */
+/* Returns the options for a process with its own recording. */
 static struct traced_options options_for(
 	const struct family *family, const struct recording_link *recording)
 {
@@ -308,8 +314,8 @@ static struct traced_options options_for(
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err);
 
-/* Makes the hsnap of the other bitness follow the child. Returns 0, and all messages are printed
- * then, or an error. */
+/* Makes the hsnap of the other bitness follow the child. Returns 0 after all messages were printed,
+ * or an error. */
 static int hand_over(const struct follower *follower, const struct new_child *born, struct err *err)
 {
 	struct family *family = follower->family;
@@ -345,7 +351,7 @@ static void follow_taken(struct follower *follower, struct err *err)
 	const struct traced_options options = options_for(family, follower->recording);
 
 	if (traced_bring_up(&follower->traced, follower->parent, &options, err)) {
-		traced_release(&follower->traced); /* the child goes on */
+		traced_release(&follower->traced); /* lets the child continue */
 		warn(family, follower->name, "this child process is not traced", err);
 		return;
 	}
@@ -357,8 +363,8 @@ static void follow_taken(struct follower *follower, struct err *err)
 	}
 }
 
-/* Takes a child over while its parent waits, and follows it to its end. born belongs to the
- * parent's thread, until the child is prepared. */
+/* Takes over a child while its parent waits, and follows the child until it ends. `born` belongs to
+ * the parent's thread, and is valid only until the child is prepared. */
 static void follow_born(const struct new_child *born)
 {
 	struct follower follower = {.family = born->family};
@@ -403,7 +409,7 @@ static DWORD WINAPI follow_child(void *ctx)
 	return 0;
 }
 
-/* Starts the thread of a new child, whose parent waits until the child is prepared. */
+/* Starts a thread for a new child. The parent waits until the child is prepared. */
 static void begin_child(struct family *family, struct traced *parent)
 {
 	struct new_child born = {.family = family, .parent = parent};
@@ -430,8 +436,8 @@ static void begin_child(struct family *family, struct traced *parent)
 	SetEvent(parent->child_taken);
 }
 
-/* Warns of less address space for tables than requested. A process that ended before its tracer was
- * turned on has no tables at all. */
+/* Warns if the tables have less address space than requested. A process that ended before its
+ * tracer was turned on has no tables. */
 static void warn_of_limit(struct family *family, const struct traced *traced)
 {
 	uint64_t wanted = family->options.install.limit_bytes;
@@ -446,7 +452,7 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 	unlock_output(family);
 }
 
-/* Warns of a program that cannot have the children that --children is for. */
+/* With --children, warns if a policy prevents the program from having children. */
 static void warn_of_policy(struct family *family, const struct traced *traced)
 {
 	char rule[600], text[1600];
@@ -460,8 +466,8 @@ static void warn_of_policy(struct family *family, const struct traced *traced)
 	unlock_output(family);
 }
 
-/* Ends a process whose time limit is over. A child that it is just creating is prepared first:
- * otherwise the child would wait for a parent that has exited. */
+/* Ends a process whose time limit is over. If the process is just creating a child, prepares the
+ * child first. Otherwise the child would wait for a parent that has exited. */
 static void end_late(struct family *family, struct traced *traced)
 {
 	if (traced->child_created && WaitForSingleObject(traced->child_created, 0) == WAIT_OBJECT_0)
@@ -473,8 +479,8 @@ static void end_late(struct family *family, struct traced *traced)
 	TerminateProcess(traced->process, RUN_LATE);
 }
 
-/* Returns the crash with this status, or NULL for any other status. The numbers are those of
- * ntstatus.h. */
+/* Returns a description of the crash with this exit status, or NULL if the status is not a crash.
+ * The values are from ntstatus.h. */
 static const char *crash_of(DWORD status)
 {
 	switch (status) {
@@ -486,7 +492,8 @@ static const char *crash_of(DWORD status)
 	}
 }
 
-/* Returns why a process ended without reaching its exit, if its status shows that. */
+/* Returns the reason why a process ended without reaching its exit, if its status reveals the
+ * reason. */
 static const char *why_ended(DWORD status)
 {
 	static const struct {
@@ -509,7 +516,7 @@ static const char *why_ended(DWORD status)
 				  "it crashed, another process ended it, or it was detached";
 }
 
-/* Warns of a crash that went through the program's own exit, as under Wine 10: the snapshot looks
+/* Warns of a crash that went through the program's normal exit, as in Wine 10. The snapshot looks
  * like any other. */
 static void warn_of_crash(struct family *family, const struct traced *traced)
 {
@@ -535,9 +542,9 @@ static int fail_exit(const struct traced *traced, struct err *err)
 }
 
 /*
- * Follows a process that was brought up to its end, or ends it when its time limit is over. Takes
- * its snapshot, and starts threads that follow its children. Returns 0, the result of the snapshot,
- * or -ERR_NO_EXIT.
+ * Follows a process that was brought up until it ends, or ends the process when its time limit is
+ * over. Takes its snapshot, and starts threads that follow its children. Returns 0, the result of
+ * the snapshot, or -ERR_NO_EXIT.
  */
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err)
@@ -558,7 +565,7 @@ static int follow(struct family *family, struct traced *traced,
 		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 
-			/* the limit is the program's time, not hsnap's */
+			/* the limit applies to the program's running time, not to hsnap's */
 			rc = take_snapshot(family, traced, event == TRACED_AT_EXIT, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
@@ -575,8 +582,8 @@ static int follow(struct family *family, struct traced *traced,
 	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 
-/* Sets OANOCACHE. Otherwise COM keeps freed strings for reuse, with the stacks of their earlier
- * users; "Debugging memory leaks", Microsoft Learn. */
+/* Sets OANOCACHE. Otherwise COM keeps freed strings for reuse, and their stacks are those of
+ * earlier users: "Debugging memory leaks", Microsoft Learn. */
 static void avoid_bstr_cache(void)
 {
 	static const wchar_t name[] = L"OANOCACHE";
@@ -606,7 +613,8 @@ static int create(
 
 	if (!request.command)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	/* By its command line, the system finds only paths of the usual length. */
+	/* If only the command line is given, the system does not find paths longer than the usual
+	 * limit. */
 	if (path && wcslen(path) >= MAX_PATH)
 		request.image = path;
 	spawn_pass_streams(&request.startup);
@@ -621,7 +629,7 @@ static int create(
 	return rc;
 }
 
-/* Starts the program, suspended, unless it could not load the tracer. */
+/* Starts the program, suspended. Returns an error if the program could not load the tracer. */
 static int start(const struct program_run *run, struct spawn *spawn, struct err *err)
 {
 	wchar_t *path = program_find(run->argv[0]);
@@ -640,12 +648,14 @@ static int start(const struct program_run *run, struct spawn *spawn, struct err 
 	return rc;
 }
 
-/* Brings the program from its creation to its first instruction, with the tracer on. A program that
- * ends before that (for example because a DLL is missing) has its status, and no trace. */
+/*
+ * Brings the program from its creation to its first instruction, with the tracer on. A program may
+ * end before that, for example because a DLL is missing. It then has an exit status but no trace.
+ */
 static int bring_up(const struct program_run *run, struct spawn *spawn, struct traced *traced,
 	const struct traced_options *options, struct err *err)
 {
-	/* Its file may have been no image, or another one: the bitness may differ after all. */
+	/* The file may have been no image, or another one, so the bitness may still be wrong. */
 	int rc = traced_prepare(
 		traced, spawn->info.hProcess, spawn->info.hThread, run->argv[0], err);
 
@@ -680,8 +690,8 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	return rc;
 }
 
-/* Follows the child that another hsnap has handed over; the child's status is its parent's
- * business. */
+/* Follows a child that another hsnap has handed over. The child's status is for its parent, not for
+ * this hsnap. */
 static int run_handed(const struct program_run *run, const struct handed_child *handed,
 	uint32_t *exit_status, struct err *err)
 {

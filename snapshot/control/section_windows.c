@@ -1,7 +1,5 @@
-/*
- * The section of a recording's rings: its size, and its view in the target. Words of the tracer's
- * area are written in the target and in the copy here.
- */
+/* The section of a recording's rings: its size, and its mapping in the target. Words in the
+ * tracer's area are written both in the target and in the copy in *tracee. */
 #include "snapshot/control/control_windows.h"
 
 #include <stddef.h>
@@ -9,8 +7,8 @@
 
 #include "snapshot/live/nt_windows.h"
 
-/* A ring has to last while hsnap does not get a processor: some 30 ms of the events of one thread.
- * Threads that find no ring share one. */
+/* A ring must have enough room for the time when hsnap does not run: about 30 ms of one thread's
+ * events. Threads that find no free ring share one ring. */
 #define EVENTS_LOG2_USUAL 17u
 #define RINGS_ENOUGH 16u
 
@@ -23,7 +21,8 @@ static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
 	return count;
 }
 
-/* Chooses as many rings of the usual size as fit, or smaller rings before there are too few. */
+/* Chooses as many rings of the usual size as fit. If there would be too few rings, chooses smaller
+ * rings. */
 static void choose_sizes(struct ring_section *section, uint64_t limit_bytes)
 {
 	section->events_log2 = EVENTS_LOG2_USUAL;
@@ -66,7 +65,7 @@ static bool is_running(uint32_t tid, uint32_t pid)
 	bool runs;
 
 	if (!thread)
-		return GetLastError() != ERROR_INVALID_PARAMETER; /* no thread has that id */
+		return GetLastError() != ERROR_INVALID_PARAMETER; /* no thread has this id */
 	runs = GetProcessIdOfThread(thread) == pid &&
 	       WaitForSingleObject(thread, 0) == WAIT_TIMEOUT;
 	CloseHandle(thread);
@@ -86,14 +85,15 @@ void ring_section_reclaim(const struct ring_section *section, uint32_t pid)
 
 #define FIELD(name) offsetof(struct tracer_area, name)
 
-/* Writes one word of the area, in the target and here. */
+/* Writes one word of the area, in the target and in *tracee. */
 static bool set_word(struct tracee *tracee, size_t offset, uint64_t value)
 {
 	memcpy((char *)&tracee->area + offset, &value, sizeof(value));
 	return tracee_write(tracee, tracee->area_addr + offset, &value, sizeof(value));
 }
 
-/* Gives the target a handle of this process, by which it notices that no more room will be made. */
+/* Gives the target a handle of this process. With the handle, the target notices when hsnap has
+ * exited and will make no more room. */
 static bool share_process(struct tracee *tracee)
 {
 	HANDLE theirs = NULL;
@@ -112,7 +112,7 @@ int ring_section_map(const struct ring_section *section, struct tracee *tracee, 
 		    NT_VIEW_UNMAP, 0, PAGE_READWRITE) < 0)
 		return err_set(err, ERR_INJECT, tracee->target->name,
 			"no address space for the rings of a recording");
-	/* named at once, so that it is unmapped in any case */
+	/* Record the view immediately, so that it is always unmapped later. */
 	if (!set_word(tracee, FIELD(rings_view), (ULONG_PTR)view)) {
 		NtUnmapViewOfSection(tracee->process, view);
 		tracee->area.rings_view = 0;
@@ -152,7 +152,7 @@ bool ring_section_is_read(const struct tracee *tracee)
 	return is_read;
 }
 
-/* Returns true if a view that is not an image begins at this address. */
+/* Returns true if a mapped section that is not an image begins at this address. */
 static bool is_view(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -166,7 +166,7 @@ void ring_section_unmap(struct tracee *tracee)
 {
 	uint64_t view = tracee->area.rings_view, process = tracee->area.rings_process;
 
-	/* forgotten first, like the tables */
+	/* Forget the view before unmapping it, as with the tables. */
 	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
 		return;
 	if (is_view(tracee, view))

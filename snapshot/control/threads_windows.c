@@ -1,7 +1,5 @@
-/*
- * All threads of another process, held: suspends the process, lists its threads and reads where
- * each is, until two listings agree.
- */
+/* Holds all threads of another process: suspends the process, lists its threads and reads where
+ * each thread is. Repeats this until two lists agree. */
 #include <stdlib.h>
 
 #include <windows.h>
@@ -13,11 +11,11 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 
-#define TRIES 100 /* to find the same threads twice */
+#define TRIES 100 /* tries until the same threads are found twice */
 #define RIGHTS (THREAD_GET_CONTEXT | THREAD_SET_CONTEXT | THREAD_QUERY_INFORMATION | SYNCHRONIZE)
-#define PATIENCE_MS 30000 /* for another hsnap */
+#define PATIENCE_MS 30000 /* maximum wait for another hsnap */
 #define PAUSE_MS 10
-#define AGAIN 1 /* threads have begun or ended meanwhile */
+#define AGAIN 1 /* threads have started or ended meanwhile */
 
 #if defined(_WIN64)
 #define CONTEXT_IP Rip
@@ -103,7 +101,8 @@ static int compare(void *ctx, size_t index, DWORD id)
 	return index < threads->count && threads->items[index].id == id ? 0 : AGAIN;
 }
 
-/* Reads where a thread is. Reading its registers also waits until it is really suspended. */
+/* Reads where a thread is. Reading a thread's registers also waits until the thread is really
+ * suspended. */
 static int look_at(struct threads *threads, struct held_thread *thread, struct err *err)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -123,7 +122,8 @@ static int look_at(struct threads *threads, struct held_thread *thread, struct e
 	return err_set(err, ERR_RIGHTS, threads->name, "%s", what);
 }
 
-/* Reads where all threads are. Returns 0 if no thread has begun or ended since. */
+/* Reads where all threads are. Returns 0 if no thread has started or ended since the last
+ * listing. */
 static int look(struct threads *threads, struct err *err)
 {
 	size_t count = 0;
@@ -163,7 +163,7 @@ static HANDLE make_lock(const wchar_t *full, void *ctx)
 	return CreateEventW(ctx, TRUE, FALSE, full);
 }
 
-/* Waits until no other hsnap, and no helper of one, holds the process, in any session. */
+/* Waits until no other hsnap, and no other hsnap's helper, holds the process, in any session. */
 static bool take_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};

@@ -1,7 +1,5 @@
-/*
- * A process with the tracer in it: finds ntdll, its exports and the tracer's DLL, writes the area,
- * and writes or compares the jumps.
- */
+/* A process that has loaded the tracer. Finds ntdll, its exports and the tracer's DLL; writes the
+ * area; writes or compares the jumps. */
 #include "snapshot/control/control_windows.h"
 
 #include <stddef.h>
@@ -38,7 +36,7 @@ static const char *const waits[TRACEE_WAITS] = {"NtWaitForSingleObject", "NtWait
 	"NtWaitForAlertByThreadId", "NtDelayExecution", "NtRemoveIoCompletion",
 	"NtRemoveIoCompletionEx", "NtReadFile", "NtDeviceIoControlFile"};
 
-#define CALL_BYTES 32 /* of a function that makes a system call and returns */
+#define CALL_BYTES 32 /* number of bytes of a function that makes a system call and returns */
 
 const enum tracer_hook_id tracee_hook_order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
 	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
@@ -71,7 +69,7 @@ static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 	       addr - tracee->ntdll.base <= tracee->ntdll.bytes - len;
 }
 
-/* Returns true if an image has the target's bitness: a 32-bit process on 64-bit Windows has two
+/* Returns true if an image has the target's bitness. A 32-bit process on 64-bit Windows has two
  * ntdlls. */
 static bool has_bits(struct target *target, uint64_t base)
 {
@@ -124,8 +122,8 @@ static int find_modules(struct tracee *tracee, struct err *err)
 	return rc;
 }
 
-/* Returns the place of a function's hook: the end of its short jumps, as long as they lead inside
- * ntdll. */
+/* Returns the address for a function's hook: the end of its short jumps, as long as these lead to
+ * addresses inside ntdll. */
 static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 {
 	uint8_t code[PATCH_CODE_BYTES];
@@ -273,7 +271,7 @@ bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in)
 	return ok;
 }
 
-/* Returns true if private memory, which images are not, was reserved at this address. */
+/* Returns true if private memory (not an image) was reserved at this address. */
 static bool is_reservation(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -291,8 +289,8 @@ void tracee_free_tables(struct tracee *tracee)
 	if (!reserved)
 		return;
 	ring_section_unmap(tracee);
-	/* Forget the memory first: unnamed memory is only lost, but memory that is freed twice may
-	 * belong to another owner the second time. */
+	/* Forget the memory before freeing it. Forgotten memory is only lost. But if memory were
+	 * freed twice, it might already have another owner the second time. */
 	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
 		    sizeof(none)))
 		return;

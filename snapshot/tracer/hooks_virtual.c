@@ -200,8 +200,8 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	return ALLOCATION_INSIDE;
 }
 
-/* Adds a placeholder if it is not known yet. Known address space keeps the stack that reserved it.
- * */
+/* Adds a placeholder if it is not known yet. Known address space keeps the stack that reserved
+ * it. */
 static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_range unknown = {.start = pages->from,

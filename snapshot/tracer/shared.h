@@ -136,16 +136,16 @@ struct tracer_stack {
 	uint64_t frames[]; /* return addresses, innermost first */
 };
 
-/* An unloaded module, identified while it was still loaded. Records are packed and 8-byte aligned.
- * */
+/* An unloaded module, identified while it was still loaded. Records are packed and 8-byte
+ * aligned. */
 struct tracer_module {
 	uint32_t record_bytes; /* size of this record, including path and pdb */
 	uint32_t image_bytes, timestamp, checksum; /* values from the image's headers */
 	/* from the RSDS debug record; guid and age are all 0 if the image has no such record */
 	uint8_t guid[16];
 	uint32_t age;
-	/* length of the path in UTF-16 units, length of pdb in UTF-8 bytes; neither is terminated
-	 * */
+	/* length of the path in UTF-16 units, length of pdb in UTF-8 bytes; neither is
+	 * terminated */
 	uint16_t path_units, pdb_bytes;
 	/* after these fields: the path, then the PDB name */
 };
@@ -197,8 +197,8 @@ struct tracer_area {
 	/* Set by hsnap before the state becomes TRACER_ON. All parts of the tables share one
 	 * reservation (snapshot/control/patch_plan.h). */
 	uint64_t reserved, reserved_bytes;
-	/* address of a recording's rings (rings.h); 0: no recording, or hsnap has exited during one
-	 * */
+	/* address of a recording's rings (rings.h); 0: no recording, or hsnap has exited during
+	 * one */
 	uint64_t rings;
 	/* 0: every block is recorded; otherwise one block per sample_bytes on average */
 	uint64_t sample_bytes;

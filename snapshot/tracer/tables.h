@@ -347,8 +347,8 @@ struct module_image {
 	bool (*read)(uint64_t addr, void *to, uint32_t len);
 };
 
-/* Makes the record of an image. Properties that are missing or wrong in the image's headers are 0.
- * */
+/* Makes the record of an image. Properties that are missing or wrong in the image's headers are
+ * 0. */
 void module_record_make(struct module_record *record, const struct module_image *image);
 
 /* Unloaded modules, in the order of their unloads. They are recorded so that frames in them keep

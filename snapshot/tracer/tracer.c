@@ -278,8 +278,8 @@ static HANDLE handle(uint64_t value)
 	return (HANDLE)(uintptr_t)value;
 }
 
-/* Blocks every thread that would end the process, until hsnap has taken its snapshot or has exited.
- * */
+/* Blocks every thread that would end the process, until hsnap has taken its snapshot or has
+ * exited. */
 static void wait_for_snapshot(void)
 {
 	static LONG waited;

@@ -26,8 +26,8 @@ uint32_t unwind_pack(const struct unwind_step *step)
 	return (uint32_t)rbp << 18 | (uint32_t)(uint16_t)cfa << 2 | step->is_from_rbp << 1 | 1;
 }
 
-/* State while UNWIND_INFO is read. Offsets are from RSP or, if there is a frame register, from RBP.
- * */
+/* State while UNWIND_INFO is read. Offsets are from RSP or, if there is a frame register, from
+ * RBP. */
 struct unwind_reading {
 	int64_t at; /* top of the stack; moves as the codes are undone one by one */
 	int64_t frame; /* base for the offsets of UWOP_SAVE_NONVOL */
@@ -98,8 +98,8 @@ uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset)
 		return UNWIND_NEVER;
 	for (unsigned i = 0; i < count; i += words) {
 		words = undo(&reading, info + 4 + 2 * i, count - i);
-		/* after RBP is restored to the caller's value, RBP is no longer the frame register
-		 * */
+		/* after RBP is restored to the caller's value, RBP is no longer the frame
+		 * register */
 		if (!words || (frame && !reading.is_set && reading.is_saved))
 			return UNWIND_NEVER;
 	}
@@ -492,8 +492,8 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 			break;
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* Step from the last frame, too: only the step shows whether its address is code.
-		 * */
+		/* Step from the last frame, too: only the step shows whether its address is
+		 * code. */
 		way = go_on(&frame, start);
 		if (trail && way == WAY_ON)
 			here->word = frame.word;

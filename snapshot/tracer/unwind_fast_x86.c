@@ -417,8 +417,8 @@ uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip 
 		}
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* Step from the last frame, too: only its rule shows whether its address is code.
-		 * */
+		/* Step from the last frame, too: only its rule shows whether its address is
+		 * code. */
 		frame.cfa_place = frame.ebp_place = 0;
 		way = step(stack, &frame, is_own, &needs_ebp);
 		if (trail) {

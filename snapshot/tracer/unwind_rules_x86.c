@@ -437,8 +437,8 @@ static void set_cfa(struct machine *machine, uint32_t reg, int32_t bytes)
 	machine->row.is_cfa_known = true;
 }
 
-/* Advances in the code. Returns false if the current row already applies to the wanted instruction.
- * */
+/* Advances in the code. Returns false if the current row already applies to the wanted
+ * instruction. */
 static bool advance(struct machine *machine, uint32_t steps)
 {
 	uint64_t bytes = (uint64_t)steps * machine->cie->code_align;

@@ -62,8 +62,8 @@ bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *))
 /* Set after a look-up has raised an exception. Code outside images is not looked up after that. */
 static bool unwind_lookup_raised;
 
-/* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND and _COLLIDED_UNWIND, from the SDK's winnt.h.
- * */
+/* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND and _COLLIDED_UNWIND, from the SDK's
+ * winnt.h. */
 #define UNWIND_FLAGS 0x66
 
 extern const char unwind_guard_out[];
@@ -542,8 +542,8 @@ static struct walker {
 	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
-/* Written in assembly because C cannot get the address of the return address or the caller's RBP.
- * */
+/* Written in assembly because C cannot get the address of the return address or the caller's
+ * RBP. */
 __asm__(".text\n"
 	".globl unwind_stack\n"
 	".def unwind_stack; .scl 2; .type 32; .endef\n"
@@ -578,8 +578,8 @@ static void note_exception(const struct unwind_walk *walk)
 		__atomic_store_n(&unwind_lookup_raised, true, __ATOMIC_RELAXED);
 }
 
-/* Walks with the system's unwinder. fast: number of frames found by the fast walk, or UNWIND_MISS.
- * */
+/* Walks with the system's unwinder. fast: number of frames found by the fast walk, or
+ * UNWIND_MISS. */
 static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *walk, uint32_t fast)
 {
 	walk->is_learning = fast == UNWIND_MISS;

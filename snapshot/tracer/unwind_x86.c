@@ -317,8 +317,8 @@ static void ask_image(struct question *question, uint32_t base)
 		question->rule = (struct unwind32_rule){.kind = UNWIND32_END};
 }
 
-/* Finds the rule of a return address. The address must be in executable memory and follow a call.
- * */
+/* Finds the rule of a return address. The address must be in executable memory and follow a
+ * call. */
 static void ask(void *what)
 {
 	static const struct unwind32_rule frame = UNWIND32_FRAME;
