@@ -1,7 +1,5 @@
-/*
- * Holding a live process: the order of the steps, and what happens when one fails or an interrupt
- * comes. Also page protections, and paths of 32-bit modules.
- */
+/* Holding a live process: the order of the steps, and the handling of failures and interrupts. Also
+ * page protections, and paths of 32-bit modules. */
 #include "snapshot/live/process.h"
 
 #include <stdbool.h>
@@ -11,7 +9,7 @@
 #include "core/base/text.h"
 #include "snapshot/target/target.h"
 
-/* PAGE_* of winnt.h, Windows SDK: one of the low eight bits, and modifiers above them. */
+/* PAGE_* from winnt.h, Windows SDK: one of the low eight bits, plus modifiers in higher bits. */
 #define PROTECT_KIND 0xffu
 #define PROTECT_GUARD 0x100u
 #define PROTECT_WRITES                                                                             \
@@ -30,7 +28,7 @@ unsigned live_protection_access(uint32_t protect)
 	case 0x20: return TARGET_READ | TARGET_EXECUTE; /* PAGE_EXECUTE_READ */
 	case 0x40: /* PAGE_EXECUTE_READWRITE */
 	case 0x80: return TARGET_READ | TARGET_WRITE | TARGET_EXECUTE; /* PAGE_EXECUTE_WRITECOPY */
-	default: return 0; /* PAGE_NOACCESS, or not a protection */
+	default: return 0; /* PAGE_NOACCESS, or an invalid value */
 	}
 }
 
@@ -66,8 +64,11 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 	atomic_init(&hold->is_over, false);
 }
 
-/* Clones the process. A clone that cannot be made (no right, no memory, a protected process) cannot
- * be made a moment later either: the many tries of one snapshot do not repeat it. */
+/*
+ * Clones the process. If this fails (no right, no memory, a protected process), another attempt
+ * would fail, too. So after one failure, the snapshot's further attempts to hold the process make
+ * no clone.
+ */
 static bool make_clone(struct hold *hold)
 {
 	if (hold->without_clones || !hold->calls->capture)
@@ -82,8 +83,8 @@ static bool make_clone(struct hold *hold)
 	return false;
 }
 
-/* Suspends the process. The guard is armed only here, and never after an interrupt found a hold to
- * end: so the thread that ends a suspension may disarm it. */
+/* Suspends the process. The guard is armed only here, and never after an interrupt has found a hold
+ * to end. So the thread that ends a suspension may disarm the guard. */
 static long suspend(struct hold *hold)
 {
 	long status;
@@ -97,8 +98,8 @@ static long suspend(struct hold *hold)
 	return status;
 }
 
-/* Suspends the process for a look, clones it as it was then, and lets it run on. Without a clone it
- * stays suspended. */
+/* Suspends the process to look at it, clones it in this state, and resumes it. If no clone can be
+ * made, the process stays suspended. */
 static long look_and_clone(struct hold *hold)
 {
 	long status = suspend(hold);
@@ -131,7 +132,8 @@ long hold_start(struct hold *hold)
 	} else if (!atomic_load(&hold->is_over)) {
 		status = suspend(hold);
 	}
-	/* Either the interrupt saw the hold that was begun, or the interrupt is seen here. */
+	/* An interrupt is never missed: either the interrupt saw the new hold, or this check sees
+	 * the interrupt. */
 	if (!atomic_load(&hold->is_over))
 		return status;
 	hold_end(hold);
@@ -146,7 +148,7 @@ void hold_end(struct hold *hold)
 		hold->calls->resume(hold->process);
 		hold->calls->disarm(hold->ctx);
 	} else if (state == HOLD_CLONED) {
-		/* The clone's handle is closed with the snapshot. */
+		/* Freeing the snapshot also closes the clone's handle. */
 		atomic_store(&hold->reader, hold->process);
 		hold->calls->end_clone(hold->clone);
 		hold->calls->free_snapshot(hold->snapshot);

@@ -1,7 +1,7 @@
 /*
- * Modules and memory regions of a live process. Lists of modules are read from both halves of a
- * 32-bit process on 64-bit Windows; regions come from a clone or, for shared memory, from the
- * process.
+ * Modules and memory regions of a live process. For a 32-bit process on 64-bit Windows, module
+ * lists are read from both halves of the process. Regions come from a clone or, for shared memory,
+ * from the process itself.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define LIST_RETRY_MS 10
 #define QUERY_TRIES 3
 
-/* Returns true if a module is 32-bit, by its header in memory. */
+/* Returns true if the module's header in memory is that of a 32-bit image. */
 static bool is_32_bit(struct target *target, uint64_t base)
 {
 	struct target_image at = {.target = target, .base = base};
@@ -40,8 +40,8 @@ static char *folder(UINT(WINAPI *get)(LPWSTR, UINT))
 	return len && len < MAX_PATH ? wide_to_utf8(wide) : NULL;
 }
 
-/* Returns the path of a module's file. A 32-bit module is named with the folder that its process
- * sees; the file is in another folder. */
+/* Returns the path of a module's file. The path of a 32-bit module contains the folder that the
+ * module's process sees, but the file is in another folder. */
 static const char *true_path(
 	struct target *target, uint64_t base, struct snapshot *snapshot, const char *path)
 {
@@ -59,7 +59,8 @@ static const char *true_path(
 	return result;
 }
 
-/* Reads the module lists. Both halves of a 32-bit process on 64-bit Windows have a loader. */
+/* Reads the module lists. A 32-bit process on 64-bit Windows has two halves, each with its own
+ * loader. */
 static int read_lists(struct memory *memory, struct snapshot *snapshot)
 {
 	const struct target *target = memory->target;
@@ -78,8 +79,8 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	/* A list that is being changed, or does not exist yet, is complete a moment later.
-	 * Otherwise the other half's list has to do. */
+	/* If a list is just being changed, or does not exist yet, it is complete a moment later. If
+	 * it is still incomplete after all tries, only the other half's list is used. */
 	for (int tries = 1; read_lists(&memory, snapshot) && tries < LIST_TRIES; tries++) {
 		Sleep(LIST_RETRY_MS);
 		memory_clear(&memory);
@@ -99,19 +100,22 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 
 static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
-	/* No region is above the end of user space. Other failures would look like that end, so
-	 * they are retried. */
+	/* There are no regions above the end of user space. Other failures would look like that
+	 * end, so the query is repeated. */
 	for (int tries = 1; !VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info));
 		tries++) {
 		if (GetLastError() == ERROR_INVALID_PARAMETER || tries >= QUERY_TRIES)
 			return false;
 	}
-	/* never backwards */
+	/* The result must lie after addr, so that loops over regions end. */
 	return (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize > addr;
 }
 
-/* Returns the start of a region. The system describes a region from the requested page on. A caller
- * that reads in pieces needs the start too, as far back as addr's piece goes. */
+/*
+ * Returns the start of a region. The system's description of a region begins at the requested page.
+ * However, a caller that reads in pieces needs the region's start, too, back to the start of the
+ * piece that contains addr.
+ */
 static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_INFORMATION *info)
 {
 	uint64_t base = (uint64_t)(uintptr_t)info->BaseAddress;
@@ -156,8 +160,8 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	return 0;
 }
 
-/* Finds shared memory of the process that contains addr or is above it, and below end. Returns
- * false without any. */
+/* Finds the process's shared memory at addr, or the next shared memory above addr and below end.
+ * Returns false if none exists. */
 static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct target_region *region)
 {
 	MEMORY_BASIC_INFORMATION info;

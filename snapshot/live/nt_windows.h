@@ -1,4 +1,5 @@
-/* ntdll functions that <winternl.h> does not declare; prototypes as published in phnt. */
+/* Functions of ntdll that <winternl.h> does not declare. The prototypes are those published in
+ * phnt. */
 #ifndef SNAPSHOT_LIVE_NT_WINDOWS_H
 #define SNAPSHOT_LIVE_NT_WINDOWS_H
 
@@ -17,27 +18,27 @@ NTSYSAPI NTSTATUS NTAPI NtMapViewOfSection(HANDLE section, HANDLE process, PVOID
 	ULONG inherit, ULONG type, ULONG protect);
 NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
 
-#define NT_VIEW_UNMAP                                                                              \
-	2 /* NtMapViewOfSection(): processes that it creates do not inherit the view */
+#define NT_VIEW_UNMAP 2 /* for NtMapViewOfSection(): child processes do not inherit the view */
 
 #define NT_PROCESS_WOW64_INFORMATION                                                               \
-	26 /* of NtQueryInformationProcess(): a 32-bit PEB, 1 (Wine 8), or 0 */
+	26 /* for NtQueryInformationProcess(); the result is a 32-bit PEB, 1 (Wine 8), or 0 */
 
-/* RtlQueryHeapInformation() and RtlSetHeapInformation(), without a heap, for class 5. */
+/* Data of class 5 for RtlQueryHeapInformation() and RtlSetHeapInformation(), which are called
+ * without a heap. */
 #define NT_HEAP_STACK_DATABASE 5
 #define NT_HEAP_STACK_ENABLE 1
 #define NT_HEAP_STACK_DISABLE 2
 
 struct nt_heap_stack_control {
-	USHORT version; /* 1 */
+	USHORT version; /* must be 1 */
 	USHORT flags; /* NT_HEAP_STACK_ENABLE or NT_HEAP_STACK_DISABLE */
 	HANDLE process;
 };
 
 struct nt_heap_stack_query {
-	ULONG version; /* 2; 1: without the last two */
+	ULONG version; /* 2; or 1, which omits the last two fields */
 	HANDLE process;
-	void *write; /* a function that receives the answer piece by piece */
+	void *write; /* a function that receives the result piece by piece */
 	void *context;
 	UCHAR level, flags;
 };

@@ -1,7 +1,7 @@
 /*
- * References to processes that last longer than one look at them: by pid and start time together.
- * While a reference is open, the pid is not given to another process, even after the process has
- * exited.
+ * References to processes: a pid with a start time. A reference remains valid across several looks
+ * at the process. While the reference is open, no other process gets the pid, even after the
+ * process has exited.
  */
 #ifndef SNAPSHOT_LIVE_PROCESS_REF_H
 #define SNAPSHOT_LIVE_PROCESS_REF_H
@@ -21,34 +21,41 @@ struct process_seen {
 	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: the process cannot be opened */
 };
 
-/* Finds the processes whose image is called name ("app.exe" or "app", any case), in order of pid;
- * the caller frees *seen. Returns 0, also if it finds none; -ERR_SYSTEM, -ERR_NOMEM. */
+/*
+ * Finds the processes whose image is called `name` ("app.exe" or "app", in any case), sorted by
+ * pid. The caller frees *seen. Returns 0, even if there are no such processes; -ERR_SYSTEM or
+ * -ERR_NOMEM.
+ */
 int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err);
 
-/* Finds the process with that pid: *count is 0 or 1. */
+/* Finds the process with this pid. Sets *count to 0 or 1. */
 int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err);
 
 struct process_ref {
-	intptr_t handle; /* os_wait() ends when the process does */
+	intptr_t handle; /* os_wait() on this handle ends when the process ends */
 	uint32_t pid;
 	int64_t start_ms;
-	/* path of its program or the end of the path, UTF-8; hostile. Empty: unknown */
+	/* path of the process's program, or the end of the path; UTF-8, untrusted; empty: not
+	 * known */
 	char image[1024];
 };
 
-/* Opens a reference to the process with this pid and start time (0: any). Returns 0;
- * -ERR_NO_PROCESS, -ERR_GONE (another process has its pid, or it has exited), -ERR_RIGHTS,
- * -ERR_USAGE (hsnap itself). */
+/*
+ * Opens a reference to the process with this pid and start time (0: any). Returns 0;
+ * -ERR_NO_PROCESS, -ERR_GONE (the process has exited, or another process has its pid), -ERR_RIGHTS
+ * or -ERR_USAGE (the process is hsnap itself).
+ */
 int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, struct err *err);
 void process_ref_close(struct process_ref *ref);
 
 bool process_ref_has_ended(const struct process_ref *ref);
 
-/* Reads the process's private memory, in use or paged out, by one system call. Returns 0, -ERR_GONE
- * or -ERR_SYSTEM. */
+/* Reads the size of the process's private memory, resident or paged out, with one system call.
+ * Returns 0, -ERR_GONE or -ERR_SYSTEM. */
 int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err);
 
-/* Opens the process like target_open_live(), and never another process: returns -ERR_GONE then. */
+/* Opens the process like target_open_live(). Returns -ERR_GONE instead of opening another
+ * process. */
 int process_ref_target(const struct process_ref *ref, struct target *target, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* References to Windows processes, on other systems: every call fails. */
+/* References to Windows processes, on other systems. All functions fail. */
 #include "snapshot/live/process_ref.h"
 
 int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)

@@ -1,4 +1,5 @@
-/* References to processes: a handle, which keeps the pid from being reused, and the start time. */
+/* References to processes. A reference consists of the start time and a handle, which prevents
+ * reuse of the pid. */
 #include "snapshot/live/process_ref.h"
 
 #include <inttypes.h>
@@ -15,9 +16,9 @@
 #include "snapshot/live/process.h"
 
 #define PATH_UNITS 32768
-#define YEAR_3000_MS INT64_C(32503680000000) /* since 1970 */
+#define YEAR_3000_MS INT64_C(32503680000000) /* ms since 1970 */
 #define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
-/* GetProcessMemoryInfo() requires it, by its documentation. */
+/* Right that GetProcessMemoryInfo() requires according to its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
 
 int64_t process_start_ms(HANDLE process)
@@ -26,15 +27,17 @@ int64_t process_start_ms(HANDLE process)
 
 	if (!GetProcessTimes(process, &start, &exit, &kernel, &user))
 		return 0;
-	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
+	/* Converts from 100 ns units since 1601. There are 11644473600 s between 1601 and 1970. */
 	return (int64_t)(((uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime) / 10000) -
 	       11644473600000;
 }
 
-/* Reads the private memory from PROCESS_MEMORY_COUNTERS_EX, as documented by Microsoft:
- * PrivateUsage is the process's commit charge, its private memory. PagefileUsage is equal to it,
- * but 0 on Windows 7. Wine 8.0 fills in PagefileUsage alone, with the private memory that is in
- * use. */
+/*
+ * Reads the size of the private memory from PROCESS_MEMORY_COUNTERS_EX, as documented by Microsoft.
+ * PrivateUsage is the process's commit charge, which is its private memory. PagefileUsage is equal
+ * to PrivateUsage, except that it is 0 in Windows 7. Wine 8.0 sets only PagefileUsage, to the size
+ * of the resident private memory.
+ */
 static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 {
 	PROCESS_MEMORY_COUNTERS_EX counters = {.cb = sizeof(counters)};
@@ -45,14 +48,14 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 	return true;
 }
 
-/* Returns true if the process has begun. Under Wine a process has a start time of
+/* Returns true if the process has started. In Wine, the start time of a process is
  * 0x5555555555555555, in the year 21091, until its first thread runs (measured with 8.0). */
 static bool has_begun(int64_t start_ms)
 {
 	return start_ms >= 0 && start_ms < YEAR_3000_MS;
 }
 
-/* Reads a process's pid, start and size. Returns false if it has not begun, or has exited. */
+/* Reads a process's pid, start time and size. Returns false if it has not started or has exited. */
 static bool look_at(uint32_t pid, struct process_seen *seen)
 {
 	HANDLE process;
@@ -107,7 +110,7 @@ int process_ref_find(const char *name, struct process_seen **seen, size_t *count
 	return rc;
 }
 
-/* Reads the path of the image. A path that is too long is cut to its end, which has the program's
+/* Reads the path of the image. If the path is too long, keeps its end, which contains the program's
  * name. */
 static void read_image(HANDLE process, char *image, size_t size)
 {
@@ -176,7 +179,7 @@ int process_ref_target(const struct process_ref *ref, struct target *target, str
 	char place[40];
 	int rc = target_open_live(&opened, ref->pid, err);
 
-	/* A process that is exiting cannot be opened, whatever the rights. */
+	/* A process that is exiting cannot be opened, whatever rights hsnap has. */
 	if (rc && rc != -ERR_NOMEM && process_ref_has_ended(ref)) {
 		snprintf(place, sizeof(place), "pid %" PRIu32, ref->pid);
 		return err_set(err, ERR_GONE, place, NULL);

@@ -1,7 +1,5 @@
-/*
- * Processes by pid and by name: opening them, the lock between hsnaps, and the list of all
- * processes.
- */
+/* Processes, by pid and by name: opening a process, the lock between hsnaps, and the list of all
+ * processes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +15,8 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 
-/* Enables a privilege. AdjustTokenPrivileges() succeeds even if it enabled nothing; the last error
- * shows that. */
+/* Enables a privilege. AdjustTokenPrivileges() succeeds even if it has not enabled anything, so the
+ * last error must be checked. */
 static bool enable(HANDLE token, const wchar_t *name)
 {
 	TOKEN_PRIVILEGES wanted = {
@@ -54,7 +52,7 @@ static int refused(const char *place, DWORD code, struct err *err)
 		windows_error(code, text, sizeof(text)));
 }
 
-/* Checks an opened process. The system ignores the two lowest bits of a pid: it may have opened
+/* Checks an opened process. The system ignores the two lowest bits of a pid, so it may have opened
  * another process. */
 static int check(HANDLE process, uint32_t pid, const char *place, struct err *err)
 {
@@ -86,8 +84,8 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 	return rc;
 }
 
-/* For the whole machine, because a program that may change a process need not be in its session.
- * Another user's lock may be opened with these rights, but not with all rights. */
+/* The lock's name is machine-wide, because a program that may change a process can be in another
+ * session. With these rights, another user's lock can be opened; with all rights, it cannot. */
 #define NAME L"Global\\hsnap-control-%" PRIu32
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
 #define AGAIN_MS 10
@@ -99,9 +97,10 @@ bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patienc
 
 	*lock = (struct process_lock){0};
 	_snwprintf(name, 60, NAME, pid);
-	/* A lock that may not be opened is another user's: waits until it no longer exists. */
+	/* A lock that cannot be opened belongs to another user. Wait until it no longer exists. */
 	while (!(lock->mutex = CreateMutexExW(NULL, name, 0, RIGHTS))) {
-		if (GetLastError() != ERROR_ACCESS_DENIED) /* another kind of object has the name */
+		/* the name is used by another kind of object */
+		if (GetLastError() != ERROR_ACCESS_DENIED)
 			return true;
 		if (patience_ms < AGAIN_MS)
 			return false;
@@ -138,7 +137,8 @@ void process_lock_release(struct process_lock *lock)
 	lock->mutex = NULL;
 }
 
-/* Converts both names to UTF-16. Returns the length of the first, or 0 if that failed. */
+/* Converts both names to UTF-16. Returns the length of the first name, or 0 if a conversion
+ * failed. */
 static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 {
 	wide[0] = wide_from_utf8(image);
@@ -146,7 +146,8 @@ static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 	return wide[0] && wide[1] ? wcslen(wide[0]) : 0;
 }
 
-/* Compares names like file systems: in any case of letters, by a table that no language changes. */
+/* Compares names as file systems do: ignores case, with a table that does not depend on the
+ * language. */
 static bool is_same(const wchar_t *text, size_t len, const wchar_t *name)
 {
 	return CompareStringOrdinal(text, (int)len, name, -1, TRUE) == CSTR_EQUAL;
@@ -169,9 +170,11 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 {
 	char *name;
 
-	/* The idle process is not a real process, and hsnap itself is never a target. An entry
-	 * without threads is a clone that another program reads, or a process that has exited and
-	 * is still referenced. */
+	/*
+	 * The idle process is not a real process, and hsnap itself is never a target. A process
+	 * without threads is either a clone that another program is reading, or has exited and is
+	 * still referenced.
+	 */
 	if (!entry->th32ProcessID || !entry->cntThreads ||
 		entry->th32ProcessID == GetCurrentProcessId())
 		return 0;

@@ -1,10 +1,10 @@
 /*
- * Named objects that two hsnaps of one machine see, also in two sessions: a task of Task Scheduler
- * runs in session 0.
+ * Named objects that two hsnaps of one machine can see, even from two sessions: a task of Task
+ * Scheduler runs in session 0.
  *
- * "Global\" is for all sessions. Not every process may make every object there (Microsoft Learn,
- * "Kernel object namespaces": sections take SeCreateGlobalPrivilege); then the object is for this
- * session, as "Local\".
+ * "Global\" is visible in all sessions. Not every process may create every kind of object there:
+ * sections need SeCreateGlobalPrivilege (Microsoft Learn, "Kernel object namespaces"). In that
+ * case, the object is created in "Local\" and is visible only in its own session.
  */
 #include <windows.h>
 #include <sddl.h>
@@ -16,7 +16,7 @@
 
 static const wchar_t *const spaces[] = {L"Global\\", L"Local\\"};
 
-/* Returns true if an object of any type has the name, even one that cannot be opened. Keeps the
+/* Returns true if an object of any type has the name, even if it cannot be opened. Preserves the
  * last error. */
 static bool is_taken(const wchar_t *full)
 {
@@ -60,8 +60,8 @@ HANDLE shared_name_find(const wchar_t *name, shared_name_fn find, void *ctx, con
 	return found;
 }
 
-/* Returns the user that this process runs as, as the text of a SID that the caller frees with
- * LocalFree(); or NULL. */
+/* Returns the SID of this process's user as a string, or NULL. The caller frees the string with
+ * LocalFree(). */
 static wchar_t *own_user(void)
 {
 	union {

@@ -1,7 +1,5 @@
-/*
- * Starting a process that is tied to this one by a job: inside the job since Windows 10, otherwise
- * put into it right after its creation.
- */
+/* Starting a process that is tied to this one by a job. Since Windows 10, the process is created
+ * inside the job. In earlier versions, it is added to the job immediately after its creation. */
 #include "snapshot/live/spawn_windows.h"
 
 #include <stdlib.h>
@@ -17,7 +15,7 @@ int spawn_fail(DWORD code, const char *place, struct err *err)
 	return err_set(err, ERR_START, place, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* ProcThreadAttributeJobList (13) as an attribute of input; Windows SDK, WinBase.h, Windows 10. */
+/* ProcThreadAttributeJobList (13), as an input attribute: Windows SDK, WinBase.h, Windows 10. */
 #define ATTRIBUTE_JOB_LIST 0x2000d
 
 static bool limit_job(HANDLE job, DWORD flags)
@@ -27,7 +25,7 @@ static bool limit_job(HANDLE job, DWORD flags)
 	return SetInformationJobObject(job, JobObjectExtendedLimitInformation, &info, sizeof(info));
 }
 
-/* Returns a list with room for two attributes, or NULL. */
+/* Returns an attribute list with room for two attributes, or NULL. */
 static LPPROC_THREAD_ATTRIBUTE_LIST list_new(void)
 {
 	LPPROC_THREAD_ATTRIBUTE_LIST list;
@@ -50,8 +48,8 @@ static void list_free(LPPROC_THREAD_ATTRIBUTE_LIST list)
 	free(list);
 }
 
-/* Returns a job that ends its process when this one dies, or NULL. Processes that its process
- * starts are outside the job. */
+/* Returns a job, or NULL. If this process dies, the job ends the process in it. Child processes of
+ * that process are outside the job. */
 static HANDLE job_new(void)
 {
 	HANDLE job = CreateJobObjectW(NULL, NULL);
@@ -69,7 +67,7 @@ static void drop_job(struct spawn *spawn)
 	spawn->job = NULL;
 }
 
-/* Starts the process inside the job or outside any job. Sets the last error on failure. */
+/* Starts the process, inside the job if in_job. Sets the last error on failure. */
 static bool create(struct spawn *spawn, const struct spawn_request *request, bool in_job)
 {
 	STARTUPINFOEXW startup = {.StartupInfo = request->startup};
@@ -108,7 +106,7 @@ void spawn_pass_streams(STARTUPINFOW *startup)
 	}
 }
 
-/* Returns true if the system can start a process inside a job: since Windows 10. */
+/* Returns true if the system can create a process inside a job, as Windows 10 and later can. */
 static bool knows_job_lists(HANDLE *job)
 {
 	LPPROC_THREAD_ATTRIBUTE_LIST list = list_new();
@@ -120,7 +118,7 @@ static bool knows_job_lists(HANDLE *job)
 	return knows;
 }
 
-/* Before Windows 8 a process that is in a job already cannot be put into another one. */
+/* Before Windows 8, this fails if the process is already in another job. */
 bool spawn_tie(struct spawn *spawn)
 {
 	if (!spawn->job)
@@ -143,7 +141,7 @@ bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
 		SetLastError(code);
 		return false;
 	}
-	/* a process that runs needs no tie, and may have exited */
+	/* A process that is already running needs no tie, and may have exited. */
 	if (!in_job && request->flags & CREATE_SUSPENDED)
 		spawn_tie(&started);
 	else if (!in_job)
@@ -156,8 +154,8 @@ void spawn_let_go(struct spawn *spawn)
 {
 	if (!spawn->job)
 		return;
-	/* Otherwise closing the job would end the process: it stays open, and the process is tied
-	 * to this one. */
+	/* If the limit cannot be removed, closing the job would end the process. So the job stays
+	 * open, and the process stays tied to this one. */
 	if (!limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK))
 		spawn->job = NULL;
 	drop_job(spawn);

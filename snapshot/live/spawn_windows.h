@@ -1,9 +1,10 @@
 /*
- * Starting a process that does not outlive this one until it is let go: if this process dies
- * meanwhile, nothing half started is left. Before Windows 10 a process is tied to this one a moment
- * after its creation: if this process is terminated at that moment, the new one stays suspended.
- * Before Windows 8 it cannot be tied at all if this process is in a job itself; it is started
- * nevertheless.
+ * Starting a process that ends together with this one until it is let go. So if this process dies,
+ * no half-started process remains.
+ *
+ * Before Windows 10, the new process is tied to this one shortly after its creation. If this
+ * process is terminated in between, the new process stays suspended. Before Windows 8, the new
+ * process cannot be tied if this process is itself in a job. In that case, it is started untied.
  */
 #ifndef SNAPSHOT_LIVE_SPAWN_WINDOWS_H
 #define SNAPSHOT_LIVE_SPAWN_WINDOWS_H
@@ -16,44 +17,45 @@
 #include "core/base/err.h"
 
 struct spawn {
-	PROCESS_INFORMATION info; /* both handles are the caller's */
-	HANDLE job; /* NULL: let go */
+	PROCESS_INFORMATION info; /* the caller owns both handles */
+	HANDLE job; /* NULL: the process is not tied, or no longer */
 };
 
 struct spawn_request {
-	const wchar_t *image; /* or NULL: found by the command line */
+	const wchar_t *image; /* NULL: the command line determines the image */
 	wchar_t *command;
-	DWORD flags; /* of CreateProcess */
+	DWORD flags; /* flags of CreateProcess */
 	STARTUPINFOW startup;
-	wchar_t *environment; /* block of CreateProcess; NULL: this process's */
-	const wchar_t *folder; /* current folder; NULL: this process's */
-	/* Inherited handles; with a count of 0, all inheritable handles. */
+	/* environment block for CreateProcess; NULL: this process's environment */
+	wchar_t *environment;
+	const wchar_t *folder; /* current folder; NULL: this process's folder */
+	/* Handles to inherit. If the count is 0, all inheritable handles are inherited. */
 	HANDLE *handles;
 	size_t handle_count;
 };
 
-/* Gives the process the streams of this one, even closed ones. */
+/* Gives the new process this process's streams, even closed ones. */
 void spawn_pass_streams(STARTUPINFOW *startup);
 
-/* Starts a process. Returns false with the last error set; then nothing is open. */
+/* Starts a process. If this fails, sets the last error and returns false. Nothing is open then. */
 bool spawn_start(struct spawn *spawn, const struct spawn_request *request);
 
-/* Ties a process that was started otherwise, as spawn_start() does where necessary. Returns false
- * if it cannot be tied. */
+/* Ties a process that was started in another way, as spawn_start() does if necessary. Returns false
+ * if the process cannot be tied. */
 bool spawn_tie(struct spawn *spawn);
 
-/* Unties the process, which then lives on its own. */
+/* Unties the process, so that it no longer ends with this one. */
 void spawn_let_go(struct spawn *spawn);
 
-/* Errors of starting a program. */
+/* Errors when starting a program. */
 
-/* Missing in older headers of MinGW; the number is that of Microsoft's "System Error Codes". */
+/* Missing in older MinGW headers. The value is from Microsoft's "System Error Codes". */
 #ifndef ERROR_ELEVATION_REQUIRED
 #define ERROR_ELEVATION_REQUIRED 740L
 #endif
 
-/* Sets err for the last error of CreateProcess; place is the program. Returns -ERR_ELEVATION if the
- * program's manifest requires more rights than this process has, otherwise -ERR_START. */
+/* Converts the last error of CreateProcess to *err. place: the program. Returns -ERR_ELEVATION if
+ * the program's manifest requires more rights than this process has; otherwise -ERR_START. */
 int spawn_fail(DWORD code, const char *place, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Live processes as targets: the system's part of holds (clones or suspension), the helper process
- * that guards a suspension, and a target's memory, threads, modules and environment blocks.
+ * Live processes as targets. This file contains the system-specific part of holds (clones and
+ * suspension) and the helper process that guards a suspension. It also reads a target's memory,
+ * threads, modules and environment blocks.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,14 +20,15 @@
 
 #include <tlhelp32.h>
 
-/*
- * Process snapshotting as documented by Microsoft (processsnapshot.h, Windows 8.1); found at run
- * time, because Windows 7 and Wine do not have it.
- */
+/* Process snapshotting, as documented by Microsoft (processsnapshot.h, Windows 8.1). The functions
+ * are looked up at run time, because Windows 7 and Wine do not have them. */
 #define CAPTURE_VA_CLONE 1u /* PSS_CAPTURE_VA_CLONE */
-#define CREATE_BREAKAWAY_OPTIONAL 0x04000000u /* PSS_CREATE_BREAKAWAY_OPTIONAL, with the next one */
-#define CREATE_BREAKAWAY 0x08000000u /* PSS_CREATE_BREAKAWAY: out of the process's job */
-#define CREATE_RELEASE_SECTION 0x80000000u /* PSS_CREATE_RELEASE_SECTION: of the image */
+/* PSS_CREATE_BREAKAWAY_OPTIONAL; qualifies the next flag */
+#define CREATE_BREAKAWAY_OPTIONAL 0x04000000u
+/* PSS_CREATE_BREAKAWAY: the clone is outside the process's job */
+#define CREATE_BREAKAWAY 0x08000000u
+/* PSS_CREATE_RELEASE_SECTION: releases the image's section */
+#define CREATE_RELEASE_SECTION 0x80000000u
 #define QUERY_VA_CLONE 1 /* PSS_QUERY_VA_CLONE_INFORMATION */
 
 struct va_clone {
@@ -49,7 +51,7 @@ static bool capture(void *process, void **snapshot)
 	const DWORD flags = CAPTURE_VA_CLONE | CREATE_BREAKAWAY_OPTIONAL | CREATE_BREAKAWAY |
 			    CREATE_RELEASE_SECTION;
 
-	/* A clone counts in the job of its process, which may be full. */
+	/* A clone counts towards the limits of its process's job, which may be full. */
 	return pss.capture(process, flags, 0, snapshot) == ERROR_SUCCESS ||
 	       pss.capture(process, CAPTURE_VA_CLONE, 0, snapshot) == ERROR_SUCCESS;
 }
@@ -65,8 +67,8 @@ static bool clone(void *snapshot, void **process)
 	return true;
 }
 
-/* Ends the clone's process. Freeing the snapshot closes its handles; that this alone ends the
- * process is not documented. */
+/* Ends the clone's process. Freeing the snapshot closes the clone's handles, but it is not
+ * documented that this alone ends the process. */
 static void end_clone(void *process)
 {
 	TerminateProcess(process, 0);
@@ -87,8 +89,8 @@ static void resume(void *process)
 	NtResumeProcess(process);
 }
 
-/* Returns the calls from capture() to resume(), for process handles. capture and clone are NULL
- * without clones. The caller adds arm() and disarm(). */
+/* Returns the functions from capture() to resume(), for process handles. If the system has no
+ * clones, capture and clone are NULL. The caller adds arm() and disarm(). */
 static struct hold_calls target_clone_calls(void)
 {
 	struct hold_calls calls = {.end_clone = end_clone,
@@ -108,7 +110,7 @@ static struct hold_calls target_clone_calls(void)
 }
 
 enum {
-	HSNAP, /* this process */
+	HSNAP, /* hsnap's process */
 	TARGET,
 	ARMED, /* event: the target is held */
 	DONE, /* event: the helper may exit */
@@ -117,7 +119,7 @@ enum {
 
 struct resume_guard {
 	HANDLE handles[HANDLE_COUNT];
-	HANDLE kept; /* the caller's, or NULL */
+	HANDLE kept; /* HANDLE passed by the caller, or NULL */
 };
 
 static void close_all(struct resume_guard *guard)
@@ -143,8 +145,8 @@ static bool open_all(struct resume_guard *guard, HANDLE process)
 	return guard->handles[ARMED] && guard->handles[DONE];
 }
 
-/* Starts the helper: hsnap's own image with the handles as arguments. It inherits only these
- * handles. */
+/* Starts the helper: hsnap's own image, with the handles as arguments. The helper inherits only
+ * these handles. */
 static bool start(struct resume_guard *guard)
 {
 	HANDLE inherited[HANDLE_COUNT + 1];
@@ -165,8 +167,8 @@ static bool start(struct resume_guard *guard)
 		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
 	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
-	/* A job that ends all its processes should not end the helper; few jobs let processes
-	 * leave. */
+	/* If a job ends all its processes, the helper should survive. However, only few jobs let
+	 * processes leave. */
 	if (!spawn_start(&spawn, &request)) {
 		request.flags &= ~(DWORD)CREATE_BREAKAWAY_FROM_JOB;
 		if (!spawn_start(&spawn, &request))
@@ -240,7 +242,7 @@ int guard_main(int argc, char **argv)
 #define OWN_BITS ((unsigned)(8 * sizeof(void *)))
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
-#define CONTEXT_BYTES 2048 /* more than any CONTEXT has without its extensions */
+#define CONTEXT_BYTES 2048 /* greater than any CONTEXT without extensions */
 
 struct live_thread {
 	struct target_thread thread;
@@ -249,15 +251,16 @@ struct live_thread {
 
 struct live {
 	HANDLE process;
-	int64_t from_ms; /* when the hold began */
-	bool is_ours; /* process is ours to close */
+	int64_t from_ms; /* time when the hold began */
+	bool is_ours; /* process must be closed with this struct */
 	struct hold_calls calls;
 	struct hold hold;
 	struct resume_guard *guard;
 	bool is_guard_tried;
-	struct target *target; /* owner of this struct, while it is held */
-	uint64_t native_peb; /* of a 32-bit process: its 64-bit PEB, used or not; otherwise 0 */
-	struct live_thread *threads; /* seen when the process was cloned */
+	struct target *target; /* owner of this struct, while the target is held */
+	/* 64-bit PEB of a 32-bit process, whether it is used or not; otherwise 0 */
+	uint64_t native_peb;
+	struct live_thread *threads; /* threads that were found when the process was cloned */
 	size_t thread_count, thread_cap;
 };
 
@@ -285,7 +288,7 @@ static int live_region(struct target *target, uint64_t addr, struct target_regio
 #define THREAD_RIGHTS (THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION)
 #define THREAD_BASIC_INFORMATION_CLASS 0
 
-/* Reads a thread's registers; in a 32-bit process, those of the 32-bit half. */
+/* Reads a thread's registers. In a 32-bit process, reads the registers of the 32-bit half. */
 static bool registers(
 	struct target *target, HANDLE handle, void *room, struct target_thread *thread)
 {
@@ -319,7 +322,8 @@ static bool registers(
 	return true;
 }
 
-/* Returns the TEB of hsnap's own bitness; 0: unknown. THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
+/* Returns the TEB of hsnap's own bitness, or 0 if it is not known. THREAD_BASIC_INFORMATION: phnt,
+ * ntpsapi.h. */
 static uint64_t native_teb(HANDLE handle)
 {
 	struct {
@@ -394,7 +398,7 @@ static int keep_thread(void *ctx, const struct target_thread *thread)
 	return 0;
 }
 
-/* Keeps the threads, which the next clone will lack. */
+/* Stores the list of threads, which the next clone will lack. */
 static void look(void *ctx)
 {
 	struct live *live = ctx;
@@ -443,7 +447,7 @@ static void arm(void *ctx)
 				GetProcessId(live->process));
 	}
 	guard_arm(live->guard);
-	/* Nothing was held until here: a helper may take long to start. */
+	/* Nothing was held before this point. Starting a helper may take a long time. */
 	live->from_ms = os_clock_ms();
 }
 
@@ -465,8 +469,8 @@ static int live_suspend(struct target *target, struct err *err)
 	status = hold_start(&live->hold);
 	target->held_from_ms = live->from_ms;
 
-	/* The interrupt ends this process. Until then its thread uses objects that would be freed
-	 * if this thread went on. */
+	/* The interrupt will end this process. Until then, its thread uses objects that this thread
+	 * would free if it continued. */
 	if (status == HOLD_OVER)
 		Sleep(INFINITE);
 	target->is_cloned = hold_is_cloned(&live->hold);
@@ -504,8 +508,8 @@ static void live_close(struct target *target)
 	target->system = NULL;
 }
 
-/* Lists the modules. A process that has not begun has no 64-bit half yet, so that is looked up with
- * each list. */
+/* Lists the modules. A process that has not started yet has no 64-bit half, so each call looks for
+ * the 64-bit half again. */
 static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
 	const struct live *live = target->system;
@@ -537,7 +541,7 @@ static void describe_system(struct target *target)
 	wchar_t host[128];
 	DWORD units = sizeof(host) / sizeof(*host);
 
-	/* Not the NetBIOS name, which ends after 15 letters. */
+	/* Not the NetBIOS name, which is truncated to 15 letters. */
 	if (GetComputerNameExW(ComputerNameDnsHostname, host, &units))
 		text_from_utf16(
 			(const unsigned char *)host, units, target->host, sizeof(target->host));
@@ -568,7 +572,7 @@ static bool is_guest(void)
 	return IsWow64Process(GetCurrentProcess(), &result) && result;
 }
 
-/* Returns the 32-bit PEB to which a thread of the process leads, or 0. */
+/* Returns the 32-bit PEB found through one of the process's threads, or 0. */
 static uint64_t peb_by_threads(struct target *target, HANDLE process)
 {
 	HANDLE thread = NULL, next;
@@ -588,8 +592,8 @@ static uint64_t peb_by_threads(struct target *target, HANDLE process)
 	return peb;
 }
 
-/* Finds both environment blocks of a 32-bit process, as a 64-bit hsnap sees them. asked is the
- * system's value for the 32-bit one. */
+/* Finds both PEBs of a 32-bit process, as seen by a 64-bit hsnap. asked: the system's value for the
+ * 32-bit PEB. */
 static int find_guest(struct target *target, HANDLE process, uint64_t asked, struct err *err)
 {
 	struct live *live = target->system;
@@ -607,8 +611,8 @@ static int find_guest(struct target *target, HANDLE process, uint64_t asked, str
 	return 0;
 }
 
-/* Finds the parent and the environment blocks. A 32-bit hsnap sees one block, and no 64-bit
- * process. */
+/* Finds the parent and the PEBs. A 32-bit hsnap sees only one PEB, and cannot read 64-bit
+ * processes. */
 static int find_peb(struct target *target, HANDLE process, struct err *err)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -648,8 +652,11 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
 	describe_system(target);
-	/* Under Wine, a thread of the target reports its regions; if the target is killed at that
-	 * moment, no report ever comes. Reading needs no report. */
+	/*
+	 * In Wine, one of the target's own threads reports the target's regions. If the target is
+	 * killed at that moment, the call never returns. Reading memory does not depend on the
+	 * target's threads.
+	 */
 	if (target->is_wine)
 		live_ops.region = NULL;
 	rc = find_peb(target, process, err);

@@ -1,9 +1,9 @@
 /*
- * The consumer of the rings. Each round finds the rings that have events, and takes the events out
- * in the order of their times. An event passes to the replay when it is the next of its stream;
- * otherwise its ring waits for that stream. Allocations inside the real heap are held back until
- * their thread's next event shows if they belong to a reallocation. A ring with invalid contents is
- * given up.
+ * The consumer of the rings. Each round finds the rings that contain events, and removes the events
+ * in order of time. If an event is the next one in its stream, it is passed to the replay.
+ * Otherwise its ring waits for that stream. Allocations inside the real heap are held back until
+ * the next event of their thread shows whether they belong to a reallocation. A ring with invalid
+ * contents is abandoned.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,22 @@
 #include "core/base/memory.h"
 #include "snapshot/record/replay.h"
 
-#define STUCK_MS 5000 /* a stream's next event that is in no ring by then will not come */
+/* maximum wait for a stream's next event if no ring contains it; after that, the event counts as
+ * lost */
+#define STUCK_MS 5000
 #define NO_RING UINT32_MAX
-#define BATCH 4096 /* events taken out of a ring before its tail is published */
+#define BATCH 4096 /* number of events removed from a ring before its tail is published */
 
-/* hsnap's own state of a ring. */
+/* Private state of a ring, which only hsnap can write. */
 struct drained_ring {
-	uint32_t tail; /* events ever taken out */
-	uint32_t end; /* events ever written, when this round began */
-	uint32_t thread; /* number in the recording of the thread whose events these are */
-	uint32_t next_waiting; /* next ring that waits for the same stream */
-	uint64_t time; /* of the event at its tail */
-	uint64_t dropped; /* its counter at the last look */
+	uint32_t tail; /* number of events ever removed */
+	uint32_t end; /* number of events ever written, when this round began */
+	uint32_t thread; /* the recording's number of the thread that wrote the following events */
+	uint32_t next_waiting; /* next ring in the list of rings that wait for the same stream */
+	uint64_t time; /* time of the event at the tail */
+	uint64_t dropped; /* the ring's counter of dropped events, as last read */
 	bool is_damaged;
-	/* allocated inside the heap: its thread's next event shows if it belongs to a
+	/* allocation inside the heap; the next event of its thread shows whether it belongs to a
 	 * reallocation */
 	struct ring_event held;
 	uint32_t held_thread;
@@ -37,19 +39,20 @@ struct drain {
 	struct ring_area *area;
 	uint32_t ring_count, events_log2;
 	struct drained_ring *rings;
-	/* rings that have events, as a binary heap: the earliest event first */
+	/* rings that contain events, as a binary heap with the earliest event at the top */
 	uint32_t *heap, heap_count;
-	uint32_t *held, held_count; /* rings that hold an event */
-	/* by stream: list of rings whose event is not the stream's next */
+	uint32_t *held, held_count; /* rings whose `held` event is in use */
+	/* for each stream: list of rings whose event is not the stream's next one */
 	uint32_t waiting[RING_STREAMS];
-	uint32_t orders[RING_STREAMS]; /* order of each stream's next event */
-	uint32_t limits[RING_STREAMS]; /* orders that may not pass, if is_limited */
+	uint32_t orders[RING_STREAMS]; /* for each stream: order of the next event */
+	/* if is_limited, for each stream: first order that must not pass */
+	uint32_t limits[RING_STREAMS];
 	bool is_limited;
-	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
-	uint64_t dropped; /* events that found no ring, at the last look */
-	uint64_t lost; /* events lost for any reason */
-	uint64_t moved_ms; /* when an event last passed, or no ring was waiting */
-	uint32_t thread; /* thread that the recorder was last set to */
+	uint64_t last, last_ms, now, now_ms; /* times of the last call and of this one */
+	uint64_t dropped; /* number of events that found no ring, as last read */
+	uint64_t lost; /* number of events lost for any reason */
+	uint64_t moved_ms; /* last time when an event passed, or when no ring was waiting */
+	uint32_t thread; /* current thread of the recorder */
 	bool is_begun;
 };
 
@@ -104,7 +107,7 @@ static uint64_t ms_of(const struct drain *drain, uint64_t time)
 				    drain->last_ms + (time - drain->last) * span_ms / span;
 }
 
-/* ---------------------------------------------------------------- the earliest first */
+/* ---------------------------------------------------------------- heap of rings */
 
 static void heap_put(struct drain *drain, uint32_t ring)
 {
@@ -145,7 +148,7 @@ static void damage(struct drain *drain, uint32_t ring)
 	lose(drain, drain->rings[ring].end - drain->rings[ring].tail);
 }
 
-/* Finds the rings that have events, and counts the events that they have dropped. */
+/* Finds the rings that contain events, and counts dropped events as lost. */
 static void look(struct drain *drain)
 {
 	uint64_t all_dropped = __atomic_load_n(&drain->area->dropped, __ATOMIC_RELAXED);
@@ -167,7 +170,8 @@ static void look(struct drain *drain)
 			lose(drain, dropped - ring->dropped);
 		ring->dropped = dropped;
 		ring->end = ring->tail + ready;
-		if (ring->is_damaged) { /* its threads go on: discard their events */
+		/* the ring's threads continue to write: discard their events */
+		if (ring->is_damaged) {
 			ring->tail = ring->end;
 			ring_consume(&drain->area->rings[i], ring->tail);
 		}
@@ -191,12 +195,12 @@ static bool tell(struct drain *drain, uint32_t thread, const struct ring_event *
 	return replay_event(drain->replay, event);
 }
 
-/* ---------------------------------------------------------------- what moves */
+/* ---------------------------------------------------------------- passing events */
 
 /*
- * Holds back an allocation inside the heap. The real RtlReAllocateHeap may call the hooked
- * RtlAllocateHeap, and RtlFreeHeap, for a block that moves. The thread's next event of that address
- * is the request itself; until then no other thread knows the address.
+ * Holds back an allocation inside the heap. If a block moves, the real RtlReAllocateHeap may call
+ * the hooked RtlAllocateHeap and RtlFreeHeap. The thread's next event with that address is then the
+ * request itself. Until then, no other thread knows the address.
  */
 static void hold(struct drain *drain, uint32_t index, const struct ring_event *event)
 {
@@ -209,7 +213,7 @@ static void hold(struct drain *drain, uint32_t index, const struct ring_event *e
 	drain->held[drain->held_count++] = index;
 }
 
-/* Passes a held event, which was an ordinary allocation. */
+/* Passes a held event, because it was an ordinary allocation. */
 static bool release(struct drain *drain, uint32_t at)
 {
 	const struct drained_ring *ring = &drain->rings[drain->held[at]];
@@ -218,8 +222,11 @@ static bool release(struct drain *drain, uint32_t at)
 	return tell(drain, ring->held_thread, &ring->held);
 }
 
-/* Settles held events before an event passes: a held event goes first, or is of the same block.
- * *is_over: the passing event is dropped, too, because it frees a block that was never reported. */
+/*
+ * Decides about held events before an event passes. A held event is dropped if the passing event is
+ * the request that it belongs to. It passes first if the order matters. Sets *is_over if the
+ * passing event must be dropped, too, because it frees a block that was never reported.
+ */
 static bool settle(
 	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
 {
@@ -242,7 +249,7 @@ static bool settle(
 	return is_sound;
 }
 
-/* Passes the held events whose threads have been silent for late_ms. */
+/* Passes the held events that have been held for late_ms or longer. */
 static void release_late(struct drain *drain, uint64_t late_ms)
 {
 	for (uint32_t i = drain->held_count; i-- > 0;) {
@@ -251,8 +258,8 @@ static void release_late(struct drain *drain, uint64_t late_ms)
 	}
 }
 
-/* Passes an event that is the next of its stream, or in no stream. Returns false if the ring has
- * invalid contents. */
+/* Passes an event that is the next one in its stream, or that is in no stream. Returns false if the
+ * ring has invalid contents. */
 static bool pass(struct drain *drain, uint32_t index, const struct ring_event *event)
 {
 	struct drained_ring *ring = &drain->rings[index];
@@ -273,7 +280,7 @@ static bool pass(struct drain *drain, uint32_t index, const struct ring_event *e
 	return true;
 }
 
-/* Lets the rings that waited for this stream go on. */
+/* Lets the rings that were waiting for this stream continue. */
 static void wake(struct drain *drain, uint32_t stream)
 {
 	uint32_t ring = drain->waiting[stream];
@@ -287,7 +294,7 @@ static void wake(struct drain *drain, uint32_t stream)
 	}
 }
 
-/* Returns true if the event is not one of those of its stream that have passed. */
+/* Returns true unless the event's order shows that the event has already passed. */
 static bool may_come(const struct drain *drain, const struct ring_event *event)
 {
 	return event->stream < RING_STREAMS &&
@@ -299,7 +306,8 @@ static bool is_beyond_limit(const struct drain *drain, const struct ring_event *
 	return drain->is_limited && (int32_t)(event->order - drain->limits[event->stream]) >= 0;
 }
 
-/* Takes events out of a ring while they are the earliest and may pass. Returns their number. */
+/* Removes events from a ring while they are the earliest and may pass. Returns the number of
+ * removed events. */
 static size_t take(struct drain *drain, uint32_t index)
 {
 	struct drained_ring *ring = &drain->rings[index];
@@ -339,7 +347,7 @@ static size_t take(struct drain *drain, uint32_t index)
 	return count;
 }
 
-/* Gives up the events that rings have waited for too long: they are lost. */
+/* Gives up events that rings have waited for too long. These events count as lost. */
 static void skip(struct drain *drain)
 {
 	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {

@@ -1,7 +1,5 @@
-/*
- * The mailbox of a recorded process: a named section with one mark, two events, and a mutex of the
- * senders.
- */
+/* The mailbox of a recorded process: a named section with room for one mark, two events, and a
+ * mutex for the senders. */
 #include "snapshot/record/session.h"
 
 #include <stdio.h>
@@ -16,15 +14,15 @@
 
 #define PATIENCE_MS 10000
 
-/* The section: one mark at a time. */
+/* The section. It contains one mark at a time. */
 struct letter {
-	volatile LONG is_sent; /* set by the sender; the recorder clears it */
+	volatile LONG is_sent; /* set by the sender, cleared by the recorder */
 	volatile LONG is_refused; /* the recorder's answer: the recording has ended */
 	char label[MAILBOX_LABEL_BYTES];
 };
 
 struct mailbox {
-	/* stop and taken are events; turn is a mutex of the senders */
+	/* stop and taken are events; turn is the senders' mutex */
 	HANDLE section, stop, taken, turn;
 	struct letter *letter;
 	char name[40]; /* name of the process, for messages */
@@ -55,7 +53,8 @@ void mailbox_free(struct mailbox *mailbox)
 	free(mailbox);
 }
 
-/* Makes the name of an object. space: the namespace in which sessions see the name, or empty. */
+/* Creates the name of an object. space: the namespace, or empty for names that only one session
+ * sees. */
 static const wchar_t *name_of(
 	wchar_t name[60], const wchar_t *space, uint32_t pid, const wchar_t *part)
 {
@@ -167,7 +166,7 @@ int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
 			MAILBOX_LABEL_BYTES - 1);
 	if (WaitForSingleObject(mailbox->turn, PATIENCE_MS) == WAIT_TIMEOUT)
 		return err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
-	/* clears the answer to a mark whose sender stopped waiting */
+	/* Clear the answer to an earlier mark whose sender stopped waiting. */
 	WaitForSingleObject(mailbox->taken, 0);
 	strcpy(mailbox->letter->label, label);
 	InterlockedExchange(&mailbox->letter->is_sent, 1);

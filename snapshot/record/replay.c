@@ -1,7 +1,5 @@
-/*
- * Replay of the rings' events: blocks and ranges of the tracer become allocations and frees of the
- * recording (core/record/live.h). Kinds of blocks are cached, because most of them repeat.
- */
+/* Replay of the rings' events. The tracer's blocks and ranges become the recording's allocations
+ * and frees (core/record/live.h). Kinds of blocks are cached, because most of them repeat. */
 #include "snapshot/record/replay.h"
 
 #include <stdlib.h>
@@ -12,13 +10,14 @@
 
 #define ADDR_MASK (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define CACHE_LOG2 14
-#define UNSEEN_SHARE 100 /* at most one live block in 100 is freed, or: */
+/* limit of unseen frees: one in this many live blocks, or UNSEEN_FEWEST if that is more */
+#define UNSEEN_SHARE 100
 #define UNSEEN_FEWEST 64
 
 _Static_assert(TRACER_ADDR_BITS == LIVE_ADDR_BITS, "tags are the same");
 
 struct cached_kind {
-	uint64_t what, heap; /* as in struct tracer_block; the handle */
+	uint64_t what, heap; /* what: as in struct tracer_block; heap: the handle */
 	uint32_t kind;
 	bool is_known;
 };
@@ -30,7 +29,7 @@ struct replay {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	uint64_t multiplier;
-	uint8_t *gone; /* by tag: number of streams that have reported the heap's end */
+	uint8_t *gone; /* for each tag: number of streams that have reported the heap's end */
 	struct cached_kind *kinds;
 };
 
@@ -99,9 +98,11 @@ void replay_add_block(
 		begin_block(replay, &block, heap);
 }
 
-/* Counts the streams that report a heap's end: each does so once, after all its events of the
- * heap's blocks. With the last report the blocks end. Blocks that are older than the tracer have no
- * tag. */
+/*
+ * Counts the streams that have reported a heap's end. Each stream reports the end once, after all
+ * events of the heap's blocks. The last report ends the blocks. Blocks that are older than the
+ * tracer have no tag.
+ */
 static void heap_is_gone(struct replay *replay, uint32_t tag, uint64_t handle)
 {
 	if (++replay->gone[tag] < TRACER_SHARDS)
@@ -140,7 +141,7 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 		live_ranges_change(
 			replay->ranges, changes[event->type], start, start + bytes, memory, stack);
 	} else {
-		/* the free of earlier memory there was not seen */
+		/* the free of the earlier memory was missed */
 		live_ranges_change(
 			replay->ranges, LIVE_TAKE, start, start + bytes, memory, RECORD_NO_STACK);
 		live_ranges_change(replay->ranges, LIVE_FILL, start, start + bytes, memory, stack);

@@ -1,6 +1,6 @@
 /*
  * A recording in progress. begin() reads the state of the suspended process and opens the file.
- * After that a thread of the session moves events from the rings to the file. It also takes marks
+ * After that, the session's thread moves events from the rings to the file. It also takes marks
  * from the mailbox, and compares the live blocks with the heaps.
  */
 #include "snapshot/record/session.h"
@@ -21,40 +21,42 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define ROUND_MS 1 /* pause between two looks at the rings, if they had fewer events than: */
+#define ROUND_MS 1 /* pause after a round that found fewer events than LITTLE() */
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
-#define END_TRIES 10 /* to remove the tracer */
-#define LIMIT_MS 5000 /* for the events from before a look at the heaps to arrive */
-#define LOOK_MS 100 /* between two looks for loaded or unloaded modules */
+#define END_TRIES 10 /* number of tries to remove the tracer */
+#define LIMIT_MS 5000 /* maximum wait for the events from before a look at the heaps */
+#define LOOK_MS 100 /* time between two checks for loaded or unloaded modules */
 
 struct record_session {
 	const struct record_session_plan *plan;
 	struct recording_link link;
 	struct ring_section rings;
 	HANDLE thread;
-	HANDLE caught_up, over; /* set by the thread */
+	HANDLE caught_up, over; /* set by the session's thread */
 	volatile LONG is_ending, wants_to_catch_up;
-	struct target target; /* our own, open as long as the session */
+	struct target target; /* the session's own target, open as long as the session */
 	struct recorder *recorder;
 	struct replay *replay;
 	struct drain *drain;
 	struct stack_reader *stacks;
-	struct walk walk; /* blocks at the beginning */
-	struct tracer_copy traced; /* the tracer's tables at the beginning, if it was on */
+	struct walk walk; /* blocks that existed at the beginning */
+	struct tracer_copy traced; /* the tracer's tables at the beginning, if the tracer was on */
 	struct mailbox *mailbox;
 	int64_t begin_ms, flushed_ms, end_ms;
-	uint64_t looked_ms; /* since begin_ms */
+	uint64_t looked_ms; /* time of the last check, in ms since begin_ms */
 	uint64_t area_addr;
-	uint64_t dropped_before, dropped; /* by the tracer, before the recording and up to now */
-	uint64_t unseen; /* blocks that were in no heap, up to now */
-	bool doubted; /* the walk was not trusted, because too many blocks were in no heap */
-	bool is_uncompared; /* the heaps could not be walked when they were last to be compared */
-	bool began_busy; /* threads were in the heaps' functions at the beginning */
-	bool is_on; /* the tracer is on: its counters are not those of an earlier session */
-	unsigned end_tries; /* failed tries */
-	struct err end_err; /* of the last try, when the end was given up */
-	bool is_full, is_broken; /* the file has reached its size; it cannot be written */
+	/* number of changes dropped by the tracer: before the recording, and until now */
+	uint64_t dropped_before, dropped;
+	uint64_t unseen; /* number of blocks that were found in no heap, until now */
+	bool doubted; /* the walk was not trusted, because too many blocks were found in no heap */
+	bool is_uncompared; /* the heaps could not be walked for the last comparison */
+	bool began_busy; /* threads were in heap functions at the beginning */
+	bool is_on; /* the tracer is on, so its counters are not those of an earlier session */
+	unsigned end_tries; /* number of failed tries */
+	struct err end_err; /* error of the last try, after which no more tries were made */
+	/* the file has reached its maximum size; the file cannot be written */
+	bool is_full, is_broken;
 };
 
 static int fail(const char *what, struct err *err)
@@ -65,9 +67,9 @@ static int fail(const char *what, struct err *err)
 		err, ERR_SYSTEM, what, "%s", windows_error(GetLastError(), text, sizeof(text)));
 }
 
-/* ---------------------------------------------------------------- what was there before */
+/* ---------------------------------------------------------------- existing memory */
 
-/* Adds blocks that the tracer did not see, or all blocks if it was off. */
+/* Adds blocks that the tracer has not seen, or all blocks if the tracer was off. */
 static void add_walked(struct record_session *session)
 {
 	for (size_t i = 0; i < session->walk.block_count; i++) {
@@ -90,7 +92,7 @@ static void add_traced(struct record_session *session, const struct tracer_block
 	replay_event(session->replay, &event);
 }
 
-/* Adds a range as if it were reserved now and, unless it is only reserved, committed right after
+/* Adds a range as if it had just been reserved. If it is committed, adds a commit immediately after
  * that. */
 static void add_range(struct record_session *session, const struct tracer_range *range)
 {
@@ -110,8 +112,8 @@ static void add_range(struct record_session *session, const struct tracer_range 
 	replay_event(session->replay, &event);
 }
 
-/* Adds the tracer's ranges, except those that are being freed: the tracer has recorded their free
- * already, and records an event if it puts them back. */
+/* Adds the tracer's ranges, except ranges that are being freed. The tracer has already recorded
+ * their free. If it restores them, it records another event. */
 static void add_ranges(struct record_session *session)
 {
 	const struct tracer_part *nodes = &session->traced.parts[PART_RANGES];
@@ -125,7 +127,7 @@ static void add_ranges(struct record_session *session)
 	}
 }
 
-/* Adds the first events: the state that was read while the process was suspended. */
+/* Adds the first events. They describe the state that was read while the process was suspended. */
 static void add_old(struct record_session *session)
 {
 	struct tracer_copy *traced = &session->traced;
@@ -146,7 +148,7 @@ static void add_old(struct record_session *session)
 	tracer_copy_release(traced);
 }
 
-/* ---------------------------------------------------------------- from the rings to the file */
+/* ---------------------------------------------------------------- writing events */
 
 static uint64_t counter(struct record_session *session, size_t offset)
 {
@@ -156,8 +158,8 @@ static uint64_t counter(struct record_session *session, size_t offset)
 	return value;
 }
 
-/* Counts changes that found no room in the tracer's tables as lost, because they have no events.
- * After the process has exited, the last value counts. */
+/* Counts changes that found no room in the tracer's tables as lost, because such changes have no
+ * events. After the process has exited, uses the last known value. */
 static void notice_dropped(struct record_session *session)
 {
 	uint64_t dropped = counter(session, offsetof(struct tracer_area, dropped_blocks)) +
@@ -176,8 +178,10 @@ static size_t pass_events(struct record_session *session)
 		session->drain, ring_time(), (uint64_t)(os_clock_ms() - session->begin_ms));
 }
 
-/* Ends blocks that are in no heap. If there are many, on a Windows that is not known to free blocks
- * unseen, they are more likely blocks that the walk cannot see. */
+/*
+ * Ends blocks that are in no heap. However, if there are many, and this Windows is not known to
+ * free blocks unseen, the walk has probably missed these blocks. In that case, does not end them.
+ */
 static void keep_blocks(struct record_session *session, const struct heap_look *look)
 {
 	bool is_freed;
@@ -193,8 +197,11 @@ static void keep_blocks(struct record_session *session, const struct heap_look *
 	session->doubted |= !is_freed;
 }
 
-/* Ends the blocks that are live by their events, and in no heap. Events from after the look at the
- * heaps wait until then. Each look covers everything that earlier looks would have covered. */
+/*
+ * Compares the blocks that are live according to their events with the heaps. Ends the blocks that
+ * are in no heap. Until then, events from after the walk of the heaps must wait. A single
+ * comparison replaces all earlier ones.
+ */
 static void drop_unseen(struct record_session *session)
 {
 	const int64_t start = os_clock_ms();
@@ -218,8 +225,8 @@ static void drop_unseen(struct record_session *session)
 	session->is_uncompared = !is_compared && session->target.ops->is_alive(&session->target);
 }
 
-/* Does one round. A mark that was sent before this call comes after everything that the program had
- * done by then. */
+/* Does one round. If a mark was sent before this call, it is written after all events that happened
+ * before the mark. */
 static size_t go_round(struct record_session *session)
 {
 	char label[MAILBOX_LABEL_BYTES];
@@ -238,7 +245,8 @@ static size_t go_round(struct record_session *session)
 	}
 	if (is_marked && !is_over) {
 		drop_unseen(session);
-		recorder_time(session->recorder, now_ms); /* the last event may be long ago */
+		/* The last event may have been long ago. */
+		recorder_time(session->recorder, now_ms);
 		recorder_mark(session->recorder, label);
 	}
 	if (is_marked)
@@ -255,7 +263,8 @@ static bool is_to_end(struct record_session *session)
 	       (plan->for_ms && os_clock_ms() - session->begin_ms >= plan->for_ms);
 }
 
-/* Ends the recording when it is time to. Events that are in the rings are still written. */
+/* Ends the recording when a reason for its end exists. Events that are in the rings are still
+ * written. */
 static void end_in_time(struct record_session *session)
 {
 	char why[1400];
@@ -271,7 +280,7 @@ static void end_in_time(struct record_session *session)
 	if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
 		rc = 0;
 	if (rc == -ERR_BUSY || (rc && ++session->end_tries < END_TRIES))
-		return; /* tries again in the next round */
+		return; /* the next round tries again */
 	if (rc)
 		err_set(&session->end_err, ERR_SYSTEM, session->target.name,
 			"the tracer stays in it until 'hsnap detach': %s",
@@ -333,7 +342,7 @@ static DWORD WINAPI run(void *ctx)
 	}
 }
 
-/* ---------------------------------------------------------------- beginning */
+/* ---------------------------------------------------------------- start */
 
 /* Reads the existing blocks while the process is suspended. */
 static int read_old(struct record_session *session, struct target *target, uint64_t area_addr,
@@ -351,7 +360,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 	else if (!rc && session->plan->sample_bytes &&
 		 session->plan->sample_bytes != session->traced.area.sample_bytes)
 		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
-	/* blocks that were not sampled have no free in the recording */
+	/* Blocks that were not sampled have no free in the recording. */
 	if (rc || session->traced.area.sample_bytes)
 		return rc;
 	if (memory_init(&memory, target))
@@ -422,7 +431,8 @@ void record_session_look(struct record_session *session)
 	WaitForMultipleObjects(2, either, FALSE, INFINITE);
 }
 
-/* Catches up at the exit of the process: a thread of the process holds locks, and waits. */
+/* Writes the remaining events at the exit of the process. A thread of the process is waiting and
+ * holds locks. */
 static void catch_up(void *ctx)
 {
 	struct record_session *session = ctx;
@@ -485,7 +495,7 @@ static void take_result(const struct record_session *session, struct record_sess
 		result->wait_count += session->rings.area->rings[i].waits;
 		waited += session->rings.area->rings[i].waited;
 	}
-	os_sleep_ms(waited ? 20 : 0); /* measures the length of a unit */
+	os_sleep_ms(waited ? 20 : 0); /* the time is needed to measure the length of a unit */
 	units = ring_time() - from;
 	result->waited_ms = waited && units ? waited * 20 / units : 0;
 }

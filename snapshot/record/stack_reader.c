@@ -1,7 +1,7 @@
 /*
- * Reader of the tracer's stacks while the target runs. It keeps a listing of the loaded modules,
- * and a copy of the tracer's unloads, and reports changes of both to the recorder. Each stack is
- * read once: its frames are assigned to the modules that were loaded when the stack was made.
+ * Reader of the tracer's stacks while the target runs. It has a list of the loaded modules and a
+ * copy of the tracer's unloads, and reports changes of both to the recorder. Each stack is read
+ * once. Its frames are assigned to the modules that were loaded when the stack was recorded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,48 +13,53 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define LISTING_MS 200 /* between two listings for code in no module, if loads are not counted */
+/* minimum time between two listings caused by code in no module, if loads are not counted */
+#define LISTING_MS 200
 #define TRIES 5
 #define NO_PAGE UINT64_MAX
-#define PAGE_BYTES ((uint64_t)65536) /* the tracer commits its stacks in steps of this */
+#define PAGE_BYTES ((uint64_t)65536) /* the tracer commits its stack area in steps of this size */
 
-/* Last reported state of a module, by its number in the recording. */
+/* Last reported state of a module. The index is the module's number in the recording. */
 struct module_state {
-	uint32_t listing; /* number of the last listing that it was in */
+	uint32_t listing; /* number of the last listing that contained the module */
 	bool is_known, is_loaded;
-	bool is_missed; /* a listing lacked it: the tracer has yet to report its unload */
+	/* the last listing did not contain the module, and the tracer has not reported its unload
+	 * yet */
+	bool is_missed;
 };
 
 struct stack_reader {
 	struct recorder *recorder;
 	struct target *target;
-	uint64_t area_addr, stacks, stacks_limit; /* stacks 0: not known yet */
-	struct u64map known; /* the tracer's id -> the recording's number */
-	struct snapshot listing; /* loaded modules, sorted by base */
-	uint32_t *numbers; /* their numbers in the recording */
+	/* addresses in the target; stacks is 0 until it is known */
+	uint64_t area_addr, stacks, stacks_limit;
+	struct u64map known; /* maps the tracer's id to the recording's number */
+	struct snapshot listing; /* loaded modules, in ascending order of base */
+	uint32_t *numbers; /* numbers of the listed modules in the recording */
 	struct module_state *states;
 	size_t state_count, state_cap;
 	uint32_t listing_count;
-	bool is_listed; /* there has been a listing: loads and unloads are reported */
-	uint32_t load_count; /* the tracer's count of loads at the last listing */
-	/* modules unloaded near the last listing were removed from it, and may have been loaded
-	 * again before it */
+	bool is_listed; /* a listing was made: from now on, loads and unloads are reported */
+	uint32_t load_count; /* the tracer's count of loads when the last listing was made */
+	/* modules unloaded at about the time of the last listing were removed from it; they may
+	 * have been loaded again before the listing */
 	bool may_lack;
-	struct tracer_copy *gone; /* unloaded modules; no blocks, no stacks */
-	uint64_t unload_count; /* count when they were read; the listing is later */
-	size_t gone_count; /* unloads that were reported */
-	uint64_t look_ms; /* time of the last look, in the recording */
+	struct tracer_copy *gone; /* unloaded modules; the copy contains no blocks and no stacks */
+	/* number of unloads when `gone` was read; the listing was made later */
+	uint64_t unload_count;
+	size_t gone_count; /* number of unloads that were reported */
+	uint64_t look_ms; /* time of the last check, in the recording */
 	int64_t listed_ms;
-	/* bare images of the tracer's list that have a remark in the recording */
+	/* number of the tracer's bare images that have a remark in the recording */
 	size_t bare_count;
-	uint64_t page_at; /* offset in the stacks of the page that was read last; NO_PAGE: none */
+	uint64_t page_at; /* offset of the last page read, in the stack area; NO_PAGE: none */
 	unsigned char page[PAGE_BYTES];
 };
 
 /* ---------------------------------------------------------------- modules */
 
-/* Return the tracer's counts of unloads and of loads. If a count cannot be read, the last one
- * holds. */
+/* Return the tracer's counts of unloads and of loads. If a count cannot be read, return its last
+ * known value. */
 static uint64_t unloads_now(const struct stack_reader *reader)
 {
 	uint64_t count = reader->unload_count;
@@ -73,8 +78,8 @@ static uint32_t loads_now(const struct stack_reader *reader)
 	return count;
 }
 
-/* Copies the identity of modules from the last listing, which holds unless a module was unloaded
- * since. */
+/* Copies the identity of modules from the last listing. The identity is still valid, unless a
+ * module was unloaded since. */
 static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
 {
 	const struct snapshot *last = &reader->listing;
@@ -94,8 +99,8 @@ static void keep_identities(const struct stack_reader *reader, struct snapshot *
 	}
 }
 
-/* Reports that a module is loaded, or not any more. Modules of the first listing were loaded from
- * the beginning. */
+/* Reports that a module is loaded, or is no longer loaded. Modules in the first listing were loaded
+ * from the beginning. */
 static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 {
 	struct module_state *state;
@@ -117,8 +122,8 @@ static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 	state->is_known = true;
 }
 
-/* Lists the loaded modules and reports the changes. Modules that the new listing lacks were
- * unloaded without notice. */
+/* Lists the loaded modules and reports the changes. Modules that are missing in the new listing
+ * were unloaded without a notification. */
 static void list_modules(struct stack_reader *reader)
 {
 	struct snapshot listing;
@@ -159,8 +164,8 @@ static void list_modules(struct stack_reader *reader)
 	reader->is_listed = true;
 }
 
-/* Removes an unloaded module from the listing, unless another module has taken its place. Returns
- * its number, or RECORD_NO_MODULE. */
+/* Removes an unloaded module from the listing, unless another module is now at its place. Returns
+ * the module's number, or RECORD_NO_MODULE. */
 static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 {
 	struct snapshot *listing = &reader->listing;
@@ -182,7 +187,8 @@ static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 	return number;
 }
 
-/* Reports an unload. A module whose load was not seen is reported as loaded and unloaded now. */
+/* Reports an unload. If the module's load was not seen, reports both its load and its unload
+ * now. */
 static void leave(struct stack_reader *reader, const struct module *went)
 {
 	uint32_t number = take_out(reader, went);
@@ -197,7 +203,7 @@ static void leave(struct stack_reader *reader, const struct module *went)
 	say(reader, number, false);
 }
 
-/* Reads the unloaded modules. Returns false if it cannot, or if some are missing. */
+/* Reads the unloaded modules. Returns false if they cannot be read, or if some are missing. */
 static bool read_unloads(struct stack_reader *reader)
 {
 	struct tracer_copy *copy = xmalloc(sizeof(*copy));
@@ -207,7 +213,7 @@ static bool read_unloads(struct stack_reader *reader)
 	int rc = -1;
 
 	tracer_copy_init(copy);
-	for (int i = 0; rc && i < TRIES; i++) /* the target runs meanwhile */
+	for (int i = 0; rc && i < TRIES; i++) /* the target is running meanwhile */
 		rc = tracer_copy_read_unloads(copy, reader->target, reader->area_addr, &err);
 	if (!rc) {
 		struct tracer_copy *last = reader->gone;
@@ -221,13 +227,14 @@ static bool read_unloads(struct stack_reader *reader)
 	for (; reader->gone_count < reader->gone->modules.extent_count; reader->gone_count++) {
 		if (!tracer_modules_unload(&reader->gone->modules, reader->gone_count, &went))
 			is_all = false;
-		else if (reader->is_listed) /* otherwise before the recording */
+		else if (reader->is_listed) /* otherwise, the unload was before the recording */
 			leave(reader, &went);
 	}
 	return !rc && is_all && reader->gone_count == reader->unload_count;
 }
 
-/* Removes unloaded modules from the listing. Returns false if some of them are not known. */
+/* Removes unloaded modules from the listing. Returns false if some of the unloaded modules are not
+ * known. */
 static bool notice_unloads(struct stack_reader *reader)
 {
 	uint64_t count = unloads_now(reader);
@@ -244,8 +251,8 @@ static bool has_loaded(const struct stack_reader *reader)
 	return reader->may_lack || loads_now(reader) != reader->load_count;
 }
 
-/* Lists the loaded modules and removes those that were unloaded meanwhile. Where the tracer does
- * not know all unloads, repeats that until there is no unload during a listing. */
+/* Lists the loaded modules and removes those that were unloaded meanwhile. If the tracer does not
+ * know all unloads, repeats this until no module is unloaded during a listing. */
 static void find_modules(struct stack_reader *reader)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -264,10 +271,8 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/*
- * Returns true if the module of a frame is known. The listing may still have a module that was
- * being unloaded, and another one may have taken its place since.
- */
+/* Returns true if the module of a frame is known. The listing may contain a module that was just
+ * being unloaded, and another module may now be at its place. */
 static bool is_found(const struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
 	const struct tracer_modules *gone = &reader->gone->modules;
@@ -289,10 +294,11 @@ static bool are_found(
 }
 
 /*
- * Updates the modules before the frames of a stack are placed. Unloads are read as of now, or as of
- * a moment after the stack was made. The listing has the modules that were loaded after the last of
- * these unloads. Code in no known module may be in a new module. That module was loaded before the
- * stack was made, so it is in a listing that is made now, or has been unloaded since.
+ * Updates the modules before the frames of a stack are assigned. Unloads are read up to now, or at
+ * least up to a moment after the stack was recorded. The listing contains the modules that were
+ * loaded after the last of these unloads. If a frame is in no known module, it may be in a new
+ * module. The new module was loaded before the stack was recorded. So either a listing made now
+ * contains the module, or it has been unloaded since.
  */
 static void look_at_modules(
 	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
@@ -338,7 +344,8 @@ void stack_reader_begin(struct stack_reader *reader)
 	reader->page_at = NO_PAGE;
 }
 
-/* Reads from the stacks. Keeps the page, because the next stack is likely there, too. */
+/* Reads from the stack area. Stores the page, because the next stack is probably in the same
+ * page. */
 static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size_t bytes)
 {
 	uint64_t offset = at % PAGE_BYTES, page_at = at - offset;
@@ -354,8 +361,8 @@ static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size
 	return true;
 }
 
-/* Reads the frames of a record and its `born`. Returns the number of frames, or 0 if there is no
- * such record. */
+/* Reads the frames of a record and its `born`. Returns the number of frames, or 0 if the record
+ * does not exist. */
 static uint32_t read_frames(
 	struct stack_reader *reader, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX], uint32_t *born)
 {
@@ -371,8 +378,8 @@ static uint32_t read_frames(
 	return head.depth;
 }
 
-/* Assigns a frame to a module that was unloaded since the stack was made, otherwise to a loaded
- * one. */
+/* Assigns a frame to a module that was unloaded since the stack was recorded. If there is no such
+ * module, assigns the frame to a loaded module. */
 static struct record_frame place_frame(struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
 	const struct tracer_modules *gone = &reader->gone->modules;
@@ -384,7 +391,8 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 	if (unload != SIZE_MAX && tracer_modules_unload(gone, unload, &went)) {
 		found.module = recorder_module(reader->recorder, &went);
 		if (found.module >= reader->state_count || !reader->states[found.module].is_known)
-			say(reader, found.module, false); /* it was unloaded before the recording */
+			/* the module was unloaded before the recording */
+			say(reader, found.module, false);
 		found.offset = frame - went.base;
 	} else if (unload != SIZE_MAX ||
 		   (frame && tracer_unload_is_lost(&reader->gone->area, born, frame - 1))) {
@@ -396,7 +404,7 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 	return found;
 }
 
-/* Finds the stack area. The tracer is on by the time of the first stack. */
+/* Finds the stack area. When the first stack is read, the tracer is already on. */
 static bool find_stacks(struct stack_reader *reader)
 {
 	struct tracer_area *area = xmalloc(sizeof(*area));
@@ -417,7 +425,7 @@ static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 	uint32_t born = 0, count = 0;
 	int tries = 1;
 
-	/* the stacks of a process that has exited cannot be read any more */
+	/* After the process has exited, its stacks can no longer be read. */
 	do {
 		if (reader->stacks || find_stacks(reader))
 			count = read_frames(reader, id, frames, &born);
@@ -457,7 +465,7 @@ struct stack_reader *stack_reader_new(
 	snapshot_init(&reader->listing);
 	notice_unloads(reader);
 	find_modules(reader);
-	/* the count found at first may have been that of an earlier session */
+	/* The first count may have been that of an earlier session. */
 	reader->unload_count = reader->gone->area.unload_count;
 	return reader;
 }

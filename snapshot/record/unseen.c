@@ -1,4 +1,4 @@
-/* Walks of the heaps during a recording, to find blocks that were freed without an event. */
+/* Walks of the heaps during a recording. They find blocks that were freed without an event. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/record/replay.h"
 
-#define TRIES_MAX 100 /* while a thread is inside a heap */
+#define TRIES_MAX 100 /* tries while a thread is inside a heap */
 #define RETRY_MS 1
 
 static bool read_orders(struct target *target, uint64_t area_addr, uint32_t orders[RING_STREAMS])
@@ -25,7 +25,7 @@ static bool read_orders(struct target *target, uint64_t area_addr, uint32_t orde
 		&orders[RING_RANGES]);
 }
 
-/* Returns true if the walk has every block of every heap. */
+/* Returns true if the walk found every block of every heap. */
 static bool is_whole(const struct walk *walk)
 {
 	bool result = walk_is_sound(walk) && !walk->doubt_count && !walk->busy_count;
