@@ -44,8 +44,8 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-/* Returns true, and prints the list of commands, if a first word is not an option, a command or a
- * file. */
+/* Returns true if the first word is not an option, a command or a file. Prints the list of commands
+ * in that case. */
 static bool is_no_command(char *word)
 {
 	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_is_there(word))
@@ -106,9 +106,10 @@ int main(int argc, char **argv)
 			DUMP_FORMAT, RECORD_FORMAT);
 		return 0;
 	}
-	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper of guard_start() */
+	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper that guard_start() starts */
 		return guard_main(argc, argv);
-	if (!strcmp(argv[1], FOLLOW_COMMAND)) { /* another hsnap hands over a child process */
+	/* another hsnap hands a child process over to this one */
+	if (!strcmp(argv[1], FOLLOW_COMMAND)) {
 		if (control_parse_follow(argc - 1, argv + 1) || argc <= 1 + FOLLOW_WORDS)
 			return 2;
 		argc -= FOLLOW_WORDS;

@@ -1,4 +1,4 @@
-/* hsnap attach and hsnap detach: the tracer in a running process. */
+/* hsnap attach and hsnap detach: add the tracer to a running process, and turn it off. */
 #include <inttypes.h>
 #include <stdio.h>
 

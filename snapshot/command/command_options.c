@@ -1,7 +1,5 @@
-/*
- * Options that several commands share: parsing and checking them, and names and columns of 'hsnap
- * ps'.
- */
+/* Options that several commands share: their parsing and checks. Also the names and columns of
+ * 'hsnap ps'. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -207,7 +205,7 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
 	return 0;
 }
 
-/* Formats a number; "?" if it is unknown. */
+/* Formats a number; "?" if the number is not known. */
 static const char *number(char text[24], int64_t value)
 {
 	snprintf(text, 24, value < 0 ? "?" : "%" PRId64, value);
@@ -231,7 +229,7 @@ static const char *size_words(char text[24], uint64_t bytes)
 	return text;
 }
 
-/* Formats a start, such as "2026-11-20T10:25Z". */
+/* Formats a start time, such as "2026-11-20T10:25Z". */
 static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
 {
 	if (!start_ms)
@@ -242,7 +240,7 @@ static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
 	return text;
 }
 
-/* Returns the part of a command line after the program: after its first word, which may be in
+/* Returns the part of a command line after its first word, which is the program and may be in
  * quotation marks. */
 static const char *arguments_of(const char *command_line)
 {
@@ -254,7 +252,7 @@ static const char *arguments_of(const char *command_line)
 	return command_line + strspn(command_line, " \t");
 }
 
-/* Ends text where it takes more columns. */
+/* Cuts a text that needs more columns. */
 static void cut_text(char *text, unsigned columns)
 {
 	unsigned width;
@@ -387,7 +385,7 @@ bool series_is_log(const struct series_request *request, const char *path)
 	return !strcmp(request->log, path) || os_same_file(request->log, path);
 }
 
-/* Returns true if the only name of a pattern without words is the log's. */
+/* Returns true if the pattern without words is the name of the log file. */
 static bool is_written_to_log(const struct series_request *request)
 {
 	struct buf path;

@@ -1,4 +1,4 @@
-/* Commands on systems without Windows processes: only those that read files remain. */
+/* Commands on systems without Windows processes. Only commands that read files work. */
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
 #include "snapshot/live/process.h"

@@ -1,4 +1,4 @@
-/* hsnap ps: processes with their size, start, heaps and source of stacks. */
+/* hsnap ps: processes with their size, start time, heaps and source of stacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const char usage[] =
 	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\n"
 	"whole of it, in any case.\n";
 
-/* Returns the number of heaps that an environment block lists; -1 if it cannot be read. */
+/* Returns the number of heaps that a PEB lists, or -1 if the list cannot be read. */
 static int64_t look_at_peb(
 	struct target *target, struct memory *memory, uint64_t peb, unsigned bits)
 {
@@ -42,8 +42,8 @@ static int64_t look_at_peb(
 	return count;
 }
 
-/* Returns the number of heaps. For a 32-bit process on 64-bit Windows, these are its own heaps and
- * those that serve it. */
+/* Returns the number of heaps. A 32-bit process on 64-bit Windows has two sets of heaps: its own,
+ * and those of its 64-bit half. */
 static int64_t look_at_heaps(struct target *target)
 {
 	struct memory memory;
@@ -60,7 +60,7 @@ static int64_t look_at_heaps(struct target *target)
 	return count;
 }
 
-/* Returns the source of stacks that a snapshot would use; NULL: unknown. */
+/* Returns the source of stacks that a snapshot would use, or NULL if it is not known. */
 static const char *look_at_stacks(struct target *target)
 {
 	struct capture_source source = {0};
@@ -81,7 +81,7 @@ static const char *look_at_stacks(struct target *target)
 	return source.is_detached && !strcmp(name, "none") ? "detached" : name;
 }
 
-/* Reads what the system reports even about processes that hsnap may not open. */
+/* Reads data that the system reports even for processes that hsnap may not open. */
 static void look_from_outside(struct ps_row *row)
 {
 	struct process_seen *seen;
@@ -97,7 +97,7 @@ static void look_from_outside(struct ps_row *row)
 	free(seen);
 }
 
-/* Fills a row. Returns 0, or why the process could not be opened. */
+/* Fills a row. Returns 0, or the reason why the process could not be opened. */
 static int look(struct ps_row *row, struct arena *arena)
 {
 	struct target target;
@@ -123,7 +123,8 @@ static int look(struct ps_row *row, struct arena *arena)
 	return 0;
 }
 
-/* Reminds of images with ust on: recording costs time and memory in each process of the image. */
+/* Reminds the user of images with ust turned on: recording costs time and memory in each process of
+ * such an image. */
 static void remind(void)
 {
 	struct buf names;
@@ -135,11 +136,12 @@ static void remind(void)
 	buf_release(&names);
 }
 
-/* Sorts the largest first, and unknown sizes last. */
+/* Sorts processes by size, largest first. Unknown sizes are last. */
 static int by_size(const void *a, const void *b)
 {
 	const struct ps_row *left = a, *right = b;
-	const uint64_t x = left->private_bytes + 1, y = right->private_bytes + 1; /* unknown: 0 */
+	/* 0 if the size is not known */
+	const uint64_t x = left->private_bytes + 1, y = right->private_bytes + 1;
 
 	if (x != y)
 		return x < y ? 1 : -1;
@@ -149,7 +151,7 @@ static int by_size(const void *a, const void *b)
 static int list_processes(const char *pattern, struct err *err)
 {
 	struct process_list list;
-	struct arena arena; /* of command lines */
+	struct arena arena; /* memory for command lines */
 	struct ps_row *rows;
 	size_t count = 0, closed_count = 0, other_count = 0, ended_count = 0;
 	int rc = process_list_take(&list, err);
@@ -161,7 +163,7 @@ static int list_processes(const char *pattern, struct err *err)
 	for (size_t i = 0; i < list.count; i++) {
 		if (pattern && !command_name_is_like(list.items[i].name, pattern))
 			continue;
-		/* A process that is just beginning may have no name yet. */
+		/* A process that is just starting may not have a name yet. */
 		rows[count] = (struct ps_row){.pid = list.items[i].pid,
 			.name = *list.items[i].name ? list.items[i].name : "?"};
 		rc = look(&rows[count], &arena);

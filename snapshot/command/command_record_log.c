@@ -1,4 +1,5 @@
-/* hsnap record --from: a recording of one process from an ETW log. It needs no Windows. */
+/* hsnap record --from: makes a recording of one process from an ETW log. It also works on systems
+ * other than Windows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,8 @@ static int check(const struct log_request *request, struct err *err)
 		if (os_same_file(request->logs[i], request->how.path))
 			return err_set(err, ERR_USAGE, request->how.path, "it is the log");
 	}
-	return out_check(request->how.path, err); /* before the log is read, which takes long */
+	/* check before reading the log, which takes a long time */
+	return out_check(request->how.path, err);
 }
 
 bool command_is_of_log(int argc, char **argv)

@@ -1,7 +1,5 @@
-/*
- * hsnap record and hsnap mark: recordings of a program, its children, or a running process; marks
- * in a recording; and its end by another hsnap.
- */
+/* hsnap record and hsnap mark: recordings of a program, its children, or a running process; marks
+ * in a recording; and ending another hsnap's recording. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 #include "snapshot/live/process_ref.h"
 #include "snapshot/record/session.h"
 
-/* A 32-bit program has little address space. */
+/* The 32-bit value is lower because a 32-bit program has little address space. */
 #define RINGS_DEFAULT_BYTES ((uint64_t)(sizeof(void *) == 8 ? 256 : 64) << 20)
 #define RINGS_MAX_BYTES ((uint64_t)4 << 30)
 
@@ -77,7 +75,7 @@ struct record_request {
 	struct record_session_plan plan;
 	struct program_run run;
 	struct process_choice process;
-	int64_t until_ms; /* end of --for, by os_clock_ms(); 0: none */
+	int64_t until_ms; /* end of the time set by --for, by os_clock_ms(); 0: none */
 	int word_count;
 	bool is_verbose, stops;
 };
@@ -120,7 +118,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	}
 }
 
-/* Prints the outcome of a recording. Returns 0, or 2 if the recording lacks something. */
+/* Prints the outcome of a recording. Returns 0, or 2 if the recording is incomplete. */
 static int tell(const struct record_request *request, const char *path,
 	const struct record_session_result *result)
 {
@@ -162,13 +160,13 @@ static int tell(const struct record_request *request, const char *path,
 /* ---------------------------------------------------------------- a program and its children */
 
 struct child_recording {
-	struct recording_link link; /* the part that control knows */
+	struct recording_link link; /* the part that control uses */
 	struct record_session_plan plan;
 	struct record_session *session;
 	struct buf path;
 };
 
-/* Appends the path of a child's recording: run.hrec -> run.PID.hrec. */
+/* Appends the path of a child's recording. For example, run.hrec becomes run.PID.hrec. */
 static void child_path_add(struct buf *path, const char *of_program, uint32_t pid)
 {
 	const char *name = module_path_base(of_program), *dot = strrchr(name, '.');
@@ -209,13 +207,14 @@ static void end_child(void *ctx, const struct recording_link *link)
 
 	if (record_session_end(child->session, &result, &err))
 		command_fail(&err);
-	else if (result.file_bytes) /* otherwise it never began */
+	else if (result.file_bytes) /* otherwise, the recording never began */
 		tell(ctx, child->path.data, &result);
 	buf_release(&child->path);
 	free(child);
 }
 
-/* Records a program. session NULL: follows a child process that another hsnap has handed over. */
+/* Records a program. session: NULL if this hsnap follows a child process that another hsnap has
+ * handed over. */
 static int record_program(
 	struct record_request *request, struct record_session *session, struct err *err)
 {
@@ -244,7 +243,8 @@ static int record_program(
 	return (int)exit_status;
 }
 
-/* Sends a request to another hsnap. label NULL: ends its recording. */
+/* Sends a request to another hsnap: a mark with this label, or, if label is NULL, the end of its
+ * recording. */
 static int tell_recorder(uint32_t pid, const char *label)
 {
 	struct mailbox *mailbox = NULL;
@@ -257,11 +257,11 @@ static int tell_recorder(uint32_t pid, const char *label)
 	return rc ? command_fail(&err) : 0;
 }
 
-/* ---------------------------------------------------------------- marks by Enter */
+/* ---------------------------------------------------------------- marks by pressing Enter */
 
-#define LINE_UNITS (MAILBOX_LABEL_BYTES / 3) /* no unit takes more than 3 bytes */
+#define LINE_UNITS (MAILBOX_LABEL_BYTES / 3) /* a UTF-16 unit takes at most 3 bytes of UTF-8 */
 
-/* Reads a line without its end; of a long line, the beginning. Returns false at the end of the
+/* Reads a line without its line end. Truncates a long line. Returns false at the end of the
  * input. */
 static bool read_line(HANDLE console, wchar_t line[LINE_UNITS])
 {
@@ -280,7 +280,7 @@ static bool read_line(HANDLE console, wchar_t line[LINE_UNITS])
 	return false;
 }
 
-/* Makes a mark of each line that is typed. The thread ends with this process. */
+/* Makes a mark for each typed line. The thread runs until this process ends. */
 static DWORD WINAPI mark_lines(void *ctx)
 {
 	const uint32_t pid = (uint32_t)(uintptr_t)ctx;
@@ -298,7 +298,7 @@ static DWORD WINAPI mark_lines(void *ctx)
 	return 0;
 }
 
-/* Starts marks by lines if standard input is a console. */
+/* If standard input is a console, starts a thread that makes marks from typed lines. */
 static void begin_marks(uint32_t pid)
 {
 	HANDLE thread = NULL;
@@ -385,7 +385,7 @@ int command_record(int argc, char **argv)
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
 	request.plan.is_attached = !request.word_count;
 	if (!rc)
-		rc = out_check(request.plan.path, &err); /* before the program starts */
+		rc = out_check(request.plan.path, &err); /* check before the program starts */
 	if (!rc && !follow_is_wanted(&unused))
 		rc = record_session_new(&session, &request.plan, &err);
 	if (rc)

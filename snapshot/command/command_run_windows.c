@@ -1,4 +1,4 @@
-/* hsnap run: starts a program with the tracer in it, and takes a snapshot at its exit. */
+/* hsnap run: starts a program with the tracer loaded, and takes a snapshot at its exit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const struct opt options[] = {
 	LOST_OPTIONS,
 	DUMP_OPTIONS,
 	HELP_OPTION,
-	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* the name that snapshots use */
+	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* the name used by hsnap snapshot */
 	{0},
 };
 
@@ -42,8 +42,8 @@ static const char usage[] =
 
 struct run_request {
 	struct program_run run;
-	int word_count; /* of the program and its arguments */
-	const char *at_exit; /* file of the snapshot at the end, or NULL */
+	int word_count; /* number of words: the program and its arguments */
+	const char *at_exit; /* file for the snapshot at exit, or NULL */
 	struct snapshot_request take;
 };
 
@@ -88,8 +88,8 @@ static void name_file(
 	dump_name_add(path, request->at_exit, &names, request->take.is_packed);
 }
 
-/* Checks before the program runs that files can be written, if their folder does not depend on the
- * process. */
+/* Before the program runs, checks that the files can be written. Only checks files whose folder
+ * does not depend on the process. */
 static int check_output(const struct run_request *request, struct err *err)
 {
 	const char *last = file_pattern_last(request->at_exit);
@@ -106,7 +106,7 @@ static int check_output(const struct run_request *request, struct err *err)
 	rc = out_open_as(&out, path.data, dump_out_flags(path.data, NULL), err);
 	if (!rc)
 		out_abort(&out);
-	/* the pid in the name is hsnap's, not the program's */
+	/* The pid in this name is hsnap's, not the program's. */
 	else if (request->take.makes_folders)
 		snprintf(err->place, sizeof(err->place), "%s", request->at_exit);
 	buf_release(&path);
@@ -154,7 +154,7 @@ static int start(struct run_request *request)
 	}
 	if (run_program(&request->run, &exit_status, &err)) {
 		command_fail(&err);
-		/* A program that ran has a status of its own; a program that failed keeps it. */
+		/* If the program itself failed, return its exit status. */
 		return exit_status ? (int)exit_status : 2;
 	}
 	return (int)exit_status;

@@ -1,4 +1,4 @@
-/* hsnap schedule: adds, lists and removes tasks of Task Scheduler, and runs one now. */
+/* hsnap schedule: adds, lists and removes tasks of Task Scheduler, and runs a task now. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,9 +66,9 @@ static const char usage[] =
 
 struct schedule {
 	const char *verb; /* NULL: not given */
-	struct task_request request; /* paths as given */
+	struct task_request request; /* paths as they were given */
 	const char *output; /* NULL: standard output */
-	const char *add_option; /* an option that only add has, or NULL */
+	const char *add_option; /* an option that is valid only for add, or NULL */
 	bool is_as_user, may_replace, prints_xml;
 };
 
@@ -110,8 +110,8 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 /* ---------------------------------------------------------------- add */
 
-/* Writes the XML to a file of its own, for shells that treat redirected output as text (Windows
- * PowerShell 5.1). */
+/* Writes the XML to a file, or to standard output. The file is for shells that convert redirected
+ * output as text (Windows PowerShell 5.1). */
 static int print_xml(const char *xml, const char *path, struct err *err)
 {
 	struct out out;
@@ -121,7 +121,7 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 	buf_init(&bytes);
 	task_xml_utf16(&bytes, xml);
 	rc = out_open(&out, path, err);
-	if (rc == -ERR_KEPT) /* here no option replaces the file */
+	if (rc == -ERR_KEPT) /* this command has no option to replace the file */
 		rc = err_set(err, ERR_EXISTS, path, NULL);
 	if (!rc) {
 		out_write(&out, bytes.data, bytes.len);
@@ -146,7 +146,7 @@ static int put_in_place(const struct schedule *schedule, const struct task_plan 
 	return rc;
 }
 
-/* Adds a task. Completes the request: full paths, a time, and the user. */
+/* Adds a task. Completes the request with full paths, a start time, and the user. */
 static int add(const struct schedule *schedule, struct err *err)
 {
 	struct task_request request = schedule->request;
@@ -155,7 +155,7 @@ static int add(const struct schedule *schedule, struct err *err)
 	char date[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 	int rc = 0;
 
-	/* the next full minute that is not about to pass */
+	/* The next full minute that is at least a minute away. */
 	date_text((os_time_ms() / 60000 + 2) * 60000, date);
 	snprintf(start, sizeof(start), "%.19sZ", date);
 	if (request.folder)
@@ -184,9 +184,9 @@ static int add(const struct schedule *schedule, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- verbs */
 
-/* Performs the verb. *exit_status is that of a run. */
+/* Performs the verb. Sets *exit_status to the exit status of run. */
 static int act(const struct schedule *schedule, int *exit_status, struct err *err)
 {
 	const char *verb = schedule->verb ? schedule->verb : "schedule";

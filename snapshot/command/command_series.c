@@ -1,5 +1,5 @@
-/* Series of snapshots of running processes: the loop, its messages and its log; and hsnap watch,
- * which takes a snapshot each time a process has grown. */
+/* Series of snapshots of running processes: the loop, its messages and its log. Also hsnap watch,
+ * which takes a snapshot whenever a process has grown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static int fail(struct series_run *series, const struct err *err)
 	return 2;
 }
 
-/* Path of the log, for an end from outside: the console is closed, or the user interrupts again. */
+/* Path of the log, needed if hsnap is ended from outside: the console is closed, or the user
+ * interrupts a second time. */
 static struct interrupt_cleanup ending;
 
 static void on_end(void)
@@ -50,7 +51,7 @@ static void on_end(void)
 
 static atomic_bool is_taking;
 
-/* Reports that ending takes a while: otherwise the user would press Ctrl-C again. */
+/* Reports that ending takes some time. Otherwise the user would press Ctrl-C again. */
 static void on_held(void)
 {
 	if (is_taking)
@@ -86,8 +87,8 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 	return 0;
 }
 
-/* Runs the plan. Returns the exit status, or -ERR_* of series_run(). A single snapshot ends at once
- * when it is interrupted; a longer run finishes its file first. */
+/* Runs the plan. Returns the exit status, or -ERR_* from series_run(). After an interrupt, a single
+ * snapshot ends immediately; a longer series first completes its file. */
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {

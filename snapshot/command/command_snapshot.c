@@ -1,7 +1,5 @@
-/*
- * hsnap snapshot, the default command: one snapshot of a process or a minidump. snapshot_take()
- * serves the other commands, too. Series are left to command_series.c.
- */
+/* hsnap snapshot, the default command: takes one snapshot of a process or a minidump. Other
+ * commands also use snapshot_take(). command_series.c handles series. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +15,7 @@
 
 #define TRACER_PATIENCE_MS 10000
 
-/* Target that an interrupt has to let go; one at a time. */
+/* Target that an interrupt must release. Only one target at a time. */
 static struct interrupt_cleanup held;
 
 static void on_interrupt(void)
@@ -30,7 +28,7 @@ static void on_interrupt(void)
 	out_interrupted();
 }
 
-/* Returns millions per second; 0 for a phase of less than a millisecond. */
+/* Returns millions per second, or 0 if the phase took less than a millisecond. */
 static double rate(uint64_t count, int64_t ms)
 {
 	return ms > 0 ? (double)count / 1e3 / (double)ms : 0;
@@ -43,7 +41,7 @@ static const char *how_read(const struct target *target)
 	return target->is_cloned ? "read from a clone" : "held";
 }
 
-/* Prints a warning, which may contain names of files or modules. */
+/* Prints a warning. The warning may contain names of files or modules. */
 static void say_warning(
 	const struct snapshot_request *take, const struct target *target, const char *warning)
 {
@@ -57,8 +55,8 @@ static void say_warning(
 		fprintf(stderr, "hsnap: %s\n", text);
 }
 
-/* Sums the lost blocks, which nothing or only lost blocks lead to; or address space that is only
- * reserved, which is not memory. */
+/* Returns the sum over one of two kinds of blocks: lost blocks, which are reachable only from lost
+ * blocks or not at all; or address space that is only reserved and thus is not memory. */
 static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
 	struct block_totals total = {0};
@@ -146,8 +144,9 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 }
 
 /*
- * Returns false for a file that lacks the heaps. It lists what it has, but must not pass for a
- * process without blocks: two such files would compare as equal.
+ * Returns false for a minidump that lacks the heaps. The dump of such a file lists what the file
+ * contains. However, it must not look like the dump of a process without blocks, because two such
+ * dumps would compare as equal.
  */
 static bool has_heaps(const struct target *target, const struct snapshot *snapshot)
 {
@@ -158,7 +157,7 @@ static bool has_heaps(const struct target *target, const struct snapshot *snapsh
 	return !target->is_file || snapshot_total(snapshot).block_count;
 }
 
-/* Opens the output under the first free name. */
+/* Opens the output file, using the first name that is free. */
 static int open_out(const struct snapshot_request *take, const struct target *target,
 	struct out *out, const char *path, struct err *err)
 {
@@ -177,8 +176,8 @@ static int open_out(const struct snapshot_request *take, const struct target *ta
 	return rc;
 }
 
-/* Waits for a tracer that is being turned on or off. A process that hsnap run is just starting, for
- * example, would have no stacks yet, and be the first of its series. */
+/* Waits while an hsnap is turning the process's tracer on or off. For example, a process that hsnap
+ * run is just starting has no stacks yet, and would be the first one of its series. */
 static void wait_for_tracer(const struct snapshot_request *take, const struct target *target)
 {
 	int64_t until_ms = os_clock_ms() + TRACER_PATIENCE_MS;
@@ -217,7 +216,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 	} else {
 		int64_t start_ms = os_clock_ms();
 
-		dump_write(&out, &snapshot); /* without waiting for the disk */
+		dump_write(&out, &snapshot); /* does not wait for the disk */
 		written = (struct written){os_clock_ms() - start_ms, out.bytes + out.len};
 		rc = out_commit_as(&out, take->names, err);
 	}
@@ -239,7 +238,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 			.lost_bytes = lost.requested_bytes,
 			.held_ms = stats.held_ms};
 	}
-	/* the dump may be incomplete */
+	/* The dump may be incomplete. */
 	if (!rc && snapshot.missing_count && !take->is_forced)
 		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
 			target->name, "what there is was written");
@@ -294,8 +293,8 @@ struct one_request {
 	const char *dump;
 };
 
-/* Makes the file's name from that of the process; none for standard output. The pattern has been
- * checked. */
+/* Makes the file's name from the process's name. Standard output has no name. The pattern was
+ * checked before. */
 static int name_file(const struct one_request *request, const struct target *target,
 	struct buf *path, struct err *err)
 {
@@ -306,17 +305,17 @@ static int name_file(const struct one_request *request, const struct target *tar
 	if (!out || !strcmp(out, "-"))
 		return 0;
 	dump_name_add(path, out, &names, request->series.take.is_packed);
-	/* The dump must not replace the file that it is made from. */
+	/* The dump must not replace the minidump that it is made from. */
 	if (request->dump && !os_is_special(path->data) && os_same_file(request->dump, path->data))
 		return err_set(err, ERR_USAGE, path->data, "it is the minidump");
 	return 0;
 }
 
-/* Prints a summary of a written file. Rounded down: 100 % means all of the blocks. */
+/* Prints a summary of a written file. The percentage is rounded down, so 100 % means all blocks. */
 static void say_written(const char *path, const struct snapshot_result *taken)
 {
 	const uint64_t count = taken->block_count, with = count - taken->stackless_count;
-	char name[1600]; /* the file exists: nothing may fail any more */
+	char name[1600]; /* a fixed buffer: the file already exists, so nothing may fail now */
 
 	snprintf(name, sizeof(name), "%s", path);
 	fprintf(stderr,

@@ -1,7 +1,5 @@
-/*
- * hsnap ust: turns Windows' own recording of stacks on or off for an image, in the registry, or
- * shows it.
- */
+/* hsnap ust: turns Windows' own recording of stacks on or off for an image, in the registry. Also
+ * shows the current setting. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +32,7 @@ static const char usage[] =
 	"(app.exe), from their next start on; stop that; or show what is set.\n";
 
 struct ust_request {
-	const char *what, *image; /* if not given, what is "" and image NULL */
+	const char *what, *image; /* what: "" if not given; image: NULL if not given */
 	uint32_t db_mb;
 };
 
@@ -75,7 +73,8 @@ static int check(const struct ust_request *request, struct err *err)
 	return request->image ? ifeo_check_name(request->image, err) : 0;
 }
 
-/* Prints the running processes of that name: they stay as they were when they started. */
+/* Prints the running processes with that name. The setting does not affect them until they are
+ * restarted. */
 static int print_running(const char *image, const char *words, struct err *err)
 {
 	struct process_list list;
@@ -142,7 +141,8 @@ static int show_image(const char *name, struct err *err)
 	return 0;
 }
 
-/* Shows the image, if one is given, and all images that have ust on, so that none is forgotten. */
+/* Shows the given image, if any, and also all images with ust turned on, so that the user does not
+ * forget any. */
 static int show(const struct ust_request *request, struct err *err)
 {
 	struct buf names;
