@@ -75,7 +75,7 @@ struct record_request {
 	struct record_session_plan plan;
 	struct program_run run;
 	struct process_choice process;
-	int64_t until_ms; /* end of the time set by --for, by os_clock_ms(); 0: none */
+	int64_t until_ms; /* end of the time set by --for, as os_clock_ms() counts; 0: none */
 	int word_count;
 	bool is_verbose, stops;
 };

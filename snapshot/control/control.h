@@ -42,7 +42,8 @@ struct program_run {
 	/* also trace the processes that the program starts, and their children */
 	bool with_children;
 	int64_t limit_ms; /* time limit for the program; 0: none */
-	int64_t until_ms; /* end of the time limit, or of a recording, by os_clock_ms(); 0: none */
+	/* end of the time limit, or of a recording, as os_clock_ms() counts; 0: none */
+	int64_t until_ms;
 	const struct recording_link *recording; /* recording of the first program, or NULL */
 	/*
 	 * With with_children, creates a recording for a process that is being started. May be

@@ -17,7 +17,7 @@
 #include "snapshot/tracer/rings.h"
 #include "snapshot/tracer/shared.h"
 
-/* The program that hsnap run starts: its file and its bitness. */
+/* The program that 'hsnap run' starts: its file and its bitness. */
 
 /* The bitness of this hsnap and of the programs that it can trace. */
 #define OUR_BITS ((unsigned)(8 * sizeof(void *)))
@@ -48,7 +48,7 @@ struct handed_child {
 	HANDLE parent; /* with the rights SYNCHRONIZE and PROCESS_QUERY_LIMITED_INFORMATION */
 	HANDLE ready; /* event that is set when the child is prepared, or will not be traced */
 	HANDLE output_lock; /* mutex for output to the standard streams */
-	int64_t until_ms; /* time limit by os_clock_ms(); 0: none */
+	int64_t until_ms; /* end of the time limit, as os_clock_ms() counts; 0: none */
 };
 
 /*
@@ -195,8 +195,8 @@ enum injection_state injection_wait(struct injection *injection, HANDLE parent, 
  * waiting, it may still use some objects. These stay open in the thread's process. */
 void injection_release(struct injection *injection);
 
-/* Returns the result of WaitForMultipleObjects() for any of the handles, or WAIT_TIMEOUT at the
- * time until_ms (by os_clock_ms()). until_ms 0: no limit. */
+/* Returns the result of WaitForMultipleObjects() for any of the handles. Returns WAIT_TIMEOUT when
+ * os_clock_ms() reaches until_ms. until_ms 0: no limit. */
 DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
 
 /*
@@ -320,7 +320,7 @@ struct traced {
 struct traced_options {
 	struct install_options install; /* flag TRACER_FLAG_CHILDREN: children are announced */
 	bool stops_at_exit;
-	int64_t until_ms; /* time limit by os_clock_ms(); 0: none */
+	int64_t until_ms; /* end of the time limit, as os_clock_ms() counts; 0: none */
 };
 
 enum traced_event {

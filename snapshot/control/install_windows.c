@@ -325,7 +325,7 @@ static int put_in(struct installing *installing, struct err *err)
 	for (int i = 0; ok && i < HOOK_COUNT; i++) {
 		ok = tracee_patch(tracee, tracee_hook_order[i], true);
 		if (!ok && !take_back(installing, i))
-			tracee->area.reserved = 0; /* still in use */
+			tracee->area.reserved = 0; /* the reservation is still in use */
 	}
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
 }

@@ -130,7 +130,8 @@ wchar_t *program_beside(const wchar_t *name)
 struct family {
 	const struct program_run *run;
 	struct traced_options options;
-	int64_t until_ms; /* end of the time limit for the other hsnap, by os_clock_ms(); 0: none */
+	/* end of the time limit for the other hsnap, as os_clock_ms() counts; 0: none */
+	int64_t until_ms;
 	HANDLE output_lock; /* mutex for snapshots and messages; the other hsnap uses it, too */
 	volatile LONG count; /* number of threads that follow a process */
 	volatile LONG is_late; /* nonzero if a process was ended because its time limit was over */

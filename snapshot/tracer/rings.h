@@ -175,7 +175,7 @@ static inline uint64_t ring_area_bytes(uint32_t ring_count, uint32_t events_log2
 	       ((uint64_t)ring_count << events_log2) * sizeof(struct ring_event);
 }
 
-/* Prepares a section that is all zeros. */
+/* Initializes a section whose bytes are all 0. */
 static inline void ring_area_init(
 	struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t flags)
 {
@@ -227,17 +227,17 @@ static inline uint64_t ring_event_heap(const struct ring_event *event)
 	return event->low | (uint64_t)event->high << 32;
 }
 
-/* Returns the current time, unshortened, from this processor's counter. The target and hsnap use
- * the same clock. */
+/* Returns the full current time from this processor's counter; events contain only its low bits.
+ * The target and hsnap use the same clock. */
 static inline uint64_t ring_time(void)
 {
 	return __builtin_ia32_rdtsc() >> RING_TIME_SHIFT;
 }
 
 /*
- * Restores the whole time of an event, if the event was younger than 2^31 units (about 10 minutes)
- * when it was read at `now`. Processors' clocks may differ by a few units. So the time may be in
- * the future, or may decrease slightly from one event of a stream to the next.
+ * Restores the full time of an event. The event must have been younger than 2^31 units (about 10
+ * minutes) when it was read at `now`. Processors' clocks may differ by a few units. So the time may
+ * be in the future, or may decrease slightly from one event of a stream to the next.
  */
 static inline uint64_t ring_event_time(const struct ring_event *event, uint64_t now)
 {

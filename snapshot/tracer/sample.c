@@ -11,7 +11,7 @@
 static uint64_t minus_log2(uint64_t bits)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(bits);
-	uint64_t mantissa = bits << zeros >> 32; /* in units of 2^-31: 1 to 2 */
+	uint64_t mantissa = bits << zeros >> 32; /* 1 to 2, in units of 2^-31 */
 	uint64_t log = 0; /* logarithm of the mantissa */
 
 	/* Squaring doubles a logarithm. The next bit of the result is 1 if the doubled logarithm

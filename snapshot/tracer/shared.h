@@ -108,7 +108,7 @@ struct tracer_shard {
 	uint32_t broken; /* nonzero: the lock was never released, so the contents are stale */
 	/* value of heaps_destroyed when blocks of destroyed heaps were last removed */
 	uint32_t cleaned;
-	uint32_t waited; /* uses since a heap was destroyed */
+	uint32_t waited; /* number of uses since a heap was destroyed */
 	uint32_t order; /* order number of the shard's next event (rings.h) */
 	/* number of threads inside RtlReAllocateHeap; their blocks are not in the table during the
 	 * call */

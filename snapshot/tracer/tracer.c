@@ -13,7 +13,7 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* string.h declares them with reserved names.
+/* string.h declares these functions with reserved names.
  * NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {

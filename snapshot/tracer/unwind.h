@@ -12,8 +12,8 @@
  * repeated with the system's unwinder.
  *
  * A walk ends where the next frame cannot be proven. It ends before a return address that is not
- * code. It also ends at code that made a call but has no unwind data, for example Go code,
- * hand-written assembler, and Wine 8's transition from Unix code into a window procedure. Words
+ * code. It also ends at code that made a call but has no unwind data. Examples are Go code,
+ * hand-written assembly, and Wine 8's transition from Unix code into a window procedure. Words
  * further out on the stack do not count as frames.
  *
  * x86: the system has no unwinder. Walks follow the rules in .eh_frame, which are cached in the
@@ -28,8 +28,8 @@
  * and the frames found so far are returned. The target is not notified. However, its vectored
  * handlers and its debugger see a first-chance exception inside ntdll's unwinder or the callback,
  * called by this DLL. A stack overflow is left to the target. After a callback has raised an
- * exception, no callback is called any more, because ntdll may hold a lock of its dynamic function
- * tables forever (as Wine does). After that, stacks end at code outside images.
+ * exception, ntdll may hold the lock of its dynamic function tables forever (as Wine does). So no
+ * callback is called any more, and stacks end at code outside images.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_H
 #define SNAPSHOT_TRACER_UNWIND_H
@@ -46,7 +46,7 @@ struct unwind_skip {
  * Fills `frames` with up to `max` return addresses, innermost first, and returns their number. The
  * first address is in the caller, unless `skip` leaves it out. The walk ends before the first
  * address that is 0 or not code. (Wine's own unwinder continues past 0 with arbitrary words.) The
- * walk also ends after code without unwind data, when it leaves the thread's stack, and after `max`
+ * walk also ends after code without unwind data, at the end of the thread's stack, and after `max`
  * frames. Returns 0 if the walk would need the system's unwinder and less than 32 KiB of the stack
  * are left.
  *

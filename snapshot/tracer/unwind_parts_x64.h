@@ -150,7 +150,7 @@ struct unwind_start {
 
 struct unwind_mark {
 	uint64_t slot, addr; /* return address and its slot; addr 0: the end of the stack */
-	uint64_t rbp; /* as the code at addr has it */
+	uint64_t rbp; /* RBP as the code at addr has it */
 	/* mask of the RBP bits that the rest of the walk depends on: all or none */
 	uint64_t rbp_bits;
 	uint32_t first_saved; /* index of the first saved RBP of this frame and the outer frames */

@@ -84,7 +84,7 @@ struct image {
 	uint32_t bytes;
 	/* offset of .eh_frame from the base, and its size; 0: no .eh_frame */
 	uint32_t section, section_bytes;
-	uint32_t hash; /* of the section's contents */
+	uint32_t hash; /* hash of the section's contents */
 	uint32_t first, count; /* the image's functions in `places`; 0: not listed */
 };
 
