@@ -42,7 +42,7 @@ static const char usage[] =
 
 struct run_request {
 	struct program_run run;
-	int word_count; /* number of words: the program and its arguments */
+	int word_count; /* number of words in the command: program and arguments */
 	const char *at_exit; /* file for the snapshot at exit, or NULL */
 	struct snapshot_request take;
 };

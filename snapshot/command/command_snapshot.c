@@ -55,8 +55,11 @@ static void say_warning(
 		fprintf(stderr, "hsnap: %s\n", text);
 }
 
-/* Returns the sum over one of two kinds of blocks: lost blocks, which are reachable only from lost
- * blocks or not at all; or address space that is only reserved and thus is not memory. */
+/*
+ * If lost, returns the totals of lost blocks, which are reachable only from other lost blocks or
+ * not at all. Otherwise returns the totals of address space that is only reserved and thus is not
+ * memory.
+ */
 static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
 	struct block_totals total = {0};

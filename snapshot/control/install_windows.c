@@ -482,8 +482,8 @@ static int set_up(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- earlier installations */
 
-/* Returns true if a tracer that is ON has all its jumps. A jump of another program on top of a jump
- * is allowed. */
+/* Returns true if a tracer that is ON has all its jumps. Another program's jump on top of one of
+ * these jumps is allowed. */
 static bool is_whole(const struct tracee *tracee)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {

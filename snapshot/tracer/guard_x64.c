@@ -40,7 +40,7 @@ __asm__(".text\n"
 	"	jb 3f\n"
 	"1:	movq %gs:(%r10), %rax\n"
 	"	leaq 3(%rsp), %r11\n"
-	"	cmpq %r11, %rax\n" /* a stale word after a jump: that activity ends here */
+	"	cmpq %r11, %rax\n" /* a stale word left by a jump counts as 0 */
 	"	movl $0, %r11d\n"
 	"	cmovbeq %r11, %rax\n"
 	"	movq %rax, 48(%rsp)\n"

@@ -32,7 +32,7 @@ __asm__(".text\n"
 	"1:	leal 3(%esp), %eax\n"
 	"	cmpl %eax, (%ecx)\n"
 	"	ja 2f\n"
-	"	movl $0, (%ecx)\n" /* a stale word after a jump: that activity ends here */
+	"	movl $0, (%ecx)\n" /* clears a stale word left by a jump */
 	"2:	pushl (%ecx)\n"
 	"	leal 1(%esp), %eax\n"
 	"	movl %eax, (%ecx)\n"

@@ -82,7 +82,7 @@ enum ring_event_type {
 	RING_NONE,
 	RING_THREAD,
 	RING_ALLOC,
-	/* by the real heap's own functions, for example when a reallocated block moves */
+	/* allocated by the real heap's own functions, for example when a reallocated block moves */
 	RING_ALLOC_INSIDE,
 	RING_FREE,
 	RING_FREE_OLD,

@@ -53,7 +53,8 @@
 enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
-	/* was on before: the hooks are removed and record nothing, and the tables may be freed */
+	/* the tracer was on before; the hooks are removed and record nothing, and the tables may be
+	 * freed */
 	TRACER_OFF,
 };
 

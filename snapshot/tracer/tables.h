@@ -135,8 +135,8 @@ static inline uint32_t blocktable_lines(uint32_t pages)
 	return pages * BLOCKTABLE_PAGE_LINES - BLOCKTABLE_SPARE_LINES;
 }
 
-/* Returns the shard of a block. Each 64 KiB of memory belong to one shard, because a single thread
- * often uses such memory. */
+/* Returns the shard of a block. Each 64 KiB of memory belongs to one shard, because a single thread
+ * often uses all of it. */
 static inline unsigned blocktable_shard(uint64_t addr)
 {
 	return (unsigned)((addr >> 16) * 0x9e3779b97f4a7c15u >> 58);
@@ -418,8 +418,8 @@ uintptr_t *threadwords_find(uint64_t block, uint32_t thread);
 
 /*
  * Filter of addresses that may be in the table. With it, freeing an unrecorded block reads only one
- * byte. Counters that are full stay full. Any thread may use it. An address is added before its
- * block is added to the table, and removed after its block was removed from the table.
+ * byte. Counters that are full stay full. Any thread may use the filter. An address is added before
+ * its block is added to the table, and removed after its block was removed from the table.
  */
 #define TRACER_FILTER_LOG2 18
 

@@ -38,7 +38,7 @@ struct unwind_walk {
 	uint64_t low, high; /* bounds of the stack */
 	bool is_learning; /* adds learnt steps to the cache */
 	struct unwind_start at; /* where a fast walk stopped */
-	struct unwind_trail *trail; /* the thread's, or NULL */
+	struct unwind_trail *trail; /* the thread's trail, or NULL */
 
 	/* Results. count is correct at any time, even if an exception ends the walk. */
 	volatile uint32_t count;
