@@ -131,7 +131,7 @@ is(asked_of_stand_in([@served, 'dump-pdb=other.pdb'])->{by}, '', 'they have no o
 is(asked_of_stand_in([@served, 'age=2', 'dump-pdb=served.pdb'])->{by}, '', 'nor of another age');
 is(asked_of_stand_in(['size=12000', @right, 'dump-pdb=served.pdb'])->{by}, '', 'nor are any asked that the user did not name');
 is_deeply(asked([@served, 'dump-pdb=served.pdb', '1000'])->{frames}, [], "Wine's own DbgHelp finds none, without harm");
-my $unasked = qr/^warning symbol servers are not asked: this copy of DbgHelp has no symsrv\.dll beside it; /m;
+my $unasked = qr/^warning symbol servers are not used: this copy of DbgHelp has no symsrv\.dll beside it; /m;
 my @of_servers = asked([@served, 'dump-pdb=served.pdb', '1000', '2000'])->{out} =~ /$unasked/g;
 is(scalar @of_servers, 1, 'without symsrv.dll one warning says so');
 unlike(asked([$image, @right, '1000'])->{out}, $unasked, 'not when no server is named');

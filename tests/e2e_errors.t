@@ -124,7 +124,7 @@ sub cannot_start {
 	copy("$root/build/win64/hsnap.exe", "$dir/alone.exe") or die "alone.exe: $!\n";
 	my $target = target($exe);
 	is($target->step, 1, 'a program runs');
-	check_error(run([wine("$dir/alone.exe", @$_)]), 'hsnap', "@$_ without the tracer's file", qr/\(hsnap-tracer64\.dll is not there; an antivirus may have removed it\)/)
+	check_error(run([wine("$dir/alone.exe", @$_)]), 'hsnap', "@$_ without the tracer's file", qr/\(hsnap-tracer64\.dll is missing, perhaps removed by an antivirus: keep .* beside hsnap\.exe\)/)
 	    for ['run', '--', win($exe)], ['attach', '-p', $target->{pid}];
 	is($target->quit, 0, 'it ends');
 	my $late = hsnap("run", "--at-exit", win("$dir/none/x.txt"), "--", win($exe));
@@ -147,7 +147,7 @@ sub wrong_usage {
 		check_error(hsnap('run', $option, $value, '--', win($exe)), 'hsnap', "$option $value", $option, "$value is an option");
 	}
 	for my $side (tool_names()) {
-		check_error(run(tool('hdiff', $side, '-f', '--tree', 'a.txt', 'b.txt')), 'hdiff', "$side: -f --tree", 'it needs a value', '--tree is an option');
+		check_error(run(tool('hdiff', $side, '-f', '--tree', 'a.txt', 'b.txt')), 'hdiff', "$side: -f --tree", 'needs a value', '--tree is an option');
 	}
 	check_error(run(tool('hsnap', 'linux', 'run', '--', 'app.exe')), 'hsnap', 'run on Linux', 'or under Wine') if !$as_windows;
 	check_error(hsnap('run', '--at-exit', '{nix}.txt', '--', win($exe)), 'hsnap', 'a word that there is not', '{name}', '{pid}');
@@ -227,7 +227,7 @@ sub disk_full {
 sub check_cut {
 	my ($result, $what, $name, $report) = @_;
 	is($result->{status}, 2, "$what: status 2");
-	like($result->{err}, qr/^hdiff: \S*\Q$name\E\S*: warning: it is cut short[^\n]*$/m, "$what: it is said");
+	like($result->{err}, qr/^hdiff: \S*\Q$name\E\S*: warning: cut short[^\n]*$/m, "$what: it is said");
 	like(slurp($report), qr/\bCUT SHORT\b.*\nTotal increase == /s, "$what: and in the report");
 }
 

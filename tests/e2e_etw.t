@@ -82,8 +82,8 @@ subtest 'blocks come, change and go' => sub {
 	is_live($path, '500ms', { $deep => [1000, 1], 'app+4000' => [700, 1], '123456' => [24, 1] }, 'a third, in no module');
 	is_live($path, '1500ms', { 'app+4000' => [700, 1], '123456' => [24, 1] }, 'one is freed');
 	is_live($path, 'end', { 'app+4000' => [700, 1] }, 'a heap that is destroyed takes its blocks with it');
-	says($path, '^1 frees of blocks', 'a free of what was there before is counted');
-	says($path, 'checked on made logs only', 'that no real heap trace was seen is said');
+	says($path, '^1 free of blocks', 'a free of what was there before is counted');
+	says($path, 'tested on generated logs only', 'that no real heap trace was seen is said');
 	says_not($path, 'ran before', 'a log that saw the heap being made has all');
 };
 
@@ -101,7 +101,7 @@ subtest 'a moving realloc is an allocation and a free, or one event' => sub {
 	$log->realloc(at => 200.2, bytes => 300, old_bytes => 100, addr => 0x30000, old => 0x20000, frames => [0x140004000]);
 	$path = put($log);
 	is_live($path, 'end', { 'app+4000' => [300, 1] }, 'alone it counts');
-	says($path, '^1 blocks were moved by realloc without', 'and that is said');
+	says($path, '^1 block moved by realloc without', 'and that is said');
 };
 
 subtest 'all headers, old heads, 32 bits, several processors' => sub {
@@ -208,8 +208,8 @@ subtest 'virtual memory' => sub {
 		'what was reserved before the log counts once it is committed; memory of others does not');
 	is_deeply($at->(600), { 'app+400' => [3 * $page, 1] }, 'a release without a size releases all');
 	my (undef, $warnings) = live("$path\@end", @committed);
-	ok(!(grep { /made logs only/ } @$warnings), 'nothing is said of heap events where there are none');
-	like(run([$hdiff, $path])->{err}, qr/none with heap events, and 2 with virtual memory/, 'one of two must be chosen');
+	ok(!(grep { /generated logs only/ } @$warnings), 'nothing is said of heap events where there are none');
+	like(run([$hdiff, $path])->{err}, qr/none with heap events, and 2 with events of virtual memory/, 'one of two must be chosen');
 };
 
 subtest 'the pages of heaps' => sub {
@@ -266,13 +266,13 @@ subtest 'which process' => sub {
 	my $path = put($log);
 	my $run = run([$hdiff, $path]);
 	is($run->{status}, 2, 'of several one must be chosen');
-	like($run->{err}, qr/^hdiff: \Q$path\E: .* \(77 Other\.exe, 4321 app\.exe\); choose one with --process PID/m, 'those that there are, are said');
+	like($run->{err}, qr/^hdiff: \Q$path\E: .* \(77 Other\.exe, 4321 app\.exe\); choose one by its PID \(hdiff --process, hsnap -p\)/m, 'those that there are, are said');
 	for my $name (77, 'Other.exe', 'other') {
 		my ($rows) = live($path, '--process', $name);
 		is((values %$rows)[0][0], 10, "--process $name");
 	}
 	my (undef, $warnings) = live($path, '--process', 77);
-	ok((grep { /^1 heap events of another process/ } @$warnings), 'who gets its number later is another');
+	ok((grep { /^1 heap event of another process/ } @$warnings), 'who gets its number later is another');
 	like(run([$hdiff, '--process', 'no.exe', $path])->{err}, qr/^hdiff: no\.exe: no such process/, 'an unknown one is named');
 	like(run([$hdiff, '--list', $path])->{out}, qr/^ +77 +2 +0  Other\.exe +heap blocks by stack$/m, 'the list has it');
 };
@@ -317,7 +317,7 @@ subtest 'a recording of one process' => sub {
 	is($run->{status}, 0, 'hsnap record --from') or diag($run->{err});
 	my ($rows, $warnings) = live("$dir/run.hrec\@end");
 	is_deeply($rows, { $deep => [1275, 50] }, 'it has what the log has');
-	ok((grep { /made logs only/ } @$warnings), 'and says what must be known');
+	ok((grep { /generated logs only/ } @$warnings), 'and says what must be known');
 	like(run([$hdiff, '--list', "$dir/run.hrec"])->{out}, qr/^remark +heap events: /m, 'so does its list');
 	is(run(["$root/build/linux/hsnap", 'record', '--from', $path])->{status}, 2, 'it needs a file');
 };

@@ -18,7 +18,7 @@ my %says = (
 	'' => qr/\A\z/,
 	cut => qr/damaged or cut short at byte \d+/,
 	lost => qr/(?:buffers of events|events were lost)/,
-	garbage => qr/1 buffers of the log are damaged/,
+	garbage => qr/1 damaged buffer in the log/,
 );
 for my $damage (sort keys %says) {
 	subtest $damage || 'whole' => sub {
@@ -45,7 +45,7 @@ sub found {
 	my $run = run(["$root/build/linux/hdiff", '-o', 'json', '--no-symbols', '--sum', '--process', 4321, $what]);
 	is($run->{status}, 0, 'it is read') or diag($run->{err});
 	my $read = decode_json($run->{out});
-	my @warnings = grep { !/checked on made logs only/ } @{ $read->{inputs}[0]{warnings} // [] };
+	my @warnings = grep { !/tested on generated logs only/ } @{ $read->{inputs}[0]{warnings} // [] };
 	my %rows;
 	for my $row (@{ $read->{rows} }) {
 		my $stack = join ' ', map { "$_->{module}+$_->{offset}" } @{ $row->{frames} };

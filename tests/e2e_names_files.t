@@ -151,7 +151,7 @@ for my $with_image (1, 0) {
 	explained('linux', $scene, \@path, 'pointer file', qr/file\.ptr/);
 	my $server = 'https://127.0.0.1:1/symbols';
 	# DbgHelp queries it
-	explained('linux', $scene, ['-y', "srv*$scene->{dir}/store*$server"], 'a server', qr/\Q$server\E/, qr/not asked/) if !$as_windows;
+	explained('linux', $scene, ['-y', "srv*$scene->{dir}/store*$server"], 'a server', qr/\Q$server\E/, qr/cannot be used/) if !$as_windows;
 }
 
 # ---------------------------------------------------------------- paths from another machine

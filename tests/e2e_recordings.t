@@ -503,7 +503,7 @@ sub check_names {
 
 sub check_errors {
 	for my $moment ('@5s', '') {
-		my ($hint) = run([$hdiff, '--no-local-files', "$file{run}$moment"])->{err} =~ /have no name.*; (hdiff --extract .*) says why$/m;
+		my ($hint) = run([$hdiff, '--no-local-files', "$file{run}$moment"])->{err} =~ /have no name.*; (hdiff --extract .*) shows why$/m;
 		my $ran = run(['sh', '-c', "PATH=$root/build/linux:\$PATH; $hint"]);
 		like($ran->{out}, qr/^module +seen /, "a command says why names are missing: $hint") or diag($ran->{err});
 	}
@@ -513,7 +513,7 @@ sub check_errors {
 		[["$run\@11s"], 'run.hrec@11s', '11s'],
 		[["$run\@nobody"], 'run.hrec@nobody', 'no mark is called nobody'],
 		[["$run\@nobody+1s"], 'run.hrec@nobody+1s', 'no mark is called nobody'],
-		[["$run\@peak+99s"], 'run.hrec@peak+99s', '(peak+99s: it is 10.000 s long)'],
+		[["$run\@peak+99s"], 'run.hrec@peak+99s', '(peak+99s: the recording is 10.000 s long)'],
 		[["$run\@5"], 'run.hrec@5', 'no mark', '5s'],
 		[["$run\@-11s"], 'run.hrec@-11s', '10.000 s long'],
 		[["$dump\@10s"], 'dump.txt', 'recording'],
@@ -538,6 +538,6 @@ sub check_errors {
 	my $twice = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h', ('alloc k') x 3, ('free k 0') x 2;
 	check_error(run([$hdiff, '-d', '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
 	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
-	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
+	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'neither packed');
 	check_error(run(['sh', '-c', 'cat "$0" 2>/dev/null | "$@"', $run, $hdiff, '-']), 'hdiff', 'one from a pipe', 'pipe');
 }

@@ -17,47 +17,48 @@
 
 /* X(code, sentence, remedy); the remedy may be empty. */
 #define ERR_LIST(X)                                                                                \
-	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more")           \
+	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more memory")    \
 	X(ERR_USAGE, "wrong usage", "see --help")                                                  \
 	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
 	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
-	X(ERR_EXISTS, "is there already", "choose another name")                                   \
+	X(ERR_NOT_FILE, "is not a regular file", "give a file on a disk")                          \
+	X(ERR_CHANGED, "changed while it was read", "try again when no program writes it")         \
+	X(ERR_EXISTS, "already exists", "choose another name")                                     \
 	X(ERR_KEPT, "is not replaced", "choose another name, or give --overwrite")                 \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
 	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
 	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \
 	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
-	X(ERR_EMPTY, "is empty", "take the snapshot again")                                        \
+	X(ERR_EMPTY, "is empty", "write the file again")                                           \
 	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
 	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
 	X(ERR_SECOND, "another snapshot or comparison begins here",                                \
-		"cut its text before this line ('csplit FILE LINE', once it is unpacked and "      \
+		"split its text before this line ('csplit FILE LINE', once it is unpacked and "    \
 		"UTF-8) and give both parts")                                                      \
 	X(ERR_ENCODINGS, "the file is in two encodings",                                           \
 		"cut it after that byte ('head -c', 'tail -c') and give both parts, or take the "  \
 		"logs again with -f")                                                              \
 	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
-	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists those that there are")              \
+	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists processes")                         \
 	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \
 	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator") \
-	X(ERR_BITS, "it is 32-bit",                                                                \
-		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or 'hsnap ust on' its "     \
-		"image")                                                                           \
-	X(ERR_64_BITS, "it is 64-bit", "use the 64-bit hsnap")                                     \
+	X(ERR_BITS, "is 32-bit",                                                                   \
+		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or use 'hsnap ust on "      \
+		"IMAGE'")                                                                          \
+	X(ERR_64_BITS, "is 64-bit", "use the 64-bit hsnap")                                        \
 	X(ERR_NOT_TRACED, "the process is not traced",                                             \
 		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
 	X(ERR_TRACED, "the process is traced already",                                             \
-		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
+		"take snapshots with hsnap -p, or first use 'hsnap detach'")                       \
 	X(ERR_BUSY, "this cannot be done now", "try again")                                        \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
-	X(ERR_NO_EXIT, "the process ended before it came to its own exit", "nothing was written")  \
-	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
-		"try again; report it if it stays")                                                \
+	X(ERR_NO_EXIT, "the process ended before its own exit", "nothing was written")             \
+	X(ERR_TARGET, "cannot interpret the process's memory",                                     \
+		"try again; report it if it persists")                                             \
 	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
-	X(ERR_ELEVATION, "it asks for the rights of an administrator",                             \
-		"run hsnap as administrator")                                                      \
+	X(ERR_ELEVATION, "needs the rights of an administrator", "run hsnap as administrator")     \
 	X(ERR_INJECT, "cannot load the tracer",                                                    \
-		"keep hsnap-tracer64.dll and hsnap-tracer32.dll beside hsnap.exe")                 \
+		"try 'hsnap ust on IMAGE', which needs no code in the process")                    \
 	X(ERR_CANNOT_TRACE, "cannot be traced", "")                                                \
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
 		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
@@ -65,35 +66,36 @@
 	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
 		"write a dump with full memory, as procdump -ma PID does")                         \
 	X(ERR_INCOMPLETE, "the snapshot is incomplete",                                            \
-		"its warnings say what is missing; take it again, or use what is there with "      \
+		"its warnings list what is missing; take it again, or use what is there with "     \
 		"--force")                                                                         \
 	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
-		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on' its image and start it "     \
-		"again")                                                                           \
+		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on IMAGE' and start the "        \
+		"program again")                                                                   \
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_NOT_CHANGED, "was not changed", "")                                                  \
-	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove' it, and add it again")    \
-	X(ERR_NO_TASK, "no such task",                                                             \
-		"'hsnap schedule list', as administrator, shows those that there are")             \
-	X(ERR_TASK_EXISTS, "there is such a task already",                                         \
-		"'hsnap schedule remove' it first, or give --replace")                             \
+	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove NAME', and add it again")  \
+	X(ERR_NO_TASK, "no such task", "'hsnap schedule list', as administrator, lists the tasks") \
+	X(ERR_TASK_EXISTS, "the task already exists",                                              \
+		"'hsnap schedule remove NAME' first, or give --replace")                           \
 	X(ERR_SYMBOLS, "no names", "")                                                             \
 	X(ERR_NOT_RECORDING, "is not a recording", "give a file written by hsnap record")          \
-	X(ERR_BAD_RECORDING, "the recording is damaged",                                           \
-		"ask for moments before that, or record again")                                    \
+	X(ERR_BAD_RECORDING, "the recording is damaged", "use earlier moments, or record again")   \
 	X(ERR_NOT_RECORDED, "the process is not being recorded", "start it with 'hsnap record'")   \
-	X(ERR_MOMENT, "there is no such moment",                                                   \
+	X(ERR_MOMENT, "no such moment",                                                            \
 		"give 10s, 6.859s, 1m30s, 40%, start, end, peak, a mark, peak-1s, or a time in "   \
 		"UTC")                                                                             \
-	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
+	X(ERR_LIMIT, "a limit is reached", "")                                                     \
 	X(ERR_NOT_ETW, "is not an ETW log", "give a file written by wpr, xperf or PerfView")       \
+	X(ERR_NOT_IMAGE, "is neither a PE image nor a PDB",                                        \
+		"give the .exe, .dll or .pdb file of a module")                                    \
 	X(ERR_BAD_ETW, "the ETW log is damaged", "record it again")                                \
 	X(ERR_NO_ETL, "is a zip archive without an .etl file", "unpack it first")                  \
 	X(ERR_BAD_ZIP, "the archive is damaged", "unpack it with another program")                 \
 	X(ERR_PROCESSES, "the log has several processes with such events",                         \
-		"choose one with --process PID; hdiff --list shows them")                          \
+		"choose one by its PID (hdiff --process, hsnap -p); 'hdiff --list LOG' lists "     \
+		"them")                                                                            \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
 
 enum err_code {

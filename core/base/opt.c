@@ -68,18 +68,18 @@ static int take(struct opt_state *state, const struct opt *opt, const char *rest
 	state->value = NULL;
 	if (!opt->value) {
 		if (*rest)
-			return err_set(err, ERR_USAGE, name, "it takes no value");
+			return err_set(err, ERR_USAGE, name, "takes no value");
 		return opt->id;
 	}
 	if (*rest == ':' || *rest == '=')
 		rest++;
 	else if (!*rest && state->at < state->argc && is_option(state, state->argv[state->at]))
-		return err_set(err, ERR_USAGE, name, "it needs a value: %s; %s is an option",
+		return err_set(err, ERR_USAGE, name, "needs a value: %s; %s is an option",
 			opt->value, state->argv[state->at]);
 	else if (!*rest)
 		rest = state->at < state->argc ? state->argv[state->at++] : "";
 	if (!*rest)
-		return err_set(err, ERR_USAGE, name, "it needs a value: %s", opt->value);
+		return err_set(err, ERR_USAGE, name, "needs a value: %s", opt->value);
 	state->value = rest;
 	return opt->id;
 }
@@ -98,7 +98,7 @@ static int option(struct opt_state *state, const char *arg, struct err *err)
 		opt = find_dash(state->table, arg + 1, &rest);
 	}
 	if (!opt)
-		return err_set(err, ERR_USAGE, arg, "there is no such option");
+		return err_set(err, ERR_USAGE, arg, "no such option");
 	return take(state, opt, rest, arg, err);
 }
 

@@ -76,7 +76,7 @@ int os_open(struct os_file *file, const char *path, struct err *err)
 		return err_set(err, ERR_OPEN, path, "%s", strerror(errno));
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		close(fd);
-		return err_set(err, ERR_OPEN, path, "it is a folder");
+		return err_set(err, ERR_OPEN, path, "a folder");
 	}
 	file->handle = fd;
 	return 0;
@@ -135,12 +135,12 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	int rc;
 
 	if (os_is_special(path)) /* opening it could block */
-		return err_set(err, ERR_READ, path, "it is not a regular file");
+		return err_set(err, ERR_NOT_FILE, path, NULL);
 	rc = os_open(&file, path, err);
 	if (rc)
 		return rc;
 	if (fstat((int)file.handle, &st) || !S_ISREG(st.st_mode)) {
-		rc = err_set(err, ERR_READ, path, "it is not a regular file");
+		rc = err_set(err, ERR_NOT_FILE, path, NULL);
 	} else if (!st.st_size) {
 		rc = err_set(err, ERR_EMPTY, path, NULL);
 	} else {

@@ -215,7 +215,7 @@ int os_open(struct os_file *file, const char *path, struct err *err)
 	}
 	attributes = path_attributes(path);
 	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
-		return err_set(err, ERR_OPEN, path, "it is a folder");
+		return err_set(err, ERR_OPEN, path, "a folder");
 	handle = file_handle(path, GENERIC_READ, OPEN_EXISTING);
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_OPEN, path, "%s", error_text(text, sizeof(text)));
@@ -290,7 +290,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 		return rc;
 	if (GetFileType((HANDLE)file.handle) != FILE_TYPE_DISK ||
 		!GetFileSizeEx((HANDLE)file.handle, &size)) {
-		rc = err_set(err, ERR_READ, path, "it is not a regular file");
+		rc = err_set(err, ERR_NOT_FILE, path, NULL);
 	} else if (!size.QuadPart) {
 		rc = err_set(err, ERR_EMPTY, path, NULL);
 	} else {

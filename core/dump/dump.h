@@ -89,6 +89,9 @@ struct dump_source {
  * end is missing, after everything else was passed on; -ERR_READ; or the result of the sink. */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
+/* Writes a message about lines that look like data. Returns text. */
+const char *dump_unread_text(uint64_t count, const char *first, char *text, size_t size);
+
 /* Reads a dump in parts, for a reader that splits a file itself. Parts come in order, and each
  * begins at the start of a line that does not start with a TAB. The functions return as dump_scan()
  * does. */

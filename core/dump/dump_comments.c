@@ -162,12 +162,12 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 	memcpy(kind, at, len);
 	kind[len] = '\0';
 	if (scanner->no_newline && strcmp(kind, "end") != 0)
-		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	rc = kv_parse(&scanner->pairs, at + len, (size_t)(end - at) - len);
 	if (!rc)
 		rc = take_note(scanner, kind, &detail);
 	if (rc == -ERR_BAD_LINE && scanner->no_newline)
-		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 

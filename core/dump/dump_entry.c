@@ -135,9 +135,9 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 	if (kind <= BAD_ENTRY)
 		return scan_skip_or_cut(scanner, "bad entry");
 	if (scanner->ended)
-		return scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
+		return scan_fail(scanner, ERR_BAD_LINE, "an entry after the end mark");
 	if (scanner->no_newline && scan_may_be_cut(scanner))
-		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	if (kind == SUM && is_repeated_sum(scanner, &entry))
 		return scan_fail(scanner, ERR_SECOND, "this stack was listed before");
 	memcpy(open->id, entry.stack.id, entry.id_len);

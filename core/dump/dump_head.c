@@ -128,7 +128,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	int rc;
 
 	if (os_is_special(path)) /* opening it could block */
-		return err_set(err, ERR_READ, path, "it is not a regular file");
+		return err_set(err, ERR_NOT_FILE, path, NULL);
 	rc = source_open(&source, path, err);
 	if (rc)
 		return rc;
@@ -136,7 +136,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	if (rc == 1)
 		rc = reading.head.is_ours ? 0 :
 					    err_set(err, ERR_NOT_DUMP, source_name(source),
-						    "it does not begin as one");
+						    "does not begin like one");
 	reading.head.image = reading.head.host = NULL;
 	if (!rc)
 		*head = reading.head;

@@ -197,7 +197,7 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line)
 	if (memchr(at, '\0', line->len))
 		return is_stack && scanner->is_passing ?
 			       0 :
-			       not_understood(scanner, "there are bytes in it that are not text");
+			       not_understood(scanner, "bytes that are not text");
 	if (line->len && at[line->len - 1] == '\r')
 		line->len--;
 	rc = scanner->sink.line ? scanner->sink.line(scanner->sink.ctx, at, line->len) : 0;
@@ -232,7 +232,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
 	if (!scanner->is_ours &&
 		(scanner->sums.count || !u64map_put(&scanner->headings[!is_start], addr, &none)))
-		return scan_fail(scanner, ERR_SECOND, "its heap was listed before");
+		return scan_fail(scanner, ERR_SECOND, "the heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
@@ -266,8 +266,8 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	if (scan_starts(line, "*-"))
 		return heap_line(scanner, line);
 	if (is_comparison(line))
-		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "it is a comparison") :
-					  scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
+		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "a comparison") :
+					  scan_fail(scanner, ERR_NOT_DUMP, "a comparison");
 	/* an entry, or unrelated output such as that of a debug library */
 	return scan_entry_line(scanner, line);
 }
@@ -403,7 +403,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	scanner->line_number += passed->line_count;
 	if (!rc && scanner->ended &&
 		(more->block_count || more->requested_bytes || more->overhead_bytes))
-		rc = scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
+		rc = scan_fail(scanner, ERR_BAD_LINE, "an entry after the end mark");
 	block_totals_add(&scanner->seen, more);
 	return rc;
 }
@@ -473,14 +473,18 @@ int scan_is_dump(struct dump_scanner *scanner)
 	return rc;
 }
 
+const char *dump_unread_text(uint64_t count, const char *first, char *text, size_t size)
+{
+	snprintf(text, size, "%" PRIu64 " line%s that look%s like data; the first: \"%s\"", count,
+		text_plural(count), count == 1 ? "s" : "", first);
+	return text;
+}
+
 static int report_unread(struct dump_scanner *scanner)
 {
 	char detail[SCAN_SHOWN_BYTES + 100];
 
-	snprintf(detail, sizeof(detail),
-		"%" PRIu64 " line%s that look%s like data, the first is \"%s\"",
-		scanner->unread_count, scanner->unread_count > 1 ? "s" : "",
-		scanner->unread_count > 1 ? "" : "s", scanner->unread);
+	dump_unread_text(scanner->unread_count, scanner->unread, detail, sizeof(detail));
 	scanner->skip_count++;
 	return scanner->sink.skipped ?
 		       report(scanner, scanner->unread_line, detail) :
@@ -489,7 +493,7 @@ static int report_unread(struct dump_scanner *scanner)
 
 static const char *missing(const struct dump_scanner *scanner)
 {
-	return scanner->is_cut	  ? "the packed text has no end" :
+	return scanner->is_cut	  ? "the end of the packed data is missing" :
 	       scanner->is_ours	  ? "the end mark is missing" :
 	       scanner->heap_open ? "the end of a heap is missing" :
 				    "the end of the module list is missing";

@@ -321,7 +321,7 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 			return feed_error(from, err);
 		if (ready == 1)
 			return err_set(
-				err, ERR_CUT, utf16->name, "its last character is not whole");
+				err, ERR_CUT, utf16->name, "the last character is incomplete");
 		c = take_char(utf16, (size_t)ready);
 		check_char(utf16, c);
 		used += text_put_utf8(c, to + used);

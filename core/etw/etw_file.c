@@ -75,7 +75,7 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 	struct etw_payload names;
 
 	if (room < HEAD_NAMES + more)
-		return bad(err, file, ETW_BUFFER_HEAD, "its header is too short");
+		return bad(err, file, ETW_BUFFER_HEAD, "the header is too short");
 	head->pointer_bytes = etw_u32(at + HEAD_POINTER);
 	if (head->pointer_bytes != 4 && head->pointer_bytes != 8)
 		head->pointer_bytes = more ? 8 : 4;
@@ -97,9 +97,9 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 	else if (head->clock == ETW_CLOCK_CYCLES)
 		head->frequency = (uint64_t)etw_u32(at + HEAD_MHZ) * 1000000;
 	else if (head->clock != ETW_CLOCK_QPC)
-		return bad(err, file, ETW_BUFFER_HEAD, "its clock is none that is known");
+		return bad(err, file, ETW_BUFFER_HEAD, "unknown clock type");
 	if (!head->frequency || head->frequency > UINT64_C(100000000000))
-		return bad(err, file, ETW_BUFFER_HEAD, "its clock has no frequency");
+		return bad(err, file, ETW_BUFFER_HEAD, "the clock has no frequency");
 	names = (struct etw_payload){.at = at + HEAD_NAMES + more, .end = at + room};
 	head->session = etw_take_wide(&names, &file->arena);
 	return 0;
@@ -157,7 +157,7 @@ static int list_buffers(struct etw_file *file, struct err *err)
 		}
 		offset += buffer.bytes;
 	}
-	return file->buffer_count ? 0 : bad(err, file, 0, "it has no buffer");
+	return file->buffer_count ? 0 : bad(err, file, 0, "no buffers");
 }
 
 int etw_file_open(struct etw_file *file, const char *path, const char *name, struct err *err)
@@ -175,7 +175,7 @@ int etw_file_open(struct etw_file *file, const char *path, const char *name, str
 	len = file->file_bytes < sizeof(bytes) ? (size_t)file->file_bytes : sizeof(bytes);
 	rc = os_read_at(&file->file, 0, bytes, len) ? err_set(err, ERR_READ, name, NULL) : 0;
 	if (!rc && !etw_is_head(bytes, len))
-		rc = err_set(err, ERR_NOT_ETW, name, "it does not begin with a log's header");
+		rc = err_set(err, ERR_NOT_ETW, name, "does not begin with a log header");
 	if (!rc)
 		rc = take_head(file, bytes, len, err);
 	if (!rc)

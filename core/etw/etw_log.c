@@ -22,8 +22,7 @@ static int add_file(struct etw_log *log, const char *path, const char *name, str
 	int rc;
 
 	if (log->file_count == FILES_MAX)
-		return err_set(
-			err, ERR_BAD_ETW, name, "more than %d logs are no session", FILES_MAX);
+		return err_set(err, ERR_USAGE, name, "more than %d logs", FILES_MAX);
 	rc = etw_file_open(&log->files[log->file_count], path, name, err);
 	if (!rc)
 		log->file_count++;
@@ -97,8 +96,8 @@ static int check_session(const struct etw_log *log, struct err *err)
 {
 	for (size_t i = 1; i < log->file_count; i++) {
 		if (!have_one_clock(&log->files[0].head, &log->files[i].head))
-			return err_set(err, ERR_BAD_ETW, log->files[i].path,
-				"it is of another session than %s", log->files[0].path);
+			return err_set(err, ERR_USAGE, log->files[i].path,
+				"from another session than %s", log->files[0].path);
 	}
 	return 0;
 }
@@ -510,13 +509,13 @@ int etw_choose(const struct etw_log *log, const char *wanted, const struct etw_p
 			err, ERR_PROCESSES, path, "%s%s", list.data, heap_count > 8 ? ", ..." : "");
 	} else if (memory_count) {
 		rc = err_set(err, ERR_PROCESSES, path,
-			"none with heap events, and %zu with virtual memory", memory_count);
+			"none with heap events, and %zu with events of virtual memory",
+			memory_count);
 	} else if (wanted && !any) {
 		rc = err_set(err, ERR_NO_PROCESS, wanted, "not in %s", path);
 	} else {
-		rc = err_set(err, ERR_NOT_ETW, path,
-			"it has no events of heaps or virtual memory%s%s", wanted ? " of " : "",
-			wanted ? wanted : "");
+		rc = err_set(err, ERR_NOT_ETW, path, "no events of heaps or virtual memory%s%s",
+			wanted ? " of " : "", wanted ? wanted : "");
 	}
 	buf_release(&list);
 	return rc;

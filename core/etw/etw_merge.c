@@ -143,8 +143,8 @@ int etw_merge_open(struct etw_merge **merge, struct etw_log *log, struct err *er
 	}
 	if (room > ALL_ROOM_MAX)
 		rc = err_set(err, ERR_BAD_ETW, log->files->path,
-			"it has %zu streams with buffers that take %llu MiB together",
-			made->stream_count, (unsigned long long)(room >> 20));
+			"%zu streams whose buffers take %llu MiB together", made->stream_count,
+			(unsigned long long)(room >> 20));
 	made->heap = xcalloc(made->stream_count + 1, sizeof(struct stream *));
 	for (size_t i = 0; rc >= 0 && i < made->stream_count; i++) {
 		rc = advance(made, &made->streams[i], err);

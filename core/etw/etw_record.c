@@ -492,8 +492,7 @@ static void remark(struct etw_recording *run, const char *format, ...)
 static void remark_losses(struct etw_recording *run)
 {
 	const struct etw_facts *facts = &run->log->facts;
-	uint64_t events = 0, buffers = 0, flagged = 0;
-
+	uint64_t events = 0, buffers = 0, flagged = 0, lost;
 	for (size_t i = 0; i < facts->file_count; i++) {
 		const struct etw_file *file = &facts->files[i];
 
@@ -506,13 +505,13 @@ static void remark_losses(struct etw_recording *run)
 				": events may be missing",
 				file->cut_bytes);
 	}
+	lost = buffers ? buffers : flagged;
 	if (buffers || (flagged && !events))
-		remark(run,
-			"Windows lost at least %" PRIu64 " buffers of events while it was logged",
-			buffers ? buffers : flagged);
+		remark(run, "Windows lost at least %" PRIu64 " buffer%s of events", lost,
+			text_plural(lost));
 	if (facts->bad_buffers)
-		remark(run, "%" PRIu64 " buffers of the log are damaged: events are missing",
-			facts->bad_buffers);
+		remark(run, "%" PRIu64 " damaged buffer%s in the log: events are missing",
+			facts->bad_buffers, text_plural(facts->bad_buffers));
 	recorder_lost(
 		run->recorder, events + (events ? 0 : buffers + flagged) + facts->bad_buffers);
 }
@@ -522,24 +521,25 @@ static void remark_all(struct etw_recording *run)
 	const struct etw_process *process = run->process;
 
 	if (process->heap_events)
-		remark(run, "heap events: read as published, and checked on made logs only, on no "
-			    "log of a real program yet");
+		remark(run, "heap events: read by the published format, and tested on generated "
+			    "logs only, not yet on a log of a real program");
 	remark_losses(run);
 	if (!process->start_ticks && !process->has_heap_create)
-		remark(run, "the process ran before the log began: what it had then is not in it");
+		remark(run, "the process ran before the log began: the memory that it had then is "
+			    "not in it");
 	if (run->unknown_frees)
 		remark(run,
-			"%" PRIu64 " frees of blocks that were allocated before the log began, "
-			"or whose allocation is lost",
-			run->unknown_frees);
+			"%" PRIu64 " free%s of blocks that were allocated before the log began, or "
+			"whose allocation is lost",
+			run->unknown_frees, text_plural(run->unknown_frees));
 	if (run->replaced)
-		remark(run, "%" PRIu64 " blocks were allocated where one was: its free is lost",
-			run->replaced);
+		remark(run, "%" PRIu64 " block%s replaced another whose free is lost",
+			run->replaced, text_plural(run->replaced));
 	if (run->moved)
 		remark(run,
-			"%" PRIu64 " blocks were moved by realloc without an allocation and a "
-			"free of their own; they are counted by the realloc",
-			run->moved);
+			"%" PRIu64 " block%s moved by realloc without an allocation and a free; "
+			"counted by the realloc",
+			run->moved, text_plural(run->moved));
 	if (run->stackless)
 		remark(run, "%" PRIu64 " of %" PRIu64 " allocations have no stack%s",
 			run->stackless, run->allocated,
@@ -548,19 +548,20 @@ static void remark_all(struct etw_recording *run)
 				"");
 	if (run->log->images.dropped_count)
 		remark(run,
-			"%" PRIu64 " events of modules are more than are kept: frames may be in "
-			"none",
-			run->log->images.dropped_count);
+			"%" PRIu64
+			" event%s of modules beyond the limit: frames may be in no module",
+			run->log->images.dropped_count,
+			text_plural(run->log->images.dropped_count));
 	if (run->log->stacks.dropped_count)
-		remark(run, "%" PRIu64 " stacks are more than are kept",
-			run->log->stacks.dropped_count);
+		remark(run, "%" PRIu64 " stack%s beyond the limit", run->log->stacks.dropped_count,
+			text_plural(run->log->stacks.dropped_count));
 	if (run->after_end)
 		remark(run,
-			"%" PRIu64 " heap events of another process that got the same number "
-			"are left out",
-			run->after_end);
+			"%" PRIu64 " heap event%s of another process with the same pid left out",
+			run->after_end, text_plural(run->after_end));
 	if (run->strange)
-		remark(run, "%" PRIu64 " events make no sense and are left out", run->strange);
+		remark(run, "%" PRIu64 " invalid event%s left out", run->strange,
+			text_plural(run->strange));
 }
 
 /* ---------------------------------------------------------------- the whole recording */

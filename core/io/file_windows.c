@@ -113,7 +113,7 @@ int file_append_open(struct os_file *file, const char *path, struct err *err)
 	free(wide);
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_CREATE, path, "%s",
-			code == ERROR_CANT_ACCESS_FILE ? "it is a link" :
+			code == ERROR_CANT_ACCESS_FILE ? "a link" :
 							 windows_error(code, text, sizeof(text)));
 	file->handle = (intptr_t)handle;
 	return 0;

@@ -183,7 +183,7 @@ static void pack(struct out *out, bool is_end)
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
 	/* Cannot happen, but an incomplete file must not count as written. */
 	if (rc == Z_STREAM_ERROR)
-		err_set(&out->err, ERR_WRITE, out->path, "it cannot be packed");
+		err_set(&out->err, ERR_WRITE, out->path, "cannot be compressed");
 }
 
 /* Empties the buffer. All bytes leave it here. */

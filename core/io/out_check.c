@@ -189,5 +189,5 @@ int out_check(const char *path, struct err *err)
 		!os_is_there(path))
 		return 0;
 	kind = find_kind(path);
-	return kind ? err_set(err, ERR_KEPT, path, "it is %s", kind) : 0;
+	return kind ? err_set(err, ERR_KEPT, path, "%s", kind) : 0;
 }

@@ -81,7 +81,7 @@ static int find_list(
 			break;
 	}
 	if (!rc && at == SIZE_MAX)
-		rc = bad(zip, err, "its end is missing");
+		rc = bad(zip, err, "the end is missing");
 	if (!rc) {
 		*count = get(tail + at + 10, 2);
 		*bytes = get(tail + at + 12, 4);
@@ -92,7 +92,7 @@ static int find_list(
 			if (where > zip->file_bytes || zip->file_bytes - where < sizeof(big) ||
 				os_read_at(&zip->file, where, big, sizeof(big)) ||
 				get(big, 4) != END_64) {
-				rc = bad(zip, err, "its end makes no sense");
+				rc = bad(zip, err, "the end record is invalid");
 			} else {
 				*count = get64(big + 32);
 				*bytes = get64(big + 40);
@@ -103,7 +103,7 @@ static int find_list(
 	free(tail);
 	if (!rc && (*offset > zip->file_bytes || *bytes > zip->file_bytes - *offset ||
 			   *bytes > CENTRAL_MAX || *count > *bytes / CENTRAL_BYTES))
-		rc = bad(zip, err, "its list of files makes no sense");
+		rc = bad(zip, err, "the list of files is invalid");
 	return rc;
 }
 
@@ -140,7 +140,7 @@ static int take_list(
 		size_t name, extra, all;
 
 		if (len < CENTRAL_BYTES || get(at, 4) != CENTRAL)
-			return bad(zip, err, "its list of files is damaged");
+			return bad(zip, err, "the list of files is damaged");
 		name = get(at + 28, 2);
 		extra = get(at + 30, 2);
 		all = CENTRAL_BYTES + name + extra + get(at + 32, 2);
@@ -151,7 +151,7 @@ static int take_list(
 			.bytes = get(at + 24, 4),
 			.offset = get(at + 42, 4)};
 		if (all > len || !take_extra(&entry, at + CENTRAL_BYTES + name, extra))
-			return bad(zip, err, "its list of files is damaged");
+			return bad(zip, err, "the list of files is damaged");
 		entry.name = arena_text(&zip->arena, (const char *)at + CENTRAL_BYTES, name);
 		array_grow((void **)&zip->entries, &zip->cap, zip->count, sizeof(*zip->entries));
 		zip->entries[zip->count++] = entry;
@@ -224,7 +224,7 @@ struct zip_unpacking {
 static int put(struct zip_unpacking *run, const unsigned char *bytes, size_t len, struct err *err)
 {
 	if (len > run->entry->bytes - run->out)
-		return bad(run->zip, err, "a file in it is longer than it says");
+		return bad(run->zip, err, "a file in it is longer than recorded");
 	run->out += len;
 	run->crc = (uint32_t)crc32(run->crc, bytes, (uInt)len);
 	return os_write(&run->file, bytes, len, run->path, err);
@@ -293,7 +293,7 @@ int zip_unpack(struct zip *zip, size_t number, const char *path, struct err *err
 	int rc;
 
 	if ((entry->method != STORED && entry->method != DEFLATED) || entry->flags & FLAG_ENCRYPTED)
-		return bad(zip, err, "it is packed in a way that is not known, or encrypted");
+		return bad(zip, err, "packed by an unknown method, or encrypted");
 	if (entry->offset > zip->file_bytes || zip->file_bytes - entry->offset < sizeof(head) ||
 		os_read_at(&zip->file, entry->offset, head, sizeof(head)) || get(head, 4) != LOCAL)
 		return bad(zip, err, "a file in it is damaged");
@@ -302,7 +302,7 @@ int zip_unpack(struct zip *zip, size_t number, const char *path, struct err *err
 	if (run.at > zip->file_bytes || run.left > zip->file_bytes - run.at)
 		return bad(zip, err, "a file in it is cut short");
 	if (entry->bytes > LARGE_BYTES && entry->bytes / LARGE_RATIO > entry->packed_bytes)
-		return bad(zip, err, "a file in it would be hundreds of times as large as it is");
+		return bad(zip, err, "a file in it would be hundreds of times its packed size");
 	rc = file_append_open(&run.file, path, err);
 	if (rc)
 		return rc;

@@ -137,7 +137,7 @@ static int bad_events(const struct recording *recording, int rc, uint64_t offset
 {
 	char detail[80];
 
-	snprintf(detail, sizeof(detail), "up to %" PRIu64 ".%03us it can be read", time_ms / 1000,
+	snprintf(detail, sizeof(detail), "readable up to %" PRIu64 ".%03u s", time_ms / 1000,
 		(unsigned)(time_ms % 1000));
 	return recording_bad(recording, rc, offset, detail, err);
 }
@@ -551,7 +551,7 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	int rc;
 
 	if (from > to || to > recording->facts.event_count) {
-		err_set(err, ERR_MOMENT, recording->path, "it has %" PRIu64 " events",
+		err_set(err, ERR_MOMENT, recording->path, "the recording has %" PRIu64 " events",
 			recording->facts.event_count);
 		return -ERR_MOMENT;
 	}
@@ -667,7 +667,7 @@ int recording_state(
 	if (!state_bytes(recording, &made, &bytes) || bytes > facts->peak.bytes ||
 		(position == facts->peak.position && bytes != facts->peak.bytes))
 		rc = recording_bad(recording, -ERR_BAD_RECORDING, cursor->offset,
-			"its peak is not what it says", err);
+			"the recorded peak is wrong", err);
 	record_cursor_close(cursor);
 	if (rc)
 		record_state_release(&made);

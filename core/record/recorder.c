@@ -342,7 +342,8 @@ static void write_pending(struct recorder *recorder)
 static void set_limit(struct recorder *recorder, size_t count, const char *what)
 {
 	if (!is_broken(recorder))
-		err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu %s", count, what);
+		err_set(&recorder->err, ERR_LIMIT, recorder->path,
+			"%zu %s; record for a shorter time", count, what);
 }
 
 /* Counts the texts of a module or a mark. Returns false at the limit. */
@@ -757,7 +758,7 @@ static int create(struct recorder *recorder, const char *path, const char *place
 	int rc = out_check(path, err);
 
 	if (!rc && os_is_special(place)) {
-		rc = err_set(err, ERR_CREATE, path, "it is no file");
+		rc = err_set(err, ERR_NOT_FILE, path, NULL);
 	} else if (!rc) {
 		if (os_is_there(place))
 			os_remove(place);
@@ -765,7 +766,7 @@ static int create(struct recorder *recorder, const char *path, const char *place
 	}
 	if (!rc && os_size(&recorder->file)) {
 		os_close(&recorder->file);
-		rc = err_set(err, ERR_CREATE, path, "what is there cannot be removed");
+		rc = err_set(err, ERR_CREATE, path, "the existing file cannot be removed");
 	}
 	return rc;
 }

@@ -53,12 +53,13 @@ static int no_moment(
 
 	if (*moment && !moment[strspn(moment, "0123456789.")])
 		return err_set(err, ERR_MOMENT, recording->path,
-			"no mark is called %s; of a time write the unit, as %ss", moment, moment);
+			"no mark is called %s; a time needs its unit: %ss", moment, moment);
 	if (!is_past && len && len <= RECORD_TEXT_MAX)
 		return err_set(err, ERR_MOMENT, recording->path, "no mark is called %.*s", (int)len,
 			moment);
-	return err_set(err, ERR_MOMENT, recording->path, "%s: it is %" PRIu64 ".%03u s long",
-		moment, length_ms / 1000, (unsigned)(length_ms % 1000));
+	return err_set(err, ERR_MOMENT, recording->path,
+		"%s: the recording is %" PRIu64 ".%03u s long", moment, length_ms / 1000,
+		(unsigned)(length_ms % 1000));
 }
 
 /* Parses a duration, a percentage or a date. Returns true and, if *is_in, the time in the

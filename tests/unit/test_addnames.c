@@ -398,7 +398,7 @@ TEST(test_what_cannot_be_read_again_is_kept_within_bounds)
 	assert_true(memory_bytes < (size_t)64 << 20);
 	file_put(in_path, DUMP END, strlen(DUMP END));
 	assert_int_equal(read_kept(in_path, strlen(DUMP END), &memory_bytes), 0);
-	assert_int_equal(read_kept(in_path, strlen(DUMP END) - 1, &memory_bytes), -ERR_READ);
+	assert_int_equal(read_kept(in_path, strlen(DUMP END) - 1, &memory_bytes), -ERR_USAGE);
 }
 
 GROUP(make_dir, scratch_end)

@@ -372,11 +372,11 @@ TEST(reason_is_error_without_its_remedy)
 	struct err err;
 	char text[100], reason[100];
 
-	err_set(&err, ERR_OPEN, "a.txt", "it is a folder");
+	err_set(&err, ERR_OPEN, "a.txt", "a folder");
 	assert_string_equal(
-		err_reason(&err, reason, sizeof(reason)), "a.txt: cannot open (it is a folder)");
+		err_reason(&err, reason, sizeof(reason)), "a.txt: cannot open (a folder)");
 	assert_string_equal(err_text(&err, text, sizeof(text)),
-		"a.txt: cannot open (it is a folder); check the name and the rights");
+		"a.txt: cannot open (a folder); check the name and the rights");
 	assert_string_equal(err_text(&err, text, 10), "a.txt: ca");
 	assert_string_equal(err_reason(&err, text, 10), "a.txt: ca");
 }

@@ -201,7 +201,7 @@ TEST(what_is_no_file_is_not_waited_for)
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_OPEN);
 	assert_int_equal(dump_head_read("build", &head, &err), -ERR_OPEN);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(dump_head_read(path, &head, &err), -ERR_READ);
+	assert_int_equal(dump_head_read(path, &head, &err), -ERR_NOT_FILE);
 	assert_int_equal(remove(path), 0);
 }
 

@@ -172,8 +172,7 @@ TEST(test_without_identity_size_and_name_decide)
 	module.pdb_guid = NULL;
 	module.pdb = NULL;
 	check_found(IMAGE, PDB);
-	check_reason(
-		"the dump does not say which build it is: the file fits by name and size only");
+	check_reason("the dump does not record its build: the file fits by name and size only");
 	module.size_bytes = 0x9000;
 	check_found(NULL, NULL);
 	check_told("is another build: size 9000 in the dump, 3000 in the file");

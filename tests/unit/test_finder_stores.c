@@ -124,7 +124,7 @@ TEST(test_environment_has_symbol_path_too)
 	snprintf(path, sizeof(path), "odd*thing;%s/sym", dir);
 	setenv("_NT_SYMBOL_PATH", path, 1);
 	check_found(NULL, "sym/app.pdb");
-	check_told("_NT_SYMBOL_PATH: odd*thing is passed over");
+	check_told("_NT_SYMBOL_PATH: odd*thing is ignored");
 	assert_int_equal(told_count, 1);
 	unsetenv("_NT_SYMBOL_PATH");
 }
@@ -185,8 +185,8 @@ TEST(test_servers_are_named_as_not_asked_once)
 	assert_non_null(finder);
 	assert_string_equal(finder_servers(finder), options.symbol_path);
 	finder_find(finder, &module, &files);
-	check_reason("servers are not asked here: https://example.org/symbols");
-	check_told("servers are not asked here: https://example.org/symbols;");
+	check_reason("symbol servers cannot be used here: https://example.org/symbols");
+	check_told("symbol servers cannot be used here: https://example.org/symbols;");
 	check_told("the symbol path names %s/none, which is not a folder here");
 	assert_int_equal(told_count, 2); /* a cache may be created later */
 	finder_find(finder, &module, &more);

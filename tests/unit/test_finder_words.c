@@ -87,7 +87,7 @@ TEST(test_reasons_name_what_is_missing)
 	scene_find();
 	assert_string_equal(scene_reason(),
 		"no file C:\\App\\app.exe here; app.pdb (" MADE_GUID
-		" 3) was not found: it is not where the dump says, and there is no symbol path "
+		" 3) was not found: it is not at the path in the dump, and there is no symbol path "
 		"(-y)");
 	scene_image(IMAGE, NULL);
 	options.symbol_path = "C:\\App";

@@ -80,7 +80,7 @@ TEST(test_file_that_is_cut_says_so)
 	for (size_t len = 32; len < 60; len++)
 		assert_string_equal(detail_of(pdb.file.bytes, len), "the PDB is cut short");
 	for (size_t len = 0; len < 32; len++)
-		assert_string_equal(detail_of(pdb.file.bytes, len), "it is not a PDB file");
+		assert_string_equal(detail_of(pdb.file.bytes, len), "not a PDB file");
 	made_free(&pdb);
 }
 
@@ -92,8 +92,8 @@ TEST(test_what_is_no_such_file_is_refused)
 	char nowhere[400];
 	struct err err;
 
-	assert_string_equal(detail_of(old, sizeof(old)), "it is not a PDB file");
-	assert_string_equal(detail_of("BSJB", 4), "it is not a PDB file");
+	assert_string_equal(detail_of(old, sizeof(old)), "not a PDB file");
+	assert_string_equal(detail_of("BSJB", 4), "not a PDB file");
 	pdb.streams[MADE_DBI].content.len = 0;
 	made_finish(&pdb);
 	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len), "the PDB belongs to no image");
@@ -101,8 +101,7 @@ TEST(test_what_is_no_such_file_is_refused)
 	pdb = made_small(4096);
 	made_set(&pdb.streams[MADE_INFO].content, 0, 19970604, 4);
 	made_finish(&pdb);
-	assert_string_equal(
-		detail_of(pdb.file.bytes, pdb.file.len), "the PDB is of a kind without a GUID");
+	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len), "the PDB has no GUID");
 	made_free(&pdb);
 	snprintf(nowhere, sizeof(nowhere), "%s/none.pdb", dir);
 	assert_int_equal(pdb_read_identity(nowhere, &identity, &err), -ERR_OPEN);

@@ -553,7 +553,7 @@ TEST(older_file_is_replaced_and_folder_is_not)
 	assert_int_equal(recorder_open(&recorder, dir, &facts, &err), -ERR_CREATE);
 	snprintf(bad, sizeof(bad), "%s/none/run.hrec", dir);
 	assert_int_equal(recorder_open(&recorder, bad, &facts, &err), -ERR_CREATE);
-	assert_int_equal(recorder_open(&recorder, "/dev/null", &facts, &err), -ERR_CREATE);
+	assert_int_equal(recorder_open(&recorder, "/dev/null", &facts, &err), -ERR_NOT_FILE);
 }
 
 TEST(full_disk_ends_it_and_leaves_what_was_written)
@@ -613,7 +613,7 @@ TEST(what_is_too_much_for_recording_ends_it)
 	assert_int_equal(recorder_flush(truth.recorder, &err), -ERR_LIMIT);
 	assert_int_equal(recorder_end(truth.recorder, &err), -ERR_LIMIT);
 	assert_string_equal(err.place, path);
-	assert_string_equal(err.detail, "1048576 heaps");
+	assert_string_equal(err.detail, "1048576 heaps; record for a shorter time");
 	assert_int_equal(recording_open(&recording, path, NULL), 0);
 	assert_true(recording_facts(recording)->is_cut);
 	assert_int_equal(recording_facts(recording)->event_count, flushed);

@@ -452,7 +452,7 @@ TEST(damage_in_middle_is_told_with_its_place_and_time)
 	assert_int_equal(record_next(cursor, &event, &err), -ERR_BAD_RECORDING);
 	snprintf(place, sizeof(place), "%s, byte %zu", path, at);
 	assert_string_equal(err.place, place);
-	assert_string_equal(err.detail, "up to 0.007s it can be read");
+	assert_string_equal(err.detail, "readable up to 0.007 s");
 	assert_int_equal(record_next(cursor, &event, &err), 0);
 	record_cursor_close(cursor);
 	recording_close(recording);

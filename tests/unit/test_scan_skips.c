@@ -85,8 +85,8 @@ TEST(bytes_that_are_no_text_are_passed_over)
 
 	assert_int_equal(scan_in_parts(text, sizeof(text) - 1, 10, &sink, NULL), 0);
 	assert_string_equal(log.text.data,
-		ONE_LOG "\n" BAD "2 there are bytes in it that are not text\n" BAD
-			"4 there are bytes in it that are not text\n" ONE_LOG "\n" ONE_LOG "\n");
+		ONE_LOG "\n" BAD "2 bytes that are not text\n" BAD
+			"4 bytes that are not text\n" ONE_LOG "\n" ONE_LOG "\n");
 	buf_release(&log.text);
 }
 

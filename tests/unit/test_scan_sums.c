@@ -71,8 +71,8 @@ TEST(frames_of_sums_may_be_names)
 }
 
 /* Unread lines that look like data: the first one, and its text. */
-#define UNREAD(line, text) BAD line " 1 line that looks like data, the first is \"" text "\"\n"
-#define UNREAD_2(line, text) BAD line " 2 lines that look like data, the first is \"" text "\"\n"
+#define UNREAD(line, text) BAD line " 1 line that looks like data; the first: \"" text "\"\n"
+#define UNREAD_2(line, text) BAD line " 2 lines that look like data; the first: \"" text "\"\n"
 
 TEST(names_end_at_first_other_line)
 {
@@ -280,6 +280,6 @@ TEST(parts_behind_end_mark_may_have_no_entries)
 	assert_int_equal(scan_around(&log, before, &empty_lines, "", &err), 0);
 	buf_release(&log.text);
 	assert_int_equal(scan_around(&log, before, &passed, "", &err), -ERR_BAD_LINE);
-	assert_string_equal(err.detail, "there is an entry behind the end mark");
+	assert_string_equal(err.detail, "an entry after the end mark");
 	buf_release(&log.text);
 }
