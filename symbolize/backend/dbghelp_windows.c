@@ -114,10 +114,9 @@ static void warn_of_servers(const struct dbghelp_session *backend)
 
 	if (servers && *servers && !backend->dbghelp.has_symsrv)
 		listener_warn(backend->options,
-			"symbol servers are not asked: this copy of DbgHelp has no symsrv.dll "
-			"beside "
-			"it; install the Debugging Tools for Windows, or name another copy in "
-			"HSYM_DBGHELP");
+			"symbol servers are not used: this copy of DbgHelp has "
+			"no symsrv.dll beside it; install the Debugging Tools "
+			"for Windows, or name another copy in HSYM_DBGHELP");
 }
 
 /* Sets is_started, or leaves it false if DbgHelp is unavailable. */

@@ -602,7 +602,7 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 		return 0;
 	}
 	if (!name_file(backend, subject)) {
-		add_reason(subject, "llvm-symbolizer cannot be asked about it");
+		add_reason(subject, "llvm-symbolizer cannot be used for it");
 		return 0;
 	}
 	ask_side_by_side(&asking, count);

@@ -82,7 +82,7 @@ static int parse_maps(struct finder *finder, struct err *err)
 		const char *from = options->maps[i], *equals = strchr(from, '=');
 
 		if (!equals || equals == from || !equals[1])
-			return err_set(err, ERR_USAGE, from, "a map is FROM=TO");
+			return err_set(err, ERR_USAGE, from, "give FROM=TO");
 		finder->maps[i] = (struct finder_map){
 			.from = from, .from_len = (size_t)(equals - from), .to = equals + 1};
 	}
@@ -100,7 +100,7 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 	if (!finder->symbol_path.strange || !said)
 		return 0;
 	return err_set(err, ERR_USAGE, finder->symbol_path.strange,
-		"in a symbol path only srv, symsrv and cache stand before *");
+		"only srv, symsrv and cache may stand before * in a symbol path");
 }
 
 struct finder *finder_new(const struct symbol_options *options, struct err *err)
@@ -198,7 +198,7 @@ static void open_places(struct finder *finder)
 	finder->is_looked = true;
 	if (path->strange)
 		listener_warn(finder->options,
-			"_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
+			"_NT_SYMBOL_PATH: " SHOWN " is ignored: it cannot be used on this system",
 			path->strange);
 	buf_init(&here);
 	for (size_t i = 0; i < path->count; i++) {
@@ -574,7 +574,7 @@ static void explain_image(struct search *search)
 	if (search->files->image) {
 		if (build_is_unknown(module))
 			add_reason(search, "%s: the file fits by name%s only",
-				module->has_identity ? "the dump does not say which build it is" :
+				module->has_identity ? "the dump does not record its build" :
 						       "UMDH recorded no GUID",
 				module->size_bytes ? " and size" : "");
 	} else if (options->is_one_file) {
@@ -601,7 +601,7 @@ static void explain_pdb(struct search *search)
 	if (search->pdb_name)
 		add_reason(search, "%.300s (%s %lX) was not found: it is not %s%s",
 			search->pdb_name, files->guid, (unsigned long)files->age,
-			files->image ? "beside the image" : "where the dump says",
+			files->image ? "beside the image" : "at the path in the dump",
 			path->count || path->server ? " nor in the symbol path" :
 						      ", and there is no symbol path (-y)");
 	else if (files->image && !files->has_dwarf)
@@ -622,10 +622,10 @@ static void explain_servers(struct search *search)
 	if (!server || !is_missing || local_asks_servers())
 		return;
 	if (!search->finder->options->is_one_file) /* otherwise the warning below reports it */
-		add_reason(search, "servers are not asked here: %.300s", server);
+		add_reason(search, "symbol servers cannot be used here: %.300s", server);
 	snprintf(sentence, sizeof(sentence),
-		"the symbol path names a server, and servers are not asked here: %.300s; copy what "
-		"is missing into a folder or store that the symbol path names",
+		"the symbol path names a server, and symbol servers cannot be used here: %.300s; "
+		"copy what is missing into a folder or store that the symbol path names",
 		server);
 	say(search->finder, sentence);
 }

@@ -180,7 +180,7 @@ static bool read_super(struct pdb *pdb)
 		!read_file(pdb, 0, super, size < sizeof(super) ? (size_t)size : sizeof(super)))
 		return false;
 	if (memcmp(super, magic, MAGIC_BYTES) != 0)
-		return fail(pdb, "it is not a PDB file");
+		return fail(pdb, "not a PDB file");
 	if (size < sizeof(super))
 		return fail(pdb, "the PDB is cut short");
 	pdb->block_bytes = pe_u32(super + SUPER_BLOCK_BYTES);
@@ -255,7 +255,7 @@ static bool read_dbi(struct pdb *pdb)
 	if (!read_stream(pdb, &pdb->dbi, 0, header, sizeof(header)))
 		return false;
 	if (pe_u32(header + DBI_SIGNATURE) != DBI_SIGNATURE_NEW)
-		return fail(pdb, "the PDB is of an old kind");
+		return fail(pdb, "the PDB has an old format");
 	pdb->age = pe_u32(header + DBI_AGE);
 	pdb->machine = pe_u16(header + DBI_MACHINE);
 	pdb->symbols = pe_u16(header + DBI_SYMBOLS);
@@ -280,7 +280,7 @@ static bool read_identity(struct pdb *pdb, struct pdb_identity *identity)
 		!read_stream(pdb, &stream, 0, info, sizeof(info)))
 		return false;
 	if (pe_u32(info + INFO_VERSION) < INFO_VERSION_70)
-		return fail(pdb, "the PDB is of a kind without a GUID");
+		return fail(pdb, "the PDB has no GUID");
 	if (!read_dbi(pdb))
 		return false;
 	len = snprintf(identity->guid, sizeof(identity->guid), "%08lX%04X%04X",
@@ -355,7 +355,7 @@ static bool read_image(struct pdb *pdb)
 		return fail(pdb, "the image was rearranged after it was linked (OMAP)");
 	sections = pe_u16(extra + 2 * EXTRA_SECTIONS);
 	if (sections == EXTRA_NONE)
-		return fail(pdb, "the PDB does not say where the sections are");
+		return fail(pdb, "the PDB does not record the sections");
 	pdb->image->machine = pdb->machine;
 	pdb->image->bits = pdb->machine == PE_MACHINE_I386 ? 32 : 64;
 	return take_sections(pdb, sections);

@@ -45,16 +45,15 @@ static int keep_more(struct input *input, struct err *err)
 		tail++;
 	input->line_bytes = tail < len ? tail : input->line_bytes + len;
 	if (input->line_bytes > LINE_MAX_BYTES)
-		return err_set(err, ERR_READ, input->name, "a line is too long");
+		return err_set(err, ERR_NOT_DUMP, input->name, "a line is too long");
 	if (input->text.len > input->max_bytes)
-		return err_set(err, ERR_READ, input->name,
-			"it is not a file and is over %zu MB: save it to one first",
-			input->max_bytes >> 20);
+		return err_set(err, ERR_USAGE, input->name,
+			"a pipe of over %zu MB: save it to a file first", input->max_bytes >> 20);
 	return 0;
 }
 
 /* Read function of struct dump_source; ctx is a struct input. Errors are those of source_read();
- * -ERR_READ also for a pipe that exceeds max_bytes or has a line too long for a dump. */
+ * -ERR_USAGE for a pipe that exceeds max_bytes, -ERR_NOT_DUMP for one with a line too long for a dump. */
 static int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct input *input = ctx;
@@ -294,8 +293,7 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 		return rc;
 	/* A cut entry or line at the end is incomplete. */
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
-	return tail.at ? 0 :
-			 err_set(err, ERR_EMPTY, input->name, "what is packed in it is cut off");
+	return tail.at ? 0 : err_set(err, ERR_EMPTY, input->name, "the packed data are cut off");
 }
 
 /* ---------------------------------------------------------------- names */
@@ -487,8 +485,8 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	for (size_t i = 0; i < count; i++)
 		lack += rows[i].seen - rows[i].named;
 	if (symbol_console_stopped() && lack)
-		fprintf(to, "%s: stopped looking for names; %zu addresses have none\n", program,
-			lack);
+		fprintf(to, "%s: the search for names was stopped; %zu addresses have none\n",
+			program, lack);
 	fprintf(to, "%s: %zu of %zu addresses named", program, work->count - lack, work->count);
 	rest = lack;
 	for (; rest && shown < MISSING_MAX; shown++) {

@@ -52,7 +52,7 @@ static int open_image(struct asking *asking, struct os_file *file, struct err *e
 	struct module *module = &asking->module;
 
 	if (pe_read_headers(&source, image))
-		return err_set(err, ERR_OPEN, asking->path, "it is neither a PE image nor a PDB");
+		return err_set(err, ERR_NOT_IMAGE, asking->path, NULL);
 	asking->preferred_base = image->preferred_base;
 	module->size_bytes = image->size_of_image;
 	module->timestamp = image->timestamp;
@@ -73,7 +73,7 @@ static int open_pdb(struct asking *asking, bool is_elsewhere, struct err *err)
 	int rc = pdb_read_identity(asking->path, &asking->identity, &why);
 
 	if (rc) /* pdb_read_identity() reports a damaged file as ERR_TARGET */
-		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asking->path, "%s",
+		return err_set(err, rc == -ERR_TARGET ? ERR_SYMBOLS : why.code, asking->path, "%s",
 			why.detail);
 	buf_printf(&asking->image_path, "%s's image", asking->path);
 	module->path = asking->image_path.data;
@@ -96,7 +96,7 @@ static int open_file(struct asking *asking, struct err *err)
 	if (!asking->path)
 		return err_set(err, ERR_OPEN, NULL, NULL);
 	if (os_is_special(asking->path))
-		return err_set(err, ERR_READ, NULL, "it is not a regular file");
+		return err_set(err, ERR_NOT_FILE, asking->path, NULL);
 	rc = os_open(&file, asking->path, err);
 	if (rc)
 		return rc;
@@ -150,15 +150,15 @@ static int take_address(struct asking *asking, const char *text, const char *pla
 
 	if (name_len && !text_same(text, name_len, asking->name.data, asking->name.len) &&
 		!text_same(text, name_len, base, strlen(base)))
-		return err_set(err, ERR_USAGE, place, "it lies in another module than %s",
-			asking->name.data);
+		return err_set(
+			err, ERR_USAGE, place, "in another module than %s", asking->name.data);
 	if (read_hex(plus ? plus + 1 : text, &offset))
 		return err_set(err, ERR_USAGE, place, "an address is hexadecimal, as +1A2B");
 	if (!plus && asking->preferred_base && offset >= asking->preferred_base &&
 		offset - asking->preferred_base <= asking->module.size_bytes)
 		offset -= asking->preferred_base;
 	if (asking->count == ADDRESSES_MAX)
-		return err_set(err, ERR_USAGE, place, "these are too many at once");
+		return err_set(err, ERR_USAGE, place, "too many addresses at once");
 	array_grow(
 		(void **)&asking->offsets, &asking->cap, asking->count, sizeof(*asking->offsets));
 	asking->offsets[asking->count++] = offset;
@@ -205,7 +205,7 @@ static int take_addresses(struct asking *asking, struct err *err)
 
 		snprintf(place, sizeof(place), "standard input:%zu", number);
 		if (got < 0)
-			rc = err_set(err, ERR_USAGE, place, "this is not an address");
+			rc = err_set(err, ERR_USAGE, place, "not an address");
 		else if (*text)
 			rc = take_address(asking, text, place, err);
 	}

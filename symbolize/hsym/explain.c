@@ -91,14 +91,14 @@ static void put_reason(const struct addnames *work, struct out *out, const struc
 	if (has_reason) {
 		out_harmless(out, story->reason);
 	} else if (!module) {
-		out_text(out, work->modules.count ? "no module of the dump lies there" :
+		out_text(out, work->modules.count ? "no module of the dump is there" :
 						    "the dump lists no modules");
 	} else if (!story->image && !story->debug) {
 		out_text(out, "no file ");
 		out_harmless(out, module->path);
 		out_text(out, " here");
 	} else {
-		out_text(out, "what was found has no name for the others");
+		out_text(out, "the symbols that were found do not name the others");
 	}
 	out_char(out, '\n');
 }

@@ -187,15 +187,15 @@ static int take_option(
 static int check(const struct hsym_request *request, struct err *err)
 {
 	if (request->module && request->explain)
-		return err_set(err, ERR_USAGE, "--explain", "it is for a dump, not with -e");
+		return err_set(err, ERR_USAGE, "--explain", "applies to a dump, not to -e");
 	if (request->module)
 		return 0;
 	if (request->is_exact)
-		return err_set(err, ERR_USAGE, "--exact", "it is for -e");
+		return err_set(err, ERR_USAGE, "--exact", "applies only to -e");
 	if (request->count > 1)
 		return err_set(err, ERR_USAGE, request->arguments[1], "one dump at a time");
 	if (!request->count && os_is_terminal(stdin))
-		return err_set(err, ERR_USAGE, "hsym", "give it a dump");
+		return err_set(err, ERR_USAGE, "hsym", "give a dump");
 	return 0;
 }
 
