@@ -50,7 +50,7 @@ static bool is_no_command(char *word)
 {
 	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_is_there(word))
 		return false;
-	fprintf(stderr, "hsnap: %.100s: there is no such command; there are", text_harmless(word));
+	fprintf(stderr, "hsnap: %.100s: no such command; the commands are", text_harmless(word));
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
 	fprintf(stderr, "; hdiff shows what leaks: hdiff a.txt b.txt\n");

@@ -293,7 +293,7 @@ sub no_dll {
 	spew("$here/hsnap-tracer64.dll", 'not an image');
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
-	my @why = ('cannot be traced (it does not load hsnap-tracer64.dll: an antivirus or a policy, such as WDAC or Smart App Control, may '
+	my @why = ('cannot be traced (does not load hsnap-tracer64.dll: an antivirus or a policy, such as WDAC or Smart App Control, may '
 		. q{forbid it; 'hsnap ust on IMAGE' needs no code in it)});
 	check_error(run([wine("$here/hsnap.exe", 'attach', '-p', $target->{pid})]), 'hsnap', 'attach', qr/\b$target->{pid}\b/, @why);
 	is(peek($target)->{ntdll}, 0, 'its ntdll is as in the file');

@@ -11,7 +11,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $family = "$root/build/win64/targets/family.exe";
-my $gone = 'before it came to its own exit (status 9: it crashed, another process ended it, or it was detached)';
+my $gone = 'before its own exit (status 9: a crash, an end by another process, or detached)';
 
 {
 	my $out = fresh_dir();
@@ -57,7 +57,7 @@ my $gone = 'before it came to its own exit (status 9: it crashed, another proces
 	is($late->{status}, 124, 'a time limit: the status is that of timeout');
 	my %pid = $late->{out} =~ /^stay (\d) pid (\d+)\r?$/mg;
 	is_deeply(kept("$out/$pid{$_}.txt"), [1, 1000 * ($_ + 1)], "generation $_ has its snapshot") for sort keys %pid;
-	my @said = $late->{err} =~ /^hsnap: pid (\d+): ended: the time limit is over$/mg;
+	my @said = $late->{err} =~ /^hsnap: pid (\d+): ended by the time limit$/mg;
 	is_deeply([grep { my $pid = $_; !grep { $_ == $pid } @said } values %pid], [], 'which a line says of each');
 	SKIP: {
 		skip("needs Linux's /proc", 1) if $as_windows;

@@ -76,7 +76,7 @@ is(scalar $wrong_of->($truth =~ s/^block (\w+ \w+) .*\n/freed $1\n/mr), 1, 'a fr
 is(scalar $wrong_of->("heap 12340000 wine\n$truth"), 1, 'a heap that is not listed is found');
 is(scalar $wrong_of->($truth =~ s/^heap .*\n//mr), 1, 'a heap too many is found');
 
-check_error(hsnap('doctor', '--keep', win($folder)), 'hsnap', 'a folder that is there', 'is there already');
+check_error(hsnap('doctor', '--keep', win($folder)), 'hsnap', 'a folder that is there', 'already exists');
 check_error(hsnap('doctor', '--keep', win("$dir/none/kept")), 'hsnap', 'no place for a folder', 'cannot create');
 check_error(hsnap('doctor', '--keep'), 'hsnap', 'no folder', '--keep');
 done_testing;

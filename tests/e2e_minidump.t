@@ -137,7 +137,7 @@ sub refused {
 			ok(!-e "$dir/out.txt", "$what, $side: nothing is written");
 		}
 	}
-	check_error(run(tool('hsnap', 'linux', '-z', "$dir")), 'hsnap', 'a folder', 'it is a folder');
+	check_error(run(tool('hsnap', 'linux', '-z', "$dir")), 'hsnap', 'a folder', 'a folder');
 	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'not a regular file') if !$as_windows;
 }
 
@@ -183,8 +183,8 @@ sub incomplete {
 	my $bytes = slurp("$dir/sound.dmp");
 	spew("$dir/cut.dmp", substr $bytes, 0, int(0.7 * length $bytes));
 	make_image("$dir/none.dmp", 'win10-x64', '--partial') or return fail('an image without memory');
-	my %said = (cut => qr/^hsnap: cut\.dmp: the snapshot is incomplete \(what there is was written\); .*--force\n\z/m,
-		none => qr/^hsnap: none\.dmp: the heaps' memory is not in it \(what there is was written\); .*\n\z/m);
+	my %said = (cut => qr/^hsnap: cut\.dmp: the snapshot is incomplete \(written as it is\); .*--force\n\z/m,
+		none => qr/^hsnap: none\.dmp: the heaps' memory is not in it \(written as it is\); .*\n\z/m);
 	for my $side (tool_names()) {
 		for my $name (sort keys %said) {
 			my @how = ('hsnap', $side, '-z', "$dir/$name.dmp", '-f');

@@ -25,12 +25,12 @@ symlink $image, $_ or die for @symbolic;
 link $image, "$dir/hard" or die;
 for my $path ($image, "$dir/sub/../image.dmp", @symbolic, "$dir/hard") {
 	my $name = $path =~ s{\Q$dir\E/}{}r;
-	refused(["-z", $image, "-f", $path], qr/\Q$path\E: wrong usage \(it is the minidump\)/, "$name as the output");
+	refused(["-z", $image, "-f", $path], qr/\Q$path\E: wrong usage \(input and output are the same file\)/, "$name as the output");
 	ok(slurp($image) eq $bytes, "$name: the minidump is as it was");
 }
 ok(-l, 'a link stays one') for @symbolic;
 is(run([$hsnap, '-z', $image, '-f', "$dir/new.txt"])->{status}, 0, 'another file is written');
-refused(['-z', $image, '-f', $other], qr/is not replaced \(it is a minidump\).*--overwrite/, 'another minidump as the output');
+refused(['-z', $image, '-f', $other], qr/is not replaced \(a minidump\).*--overwrite/, 'another minidump as the output');
 is(run([$hsnap, '-z', $image, '-f', spew("$dir/there.txt", 'words')])->{status}, 0, 'even one that is there');
 is(run([$hsnap, '-z', $image, '-f', '/dev/null'])->{status}, 0, 'and a device') if !$as_windows;
 

@@ -19,13 +19,13 @@ is(traced('arguments', @arguments)->{out}, plain('arguments', @arguments)->{out}
 is($_->('early')->{status}, 33, 'a program that ends before main has its status') for \&plain, \&traced;
 my $early = traced_to("$dir/early.txt", 'early');
 is($early->{status}, 33, 'also when a snapshot was to be taken at its exit');
-like($early->{err}, qr/\Ahsnap: .*before it came to its own exit \(status 33: .*\n\z/, 'which one line says');
+like($early->{err}, qr/\Ahsnap: .*before its own exit \(status 33: .*\n\z/, 'which one line says');
 
 my $without = slurp($odd);
 is($without =~ s/msvcrt\.dll/missed.dll/gi, 1, 'a program that needs a DLL which is nowhere');
 spew("$dir/without.exe", $without);
 my $missing = hsnap('run', '--at-exit', win("$dir/without.txt"), '--', win("$dir/without.exe"));
-is($missing->{err}, "hsnap: " . win("$dir/without.exe") . ": the process ended before it came to its own exit "
+is($missing->{err}, "hsnap: " . win("$dir/without.exe") . ": the process ended before its own exit "
 	. "(status C0000135: a DLL that it needs is missing); nothing was written\n", 'a warning counts them');
 is($missing->{status}, 0x35, 'and is its status, of which a shell here has 8 bits');
 unlink "$dir/without.exe";
@@ -216,7 +216,7 @@ sub incomplete {
 		my $result = hsnap('run', '-g', @options, '--at-exit', win($file), '--', win($odd), 'broken', $own);
 		is($result->{status}, $status, "a broken heap, status $own @options");
 		like($result->{err}, qr/: warning: \d+ places? in the heaps (?:is|are) inconsistent/, 'a warning counts them');
-		is($result->{err} =~ /: the snapshot is incomplete \(what there is was written\); .*--force\n\z/, !@options, 'and the end');
+		is($result->{err} =~ /: the snapshot is incomplete \(written as it is\); .*--force\n\z/, !@options, 'and the end');
 		like(slurp($file), qr{^// hsnap: incomplete missing=1\r\n.*^// hsnap: end }ms, 'the dump is written');
 	}
 	check_error(hsnap('run', '--force', '--', win($odd), 'early'), 'hsnap', '--force without a file', '--force: ', '--at-exit OUT');

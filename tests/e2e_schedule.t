@@ -171,7 +171,7 @@ sub usage {
 		['a variable', [@add, @for, '--dir', 'D:\%TEMP%'], '%TEMP%', 'variables'],
 		['an output without its XML', [@add, @for, '-f', 'task.xml'], 'task.xml', '--print-xml'],
 		['none to keep', [@add, @for, '--keep', '0'], '--keep'],
-		['an option of add', ['schedule', 'remove', 'app.exe', '--keep', '3'], '--keep is for add'],
+		['an option of add', ['schedule', 'remove', 'app.exe', '--keep', '3'], '--keep applies only to add'],
 		['an option that is none', [@add, '--often'], '--often', 'no such option'],
 	);
 	my $linux = "$root/build/linux/hsnap";
@@ -183,7 +183,7 @@ sub usage {
 	check_error(run([$linux, @add, '--print-xml']), 'hsnap', 'on Linux without a program', '--program');
 	check_error(run([$linux, @add, '--program', $program]), 'hsnap', 'on Linux', 'needs Windows', '--print-xml');
 	my $as_user = run([$linux, @add, '--print-xml', '--program', $program, '--as-user']);
-	check_error($as_user, 'hsnap', 'as a user, on Linux', '--as-user', 'knows its user');
+	check_error($as_user, 'hsnap', 'as a user, on Linux', '--as-user', 'knows the user');
 	unlike($as_user->{err}, qr/minidump/, 'as a user, on Linux: no remedy for something else');
 	check_error(run([$linux, 'schedule', 'list']), 'hsnap', 'a list on Linux', 'needs Windows');
 	check_error(run([$linux, @add, '--program', $program, '--dir', 'dumps', '--print-xml']), 'hsnap',
@@ -237,7 +237,7 @@ sub wines_scheduler {
 	check_error(schedule('list'), 'hsnap', 'Wine: list', @wine);
 	my $removed = schedule('remove', $name);
 	check_ok($removed, 'remove');
-	like($removed->{out}, qr/^\Q$name\E: its task is removed/, 'remove says what it did');
+	like($removed->{out}, qr/^\Q$name\E: the task was removed/, 'remove says what it did');
 	is_deeply([stored()], [], 'nothing is left in the scheduler');
 }
 

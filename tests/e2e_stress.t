@@ -44,7 +44,7 @@ sub taken {
 	my ($target, $name) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	# It loads libraries in turn: one may be in the place of another.
-	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules were loaded in the place of others .*\n//;
+	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n//;
 	# Eight threads on few processors may hold a heap's lock at every attempt: that is reported,
 	# and the blocks come from the tracer's table, so the following checks still hold.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n// if $name =~ /^while/;

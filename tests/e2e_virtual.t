@@ -97,7 +97,7 @@ sub check_said {
 			$blocks += !$is_reserved;
 		}
 	}
-	my ($said_blocks, $requested, $reserved) = $said =~ /: (\d+) blocks, (\d+) bytes requested(?: \(and (\d+) of address space reserved\))?,/;
+	my ($said_blocks, $requested, $reserved) = $said =~ /: (\d+) blocks, (\d+) bytes requested(?: \(and (\d+) bytes of address space reserved\))?,/;
 	is_deeply([$said_blocks, $requested, $reserved // 0], [$blocks, @bytes{0, 1}],
 		"$case: blocks and bytes that are memory, and reserved ones");
 	return;

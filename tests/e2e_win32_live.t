@@ -134,7 +134,7 @@ sub refused {
 	is($target->step, 1, 'a 64-bit program runs') or return;
 	my $listed = by('hsnap32.exe', 'ps', 'leak_steady');
 	is_deeply(row_of($listed->{out}, $target->{pid}), [64, '?'], 'ps: its bits, and nothing else');
-	is($listed->{err}, "hsnap: 1 of them are 64-bit: use the 64-bit hsnap for them\n", 'and which program is for it');
+	is($listed->{err}, "hsnap: use the 64-bit hsnap for 64-bit processes (1 of them)\n", 'and which program is for it');
 	for my $command (['-p'], ['attach', '-p'], ['detach', '-p']) {
 		check_error(by('hsnap32.exe', @$command, $target->{pid}), 'hsnap', "hsnap32 @$command", '64-bit', 'use the 64-bit hsnap');
 	}

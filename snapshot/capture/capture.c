@@ -429,12 +429,12 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 	if (wanted != STACKS_UST || ust_facts(captured->ust)->record_count)
 		return 0;
 	if (!captured->source.has_ust)
-		return err_set(err, ERR_NO_STACKS, target->name, "it was not started with +ust");
+		return err_set(err, ERR_NO_STACKS, target->name, "not started with +ust");
 	if (!captured->walk.block_count)
 		return 0;
 	return err_set(err, ERR_NO_STACKS, target->name,
 		target->is_wine ? "Wine records none, even with +ust" :
-				  "it was started with +ust, but no block leads to a record");
+				  "started with +ust, but no block leads to a record");
 }
 
 static void build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured)
@@ -458,9 +458,9 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 	snapshot_release(&later);
 	if (replaced)
 		snapshot_warn(snapshot,
-			"%d modules were loaded in the place of others while the snapshot was "
-			"taken; addresses there are taken for those of the earlier ones",
-			replaced);
+			"%d module%s loaded in the place of others while the snapshot was taken; "
+			"addresses there count as those of the earlier modules",
+			replaced, replaced == 1 ? " was" : "s were");
 }
 
 static int take_all(struct memory *memory, const struct snapshot *snapshot,
@@ -508,8 +508,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc)
 		read_hints(target, captured);
 	if (!rc && options->finds_lost && captured->source.sample_bytes)
-		rc = err_set(err, ERR_USAGE, "-g",
-			"the tracer records one in so many bytes, not all blocks");
+		rc = err_set(err, ERR_USAGE, "-g", "with --sample not all blocks are known");
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
 				   target->is_wine && !target->is_file && !target->is_cloned;

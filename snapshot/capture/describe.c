@@ -74,28 +74,28 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 	if (area->dropped_blocks)
 		snapshot_warn(snapshot,
 			"the tracer had no room for %" PRIu64
-			" blocks, which have no stack if they still live; " REMEDY,
-			area->dropped_blocks);
+			" block%s; those still live have no stack; " REMEDY,
+			area->dropped_blocks, text_plural(area->dropped_blocks));
 	if (area->dropped_stacks)
 		snapshot_warn(snapshot,
-			"the tracer had no room for the stacks of %" PRIu64 " blocks; " REMEDY,
-			area->dropped_stacks);
+			"the tracer had no room for the stacks of %" PRIu64 " block%s; " REMEDY,
+			area->dropped_stacks, text_plural(area->dropped_stacks));
 	/* If the lock is broken, changes were not dropped for lack of room. */
 	if (area->ranges.broken)
 		snapshot_lacks(snapshot,
-			"the tracer's table of virtual memory was left locked by a thread that "
-			"ended; ranges are as they were then, and %" PRIu64 " changes are missing",
-			area->dropped_ranges);
+			"a thread that ended left the tracer's table of virtual memory locked; "
+			"ranges are as they were then, without %" PRIu64 " later change%s",
+			area->dropped_ranges, text_plural(area->dropped_ranges));
 	else if (area->dropped_ranges)
 		snapshot_lacks(snapshot,
 			"the tracer had no room for %" PRIu64
-			" ranges of virtual memory, which are not listed; " REMEDY,
-			area->dropped_ranges);
+			" range%s of virtual memory, missing here; " REMEDY,
+			area->dropped_ranges, text_plural(area->dropped_ranges));
 	if (area->dropped_unloads)
 		snapshot_warn(snapshot,
 			"the tracer had no room for %" PRIu64
-			" modules that were unloaded: frames in them have no name; " REMEDY,
-			area->dropped_unloads);
+			" unloaded module%s, whose frames have no name; " REMEDY,
+			area->dropped_unloads, text_plural(area->dropped_unloads));
 }
 
 /* Windows' own modules have frame pointers. */
@@ -160,25 +160,25 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 		snapshot_warn(snapshot, "%s", bare);
 	if (area->unwind_mismatches)
 		snapshot_warn(snapshot,
-			"%" PRIu64
-			" times the tracer's fast way through a stack was found wrong, and was put "
-			"right from there on; stacks before may have a frame too many or too few",
-			area->unwind_mismatches);
+			"the tracer's fast way through a stack was found wrong and corrected "
+			"%" PRIu64 " time%s; earlier stacks may have a frame too many or too few",
+			area->unwind_mismatches, text_plural(area->unwind_mismatches));
 	if (tracer->broken_shards)
 		snapshot_warn(snapshot,
-			"%u of the %d parts of the tracer's table were left locked by a thread "
-			"that ended; their blocks are counted without a stack",
+			"a thread that ended left %u of the %d parts of the tracer's table locked; "
+			"their blocks are counted without a stack",
 			tracer->broken_shards, TRACER_SHARDS);
 	if (tracer->ranges.broken_count)
 		snapshot_lacks(snapshot,
-			"%" PRIu64 " ranges of virtual memory in the tracer's table make no sense; "
-			"they are not listed",
-			tracer->ranges.broken_count);
+			"%" PRIu64
+			" invalid range%s of virtual memory in the tracer's table, not listed",
+			tracer->ranges.broken_count, text_plural(tracer->ranges.broken_count));
 	if (tracer->modules.unplaced_count)
 		snapshot_warn(snapshot,
-			"there is no address space to list %zu modules that were unloaded; frames "
-			"in them have no name",
-			tracer->modules.unplaced_count);
+			"no address space is free to list %zu unloaded module%s, whose frames have "
+			"no name",
+			tracer->modules.unplaced_count,
+			text_plural(tracer->modules.unplaced_count));
 }
 
 #define FULL_PERCENT 95 /* usage of the stack database at which a warning is printed */
@@ -254,19 +254,19 @@ static void warn_of_records(struct snapshot *snapshot)
 			"the process was started with +ust, but no block leads to a stack");
 	if (records->broken_count)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " of %" PRIu64 " records of stacks make no sense; their blocks "
-			"are counted without a stack",
+			"invalid records of stacks: %" PRIu64 " of %" PRIu64
+			"; their blocks are counted without a stack",
 			records->broken_count, records->record_count);
 	if (records->cut_count)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " of %" PRIu64 " stacks are cut: their records say that they "
-			"have more frames, but what stands there is none",
+			"stacks cut short: %" PRIu64 " of %" PRIu64
+			"; their records count more frames than are valid",
 			records->cut_count, records->record_count);
 	if (records->failure_count)
 		snapshot_warn(snapshot,
 			"the system's database of stacks had no room for those of %" PRIu64
-			" allocations; %s",
-			records->failure_count, larger);
+			" allocation%s; %s",
+			records->failure_count, text_plural(records->failure_count), larger);
 	else if (records->used_bytes / FULL_PERCENT > records->reserved_bytes / 100)
 		snapshot_warn(snapshot,
 			"the system's database of stacks is all but full, at %" PRIu64
@@ -320,8 +320,8 @@ static const char *listed_blocks(const struct raw_capture *captured, bool is_com
 		return "their blocks are those that the tracer saw since the program began, and "
 		       "their overhead is not known";
 	if (captured->source.has_tracer)
-		return "only blocks that the tracer saw are listed, and those from before it came "
-		       "are missing";
+		return "only blocks that the tracer saw are listed; those from before it was "
+		       "loaded are missing";
 	return "their blocks are missing; 'hsnap run' and 'hsnap attach' list blocks without "
 	       "reading heaps";
 }
@@ -452,28 +452,27 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 	const struct reach_taken *reach = &captured->reach;
 
 	if (captured->is_reach_refused)
-		snapshot_lacks(snapshot, "no block is marked as lost or held: a pointer to it may "
-					 "lie in a heap that could not be walked");
+		snapshot_lacks(snapshot, "no block is marked as lost or held: pointers may be in a "
+					 "heap that could not be walked");
 	if (reach->reach && !reach->thread_count)
-		snapshot_warn(snapshot, "its threads are not known: blocks that only their "
-					"registers lead to are called lost");
+		snapshot_warn(snapshot, "its threads are not known: blocks to which only their "
+					"registers lead are called lost");
 	if (reach->unseen_count)
 		snapshot_warn(snapshot,
-			"the registers of %zu of %zu threads are not known: blocks that only these "
-			"lead to are called lost",
+			"the registers of %zu of %zu threads are not known: blocks to which only "
+			"these lead are called lost",
 			reach->unseen_count, reach->thread_count);
 	if (reach->low_count)
 		snapshot_warn(snapshot,
-			"%zu blocks lie below 1 MiB, where small numbers look like pointers: only "
-			"words that are the address of such a block's beginning lead to it, so "
-			"some "
-			"are called lost or held that are not",
-			reach->low_count);
+			"%zu block%s below 1 MiB, where small numbers look like pointers: there "
+			"only the address of a block's beginning counts as a pointer, so some may "
+			"be wrongly called lost or held",
+			reach->low_count, text_plural(reach->low_count));
 	if (reach->unread_bytes)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " bytes of its memory could not be read: blocks that only these "
-			"lead to are called lost",
-			reach->unread_bytes);
+			"%" PRIu64 " byte%s of its memory could not be read: blocks to which only "
+			"these lead are called lost",
+			reach->unread_bytes, text_plural(reach->unread_bytes));
 }
 
 /* Warns about the BSTR cache. It reuses freed strings, so their stacks are those of earlier
@@ -503,10 +502,10 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 	warn_of_heaps(snapshot, captured);
 	if (captured->untraced_count || captured->unfound_count)
 		snapshot_warn(snapshot,
-			"%" PRIu64
-			" blocks that were found in the heaps are not in the tracer's table, "
-			"and %" PRIu64 " that it has were not found",
-			captured->untraced_count, captured->unfound_count);
+			"the heaps and the tracer's table disagree: %" PRIu64
+			" block%s only in the heaps, %" PRIu64 " only in the table",
+			captured->untraced_count, text_plural(captured->untraced_count),
+			captured->unfound_count);
 	if (captured->freed_unseen)
 		snapshot_warn(snapshot,
 			"%" PRIu64 " block%s freed unseen by the tracer, and %s not listed",

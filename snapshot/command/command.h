@@ -285,7 +285,7 @@ int series_check(const struct series_request *request, unsigned *words, struct e
 /* Returns true if the dump would be written to the same file as the log. A dump needs its own
  * file. */
 bool series_is_log(const struct series_request *request, const char *path);
-#define SERIES_IS_LOG "it is the log, too"
+#define SERIES_IS_LOG "also the log"
 
 /* Takes the series. Prints all messages and returns the exit status. */
 int series_main(const struct series_request *request);

@@ -106,6 +106,7 @@ int command_attach(int argc, char **argv)
 		.command = argv[0], .options.limit_bytes = TABLES_DEFAULT_BYTES};
 	uint64_t limit = 0;
 	uint32_t pid = 0;
+	char name[20];
 	struct err err = {0};
 	int rc = read_options(&request, &form, argc, argv, &pid, &err);
 
@@ -115,11 +116,8 @@ int command_attach(int argc, char **argv)
 		rc = control_attach(pid, &request.options, &limit, &err);
 	if (rc)
 		return command_fail_or_delegate(rc, pid, &err);
-	if (limit < request.options.limit_bytes)
-		fprintf(stderr,
-			"hsnap: pid %" PRIu32 ": warning: there is address space for %" PRIu64
-			" MiB of tables only, not for %" PRIu64 "\n",
-			pid, limit >> 20, request.options.limit_bytes >> 20);
+	snprintf(name, sizeof(name), "pid %" PRIu32, pid);
+	control_warn_of_limit(name, limit, request.options.limit_bytes);
 	if (request.is_verbose)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32

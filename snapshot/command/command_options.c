@@ -76,7 +76,7 @@ int process_choice_check(const struct process_choice *choice, const char *place,
 		return 0;
 	return err_set(err, ERR_USAGE, place,
 		choice->count ? "give one of -p and -pn, once" :
-				"say which process: -p PID or -pn NAME");
+				"name the process: -p PID or -pn NAME");
 }
 
 int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
@@ -147,8 +147,8 @@ int dump_check_out(
 	bool is_file = out && strcmp(out, "-") != 0;
 
 	if (take->is_packed && !is_file && os_is_terminal(stdout))
-		return err_set(err, ERR_USAGE, "--gzip", "nobody reads that on a terminal; give %s",
-			option);
+		return err_set(err, ERR_USAGE, "--gzip",
+			"compressed output is not for a terminal; give %s", option);
 	return 0;
 }
 
@@ -303,10 +303,10 @@ void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned column
 void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t ended_count)
 {
 	if (other_count)
-		fprintf(to, "hsnap: %zu of them are 64-bit: use the 64-bit hsnap for them\n",
+		fprintf(to, "hsnap: use the 64-bit hsnap for 64-bit processes (%zu of them)\n",
 			other_count);
 	if (closed_count)
-		fprintf(to, "hsnap: no right to look at %zu of them (?)\n", closed_count);
+		fprintf(to, "hsnap: no right to read %zu of them (shown as ?)\n", closed_count);
 	if (ended_count)
 		fprintf(to, "hsnap: %zu more ended meanwhile\n", ended_count);
 }
@@ -368,7 +368,7 @@ int series_option(struct series_request *request, int id, const char *value, str
 	case OPT_SERIES_ON_EXIT:
 		request->waits = !strcmp(value, "wait");
 		if (!request->waits && strcmp(value, "stop") != 0)
-			return err_set(err, ERR_USAGE, name, "it is stop or wait");
+			return err_set(err, ERR_USAGE, name, "takes stop or wait");
 		return 0;
 	case OPT_SERIES_ALL: request->takes_all = true; return 0;
 	case OPT_SERIES_LOG: request->log = value; return 0;
@@ -407,16 +407,16 @@ int series_check(const struct series_request *request, unsigned *words, struct e
 	unsigned found = 0;
 
 	if (!request->out || !strcmp(request->out, "-"))
-		return err_set(err, ERR_USAGE, option, "it needs a file: -f OUT");
+		return err_set(err, ERR_USAGE, option, "needs a file: -f OUT");
 	if (request->file_count && !request->every_ms)
-		return err_set(err, ERR_USAGE, "--count", "it needs --every T");
+		return err_set(err, ERR_USAGE, "--count", "needs --every T");
 	if (file_pattern_check(request->out, &found, err))
 		return -ERR_USAGE;
 	if (request->takes_all && !name)
-		return err_set(err, ERR_USAGE, "--all", "it needs a name: -pn NAME");
+		return err_set(err, ERR_USAGE, "--all", "needs a name: -pn NAME");
 	if (request->waits && !name)
 		return err_set(err, ERR_USAGE, "--on-exit wait",
-			"the process that comes back has another number: give -pn NAME");
+			"a restarted process has another pid: give -pn NAME");
 	if (is_series && !(found & (PATTERN_TIME | PATTERN_NUMBER)))
 		return err_set(err, ERR_USAGE, request->out,
 			"each snapshot needs a file of its own: put {time} or {n} into its name");

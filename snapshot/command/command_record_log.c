@@ -52,7 +52,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 			sizeof(const char *));
 		request->logs[request->log_count++] = value;
 		return 0;
-	default: return err_set(err, ERR_USAGE, value, "with --from there is nothing to start");
+	default: return err_set(err, ERR_USAGE, value, "--from starts no program");
 	}
 }
 
@@ -71,10 +71,11 @@ static void tell(void *ctx, uint64_t done, uint64_t total)
 static int check(const struct log_request *request, struct err *err)
 {
 	if (!request->how.path)
-		return err_set(err, ERR_USAGE, "record", "it needs -o FILE");
+		return err_set(err, ERR_USAGE, "record", "needs -o FILE");
 	for (size_t i = 0; i < request->log_count; i++) {
 		if (os_same_file(request->logs[i], request->how.path))
-			return err_set(err, ERR_USAGE, request->how.path, "it is the log");
+			return err_set(err, ERR_USAGE, request->how.path,
+				"input and output are the same file");
 	}
 	/* check before reading the log, which takes a long time */
 	return out_check(request->how.path, err);

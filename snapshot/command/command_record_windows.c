@@ -11,6 +11,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "core/io/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
@@ -84,7 +85,7 @@ static int set_size(const char *option, const char *value, uint64_t max, const c
 	uint64_t *bytes, struct err *err)
 {
 	if (size_parse(value, strlen(value), bytes) || *bytes < ((uint64_t)1 << 20) || *bytes > max)
-		return err_set(err, ERR_USAGE, option, "\"%s\" is no size %s", value, range);
+		return err_set(err, ERR_USAGE, option, "'%s' is not a size %s", value, range);
 	return 0;
 }
 
@@ -122,37 +123,33 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 static int tell(const struct record_request *request, const char *path,
 	const struct record_session_result *result)
 {
+	char unseen[RECORD_UNSEEN_BYTES];
+
 	if (result->is_full)
 		fprintf(stderr,
-			"hsnap: %s: it has the size of --max-bytes: the recording ended after "
-			"%" PRIu64 ".%03u s, and the program went on\n",
+			"hsnap: %s: --max-bytes was reached: the recording ended after %" PRIu64
+			".%03u s, and the program runs on\n",
 			path, result->length_ms / 1000, (unsigned)(result->length_ms % 1000));
 	if (result->lost_count)
-		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n", path,
-			result->lost_count);
+		fprintf(stderr, "hsnap: %s: warning: it lacks %" PRIu64 " event%s\n", path,
+			result->lost_count, text_plural(result->lost_count));
 	if (result->unseen_count)
-		fprintf(stderr,
-			"hsnap: %s: warning: %" PRIu64
-			" block%s freed unseen by the tracer, and noticed at a mark or the end\n",
-			path, result->unseen_count, result->unseen_count == 1 ? " was" : "s were");
+		fprintf(stderr, "hsnap: %s: warning: %s\n", path,
+			record_unseen_text(result->unseen_count, unseen));
 	if (result->is_uncompared)
-		fprintf(stderr,
-			"hsnap: %s: warning: a heap was locked or damaged, so the events could not "
-			"be compared with the heaps: blocks that were freed unseen may count as "
-			"live\n",
-			path);
+		fprintf(stderr, "hsnap: %s: warning: " RECORD_UNCOMPARED "\n", path);
 	if (result->damaged_count)
 		fprintf(stderr,
-			"hsnap: %s: warning: %u rings of the process made no sense, and what was "
-			"in them "
-			"is missing\n",
-			path, result->damaged_count);
+			"hsnap: %s: warning: %u damaged ring%s in the process: events are "
+			"missing\n",
+			path, result->damaged_count, text_plural(result->damaged_count));
 	if (request->is_verbose)
 		fprintf(stderr,
-			"hsnap: %s: %" PRIu64 " events in %" PRIu64
-			" bytes; threads waited %" PRIu64 " times for room, %" PRIu64
+			"hsnap: %s: %" PRIu64 " event%s in %" PRIu64
+			" bytes; threads waited %" PRIu64 " time%s for room, %" PRIu64
 			" ms in all\n",
-			path, result->event_count, result->file_bytes, result->wait_count,
+			path, result->event_count, text_plural(result->event_count),
+			result->file_bytes, result->wait_count, text_plural(result->wait_count),
 			result->waited_ms);
 	return result->lost_count || result->damaged_count ? 2 : 0;
 }
@@ -368,16 +365,16 @@ int command_record(int argc, char **argv)
 	rc = command_read(&form, argc, argv, &request, &err);
 	if (!rc && request.stops && (request.plan.path || request.word_count))
 		rc = err_set(&err, ERR_USAGE, "--stop",
-			"it takes a process, and neither a file nor a program");
+			"takes a process, and neither a file nor a program");
 	if (!rc && !request.plan.path && !request.stops)
-		rc = err_set(&err, ERR_USAGE, "record", "it needs -o FILE");
+		rc = err_set(&err, ERR_USAGE, "record", "needs -o FILE");
 	if (!rc && !request.word_count)
 		rc = process_choice_check(&request.process, "record", &err);
 	else if (!rc && request.process.count)
-		rc = err_set(
-			&err, ERR_USAGE, "record", "it takes a process or a program, not both");
+		rc = err_set(&err, ERR_USAGE, "record", "takes a process or a program, not both");
 	if (!rc && request.run.with_children && !request.word_count)
-		rc = err_set(&err, ERR_USAGE, "--children", "it is for a program to start");
+		rc = err_set(&err, ERR_USAGE, "--children",
+			"applies only to a program that hsnap starts");
 	if (!rc && !request.word_count)
 		rc = process_choose(&request.process, false, &pid, &err);
 	if (!rc && request.stops)

@@ -63,7 +63,7 @@ static int check_form(struct run_request *request, struct err *err)
 			take->options.finds_lost    ? "-g" :
 			take->options.content_count ? "--sample-content" :
 						      "--force",
-			"it is about a snapshot: give --at-exit OUT");
+			"applies to a snapshot: give --at-exit OUT");
 	}
 	if (take->options.finds_lost && request->run.sample_bytes)
 		return err_set(err, ERR_USAGE, "-g", "with --sample not all blocks are known");
@@ -169,7 +169,7 @@ int command_run(int argc, char **argv)
 	int rc = command_read(&form, argc, argv, &request, &err);
 
 	if (!rc && !request.word_count)
-		rc = err_set(&err, ERR_USAGE, "run", "it needs a program to start");
+		rc = err_set(&err, ERR_USAGE, "run", "needs a program to start");
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
 	if (!rc)
 		rc = check_form(&request, &err);

@@ -197,15 +197,16 @@ static int act(const struct schedule *schedule, int *exit_status, struct err *er
 	int argc, rc;
 
 	if (!is_list && !is_add && !is_run && strcmp(verb, "remove") != 0)
-		return err_set(err, ERR_USAGE, verb, "it takes add, list, remove or run");
+		return err_set(err, ERR_USAGE, verb, "takes add, list, remove or run");
 	if (schedule->add_option && !is_add)
-		return err_set(err, ERR_USAGE, verb, "--%s is for add", schedule->add_option);
+		return err_set(
+			err, ERR_USAGE, verb, "--%s applies only to add", schedule->add_option);
 	if (schedule->output && !schedule->prints_xml)
-		return err_set(err, ERR_USAGE, schedule->output, "-f goes with --print-xml");
+		return err_set(err, ERR_USAGE, schedule->output, "-f needs --print-xml");
 	if (is_list)
 		return scheduler_list(err);
 	if (!name)
-		return err_set(err, ERR_USAGE, verb, "say which image: NAME, as app.exe");
+		return err_set(err, ERR_USAGE, verb, "name the image: NAME, as app.exe");
 	rc = task_name_check(name, err);
 	if (rc)
 		return rc;
@@ -219,7 +220,7 @@ static int act(const struct schedule *schedule, int *exit_status, struct err *er
 	}
 	rc = scheduler_remove(name, err);
 	if (!rc)
-		printf("%s: its task is removed, its dumps are not\n", name);
+		printf("%s: the task was removed; its dumps remain\n", name);
 	return rc;
 }
 

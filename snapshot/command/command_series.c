@@ -45,7 +45,7 @@ static void on_end(void)
 {
 	struct series_log log = {.path = interrupt_cleanup_take(&ending)};
 
-	series_log_add(&log, os_time_ms(), "ended from outside: the file at hand is dropped", NULL);
+	series_log_add(&log, os_time_ms(), "ended from outside: the current file is dropped", NULL);
 	interrupt_cleanup_done(&ending);
 }
 
@@ -55,7 +55,7 @@ static atomic_bool is_taking;
 static void on_held(void)
 {
 	if (is_taking)
-		fprintf(stderr, "hsnap: interrupted: the file at hand is finished first; another "
+		fprintf(stderr, "hsnap: interrupted: the current file is finished first; another "
 				"Ctrl-C drops it\n");
 }
 
@@ -198,7 +198,7 @@ int command_watch(int argc, char **argv)
 	if (!rc)
 		rc = process_choice_check(&request.process, "watch", &err);
 	if (!rc && !request.growth_bytes)
-		rc = err_set(&err, ERR_USAGE, "watch", "say how much is growth: --growth SIZE");
+		rc = err_set(&err, ERR_USAGE, "watch", "give the growth: --growth SIZE");
 	if (rc)
 		return rc < 0 ? command_fail(&err) : 0;
 	return series_main(&request);

@@ -120,7 +120,7 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 	for (size_t i = 0; i < snapshot->heap_count; i++)
 		stackless += snapshot->heaps[i].stackless.block_count;
 	if (reserved.block_count)
-		snprintf(apart, sizeof(apart), " (and %" PRIu64 " of address space reserved)",
+		snprintf(apart, sizeof(apart), " (and %" PRIu64 " bytes of address space reserved)",
 			reserved.requested_bytes);
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested%s, %" PRIu64
@@ -244,7 +244,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 	/* The dump may be incomplete. */
 	if (!rc && snapshot.missing_count && !take->is_forced)
 		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
-			target->name, "what there is was written");
+			target->name, "written as it is");
 	snapshot_release(&snapshot);
 	return rc;
 }
@@ -310,7 +310,7 @@ static int name_file(const struct one_request *request, const struct target *tar
 	dump_name_add(path, out, &names, request->series.take.is_packed);
 	/* The dump must not replace the minidump that it is made from. */
 	if (request->dump && !os_is_special(path->data) && os_same_file(request->dump, path->data))
-		return err_set(err, ERR_USAGE, path->data, "it is the minidump");
+		return err_set(err, ERR_USAGE, path->data, "input and output are the same file");
 	return 0;
 }
 
@@ -322,11 +322,13 @@ static void say_written(const char *path, const struct snapshot_result *taken)
 
 	snprintf(name, sizeof(name), "%s", path);
 	fprintf(stderr,
-		"hsnap: %s: %" PRIu64 " blocks (%" PRIu64 " %% with stacks), %" PRIu64 " bytes",
-		text_harmless(name), count, count ? with * 100 / count : 0, taken->requested_bytes);
+		"hsnap: %s: %" PRIu64 " block%s (%" PRIu64 " %% with stacks), %" PRIu64 " byte%s",
+		text_harmless(name), count, text_plural(count), count ? with * 100 / count : 0,
+		taken->requested_bytes, text_plural(taken->requested_bytes));
 	if (taken->has_reach)
-		fprintf(stderr, "; lost: %" PRIu64 " blocks, %" PRIu64 " bytes", taken->lost_count,
-			taken->lost_bytes);
+		fprintf(stderr, "; lost: %" PRIu64 " block%s, %" PRIu64 " byte%s",
+			taken->lost_count, text_plural(taken->lost_count), taken->lost_bytes,
+			text_plural(taken->lost_bytes));
 	fputc('\n', stderr);
 }
 
@@ -363,9 +365,10 @@ static int check_one(const struct one_request *request, unsigned words, struct e
 
 	if (request->dump && series->given)
 		return err_set(err, ERR_USAGE, series->given,
-			"a minidump does not change: it is for processes, -p and -pn");
+			"a minidump does not change: only for processes, -p and -pn");
 	if (request->dump && words & PATTERN_NUMBER)
-		return err_set(err, ERR_USAGE, series->out, "{n} is for processes, -p and -pn");
+		return err_set(
+			err, ERR_USAGE, series->out, "{n} is only for processes, -p and -pn");
 	return dump_check_out(&series->take, series->out, "-f OUT", err);
 }
 
@@ -379,7 +382,7 @@ static int snapshot(struct one_request *request)
 	if (series->process.count != 1)
 		rc = err_set(&err, ERR_USAGE, series->process.count ? "-p, -pn and -z" : "hsnap",
 			series->process.count ? "give one of them, once" :
-						"say which process: -p PID, -pn NAME or -z FILE");
+						"name the process: -p PID, -pn NAME or -z FILE");
 	if (!rc && series->out && strcmp(series->out, "-") != 0)
 		rc = file_pattern_check(series->out, &words, &err);
 	series->take.makes_folders = words != 0;
@@ -411,7 +414,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 			err, ERR_USAGE, "-d", "hdiff compares snapshots: hdiff -d a.txt b.txt");
 	case OPT_ARGUMENT:
 		return err_set(err, ERR_USAGE, value,
-			"there is no such command; hdiff compares snapshots: hdiff a.txt b.txt");
+			"no such command; hdiff compares snapshots: hdiff a.txt b.txt");
 	default: return series_option(series, id, value, err);
 	}
 }

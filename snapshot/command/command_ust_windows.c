@@ -44,7 +44,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	if (id == OPT_DB_MB) {
 		if (kv_number(value, 10, &number) || !number || number > IFEO_DB_MB_MAX)
 			return err_set(err, ERR_USAGE, "--db-mb",
-				"'%s' is no number of MiB from 1 to %d", value, IFEO_DB_MB_MAX);
+				"'%s' is not a number of MiB from 1 to %d", value, IFEO_DB_MB_MAX);
 		request->db_mb = (uint32_t)number;
 	} else if (id != OPT_ARGUMENT) {
 		return id;
@@ -65,11 +65,11 @@ static int check(const struct ust_request *request, struct err *err)
 
 	if (!is_show && !is_on && strcmp(request->what, "off") != 0)
 		return err_set(err, ERR_USAGE, *request->what ? request->what : "ust",
-			"it takes on, off or show");
+			"takes on, off or show");
 	if (request->db_mb && !is_on)
-		return err_set(err, ERR_USAGE, "--db-mb", "it goes with on");
+		return err_set(err, ERR_USAGE, "--db-mb", "applies only to on");
 	if (!request->image && !is_show)
-		return err_set(err, ERR_USAGE, request->what, "of which image?");
+		return err_set(err, ERR_USAGE, request->what, "name the image, as app.exe");
 	return request->image ? ifeo_check_name(request->image, err) : 0;
 }
 
@@ -105,7 +105,8 @@ static int change(const struct ust_request *request, struct err *err)
 	if (wanted.on && os_wine_version())
 		printf("Wine records none, whatever is on: use 'hsnap run' or 'hsnap attach'\n");
 	return print_running(request->image,
-		wanted.on ? "start it again to have its stacks" : "what runs goes on as it is",
+		wanted.on ? "start it again to have its stacks" :
+			    "running programs stay as they are",
 		err);
 }
 

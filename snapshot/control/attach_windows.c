@@ -3,7 +3,9 @@
  * first thread loads the tracer until it ends. control_attach() and control_detach() trace a
  * process that is already running.
  */
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <windows.h>
@@ -92,7 +94,7 @@ static int arrange_meetings(
 			FIELD(traced, child_created));
 	return ok ? 0 :
 		    err_set(err, ERR_INJECT, traced->name,
-			    "its memory cannot be written, or it takes no handles");
+			    "its memory cannot be written, or handles cannot be given to it");
 }
 
 static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)
@@ -235,7 +237,7 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 		rc = process_lock_take(&attaching->lock, pid, PATIENCE_MS) ?
 			     0 :
 			     err_set(err, ERR_BUSY, attaching->target.name,
-				     "another hsnap is at it");
+				     "another hsnap is working on it");
 	return rc;
 }
 
@@ -378,6 +380,15 @@ static int detach(uint32_t pid, bool is_recording_only, struct err *err)
 int control_detach(uint32_t pid, struct err *err)
 {
 	return detach(pid, false, err);
+}
+
+void control_warn_of_limit(const char *name, uint64_t limit_bytes, uint64_t wanted_bytes)
+{
+	if (limit_bytes < wanted_bytes)
+		fprintf(stderr,
+			"hsnap: %s: warning: only %" PRIu64
+			" MiB of address space for tables, not %" PRIu64 " MiB\n",
+			name, limit_bytes >> 20, wanted_bytes >> 20);
 }
 
 int control_end_recording(uint32_t pid, struct err *err)

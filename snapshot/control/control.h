@@ -77,6 +77,7 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
 /* Programs of the other bitness. A different hsnap traces these. */
 
 #define HSNAP_32 "hsnap32.exe"
+#define NOT_BESIDE " is not beside this hsnap"
 #define HSNAP_64 "hsnap.exe"
 
 /*
@@ -134,6 +135,9 @@ struct attach_options {
  */
 int control_attach(
 	uint32_t pid, const struct attach_options *options, uint64_t *limit_found, struct err *err);
+
+/* Warns on standard error if the tables have less room than wanted. */
+void control_warn_of_limit(const char *name, uint64_t limit_bytes, uint64_t wanted_bytes);
 
 /* Turns the tracer off and removes its hooks. Returns 0; -ERR_NOT_TRACED; -ERR_BUSY (the tracer
  * stays on); or errors like control_attach(). */

@@ -11,7 +11,9 @@
 #include "snapshot/tracer/shared.h"
 
 #define PATIENCE_MS 10000
-#define NO_DLL TRACER_DLL " is not there; an antivirus may have removed it"
+#define NO_DLL                                                                                     \
+	TRACER_DLL " is missing, perhaps removed by an antivirus: keep hsnap-tracer64.dll and "    \
+		   "hsnap-tracer32.dll beside hsnap.exe"
 #define WAIT_AGAIN_MS 10
 
 static int fail(const char *name, const char *what, struct err *err)
@@ -45,7 +47,7 @@ static void *kernel32(const char *name)
 int inject_not_loaded(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err)
 {
-	err_set(err, ERR_INJECT, name, "it does not load " TRACER_DLL);
+	err_set(err, ERR_INJECT, name, "does not load " TRACER_DLL);
 	return refusal_explain(facts, way, REFUSAL_LOAD, err);
 }
 
@@ -60,7 +62,7 @@ static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *nam
 	case WAIT_OBJECT_0 + 1: return err_set(err, ERR_GONE, name, NULL);
 	default:
 		return err_set(err, ERR_BUSY, name,
-			"its loader is busy or it is suspended: it has not loaded the tracer in "
+			"its loader is busy or it is suspended: the tracer was not loaded within "
 			"%d s",
 			PATIENCE_MS / 1000);
 	}
@@ -79,11 +81,11 @@ int inject_load_tracer(
 	placed = place(process, path);
 	free(path);
 	if (!placed)
-		return fail(name, "no memory in it", err);
+		return fail(name, "no memory can be allocated in it", err);
 	thread = CreateRemoteThread(process, NULL, 0,
 		(LPTHREAD_START_ROUTINE)kernel32("LoadLibraryW"), placed, 0, NULL);
 	if (!thread) {
-		fail(name, "it takes no thread", err);
+		fail(name, "no thread can be started in it", err);
 		rc = refusal_explain(facts, REFUSAL_ATTACH, REFUSAL_THREAD, err);
 		VirtualFreeEx(process, placed, 0, MEM_RELEASE);
 		return rc;
@@ -139,13 +141,13 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	if (!path)
 		rc = err_set(err, ERR_INJECT, name, NO_DLL);
 	else if (!(injection->their_path = place(process, path)))
-		rc = fail(name, "no memory in it", err);
+		rc = fail(name, "no memory can be allocated in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,
 			 &injection->their_loaded) ||
 		 !share(injection, injection->go, SYNCHRONIZE, &injection->their_go))
-		rc = fail(name, "it takes no handles", err);
+		rc = fail(name, "handles cannot be given to it", err);
 	else if (!queue_all(injection, thread))
-		rc = fail(name, "its thread takes no calls", err);
+		rc = fail(name, "no call can be queued to its thread", err);
 	free(path);
 	return rc;
 }

@@ -375,7 +375,7 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		 * result. */
 		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
-				"a thread of it has been in the tracer for long");
+				"one of its threads stays in the tracer");
 		/* Wait longer each time. Otherwise a thread that wakes up slowly would always be
 		 * suspended at the same place. */
 		WaitForSingleObject(tracee->process, PAUSE_MS + tries / 4);
@@ -429,7 +429,7 @@ static int hold_outside(struct installing *installing, struct err *err)
 		if (rc || move_threads(installing))
 			return rc;
 		if (tries >= MOVE_TRIES)
-			return refuse(installing, "a thread of it cannot be moved on", err);
+			return refuse(installing, "one of its threads cannot be moved", err);
 		threads_let_go(&installing->threads);
 		WaitForSingleObject(installing->tracee->process, PAUSE_MS);
 	}

@@ -145,8 +145,8 @@ static int list(struct older *older, struct err *err)
 		return 0;
 	}
 	if (!write_tables(older))
-		return err_set(err, ERR_INJECT, tracee->target->name,
-			"it has no memory for the tracer's tables");
+		return err_set(
+			err, ERR_INJECT, tracee->target->name, "no memory for the tracer's tables");
 	tracee->area.flags |= TRACER_FLAG_LISTED;
 	return 0;
 }

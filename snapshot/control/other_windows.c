@@ -123,11 +123,10 @@ static wchar_t *find_other(const char *name, struct err *err)
 	if (image && !is_this)
 		err_set(err, ERR_START, name, "this system does not run 32-bit programs");
 	else if (OUR_BITS == 32)
-		err_set(err, ERR_64_BITS, name, HSNAP_64 " does not lie beside this hsnap");
+		err_set(err, ERR_64_BITS, name, HSNAP_64 NOT_BESIDE);
 	else
 		err_set(err, ERR_BITS, name,
-			is_this ? "and this " HSNAP_32 " is not" :
-				  HSNAP_32 " does not lie beside this hsnap");
+			is_this ? "this " HSNAP_32 " is 64-bit" : HSNAP_32 NOT_BESIDE);
 	free(image);
 	return NULL;
 }

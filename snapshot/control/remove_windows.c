@@ -167,7 +167,7 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 				tracee_function_name(i), err);
 		if (jump == JUMP_FOREIGN)
 			return err_set(err, ERR_BUSY, tracee->target->name,
-				"another program has changed %s since", tracee_function_name(i));
+				"another program has since changed %s", tracee_function_name(i));
 	}
 	return 0;
 }
@@ -190,7 +190,8 @@ static int take_out(struct tracee *tracee, struct err *err)
 	if (left)
 		return err_set(err, ERR_SYSTEM, tracee->target->name, "%s cannot be written", left);
 	if (!tracee_set_state(tracee, TRACER_OFF))
-		return err_set(err, ERR_SYSTEM, tracee->target->name, "it cannot be written");
+		return err_set(
+			err, ERR_SYSTEM, tracee->target->name, "its memory cannot be written");
 	return 0;
 }
 
@@ -213,7 +214,7 @@ static int free_once(struct tracee *tracee, struct threads *threads, struct user
 	threads_let_go(threads);
 	if (users->count) {
 		err_set(err, ERR_BUSY, tracee->target->name,
-			"its thread %lu has been in the tracer since that was last on",
+			"its thread %lu has not left the tracer since that was last on",
 			users->ids[0]);
 		return AGAIN;
 	}
@@ -297,7 +298,7 @@ int remove_tracer(struct target *target, void *process, uint64_t area_addr, stru
 		rc = remove_rest(tracee, err);
 		if (!rc)
 			rc = err_set(err, ERR_NOT_TRACED, target->name,
-				tracee->area.state == TRACER_OFF ? "it was detached before" : NULL);
+				tracee->area.state == TRACER_OFF ? "already detached" : NULL);
 	}
 	tracee_free(tracee);
 	return rc;

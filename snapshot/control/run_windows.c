@@ -443,13 +443,10 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 {
 	uint64_t wanted = family->options.install.limit_bytes;
 
-	if (!traced->limit_bytes || traced->limit_bytes >= wanted)
+	if (!traced->limit_bytes)
 		return;
 	lock_output(family);
-	fprintf(stderr,
-		"hsnap: %s: warning: address space for %" PRIu64 " MiB of tables only, not %" PRIu64
-		" MiB\n",
-		traced->target.name, traced->limit_bytes >> 20, wanted >> 20);
+	control_warn_of_limit(traced->target.name, traced->limit_bytes, wanted);
 	unlock_output(family);
 }
 
@@ -475,7 +472,7 @@ static void end_late(struct family *family, struct traced *traced)
 		begin_child(family, traced);
 	InterlockedExchange(&family->is_late, 1);
 	lock_output(family);
-	fprintf(stderr, "hsnap: %s: ended: the time limit is over\n", traced->target.name);
+	fprintf(stderr, "hsnap: %s: ended by the time limit\n", traced->target.name);
 	unlock_output(family);
 	TerminateProcess(traced->process, RUN_LATE);
 }
@@ -488,7 +485,7 @@ static const char *crash_of(DWORD status)
 	case 0xC0000005: return "a crash: access violation";
 	case 0xC00000FD: return "a crash: stack overflow";
 	case 0xC0000374: return "a crash: its heap is damaged";
-	case 0xC0000409: return "a crash: it stopped itself by fail-fast";
+	case 0xC0000409: return "a crash: fail-fast";
 	default: return NULL;
 	}
 }
@@ -514,7 +511,7 @@ static const char *why_ended(DWORD status)
 			return known[i].why;
 	}
 	return crash_of(status) ? crash_of(status) :
-				  "it crashed, another process ended it, or it was detached";
+				  "a crash, an end by another process, or detached";
 }
 
 /* Warns of a crash that went through the program's normal exit, as in Wine 10. The snapshot looks
@@ -526,8 +523,8 @@ static void warn_of_crash(struct family *family, const struct traced *traced)
 
 	if (!GetExitCodeProcess(traced->process, &status) || !crash_of(status))
 		return;
-	snprintf(text, sizeof(text), "hsnap: %s: warning: it ended with status %lX: %s",
-		traced->name, status, crash_of(status));
+	snprintf(text, sizeof(text), "hsnap: %s: warning: ended with status %lX: %s", traced->name,
+		status, crash_of(status));
 	lock_output(family);
 	fprintf(stderr, "%s\n", text_harmless(text));
 	unlock_output(family);

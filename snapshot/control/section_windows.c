@@ -120,7 +120,8 @@ int ring_section_map(const struct ring_section *section, struct tracee *tracee, 
 			err, ERR_INJECT, tracee->target->name, "its memory cannot be written");
 	}
 	if (!share_process(tracee))
-		return err_set(err, ERR_INJECT, tracee->target->name, "it takes no handles");
+		return err_set(
+			err, ERR_INJECT, tracee->target->name, "handles cannot be given to it");
 	return 0;
 }
 

@@ -118,7 +118,7 @@ static int look_at(struct threads *threads, struct held_thread *thread, struct e
 	}
 	if (thread->handle && WaitForSingleObject(thread->handle, 0) == WAIT_OBJECT_0)
 		return AGAIN;
-	snprintf(what, sizeof(what), "its thread %lu cannot be looked at", thread->id);
+	snprintf(what, sizeof(what), "its thread %lu cannot be read", thread->id);
 	return err_set(err, ERR_RIGHTS, threads->name, "%s", what);
 }
 
@@ -191,7 +191,7 @@ static bool take_lock(struct threads *threads)
 static int begin(struct threads *threads, struct err *err)
 {
 	if (!threads->lock && !take_lock(threads))
-		return err_set(err, ERR_BUSY, threads->name, "another hsnap is at it");
+		return err_set(err, ERR_BUSY, threads->name, "another hsnap is working on it");
 	if (!threads->guard)
 		threads->guard = guard_start_keeping(threads->process, threads->lock);
 	if (!threads->guard)
@@ -218,7 +218,7 @@ int threads_hold(struct threads *threads, struct err *err)
 		if (WaitForSingleObject(threads->process, 1) == WAIT_OBJECT_0)
 			return err_set(err, ERR_GONE, threads->name, NULL);
 	}
-	return err_set(err, ERR_BUSY, threads->name, "it begins and ends threads all the time");
+	return err_set(err, ERR_BUSY, threads->name, "keeps starting and ending threads");
 }
 
 void threads_let_go(struct threads *threads)

@@ -116,7 +116,7 @@ static int find_modules(struct tracee *tracee, struct err *err)
 	}
 	snapshot_release(&modules);
 	if (!rc && !tracee->ntdll.bytes)
-		rc = err_set(err, ERR_INJECT, target->name, "it has no ntdll");
+		rc = err_set(err, ERR_INJECT, target->name, "no ntdll in it");
 	if (!rc && !tracee->dll.bytes)
 		rc = err_set(err, ERR_GONE, target->name, NULL);
 	return rc;
@@ -201,7 +201,7 @@ int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, ui
 	made->area_addr = area_addr;
 	rc = tracer_area_read(target, area_addr, &made->area, err);
 	if (!rc && made->area.state > TRACER_OFF)
-		rc = err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
+		rc = err_set(err, ERR_TARGET, target->name, "its tracer is in an unknown state");
 	if (!rc)
 		rc = find_modules(made, err);
 	if (!rc)

@@ -262,7 +262,7 @@ static bool can_be_other(struct doctor *doctor)
 		return false;
 	image = program_beside(L"" HSNAP_32);
 	if (!image)
-		why = HSNAP_32 " does not lie beside this hsnap";
+		why = HSNAP_32 NOT_BESIDE;
 	else if (!other_bits_can_run(image))
 		why = "this system runs no 32-bit programs";
 	if (why)

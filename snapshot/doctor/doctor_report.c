@@ -197,7 +197,7 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
 	print_reasons(doctor, DOCTOR_NOTE, to);
 	print_reasons(doctor, DOCTOR_OFF, to);
 	if (off)
-		fprintf(to, "\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
+		fprintf(to, "\n%zu row%s OFF: do not trust hsnap's results on this system.\n", off,
 			off == 1 ? " is" : "s are");
 	else if (doctor_count(doctor, NULL, DOCTOR_NOTE))
 		fputs("\nNothing is off; what is noted above may well be right.\n", to);

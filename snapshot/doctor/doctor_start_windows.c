@@ -211,7 +211,7 @@ static int wait_for(struct doctor_child *child, struct err *err)
 	case WAIT_OBJECT_0 + 1:
 		GetExitCodeProcess(child->spawn.info.hProcess, &status);
 		return err_set(err, ERR_GONE, DOCTOR_NAME, "exit status %lX", status);
-	case WAIT_TIMEOUT: return err_set(err, ERR_START, DOCTOR_NAME, "it did not answer in time");
+	case WAIT_TIMEOUT: return err_set(err, ERR_START, DOCTOR_NAME, "no answer in time");
 	default: return doctor_fail(ERR_START, "no waiting", err);
 	}
 }
@@ -262,11 +262,11 @@ int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, st
 		return rc;
 	memcpy(truth, child->shared, sizeof(*truth));
 	if (truth->failed_bytes)
-		return err_set(err, ERR_SYSTEM, DOCTOR_NAME, "it got no block of %" PRIu32 " bytes",
+		return err_set(err, ERR_SYSTEM, DOCTOR_NAME, "no block of %" PRIu32 " bytes",
 			truth->failed_bytes);
 	return doctor_truth_is_sound(truth) ?
 		       0 :
-		       err_set(err, ERR_SYSTEM, DOCTOR_NAME, "its data are invalid");
+		       err_set(err, ERR_TARGET, DOCTOR_NAME, "its data are invalid");
 }
 
 void doctor_child_end(struct doctor_child *child)

@@ -482,7 +482,7 @@ int heaps_walk(
 						 "unreadable PEB at %" PRIX64, target->peb) :
 					 target_err(target, target->peb, "unreadable PEB", err);
 	if (!addr)
-		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
+		return err_set(err, ERR_TARGET, target->name, "no heap yet");
 	claims_init(&request.claims, target_committed_bytes(target));
 	rc = walk_process(&request, target->peb, target->bits, err);
 	if (!rc && target->host_peb) {

@@ -83,11 +83,11 @@ int ifeo_check_name(const char *name, struct err *err)
 		return err_set(err, ERR_IMAGE_NAME, "an empty word", NULL);
 	if (!count)
 		return err_set(err, ERR_IMAGE_NAME, name,
-			"it has a character that file names do not have");
+			"contains a character that file names cannot have");
 	if (count > IFEO_NAME_MAX)
-		return err_set(err, ERR_IMAGE_NAME, name, "it is too long");
+		return err_set(err, ERR_IMAGE_NAME, name, "too long");
 	if (name[0] == ' ')
-		return err_set(err, ERR_IMAGE_NAME, name, "it starts with a space");
+		return err_set(err, ERR_IMAGE_NAME, name, "starts with a space");
 	if (!is_program(name, len))
 		return err_set(err, ERR_IMAGE_NAME, name, "programs end in .exe, .com or .scr");
 	return 0;

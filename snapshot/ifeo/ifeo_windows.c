@@ -222,8 +222,9 @@ int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *e
 {
 	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
 	bool is_busy = mutex && WaitForSingleObject(mutex, LOCK_MS) == WAIT_TIMEOUT;
-	int rc = is_busy ? err_set(err, ERR_BUSY, name, "another hsnap changes flags of images") :
-			   change_views(name, change, err);
+	int rc = is_busy ?
+			 err_set(err, ERR_BUSY, name, "another hsnap is changing flags of images") :
+			 change_views(name, change, err);
 
 	if (mutex && !is_busy)
 		ReleaseMutex(mutex);

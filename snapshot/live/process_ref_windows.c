@@ -139,7 +139,7 @@ int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, st
 	if (WaitForSingleObject(process, 0) != WAIT_TIMEOUT)
 		rc = err_set(err, ERR_GONE, place, NULL);
 	else if (start_ms && found_ms != start_ms)
-		rc = err_set(err, ERR_GONE, place, "another process has this number now");
+		rc = err_set(err, ERR_GONE, place, "another process has this pid now");
 	if (rc) {
 		CloseHandle(process);
 		return rc;
@@ -187,7 +187,7 @@ int process_ref_target(const struct process_ref *ref, struct target *target, str
 	if (rc)
 		return rc;
 	if (opened.start_ms != ref->start_ms) {
-		rc = err_set(err, ERR_GONE, opened.name, "another process has this number now");
+		rc = err_set(err, ERR_GONE, opened.name, "another process has this pid now");
 		opened.ops->close(&opened);
 		return rc;
 	}

@@ -59,7 +59,7 @@ static int check(HANDLE process, uint32_t pid, const char *place, struct err *er
 	if (GetProcessId(process) != pid)
 		return err_set(err, ERR_NO_PROCESS, place, NULL);
 	if (pid == GetCurrentProcessId())
-		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
+		return err_set(err, ERR_USAGE, place, "this is hsnap itself");
 	return 0;
 }
 

@@ -639,7 +639,7 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	*target = (struct target){.ops = &live_ops, .bits = OWN_BITS, .pid = GetProcessId(process)};
 	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
-		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
+		return err_set(err, ERR_NO_PROCESS, target->name, "has ended");
 	live = calloc(1, sizeof(*live));
 	if (!live)
 		return err_set(err, ERR_NOMEM, target->name, NULL);

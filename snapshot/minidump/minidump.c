@@ -197,11 +197,12 @@ static void read_directory(struct minidump *dump)
 static int check_header(const unsigned char *bytes, size_t len, const char *name, struct err *err)
 {
 	if (len >= 8 && (!memcmp(bytes, "PAGEDU64", 8) || !memcmp(bytes, "PAGEDUMP", 8)))
-		return err_set(err, ERR_NOT_MINIDUMP, name, "it is a dump of the whole system");
+		return err_set(err, ERR_NOT_MINIDUMP, name, "a dump of the whole system");
 	if (len < 4 || bytes_u32(bytes + MD_SIGNATURE) != MD_MAGIC)
-		return err_set(err, ERR_NOT_MINIDUMP, name, "it does not begin with MDMP");
+		return err_set(err, ERR_NOT_MINIDUMP, name, "does not begin with MDMP");
 	if (len < MD_HEADER_BYTES)
-		return err_set(err, ERR_NOT_MINIDUMP, name, "it is cut short after %zu bytes", len);
+		return err_set(err, ERR_NOT_MINIDUMP, name, "cut short after %zu byte%s", len,
+			text_plural(len));
 	if (bytes_u16(bytes + MD_VERSION) != MD_MAGIC_VERSION)
 		return err_set(err, ERR_NOT_MINIDUMP, name, "version %X is not known",
 			bytes_u16(bytes + MD_VERSION));

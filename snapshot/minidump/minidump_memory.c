@@ -351,7 +351,7 @@ static void guard(const struct os_map *map, const char *path)
 	char text[OS_LINE_BYTES - 20], line[OS_LINE_BYTES];
 	struct err err = {0};
 
-	err_set(&err, ERR_READ, path, "it was changed while it was read");
+	err_set(&err, ERR_CHANGED, path, NULL);
 	snprintf(line, sizeof(line), "hsnap: %s\n", err_text(&err, text, sizeof(text)));
 	os_guard_map(map, line, out_interrupted);
 }

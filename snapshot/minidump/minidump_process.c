@@ -260,36 +260,37 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 
 	if (gaps->cut_ranges && gaps->cut_bytes >> 47)
 		snapshot_lacks(snapshot,
-			"the file is cut short: more memory than a process can have is missing in "
-			"%" PRIu64 " ranges",
-			gaps->cut_ranges);
+			"the file is cut short: more memory than a process can have is missing, in "
+			"%" PRIu64 " range%s",
+			gaps->cut_ranges, text_plural(gaps->cut_ranges));
 	else if (gaps->cut_ranges)
 		snapshot_lacks(snapshot,
-			"the file is cut short: %" PRIu64 " bytes of memory in %" PRIu64
-			" ranges are missing",
-			gaps->cut_bytes, gaps->cut_ranges);
+			"the file is cut short: memory is missing, %" PRIu64 " byte%s in %" PRIu64
+			" range%s",
+			gaps->cut_bytes, text_plural(gaps->cut_bytes), gaps->cut_ranges,
+			text_plural(gaps->cut_ranges));
 	if (gaps->cut_entries)
 		snapshot_lacks(snapshot,
-			"the file is cut short: %" PRIu64 " entries of its lists are missing",
+			"the file is cut short: its lists lack %" PRIu64 " of their entries",
 			gaps->cut_entries);
 	if (gaps->overlaps)
 		snapshot_warn(snapshot,
-			"%zu ranges of memory are in the file twice; the one that begins lower "
+			"the file has %zu range%s of memory twice; the one that begins lower "
 			"counts",
-			gaps->overlaps);
+			gaps->overlaps, text_plural(gaps->overlaps));
 	if (gaps->shared)
 		snapshot_lacks(snapshot,
-			"%zu ranges of memory are more than the file can hold and are left out",
-			gaps->shared);
+			"%zu range%s of memory left out: more than the file can hold", gaps->shared,
+			text_plural(gaps->shared));
 	if (gaps->odd_modules)
-		snapshot_warn(snapshot, "%zu modules are empty or reach into another one",
-			gaps->odd_modules);
+		snapshot_warn(snapshot, "%zu module%s without a size, or reaching into another one",
+			gaps->odd_modules, text_plural(gaps->odd_modules));
 	if (gaps->cut_names)
-		snapshot_warn(
-			snapshot, "%zu names of modules are not in the file", gaps->cut_names);
+		snapshot_warn(snapshot, "the file lacks the names of %zu module%s", gaps->cut_names,
+			text_plural(gaps->cut_names));
 	if (gaps->repeated)
-		snapshot_warn(snapshot, "%zu lists are in the file twice; the first counts",
-			gaps->repeated);
+		snapshot_warn(snapshot, "the file has %zu list%s twice; the first counts",
+			gaps->repeated, text_plural(gaps->repeated));
 }
 
 static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
@@ -301,8 +302,8 @@ static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
 	} wanted[] = {
 		{"the dump has no list of modules", MD_MODULES, false},
 		{"the dump has no list of threads, which lead to the heaps", MD_THREADS, true},
-		{"the dump does not say which Windows it is of", MD_SYSTEM, false},
-		{"the dump does not say the process's pid and start time", MD_MISC, false},
+		{"the dump does not record its version of Windows", MD_SYSTEM, false},
+		{"the dump does not record the process's pid and start time", MD_MISC, false},
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
@@ -314,8 +315,8 @@ static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
 			snapshot_warn(snapshot, "%s", wanted[i].words);
 	}
 	if (dump->is_bits_guessed)
-		snapshot_warn(snapshot, "the dump names no known processor; taken for %u-bit",
-			dump->bits);
+		snapshot_warn(
+			snapshot, "the dump names no known processor; read as %u-bit", dump->bits);
 }
 
 static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, const char *which,
@@ -357,9 +358,9 @@ void minidump_warn(
 		bytes += dump->memory.list[i].end - dump->memory.list[i].addr;
 	if (!dump->streams[MD_MEMORY64].bytes && !(dump->flags & MD_WITH_FULL_MEMORY))
 		snapshot_warn(snapshot,
-			"the dump has %" PRIu64 " ranges of memory of %" PRIu64
-			" bytes; it was written without full memory",
-			dump->range_count, bytes);
+			"the dump was written without full memory: it has %" PRIu64
+			" bytes in %" PRIu64 " range%s",
+			bytes, dump->range_count, text_plural(dump->range_count));
 	warn_streams(dump, snapshot);
 	warn_peb(dump, target->bits, target->peb, "", snapshot);
 	if (target->host_peb)

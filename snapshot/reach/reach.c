@@ -550,9 +550,10 @@ int reach_settle(struct reach *reach, const char *name, struct err *err)
 		if ((reach->places[i].marks & (IS_HELD | IS_HELD_BY_START)) == IS_HELD)
 			reach->with[reach->places[i].number] = WITH_INTERIOR;
 	}
-	return reach->has_too_many ?
-		       err_set(err, ERR_LIMIT, name, "%zu pointers to blocks", reach->link_count) :
-		       0;
+	return reach->has_too_many ? err_set(err, ERR_LIMIT, name,
+					     "%zu pointers to blocks; take the snapshot without -g",
+					     reach->link_count) :
+				     0;
 }
 
 size_t reach_part_count(const struct reach *reach)

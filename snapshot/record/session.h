@@ -37,6 +37,14 @@ struct record_session_result {
 
 struct record_session;
 
+#define RECORD_UNCOMPARED                                                                          \
+	"a heap was locked or damaged, so the events could not be compared with the heaps: "       \
+	"blocks that were freed unseen may count as live"
+#define RECORD_UNSEEN_BYTES 160
+
+/* Writes a message about blocks that were freed without an event. Returns `text`. */
+const char *record_unseen_text(uint64_t count, char text[RECORD_UNSEEN_BYTES]);
+
 /* Creates a session with its rings. Returns 0 or -ERR_SYSTEM. plan must outlive the session. */
 int record_session_new(
 	struct record_session **made, const struct record_session_plan *plan, struct err *err);

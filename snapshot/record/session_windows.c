@@ -15,6 +15,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
+#include "core/base/text.h"
 #include "snapshot/control/control_windows.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/live/process.h"
@@ -267,7 +268,6 @@ static bool is_to_end(struct record_session *session)
  * written. */
 static void end_in_time(struct record_session *session)
 {
-	char why[1400];
 	struct err err;
 	int rc;
 
@@ -282,27 +282,30 @@ static void end_in_time(struct record_session *session)
 	if (rc == -ERR_BUSY || (rc && ++session->end_tries < END_TRIES))
 		return; /* the next round tries again */
 	if (rc)
-		err_set(&session->end_err, ERR_SYSTEM, session->target.name,
-			"the tracer stays in it until 'hsnap detach': %s",
-			err_reason(&err, why, sizeof(why)));
+		err_set(&session->end_err, err.code, session->target.name,
+			"%s%sthe tracer stays in the process until 'hsnap detach'", err.detail,
+			err.detail[0] ? "; " : "");
 	SetEvent(session->over);
+}
+
+const char *record_unseen_text(uint64_t count, char text[RECORD_UNSEEN_BYTES])
+{
+	snprintf(text, RECORD_UNSEEN_BYTES,
+		"%" PRIu64 " block%s freed unseen by the tracer; the recording frees %s where this "
+		"was noticed, at a mark or the end",
+		count, text_plural(count), count == 1 ? "it" : "them");
+	return text;
 }
 
 static void remark_unseen(struct record_session *session)
 {
-	char text[160];
+	char text[RECORD_UNSEEN_BYTES];
 
 	if (session->is_uncompared)
-		recorder_remark(session->recorder,
-			"a heap was locked or damaged, so the events could not be compared with "
-			"the heaps: blocks that were freed unseen may count as live");
+		recorder_remark(session->recorder, RECORD_UNCOMPARED);
 	if (!session->unseen)
 		return;
-	snprintf(text, sizeof(text),
-		"%" PRIu64 " block%s freed unseen by the tracer; the recording frees them where "
-		"this was noticed, at a mark or the end",
-		session->unseen, session->unseen == 1 ? " was" : "s were");
-	recorder_remark(session->recorder, text);
+	recorder_remark(session->recorder, record_unseen_text(session->unseen, text));
 }
 
 static DWORD WINAPI run(void *ctx)

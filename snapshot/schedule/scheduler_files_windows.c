@@ -138,8 +138,8 @@ static void warn_if_everybodys(const char *path)
 {
 	if (rights_of_path_are_everybodys(path))
 		fprintf(stderr,
-			"hsnap: %s: warning: every user may change it, and so have the rights of "
-			"the task; leave that to administrators\n",
+			"hsnap: %s: warning: every user can change it, and so gain the rights of "
+			"the task; let only administrators change it\n",
 			path);
 }
 

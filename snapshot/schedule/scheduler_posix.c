@@ -45,14 +45,14 @@ int scheduler_program(struct buf *path, struct err *err)
 {
 	(void)path;
 	return err_set(err, ERR_USAGE, "--program",
-		"say where hsnap.exe is on the system that the task is for");
+		"give the path of hsnap.exe on the machine that runs the task");
 }
 
 int scheduler_user(struct buf *user, struct err *err)
 {
 	(void)user;
 	return err_set(err, ERR_USAGE, "--as-user",
-		"only the machine that the task is for knows its user; say it there");
+		"only the machine that runs the task knows the user; use it there");
 }
 
 int scheduler_places(

@@ -49,7 +49,7 @@ int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 		{0x80070003, ERR_NO_TASK, ""}, /* ERROR_PATH_NOT_FOUND */
 		{0x800700b7, ERR_TASK_EXISTS, ""}, /* ERROR_ALREADY_EXISTS */
 		{0x80070050, ERR_TASK_EXISTS, ""}, /* ERROR_FILE_EXISTS */
-		{0x80004002, ERR_TASK, "it does not run one program"}, /* E_NOINTERFACE */
+		{0x80004002, ERR_TASK, "does not run exactly one program"}, /* E_NOINTERFACE */
 		{0x80004001, ERR_SYSTEM, /* E_NOTIMPL */
 			"Wine's Task Scheduler runs no tasks and forgets what they are to run; "
 			"'hsnap schedule add --print-xml' writes one for Windows"},
@@ -74,10 +74,10 @@ const char *scheduler_warning(HRESULT hr)
 {
 	switch ((uint32_t)hr) {
 	case 0x0004131b: /* SCHED_S_SOME_TRIGGERS_FAILED */
-		return "it is there, but not all of its triggers will start it; look at them in "
-		       "Task Scheduler, or add it with another --start";
+		return "added, but not all of its triggers will start it; look at them in Task "
+		       "Scheduler, or add it with another --start";
 	case 0x0004131c: /* SCHED_S_BATCH_LOGON_PROBLEM */
-		return "it is there, but its user may not run tasks; give him the right 'Log on as "
+		return "added, but its user may not run tasks; give the user the right 'Log on as "
 		       "a batch job' in secpol.msc";
 	default: return NULL;
 	}
@@ -404,8 +404,7 @@ int scheduler_list(struct err *err)
 	if (SUCCEEDED(hr) && tasks)
 		hr = IRegisteredTaskCollection_get_Count(tasks, &count);
 	if (SUCCEEDED(hr) && !count)
-		printf("there are no tasks of hsnap's (the system's are shown to "
-		       "administrators)\n");
+		printf("no tasks of hsnap (only administrators see those of the system)\n");
 	else if (SUCCEEDED(hr))
 		task_table_head(stdout);
 	for (LONG i = 1; SUCCEEDED(hr) && i <= count; i++)
@@ -425,7 +424,7 @@ int scheduler_action_arguments(const char *name, const char *program, const char
 	int rc = 0;
 
 	if (!scheduler_is_own_program(program))
-		return err_set(err, ERR_TASK, name, "it runs another program, %s", program);
+		return err_set(err, ERR_TASK, name, "runs another program, %s", program);
 	buf_printf(&line, "hsnap %s", arguments);
 	wide = wide_from_utf8(line.data);
 	if (!task_arguments_read(arguments, name, &folder, &keep))

@@ -82,7 +82,7 @@ int task_path_check(const char *path, struct err *err)
 	if (!root)
 		return err_set(err, ERR_USAGE, path, "give a full path, as C:\\dumps");
 	if (!units)
-		return err_set(err, ERR_USAGE, path, "it has a character that paths do not have");
+		return err_set(err, ERR_USAGE, path, "contains a character that paths cannot have");
 	if (has_variable(path))
 		return err_set(err, ERR_USAGE, path,
 			"%% and $( are for variables there; choose another path");
@@ -101,7 +101,7 @@ static int add_path(
 	int rc;
 
 	if (!path)
-		return err_set(err, ERR_USAGE, option, "it must be given");
+		return err_set(err, ERR_USAGE, option, "must be given");
 	buf_add_text(to, path);
 	for (char *at = to->data; *at; at++)
 		*at = *at == '/' ? '\\' : *at;
@@ -123,7 +123,7 @@ static int read_span(const char *option, const char *text, int64_t *ms, struct e
 	int64_t value;
 
 	if (!text)
-		return err_set(err, ERR_USAGE, option, "it must be given");
+		return err_set(err, ERR_USAGE, option, "must be given");
 	if (duration_parse(text, &value) || value < MINUTE_MS || value > EVERY_MAX_MS ||
 		value % MINUTE_MS)
 		return err_set(err, ERR_USAGE, option,

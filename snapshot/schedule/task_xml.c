@@ -95,8 +95,8 @@ static int add_escaped(struct buf *xml, const char *text, struct err *err)
 
 		len = text_utf8(text, &code);
 		if (!len || text_obeyed(text) || code == 0xfffe || code == 0xffff)
-			return err_set(
-				err, ERR_USAGE, all, "it has a character that a task cannot have");
+			return err_set(err, ERR_USAGE, all,
+				"contains a character that a task cannot have");
 		buf_add(xml, entity ? entity : text, entity ? strlen(entity) : len);
 	}
 	return 0;

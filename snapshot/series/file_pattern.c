@@ -231,7 +231,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 				"{time} and {n} are for the file's name, not for a folder's");
 		if (found & word & once)
 			return err_set(
-				err, ERR_USAGE, pattern, "{time} and {n} may each be there once");
+				err, ERR_USAGE, pattern, "{time} and {n} may each occur once");
 		found |= word;
 		at += len;
 	}

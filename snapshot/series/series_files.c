@@ -91,7 +91,7 @@ static int next_number(const struct series_files *files, uint64_t *number, struc
 	int rc = folder_each(files->folder.data, FOLDER_NAMES, see_number, &highest, err);
 
 	if (!rc && highest.number >= PATTERN_NUMBER_MAX)
-		rc = err_set(err, ERR_EXISTS, files->last.data, "it has the highest number");
+		rc = err_set(err, ERR_EXISTS, files->last.data, "the highest number is in use");
 	*number = highest.number + 1;
 	return rc;
 }
@@ -294,8 +294,7 @@ static int prune(struct series_files *files, const char *newest, struct err *err
 		rc = remove_oldest(files, found, count, err);
 	} else {
 		rc = err_set(err, ERR_OPEN, newest,
-			"it is not in its folder by this name, so none of the older ones is "
-			"removed");
+			"not in its folder by this name, so no older file is removed");
 	}
 	free(found);
 	folder_list_release(&list);

@@ -287,8 +287,9 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 			from_bytes, now_bytes);
 	else if (now_bytes != KEPT_UNKNOWN_BYTES)
 		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, now_bytes);
-	say(loop, "%s: %" PRIu64 " blocks, %" PRIu64 " bytes, held %" PRId64 " ms%s", path,
-		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
+	say(loop, "%s: %" PRIu64 " block%s, %" PRIu64 " byte%s, held %" PRId64 " ms%s", path,
+		taken->block_count, text_plural(taken->block_count), taken->requested_bytes,
+		text_plural(taken->requested_bytes), taken->held_ms, apart);
 }
 
 /* Returns the number of consecutive failures after which further attempts are pointless. */
@@ -456,9 +457,9 @@ static void set_next(struct loop *loop)
 	loop->due_ms += steps * plan->every_ms;
 	if (steps > 1 && !plan->growth_bytes)
 		say(loop,
-			"%" PRId64 " time%s left out: the last snapshot was done %s after it was "
-			"due",
-			steps - 1, steps == 2 ? "" : "s", duration_text(late_ms, text));
+			"%" PRId64
+			" snapshot%s left out: the last one was done %s after it was due",
+			steps - 1, text_plural((uint64_t)steps - 1), duration_text(late_ms, text));
 }
 
 /* Returns true if nothing remains to be done for the present processes. A single round is done even

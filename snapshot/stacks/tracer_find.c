@@ -47,11 +47,13 @@ static int check_version(
 		return err_set(err, ERR_TARGET, target->name, "its tracer is not one of hsnap's");
 	if (area->version != TRACER_VERSION)
 		return err_set(err, ERR_TARGET, target->name,
-			"a tracer of version %lu, this hsnap knows %d",
+			"its tracer has version %lu, and this hsnap reads version %d; use the "
+			"hsnap that attached it",
 			(unsigned long)area->version, TRACER_VERSION);
 	if (area->area_bytes != sizeof(*area))
 		return err_set(err, ERR_TARGET, target->name,
-			"a tracer with %lu bytes of counters, this hsnap knows %zu",
+			"its tracer has %lu bytes of counters, and this hsnap reads %zu; use the "
+			"hsnap that attached it",
 			(unsigned long)area->area_bytes, sizeof(*area));
 	return 0;
 }
@@ -63,8 +65,8 @@ int tracer_check(const struct target *target, const struct tracer_area *area, st
 	case TRACER_LOADED:
 		return err_set(err, ERR_NOT_TRACED, target->name,
 			"its tracer is loaded, and was never switched on");
-	case TRACER_OFF: return err_set(err, ERR_NOT_TRACED, target->name, "it was detached");
-	default: return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
+	case TRACER_OFF: return err_set(err, ERR_NOT_TRACED, target->name, "already detached");
+	default: return err_set(err, ERR_TARGET, target->name, "its tracer is in an unknown state");
 	}
 }
 

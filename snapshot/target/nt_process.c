@@ -80,7 +80,7 @@ int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t 
 		return target_err(memory->target, peb, "unreadable PEB", err);
 	first = bytes_ptr(bytes + layout->process_heap, bits);
 	if (!first)
-		return err_set(err, ERR_TARGET, memory->target->name, "it has no heap yet");
+		return err_set(err, ERR_TARGET, memory->target->name, "no heap yet");
 	found.global_flag = bytes_u32(bytes + layout->global_flag);
 	found.os_major = bytes_u32(bytes + layout->os_major);
 	found.os_minor = bytes_u32(bytes + layout->os_minor);

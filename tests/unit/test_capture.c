@@ -294,7 +294,7 @@ TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
 	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
 	fake_put(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
 	assert_int_equal(take(), 0);
-	assert_true(warns("those from before it came are missing"));
+	assert_true(warns("those from before it was loaded are missing"));
 	assert_int_equal(scene.snapshot.missing_count, 1);
 	assert_false(scene.snapshot.heaps[0].is_complete);
 	assert_int_equal(scene.stats.tries, 1);
@@ -773,7 +773,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 {
 	scene.options.stacks = STACKS_UST;
 	assert_int_equal(take(), -ERR_NO_STACKS);
-	assert_non_null(strstr(scene.err.detail, "it was not started with +ust"));
+	assert_non_null(strstr(scene.err.detail, "not started with +ust"));
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));

@@ -175,7 +175,7 @@ TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 	assert_non_null(
 		strstr(text, "\nnote: walk, here, a kind: expected 0, found 3: a reason\n"
 			     "OFF: walk, here, a kind: expected 7, found 6: a reason\n\n"
-			     "1 row is OFF: do not trust what hsnap says on this system.\n"));
+			     "1 row is OFF: do not trust hsnap's results on this system.\n"));
 	add("here", "blocks", 0, 6, DOCTOR_OFF);
 	assert_non_null(strstr(printed(true), "\n2 rows are OFF: "));
 }

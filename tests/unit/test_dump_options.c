@@ -63,7 +63,7 @@ TEST(test_one_process_is_named_once)
 
 	assert_int_equal(process_choice_check(&choice, "read", &err), -ERR_USAGE);
 	assert_string_equal(err.place, "read");
-	assert_string_equal(err.detail, "say which process: -p PID or -pn NAME");
+	assert_string_equal(err.detail, "name the process: -p PID or -pn NAME");
 	for (const struct opt *opt = process_table; opt->id; opt++) {
 		choice = (struct process_choice){0};
 		assert_int_equal(process_option(&choice, opt->id, "12", &err), 0);

@@ -210,10 +210,10 @@ static void check_missing(
 TEST(ended_and_64_bit_processes_are_counted_apart_from_closed_ones)
 {
 	check_missing(0, 0, 0, "");
-	check_missing(3, 0, 0, "hsnap: no right to look at 3 of them (?)\n");
+	check_missing(3, 0, 0, "hsnap: no right to read 3 of them (shown as ?)\n");
 	check_missing(0, 0, 1, "hsnap: 1 more ended meanwhile\n");
-	check_missing(0, 2, 0, "hsnap: 2 of them are 64-bit: use the 64-bit hsnap for them\n");
+	check_missing(0, 2, 0, "hsnap: use the 64-bit hsnap for 64-bit processes (2 of them)\n");
 	check_missing(1, 4, 2,
-		"hsnap: 4 of them are 64-bit: use the 64-bit hsnap for them\n"
-		"hsnap: no right to look at 1 of them (?)\nhsnap: 2 more ended meanwhile\n");
+		"hsnap: use the 64-bit hsnap for 64-bit processes (4 of them)\n"
+		"hsnap: no right to read 1 of them (shown as ?)\nhsnap: 2 more ended meanwhile\n");
 }

@@ -61,12 +61,11 @@ TEST(any_truncation_is_survived)
 	assert_true(opened_count > len / 2);
 
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 1), 0);
-	assert_int_equal(dmp_warnings("the file is cut short: 1 bytes of memory in 1 "
-				      "ranges are missing"),
-		1);
+	assert_int_equal(
+		dmp_warnings("the file is cut short: memory is missing, 1 byte in 1 range"), 1);
 	/* half of the TEB is cut off, the PEB before it is not found, the heap is present */
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 0x1000), 0);
-	assert_int_equal(dmp_warnings("cut short: 4096 bytes of memory in 1 ranges"), 1);
+	assert_int_equal(dmp_warnings("cut short: memory is missing, 4096 bytes in 1 range"), 1);
 	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
 }
 
@@ -98,7 +97,7 @@ TEST(places_outside_of_file_are_not_read)
 		dmp_open();
 		assert_string_equal(opened.snapshot.modules[1].path, "?");
 		assert_null(opened.snapshot.modules[1].pdb);
-		assert_int_equal(dmp_warnings("1 names of modules are not"), 1);
+		assert_int_equal(dmp_warnings("the file lacks the names of 1 module"), 1);
 	}
 }
 
@@ -110,7 +109,7 @@ TEST(more_than_process_can_have_is_not_counted)
 	assert_int_equal(dmp_warnings("184467"), 0);
 	assert_int_equal(
 		dmp_warnings(
-			"cut short: more memory than a process can have is missing in 4 ranges"),
+			"cut short: more memory than a process can have is missing, in 4 ranges"),
 		1);
 }
 
@@ -168,7 +167,7 @@ TEST(shared_bytes_are_not_much_memory)
 	while (!opened.target.ops->region(&opened.target, region.end, &region))
 		total += region.end - region.addr;
 	assert_true(total <= dmp.len);
-	assert_int_equal(dmp_warnings("ranges of memory are more than the file"), 1);
+	assert_int_equal(dmp_warnings("of memory left out: more than the file"), 1);
 }
 
 /* Every module has the same very long name. */
@@ -196,7 +195,7 @@ TEST(shared_names_are_not_much_text)
 	for (size_t i = 0; i < 600; i++)
 		bytes += strlen(opened.snapshot.modules[i].path);
 	assert_true(bytes <= 2 * dmp.len + 600);
-	assert_int_equal(dmp_warnings("names of modules are not in the file"), 1);
+	assert_int_equal(dmp_warnings("the file lacks the names of"), 1);
 }
 
 TEST(modules_are_made_not_to_overlap)
@@ -216,7 +215,7 @@ TEST(modules_are_made_not_to_overlap)
 	assert_true(opened.snapshot.modules[0].size_bytes == 0x30000);
 	assert_string_equal(opened.snapshot.modules[1].path, "true.dll");
 	assert_true(opened.snapshot.modules[2].size_bytes == 0xfff);
-	assert_int_equal(dmp_warnings("2 modules are empty or reach into another one"), 1);
+	assert_int_equal(dmp_warnings("2 modules without a size, or reaching into another one"), 1);
 	sum += dmp_survey(dmp.len);
 }
 
@@ -230,7 +229,7 @@ TEST(of_streams_of_kind_first_counts)
 		dmp_stream(DMP_MODULES, at, 4 + 2 * 108);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 2);
-	assert_int_equal(dmp_warnings("498 lists are in the file twice"), 1);
+	assert_int_equal(dmp_warnings("the file has 498 lists twice"), 1);
 }
 
 /* ---------------------------------------------------------------- random damage */

@@ -147,7 +147,7 @@ TEST(blocks_have_stacks_of_their_records)
 	assert_string_equal(scene.snapshot.stack_source, "ust");
 	assert_int_equal(scene.snapshot.records.record_count, 3);
 	assert_int_equal(scene.snapshot.records.broken_count, 1);
-	assert_true(warns("1 of 3 records of stacks make no sense"));
+	assert_true(warns("invalid records of stacks: 1 of 3"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
@@ -162,7 +162,7 @@ TEST(stack_that_is_cut_is_there_and_said)
 	assert_block(0x3000, "20000010", 3, FRAME);
 	assert_block(0x3100, "20000110", 7, FRAME);
 	assert_int_equal(scene.snapshot.records.cut_count, 1);
-	assert_true(warns("1 of 2 stacks are cut"));
+	assert_true(warns("stacks cut short: 1 of 2"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
@@ -449,7 +449,7 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
-	assert_true(warns("5 ranges of virtual memory in the tracer's table"));
+	assert_true(warns("5 invalid ranges of virtual memory in the tracer's table"));
 }
 
 /* A range whose free is in progress is listed, except where its memory was already reused. */
@@ -679,7 +679,7 @@ TEST(whatever_it_dropped_is_said_with_remedy)
 	assert_true(warns("the stacks of 12 blocks; give its tables more room with "
 			  "--max-mb"));
 	assert_true(warns("no room for 13 ranges"));
-	assert_true(warns("no room for 14 modules"));
+	assert_true(warns("no room for 14 unloaded modules"));
 	assert_true(warns("15 times"));
 	assert_true(warns("1 of the 64 parts of the tracer's table"));
 	assert_int_equal(scene.snapshot.warning_count, 6);
@@ -735,9 +735,8 @@ TEST(ranges_left_locked_are_said_without_wrong_remedy)
 	AREA_PUT(ranges.broken, 1);
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
-	assert_true(warns("left locked by a thread that ended; ranges are as they "
-			  "were then"));
-	assert_true(warns("13 changes"));
+	assert_true(warns("a thread that ended left the tracer's table of virtual memory locked"));
+	assert_true(warns("without 13 later changes"));
 	assert_false(warns("--max-mb"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }

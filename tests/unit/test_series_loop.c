@@ -341,9 +341,9 @@ TEST(test_times_that_passed_are_left_out_and_said)
 		const char *words;
 	} cases[] = {
 		{10000, 10000, NULL}, /* finished exactly when the next one is due */
-		{10001, 20000, "1 time left out: the last snapshot was done 10s after"},
-		{20000, 20000, "1 time left out"},
-		{25000, 30000, "2 times left out: the last snapshot was done 25s after"},
+		{10001, 20000, "1 snapshot left out: the last one was done 10s after"},
+		{20000, 20000, "1 snapshot left out"},
+		{25000, 30000, "2 snapshots left out: the last one was done 25s after"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -519,7 +519,7 @@ TEST(test_names_are_not_tried_for_ever)
 	scene.names_taken = SERIES_TRIES;
 	RUNS(2, 0, .out = "{pid}-{time}");
 	assert_int_equal(scene.looks_taken, 1);
-	assert_int_equal(said("Z_10: is there already"), 1);
+	assert_int_equal(said("Z_10: already exists"), 1);
 }
 
 TEST(test_interrupt_ends_wait_at_once)

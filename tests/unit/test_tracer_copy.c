@@ -117,7 +117,8 @@ TEST(tracer_of_another_version_is_refused_by_name)
 	AREA_PUT(magic, 0x54534e4148435254);
 	AREA_PUT(version, 11);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(scene.err.detail, "a tracer of version 11, this hsnap knows 10"));
+	assert_non_null(strstr(
+		scene.err.detail, "its tracer has version 11, and this hsnap reads version 10"));
 	AREA_PUT(version, 10);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);

@@ -395,7 +395,7 @@ static void refused_areas(void)
 		"a tracer of another version is refused by name");
 	poke(FIELD(version), &right, sizeof(right));
 	poke(FIELD(state), &state, sizeof(state));
-	ok(child_install(NULL) == -ERR_TARGET, "one in no known state is refused");
+	ok(child_install(NULL) == -ERR_TARGET, "one in an unknown state is refused");
 	poke(FIELD(state), &loaded, sizeof(loaded));
 	target_read(&child.target, FIELD(hooks[HOOK_FREE].hook), &own, sizeof(own));
 	poke(FIELD(hooks[HOOK_FREE].hook), &hook, sizeof(hook));
