@@ -40,7 +40,7 @@ struct chain {
 	bool lacks_rows; /* such stacks exist */
 };
 
-#define TOO_MUCH "with those before it, its blocks add up to more than 8 EiB"
+#define TOO_MUCH "with those before it, " SUMS_TOO_LARGE
 
 static bool is_comparison(const struct file_item *item)
 {
@@ -116,9 +116,8 @@ static int contradiction(const struct chain *chain, size_t number, const struct 
 	const struct block_totals *before = &row->at[row->last];
 
 	return err_set(err, ERR_USAGE, chain->list->items[number].path,
-		"it does not go on where %s ends: BackTrace%s has %llu bytes in %llu blocks there "
-		"and "
-		"%llu in %llu here; give comparisons of one process in order, or the dumps",
+		"does not continue where %s ends: BackTrace%s has %llu bytes in %llu blocks there "
+		"and %llu in %llu here; give comparisons of one process in order, or the dumps",
 		chain->list->items[row->last - 1].path, row->id,
 		(unsigned long long)before->requested_bytes,
 		(unsigned long long)before->block_count, (unsigned long long)old->requested_bytes,
@@ -209,8 +208,8 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		rc = take_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
-			"no stack of it is in a comparison before it with the same id, so that "
-			"nothing shows that it goes on; give the dumps, or use --force");
+			"no stack of it is in an earlier comparison under the same id, so nothing "
+			"shows that it continues one; give the dumps, or use --force");
 	buf_release(&key);
 	return rc;
 }

@@ -95,7 +95,7 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 	int64_t len = source_peek(source, &bytes, err);
 
 	if (len == -ERR_CUT)
-		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
+		return err_set(err, ERR_EMPTY, path, "the packed data are cut off");
 	if (len < 0)
 		return (int)len;
 	if (record_is_head(bytes, (size_t)len)) {
@@ -267,8 +267,7 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	rc = add_entries(list, &found, path, NULL, err);
 	folder_list_release(&found);
 	if (!rc && list->count == before)
-		rc = err_set(err, ERR_NOT_DUMP, path,
-			"there is no file in the folder that could be one");
+		rc = err_set(err, ERR_NOT_DUMP, path, "no file in the folder could be one");
 	list->has_found = true;
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/text.h"
 #include "diff/match/row_series.h"
 #include "diff/report/report_parts.h"
 #include "diff/series_list.h"
@@ -80,7 +81,7 @@ static void add_amount(struct buf *words, uint64_t amount, const char *unit)
 	if (amount >= 1024 && unit == byte_unit)
 		buf_add_text(words, report_size(amount, size));
 	else
-		buf_printf(words, "%" PRIu64 " %s%s", amount, unit, amount == 1 ? "" : "s");
+		buf_printf(words, "%" PRIu64 " %s%s", amount, unit, text_plural(amount));
 }
 
 /* Appends a message if growth exceeds the limit. Returns true if it does. */
@@ -204,7 +205,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 	const char *why = limits->growth_unknown;
 
 	if (axis && axis_longest(axis) < 2)
-		why = "there are no two snapshots of a process";
+		why = "fewer than two snapshots of a process";
 	if (!why && doubt && doubt->date_doubt == DATE_UNKNOWN)
 		why = doubt_words(doubt, words);
 	if (why) {
@@ -292,13 +293,13 @@ static const char *no_rate(
 
 	if (axis_longest(axis) < AXIS_TREND_MIN) {
 		limits->too_few++;
-		return "there are less than three snapshots of a process";
+		return "fewer than three snapshots of a process";
 	}
 	limits->lacks_times |= doubt || !axis->times_ms;
 	if (doubt)
 		return doubt_words(doubt, words);
 	if (!axis->times_ms) {
-		return "not all snapshots tell when they were taken, or all tell the same time";
+		return "not all snapshots record their time, or all record the same";
 	}
 	limits->judged++;
 	return NULL;

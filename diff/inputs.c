@@ -37,9 +37,9 @@ static int say_sentence(void *ctx, const char *text)
 static const char *too_much(const struct options *options)
 {
 	if (options->heap_count || group_is_by_heap(options->group))
-		return "a comparison does not tell heaps";
+		return "a comparison does not record heaps";
 	if (options->only_lost)
-		return "a comparison does not tell what is lost";
+		return "a comparison does not record which blocks are lost";
 	if (options->shows_sizes || options->shows_age)
 		return "a comparison does not list blocks";
 	if (options->match != MATCH_AUTO)
@@ -56,12 +56,12 @@ static const char *no_limit(const struct options *options, const struct comparis
 	if (!has_limit)
 		return NULL;
 	if (comparison->lacks_rows || comparison->may_lack_rows)
-		return "it may not show all that grew; compare the dumps, or use --force";
+		return "may not show all that grew; compare the dumps, or use --force";
 	if (comparison->is_guess)
-		return "whether its numbers are hexadecimal was guessed; say --input-base";
+		return "its number base was guessed; give --input-base";
 	if (comparison->lacks_counts && (options->grown_max.blocks & options->row_max.blocks &
 						options->net_max.blocks) != UINT64_MAX)
-		return "it does not tell by how many blocks";
+		return "does not record by how many blocks";
 	return NULL;
 }
 
@@ -82,7 +82,7 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	struct read_words words = {inputs, say_skipped, say_sentence, false};
 	const char *why = list->count > 1 ?
 				  "a comparison is read alone, or with other comparisons, each of "
-				  "which goes on where the one before it ends" :
+				  "which continues where the one before it ends" :
 				  too_much(options);
 	struct comparison *comparison;
 	int rc;
@@ -120,14 +120,14 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].part.moment && input_is_output(options, list->items[i].file))
-			return err_set(
-				err, ERR_USAGE, options->output, "it is one of the recordings");
+			return err_set(err, ERR_USAGE, options->output,
+				"input and output are the same file");
 		list->items[i].part.wants_blocks = options->shows_sizes || options->shows_age;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)
 			return err_set(err, ERR_USAGE, options_of_recording(options),
-				"it is about one recording, which is named without a moment");
+				"applies to one recording, named without a moment");
 		only->part = options->part;
 	}
 	if (list->count == 1 && !only->part.moment && !only->part.fate &&
@@ -203,13 +203,14 @@ static int use_of_many(
 
 	if (file->item->is_double) {
 		if (files[file->item->twin].is_used)
-			say_left_out(inputs->say, path, "it is named twice");
+			say_left_out(inputs->say, path, "named twice");
 		return 0;
 	}
 	if (input_is_output(options, path))
 		return is_no_dump && file->kind != FILE_DUMP ?
 			       0 :
-			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps");
+			       err_set(err, ERR_USAGE, options->output,
+				       "input and output are the same file");
 	if (file->is_log)
 		return 0;
 	/* A named file must be usable, and a sum must not miss a dump. */
@@ -235,8 +236,7 @@ static int say_none(
 	for (size_t i = 0; i < count; i++)
 		is_damaged |= files[i].rc == -ERR_CUT || files[i].sums.skip_count;
 	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, inputs->options->paths.items[0],
-		is_damaged ? "none of %zu files is whole" :
-			     "none of %zu files is one that can be used",
+		is_damaged ? "none of %zu files is complete" : "none of %zu files can be used",
 		count);
 }
 
@@ -285,12 +285,11 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
 			 *newest = &dumps[series->count - 1];
-	const char *words =
-		series->number ?
-			"it was sampled in another way than the snapshot before it: growth in its "
-			"series may be an error of the estimates" :
-			"it was sampled in another way than the dump it is compared with: growth "
-			"may be an error of the estimates";
+	const char *words = series->number ?
+				    "sampled at another rate than the snapshot before it: growth "
+				    "in its series may be an error of the estimates" :
+				    "sampled at another rate than the dump it is compared with: "
+				    "growth may be an error of the estimates";
 
 	for (size_t i = 1; i < series->count; i++) {
 		struct dump_sums *later = series->number ? &dumps[i] : newest;
@@ -343,8 +342,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 	if (dump->date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
-			"it lacks the machine's running clock, by which others of its process are "
-			"dated wrongly: when it was taken is not known");
+			"lacks the machine's running clock, by which other dumps of its process "
+			"have a wrong date: its own time is not known");
 	} else if (!dump->has_wall_time && dump->time_ms < dump->start_ms - NOTED_MS) {
 		dump->date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
@@ -425,7 +424,7 @@ static void order_pair(struct inputs *inputs, bool has_found)
 		return;
 	dumps[0] = dumps[1];
 	dumps[1] = newer;
-	snprintf(words, sizeof(words), "it is NEW, for it was taken after %.600s", dumps[0].path);
+	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].path);
 	if (!has_found)
 		say_warning(inputs->say, newer.path, "", words);
 }
@@ -438,17 +437,17 @@ static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 	for (int i = 0; i < 2; i++) {
 		if (dump_is_child(&dumps[i], &dumps[!i]))
 			return err_set(err, ERR_USAGE, dumps[i].path,
-				"it is of a child process of %s, and no later state of it; --sum "
-				"adds up what is in both",
+				"from a child process of %s, not a later state of it; --sum adds "
+				"up both",
 				dumps[!i].path);
 	}
 	order_pair(inputs, has_found);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */
-		inputs->growth_unknown = "the dumps are of different programs; if they are to be "
-					 "compared, say --force";
-	snprintf(words, sizeof(words), "it is of another program (%.300s) than OLD (%.300s)",
+		inputs->growth_unknown = "the dumps are from different programs; to compare them "
+					 "nevertheless, use --force";
+	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
 		dump_image(&dumps[1]), dump_image(&dumps[0]));
 	sums_warn(&dumps[1], words);
 	say_warning(inputs->say, dumps[1].path, "", words);
@@ -467,8 +466,7 @@ static void check_family(const struct inputs *inputs)
 			if (!dump_is_child(&dumps[i], &dumps[k]))
 				continue;
 			snprintf(words, sizeof(words),
-				"it is of a child process of %.600s; --sum adds up what is in all "
-				"dumps",
+				"from a child process of %.600s; --sum adds up all dumps",
 				dumps[k].path);
 			say_warning(inputs->say, dumps[i].path, "", words);
 			return;

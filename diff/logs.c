@@ -165,7 +165,7 @@ int logs_read(struct file_list *list, const struct options *options, FILE *say, 
 	if (!rc && all.count)
 		file_list_keep(list, keep, &all);
 	if (!rc && !all.count && options->process)
-		rc = err_set(err, ERR_USAGE, "--process", "it is about ETW logs");
+		rc = err_set(err, ERR_USAGE, "--process", "applies only to ETW logs");
 	for (size_t i = 0; i < all.count; i++) {
 		etw_close(all.items[i].log);
 		free(all.items[i].paths);
@@ -448,7 +448,8 @@ int run_list_logs(const struct options *options, FILE *say, struct err *err)
 		return rc;
 	for (size_t i = 0; !rc && options->output && i < options->paths.count; i++) {
 		if (os_same_file(options->output, options->paths.items[i]))
-			rc = err_set(err, ERR_USAGE, options->output, "it is one of the logs");
+			rc = err_set(err, ERR_USAGE, options->output,
+				"input and output are the same file");
 	}
 	progress_begin(&progress.line, say, "hdiff: reading", os_time_ms());
 	if (!rc)

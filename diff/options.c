@@ -72,7 +72,7 @@ const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
 /* Sets the error for an unknown word and lists the known words in it. Releases `known`. */
 static int unknown_word(const char *text, struct buf *known, struct err *err)
 {
-	err_set(err, ERR_USAGE, text, "there are %s", known->data);
+	err_set(err, ERR_USAGE, text, "choose one of %s", known->data);
 	buf_release(known);
 	return -ERR_USAGE;
 }
@@ -300,9 +300,8 @@ static const struct options defaults = {
 
 static int take_number(const char *text, uint64_t *value, struct err *err)
 {
-	return kv_number(text, 10, value) ?
-		       err_set(err, ERR_USAGE, text, "this is not a decimal number") :
-		       0;
+	return kv_number(text, 10, value) ? err_set(err, ERR_USAGE, text, "not a decimal number") :
+					    0;
 }
 
 static int take_count(const char *text, uint64_t least, size_t *value, struct err *err)
@@ -310,8 +309,7 @@ static int take_count(const char *text, uint64_t least, size_t *value, struct er
 	uint64_t number;
 
 	if (kv_number(text, 10, &number) || number < least || number > SIZE_MAX)
-		return err_set(err, ERR_USAGE, text, "this is not a decimal number from %d on",
-			(int)least);
+		return err_set(err, ERR_USAGE, text, "not a decimal number from %d on", (int)least);
 	*value = (size_t)number;
 	return 0;
 }
@@ -533,13 +531,13 @@ static int check_recording(const struct options *options, struct err *err)
 
 	if (part->moment && (part->fate || part->from || part->to))
 		return err_set(err, ERR_USAGE, "--peak",
-			"it is a moment; --class, --from, --to and --transient are about a window");
+			"names a moment; --class, --from, --to and --transient describe a window");
 	if (options->list && (part->is_asked || options->extract))
-		return err_set(err, ERR_USAGE, "--list", "it is about the whole recording");
+		return err_set(err, ERR_USAGE, "--list", "applies to the whole recording");
 	if (options->extract && part->is_asked && !part->moment)
 		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
 	if (options->extract && options->paths.count > 1)
-		return err_set(err, ERR_USAGE, whole, "it is about one recording");
+		return err_set(err, ERR_USAGE, whole, "applies to one recording");
 	return 0;
 }
 
@@ -561,8 +559,8 @@ static int check_chart(const struct options *options, struct err *err)
 		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
 		options_of_trend(options))
 		return err_set(err, ERR_USAGE, chart_option(options),
-			"it has no rows and judges nothing: leave out --sum, --group, --sort, "
-			"--max-growth and what is about trends");
+			"a chart has no rows and judges nothing: leave out --sum, --group, --sort, "
+			"--max-growth and the options of trends");
 	return 0;
 }
 
@@ -574,12 +572,13 @@ static int check_blocks(const struct options *options, struct err *err)
 	if (!options->shows_sizes && !options->shows_age)
 		return 0;
 	if (!options->format->has_blocks || options->style.is_tree)
-		return err_set(err, ERR_USAGE, name, "text without --tree shows it, and -o json");
+		return err_set(err, ERR_USAGE, name,
+			"only the text report without --tree and -o json show it");
 	if (options->chart || options->list || options->extract || options->part.is_asked ||
 		options->sum || options_ask_trend(options) || options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, name,
-			"it is about the stacks of one or two dumps: leave out --sum, --group, and "
-			"what is about trends and recordings");
+			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
+			"the options of trends and recordings");
 	return 0;
 }
 
@@ -596,32 +595,33 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
 	if (options->style.is_tree &&
 		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
-		return err_set(err, ERR_USAGE, "--tree", "it is a form of text, and of stacks");
+		return err_set(
+			err, ERR_USAGE, "--tree", "only the text report of stacks has a tree");
 	if (options->style.no_stacks &&
 		(strcmp(options->format->name, "text") != 0 || options->shows_sizes ||
 			options->shows_age || options->list || options->extract || options->chart))
 		return err_set(err, ERR_USAGE, "--no-stacks",
-			"the report in text alone has stacks below a table, with --sizes and "
-			"--age");
+			"only the text report, without --sizes and --age, has stacks below a "
+			"table");
 	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--sort total",
-			"only groups have that: --group function, say");
+			"only groups have totals: for instance --group function");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
 	if (options->style.is_reverse && options->format->write != report_folded)
-		return err_set(err, ERR_USAGE, "--reverse", "it is about -o folded");
+		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
 	if (options->sum && options_ask_trend(options))
 		return err_set(err, ERR_USAGE, "--sum",
-			"it makes no trend, so leave out --warm-up, --since, --until, "
-			"--across-restarts and --series");
+			"makes no trend: leave out --warm-up, --since, --until, --across-restarts "
+			"and --series");
 	if (options->junit && (options->chart || options->list || options->extract))
 		return err_set(
-			err, ERR_USAGE, "--junit", "it is about growth, of dumps or moments");
+			err, ERR_USAGE, "--junit", "applies to the growth of dumps or moments");
 	if (options->junit && !options_has_limit(options))
 		return err_set(err, ERR_USAGE, "--junit",
-			"without a limit nothing fails: give --max-growth, 0 for instance");
+			"without a limit nothing fails: give --max-growth, for instance 0");
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
-		return err_set(err, ERR_USAGE, "--junit", "name a file");
+		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");
 	rc = check_recording(options, err);
 	if (!rc)
 		rc = check_blocks(options, err);
@@ -651,7 +651,7 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	if (id == OPT_ARGUMENT)
 		return take_item(&options->paths, state->value);
 	if (id == LOG && given[2] != ':')
-		return err_set(err, ERR_USAGE, given, "there is no such option");
+		return err_set(err, ERR_USAGE, given, "no such option");
 	if (id < 0 || id == LOG || take_switch(options, id))
 		return id < 0 ? id : 0;
 	rc = symbol_arguments_take(&options->symbols, id, state->value, err);

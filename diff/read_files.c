@@ -64,7 +64,7 @@ void say_damaged(FILE *say, const char *place, const struct err *why)
 
 void say_cut(FILE *say, const struct err *err)
 {
-	say_warning(say, err->place, "it is cut short and used as far as it goes: ", err->detail);
+	say_warning(say, err->place, "cut short, and used up to there: ", err->detail);
 }
 
 /* Malformed lines are reported with their own place. */
@@ -311,7 +311,7 @@ static int read_recording(struct read_file *file, struct source *source, struct 
 
 	if (!source_is_plain(source, &from, &to))
 		return err_set(err, ERR_NOT_DUMP, source_name(source),
-			"a recording is read from a file that is not packed, and from no pipe");
+			"a recording is read only from a file, neither packed nor from a pipe");
 	return sums_read_recording(&file->sums, item->path, item->file, &item->part, err);
 }
 
@@ -334,7 +334,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		return err_set(err, ERR_NOT_DUMP, name, NULL);
 	if (file->kind == FILE_COMPARISON && reading->store)
 		return err_set(err, ERR_NOT_DUMP, name,
-			"it is a comparison; these are read alone or in a row, not beside dumps");
+			"a comparison; comparisons are read alone or in a row, not beside dumps");
 	if (file->kind == FILE_COMPARISON) {
 		file->printed = *source;
 		*source = NULL;
@@ -417,9 +417,9 @@ static void find_unknown(struct file_reading *reading, size_t count)
 static int too_many(size_t count, bool has_window, struct err *err)
 {
 	return err_set(err, ERR_USAGE, has_window ? "--since, --until" : "a trend",
-		"%zu files are to be read, and %d are the most; %s", count, READ_MAX,
-		has_window ? "ask for less time" :
-			     "name fewer by a pattern, or say --since or --until");
+		"%zu files match, and at most %d are read; %s", count, READ_MAX,
+		has_window ? "choose a shorter time" :
+			     "name fewer by a pattern, or give --since or --until");
 }
 
 /* Reads the files that are needed. Their content may show that other files are needed, too. */

@@ -273,22 +273,21 @@ static int check_blocks(const struct options *options, const struct inputs *inpu
 	if (!options->shows_sizes && !options->shows_age)
 		return 0;
 	if (inputs->series[0].number)
-		return err_set(err, ERR_USAGE, name, "it is about one dump or two, not a trend");
+		return err_set(err, ERR_USAGE, name, "applies to one dump or two, not to a trend");
 	for (size_t i = 0; i < inputs->dump_count; i++) {
 		if (dumps[i].file)
 			return err_set(err, ERR_USAGE, name,
-				"it is about dumps; of a recording there is --histogram, and "
-				"hdiff --extract makes a dump of a moment");
+				"applies to dumps; for a recording use --histogram, or make a dump "
+				"of a moment with hdiff --extract");
 		if (dumps[i].has_unlisted)
 			return err_set(err, ERR_USAGE, dumps[i].path,
-				"it has sums, and does not list blocks: take it without --by-stack "
-				"and --sample");
+				"has only sums, no blocks: take it without --by-stack and "
+				"--sample");
 	}
 	if (!options->shows_age ||
 		(inputs->dump_count == 2 && dump_same_process(&dumps[0], &dumps[1])))
 		return 0;
-	return err_set(err, ERR_USAGE, "--age",
-		"which blocks were there before is told by two dumps of one process");
+	return err_set(err, ERR_USAGE, "--age", "needs two dumps of one process");
 }
 
 /* Rejects options that do not apply to the inputs, before anything is written. */
@@ -303,23 +302,23 @@ static int check_asked(const struct options *options, const struct inputs *input
 	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
 		if (!inputs->dumps[i].has_reach)
 			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
-				"it does not tell what is lost: take it with hsnap -g");
+				"does not record which blocks are lost: take it with hsnap -g");
 	}
 	if (of_trend && !inputs->series[0].comparison.axis)
 		return err_set(
-			err, ERR_USAGE, of_trend, "only a trend has that, of more than two dumps");
+			err, ERR_USAGE, of_trend, "only a trend, of more than two dumps, has that");
 	snprintf(form, sizeof(form), "-o %s", options->format->name);
 	if (options->format->is_of_dumps &&
 		(inputs->is_printed || options->sum || options->group != GROUP_STACK))
 		return err_set(err, ERR_USAGE, form,
-			"it shows each stack in each dump: leave out --sum and --group, and give "
-			"it dumps");
+			"shows each stack in each dump: leave out --sum and --group, and give "
+			"dumps");
 	if (options->format->is_packed && options_is_shown(options) && os_is_terminal(stdout))
-		return err_set(err, ERR_USAGE, form, "it is no text for a terminal; use -f FILE");
+		return err_set(err, ERR_USAGE, form,
+			"compressed output is not for a terminal; give -f FILE");
 	if (inputs->series_count < 2 || !options->format->is_of_one)
 		return 0;
-	return err_set(err, ERR_USAGE, form,
-		"it shows one series, and there are %zu; say which with --series N",
+	return err_set(err, ERR_USAGE, form, "shows one series of %zu; choose it with --series N",
 		inputs->series_count);
 }
 
@@ -394,13 +393,13 @@ static int compare(struct comparison_run *run, struct err *err)
 
 /* ---------------------------------------------------------------- checks before reading */
 
-static int check_inputs(const char *output, const char *const *paths, size_t count,
-	const char *what, struct err *err)
+static int check_inputs(const char *output, const char *const *paths, size_t count, struct err *err)
 {
 	for (size_t i = 0; output && i < count; i++) {
 		if (strcmp(paths[i], "-") != 0 && !os_is_special(paths[i]) &&
 			os_same_file(output, paths[i]))
-			return err_set(err, ERR_USAGE, output, "it is one of the %s", what);
+			return err_set(
+				err, ERR_USAGE, output, "input and output are the same file");
 	}
 	return 0;
 }
@@ -419,7 +418,7 @@ static int check_no_folder(const char *output, struct err *err)
 	if (!output || !*output || !strcmp(output, "-") || os_is_special(output) ||
 		folder_each(output, FOLDER_NAMES, stop, NULL, &none) < 0)
 		return 0;
-	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
+	return err_set(err, ERR_USAGE, output, "a folder; give the name of a file");
 }
 
 /* Checks that the output can be written. This comes before dumps are read, which may take a long
@@ -431,11 +430,11 @@ static int check_output(const struct options *options, const char *output, struc
 	int rc = check_no_folder(output, err);
 
 	if (!rc)
-		rc = check_inputs(output, options->paths.items, options->paths.count, "dumps", err);
+		rc = check_inputs(output, options->paths.items, options->paths.count, err);
 	if (!rc)
-		rc = check_inputs(output, strip->items, strip->count, "lists", err);
+		rc = check_inputs(output, strip->items, strip->count, err);
 	if (!rc)
-		rc = check_inputs(output, suppress->items, suppress->count, "lists", err);
+		rc = check_inputs(output, suppress->items, suppress->count, err);
 	return rc ? rc : out_check(output, err);
 }
 
@@ -450,7 +449,7 @@ static int check_outputs(const struct options *options, struct err *err)
 	if (rc || !output || !junit || os_is_special(junit))
 		return rc;
 	return !strcmp(output, junit) || os_same_file(output, junit) ?
-		       err_set(err, ERR_USAGE, junit, "it is the report, too") :
+		       err_set(err, ERR_USAGE, junit, "also the report") :
 		       0;
 }
 
@@ -525,9 +524,9 @@ static int report_empty(const struct options *options, FILE *say, struct err *er
 	const char *taken = options->junit ? options->junit : options->output;
 
 	options_usage(say);
-	return !taken ? -ERR_USAGE :
-			err_set(err, ERR_USAGE, taken,
-				"it is what is written, and no file to read is given");
+	return !taken ?
+		       -ERR_USAGE :
+		       err_set(err, ERR_USAGE, taken, "names the output; no file to read is given");
 }
 
 int hdiff_run(int argc, char **argv, FILE *say)

@@ -246,16 +246,16 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 	int rc;
 
 	if (strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
-		return err_set(err, ERR_USAGE, "--list", "its forms are text and json");
+		return err_set(err, ERR_USAGE, "--list", "has only the forms text and json");
 	if (log_is_there(path))
 		return run_list_logs(options, say, err);
 	if (options->paths.count > 1)
-		return err_set(err, ERR_USAGE, "--list", "it is about one recording");
+		return err_set(err, ERR_USAGE, "--list", "applies to one recording");
 	rc = recording_open(&recording, path, err);
 	if (rc)
 		return rc;
 	if (options->output && os_same_file(options->output, path))
-		rc = err_set(err, ERR_USAGE, options->output, "it is the recording");
+		rc = err_set(err, ERR_USAGE, options->output, "input and output are the same file");
 	if (!rc)
 		rc = out_open(&out, options->output, err);
 	if (!rc) {
@@ -382,11 +382,12 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 		rc = logs_read(&list, options, say, err);
 	item = list.items;
 	if (!rc && list.count > 1)
-		rc = err_set(err, ERR_USAGE, "--extract", "it is about one recording");
+		rc = err_set(err, ERR_USAGE, "--extract", "applies to one recording");
 	if (!rc && item->part.moment && options->part.moment)
-		rc = err_set(err, ERR_USAGE, item->path, "it names a moment, and --peak another");
+		rc = err_set(
+			err, ERR_USAGE, item->path, "names a moment, and --peak names another");
 	if (!rc && options->output && os_same_file(options->output, item->file))
-		rc = err_set(err, ERR_USAGE, options->output, "it is the recording");
+		rc = err_set(err, ERR_USAGE, options->output, "input and output are the same file");
 	if (!rc) {
 		part = item->part.moment ? item->part : options->part;
 		part.wants_blocks = true;

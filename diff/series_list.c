@@ -357,9 +357,9 @@ struct lister {
 static const char *why_unused(const struct timed_dump *dump)
 {
 	switch (dump->use) {
-	case USE_TIMELESS: return "it tells no time, and --since and --until go by it";
-	case USE_LACKS_TIME: return "it tells no time, and others of its process do";
-	case USE_HAS_TIME: return "it tells a time, and most others of its process do not";
+	case USE_TIMELESS: return "records no time, which --since and --until need";
+	case USE_LACKS_TIME: return "records no time, but other dumps of its process do";
+	case USE_HAS_TIME: return "records a time, but most other dumps of its process do not";
 	case USE_IT:
 	case USE_DOUBLE:
 	case USE_WARM_UP:
@@ -374,7 +374,7 @@ static void say_unused(const struct lister *lister, const struct timed_dump *dum
 	char twin[700];
 
 	if (dump->use == USE_DOUBLE) {
-		snprintf(twin, sizeof(twin), "it is the same snapshot as %.600s",
+		snprintf(twin, sizeof(twin), "the same snapshot as %.600s",
 			lister->inputs->dumps[dump->twin].path);
 		why = twin;
 	}
@@ -399,8 +399,7 @@ static void say_all_warm_up(const struct lister *lister)
 		}
 		if (is_warm && !is_left)
 			say_left_out(lister->inputs->say, order[next - 1].dump->path,
-				"it and all others of its process are its warm-up, or left out "
-				"too");
+				"all dumps of its process are warm-up or left out");
 	}
 }
 
@@ -481,8 +480,8 @@ static void say_ties(const struct lister *lister, const struct trend_axis *axis,
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
 	if (count)
 		say_line(lister->inputs->say,
-			"%s: warning: %zu dumps of its series tell the same time as the one before "
-			"them: these are in the order in which they were given, or of their names",
+			"%s: warning: %zu dumps of its series record the same time as the one "
+			"before them: they are ordered as given, or by name",
 			path, count);
 }
 
@@ -495,9 +494,8 @@ static void check_times(
 
 	/* The report must not depend on when it is made. */
 	if (axis->times_ms && doubt && doubt->date_doubt != DATE_AHEAD) {
-		say_line(lister->inputs->say,
-			"%s: warning: there are no rates: the date of %s is %s", path, doubt->path,
-			dumps_doubt_words(doubt));
+		say_line(lister->inputs->say, "%s: warning: no rates: the date of %s is %s", path,
+			doubt->path, dumps_doubt_words(doubt));
 		axis->times_ms = NULL;
 		return;
 	}
@@ -508,11 +506,10 @@ static void check_times(
 		return;
 	}
 	say_line(lister->inputs->say,
-		"%s: warning: %s: they are in the order in which they were given, or of their "
-		"names, and there are no rates",
+		"%s: warning: %s: they are ordered as given, or by name, and there are no rates",
 		path,
-		axis->times_ms ? "all dumps of its process tell the same time" :
-				 "not all dumps of its process tell their time");
+		axis->times_ms ? "all dumps of its process record the same time" :
+				 "not all dumps of its process record their time");
 	axis->times_ms = NULL;
 }
 
@@ -573,9 +570,9 @@ static int check_sum(const struct lister *lister, struct err *err)
 
 		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
 			return err_set(err, ERR_USAGE, dump->dump->path,
-				dump->dump->pid ? "it is of the same process as %s; --sum takes "
-						  "one dump of each" :
-						  "neither it nor %s tells its process: --sum "
+				dump->dump->pid ? "from the same process as %s; --sum takes one "
+						  "dump of each" :
+						  "neither it nor %s records its process: --sum "
 						  "takes one dump of each",
 				dump[-1].dump->path);
 	}
@@ -598,9 +595,10 @@ static int list_trend(struct lister *lister, struct err *err)
 		return rc;
 	if (!lister->series_count)
 		return err_set(err, ERR_USAGE, "--warm-up, --since, --until",
-			"they leave none of %zu dumps", lister->count);
+			"these options leave none of %zu dumps", lister->count);
 	if (options->series > lister->series_count)
-		return err_set(err, ERR_USAGE, "--series", "there are %zu", lister->series_count);
+		return err_set(err, ERR_USAGE, "--series", "the last series is number %zu",
+			lister->series_count);
 	gather_members(lister);
 	take_all(lister);
 	return 0;

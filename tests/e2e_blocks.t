@@ -140,12 +140,12 @@ sub refused {
 	for (
 		[['--age', $old], qr/--age: .*two dumps of one process/],
 		[['--age', '--force', $old, $other], qr/--age: .*two dumps of one process/],
-		[['--sizes', $sums], qr/sums\.txt: .*it has sums.*--by-stack/],
-		[['--sizes', $old, $new, $other], qr/--sizes: .*not a trend/],
+		[['--sizes', $sums], qr/sums\.txt: .*has only sums.*--by-stack/],
+		[['--sizes', $old, $new, $other], qr/--sizes: .*not to a trend/],
 		[['--sizes', '--group', 'function', $old, $new], qr/--sizes: .*leave out/],
 		[['--age', '--sum', $old, $new], qr/--age: .*leave out/],
-		[['--sizes', '--tree', $old, $new], qr/--sizes: .*text without --tree/],
-		[['--sizes', '-o', 'csv', $old, $new], qr/--sizes: .*text without/],
+		[['--sizes', '--tree', $old, $new], qr/--sizes: .*text report without --tree/],
+		[['--sizes', '-o', 'csv', $old, $new], qr/--sizes: .*text report without/],
 	) {
 		my ($args, $expected) = @$_;
 		my $ran = hdiff(@$args);

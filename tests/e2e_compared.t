@@ -70,7 +70,7 @@ sub of_different_programs {
 	my ($a) = series($dir, [$start], { leak => [1000] }, name => 'a%d');
 	my ($b) = series($dir, [$start], { leak => [1000] }, name => 'b%d', pid => 77, image => 'C:\\\\other.exe');
 	my ($same) = series($dir, [$start], { leak => [1000] }, name => 'c%d', pid => 78, image => 'D:\\\\new\\\\APP.EXE');
-	my $differ = qr/^hdiff: \Q$b\E: warning: it is of another program \(other\.exe\) than OLD \(app\.exe\)$/;
+	my $differ = qr/^hdiff: \Q$b\E: warning: from another program \(other\.exe\) than OLD \(app\.exe\)$/;
 	gate('two programs', 0, [$differ], $a, $b);
 	gate('with a limit', 2, [$differ, qr/--max-growth cannot judge.*different programs.*--force/], '--max-growth', 10, $a, $b);
 	gate('by force', 0, [$differ], '--force', '--max-growth', 10, $a, $b);
@@ -93,7 +93,7 @@ sub of_a_parent_and_its_child {
 	my $no = qr/^hdiff: \Q$child\E: .*child process of \Q$parent\E.*--sum/;
 	is(gate('a parent and its child', 2, [$no], $parent, $child), undef, 'no report');
 	gate('the other way round', 2, [$no], $child, $parent);
-	my $warned = qr/: warning: it is of a child process of .*--sum/;
+	my $warned = qr/: warning: from a child process of .*--sum/;
 	my $three = gate('three', 0, [$warned], $parent, $child, $grandchild);
 	is($three->{schema}, 'hdiff-trend/1', 'a trend of each');
 	my @unknown = (qr/cannot judge/) x 3;

@@ -268,7 +268,7 @@ sub explosions {
 	my $zip = spew("$dir/bomb.zip", $local . $central . pack('VvvvvVVv', 0x06054b50, 0, 0, 1, 1, length $central, length $local, 0));
 	mkdir "$dir/temporary";
 	my $result = run(["$root/build/linux/hsnap", 'record', '-o', "$dir/out.hrec", '--from', $zip], env => { TMPDIR => "$dir/temporary" });
-	check_error($result, 'hsnap', 'a zip', 'bomb.zip', 'hundreds of times as large');
+	check_error($result, 'hsnap', 'a zip', 'bomb.zip', 'hundreds of times its packed size');
 	is_deeply([grep { !/^wine-/ } files_in("$dir/temporary")], [], 'a zip: nothing stays');
 	return;
 }
@@ -306,7 +306,7 @@ sub slow_patterns {
 	my $dump = named_dump('slow.txt', map { sprintf 'a%06dx%s', $_, 'a' x 1000 } 1 .. 8000);
 	for my $option ('-i', '-x') {
 		my $result = run(tool('hdiff', 'linux', $option, 'a*a*a*[bc]$', $dump));
-		check_error($result, 'hdiff', "$option a*a*a*[bc]\$", "$option a*a*a*[bc]\$: ", 'too long for so many names');
+		check_error($result, 'hdiff', "$option a*a*a*[bc]\$", "$option a*a*a*[bc]\$: ", 'too long on these names');
 		is(run(tool('hdiff', 'linux', $option, 'a0+[1-9].*xa*[^b]$', $dump))->{status}, 0, "$option of a plain pattern");
 	}
 	return;

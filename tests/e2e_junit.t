@@ -56,8 +56,8 @@ subtest 'names' => sub {
 subtest 'the file' => sub {
 	my $hdiff = "$root/build/linux/hdiff";
 	check_error(run([$hdiff, '--max-growth', 0, '--junit', '-', @dumps]), 'hdiff', 'standard output', '--junit');
-	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dir, @dumps]), 'hdiff', 'a folder', 'is a folder');
-	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dumps[0], @dumps]), 'hdiff', 'a dump', 'one of the dumps');
+	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dir, @dumps]), 'hdiff', 'a folder', 'a folder');
+	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dumps[0], @dumps]), 'hdiff', 'a dump', 'input and output are the same file');
 	check_error(run([$hdiff, '-f', "$dir/x", '--max-growth', 0, '--junit', "$dir/x", @dumps]), 'hdiff', 'the report itself', '/x');
 	check_error(run([$hdiff, '--list', '--junit', "$dir/x", @dumps]), 'hdiff', 'another question', '--junit');
 	ok(!-e "$dir/x", 'nothing was written');

@@ -366,7 +366,7 @@ sub nearly_right {
 		['frames of another form', hogs({}, 1) =~ s/^ntdll!RtlAlloc.*\n/<no symbol>!?\n/mr, qr/^<no/, 4],
 		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", qr/^  \+/, 2],
 		['a row without its sign', "x\n" . comparison({}) =~ s/^\+ /  /gmr, qr/^ +280/, 6],
-		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'it belongs to no row'],
+		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'belongs to no row'],
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
 	for my $case (@cases) {
@@ -378,7 +378,7 @@ sub nearly_right {
 		is($result->{status}, 2, "$what: status 2");
 		my $shown = substr $lines[$at] =~ tr/\t/?/r, 0, 60;
 		my $words = $count eq 1 ? '1 line that looks' : "$count lines that look";
-		my $wanted = $count =~ /\D/ ? $count : "$words like data, the first is \"$shown";
+		my $wanted = $count =~ /\D/ ? $count : "$words like data; the first: \"$shown";
 		my @said = grep { /left out/ } split /\n/, $result->{err};
 		is(scalar @said, 1, "$what: one message") or diag($result->{err});
 		like($said[0], qr/^hdiff: \Q$file\E:@{[$at + 1]}: warning: left out: \Q$wanted\E/, "$what: which lines");
@@ -397,7 +397,7 @@ sub given {
 	is_deeply([map { $_->{name} } @{ decode_json(hdiff('-o', 'json', '--group', 'module', "$data/cmp.txt")->{out})->{groups} }], ['ledger'], 'its module');
 	my $foreign = data_file('field/13-foreign-formats');
 	for my $case (['a.folded', 'folded stacks'], ['a.heap', 'gperftools'], ['crt.txt', 'C runtime'], ['dhat.json', 'DHAT'], ['je.heap', 'jemalloc'], ['vld.txt', 'Visual Leak Detector']) {
-		like(hdiff("$foreign/$case->[0]")->{err}, qr/\(it is .*$case->[1]/, $case->[0]);
+		like(hdiff("$foreign/$case->[0]")->{err}, qr/\(.*$case->[1]/, $case->[0]);
 	}
 	my $pasted = data_file('field/02-pasted-raw-log');
 	my $result = hdiff('-o', 'json', "$pasted/a.txt", "$pasted/b.txt");
@@ -436,7 +436,7 @@ sub other_tools {
 		my $file = spew("$dir/foreign", $files{$what});
 		my $result = hdiff($file);
 		is($result->{status}, 2, "$what: status 2");
-		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(it(?: i)?s .*\b$what\b/, "$what: named");
+		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(.*\b$what\b/, "$what: named");
 	}
 	subtest 'a zip archive' => sub {
 		my ($zip, $dump) = ("$dir/a.zip", spew("$dir/a.txt", raw(1)));
@@ -448,7 +448,7 @@ sub other_tools {
 	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
 	my $refused = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-03-04 10:00 - Machine=MADE - PID=44\n// \n// Process 44 had not enabled allocation stack collection. It is enabled now.\n";
 	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that no stacks were collected in the process; take the log again/, 'an error of UMDH: named');
-	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/it is a/, 'prose is nothing');
+	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/\(an? /, 'prose is nothing');
 	return;
 }
 
@@ -517,14 +517,14 @@ sub chains {
 	is(hdiff('-o', $_, '-f', "$dir/out", '--overwrite', @files)->{status}, 0, "a chain: -o $_") for qw(text umdh html csv jsonl svg folded pprof speedscope);
 	$result = hdiff(@files[0, 2]);
 	is($result->{status}, 2, 'a link is missing: status 2');
-	like($result->{err}, qr/c2\.txt: .*does not go on where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
+	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
 	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
 	is($result->{status}, 2, 'of another process: status 2');
-	like($result->{err}, qr/other\.txt: .*no stack of it is in a comparison before it/, 'of another process: named');
-	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/no stack of it is in a comparison before it with the same id/, 'other ids: named');
+	like($result->{err}, qr/other\.txt: .*no stack of it is in an earlier comparison/, 'of another process: named');
+	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/no stack of it is in an earlier comparison under the same id/, 'other ids: named');
 	my $dump = spew("$dir/dump.txt", raw(0));
-	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with other comparisons, each of which goes on/, 'beside a dump: refused');
-	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not tell heaps/, 'heaps: refused');
+	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with other comparisons, each of which continues/, 'beside a dump: refused');
+	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not record heaps/, 'heaps: refused');
 	my $huge = 1 << 62;
 	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;
 	like(hdiff('--input-base', 'hex', @huge)->{err}, qr/add up to more than 8 EiB/, 'more than any address space holds');
@@ -560,7 +560,7 @@ sub chained_totals {
 	is($totals->{left_out}{growth}{bytes}, -1000, 'rows are missing: the rest');
 	$result = hdiff('--max-growth', 1000, @files);
 	is($result->{status}, 2, 'rows are missing: a limit is not judged');
-	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: it may not show all that grew/, 'rows are missing: reported');
+	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: may not show all that grew/, 'rows are missing: reported');
 	return;
 }
 
@@ -576,7 +576,7 @@ sub lost_stacks {
 		is($result->{status}, 2, "a comparison, $what: status 2");
 		my @said = grep { /left out/ } split /\n/, $result->{err};
 		is(scalar @said, 1, "a comparison, $what: one message") or diag($result->{err});
-		like($said[0], qr/marked\.txt:5: warning: left out: \d lines that look like data, the first is ".*ntdll!RtlAllocateHeapSlowly/, "a comparison, $what: which");
+		like($said[0], qr/marked\.txt:5: warning: left out: \d lines that look like data; the first: ".*ntdll!RtlAllocateHeapSlowly/, "a comparison, $what: which");
 	}
 	my %changed = map { my $text = $forms{$_}; $_ => sub { $_[0] =~ s/^\t/$text/gmr } } keys %forms;
 	$changed{'joined lines'} = sub { $_[0] =~ s/\n\t/ /gr };
@@ -623,7 +623,7 @@ sub wrapped_notes {
 	is($result->{status}, 2, 'wrapped: status 2');
 	my @said = grep { /left out/ } split /\n/, $result->{err};
 	is(scalar @said, 1, 'wrapped: one message') or diag($result->{err});
-	like($said[0], qr/notes\.txt:$number: warning: left out: $count lines? that looks? like data, the first is "\Q@{[substr $rest, 0, 40]}\E/, 'wrapped: which');
+	like($said[0], qr/notes\.txt:$number: warning: left out: $count lines? that looks? like data; the first: "\Q@{[substr $rest, 0, 40]}\E/, 'wrapped: which');
 	return;
 }
 
@@ -631,6 +631,6 @@ sub wrapped_notes {
 sub no_file {
 	my $result = hdiff('--max-growth', 0, '--junit', "$dir/only.txt");
 	is($result->{status}, 2, 'status 2');
-	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(it is what is written, and no file to read is given\); see --help\n\z/, 'the last line');
+	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(names the output; no file to read is given\); see --help\n\z/, 'the last line');
 	return;
 }

@@ -30,7 +30,7 @@ sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
 sub cut { return map { spew($_, substr slurp($_), 0, -100) } @_ }
 
 subtest 'a limit is not kept only because there are no two snapshots of a process' => sub {
-	my $none = qr/^hdiff: --max-growth cannot judge growth: there are no two snapshots of a process$/m;
+	my $none = qr/^hdiff: --max-growth cannot judge growth: fewer than two snapshots of a process$/m;
 	my $dir = fresh_dir();
 	my @files = series($dir, \@six, { leak => \@leak });
 	for (['--warm-up 5', '--warm-up', 5], ['--since 0h', '--since', '0h']) {
@@ -54,7 +54,7 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 	series($many, [$six[$_]], { leak => [$leak[$_]] }, pid => 10 + $_, name => "p$_-%d.txt") for 0 .. 5;
 	$result = hdiff('--max-growth', '1', $many);
 	is($result->{status}, 2, 'six processes with a dump each');
-	is(scalar(() = $result->{err} =~ /^hdiff: series \d: --max-growth cannot judge growth: there are no two/mg), 6, 'each is named');
+	is(scalar(() = $result->{err} =~ /^hdiff: series \d: --max-growth cannot judge growth: fewer than two/mg), 6, 'each is named');
 	series($many, [@six[0, 1]], { leak => [7, 9] }, pid => 30, name => 'q%d.txt');
 	is(hdiff('--max-growth', '2', $many)->{status}, 0, 'it is enough when one can be judged');
 	is(hdiff('--max-growth', '1', $many)->{status}, 1, 'and that is');
@@ -73,7 +73,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	my @timed = series($dir, \@six, { leak => \@leak }, name => 't%d.txt');
 	my ($timeless) = series($dir, [1], { leak => [1] }, name => 'x%d.txt', no_time => 1);
 	my $result = hdiff($dir);
-	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: it tells no time, and others of its process do$/m, 'the fewer are left out');
+	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: records no time, but other dumps of its process do$/m, 'the fewer are left out');
 	is_deeply([map { s/,.*//r } notes($result->{out})], ['grows'], 'a leak stays one');
 	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report tells it');
 	my $pair = fresh_dir();
@@ -84,7 +84,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	series($few, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'n%d.txt', no_time => 1);
 	series($few, [@six[1, 4]], { leak => [8, 9] }, name => 't%d.txt');
 	$result = hdiff($few);
-	is(scalar(() = $result->{err} =~ /left out: it tells a time, and most others of its process do not/g), 2, 'two that tell it of five');
+	is(scalar(() = $result->{err} =~ /left out: records a time, but most other dumps of its process do not/g), 2, 'two that tell it of five');
 	is_deeply([map { @{ $_->{bytes} } } @{ json($few)->{series}[0]{rows} }], [1, 2, 3], 'the others stay');
 	unlink "$few/n2.txt";
 	is_deeply([map { @{ $_->{bytes} } } @{ json("$few/n0.txt", "$few/n1.txt", "$few/t0.txt", "$few/t1.txt")->{series}[0]{rows} }], [8, 9], 'of as many those that tell it stay');
@@ -94,7 +94,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 subtest 'names are in the order in which people count; ties are said once' => sub {
 	my $dir = fresh_dir();
 	my @files = map { umdh("$dir/s$_.txt", int(($_ - 1) / 2), 4711, 500 + 500 * $_) } 1 .. 12;
-	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series tell the same time as the one before them: /m;
+	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series record the same time as the one before them: /m;
 	for ([$dir], ["$dir/s*.txt"]) {
 		my $result = hdiff('-o', 'json', @$_);
 		my $series = decode_json($result->{out})->{series}[0];
@@ -185,7 +185,7 @@ subtest 'a series that is too short keeps no other from being judged, times or n
 	series($dir, [@six[0, 1]], { leak => [1, 2] }, name => 'b%d.txt', pid => 7, no_time => 1);
 	my $result = hdiff('--max-growth', '50/h', $dir);
 	is($result->{status}, 0, 'within the limit');
-	like($result->{err}, qr/series \d: --max-growth cannot judge growth per hour: there are less than three/, 'and why one is not judged');
+	like($result->{err}, qr/series \d: --max-growth cannot judge growth per hour: fewer than three/, 'and why one is not judged');
 	is(hdiff('--max-growth', '49/h', $dir)->{status}, 1, 'over it');
 };
 
@@ -202,7 +202,7 @@ subtest 'two dumps that are found are compared when they are of one process' => 
 	is(json($pair)->{schema}, 'hdiff/1', 'of one process they are compared');
 	my $limit = hdiff('--max-growth', '1/h', $pair);
 	is($limit->{status}, 2, 'a limit per hour makes them a trend');
-	like($limit->{err}, qr/cannot judge growth per hour: there are less than three/, 'that is too short');
+	like($limit->{err}, qr/cannot judge growth per hour: fewer than three/, 'that is too short');
 	like($limit->{out}, qr{^// SERIES 1 of 1}m, 'and is shown');
 };
 
@@ -247,7 +247,7 @@ subtest 'a sample among whole dumps is said of the series' => sub {
 	my @files = series($dir, \@six, { leak => \@leak });
 	spew($files[2], slurp($files[2]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
 	my $result = hdiff($dir);
-	my $words = 'it was sampled in another way than the snapshot before it: growth in its series may be an error of the estimates';
+	my $words = 'sampled at another rate than the snapshot before it: growth in its series may be an error of the estimates';
 	is($result->{err}, "hdiff: $files[2]: warning: $words\n", 'once, where it begins');
 	like($result->{out}, qr{^// warning: \Q$files[2]\E: $words$}m, 'in the report, too');
 };
@@ -274,10 +274,10 @@ subtest 'address space that is reserved for a while is told' => sub {
 subtest 'messages' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, \@six, { leak => \@leak });
-	check_error(hdiff('-f', "$dir/", $dir), 'hdiff', 'the report cannot be a folder', 'it is a folder');
+	check_error(hdiff('-f', "$dir/", $dir), 'hdiff', 'the report cannot be a folder', 'a folder');
 	cut(@files);
 	my $result = hdiff($dir);
-	like($result->{err}, qr/^hdiff: \Q$dir\E: is cut short \(none of 6 files is whole\).*--force$/m, 'what would help when all are cut short');
+	like($result->{err}, qr/^hdiff: \Q$dir\E: is cut short \(none of 6 files is complete\).*--force$/m, 'what would help when all are cut short');
 	is(hdiff('--force', $dir)->{status}, 0, 'and helps');
 	my $umdh = fresh_dir();
 	umdh("$umdh/a$_.txt", $_, 4711, 1000 + $_), umdh("$umdh/b$_.txt", 30 + $_, 4712, 1000 + $_) for 0 .. 2;

@@ -148,7 +148,7 @@ subtest 'a dump without the clock among dumps that show that it was set' => sub 
 	my $got = trend(clocked(fresh_dir(), @dumps));
 	is($got->{files}, 'c0.txt c1.txt c2.txt', 'the dates that the process allows count');
 	like($got->{err}, qr/c2\.txt: warning: its date is 2026-11-20T09:30:00.000Z, but by .* at 2026-11-20T12:00:00.000Z, which counts$/m, 'the wrong date');
-	like($got->{err}, qr/c1\.txt: warning: it lacks the machine's running clock, .*: when it was taken is not known$/m, 'and what is not known');
+	like($got->{err}, qr/c1\.txt: warning: lacks the machine's running clock, .*: its own time is not known$/m, 'and what is not known');
 	for my $limit (0, '9999K', '9999K/h') {
 		$got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, clocked(fresh_dir(), @dumps)));
 		is($got->{status}, 2, "a limit of $limit");
@@ -177,7 +177,7 @@ subtest 'three or more snapshots are looked at for a trend, in the order of thei
 	}
 	my $result = run(tool('hdiff', 'linux', '--no-symbols', @files[0, 5]));
 	like($result->{out}, qr/^\+\s+500 \(\s*1500 -\s+1000\)/m, 'two by name: the older one is OLD');
-	like($result->{err}, qr/^hdiff: \S+d0\.txt: warning: it is NEW, for it was taken after \S+d5\.txt$/m, 'which a line says');
+	like($result->{err}, qr/^hdiff: \S+d0\.txt: warning: counts as NEW: taken after \S+d5\.txt$/m, 'which a line says');
 	my $pair = fresh_dir();
 	spew("$pair/$_", slurp("$dir/$_")) for qw(d0.txt d5.txt);
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
@@ -187,7 +187,7 @@ subtest 'three or more snapshots are looked at for a trend, in the order of thei
 	unlink "$pair/d0.txt";
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
 	like($result->{out}, qr/^\+\s+1000 \(\s*1000 -\s+0\)/m, 'one of a folder is read as one dump');
-	check_error(run(tool('hdiff', 'linux', '--no-symbols', fresh_dir())), 'hdiff', 'an empty folder', 'there is no file in the folder');
+	check_error(run(tool('hdiff', 'linux', '--no-symbols', fresh_dir())), 'hdiff', 'an empty folder', 'no file in the folder');
 	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/x*")), 'hdiff', 'a pattern of nothing', 'x*', 'no file matches');
 	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/none/x*")), 'hdiff', 'a pattern in no folder', 'none');
 };
@@ -302,7 +302,7 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	is($result->{series}[0]{bytes}{ place('leak') }, '1 2 3 4 5 6', 'a copy and a link count once');
 	complains($result, 0, 'and are named', 'b/umdh-08-11-1.txt', 'b/umdh-08-11-2.txt');
 	# UMDH's time is only a minute: two logs in one minute are two.
-	my $in_no_time = qr/^hdiff: \S+: warning: all dumps of its process tell the same time: .*no rates/;
+	my $in_no_time = qr/^hdiff: \S+: warning: all dumps of its process record the same time: .*no rates/;
 	my @umdh = map { umdh("$dir/minute-$_.txt", '2026-11-20 10:30', 4711, 1000 + 10_000_000 * $_) } 0 .. 2;
 	$result = trend(@umdh);
 	is($result->{files}, 'minute-0.txt minute-1.txt minute-2.txt', 'three of one minute are three');
@@ -333,7 +333,7 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	is($result->{files}, 'a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt | b0.txt b1.txt b2.txt b3.txt', 'two series');
 	is($result->{series}[1]{bytes}{ place('leak') }, '1 2 3 4', 'each with its own sums');
 	is(trend('--series', 2, $dir)->{files}, 'b0.txt b1.txt b2.txt b3.txt', '--series shows one of them');
-	check_error(trend('--series', 3, $dir), 'hdiff', 'a number that there is not', '--series', 'there are 2');
+	check_error(trend('--series', 3, $dir), 'hdiff', 'a number that there is not', '--series', 'the last series is number 2');
 	my $joined = trend('--across-restarts', $dir);
 	is($joined->{files}, $result->{files} =~ s/ \| / /r, '--across-restarts joins them');
 	is("@{ $joined->{series}[0]{parts} }", '6 4', 'in two parts');
@@ -493,10 +493,10 @@ subtest 'more files than can be are an error that says what to do' => sub {
 	for my $i (1 .. $read_max) { # NTFS has no more than 1023 links to a file
 		($as_windows ? copy($file, "$dir/n$i.txt") : link $file, "$dir/n$i.txt") or die "$!";
 	}
-	check_error(trend($dir), 'hdiff', 'too many to be read', "$read_max are the most", '--since', 'pattern');
-	check_error(trend('--since', '2020-01-01', $dir), 'hdiff', 'too many inside', '--since, --until', 'less time');
+	check_error(trend($dir), 'hdiff', 'too many to be read', "at most $read_max are read", '--since', 'pattern');
+	check_error(trend('--since', '2020-01-01', $dir), 'hdiff', 'too many inside', '--since, --until', 'a shorter time');
 	my $result = trend('--since', '2030-01-01', "$dir/*");
-	like($result->{err}, qr/they leave none of @{[$read_max + 1]} dumps/, 'but not when they are outside');
+	like($result->{err}, qr/these options leave none of @{[$read_max + 1]} dumps/, 'but not when they are outside');
 	my ($looked, $read) = map { s/(?=\d{3}$)/,/r } $list_max, $read_max;
 	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual tells both');
 };
@@ -508,7 +508,7 @@ subtest 'practice 2: dumps that tell no time stay in the order in which they are
 	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
 	my $result = trend(reverse @files);
 	is($result->{files}, 'd3.txt d2.txt d1.txt d0.txt', 'as they are given');
-	complains($result, 0, 'with a warning', qr/^hdiff: \S+: warning: not all dumps of its process tell their time: .*no rates/);
+	complains($result, 0, 'with a warning', qr/^hdiff: \S+: warning: not all dumps of its process record their time: .*no rates/);
 	is(trend($dir)->{files}, 'd0.txt d1.txt d2.txt d3.txt', 'by name, in a folder');
 	$result = trend('--since', '2020-01-01', $dir);
 	is($result->{status}, 2, '--since has nothing to go by');
@@ -521,7 +521,7 @@ subtest 'dumps of a sample and whole ones in one series are told' => sub {
 	spew($_, slurp($_) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr) for "$dir/e0.txt", "$dir/e1.txt";
 	complains(trend($dir), 0, 'not of another series');
 	spew($files[0], slurp($files[0]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
-	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d1\.txt: warning: it was sampled in another way than the snapshot before it/);
+	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d1\.txt: warning: sampled at another rate than the snapshot before it/);
 };
 
 subtest 'what many dumps lack is said once of a series' => sub {

@@ -13,9 +13,8 @@
 #include "core/dump/source.h"
 #include "diff/printed/printed_parts.h"
 
-static const char not_plain[] = "it is a report, and only plain ones of all stacks are read back: "
-				"compare the dumps, or use "
-				"-o json";
+static const char not_plain[] = "a report, and only plain ones of all stacks are read back: "
+				"compare the dumps, or use -o json";
 
 /* maximum size of messages before the first recognizable line */
 #define FIND_BYTES_MAX ((size_t)16 << 20)
@@ -358,7 +357,7 @@ static void bad_row(struct printed_reader *reader)
 	if (reader->place != COUNTS_NEXT)
 		row_end(reader);
 	reader->has_row = true;
-	refuse_row(reader, "it begins like a row and does not go on like one");
+	refuse_row(reader, "begins like a row and does not continue like one");
 }
 
 #define SHOWN_MAX 60 /* bytes of a line that a message shows */
@@ -394,7 +393,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 	} else if (!is_open(reader) && reader->unread_count) {
 		unread_line(reader, words);
 	} else if (!is_open(reader)) {
-		refuse_line(reader, "it belongs to no row");
+		refuse_line(reader, "belongs to no row");
 	} else if (reader->is_ours && words_start(words, "(one of ")) {
 		fail(reader, ERR_NOT_DUMP, not_plain);
 	} else if (is_marked(reader, words)) {
@@ -414,10 +413,8 @@ static void refuse_unread(struct printed_reader *reader)
 {
 	char why[SHOWN_MAX + 100];
 
-	snprintf(why, sizeof(why), "%" PRIu64 " line%s that look%s like data, the first is \"%s\"",
-		reader->unread_count, reader->unread_count > 1 ? "s" : "",
-		reader->unread_count > 1 ? "" : "s", reader->unread);
-	refuse(reader, reader->unread_line, why);
+	refuse(reader, reader->unread_line,
+		dump_unread_text(reader->unread_count, reader->unread, why, sizeof(why)));
 }
 
 /* Reads a line of unknown form. In old logs, frames are not indented. Any text may be between rows,
@@ -430,9 +427,9 @@ static void other_line(struct printed_reader *reader, struct words words)
 	if (reader->place != BETWEEN && is_frame)
 		row_frame(reader, words);
 	else if (reader->place != BETWEEN)
-		refuse_inside(reader, "it is no part of a comparison");
+		refuse_inside(reader, "not part of a comparison");
 	else if (line_is_of_dump(words))
-		refuse_line(reader, "it is part of a dump");
+		refuse_line(reader, "part of a dump");
 	else if (pasted_is_data(words.text, words.len))
 		unread_line(reader, words);
 }
@@ -458,7 +455,7 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 
 	row_end(reader);
 	if (reader->has_total) {
-		refuse_line(reader, "there is a total line already");
+		refuse_line(reader, "a second total line");
 	} else if (!weigh(&reader->signs, as_hex, total_holds(total, AS_DECIMAL))) {
 		bad_total(reader, "its numbers contradict each other");
 	} else {
@@ -559,11 +556,11 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 	enum line_kind kind = line_parse(line->text, line->len, &row, &total);
 
 	if (is_partial(reader, kind, &total)) {
-		reader->cut = "it ends in the middle of a line";
+		reader->cut = "ends in the middle of a line";
 		return;
 	}
 	if (memchr(line->text, '\0', line->len)) {
-		refuse_inside(reader, "there are bytes in it that are not text");
+		refuse_inside(reader, "bytes that are not text");
 		return;
 	}
 	switch (kind) {
@@ -574,7 +571,7 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 	case LINE_COUNTS: row_counts(reader, &row); break;
 	case LINE_BAD_ROW: bad_row(reader); break;
 	case LINE_TOTAL: total_line(reader, &total); break;
-	case LINE_BAD_TOTAL: bad_total(reader, "it is no whole total line"); break;
+	case LINE_BAD_TOTAL: bad_total(reader, "not a complete total line"); break;
 	case LINE_FRAME: row_frame(reader, words); break;
 	case LINE_OTHER: other_line(reader, words); break;
 	}
@@ -598,9 +595,9 @@ static void end_of_rows(struct printed_reader *reader)
 	bool has_stack = reader->place == IN_STACK;
 
 	if (reader->packed_end)
-		reader->cut = "what it is packed in ends in the middle";
+		reader->cut = "the end of the packed data is missing";
 	if (!reader->cut && is_open(reader) && !has_stack)
-		reader->cut = "it ends in the middle of a row";
+		reader->cut = "ends in the middle of a row";
 	if (!reader->cut && reader->has_header && reader->has_row && !reader->has_total &&
 		!reader->has_bad_total)
 		reader->cut = "the total line is missing";
@@ -621,9 +618,9 @@ static void settle(struct printed_reader *reader, unsigned base)
 	if (!base)
 		reading = choose_base(reader, &comparison->is_guess);
 	if (comparison->is_guess)
-		warn(reader, "nothing in it tells whether its numbers are hexadecimal or decimal; "
-			     "they are taken as hexadecimal, UMDH's default; say which with "
-			     "--input-base hex|decimal");
+		warn(reader, "nothing in it shows whether its numbers are hexadecimal or decimal; "
+			     "they are read as hexadecimal, UMDH's default; --input-base "
+			     "hex|decimal sets the base");
 	read_rows_settle(&reader->rows, reading, comparison, refuse, reader);
 	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, comparison);
 	comparison->is_cut = reader->cut != NULL;
@@ -634,8 +631,8 @@ static void settle(struct printed_reader *reader, unsigned base)
 	if (reader->rows.has_code_page)
 		warn(reader, NAMES_NOT_UTF8);
 	if (comparison->lacks_counts)
-		warn(reader, "rows do not tell the old number of blocks; where bytes were in use "
-			     "before, it is taken to be the new one");
+		warn(reader, "rows do not record the old number of blocks; where bytes were in use "
+			     "before, it is assumed to be the new one");
 	if (!reader->cut && !reader->has_total)
 		warn(reader, "no total line: it may be cut short");
 	else if (!is_whole && !reader->skips)
@@ -667,7 +664,7 @@ static void read_all(struct printed_reader *reader, unsigned base)
 			fail(reader, ERR_EMPTY, "");
 		else if (!reader->has_header && !reader->packed_end)
 			fail(reader, ERR_NOT_DUMP, "nor is it a comparison");
-		reader->cut = "nothing is behind its header";
+		reader->cut = "nothing follows its header";
 	}
 	if (!reader->rc)
 		settle(reader, base);

@@ -3,11 +3,11 @@
 
 #include "diff/printed/printed.h"
 
-#define FOREIGN(what) "it is " what ", which hdiff does not read"
-#define PACKED(by, how) "it is packed by " by "; unpack it first: '" how " FILE | hdiff -'"
-#define REPORT(what) "it is a report in " what "; one is read back in UMDH's form, -o umdh"
-#define PEOPLE REPORT_FOR "people; one is read back in UMDH's form, -o umdh"
-#define REPORT_FOR "it is a report for "
+#define FOREIGN(what) what ", which hdiff does not read"
+#define PACKED(by, how) "packed by " by "; unpack it first: '" how " FILE | hdiff -'"
+#define REPORT(what) "a report in " what "; only UMDH's form, -o umdh, is read back"
+#define PEOPLE REPORT_FOR "people; only UMDH's form, -o umdh, is read back"
+#define REPORT_FOR "a report for "
 
 /* Marks that identify a file. A mark is at the start of the text or, if `is_anywhere`, at the start
  * of any line, after blanks. */
@@ -35,7 +35,7 @@ static const struct {
 	{PACKED("zip", "unzip -p"), "PK\x03\x04", false},
 	{PACKED("7-Zip", "7z x -so"), "7z\xbc\xaf\x27\x1c", false},
 	/* files of other tools */
-	{"it is a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
+	{"a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
 	{FOREIGN("a heap profile of gperftools or Go"), "heap profile: ", false},
 	{FOREIGN("a heap profile of jemalloc"), "heap_v2/", false},
 	{FOREIGN("a profile for pprof"), "--- symbol\n", false},
@@ -54,8 +54,8 @@ static const struct {
 	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
-	{"it is a web page; save its text alone", "<!DOCTYPE html", false},
-	{"it is a web page; save its text alone", "<html", false},
+	{"a web page; save its text alone", "<!DOCTYPE html", false},
+	{"a web page; save its text alone", "<html", false},
 };
 
 static bool starts(const char *at, const char *end, const char *mark)
@@ -85,11 +85,11 @@ static const char *encoding_words(const char *bytes, size_t len)
 	for (size_t i = 0; i < ENCODED_MIN && i < len; i++)
 		zeros[i % 2] += !bytes[i];
 	if (len >= ENCODED_MIN && !zeros[0] && zeros[1] == ENCODED_MIN / 2)
-		return "it is UTF-16 without its mark; convert it first: 'iconv -f UTF-16LE -t "
-		       "UTF-8 FILE | hdiff -'";
+		return "UTF-16 without its mark; convert it first: 'iconv -f UTF-16LE -t UTF-8 "
+		       "FILE | hdiff -'";
 	if (len >= ENCODED_MIN && !zeros[1] && zeros[0] == ENCODED_MIN / 2)
-		return "it is UTF-16 without its mark; convert it first: 'iconv -f UTF-16BE -t "
-		       "UTF-8 FILE | hdiff -'";
+		return "UTF-16 without its mark; convert it first: 'iconv -f UTF-16BE -t UTF-8 "
+		       "FILE | hdiff -'";
 	if (!memchr(bytes, '\n', len) && memchr(bytes, '\r', len))
 		return "its lines end with CR alone; convert it first: 'tr \"\\r\" \"\\n\" <FILE | "
 		       "hdiff -'";

@@ -355,9 +355,9 @@ void unmatched_patterns(
 	for (size_t i = 0; say && count && (i = patterns_unmatched(patterns, i)) < patterns->count;
 		i++)
 		say(ctx, patterns->option, pattern_text(patterns, i),
-			is_part ? "no stack that changed and that other options leave has a frame "
-				  "that matches it" :
-				  "no stack that changed has a frame that matches it");
+			is_part ? "no stack that changed and that other options leave has a "
+				  "matching frame" :
+				  "no stack that changed has a matching frame");
 	free(rows);
 	frames_release(&frames);
 }

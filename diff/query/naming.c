@@ -350,7 +350,7 @@ static void add_modules(struct buf *words, const struct missing_names *all, size
 		return;
 	buf_add_text(words, dump->file ? "; hdiff --extract " : "; hsym --explain ");
 	add_path(words, dump->path);
-	buf_printf(words, "%s says why", dump->file ? " | hsym --explain -" : "");
+	buf_printf(words, "%s shows why", dump->file ? " | hsym --explain -" : "");
 }
 
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words)

@@ -125,12 +125,10 @@ static int match(const struct patterns *patterns, size_t index, const char *text
 		memory_out();
 	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
 	if (pattern->steps >= STEPS_ALL)
-		return err_set(
-			err, ERR_USAGE, place, "this pattern takes too long for so many names");
+		return err_set(err, ERR_USAGE, place, "this pattern takes too long on these names");
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
-	return err_set(err, ERR_USAGE, place, "this pattern cannot be matched against %.100s: %s",
-		text, why);
+	return err_set(err, ERR_USAGE, place, "cannot be matched against %.100s: %s", text, why);
 }
 
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
@@ -291,7 +289,7 @@ static int next_line(
 	buf_add(text, line.text, line.len);
 	buf_printf(place, "%s:%" PRIu64, name, lines->number);
 	if (line.is_long || memchr(line.text, '\0', line.len))
-		return err_set(err, ERR_USAGE, place->data, "this is not a line of text");
+		return err_set(err, ERR_USAGE, place->data, "not a line of text");
 	return 1;
 }
 

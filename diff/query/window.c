@@ -71,8 +71,7 @@ struct window_run {
 
 static int too_much(const struct window_run *run, struct err *err)
 {
-	return err_set(
-		err, ERR_BAD_RECORDING, run->sums->path, "its blocks add up to more than 8 EiB");
+	return err_set(err, ERR_BAD_RECORDING, run->sums->path, SUMS_TOO_LARGE);
 }
 
 /* ---------------------------------------------------------------- sums of each kind */
@@ -165,7 +164,7 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 
 	if (run->facts->kind_count < run->sums->kind_count ||
 		run->facts->event_count < run->sums->position - 1)
-		return err_set(err, ERR_READ, run->sums->path, "it changed while it was read");
+		return err_set(err, ERR_CHANGED, run->sums->path, NULL);
 	rc = recording_state(recording, run->sums->from_position, &state, err);
 	if (rc)
 		return rc;

@@ -23,6 +23,7 @@
 
 #define WARNINGS_MAX 20 /* number of warnings that are stored */
 
+#define SUMS_TOO_LARGE "its blocks add up to more than 8 EiB"
 #define CELL_NONE UINT32_MAX
 
 /* Sums of one stack's blocks in one heap. */

@@ -68,8 +68,7 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 {
 	if (!add_total(&reader->sums->total, more))
 		return 0;
-	return err_set(reader->err, ERR_BAD_LINE, reader->sums->path,
-		"its blocks add up to more than 8 EiB");
+	return err_set(reader->err, ERR_BAD_LINE, reader->sums->path, SUMS_TOO_LARGE);
 }
 
 /* Warns about the first name that is not UTF-8. */
@@ -333,7 +332,7 @@ static int finish(struct sum_reader *reader, int rc)
 	if (sums->content_count)
 		qsort(sums->contents, sums->content_count, sizeof(*sums->contents), by_stack);
 	if (has_nonsense(sums))
-		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
+		return err_set(reader->err, ERR_CHANGED, sums->path, NULL);
 	/* Address space is not memory: a reservation must not look like a leak of its size. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
@@ -343,10 +342,9 @@ static int finish(struct sum_reader *reader, int rc)
 	sums->total.requested_bytes -= sums->reserved.requested_bytes;
 	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
 	if (!sums->heap_count && !sums->cell_count)
-		sums_warn(sums, "there is no heap in it");
+		sums_warn(sums, "no heap in it");
 	if (reader->is_over)
-		return err_set(reader->err, ERR_BAD_LINE, sums->path,
-			"its blocks add up to more than 8 EiB");
+		return err_set(reader->err, ERR_BAD_LINE, sums->path, SUMS_TOO_LARGE);
 	return rc;
 }
 

@@ -366,8 +366,7 @@ static int piece_count(struct reader_threads *threads, struct thread_counts *tal
 
 static int changes(const struct reader_threads *threads)
 {
-	return err_set(threads->reader->err, ERR_READ, source_name(threads->source),
-		"it changes while it is read");
+	return err_set(threads->reader->err, ERR_CHANGED, source_name(threads->source), NULL);
 }
 
 static int text_read_again(const struct reader_threads *threads, struct text *text, size_t index,

@@ -269,8 +269,7 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 	if (__builtin_mul_overflow(kind->bytes, count, &cell.sums.requested_bytes) ||
 		add_up(&reader->all.block_count, count) ||
 		add_up(&reader->all.requested_bytes, cell.sums.requested_bytes))
-		return err_set(
-			err, ERR_BAD_RECORDING, sums->path, "its blocks add up to more than 8 EiB");
+		return err_set(err, ERR_BAD_RECORDING, sums->path, SUMS_TOO_LARGE);
 	cell.heap = take_heap(reader, kind);
 	cell.stack = take_stack(reader, kind->stack);
 	block_totals_add(
@@ -446,7 +445,7 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 
 		if (!block_fits(from[i].addr, kind->bytes))
 			rc = err_set(err, ERR_BAD_RECORDING, sums->path,
-				"it has a block larger than any can be");
+				"contains a block of an impossible size");
 		else if (block.stack != STACK_NONE)
 			sums->blocks[sums->block_count++] = block;
 	}
@@ -545,17 +544,16 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 		sums_warn(reader->sums, facts->remarks[i]);
 	if (facts->lost_count) {
 		snprintf(text, sizeof(text),
-			"%" PRIu64
-			" events were lost while it was recorded: all numbers may be wrong by "
-			"so many blocks",
+			"%" PRIu64 " events were lost while it was recorded: all numbers may be "
+			"wrong by as many blocks",
 			facts->lost_count);
 		sums_warn(reader->sums, text);
 		reader->sums->is_incomplete = true;
 	}
 	if (facts->is_cut) {
 		snprintf(text, sizeof(text),
-			"the recording was not ended: it is right up to %" PRIu64 ".%03u s, and "
-			"what came then is missing",
+			"the recording was not ended: complete up to %" PRIu64
+			".%03u s, and later events are missing",
 			facts->length_ms / 1000, (unsigned)(facts->length_ms % 1000));
 		sums_warn(reader->sums, text);
 		reader->sums->is_incomplete |= to == facts->event_count;
@@ -591,7 +589,7 @@ static int find_part(const struct record_reader *reader, struct recording *recor
 	if (!rc)
 		rc = find_moment(reader, recording, "--to", part->to ? part->to : "end", to, err);
 	if (!rc && from->position > to->position)
-		rc = err_set(err, ERR_USAGE, reader->sums->path, "--from is behind --to");
+		rc = err_set(err, ERR_USAGE, reader->sums->path, "--from is after --to");
 	return rc;
 }
 

@@ -119,7 +119,7 @@ struct address_request {
  * Writes a line for each frame, such as "app!main+1F (app.c, 12)": functions inlined at an address
  * first, marked " [inline]", then the function itself; "app+1A2B" without a name. Prints the number
  * of addresses without names, and the reason, to standard error. Write errors are kept in out.
- * Returns 0; -ERR_OPEN, also if the file is damaged or neither an image nor a PDB; -ERR_READ;
+ * Returns 0; -ERR_OPEN, -ERR_NOT_FILE, -ERR_READ; -ERR_NOT_IMAGE; -ERR_SYMBOLS for a damaged PDB;
  * -ERR_USAGE for an invalid address.
  */
 int addr2name_ask(const struct address_request *request, struct out *out, struct err *err);

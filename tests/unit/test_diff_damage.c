@@ -94,7 +94,7 @@ TEST(dump_without_heap_is_told_of)
 	put_modules(&maker);
 	write_bytes("new.txt", maker.text.data, maker.text.len);
 	buf_release(&maker.text);
-	assert_non_null(strstr(run_rows(0, "new.txt")->words, "there is no heap in it"));
+	assert_non_null(strstr(run_rows(0, "new.txt")->words, "no heap in it"));
 }
 
 static void put_cut_example(struct maker *maker, bool is_ours)
@@ -112,7 +112,7 @@ static void put_cut_example(struct maker *maker, bool is_ours)
 /* Checks that the rows of a cut dump are among those of the whole dump. */
 static void check_part(const struct result *part, const struct result *whole)
 {
-	assert_non_null(strstr(part->words, ": warning: it is cut short"));
+	assert_non_null(strstr(part->words, ": warning: cut short"));
 	assert_non_null(strstr(part->text, "CUT SHORT"));
 	assert_true(part->requested <= whole->requested);
 	for (size_t i = 0; i < part->row_count; i++) {

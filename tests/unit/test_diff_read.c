@@ -207,8 +207,8 @@ TEST(output_is_none_of_dumps)
 	assert_int_equal(symlink("new.txt", "more.txt"), 0);
 	before = read_text("new.txt");
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct result *result = run_expect(
-			2, "it is one of the dumps", "-f", names[i], "old.txt", "new.txt");
+		struct result *result = run_expect(2, "input and output are the same file", "-f",
+			names[i], "old.txt", "new.txt");
 		char *after = read_text("new.txt"), *old = read_text("old.txt");
 
 		assert_non_null(strstr(result->words, names[i]));

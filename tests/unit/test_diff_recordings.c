@@ -546,6 +546,6 @@ TEST(recording_is_no_limit_to_other_files)
 	end();
 	write_bytes("new.txt", "hsnap recording", 15);
 	refused("is not a heap dump", "new.txt");
-	refused("it is about one recording", "--class", "aifo", RECORDING, RECORDING_AT_END);
-	refused("--from is behind --to", "--from", "end", "--to", "start", RECORDING);
+	refused("applies to one recording", "--class", "aifo", RECORDING, RECORDING_AT_END);
+	refused("--from is after --to", "--from", "end", "--to", "start", RECORDING);
 }

@@ -129,7 +129,7 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	buf_init(&words);
 	naming_missing(naming, false, &words);
 	assert_string_equal(words.data,
-		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt says why");
+		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt shows why");
 	buf_release(&words);
 }
 
@@ -143,7 +143,7 @@ TEST(names_that_dump_carries_are_used)
 	dump_end(&maker, "new.txt");
 	struct result *result = ask_expect(0,
 		"hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib; hsym --explain new.txt "
-		"says why\n",
+		"shows why\n",
 		"new.txt");
 	assert_non_null(strstr(result->text, "\n\tapp!leak here+2F\n\tlib+501 : 7FF812340501\n"));
 }
@@ -208,7 +208,7 @@ TEST(names_of_old_dump_are_used_where_new_has_none)
 	}
 	struct result *result = ask_expect(0,
 		"hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib; hsym --explain new.txt "
-		"says why\n",
+		"shows why\n",
 		"old.txt", "new.txt");
 	for (int i = 0; i < 3; i++)
 		assert_non_null(strstr(result->text,
@@ -234,7 +234,7 @@ TEST(wrong_usage_is_refused)
 	assert_non_null(fgets(words, sizeof(words), say));
 	assert_non_null(strstr(words, "60000 files at most; "));
 	assert_int_equal(fclose(say), 0);
-	run_expect(2, "there is no such option", "--nonsense", "new.txt");
+	run_expect(2, "no such option", "--nonsense", "new.txt");
 	assert_int_equal(strncmp(run_status(2, NULL)->words, "usage: hdiff ", 13), 0);
 	run_expect(2, "cannot create", "-f", "missing/out.txt", "new.txt");
 }
@@ -249,7 +249,7 @@ TEST(options_of_umdh_are_taken)
 	dump_end(&maker, "new.txt");
 	run_rows(1, "-v:log.txt", "-l", "-v", "new.txt");
 	assert_int_not_equal(access("log.txt", F_OK), 0);
-	run_expect(2, "there is no such option", "-verbose", "new.txt");
+	run_expect(2, "no such option", "-verbose", "new.txt");
 
 	fflush(stdout);
 	screen = dup(STDOUT_FILENO);

@@ -62,7 +62,7 @@ TEST(folders_and_patterns_are_read)
 	put_made("cut.txt", 1, 1, 50); /* another process */
 	check(0, "cut.txt new.txt more.txt old.txt", "", ".");
 	check(0, "new.txt more.txt old.txt", "", "--series", "2", ".");
-	check(2, "", "there are 2", "--series", "3", ".");
+	check(2, "", "the last series is number 2", "--series", "3", ".");
 	check(0, "more.txt old.txt", "cut.txt: warning: left out", "--warm-up", "1", ".");
 	check(2, "", "none of 4", "--warm-up", "3", ".");
 	check(0, "cut.txt new.txt more.txt", "", "--across-restarts", "--until", "2026-11-20T10:03",

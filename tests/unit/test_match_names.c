@@ -408,7 +408,7 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 	buf_init(&words);
 	naming_missing(&naming, false, &words);
 	assert_string_equal(words.data, "150 of 150 frames have no name: 100 in app, 50 in lib; "
-					"hsym --explain new.txt says why");
+					"hsym --explain new.txt shows why");
 	buf_clear(&words);
 	naming_missing(&naming, true, &words);
 	assert_string_equal(words.data, "stopped looking for names; 150 frames have none");

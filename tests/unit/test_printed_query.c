@@ -14,9 +14,9 @@ static void write_new(const char *text)
 TEST(what_comparison_does_not_tell_is_refused)
 {
 	write_new(hex_text);
-	refused("a comparison does not tell heaps", "--heap", "1E0000", "new.txt");
-	refused("a comparison does not tell heaps", "--group", "heap", "new.txt");
-	refused("a comparison does not tell heaps", "--group", "memory", "new.txt");
+	refused("a comparison does not record heaps", "--heap", "1E0000", "new.txt");
+	refused("a comparison does not record heaps", "--group", "heap", "new.txt");
+	refused("a comparison does not record heaps", "--group", "memory", "new.txt");
 	refused("a comparison is matched already", "--match", "id", "new.txt");
 	refused("a comparison is matched already", "--match", "address", "new.txt");
 	refused("a comparison is matched already", "--match", "module", "new.txt");
@@ -54,7 +54,7 @@ TEST(report_of_ours_that_is_not_plain_is_refused_with_remedy)
 
 		assert_int_equal(result->status, 0);
 		write_bytes("more.txt", result->text, strlen(result->text));
-		refused("more.txt: is not a heap dump (it is a report, and only plain ones of all "
+		refused("more.txt: is not a heap dump (a report, and only plain ones of all "
 			"stacks are read back: compare the dumps, or use -o json)",
 			"more.txt");
 		refused("are read back", "--force", "more.txt");
@@ -191,7 +191,7 @@ TEST(rows_with_header_and_no_total_line_are_cut_short)
 		assert_int_equal(result->row_count, 1);
 		assert_non_null(strstr(result->words, "total line"));
 		assert_int_equal(
-			strstr(result->words, "it is cut short") != NULL, texts[i].status == 2);
+			strstr(result->words, "cut short, and used") != NULL, texts[i].status == 2);
 		run_status(0, "--force", "new.txt");
 	}
 }
@@ -206,10 +206,10 @@ TEST(report_says_what_its_comparison_lacks)
 		{GOOD "+ 1 ( 1 ", "not made from dumps, CUT SHORT: sums are of what is there\n",
 			"\"cut\":true,"},
 		{ONE_ROW("10", "10", "0") "Total increase == 10\n",
-			"\n// warning: new.txt: nothing in it tells whether its numbers are hex",
-			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"nothing in it tells"},
+			"\n// warning: new.txt: nothing in it shows whether its numbers are hex",
+			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"nothing in it shows"},
 		{GOOD "+ 5 ( hello\nTotal increase == 8\n",
-			"\n// warning: new.txt: line 6 was left out: it begins like a row",
+			"\n// warning: new.txt: line 6 was left out: begins like a row",
 			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"line 6 was left out: "},
 	};
 

@@ -64,8 +64,8 @@ TEST(comparison_that_is_cut_is_used_as_far_as_it_goes)
 
 	write_bytes("old.txt", hex_text, cut);
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
-		struct result *result = run_expect(is_forced ? 0 : 2, "it is cut short", "old.txt",
-			is_forced ? "--force" : "-d");
+		struct result *result = run_expect(is_forced ? 0 : 2, "cut short, and used",
+			"old.txt", is_forced ? "--force" : "-d");
 		/* The rows have no overhead, so the total line is the short one. */
 		assert_non_null(strstr(
 			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));

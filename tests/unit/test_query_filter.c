@@ -260,12 +260,12 @@ TEST(heap_that_no_dump_has_is_said)
 
 TEST(pattern_that_matches_nothing_is_said)
 {
-	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
-		"-i", "leek", "--max-growth", "0", "new.txt");
-	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n"
-	     "hdiff: -i MAIN: warning: no stack that changed has a frame that matches it\n",
+	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n", 0, "-i",
+		"leek", "--max-growth", "0", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n"
+	     "hdiff: -i MAIN: warning: no stack that changed has a matching frame\n",
 		1, "-i", "leek", "-i", "leak", "-i", "MAIN", "--max-growth", "0", "new.txt");
-	said("hdiff: -i main: warning: no stack that changed has a frame that matches it\n", 0,
+	said("hdiff: -i main: warning: no stack that changed has a matching frame\n", 0,
 		"--no-symbols", "-i", "main", "new.txt");
 }
 
@@ -288,15 +288,15 @@ TEST(pattern_is_held_against_what_other_filters_leave)
 {
 	said("", 0, "-i", "leak", "--module", "app", "new.txt");
 	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "
-	     "frame that matches it\n",
+	     "matching frame\n",
 		0, "-i", "helper", "--min-bytes", "5", "new.txt");
 	said("hdiff: -i leek: warning: no stack that changed and that other options leave has a "
-	     "frame that matches it\n",
+	     "matching frame\n",
 		0, "-i", "leek", "--heap", "1E0000", "new.txt");
-	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
-		"-i", "leek", "-x", "leak", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n", 0, "-i",
+		"leek", "-x", "leak", "new.txt");
 	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
-	     "frame that matches it\n",
+	     "matching frame\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
 	/* Without changes the pattern had nothing to match. */
 	said("", 0, "-i", "leak", "new.txt", "new.txt");

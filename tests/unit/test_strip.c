@@ -436,7 +436,7 @@ TEST(what_is_built_in_says_one_line)
 	assert_string_equal(result->words,
 		"hdiff: --suppress: runtime suppressed stacks: 1, bytes: 30, blocks: 3\n"
 		"hdiff: 3 of 3 frames have no name: 2 in app, 1 in lib; hsym --explain new.txt "
-		"says why\n");
+		"shows why\n");
 }
 
 TEST(each_suppression_says_what_it_took)
