@@ -1,9 +1,10 @@
 /*
- * The dump: a snapshot as text. It is UMDH's snapshot log, plus comment lines ("// hsnap: ...")
- * with facts that UMDH does not record and that its readers skip. man/hdump.5 is the specification.
+ * The dump: a snapshot as text. A dump is UMDH's snapshot log, plus comment lines ("// hsnap: ...")
+ * for facts that UMDH does not record and that UMDH's readers skip. man/hdump.5 is the
+ * specification.
  *
- * A streaming scanner reads a dump and passes records to a sink. The scanner keeps nothing: hdiff's
- * sums and hsym's filter are sinks.
+ * A streaming scanner reads a dump and passes records to a sink. The scanner stores no records:
+ * hdiff's sums and hsym's filter are sinks.
  */
 #ifndef CORE_DUMP_DUMP_H
 #define CORE_DUMP_DUMP_H
@@ -18,75 +19,80 @@
 #include "core/io/out.h"
 
 #define DUMP_FORMAT 1
-#define DUMP_FRAMES_MAX 1024 /* per entry, all candidates together */
-#define DUMP_SKIPS_MAX 100 /* malformed lines that are skipped */
-#define DUMP_PAD_BYTES 128 /* zeros after a text that is read many bytes at once */
-/* Bytes; a longer comment line is skipped, another longer line is malformed. */
+#define DUMP_FRAMES_MAX 1024 /* frames per entry, including those of all candidates */
+#define DUMP_SKIPS_MAX 100 /* maximum number of malformed lines that are skipped */
+/* zeros required after the text, because it is read many bytes at a time */
+#define DUMP_PAD_BYTES 128
+/* Bytes. A longer comment line is skipped; any other longer line is malformed. */
 #define DUMP_LINE_MAX 65536
 
-/* Writes a snapshot. Errors are kept in out. */
+/* Writes a snapshot. Write errors are stored in out. */
 void dump_write(struct out *out, const struct snapshot *snapshot);
 
-/* A frame that a dump contains as text ("module!function+0x12"); not NUL-terminated. */
+/* A frame recorded in the dump as text ("module!function+0x12"); not NUL-terminated. */
 struct dump_name {
 	const char *text;
 	size_t len;
 };
 
-/* One entry: a block, or the sum of several blocks with one stack. */
+/* One entry: a block, or the sum of several blocks with the same stack. */
 struct dump_entry {
 	uint64_t block_count, requested_bytes, overhead_bytes;
 	uint64_t addr; /* 0 if the entry is a sum */
-	/* id is not NUL-terminated: see id_len. frames is NULL if no stack follows the entry. */
+	/* id is not NUL-terminated: id_len is its length. frames is NULL if no stack follows the
+	 * entry. */
 	struct stack stack;
 	size_t id_len;
-	/* Used instead of stack.frames in old logs with named frames; innermost first. */
+	/* Replaces stack.frames in old logs with named frames; innermost first. */
 	const struct dump_name *names;
 	uint32_t name_count;
 };
 
-/* The part of a dump that has been read, for messages and for its end mark. */
+/* Progress through a dump: used in messages, and compared with the dump's end mark. */
 struct dump_progress {
 	uint64_t line_count;
-	struct block_totals seen; /* totals of entries, and of blocks without a stack */
+	struct block_totals seen; /* totals of entries and of blocks without a stack */
 };
 
-/* Callbacks, each of which may be NULL. Their arguments are valid only during the call. A negative
- * return value stops the scan, which returns that value. */
+/* Callbacks; any of them may be NULL. Their arguments are valid only during the call. A negative
+ * return value stops the scan, which then returns that value. */
 struct dump_sink {
 	void *ctx;
-	/* Each line unchanged, without its line end, before it is parsed. */
+	/* Called for each line, without its line end, before the line is parsed. */
 	int (*line)(void *ctx, const char *text, size_t len);
 	/* Returns -ERR_BAD_LINE if the path is too long or there are too many modules. */
 	int (*module)(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len);
-	/* The following entries belong to this heap. */
+	/* Called before the entries of a heap. */
 	int (*heap)(void *ctx, uint64_t addr);
 	int (*entry)(void *ctx, const struct dump_entry *entry);
-	/* "// hsnap: KIND key=value ..."; a missing pair reads as NULL. Returns -ERR_BAD_LINE for
-	 * invalid values; the scanner adds the place. */
+	/* A note "// hsnap: KIND key=value ..."; a missing key has the value NULL. Returns
+	 * -ERR_BAD_LINE for invalid values; the scanner adds the location. */
 	int (*note)(void *ctx, const char *kind, const struct kv *pairs);
-	/* A malformed line was skipped; why contains its place. Returns 0 to continue. Without this
-	 * function, and after DUMP_SKIPS_MAX such lines, a malformed line is an error. */
+	/* Called when a malformed line was skipped; why contains its location. Returns 0 to
+	 * continue. If this callback is NULL, or after DUMP_SKIPS_MAX malformed lines, a malformed
+	 * line is an error. */
 	int (*skipped)(void *ctx, const struct err *why);
-	/* Fast path: reads any number of whole entries with their stacks, and empty lines, from at,
-	 * which is the start of a line. Returns where it stopped, which is also the start of a
-	 * line, and adds what it read to progress. entry() gets the other entries, including the
-	 * first of a dump. DUMP_PAD_BYTES zeros follow end. An entry whose lines reach end is left
-	 * to the scanner, which knows if the entry is complete. Not called if line() is set. */
+	/* Fast path. Reads entries with complete stacks, and empty lines, beginning at `at`, which
+	 * is the start of a line. Adds them to progress, and returns the start of the first line
+	 * that it did not read. entry() receives all other entries, including the first of a dump.
+	 * DUMP_PAD_BYTES zeros follow end. An entry whose lines reach end is left to the scanner,
+	 * because only the scanner knows whether the entry is complete. Not called if line() is
+	 * set. */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };
 
-/* A source of bytes. read returns their number, 0 at the end, or a negative error code. */
+/* A source of bytes. `read` returns the number of bytes read, 0 at the end, or a negative error
+ * code. */
 struct dump_source {
 	int64_t (*read)(void *ctx, void *bytes, size_t len, struct err *err);
 	void *ctx;
-	const char *name; /* for messages */
+	const char *name; /* name for messages */
 };
 
-/* Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE with
- * place "name:line"; -ERR_SECOND with that place if another snapshot begins there; -ERR_CUT if the
- * end is missing, after everything else was passed on; -ERR_READ; or the result of the sink. */
+/* Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE at
+ * "name:line"; -ERR_SECOND at "name:line" if another snapshot begins there; -ERR_CUT if the end is
+ * missing, after everything before it was passed on; -ERR_READ; or the result of the sink. */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
 /* Writes a message about lines that look like data. Returns text. */
@@ -100,23 +106,22 @@ struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err);
 void dump_scanner_free(struct dump_scanner *scanner);
 
-/* Scans one part. DUMP_PAD_BYTES zeros follow text[len]. Only the last part may end inside a
+/* Scans one part. DUMP_PAD_BYTES zeros must follow text[len]. Only the last part may end inside a
  * line. */
 int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len, bool is_last);
 
-/* Reads a source to its end; then calls dump_scanner_end(). */
+/* Reads a source to its end, then calls dump_scanner_end(). */
 int dump_scanner_read(
 	struct dump_scanner *scanner, const struct dump_source *source, struct err *err);
 
-/* Accounts for a part of the file that was read elsewhere and contains only entries and empty
- * lines. */
+/* Adds the progress of a part that was read elsewhere and contains only entries and empty lines. */
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed);
 
-/* Reports that the compressed file is truncated (-ERR_CUT of its source). Call it before the last
- * part, whose last line and stack are then not trusted. */
+/* Records that the compressed file is truncated (its source returned -ERR_CUT). Call this before
+ * the last part is scanned: the part's last line and last stack are then treated as incomplete. */
 void dump_scanner_cut(struct dump_scanner *scanner);
 
-/* Reports what is missing at the end of the file. */
+/* Reports an error if the end of the file is missing. */
 int dump_scanner_end(struct dump_scanner *scanner);
 
 #endif

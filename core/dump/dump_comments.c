@@ -11,7 +11,7 @@ static void pass_blanks(const char **at, const char *end)
 		++*at;
 }
 
-/* Reads a number and the blanks that must follow it. */
+/* Reads a number and the required blanks after it. */
 static bool take_column(const char **at, const char *end, uint64_t *value)
 {
 	const char *behind;
@@ -23,9 +23,9 @@ static bool take_column(const char **at, const char *end, uint64_t *value)
 	return *at > behind;
 }
 
-#define BASE_DIGITS_MIN 5 /* digits that a module's base has at least */
+#define BASE_DIGITS_MIN 5 /* minimum number of digits of a module's base */
 
-/* Returns true if a line begins like a module, unlike a heading or a word. */
+/* Returns true if a line begins like a module line, not like a heading or a word. */
 static bool is_like_module(const char *at, const char *end)
 {
 	size_t digits = 0, decimal = 0;
@@ -35,7 +35,8 @@ static bool is_like_module(const char *at, const char *end)
 	return digits >= BASE_DIGITS_MIN && decimal && at < end && (*at == ' ' || *at == '\t');
 }
 
-/* Parses "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
+/* Parses "//    BASE SIZE PATH", a line between "Loaded modules" and "Process modules
+ * enumerated". */
 static int module_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const struct dump_sink *sink = &scanner->sink;
@@ -48,7 +49,7 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 	if (!take_column(&at, end, &base) || !take_column(&at, end, &size_bytes) || at == end) {
 		if (is_like_module(begin, end))
 			scan_unread_line(scanner, line);
-		return 0; /* the heading, or a line of a later version */
+		return 0; /* a heading, or a line written by a later version */
 	}
 	if (base + size_bytes < base)
 		return scan_skip(scanner, "the module lies outside the address space");
@@ -76,7 +77,7 @@ static int check_format(struct dump_scanner *scanner)
 	return format > DUMP_FORMAT ? scan_fail(scanner, ERR_VERSION, NULL) : 0;
 }
 
-/* Reads three numbers with these names; a missing one is 0. */
+/* Reads three numbers by name; a missing number is 0. */
 static int get_totals(
 	const struct kv *pairs, const char *const names[3], struct block_totals *totals)
 {
@@ -89,7 +90,8 @@ static int get_totals(
 	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
-/* Adds blocks without a stack, and overhead that sums omit, to the totals for the end mark. */
+/* Adds blocks without a stack, and overhead that sums omit, to the totals that the end mark must
+ * match. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {
@@ -119,7 +121,8 @@ static int check_end(struct dump_scanner *scanner, const char **detail)
 	}
 	if (get_totals(&scanner->pairs, names, &said))
 		return -ERR_BAD_LINE;
-	/* A truncated number still parses; matching totals prove that the line is complete. */
+	/* A truncated number is still a valid number; only matching totals prove that the line is
+	 * complete. */
 	if (said.block_count == seen->block_count &&
 		said.requested_bytes == seen->requested_bytes &&
 		said.overhead_bytes == seen->overhead_bytes) {
@@ -142,7 +145,7 @@ static int take_note(struct dump_scanner *scanner, const char *kind, const char 
 		rc = check_end(scanner, detail);
 	if (!rc && sink->note)
 		rc = sink->note(sink->ctx, kind, &scanner->pairs);
-	/* last, because an error elsewhere in the line discards the whole line */
+	/* must come last, because any error in the line discards the whole line */
 	if (!rc && !strcmp(kind, "heap"))
 		rc = count_stackless(scanner);
 	return rc;
@@ -171,7 +174,7 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 
-/* Reads up to max digits and moves *at past them. Returns their number. */
+/* Reads up to max digits and advances *at. Returns the number of digits read. */
 static size_t take_digits(const char **at, const char *end, size_t max)
 {
 	const char *from = *at;
@@ -182,8 +185,8 @@ static size_t take_digits(const char **at, const char *end, size_t max)
 }
 
 /* Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
- * it on as a note of kind "umdh" with the time (local time, taken as UTC) and the id. Any other
- * form is a plain comment. */
+ * the banner on as a note of kind "umdh" with the pid and the time (local time, treated as UTC).
+ * Any other form is an ordinary comment. */
 static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *end = line->text + line->len, *at = line->text, *time, *pid;
@@ -225,7 +228,7 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		return rc ? rc : note_line(scanner, line);
 	}
 	if (scan_starts(line, "// UMDH: version ")) {
-		/* this begins UMDH's log; a log before it may have had no blocks */
+		/* this line begins another UMDH log, even if the log before it had no blocks */
 		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);

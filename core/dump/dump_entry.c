@@ -1,11 +1,11 @@
-/* Parses the entries of a dump: the line with the numbers, then the stack, as addresses after TABs
- * or as names. A finished entry is passed to the sink. */
+/* Parses the entries of a dump: the line of numbers, then the stack as TAB-indented addresses or as
+ * names. Each finished entry is passed to the sink. */
 #include "core/base/text.h"
 #include "core/dump/frame_columns.h"
 #include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
 
-/* Reads a number that may begin with "0x". */
+/* Reads a number with an optional "0x" prefix. */
 static bool number_take(const char **at, const char *end, uint64_t *value)
 {
 	(void)SCAN_TAKE(at, end, "0x");
@@ -39,7 +39,7 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 }
 
 /* Returns true if a line that does not begin like an entry is a damaged entry. UMDH's heading
- * contains the same words. */
+ * contains the words of an entry but is not one. */
 static bool was_entry(const struct scan_line *line)
 {
 	const char *end = line->text + line->len, *words = line->text;
@@ -62,7 +62,7 @@ static bool was_entry(const struct scan_line *line)
 	return false;
 }
 
-/* Returns true if a line is only the start of an entry. */
+/* Returns true if a line contains only the start of an entry. */
 static bool is_start(const struct scan_line *line)
 {
 	static const char one[] = " bytes + ", sum[] = " bytes in ";
@@ -101,8 +101,8 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 	return is_sum ? SUM : ONE_BLOCK;
 }
 
-/* Returns true for a sum with the id and block size of an earlier sum, if no heap's heading
- * separates them. */
+/* Returns true for a sum whose id and block size equal those of an earlier sum, if no heap heading
+ * separates the two. */
 static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entry *entry)
 {
 	struct {
@@ -169,7 +169,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 	struct block_totals *seen = &scanner->seen;
 
 	open->is_open = false;
-	/* At the end of a truncated file the stack may be incomplete: no stack is better than a
+	/* At the end of a truncated file the stack may be incomplete, and no stack is better than a
 	 * wrong one. */
 	if (open->is_dropped || (at_end && scan_may_be_cut(scanner)))
 		entry->stack.frame_count = entry->name_count = 0;
@@ -187,7 +187,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 	return scanner->sink.entry ? scanner->sink.entry(scanner->sink.ctx, entry) : 0;
 }
 
-/* Drops a malformed stack. The entry still counts, without a stack. */
+/* Drops a malformed stack. The entry is still counted, without a stack. */
 static int bad_stack(struct dump_scanner *scanner, const char *detail)
 {
 	scanner->open.is_dropped = true;
@@ -205,7 +205,7 @@ static int bad_stack_or_cut(struct dump_scanner *scanner, const char *detail)
 	return rc ? rc : scan_fail(scanner, ERR_CUT, detail);
 }
 
-/* Returns the start of " : ADDRESS" at the end of a text, or end. */
+/* Returns the start of " : ADDRESS" at the end of a string, or end if there is no such suffix. */
 static const char *addr_start(const char *at, const char *end)
 {
 	const char *digits = end;
@@ -215,8 +215,8 @@ static const char *addr_start(const char *at, const char *end)
 	return digits < end && digits - at > 3 && !memcmp(digits - 3, " : ", 3) ? digits - 3 : end;
 }
 
-/* Returns true for "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12"; for "MODULE+12"
- * if an address is known; each may end with " : ADDRESS". */
+/* Returns true for "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" and "MODULE+0x12". "MODULE+12" is
+ * accepted only if the address is known. Each form may end with " : ADDRESS". */
 static bool is_place(const char *at, const char *end, bool has_addr)
 {
 	const char *addr = addr_start(at, end), *plus, *digits, *bang;
@@ -240,7 +240,7 @@ static bool is_place(const char *at, const char *end, bool has_addr)
 	return digits == end;
 }
 
-#define FILES_TRIED 64 /* each try scans the text before the "(" again */
+#define FILES_TRIED 64 /* limit, because each attempt scans the text before the "(" again */
 
 bool scan_is_name(const char *at, const char *end)
 {
@@ -286,7 +286,7 @@ static int add_name(struct dump_scanner *scanner, const char *text, size_t len)
 	return 0;
 }
 
-/* Returns true if frames of the open entry may be names. */
+/* Returns true if the open entry's frames may be names. */
 static bool takes_names(const struct scan_entry *open)
 {
 	return open->is_sum && !open->entry.stack.frame_count && !open->entry.stack.alias_count;
@@ -317,7 +317,7 @@ int scan_name_line(struct dump_scanner *scanner)
 	return rc ? rc : 1;
 }
 
-/* "Alias" starts another stack of the same id. */
+/* An "Alias" line starts another candidate stack for the same id. */
 static bool is_alias(const char *at, const char *end)
 {
 	return end - at == 5 && !memcmp(at, "Alias", 5);
@@ -369,7 +369,7 @@ static int stack_line(struct dump_scanner *scanner)
 	at = line.text + 1;
 	end = trimmed(at, line.text + line.len);
 	if (at == end)
-		return 0; /* seen in a published log: a line with only a TAB */
+		return 0; /* published logs contain lines with only a TAB */
 	if (!open->is_open)
 		return orphan(scanner, at, end);
 	if (takes_names(open) && scan_is_name(at, end))
@@ -381,7 +381,7 @@ static int stack_line(struct dump_scanner *scanner)
 	return add_frame(scanner, at, end);
 }
 
-/* Reads whole lines "TAB HEX", the most frequent lines of a dump. Other lines are left to
+/* Reads complete lines "TAB HEX", the most frequent lines of a dump. Leaves all other lines to
  * stack_line(). */
 static void plain_frames(struct dump_scanner *scanner)
 {
@@ -395,7 +395,7 @@ static void plain_frames(struct dump_scanner *scanner)
 		if (!hex_take(&digit, &scanner->open.frames[count]))
 			break;
 		digit += *digit == '\r';
-		if (*digit != '\n') /* also at the end of the part */
+		if (*digit != '\n') /* also true at the end of the part */
 			break;
 		at = digit + 1;
 		count++;

@@ -1,4 +1,5 @@
-/* Reads the head of a dump: a sink stops the scanner at the first record that no head contains. */
+/* Reads the head of a dump. A sink stops the scanner at the first record that cannot belong to a
+ * head. */
 #include "core/dump/dump_head.h"
 
 #include <stdlib.h>
@@ -9,14 +10,14 @@
 #include "core/dump/source.h"
 
 #define CLOCK_MS_MAX                                                                               \
-	((uint64_t)1 << 52) /* longer than a machine runs; a sum with a date cannot overflow */
+	((uint64_t)1 << 52) /* longer than any machine runs; adding a date cannot overflow */
 
 struct head_reading {
 	struct dump_head head;
 	bool has_process; /* a "process" note was read */
 };
 
-/* A head has no modules, heaps or entries: the first of them ends it. */
+/* A head has no modules, heaps or entries, so the first of them ends the head. */
 static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	(void)ctx;
@@ -64,7 +65,7 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
 	} else if (!strcmp(kind, "umdh") && !head->banner_pid && !head->banner_time_ms) {
 		if (kv_get_u32(kv, "id", 10, &told.banner_pid) ||
 			kv_get_date(kv, "time", &told.banner_time_ms))
-			return 0; /* a foreign line that is not a banner */
+			return 0; /* a line of another program, not a banner */
 	}
 	if (!rc)
 		*head = told;
@@ -80,8 +81,8 @@ static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 	return rc || !reading->head.is_ours || !reading->has_process ? rc : DUMP_HEAD_ENOUGH;
 }
 
-/* Reads up to DUMP_HEAD_BYTES. Returns 0; 1 if the text goes on; or an error, which comes after the
- * bytes that were read. */
+/* Reads up to DUMP_HEAD_BYTES. Returns 0; 1 if the text continues; or an error, after storing the
+ * bytes that precede it. */
 static int fill(struct source *source, char *text, size_t *len, struct err *err)
 {
 	int64_t got = 0;

@@ -1,5 +1,6 @@
 /*
- * The head of a dump: its process and time, read from the first lines without the rest of the file.
+ * The head of a dump: the process and the time, read from the first lines without reading the rest
+ * of the file.
  */
 #ifndef CORE_DUMP_DUMP_HEAD_H
 #define CORE_DUMP_DUMP_HEAD_H
@@ -11,37 +12,38 @@
 #include "core/dump/dump.h"
 #include "core/dump/source.h"
 
-#define DUMP_HEAD_BYTES ((size_t)64 << 10) /* of the unpacked text; the rest is not read */
+#define DUMP_HEAD_BYTES ((size_t)64 << 10) /* limit, in bytes of unpacked text */
 
 struct dump_head {
-	bool is_ours; /* written by hsnap, whose notes contain the rest */
+	bool is_ours; /* written by hsnap; the remaining members come from its notes */
 	uint32_t pid, parent_pid; /* 0: not recorded */
-	int64_t time_ms, start_ms; /* since 1970-01-01 UTC; 0: not recorded */
-	int64_t clock_ms; /* os_clock_ms() at the snapshot; 0: not recorded */
-	const char *image, *host; /* NULL: not recorded. Valid until the next note. */
-	/* From UMDH's banner. Its time is in whole minutes of an unknown time zone, and is taken as
+	int64_t time_ms, start_ms; /* ms since 1970-01-01 UTC; 0: not recorded */
+	int64_t clock_ms; /* value of os_clock_ms() at the snapshot; 0: not recorded */
+	const char *image, *host; /* NULL: not recorded; valid until the next note */
+	/* From UMDH's banner. Its time has whole minutes and an unknown time zone; it is treated as
 	 * UTC. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 };
 
-/* Reads a note of kind "dump", "process" or "umdh"; ignores other kinds. Returns 0, or
+/* Reads a note of kind "dump", "process" or "umdh", and ignores other kinds. Returns 0, or
  * -ERR_BAD_LINE with head unchanged. */
 int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv);
 
-/* Reads the head of a dump in a regular file, packed or not. Returns 0; -ERR_OPEN; -ERR_READ; or
- * the result of dump_scan() for a text without a valid head: -ERR_EMPTY, -ERR_NOT_DUMP,
- * -ERR_VERSION, -ERR_BAD_LINE or -ERR_CUT. The rest of the dump may be damaged. */
+/* Reads the head of a dump in a regular file, packed or not. Returns 0; -ERR_OPEN; -ERR_READ; or,
+ * if the text has no valid head, the result of dump_scan(): -ERR_EMPTY, -ERR_NOT_DUMP,
+ * -ERR_VERSION, -ERR_BAD_LINE or -ERR_CUT. Damage after the head is not detected. */
 int dump_head_read(const char *path, struct dump_head *head, struct err *err);
 
-/* Returns true if the file at path is a dump by hsnap with the same pid, start_ms and time_ms. */
+/* Returns true if the file at path is a dump written by hsnap with the same pid, start_ms and
+ * time_ms. */
 bool dump_head_is_of(const char *path, const struct dump_head *of);
 
-#define DUMP_HEAD_ENOUGH (-1000) /* returned by a sink that needs no more */
+#define DUMP_HEAD_ENOUGH (-1000) /* a sink returns this when it needs no more data */
 
-/* Scans the start of a text, in whole lines, up to DUMP_HEAD_BYTES. Returns 0 if the sink returned
- * DUMP_HEAD_ENOUGH or the text ended and is valid; 1 if the text goes on; or an error as above,
- * including the sink's own. */
+/* Scans whole lines at the start of a text, up to DUMP_HEAD_BYTES. Returns 0 if the sink returned
+ * DUMP_HEAD_ENOUGH or a valid text ended; 1 if the text continues; or an error as above, including
+ * the sink's own. */
 int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Scans dumps: a window moves over the source, and each line of the window goes to its parser.
+/* Scans dumps: moves a window over the source and passes each line of the window to its parser.
  * Malformed lines are reported and skipped, up to a limit. */
 #include <assert.h>
 #include <inttypes.h>
@@ -18,7 +18,9 @@ struct line_window {
 	char *bytes;
 	size_t len;
 	bool at_eof; /* the source has no more bytes */
-	bool in_line; /* a line filled the window and was scanned; skip its rest */
+	/* an overlong line filled the window and was scanned; the rest of the line must be
+	 * skipped */
+	bool in_line;
 };
 
 static int fill(struct line_window *window, const struct dump_source *source, struct err *err)
@@ -35,8 +37,8 @@ static int fill(struct line_window *window, const struct dump_source *source, st
 	return 0;
 }
 
-/* Returns the start of the window's last line or, without with_tab, of the last line that does not
- * start with a TAB. 0: none. */
+/* Returns the offset of the start of the window's last line. Unless with_tab is set, lines that
+ * start with a TAB do not count. Returns 0 if no such line exists. */
 static size_t last_line(const struct line_window *window, bool with_tab)
 {
 	for (size_t at = window->len; at > 1; at--) {
@@ -60,7 +62,8 @@ static void pass_line(struct line_window *window)
 	window->in_line = !newline;
 }
 
-/* Scans a full or final window up to its last line; the rest stays for the next part. */
+/* Scans a full or final window up to the start of its last line. The rest stays for the next
+ * part. */
 static int scan_window(struct dump_scanner *scanner, struct line_window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);
@@ -130,7 +133,8 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 	return rc;
 }
 
-#define UNKNOWN_LINES_MAX 1000 /* lines without a sign of a dump before the text is refused */
+/* the text is refused after this many lines without a sign of a dump */
+#define UNKNOWN_LINES_MAX 1000
 
 struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err)
@@ -204,7 +208,7 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line)
 	return rc ? rc : 1;
 }
 
-/* Parses a heap's heading, which may have any number of dashes before its words. */
+/* Parses a heap heading, whose words may follow any number of dashes. */
 static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
@@ -225,7 +229,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	is_start = SCAN_TAKE(&at, end, "Start of data for heap @ ");
 	scanner->heap_open |= is_start;
 	scanner->has_list |= is_start;
-	scanner->in_modules &= !is_start; /* also where the list's last line was cut out */
+	scanner->in_modules &= !is_start; /* also where the end of the module list was cut out */
 	if (!is_start && !SCAN_TAKE(&at, end, "Heap "))
 		return 0;
 	if (!hex_take(&at, &addr))
@@ -237,7 +241,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
 
-/* Returns true for "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID", a line of a comparison. */
+/* Returns true for "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID", a line of a comparison, not of a
+ * dump. */
 static bool is_comparison(const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
@@ -272,14 +277,14 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	return scan_entry_line(scanner, line);
 }
 
-/* Lets the sink read entries itself. Returns true if it read some. */
+/* Lets the sink read entries itself. Returns true if the sink read at least one line. */
 static bool pass_plain(struct dump_scanner *scanner)
 {
 	const struct dump_sink *sink = &scanner->sink;
 	struct dump_progress taken = {0};
 	const char *at = scanner->at, *stop;
 
-	/* the first entry is parsed here, because it proves that this is a dump */
+	/* the first entry must be parsed here, because it proves that the text is a dump */
 	if (!sink->plain || sink->line || !scanner->is_dump || scanner->is_split ||
 		scanner->in_modules || scanner->ended ||
 		!(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
@@ -302,7 +307,7 @@ void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line
 	if (len >= SCAN_SHOWN_BYTES)
 		len = SCAN_SHOWN_BYTES - 1;
 	while (len && len < line->len && (line->text[len] & 0xc0) == 0x80)
-		len--; /* do not split a character */
+		len--; /* do not split a UTF-8 character */
 	memcpy(scanner->unread, line->text, len);
 	scanner->unread[len] = '\0';
 	text_harmless(scanner->unread);
@@ -320,11 +325,11 @@ static bool is_like_name(const struct scan_line *line)
 
 void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
-	/* The rest of a wrapped note. */
+	/* Continuation of a wrapped note. */
 	bool is_of_note =
 		scanner->note_line && scanner->note_line + 1 == scanner->line_number &&
 		(memchr(line->text, '=', line->len) || memchr(line->text, '"', line->len));
-	/* In a list of modules all lines are comments. */
+	/* Inside a module list, every line should be a comment. */
 	bool is_lost_module = scanner->in_modules && !scan_starts(line, "DBGHELP:") &&
 			      !scan_starts(line, "     ");
 
@@ -386,7 +391,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 	scanner->is_last = is_last;
 	rc = scan_part(scanner, text, len, false);
-	/* names may continue in the next part, addresses may not */
+	/* names may continue in the next part, but addresses may not */
 	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
 		rc = scan_close_entry(scanner, is_last);
 	return rc;
@@ -398,7 +403,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, false) : 0;
 
 	scanner->is_passing = scanner->no_newline = false;
-	if (!rc && more->block_count) /* empty lines prove nothing */
+	if (!rc && more->block_count) /* empty lines do not prove that the text is a dump */
 		rc = scan_is_dump(scanner);
 	scanner->line_number += passed->line_count;
 	if (!rc && scanner->ended &&

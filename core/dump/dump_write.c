@@ -1,7 +1,7 @@
 /*
- * Writes a snapshot as a dump: notes about the process, modules, heaps with their entries, contents
- * of blocks, and the end mark. Entries are the bulk of the text, so they are written into the
- * output buffer directly.
+ * Writes a snapshot as a dump: notes about the process, modules, heaps with their entries, block
+ * contents, and the end mark. Entries are the bulk of the text, so they are formatted directly in
+ * the output buffer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "core/dump/dump.h"
 #include "core/dump/model.h"
 
-#define EOL "\r\n" /* as in UMDH's logs */
+#define EOL "\r\n" /* line end of UMDH's logs */
 #define LABEL_BYTES 22
-#define LINE_BYTES 128 /* longer than any entry with an id shorter than LABEL_BYTES */
+#define LINE_BYTES 128 /* longer than any entry line whose id is shorter than LABEL_BYTES */
 
 static void write_quoted(struct out *out, const char *key, const char *value)
 {
@@ -121,8 +121,8 @@ static void write_identity(struct out *out, const struct module *module)
 	out_text(out, EOL);
 }
 
-/* Writes a path as one line of text: bytes that a line must not contain become '?'. Of a path that
- * is too long for readers, the end is kept, which has the file's name. */
+/* Writes a path as one line of text, replacing bytes that a line must not contain with '?'. If the
+ * path is too long for readers, writes only its end, which includes the file name. */
 static void write_path(struct out *out, const char *path)
 {
 	uint32_t code;
@@ -153,14 +153,15 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 		write_identity(out, &snapshot->modules[i]);
 }
 
-/* Returns the overhead that is lost in the sum's line, which has whole bytes per block. */
+/* Returns the overhead that a sum's line cannot represent, because the line contains the average
+ * per block, rounded down. */
 static uint64_t rest_of(const struct block_sum *sum)
 {
 	return sum->overhead_bytes % sum->block_count;
 }
 
-/* Returns that overhead for all sums of a heap, from sum *at on; *at becomes the first sum of the
- * next heap. */
+/* Returns the unrepresented overhead of all sums of a heap, starting at sum *at. Sets *at to the
+ * first sum of the next heap. */
 static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
 {
 	uint64_t rest = 0;
@@ -240,11 +241,11 @@ static void write_stack(struct out *out, const struct stack *stack)
 	out_text(out, EOL);
 }
 
-/* The id of a stack, cached. */
+/* A stack's id as text, cached. */
 struct label {
 	char text[LABEL_BYTES];
-	unsigned char len; /* 0: not filled in yet; LABEL_BYTES: the id is too long */
-	bool is_shown; /* the stack's frames were written */
+	unsigned char len; /* length of the id; 0: not cached yet; LABEL_BYTES: too long to cache */
+	bool is_shown; /* the stack's frames have been written */
 };
 
 struct entries {
@@ -252,9 +253,9 @@ struct entries {
 	const struct snapshot *snapshot;
 	struct block_span *spans;
 	size_t span_count;
-	struct label *labels; /* one for each stack */
-	size_t span_at, sum_at; /* index of the next span of blocks, and of the next sum */
-	uint32_t reach; /* of the last entry */
+	struct label *labels; /* one per stack */
+	size_t span_at, sum_at; /* next span of blocks; next sum */
+	uint32_t reach; /* reach of the last entry */
 };
 
 static void label_fill(struct label *label, const char *id)
@@ -279,7 +280,8 @@ static void write_line(
 	to += out_hex_digits(to, block->addr);
 	to = PUT(to, " by BackTrace");
 	if (label->len < LABEL_BYTES) {
-		memcpy(to, label->text, LABEL_BYTES); /* surplus bytes are overwritten */
+		/* copies too much: the next write overwrites the surplus */
+		memcpy(to, label->text, LABEL_BYTES);
 		to = PUT(to + label->len, EOL);
 		out->len += (size_t)(to - start);
 		return;
@@ -302,7 +304,7 @@ static void write_sum_line(struct out *out, const struct block_sum *sum, const c
 	out_text(out, EOL);
 }
 
-/* Begins an entry: writes an empty line if its stack will follow. */
+/* Begins an entry. Writes an empty line first if a stack will follow the entry. */
 static struct label *begin_entry(
 	struct entries *entries, const struct stack *stack, uint32_t number)
 {
@@ -315,7 +317,7 @@ static struct label *begin_entry(
 	return label;
 }
 
-/* Ends an entry: writes its stack with the first entry of each stack. */
+/* Ends an entry. Writes the stack's frames if this is the first entry with that stack. */
 static void end_entry(struct entries *entries, const struct stack *stack, struct label *label)
 {
 	if (!label->is_shown && stack->frame_count)
@@ -341,7 +343,7 @@ static void write_sum(struct entries *entries, const struct block_sum *sum)
 	end_entry(entries, stack, label);
 }
 
-/* Writes a note if the reach of the following entries differs from that of the entries before. */
+/* Writes a note if reach differs from the reach of the previous entry. */
 static void write_reach(struct entries *entries, uint32_t reach)
 {
 	const struct snapshot *snapshot = entries->snapshot;
@@ -357,7 +359,8 @@ static void write_reach(struct entries *entries, uint32_t reach)
 	out_text(entries->out, EOL);
 }
 
-/* Writes the blocks of a span with this reach; all values from BLOCK_LOST_WITH on count as one. */
+/* Writes those blocks of a span that have this reach. All values from BLOCK_LOST_WITH upwards count
+ * as BLOCK_LOST_WITH. */
 static void write_blocks(
 	struct entries *entries, const struct block_span *span, enum block_reach reach)
 {

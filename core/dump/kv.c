@@ -27,7 +27,8 @@ int kv_number(const char *text, int base, uint64_t *value)
 	if (!*text)
 		return -ERR_BAD_LINE;
 	for (; *text; text++) {
-		unsigned digit = hex_digits[(unsigned char)*text]; /* the value plus one */
+		/* value of the digit plus one; 0: not a digit */
+		unsigned digit = hex_digits[(unsigned char)*text];
 
 		if (!digit-- || digit >= (unsigned)base ||
 			sum > (UINT64_MAX - digit) / (unsigned)base)
@@ -57,7 +58,7 @@ static int escape(struct kv_cursor *from, struct buf *to)
 		return -ERR_BAD_LINE;
 	high = hex_digits[(unsigned char)at[2]];
 	low = hex_digits[(unsigned char)at[3]];
-	if (!high || !low || (high == 1 && low == 1)) /* a value has no NUL */
+	if (!high || !low || (high == 1 && low == 1)) /* a value cannot contain a NUL */
 		return -ERR_BAD_LINE;
 	byte = (char)((high - 1) << 4 | (low - 1));
 	from->at += 4;

@@ -1,9 +1,9 @@
 /*
- * key=value words of a "// hsnap:" line.
+ * The key=value words of a "// hsnap:" line.
  *
- * A value is a run of bytes without blanks, quotes and control characters, or a text in double
- * quotes. In quotes, \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is the
- * specification.
+ * A value is a run of bytes without blanks, quotes and control characters, or a string in double
+ * quotes. Inside quotes, \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is
+ * the specification.
  */
 #ifndef CORE_DUMP_KV_H
 #define CORE_DUMP_KV_H
@@ -14,11 +14,12 @@
 
 #include "core/base/memory.h"
 
-#define KV_MAX 32 /* pairs on one line */
+#define KV_MAX 32 /* maximum number of pairs per line */
 
 struct kv {
 	size_t count;
-	size_t key_at[KV_MAX], value_at[KV_MAX]; /* into words.data, NUL-terminated */
+	/* offsets of NUL-terminated strings in words.data */
+	size_t key_at[KV_MAX], value_at[KV_MAX];
 	struct buf words;
 };
 
@@ -28,19 +29,20 @@ void kv_release(struct kv *kv);
 /* Parses text and replaces the pairs in kv. Returns 0 or -ERR_BAD_LINE. */
 int kv_parse(struct kv *kv, const char *text, size_t len);
 
-/* Returns the value of key, or NULL. Valid until the next kv_parse(). */
+/* Returns the value of key, or NULL if key is absent. Valid until the next kv_parse(). */
 const char *kv_get(const struct kv *kv, const char *key);
 
-/* Reads the number of key, in base. Returns 0, with *value unchanged if key is missing, or
- * -ERR_BAD_LINE if its value is not such a number. */
+/* Parses the value of key as a number in base. Returns 0, with *value unchanged if key is absent,
+ * or -ERR_BAD_LINE if the value is not a number in that base. */
 int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *value);
 
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
 
-/* Reads a time: milliseconds since 1970-01-01 UTC. Returns as kv_get_number(). */
+/* Reads a time: milliseconds since 1970-01-01 UTC. Returns the same values as kv_get_number(). */
 int kv_get_date(const struct kv *kv, const char *key, int64_t *ms);
 
-/* Reads several numbers; stops at the first invalid one. Returns as kv_get_number(). */
+/* Reads several numbers; stops at the first invalid one. Returns the same values as
+ * kv_get_number(). */
 struct kv_number {
 	const char *key;
 	int base;
@@ -48,14 +50,14 @@ struct kv_number {
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
-/* Returns true if value needs no escapes in quotes. That is so for most names, of which there may
- * be many thousands. */
+/* Returns true if value needs no escapes inside quotes. A fast path, because most of many thousands
+ * of names need none. */
 bool kv_is_plain(const char *value, size_t len);
 
-/* Appends a value in quotes, on one line: bytes that text_unfit() finds are escaped. */
+/* Appends a quoted value on one line, escaping bytes that text_unfit() finds. */
 void kv_quote(struct buf *buf, const char *value);
 
-/* Parses text, which must be a single number in base. Returns 0 or -ERR_BAD_LINE. */
+/* Parses text, which must consist of one number in base. Returns 0 or -ERR_BAD_LINE. */
 int kv_number(const char *text, int base, uint64_t *value);
 
 #endif

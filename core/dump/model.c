@@ -1,5 +1,6 @@
 /*
- * The snapshot in memory: building it, finding modules, ordering its blocks, notes about contents.
+ * The snapshot in memory: building a snapshot, finding modules, ordering blocks, and parsing notes
+ * about block contents.
  */
 #include "core/dump/model.h"
 
@@ -76,7 +77,7 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot)
 		sizeof(*snapshot->sums));
 }
 
-/* Names and kinds of the headings, by address. */
+/* Name and kind of each heading, indexed by the heading's pseudo-address. */
 static const char *const headings[][2] = {
 	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
 	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
@@ -184,7 +185,7 @@ const struct module *module_at(const struct module *modules, size_t count, uint6
 {
 	size_t low = 0;
 
-	while (count) { /* finds the last module whose base is not above addr */
+	while (count) { /* find the last module whose base is at or below addr */
 		size_t half = count / 2;
 
 		if (modules[low + half].base <= addr) {
@@ -229,7 +230,7 @@ void module_list_release(struct module_list *list)
 	module_list_init(list, NULL);
 }
 
-/* Copies a text. Returns NULL if it exceeds the limits. */
+/* Copies a string into the list's arena. Returns NULL if a limit is exceeded. */
 static const char *list_text(struct module_list *list, const char *text, size_t len)
 {
 	list->bytes += len;
@@ -252,7 +253,8 @@ int module_list_add(
 	return 0;
 }
 
-/* Copies the value of key; NULL if it is missing. Returns 0 or -ERR_BAD_LINE. */
+/* Copies the value of key to *copy, or sets *copy to NULL if key is absent. Returns 0 or
+ * -ERR_BAD_LINE. */
 static int copy_value(
 	struct module_list *list, const struct kv *pairs, const char *key, const char **copy)
 {
@@ -288,7 +290,8 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 	return 0;
 }
 
-/* A total order, because qsort() of equal items differs between C libraries. */
+/* Compares all fields that can differ: qsort() orders equal items differently in different C
+ * libraries. */
 static int entries_by_base(const void *a, const void *b)
 {
 	const struct module *x = a, *y = b;
@@ -327,9 +330,9 @@ void module_list_finish(struct module_list *list)
 }
 
 /*
- * A merge sort of spans, which are blocks already in order. There are few spans, and merging splits
- * them into few pieces: walkers find blocks by ascending address, but one kind at a time. So the
- * sort costs little more than one pass over the blocks, and almost no memory.
+ * A merge sort of spans (runs of blocks already in order). Walkers find blocks in ascending order
+ * of address, but one kind of block at a time, so there are few spans, and merging splits them into
+ * few pieces. So the sort costs little more than one pass over the blocks, and almost no memory.
  */
 
 struct block_spans {
@@ -351,14 +354,15 @@ static int add_span(struct block_spans *spans, size_t first, size_t end)
 	return 0;
 }
 
-/* Returns true if block comes before limit or, with equal, has the same place. */
+/* Returns true if block comes before limit. If equal is set, also returns true for blocks at the
+ * same place as limit. */
 static bool is_part(const struct block *block, const struct block *limit, bool equal)
 {
 	return equal ? !is_before(limit, block) : is_before(block, limit);
 }
 
-/* Returns the end of the leading part of a span for which is_part() is true; it includes the first
- * block. The steps double, because most parts are short. */
+/* Returns the end of the leading part of a span for which is_part() is true. The first block always
+ * belongs to that part. The search doubles its step, because most parts are short. */
 static size_t part_end(const struct block *blocks, const struct block_span *span,
 	const struct block *limit, bool equal)
 {
@@ -378,7 +382,8 @@ static size_t part_end(const struct block *blocks, const struct block_span *span
 	return high;
 }
 
-/* Appends the merged spans of left..right and right..end, which are consumed. */
+/* Merges the spans in [left, right) with those in [right, end), and appends the result. The input
+ * spans are consumed. */
 static int merge(struct block_spans *to, struct block_span *left, struct block_span *right,
 	struct block_span *end)
 {
@@ -403,7 +408,7 @@ static int merge(struct block_spans *to, struct block_span *left, struct block_s
 	return rc;
 }
 
-/* Returns the end of the run of ordered spans that starts at at. */
+/* Returns the end of the run of ordered spans that starts at index `at`. */
 static size_t ordered_end(const struct block_spans *spans, size_t at)
 {
 	while (++at < spans->count) {
@@ -415,7 +420,7 @@ static size_t ordered_end(const struct block_spans *spans, size_t at)
 	return at;
 }
 
-/* Merges each ordered run of spans with the next run. The result is in *from. */
+/* Merges each ordered run of spans with the run after it. The result is in *from. */
 static int merge_pairs(struct block_spans *from, struct block_spans *to)
 {
 	struct block_spans merged = *to;
@@ -456,8 +461,8 @@ int block_order(const struct snapshot *snapshot, struct block_span **spans, size
 	return rc;
 }
 
-/* Returns 1 - exp(-x) for x >= 0, accurate to a few units in the last place. For small x by the
- * series of e(x) = exp(-x) - 1; doubled by e(2x) = e(x) * (e(x) + 2). */
+/* Returns 1 - exp(-x) for x >= 0, accurate to a few units in the last place. For small x, sums the
+ * series of e(x) = exp(-x) - 1. For larger x, uses e(2x) = e(x) * (e(x) + 2) repeatedly. */
 static double chance(double x)
 {
 	double sum = 0, term;
@@ -481,7 +486,7 @@ static double chance(double x)
 
 double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes)
 {
-	/* A block of 0 bytes is sampled as 1 byte. */
+	/* A block of 0 bytes is sampled as if it had 1 byte. */
 	double bytes = requested_bytes ? (double)requested_bytes : 1;
 
 	return 1 / chance(bytes / (double)sample_bytes);

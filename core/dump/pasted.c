@@ -1,6 +1,6 @@
 /*
- * Repairs pasted texts: the kind of each line, replaced characters, the lines themselves, and the
- * signs in a text's beginning that it needs repair.
+ * Repairs pasted text: classifies lines, restores replaced characters, repairs lines, and detects
+ * at the start of a text whether the text needs repair.
  */
 #include "core/dump/pasted.h"
 
@@ -9,9 +9,9 @@
 #include "core/base/text.h"
 #include "core/dump/scanner.h"
 
-#define EMPTY_MAX 100 /* lines held back */
+#define EMPTY_MAX 100 /* maximum number of lines held back */
 #define LINE_PAD 16 /* zeros after a line, for hex_take() */
-#define BARE_MIN 6 /* digits of an address without a TAB or blank before it */
+#define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
@@ -101,7 +101,8 @@ static enum pasted_kind row_kind(const char *at)
 	return strstr(id, "allocations") ? PASTED_COUNTS : PASTED_ROW;
 }
 
-/* Returns the words of a heap's heading, which only signs precede; NULL: not a heading. */
+/* Returns the words of a heap's heading. Only punctuation may precede the words. Returns NULL if
+ * the line is not a heading. */
 static const char *heading_words(const char *at, const char *end)
 {
 	const char *words, *digits;
@@ -128,8 +129,9 @@ static bool is_module(const char *at, const char *end)
 	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
 }
 
-/* Returns true for a line that is a module only after its typographic characters are replaced. They
- * are then in its numbers; in a path they are left alone. */
+/* Returns true for a line that becomes a module line only after its typographic characters are
+ * replaced, because they are in its numbers. Typographic characters in a path are left
+ * unchanged. */
 static bool is_mended_module(const struct pasted *pasted, const char *at, const char *end)
 {
 	pass_blanks(&at);
@@ -144,7 +146,8 @@ static bool is_ascii(const char *at, const char *end)
 	return at == end;
 }
 
-/* Returns the kind of a line without blanks around it. LINE_PAD zeros follow it. */
+/* Returns the kind of a line. Blanks around the line must have been removed, and LINE_PAD zeros
+ * must follow it. */
 static enum pasted_kind kind_of(const char *at, const char *end)
 {
 	size_t digits = hex_count(at);
@@ -174,8 +177,9 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 
 /* ---------------------------------------------------------------- characters */
 
-/* Returns the length of a character that replaced an ASCII character (*as) or was inserted (*as is
- * 0); 0: neither. Bytes that are not UTF-8 are taken as Windows' code pages. */
+/* Returns the length of a character that replaced an ASCII character (stored in *as) or was
+ * inserted (*as is 0). Returns 0 for any other character. Bytes that are not UTF-8 are treated as a
+ * Windows code page. */
 static size_t stands_for(const char *at, bool with_dashes, char *as)
 {
 	static const struct {
@@ -202,8 +206,8 @@ static size_t stands_for(const char *at, bool with_dashes, char *as)
 	return text_utf8(at, &code) ? 0 : 1;
 }
 
-/* Copies a line without blanks around it to pasted->plain. Returns the number of blanks before
- * it. */
+/* Copies a line to pasted->plain with its characters restored and the blanks around it removed.
+ * Returns the number of blanks that preceded the line. */
 static size_t plain_line(struct pasted *pasted, const char *at, const char *end, bool with_dashes)
 {
 	struct buf *plain = &pasted->plain;
@@ -235,12 +239,12 @@ static size_t plain_line(struct pasted *pasted, const char *at, const char *end,
 
 struct pasted_line {
 	enum pasted_kind kind;
-	const char *at, *end; /* without quote marks; without blanks and CR at the end */
+	const char *at, *end; /* the line without quote marks, trailing blanks and CR */
 	bool is_quoted;
 	size_t blanks; /* number of blanks before the text */
 };
 
-/* Skips quote marks, each with one blank. */
+/* Skips quote marks, and up to one blank after each mark. */
 static bool pass_quotes(const char **at)
 {
 	bool is_quoted = false;
@@ -309,7 +313,7 @@ static bool has_words(const char *text)
 	return false;
 }
 
-/* Returns true for a line of addresses, perhaps before an HTML tag. */
+/* Returns true for a line of addresses, optionally followed by an HTML tag. */
 static bool are_addresses(const char *at, const char *end)
 {
 	do {
@@ -353,14 +357,15 @@ bool pasted_is_marked(const char *text, size_t len)
 		digits++;
 	if (digits && len - digits > 2 && (text[digits] == '.' || text[digits] == ')'))
 		return is_blank(text[digits + 1]);
-	if (strchr("|*-#>&\\\"", *start) || !strncmp(start, "\x81\x40", 2)) /* a blank in CP932 */
+	/* 0x8140: a blank in CP932 */
+	if (strchr("|*-#>&\\\"", *start) || !strncmp(start, "\x81\x40", 2))
 		return true;
 	(void)text_utf8(start, &code);
 	/* punctuation, arrows, boxes and symbols */
 	return (code >= 0x2000 && code < 0x2c00) || (code >= 0x3000 && code < 0x3040);
 }
 
-/* Adds the empty lines that were held back. Inside a stack each gets a TAB, so that the stack
+/* Adds the empty lines that were held back. Inside a stack, each gets a TAB so that the stack
  * continues. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
 {
@@ -375,7 +380,7 @@ void pasted_end(struct pasted *pasted, struct buf *to)
 	add_empty(pasted, false, to);
 }
 
-/* Returns true if a line belongs to the record before it. */
+/* Returns true if a line belongs to the preceding record. */
 static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
 {
 	if (!pasted->in_record)
@@ -386,7 +391,7 @@ static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
 	return line->kind == PASTED_NAME || line->kind == PASTED_COUNTS;
 }
 
-/* Appends a line in its printed form. */
+/* Appends a line in the form in which a program would print it. */
 static void add_text(const struct pasted *pasted, const struct pasted_line *line, bool is_part,
 	const char *original, size_t len, struct buf *to)
 {
@@ -398,7 +403,7 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 	pass_blanks(&at);
 	if (line->kind == PASTED_COMMENT && *at == '/' &&
 		!is_mended_module(pasted, at, line->end)) {
-		buf_add(to, at, (size_t)(line->end - at)); /* texts in comments are unchanged */
+		buf_add(to, at, (size_t)(line->end - at)); /* the text of a comment is unchanged */
 	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
 		buf_add(to, line->at, (size_t)(line->end - line->at));
 	} else if (line->kind == PASTED_OTHER || (is_frame && !is_part)) {
@@ -426,7 +431,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	while (text_len && (line[text_len - 1] == '\n' || line[text_len - 1] == '\r'))
 		text_len--;
 	end = line[len - 1] != '\n' ? "" : len > 1 && line[len - 2] == '\r' ? "\r\n" : "\n";
-	if (memchr(line, '\0', len)) { /* damaged in another way */
+	if (memchr(line, '\0', len)) { /* damaged, but not by pasting */
 		add_empty(pasted, false, to);
 		buf_add(to, line, len);
 		pasted->in_record = false;
@@ -443,7 +448,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	}
 	if (pasted->in_record && taken.kind == PASTED_OTHER && taken.blanks &&
 		strchr(pasted->plain.data, '!'))
-		taken.kind = PASTED_NAME; /* for example without an offset */
+		taken.kind = PASTED_NAME; /* for example, a name without an offset */
 	is_part = goes_on(pasted, &taken);
 	add_empty(pasted, is_part, to);
 	add_text(pasted, &taken, is_part, line, text_len, to);
@@ -456,9 +461,9 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 
 /* Signs of damage found at the start of a text. */
 struct pasted_signs {
-	enum pasted_kind last; /* kind of the last line that is not empty */
-	bool in_record; /* that line belongs to an entry or a row */
-	size_t empty_count; /* number of empty lines after it */
+	enum pasted_kind last; /* kind of the last nonempty line */
+	bool in_record; /* the last nonempty line belongs to an entry or a row */
+	size_t empty_count; /* number of empty lines since the last nonempty line */
 	size_t entry_count;
 	bool has_frames, has_bare;
 	bool is_found;
@@ -525,7 +530,7 @@ static void see_line(
 		bool has_tab = *pasted->text.data == '\t' && !taken.is_quoted;
 
 		signs->is_found |= in_record && !has_tab && (taken.blanks || taken.is_quoted);
-		/* In a comparison an empty line precedes the stack. */
+		/* In a comparison, an empty line precedes each stack. */
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
 		signs->has_frames |= in_record && taken.blanks;
@@ -548,7 +553,7 @@ static void see_line(
 	signs->empty_count = 0;
 }
 
-/* Returns true for the most common lines of a dump, unless they end with two CR. */
+/* Returns true for the most common lines of a dump, unless the line ends in CR CR. */
 static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
 {
 	bool has_tab = *line == '\t', is_hex;

@@ -1,10 +1,10 @@
 /*
- * Repair of texts that went through mail, a web page or an editor.
+ * Repairs text that went through mail, a web page or an editor.
  *
- * Programs print dumps and comparisons with a TAB before each frame. In pasted texts, TABs are
- * missing or have become blanks. Lines are quoted or separated by empty lines, and dashes, blanks
- * and line ends are replaced. A line whose meaning is certain is restored to the printed form.
- * Other lines are unchanged, and the number of lines never changes.
+ * Programs print dumps and comparisons with a TAB before each frame. Pasting removes TABs or turns
+ * them into blanks, quotes lines, inserts empty lines, and replaces dashes, blanks and line ends. A
+ * line with only one possible meaning is restored to the printed form. Other lines stay unchanged,
+ * and so does the number of lines.
  */
 #ifndef CORE_DUMP_PASTED_H
 #define CORE_DUMP_PASTED_H
@@ -18,9 +18,9 @@ enum pasted_kind {
 	PASTED_OTHER,
 	PASTED_EMPTY,
 	PASTED_COMMENT,
-	PASTED_HEADING, /* of a heap */
-	PASTED_ENTRY, /* of a dump */
-	PASTED_ROW, /* first line of a row of a comparison */
+	PASTED_HEADING, /* heading of a heap */
+	PASTED_ENTRY, /* entry of a dump */
+	PASTED_ROW, /* first line of a row in a comparison */
 	PASTED_COUNTS, /* second line of a row */
 	PASTED_TOTAL,
 	PASTED_FRAME, /* an address, or "Alias" */
@@ -40,21 +40,22 @@ struct pasted {
 void pasted_init(struct pasted *pasted);
 void pasted_release(struct pasted *pasted);
 
-/* Returns true if the start of a text shows that it needs repair. */
+/* Returns true if the start of a text shows that the text needs repair. */
 bool pasted_find(struct pasted *pasted, const char *text, size_t len);
 
-/* Appends a line to *to, repaired. The line includes its line end, except for the last line. */
+/* Appends a repaired line to *to. line includes its line end, except for the last line of the
+ * text. */
 void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to);
 
-/* Appends the lines that were held back, at the end of the text. */
+/* Appends the lines that were held back. Call this at the end of the text. */
 void pasted_end(struct pasted *pasted, struct buf *to);
 
-/* Returns true if a line, repaired, contains data of a dump or a comparison. Comments are not
- * data. */
+/* Returns true if a line, once repaired, contains data of a dump or a comparison. Comments do not
+ * count as data. */
 bool pasted_is_data(const char *line, size_t len);
 
-/* Returns true if a text begins with a mark of a list, a table, a quote or markup, unlike a
- * frame. */
+/* Returns true if a text begins with a list, table, quote or markup character, which a frame never
+ * does. */
 bool pasted_is_marked(const char *text, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted texts.
- * Each layer reads from the feed below it, which buffers bytes for lookahead. Lines are read from
- * the top.
+ * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted text.
+ * Each layer reads from the feed below it; a feed buffers bytes for lookahead. Lines are read from
+ * the top layer.
  */
 #include "core/dump/source.h"
 
@@ -21,24 +21,26 @@
 #define STEP_BYTES ((size_t)64 << 10)
 
 /*
- * Bytes between two layers. The reader may look at some of them before it consumes them. An error
- * of the layer below is returned after all bytes before it, and stays.
+ * Buffered bytes between two layers. The reader can look at buffered bytes before consuming them.
+ * An error of the layer below is returned only after all bytes that precede it, and on every later
+ * read.
  */
 
-/* Returns the number of bytes read, 0 at the end, or a negative error code. len is 16 or more,
+/* Returns the number of bytes read, 0 at the end, or a negative error code. len is at least 16,
  * which leaves room for whole characters. */
 typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
 
 struct feed {
 	feed_reader *read;
 	void *ctx;
-	unsigned char *bytes; /* the bytes from at to end are buffered */
+	unsigned char *bytes; /* bytes[at..end) are buffered */
 	size_t cap, at, end;
-	int rc; /* of read: 1 continue, 0 end, or an error with why */
+	int rc; /* result of `read`: 1 continue, 0 end, or an error described by why */
 	struct err why;
 };
 
-#define ROOM_BYTES 16 /* minimum room for a layer, which may return whole characters only */
+/* minimum buffer size passed to a layer, which may return only whole characters */
+#define ROOM_BYTES 16
 #define DIRECT_BYTES 4096 /* larger reads bypass the buffer */
 
 /* Initializes a feed that buffers up to cap bytes. ctx must outlive the feed. */
@@ -73,8 +75,8 @@ static int feed_error(const struct feed *feed, struct err *err)
 	return feed->rc < 0 ? feed->rc : 0;
 }
 
-/* Buffers at least want bytes (at most cap), or all that are left, from feed->bytes + feed->at on.
- * Returns their number; if no bytes are left, 0 or the error. */
+/* Buffers at least want bytes (at most cap), or all remaining bytes, at feed->bytes + feed->at.
+ * Returns the number of buffered bytes. If no bytes are left, returns 0 or the error. */
 static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -91,7 +93,7 @@ static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
 }
 
-/* Reads up to len bytes; returns as a feed_reader does. */
+/* Reads up to len bytes. Returns the same values as a feed_reader. */
 static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -116,8 +118,8 @@ static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err 
 	return (int64_t)len;
 }
 
-/* gzip: one or more members, zeros after the last. */
-#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip only */
+/* gzip: one or more members, optionally followed by zeros. */
+#define GZIP_WINDOW (16 + MAX_WBITS) /* in zlib, 16 means gzip only */
 
 struct gunzip {
 	struct feed *from;
@@ -132,7 +134,7 @@ static bool gunzip_is_magic(const unsigned char *bytes, size_t len)
 	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* from must outlive the result; name is for messages and is not copied. */
+/* `from` must outlive the result. name is used in messages and is not copied. */
 static struct gunzip *gunzip_new(struct feed *from, const char *name)
 {
 	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
@@ -159,7 +161,7 @@ static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err
 		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
 }
 
-/* Skips zeros up to the end, which tapes and some file systems add. */
+/* Skips zeros up to the end: tapes and some file systems pad files with zeros. */
 static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -173,7 +175,7 @@ static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
 	return ready;
 }
 
-/* Continues after a member. Returns 1 if another one begins, 0 at the end, or an error. */
+/* Continues after a member. Returns 1 if another member begins, 0 at the end, or an error. */
 static int64_t next_member(struct gunzip *gunzip, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -192,7 +194,8 @@ static int64_t next_member(struct gunzip *gunzip, struct err *err)
 	return 1;
 }
 
-/* Unpacks some of the buffered bytes. Returns the number of bytes (0: none yet) or an error. */
+/* Unpacks some of the buffered bytes. Returns the number of unpacked bytes (0 if more input is
+ * needed) or an error. */
 static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -215,11 +218,12 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	if (rc == Z_MEM_ERROR)
 		memory_out();
 	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
-	return len - stream->avail_out; /* return unpacked bytes first */
+	return len - stream->avail_out; /* unpacked bytes come before an error */
 }
 
-/* A feed_reader; ctx is a struct gunzip. After all bytes before it, returns -ERR_CUT if the
- * compressed data ends early, -ERR_READ if it is damaged, or the error of from. */
+/* A feed_reader; ctx is a struct gunzip. Returns an error only after all unpacked bytes: -ERR_CUT
+ * if the compressed data ends early, -ERR_READ if the data is damaged, or the error of the feed
+ * below. */
 static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct gunzip *gunzip = ctx;
@@ -238,10 +242,10 @@ static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return got;
 }
 
-/* UTF-16 text with a byte order mark to UTF-8: PowerShell's redirection writes UTF-16. */
+/* Converts UTF-16 text with a byte order mark to UTF-8. PowerShell's redirection writes UTF-16. */
 
 struct utf16 {
-	struct feed *from; /* after the byte order mark */
+	struct feed *from; /* positioned after the byte order mark */
 	const char *name; /* for messages */
 	bool is_big; /* big-endian */
 	bool is_over; /* 8-bit text follows */
@@ -249,7 +253,7 @@ struct utf16 {
 	unsigned run; /* number of last characters that may be 8-bit text */
 };
 
-/* Minimum number of buffered bytes; also the maximum length of a character in UTF-8. */
+/* Minimum number of bytes to buffer, and the maximum length of a UTF-8 character. */
 #define UTF16_MIN_BYTES 4
 #define UTF16_MARK_BYTES 2
 
@@ -260,7 +264,7 @@ static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Reads the next character, of which ready bytes are buffered. */
+/* Reads the next character; ready is the number of buffered bytes. */
 static uint32_t take_char(struct utf16 *utf16, size_t ready)
 {
 	bool is_pair;
@@ -329,18 +333,19 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return used ? (int64_t)used : fail_over(utf16, err);
 }
 
-/* Each layer reads from the one before it: raw, unpacked (if packed), text, mended (if needed). */
+/* Each layer reads from the previous one: raw, unpacked (if packed), text, mended (if needed). */
 struct source {
 	struct os_file file;
 	char *name;
 	struct feed raw, unpacked, text, mended;
-	struct feed *top; /* text or mended */
+	struct feed *top; /* text, or mended if needed */
 	struct gunzip *gunzip; /* NULL: not packed */
-	struct utf16 utf16; /* from is NULL: not UTF-16 */
+	struct utf16 utf16; /* utf16.from is NULL: not UTF-16 */
 	struct pasted pasted;
-	struct buf lines; /* repaired lines; those from lines_at on were not returned yet */
+	/* repaired lines; those starting at lines_at have not been returned yet */
+	struct buf lines;
 	size_t lines_at;
-	bool in_long; /* a part of a long line was returned */
+	bool in_long; /* part of a long line was already returned */
 	bool is_file;
 	size_t mark_bytes;
 };
@@ -357,7 +362,8 @@ static int64_t read_feed(void *ctx, void *bytes, size_t len, struct err *err)
 	return feed_read(ctx, bytes, len, err);
 }
 
-/* Adds a layer for gzip if the first bytes call for it. Read errors are left to the reader. */
+/* Adds a gunzip layer if the first bytes are gzip's magic number. Read errors are left for the next
+ * read to report. */
 static struct feed *find_packing(struct source *source)
 {
 	struct feed *raw = &source->raw;
@@ -370,7 +376,7 @@ static struct feed *find_packing(struct source *source)
 	return &source->unpacked;
 }
 
-/* Skips a byte order mark and adds a layer for the encoding. */
+/* Skips a byte order mark and adds a layer for the mark's encoding. */
 static void find_encoding(struct source *source, struct feed *from)
 {
 	int64_t ready = feed_need(from, 3, NULL);
@@ -390,7 +396,7 @@ static void find_encoding(struct source *source, struct feed *from)
 		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
-/* Repairs the buffered lines, all of which may be held back. Returns 1, 0 at the end, or an
+/* Repairs the buffered lines. The repair may hold all of them back. Returns 1, 0 at the end, or an
  * error. */
 static int mend_lines(struct source *source, struct err *err)
 {
@@ -409,7 +415,7 @@ static int mend_lines(struct source *source, struct err *err)
 		size_t len = newline ? (size_t)(newline + 1 - line) : at_hand;
 
 		if (!newline && lines->len)
-			break; /* more of it may follow */
+			break; /* the line may continue in the next bytes */
 		if (source->in_long || len > DUMP_LINE_MAX)
 			buf_add(lines, line, len);
 		else
@@ -438,7 +444,8 @@ static int64_t mended_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return (int64_t)len;
 }
 
-/* Adds a layer of repair if the text's start calls for it. Read errors are left to the reader. */
+/* Adds a repair layer if the start of the text shows signs of damage. Read errors are left for the
+ * next read to report. */
 static void find_mending(struct source *source)
 {
 	struct feed *text = &source->text;
@@ -553,7 +560,7 @@ void lines_release(struct lines *lines)
 	*lines = (struct lines){0};
 }
 
-/* Fills the window, which moves its bytes. Returns 0 or the source's error. */
+/* Refills the window, moving its contents. Returns 0 or the source's error. */
 static int lines_refill(struct lines *lines)
 {
 	memmove(lines->window, lines->at, (size_t)(lines->end - lines->at));
@@ -608,9 +615,9 @@ int lines_next(struct lines *lines, struct line *line)
 	line->is_long = line->len > DUMP_LINE_MAX;
 	lines->at += line->len + !!newline;
 	if (line->is_long && !newline) {
-		line->len = 2; /* the window moves on; two bytes identify a comment */
+		line->len = 2; /* the window will move; two bytes suffice to identify a comment */
 		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
-		/* Other long lines are an error. */
+		/* Only comments may be too long: any other long line is an error for the caller. */
 		rc = line->text[0] == '/' ? skip_rest(lines) : 0;
 		return rc ? rc : 1;
 	}

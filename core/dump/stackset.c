@@ -1,6 +1,6 @@
 /*
- * Stores stacks by id. The stacks of one id form a list; if a list grows long, because a dump is
- * damaged, a hash table of whole stacks takes over.
+ * Stores stacks by id. The stacks of one id form a list. If a list grows long, because a dump is
+ * damaged, a hash table of complete stacks replaces the search.
  */
 #include "core/dump/stackset.h"
 
@@ -9,7 +9,7 @@
 
 #include "core/base/memory.h"
 
-#define NEAR_MAX 16 /* stacks of one id that are compared one by one */
+#define NEAR_MAX 16 /* maximum number of stacks of one id that are compared one by one */
 
 void stackset_init(struct stackset *set)
 {
@@ -28,7 +28,7 @@ void stackset_release(struct stackset *set)
 	stackset_init(set);
 }
 
-/* Writes a word for hex_load(). */
+/* Stores a word for hex_load() to load. */
 static inline void put_word(char *to, uint64_t word)
 {
 	to[0] = (char)word;
@@ -59,7 +59,7 @@ void stack_frames_keep(struct stack *to, const struct stack *from, struct arena 
 	least = bytes < FRAME_WIDTH ? least : 0;
 	at = arena_bytes(arena, count * bytes + (bytes < FRAME_WIDTH ? FRAME_WIDTH : 0));
 	for (uint32_t i = 0; i < count; i++)
-		/* Surplus zeros are overwritten. */
+		/* Each word overwrites the surplus zeros of the previous one. */
 		put_word(at + i * bytes, stack_frame(from, i) - least);
 	if (bytes < FRAME_WIDTH)
 		put_word(at + count * bytes, least);
@@ -108,7 +108,8 @@ static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_
 	return (uint32_t)set->count++;
 }
 
-/* Builds the key of a stack far down the list of its id: no id contains a NUL. */
+/* Builds the key of a stack far down its id's list. A NUL separates id and frames, because no id
+ * contains a NUL. */
 static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
 	uint32_t alias_count = stack->alias_count;
@@ -118,12 +119,12 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->is_named ? "n" : "a", 1);
 	buf_add(key, &alias_count, sizeof(alias_count));
 	buf_add(key, stack->alias_at, alias_count * sizeof(*stack->alias_at));
-	/* Wanted stacks are never packed. */
+	/* The frames of a wanted stack are never packed. */
 	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH);
 }
 
-/* Finds or adds the stack wanted among those after the stack at, through a hash table: a damaged
- * dump may have any number of stacks with one id. */
+/* Finds or adds the wanted stack among those after stack `at`, using a hash table: a damaged dump
+ * may have any number of stacks with one id. */
 static uint32_t choose_far(
 	struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len)
 {
@@ -146,7 +147,7 @@ static uint32_t choose_far(
 	return index;
 }
 
-/* Finds the stack wanted among those with one id, starting at first, or adds it. */
+/* Finds or adds the wanted stack in an id's list, which starts at stack `first`. */
 static uint32_t choose(
 	struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len)
 {
@@ -223,7 +224,7 @@ uint32_t stackset_put_hashed(
 		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
 		tidy.alias_count = 0;
 		for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
-			/* A candidate must have frames, and the next one must follow it. */
+			/* Ignore a candidate that is empty or out of order. */
 			if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
 				alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
 		}

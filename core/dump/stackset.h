@@ -1,9 +1,9 @@
 /*
  * The stacks of one dump, by id.
  *
- * An id is a label: opaque text, and one id may stand for several stacks (UMDH's ids are short and
- * wrap around). Stacks are kept separately for each id. Equal stacks under different ids are not
- * merged here; that is left to the reader.
+ * An id is a label: opaque text. One id may stand for several stacks, because UMDH's ids are short
+ * and wrap around. Stacks are stored separately for each id. Equal stacks with different ids are
+ * not merged here; the reader does that.
  */
 #ifndef CORE_DUMP_STACKSET_H
 #define CORE_DUMP_STACKSET_H
@@ -19,24 +19,25 @@
 
 #define STACK_NONE UINT32_MAX
 
-/* 32 bytes, because there are millions. A stack has at most 1024 frames: DUMP_FRAMES_MAX,
- * RECORD_FRAMES_MAX. */
+/* Packed into 32 bytes, because a dump has millions of stacks. A stack has at most 1024 frames:
+ * DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first: uint64_t, or packed by stack_frames_keep(); read them
-	 * with stack_frame(). NULL: no line of the dump has them yet. */
+	/* Return addresses, innermost first, as uint64_t or packed by stack_frames_keep(); read
+	 * them with stack_frame(). NULL: the dump has not listed the frames yet. */
 	const void *frames;
-	/* Further candidates under this id ("Alias" in UMDH's logs), one of which is the true
-	 * stack. Candidate k is frames[alias_at[k]..alias_at[k + 1]); the first starts at 0. In a
-	 * stack set every candidate has frames. */
+	/* Start of each further candidate stack under this id ("Alias" in UMDH's logs); only one
+	 * candidate is the true stack. Candidate k is frames[alias_at[k]..alias_at[k + 1]); the
+	 * first candidate starts at 0. In a stack set every candidate has frames. */
 	const uint32_t *alias_at;
-	uint32_t same_id; /* the next stack with this id, or STACK_NONE */
+	uint32_t same_id; /* next stack with this id, or STACK_NONE */
 	uint16_t frame_count;
 	uint16_t alias_count : 12;
-	/* Bytes by which packed frames are shorter than uint64_t; unless 0, a base to add follows
-	 * the frames. */
+	/* Bytes saved per packed frame, compared with uint64_t. If nonzero, the frames are relative
+	 * to a base, which follows them. */
 	uint16_t frame_cut : 3;
-	/* frames are not addresses but numbers of texts, which the owner of the set knows */
+	/* frames are not addresses but string numbers, which only the owner of the set can
+	 * resolve */
 	uint16_t is_named : 1;
 };
 
@@ -56,10 +57,11 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 	return frame + hex_load(frames + stack->frame_count * width);
 }
 
-/* Copies frames into arena, packed: addresses of one process are mostly close to each other. */
+/* Packs frames into arena: the addresses in one process are mostly close to each other. */
 void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena);
 
-/* Returns the packed bytes, equal for equal frames; none for a stack without frames. */
+/* Returns the packed bytes, which are equal for equal frames. *len is 0 for a stack without
+ * frames. */
 static inline const char *stack_frames_kept(const struct stack *stack, size_t *len)
 {
 	size_t cut = stack->frame_cut;
@@ -68,13 +70,13 @@ static inline const char *stack_frames_kept(const struct stack *stack, size_t *l
 	return stack->frames;
 }
 
-/* Returns true if two stacks have the same frames and the same candidates. */
+/* Returns true if two stacks have the same frames and candidates. */
 bool stack_same_frames(const struct stack *a, const struct stack *b);
 
 struct stackset {
 	struct arena arena;
-	struct hash_index ids; /* the first stack of each id */
-	struct table behind; /* stacks far down the list of their id */
+	struct hash_index ids; /* maps each id to its first stack */
+	struct table behind; /* stacks far down their id's list */
 	struct stack *stacks;
 	size_t count, cap;
 };
@@ -82,22 +84,24 @@ struct stackset {
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
 
-/* Frees what only stackset_put() needs; do not call that afterwards. are_elsewhere: also frees the
- * memory of ids, frames and candidates, because the stacks point to other memory now. */
+/* Frees the memory that only stackset_put() needs; do not call stackset_put() afterwards.
+ * are_elsewhere: the stacks now point to other memory, so also frees the memory of ids, frames and
+ * candidates. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
-/* Finds or adds the stack of an entry: by id alone if frames is NULL (the first stack of that id),
- * otherwise by id and frames. Candidates without frames are ignored. Everything is copied. *index
- * is an index into set->stacks. */
+/* Finds or adds the stack of an entry and sets *index to its index in set->stacks. If frames is
+ * NULL, finds the first stack with that id; otherwise compares id and frames. Candidates without
+ * frames are ignored. Everything is copied. */
 void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
-/* The two steps of stackset_put(), for many stacks at once. The hash of an id is constant while the
- * set lives. */
+/* The two steps of stackset_put(), for adding many stacks at once. The hash of an id never changes
+ * during the life of the set. */
 uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len);
 uint32_t stackset_put_hashed(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len);
 
-/* Prefetches the data of an id, in steps 0, 1 and 2 with other work between them. */
+/* Prefetches the data for an id. Call it with steps 0, 1 and 2 in turn, and do other work between
+ * the calls. */
 void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step);
 
 #endif

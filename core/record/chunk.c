@@ -1,5 +1,5 @@
 /*
- * Encoding and decoding of a recording's elements: heads with checksums, varints, texts, columns,
+ * Encodes and decodes the elements of a recording: heads with checksums, varints, strings, columns,
  * and chunks packed by zstd. Every length is checked before it is used.
  */
 #include "core/record/chunk.h"

@@ -1,7 +1,7 @@
 /*
- * The elements of a recording, for its writer and its readers: chunks, varints, columns. man/hrec.5
- * is the specification. Numbers in heads are little-endian; a varint has 7 bits per byte, lowest
- * first.
+ * The elements of a recording (chunks, varints, columns), for its writer and its readers.
+ * man/hrec.5 is the specification. Numbers in heads are little-endian. A varint has 7 bits per
+ * byte, lowest first.
  */
 #ifndef CORE_RECORD_CHUNK_H
 #define CORE_RECORD_CHUNK_H
@@ -21,7 +21,7 @@
 #define CHUNK_UNPACKED_MAX ((size_t)64 << 20)
 #define CHUNK_EVENTS_MAX ((size_t)256 << 10)
 
-/* Limits of a recording, which bound the memory that a file can make its reader use. */
+/* Limits of a recording. They limit the memory that a file can force its reader to allocate. */
 #define RECORD_MODULES_MAX ((size_t)1 << 20)
 #define RECORD_HEAPS_MAX ((size_t)1 << 20)
 #define RECORD_THREADS_MAX ((size_t)1 << 22)
@@ -31,7 +31,8 @@
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
 #define RECORD_LOADS_MAX ((size_t)1 << 22)
 #define RECORD_REMARKS_MAX ((size_t)1000)
-#define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20) /* bytes in modules and marks */
+/* total bytes of the strings in modules and marks */
+#define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20)
 
 enum chunk_type {
 	CHUNK_START = 1,
@@ -49,17 +50,19 @@ enum chunk_type {
 	CHUNK_REMARK,
 };
 
-enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* flags of a module */
-enum { MARK_LABEL, MARK_START }; /* types of a mark */
+enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* module flags */
+enum { MARK_LABEL, MARK_START }; /* mark types */
 
-/* How one byte of a free identifies the allocation, with last as the number of the last freed
- * allocation of its kind. AGE_AHEAD + n: number last + 1 + n. AGE_BACK + n: number last - 1 - n.
- * AGE_NEAR + n: age n, where the newest of its kind has age 0. AGE_FAR: the age is in a separate
- * column. */
+/* A free identifies its allocation with one byte. last is the number of the last freed allocation
+ * of that kind.
+ *   AGE_AHEAD + n: number last + 1 + n
+ *   AGE_BACK + n: number last - 1 - n
+ *   AGE_NEAR + n: age n; the kind's newest allocation has age 0
+ *   AGE_FAR: the age is in a separate column */
 enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };
 
-/* The last freed allocation before any free, and again after each check-point: the one before
- * number 0. */
+/* Initial value of the last freed allocation's number, and its value after each check-point: number
+ * 0 comes next. */
 #define NUMBER_NONE UINT64_MAX
 
 enum chunk_packing { CHUNK_PLAIN, CHUNK_ZSTD };
@@ -69,35 +72,35 @@ struct chunk_head {
 	uint32_t type; /* enum chunk_type, or an unknown type */
 	enum chunk_packing packing;
 	uint32_t bytes, unpacked_bytes;
-	uint32_t crc; /* of the payload as stored */
+	uint32_t crc; /* checksum of the payload as stored */
 };
 
 void file_head_put(unsigned char to[FILE_HEAD_BYTES]);
 /* Returns 0, -ERR_NOT_RECORDING or -ERR_VERSION. */
 int file_head_check(const unsigned char from[FILE_HEAD_BYTES]);
 
-/* Write and read the end of the file, which contains the offset of the index. */
+/* Write and read the trailer, which ends the file and contains the offset of the index. */
 void file_trailer_put(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset);
 bool file_trailer_take(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset);
 
 void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
-/* Returns false if it is not a valid head. */
+/* Returns false if the head is invalid. */
 bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
-/* Returns true unless a list (of modules and so on) is compressed so highly that a small file would
- * need much memory. */
+/* Returns true unless a list (of modules and so on) is compressed so much that a small file would
+ * need a lot of memory. */
 bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
 
 void varint_put(struct buf *to, uint64_t value);
 
-/* A column of numbers: one byte with the width in bytes of the largest (0: all are 0), then the
- * lowest bytes of all numbers, then the next ones, and so on. */
+/* Encodes a column of numbers: first one byte, the width in bytes of the largest number (0 if all
+ * are 0); then the lowest bytes of all numbers, then their second bytes, and so on. */
 void column_put(struct buf *to, const uint64_t *values, size_t count);
 
 /*
- * Reading a payload. The first error sets at to NULL; after that all reads return 0.
+ * Reading a payload. The first error sets payload.at to NULL, after which all reads return 0.
  */
 
 struct payload {
@@ -105,9 +108,9 @@ struct payload {
 };
 
 uint64_t varint_take(struct payload *from);
-/* Reads a varint of at most max. */
+/* Reads a varint no greater than max. */
 uint64_t varint_take_upto(struct payload *from, uint64_t max);
-/* Returns the start of a text of at most max bytes without a NUL. */
+/* Returns the start of a string of at most max bytes that contains no NUL. */
 const char *payload_text(struct payload *from, size_t max, size_t *len);
 
 struct column {
@@ -138,12 +141,12 @@ struct chunk_reader {
 void chunk_reader_init(struct chunk_reader *reader, struct os_file *file, uint64_t file_bytes);
 void chunk_reader_release(struct chunk_reader *reader);
 
-/* Reads the head at offset; its payload must lie in the file. Returns 0, -ERR_BAD_RECORDING or
- * -ERR_READ. */
+/* Reads the head of the chunk at offset; the chunk's payload must lie within the file. Returns 0,
+ * -ERR_BAD_RECORDING or -ERR_READ. */
 int chunk_read_head(struct chunk_reader *reader, uint64_t offset, struct chunk_head *head);
 
-/* Reads the payload of the chunk at offset, valid until the next read. Returns as
- * chunk_read_head(). */
+/* Reads the payload of the chunk at offset; the payload is valid until the next read. Returns the
+ * same values as chunk_read_head(). */
 int chunk_read(struct chunk_reader *reader, uint64_t offset, const struct chunk_head *head,
 	struct payload *payload);
 

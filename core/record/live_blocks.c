@@ -1,7 +1,7 @@
 /*
- * Live blocks: an open hash table by address. The blocks of a heap also form a list through the
- * table, so destroying a heap takes time proportional to its blocks. Entries are small, because a
- * process may have millions of blocks.
+ * Live blocks: an open hash table, indexed by address. The blocks of each heap also form a list
+ * within the table, so destroying a heap takes time proportional to the number of its blocks.
+ * Entries are small, because a process may have millions of blocks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,31 +13,33 @@
 #define ADDR_MASK (((uint64_t)1 << LIVE_ADDR_BITS) - 1)
 #define FIRST_CAP ((size_t)1 << 12)
 
-/* A live block: its kind and the low bits of its number (see number_of()), in a list of its heap's
- * blocks. */
+/* A live block: its kind, the low bits of its number (see number_of()), and its neighbours in the
+ * list of its heap's blocks. */
 struct known_block {
-	uint64_t key; /* address and tag; 0: a free entry */
+	uint64_t key; /* address and tag; 0 in a free entry */
 	uint32_t kind, number;
-	uint32_t next, previous; /* index in the table plus one, within the heap's list; 0: none */
+	/* neighbours in the heap's list, as table index plus one; 0: none */
+	uint32_t next, previous;
 };
 
 struct kind_facts {
-	/* Number of allocations, which gives the upper bits of a block's number. */
+	/* Number of allocations; supplies the upper bits of a block's number. */
 	uint64_t allocated;
-	uint32_t heap; /* for blocks without a tag: number of their heap's handle */
+	uint32_t heap; /* for untagged blocks: number of their heap's handle */
 };
 
 struct live_blocks {
 	struct recorder *recorder;
-	struct known_block *blocks; /* an open hash table by address */
+	struct known_block *blocks; /* open hash table, indexed by address */
 	size_t block_count, block_cap;
 	uint64_t multiplier;
 	unsigned shift;
-	uint32_t *heaps; /* first blocks of the lists: by tag, then by number of the handle */
+	/* first block of each list, indexed by tag, then by LIVE_TAGS plus handle number */
+	uint32_t *heaps;
 	size_t heap_cap;
 	uint32_t handle_count;
-	struct u64map handles; /* from handles to those numbers */
-	struct kind_facts *facts; /* by kind */
+	struct u64map handles; /* maps handles to handle numbers */
+	struct kind_facts *facts; /* indexed by kind */
 	size_t fact_cap;
 };
 
@@ -77,7 +79,7 @@ static size_t home(const struct live_blocks *blocks, uint64_t addr)
 	return (size_t)((addr >> 3) * blocks->multiplier >> blocks->shift);
 }
 
-/* Returns the entry of the block at addr, or the free entry for it. */
+/* Returns the entry of the block at addr, or the free entry where that block would go. */
 static struct known_block *find_block(const struct live_blocks *blocks, uint64_t addr)
 {
 	size_t at = home(blocks, addr);
@@ -87,7 +89,7 @@ static struct known_block *find_block(const struct live_blocks *blocks, uint64_t
 	return &blocks->blocks[at];
 }
 
-/* Returns the list that contains a block. */
+/* Returns the head of the list that contains a block. */
 static uint32_t *heap_of(struct live_blocks *blocks, const struct known_block *block)
 {
 	size_t tag = block->key >> LIVE_ADDR_BITS;
@@ -100,7 +102,7 @@ static uint32_t place_of(const struct live_blocks *blocks, const struct known_bl
 	return (uint32_t)(block - blocks->blocks) + 1;
 }
 
-/* Makes the neighbours of a block point to its present place. */
+/* Updates the block's neighbours after the block moved to another entry. */
 static void link_block(struct live_blocks *blocks, const struct known_block *block, uint32_t place)
 {
 	if (block->previous)
@@ -121,7 +123,7 @@ static void unlink_block(struct live_blocks *blocks, const struct known_block *b
 		blocks->blocks[block->next - 1].previous = block->previous;
 }
 
-/* Puts a block into a free entry and at the head of its heap's list. */
+/* Stores a block in a free entry and inserts it at the head of its heap's list. */
 static void put_block(
 	struct live_blocks *blocks, struct known_block *entry, struct known_block block)
 {
@@ -131,9 +133,9 @@ static void put_block(
 	link_block(blocks, entry, place_of(blocks, entry));
 }
 
-/* Doubles the table in place, because it is most of the memory in use. From its end on, each block
- * moves to its new entry, which lies after all blocks that have not moved yet. The few blocks for
- * which this is not so are moved last. */
+/* Doubles the table in place, because the table is most of the memory in use. Blocks move to their
+ * new entries, starting with the last block. A block's new entry normally lies after all blocks
+ * that have not moved yet. The few blocks for which it does not are moved at the end. */
 static void grow(struct live_blocks *blocks)
 {
 	const size_t old_cap = blocks->block_cap;
@@ -180,7 +182,7 @@ static void remove_block(struct live_blocks *blocks, struct known_block *block)
 	blocks->block_count--;
 }
 
-/* Returns the number of a handle; its blocks have no tag. */
+/* Returns the number of a handle whose blocks have no tag. */
 static uint32_t heap_number(struct live_blocks *blocks, uint64_t handle)
 {
 	uint32_t number = blocks->handle_count;
@@ -207,8 +209,8 @@ static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, 
 	return number;
 }
 
-/* Returns the newest number with these low bits: fewer than 2^32 blocks of a kind are allocated
- * while a block is live. */
+/* Returns the newest number with these low bits. That number is correct because fewer than 2^32
+ * blocks of a kind are allocated during the life of one block. */
 static uint64_t number_of(const struct live_blocks *blocks, const struct known_block *block)
 {
 	uint64_t newest = blocks->facts[block->kind].allocated - 1;
@@ -289,7 +291,7 @@ size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *c
 	uint64_t *gone = NULL;
 	size_t count = 0, cap = 0;
 
-	/* Collect first, because removing an entry moves others. */
+	/* Collect the addresses first, because removing an entry moves others. */
 	for (size_t i = 0; i < blocks->block_cap; i++) {
 		const uint64_t addr = blocks->blocks[i].key & ADDR_MASK;
 

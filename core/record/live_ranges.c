@@ -1,7 +1,7 @@
 /*
  * Ranges of virtual memory: sorted arrays in nodes of limited size, so that a change moves only the
- * ranges of one node. A change takes the ranges that it touches out, splits them and puts the
- * pieces back.
+ * ranges of one node. A change removes the ranges that it touches, splits them, and inserts the
+ * pieces.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,31 +9,31 @@
 #include "core/base/memory.h"
 #include "core/record/live.h"
 
-#define NOT_BEGUN UINT32_MAX /* kind of a range without an allocation yet */
+#define NOT_BEGUN UINT32_MAX /* kind of a range before its allocation is recorded */
 
-/* Pages with the same properties, changed by the same call. */
+/* Pages with the same properties that were changed by the same call. */
 struct known_range {
 	uint64_t start, end;
-	uint64_t region; /* start of the reservation that contains it */
+	uint64_t region; /* start of the reservation that contains the range */
 	enum record_memory memory;
 	uint32_t stack, reserve_stack;
 	uint32_t kind;
-	bool is_hidden; /* never has an allocation */
+	bool is_hidden; /* the range's allocation is never recorded */
 	uint64_t number;
 };
 
-/* Ranges sorted by address, without overlap. */
+/* Ranges sorted by address; they do not overlap. */
 #define NODE_RANGES 128
 struct range_node {
-	size_t count; /* not 0, except in a single node */
+	size_t count; /* nonzero, unless this is the only node */
 	struct known_range items[NODE_RANGES];
 };
 
 struct live_ranges {
 	struct recorder *recorder;
-	struct range_node **nodes; /* sorted by address; at least one */
+	struct range_node **nodes; /* sorted by address; at least one node */
 	size_t node_count, node_cap;
-	struct known_range *pieces; /* ranges that the current change produces */
+	struct known_range *pieces; /* ranges produced by the current change */
 	size_t piece_count, piece_cap;
 };
 
@@ -93,8 +93,8 @@ static void add_piece(
 	ranges->pieces[ranges->piece_count++] = piece;
 }
 
-/* Applies a change to the affected pages of a range. Returns 1 and updates *range; -1 if the pages
- * become unknown; 0 if the change does not affect them. */
+/* Applies a change to the part of a range that it covers. Returns 1 and updates *range; -1 if the
+ * pages become unknown; or 0 if the change does not affect the range. */
 static int change(enum live_change type, const struct known_range *how, struct known_range *range)
 {
 	switch (type) {
@@ -117,7 +117,7 @@ static int change(enum live_change type, const struct known_range *how, struct k
 	return 0;
 }
 
-/* Position of a range, or where it would be. */
+/* Position of a range, or the position where a range would be inserted. */
 struct range_place {
 	size_t node, at;
 };
@@ -127,7 +127,8 @@ static struct range_node *node_of(const struct live_ranges *ranges, struct range
 	return ranges->nodes[place.node];
 }
 
-/* Returns the first range that ends after addr; otherwise the position after the last one. */
+/* Returns the position of the first range that ends after addr, or the position after the last
+ * range. */
 static struct range_place range_above(const struct live_ranges *ranges, uint64_t addr)
 {
 	struct range_place place = {0};
@@ -174,7 +175,7 @@ static void add_range(struct live_ranges *ranges, const struct known_range *rang
 	node->items[place.at] = *range;
 }
 
-/* Removes the first range that overlaps [start, end). Returns false if no range does. */
+/* Removes the first range that overlaps [start, end). Returns false if there is no such range. */
 static bool take_range(
 	struct live_ranges *ranges, uint64_t start, uint64_t end, struct known_range *range)
 {

@@ -1,15 +1,15 @@
 /*
  * Recordings: every allocation of a process, in order of time. man/hrec.5 specifies the file.
  *
- * An allocation is identified by its kind (stack, size, heap, sort of memory) and by its number
- * among all allocations of that kind, from 0 on. A free contains both. So a state is two counters
- * for each kind, for any number of blocks. The number of a freed block also shows if it was
- * allocated in a window: it is then at least the kind's count at the start of the window.
+ * An allocation is identified by its kind (stack, size, heap, type of memory) and by its number,
+ * counted from 0, among all allocations of that kind. A free contains kind and number. So a state
+ * consists of two counters per kind, no matter how many blocks exist. A freed block was allocated
+ * within a window if its number is at least the kind's count at the start of the window.
  *
  * A position is the number of events before it. Times are whole milliseconds since the start of the
- * recording and never decrease; a moment in ms is after all events of that ms. A realloc is a free
- * and an allocation. If part of a range of virtual memory is freed, the whole range is freed and
- * the rest is allocated.
+ * recording and never decrease; a moment given in ms is after all events of that ms. A realloc is
+ * recorded as a free and an allocation. If part of a range of virtual memory is freed, the
+ * recording frees the whole range and allocates the rest.
  */
 #ifndef CORE_RECORD_RECORD_H
 #define CORE_RECORD_RECORD_H
@@ -25,40 +25,40 @@
 #define RECORD_NO_MODULE UINT32_MAX
 #define RECORD_NO_STACK UINT32_MAX
 #define RECORD_NO_HEAP UINT32_MAX
-#define RECORD_FRAMES_MAX 1024 /* in one stack */
-#define RECORD_TEXT_MAX 4096 /* bytes of a label or another text */
+#define RECORD_FRAMES_MAX 1024 /* maximum number of frames per stack */
+#define RECORD_TEXT_MAX 4096 /* maximum bytes of a label or other string */
 
 enum record_memory { RECORD_HEAP, RECORD_COMMITTED, RECORD_RESERVED, RECORD_MAPPED };
 #define RECORD_MEMORIES 4
 
-/* One return address. */
+/* A return address. */
 struct record_frame {
-	uint64_t offset; /* in the module; with RECORD_NO_MODULE the address */
+	uint64_t offset; /* offset in the module; with RECORD_NO_MODULE, the address */
 	uint32_t module; /* index into modules */
 };
 
 struct record_stack {
-	const struct record_frame *frames; /* innermost first */
+	const struct record_frame *frames; /* frames, innermost first */
 	uint32_t frame_count;
 };
 
 struct record_kind {
-	uint64_t bytes; /* of one allocation */
+	uint64_t bytes; /* size of one allocation */
 	uint32_t stack; /* index into stacks; RECORD_NO_STACK: unknown */
-	uint32_t heap; /* index into heaps; RECORD_NO_HEAP: unknown, or not RECORD_HEAP */
+	uint32_t heap; /* index into heaps; RECORD_NO_HEAP: unknown, or memory is not RECORD_HEAP */
 	enum record_memory memory;
 };
 
 enum record_event_type { RECORD_ALLOC, RECORD_FREE };
 
 struct record_event {
-	uint64_t number; /* of the allocation, within its kind */
+	uint64_t number; /* number of the allocation within its kind */
 	uint64_t time_ms;
-	uint64_t addr; /* of an allocation, if has_addresses; otherwise 0 */
+	uint64_t addr; /* address of an allocation, if has_addresses is set; otherwise 0 */
 	uint32_t kind; /* index into kinds */
 	uint32_t thread; /* index into threads */
 	enum record_event_type type;
-	/* For a free: index into stacks of the stack that freed it; RECORD_NO_STACK: unknown. */
+	/* For a free: index into stacks of the stack that called it; RECORD_NO_STACK: unknown. */
 	uint32_t freed_by;
 };
 
@@ -67,57 +67,62 @@ struct record_mark {
 	const char *label;
 };
 
-/* A module was loaded or unloaded. A module without such an event, or whose first event is an
- * unload, was loaded before the recording. */
+/* A module was loaded or unloaded. A module was loaded before the recording if it has no such
+ * event, or if its first event is an unload. */
 struct record_load {
 	uint64_t time_ms;
 	uint32_t module; /* index into modules */
 	bool is_loaded;
 };
 
-/* Facts about a recording. Texts may contain anything except a NUL: sanitize them for display. */
+/* Facts about a recording. Strings may contain any byte except NUL: sanitize them before
+ * display. */
 struct record_facts {
-	/* Set by the caller of recorder_open(); 0 or NULL: unknown. */
+	/* Set by the caller of recorder_open(). 0 or NULL: unknown. */
 	uint32_t pid, parent_pid;
 	unsigned bits; /* 32 or 64 */
 	const char *image, *os;
-	/* Start of the process, and time 0 of the recording: ms since 1970-01-01 UTC. */
+	/* Start of the process, and the time that counts as 0 in the recording: ms since 1970-01-01
+	 * UTC. */
 	int64_t start_ms, time_ms;
-	uint64_t sample_bytes; /* one allocation per this many bytes was recorded; 0: no sampling */
+	/* sampling: one allocation is recorded per this many bytes; 0: no sampling */
+	uint64_t sample_bytes;
 	bool is_attached; /* the tracer was attached to a running program */
-	bool has_addresses; /* of allocations */
-	const char *source; /* source of the events if not our tracer: "etw" */
-	/* It is read soon and removed, so its size does not matter; only for the recorder. */
+	bool has_addresses; /* allocations have addresses */
+	const char *source; /* source of the events, if not our tracer: "etw" */
+	/* Used only by the recorder: the file will be read soon and then removed, so its size does
+	 * not matter. */
 	bool is_temporary;
 
-	/* The rest is set by readers. */
-	bool is_cut; /* not finished, or damaged: its contents are valid up to cut_bytes */
+	/* All members below are set by readers. */
+	/* the file is unfinished or damaged; only the first cut_bytes bytes are valid */
+	bool is_cut;
 	uint64_t file_bytes, cut_bytes;
 	uint64_t length_ms, event_count;
-	/* The allocations before this position are older than the recording. */
+	/* Allocations before this position are older than the recording. */
 	uint64_t start_position;
-	uint64_t lost_count; /* events that happened and are not recorded */
-	/* The moment of highest memory use, without RECORD_RESERVED. */
+	uint64_t lost_count; /* number of events that happened but were not recorded */
+	/* The moment of highest memory use, not counting RECORD_RESERVED. */
 	struct {
 		uint64_t position, time_ms, bytes;
 	} peak;
-	const struct module *modules; /* in the order of loading; not sorted */
+	const struct module *modules; /* in the order in which they were loaded; not sorted */
 	const struct record_stack *stacks;
-	const uint64_t *heaps; /* handles */
-	const uint32_t *threads; /* ids; number 0 means no thread and has id 0 */
+	const uint64_t *heaps; /* heap handles */
+	const uint32_t *threads; /* thread ids; index 0 means no thread and has id 0 */
 	const struct record_kind *kinds;
 	const struct record_mark *marks; /* ordered by position */
 	const struct record_load *loads; /* ordered by time */
-	const char *const *remarks; /* what readers must know about it, one sentence each */
+	const char *const *remarks; /* facts that readers must know, one sentence each */
 	size_t module_count, stack_count, heap_count, thread_count, kind_count, mark_count,
 		load_count, remark_count;
 };
 
 /*
- * Writing, on one thread. Equal items get the same number, which never changes. The first write
- * error is kept and returned by recorder_flush() and recorder_end(); nothing is written after it,
- * and the file is valid up to its last chunk. Exceeding a limit of man/hrec.5 is such an error,
- * -ERR_LIMIT.
+ * Writing a recording, on one thread. Equal items get the same number, which never changes. After
+ * the first write error nothing more is written; recorder_flush() and recorder_end() return that
+ * error, and the file is valid up to its last chunk. Exceeding a limit of man/hrec.5 counts as a
+ * write error (-ERR_LIMIT).
  */
 
 struct recorder;
@@ -131,42 +136,46 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 uint32_t recorder_module(struct recorder *recorder, const struct module *module);
 /* Records that a module was loaded or unloaded. */
 void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded);
-/* Adds a stack; frames after the first RECORD_FRAMES_MAX are dropped. */
+/* Adds a stack. Frames after the first RECORD_FRAMES_MAX are dropped. */
 uint32_t recorder_stack(
 	struct recorder *recorder, const struct record_frame *frames, unsigned frame_count);
 uint32_t recorder_heap(struct recorder *recorder, uint64_t handle);
 uint32_t recorder_thread(struct recorder *recorder, uint32_t tid); /* tid 0 has number 0 */
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind);
 
-/* Sets the time of the following events. An earlier time than before has no effect. */
+/* Sets the time of the following events. Ignored if it is earlier than the current time. */
 void recorder_time(struct recorder *recorder, uint64_t time_ms);
-/* Sets the thread of the following events; 0 before the first call. */
+/* Sets the thread of the following events. Before the first call, the thread is 0. */
 void recorder_thread_is(struct recorder *recorder, uint32_t thread);
 
-/* Returns the number of the allocation. addr is recorded only if the facts have has_addresses. */
+/* Returns the number of the allocation. addr is recorded only if has_addresses is set in the
+ * facts. */
 uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr);
-/* number must be from recorder_alloc() with this kind, and not freed yet. */
+/* number must come from recorder_alloc() with this kind, and must not have been freed yet. */
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number);
-/* As recorder_free(), with the stack that freed it, or RECORD_NO_STACK. */
+/* Like recorder_free(), but also records the stack that freed the allocation, or
+ * RECORD_NO_STACK. */
 void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack);
 
-/* Starts the recording: the allocations so far are older than it. Without this call it starts with
- * its first event. */
+/* Starts the recording: earlier allocations count as older than the recording. Without this call,
+ * the recording starts with its first event. */
 void recorder_start(struct recorder *recorder);
-/* Names this moment. A label is truncated to RECORD_TEXT_MAX bytes; an empty one is ignored. */
+/* Adds a mark for the current moment. A label longer than RECORD_TEXT_MAX bytes is truncated; an
+ * empty label is ignored. */
 void recorder_mark(struct recorder *recorder, const char *label);
-/* Adds to the number of events that happened and are not recorded. */
+/* Adds to the number of events that happened but were not recorded. */
 void recorder_lost(struct recorder *recorder, uint64_t events);
 
-/* Adds a sentence that readers must know, truncated to RECORD_TEXT_MAX bytes. */
+/* Adds a remark: one sentence that readers must know, truncated to RECORD_TEXT_MAX bytes. */
 void recorder_remark(struct recorder *recorder, const char *text);
 
-/* Return the bytes of the file so far, and the events, including those not yet written. */
+/* Return the size of the file in bytes, and the number of events, including those not yet
+ * written. */
 uint64_t recorder_bytes(const struct recorder *recorder);
 uint64_t recorder_events(const struct recorder *recorder);
 
-/* Writes pending data; call it once a second. Full chunks are written without it. Returns 0 or the
- * first error. */
+/* Writes pending data; call this once a second. Full chunks are written without it. Returns 0 or
+ * the first error. */
 int recorder_flush(struct recorder *recorder, struct err *err);
 
 /* Finishes and closes the file and frees recorder, even after an error. Returns 0 or the first
@@ -174,9 +183,10 @@ int recorder_flush(struct recorder *recorder, struct err *err);
 int recorder_end(struct recorder *recorder, struct err *err);
 
 /*
- * Reading. An open recording does not change, and any number of threads may read it, each with its
- * own cursor. Memory is bounded by modules, stacks, kinds, marks and one chunk. Inconsistent data
- * is -ERR_BAD_RECORDING, with its place in the file.
+ * Reading a recording. An open recording does not change, and any number of threads may read it,
+ * each with its own cursor. The memory needed depends only on the number of modules, stacks, kinds
+ * and marks, plus one chunk. Inconsistent data is reported as -ERR_BAD_RECORDING with its offset in
+ * the file.
  */
 
 struct recording;
@@ -187,41 +197,47 @@ struct recording;
 bool record_is_head(const void *bytes, size_t len);
 
 /* Returns 0, -ERR_OPEN, -ERR_READ, -ERR_EMPTY, -ERR_NOT_RECORDING, -ERR_VERSION or
- * -ERR_BAD_RECORDING. A recording that was not finished, because its writer was killed or the disk
- * was full, is not an error: see is_cut. */
+ * -ERR_BAD_RECORDING. An unfinished recording, whose writer was killed or ran out of disk space, is
+ * not an error: see is_cut. */
 int recording_open(struct recording **recording, const char *path, struct err *err);
 void recording_close(struct recording *recording); /* recording may be NULL */
 
-/* Returns facts that are valid until the recording is closed. */
+/* Returns the facts, which are valid until the recording is closed. */
 const struct record_facts *recording_facts(const struct recording *recording);
 
-/* Returns the number of allocations that count sampled allocations of a kind stand for; without
- * sampling, count. It is rounded up or down depending on the kind's number, as if at random. So
- * sums over many kinds are correct, and a constant count gives a constant result. */
+/* Returns the number of real allocations that `count` sampled allocations of a kind represent.
+ * Without sampling, that is count. The number is rounded up or down in a way that depends only on
+ * the kind, but looks random. So sums over many kinds are correct, and equal counts give equal
+ * results. */
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count);
-/* Returns the number of bytes that one allocation of a kind stands for. */
+/* Returns the number of bytes that one recorded allocation of a kind represents. */
 uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
 
-/* Parses a moment: "start", "end", "peak"; a time since time 0 ("1m30s", "500ms"); a percentage of
- * the whole time ("40%", "12.5%"); a time in UTC ("2026-11-20T10:00"); otherwise a mark's label, of
- * which the first is used; or a distance from a name ("peak-1s"). Returns 0; -ERR_MOMENT for any
- * other text or a moment outside the recording; or an error of reading. */
+/* Parses a moment:
+ * - "start", "end" or "peak"
+ * - a time since time 0 ("1m30s", "500ms")
+ * - a percentage of the whole time ("40%", "12.5%")
+ * - a time in UTC ("2026-11-20T10:00")
+ * - the label of a mark; if several marks have that label, the first counts
+ * - a distance from a name ("peak-1s")
+ * Returns 0; -ERR_MOMENT for any other text, or for a moment outside the recording; or a read
+ * error. */
 int recording_position(struct recording *recording, const char *moment, uint64_t *position,
 	uint64_t *time_ms, struct err *err);
 
-/* Returns the last position at or before position where a state is cheap to find. A recording can
- * be split there for several threads. */
+/* Returns the last position, at or before position, whose state is cheap to find. The recording can
+ * be split there to let several threads read it. */
 uint64_t recording_checkpoint(const struct recording *recording, uint64_t position);
 
-/* The counters of all kinds at a position. */
+/* Counters of all kinds at a position. */
 struct record_state {
-	uint64_t position, time_ms; /* time_ms: of the last event before it */
+	uint64_t position, time_ms; /* time_ms: time of the last event before the position */
 	uint64_t *allocated, *live;
 	size_t kind_count;
 };
 
-/* Fills *state, which record_state_release() frees. position is at most event_count. Returns 0,
- * -ERR_BAD_RECORDING or -ERR_READ. */
+/* Fills *state; free it with recording_state_release(). position must not exceed event_count.
+ * Returns 0, -ERR_BAD_RECORDING or -ERR_READ. */
 int recording_state(struct recording *recording, uint64_t position, struct record_state *state,
 	struct err *err);
 void record_state_release(struct record_state *state);
@@ -231,25 +247,25 @@ struct record_block {
 	uint32_t kind; /* index into kinds */
 };
 
-/* Lists the blocks that are live at a position, in the order of allocation, and reads all events
- * before it. The recording must have addresses. The caller frees *blocks. Returns as
+/* Lists the blocks that are live at a position, in order of allocation. Reads all events before the
+ * position. The recording must have addresses. The caller frees *blocks. Returns the same values as
  * recording_state(). */
 int recording_blocks(struct recording *recording, uint64_t position, struct record_block **blocks,
 	size_t *count, struct err *err);
 
-/* Reads the events from one position to another. */
+/* A cursor reads the events from one position to another. */
 struct record_cursor;
 int record_cursor_open(struct record_cursor **cursor, struct recording *recording, uint64_t from,
 	uint64_t to, struct err *err);
 void record_cursor_close(struct record_cursor *cursor); /* cursor may be NULL */
 
 /* Returns 1 and the next event, 0 at the end, -ERR_BAD_RECORDING or -ERR_READ. Reading up to a
- * check-point verifies it. So parts that several cursors read, each from a check-point on, are
- * consistent. */
+ * check-point verifies it. So if several cursors each read a part that begins at a check-point,
+ * their results are consistent. */
 int record_next(struct record_cursor *cursor, struct record_event *event, struct err *err);
 
-/* Reads many events: returns 1 and at least one event, valid until the next call. Otherwise as
- * record_next(). */
+/* Reads several events at once: returns 1 and at least one event, valid until the next call.
+ * Otherwise like record_next(). */
 int record_next_events(struct record_cursor *cursor, const struct record_event **events,
 	size_t *count, struct err *err);
 

@@ -1,7 +1,8 @@
 /*
- * Decodes the events of a recording between two positions. A cursor starts at the check-point
- * before the first position and checks the counters at each check-point that it passes. Events are
- * decoded in batches, from columns. Also: states, and the position of a time.
+ * Decodes the events of a recording between two positions. A cursor starts at the last check-point
+ * at or before the first position, and verifies its counters at each check-point that it passes.
+ * Events are decoded from columns, in batches. This file also computes states and converts times to
+ * positions.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,19 +19,24 @@ struct cursor_counter {
 struct record_cursor {
 	struct recording *recording;
 	struct chunk_reader reader;
-	struct cursor_counter *counters; /* by kind */
-	uint64_t position, to; /* position after the decoded events */
-	uint64_t time_ms; /* of the last decoded event */
+	struct cursor_counter *counters; /* indexed by kind */
+	/* position after the last decoded event; position where the cursor ends */
+	uint64_t position, to;
+	uint64_t time_ms; /* time of the last decoded event */
 	uint32_t thread;
-	size_t next_chunk, next_checkpoint; /* indexes of places */
+	/* index of the next place in recording->events and recording->checkpoints */
+	size_t next_chunk, next_checkpoint;
 
-	/* The current chunk, and how far its events and columns are decoded. */
+	/* The current chunk, and the progress of decoding in its events and columns. */
 	struct record_events chunk;
 	uint64_t offset;
 	size_t at, age_at, far_at, tick_at, change_at, freed_at, addr_at;
-	uint64_t addr; /* of the last allocation */
-	size_t next_tick, next_change; /* event before which it comes; SIZE_MAX: none left */
-	size_t next_freed; /* next free with a known stack; SIZE_MAX: none left */
+	uint64_t addr; /* address of the last allocation */
+	/* number of the event before which the next tick (change of thread) comes; SIZE_MAX: none
+	 * left */
+	size_t next_tick, next_change;
+	/* event number of the next free with a known stack; SIZE_MAX: none left */
+	size_t next_freed;
 
 	uint32_t codes[BATCH];
 	struct record_event events[BATCH];
@@ -94,14 +100,14 @@ size_t record_place_at(
 	return from - 1;
 }
 
-/* Returns the position after the last event of a chunk, by the list of places. */
+/* Returns the position after the last event of a chunk, using the list of places. */
 static uint64_t chunk_end(const struct recording *recording, size_t number)
 {
 	return number + 1 < recording->event_chunk_count ? recording->events[number + 1].position :
 							   recording->facts.event_count;
 }
 
-/* Reads the payload of the chunk at a place, which must have this type. */
+/* Reads the payload of the chunk at a place, which must have the given type. */
 static int read_place(struct chunk_reader *reader, const struct record_place *place,
 	enum chunk_type type, struct payload *payload)
 {
@@ -131,7 +137,7 @@ static int read_events(const struct recording *recording, struct chunk_reader *r
 		       -ERR_BAD_RECORDING;
 }
 
-/* Reports an invalid chunk, and up to which time the recording is valid. */
+/* Reports an invalid chunk, and the time up to which the recording is valid. */
 static int bad_events(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
 	struct err *err)
 {
@@ -190,8 +196,8 @@ struct checkpoint {
 	struct column allocated, live;
 };
 
-/* Returns true if the total of all live blocks fits in 64 bits and equals the total in the
- * check-point. */
+/* Returns true if the total of all live blocks fits in 64 bits and equals the check-point's
+ * total. */
 static bool is_total(const struct recording *recording, const struct checkpoint *checkpoint,
 	uint64_t total_bytes)
 {
@@ -234,7 +240,7 @@ static int read_checkpoint(
 		       -ERR_BAD_RECORDING;
 }
 
-/* Checks that the next check-point agrees with the events before it. */
+/* Verifies that the next check-point agrees with the events before it. */
 static int pass_checkpoint(struct record_cursor *cursor)
 {
 	const struct record_facts *facts = &cursor->recording->facts;
@@ -267,7 +273,7 @@ static int pass_checkpoints(struct record_cursor *cursor)
 	return rc;
 }
 
-/* Starts at the last check-point at or before from, or at the beginning. */
+/* Starts at the last check-point at or before from, or at the beginning of the recording. */
 static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 {
 	const struct recording *recording = cursor->recording;
@@ -304,8 +310,8 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 
 /* ---------------------------------------------------------------- events */
 
-/* Advances *next by the gap with this number; SIZE_MAX after the last gap. Returns false if that is
- * outside the chunk. */
+/* Advances *next by the next gap in the column, or sets it to SIZE_MAX after the last gap. Returns
+ * false if the result lies outside the chunk. */
 static bool next_place(
 	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
 {
@@ -341,7 +347,8 @@ static int next_chunk(struct record_cursor *cursor)
 	cursor->tick_at = cursor->change_at = cursor->freed_at = 0;
 	cursor->addr = cursor->addr_at = 0;
 	cursor->next_tick = cursor->next_change = 0;
-	cursor->next_freed = SIZE_MAX; /* the first event may be such a free */
+	/* -1, because the first event may be a free with a known stack */
+	cursor->next_freed = SIZE_MAX;
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
 		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change) ||
@@ -352,7 +359,7 @@ static int next_chunk(struct record_cursor *cursor)
 	return 0;
 }
 
-/* Applies a tick and a change of thread at this event. */
+/* Applies any tick and any change of thread that come before the current event. */
 static int take_changes(struct record_cursor *cursor)
 {
 	struct record_events *chunk = &cursor->chunk;
@@ -389,7 +396,7 @@ static void decode_codes(struct record_cursor *cursor, size_t count)
 	}
 }
 
-/* Returns the number of the allocation that the next free frees; UINT64_MAX: invalid. */
+/* Returns the number of the allocation that the next free releases; UINT64_MAX: invalid. */
 static uint64_t take_number(struct record_cursor *cursor, const struct cursor_counter *counter)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -412,7 +419,7 @@ static uint64_t take_number(struct record_cursor *cursor, const struct cursor_co
 	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
 }
 
-/* Decodes events of one time and thread. */
+/* Decodes events that have the same time and thread. */
 static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	struct record_event *events, size_t count)
 {
@@ -448,7 +455,7 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	return 0;
 }
 
-/* Returns true if all columns of the chunk were used, and its end time was reached. */
+/* Returns true if all columns of the chunk are used up and its end time was reached. */
 static bool is_used_up(const struct record_cursor *cursor)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -458,7 +465,7 @@ static bool is_used_up(const struct record_cursor *cursor)
 	       cursor->time_ms == chunk->end_ms;
 }
 
-/* Sets the stacks that freed allocations, for the last events. */
+/* Sets freed_by in the last count events. */
 static int decode_freed_by(struct record_cursor *cursor, size_t count)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -497,8 +504,7 @@ static int decode_addrs(struct record_cursor *cursor, size_t count)
 	return 0;
 }
 
-/* Decodes the next events, of the current or the next chunk, into events[]; stops at position
- * end. */
+/* Decodes the next events of the current or next chunk into events[]. Stops at position end. */
 static int decode(struct record_cursor *cursor, uint64_t end)
 {
 	size_t count, done = 0;
@@ -538,7 +544,7 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 
 static int fail(struct record_cursor *cursor, int rc, struct err *err)
 {
-	cursor->to = cursor->position; /* nothing more is read */
+	cursor->to = cursor->position; /* read nothing more */
 	cursor->next_checkpoint = cursor->recording->checkpoint_count;
 	cursor->event_at = cursor->event_count = 0;
 	return bad_events(cursor->recording, rc, cursor->offset, cursor->time_ms, err);
@@ -588,7 +594,7 @@ int record_next_events(struct record_cursor *cursor, const struct record_event *
 	bool is_end = cursor->position == cursor->to;
 
 	if (cursor->event_at == cursor->event_count) {
-		/* Another cursor may start at this check-point, so the counters must agree. */
+		/* Another cursor may start at the check-point here, so the counters must agree. */
 		int rc = is_end ? pass_checkpoints(cursor) : decode(cursor, cursor->to);
 
 		if (rc)
@@ -628,7 +634,7 @@ uint64_t recording_checkpoint(const struct recording *recording, uint64_t positi
 	return number == SIZE_MAX ? 0 : recording->checkpoints[number].position;
 }
 
-/* Adds up the memory in use at a state. Returns false if it does not fit in 64 bits. */
+/* Adds up the memory in use at a state. Returns false if the sum does not fit in 64 bits. */
 static bool state_bytes(
 	const struct recording *recording, const struct record_state *state, uint64_t *bytes)
 {

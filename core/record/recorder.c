@@ -1,8 +1,8 @@
 /*
  * Writes a recording. Definitions (modules, stacks, heaps, threads, kinds) are interned and
- * collected as rows; events are collected in columns. A full or flushed chunk of events is written
- * after the definitions that it uses; check-points, marks and loads of modules follow in between.
- * The index and a trailer end the file.
+ * collected as rows; events are collected in columns. When a chunk of events is full or flushed,
+ * the definitions that it uses are written before it. Check-points, marks and module loads are
+ * written between chunks of events. The index and a trailer end the file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +17,21 @@
 #include "core/record/record.h"
 
 #define EVENTS_A_CHUNK ((size_t)128 << 10)
-/* Columns have short matches. Level 9 gave the smallest files in tests (C++, node, Perl, Python) at
- * negligible CPU cost. */
+/* Matches in columns are short. Level 9 gave the smallest files in tests (C++, node, Perl, Python)
+ * at negligible CPU cost. */
 #define PACKING_LEVEL 9
 #define PACKING_MATCH 4
 #define TEMPORARY_LEVEL 1
-#define ROWS_BYTES                                                                                 \
-	((size_t)1 << 20) /* of definitions; more are written without waiting for a flush */
+#define ROWS_BYTES ((size_t)1 << 20) /* bytes; longer definitions do not wait for a flush */
 
-/* A check-point is written after this many events per kind, within limits. */
+/* The interval between check-points is this many events per kind, within limits. */
 #define EVENTS_A_KIND 32
 #define CHECKPOINT_LEAST ((uint64_t)1 << 20)
 #define CHECKPOINT_MOST ((uint64_t)4000000)
 
-#define CACHE_KINDS 4096 /* a power of two */
+#define CACHE_KINDS 4096 /* must be a power of two */
 
-/* Lists that continue from chunk to chunk. */
+/* Lists whose rows are spread over several chunks. */
 enum { MODULES, STACKS, HEAPS, THREADS, KINDS, LISTS };
 
 static const struct {
@@ -48,22 +47,22 @@ static const struct {
 };
 
 struct record_list {
-	struct buf rows; /* not written yet */
-	size_t first, count; /* first number in rows; number of all items */
+	struct buf rows; /* encoded rows not written yet */
+	size_t first, count; /* number of the first row in rows; number of all items */
 };
 
 struct kind_counter {
 	uint64_t allocated, live, freed; /* freed: number of the last freed allocation */
-	uint64_t bytes; /* bytes in use per allocation */
+	uint64_t bytes; /* bytes per live allocation */
 };
 
 struct pending_mark {
 	uint64_t time_ms, position;
-	size_t label_at; /* offset in labels; SIZE_MAX: the start of the recording */
+	size_t label_at; /* offset in labels; SIZE_MAX: marks the start of the recording */
 };
 
 struct column_values {
-	uint64_t *values; /* room for EVENTS_A_CHUNK */
+	uint64_t *values; /* has room for EVENTS_A_CHUNK */
 	size_t count;
 };
 
@@ -71,7 +70,7 @@ struct recorder {
 	struct os_file file;
 	char *path;
 	struct err err; /* the first error */
-	uint64_t bytes; /* size of the file */
+	uint64_t bytes; /* size of the file so far */
 	ZSTD_CCtx *zstd;
 	struct buf payload, chunk, index;
 
@@ -82,31 +81,31 @@ struct recorder {
 	struct arena frames;
 	struct record_stack *stacks;
 	struct record_kind *kinds;
-	struct kind_counter *counters; /* by kind */
+	struct kind_counter *counters; /* indexed by kind */
 	size_t stack_cap, kind_cap, counter_cap, frame_count;
-	uint32_t cache[CACHE_KINDS]; /* numbers of kinds plus one, by a cheap hash */
+	uint32_t cache[CACHE_KINDS]; /* numbers of kinds plus one, indexed by a cheap hash */
 
-	/* Events that are not written yet; the first one has number event_first. */
+	/* Events not written yet. The first of them has number event_first. */
 	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
-	struct column_values freed_gaps, freed_by; /* of frees with a known stack */
+	struct column_values freed_gaps, freed_by; /* one item per free with a known stack */
 	unsigned char *ages;
-	/* Event of the last tick and of the last change of thread. */
+	/* Index of the event at the last tick, and of the event at the last change of thread. */
 	size_t age_count, tick_at, thread_at;
-	size_t freed_at; /* event of the last free with a known stack; SIZE_MAX: none */
+	size_t freed_at; /* index of the last free with a known stack; SIZE_MAX: none */
 	uint64_t event_first, begin_ms, last_ms;
 	uint32_t begin_thread, last_thread;
 	bool has_addresses;
-	struct column_values addrs; /* of allocations, as differences */
+	struct column_values addrs; /* addresses of allocations, as differences */
 	uint64_t last_addr;
-	uint64_t now_ms; /* of the next event */
+	uint64_t now_ms; /* time of the next event */
 	uint32_t now_thread;
 
 	struct pending_mark *marks;
 	size_t mark_count, mark_cap, all_mark_count;
-	size_t text_bytes; /* of all modules and marks */
+	size_t text_bytes; /* total bytes of the strings of all modules and marks */
 	struct buf labels;
-	struct buf loads; /* not written yet, encoded as in the chunk */
-	uint64_t loads_ms, load_ms; /* of the first pending load, and of the last load */
+	struct buf loads; /* not written yet; encoded as in the chunk */
+	uint64_t loads_ms, load_ms; /* time of the first pending load; time of the last load */
 	size_t load_count, all_load_count, remark_count;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
@@ -128,7 +127,8 @@ static void write_bytes(struct recorder *recorder, const void *bytes, size_t len
 	recorder->bytes += len;
 }
 
-/* Compresses and writes recorder->payload. position is for events and check-points. */
+/* Compresses recorder->payload and writes it as a chunk. Only events and check-points use
+ * position. */
 static void write_chunk(
 	struct recorder *recorder, enum chunk_type type, uint64_t time_ms, uint64_t position)
 {
@@ -193,7 +193,7 @@ static void put_quoted(struct buf *to, const char *key, const char *value)
 	kv_quote(to, value);
 }
 
-/* Builds the payload of the first chunk, and reserves the memory to compress it. */
+/* Builds the payload of the first chunk, and reserves the memory needed to compress it. */
 static void put_start(struct recorder *recorder, const struct record_facts *facts)
 {
 	struct buf *to = begin_payload(recorder);
@@ -338,7 +338,7 @@ static void write_pending(struct recorder *recorder)
 
 /* ---------------------------------------------------------------- definitions */
 
-/* Records the error that ends a recording at a limit. */
+/* Records the error that ends a recording when it reaches a limit. */
 static void set_limit(struct recorder *recorder, size_t count, const char *what)
 {
 	if (!is_broken(recorder))
@@ -346,7 +346,7 @@ static void set_limit(struct recorder *recorder, size_t count, const char *what)
 			"%zu %s; record for a shorter time", count, what);
 }
 
-/* Counts the texts of a module or a mark. Returns false at the limit. */
+/* Counts the bytes of a module's or mark's strings. Returns false at the limit. */
 static bool add_text(struct recorder *recorder, size_t bytes)
 {
 	if (bytes > RECORD_ALL_TEXTS_MAX - recorder->text_bytes) {
@@ -357,8 +357,8 @@ static bool add_text(struct recorder *recorder, size_t bytes)
 	return true;
 }
 
-/* Returns the number of a new item, or UINT32_MAX at the limit. The caller adds its row to the
- * list. */
+/* Returns the number of a new item, or UINT32_MAX at the limit. The caller adds the item's row to
+ * the list. */
 static uint32_t list_add(struct recorder *recorder, unsigned list)
 {
 	size_t number = recorder->lists[list].count;
@@ -480,7 +480,7 @@ uint32_t recorder_stack(
 	return add_stack(recorder, frames, count, hash);
 }
 
-/* Interns a plain number. none is returned when the list is full. */
+/* Interns a plain number. Returns none when the list is full. */
 static uint32_t number_of(
 	struct recorder *recorder, unsigned list, struct u64map *map, uint64_t value, uint32_t none)
 {
@@ -552,8 +552,8 @@ static uint32_t find_kind(struct recorder *recorder, const struct record_kind *k
 	return add_kind(recorder, kind, hash);
 }
 
-/* Called for every allocation. The cache uses a cheap hash instead of the keyed one, because it
- * needs no protection: a collision only evicts an entry. */
+/* Called for every allocation. The cache uses a cheap hash instead of the keyed hash: a collision
+ * is harmless, because it only evicts an entry. */
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind)
 {
 	uint64_t mixed = (kind->bytes + ((uint64_t)kind->stack << 20)) ^ (uint64_t)kind->heap << 50;
@@ -626,8 +626,8 @@ static void write_full(struct recorder *recorder)
 		write_pending(recorder);
 }
 
-/* Adds the difference to the last address, with its sign in the lowest bit: a column of small
- * numbers is narrow. */
+/* Adds the difference from the last address, with its sign in the lowest bit. The differences are
+ * small, so they need only a narrow column. */
 static void add_addr(struct recorder *recorder, uint64_t addr)
 {
 	uint64_t far = addr - recorder->last_addr;
@@ -827,7 +827,7 @@ static void recorder_release(struct recorder *recorder)
 	free(recorder);
 }
 
-/* Returns the first error, also in *err. */
+/* Returns the first error and copies it to *err. */
 static int result(const struct recorder *recorder, struct err *err)
 {
 	if (is_broken(recorder) && err)
@@ -843,8 +843,8 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	char *place = os_final_path(path);
 	int rc;
 
-	/* A file without its first chunk is useless, so reserve the memory of that chunk before
-	 * creating the file. */
+	/* A file without its first chunk is useless, so reserve that chunk's memory before creating
+	 * the file. */
 	recorder_init(made, path);
 	put_start(made, facts);
 	rc = create(made, path, place ? place : path, err);
@@ -890,7 +890,8 @@ static void write_end(struct recorder *recorder)
 	write_chunk(recorder, CHUNK_END, recorder->now_ms, 0);
 }
 
-/* Writes the index. A file with too many chunks has none; readers then read all chunks. */
+/* Writes the index. If the file has too many chunks, writes no index, and readers must then read
+ * all chunks. */
 static void write_index(struct recorder *recorder)
 {
 	unsigned char trailer[FILE_TRAILER_BYTES];

@@ -1,7 +1,7 @@
 /*
- * Opens a recording: reads all definitions, and the places of events and check-points. A finished
- * file has an index, which is read first. If it is missing or invalid, all chunks are read in
- * order, up to the first invalid one.
+ * Opens a recording: reads all definitions, and the places of event chunks and check-points. A
+ * finished file has an index, which is read first. If the index is missing or invalid, all chunks
+ * are read in order, up to the first invalid chunk.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 struct opening {
 	struct recording *recording;
 	struct chunk_reader reader;
-	uint64_t offset; /* of the current chunk */
+	uint64_t offset; /* offset of the current chunk */
 	uint64_t event_ms; /* time of the last known event */
-	uint64_t mark_ms, load_ms; /* of the last mark; of the last load of a module */
-	bool is_by_index; /* chunks of events are not read */
+	uint64_t mark_ms, load_ms; /* time of the last mark; time of the last module load */
+	bool is_by_index; /* the file is opened using its index, so event chunks are not read */
 	bool has_start, has_end;
 };
 
@@ -83,7 +83,8 @@ static int take_start(struct opening *opening, struct payload *from)
 	return from->at ? 0 : -ERR_BAD_RECORDING;
 }
 
-/* Reads the head of a list's part, which must continue the list. *count items follow. */
+/* Reads the head of one part of a list; the part must continue the list. Sets *count to the number
+ * of items in the part. */
 static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
 {
 	uint64_t first = varint_take(from);
@@ -192,7 +193,7 @@ static int take_list(struct opening *opening, enum chunk_type type, struct paylo
 		size_t have, max;
 		void (*take)(struct recording *recording, struct payload *from);
 	} lists[] = {
-		/* in the order of enum chunk_type */
+		/* ordered by enum chunk_type */
 		{facts->module_count, RECORD_MODULES_MAX, take_module},
 		{facts->stack_count, RECORD_STACKS_MAX, take_stack},
 		{facts->heap_count, RECORD_HEAPS_MAX, take_heap},
@@ -237,7 +238,7 @@ static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
 	uint64_t what = varint_take_upto(from, MARK_START);
-	/* When opened by the index, the number of events is known only at the end. */
+	/* When a file is opened using its index, the number of events is known only at the end. */
 	uint64_t position =
 		varint_take_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = keep_text(recording, from);
@@ -304,8 +305,8 @@ static void add_place(
 	(*places)[(*count)++] = *place;
 }
 
-/* Adds a chunk of events or a check-point. When opened by the index, chunks of events are read only
- * when they are needed; the number of their events follows from the next entry. */
+/* Adds an event chunk or a check-point. When a file is opened using its index, event chunks are
+ * read only when needed; the number of events in a chunk follows from the next entry. */
 static int take_place(struct opening *opening, unsigned type, const struct record_place *place)
 {
 	struct recording *recording = opening->recording;
@@ -333,7 +334,7 @@ static int take_place(struct opening *opening, unsigned type, const struct recor
 	return 0;
 }
 
-/* Reads a chunk of events while all chunks are read. */
+/* Reads an event chunk when all chunks are read. */
 static int take_events(struct opening *opening, const struct chunk_head *head, struct payload *from)
 {
 	struct record_facts *facts = &opening->recording->facts;
@@ -377,13 +378,13 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 	case CHUNK_END: return take_end(opening, head->time_ms, from);
 	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
 	case CHUNK_REMARK: return take_remark(opening, from);
-	default: return 0; /* of a later version, and optional for readers */
+	default: return 0; /* written by a later version; readers may skip it */
 	}
 }
 
 /* ---------------------------------------------------------------- the index, or all chunks */
 
-/* Reads the chunk at opening->offset and its contents. */
+/* Reads the chunk at opening->offset and parses its contents. */
 static int look_at(struct opening *opening, const struct chunk_head *head)
 {
 	struct payload payload;
@@ -392,7 +393,7 @@ static int look_at(struct opening *opening, const struct chunk_head *head)
 	return rc ? rc : take_chunk(opening, head, &payload);
 }
 
-/* Reads an entry of the index, which must agree with its chunk. */
+/* Reads an entry of the index. The entry must agree with its chunk. */
 static int take_entry(struct opening *opening, struct payload *index, uint64_t end)
 {
 	uint64_t type = varint_take_upto(index, UINT8_MAX);
@@ -420,7 +421,8 @@ static int take_entry(struct opening *opening, struct payload *index, uint64_t e
 	return rc;
 }
 
-/* Reads the index by the trailer. Copies its payload, because other chunks are read meanwhile. */
+/* Finds the index using the trailer and reads it into *copy: other chunks are read before the index
+ * is used up. */
 static int read_index(struct opening *opening, uint64_t *index_offset, struct buf *copy)
 {
 	uint64_t file_bytes = opening->recording->facts.file_bytes;
@@ -607,7 +609,7 @@ static double weight_of(const struct record_facts *facts, uint32_t kind)
 		       1;
 }
 
-/* Rounds down; larger numbers, which cannot occur, become 2^62. */
+/* Rounds down. Returns 2^62 for larger numbers, which cannot occur. */
 static uint64_t round_down(double number)
 {
 	return number < 0x1p62 ? (uint64_t)number : (uint64_t)1 << 62;
@@ -616,7 +618,8 @@ static uint64_t round_down(double number)
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count)
 {
 	double weight = weight_of(facts, kind),
-	       part = kind * 0.6180339887498949; /* a fraction that is spread evenly over kinds */
+	       /* a fraction that is evenly distributed over all kinds */
+		part = kind * 0.6180339887498949;
 
 	return weight > 1 && count ?
 		       round_down((double)count * weight + part - (double)(uint64_t)part) :

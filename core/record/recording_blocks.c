@@ -1,11 +1,11 @@
-/* Addresses of the blocks that are live at a moment. Check-points contain only counts, so all
- * events from the beginning are read twice: first to find the freed allocations, then to list the
- * others. */
+/* Finds the addresses of the blocks that are live at a moment. Check-points contain only counts, so
+ * all events from the beginning are read twice: first to find the freed allocations, then to list
+ * the live ones. */
 #include <stdlib.h>
 
 #include "core/record/recording_read.h"
 
-/* One bit for each allocation of a kind, set if it was freed. */
+/* One bit per allocation of a kind; set if the allocation was freed. */
 struct freed_bits {
 	uint64_t *words;
 	size_t cap, count;
@@ -16,7 +16,7 @@ struct block_list {
 	size_t count, cap;
 };
 
-/* Returns false if it was freed before. */
+/* Marks an allocation as freed. Returns false if the allocation was already freed. */
 static bool set_freed(struct freed_bits *freed, uint64_t number)
 {
 	uint64_t bit = (uint64_t)1 << number % 64, *word = &freed->words[number / 64];
@@ -46,7 +46,8 @@ static void add_block(struct block_list *blocks, const struct record_event *even
 	blocks->items[blocks->count++] = (struct record_block){event->addr, event->kind};
 }
 
-/* Without a list, marks freed allocations; with one, adds those that are not freed. */
+/* Without a list, marks freed allocations. With a list, adds the allocations that were not
+ * freed. */
 static int read_events(struct recording *recording, uint64_t position, struct freed_bits *kinds,
 	struct block_list *blocks, struct err *err)
 {

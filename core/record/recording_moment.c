@@ -1,6 +1,6 @@
 /*
- * Parses moments of a recording: names, marks, durations, percentages, dates, and distances from
- * them.
+ * Parses a moment of a recording: a name, mark, duration, percentage, date, or distance from a name
+ * or mark.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include "core/base/parse.h"
 #include "core/record/recording_read.h"
 
-/* Parses "40%" or "12.5%" of a length, rounded down. Returns false for other text. More than 100%
- * gives 0 and *is_in false. */
+/* Parses "40%" or "12.5%" as a share of a length, rounded down. Returns false for other text. For
+ * more than 100%, sets *value to 0 and *is_in to false. */
 static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool *is_in)
 {
 	const char *at = text;
-	uint64_t share = 0, unit = 1000000; /* 1000000 is one percent */
+	uint64_t share = 0, unit = 1000000; /* 1% is 1000000 */
 
 	for (; *at >= '0' && *at <= '9' && share <= 1000 * unit; at++)
 		share = share * 10 + (uint64_t)(*at - '0') * unit;
@@ -33,7 +33,8 @@ static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool
 	return true;
 }
 
-/* Returns the sign of a distance ("-1s" of "peak-1s") and stores its length; NULL: none. */
+/* Returns the position of the distance's sign ("-1s" in "peak-1s") and stores the distance, or
+ * returns NULL if there is no distance. */
 static const char *find_distance(const char *moment, int64_t *ms)
 {
 	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
@@ -42,7 +43,7 @@ static const char *find_distance(const char *moment, int64_t *ms)
 	return sign && !duration_parse(sign + 1, ms) ? sign : NULL;
 }
 
-/* Reports an unknown moment; is_past: it is after the end of the recording. */
+/* Reports an unknown moment. is_past: the moment is after the end of the recording. */
 static int no_moment(
 	const struct recording *recording, const char *moment, bool is_past, struct err *err)
 {
@@ -62,8 +63,8 @@ static int no_moment(
 		(unsigned)(length_ms % 1000));
 }
 
-/* Parses a duration, a percentage or a date. Returns true and, if *is_in, the time in the
- * recording. */
+/* Parses a duration, a percentage or a date. Returns true if the text is one of these. Sets *is_in
+ * if its time lies within the recording, and then stores the time. */
 static bool time_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {
@@ -93,7 +94,7 @@ static const struct record_mark *find_mark(const struct record_facts *facts, con
 	return NULL;
 }
 
-/* Finds "start", "end", "peak" or a mark. Returns true and its position and time. */
+/* Finds "start", "end", "peak" or a mark. Returns true and stores position and time. */
 static bool name_parse(
 	const struct record_facts *facts, const char *name, uint64_t *position, uint64_t *time_ms)
 {
@@ -115,8 +116,8 @@ static bool name_parse(
 	return mark || !strcmp(name, "start") || !strcmp(name, "end") || !strcmp(name, "peak");
 }
 
-/* Parses "peak-1s", "noon+500ms", or "-1s" before the end. Returns true and, if *is_in, the time in
- * the recording. */
+/* Parses a distance: "peak-1s", "noon+500ms", or "-1s" (before the end). Returns true if the text
+ * is a distance. Sets *is_in if its time lies within the recording, and then stores the time. */
 static bool distance_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {

@@ -11,18 +11,19 @@
 #include "core/record/chunk.h"
 #include "core/record/record.h"
 
-/* The place of a chunk of events or a check-point. */
+/* Place of an event chunk or a check-point. */
 struct record_place {
 	uint64_t offset, time_ms;
-	uint64_t position; /* of the check-point, or of the first event */
+	uint64_t position; /* position of the check-point or of the chunk's first event */
 };
 
 struct recording {
 	struct record_facts facts;
 	char *path;
 	struct os_file file;
-	struct arena arena; /* holds everything that the facts point to, except the arrays */
-	struct record_place *events, *checkpoints; /* ascending; events have no gaps */
+	struct arena arena; /* holds all data that the facts point to, except the arrays */
+	/* in ascending order; event chunks follow each other without gaps */
+	struct record_place *events, *checkpoints;
 	size_t event_chunk_count, event_chunk_cap, checkpoint_count, checkpoint_cap;
 	struct module *modules;
 	struct record_stack *stacks;
@@ -39,20 +40,20 @@ struct recording {
 
 struct record_events {
 	uint64_t first, begin_ms, end_ms;
-	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* after the chunk */
+	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* values after the chunk */
 	size_t count, age_count;
-	uint32_t thread; /* of the first event */
+	uint32_t thread; /* thread of the first event */
 	const unsigned char *ages;
 	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
-	struct column freed_gaps, freed_by; /* of frees with a known stack */
+	struct column freed_gaps, freed_by; /* columns for frees with a known stack */
 	struct column addrs; /* empty if the recording has no addresses */
 };
 
-/* Parses a chunk of events. Returns false if it is invalid. */
+/* Parses an event chunk. Returns false if the chunk is invalid. */
 bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
 	struct record_events *events);
 
-/* Returns the last place that is not after position or time_ms; SIZE_MAX: none. */
+/* Returns the index of the last place at or before position or time_ms; SIZE_MAX: none. */
 size_t record_place_at(
 	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms);
 
@@ -60,7 +61,7 @@ size_t record_place_at(
 int record_events_until(
 	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err);
 
-/* Sets an error with the place in the file. Returns rc. */
+/* Sets an error that contains the offset in the file. Returns rc. */
 int recording_bad(const struct recording *recording, int rc, uint64_t offset, const char *detail,
 	struct err *err);
 
