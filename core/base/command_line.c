@@ -1,6 +1,6 @@
 /*
- * Joins and splits command lines by the quoting rules of the Microsoft C runtime ("Parsing C
- * command-line arguments", Microsoft Learn).
+ * Joins and splits command lines according to the quoting rules of the Microsoft C runtime
+ * ("Parsing C command-line arguments", Microsoft Learn).
  */
 #include "core/base/command_line.h"
 
@@ -13,7 +13,7 @@ static void add_backslashes(struct buf *line, size_t count)
 		buf_add_text(line, "\\");
 }
 
-/* Adds one argument in quotes. Backslashes before a quote are doubled. */
+/* Appends one argument in quotes. Doubles backslashes that precede a quote. */
 static void add_quoted(struct buf *line, const char *arg)
 {
 	buf_add_text(line, "\"");
@@ -60,8 +60,9 @@ static bool is_end(char c, bool is_quoted)
 	return !c || (!is_quoted && (c == ' ' || c == '\t'));
 }
 
-/* Unquotes one argument after the program's name to *to, with its NUL. Returns where the argument
- * ends. Backslashes count half before a quote; inside quotes, two quotes stand for one. */
+/* Unquotes one argument (not the program name) and appends it to *to with a NUL. Returns the end of
+ * the argument in the line. Each pair of backslashes before a quote stands for one backslash;
+ * inside quotes, two quotes stand for one. */
 static const char *split_word(const char *line, char **to)
 {
 	bool is_quoted = false;
@@ -90,8 +91,8 @@ static const char *split_word(const char *line, char **to)
 
 char **command_line_split(const char *line, int *argc)
 {
-	/* One argument takes at least two bytes of the line (with its blank), and unquoting never
-	 * makes text longer. */
+	/* Upper limits: an argument and the blank after it take at least two bytes of the line, and
+	 * unquoting never lengthens the text. */
 	size_t len = strlen(line), words = len / 2 + 2;
 	char **argv = xcalloc(1, (words + 1) * sizeof(*argv) + len + 2);
 	char *to = (char *)(argv + words + 1);

@@ -1,9 +1,9 @@
 /*
- * Output to a Windows console, always as UTF-16.
+ * Output to a Windows console, always in UTF-16.
  *
- * The console's code page belongs to all programs that share the console, so it is not changed.
- * Writing bytes would depend on that code page; if the page is UTF-8, WriteFile() of Windows 7
- * returns the number of characters instead of bytes.
+ * The console's code page belongs to all programs that share the console, so it is not changed. The
+ * result of writing bytes would depend on that code page. If the code page is UTF-8, WriteFile() on
+ * Windows 7 returns the number of characters instead of bytes.
  */
 #include <io.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "core/base/os_windows.h"
 
-#define PIECE_BYTES 8192u /* in one call; a console refuses more than 64 KiB */
+#define PIECE_BYTES 8192u /* bytes per call; a console refuses more than 64 KiB */
 #define MESSAGE_BYTES 2048u /* enough for most messages */
 
 bool console_is(void *handle)
@@ -28,7 +28,7 @@ bool console_is(void *handle)
 /* Returns the length without an incomplete last character. */
 static size_t whole_characters(const char *bytes, size_t len)
 {
-	size_t tail = 0; /* bytes of the last character after its first */
+	size_t tail = 0; /* number of continuation bytes at the end */
 	unsigned char lead;
 	size_t wanted;
 
@@ -59,7 +59,8 @@ static bool write_piece(HANDLE console, const char *bytes, size_t len)
 
 bool console_write(void *console, const char *bytes, size_t len)
 {
-	static char next[PIECE_BYTES]; /* starts with the incomplete character of the last call */
+	/* starts with the incomplete character left by the previous call */
+	static char next[PIECE_BYTES];
 	static size_t next_len;
 
 	while (len) {
@@ -80,7 +81,7 @@ bool console_write(void *console, const char *bytes, size_t len)
 
 /* ---------------------------------------------------------------- messages */
 
-/* Writes a whole message to a stream, or to its console. */
+/* Writes a whole message to a stream; to its console if the stream is one. */
 static bool write_message(FILE *stream, const char *text, size_t len)
 {
 	void *handle = (void *)_get_osfhandle(_fileno(stream));
@@ -98,9 +99,9 @@ static bool write_message(FILE *stream, const char *text, size_t len)
 	return true;
 }
 
-/* Replacements of the functions to which the printf() and fprintf() of mingw lead. The library's
- * own versions write byte by byte to an unbuffered stream such as standard error. A console would
- * then never get a whole character. */
+/* Replace the functions that mingw's printf() and fprintf() call. The library's versions write byte
+ * by byte to an unbuffered stream such as standard error, so a console would never receive a whole
+ * character. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 int __mingw_vfprintf(FILE *stream, const char *format, va_list args)
 {

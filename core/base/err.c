@@ -1,4 +1,4 @@
-/* The sentences and remedies of err.h, and how an error becomes one line of text. */
+/* The sentences and remedies of err.h, and the conversion of an error to one line of text. */
 #include "core/base/err.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
- * Errors: what went wrong, where, and what to do about it.
+ * Errors: what went wrong, where, and what the user can do about it.
  *
  * A function that can fail returns 0 or a negative enum err_code and fills the caller's struct err.
- * On failure its outputs are untouched. Only main() prints, with err_print(): one line.
+ * On failure its outputs are unchanged. Only main() prints errors, one line each, with err_print().
  */
 #ifndef CORE_BASE_ERR_H
 #define CORE_BASE_ERR_H
@@ -107,22 +107,22 @@ enum err_code {
 
 struct err {
 	enum err_code code;
-	char place[600]; /* file, file:line, "pid 12" or an address; may be empty */
-	char detail[600]; /* details; may be empty */
+	char place[600]; /* file, file:line, "pid 12" or an address; may be an empty string */
+	char detail[600]; /* details; may be an empty string */
 };
 
 /* Fills *err (which may be NULL) and returns -code. detail is a printf format or NULL. */
 int err_set(struct err *err, enum err_code code, const char *place, const char *detail, ...)
 	PRINTF_LIKE(4, 5);
 
-/* Writes "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, control characters replaced,
- * truncated to size. Returns text. */
+/* Writes "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, truncated to size, with control
+ * characters replaced. Returns text. */
 const char *err_text(const struct err *err, char *text, size_t size);
 
-/* As err_text(), without the remedy. */
+/* Like err_text(), but without the remedy. */
 const char *err_reason(const struct err *err, char *text, size_t size);
 
-/* Prints "PROGRAM: " and err_text() as one line. */
+/* Prints "PROGRAM: " followed by err_text(), on one line. */
 void err_print(FILE *to, const char *program, const struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Hash tables with open addressing: SipHash-1-3, the index, and the two maps built on the index.
- * The index holds only hashes and numbers; the maps keep keys and values in arrays by number.
+ * Hash tables with open addressing: SipHash-1-3, the index, and two maps built on the index. The
+ * index contains only hashes and numbers. The maps store keys and values in arrays, indexed by
+ * number.
  */
 #include "core/base/hash.h"
 
@@ -20,7 +21,7 @@ struct hash_key hash_key(void)
 {
 	static struct hash_key key;
 
-	/* Threads that start together get the key of the first one. */
+	/* If several threads call this first at once, all get the same key. */
 	while (!atomic_load(&is_known)) {
 		if (!atomic_exchange(&is_begun, true)) {
 			os_random(&key, sizeof(key));
@@ -109,7 +110,7 @@ static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 	slots[at] = slot;
 }
 
-/* Keeps the table at most two thirds full, so that every search ends soon. */
+/* Keeps the table at most two thirds full, so that every search is short. */
 void hash_index_reserve(struct hash_index *index, size_t more)
 {
 	size_t count = index->count + more, cap = index->cap ? index->cap : FIRST_CAP;
@@ -141,7 +142,7 @@ void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 /* ---------------------------------------------------------------- byte strings, by uthash */
 
 struct table_entry {
-	UT_hash_handle hh; /* its key lies in the table's arena */
+	UT_hash_handle hh; /* the key lies in the table's arena */
 	uint64_t value;
 };
 

@@ -9,9 +9,9 @@
 #include "core/base/memory.h"
 
 /*
- * Hashes of data from files and processes, which may be hostile. SipHash-1-3, by Aumasson and
- * Bernstein, under a secret key: an attacker cannot construct keys that collide. No result may
- * depend on a hash.
+ * Hashes of data from files and processes, which may be hostile. SipHash-1-3 (by Aumasson and
+ * Bernstein) with a secret key: an attacker cannot construct keys that collide. No result may
+ * depend on the value of a hash.
  */
 
 struct hash_key {
@@ -50,7 +50,7 @@ static inline void hasher_mix(struct hasher *hasher)
 	*hasher = (struct hasher){a, b, c, d};
 }
 
-/* Inline because it is called for every frame. */
+/* Inline, because it is called for every frame. */
 static inline void hasher_add(struct hasher *hasher, uint64_t word)
 {
 	hasher->d ^= word;
@@ -59,9 +59,9 @@ static inline void hasher_add(struct hasher *hasher, uint64_t word)
 }
 
 /*
- * An index of numbered items by their content. The caller owns the items, numbers them from 0 on
- * and compares their content; the index holds eight bytes for each item. Hashes must be made with
- * the key of the index. Items are never removed.
+ * An index that finds numbered items by their content. The caller owns the items, numbers them from
+ * 0, and compares their content; the index uses eight bytes per item. Hashes must be computed with
+ * the index's key. Items are never removed.
  */
 
 #define INDEX_NONE UINT32_MAX
@@ -70,7 +70,7 @@ struct hash_index {
 	struct hash_key key;
 	struct hash_slot {
 		uint32_t hash;
-		uint32_t number; /* plus one; 0: free slot */
+		uint32_t number; /* number plus one; 0: free slot */
 	} * slots;
 	size_t cap, count;
 };
@@ -83,23 +83,23 @@ struct hash_probe {
 void hash_index_init(struct hash_index *index);
 void hash_index_release(struct hash_index *index);
 
-/* Search for a hash: hash_index_next() returns one candidate number after another, then
- * INDEX_NONE. */
+/* Start and continue a search for a hash: hash_index_next() returns the number of each candidate in
+ * turn, then INDEX_NONE. */
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
-/* Prefetches the slot where a search for hash begins. */
+/* Prefetches the slot where a search for hash will start. */
 void hash_index_expect(const struct hash_index *index, uint32_t hash);
 
-/* Makes room for more items, which avoids growing in steps. */
+/* Makes room for that many more items, to avoid growing in several steps. */
 void hash_index_reserve(struct hash_index *index, size_t more);
 
-/* Adds a number, which is below INDEX_NONE. */
+/* Adds a number, which must be below INDEX_NONE. */
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
-/* A map from byte strings (copied) to numbers. */
+/* A map from byte strings to numbers. Keys are copied. */
 struct table {
-	struct table_entry *entries; /* by uthash */
+	struct table_entry *entries; /* managed by uthash */
 	size_t count;
 	struct hash_key key;
 	struct arena arena;
@@ -108,10 +108,10 @@ struct table {
 void table_init(struct table *table);
 void table_release(struct table *table);
 
-/* Returns the value of key, which the caller may change, or NULL. */
+/* Returns a pointer to key's value (the caller may modify it), or NULL if key is absent. */
 uint64_t *table_find(const struct table *table, const void *key, size_t len);
 
-/* Adds key, which must not be in the table. */
+/* Adds key, which must not be in the table yet. */
 void table_add(struct table *table, const void *key, size_t len, uint64_t value);
 
 struct u64map {

@@ -1,6 +1,7 @@
 /*
  * Allocation that never returns NULL, growable buffers and arrays, and arenas. An arena is a list
- * of chunks whose sizes double; the first chunk is the one being filled.
+ * of chunks, whose sizes double up to a limit. New pieces are taken from the first chunk of the
+ * list.
  */
 #include "core/base/memory.h"
 
@@ -14,8 +15,8 @@
 
 const char *memory_program = "hsnap";
 
-/* Only the first thread that runs out of memory reports it; the others wait for the process to
- * end. */
+/* Only the first thread that runs out of memory reports it; other threads wait here until the
+ * process ends. */
 void memory_out(void)
 {
 	static atomic_flag is_said = ATOMIC_FLAG_INIT;
@@ -151,7 +152,7 @@ void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 		memory_out();
 }
 
-/* Chunks start small, because there may be a thousand arenas with little in each. */
+/* Chunks start small: a thousand arenas may exist, most of them nearly empty. */
 #define FIRST_BYTES ((size_t)1 << 10)
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define ALIGN 16
@@ -178,7 +179,8 @@ void arena_release(struct arena *arena)
 	arena_init(arena);
 }
 
-/* Returns twice the size of the last chunk. A large piece gets a chunk of its own. */
+/* Returns the size of a new chunk: twice the size of the last one, up to a limit. A large piece
+ * gets a chunk of its own. */
 static size_t chunk_size(const struct arena *arena, size_t bytes)
 {
 	size_t size = arena->chunks ? 2 * arena->chunks->size : FIRST_BYTES;
@@ -195,7 +197,8 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	struct arena_chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
 
 	chunk->size = size;
-	if (size == bytes && arena->chunks) { /* a large piece: keep filling the first chunk */
+	/* a large piece's own chunk: keep filling the first chunk */
+	if (size == bytes && arena->chunks) {
 		chunk->next = arena->chunks->next;
 		arena->chunks->next = chunk;
 	} else {
@@ -205,7 +208,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	return chunk;
 }
 
-/* Returns a piece of memory after padding bytes. */
+/* Returns a piece of memory, preceded by padding bytes. */
 static void *take(struct arena *arena, size_t padding, size_t bytes)
 {
 	struct arena_chunk *chunk = arena->chunks;

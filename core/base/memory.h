@@ -1,11 +1,11 @@
 /*
  * Memory: growable byte buffers (buf), growable arrays, and arenas.
  *
- * Running out of memory ends the program. It prints a line to standard error, removes temporary
- * files and resumes a held target as an interrupt does, and exits with status 2. Therefore nothing
- * here fails and no caller checks. Sizes that come from input must be bounded before memory is
- * allocated. Code that holds a target uses plain malloc() and array_try_grow() and returns
- * -ERR_NOMEM, so that a series goes on with the next snapshot.
+ * Running out of memory ends the program: it prints a line to standard error, does the same cleanup
+ * as after an interrupt (removes temporary files and resumes a held target), and exits with status
+ * 2. So the functions here never fail, and callers do not check. Sizes that come from input must be
+ * bounded before memory is allocated. Code that holds a target uses plain malloc() and
+ * array_try_grow() and returns -ERR_NOMEM, so that a series continues with the next snapshot.
  */
 #ifndef CORE_BASE_MEMORY_H
 #define CORE_BASE_MEMORY_H
@@ -15,19 +15,19 @@
 
 #include "core/base/err.h"
 
-/* Program name that starts the message; main() sets it. */
+/* Program name printed before the message; set by main(). */
 extern const char *memory_program;
 
 _Noreturn void memory_out(void);
 
-/* Like the functions of C, except that they never return NULL, even for size 0. */
+/* Like their C library counterparts, except that they never return NULL, even for size 0. */
 void *xmalloc(size_t bytes);
 void *xcalloc(size_t count, size_t item_bytes);
 void *xrealloc(void *items, size_t bytes);
 char *xstrdup(const char *text);
 
 struct buf {
-	char *data; /* NULL until something is added; NUL-terminated */
+	char *data; /* NULL until the first addition; then NUL-terminated */
 	size_t len, cap;
 };
 
@@ -41,15 +41,15 @@ void buf_add_text(struct buf *buf, const char *text);
 void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *buf, const char *format, va_list args) PRINTF_LIKE(2, 0);
 
-/* Makes room for one more item in *items, an array of *cap items of item_bytes each that holds
- * count. */
+/* Makes room for one more item in the array *items, which has room for *cap items of item_bytes
+ * each and contains count items. */
 void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
-/* As array_grow(); returns 0, or -ERR_NOMEM with the array unchanged. */
+/* Like array_grow(). Returns 0, or -ERR_NOMEM with the array unchanged. */
 int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
 /*
- * An arena: many small pieces that are freed together. Pieces never move.
+ * An arena: many small pieces of memory that are freed together. Pieces never move.
  */
 
 struct arena {
@@ -60,10 +60,10 @@ struct arena {
 void arena_init(struct arena *arena);
 void arena_release(struct arena *arena);
 
-/* Returns a zeroed piece, aligned to 16 bytes. */
+/* Returns a zeroed piece aligned to 16 bytes. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 
-/* Returns a zeroed piece without alignment. */
+/* Returns a zeroed piece with any alignment. */
 void *arena_bytes(struct arena *arena, size_t bytes);
 
 /* Copies len bytes and appends a NUL. */

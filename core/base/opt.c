@@ -1,4 +1,4 @@
-/* Parses arguments by a table of options, one option for each call, and prints the table. */
+/* Parses arguments using a table of options, returns one option per call, and prints the table. */
 #include "core/base/opt.h"
 
 #include <string.h>
@@ -18,8 +18,9 @@ static const struct opt *find_long(const struct opt *table, const char *name, si
 	return NULL;
 }
 
-/* Finds the option whose short name is text, or text up to the ':' before its value. With is_glued,
- * finds a one-letter option whose value follows at once. Sets *rest to the text after the name. */
+/* Finds the option whose short name is text, or the part of text before the ':' that starts a
+ * value. With is_glued, finds a one-letter option directly followed by its value. Sets *rest to the
+ * text after the name. */
 static const struct opt *find_short(
 	const struct opt *table, const char *text, bool is_glued, const char **rest)
 {
@@ -36,7 +37,8 @@ static const struct opt *find_short(
 	return NULL;
 }
 
-/* Tries "-name", "-n", "-n:VALUE", "-nVALUE" in this order: "-force" is not "-f orce". */
+/* Tries "-name", "-n" and "-n:VALUE" first and "-nVALUE" last, so that "-force" is not parsed as
+ * "-f orce". */
 static const struct opt *find_dash(const struct opt *table, const char *text, const char **rest)
 {
 	const struct opt *opt = find_short(table, text, false, rest);

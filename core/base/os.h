@@ -1,8 +1,9 @@
 /*
- * The operating system: the few services that C11 lacks, with the same interface on every platform.
+ * The operating system: the few services missing from C11, with the same interface on every
+ * platform.
  *
- * Paths, arguments and environment values are UTF-8. Files are binary. Implemented in os_posix.c,
- * os_windows.c, path_windows.c and core/io/interrupt_*.c.
+ * Paths, arguments and environment values are UTF-8. Files are binary. The functions are
+ * implemented in os_posix.c, os_windows.c, path_windows.c and core/io/interrupt_*.c.
  */
 #ifndef CORE_BASE_OS_H
 #define CORE_BASE_OS_H
@@ -13,12 +14,12 @@
 
 #include "core/base/err.h"
 
-/* Converts the arguments to UTF-8 and makes the standard streams binary. Call it first in main().
+/* Converts the arguments to UTF-8 and makes the standard streams binary. Call this first in main().
  * *argc and *argv stay valid until the program ends. */
 void os_start(int *argc, char ***argv);
 
-/* Returns a UTF-8 copy of an environment variable, which the caller frees, or NULL if it is
- * unset. */
+/* Returns a UTF-8 copy of an environment variable, or NULL if the variable is unset. The caller
+ * frees the copy. */
 char *os_env(const char *name);
 
 bool os_is_terminal(FILE *stream);
@@ -36,10 +37,10 @@ struct os_file {
 	bool is_temporary; /* Windows: the system deletes the file when it is closed */
 };
 
-/* Opens path ("-": standard input) for reading. Returns 0 or -ERR_OPEN (also for a folder). */
+/* Opens path for reading; "-" is standard input. Returns 0 or -ERR_OPEN (also for a folder). */
 int os_open(struct os_file *file, const char *path, struct err *err);
 
-/* Reads up to len bytes. Returns their number (0 at the end) or -ERR_READ. */
+/* Reads up to len bytes. Returns the number of bytes read (0 at the end) or -ERR_READ. */
 int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err);
 
 /* Reads exactly len bytes at offset. Returns 0 or -ERR_READ. */
@@ -60,13 +61,13 @@ struct os_map {
 int os_map(struct os_map *map, const char *path, struct err *err);
 void os_unmap(struct os_map *map);
 
-/* Makes that end orderly: handler is called as by os_on_interrupt(), line (copied, up to
- * OS_LINE_BYTES) is written to standard error unchanged, and the exit status is 2. One map at a
- * time. */
+/* Prepares for a failed read of the map. The process then calls handler, as os_on_interrupt()
+ * would, writes line unchanged to standard error, and exits with status 2. line is copied, up to
+ * OS_LINE_BYTES. Only one map at a time can be guarded. */
 #define OS_LINE_BYTES 1500
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
-/* Returns true if path exists: a file, a folder, even a dangling link. */
+/* Returns true if path exists. It may be a file, a folder, or even a dangling link. */
 bool os_is_there(const char *path);
 
 /* Returns true if path exists and is neither a regular file nor a folder (a device, a pipe). */
@@ -75,20 +76,20 @@ bool os_is_special(const char *path);
 /* Returns true if both paths exist and lead to the same file. */
 bool os_same_file(const char *a, const char *b);
 
-/* Returns the path that a write to path changes: the target of a symbolic link. The caller frees
- * it. */
+/* Returns the path of the file that a write to path would change: the target if path is a symbolic
+ * link. The caller frees the result. */
 char *os_final_path(const char *path);
 
-/* Returns the absolute path, which need not exist; links are not resolved. The caller frees it.
- * NULL: the current folder no longer exists. */
+/* Returns the absolute form of path, without resolving links. The path need not exist. The caller
+ * frees the result. Returns NULL if the current folder no longer exists. */
 char *os_full_path(const char *path);
 
-/* Copies the access rights of the file at path, if it exists, to file. */
+/* Copies the access rights of the file at path, if there is one, to file. */
 void os_keep_rights(struct os_file *file, const char *path);
 
-/* Opens path for writing: a new file that must not exist (fresh), or an existing special file.
- * Where the system can, a fresh file is deleted when it is closed or the process ends, unless
- * os_put() gave it its name. Returns 0 or -ERR_CREATE. */
+/* Opens path for writing. With fresh, creates a file that must not exist yet; otherwise opens an
+ * existing special file. If the system supports it, a fresh file is deleted when it is closed or
+ * the process ends, unless os_put() renamed the file first. Returns 0 or -ERR_CREATE. */
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
 
 void os_stdout(struct os_file *file);
@@ -97,80 +98,81 @@ void os_stdout(struct os_file *file);
 int os_write(
 	struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err);
 
-/* Flushes the file to the disk, if the file system can. Returns 0 or -ERR_WRITE. */
+/* Flushes the file to the disk, if the file system can do that. Returns 0 or -ERR_WRITE. */
 int os_sync(struct os_file *file, const char *path, struct err *err);
 
-/* Renames a fresh file that is still open, atomically, from its temporary name to its final name in
- * the same folder. Replaces an existing file, unless is_new is set. If a reader blocks the
- * replacement, retries for a second or two. Returns 0, or -ERR_EXISTS or -ERR_CREATE with nothing
- * changed. If two processes create a new file of the same name at once, one of them gets
- * -ERR_EXISTS. */
+/* Atomically renames an open fresh file from its temporary name to its final name in the same
+ * folder. Replaces an existing file unless is_new is set. If a reader blocks the replacement,
+ * retries for one or two seconds. Returns 0, or -ERR_EXISTS or -ERR_CREATE with nothing changed. If
+ * two processes create a new file of the same name at once, one of them gets -ERR_EXISTS. */
 int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err);
 
-/* Renames a file over another in the same folder, atomically. Returns 0 or -ERR_CREATE. */
+/* Atomically renames a file to the name of another file in the same folder, replacing that file.
+ * Returns 0 or -ERR_CREATE. */
 int os_replace(const char *from, const char *to, struct err *err);
 
 void os_remove(const char *path);
 
-/* Creates a folder for this user alone. On Windows the folder inherits the rights of its parent.
- * Returns 0 or -1. */
+/* Creates a folder that only this user can access. On Windows the folder inherits the access rights
+ * of its parent. Returns 0 or -1. */
 int os_make_private_folder(const char *path);
 void os_remove_folder(const char *path);
 
-/* Returns a number that differs between all running processes. */
+/* Returns a number that is different for every running process. */
 unsigned long os_pid(void);
 
-/* Fills bytes with numbers that nobody can predict, if the system has a source of such numbers. */
+/* Fills bytes with unpredictable numbers, if the system has a source of them. */
 void os_random(void *bytes, size_t len);
 
-/* Sets the handler that is called once if the user or the system ends this process (Ctrl-C,
- * SIGTERM, closing the console). After it the process exits with status 2. The handler may run on
- * any thread or inside a signal handler, and may only do what is safe there. */
+/* Sets the handler that is called once when the user or the system ends this process (Ctrl-C,
+ * SIGTERM, closing the console). After the handler returns, the process exits with status 2. The
+ * handler may run on any thread or inside a signal handler, so it may only call functions that are
+ * safe there. */
 void os_on_interrupt(void (*handler)(void));
 
-/* Ends this process in the same way, immediately. */
+/* Ends this process immediately, in the same way as an interrupt. */
 _Noreturn void os_end(void);
 
-/* Sets a function that is called once after that handler, on its own thread, without restrictions.
- * Windows only; never called on POSIX. */
+/* Sets a function that is called once after the interrupt handler, on its own thread and without
+ * restrictions. Windows only; never called on POSIX. */
 void os_on_end(void (*last)(void));
 
-/* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it:
- * os_was_interrupted() returns true after that. On Windows this includes Ctrl-Break, which other
- * programs can send. A second Ctrl-C and all other signals end the process. On Windows, another
- * Ctrl-C within 0.3 s counts as the first. */
+/* While is_held is true, the first Ctrl-C does not end a process that has called os_on_interrupt().
+ * Instead, os_was_interrupted() returns true after it. On Windows, Ctrl-Break, which other programs
+ * can send, is also held back. A second Ctrl-C and all other signals end the process. On Windows,
+ * another Ctrl-C within 0.3 s is treated as part of the first. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 
-/* Sets a function that is called when an interrupt is held back, on its own thread. Windows
- * only. */
+/* Sets a function that is called on its own thread when an interrupt is held back. Windows only. */
 void os_on_held(void (*told)(void));
 
-/* Returns milliseconds of a clock that never jumps and keeps running while the machine sleeps. Its
- * zero is arbitrary. */
+/* Returns the milliseconds of a clock that never jumps and keeps running while the machine sleeps.
+ * Its zero point is arbitrary. */
 int64_t os_clock_ms(void);
 
-/* Waits until that clock reaches until_ms or one of the handles is signalled (Windows) or readable
- * (POSIX). An interrupt that was held back also ends this wait and all later ones. May return
- * earlier: waits are split, because a sleeping machine may not count the time. */
-#define OS_WAIT_MAX 32 /* handles */
-#define OS_WAIT_MS 10000 /* the longest single wait */
+/* Waits until os_clock_ms() reaches until_ms, or until a handle is signalled (Windows) or readable
+ * (POSIX). An interrupt that was held back also ends this wait and all later waits. May return
+ * early, because one wait is limited to OS_WAIT_MS: a sleeping machine may not count the time. */
+#define OS_WAIT_MAX 32 /* number of handles */
+#define OS_WAIT_MS 10000 /* longest single wait */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);
 
-/* Requests large pages for memory that was just allocated, if the system has them. Its first use
- * then takes less than half the time. */
+/* Requests large pages for memory that was just allocated, if the system has them. The first access
+ * to the memory then takes less than half the time. */
 void os_large_pages(void *start, size_t bytes);
 
 /*
- * Threads: the same work several times at once, and a lock.
+ * Threads: runs the same work on several threads at once, and provides a lock.
  */
 
-/* Returns the number of threads that this machine runs at once; at least 1. */
+/* Returns the number of threads that this machine can run at once; at least 1. */
 unsigned thread_cores(void);
 
 /* Calls work(ctx, number) for each number below count, concurrently if possible, and returns when
- * all are done. Number 0 runs on the caller's thread. If the system refuses a thread, its number is
- * not called: work must be written so that number 0 alone completes it. */
+ * all calls have returned. Number 0 runs on the caller's thread. If the system refuses to create a
+ * thread, the call for its number is omitted. So number 0 alone must be able to complete the
+ * work. */
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx);
 
 struct thread_lock;

@@ -1,8 +1,8 @@
 /*
- * The functions of os.h on POSIX, except for interrupts (core/io/interrupt_posix.c): files, names
- * of files, terminals and threads.
+ * Implements os.h on POSIX, except for interrupts (core/io/interrupt_posix.c): files, file names,
+ * terminals and threads.
  */
-#define _DEFAULT_SOURCE /* madvise() */
+#define _DEFAULT_SOURCE /* for madvise() */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,8 +26,10 @@ void os_start(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	signal(SIGXFSZ, SIG_IGN); /* make write() fail on a file that may not grow */
-	/* Return freed megabytes to the system at once; by default glibc keeps up to 32 MB. */
+	/* lets write() fail with an error when a file exceeds its size limit */
+	signal(SIGXFSZ, SIG_IGN);
+	/* Makes free() return large blocks to the system at once; by default glibc keeps up to 32
+	 * MB. */
 	mallopt(M_MMAP_THRESHOLD, 4 << 20);
 	mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
@@ -154,7 +156,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
-/* The guarded map; len 0: none. */
+/* The guarded map; len is 0 if no map is guarded. */
 static struct {
 	struct os_map map;
 	char line[OS_LINE_BYTES];
@@ -162,8 +164,8 @@ static struct {
 	void (*handler)(void);
 } guarded;
 
-/* Handles SIGBUS inside the guarded map. Any other SIGBUS ends the process as if there were no
- * handler. */
+/* Handles a SIGBUS caused by the guarded map. Any other SIGBUS ends the process as if this handler
+ * were not installed. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	uintptr_t addr = (uintptr_t)info->si_addr, start = (uintptr_t)guarded.map.bytes;
@@ -177,7 +179,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	}
 	guarded.handler();
 	if (write(STDERR_FILENO, guarded.line, guarded.line_len) < 0)
-		_exit(2); /* standard error failed; the exit status remains */
+		_exit(2); /* stderr failed too; all that is left is the exit status */
 	_exit(2);
 }
 
@@ -287,7 +289,7 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 
 int os_sync(struct os_file *file, const char *path, struct err *err)
 {
-	/* EINVAL, EROFS: a file system without a flush; nothing is lost then. */
+	/* EINVAL or EROFS: the file system has no flush, so no data is lost. */
 	if (fsync((int)file->handle) && errno != EINVAL && errno != EROFS)
 		return err_set(err, ERR_WRITE, path, "%s", strerror(errno));
 	return 0;
@@ -300,9 +302,10 @@ int os_replace(const char *from, const char *to, struct err *err)
 	return 0;
 }
 
-/* Renames on a file system without hard links, such as FAT. An empty file claims the name
- * exclusively, and is then replaced. A race remains: a reader may see the empty file, and a writer
- * that opens it loses its data. The empty file stays if this process is killed at that point. */
+/* Renames on a file system without hard links, such as FAT. Creates an empty file to claim the
+ * name, and then replaces that file. A race remains: a reader may see the empty file, and data that
+ * another writer stores in the empty file is lost. If this process is killed in between, the empty
+ * file remains. */
 static int claim_and_move(const char *from, const char *to)
 {
 	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), code;
@@ -317,7 +320,7 @@ static int claim_and_move(const char *from, const char *to)
 	return code;
 }
 
-/* Renames without replacing: a link is created only if the name is free. */
+/* Renames without replacing an existing file: link() fails if the name is taken. */
 static int move_new(const char *from, const char *to)
 {
 	if (!link(from, to)) {
@@ -373,7 +376,7 @@ static bool is_letter(char c, char lower)
 	return c == lower || (c >= 'A' && c <= 'Z' && c - 'A' + 'a' == lower);
 }
 
-/* The character set stands between a dot and an "@". */
+/* The character set comes after a dot and before any "@". */
 bool os_is_utf8(const char *name)
 {
 	static const char utf[] = "utf";
@@ -389,8 +392,8 @@ bool os_is_utf8(const char *name)
 	return at[1] == '8' && (!at[2] || at[2] == '@');
 }
 
-/* Reads the variables instead of asking the C library: a terminal shows UTF-8 even if the locale is
- * not installed. */
+/* Reads the environment variables instead of querying the C library: a terminal can show UTF-8 even
+ * if the locale is not installed. */
 static const char *locale_name(void)
 {
 	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -423,7 +426,7 @@ bool terminal_is_utf8(void)
 	return os_is_terminal(stdout) && os_is_utf8(locale_name());
 }
 
-#ifndef MADV_HUGEPAGE /* exists only on Linux */
+#ifndef MADV_HUGEPAGE /* MADV_HUGEPAGE exists only on Linux */
 #define MADV_HUGEPAGE MADV_NORMAL
 #endif
 
@@ -497,7 +500,7 @@ void thread_lock_free(struct thread_lock *lock)
 
 void thread_lock_take(struct thread_lock *lock)
 {
-	/* The lock is held for less time than it takes to put a thread to sleep. */
+	/* Spin first: the lock is usually released sooner than a thread can be put to sleep. */
 	for (int i = 0; i < SPIN_COUNT; i++) {
 		if (!pthread_mutex_trylock(&lock->mutex))
 			return;

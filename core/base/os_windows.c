@@ -1,5 +1,5 @@
 /*
- * The functions of os.h on Windows, except for names of files (path_windows.c) and interrupts
+ * Implements os.h on Windows, except for file names (path_windows.c) and interrupts
  * (core/io/interrupt_windows.c): arguments, environment, files, terminals and threads.
  */
 #include "core/base/os_windows.h"
@@ -51,12 +51,13 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	wchar_t *file = len ? wcsstr(wide, L"%1") : NULL;
 	char *utf8;
 
-	if (file) /* "%1" stands for a file name, which the caller's message contains already */
+	if (file) /* "%1" stands for a file name, which the caller's message already contains */
 		wmemcpy(file, L"it", 2);
 	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
 		wide[--len] = L'\0';
 	utf8 = len ? wide_to_utf8(wide) : NULL;
-	if (!code) /* the failed call set no error; the text of code 0 would be "success" */
+	/* the failed call set no error code; the message for code 0 would be "success" */
+	if (!code)
 		snprintf(text, size, "no reason given");
 	else if (utf8)
 		snprintf(text, size, "%s", utf8);
@@ -116,7 +117,7 @@ void *windows_library(const wchar_t *name)
 	wcscpy(path + len + 1, name);
 	if (search && search(LOAD_LIBRARY_SEARCH_SYSTEM32))
 		return LoadLibraryW(path);
-	/* Windows 7 without updates. */
+	/* Fallback for Windows 7 without updates. */
 	return LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
 }
 
@@ -126,7 +127,7 @@ void os_start(int *argc, char ***argv)
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
-	setvbuf(stderr, NULL, _IONBF, 0); /* Wine buffers stderr if it is a file */
+	setvbuf(stderr, NULL, _IONBF, 0); /* otherwise Wine buffers stderr if it is a file */
 }
 
 char *os_env(const char *name)
@@ -136,9 +137,9 @@ char *os_env(const char *name)
 	char *value = NULL;
 	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
 
+	/* For an empty variable, GetEnvironmentVariableW() returns the length 0, as for a failure. */
 	if (units)
-		wide = xcalloc(
-			units, sizeof(*wide)); /* an empty variable: length 0, like a failure */
+		wide = xcalloc(units, sizeof(*wide));
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
 		value = wide_to_utf8(wide);
 	free(wide);
@@ -158,7 +159,7 @@ int64_t os_time_ms(void)
 	FILETIME now;
 
 	GetSystemTimeAsFileTime(&now);
-	/* FILETIME is in units of 100 ns since 1601; 11644473600 s lie between 1601 and 1970. */
+	/* FILETIME counts units of 100 ns since 1601; 11644473600 s lie between 1601 and 1970. */
 	return (int64_t)(((uint64_t)now.dwHighDateTime << 32 | now.dwLowDateTime) / 10000) -
 	       11644473600000;
 }
@@ -175,7 +176,8 @@ void os_sleep_ms(unsigned ms)
 	Sleep(ms);
 }
 
-/* Opens a file by its UTF-8 name. Returns INVALID_HANDLE_VALUE with the last error set. */
+/* Opens a file by its UTF-8 name. On failure, returns INVALID_HANDLE_VALUE and sets the last
+ * error. */
 static HANDLE file_handle(const char *path, DWORD access, DWORD how)
 {
 	wchar_t *wide = wide_path(path);
@@ -265,7 +267,7 @@ void os_close(struct os_file *file)
 		CloseHandle((HANDLE)file->handle);
 }
 
-/* Maps the whole file. Returns NULL with the last error set. */
+/* Maps the whole file. On failure, returns NULL and sets the last error. */
 static void *map_whole(HANDLE file)
 {
 	HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -273,7 +275,7 @@ static void *map_whole(HANDLE file)
 	DWORD code = GetLastError();
 
 	if (mapping)
-		CloseHandle(mapping); /* the view keeps the mapping alive */
+		CloseHandle(mapping); /* the view keeps the mapping open */
 	SetLastError(code);
 	return bytes;
 }
@@ -304,7 +306,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
-/* The guarded map; len 0: none. */
+/* The guarded map; len is 0 if no map is guarded. */
 static struct {
 	struct os_map map;
 	char line[OS_LINE_BYTES];
@@ -313,7 +315,8 @@ static struct {
 	bool is_watched;
 } guarded;
 
-/* Handles a failed read inside the map. The whole map is readable, so the cause is the file. */
+/* Handles a failed read inside the guarded map. All of the map is readable memory, so reading the
+ * file must have failed. */
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 {
 	const EXCEPTION_RECORD *record = exception->ExceptionRecord;
@@ -507,7 +510,7 @@ bool terminal_shows_colour(void)
 
 bool terminal_is_utf8(void)
 {
-	return os_is_terminal(stdout); /* consoles are written UTF-16 */
+	return os_is_terminal(stdout); /* console output is UTF-16 */
 }
 
 /* Does nothing: large pages need a privilege that few users have. */
@@ -570,7 +573,7 @@ struct thread_lock *thread_lock_new(void)
 {
 	struct thread_lock *lock = xmalloc(sizeof(*lock));
 
-	/* The lock is held for less time than it takes to put a thread to sleep. */
+	/* Spin first: the lock is usually released sooner than a thread can be put to sleep. */
 	if (!InitializeCriticalSectionAndSpinCount(&lock->section, SPIN_COUNT))
 		memory_out();
 	return lock;

@@ -1,4 +1,4 @@
-/* UTF-8 and UTF-16, paths, error texts, versions and consoles of Windows. */
+/* Windows only: UTF-8 and UTF-16, paths, error messages, versions and consoles. */
 #ifndef CORE_BASE_OS_WINDOWS_H
 #define CORE_BASE_OS_WINDOWS_H
 
@@ -6,41 +6,41 @@
 #include <stddef.h>
 #include <wchar.h>
 
-/* Convert between UTF-8 and UTF-16. The caller frees the result. NULL: invalid text. */
+/* Convert between UTF-8 and UTF-16. The caller frees the result, which is NULL for invalid text. */
 
 wchar_t *wide_from_utf8(const char *text);
 char *wide_to_utf8(const wchar_t *wide);
 
-/* Convert a path for a call of the system. A path that is too long for the usual form (after the
- * current folder is added) gets the form without a limit ("\\?\C:\..."). wide_path_long() takes
- * ownership of path, which may be NULL. */
+/* Convert a path for a system call. A path that is too long for the usual form (once the current
+ * folder is added) is converted to the form without a length limit ("\\?\C:\..."). wide_path_long()
+ * takes ownership of path, which may be NULL. */
 wchar_t *wide_path(const char *path);
 wchar_t *wide_path_long(wchar_t *path);
 
 /* Writes the message of a Windows error code. Returns text. */
 const char *windows_error(unsigned long code, char *text, size_t size);
 
-/* Splits a command line into UTF-8 arguments, the program first; *argv is never freed. */
+/* Splits a command line into UTF-8 arguments, starting with the program. *argv is never freed. */
 void windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
-/* Loads a DLL of the system. Returns a HMODULE, or NULL. After that, all DLLs that are loaded by
- * name come from the system's folder, even if one lies beside the program. */
+/* Loads a system DLL. Returns an HMODULE, or NULL. After this call, all DLLs that are loaded by
+ * name come from the system folder, even if the program's folder contains a DLL of that name. */
 void *windows_library(const wchar_t *name);
 
-/* Returns the version of Wine, or NULL on Windows. */
+/* Returns Wine's version, or NULL on Windows. */
 const char *os_wine_version(void);
 
-/* Returns the build number of Windows; 0: unknown, or Wine. */
+/* Returns the build number of Windows; 0 if it is unknown, or on Wine. */
 unsigned windows_build(void);
 
 bool console_is(void *handle);
 
-/* Writes UTF-8 to a console. An incomplete character is completed by the next call. Returns false
- * on failure. */
+/* Writes UTF-8 to a console. The next call completes an incomplete character. Returns false on
+ * failure. */
 bool console_write(void *console, const char *bytes, size_t len);
 
-/* Marks a file to be deleted when its handle is closed, even if the process is terminated; or
- * removes that mark. The handle needs the right to delete. */
+/* Marks a file for deletion when its handle is closed, even if the process is terminated; or
+ * removes that mark. The handle needs the DELETE access right. */
 
 bool path_set_temporary(void *handle, bool is_temporary);
 

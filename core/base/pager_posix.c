@@ -1,4 +1,4 @@
-/* Runs a pager as a child process that reads standard output through a pipe. */
+/* Runs a pager as a child process that reads this process's standard output through a pipe. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static struct {
 	pid_t pid; /* 0: no pager */
-	int saved; /* standard output */
+	int saved; /* the original standard output */
 	void (*on_interrupt)(int), (*on_pipe)(int);
 } pager;
 
@@ -30,7 +30,8 @@ static void become_pager(int from, const char *command)
 	dup2(from, STDIN_FILENO);
 	close(from);
 	setenv("LESS", "FRX",
-		0); /* quits by itself if all fits, shows colours, leaves the screen as it is */
+		/* exits if the text fits on one screen, shows colours, does not clear the screen */
+		0);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }
@@ -72,7 +73,8 @@ bool pager_end(void)
 	if (!pager.pid)
 		return false;
 	dup2(pager.saved,
-		STDOUT_FILENO); /* the pipe's last writer: the pager gets the end of the text */
+		/* closes the pipe's last write end, so the pager reads the end of the text */
+		STDOUT_FILENO);
 	close(pager.saved);
 	waitpid(pager.pid, &status, 0);
 	signal(SIGINT, pager.on_interrupt);

@@ -1,4 +1,4 @@
-/* Runs a pager through _popen(), only where a variable names one. */
+/* Runs a pager with _popen(), only if an environment variable names one. */
 #include <fcntl.h>
 #include <io.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static struct {
 	FILE *pipe; /* NULL: no pager */
-	int saved; /* standard output */
+	int saved; /* the original standard output */
 } pager;
 
 void pager_start(const char *variable)

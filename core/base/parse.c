@@ -1,4 +1,5 @@
-/* Parses and prints sizes, dates and durations, without the C library's locale and time zone. */
+/* Parses and prints sizes, dates and durations, independently of the C library's locale and time
+ * zone. */
 #include "core/base/parse.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Returns the factor of "", "K", "KB" or "KiB" and so on, or 0 for other text. */
+/* Returns the factor of a unit ("", "K", "KB", "KiB" and so on), or 0 for other text. */
 static uint64_t size_unit(const char *text, size_t len)
 {
 	const char *unit;
@@ -31,8 +32,8 @@ static uint64_t size_unit(const char *text, size_t len)
 	return UINT64_C(1) << 10 * (unit - size_units + 1);
 }
 
-/* Returns unit times the decimal fraction given by digits. Starts at the last digit: rounding down
- * at each step gives the same result as rounding down once. */
+/* Returns unit times the decimal fraction 0.DIGITS. Starts at the last digit: rounding down at each
+ * step gives the same result as rounding down once at the end. */
 static uint64_t fraction_of(const char *digits, size_t count, uint64_t unit)
 {
 	uint64_t sum = 0;
@@ -88,7 +89,7 @@ static int month_days(int year, int month)
 	return days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Returns the days from 1970-01-01 to January 1st of year. */
+/* Returns the number of days from 1970-01-01 to January 1st of year. */
 static int64_t year_start(int year)
 {
 	int64_t y = year - 1;
@@ -119,8 +120,9 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
 	return text;
 }
 
-/* Parses text of the given form ('0' stands for any digit); the numbers start at numbers[0].
- * Returns the rest of text, or NULL if it differs. */
+/* Parses text of the given form, in which '0' stands for any digit. The first number is stored in
+ * numbers[0], the second in numbers[1], and so on. Returns the rest of the text, or NULL if the
+ * text does not have that form. */
 static const char *take_form(const char *text, const char *form, int numbers[])
 {
 	for (; *form; form++, text++) {
@@ -159,7 +161,7 @@ int date_parse(const char *text, int64_t *ms)
 	return 0;
 }
 
-/* Abbreviated forms, and the text that completes each. */
+/* Abbreviated forms of a time, each with the text that completes it. */
 static const struct form {
 	size_t len;
 	const char *rest;
@@ -200,7 +202,7 @@ static const struct {
 #define UNITS (sizeof(duration_units) / sizeof(*duration_units))
 #define UNIT_SECONDS 3
 
-/* Parses digits and moves *text past them. Returns 0 or -ERR_USAGE. */
+/* Parses digits and advances *text. Returns 0 or -ERR_USAGE. */
 static int read_digits(const char **text, int64_t *number)
 {
 	const char *at = *text;
@@ -220,8 +222,8 @@ static int read_digits(const char **text, int64_t *number)
 	return 0;
 }
 
-/* Parses a unit and moves *text past it. Returns its index, at least from, or UNITS if no unit
- * matches. */
+/* Parses a unit and advances *text. Returns the unit's index, which is at least `from`, or UNITS if
+ * no unit matches. */
 static size_t read_unit(const char **text, size_t from)
 {
 	char name[3] = {text_lower(**text)};
@@ -234,7 +236,8 @@ static size_t read_unit(const char **text, size_t from)
 	return from;
 }
 
-/* Moves *text past a point and digits, if it starts with them. Returns the number of digits. */
+/* If *text starts with a point and digits, advances *text past them. Returns the number of
+ * digits. */
 static size_t read_fraction(const char **text)
 {
 	size_t count = **text == '.' ? strspn(*text + 1, "0123456789") : 0;

@@ -1,4 +1,4 @@
-/* Sizes, times and durations as people write them, parsed and printed. */
+/* Parses and prints sizes, times and durations in the form in which people write them. */
 #ifndef CORE_BASE_PARSE_H
 #define CORE_BASE_PARSE_H
 
@@ -7,38 +7,40 @@
 
 /* Sizes: "65536", "64K", "1.5M", "2GiB". */
 
-/* Parses len characters as bytes: decimal digits and an optional unit K, M, G or T (KB and KiB are
- * the same, in either case), a power of 1024. A number with a unit may have a fraction; the result
- * is rounded down. Returns 0, or -ERR_USAGE for other text or more than 64 bits. */
+/* Parses len characters as a number of bytes: decimal digits and an optional unit. The units K, M,
+ * G and T are powers of 1024; "KB" and "KiB" are equivalent to "K", and case is ignored. A number
+ * with a unit may have a fraction; the result is rounded down. Returns 0, or -ERR_USAGE for other
+ * text or a result of more than 64 bits. */
 int size_parse(const char *text, size_t len, uint64_t *bytes);
 
 /* Times: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds). */
 
-/* Room for seven numbers of any size: gcc 14 does not see their limits. */
+/* Room for seven numbers of any size, because gcc 14 does not know how large they can be. */
 #define DATE_TEXT_BYTES 96
 
-/* Prints ms since 1970-01-01 UTC, years 1 to 9999; outside them the text is "?". Returns text. */
+/* Prints ms since 1970-01-01 UTC, for years 1 to 9999; prints "?" for any other year. Returns
+ * text. */
 const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);
 
-/* Sets *ms and returns 0, or returns -ERR_BAD_LINE if text is not such a time. Milliseconds are
- * optional. */
+/* Parses a time; milliseconds are optional. Returns 0, or -ERR_BAD_LINE for other text. */
 int date_parse(const char *text, int64_t *ms);
 
-/* Parses YYYY-MM-DD, YYYY-MM-DDThh:mm, YYYY-MM-DDThh:mm:ss or that with .mmm, each in UTC with an
- * optional Z. Sets the first and the last millisecond of that day, minute, second or millisecond.
- * Returns 0, or -ERR_USAGE with both unchanged. */
+/* Parses YYYY-MM-DD, YYYY-MM-DDThh:mm, YYYY-MM-DDThh:mm:ss or YYYY-MM-DDThh:mm:ss.mmm, each in UTC
+ * and with an optional Z. Sets *first_ms and *last_ms to the first and last millisecond of that
+ * day, minute, second or millisecond. Returns 0, or -ERR_USAGE with both unchanged. */
 int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms);
 
 /* Durations: "30s", "30m", "1h30m", "2d", "500ms", "1.5h", "6.859 s". */
 
-/* Parses a duration: one or more numbers, each with a unit (d, h, m, s, ms, in either case),
+/* Parses a duration: one or more numbers, each with a unit (d, h, m, s or ms; case is ignored),
  * largest unit first ("1d12h"). The last number may have a fraction, unless its unit is ms; the
- * result is rounded down. A blank may precede a unit, as in printed durations. No signs; every
- * number needs a unit; "0s" is valid. Returns 0, or -ERR_USAGE with *ms unchanged. */
+ * result is rounded down. A blank may precede a unit, because printed durations contain one. Signs
+ * are not allowed, and every number needs a unit; "0s" is valid. Returns 0, or -ERR_USAGE with *ms
+ * unchanged. */
 int duration_parse(const char *text, int64_t *ms);
 
-/* Prints a duration in whole seconds, rounded down, without zero parts ("1h30m"; "0s"). ms is at
- * least 0. Returns text. */
+/* Prints a duration in whole seconds, rounded down, omitting zero parts ("1h30m"; "0s" for less
+ * than a second). ms must not be negative. Returns text. */
 #define DURATION_TEXT_BYTES 48
 const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES]);
 

@@ -1,9 +1,10 @@
 /*
- * Names of files on Windows: long paths, and how a finished file gets its name.
+ * File names on Windows: long paths, and the renaming of a finished file to its final name.
  *
- * A finished file is renamed by its open handle. The handle has the right to delete, so a virus
- * scanner or an indexer that does not share deletion cannot open the file. If the file were closed
- * and renamed by name, such a program could open it in between, and the file would be lost.
+ * A finished file is renamed using its open handle. The handle has the DELETE access right, so a
+ * virus scanner or indexer that does not share deletion cannot open the file. If the file were
+ * closed and renamed by name, such a program could open it in between and block the renaming, and
+ * the file would be lost.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 
-/* The limit of a folder is MAX_PATH minus the room for an 8.3 name. */
+/* The limit for a folder is MAX_PATH minus room for an 8.3 name. */
 #define SHORT_UNITS (MAX_PATH - 12)
 
 static bool is_device_path(const wchar_t *path)
@@ -24,7 +25,7 @@ static bool is_device_path(const wchar_t *path)
 	       path[3] == L'\\';
 }
 
-/* Returns a full path in the form without a limit on its length. */
+/* Converts a full path to the form without a length limit. */
 static wchar_t *without_limit(const wchar_t *full)
 {
 	bool is_share = full[0] == L'\\' && full[1] == L'\\';
@@ -58,7 +59,7 @@ wchar_t *wide_path(const char *path)
 	return wide_path_long(wide_from_utf8(path));
 }
 
-/* Returns the full path, or NULL if the system does not know it. */
+/* Returns the full path, or NULL if the system cannot determine it. */
 static wchar_t *wide_full(const wchar_t *path)
 {
 	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
@@ -81,7 +82,7 @@ char *os_full_path(const char *path)
 	return result;
 }
 
-/* A file that another program reads cannot be replaced: wait and retry. */
+/* A file that another program is reading cannot be replaced, so wait and retry. */
 #define PUT_TRIES 10
 #define PUT_WAIT_MS 150
 
@@ -97,7 +98,7 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	char text[300];
 	DWORD code = FlushFileBuffers((HANDLE)file->handle) ? 0 : GetLastError();
 
-	/* Some file systems (network, user mode) have no flush; nothing is lost then. */
+	/* Some file systems (network, user mode) have no flush, so no data is lost. */
 	if (!code || code == ERROR_INVALID_FUNCTION || code == ERROR_NOT_SUPPORTED)
 		return 0;
 	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));
@@ -117,7 +118,8 @@ static bool is_taken(DWORD code)
 	return code == ERROR_ALREADY_EXISTS || code == ERROR_FILE_EXISTS;
 }
 
-/* Renames by handle, or by name on a file system without that. Returns 0 or an error of Windows. */
+/* Renames using the handle, or by name if the file system does not support that. Returns 0 or a
+ * Windows error code. */
 static DWORD rename_once(const struct file_naming *naming)
 {
 	DWORD code;
@@ -134,7 +136,8 @@ static DWORD rename_once(const struct file_naming *naming)
 		       GetLastError();
 }
 
-/* Returns true if the target is in use, so that a later attempt may succeed. */
+/* Returns true if the target may only be in use at the moment, so that a later attempt may
+ * succeed. */
 static bool may_pass(const struct file_naming *naming, DWORD code)
 {
 	DWORD attributes = GetFileAttributesW(naming->to);
@@ -156,7 +159,8 @@ static DWORD rename_patiently(const struct file_naming *naming)
 	return code;
 }
 
-/* A file that is marked for deletion cannot be renamed. Restores the mark if the rename fails. */
+/* Renames a file marked for deletion: removes the mark first, because a marked file cannot be
+ * renamed. Restores the mark if the rename fails. */
 static DWORD rename_temporary(const struct file_naming *naming)
 {
 	DWORD code;
@@ -169,7 +173,8 @@ static DWORD rename_temporary(const struct file_naming *naming)
 	return code;
 }
 
-/* Fills naming->info and renames. Returns 0, an error of Windows, or ERROR_NOT_ENOUGH_MEMORY. */
+/* Fills naming->info and renames. Returns 0 or a Windows error code (ERROR_NOT_ENOUGH_MEMORY if out
+ * of memory). */
 static DWORD rename_to(struct file_naming *naming)
 {
 	wchar_t *full = wide_full(naming->to);

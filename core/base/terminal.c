@@ -55,8 +55,8 @@ static void take_item(struct progress *progress, const char *item, int64_t now_m
 	progress->item_ms = now_ms;
 }
 
-/* Overwrites the line on the terminal. Blanks erase the rest of the old line and a "^C" after it.
- * Uses only a carriage return, which every terminal obeys. */
+/* Overwrites the progress line. Blanks erase the rest of the old line and any "^C" after it. The
+ * only control character is a carriage return, which every terminal obeys. */
 static void put_line(struct progress *progress, const char *line)
 {
 	size_t columns = text_columns(line);

@@ -1,4 +1,4 @@
-/* Sanitizing, UTF-8 and UTF-16, comparison and patterns, all independent of the locale. */
+/* Sanitizing, UTF-8 and UTF-16, comparison and patterns. Nothing here depends on the locale. */
 #include "core/base/text.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define HIGH EACH(0x80)
 
-/* Returns true for Unicode's Bidi_Control. */
+/* Returns true for characters with Unicode's Bidi_Control property. */
 static bool turns_reading(uint32_t code)
 {
 	return code == 0x061c || code == 0x200e || code == 0x200f ||
@@ -56,8 +56,9 @@ const char *text_tail(const char *text, size_t max)
 	return end;
 }
 
-/* Sets the eighth bit of some byte if one of eight bytes lies outside ' ' to '~'. Carries and
- * borrows only leave bytes that set it themselves. */
+/* Returns a number with the high bit of some byte set if any of the eight bytes lies outside ' ' to
+ * '~'. A carry or borrow comes only from a byte that sets its own high bit, so it cannot cause a
+ * false result. */
 static uint64_t suspects(const char *text)
 {
 	uint64_t bytes;
@@ -92,7 +93,7 @@ size_t text_utf8(const char *text, uint32_t *code)
 	if (!c[0] || !len || c[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i < len; i++) {
-		if ((c[i] & 0xc0) != 0x80) /* also at the NUL */
+		if ((c[i] & 0xc0) != 0x80) /* also true for the NUL */
 			return 0;
 		sum = sum << 6 | (c[i] & 0x3f);
 	}
@@ -291,7 +292,7 @@ bool text_same(const char *a, size_t a_len, const char *b, size_t b_len)
 	return true;
 }
 
-/* Returns the length of the character at text; a byte that is not UTF-8 counts as one. */
+/* Returns the length of the character at text; a byte that is not UTF-8 counts as one character. */
 static size_t character(const char *text)
 {
 	uint32_t code;
@@ -300,7 +301,8 @@ static size_t character(const char *text)
 	return len ? len : 1;
 }
 
-/* Returns the bytes of text that one character of the pattern matches; 0: no match. */
+/* Returns the number of bytes of text that one pattern character matches; 0 if it does not
+ * match. */
 static size_t glob_step(char pattern, const char *text, unsigned flags)
 {
 	if (pattern == '?' && (flags & GLOB_QUESTION))
@@ -309,7 +311,7 @@ static size_t glob_step(char pattern, const char *text, unsigned flags)
 	       ((flags & GLOB_FOLD) && text_lower(pattern) == text_lower(*text));
 }
 
-/* Backtracks only to the last '*': extending an earlier '*' can never help. */
+/* Backtracks only to the last '*': extending an earlier '*' never helps. */
 bool text_glob(const char *pattern, const char *text, unsigned flags)
 {
 	const char *star = NULL, *taken = NULL;

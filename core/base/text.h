@@ -1,4 +1,5 @@
-/* Text: sanitizing of foreign text, UTF-8 and UTF-16, comparison, patterns, hexadecimal numbers. */
+/* Text: sanitizing text from elsewhere, UTF-8 and UTF-16, comparison, patterns, hexadecimal
+ * numbers. */
 #ifndef CORE_BASE_TEXT_H
 #define CORE_BASE_TEXT_H
 
@@ -6,30 +7,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Replaces in place everything that a terminal would obey by '?', one for each byte: control
+/* Replaces, in place, each byte of text that a terminal would obey with '?'. These are control
  * characters (below a blank, DEL, U+0080 to U+009F), characters that change the reading direction
- * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to 9F that are not
- * part of UTF-8. Returns text. */
+ * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to 9F outside UTF-8
+ * characters. Returns text. */
 char *text_harmless(char *text);
 
-/* Returns the length of the character (or stray byte) at text if a terminal would obey it: 1 to 3
- * bytes. Otherwise returns 0, also at the NUL. */
+/* Returns the length (1 to 3 bytes) of the character or stray byte at text if a terminal would obey
+ * it. Otherwise, and at the NUL, returns 0. */
 size_t text_obeyed(const char *text);
 
-/* As text_obeyed(), for characters that a text file must not contain: also returns 1 for a byte
- * that is not UTF-8. */
+/* Like text_obeyed(), but for characters that a text file must not contain: also returns 1 for a
+ * byte that is not UTF-8. */
 size_t text_unfit(const char *text);
 
-/* Returns the last max bytes of text at most, starting at a whole UTF-8 character. */
+/* Returns the last part of text, at most max bytes long, starting with a whole UTF-8 character. */
 const char *text_tail(const char *text, size_t max);
 
-/* Returns true for printable ASCII, which text_harmless() leaves unchanged. */
+/* Returns true if text is printable ASCII, which text_harmless() does not change. */
 bool text_is_plain(const char *text, size_t len);
 
-/* Returns true for UTF-8 without a NUL. */
+/* Returns true if text is valid UTF-8 without a NUL. */
 bool text_is_utf8(const char *text, size_t len);
 
-/* Returns the length of the UTF-8 character at text, 1 to 4 bytes, and sets *code. Returns 0 at the
+/* Returns the length (1 to 4 bytes) of the UTF-8 character at text and sets *code. Returns 0 at the
  * NUL and for bytes that are not UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);
 
@@ -47,9 +48,9 @@ size_t text_put_utf8(uint32_t c, unsigned char *to);
  * *is_pair. */
 uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
 
-/* Converts units of little-endian UTF-16, up to a NUL, to UTF-8; half a pair becomes U+FFFD. Writes
- * the whole characters that fit into size bytes, with a NUL. Returns the bytes that all characters
- * need without the NUL. text may be NULL if size is 0. */
+/* Converts little-endian UTF-16 to UTF-8, up to a NUL or up to units units; an unpaired surrogate
+ * becomes U+FFFD. Writes as many whole characters as fit into size bytes, and a NUL. Returns the
+ * number of bytes that all characters need, without the NUL. text may be NULL if size is 0. */
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);
 
 /* Decodes in place the entities of HTML for its own signs and for blanks ("&lt;", "&nbsp;"), and
@@ -68,28 +69,28 @@ static inline char text_upper(char c)
 	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* Compares two texts, ignoring ASCII case: below 0, 0, or above. */
+/* Compares two strings, ignoring ASCII case. Returns a number below 0, 0, or a number above 0. */
 int text_compare(const char *a, const char *b);
 
-/* Returns true if two texts are equal, ignoring ASCII case. */
+/* Returns true if two strings are equal, ignoring ASCII case. */
 bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
 
 /* Returns true if text begins with part, ignoring ASCII case. */
 bool text_begins(const char *text, const char *part);
 
-/* Returns true if the whole text matches the pattern, in which '*' stands for any text. Takes time
- * proportional to the product of both lengths in the worst case. */
+/* Returns true if all of text matches the pattern, in which '*' stands for any text. In the worst
+ * case, the time is proportional to the product of both lengths. */
 enum {
 	GLOB_FOLD = 1, /* ignore the case of ASCII letters */
-	GLOB_QUESTION = 2, /* '?' stands for one character */
+	GLOB_QUESTION = 2, /* '?' stands for any one character */
 };
 bool text_glob(const char *pattern, const char *text, unsigned flags);
 
 /*
- * Hexadecimal text to numbers, fast, because a dump consists mostly of them.
+ * Fast parsing of hexadecimal numbers, because dumps consist mostly of them.
  */
 
-/* One more than the value of each hexadecimal digit; 0 for other bytes. */
+/* Value of each hexadecimal digit plus one; 0 for other bytes. */
 extern const unsigned char hex_digits[256];
 
 #define HEX_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
@@ -104,8 +105,9 @@ static inline uint64_t hex_load(const char *text)
 	       (uint64_t)byte[6] << 48 | (uint64_t)byte[7] << 56;
 }
 
-/* Returns the upper bit of each of the eight bytes that is not a digit. Adding to the lower seven
- * bits sets the eighth bit above a limit and never carries into the next byte. */
+/* Sets the high bit of each of the eight bytes that is not a hexadecimal digit. Adding a constant
+ * to a byte's lower seven bits sets its high bit if they exceed a limit, and never carries into the
+ * next byte. */
 static inline uint64_t hex_others(uint64_t bytes)
 {
 	uint64_t low = bytes & HEX_EACH(0x7f), letter = low | HEX_EACH(0x20);
@@ -129,17 +131,18 @@ static inline uint64_t hex_join(uint64_t bytes)
 	return (values << 16 | values >> 32) & UINT64_C(0xffffffff);
 }
 
-/* Parses a hexadecimal number of up to 64 bits, with any number of leading zeros, and moves *at
- * past it. Eight bytes after the digits must be readable. Returns false with *at unchanged if there
- * is no number or it is too large. */
+/* Parses a hexadecimal number of up to 64 bits, after any number of leading zeros, and advances
+ * *at. Eight bytes after the digits must be readable. Returns false, with *at unchanged, if there
+ * is no number or if it is too large. */
 static inline bool hex_take(const char **at, uint64_t *value)
 {
 	const char *text = *at;
 	uint64_t sum = 0, bytes;
 	unsigned digit;
 
-	/* Eight digits at once, then one by one. Numbers of one kind have similar lengths, so the
-	 * processor predicts where the next number starts and does not wait for this one. */
+	/* Parse eight digits at once, then one at a time. Numbers of the same kind have similar
+	 * lengths, so the processor can predict where the next number starts and need not wait for
+	 * this one. */
 	while (hex_all(bytes = hex_load(text))) {
 		if (sum >> 32)
 			return false;

@@ -1,5 +1,5 @@
 /*
- * The parts of file.h that are the same on all systems: appending a line to a log, listing a
+ * The parts of file.h that are the same on all systems: appending a line to a log, and listing a
  * folder.
  */
 #include "core/io/file.h"
@@ -18,7 +18,7 @@ static bool is_whole(struct os_file *file, uint64_t size)
 	return !size || os_read_at(file, size - 1, &last, 1) || last == '\n';
 }
 
-/* Appends a line, after completing a torn last line. */
+/* Appends a line. If the file does not end with a newline, appends one first. */
 static int add(struct os_file *file, uint64_t size, const char *path, const char *line, size_t len,
 	struct err *err)
 {
@@ -27,8 +27,8 @@ static int add(struct os_file *file, uint64_t size, const char *path, const char
 	return rc ? rc : os_write(file, line, len, path, err);
 }
 
-/* Moves the full log aside and opens a new one. Holds the lock of the old file until the new one
- * exists. If the old file cannot be moved, keeps using it. */
+/* Renames the full log to aside and opens a new one. Holds the old file's lock until the new file
+ * exists. If the old file cannot be renamed, continues to use it. */
 static int begin_new(struct os_file *file, const char *path, const char *aside, struct err *err)
 {
 	struct os_file full = *file;

@@ -17,12 +17,12 @@ static void lock(int fd)
 
 	for (int i = 0; i < APPEND_LOCK_TRIES && fcntl(fd, F_SETLK, &whole); i++) {
 		if (errno != EAGAIN && errno != EACCES)
-			return; /* a file system without locks */
+			return; /* the file system has no locks */
 		os_sleep_ms(APPEND_LOCK_MS);
 	}
 }
 
-/* Returns true if the file was not renamed between opening and locking it. */
+/* Returns true if the file at path was not replaced between opening and locking. */
 static bool is_still(int fd, const char *path)
 {
 	struct stat open_one, there;
@@ -110,9 +110,9 @@ int folder_remove(const char *path, struct err *err)
 
 #define NO_WAITING (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* Returns true if the folder belongs to this user: under sudo, HOME may be another user's folder,
- * which must not get files of this user. A missing folder is accepted only with may_lack: a user
- * without a home has a HOME that does not exist. */
+/* Returns true if the folder belongs to this user. Under sudo, HOME may be another user's folder,
+ * where this user must not create files. may_lack: also returns true for a missing folder, because
+ * HOME of a user without a home folder may not exist. */
 static bool is_our_folder(const char *folder, bool may_lack)
 {
 	struct stat st;
@@ -128,7 +128,8 @@ char *own_cache_folder(void)
 	struct buf path;
 
 	buf_init(&path);
-	if (caches && *caches == '/') { /* the XDG specification ignores relative paths */
+	/* the XDG specification requires relative paths to be ignored */
+	if (caches && *caches == '/') {
 		if (is_our_folder(caches, true))
 			buf_printf(&path, "%s/hsnap", caches);
 	} else if (home && *home == '/' && is_our_folder(home, false)) {
@@ -145,7 +146,7 @@ static bool is_ours(int fd)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Opens a file if it is this user's own. Returns its descriptor, or -1. */
+/* Opens a file if it is this user's own. Returns a file descriptor, or -1. */
 static int open_ours(const char *path, int flags)
 {
 	int fd = open(path, flags | NO_WAITING, 0600);
@@ -167,7 +168,7 @@ int own_file_open(struct os_file *file, const char *path)
 	return 0;
 }
 
-/* Creates the folders in the path. Failures surface when the file is created. */
+/* Creates the folders in the path. Errors are ignored here: creating the file will then fail. */
 static void make_folders(const char *path)
 {
 	char *folder = xstrdup(path);
@@ -214,7 +215,7 @@ int own_file_lock(struct os_file *file, const char *path)
 			return 0;
 		}
 		close(fd);
-		if (rc && rc != -EWOULDBLOCK && rc != -EINTR) /* a file system without locks */
+		if (rc && rc != -EWOULDBLOCK && rc != -EINTR) /* the file system has no locks */
 			return -ERR_CREATE;
 		os_sleep_ms(OWN_FILE_TRY_MS);
 	}

@@ -1,7 +1,7 @@
 /*
  * Shared files on Windows: locked logs, folders, and the user's own files. Links are recognized by
- * their reparse points, and under Wine, which hides links of the host system, by the file's final
- * path.
+ * their reparse points. Wine hides links of the host system; they are recognized by the file's
+ * final path.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "core/base/os_windows.h"
 #include "core/io/file.h"
 
-/* A reparse point that stands for another name ("Reparse Point Tags", Microsoft Learn). */
+/* Flag of a reparse point that stands for another name ("Reparse Point Tags", Microsoft Learn). */
 #define NAME_SURROGATE 0x20000000
 
 static HANDLE open_any(const wchar_t *path, DWORD rights, DWORD how, DWORD flags)
@@ -31,9 +31,9 @@ static bool is_same_file(HANDLE a, HANDLE b)
 	       x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
 }
 
-/* Passes on the handle of a plain file, which was opened without following a reparse point. A file
- * whose data the system keeps elsewhere (deduplication) is reopened in the usual way; a link is an
- * error. */
+/* Returns a handle for a file that was opened without following a reparse point. A plain file keeps
+ * its handle. A file whose data the system stores elsewhere (deduplication) is reopened in the
+ * usual way. A link is an error. */
 static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 {
 	BY_HANDLE_FILE_INFORMATION info;
@@ -56,7 +56,7 @@ static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 	return file;
 }
 
-/* Opens a log. With the right to append but not to write, each write goes to the end of the
+/* Opens a log with the right to append but not to write, so that each write goes to the end of the
  * file. */
 static HANDLE open_end(const wchar_t *path)
 {
@@ -66,7 +66,7 @@ static HANDLE open_end(const wchar_t *path)
 	return handle == INVALID_HANDLE_VALUE ? handle : pass_link(handle, path, rights);
 }
 
-/* Locks a byte far past the end of any file, so that readers are not affected. */
+/* Locks a byte far beyond the end of any file, so that readers are not affected. */
 static void lock_append(HANDLE handle)
 {
 	OVERLAPPED at = {.OffsetHigh = 0x40000000};
@@ -81,7 +81,7 @@ static void lock_append(HANDLE handle)
 	}
 }
 
-/* Returns true if the file was not renamed between opening and locking it. */
+/* Returns true if the file at path was not replaced between opening and locking. */
 static bool is_still(HANDLE handle, const wchar_t *path)
 {
 	HANDLE now =
@@ -131,8 +131,8 @@ bool folder_same_letter(uint32_t a, uint32_t b)
 	       CompareStringOrdinal(&left, 1, &right, 1, TRUE) == CSTR_EQUAL;
 }
 
-/* Returns true for a symbolic link, a junction and the like. Other reparse points (a file in a
- * cloud, a deduplicated file) are the file itself. */
+/* Returns true for symbolic links, junctions and the like. Other reparse points (a file in the
+ * cloud, a deduplicated file) are treated as plain files. */
 static bool leads_elsewhere(const WIN32_FIND_DATAW *found)
 {
 	return found->dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT &&
@@ -160,7 +160,8 @@ static int hand_on(const WIN32_FIND_DATAW *found,
 	return rc;
 }
 
-/* Returns path with "*". No separator is added to "D:", the current folder of that drive. */
+/* Returns the pattern that lists path: path, a separator and "*". Adds no separator to "D:", which
+ * means the current folder of that drive. */
 static wchar_t *wide_pattern(const char *path)
 {
 	char last = *path ? path[strlen(path) - 1] : '\\';
@@ -184,7 +185,7 @@ int folder_each(const char *path, enum folder_want want,
 	DWORD code;
 	int rc = 0;
 
-	(void)want; /* Windows returns everything at no extra cost */
+	(void)want; /* Windows always returns type and size, at no extra cost */
 	if (!pattern)
 		return err_set(err, ERR_NOMEM, path, NULL);
 	handle = FindFirstFileExW(pattern, FindExInfoBasic, &found, FindExSearchNameMatch, NULL,
@@ -192,7 +193,7 @@ int folder_each(const char *path, enum folder_want want,
 	code = GetLastError();
 	free(pattern);
 	if (handle == INVALID_HANDLE_VALUE && code == ERROR_FILE_NOT_FOUND)
-		return 0; /* an empty folder without ".": the root of a drive */
+		return 0; /* an empty folder without ".", such as the root of a drive */
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_OPEN, path, "%s", windows_error(code, text, sizeof(text)));
 	do
@@ -205,7 +206,8 @@ int folder_each(const char *path, enum folder_want want,
 	return rc;
 }
 
-/* Returns the real path of an open file, or NULL if it is unknown (some network drives). */
+/* Returns the real path of an open file, or NULL if the system does not know it (some network
+ * drives). */
 static wchar_t *final_path(HANDLE handle)
 {
 	DWORD units = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
@@ -218,7 +220,7 @@ static wchar_t *final_path(HANDLE handle)
 	return NULL;
 }
 
-/* Returns the start of the last part of path. */
+/* Returns the last component of path. */
 static const wchar_t *name_of(const wchar_t *path)
 {
 	const wchar_t *name = path + wcslen(path);
@@ -252,15 +254,15 @@ static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
 
-/* Returns true if the opened file is not at path. Wine opens and removes the target of a host
- * system's link, and reports no link. */
+/* Returns true if the opened file is really located somewhere else than at path. Wine opens and
+ * removes the target of a host system's link without reporting a link. */
 static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 {
 	wchar_t *is_at = final_path(handle), *folder = final_folder(path);
 	size_t len = folder ? wcslen(folder) : 0;
 	bool elsewhere = false;
 
-	if (len && folder[len - 1] == L'\\') /* the root of a drive */
+	if (len && folder[len - 1] == L'\\') /* the root of a drive ends with a backslash */
 		len--;
 	if (is_at && folder)
 		elsewhere = wcslen(is_at) <= len || is_at[len] != L'\\' ||
@@ -271,7 +273,7 @@ static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 	return elsewhere;
 }
 
-/* Removes a file or link. Returns 0 or an error of Windows. */
+/* Removes a file or link. Returns 0 or a Windows error code. */
 static DWORD remove_wide(const wchar_t *path)
 {
 	FILE_DISPOSITION_INFO info = {.DeleteFile = TRUE};
@@ -305,7 +307,7 @@ int folder_remove(const char *path, struct err *err)
 	return err_set(err, ERR_REMOVE, path, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* The locked byte lies past the end of any file, because a locked byte cannot be read. */
+/* Offset of the locked byte, beyond the end of any file, because a locked byte cannot be read. */
 #define LOCKED_AT_HIGH 0x3fffffff
 
 char *own_cache_folder(void)
@@ -353,7 +355,7 @@ int own_file_open(struct os_file *file, const char *path)
 	return 0;
 }
 
-/* Creates the folders in the path. Failures surface when the file is created. */
+/* Creates the folders in the path. Errors are ignored here: creating the file will then fail. */
 static void make_folders(wchar_t *path)
 {
 	for (wchar_t *at = wcspbrk(path, L"\\/"); at; at = wcspbrk(at + 1, L"\\/")) {
@@ -398,7 +400,7 @@ int own_file_lock(struct os_file *file, const char *path)
 			return 0;
 		}
 		if (GetLastError() != ERROR_LOCK_VIOLATION && GetLastError() != ERROR_IO_PENDING)
-			break; /* a file system without locks */
+			break; /* the file system has no locks */
 		Sleep(OWN_FILE_TRY_MS);
 	}
 	CloseHandle(handle);

@@ -1,11 +1,11 @@
 /*
- * Something that an interrupt has to clean up before the process ends: a file to remove, a process
- * to resume.
+ * Something that an interrupt has to clean up before the process ends, such as a file to remove or
+ * a process to resume.
  *
- * The owner sets and clears it. The handler of os_on_interrupt() takes it and then calls done, on
- * any thread or inside a signal handler. Clearing waits for a handler that has taken it, which
- * mostly means until the process ends; after that the owner may free the thing. One owner, any
- * number of handlers.
+ * The owner calls _set and _clear. The handler of os_on_interrupt() calls _take, uses the thing,
+ * and then calls _done, on any thread or inside a signal handler. _clear waits while a handler is
+ * using the thing, which usually means until the process ends. After _clear the owner may free the
+ * thing. There may be one owner and any number of handlers.
  */
 #ifndef CORE_IO_INTERRUPT_H
 #define CORE_IO_INTERRUPT_H
@@ -31,7 +31,8 @@ static inline void interrupt_cleanup_clear(struct interrupt_cleanup *cleanup)
 		os_sleep_ms(1);
 }
 
-/* Returns the thing, or NULL. It stays valid until interrupt_cleanup_done(), which must follow. */
+/* Returns the thing, or NULL. In both cases the caller must then call interrupt_cleanup_done(); the
+ * thing stays valid until that call. */
 static inline void *interrupt_cleanup_take(struct interrupt_cleanup *cleanup)
 {
 	atomic_fetch_add(&cleanup->handlers, 1);

@@ -1,6 +1,6 @@
 /*
- * Interrupts, the steady clock and waiting on POSIX. A signal handler ends the process, or holds
- * the first Ctrl-C back and wakes os_wait() through a pipe.
+ * Interrupts, the steady clock and waiting on POSIX. A signal handler either ends the process, or
+ * holds back the first Ctrl-C and wakes os_wait() using a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,8 @@
 
 static void (*interrupt_handler)(void);
 static volatile sig_atomic_t interrupt_held, interrupt_seen;
-/* A pipe that wakes os_wait(). It is never read, so it stays readable after the first interrupt. */
+/* A pipe that wakes os_wait(). The pipe is never read, so it stays readable after the first
+ * interrupt. */
 static int wakers[2] = {-1, -1};
 
 void os_end(void)
@@ -39,7 +40,7 @@ static void on_signal(int signal)
 void os_on_interrupt(void (*handler)(void))
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	/* Interrupted reads and writes are resumed when an interrupt is held back. */
+	/* SA_RESTART: if the interrupt is held back, interrupted reads and writes continue. */
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	interrupt_handler = handler;
@@ -47,14 +48,14 @@ void os_on_interrupt(void (*handler)(void))
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		struct sigaction old;
 
-		/* An ignored signal stays ignored: nohup or the shell of a background job set
-		 * that. */
+		/* Leave an ignored signal ignored: nohup, or a shell that runs this as a background
+		 * job, has ignored it. */
 		if (sigaction(signals[i], NULL, &old) || old.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}
 }
 
-/* Does nothing: a signal handler may do almost nothing. */
+/* Does nothing: a signal handler may call only few functions. */
 void os_on_end(void (*last)(void))
 {
 	(void)last;
@@ -68,7 +69,7 @@ void os_on_held(void (*told)(void))
 void os_hold_interrupt(bool is_held)
 {
 	if (is_held && wakers[0] < 0 && pipe(wakers))
-		/* Without the pipe, the signal itself still ends a wait. */
+		/* The pipe is missing, but the signal itself still ends a wait. */
 		wakers[0] = wakers[1] = -1;
 	for (size_t i = 0; is_held && i < 2 && wakers[i] >= 0; i++) {
 		fcntl(wakers[i], F_SETFD, FD_CLOEXEC);

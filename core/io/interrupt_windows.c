@@ -1,6 +1,7 @@
 /*
  * Interrupts, the steady clock and waiting on Windows. A console control handler, on its own
- * thread, ends the process, or holds the first Ctrl-C back and wakes os_wait() through an event.
+ * thread, either ends the process, or holds back the first Ctrl-C and wakes os_wait() using an
+ * event.
  */
 #include <stdlib.h>
 
@@ -13,15 +14,15 @@ static void (*end_handler)(void);
 static void (*held_handler)(void);
 
 /* A program between hsnap and the terminal, such as timeout(1), may forward a Ctrl-C that hsnap
- * gets as well. A second one that soon after the first is the same key press. */
+ * also receives directly. A second Ctrl-C within this time counts as the same key press. */
 #define SAME_PRESS_MS 300
 
 static volatile LONG interrupt_held, is_ending;
-static volatile LONG64 interrupt_ms; /* time of the interrupt that was held back; 0: none */
-/* Set after that interrupt; NULL: no interrupt can be held back. */
+static volatile LONG64 interrupt_ms; /* time when an interrupt was held back; 0: none was */
+/* Event that is set after an interrupt was held back; NULL: no interrupt can be held back. */
 static HANDLE waker;
 
-/* Returns true if an interrupt does not end the process. */
+/* Returns true if the interrupt must not end the process. */
 static bool hold_back(void)
 {
 	int64_t now = os_clock_ms() | 1, first;
@@ -52,7 +53,7 @@ void os_end(void)
 	abort(); /* not reached */
 }
 
-/* Handles a console event, on a thread that Windows creates. */
+/* Handles a console event, on a thread created by Windows. */
 static BOOL WINAPI on_control(DWORD type)
 {
 	bool is_interrupt = type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
@@ -96,7 +97,8 @@ int64_t os_clock_ms(void)
 	LARGE_INTEGER ticks, each_s;
 
 	QueryPerformanceFrequency(&each_s);
-	QueryPerformanceCounter(&ticks); /* GetTickCount64() advances in steps of 16 ms */
+	/* the performance counter, because GetTickCount64() advances in steps of 16 ms */
+	QueryPerformanceCounter(&ticks);
 	return ticks.QuadPart / each_s.QuadPart * 1000 +
 	       ticks.QuadPart % each_s.QuadPart * 1000 / each_s.QuadPart;
 }

@@ -1,6 +1,6 @@
 /*
  * Buffered output: the temporary file and its final name, compression, and fast printing of
- * numbers. Bytes collect in one buffer, which flush() writes or compresses.
+ * numbers. Bytes collect in one buffer, and flush() writes or compresses that buffer.
  */
 #include "core/io/out.h"
 
@@ -16,10 +16,10 @@
 #include "core/io/interrupt.h"
 #include "core/io/temp.h"
 
-#define NUMBER_MAX 20 /* decimal digits of 64 bits */
+#define NUMBER_MAX 20 /* decimal digits of a 64-bit number */
 #define NUMBER_WIDTH_MAX 100
 #define PACKED_BYTES ((size_t)64 << 10)
-#define GZIP_FORM 16 /* added to zlib's window bits: gzip header and trailer */
+#define GZIP_FORM 16 /* added to zlib's window bits: produce a gzip header and trailer */
 
 struct out_zip {
 	z_stream stream;
@@ -29,13 +29,14 @@ struct out_zip {
 
 #define GZIP_OS_UNKNOWN 255
 
-#define TEMP_TRIES 3 /* names to try if a leftover cannot be removed */
+#define TEMP_TRIES 3 /* number of names to try if a leftover file cannot be removed */
 
-/* The temporary file that an interrupt removes: a program writes one output at a time. */
+/* The temporary file that an interrupt removes. Only one, because a program writes one output at a
+ * time. */
 static struct interrupt_cleanup temp_open;
 
-/* Creates the temporary file. Removes a leftover first: a killed process may have had the same
- * process id. */
+/* Creates the temporary file. Removes a leftover of the same name first: a killed process may have
+ * had the same process id. */
 static int temp_create(struct out *out, char *temp, struct err *err)
 {
 	int rc;
@@ -85,7 +86,7 @@ static struct out_zip *zip_new(void)
 	if (deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_FORM,
 		    MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
 		memory_out();
-	zip->head.os = GZIP_OS_UNKNOWN; /* the same bytes on every system */
+	zip->head.os = GZIP_OS_UNKNOWN; /* so that output is the same on every system */
 	deflateSetHeader(&zip->stream, &zip->head);
 	return zip;
 }
@@ -121,7 +122,7 @@ void out_make_folders(const char *path)
 		char separator = *at;
 
 		if (separator == ':' || !strchr(folder_separators, separator))
-			continue; /* "C:" is a drive */
+			continue; /* "C:" is a drive, not a folder */
 		*at = '\0';
 		if (!os_is_there(folder))
 			os_make_private_folder(folder);
@@ -167,7 +168,7 @@ static void put(struct out *out, const void *bytes, size_t len)
 			&out->err);
 }
 
-/* Compresses the buffer; at the end also writes the data that zlib still holds. */
+/* Compresses the buffer. At the end, also writes the data that zlib still holds. */
 static void pack(struct out *out, bool is_end)
 {
 	z_stream *stream = &out->zip->stream;
@@ -181,12 +182,12 @@ static void pack(struct out *out, bool is_end)
 		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
 		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
-	/* Cannot happen, but an incomplete file must not count as written. */
+	/* Cannot happen, but must not let an incomplete file count as written. */
 	if (rc == Z_STREAM_ERROR)
 		err_set(&out->err, ERR_WRITE, out->path, "cannot be compressed");
 }
 
-/* Empties the buffer. All bytes leave it here. */
+/* Writes out the buffer and empties it. All output passes through this function. */
 static void flush(struct out *out, bool is_end)
 {
 	if (!out->zip)
@@ -267,8 +268,8 @@ void out_harmless(struct out *out, const char *text)
 	out_write(out, text + from, at - from);
 }
 
-/* Writes value, below 2^32, as eight hexadecimal digits; letter is the digit for 10. Computes all
- * digits at once, because reports consist mostly of addresses. */
+/* Writes value, which must be below 2^32, as eight hexadecimal digits; letter is the digit for 10.
+ * Computes all digits at once, because reports consist mostly of addresses. */
 static inline void put_eight(char *to, uint64_t value, char letter)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -286,7 +287,8 @@ static inline void put_eight(char *to, uint64_t value, char letter)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* Writes the digits to to[] and returns their number; the bytes after them are undefined. */
+/* Writes the digits of value to to[] and returns the number of digits. The rest of to[] is
+ * undefined. */
 static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 {
 	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
@@ -346,7 +348,7 @@ void out_hex(struct out *out, uint64_t value)
 	out->len += hex_digits_of(out_room(out, 16), value, 'A');
 }
 
-/* Switches to the next name after the name was taken. */
+/* Switches to the next name, because the current one is taken. */
 static void rename_out(struct out *out, const struct out_names *names)
 {
 	const char *path = NULL;
@@ -374,7 +376,7 @@ static void finish_file(struct out *out, const struct out_names *names)
 		put_in_place(out, names);
 }
 
-/* Closes and frees; removes the temporary file unless it got its final name. */
+/* Closes the file and frees memory. Removes the temporary file unless it got its final name. */
 static void release(struct out *out, bool is_placed)
 {
 	if (out->path)

@@ -1,11 +1,12 @@
 /*
  * Recognizes files that no output may replace: dumps, UMDH's logs and comparisons, recordings,
- * minidumps, ETW logs, and files that other programs than gzip packed, which may contain these.
+ * minidumps and ETW logs. Files packed by programs other than gzip are also protected, because they
+ * may contain any of these.
  *
- * They describe a process that may have exited, and cannot be made again. A file is recognized by
- * its first bytes, after gzip is unpacked, under any name. Reports are not protected, because dumps
- * can produce them again. The modules of the formats have stricter tests, but they lie above this
- * folder.
+ * Such files describe a process that may have exited, so they cannot be produced again. A file is
+ * recognized by its first bytes (after gunzip), whatever its name. Reports are not protected,
+ * because dumps can produce them again. The formats' own modules have stricter tests, but this
+ * folder may not include them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,8 @@ static bool starts(const char *text, size_t len, const char *with)
 	return len >= with_len && !memcmp(text, with, with_len);
 }
 
-/* Reads the first bytes of a regular file. Returns their number; 0: unreadable. */
+/* Reads the first bytes of a regular file. Returns the number of bytes read; 0 if the file is
+ * unreadable. */
 static size_t read_start(const char *path, char bytes[LOOK_BYTES])
 {
 	struct os_file file;
@@ -50,7 +52,7 @@ static size_t read_start(const char *path, char bytes[LOOK_BYTES])
 	return len;
 }
 
-/* Unpacks gzip in place. Returns the number of bytes. */
+/* Unpacks gzip in place. Returns the number of unpacked bytes. */
 static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 {
 	z_stream stream = {0};
@@ -71,8 +73,8 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	return len;
 }
 
-/* Keeps the ASCII byte of each unit of UTF-16 with a byte order mark, in place: lines of dumps
- * begin with ASCII. */
+/* Converts UTF-16 with a byte order mark to ASCII in place. Copies only the ASCII byte of each
+ * unit, because the lines of a dump begin with ASCII. */
 static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 {
 	bool is_little = starts(bytes, len, "\xff\xfe");
@@ -111,7 +113,7 @@ static bool is_row(const char *line, size_t len)
 	return false;
 }
 
-/* Returns the name of a protected text that begins like this, or NULL. */
+/* Returns the name of the protected kind of text that begins like this, or NULL. */
 static const char *text_kind(const char *text, size_t len)
 {
 	static const char *const umdh[] = {"// UMDH: version ", "// Loaded modules",
@@ -124,7 +126,7 @@ static const char *text_kind(const char *text, size_t len)
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line = (size_t)((newline ? newline : end) - text), quoted = 0;
 
-		/* The quote marks of a mail. */
+		/* Skip the quote marks of a mail. */
 		while (quoted < line && (text[quoted] == '>' || text[quoted] == ' '))
 			quoted++;
 		text += quoted;
@@ -146,8 +148,8 @@ static const char *text_kind(const char *text, size_t len)
 	return NULL;
 }
 
-/* Returns true for the first buffer of an ETW log: a head of 72 bytes with type 4, followed by the
- * event of the log header. Layout: core/etw/etw_file.c. */
+/* Returns true for the first buffer of an ETW log: a 72-byte head of type 4, followed by the log
+ * header's event. core/etw/etw_file.c describes the layout. */
 static bool is_etw(const unsigned char *bytes, size_t len)
 {
 	return len >= 104 && bytes[0x36] == 4 && !bytes[0x37] &&
@@ -155,7 +157,7 @@ static bool is_etw(const unsigned char *bytes, size_t len)
 	       !bytes[72 + 6] && !bytes[72 + 7];
 }
 
-/* Returns the name of the kind of a protected file, or NULL if the file may be replaced. */
+/* Returns the name of the protected kind of file at path, or NULL if the file may be replaced. */
 static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);

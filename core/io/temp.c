@@ -1,4 +1,5 @@
-/* Temporary files: a private folder under TMPDIR, TEMP or TMP, created for the first file. */
+/* Temporary files in a private folder under TMPDIR, TEMP or TMP. The folder is created together
+ * with the first file. */
 #include "core/io/temp.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "core/base/os.h"
 #include "core/io/interrupt.h"
 
-/* Only one thread creates files; an interrupt may come at any time. */
+/* Only one thread creates files, but an interrupt may occur at any time. */
 static struct interrupt_cleanup folder, files[TEMP_FILES_MAX];
 static size_t file_count;
 

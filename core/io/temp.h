@@ -1,4 +1,4 @@
-/* Temporary files of this process, in a private folder that is removed with them. */
+/* Temporary files of this process, in a private folder. Folder and files are removed together. */
 #ifndef CORE_IO_TEMP_H
 #define CORE_IO_TEMP_H
 
@@ -6,11 +6,12 @@
 
 #define TEMP_FILES_MAX 256
 
-/* Reserves a path with that ending, for a file that the caller creates. The path is valid until
- * temp_remove_all(). Returns 0 or -ERR_CREATE. */
+/* Reserves a path with the given ending, where the caller then creates a file. The path is valid
+ * until temp_remove_all(). Returns 0 or -ERR_CREATE. */
 int temp_path(const char **path, const char *ending, struct err *err);
 
-/* Removes the files, which must be closed, and the folder; also called by an interrupt. */
+/* Removes all temporary files, which must be closed, and their folder. An interrupt also does
+ * this. */
 void temp_remove_all(void);
 
 #endif

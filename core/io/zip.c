@@ -1,6 +1,6 @@
 /*
- * Reads zip archives: the list of entries at the end of the file, then one entry at a time,
- * inflated by zlib.
+ * Reads zip archives: first the list of entries at the end of the file, then one entry at a time,
+ * inflated with zlib.
  */
 #include "core/io/zip.h"
 
@@ -13,7 +13,7 @@
 #include "core/base/os.h"
 #include "core/io/file.h"
 
-/* Signatures and sizes of the headers: APPNOTE.TXT of PKWARE. */
+/* Signatures and sizes of the headers, from PKWARE's APPNOTE.TXT. */
 enum { LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, END_64 = 0x06064b50 };
 enum {
 	LOCAL_BYTES = 30,
@@ -23,8 +23,8 @@ enum {
 	END_64_BYTES = 56
 };
 #define COMMENT_MAX 65535
-/* Logs with almost empty buffers compress extremely well, but they are not that large. A larger
- * entry with a higher ratio is refused. */
+/* Logs with almost empty buffers compress extremely well, but such logs are not large. So an entry
+ * larger than LARGE_BYTES is refused if its compression ratio exceeds LARGE_RATIO. */
 #define LARGE_BYTES ((uint64_t)4 << 30)
 #define LARGE_RATIO 300
 #define CENTRAL_MAX ((uint64_t)64 << 20)
@@ -65,7 +65,7 @@ bool zip_is_head(const void *bytes, size_t len)
 	return len >= 4 && get(bytes, 4) == LOCAL;
 }
 
-/* Finds the list of entries from the end of the archive. */
+/* Finds the list of entries, starting from the end of the archive. */
 static int find_list(
 	struct zip *zip, uint64_t *offset, uint64_t *bytes, uint64_t *count, struct err *err)
 {
@@ -107,7 +107,7 @@ static int find_list(
 	return rc;
 }
 
-/* Reads sizes and offsets that do not fit into the header. */
+/* Reads the sizes and offsets that did not fit into the header. */
 static bool take_extra(struct zip_entry *entry, const unsigned char *at, size_t len)
 {
 	uint64_t *const values[] = {&entry->bytes, &entry->packed_bytes, &entry->offset};
@@ -214,7 +214,8 @@ const struct zip_entry *zip_entry(const struct zip *zip, size_t number)
 struct zip_unpacking {
 	struct zip *zip;
 	const struct zip_entry *entry;
-	uint64_t at, left, out; /* position and rest of the packed bytes; unpacked bytes so far */
+	/* position and number of the remaining packed bytes; number of unpacked bytes so far */
+	uint64_t at, left, out;
 	uint32_t crc;
 	unsigned char *from, *to;
 	struct os_file file;

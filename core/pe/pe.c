@@ -1,6 +1,6 @@
 /*
  * Reads a PE image: headers and sections, bytes at an rva, identity (CodeView), and the start of a
- * function by the exception table.
+ * function (from the exception table).
  */
 #include "core/pe/pe.h"
 
@@ -14,7 +14,7 @@
 enum {
 	DOS_BYTES = 64,
 	DOS_NEW_HEADER = 60,
-	COFF_BYTES = 24, /* includes the signature before it */
+	COFF_BYTES = 24, /* including the signature before the COFF header */
 	OPTIONAL_MAX = 240,
 	OPTIONAL_32 = 0x10b,
 	OPTIONAL_64 = 0x20b,
@@ -22,12 +22,12 @@ enum {
 	DIRECTORY_EXCEPTIONS = 3,
 	DIRECTORY_DEBUG = 6,
 	SECTION_BYTES = 40,
-	SECTION_CODE = 0x20 | 0x20000000, /* contains code, can be executed */
+	SECTION_CODE = 0x20 | 0x20000000, /* contains code; can be executed */
 	SECTION_WRITABLE = (int)0x80000000,
 	DEBUG_BYTES = 28,
 	DEBUG_ENTRIES_MAX = 64,
 	DEBUG_CODEVIEW = 2,
-	CODEVIEW_BYTES = 24, /* "RSDS", GUID, age; the name follows */
+	CODEVIEW_BYTES = 24, /* "RSDS", GUID and age; the file name follows */
 };
 
 static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes, size_t len)
@@ -37,7 +37,7 @@ static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes
 
 /* ---------------------------------------------------------------- headers */
 
-/* Reads the optional header, whose layout differs little between 32 and 64 bits. */
+/* Reads the optional header. Its 32-bit and 64-bit layouts differ little. */
 static int take_optional(struct pe_image *image, const unsigned char *opt, size_t len)
 {
 	bool is_64 = len >= 2 && pe_u16(opt) == OPTIONAL_64;
@@ -102,7 +102,7 @@ static int read_sections(
 	return rc;
 }
 
-/* Finds the offset of the signature "PE". */
+/* Finds the offset of the "PE" signature. */
 static int find_headers(const struct pe_source *source, uint32_t *at)
 {
 	unsigned char dos[DOS_BYTES];
@@ -227,7 +227,8 @@ static void take_guid(struct pe_image *image, const unsigned char *guid)
 		len += snprintf(to + len, sizeof(image->pdb_guid) - (size_t)len, "%02X", guid[i]);
 }
 
-/* Reads a CodeView record by its rva, or, as some linkers leave it, by its offset in the file. */
+/* Reads a CodeView record at its rva. Some linkers omit the rva; then reads it at its file
+ * offset. */
 static int read_record(const struct pe_source *source, const struct pe_image *image,
 	const unsigned char *entry, void *bytes, size_t len)
 {
@@ -281,11 +282,11 @@ int pe_read_headers(const struct pe_source *source, struct pe_image *image)
 	return 0;
 }
 
-/* The function table of x64 images and its unwind records ("x64 exception handling", Microsoft
- * Learn): entries of begin, end and unwind record, sorted by begin. */
+/* The function table of x64 images, with unwind records ("x64 exception handling", Microsoft
+ * Learn). An entry consists of begin, end and unwind record. Entries are sorted by begin. */
 enum {
 	ENTRY_BYTES = 12,
-	UNWIND_BYTES = 4, /* before its codes, 2 bytes each */
+	UNWIND_BYTES = 4, /* without the unwind codes, 2 bytes each */
 	UNWIND_CHAINED = 4,
 	CHAIN_MAX = 32,
 };
@@ -306,7 +307,7 @@ static int read_entry(const struct pe_source *source, const struct pe_image *ima
 	return 0;
 }
 
-/* Follows the chain from a separated part of a function to the function's first entry. */
+/* Follows the chain from a separate part of a function to the function's first entry. */
 static int follow_chain(
 	const struct pe_source *source, const struct pe_image *image, struct function *function)
 {
@@ -316,7 +317,7 @@ static int follow_chain(
 		unsigned char unwind[UNWIND_BYTES];
 		uint32_t codes;
 
-		if (function->unwind & 1) { /* not a record but another entry */
+		if (function->unwind & 1) { /* refers to another entry, not to a record */
 			rc = read_entry(source, image, function->unwind & ~1u, function);
 			if (rc)
 				return rc;
@@ -336,7 +337,8 @@ static int follow_chain(
 	return -ERR_TARGET;
 }
 
-/* Finds the last entry that begins at or below rva. Returns 1, or 0 if no entry does. */
+/* Finds the last entry that begins at or below rva. Returns 1, or 0 if there is no such entry, or
+ * an error. */
 static int find_entry(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
 	struct function *found)
 {

@@ -1,6 +1,6 @@
 /*
- * Names of functions in a PE image: the export table, and the COFF symbol table that mingw leaves.
- * Both become a struct pe_exports.
+ * Reads function names from a PE image: from the export table, and from the COFF symbol table that
+ * mingw leaves. Both tables are returned as a struct pe_exports.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,18 +14,19 @@
 /* All numbers and offsets below are from "PE Format", Microsoft Learn. */
 enum {
 	EXPORTS_BYTES = 40,
-	EXPORTS_MAX = 65536, /* ordinals have 16 bits */
+	EXPORTS_MAX = 65536, /* maximum, because ordinals have 16 bits */
 	NAME_MAX_BYTES = 4096,
-	NAMES_MAX_BYTES = 32 << 20, /* in one table; more means that many entries share one name */
-	RANGE_MAX_BYTES = 8 << 20, /* limit of a single read */
+	/* limit per table, exceeded only if many entries share one name */
+	NAMES_MAX_BYTES = 32 << 20,
+	RANGE_MAX_BYTES = 8 << 20, /* maximum size of a single read */
 };
 
 /* The three arrays of an export table, copied from the image. */
 struct export_table {
 	const struct pe_source *source;
 	const struct pe_image *image;
-	/* The range of exports that the headers give, which usually contains the table and its
-	 * names. Read in one call, because reading another process's memory is slow. NULL: not
+	/* Copy of the export range given by the headers, which usually contains the table and its
+	 * names. Copied with one read, because reading another process's memory is slow. NULL: not
 	 * available. */
 	unsigned char *range;
 	size_t range_bytes;
@@ -48,7 +49,8 @@ static void read_range(struct export_table *table)
 	}
 }
 
-/* Returns the bytes from rva on in that range, and their number in *left; NULL: outside. */
+/* Returns the bytes of the copied range at rva and sets *left to the number of bytes from there to
+ * the range's end. Returns NULL if rva is outside the range. */
 static const unsigned char *in_range(const struct export_table *table, uint32_t rva, size_t *left)
 {
 	uint32_t from = table->image->exports.rva;
@@ -70,7 +72,7 @@ static int read_part(const struct export_table *table, uint32_t rva, void *bytes
 	return 0;
 }
 
-/* Reads a name as pe_read_text() does. */
+/* Reads a name. Returns the same values as pe_read_text(). */
 static int read_name(const struct export_table *table, uint32_t i, char *text, size_t size)
 {
 	uint32_t rva = pe_u32(table->names + i * (size_t)4);
@@ -146,7 +148,7 @@ static int read_table(
 	return rc;
 }
 
-/* Returns the rva of an export, or 0 for a hole or a forwarder ("DLL.Name"). */
+/* Returns the rva of an export, or 0 for an unused entry or a forwarder ("DLL.Name"). */
 static uint32_t function_rva(const struct export_table *table, uint32_t index)
 {
 	const struct pe_image *image = table->image;
@@ -248,7 +250,8 @@ void pe_exports_release(struct pe_exports *exports)
 	*exports = (struct pe_exports){0};
 }
 
-/* Records rva for each name that equals text and was not found before. Returns their number. */
+/* Sets rvas[i] to rva for each name that equals text and has no rva yet. Returns the number of such
+ * names. */
 static size_t note(
 	const char *text, uint32_t rva, const char *const *names, size_t count, uint32_t *rvas)
 {
@@ -298,8 +301,8 @@ int pe_find_export(const struct pe_source *source, const struct pe_image *image,
 	return rc;
 }
 
-/* The symbol table: entries of 18 bytes, some of which belong to the entry before; names longer
- * than 8 bytes follow the table. */
+/* The symbol table has entries of 18 bytes; some are auxiliary entries of the entry before. Names
+ * longer than 8 bytes are in a string table after it. */
 enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,
@@ -315,13 +318,13 @@ struct pe_reader {
 	const struct pe_image *image;
 	struct pe_exports *symbols;
 	size_t cap;
-	/* The names after the table, with a NUL. All long names point into this copy, so that they
-	 * take no more memory than the file. */
+	/* The string table after the symbols, plus a NUL. All long names point into this copy, so
+	 * they take no more memory than in the file. */
 	char *texts;
 	uint32_t texts_bytes;
 };
 
-/* Reads those names. Returns 0, also for a table without long names, or -ERR_READ. */
+/* Reads the string table. Returns 0, even without a string table, or -ERR_READ. */
 static int read_texts(struct pe_reader *reader)
 {
 	const struct pe_source *source = reader->source;
@@ -347,9 +350,9 @@ static int read_texts(struct pe_reader *reader)
 	return 0;
 }
 
-/* Returns a 32-bit name as in the source code: "_f" (cdecl), "_f@8" (stdcall), "@f@8" (fastcall)
- * and "f@@16" (vectorcall) are f. Truncates it in place: a copy of each name would need unbounded
- * memory. */
+/* Returns a 32-bit name without its decoration: "_f" (cdecl), "_f@8" (stdcall), "@f@8" (fastcall)
+ * and "f@@16" (vectorcall) all become "f". Truncates the name in place, because copying each name
+ * would need unbounded memory. */
 static char *plain_name(const struct pe_reader *reader, char *name)
 {
 	char *at;
@@ -362,7 +365,8 @@ static char *plain_name(const struct pe_reader *reader, char *name)
 	return name[0] == '_' || name[0] == '@' ? name + 1 : name;
 }
 
-/* Returns the name, up to 8 bytes in the entry or an offset into the texts. NULL: no name. */
+/* Returns a symbol's name, which is stored in the entry (up to 8 bytes) or in the string table.
+ * Returns NULL if there is no name. */
 static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 {
 	uint32_t at = pe_u32(entry + 4);
@@ -378,9 +382,9 @@ static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 	return arena_text(&reader->symbols->arena, name, strlen(name));
 }
 
-/* Returns the function's name in the name of a section, or NULL. gcc and clang put each function
+/* Returns the function name contained in a section name, or NULL. gcc and clang put each function
  * that may be discarded or moved into its own section, ".text$NAME" or ".text.startup.NAME".
- * Libraries without local symbols, such as libstdc++, still have these section symbols. */
+ * Libraries without local symbols, such as libstdc++, still have symbols for these sections. */
 static char *name_of_part(const struct pe_reader *reader, char *name)
 {
 	static const char *const prefixes[] = {".text$", ".text.startup."};

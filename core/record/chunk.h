@@ -87,8 +87,8 @@ void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head 
 /* Returns false if the head is invalid. */
 bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
-/* Returns true unless a list (of modules and so on) is compressed so much that a small file would
- * need a lot of memory. */
+/* Returns true unless a list (of modules and so on) has such a high compression ratio that a
+ * small file would need a lot of memory. */
 bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
