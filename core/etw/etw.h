@@ -1,11 +1,11 @@
 /*
- * ETW logs: recordings of a whole machine by WPR, xperf or PerfView. The heap events and the
- * virtual memory of one process in a log become a recording.
+ * ETW logs: recordings of a whole machine made by WPR, xperf or PerfView. The heap events and
+ * virtual memory events of one process in a log are converted to a recording.
  *
- * A log is read twice. A scan, in the order of the file, finds processes, modules and definitions
- * of stacks. Most definitions come at the end of the log. Then the events are read in the order of
- * time. Memory is bounded by what the scan finds (within limits), by one buffer per processor, and
- * by the live blocks.
+ * A log is read twice. First a scan reads the events in file order and finds processes, modules and
+ * definitions of stacks (most definitions come at the end of the log). Then the events are read
+ * again, in order of time. Memory is limited to the data found by the scan (which has limits), one
+ * buffer per processor, and the live blocks.
  */
 #ifndef CORE_ETW_ETW_H
 #define CORE_ETW_ETW_H
@@ -18,54 +18,58 @@
 #include "core/etw/etw_file.h"
 
 struct etw_process {
-	uint32_t pid, parent_pid; /* parent 0: unknown */
+	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
 	unsigned bits; /* 32 or 64 */
 	const char *image; /* file name, or NULL */
-	const char *command_line; /* or NULL */
-	uint64_t start_ticks, end_ticks; /* 0: not in the log */
-	/* Events of its blocks and heaps; of its virtual memory. */
+	const char *command_line; /* command line, or NULL */
+	uint64_t start_ticks, end_ticks; /* 0: not recorded in the log */
+	/* Number of events about the process's blocks and heaps; about its virtual memory. */
 	uint64_t heap_events, memory_events;
-	/* Its first heaps were created in the log, so the log contains its start. */
+	/* The log contains the creation of the process's first heaps, and so the start of the
+	 * process. */
 	bool has_heap_create;
 };
 
-/* Number of events of one kind, for a description of the log. */
+/* Number of events of one kind, used to describe the log. */
 struct etw_count {
 	unsigned group;
-	unsigned char guid[16]; /* for ETW_OTHER */
+	unsigned char guid[16]; /* used only for ETW_OTHER */
 	uint16_t id;
 	uint8_t type, version, header;
 	uint64_t count;
 };
 
 struct etw_facts {
-	/* After etw_open(). */
-	const struct etw_file *files; /* files of one session; the clock of the first one is used */
+	/* Valid after etw_open(). */
+	/* files of one session; times use the clock of the first file */
+	const struct etw_file *files;
 	size_t file_count;
 	uint64_t file_bytes, buffer_count;
-	/* After etw_scan(). */
+	/* Valid after etw_scan(). */
 	uint64_t event_count, first_ticks, last_ticks;
-	uint64_t skipped_count; /* trace messages, and errors of logging */
-	uint64_t bad_buffers; /* buffers that cannot be unpacked or whose rest is invalid */
-	uint64_t snapshot_parts; /* parts of WPR's heap snapshots, whose format is not published */
+	uint64_t skipped_count; /* trace messages, and logging errors */
+	uint64_t bad_buffers; /* buffers that cannot be unpacked or that end in invalid data */
+	uint64_t snapshot_parts; /* parts of WPR's heap snapshots, whose format is unpublished */
 	uint64_t stack_count, key_count,
-		definition_count; /* stacks in full; stacks by key; definitions of keys */
+		/* stacks with frames; stacks that contain only a key; definitions of keys */
+		definition_count;
 	uint64_t image_count, identity_count;
 	const struct etw_process *processes; /* sorted by pid */
 	size_t process_count;
 	uint64_t orphan_events; /* heap events without a process */
-	/* Sorted by group; only if the scan was called with wants_counts. */
+	/* Sorted by group. Only filled in if wants_counts was passed to etw_scan(). */
 	const struct etw_count *counts;
 	size_t count_count;
-	/* After etw_bind(). */
-	uint64_t bound_count, unbound_count; /* stacks with and without an event */
+	/* Valid after etw_bind(). */
+	/* stacks for which an event was found; stacks for which none was found */
+	uint64_t bound_count, unbound_count;
 	uint64_t undefined_count; /* keys without a definition */
-	uint64_t identified_count; /* images with an identity */
+	uint64_t identified_count; /* images whose identity is known */
 };
 
 struct etw_log;
 
-/* Called now and then with the amount of work that is done. */
+/* Called from time to time with the amount of work done. */
 typedef void (*etw_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
 /* Opens the files of one session, plain or in zip archives. Returns 0, -ERR_OPEN, -ERR_READ,
@@ -73,29 +77,29 @@ typedef void (*etw_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 int etw_open(struct etw_log **log, const char *const *paths, size_t count, struct err *err);
 void etw_close(struct etw_log *log); /* log may be NULL */
 
-/* Returns true if two opened logs are of one machine since one boot, and overlap in time. */
+/* Returns true if two open logs come from the same boot of the same machine and overlap in time. */
 bool etw_is_one_session(const struct etw_log *a, const struct etw_log *b);
 
 int etw_scan(struct etw_log *log, bool wants_counts, etw_progress_fn progress, void *ctx,
 	struct err *err);
 const struct etw_facts *etw_facts(const struct etw_log *log);
 
-/* Counts how stacks bind to events, after a scan; for a description of the log. */
+/* Counts how many stacks bind to events, to describe the log. Call it after etw_scan(). */
 int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct err *err);
 
-/* Chooses the process with the pid or image name wanted. NULL: the only process with heap events
- * or, if no process has any, the only one with virtual memory. Returns 0, -ERR_NO_PROCESS or
- * -ERR_PROCESSES. */
+/* Chooses the process whose pid or image name is wanted. If wanted is NULL, chooses the only
+ * process with heap events or, if no process has heap events, the only process with virtual memory
+ * events. Returns 0, -ERR_NO_PROCESS or -ERR_PROCESSES. */
 int etw_choose(const struct etw_log *log, const char *wanted, const struct etw_process **process,
 	struct err *err);
 
 struct etw_record_options {
-	const char *path; /* of the recording */
+	const char *path; /* path of the recording */
 	bool keeps_addresses;
-	bool is_temporary; /* size does not matter: it is removed soon */
+	bool is_temporary; /* the file is removed soon, so its size does not matter */
 };
 
-/* Writes the recording of a process, after a scan. */
+/* Writes the recording of a process. Call it after etw_scan(). */
 int etw_record(struct etw_log *log, const struct etw_process *process,
 	const struct etw_record_options *options, etw_progress_fn progress, void *ctx,
 	struct err *err);

@@ -1,6 +1,6 @@
 /*
  * Reads an ETW file: the header in the first buffer, the list of buffers, and the events in a
- * buffer. Layouts of heads are tables here.
+ * buffer. Tables in this file describe the layouts of the heads.
  */
 #include "core/etw/etw_file.h"
 
@@ -9,15 +9,15 @@
 
 #include "core/base/text.h"
 
-/* The head of a buffer: WMI_BUFFER_HEADER of ntwmi.h (phnt), verified with logs of Windows Vista to
- * 11. */
+/* The head of a buffer: WMI_BUFFER_HEADER in ntwmi.h (phnt), verified using logs of Windows Vista
+ * to 11. */
 enum {
 	BUFFER_BYTES = 0x00,
-	/* Bytes used, unpacked; 0 in the first buffer of Windows 7 and older. */
+	/* Number of bytes used, after unpacking; 0 in the first buffer on Windows 7 and older. */
 	BUFFER_SAVED = 0x04,
 	BUFFER_SEQUENCE = 0x18,
 	BUFFER_CPU = 0x28,
-	BUFFER_STATE = 0x2c, /* in the first buffer: the compression of the others */
+	BUFFER_STATE = 0x2c, /* in the first buffer: compression of all other buffers */
 	BUFFER_OFFSET = 0x30,
 	BUFFER_FLAGS = 0x34,
 	BUFFER_TYPE = 0x36,
@@ -26,8 +26,9 @@ enum { FLAG_EVENTS_LOST = 2, FLAG_BUFFER_LOST = 4, FLAG_CPU_INDEX = 0x20, FLAG_P
 #define TYPE_HEADER 4
 #define BUFFER_ALIGN 8
 
-/* The payload of the log header: TRACE_LOGFILE_HEADER of Microsoft's documentation. It contains two
- * pointers, so the fields after them are 8 bytes later in logs of 64-bit Windows. */
+/* The payload of the log header: TRACE_LOGFILE_HEADER in Microsoft's documentation. The payload
+ * contains two pointers, so in logs of 64-bit Windows the fields after the pointers are 8 bytes
+ * later. */
 enum {
 	HEAD_OS = 4,
 	HEAD_BUILD = 8,
@@ -44,9 +45,9 @@ enum {
 	HEAD_BUFFERS_LOST = 268,
 	HEAD_NAMES = 272,
 };
-#define MARKER_AT 3 /* in the head of an event */
+#define MARKER_AT 3 /* offset in the head of an event */
 #define HEADER_AT 2
-#define SYSTEM_HEADER 32 /* bytes */
+#define SYSTEM_HEADER 32 /* size in bytes */
 
 bool etw_is_head(const void *bytes, size_t len)
 {
@@ -130,7 +131,8 @@ static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned c
 	return true;
 }
 
-/* Lists the buffers. The first one is the header; its event is also read like any other. */
+/* Lists the buffers. The first buffer is the header; it also contains an event, which is read like
+ * any other. */
 static int list_buffers(struct etw_file *file, struct err *err)
 {
 	unsigned char head[ETW_BUFFER_HEAD];
@@ -234,11 +236,13 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
 
 /* ---------------------------------------------------------------- events */
 
-/* Heads of events, by their type: ntwmi.h, verified with real logs where they occur. */
+/* Heads of events, indexed by type, from ntwmi.h. Types that occur in real logs were verified using
+ * them. */
 struct header_layout {
 	uint8_t bytes; /* 0: not supported */
-	uint8_t size, version, time, ids; /* offsets; ids 0: no ids; size is 2 bytes */
-	uint8_t guid; /* offset; 0: the event has a group and a type */
+	/* offsets; ids is 0 if the head has no ids; the size field has 2 bytes */
+	uint8_t size, version, time, ids;
+	uint8_t guid; /* offset; 0: the head has a group and a type instead */
 	uint8_t pointer_bytes;
 };
 
@@ -260,7 +264,7 @@ enum { HEADER_ERROR = 13, HEADER_PERFINFO = 16, HEADER_MANIFEST = 18 };
 
 static const struct provider {
 	unsigned group;
-	unsigned char guid[16]; /* in memory order */
+	unsigned char guid[16]; /* in the byte order used in memory */
 } providers[] = {
 	{ETW_MEMORY, {0xd3, 0xa8, 0x6f, 0x3d, 0x05, 0xfe, 0xd0, 0x11, 0x9d, 0xda, 0x00, 0xc0, 0x4f,
 			     0xd7, 0xba, 0x7c}},
@@ -291,7 +295,7 @@ static unsigned group_of(const unsigned char *guid)
 	return ETW_OTHER;
 }
 
-/* Skips data between the head and the payload. Returns false if it is invalid. */
+/* Skips optional data between the head and the payload. Returns false if the data is invalid. */
 static bool pass_extra(struct etw_event *event, const unsigned char *at, size_t size)
 {
 	size_t head = (size_t)(event->payload - at), to = head;
@@ -337,7 +341,7 @@ static void take_kind(
 			event->type = at[45];
 		}
 	}
-	/* Image loads share the group of processes. */
+	/* Image events use the group of processes in their heads. */
 	if (event->group == ETW_PROCESS && event->type == 10)
 		event->group = ETW_IMAGE;
 }
@@ -351,7 +355,8 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 		const bool is_message = (marker & 0xc0) != 0xc0 && (marker & 0x90) == 0x90;
 		size_t size = etw_u16(at), left = events->used - events->at;
 
-		if ((marker & 0xc0) != 0xc0 && !is_message) { /* zeros after the last event */
+		/* normally zeros after the last event */
+		if ((marker & 0xc0) != 0xc0 && !is_message) {
 			events->is_bad = etw_u32(at) != 0;
 			return false;
 		}

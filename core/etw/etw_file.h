@@ -1,7 +1,7 @@
 /*
- * The container of an ETW log: a sequence of buffers, each of one processor. Sources of the layout:
- * man/hdiff-etw.7, SOURCES. Nothing in a log is trusted. A file is one of the logs of a session;
- * its clock is that of the machine.
+ * The container of an ETW log: a sequence of buffers, each filled by one processor.
+ * man/hdiff-etw.7, SOURCES, lists the sources of the layout. Nothing in a log is trusted. A session
+ * consists of one or more log files, which all use the machine's clock.
  */
 #ifndef CORE_ETW_ETW_FILE_H
 #define CORE_ETW_ETW_FILE_H
@@ -14,62 +14,66 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-#define ETW_BUFFER_MAX ((uint32_t)16 << 20) /* bytes, also unpacked: the limit of Windows */
-#define ETW_NO_ID UINT32_MAX /* an event without a process or thread */
+/* bytes, packed or unpacked; Windows has the same limit */
+#define ETW_BUFFER_MAX ((uint32_t)16 << 20)
+#define ETW_NO_ID UINT32_MAX /* the event has no process or thread id */
 
 enum etw_clock { ETW_CLOCK_QPC = 1, ETW_CLOCK_SYSTEM, ETW_CLOCK_CYCLES };
 
 /* The log's own header. */
 struct etw_head {
-	unsigned pointer_bytes; /* of the recorded system */
+	unsigned pointer_bytes; /* pointer size of the recorded system */
 	unsigned os_major, os_minor, os_build, processor_count;
-	uint64_t boot_time, start_time, end_time; /* FILETIME; end 0: the log was not closed */
-	uint64_t start_ticks; /* the clock at start_time */
-	uint64_t frequency; /* ticks per second; not 0 */
+	uint64_t boot_time, start_time, end_time; /* FILETIME; end_time 0: the log was not closed */
+	uint64_t start_ticks; /* clock value at start_time */
+	uint64_t frequency; /* ticks per second; never 0 */
 	enum etw_clock clock;
 	uint32_t mode, events_lost, buffers_lost;
-	const char *session; /* name in UTF-8 */
+	const char *session; /* session name in UTF-8 */
 };
 
 struct etw_buffer {
 	uint64_t offset, sequence;
-	uint32_t bytes, used; /* size in the file; size unpacked, with the head */
+	/* bytes: size in the file; used: size after unpacking, including the head */
+	uint32_t bytes, used;
 	uint32_t cpu;
 	bool is_packed;
 };
 
 struct etw_file {
-	const char *path; /* name for messages; for a file in an archive, both names */
+	const char *path; /* name for messages; for a file in an archive, the names of both */
 	struct os_file file;
 	uint64_t file_bytes;
 	struct etw_head head;
-	struct etw_buffer *buffers; /* in the order of the file, without empty ones */
+	struct etw_buffer *buffers; /* in file order, without empty buffers */
 	size_t buffer_count, buffer_cap;
-	uint32_t used_max; /* maximum of all buffers */
+	uint32_t used_max; /* largest used value of all buffers */
 	unsigned packing;
-	uint64_t flagged_losses; /* buffers whose flags report lost events or buffers before them */
-	bool is_cut; /* the end is missing or invalid, from cut_bytes on */
+	/* number of buffers whose flags report lost events or lost buffers */
+	uint64_t flagged_losses;
+	bool is_cut; /* the file's end is missing or invalid, starting at cut_bytes */
 	uint64_t cut_bytes;
 	struct arena arena;
 };
 
-/* Returns true if a file that begins with these bytes (at least 128, or the whole file) is an ETW
- * log. */
+/* Returns true if a file that begins with these bytes is an ETW log. Pass at least ETW_PEEK_BYTES
+ * bytes, or the whole file. */
 #define ETW_PEEK_BYTES 128
 bool etw_is_head(const void *bytes, size_t len);
 
-/* Opens a log and lists its buffers. name is for messages and must stay valid. Returns 0,
+/* Opens a log and lists its buffers. name is used in messages and must stay valid. Returns 0,
  * -ERR_OPEN, -ERR_READ, -ERR_NOT_ETW or -ERR_BAD_ETW. */
 int etw_file_open(struct etw_file *file, const char *path, const char *name, struct err *err);
 void etw_file_close(struct etw_file *file);
 
-/* Unpacks data of RtlCompressBuffer() by the published algorithms (MS-XCA). Returns true if exactly
- * to_bytes came out. Never reads or writes outside both buffers. In unpack.c. */
+/* Unpacks data packed by RtlCompressBuffer(), using the published algorithms (MS-XCA). Returns true
+ * if the data unpacks to exactly to_bytes bytes. Never reads or writes outside the two buffers.
+ * Implemented in unpack.c. */
 enum { ETW_LZNT1 = 2, ETW_XPRESS = 3, ETW_XPRESS_HUFFMAN = 4 };
 bool etw_unpack(unsigned format, const unsigned char *from, size_t from_bytes, unsigned char *to,
 	size_t to_bytes);
 
-/* Memory for a buffer, as stored and unpacked. */
+/* Memory for one buffer, packed and unpacked. */
 struct etw_room {
 	unsigned char *bytes, *packed;
 	size_t bytes_cap, packed_cap;
@@ -77,15 +81,15 @@ struct etw_room {
 
 void etw_room_release(struct etw_room *room);
 
-/* Reads a buffer, whose events follow ETW_BUFFER_HEAD bytes. Returns the number of bytes; 0: it
- * cannot be unpacked; -ERR_READ. */
+/* Reads a buffer. Its events start after ETW_BUFFER_HEAD bytes. Returns the number of bytes, 0 if
+ * the buffer cannot be unpacked, or -ERR_READ. */
 #define ETW_BUFFER_HEAD 72
 int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, struct etw_room *room,
 	struct err *err);
 
 /*
- * Events. Events of the Windows kernel have a group and a type, either in their head or by their
- * provider's GUID; other events have a GUID and an id.
+ * Events. Windows kernel events have a group and a type, stored in their head or derived from their
+ * provider's GUID. Other events have a GUID and an id.
  */
 
 enum etw_group {
@@ -95,7 +99,7 @@ enum etw_group {
 	ETW_HEAP = 0x10,
 	ETW_IMAGE = 0x14,
 	ETW_STACK = 0x18,
-	/* The PDB of an image; this group and the next two exist only as GUIDs. */
+	/* The PDB of an image. This group and the next two exist only as GUIDs. */
 	ETW_IMAGE_ID = 0x100,
 	ETW_PATHS, /* paths of volumes */
 	ETW_HEAP_SNAPSHOT, /* heap snapshot of WPR */
@@ -104,15 +108,15 @@ enum etw_group {
 
 struct etw_event {
 	uint64_t time;
-	uint32_t pid, tid; /* or ETW_NO_ID */
+	uint32_t pid, tid; /* ids, or ETW_NO_ID */
 	uint32_t cpu;
 	unsigned group; /* enum etw_group, or another kernel group below 0x100 */
 	uint8_t type, version, header, pointer_bytes;
-	uint16_t id; /* id of a manifest event, otherwise its type */
+	uint16_t id; /* id of a manifest event; for other events, the type */
 	const unsigned char *guid; /* 16 bytes, or NULL */
 	const unsigned char *payload;
 	size_t payload_bytes;
-	/* Extended data before the payload of a manifest event, or NULL. */
+	/* Extended data between head and payload of a manifest event, or NULL. */
 	const unsigned char *items;
 	size_t items_bytes;
 };
@@ -121,14 +125,15 @@ struct etw_events {
 	const unsigned char *bytes;
 	size_t at, used;
 	uint32_t cpu;
-	uint64_t skipped; /* trace messages, and errors of logging, whose format is not needed */
+	/* number of trace messages and logging errors; their format is not needed */
+	uint64_t skipped;
 	bool is_bad; /* the rest of the buffer is invalid */
 };
 
-/* Reads the next event. Returns false at the end. */
+/* Reads the next event. Returns false at the end of the buffer. */
 bool etw_next(struct etw_events *events, struct etw_event *event);
 
-/* Read numbers of a log. Inline because they are called for every frame. */
+/* Read a number from a log. Inline, because they are called for every frame. */
 static inline uint16_t etw_u16(const unsigned char *at)
 {
 	return (uint16_t)(at[0] | at[1] << 8);
@@ -144,7 +149,7 @@ static inline uint64_t etw_u64(const unsigned char *at)
 	return etw_u32(at) | (uint64_t)etw_u32(at + 4) << 32;
 }
 
-/* The unread part of a payload. Reads past its end return 0 and set is_short. */
+/* The unread part of a payload. A read past the end returns 0 and sets is_short. */
 struct etw_payload {
 	const unsigned char *at, *end;
 	unsigned pointer_bytes;
@@ -189,11 +194,11 @@ static inline uint64_t etw_take_pointer(struct etw_payload *from)
 	return from->pointer_bytes == 4 ? etw_take_u32(from) : etw_take_u64(from);
 }
 
-/* Read a text up to a NUL or the end, as UTF-8 in the arena. */
+/* Read a string up to a NUL or the end of the payload. Return it in UTF-8, in the arena. */
 char *etw_take_text(struct etw_payload *from, struct arena *arena);
 char *etw_take_wide(struct etw_payload *from, struct arena *arena);
 
-/* Convert ticks of the clock to FILETIME (100 ns since 1601), and FILETIME to ms since 1970. */
+/* Convert clock ticks to FILETIME (100 ns since 1601), and FILETIME to ms since 1970. */
 uint64_t etw_time(const struct etw_head *head, uint64_t ticks);
 int64_t etw_time_ms(uint64_t filetime);
 

@@ -1,5 +1,5 @@
-/* Modules of processes: when they were loaded, their PDBs, and their paths. Events of images,
- * identities and volumes are collected by the scan and joined afterwards. */
+/* Modules of processes: load times, PDBs and paths. The scan collects the events about images,
+ * identities and volumes; they are joined afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,12 @@
 #include "core/base/text.h"
 #include "core/etw/etw_parts.h"
 
-#define IMAGES_MAX ((size_t)1 << 18) /* of all processes; real logs have about 20,000 */
+/* limit for all processes together; real logs contain about 20,000 */
+#define IMAGES_MAX ((size_t)1 << 18)
 #define VOLUMES_MAX ((size_t)1 << 12)
 
-/* Reads an image event. Versions 2 and 3 have all fields; version 1 has only a process after the
- * size, and version 0 not even that. */
+/* Reads an image event. Versions 2 and 3 have all fields. In version 1 only the process follows the
+ * size; in version 0 nothing does. */
 static void add_image(struct etw_images *images, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -25,7 +26,7 @@ static void add_image(struct etw_images *images, const struct etw_event *event)
 		image.checksum = etw_take_u32(&from);
 		image.timestamp = etw_take_u32(&from);
 		etw_pass(&from, 4);
-		etw_take_pointer(&from); /* preferred base */
+		etw_take_pointer(&from); /* skip the preferred base */
 		etw_pass(&from, 16);
 	}
 	if (images->image_count >= IMAGES_MAX) {
@@ -159,8 +160,9 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Finds the identity of an image whose event is nearest in time to the image's own event, next to
- * which it was written. The identities are sorted. NULL: none. */
+/* Finds the identity whose event is nearest in time to the image's event: Windows logs the two
+ * close together. The identities must be sorted. Returns NULL if there is no identity for the
+ * image's process and base. */
 static const struct etw_identity *find_identity(
 	const struct etw_images *images, const struct etw_image *image, const char *pdb)
 {
@@ -218,7 +220,7 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 		xcalloc(images->image_count + 1, sizeof(const struct etw_image *));
 	struct etw_module *modules;
 	size_t mine_count = 0, found = 0;
-	struct table last_at; /* by base: number of the last module there */
+	struct table last_at; /* maps a base to the number of the last module there */
 
 	for (size_t i = 0; i < images->image_count; i++) {
 		if (images->images[i].pid == pid)
@@ -240,8 +242,8 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			modules[*number].to = image->ticks;
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
-		/* The first event of this module is a rundown or an unload, so it was loaded
-		 * earlier, but after the previous module there. */
+		/* The first event for this module is a rundown or an unload, so the module was
+		 * loaded earlier, but after the previous module at that base was unloaded. */
 		made.from = image->type == IMAGE_LOAD ? image->ticks :
 			    number		      ? modules[*number].to :
 							0;

@@ -1,5 +1,5 @@
-/* A log as a whole: opening its files, the scan that collects processes, modules and stacks, and
- * the choice of a process. */
+/* A log as a whole: opening its files, scanning them for processes, modules and stacks, and
+ * choosing a process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #define FILES_MAX 64
 #define COUNTS_MAX ((size_t)1 << 16)
 #define PROCESSES_MAX ((size_t)1 << 20)
-#define BIND_EVENTS ((size_t)1 << 20) /* events that may wait for their stacks, if all wait */
-#define BOOT_SLACK UINT64_C(100000000) /* boot times in logs of one boot may differ by 10 s */
+#define BIND_EVENTS ((size_t)1 << 20) /* maximum number of events that wait for their stacks */
+#define BOOT_SLACK UINT64_C(100000000) /* within one boot, logged boot times may differ by 10 s */
 
 /* ---------------------------------------------------------------- files */
 
@@ -41,7 +41,7 @@ static const char *name_in(struct etw_log *log, const char *archive, const char 
 	return copy;
 }
 
-/* Unpacks the logs in an archive into temporary files and adds them. */
+/* Unpacks the logs in an archive into temporary files and adds those files. */
 static int add_archive(struct etw_log *log, const char *path, struct err *err)
 {
 	const size_t before = log->file_count;
@@ -83,7 +83,7 @@ static int add_path(struct etw_log *log, const char *path, struct err *err)
 	return is_zip ? add_archive(log, path, err) : add_file(log, path, path, err);
 }
 
-/* Returns true if two logs have the same clock and boot, as all files of a session do. */
+/* Returns true if two logs have the same clock and boot time, as all files of a session do. */
 static bool have_one_clock(const struct etw_head *a, const struct etw_head *b)
 {
 	uint64_t apart = a->boot_time > b->boot_time ? a->boot_time - b->boot_time :
@@ -121,7 +121,7 @@ int etw_open(struct etw_log **log, const char *const *paths, size_t count, struc
 		etw_close(made);
 		return rc;
 	}
-	/* Put the file that starts first at the front: time begins there. */
+	/* Put the file that starts first at the front, because time 0 is its start. */
 	for (size_t i = 1; i < made->file_count; i++) {
 		struct etw_file first = made->files[0];
 
@@ -190,8 +190,8 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 	return &log->processes[number];
 }
 
-/* Reads Process_TypeGroup1 of Microsoft's documentation, versions 2 to 5; versions 4 and later have
- * flags. */
+/* Reads a process event: Process_TypeGroup1 in Microsoft's documentation, versions 2 to 5. Versions
+ * 4 and 5 have flags. */
 static void take_process(struct etw_log *log, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -204,14 +204,15 @@ static void take_process(struct etw_log *log, const struct etw_event *event)
 		etw_take_pointer(&from);
 	pid = etw_take_u32(&from);
 	parent = etw_take_u32(&from);
-	etw_pass(&from, event->version ? 8 : 0); /* session, status */
+	etw_pass(&from, event->version ? 8 : 0); /* skip session and exit status */
 	if (event->version >= 3)
 		etw_take_pointer(&from);
 	if (event->version >= 4)
 		flags = etw_take_u32(&from);
 	if (from.is_short || !event->version)
 		return;
-	/* The user: nothing, or two pointers and a SID, whose length is in its second byte. */
+	/* The user: either nothing, or two pointers and a SID. The SID's second byte determines its
+	 * length. */
 	if (from.end - from.at >= 4 && !etw_u32(from.at)) {
 		etw_pass(&from, 4);
 	} else {
@@ -283,8 +284,8 @@ static void take_stack(struct etw_log *log, const struct etw_event *event)
 	}
 }
 
-/* Counts an event by its kind. For other providers, the kind includes only the first four bytes of
- * the GUID. */
+/* Counts an event by kind. For other providers, only the first four bytes of the GUID belong to the
+ * kind. */
 static void count_event(struct etw_log *log, const struct etw_event *event)
 {
 	uint64_t key = (uint64_t)event->group << 8 | event->type;
@@ -363,8 +364,9 @@ static bool is_below(const char *path, const char *part)
 	return false;
 }
 
-/* Finishes the scan: sorts, and sets the bitness of processes for which no event contains it. A
- * process that loaded a module from SysWOW64 is 32-bit; otherwise the recorded system decides. */
+/* Finishes the scan: sorts the processes, and determines the bitness of processes for which no
+ * event contains it. A process that loaded a module from SysWOW64 is 32-bit; otherwise the bitness
+ * of the recorded system is used. */
 static void finish_scan(struct etw_log *log)
 {
 	struct etw_facts *facts = &log->facts;
@@ -462,7 +464,7 @@ int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct er
 
 /* ---------------------------------------------------------------- the choice of a process */
 
-/* Returns true if wanted is the pid, or the image's name with or without ".exe". */
+/* Returns true if wanted is the process's pid, or the image name with or without ".exe". */
 static bool is_wanted(const struct etw_process *process, const char *wanted)
 {
 	char *end;

@@ -1,27 +1,28 @@
-/* Merges the events of all processors by time. Each processor's buffers in a file form a stream, in
- * the order of their sequence numbers; a heap holds the streams by their next event. */
+/* Merges the events of all processors by time. In each file, the buffers of one processor form a
+ * stream, ordered by sequence number. A binary heap orders the streams by the time of their next
+ * event. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/etw/etw_parts.h"
 
-#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* total size of one buffer for each stream */
+#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* limit for the sum of one buffer per stream */
 
-/* The buffers of one processor in one file. */
+/* The buffers of one processor in one file, in order. */
 struct stream {
 	struct etw_file *file;
 	const struct etw_buffer **at, **end;
 	struct etw_room room;
 	struct etw_events events;
 	struct etw_event event;
-	unsigned rank; /* order among events of the same time */
+	unsigned rank; /* order among events with the same time */
 };
 
 struct etw_merge {
 	const struct etw_buffer **buffers;
 	struct stream *streams;
 	size_t stream_count, stream_cap;
-	struct stream **heap; /* a binary heap, the earliest event first */
+	struct stream **heap; /* a binary heap; the stream with the earliest event is first */
 	size_t heap_count;
 	bool is_begun;
 	uint64_t done;
@@ -39,8 +40,8 @@ static int by_sequence(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Orders events of one time: frees come first, because the memory may be allocated again, and
- * stacks come last. */
+/* Orders events with the same time: frees come first, because the freed memory may be allocated
+ * again at the same time; stacks come last. */
 static unsigned rank_of(const struct etw_event *event)
 {
 	if (event->group == ETW_STACK)
@@ -100,8 +101,8 @@ static void sift(struct etw_merge *merge, size_t at)
 	merge->heap[at] = moved;
 }
 
-/* Adds a stream for each processor of a file, whose buffers are stored from first on. Returns the
- * memory for one buffer of each. */
+/* Adds a stream for each processor of a file. Stores pointers to the file's buffers at first[].
+ * Returns the memory needed for one buffer per stream. */
 static uint64_t add_streams(
 	struct etw_merge *merge, struct etw_file *file, const struct etw_buffer **first)
 {

@@ -7,7 +7,8 @@
 #include "core/etw/etw_file.h"
 #include "core/record/record.h"
 
-/* Types of events in their groups (etw_file.h): Microsoft's documentation, and ntwmi.h of phnt. */
+/* Types of events within their groups (see etw_file.h), from Microsoft's documentation and phnt's
+ * ntwmi.h. */
 enum {
 	HEAP_CREATE = 32,
 	HEAP_ALLOC,
@@ -35,7 +36,7 @@ enum {
 	STACK_KEY_USER,
 };
 
-/* Modules: etw_images.c. */
+/* Modules, implemented in etw_images.c. */
 
 struct etw_image {
 	uint64_t ticks, base, bytes;
@@ -46,13 +47,13 @@ struct etw_image {
 
 struct etw_identity {
 	uint64_t ticks, base;
-	uint32_t pid, timestamp, age; /* age 0: without a PDB */
+	uint32_t pid, timestamp, age; /* age 0: no PDB */
 	unsigned char guid[16];
 	const char *pdb;
 };
 
 struct etw_volume {
-	const char *nt, *dos; /* prefixes */
+	const char *nt, *dos; /* prefixes of paths */
 };
 
 struct etw_images {
@@ -60,7 +61,7 @@ struct etw_images {
 	struct etw_identity *identities;
 	struct etw_volume *volumes;
 	size_t image_count, image_cap, identity_count, identity_cap, volume_count, volume_cap;
-	uint64_t dropped_count; /* image events over the limit */
+	uint64_t dropped_count; /* image events dropped at the limit */
 	struct arena texts;
 };
 
@@ -68,32 +69,35 @@ struct etw_images {
 void etw_images_add(struct etw_images *images, const struct etw_event *event);
 void etw_images_release(struct etw_images *images);
 
-/* Returns a path with a drive letter, by the longest matching prefix of a volume. */
+/* Returns a path with a drive letter. Replaces the longest volume prefix that matches. */
 const char *etw_images_path(struct etw_images *images, const char *path);
 
-/* Returns the number of image events that have an identity with their process and base. */
+/* Returns the number of image events for whose process and base an identity was logged. */
 uint64_t etw_images_identified(const struct etw_images *images);
 
-/* A module of a process, and the time when it was loaded. */
+/* A module of a process, and the time during which it was loaded. */
 struct etw_module {
-	struct module module; /* texts are in the images' arena */
-	uint64_t from, to; /* ticks; from 0: since the start; to UINT64_MAX: until the end */
+	struct module module; /* strings are in the images' arena */
+	/* ticks; from 0: loaded at the start; to UINT64_MAX: loaded until the end */
+	uint64_t from, to;
 };
 
-/* Returns the modules of a process, in the order of loading. The caller frees them. */
+/* Returns the modules of a process in the order in which they were loaded. The caller frees the
+ * array. */
 struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, size_t *count);
 
-/* Stacks: etw_stacks.c. */
+/* Stacks, implemented in etw_stacks.c. */
 
 #define ETW_NO_STACK UINT32_MAX
 
-/* A logged stack, without kernel frames. */
+/* A stack from the log, without its kernel frames. */
 struct etw_raw_stack {
-	size_t first; /* index into frames */
+	size_t first; /* index into etw_stacks.frames */
 	uint32_t count;
 };
 
-/* The stack of a key. It is valid up to ticks, when the system discarded the key. */
+/* The stack that a key stands for. The definition is valid until ticks, when the system discarded
+ * the key. */
 struct etw_definition {
 	uint64_t key, ticks;
 	uint32_t stack;
@@ -107,7 +111,7 @@ struct etw_stacks {
 	uint64_t *frames;
 	struct etw_definition *definitions; /* sorted by etw_stacks_sort() */
 	size_t stack_count, stack_cap, frame_count, frame_cap, definition_count, definition_cap;
-	uint64_t dropped_count; /* stacks over the limit */
+	uint64_t dropped_count; /* stacks dropped at the limit */
 };
 
 void etw_stacks_init(struct etw_stacks *stacks);
@@ -117,15 +121,15 @@ void etw_stacks_release(struct etw_stacks *stacks);
 void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event);
 void etw_stacks_sort(struct etw_stacks *stacks);
 
-/* An event that waits for its stack, until the stack has come or can no longer come. */
+/* An event that waits for its stack, which comes later in the log. */
 struct etw_waiting {
 	uint64_t ticks;
 	uint32_t pid, tid, cpu;
-	uint32_t stack; /* a raw stack, or ETW_NO_STACK */
-	bool has_kernel, has_user; /* parts that have come */
-	bool waits; /* waits for a stack; otherwise it leaves when its turn comes */
-	bool is_ours; /* for the replay: it belongs to the process */
-	uint8_t what; /* for the replay: enum what */
+	uint32_t stack; /* index of a raw stack, or ETW_NO_STACK */
+	bool has_kernel, has_user; /* parts of the stack that have been read */
+	bool waits; /* waits for a stack; otherwise it only waits for earlier events to leave */
+	bool is_ours; /* used by the replay: the event belongs to the process */
+	uint8_t what; /* used by the replay: enum what */
 	uint64_t heap, addr, bytes, old_addr;
 };
 
@@ -133,9 +137,10 @@ struct etw_binder {
 	struct etw_stacks *stacks;
 	struct etw_waiting *ring;
 	size_t cap; /* a power of two */
-	uint64_t head, tail; /* numbers of events that have left, and that have come */
-	uint64_t wait_ticks; /* how long an event waits */
-	size_t kernel_only; /* number of events that have only the kernel part of their stack */
+	uint64_t head, tail; /* number of events that have left; number of events that were added */
+	uint64_t wait_ticks; /* maximum time that an event waits */
+	/* number of waiting events for which only the kernel part of the stack was read */
+	size_t kernel_only;
 	void (*leave)(void *ctx, const struct etw_waiting *waiting);
 	void *ctx;
 	uint64_t bound_count, unbound_count, undefined_count;
@@ -144,23 +149,25 @@ struct etw_binder {
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx);
 void etw_binder_release(struct etw_binder *binder);
-/* Adds an event and returns it to be filled in. Events that have waited long enough leave. */
+/* Adds an event and returns it, for the caller to fill in. Events that have waited long enough
+ * leave. */
 struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_event *event);
-/* Binds a STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER event to its event. */
+/* Binds a stack to its event. The stack is a STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER
+ * event. */
 void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event);
-void etw_binder_end(struct etw_binder *binder); /* all events leave */
+void etw_binder_end(struct etw_binder *binder); /* makes all events leave */
 
-/* The order of events: etw_merge.c. */
+/* The order of events, implemented in etw_merge.c. */
 
 struct etw_merge;
 
 int etw_merge_open(struct etw_merge **merge, struct etw_log *log, struct err *err);
 void etw_merge_close(struct etw_merge *merge);
-/* Returns 1 and the next event, valid until the next call; 0 at the end; or -ERR_READ. */
+/* Returns 1 and the next event (valid until the next call), 0 at the end, or -ERR_READ. */
 int etw_merge_next(struct etw_merge *merge, const struct etw_event **event, struct err *err);
-uint64_t etw_merge_done(const struct etw_merge *merge); /* bytes of files read */
+uint64_t etw_merge_done(const struct etw_merge *merge); /* number of bytes read from the files */
 
-/* The log itself: etw_log.c. */
+/* The log itself, implemented in etw_log.c. */
 
 struct etw_log {
 	struct etw_file *files;
@@ -169,7 +176,7 @@ struct etw_log {
 	struct etw_images images;
 	struct etw_stacks stacks;
 	struct etw_process *processes;
-	/* last_process: index of the last one that was looked up. */
+	/* last_process: index of the process found by the last search */
 	size_t process_cap, last_process;
 	struct u64map process_numbers, count_numbers;
 	struct etw_count *counts;

@@ -1,6 +1,6 @@
-/* Replays the events of one process in a log as a recording. Events wait in the binder for their
- * stacks; then they change the live blocks and ranges, which write the recording. Remarks report
- * what is missing. */
+/* Replays the events of one process in a log and writes them as a recording. Events wait in the
+ * binder for their stacks. Then they change the live blocks and ranges, which write the recording.
+ * Remarks report missing data. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,20 +11,22 @@
 #include "core/etw/etw_parts.h"
 #include "core/record/live.h"
 
-#define WAITING ((size_t)1 << 18) /* events that may wait for their stacks */
-#define WAIT_SECONDS 1 /* in real logs the user part of a stack came up to 0.4 s after its event */
+#define WAITING ((size_t)1 << 18) /* maximum number of events that wait for their stacks */
+/* in real logs, the user part of a stack was logged up to 0.4 s after its event */
+#define WAIT_SECONDS 1
 #define PAGE 4096
 #define ADDR_END (UINT64_C(1) << LIVE_ADDR_BITS)
-#define FREES_TRIED 1000 /* if this many frees have no stack, later frees do not wait for one */
-#define KIND_CACHE 16384 /* a power of two */
+/* if the first FREES_TRIED frees have no stack, later frees do not wait for one */
+#define FREES_TRIED 1000
+#define KIND_CACHE 16384 /* must be a power of two */
 
-/* Flags of virtual memory events: those of VirtualAlloc() and VirtualFree(). */
+/* Flags in virtual memory events, which are those of VirtualAlloc() and VirtualFree(). */
 enum { COMMIT = 0x1000, RESERVE = 0x2000, DECOMMIT = 0x4000, RELEASE = 0x8000 };
 
 enum what {
 	BLOCK_ALLOC,
 	BLOCK_FREE,
-	BLOCK_RESIZE, /* in place */
+	BLOCK_RESIZE, /* resized in place */
 	BLOCK_MOVE,
 	HEAP_IS_GONE,
 	PAGES_ALLOC, /* old_addr holds the flags */
@@ -37,7 +39,7 @@ struct module_change {
 	bool is_loaded;
 };
 
-/* The recorder's number of a raw stack; valid for one generation of loaded modules. */
+/* The recorder's number for a raw stack; valid only for one generation of loaded modules. */
 struct known_stack {
 	uint32_t generation, number;
 };
@@ -48,9 +50,9 @@ struct kind_entry {
 	bool is_known;
 };
 
-/* Granules of 64 KiB with blocks. All pages of a granule belong to one reservation. */
+/* Granules of 64 KiB that contain blocks. All pages of a granule belong to the same reservation. */
 #define GRANULE_BITS 16
-#define LOOKED_AT 4096 /* a power of two */
+#define LOOKED_AT 4096 /* must be a power of two */
 struct looked_at {
 	uint64_t granule, changes;
 };
@@ -62,9 +64,9 @@ struct etw_recording {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	struct etw_binder binder;
-	/* All modules, and the loaded ones by address. */
+	/* All modules; modules now loaded, by address. */
 	struct etw_module *modules;
-	uint32_t *numbers; /* of the recorder */
+	uint32_t *numbers; /* the recorder's number of each module */
 	struct module_change *changes;
 	uint32_t *loaded;
 	size_t module_count, change_count, changed, loaded_count;
@@ -74,9 +76,9 @@ struct etw_recording {
 	struct kind_entry *kinds;
 	struct looked_at *looked_at;
 	uint64_t page_changes;
-	uint32_t thread_tid, thread_number; /* of the last thread */
+	uint32_t thread_tid, thread_number; /* tid and number of the last event's thread */
 	bool has_ended;
-	/* Results. */
+	/* Counts for the remarks. */
 	uint64_t frees, free_stacks, allocated, stackless, unknown_frees, replaced, moved,
 		after_end, strange;
 };
@@ -94,7 +96,8 @@ static int by_ticks(const void *a, const void *b)
 	return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* Returns the index of the loaded module with this base, or where it would be. */
+/* Returns the index in loaded[] of the module with this base, or the index where that module would
+ * be inserted. */
 static size_t place_of(const struct etw_recording *run, uint64_t base)
 {
 	size_t low = 0, high = run->loaded_count;
@@ -235,9 +238,9 @@ static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes
 	return entry->kind;
 }
 
-/* Removes pages below a block from the recording: a heap gets its pages from VirtualAlloc() too,
- * and its blocks are counted already. Most blocks lie in a granule that was checked since pages
- * last changed. */
+/* Removes the pages around a block from the recording: the heap got them from VirtualAlloc(), and
+ * its blocks are already counted. Most calls return early, because the block's granule was already
+ * checked after the last change to pages. */
 static void hide_pages(struct etw_recording *run, uint64_t addr)
 {
 	const uint64_t granule = (addr >> GRANULE_BITS) + 1;
@@ -273,8 +276,8 @@ static void end(struct etw_recording *run, uint64_t addr, uint32_t raw)
 		run->unknown_frees++;
 }
 
-/* Handles a moved block. Usually separate events free and allocate it; if they are missing, this
- * event counts. */
+/* Handles a moved block. Separate events usually free the old block and allocate the new one. If
+ * those events are missing, this event does both. */
 static void move(struct etw_recording *run, const struct etw_waiting *block)
 {
 	if (!block->old_addr || block->old_addr >= ADDR_END || block->addr >= ADDR_END ||
@@ -296,8 +299,9 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 		return;
 	}
 	to = (pages->addr + pages->bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	/* Size 0 releases the whole reservation. */
 	if (to == from && pages->what == PAGES_FREE && flags & RELEASE)
-		to = live_ranges_end(run->ranges, from); /* the whole reservation */
+		to = live_ranges_end(run->ranges, from);
 	if (to <= from)
 		return;
 	run->page_changes++;
@@ -311,14 +315,14 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 		live_ranges_change(
 			run->ranges, LIVE_TAKE, from, to, RECORD_COMMITTED, RECORD_NO_STACK);
 		live_ranges_change(run->ranges, LIVE_FILL, from, to, memory, stack);
-	} else if (flags & COMMIT) { /* of reserved pages, which may be older than the log */
+	} else if (flags & COMMIT) { /* the pages may have been reserved before the log */
 		live_ranges_change(run->ranges, LIVE_USE, from, to, RECORD_COMMITTED, stack);
 		live_ranges_change(run->ranges, LIVE_FILL, from, to, RECORD_COMMITTED, stack);
 	}
 }
 
-/* Replays an event whose stack has come or will not come. Events without a process belong to the
- * process if their stack does, or if they free one of its blocks. */
+/* Replays an event whose stack was read or is no longer expected. An event without a process id
+ * belongs to the process if its stack does, or if it frees one of the process's blocks. */
 static void take(void *ctx, const struct etw_waiting *event)
 {
 	struct etw_recording *run = ctx;
@@ -425,7 +429,7 @@ static void take_memory_event(struct etw_recording *run, const struct etw_event 
 		add(run, event, &facts);
 }
 
-/* Handles the end of the process: later events with its pid belong to another process. */
+/* Handles the end of the process. Later events with its pid belong to another process. */
 static void take_process_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -566,7 +570,7 @@ static void remark_all(struct etw_recording *run)
 
 /* ---------------------------------------------------------------- the whole recording */
 
-/* Returns the path of the main module, which is more useful than the process's name. */
+/* Returns the path of the main module, which is more useful than the name of the process. */
 static const char *image_of(struct etw_log *log, const struct etw_process *process)
 {
 	for (size_t i = 0; process->image && i < log->images.image_count; i++) {

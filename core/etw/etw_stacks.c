@@ -1,6 +1,6 @@
 /* Stacks of a log: interning of frames, definitions of keys, and binding of stacks to events. A
- * stack comes after its event, in up to two parts (kernel and user), as frames or as a key; events
- * wait for it in a ring. */
+ * stack comes after its event, in up to two parts (kernel and user), each as frames or as a key.
+ * Meanwhile the event waits in a ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +10,10 @@
 #define DEFINITIONS_MAX ((size_t)1 << 24)
 #define STACKS_MAX ((size_t)1 << 24)
 #define FRAMES_MAX ((size_t)1 << 26)
-#define KERNEL_64 UINT64_C(0x0000800000000000) /* kernel addresses start here */
+#define KERNEL_64 UINT64_C(0x0000800000000000) /* the first kernel address */
 #define KERNEL_32 UINT64_C(0x80000000)
-#define RECENT_BITS 14 /* of the table of recent stacks, indexed by a cheap sum */
-#define OPEN_SCAN 256 /* earlier events of a thread to check for a missing user part */
+#define RECENT_BITS 14 /* size of the table of recent stacks, which is indexed by a cheap hash */
+#define OPEN_SCAN 256 /* number of earlier events that are checked for a missing user part */
 
 void etw_stacks_init(struct etw_stacks *stacks)
 {
@@ -40,7 +40,8 @@ static bool is_stack(
 	       !memcmp(stacks->frames + stack->first, frames, count * sizeof(*frames));
 }
 
-/* Returns the number of a stack, which may be new; ETW_NO_STACK over the limit. */
+/* Returns the number of a stack, adding the stack if it is new. Returns ETW_NO_STACK at the
+ * limit. */
 static uint32_t find_or_add(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
 {
 	struct hasher hasher = hasher_begin(&stacks->index.key);
@@ -71,7 +72,8 @@ static uint32_t find_or_add(struct etw_stacks *stacks, const uint64_t *frames, u
 	return (uint32_t)stacks->stack_count++;
 }
 
-/* Returns the number of a stack. Most stacks are among the recent ones. */
+/* Returns the number of a stack. Searches the recent stacks first, because most stacks are among
+ * them. */
 static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
 {
 	uint64_t sum = 0;
@@ -90,8 +92,8 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 	return *recent;
 }
 
-/* Reads the remaining frames of a payload. Returns the stack of the user frames, or ETW_NO_STACK.
- * *is_kernel: the outermost frame is in the kernel. */
+/* Reads the remaining frames of a payload. Returns the number of the stack of user frames, or
+ * ETW_NO_STACK. Sets *is_kernel if the outermost frame is in the kernel. */
 static uint32_t take_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
 {
 	const uint64_t kernel = from->pointer_bytes == 4 ? KERNEL_32 : KERNEL_64;
@@ -147,8 +149,8 @@ void etw_stacks_sort(struct etw_stacks *stacks)
 			by_key);
 }
 
-/* Finds the definition of a key that is used at ticks: the first one that is not earlier, because a
- * definition is logged when the key is discarded. */
+/* Finds the definition of a key that was in use at ticks. This is the first definition at or after
+ * ticks, because a definition is logged when its key is discarded. */
 static const struct etw_definition *find(
 	const struct etw_stacks *stacks, bool is_kernel, uint64_t key, uint64_t ticks)
 {
@@ -231,8 +233,8 @@ void etw_binder_end(struct etw_binder *binder)
 		leave_first(binder);
 }
 
-/* Returns the first waiting event at or after a time, searching from the end, where it mostly
- * is. */
+/* Returns the number of the first waiting event at or after ticks. Searches from the end of the
+ * ring, where that event usually is. */
 static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 {
 	uint64_t low = binder->tail, high = binder->tail, step = 1;
@@ -255,8 +257,8 @@ static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 	return low;
 }
 
-/* Finds the event at ticks that a stack belongs to: the thread's own, otherwise an event without a
- * thread, preferably of the same processor. */
+/* Finds the waiting event at ticks to which a stack belongs: an event of the stack's thread, or an
+ * event without a thread, preferably from the same processor. */
 static struct etw_waiting *find_waiting(const struct etw_binder *binder, uint64_t ticks,
 	uint32_t tid, uint32_t cpu, uint64_t *number)
 {
@@ -292,7 +294,7 @@ static void give(struct etw_binder *binder, struct etw_waiting *waiting, bool ha
 	binder->kernel_only += (waiting->has_kernel && !waiting->has_user) - was;
 }
 
-/* Gives the user part of a stack to all events that the thread caused since it entered the
+/* Assigns the user part of a stack to all events that the thread caused since it entered the
  * kernel. */
 static void give_open(struct etw_binder *binder, uint64_t number, uint32_t tid, uint32_t stack)
 {

@@ -1,13 +1,13 @@
 /*
- * The three compression formats of RtlCompressBuffer(), by MS-XCA: Xpress (plain LZ77), LZNT1 and
- * Xpress Huffman. Input is not trusted: every read and every copy is bounded.
+ * The three compression formats of RtlCompressBuffer(), as specified by MS-XCA: Xpress (plain
+ * LZ77), LZNT1 and Xpress Huffman. The input is not trusted: every read and every copy is bounded.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "core/etw/etw_file.h"
 
-/* Positions in the input and the output. */
+/* Current positions in the input and the output. */
 struct unpacking {
 	const unsigned char *from, *from_end;
 	unsigned char *begin, *to, *to_end;
@@ -26,7 +26,8 @@ static uint32_t take16(struct unpacking *at)
 	return value;
 }
 
-/* Copies len bytes from the output, back bytes before its end; both ranges may overlap. */
+/* Appends len bytes copied from the output, starting back bytes before its end. The two ranges may
+ * overlap. */
 static bool copy(struct unpacking *at, size_t back, size_t len)
 {
 	const unsigned char *source = at->to - back;
@@ -34,7 +35,8 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 	if (!back || back > (size_t)(at->to - at->begin) || len > room)
 		return false;
-	if (back >= 8 && room >= len + 8) { /* eight at once, up to seven too many */
+	/* copies eight bytes at once, and so up to seven too many */
+	if (back >= 8 && room >= len + 8) {
 		unsigned char *to = at->to;
 
 		for (size_t done = 0; done < len; done += 8)
@@ -49,8 +51,8 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 /* Xpress: plain LZ77. */
 
-/* Reads the length of a match beyond seven. *half is a byte whose upper half is for the next such
- * match, or NULL. */
+/* Reads the length of a match that is longer than fits into the token. Lengths of two matches share
+ * a byte: *half points to the byte whose upper half is still unused, or is NULL. */
 static bool take_length(struct unpacking *at, const unsigned char **half, size_t *len)
 {
 	uint32_t more;
@@ -82,7 +84,8 @@ static bool take_length(struct unpacking *at, const unsigned char **half, size_t
 		more = take16(at);
 		more |= take16(at) << 16;
 	}
-	*len = more - 7; /* a value below 7 wraps around and is refused */
+	/* if more is below 7, this wraps around, and the next line returns false */
+	*len = more - 7;
 	return more >= 7 + 15;
 }
 
@@ -135,7 +138,7 @@ static bool unpack_xpress(struct unpacking *at)
 
 #define LZNT1_CHUNK 4096
 
-/* Unpacks one chunk, from at->from to at->from_end, to at most LZNT1_CHUNK bytes. */
+/* Unpacks one chunk, at->from to at->from_end, into at most LZNT1_CHUNK bytes. */
 static bool unpack_chunk(struct unpacking *at)
 {
 	const unsigned char *begin = at->to;
@@ -151,7 +154,8 @@ static bool unpack_chunk(struct unpacking *at)
 			*at->to++ = *at->from++;
 		} else {
 			size_t done = (size_t)(at->to - begin);
-			unsigned bits = 4; /* bits of the distance, which grow with the output */
+			/* number of bits of the distance, which grows with the output */
+			unsigned bits = 4;
 			uint32_t match;
 
 			if (left(at) < 2)
@@ -202,7 +206,8 @@ static bool unpack_lznt1(struct unpacking *at)
 #define BITS_MAX 15
 #define HUFFMAN_CHUNK 65536
 
-/* Fills table[], indexed by the next BITS_MAX bits, with symbol << 4 | length of its code. */
+/* Fills table[] for lookup by the next BITS_MAX bits. An entry is symbol << 4 | length of the
+ * symbol's code. */
 static bool make_table(const unsigned char *lengths, uint16_t table[1 << BITS_MAX])
 {
 	size_t at = 0;
@@ -223,8 +228,8 @@ static bool make_table(const unsigned char *lengths, uint16_t table[1 << BITS_MA
 }
 
 struct bits {
-	uint32_t next; /* left-aligned */
-	int more; /* valid bits beyond the first 16 */
+	uint32_t next; /* the next bits, left-aligned */
+	int more; /* number of valid bits after the first 16 */
 };
 
 static void pass_bits(struct unpacking *at, struct bits *bits, unsigned count)
