@@ -1,7 +1,7 @@
 /*
- * Demangling of Itanium C++ names through the demangler in gcc's C++ library. A short hostile name
- * can stand for terabytes of text or make the demangler run forever. So the cost of a name is
- * estimated, and its form checked, before the demangler sees it.
+ * Demangles Itanium C++ names, using the demangler in gcc's C++ library. A short hostile name can
+ * stand for terabytes of text or make the demangler run forever. So the cost of a name is
+ * estimated, and its form is checked, before the name is passed to the demangler.
  */
 #include <setjmp.h>
 #include <stdint.h>
@@ -10,32 +10,32 @@
 
 #include "symbolize/names.h"
 
-/* Limit of tree nodes, with all references expanded, that a demangler may walk for one name: about
- * 0.1 s. */
+/* Limit of the work for one name: the number of tree nodes that a demangler may visit after
+ * expanding all references; about 0.1 s. */
 #define WORK_MAX (UINT64_C(1) << 24)
 
-/* Upper bound of what a part of a name expands to. */
+/* Upper bound of the expansion of a part of a name. */
 struct name_weight {
 	uint64_t nodes;
-	uint64_t arguments; /* references to template arguments */
+	uint64_t arguments; /* number of references to template arguments */
 };
 
 /*
- * Cost estimate by the Itanium C++ ABI: "S_", "S0_", ... "SZ_", "S10_" refer to the first, second,
- * ... earlier part of the name that can be referred to. The estimate does not parse where parts
- * end. Part i must end before the first reference to it or to a later part. So it weighs at most as
- * much as everything before that reference. Anything that looks like a reference counts as one,
- * even inside identifiers.
+ * Cost estimate based on the Itanium C++ ABI. "S_", "S0_", ... "SZ_", "S10_" refer to the first,
+ * second, ... of the earlier parts of the name that can be referred to. The estimate does not parse
+ * where parts end. Part i must end before the first reference to part i or to a later part, so its
+ * weight is at most that of everything before that reference. Anything that looks like a reference
+ * counts as one, even inside identifiers.
  */
 struct estimate {
-	struct name_weight sum; /* of the name so far */
+	struct name_weight sum; /* weight of the name so far */
 	struct name_weight parts[MANGLED_MAX];
 	size_t part_count;
-	unsigned scopes; /* template scopes, which can nest */
+	unsigned scopes; /* number of template scopes, which can be nested */
 };
 
-/* Parses the digits of a reference and its '_'. Returns the number of the part, or SIZE_MAX if this
- * is not a reference. */
+/* Parses the digits of a reference and the '_' after them. Returns the number of the part, or
+ * SIZE_MAX if this is not a reference. */
 static size_t reference(const char *name, size_t len, size_t at)
 {
 	size_t number = 0;
@@ -49,7 +49,7 @@ static size_t reference(const char *name, size_t len, size_t at)
 			return SIZE_MAX;
 		number = number * 36 + (size_t)(c <= '9' ? c - '0' : c - 'A' + 10);
 		if (number > MANGLED_MAX)
-			number = MANGLED_MAX; /* no such part */
+			number = MANGLED_MAX; /* larger than the number of any part */
 	}
 	return SIZE_MAX;
 }
@@ -62,8 +62,8 @@ static void refer(struct estimate *estimate, size_t part)
 	estimate->sum.arguments += estimate->parts[part].arguments;
 }
 
-/* Returns the work for a whole name. A template argument is expanded in the enclosing scope, so
- * references in it can multiply the work once per scope. */
+/* Returns the work for the whole name. A template argument is expanded in the enclosing scope, so
+ * each scope can multiply the work by the number of references. */
 static uint64_t work(const struct estimate *estimate)
 {
 	uint64_t work = estimate->sum.nodes;
@@ -75,9 +75,9 @@ static uint64_t work(const struct estimate *estimate)
 }
 
 /*
- * Returns true if the cost of demangling is surely bounded. An Itanium name may refer to parts of
- * itself, which refer to others. A few hundred bytes can stand for terabytes of text, or for as
- * much work without output. len must be at most MANGLED_MAX.
+ * Returns true if the cost of demangling is certainly bounded. An Itanium name may refer to parts
+ * of itself, which refer to other parts. So a few hundred bytes can stand for terabytes of text, or
+ * cause that much work without output. len must not exceed MANGLED_MAX.
  */
 static bool demangle_is_bounded(const char *name, size_t len)
 {
@@ -87,7 +87,8 @@ static bool demangle_is_bounded(const char *name, size_t len)
 		size_t part = name[i] == 'S' ? reference(name, len, i + 1) : SIZE_MAX;
 
 		estimate.sum.nodes++;
-		if (part < i) /* otherwise there are not that many parts before it */
+		/* otherwise the reference is invalid: a name has fewer parts before this byte */
+		if (part < i)
 			refer(&estimate, part);
 		if (name[i] == 'T' && reference(name, len, i + 1) != SIZE_MAX)
 			estimate.sum.arguments++;
@@ -98,8 +99,8 @@ static bool demangle_is_bounded(const char *name, size_t len)
 	return estimate.sum.nodes < WORK_MAX && work(&estimate) < WORK_MAX;
 }
 
-/* Returns the first place where an expression may begin (a template argument, a decltype, an array
- * size), or the end of the name. May return a place inside an identifier. */
+/* Returns the first place in the name where an expression may begin (a template argument, a
+ * decltype, an array size), or the end of the name. That place may be inside an identifier. */
 static const char *first_expression(const char *name)
 {
 	const char *at = name + strcspn(name, "XDA");
@@ -112,8 +113,8 @@ static const char *first_expression(const char *name)
 
 /*
  * Returns true if the unresolved name at `at` consists only of "St", length-prefixed names,
- * references, and template arguments that are references, followed by 'E'. gcc's demangler advances
- * over each of these whatever it makes of them. g++ 12 puts such a name in every std::make_shared.
+ * references, and template arguments that are references, and ends with 'E'. gcc's demangler always
+ * advances over each of these elements. g++ 12 emits such a name for every std::make_shared.
  */
 static bool is_simple_name(const char *at)
 {
@@ -149,10 +150,10 @@ static bool is_simple_name(const char *at)
 }
 
 /*
- * Returns false if gcc's demangler (12) might never end. That can happen in an unresolved name
- * ("sr" in an expression) with a 'C', 'D' or 'U' that does not start a constructor, destructor,
- * decltype, lambda or unnamed type. The check cannot distinguish such letters from those of
- * identifiers: it refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
+ * Returns false if gcc's demangler (version 12) might never end. It can loop forever in an
+ * unresolved name ("sr" in an expression) if a 'C', 'D' or 'U' does not start a constructor,
+ * destructor, decltype, lambda or unnamed type. This check cannot distinguish such letters from
+ * letters in identifiers: it refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
  */
 static bool demangle_ends(const char *name)
 {
@@ -170,16 +171,16 @@ static bool demangle_ends(const char *name)
 }
 
 /*
- * Demangler of gcc's C++ library (libsupc++), used by the library's start-up code; no header
- * declares it. It delivers the text in pieces and owns no memory, so longjmp() out of its callback
- * is safe. Returns nonzero if name is not a mangled name.
+ * The demangler of gcc's C++ library (libsupc++), used by the library's start-up code; no header
+ * declares it. It passes the text to its callback in pieces and owns no memory, so the callback may
+ * call longjmp(). Returns nonzero if name is not a mangled name.
  */
 int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's name */
 	void (*take)(const char *text, size_t len, void *ctx), void *ctx);
 
 struct demangling {
 	struct buf *text;
-	size_t left; /* bytes that may still be added */
+	size_t left; /* number of bytes that may still be added */
 	jmp_buf enough;
 };
 
@@ -199,7 +200,8 @@ static void take(const char *text, size_t len, void *ctx)
 		longjmp(to->enough, 1);
 }
 
-/* Runs the demangler. A separate function because longjmp() may clobber changed local variables. */
+/* Runs the demangler. This is a separate function because longjmp() may clobber local variables
+ * that were changed. */
 static bool run(const char *name, struct demangling *to)
 {
 	return setjmp(to->enough) || !__gcclibcxx_demangle_callback(name, take, to);
@@ -224,8 +226,8 @@ int demangle_name(const char *name, struct buf *text)
 	return 0;
 }
 
-/* Returns true if text contains the first name of mangled: "grab" for "?grab@Pool@app@@QEAAPEAXN@Z"
- * and "app::Pool::grab(double)". */
+/* Returns true if text contains the first identifier in mangled, such as "grab" for mangled
+ * "?grab@Pool@app@@QEAAPEAXN@Z" and text "app::Pool::grab(double)". */
 static bool has_own_name(const char *mangled, const char *text)
 {
 	size_t len = strcspn(mangled + 1, "@?$");
@@ -239,8 +241,8 @@ static bool has_own_name(const char *mangled, const char *text)
 	return false;
 }
 
-/* Returns true if the own names are equal, ignoring suffixes such as ".part.0", or "@8" in 32-bit
- * images. */
+/* Returns true if the two own names are equal, ignoring suffixes such as ".part.0", or "@8" in
+ * 32-bit images. */
 static bool is_own_name(const char *name, const char *said)
 {
 	size_t len, said_len;

@@ -1,6 +1,6 @@
 /*
- * Names that a dump carries, calls to the listener, and safe copies of untrusted text. The rest is
- * the spelling of names: clone suffixes, calling conventions, path prefixes.
+ * Names recorded in a dump, calls to the listener, and safe copies of untrusted strings. The rest
+ * handles the spelling of names: clone suffixes, calling conventions, path prefixes.
  */
 #include "symbolize/names.h"
 
@@ -16,14 +16,15 @@
 #include "core/base/text.h"
 #include "symbolize/symbolize.h"
 
-/* Names of one address. Most addresses have one, so the list is exactly as long as needed. */
+/* Names of one address. Most addresses have a single name, so the list has exactly the size
+ * needed. */
 struct named {
 	struct symbol *list;
 	size_t count;
 };
 
 struct symbol_names {
-	struct u64map addrs; /* address -> index into named */
+	struct u64map addrs; /* maps an address to an index into named */
 	struct named *named;
 	size_t count, cap;
 	struct arena texts;
@@ -50,7 +51,7 @@ void symbol_names_free(struct symbol_names *names)
 	free(names);
 }
 
-/* Returns the names of addr; adds an empty entry if necessary. */
+/* Returns the names of addr, adding an empty entry if addr has none. */
 static struct named *named_at(struct symbol_names *names, uint64_t addr)
 {
 	uint32_t index = (uint32_t)names->count;
@@ -190,7 +191,7 @@ static const char *text_keep(struct arena *arena, const char *text)
 	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
 
 	while (!end && len && ((unsigned char)text[len] & 0xc0) == 0x80)
-		len--; /* do not cut a UTF-8 character */
+		len--; /* do not split a UTF-8 character */
 	return text_harmless(arena_text(arena, text, len));
 }
 
@@ -229,16 +230,18 @@ const char *names_own(const char *name, size_t *len)
 		else if (!depth && at[0] == ':' && at[1] == ':')
 			own = at + 2;
 		else if (!depth && at[0] == '(' && strncmp(at, "(anonymous", 10) != 0)
-			break; /* the parameters */
+			break; /* the parameters begin here */
 	}
 	*len = strcspn(own, "<(");
 	return own;
 }
 
-/* Returns what follows one suffix of a clone as gcc and clang write it, ".cold" or ".part.0", or NULL. */
+/* If a clone suffix of gcc or clang (such as ".cold" or ".part.0") is at `at`, returns the position
+ * after it; otherwise NULL. */
 static const char *pass_clone(const char *at)
 {
-	/* The number after these suffixes distinguishes them from parts of a name, such as Go's. */
+	/* Requiring a number after these suffixes distinguishes them from parts of a name, such as
+	 * Go's names. */
 	static const char *const numbered[] = {".isra.", ".constprop.", ".part.", ".lto_priv.",
 		".specialized.", ".llvm.", ".__uniq."};
 	static const char *const alone[] = {".cold", ".localalias"};
@@ -259,7 +262,7 @@ static const char *pass_clone(const char *at)
 	return len ? at + len + strspn(at + len, "0123456789") : NULL;
 }
 
-/* Returns true if from..end is nothing but such suffixes. */
+/* Returns true if from..end consists only of clone suffixes. */
 static bool is_clone(const char *from, const char *end)
 {
 	while (from && from < end)
@@ -267,8 +270,8 @@ static bool is_clone(const char *from, const char *end)
 	return from == end;
 }
 
-/* Finds the last occurrence of word that ends at or before end and is not at the start of name.
- * Returns NULL if word does not occur. */
+/* Finds the last occurrence of word that ends at or before end, except at the start of name.
+ * Returns NULL if there is no such occurrence. */
 static const char *find_last(const char *name, const char *end, const char *word)
 {
 	const size_t len = strlen(word);
@@ -280,8 +283,8 @@ static const char *find_last(const char *name, const char *end, const char *word
 	return NULL;
 }
 
-/* Returns the length of the name without clone suffixes. libiberty's demangler writes " [clone
- * .isra.0]", LLVM's " (.isra.0)". */
+/* Returns the length of the name without clone suffixes, which libiberty's demangler prints as "
+ * [clone .isra.0]" and LLVM's as " (.isra.0)". */
 static size_t length_without_clones(const char *name)
 {
 	static const struct {
@@ -308,7 +311,7 @@ static size_t length_without_clones(const char *name)
 	return (size_t)(end - name);
 }
 
-/* Returns the length of a decoration "@8" or "@@16" at the end of a name of C, or 0. */
+/* Returns the length of a decoration such as "@8" or "@@16" at the end of a C name, or 0. */
 static size_t convention_length(const char *name, size_t len)
 {
 	size_t digits = 0, at;

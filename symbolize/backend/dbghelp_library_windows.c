@@ -1,6 +1,6 @@
 /*
- * Loading of DbgHelp: finds the copies in order of preference, loads the first usable one by full
- * path, and undecorates names with it.
+ * Loads DbgHelp: finds its copies in order of preference and loads the first usable one, using its
+ * full path. Also undecorates names with DbgHelp.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static bool is_on_drive(const wchar_t *path)
 	       (path[2] == '\\' || path[2] == '/');
 }
 
-/* Places of a copy: each function writes its full path, or returns false. */
+/* Possible places of a copy: each function writes a full path, or returns false. */
 
 static bool find_configured(const struct symbol_options *options, wchar_t *path)
 {
@@ -51,7 +51,7 @@ static bool find_configured(const struct symbol_options *options, wchar_t *path)
 	return false;
 }
 
-/* Programs can write this registry key, so remote disks are refused. */
+/* Any program can write this registry key, so remote disks are refused. */
 static bool find_in_kits(wchar_t *path, REGSAM view)
 {
 	DWORD size = (PATH_UNITS - 1) * sizeof(*path), type = 0, attributes;
@@ -85,7 +85,7 @@ static bool find_in_system(wchar_t *path)
 	return true;
 }
 
-/* Returns the address of a function, as a type that converts to any function pointer. */
+/* Returns the address of a function, in a type that can be cast to any function pointer. */
 static void (*function_of(HMODULE library, const char *name))(void)
 {
 	return (void (*)(void))GetProcAddress(library, name);
@@ -124,8 +124,8 @@ static bool find_symsrv(HMODULE library)
 	return result;
 }
 
-/* Loads a copy. If is_asked_for, a failure is reported as a warning. The altered search path makes
- * the loader search beside the library for symsrv.dll. */
+/* Loads a copy. If is_asked_for is set, failure is reported as a warning. The altered search path
+ * makes the loader look for symsrv.dll in the copy's folder. */
 static bool load(const struct symbol_options *options, bool is_asked_for, const wchar_t *path,
 	struct dbghelp *dbghelp)
 {
@@ -154,7 +154,8 @@ bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp)
 	wchar_t *path = xmalloc(PATH_UNITS * sizeof(*path));
 	bool is_loaded;
 
-	SetDllDirectoryW(L""); /* keeps the current folder out of the search for its dependencies */
+	/* excludes the current folder from the search for the library's dependencies */
+	SetDllDirectoryW(L"");
 	is_loaded = (find_configured(options, path) && load(options, true, path, dbghelp)) ||
 		    (find_in_kits(path, KEY_WOW64_64KEY) && load(options, true, path, dbghelp)) ||
 		    (find_in_kits(path, KEY_WOW64_32KEY) && load(options, true, path, dbghelp)) ||
@@ -163,10 +164,11 @@ bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp)
 	return is_loaded;
 }
 
-#define NAME_MAX_BYTES 4096 /* limit of Microsoft's compilers; deeper nesting is not a name */
+#define NAME_MAX_BYTES 4096 /* limit of Microsoft's compilers */
 #define TEXT_UNITS 4000
 
-/* Returns true for printable ASCII, as in Microsoft names; other names are left as they are. */
+/* Returns true for printable ASCII, because Microsoft names contain nothing else. Other names are
+ * not undecorated. */
 static bool is_askable(const char *name)
 {
 	size_t len = 0;
@@ -182,7 +184,7 @@ static bool is_askable(const char *name)
 int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
-	static struct dbghelp dbghelp; /* undecorating is stateless */
+	static struct dbghelp dbghelp; /* loaded once, because undecorating needs no session */
 	static bool is_tried, is_there;
 
 	(void)options;
@@ -201,7 +203,7 @@ int undname_find(const char *const *names, const char **texts, size_t count, str
 			len = dbghelp.UnDecorateSymbolNameW(
 				wide, said, TEXT_UNITS, UNDNAME_NAME_ONLY);
 		said[TEXT_UNITS - 1] = 0;
-		/* A text that fills the buffer may have been cut. */
+		/* If the result fills the buffer, it may have been truncated. */
 		if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?')
 			utf8 = wide_to_utf8(said);
 		if (utf8)

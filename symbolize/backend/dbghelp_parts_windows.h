@@ -1,4 +1,4 @@
-/* DbgHelp: the choice of the library, and its functions. */
+/* DbgHelp: choosing and loading the library, and its functions. */
 #ifndef SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 #define SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 
@@ -10,17 +10,17 @@
 #include "symbolize/symbolize.h"
 
 /*
- * DbgHelp library, by its public documentation.
+ * The DbgHelp library, used according to its public documentation.
  *
- * The library is loaded by full path, never by name. So a copy in the current folder or in a folder
- * of PATH is not run. Copies in order of preference:
+ * The library is always loaded by full path, never by name, so that a copy in the current folder or
+ * in a folder of PATH is not loaded. Copies in order of preference:
  *
- *  HSYM_DBGHELP   a full path set by the user
- *  the copy of the Debugging Tools, at the folder in Windows' registry; only this one comes with
- *                 symsrv.dll, which queries servers
- *  the copy in the system's folder
+ *  1. the full path in HSYM_DBGHELP, which the user sets
+ *  2. the copy in the Debugging Tools' folder, found in the Windows registry; only this copy comes
+ *     with symsrv.dll, which queries servers
+ *  3. the copy in the system folder
  *
- * It stays loaded until the process ends.
+ * The library stays loaded until the process ends.
  */
 
 /* X(result type, name, parameters) */
@@ -34,7 +34,7 @@
 	X(BOOL, SymFromAddrW, (HANDLE, DWORD64, DWORD64 *, SYMBOL_INFOW *))                        \
 	X(BOOL, SymGetLineFromAddrW64, (HANDLE, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
 
-/* Needed for inlined functions; missing before Windows 8. */
+/* Needed for inlined functions; not available before Windows 8. */
 #define DBGHELP_INLINES(X)                                                                         \
 	X(DWORD, SymAddrIncludeInlineTrace, (HANDLE, DWORD64))                                     \
 	X(BOOL, SymQueryInlineTrace, (HANDLE, DWORD64, DWORD, DWORD64, DWORD64, DWORD *, DWORD *)) \
@@ -42,7 +42,7 @@
 	X(BOOL, SymGetLineFromInlineContextW,                                                      \
 		(HANDLE, DWORD64, ULONG, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
 
-/* Each may be NULL. */
+/* Optional functions; each may be NULL. */
 #define DBGHELP_WELCOME(X)                                                                         \
 	X(BOOL, SymRegisterCallbackW64, (HANDLE, PSYMBOL_REGISTERED_CALLBACK64, ULONG64))          \
 	X(BOOL, SymFindFileInPathW,                                                                \
@@ -52,8 +52,8 @@
 
 struct dbghelp {
 	bool has_inlines;
-	bool has_symsrv; /* symsrv.dll is beside it: it can query symbol servers */
-	bool is_wine; /* some copy on Wine: Wine's own, unless the user chose another one */
+	bool has_symsrv; /* symsrv.dll is in the same folder, so symbol servers can be queried */
+	bool is_wine; /* this is Wine, with its own DbgHelp unless the user chose another copy */
 	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(type, name, parameters) type(WINAPI *name) parameters;
 	DBGHELP_NEEDED(X)
@@ -62,8 +62,8 @@ struct dbghelp {
 #undef X
 };
 
-/* Fills *dbghelp from the first copy that has the needed functions. Returns false if no copy is usable.
- * Warns the listener if a preferred copy cannot be used; options may be NULL. */
+/* Fills *dbghelp from the first copy that has the needed functions. Returns false if no copy is
+ * usable. Warns the listener if a preferred copy cannot be used. options may be NULL. */
 bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp);
 
 #endif

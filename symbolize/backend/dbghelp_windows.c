@@ -1,15 +1,16 @@
 /*
- * Backend for DbgHelp. Loads each module from the image and the PDB of the dump's build. If they
- * were not found and the user's symbol path names servers, DbgHelp searches these; its result is
- * checked again.
+ * Backend for DbgHelp. Loads each module from the image and PDB of the dump's build. If these were
+ * not found and the user's symbol path names servers, DbgHelp searches the servers, and the file
+ * that it finds is checked again.
  *
- * Modules are not loaded at their base in the dump, because two compared dumps may have different
- * modules at one place. Each is loaded after the previous one. No module is unloaded and
- * SymCleanup() is never called: in Wine 8 both free memory that they must not free.
+ * Modules are not loaded at their base in the dump, because two dumps that are compared may have
+ * different modules at the same base. Instead, each module is loaded after the previous one.
+ * Modules are never unloaded and SymCleanup() is never called, because in Wine 8 both free memory
+ * that is still in use.
  *
- * Wine 8's DbgHelp finds no names in DWARF 5 and reports no error; functions of its own DLLs begin
- * 8 bytes late. Wine 10's also searches for PDBs beside the image and crashes on a truncated one.
- * So a module with an unreadable PDB is not loaded.
+ * Wine 8's DbgHelp finds no names in DWARF 5 but reports no error; functions in Wine's
+ * own DLLs begin 8 bytes late. Wine 10's DbgHelp also searches for PDBs in the image's folder and
+ * crashes on a truncated PDB. So a module with an unreadable PDB is not loaded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,23 +24,24 @@
 #define FIRST_LOW_BASE UINT64_C(0x10000000)
 #define LOW_END UINT64_C(0xf0000000)
 #define FIRST_BASE UINT64_C(0x100000000)
-#define BASES_END UINT64_C(0x7fff00000000) /* 47 bits */
+#define BASES_END UINT64_C(0x7fff00000000) /* limit of 47-bit user addresses */
 #define GRANULE UINT64_C(0x10000)
 #define SYSTEM_UNITS 4096
-#define TAG_FUNCTION 5 /* SymTagFunction: not a public symbol, whose size is guessed */
+#define TAG_FUNCTION 5 /* SymTagFunction: excludes public symbols, whose sizes are guessed */
 #define NAME_UNITS 4000
-#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): compilers' marks, not lines */
-#define LOOK_UP_EVERY 64 /* addresses between two clock reads */
+/* line numbers from here on (such as 0xfeefee) are markers set by compilers */
+#define HIDDEN_LINES 0xf00f00
+#define LOOK_UP_EVERY 64 /* number of addresses between two clock reads */
 #define TELL_EVERY_MS 50
 
-/* Size of IMAGEHLP_MODULEW64 before MachineType was added: an older DbgHelp refuses a larger
- * one. */
+/* Size of IMAGEHLP_MODULEW64 before MachineType was added. An older DbgHelp refuses a larger
+ * size. */
 #define OLD_INFO_BYTES                                                                             \
 	((offsetof(IMAGEHLP_MODULEW64, MachineType) + sizeof(DWORD64) - 1) & ~(sizeof(DWORD64) - 1))
 
 struct dbghelp_module {
 	bool is_tried;
-	uint64_t base; /* in DbgHelp; 0: DbgHelp has nothing usable */
+	uint64_t base; /* base address in DbgHelp; 0: DbgHelp has nothing usable */
 	bool knows_inlined; /* lines and scopes of inlined functions are correct */
 };
 
@@ -49,13 +51,14 @@ struct dbghelp_session {
 	bool is_tried, is_started;
 	struct dbghelp dbghelp;
 	HANDLE handle;
-	uint64_t next_base, next_low_base; /* next_low_base: for 32-bit images */
-	struct dbghelp_module *modules; /* by number of the subject */
+	/* next free base for 64-bit images, and for 32-bit images */
+	uint64_t next_base, next_low_base;
+	struct dbghelp_module *modules; /* indexed by number of the subject */
 	size_t module_count, module_cap;
-	const struct module *loading; /* or NULL */
-	size_t wanted_count; /* addresses to look up in `loading` */
+	const struct module *loading; /* module being loaded, or NULL */
+	size_t wanted_count; /* number of addresses to look up in `loading` */
 	ULONGLONG told_ms;
-	union { /* with room for the name after info */
+	union { /* info, followed by room for the name */
 		SYMBOL_INFOW info;
 		unsigned char bytes[sizeof(SYMBOL_INFOW) + NAME_UNITS * sizeof(WCHAR)];
 	} symbol;
@@ -63,10 +66,10 @@ struct dbghelp_session {
 
 /* ---------------------------------------------------------------- loading */
 
-/* Returns DbgHelp's options. UNDNAME: demangle C++ names. No DEFERRED_LOADS: loaded modules are
- * used at once. EXACT_SYMBOLS: no PDB of another build, and no exports, which our tables judge more
- * carefully. IGNORE_CVREC: the path in an image is untrusted and may lead to another machine; the
- * checked path is in the search path. */
+/* Returns DbgHelp's options. UNDNAME: demangle C++ names. DEFERRED_LOADS is not set, because loaded
+ * modules are used at once. EXACT_SYMBOLS: use no PDB of another build, and no exports, because our
+ * tables check exports more carefully. IGNORE_CVREC: ignore the PDB path in an image, which is
+ * untrusted and may lead to another machine; the checked path is in the search path. */
 static DWORD options_for(const struct symbol_options *options, const struct module_files *files)
 {
 	DWORD wanted = SYMOPT_LOAD_LINES | SYMOPT_FAIL_CRITICAL_ERRORS | SYMOPT_NO_PROMPTS |
@@ -79,7 +82,7 @@ static DWORD options_for(const struct symbol_options *options, const struct modu
 	return wanted;
 }
 
-/* Called while a file is loaded from a server. */
+/* Called by DbgHelp while it loads a file from a server. */
 static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64 context)
 {
 	const struct dbghelp_session *backend = (const struct dbghelp_session *)(uintptr_t)context;
@@ -95,7 +98,8 @@ static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64
 	return action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL && listener_is_cancelled(backend->options);
 }
 
-/* Returns the system's folder: it has no PDBs and is not the current folder. NULL on failure. */
+/* Returns the system folder, which contains no PDBs and is not the current folder. Returns NULL on
+ * failure. */
 static wchar_t *system_folder(void)
 {
 	wchar_t *path = xcalloc(SYSTEM_UNITS, sizeof(*path));
@@ -107,7 +111,7 @@ static wchar_t *system_folder(void)
 	return NULL;
 }
 
-/* Warns if the symbol path names servers, which this copy of DbgHelp cannot ask. */
+/* Warns if the symbol path names servers but this copy of DbgHelp cannot query them. */
 static void warn_of_servers(const struct dbghelp_session *backend)
 {
 	const char *servers = finder_servers(backend->finder);
@@ -127,8 +131,8 @@ static void start(struct dbghelp_session *backend)
 	wchar_t *path = system_folder();
 
 	backend->is_tried = true;
-	/* A handle that is unique among all users of DbgHelp in this process: sessions never
-	 * end. */
+	/* This handle must be unique among all users of DbgHelp in this process, because sessions
+	 * never end. */
 	backend->handle = (HANDLE)(intptr_t)(0x48530000 + InterlockedIncrement(&count));
 	backend->next_base = FIRST_BASE;
 	backend->next_low_base = FIRST_LOW_BASE;
@@ -157,8 +161,8 @@ static uint64_t next_base(struct dbghelp_session *backend, bool is_low, uint64_t
 	return base;
 }
 
-/* Returns the folder of a file. DbgHelp would split a path at ';' and '*', so the system's folder
- * replaces it. */
+/* Returns the folder of a file. If the path contains ';' or '*', where DbgHelp would split it,
+ * returns the system folder instead. */
 static wchar_t *folder_of(const char *file)
 {
 	wchar_t *path = wide_from_utf8(file), *end = path;
@@ -173,11 +177,12 @@ static wchar_t *folder_of(const char *file)
 		free(path);
 		return system_folder();
 	}
-	end[end[-1] == ':'] = 0; /* keep the slash of "C:\" */
+	end[end[-1] == ':'] = 0; /* keep the backslash of "C:\" */
 	return path;
 }
 
-/* Returns DbgHelp's search path for the PDB. Never empty, which would mean the current folder. */
+/* Returns DbgHelp's search path for the PDB. The path is never empty, because an empty path would
+ * mean the current folder. */
 static wchar_t *search_path(const struct dbghelp_session *backend, const struct module_files *files)
 {
 	const char *servers = finder_servers(backend->finder);
@@ -189,7 +194,7 @@ static wchar_t *search_path(const struct dbghelp_session *backend, const struct 
 	return files->image ? folder_of(files->image) : system_folder();
 }
 
-/* Parses 32 hexadecimal digits, as symbol servers write them. */
+/* Parses 32 hexadecimal digits, the form used by symbol servers. */
 static bool read_guid(const char *digits, GUID *guid)
 {
 	unsigned char bytes[16];
@@ -209,8 +214,8 @@ static bool read_guid(const char *digits, GUID *guid)
 	return true;
 }
 
-/* Asks the servers of the user's symbol path for the PDB that the dump names, when no file of the
- * module was found. Returns its path, or NULL. */
+/* Queries the servers in the user's symbol path for the PDB recorded in the dump. Called if no file
+ * of the module was found. Returns the path of the PDB, or NULL. */
 static wchar_t *find_on_servers(const struct dbghelp_session *backend, const struct module *module)
 {
 	const char *servers = finder_servers(backend->finder);
@@ -223,7 +228,7 @@ static wchar_t *find_on_servers(const struct dbghelp_session *backend, const str
 		return NULL;
 	path = wide_from_utf8(servers);
 	file = wide_from_utf8(name);
-	found = xcalloc(MAX_PATH + 1, sizeof(*found)); /* the documented length */
+	found = xcalloc(MAX_PATH + 1, sizeof(*found)); /* the documented size of the result */
 	if (!path || !file ||
 		!backend->dbghelp.SymFindFileInPathW(backend->handle, path, file, &guid,
 			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL) ||
@@ -236,8 +241,8 @@ static wchar_t *find_on_servers(const struct dbghelp_session *backend, const str
 	return found;
 }
 
-/* Loads a module's file into DbgHelp. Without an image it loads the PDB, with the size from the
- * dump; Wine's DbgHelp refuses that. */
+/* Loads a module's file into DbgHelp. If there is no image, loads the PDB with the size recorded in
+ * the dump; Wine's DbgHelp refuses to do that. */
 static uint64_t load_file(struct dbghelp_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
@@ -260,8 +265,8 @@ static uint64_t load_file(struct dbghelp_session *backend, const struct sym_modu
 	return loaded;
 }
 
-/* Returns true if DbgHelp loaded the PDB of the dump's build, or of the image if the dump does not
- * record one. */
+/* Returns true if DbgHelp loaded the PDB of the dump's build, or, if the dump does not identify the
+ * PDB, the image's PDB. */
 static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
 {
 	const struct module_files *files = &subject->files;
@@ -284,8 +289,8 @@ static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULE
 	       IsEqualGUID(&guid, &info->PdbSig70) && info->PdbAge == age;
 }
 
-/* Returns true if DbgHelp has symbols of this build for the module. Exports do not count, nor do
- * .sym and .dbg files, which are not tied to a build. */
+/* Returns true if DbgHelp has symbols of this build for the module. Exports do not count. Nor do
+ * .sym and .dbg files, because they are not tied to a build. */
 static bool is_useful(const struct dbghelp_session *backend, struct sym_module *subject,
 	const IMAGEHLP_MODULEW64 *info)
 {
@@ -307,8 +312,8 @@ static bool is_useful(const struct dbghelp_session *backend, struct sym_module *
 	return false;
 }
 
-/* Loads a module unless that was tried before. wanted_count: addresses that wait for it, for
- * progress. */
+/* Loads a module, unless an earlier call tried to. wanted_count is the number of addresses to look
+ * up in the module, for progress reports. */
 static const struct dbghelp_module *load(
 	struct dbghelp_session *backend, struct sym_module *subject, size_t wanted_count)
 {
@@ -337,8 +342,8 @@ static const struct dbghelp_module *load(
 	}
 	if (has_info && is_useful(backend, subject, &info)) {
 		module->base = base;
-		/* With DWARF, Wine 8 reports lines near inlined code and puts inlined functions
-		 * into their caller's scope. */
+		/* With DWARF, Wine 8 returns wrong lines near inlined code and the caller's scope
+		 * for inlined functions. */
 		module->knows_inlined = !backend->dbghelp.is_wine || info.LoadedPdbName[0];
 	}
 	return module;
@@ -348,8 +353,10 @@ static const struct dbghelp_module *load(
 
 struct dbghelp_question {
 	const struct dbghelp_module *module;
-	uint64_t addr; /* in DbgHelp */
-	DWORD context; /* inline context of the function itself if others are inlined there; or 0 */
+	uint64_t addr; /* address in DbgHelp */
+	/* inline context of the function itself, if functions are inlined at the address; otherwise
+	 * 0 */
+	DWORD context;
 	struct symbol chain[SYMBOL_CHAIN_MAX];
 	size_t count;
 	struct arena texts;
@@ -374,7 +381,7 @@ static SYMBOL_INFOW *symbol_room(struct dbghelp_session *backend)
 	return info;
 }
 
-/* Adds the name from info, and the line of its inline context. */
+/* Adds the name in info, and the line for the question's inline context. */
 static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
 	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {
@@ -386,10 +393,11 @@ static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question
 	BOOL has_line = FALSE;
 	size_t len;
 
-	info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
+	/* a longer name may have been truncated without a terminator */
+	info->Name[NAME_UNITS - 1] = 0;
 	*symbol = (struct symbol){.function = text_of(info->Name, &question->texts),
 		.offset_bytes = displacement + 1};
-	if (is_inlined && !is_true) /* the scopes may be wrong */
+	if (is_inlined && !is_true) /* the scopes may be wrong, so drop them */
 		symbol->function = names_own(symbol->function, &len);
 	if (!is_inlined && !question->context)
 		has_line = dbghelp->SymGetLineFromAddrW64(
@@ -403,7 +411,7 @@ static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question
 	symbol->line = line.LineNumber;
 }
 
-/* Adds the functions inlined at the address, innermost first. */
+/* Adds the functions that are inlined at the address, innermost first. */
 static void ask_inlined(struct dbghelp_session *backend, struct dbghelp_question *question)
 {
 	const struct dbghelp *dbghelp = &backend->dbghelp;
@@ -438,7 +446,7 @@ static void look_up(struct dbghelp_session *backend, const struct dbghelp_module
 	if (backend->dbghelp.has_inlines)
 		ask_inlined(backend, &question);
 	info = symbol_room(backend);
-	/* If the function has no name, the functions inlined in it are dropped too. */
+	/* If the function has no name, drop the functions inlined in it too. */
 	if (backend->dbghelp.SymFromAddrW(backend->handle, question.addr, &displacement, info) &&
 		info->Name[0] && !(info->Flags & SYMFLAG_EXPORT)) {
 		lookup->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;

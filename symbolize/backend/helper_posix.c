@@ -1,12 +1,12 @@
 /*
  * Helper processes on POSIX.
  *
- * Input goes through a socket: writing to a dead program is then an error instead of a signal.
- * Output comes through a pipe, which is cheaper for the helper. The pipe is large because the
- * helper writes every answer separately, and waking up for each would cost more than everything
- * else.
+ * Input is sent through a socket, because writing to the socket of a dead program causes an error
+ * instead of a signal. Output is read from a pipe, which is cheaper for the helper. The pipe is
+ * large because the helper writes every answer separately, and waking up for each answer would cost
+ * more than everything else.
  */
-#define _GNU_SOURCE /* the size of a pipe is Linux-only */
+#define _GNU_SOURCE /* F_SETPIPE_SZ exists only on Linux */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,9 +25,9 @@
 #include "symbolize/backend/helper.h"
 #include "symbolize/backend/llvm.h"
 
-#define ROOM_BYTES (1 << 20) /* of the pipe: the limit for unprivileged users */
+#define ROOM_BYTES (1 << 20) /* size of the pipe: the limit for unprivileged users */
 #define READ_BYTES (256 << 10)
-/* 1 ms: collects several answers per read and leaves a core to the helper meanwhile. */
+/* 1 ms: collects several answers for one read, and meanwhile leaves a core to the helper. */
 #define GATHER_NS 1000000
 
 struct helper {
@@ -41,7 +41,7 @@ static void reap(pid_t pid)
 		;
 }
 
-/* Arguments for the child, prepared before fork(): the child must not allocate memory. */
+/* Data for the child process, prepared before fork() because the child must not allocate memory. */
 struct helper_birth {
 	const char *program;
 	char **argv, **env;
@@ -49,14 +49,14 @@ struct helper_birth {
 	pid_t parent;
 };
 
-/* In the child: executes the program, or writes a byte to status on failure. */
+/* Runs in the child: executes the program. On failure, writes a byte to status. */
 static _Noreturn void become(const struct helper_birth *birth)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	ssize_t put;
 
-	/* If we are killed, a hanging helper must die too. Ctrl-C in the terminal must not reach
-	 * it. */
+	/* If this process is killed, a hanging helper must die too. Ctrl-C in the terminal must not
+	 * reach the helper. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == birth->parent &&
 		setpgid(0, 0) == 0 && dup2(birth->input, STDIN_FILENO) >= 0 &&
 		dup2(birth->output, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0)
@@ -65,7 +65,7 @@ static _Noreturn void become(const struct helper_birth *birth)
 	_exit(put == 1 ? 127 : 126);
 }
 
-/* Forks. Returns the process id once the program runs, or -1. */
+/* Forks. Returns the child's process id once the program is running, or -1. */
 static pid_t spawn(struct helper_birth *birth)
 {
 	int status[2];
@@ -93,7 +93,7 @@ static pid_t spawn(struct helper_birth *birth)
 }
 
 /* Returns the environment without variables that would change answers or make the helper query
- * servers. The caller frees only the list. */
+ * servers. The caller frees only the array. */
 static char **environment(void)
 {
 	static const char *const without[] = {"LLVM_SYMBOLIZER_OPTS=", "DEBUGINFOD_URLS="};
@@ -116,7 +116,7 @@ struct helper *helper_start(const char *program, const char *const *args)
 	char *argv[HELPER_ARGS_MAX + 2] = {(char *)(uintptr_t)program};
 	struct helper_birth birth = {.program = program, .argv = argv};
 	struct helper *helper = NULL;
-	int to[2], from[2]; /* index 0: our end */
+	int to[2], from[2]; /* index 0 is this process's end */
 	pid_t pid;
 
 	for (size_t i = 0; i < HELPER_ARGS_MAX && args[i]; i++)
@@ -153,8 +153,8 @@ void helper_stop(struct helper *helper)
 		return;
 	close(helper->to);
 	close(helper->from);
-	/* The helper has nothing to save and might not read its input. It leads its own process
-	 * group, so children of a script die too. */
+	/* Kill the helper, because it has nothing to save and might not read its input. It leads
+	 * its own process group, so the children of a script are killed too. */
 	kill(-helper->pid, SIGKILL);
 	kill(helper->pid, SIGKILL);
 	reap(helper->pid);
@@ -178,7 +178,7 @@ int64_t helper_exchange(
 		return ready < 0 && errno != EINTR ? -ERR_READ : 0;
 	if (poller[1].revents)
 		took = send(helper->to, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (took < 0) /* a helper that has closed its input may still have output */
+	if (took < 0) /* even after closing its input, a helper may still produce output */
 		took = would_wait() ? 0 : (ssize_t)len;
 	if (!poller[0].revents)
 		return took;
@@ -193,10 +193,10 @@ int64_t helper_exchange(
 	return took;
 }
 
-#define VERSION_MIN 13 /* the first that prints where functions begin */
+#define VERSION_MIN 13 /* the first version that prints where functions begin */
 #define VERSION_MAX 40
 
-/* Appends the path with its NUL to list if it is an executable file. */
+/* If path is an executable file, appends it to list, including the NUL. */
 static void add(struct buf *list, const char *path)
 {
 	struct stat st;
@@ -216,7 +216,7 @@ void llvm_program_list(struct buf *list)
 	for (const char *at = path; at && *at;) {
 		size_t len = strcspn(at, ":");
 
-		/* The program without a version comes last. */
+		/* The name without a version comes last. */
 		for (int version = VERSION_MAX; at[0] == '/' && version >= VERSION_MIN - 1;
 			version--) {
 			buf_clear(&program);

@@ -1,10 +1,10 @@
 /*
  * Helper processes on Windows.
  *
- * Both directions are named pipes because only these support overlapped waits: our ends are
- * asynchronous, the helper's ends are plain files. The helper inherits its ends and no other
- * handle. A job object ends it when this process ends. If it cannot join a job (Windows 7, when
- * this process is in one), closing its input must suffice.
+ * Both directions are named pipes, because only named pipes support overlapped I/O. This process's
+ * ends are asynchronous; the helper's ends are synchronous. The helper inherits its own ends and no
+ * other handle. A job object ends the helper when this process ends. If the helper cannot join a
+ * job (on Windows 7, if this process is already in one), the end of its input must make it exit.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@
 #define CHUNK_BYTES (64 << 10)
 #define PIPE_BYTES (1 << 20)
 #define NAME_UNITS 80
-#define END_MS 5000 /* to wait for a terminated process */
+#define END_MS 5000 /* time to wait for a terminated process */
 
-/* One direction, with its pending operation. */
+/* One direction, and the I/O operation pending on it. */
 struct channel {
 	HANDLE pipe;
 	OVERLAPPED io;
@@ -44,7 +44,8 @@ static void drop(HANDLE handle)
 		CloseHandle(handle);
 }
 
-/* Creates a pipe whose end *theirs is inheritable. Returns our end, or NULL. */
+/* Creates a pipe. *theirs is the helper's end, which is inheritable. Returns this process's end, or
+ * NULL. */
 static HANDLE pipe_new(bool is_input, HANDLE *theirs)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
@@ -80,7 +81,7 @@ static wchar_t *environment(void)
 
 	while (end && *end)
 		end += wcslen(end) + 1;
-	/* An empty environment ends with two NULs too. */
+	/* Even an empty environment ends with two NULs. */
 	copy = to = xcalloc((size_t)(end - all) + 2, sizeof(*copy));
 	for (const wchar_t *at = all; at && *at; at += wcslen(at) + 1) {
 		if (_wcsnicmp(at, without[0], wcslen(without[0])) != 0 &&
@@ -92,7 +93,7 @@ static wchar_t *environment(void)
 	return copy;
 }
 
-/* Starts the program, suspended, with its three streams. */
+/* Starts the program, suspended, with its three standard streams. */
 static bool create(
 	const char *program, const char *const *args, HANDLE streams[3], PROCESS_INFORMATION *info)
 {
@@ -132,7 +133,7 @@ static bool create(
 	return ok;
 }
 
-/* Returns a job that ends the process when this process ends, or NULL. */
+/* Returns a job object that ends `process` when this process ends, or NULL. */
 static HANDLE tie(HANDLE process)
 {
 	JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {
@@ -183,7 +184,7 @@ static void close_channel(struct channel *channel)
 {
 	DWORD bytes;
 
-	if (channel->is_busy) { /* the kernel uses its buffer until the operation ends */
+	if (channel->is_busy) { /* the kernel uses the channel's buffer until the operation ends */
 		CancelIo(channel->pipe);
 		GetOverlappedResult(channel->pipe, &channel->io, &bytes, TRUE);
 	}
@@ -208,8 +209,8 @@ void helper_stop(struct helper *helper)
 
 /* ---------------------------------------------------------------- exchange */
 
-/* Starts writing up to CHUNK_BYTES. Returns the bytes accepted. If the helper has closed the pipe,
- * all bytes are accepted: its output is still to be read. */
+/* Starts writing up to CHUNK_BYTES bytes. Returns the number of bytes accepted. If the helper has
+ * closed its input, accepts all bytes, because its output must still be read. */
 static size_t begin_write(struct channel *to, const char *bytes, size_t len)
 {
 	DWORD put;
@@ -224,7 +225,7 @@ static size_t begin_write(struct channel *to, const char *bytes, size_t len)
 	return len;
 }
 
-/* Starts reading, unless a read is pending. Returns false at the end of the output. */
+/* Starts reading, unless a read is already pending. Returns false at the end of the output. */
 static bool begin_read(struct channel *from)
 {
 	DWORD got;
@@ -235,8 +236,8 @@ static bool begin_read(struct channel *from)
 	return from->is_busy;
 }
 
-/* Returns the bytes moved by a completed operation; 0 if it is pending or failed. Sets *ended if it
- * failed. */
+/* Returns the number of bytes transferred by a completed operation, or 0 if the operation is
+ * pending or failed. Sets *ended to true if it failed. */
 static DWORD finish(struct channel *channel, bool *ended)
 {
 	DWORD bytes = 0;
@@ -277,7 +278,7 @@ static bool is_full_path(const char *path)
 	       (path[0] == '\\' && path[1] == '\\');
 }
 
-/* Appends folder+name with its NUL to list if it is the full path of a file. */
+/* If folder+name is the full path of a file, appends it to list, including the NUL. */
 static void add(struct buf *list, const char *folder, size_t len, const char *name)
 {
 	DWORD attributes = INVALID_FILE_ATTRIBUTES;

@@ -1,14 +1,14 @@
 /*
  * Backend for llvm-symbolizer.
  *
- * One process serves the whole run. A second one, without inlined functions, gets the addresses
- * that the first dies on. Each is started when first needed. If a file has many addresses, more
- * processes of the first kind share them.
+ * One process looks up addresses during the whole run. A second process, which ignores inlined
+ * functions, looks up the addresses on which the first one dies. Each process is started when first
+ * needed. If a file has many addresses, several processes of the first kind share them.
  *
  * The processes are not trusted: versions 14 to 19 crash on inlined functions in some PDBs of
- * Microsoft's compiler. When a process dies or sends garbage, the second process gets the address
- * it died on, and a new first process continues after that address. After a process was silent too
- * long, no new one is started. Answers received so far are kept.
+ * Microsoft's compiler. When a process dies or sends garbage, the address that it died on is passed
+ * to the second process, and a new first process continues after that address. If a process stays
+ * silent for too long, no new process is started. Answers received so far are still used.
  */
 #include "symbolize/backend/llvm.h"
 
@@ -20,48 +20,51 @@
 #include "core/dump/model.h"
 #include "symbolize/names.h"
 
-#define PATIENCE_MS 20000 /* for one answer: a large PDB takes long to load */
-#define VERSION_MS 5000 /* for --version */
+#define PATIENCE_MS 20000 /* for one answer; loading a large PDB takes a long time */
+#define VERSION_MS 5000 /* for the answer to --version */
 #define VERSION_BYTES 65536
-#define TRUE_LINES_SINCE                                                                           \
-	15 /* up to 14, inlined lines from a PDB were those of the next statement */
-#define FAILURES_MAX 5 /* in a row, without an answer between them; then the program is unusable */
-/* on one file; then the rest of the file is looked up without inlined functions */
+#define TRUE_LINES_SINCE 15 /* up to 14, inlined lines in PDBs were off by one */
+/* number of failures without an answer in between that make the program unusable */
+#define FAILURES_MAX 5
+/* number of deaths on one file; after that, inlined functions in the file are ignored */
 #define DEATHS_MAX 64
-#define ANSWER_MAX ((size_t)4 << 20) /* bytes of one answer; a longer one is garbage */
-#define STRAY_MAX 1000 /* lines that are not answers */
-#define QUESTION_MAX 1000 /* bytes: LLVM 14 cuts its input at 1023 */
-#define READY_BYTES ((size_t)256 << 10) /* of questions */
-#define LISTENER_MS 100 /* longest wait between calls of the listener */
+/* maximum bytes of one answer; a longer one counts as garbage */
+#define ANSWER_MAX ((size_t)4 << 20)
+#define STRAY_MAX 1000 /* maximum number of lines that are not answers */
+#define QUESTION_MAX 1000 /* maximum bytes; LLVM 14 truncates its input lines at 1023 */
+#define READY_BYTES ((size_t)256 << 10) /* bytes of questions to keep ready for sending */
+#define LISTENER_MS 100 /* longest time between calls of the listener */
 #define TELL_MS 50 /* shortest time between progress reports */
-#define SIDES_MAX 4 /* processes in parallel: each has the file's data in memory */
-#define SIDE_MIN 1000 /* addresses per process: starting one costs as much as hundreds of answers */
+#define SIDES_MAX 4 /* maximum number of parallel processes; each loads the file's data */
+/* minimum addresses per process: starting a process costs as much as hundreds of answers */
+#define SIDE_MIN 1000
 
-/* With and without inlined functions; the kinds from SIDES on are like INLINED, for further parts
- * of the addresses. */
+/* INLINED reports inlined functions, PLAIN ignores them. Kinds from SIDES upwards are like INLINED,
+ * and process further parts of the addresses. */
 enum llvm_kind { INLINED, PLAIN, SIDES, KINDS = SIDES + SIDES_MAX - 1 };
 
 struct llvm_session {
 	const struct symbol_options *options;
 	struct helper *helpers[KINDS]; /* NULL: not running */
 	bool is_absent; /* no program was found */
-	unsigned failures; /* since the last answer */
+	unsigned failures; /* number of failures since the last answer */
 	bool gave_up;
 	bool is_version_known;
 	unsigned version;
-	struct buf program; /* its path */
+	struct buf program; /* path of the program */
 	struct staging *staging;
-	struct buf file; /* path of the file to look up, as in questions */
+	struct buf file; /* path of the file to look up, in the form used in questions */
 };
 
 /*
- * Look-up of the addresses of one file. A question is a line 'CODE "path" 0xRVA'. All questions are
- * sent without waiting; answers arrive in the order of the questions. An answer begins with its
- * address: an unexpected address ends the exchange, and any other line is skipped.
+ * Looks up addresses of one file. A question is a line 'CODE "path" 0xRVA'. Questions are sent
+ * without waiting for answers; answers arrive in the order of the questions. An answer begins with
+ * the address of its question. An unexpected address ends the exchange; any other unexpected line
+ * is skipped.
  *
- * The last question has an unpredictable address, so that output about this file cannot fake its
- * end. It names a directory instead of the file, because nothing is known of a directory. For a
- * file, versions 15 and 16 would read all variables to find that nothing is at the address.
+ * The last question asks for an unpredictable address, so that no output about this file can fake
+ * the end of the answers. It names a directory instead of the file: for a file, versions 15 and 16
+ * would read all variables before finding that nothing is at the address.
  */
 struct llvm_asking {
 	struct llvm_session *backend;
@@ -69,12 +72,15 @@ struct llvm_asking {
 	struct arena *arena;
 	enum llvm_kind kind;
 	struct llvm_talk talk;
-	struct lookup *lookups; /* only those without a name or an answer are looked up */
+	struct lookup *lookups; /* only lookups without a name and without an answer are sent */
 	size_t count;
-	size_t at, next; /* first without an answer; first without a question */
-	struct lookup *last; /* answered last */
-	uint64_t end_addr; /* unpredictable address of the last question */
-	bool is_inside, is_done; /* the address of an answer was read; that of the last one */
+	/* index of the first lookup without an answer; index of the next lookup to ask about */
+	size_t at, next;
+	struct lookup *last; /* lookup that was answered last */
+	uint64_t end_addr; /* unpredictable address in the last question */
+	/* the address line of the next answer was read; the address line of the last question was
+	 * read */
+	bool is_inside, is_done;
 	size_t stray_count;
 };
 
@@ -108,7 +114,8 @@ int llvm_talk_step(struct llvm_talk *talk)
 	if (took < 0)
 		return -ERR_READ;
 	talk->sent += (size_t)took;
-	/* Programs built for Windows end lines with \r\n; names contain neither. */
+	/* Remove the \r of programs built for Windows, which end lines with \r\n. Names never
+	 * contain \r. */
 	end = answers->len;
 	if (end == had || !memchr(answers->data + had, '\r', end - had))
 		return 0;
@@ -126,8 +133,8 @@ void llvm_talk_release(struct llvm_talk *talk)
 	buf_release(&talk->answers);
 }
 
-/* Returns the major version that the program prints; 0 if it prints none or the listener cancelled.
- * Takes about 10 ms. */
+/* Returns the program's major version. Returns 0 if the program prints no version or the listener
+ * cancels. Takes about 10 ms. */
 static unsigned program_version(const struct llvm_session *backend)
 {
 	static const char *const args[] = {"--version", NULL};
@@ -148,7 +155,7 @@ static unsigned program_version(const struct llvm_session *backend)
 	return version;
 }
 
-/* Starts the first program that can be started, unless it is running. */
+/* Unless a process of this kind is running, starts the first program that can be started. */
 static bool start(struct llvm_session *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
@@ -186,7 +193,7 @@ static size_t first_wanted(const struct lookup *lookups, size_t from, size_t cou
 	return from;
 }
 
-/* Returns an unpredictable address that is in no image. */
+/* Returns an unpredictable address that no image contains. */
 static uint64_t unforeseen(const struct llvm_asking *asking)
 {
 	uint64_t mix = (uint64_t)os_time_ms() * UINT64_C(0x9e3779b97f4a7c15);
@@ -196,7 +203,7 @@ static uint64_t unforeseen(const struct llvm_asking *asking)
 	return (mix >> 2) | UINT64_C(1) << 62;
 }
 
-/* Fills the buffer of questions, up to a limit: each question repeats the whole path. */
+/* Fills the buffer of questions, up to a limit, because each question repeats the whole path. */
 static void add_questions(struct llvm_asking *asking)
 {
 	struct buf *questions = &asking->talk.questions;
@@ -222,19 +229,20 @@ static void add_questions(struct llvm_asking *asking)
 /* ---------------------------------------------------------------- answers */
 
 /*
- * Output of llvm-symbolizer --output-style=LLVM --addresses --verbose for one address: the address;
- * for each function its name, and detail lines that begin with two blanks; an empty line. (Its JSON
- * has the same data but takes 1.5 times as long.)
+ * The output of llvm-symbolizer --output-style=LLVM --addresses --verbose for one address consists
+ * of the address, the functions and an empty line. Each function is a line with its name, followed
+ * by detail lines that begin with two blanks. (The JSON output has the same data but takes 1.5
+ * times as long.)
  *
- * The text comes from untrusted files: a name may contain line breaks and look like anything. An
- * answer is accepted only where it is expected, and malformed answers give no names.
+ * The text comes from untrusted files: a name may contain line breaks and imitate any other line.
+ * An answer is accepted only where it is expected, and malformed answers give no names.
  *
- * Labels by LLVM's DIPrinter.cpp (13 to 19 print the same).
+ * The labels come from LLVM's DIPrinter.cpp (versions 13 to 19 print the same labels).
  */
 static const char file_label[] = "  Filename: ", line_label[] = "  Line: ",
 		  start_label[] = "  Function start address: 0x";
 
-/* Returns the text after a label at the start of a line, or NULL. */
+/* Returns the text after a label if the line begins with that label, or NULL. */
 static char *behind(char *line, const char *label)
 {
 	size_t len = strlen(label);
@@ -242,7 +250,7 @@ static char *behind(char *line, const char *label)
 	return strncmp(line, label, len) ? NULL : line + len;
 }
 
-/* Returns the length of a line with its newline; 0 if it is incomplete. */
+/* Returns the length of the first line with its newline, or 0 if the line is incomplete. */
 static size_t line_length(const char *text, size_t len)
 {
 	const char *newline = memchr(text, '\n', len);
@@ -250,9 +258,10 @@ static size_t line_length(const char *text, size_t len)
 	return newline ? (size_t)(newline - text) + 1 : 0;
 }
 
-/* Returns the length of an answer after its address line, with the empty line at its end; 0 if it
- * is incomplete. A function without a name is an empty line too: the text after it shows which it
- * is, if it has arrived; otherwise take_line() detects it. */
+/* Returns the length of an answer, from the line after its address to the empty line at its end.
+ * Returns 0 if the answer is incomplete. A function without a name also prints an empty line. The
+ * text after an empty line shows whether the answer ends there. If that text has not arrived yet,
+ * take_line() detects the mistake later. */
 static size_t answer_length(const char *text, size_t len)
 {
 	const size_t label_len = sizeof(file_label) - 1;
@@ -282,9 +291,9 @@ static void take_detail(struct symbol *symbol, char *line)
 		symbol->offset_bytes = value;
 }
 
-/* Parses an answer. The symbols' texts point into it; their offsets are start addresses. Of more
- * than SYMBOL_CHAIN_MAX functions, the innermost ones and the outermost one are kept. Returns the
- * number of functions, or 0 if the answer is malformed. */
+/* Parses an answer. The symbols' strings point into text, and their offsets are start addresses. If
+ * there are more than SYMBOL_CHAIN_MAX functions, keeps the innermost functions and the outermost
+ * one. Returns the number of functions, or 0 if the answer is malformed. */
 static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 {
 	char *end = text + len;
@@ -297,7 +306,7 @@ static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 			take_detail(&chain[count - 1], line);
 			continue;
 		}
-		if (count && !chain[count - 1].file) /* always present */
+		if (count && !chain[count - 1].file) /* each function has a file line */
 			return 0;
 		if (line + bytes == end)
 			return bytes == 1 ? count : 0;
@@ -326,8 +335,8 @@ static void keep_names(
 	const struct module_files *files = &asking->subject->files;
 	uint64_t base = files->pe ? files->pe->preferred_base : 0, addr = base + lookup->rva + 1;
 	bool inner_has_line = count < 2 || !files->pdb || has_true_lines(asking->backend);
-	/* Line tables of DWARF have the innermost inlined code's line; those of PDBs have the
-	 * function's. */
+	/* In DWARF, the address's line is that of the innermost inlined code; in PDBs, it is that
+	 * of the outer function. */
 	bool outer_has_line = asking->kind != PLAIN || files->pdb;
 	struct symbol *outer = chain;
 	bool is_sure;
@@ -345,14 +354,14 @@ static void keep_names(
 			outer->line = 0;
 		if (!outer->line || !is_known(outer->file))
 			outer->file = NULL;
-		/* The start of inlined code is often not recorded. */
+		/* Debug information often does not record where inlined code starts. */
 		outer->offset_bytes = start >= base && start && start < addr ? addr - start : 0;
 		outer++;
 	}
 	count = (size_t)(outer-- - chain);
-	/* For PDBs, llvm-symbolizer never prints function starts; the tables know them. With a
-	 * line, the name is certain. Without a line it may be a symbol far below, and the caller
-	 * rejects it. */
+	/* For PDBs, llvm-symbolizer never prints function starts, but the tables have them. If
+	 * there is a line, the name is certain. If there is no line, the name may be that of a
+	 * symbol far below, and the caller checks it. */
 	if (files->pdb && outer->line) {
 		outer->offset_bytes = tables_offset(asking->subject->tables, lookup->rva, &is_sure);
 		if (!is_sure)
@@ -374,15 +383,16 @@ static void take_answer(struct llvm_asking *asking, char *text, size_t len)
 	asking->talk.deadline_ms = os_clock_ms() + asking->talk.patience_ms;
 }
 
-/* Handles a line where an answer should begin. Returns 0, or -ERR_READ if it answers another
- * question. */
+/* Handles a line where an answer should begin. Returns 0, or -ERR_READ if the line is the answer to
+ * another question. */
 static int take_line(struct llvm_asking *asking, char *line, size_t len)
 {
 	uint64_t addr;
 
 	line[len - 1] = '\0';
 	if (strncmp(line, "0x", 2) != 0 || kv_number(line + 2, 16, &addr)) {
-		/* The supposed end of the last answer was an empty name. */
+		/* The empty line that seemed to end the last answer was an empty name, so discard
+		 * that answer. */
 		if (behind(line, file_label) && asking->last)
 			asking->last->found = (struct symbols){0};
 		return ++asking->stray_count > STRAY_MAX ? -ERR_READ : 0;
@@ -418,7 +428,7 @@ static int take_answers(struct llvm_asking *asking)
 
 /* ---------------------------------------------------------------- one file */
 
-/* Prepares to look up [at, end). Returns false if the program cannot be started. */
+/* Prepares to look up lookups [at, end). Returns false if the program cannot be started. */
 static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at, size_t end)
 {
 	struct llvm_session *backend = asking->backend;
@@ -437,8 +447,8 @@ static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at
 	return true;
 }
 
-/* Waits up to 0.1 s for more answers. Returns 0; -ERR_READ: the process died or sent garbage;
- * -ERR_BUSY: it is silent; -ERR_INTERRUPTED: the listener cancelled. */
+/* Waits up to 0.1 s for more answers. Returns 0; -ERR_READ if the process died or sent garbage;
+ * -ERR_BUSY if it stayed silent too long; -ERR_INTERRUPTED if the listener cancelled. */
 static int ask_step(struct llvm_asking *asking)
 {
 	int rc;
@@ -472,8 +482,8 @@ static void tell(const struct llvm_asking *asking, int64_t *told_ms, size_t done
 }
 
 /*
- * Looks up addresses from *at to end; sets *at to the first one without an answer. Returns 0 if all
- * are answered, -ERR_TARGET if the program cannot be started, or an error of ask_step().
+ * Looks up lookups [*at, end), and sets *at to the first one without an answer. Returns 0 if all
+ * were answered, -ERR_TARGET if the program cannot be started, or an error of ask_step().
  */
 static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
 {
@@ -491,8 +501,8 @@ static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size
 	return rc;
 }
 
-/* Splits many addresses among several processes. Addresses that remain without an answer are left
- * to ask_all(). */
+/* If there are many addresses, divides them among several processes. Leaves addresses without an
+ * answer to ask_all(). */
 static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 {
 	struct llvm_asking parts[SIDES_MAX];
@@ -530,8 +540,8 @@ static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 		ask_end(&parts[i], rcs[i]);
 }
 
-/* Looks up all addresses, skipping those that a process dies on. *lost is the number of addresses
- * without a proper answer even from the second process. */
+/* Looks up all addresses, skipping those on which a process dies. Sets *lost to the number of
+ * addresses without a proper answer, even from the second process. */
 static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 {
 	size_t at = 0, bad, failed = 0;
@@ -554,7 +564,7 @@ static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 	return rc;
 }
 
-/* Appends a reason for missing names, unless it is there already. */
+/* Appends a reason for missing names, unless the text already contains it. */
 static void add_reason(struct sym_module *subject, const char *text)
 {
 	struct buf *reason = &subject->files.reason;
@@ -563,8 +573,8 @@ static void add_reason(struct sym_module *subject, const char *text)
 		buf_printf(reason, "%s%s", reason->len ? "; " : "", text);
 }
 
-/* Sets backend->file to the path for questions: a stub for a PDB; the image itself if its path fits
- * in a question. Returns false on failure. */
+/* Sets backend->file to the path used in questions. This is the image itself if there is no PDB and
+ * the path fits in a question; otherwise the path of a staged file. Returns false on failure. */
 static bool name_file(struct llvm_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
@@ -587,8 +597,8 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 	char *named;
 	size_t lost;
 
-	/* Only an image that names no PDB is asked directly: llvm-symbolizer would use any build of
-	 * the named PDB. */
+	/* Without a PDB, only images that name no PDB are looked up: if an image names a PDB,
+	 * llvm-symbolizer uses any build of that PDB. */
 	if (!files->pdb && (!files->image || !files->pe || files->pe->pdb[0]))
 		return 0;
 	if (first_wanted(lookups, 0, count) == count)

@@ -1,4 +1,5 @@
-/* llvm-symbolizer: its programs, the exchange with one, and the files to look up. */
+/* llvm-symbolizer: finding its programs, exchanging questions and answers with one, and preparing
+ * the files to look up. */
 #ifndef SYMBOLIZE_BACKEND_LLVM_H
 #define SYMBOLIZE_BACKEND_LLVM_H
 
@@ -13,58 +14,60 @@
 #include "symbolize/symbolize.h"
 
 /*
- * Appends the full paths of the available programs to list, each ended by NUL, best first. If
- * HSYM_LLVM is set, its program is the only one. Otherwise they are beside this program (Windows),
- * then in the folders of PATH in their order. The latest version of a folder is first (Debian names
- * them llvm-symbolizer-19). Never in the current folder. Defined in helper_posix.c and
- * helper_windows.c.
+ * Appends the full paths of the available programs to list, best first, each with its NUL. If
+ * HSYM_LLVM is set, only its program counts. Otherwise the programs beside this program come first
+ * (Windows), then those in the folders of PATH, in order. Within a folder, the latest version comes
+ * first (Debian's names are like llvm-symbolizer-19). The current folder is never searched.
+ * Implemented in helper_posix.c and helper_windows.c.
  */
 void llvm_program_list(struct buf *list);
 
-/* Questions and answers in progress, also for llvm-undname. */
+/* An exchange of questions and answers, also used for llvm-undname. */
 struct llvm_talk {
 	struct helper *helper;
-	const struct symbol_options *options; /* source of the listener, which may cancel */
+	const struct symbol_options *options; /* contains the listener, which may cancel */
 	struct buf questions, answers;
-	size_t sent; /* bytes of questions */
-	unsigned patience_ms; /* for one answer */
-	int64_t deadline_ms; /* end of the patience, by os_clock_ms() */
+	size_t sent; /* number of bytes of questions already sent */
+	unsigned patience_ms; /* time limit for one answer */
+	int64_t deadline_ms; /* end of the current time limit, a value of os_clock_ms() */
 };
 
-/* helper and options are borrowed. */
+/* helper and options must outlive talk. */
 void llvm_talk_init(
 	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options);
 void llvm_talk_release(struct llvm_talk *talk);
 
-/* Sends as many questions as the helper accepts, and appends output to answers, with lines ended by
- * "\n". Waits at most 0.1 s. Returns 0; -ERR_READ: the helper has ended; -ERR_BUSY: the deadline
- * has passed; -ERR_INTERRUPTED: the listener cancelled. After an error the helper must not be used
- * again. */
+/* Sends as much of the questions as the helper accepts, and appends output to answers, converting
+ * line ends to "\n". Waits at most 0.1 s. Returns 0; -ERR_READ if the helper has ended; -ERR_BUSY
+ * if the deadline has passed; -ERR_INTERRUPTED if the listener cancelled. After an error the helper
+ * must not be used again. */
 int llvm_talk_step(struct llvm_talk *talk);
 
 /*
- * Files in the form that llvm-symbolizer accepts.
+ * Staging: presents files in a form that llvm-symbolizer accepts.
  *
- * It takes images, and uses any PDB at the path in an image, of whatever build. So a PDB that was
- * found and checked is named by a stub: a PE file of 1 KB without code whose debug directory names
- * that PDB. Stubs, and files whose paths cannot be written in a question, get temporary names:
- * staging_posix.c or staging_windows.c. The names are valid as long as the staging. No file remains
- * after this process ends, by Ctrl-C or otherwise, except for an empty folder on Windows.
+ * llvm-symbolizer takes an image, and uses whatever PDB is at the path recorded in the image, even
+ * if the PDB is another build. So for a PDB that was found and checked, the question names a stub:
+ * a PE file of 1 KB without code, whose debug directory names that PDB. Stubs get temporary names,
+ * and so do files whose paths cannot be used in a question (staging_posix.c, staging_windows.c).
+ * The names are valid as long as the staging. However this process ends, no file remains, except
+ * for an empty folder on Windows.
  */
 
 struct staging;
 
-/* Creates no file yet. */
+/* Does not create a file yet. */
 struct staging *staging_new(void);
 void staging_free(struct staging *staging);
 
-/* Appends to name the path for questions about the PDB in files, or about the image if there is no
- * PDB. number is the subject's number, always for the same files. Returns false on failure. */
+/* Appends to name the path to use in questions: that of a stub for the PDB in files, or that of the
+ * image if there is no PDB. number is the subject's number; the same number must always stand for
+ * the same files. Returns false on failure. */
 bool staging_file(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name);
 
-/* Writes into stub an image without code that names pdb. Its properties are those of the image in
- * files, if there is one, where they matter. */
+/* Writes to stub an image without code that names pdb. Properties that affect names are copied from
+ * the image in files, if there is one. */
 void staging_stub(struct buf *stub, const struct module_files *files, const char *pdb);
 
 #endif

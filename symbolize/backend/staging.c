@@ -1,21 +1,21 @@
 /*
- * Stub images for llvm-symbolizer: a minimal PE file whose only content is a debug directory that
- * names a PDB.
+ * Stub images for llvm-symbolizer: a stub is a minimal PE file whose only content is a debug
+ * directory that names a PDB.
  */
 #include "symbolize/backend/llvm.h"
 
 #include <string.h>
 
-/* Offsets in the file, by Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, and
- * one section with a debug directory. Its one entry has the type CodeView: "RSDS", GUID, age,
- * name. */
+/* Offsets in the file, from Microsoft's "PE Format": MS-DOS stub, COFF header, optional header, and
+ * one section, the debug directory. Its single entry has the type CodeView and contains "RSDS",
+ * GUID, age and name. */
 enum {
 	PE_AT = 0x40,
 	COFF_AT = PE_AT + 4,
 	OPTIONAL_AT = COFF_AT + 20,
-	OPTIONAL64_BYTES = 240, /* 16 directories after 112 bytes */
-	OPTIONAL32_BYTES = 224, /* and after 96 */
-	HEADERS_BYTES = 0x200, /* also the section's offset in the file */
+	OPTIONAL64_BYTES = 240, /* 16 directories, after 112 bytes */
+	OPTIONAL32_BYTES = 224, /* 16 directories, after 96 bytes */
+	HEADERS_BYTES = 0x200, /* also the file offset of the section */
 	FILE_ALIGN = 0x200,
 	SECTION_RVA = 0x1000,
 	PAGE = 0x1000,
@@ -25,7 +25,7 @@ enum {
 	NAME_AT = RECORD_AT + 24,
 };
 
-/* Defaults without an image: names do not depend on them. */
+/* Used without an image; the value does not affect names. */
 #define USUAL_BASE UINT64_C(0x140000000)
 #define USUAL_SIZE 0x10000000
 
@@ -39,8 +39,8 @@ static unsigned digit(char c)
 	return c >= 'A' ? (unsigned)(c - 'A') + 10 : (unsigned)(c - '0');
 }
 
-/* Writes a GUID from the digits that symbol servers use: a 4-byte number, two 2-byte numbers, 8
- * bytes. */
+/* Writes a GUID (a 4-byte number, two 2-byte numbers and 8 bytes), given as the digits used by
+ * symbol servers. */
 static void put_guid(char *to, const char *digits)
 {
 	static const unsigned char places[] = {
@@ -71,19 +71,19 @@ void staging_stub(struct buf *stub, const struct module_files *files, const char
 		{0x3c, 4, PE_AT},
 		{PE_AT, 4, 0x4550}, /* "PE", 0, 0 */
 		{COFF_AT, 2, pe ? pe->machine : PE_MACHINE_AMD64},
-		{COFF_AT + 2, 2, 1}, /* sections */
+		{COFF_AT + 2, 2, 1}, /* number of sections */
 		{COFF_AT + 16, 2, section_at - OPTIONAL_AT},
-		{COFF_AT + 18, 2, is_64 ? 0x2022 : 0x2102}, /* executable DLL of that word size */
+		{COFF_AT + 18, 2, is_64 ? 0x2022 : 0x2102}, /* executable DLL of that bitness */
 		{OPTIONAL_AT, 2, is_64 ? 0x20b : 0x10b},
 		{OPTIONAL_AT + 8, 4, section_bytes}, /* initialized data */
 		{OPTIONAL_AT + (is_64 ? 24 : 28), is_64 ? 8 : 4, base},
 		{OPTIONAL_AT + 32, 4, PAGE},
 		{OPTIONAL_AT + 36, 4, FILE_ALIGN},
-		{OPTIONAL_AT + 40, 2, 6}, /* minimum version of the system */
+		{OPTIONAL_AT + 40, 2, 6}, /* minimum system version */
 		{OPTIONAL_AT + 48, 2, 6},
 		{OPTIONAL_AT + 56, 4, pe && pe->size_of_image > least ? pe->size_of_image : least},
 		{OPTIONAL_AT + 60, 4, HEADERS_BYTES},
-		{OPTIONAL_AT + 68, 2, 3}, /* console */
+		{OPTIONAL_AT + 68, 2, 3}, /* console subsystem */
 		{directories_at - 4, 4, 16},
 		{directories_at + DEBUG_DIRECTORY, 4, SECTION_RVA},
 		{directories_at + DEBUG_DIRECTORY + 4, 4, DEBUG_ENTRY_BYTES},

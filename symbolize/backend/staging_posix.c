@@ -1,11 +1,12 @@
 /*
- * Staged files on Linux. The open files of a process are visible as /proc/PID/fd/NUMBER, and
- * llvm-symbolizer opens them by these names. A stub is a file in memory that names the PDB by its
- * number, as if it were beside it. Nothing can remain because nothing is on a disk.
+ * Staged files on Linux. The open files of a process can be opened as /proc/PID/fd/NUMBER, and
+ * llvm-symbolizer opens them by these names. A stub is a file in memory. It names the PDB by its
+ * file descriptor number, as if the PDB were in the same folder. No file can remain, because none
+ * is on a disk.
  *
- * llvm-symbolizer caches files by name, so all stay open until the end: two per PDB.
+ * llvm-symbolizer caches files by name, so all files stay open until the end: two per PDB.
  */
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* for memfd_create() */
 #include "symbolize/backend/llvm.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ struct staged {
 };
 
 struct staging {
-	struct staged *files; /* by number of the subject */
+	struct staged *files; /* indexed by number of the subject */
 	size_t count, cap;
 };
 
@@ -41,7 +42,7 @@ void staging_free(struct staging *staging)
 	free(staging);
 }
 
-/* Creates a stub for the PDB as a file in memory. Returns -1 on failure. */
+/* Creates a stub for the PDB as a file in memory. Returns its file descriptor, or -1 on failure. */
 static int open_stub(const struct module_files *files, int pdb)
 {
 	int fd = memfd_create("stub", MFD_CLOEXEC);
@@ -65,7 +66,8 @@ bool staging_file(struct staging *staging, uint32_t number, const struct module_
 	struct staged *staged;
 	struct rlimit limit;
 
-	/* The limit of open files at start is often far below the allowed maximum. */
+	/* Raise the limit of open files, because the initial limit is often far below the maximum
+	 * allowed. */
 	if (!staging->count && !getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &limit);

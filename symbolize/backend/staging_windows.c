@@ -1,7 +1,7 @@
 /*
- * Staged files on Windows, in a private temporary folder. A stub is in a folder without PDBs, so
- * that none is found beside it, and names its PDB by full path. The system deletes each file when
- * our handle is closed, however this process ends.
+ * Staged files on Windows, in a private temporary folder. A stub names its PDB by full path. The
+ * stub's folder contains no PDBs, so none can be found beside the stub. However this process ends,
+ * the system deletes each file when the process's handle is closed.
  */
 #include "symbolize/backend/llvm.h"
 
@@ -17,7 +17,7 @@
 
 struct staging {
 	wchar_t *folder; /* NULL: not created yet */
-	HANDLE *held; /* by number of the subject; or NULL */
+	HANDLE *held; /* handle of each staged file, or NULL; indexed by number of the subject */
 	size_t count, cap;
 };
 
@@ -39,7 +39,7 @@ void staging_free(struct staging *staging)
 	free(staging);
 }
 
-/* Creates the folder unless it exists. */
+/* Creates the folder, unless it was already created. */
 static bool make_folder(struct staging *staging)
 {
 	DWORD units = GetTempPathW(0, NULL);
@@ -53,7 +53,7 @@ static bool make_folder(struct staging *staging)
 	units = GetTempPathW(units, folder);
 	_snwprintf(folder + units, NAME_UNITS, L"hsym-%lx-%llx", GetCurrentProcessId(),
 		(unsigned long long)now.QuadPart);
-	if (units && CreateDirectoryW(folder, NULL)) /* fails if it exists */
+	if (units && CreateDirectoryW(folder, NULL)) /* fails if the folder exists */
 		staging->folder = folder;
 	else
 		free(folder);
@@ -86,14 +86,15 @@ static bool copy_file(const wchar_t *path, const char *from)
 	wchar_t *wide = wide_path(from);
 	bool ok = wide && CopyFileW(wide, path, TRUE);
 
+	/* A read-only file could not be deleted. */
 	if (ok)
-		SetFileAttributesW(path, FILE_ATTRIBUTE_NORMAL); /* so that it can be deleted */
+		SetFileAttributesW(path, FILE_ATTRIBUTE_NORMAL);
 	free(wide);
 	return ok;
 }
 
-/* Opens the file so that it is deleted when the handle is closed. Returns NULL, and deletes it, on
- * failure. */
+/* Opens the file in such a way that it is deleted when the handle is closed. On failure, deletes
+ * the file and returns NULL. */
 static HANDLE hold(const wchar_t *path)
 {
 	HANDLE held =

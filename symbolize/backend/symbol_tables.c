@@ -1,7 +1,8 @@
 /*
- * A module's own tables of symbols (backend.h). Four lists of names (image symbols, private and
- * public symbols of the PDB, exports) are sorted by address. The table of functions in the image
- * decides where functions begin and end; without it, the lists must be complete enough to decide.
+ * A module's own symbol tables (backend.h). Four lists of names (image symbols, private and public
+ * symbols of the PDB, exports) are sorted by address. The image's table of functions determines
+ * where functions begin and end. Without that table, the lists must be complete enough to determine
+ * it.
  */
 #include "symbolize/backend/backend.h"
 
@@ -13,18 +14,19 @@
 #include "symbolize/files/pdb.h"
 #include "symbolize/names.h"
 
-/* Sources in order of trust: exports may be named for other programs only. */
+/* Sources, in order of trust: an export may be a name that only other programs use. */
 enum { SYMBOLS, PRIVATES, PUBLICS, EXPORTS, TABLES };
 enum { NAMES_LOOKED_AT = 100 };
 
-/* Cache of the image: searches read the table of functions many times, a few bytes each. */
+/* Cache of parts of the image file, because each search reads the table of functions many times, a
+ * few bytes at a time. */
 #define WINDOW_BYTES ((size_t)16 << 10)
 #define WINDOWS 64
 
 struct table_window {
-	uint64_t at; /* offset in the file, a multiple of WINDOW_BYTES */
+	uint64_t at; /* file offset, a multiple of WINDOW_BYTES */
 	size_t len;
-	unsigned char *bytes; /* or NULL */
+	unsigned char *bytes; /* the cached bytes, or NULL */
 };
 
 static const char *const table_names[TABLES] = {"symbols", "private symbols", "publics", "exports"};
@@ -33,13 +35,14 @@ struct tables {
 	const struct module_files *files;
 	bool no_demangle;
 	bool is_open, is_read;
-	struct os_file file; /* the image */
+	struct os_file file; /* the image file */
 	uint64_t file_bytes;
 	struct table_window windows[WINDOWS];
 	struct pe_exports lists[TABLES];
-	struct pe_image *pdb_image; /* headers of the image from the PDB, if the image is missing */
-	struct pdb_parts privates; /* places of the PDB's private functions */
-	struct pdb_parts pdb_parts; /* functions compiled into sections of their own */
+	/* the image's headers as recorded in the PDB, used if the image is missing */
+	struct pe_image *pdb_image;
+	struct pdb_parts privates; /* ranges of the PDB's private functions */
+	struct pdb_parts pdb_parts; /* ranges of functions compiled into separate sections */
 	bool is_pdb_image_read, are_parts_read;
 };
 
@@ -83,7 +86,7 @@ void tables_rest(struct tables *tables)
 	if (tables->is_open)
 		os_close(&tables->file);
 	tables->is_open = false;
-	for (size_t i = 0; i < WINDOWS; i++) { /* the next file may be another one */
+	for (size_t i = 0; i < WINDOWS; i++) { /* the next file opened may be another one */
 		free(tables->windows[i].bytes);
 		tables->windows[i] = (struct table_window){0};
 	}
@@ -102,8 +105,8 @@ void tables_free(struct tables *tables)
 	free(tables);
 }
 
-/* Returns the image's headers if it can be read now, otherwise those in the PDB. NULL if neither is
- * available. */
+/* Returns the image's headers if the image can be read now, otherwise the headers in the PDB.
+ * Returns NULL if neither is available. */
 static const struct pe_image *image_of(struct tables *tables)
 {
 	if (tables->files->image) {
@@ -145,8 +148,8 @@ static void read_lists(struct tables *tables)
 	}
 }
 
-/* Returns how many list items begin below rva. Each item starts with an rva; the list is sorted by
- * it. */
+/* Returns the number of list items that begin below rva. Each item starts with its rva, and the
+ * list must be sorted by rva. */
 static size_t count_below(const void *list, size_t count, size_t item_bytes, uint64_t rva)
 {
 	size_t low = 0;
@@ -181,14 +184,15 @@ static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t 
 	return last && rva - last->rva < last->size_bytes ? last : NULL;
 }
 
-/* Returns the private function of the PDB that covers rva, or NULL. */
+/* Returns the range of the PDB's private function that covers rva, or NULL. */
 static const struct pe_range *private_at(struct tables *tables, uint32_t rva)
 {
 	read_lists(tables);
 	return range_at(&tables->privates, rva);
 }
 
-/* Returns the last symbol at or below rva; the first by name if several share its place. */
+/* Returns the last symbol at or below rva. If several symbols have that address, returns the first
+ * by name. */
 static const struct pe_export *last_below(const struct pe_exports *table, uint32_t rva)
 {
 	size_t count = exports_below(table, (uint64_t)rva + 1);
@@ -198,7 +202,7 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 	return &table->list[exports_below(table, table->list[count - 1].rva)];
 }
 
-/* Returns the last symbol at or below rva in all tables, or NULL. */
+/* Returns the last symbol at or below rva in any table, or NULL. */
 static const struct pe_export *nearest(struct tables *tables, uint32_t rva, const char **by)
 {
 	const struct pe_export *found = NULL;
@@ -215,7 +219,7 @@ static const struct pe_export *nearest(struct tables *tables, uint32_t rva, cons
 	return found;
 }
 
-/* Like pe_function_start(); an unreadable table counts as missing. */
+/* Like pe_function_start(), but an unreadable table counts as missing. */
 static int function_start(
 	struct tables *tables, const struct pe_image *image, uint32_t rva, uint32_t *start)
 {
@@ -224,9 +228,9 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
-/* Returns true if no unnamed function can be between start and rva: both are in a function compiled
- * into a section of its own. In general there may be one, because PDB publics and exports omit
- * functions that are not public. */
+/* Returns true if both start and rva are in one function that was compiled into its own section, so
+ * no other function lies between them. Otherwise an unnamed function may lie between them, because
+ * PDB publics and exports omit functions that are not public. */
 static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pe_range *part;
@@ -239,8 +243,8 @@ static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 	return part && start >= part->rva;
 }
 
-/* Returns true if the image's symbols, which include functions that are not public, have one at
- * start. */
+/* Returns true if the image's symbols contain a function at start. Unlike other tables, they
+ * include functions that are not public. */
 static bool is_symbol(struct tables *tables, uint32_t start)
 {
 	const struct pe_export *function;
@@ -250,9 +254,10 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 	return function && function->rva == start;
 }
 
-/* Returns true if start and rva are in one function, by the table of functions, even if a part was
- * moved away. If the table has no entry for rva (a function without a frame), no function may begin
- * between. Without a table, the starts of all functions must be known. */
+/* Returns true if start and rva are in the same function according to the table of functions, even
+ * if a part of the function was moved away. If the table has no entry for rva (a function without a
+ * frame), no function may begin between start and rva. Without a table, all function starts must be
+ * known. */
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {
@@ -330,8 +335,9 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return function ? (uint64_t)rva + 1 - function->rva : 0;
 }
 
-/* Ranks a name: readable names first, with or without parameters, then tables other than exports. A
- * match with `said` counts more, except for a PDB, whose public names a backend may mix up. */
+/* Ranks a name. Readable names (with or without parameters) come first, then names from tables
+ * other than exports. A match with `said` counts more than that, except for a PDB, where a backend
+ * may mix up public names. */
 static int rank(const struct tables *tables, int table, const char *raw, int same)
 {
 	int kind = table == SYMBOLS || table == PRIVATES ? 2 : 1;

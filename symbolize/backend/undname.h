@@ -1,9 +1,9 @@
 /*
- * Undecorated names of Microsoft's compiler, scope and name only: "?f@app@@YAXH@Z" -> "app::f".
- * They have no parameters and result, like the private symbols of a PDB.
+ * Undecorated names of Microsoft's compiler, reduced to scope and name: "?f@app@@YAXH@Z" ->
+ * "app::f". Like the private symbols of a PDB, they have no parameters and no return type.
  *
- * dbghelp_library_windows.c uses DbgHelp's UnDecorateSymbolNameW. undname_posix.c uses the program
- * llvm-undname, which is installed beside llvm-symbolizer.
+ * dbghelp_library_windows.c calls DbgHelp's UnDecorateSymbolNameW. undname_posix.c runs
+ * llvm-undname, which is installed together with llvm-symbolizer.
  */
 #ifndef SYMBOLIZE_BACKEND_UNDNAME_H
 #define SYMBOLIZE_BACKEND_UNDNAME_H
@@ -11,7 +11,8 @@
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
-/* Sets each of texts to the undecorated name, in the arena, or NULL if it is unknown. Returns 0. */
+/* Sets texts[i] to the undecorated form of names[i], in the arena, or to NULL if it is unknown.
+ * Returns 0. */
 int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options);
 

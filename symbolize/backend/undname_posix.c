@@ -1,8 +1,8 @@
 /*
- * Undecorated names through llvm-undname. The program repeats each line that it reads, followed by
+ * Undecorates names with llvm-undname. The program repeats each line that it reads, and then prints
  * the undecorated name and an empty line. A name of a few hundred bytes can expand to more text
- * than a disk holds, so the program's memory and time are limited. A name that kills the program is
- * skipped.
+ * than fits on a disk, so the program's memory and time are limited. A name that kills the program
+ * is skipped.
  */
 #include "symbolize/backend/undname.h"
 
@@ -15,7 +15,7 @@
 #include "symbolize/names.h"
 
 #define NAME_BYTES_MAX 4096 /* limit of Microsoft's compilers */
-#define SAID_BYTES_MAX ((size_t)16 << 20) /* of one line */
+#define SAID_BYTES_MAX ((size_t)16 << 20) /* maximum length of one line of output */
 #define STARTS_MAX 4
 
 static const char script[] = "ulimit -v 524288; ulimit -t 5; LLVM_DISABLE_SYMBOLIZATION=1 exec "
@@ -27,8 +27,9 @@ struct questions {
 	const char *const *names;
 	const char **texts;
 	size_t count;
-	size_t at, next; /* index of the last repeated name; of the next one */
-	bool is_done; /* the end mark was repeated */
+	/* index of the last name that was repeated; index of the next name expected */
+	size_t at, next;
+	bool is_done; /* the end mark was repeated, so all names were answered */
 	struct arena *arena;
 };
 
@@ -44,8 +45,8 @@ static bool is_askable(const char *name)
 	return name[0] == '?';
 }
 
-/* Returns the length of scope and name. Template arguments, quotes and "operator()" may contain
- * parentheses too. */
+/* Returns the length of scope and name. Parentheses do not always end the name, because template
+ * arguments, quotes and "operator()" may contain them too. */
 static size_t name_length(const char *text)
 {
 	static const char word[] = "operator";
@@ -74,7 +75,7 @@ static size_t name_length(const char *text)
 	return len;
 }
 
-/* Returns the first askable name from `at` on. */
+/* Returns the index of the first name, starting at `at`, that may be passed to the program. */
 static size_t askable_from(const struct questions *questions, size_t at)
 {
 	while (at < questions->count && !is_askable(questions->names[at]))
@@ -98,7 +99,7 @@ static void take_line(struct questions *questions, const char *line)
 	}
 }
 
-/* Handles the complete lines. */
+/* Handles all complete lines, and removes them from the buffer. */
 static void take_lines(struct questions *questions, struct buf *said)
 {
 	char *from = said->data, *end = said->data + said->len, *newline;
@@ -112,8 +113,8 @@ static void take_lines(struct questions *questions, struct buf *said)
 	memmove(said->data, from, said->len);
 }
 
-/* Sends all names from questions->next on. Returns like llvm_talk_step(); -ERR_READ also if the
- * name at questions->at made the output too long. */
+/* Sends all names starting at questions->next. Returns the same values as llvm_talk_step(), and
+ * also -ERR_READ if the name at questions->at produced too much output. */
 static int ask(
 	struct questions *questions, struct helper *helper, const struct symbol_options *options)
 {
@@ -139,7 +140,7 @@ static int ask(
 	return rc;
 }
 
-/* Sets path to the first llvm-undname found beside an llvm-symbolizer, with the same version
+/* Sets path to the first llvm-undname that is beside an llvm-symbolizer and has the same version
  * suffix. */
 static void find_program(struct buf *path)
 {

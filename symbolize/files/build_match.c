@@ -1,12 +1,12 @@
-/* Checks that a file is the build in a dump, and whether an image has DWARF. */
+/* Checks whether a file is the build recorded in a dump, and whether an image contains DWARF. */
 #include <stdio.h>
 #include <string.h>
 
 #include "symbolize/files/module_files.h"
 
-/* By Microsoft's "PE Format": a section name that is too long for the header is stored as "/N". N
- * is a decimal offset into the string table, which follows the symbol table. Officially only object
- * files have such names, but mingw's images do too. */
+/* Section names that are too long for the header are stored as "/N" ("PE Format", Microsoft Learn).
+ * N is a decimal offset into the string table, which follows the symbol table. Officially only
+ * object files have such names, but mingw's images have them too. */
 #define SYMBOL_BYTES 18
 
 static bool is_dwarf(const char *name)
@@ -25,8 +25,8 @@ static bool has_long_name(const struct pe_source *source, const struct pe_image 
 			return false;
 		at = at * 10 + (uint64_t)(*digit - '0');
 	}
-	/* Read the size of the shorter name first: the longer one may reach past the end of the
-	 * file. */
+	/* Read only the size of the shorter name first, because the longer size may extend beyond
+	 * the end of the file. */
 	if (source->read(source->ctx, table + at, name, sizeof(".debug_info")))
 		return false;
 	if (name[sizeof(".debug_info") - 1] &&
@@ -99,7 +99,7 @@ static bool say_numbers(
 	return say(how, what, ours, theirs);
 }
 
-/* Returns -1 if the dump has no GUID, 0 if the GUIDs are equal, 1 if they differ. */
+/* Returns 0 if the GUIDs are equal, 1 if they differ, -1 if the dump has no GUID. */
 static int guids_differ(const struct module *module, const struct pe_image *pe, char *how)
 {
 	char ours[33], theirs[33], our_key[48], their_key[48];
@@ -115,7 +115,7 @@ static int guids_differ(const struct module *module, const struct pe_image *pe, 
 	return say(how, "GUID and age", our_key, their_key);
 }
 
-/* Reproducible builds may share a time stamp, so the other known values must agree too. */
+/* Compares all known values, because reproducible builds may share a time stamp. */
 bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how)
 {
 	int guids;
@@ -127,7 +127,8 @@ bool build_image_differs(const struct module *module, const struct pe_image *pe,
 		return true;
 	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
 		return say_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
-	/* A signature added after the build changes the checksum. */
+	/* Compare the checksum only without a GUID: a signature added after the build changes
+	 * it. */
 	if (guids < 0 && module->has_identity && module->checksum && pe->checksum &&
 		module->checksum != pe->checksum)
 		return say_numbers(how, "checksum", 8, module->checksum, pe->checksum);

@@ -1,8 +1,8 @@
 /*
- * Search for the image and the PDB of a module (module_files.h). A finder has the parsed options
- * and the places of the symbol path. A search tries candidates in order: a file that fits is used,
- * any other one becomes a misfit. At the end misfits become warnings, and reasons for missing
- * names.
+ * Searches for the image and the PDB of a module (module_files.h). A finder contains the parsed
+ * options and the places of the symbol path. A search tries candidate files in order. A file that
+ * fits is used; any other file becomes a misfit. At the end, misfits become warnings, and reasons
+ * for missing names.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,59 +16,59 @@
 #include "symbolize/files/module_files.h"
 #include "symbolize/names.h"
 
-#define MISFITS_MAX 8 /* per module; further ones are not reported */
+#define MISFITS_MAX 8 /* limit per module; further misfits are not reported */
 #define MISFITS_IN_REASON 3
 #define MISSING_FOLDERS_SAID 3
-/* Path in a one-line message. */
+/* Format of a path in a one-line message. */
 #define SHOWN "%.600s"
 
 /*
- * Map "FROM=TO": paths that begin with FROM are searched for at TO. FROM is compared without regard
- * to ASCII case and kind of slash, must end at a component, and may have a trailing slash. The
- * first "=" separates the two.
+ * A map "FROM=TO": paths that begin with FROM are searched for at TO. FROM must end at the end of a
+ * component and may have a trailing slash. ASCII case and the kind of slash are ignored. The first
+ * "=" separates FROM and TO.
  */
 struct finder_map {
 	const char *from, *to;
 	size_t from_len;
 	bool is_looked;
-	enum local_kind kind; /* of `to` */
-	struct buf here; /* place of `to` */
+	enum local_kind kind; /* kind of `to` */
+	struct buf here; /* place of `to` on this machine */
 };
 
 struct finder {
 	const struct symbol_options *options;
-	char *path_text; /* of the symbol path, or NULL */
+	char *path_text; /* text of the symbol path, or NULL */
 	struct finder_map *maps;
 	struct symbol_path symbol_path;
-	bool is_looked; /* the roots of the places were looked up */
+	bool is_looked; /* the places of the symbol path were looked up */
 	struct local_paths *local;
-	struct table said; /* warnings that were reported */
+	struct table said; /* warnings that have been reported */
 };
 
-/* A candidate file that is not used. */
+/* A candidate file that does not fit. */
 struct misfit {
 	bool is_pdb;
 	const char *path;
-	const char *how; /* predicate such as "is another build: ..." */
-	bool is_build; /* another build, but otherwise valid */
-	bool is_quiet; /* expected, so no warning */
+	const char *how; /* predicate for a message, such as "is another build: ..." */
+	bool is_build; /* the file is valid but is another build */
+	bool is_quiet; /* expected, so not reported as a warning */
 };
 
 struct search {
 	struct finder *finder;
 	const struct module *module;
 	struct module_files *files;
-	struct arena arena; /* owns the texts */
-	struct table tried; /* paths of files */
+	struct arena arena; /* owns the strings */
+	struct table tried; /* paths of files that were tried */
 	struct misfit misfits[MISFITS_MAX];
 	size_t misfit_count;
-	bool is_quiet, is_guess; /* of the current place */
+	bool is_quiet, is_guess; /* properties of the current place */
 	bool has_damaged; /* an unreadable PDB was found */
-	/* First image of another build that may be used. */
+	/* First image of another build, for --allow-mismatch. */
 	const char *other_image;
-	/* PDB of the module, or of the image in use; pdb_name is NULL if it is unknown. */
-	const char *pdb_name; /* without a path */
-	const char *pdb_owner; /* "dump" or "image" */
+	/* The PDB of the module, or of the image in use. pdb_name is NULL if the PDB is unknown. */
+	const char *pdb_name; /* name without a path */
+	const char *pdb_owner; /* file that names the PDB: "dump" or "image" */
 };
 
 /* ---------------------------------------------------------------- the finder */
@@ -96,7 +96,8 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 	finder->path_text = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
 	if (finder->path_text)
 		symbol_path_parse(&finder->symbol_path, finder->path_text);
-	/* The environment variable is shared with other programs, so open_places() only warns. */
+	/* Do not fail if the environment variable is invalid: other programs also use it.
+	 * open_places() only warns. */
 	if (!finder->symbol_path.strange || !said)
 		return 0;
 	return err_set(err, ERR_USAGE, finder->symbol_path.strange,
@@ -136,7 +137,7 @@ const char *finder_servers(const struct finder *finder)
 	return finder->symbol_path.server ? finder->path_text : NULL;
 }
 
-/* Adds the text. Returns true if it was not in the table. */
+/* Adds text to the table. Returns false if the table already contained it. */
 static bool is_new(struct table *table, const char *text)
 {
 	if (table_find(table, text, strlen(text)))
@@ -147,7 +148,7 @@ static bool is_new(struct table *table, const char *text)
 
 /* ---------------------------------------------------------------- places */
 
-/* Tries the file that a map gives for path. */
+/* Tries the file to which a map translates path. */
 static bool use_map(struct search *search, struct finder_map *map, const char *path, local_use *use)
 {
 	const char *rest = names_behind(path, map->from, map->from_len, true);
@@ -170,7 +171,8 @@ static bool use_map(struct search *search, struct finder_map *map, const char *p
 	return is_used;
 }
 
-/* Calls use for the local files that a full path may denote. Returns true if one was accepted. */
+/* Calls use for each local file that a full path may denote. Returns true if a file was
+ * accepted. */
 static bool search_path(struct search *search, const char *path, local_use *use)
 {
 	struct finder *finder = search->finder;
@@ -206,7 +208,8 @@ static void open_places(struct finder *finder)
 
 		if (local_typed(finder->local, place->path, &here) == LOCAL_FOLDER)
 			place->root = arena_text(&path->arena, here.data, here.len);
-		/* Stores may be created later by a fetch; a missing folder is a mistake. */
+		/* A missing store may be created later by a fetch, but a missing folder is a
+		 * mistake. */
 		else if (!place->is_store && !finder->options->is_path_checked &&
 			 said++ < MISSING_FOLDERS_SAID)
 			listener_warn(finder->options,
@@ -237,7 +240,8 @@ static bool search_places(struct finder *finder, const struct store_question *qu
 	return false;
 }
 
-/* Records a misfit; how is printf-formatted. Returns false for the caller to return. */
+/* Records a misfit; how is printf-formatted. Always returns false, so that the caller can return
+ * the result. */
 static bool add_misfit(struct search *search, bool is_pdb, bool is_build, const char *file,
 	const char *how, ...) PRINTF_LIKE(5, 6);
 
@@ -287,8 +291,8 @@ static void packed_pdb(void *ctx, const char *file, const char *remedy)
 	add_misfit(ctx, true, false, file, "%s", remedy);
 }
 
-/* Fills files->guid and age, and search->pdb_name; sets *full to the PDB's path in the image or the
- * dump. Returns false if the PDB is unknown. */
+/* Fills in files->guid, files->age and search->pdb_name, and sets *full to the PDB's path recorded
+ * in the image or the dump. Returns false if the PDB is unknown. */
 static bool know_pdb(struct search *search, const char **full)
 {
 	const struct pe_image *pe = search->files->pe;
@@ -299,7 +303,7 @@ static bool know_pdb(struct search *search, const char **full)
 	if ((pe ? !pe->pdb[0] : !said) ||
 		!build_guid_is_known(pe ? pe->pdb_guid : module->pdb_guid, guid))
 		return false;
-	/* A name that fills its field was cut; the dump may have all of it. */
+	/* A name that fills its field was truncated; the dump may contain the whole name. */
 	*full = pe && (!said || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : said;
 	search->pdb_name = module_path_base(*full);
 	search->pdb_owner = pe ? "image" : "dump";
@@ -308,7 +312,7 @@ static bool know_pdb(struct search *search, const char **full)
 	return *search->pdb_name != '\0';
 }
 
-/* Searches in the folder of the file at path. is_foreign: path is from the dump. */
+/* Searches for the PDB in the folder of the file at path. is_foreign: path comes from the dump. */
 static bool search_beside(struct search *search, const char *path, bool is_foreign)
 {
 	size_t folder = (size_t)(module_path_base(path) - path);
@@ -332,7 +336,7 @@ static bool search_beside(struct search *search, const char *path, bool is_forei
 	return is_used;
 }
 
-/* Tries all places for the PDB; the callback stores it in files. */
+/* Tries all places for the PDB. The callback stores the PDB that fits in files. */
 static void search_pdb(struct search *search)
 {
 	const struct module_files *files = search->files;
@@ -420,13 +424,13 @@ static void search_image(struct search *search)
 	search->is_quiet = local_is_other_system(module->path);
 	is_found = search_path(search, module->path, try_image);
 	search->is_quiet = false;
-	/* Stores have images by time stamp and size. */
+	/* Stores identify images by time stamp and size. */
 	if (module->has_identity && module->size_bytes && module->size_bytes <= UINT32_MAX) {
 		snprintf(key, sizeof(key), "%08lX%lx", (unsigned long)module->timestamp,
 			(unsigned long)module->size_bytes);
 		question.key = key;
 	}
-	/* A file found only by name must have a known build to be checked against. */
+	/* A file found only by its name is used only if its build can be checked. */
 	if (is_found || search_places(finder, &question) || build_is_unknown(module) ||
 		finder->options->no_local_files)
 		return;
@@ -452,7 +456,7 @@ static void search_other_image(struct search *search)
 	os_close(&file);
 }
 
-/* Searches for the PDB again, by the GUID of the other image. */
+/* Searches for the PDB again, with the GUID of the other image. */
 static void search_pdb_again(struct search *search)
 {
 	size_t count = 0;
@@ -467,8 +471,8 @@ static void search_pdb_again(struct search *search)
 	search_pdb(search);
 }
 
-/* Uses files of another build for --allow-mismatch. With the right PDB, no image of another build
- * is needed. */
+/* For --allow-mismatch, uses files of another build. If the right PDB was found, no image of
+ * another build is needed. */
 static void search_others(struct search *search)
 {
 	struct module_files *files = search->files;
@@ -503,14 +507,14 @@ static void add_reason(struct search *search, const char *format, ...)
 	buf_printf(reason, "%s%s", reason->len ? "; " : "", text_harmless(text));
 }
 
-/* Reports a warning unless it was reported before. */
+/* Reports a warning, unless it has already been reported. */
 static void say(struct finder *finder, const char *sentence)
 {
 	if (is_new(&finder->said, sentence))
 		listener_warn(finder->options, "%s", sentence);
 }
 
-/* Returns true if the misfit is used because of --allow-mismatch. */
+/* Returns true if the misfit is used nevertheless, because of --allow-mismatch. */
 static bool is_used(const struct search *search, const struct misfit *misfit)
 {
 	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
@@ -546,7 +550,8 @@ static void say_misfit(struct search *search, const struct misfit *misfit)
 	say(search->finder, sentence);
 }
 
-/* Appends the misfits of one kind as reasons. Returns false if there are no unresolved misfits. */
+/* Appends the misfits of one kind as reasons. Returns false if no misfit of this kind is
+ * unresolved. */
 static bool add_misfits(struct search *search, bool is_pdb)
 {
 	int count = 0;
@@ -557,7 +562,7 @@ static bool add_misfits(struct search *search, bool is_pdb)
 		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
 			continue;
 		count++;
-		/* Otherwise a warning reported it. */
+		/* Otherwise a warning has already reported the misfit. */
 		if (!search->finder->options->is_one_file || misfit->is_quiet)
 			add_reason(search, SHOWN " %s%s", misfit->path, misfit->how,
 				is_used(search, misfit) ? ", and used nevertheless" : "");
@@ -596,7 +601,7 @@ static void explain_pdb(struct search *search)
 	const struct module_files *files = search->files;
 	const struct symbol_path *path = &search->finder->symbol_path;
 
-	if (add_misfits(search, true) || files->pdb) /* no further reason needed */
+	if (add_misfits(search, true) || files->pdb) /* no further reason is needed */
 		return;
 	if (search->pdb_name)
 		add_reason(search, "%.300s (%s %lX) was not found: it is not %s%s",
@@ -611,7 +616,7 @@ static void explain_pdb(struct search *search)
 				"no debug information in it (stripped?)");
 }
 
-/* Reports symbol servers that cannot be queried. */
+/* Reports that a symbol server would be needed but cannot be queried. */
 static void explain_servers(struct search *search)
 {
 	const struct module_files *files = search->files;

@@ -1,4 +1,4 @@
-/* Paths in dumps and options: their places on this machine, and the symbol path. */
+/* Paths in dumps and options: the files that they denote on this machine, and the symbol path. */
 #ifndef SYMBOLIZE_FILES_LOCAL_PATH_H
 #define SYMBOLIZE_FILES_LOCAL_PATH_H
 
@@ -9,12 +9,12 @@
 #include "core/base/memory.h"
 
 /*
- * Translation of paths from a dump, an image or the user to this machine. Defined in
- * local_path_posix.c and local_path_windows.c.
+ * Translates paths that come from a dump, an image or the user to paths on this machine.
+ * Implemented in local_path_posix.c and local_path_windows.c.
  *
- * Paths may be Windows paths on both systems, with either slash. On POSIX, drives are those of the
- * Wine prefix, and names that do not exist as spelled are searched for without regard to case. Only
- * regular, non-empty files count as files: no pipe or device is ever opened.
+ * On both systems, a path may be a Windows path, with either kind of slash. On POSIX, drives are
+ * those of the Wine prefix, and a name that does not exist as spelled is searched for ignoring
+ * case. Only regular, nonempty files count as files: no pipe or device is ever opened.
  */
 
 enum local_kind { LOCAL_NONE, LOCAL_FILE, LOCAL_FOLDER };
@@ -24,62 +24,64 @@ struct local_paths;
 struct local_paths *local_paths_new(void);
 void local_paths_free(struct local_paths *paths);
 
-/* Each function sets *here to a full path on this machine and returns its kind. After LOCAL_NONE
- * *here is undefined. */
+/* Each of these functions sets *here to a full path on this machine and returns its kind. If the
+ * result is LOCAL_NONE, *here is undefined. */
 
-/* Finds a path that the user typed; it may lead anywhere. */
+/* Finds a path that the user typed. The path may lead anywhere. */
 enum local_kind local_typed(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Finds a full path from an untrusted file. Returns LOCAL_NONE for paths that lead to another
- * machine, to a device or to virtual files (/proc), even through links: this machine must not log
+/* Finds a full path that comes from an untrusted file. Returns LOCAL_NONE if the path leads, even
+ * through links, to another machine, a device or virtual files (/proc): this machine must not log
  * on to a foreign server. */
 enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Continues from the folder *here along the untrusted relative path rest; "" stays. Restricted as
- * above. */
+/* Continues from the folder *here along the relative path rest, which is untrusted and restricted
+ * like the path of local_foreign(). If rest is "", *here does not change. */
 enum local_kind local_below(struct local_paths *paths, struct buf *here, const char *rest);
 
 /* Callback for a candidate file. Returns true to accept it and end the search. */
 typedef bool local_use(void *ctx, const char *file);
 
-/* Calls use for other files that may be the missing one at path: Wine's own DLLs need not be copied
- * into the prefix. */
+/* Calls use for other files that may be the one missing at path: Wine's own DLLs may be missing
+ * from the prefix but installed with Wine. */
 bool local_guess(struct local_paths *paths, const char *path, local_use *use, void *ctx);
 
-/* Returns true if path is one of the system's own files but this is another system, so a different
- * build is normal. */
+/* Returns true if path is one of Windows' own files but this is not Windows, so a different build
+ * is normal. */
 bool local_is_other_system(const char *path);
 
 /* Returns true if path leads to another machine or to a device. */
 bool local_is_remote(const char *path);
 
-/* Returns true if path is a full path to or through /net, /proc and the like on this system. */
+/* Returns true if path is a full path to or through /net, /proc and similar folders of this
+ * system. */
 bool local_leads_away(const char *path);
 
-/* Returns path without a prefix that only allows long paths ("\\?\", "\??\"). */
+/* Returns path without a prefix that only allows long paths ("\\?\" or "\??\"). */
 const char *local_plain(const char *path);
 
-/* Returns true if symbol servers can be queried (by DbgHelp). */
+/* Returns true if symbol servers can be queried, which only DbgHelp can do. */
 bool local_asks_servers(void);
 
 /*
- * Symbol path, like Microsoft's documented _NT_SYMBOL_PATH: elements separated by ";", each a
- * folder, or "srv*STORE*...*SERVER", "symsrv*DLL*STORE*...*SERVER", "cache*STORE". It becomes a
- * list of places on disk, in order, each once. Servers are only recorded. Defined in symbol_path.c.
+ * The symbol path, with the syntax of Microsoft's _NT_SYMBOL_PATH: elements separated by ";". An
+ * element is a folder, "srv*STORE*...*SERVER", "symsrv*DLL*STORE*...*SERVER" or "cache*STORE". The
+ * path is parsed into a list of places on disk, in order and without duplicates. Servers are only
+ * recorded. Implemented in symbol_path.c.
  */
 
 struct symbol_place {
 	const char *path; /* as written by the user */
-	const char *root; /* folder here; NULL: missing, or not checked yet */
-	bool is_store; /* files are at NAME/KEY/NAME; otherwise a folder of files */
+	const char *root; /* the folder on this machine; NULL: missing, or not checked yet */
+	bool is_store; /* contains files at NAME/KEY/NAME; otherwise a plain folder of files */
 };
 
 struct symbol_path {
 	struct symbol_place *places;
 	size_t count, cap;
-	const char *server; /* first server, "srv*" for the default one; or NULL */
-	const char *strange; /* first invalid element, which is ignored; or NULL */
-	struct arena arena; /* owns the texts */
+	const char *server; /* first server ("srv*" for the default server), or NULL */
+	const char *strange; /* first invalid element, or NULL; invalid elements are ignored */
+	struct arena arena; /* owns the strings */
 	struct table known;
 };
 
@@ -89,19 +91,20 @@ void symbol_path_release(struct symbol_path *path);
 void symbol_path_parse(struct symbol_path *path, const char *text);
 
 /*
- * Search for one file in a place of the symbol path.
+ * Searches for one file in a place of the symbol path.
  *
- * A folder may contain NAME, symbols/EXT/NAME and EXT/NAME, where EXT is the extension of the image
- * or of the file. A store, laid out like symbol servers and their caches, has NAME/KEY/NAME or,
- * with another tier, NA/NAME/KEY/NAME. A folder may be a store too.
+ * In a folder, the file may be at NAME, symbols/EXT/NAME or EXT/NAME, where EXT is the extension of
+ * the image or of the file. In a store, which has the layout of symbol servers and their caches, it
+ * may be at NAME/KEY/NAME or, with another tier, NA/NAME/KEY/NAME. A folder is also searched like a
+ * store.
  */
 
 struct store_question {
-	const char *name; /* of the file, without a path */
-	const char *image; /* name or path of its image */
-	const char *key; /* of its build; NULL: unknown, so stores cannot be searched */
+	const char *name; /* name of the file, without a path */
+	const char *image; /* name or path of the file's image */
+	const char *key; /* key of the file's build; NULL: unknown, so stores cannot be searched */
 	local_use *use;
-	/* Called for a file in an unreadable form, with a remedy for the user. */
+	/* Called for a file in a form that cannot be read, with a remedy for the user. */
 	void (*is_packed)(void *ctx, const char *file, const char *remedy);
 	void *ctx;
 };

@@ -1,8 +1,8 @@
 /*
- * Paths on POSIX. The process of a dump ran under Wine or on another machine: X:\a\b is searched
+ * Paths on POSIX. The process in the dump ran under Wine or on another machine. X:\a\b is searched
  * for through the prefix's dosdevices. Wine's own DLLs are also searched for by name in the folders
  * where Wine is usually installed. Untrusted paths must not leave this machine's disks, so links
- * are resolved here before the system touches a path.
+ * are resolved here before any system call follows them.
  */
 #include "symbolize/files/local_path.h"
 
@@ -29,20 +29,22 @@ static const char *const wine_kinds[] = {"x86_64-windows", "i386-windows"};
 #define WINE_KINDS (sizeof(wine_kinds) / sizeof(*wine_kinds))
 #define WINE_GUESSES (sizeof(wine_dirs) / sizeof(*wine_dirs) * WINE_KINDS)
 
-/* Folders of virtual files, or of files on a machine that the path names. */
+/* Folders of virtual files, or of files on another machine. */
 static const char *const not_ours[] = {"/afs", "/dev", "/net", "/proc", "/sys"};
 
 #define LINKS_MAX 40
 
-#define IS_WHOLE (UINT64_C(1) << 63) /* flag in a folder's number: all its names are cached */
+/* flag in a folder's number: all names in the folder are cached */
+#define IS_WHOLE (UINT64_C(1) << 63)
 
-/* Limit of cached names in all folders, about 100 bytes each. Names beyond it are found only as
- * spelled. */
+/* Limit for the number of cached names in all folders, about 100 bytes each. Names beyond the limit
+ * are found only as spelled. */
 #define FOLDER_NAMES_MAX 1000000
 
 struct local_paths {
-	struct table folders; /* cached folders: path -> number */
-	struct table names; /* number and folded name -> pointer to the spelling */
+	struct table folders; /* maps the path of a cached folder to its number */
+	/* maps folder number and lower-case name to a pointer to the spelling */
+	struct table names;
 	struct arena arena; /* spellings */
 	struct buf key;
 	bool is_typed; /* the user typed the path, so it may lead anywhere */
@@ -70,8 +72,8 @@ void local_paths_free(struct local_paths *paths)
 
 /* ---------------------------------------------------------------- names in any case */
 
-/* Returns the slot with the spelling of a name in a cached folder, or NULL. Leaves the slot's key
- * in paths->key. */
+/* Returns the value in names for a name in a cached folder, or NULL. Leaves the name's key in
+ * paths->key. */
 static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const char *name)
 {
 	struct buf *key = &paths->key;
@@ -85,8 +87,8 @@ static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const
 	return table_find(&paths->names, key->data, key->len);
 }
 
-/* Caches a name; the first in byte order of several that differ in case. Returns 1 if the cache is
- * full. */
+/* Caches a name. Of several names that differ only in case, the first in byte order stays. Returns
+ * 1 if the cache is full. */
 static int keep_name(void *ctx, const struct folder_entry *entry)
 {
 	struct local_paths *paths = ctx;
@@ -105,8 +107,8 @@ static int keep_name(void *ctx, const struct folder_entry *entry)
 	return 0;
 }
 
-/* Returns the spelling of name in the folder, in whatever case, or NULL. Reads the folder at first
- * use; an unreadable folder counts as empty. */
+/* Returns the spelling of name in the folder, ignoring case, or NULL if the folder has no such
+ * name. Reads the folder when it is first used; an unreadable folder counts as empty. */
 static const char *spelling_of(struct local_paths *paths, const char *folder, const char *name)
 {
 	uint64_t *known = table_find(&paths->folders, folder, strlen(folder)), *spelling;
@@ -121,8 +123,8 @@ static const char *spelling_of(struct local_paths *paths, const char *folder, co
 	return spelling ? (const char *)(uintptr_t)*spelling : NULL;
 }
 
-/* Returns true if the cached names prove that name is missing. Some file systems also fold letters
- * beyond ASCII: names with such letters are never decided here. */
+/* Returns true if the cached names prove that name is missing. For a name with letters beyond
+ * ASCII, always returns false, because some file systems ignore the case of such letters too. */
 static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
 {
 	const uint64_t *number = table_find(&paths->folders, folder, strlen(folder));
@@ -137,8 +139,8 @@ static bool is_lacking(struct local_paths *paths, const char *folder, const char
 
 /* ---------------------------------------------------------------- files and folders */
 
-/* Classifies a file. Empty files are refused: virtual ones (/proc) have no size, and reading some
- * of them never ends. */
+/* Classifies a file. Empty files are refused, because virtual files (/proc) have size 0 and reading
+ * some of them never ends. */
 static enum local_kind kind_of(const struct stat *st)
 {
 	if (S_ISREG(st->st_mode) && st->st_size > 0)
@@ -155,8 +157,8 @@ static bool is_not_ours(const char *folder)
 	return false;
 }
 
-/* Returns true if a full path leads to or through one of not_ours, with links resolved like the
- * system does. Must be called before any system call on the path: a mere stat() may mount another
+/* Returns true if a full path leads to or through one of not_ours, after resolving links as the
+ * system does. Must be called before any system call on the path: even stat() may mount another
  * machine's files. */
 static bool leads_away(const char *path)
 {
@@ -203,13 +205,13 @@ static bool leads_away(const char *path)
 	return false;
 }
 
-/* Returns true if an untrusted name leads from the folder, the first folder_len bytes of path, to
- * one of not_ours. */
+/* Returns true if an untrusted name leads out of a folder to one of not_ours. path is the folder's
+ * path, of length folder_len, followed by the name. */
 static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_t folder_len)
 {
 	bool is_out = !paths->is_typed && leads_away(path->data);
 
-	if (is_out) { /* allowed if the user chose such a folder */
+	if (is_out) { /* allowed if the folder itself, chosen by the user, is in not_ours */
 		path->data[folder_len] = '\0';
 		is_out = !leads_away(path->data);
 		path->data[folder_len] = '/';
@@ -217,7 +219,7 @@ static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_
 	return is_out;
 }
 
-/* Appends /name to the first len bytes of path and returns its kind. */
+/* Appends /name to the first len bytes of path. Returns the kind of the new path. */
 static enum local_kind look_at(
 	struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {
@@ -228,7 +230,7 @@ static enum local_kind look_at(
 	return is_kept_out(paths, path, len) || stat(path->data, &st) ? LOCAL_NONE : kind_of(&st);
 }
 
-/* Goes one component down, to name or its spelling there. */
+/* Appends one component to path: name, or its spelling in the folder. */
 static enum local_kind add_component(struct local_paths *paths, struct buf *path, const char *name)
 {
 	size_t len = path->len;
@@ -264,7 +266,8 @@ enum local_kind local_below(struct local_paths *paths, struct buf *here, const c
 	return kind == LOCAL_FILE && *rest ? LOCAL_NONE : kind;
 }
 
-/* Starts a relative path at the current folder. Returns false if that is unknown. */
+/* For a relative path, starts with the current folder. Returns false if the current folder is
+ * unknown. */
 static bool add_start(struct buf *here, const char *path)
 {
 	char folder[PATH_MAX];
@@ -277,7 +280,7 @@ static bool add_start(struct buf *here, const char *path)
 	return true;
 }
 
-/* Finds a path of this system, or a relative Windows path. */
+/* Finds a path in this system's form, or a relative Windows path. */
 static enum local_kind own_path(struct local_paths *paths, const char *path, struct buf *here)
 {
 	struct stat st;
@@ -289,13 +292,14 @@ static enum local_kind own_path(struct local_paths *paths, const char *path, str
 	buf_add_text(here, path);
 	if (!stat(here->data, &st))
 		return kind_of(&st);
-	here->len = start ? start - 1 : 0; /* without the slash */
+	here->len = start ? start - 1 : 0; /* without the trailing slash */
 	here->data[here->len] = '\0';
-	/* A network path, or the root of an unknown drive. */
+	/* A path that starts with '\\' is a network path, or starts at the root of an unknown
+	 * drive. */
 	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
 }
 
-/* Appends the folder of Wine's drives; nothing if it is unknown. */
+/* Appends the folder of Wine's drives, or nothing if that folder is unknown. */
 static void add_prefix(struct buf *path)
 {
 	char *prefix = os_env("WINEPREFIX"), *home = os_env("HOME");
@@ -324,7 +328,7 @@ static enum local_kind on_drive(struct local_paths *paths, const char *path, str
 	if (here->len)
 		buf_printf(here, "/%c:", drive);
 	if (!here->len || stat(here->data, &st) || !S_ISDIR(st.st_mode)) {
-		if (drive != 'z') /* by convention the root of the machine */
+		if (drive != 'z') /* by convention, Z: is the root of the machine */
 			return LOCAL_NONE;
 		buf_clear(here);
 	}

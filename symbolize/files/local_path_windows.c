@@ -1,7 +1,7 @@
 /*
- * Paths on Windows. Full paths are asked of the system once and remembered. Names of devices,
- * streams and wildcards are refused; under Wine also the host's virtual and network folders below
- * Z:.
+ * Paths on Windows. The kind of each full path is queried once and cached. Names of devices,
+ * streams and wildcards are refused. Under Wine, the host's virtual and network folders below Z:
+ * are also refused.
  */
 #include "symbolize/files/local_path.h"
 
@@ -16,11 +16,11 @@
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 
-/* Limit of cached paths; caching only saves time. */
+/* Maximum number of cached paths. The cache only saves time. */
 #define PATHS_MAX 100000
 
 struct local_paths {
-	struct table kinds; /* path -> its enum local_kind */
+	struct table kinds; /* maps a path to its enum local_kind */
 };
 
 struct local_paths *local_paths_new(void)
@@ -37,7 +37,8 @@ void local_paths_free(struct local_paths *paths)
 	free(paths);
 }
 
-/* Returns the kind of a path. Asks the system only once, because the file may be on a network. */
+/* Returns the kind of a path. Queries the system only once per path, because the file may be on a
+ * network. */
 static enum local_kind kind_of(struct local_paths *paths, const char *path)
 {
 	const uint64_t *known = table_find(&paths->kinds, path, strlen(path));
@@ -47,7 +48,7 @@ static enum local_kind kind_of(struct local_paths *paths, const char *path)
 
 	if (known)
 		return (enum local_kind) * known;
-	/* Suppress the dialog for a drive without a disk. */
+	/* Suppress the dialog that Windows shows for a drive without a disk. */
 	SetThreadErrorMode(SEM_FAILCRITICALERRORS, &mode);
 	if (wide)
 		attributes = GetFileAttributesW(wide);
@@ -62,8 +63,8 @@ static enum local_kind kind_of(struct local_paths *paths, const char *path)
 	return kind;
 }
 
-/* Returns true if name, up to its first dot or blank, is word, followed by a digit if
- * wants_digit. */
+/* Returns true if the part of name before its first dot or blank is word, or word and a digit if
+ * wants_digit is set. */
 static bool is_device_word(const char *name, size_t len, const char *word, bool wants_digit)
 {
 	size_t i = 0;
@@ -73,7 +74,7 @@ static bool is_device_word(const char *name, size_t len, const char *word, bool 
 	if (word[i])
 		return false;
 	if (wants_digit) {
-		/* A digit, or a superscript one: C2 and B9, B2, B3 in UTF-8. */
+		/* The digit may be a superscript: C2 followed by B9, B2 or B3 in UTF-8. */
 		if (i < len && name[i] >= '0' && name[i] <= '9')
 			i++;
 		else if (i + 1 < len && (unsigned char)name[i] == 0xc2)
@@ -84,8 +85,8 @@ static bool is_device_word(const char *name, size_t len, const char *word, bool 
 	return i == len || name[i] == '.' || name[i] == ' ';
 }
 
-/* Returns true for names that are devices in every folder, by Microsoft's "Naming Files, Paths, and
- * Namespaces". */
+/* Returns true for names that are devices in every folder ("Naming Files, Paths, and Namespaces",
+ * Microsoft Learn). */
 static bool is_device(const char *name, size_t len)
 {
 	static const char *const words[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
@@ -97,7 +98,7 @@ static bool is_device(const char *name, size_t len)
 	return is_device_word(name, len, "COM", true) || is_device_word(name, len, "LPT", true);
 }
 
-/* Returns true for a valid file name without a stream's colon. */
+/* Returns true for a valid file name without the colon of a stream. */
 static bool is_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -131,7 +132,7 @@ static void add_full_path(struct buf *here, const char *path)
 {
 	char *full = os_full_path(path);
 
-	/* An invalid path stays as typed and is then not found. */
+	/* An invalid path is used as typed, and will not be found. */
 	buf_add_text(here, full ? full : path);
 	free(full);
 }
@@ -143,8 +144,8 @@ enum local_kind local_typed(struct local_paths *paths, const char *path, struct 
 	return kind_of(paths, here->data);
 }
 
-/* Returns true for paths to virtual or network folders of Wine's host, whose root is Z:. Links on
- * the host are not resolved. */
+/* Returns true for paths to virtual or network folders of Wine's host, whose root is Z:. Does not
+ * resolve links on the host. */
 static bool leads_to_host(const char *full)
 {
 	static const char *const not_ours[] = {

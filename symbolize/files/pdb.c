@@ -1,6 +1,7 @@
 /*
- * Reader of PDB files. A PDB is an MSF container: a file of blocks with streams, which are lists of
- * blocks. The stream directory, itself such a list, has the sizes and the blocks of all streams.
+ * Reads PDB files. A PDB is an MSF container: a file divided into blocks. The file contains
+ * streams, and each stream is a list of blocks. The stream directory is also such a list; it
+ * contains the sizes and block numbers of all streams.
  *
  * The file is read on demand. Even for a PDB of 2 GB, only one block of the directory and a window
  * of records are in memory. Sections below: container, identity, the image's sections, section
@@ -14,52 +15,53 @@
 
 #include "core/base/os.h"
 
-/* First bytes of the file, by LLVM's "The MSF File Format". */
+/* The first bytes of the file (LLVM's "The MSF File Format"). */
 enum {
 	MAGIC_BYTES = 32,
 	SUPER_BLOCK_BYTES = 32,
 	SUPER_BLOCK_COUNT = 40,
 	SUPER_DIRECTORY_BYTES = 44,
-	SUPER_MAP = 52, /* blocks that list the directory's blocks; nearly always one */
+	/* numbers of the blocks that contain the directory's block list; nearly always one block */
+	SUPER_MAP = 52,
 	SUPER_BYTES = 56,
 	BLOCK_MIN = 512,
 	BLOCK_MAX = 65536,
 	NUMBER_BYTES = 4,
 };
-#define NO_SIZE UINT32_MAX /* of a missing stream */
+#define NO_SIZE UINT32_MAX /* size of a missing stream */
 #define NO_BLOCK UINT32_MAX
 
 static const char magic[MAGIC_BYTES] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
 				       "DS\0\0";
 
 struct msf_stream {
-	uint32_t bytes; /* 0 also for a missing stream */
-	uint32_t list_at; /* offset of its block list in the directory */
+	uint32_t bytes; /* also 0 for a missing stream */
+	uint32_t list_at; /* offset in the directory of the stream's block list */
 };
 
 struct pdb {
 	struct os_file file;
-	const char *path; /* borrowed, for errors */
+	const char *path; /* used in errors; owned by the caller */
 	struct err *err;
 	int rc; /* first error, or 0 */
 	uint32_t block_bytes, block_count;
 	uint32_t directory_bytes, stream_count;
-	unsigned char *block; /* directory block in memory */
-	uint32_t block_index; /* its index in the directory */
+	unsigned char *block; /* the directory block in memory */
+	uint32_t block_index; /* index of that block in the directory */
 	/* From the DBI stream. */
 	struct msf_stream dbi;
 	uint32_t age;
-	uint16_t machine; /* as in images */
-	uint16_t symbols; /* stream of symbol records */
-	uint64_t extra_at; /* offset in the DBI stream of a list of further stream numbers */
+	uint16_t machine; /* same values as in images */
+	uint16_t symbols; /* number of the stream of symbol records */
+	uint64_t extra_at; /* offset in the DBI stream of the list of extra stream numbers */
 	uint32_t extra_bytes;
-	uint32_t objects_bytes; /* of the object files, after the header */
+	uint32_t objects_bytes; /* bytes of the list of object files, which follows the header */
 	uint64_t parts_at; /* offset in the DBI stream of the section contributions */
 	uint32_t parts_bytes;
-	struct pe_image *image; /* machine and sections */
+	struct pe_image *image; /* only machine, bits and sections are set */
 };
 
-/* Functions below that return bool return false on failure, with rc and err set. */
+/* The functions below that return bool set rc and err and return false on failure. */
 static bool fail(struct pdb *pdb, const char *why)
 {
 	pdb->rc = err_set(pdb->err, ERR_TARGET, pdb->path, "%s", why);
@@ -83,7 +85,7 @@ static bool read_file(struct pdb *pdb, uint64_t at, void *bytes, size_t len)
 	return !pdb->rc;
 }
 
-/* Reads a part of one block. Block 0 is the container's header, so it is refused. */
+/* Reads a part of one block. Refuses block 0, because it is the container's header. */
 static bool read_block(struct pdb *pdb, uint32_t number, uint32_t at, void *bytes, size_t len)
 {
 	if (!number || number >= pdb->block_count)
@@ -111,8 +113,8 @@ static bool load_directory(struct pdb *pdb, uint32_t index)
 	return true;
 }
 
-/* Reads the number at an offset of the directory. `at` and the block size are multiples of 4, so a
- * number is in one block. */
+/* Reads a number at an offset in the directory. `at` and the block size are multiples of 4, so the
+ * number lies within one block. */
 static bool read_number(struct pdb *pdb, uint32_t at, uint32_t *number)
 {
 	if (pdb->directory_bytes < NUMBER_BYTES || at > pdb->directory_bytes - NUMBER_BYTES)
@@ -123,7 +125,7 @@ static bool read_number(struct pdb *pdb, uint32_t at, uint32_t *number)
 	return true;
 }
 
-/* Finds a stream by number; a missing one has no bytes. */
+/* Finds a stream by number. A missing stream has 0 bytes. */
 static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *stream)
 {
 	uint64_t list_at = NUMBER_BYTES * ((uint64_t)pdb->stream_count + 1);
@@ -134,7 +136,7 @@ static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *str
 	if (number >= pdb->stream_count)
 		return true;
 	for (uint32_t i = 0; i <= number; i++) {
-		/* of the previous stream */
+		/* skip the block list of the previous stream */
 		list_at += (uint64_t)blocks_of(pdb, bytes) * NUMBER_BYTES;
 		if (!read_number(pdb, (i + 1) * NUMBER_BYTES, &bytes))
 			return false;
@@ -223,22 +225,22 @@ static bool pdb_open(struct pdb *pdb, const char *path, struct err *err)
 
 /* ---------------------------------------------------------------- identity */
 
-/* By LLVM's "The PDB Info Stream" and "The PDB DBI Stream". */
+/* LLVM's "The PDB Info Stream" and "The PDB DBI Stream". */
 enum {
 	STREAM_INFO = 1,
 	STREAM_DBI = 3,
 	INFO_VERSION = 0,
 	INFO_GUID = 12,
 	INFO_BYTES = 28,
-	INFO_VERSION_70 = 20000404, /* the first with a GUID */
+	INFO_VERSION_70 = 20000404, /* first version with a GUID */
 	DBI_SIGNATURE = 0,
 	DBI_AGE = 8,
 	DBI_SYMBOLS = 20,
-	DBI_SIZES = 24, /* sizes of the parts after the header, except for the EC part */
-	DBI_PARTS_BYTES = 28, /* size of the second part */
+	DBI_SIZES = 24, /* sizes of the parts that follow the header, except the EC part */
+	DBI_PARTS_BYTES = 28, /* size of the section contributions */
 	DBI_SIZES_END = 44,
 	DBI_EXTRA_BYTES = 48,
-	DBI_EC_BYTES = 52, /* size of the part before the extra one */
+	DBI_EC_BYTES = 52, /* size of the EC part, which precedes the extra streams */
 	DBI_MACHINE = 58,
 	DBI_BYTES = 64,
 };
@@ -305,13 +307,13 @@ int pdb_read_identity(const char *path, struct pdb_identity *identity, struct er
 
 /* ---------------------------------------------------------------- sections */
 
-/* Indexes in the DBI stream's list of further streams, 2 bytes each, and the size of a section
- * header. By LLVM's "The PDB DBI Stream". */
+/* Indexes in the DBI stream's list of extra stream numbers (2 bytes each), and the size of a
+ * section header (LLVM's "The PDB DBI Stream"). */
 enum {
 	EXTRA_OMAP_TO = 3,
 	EXTRA_OMAP_FROM = 4,
 	EXTRA_SECTIONS = 5,
-	EXTRA_COUNT = 6, /* entries in use */
+	EXTRA_COUNT = 6, /* number of entries that are read */
 	EXTRA_NONE = 0xffff,
 	SECTION_BYTES = 40,
 };
@@ -340,7 +342,8 @@ static bool take_sections(struct pdb *pdb, uint16_t number)
 	return true;
 }
 
-/* Reads machine, bits and sections. Streams missing in the DBI stream's list count as absent. */
+/* Reads machine, bits and sections. Entries missing from the DBI stream's list count as missing
+ * streams. */
 static bool read_image(struct pdb *pdb)
 {
 	unsigned char extra[EXTRA_COUNT * 2];
@@ -383,7 +386,7 @@ int pdb_read_sections(const char *path, struct pe_image *image, struct err *err)
 	return 0;
 }
 
-/* Converts section and offset to an rva. Returns false if the place and its bytes are not in the
+/* Converts a section number and an offset to an rva. Returns false if the range is not within the
  * section. */
 static bool find_rva(
 	const struct pdb *pdb, uint16_t number, uint32_t offset, uint32_t bytes, uint32_t *rva)
@@ -403,7 +406,7 @@ static void add_range(struct pdb_parts *ranges, uint32_t rva, uint32_t size_byte
 	ranges->list[ranges->count++] = (struct pe_range){rva, size_bytes};
 }
 
-/* Orders by rva; the longest of several at one place is last. */
+/* Orders ranges by rva; of several ranges with the same rva, the longest comes last. */
 static int by_rva(const void *a, const void *b)
 {
 	const struct pe_range *x = a, *y = b;
@@ -421,7 +424,7 @@ static void sort_ranges(struct pdb_parts *ranges)
 
 /* ---------------------------------------------------------------- section contributions */
 
-/* Section contributions: a version number, then entries. By LLVM's "The PDB DBI Stream". */
+/* Section contributions: a version number, then entries (LLVM's "The PDB DBI Stream"). */
 enum {
 	PARTS_VERSION_BYTES = 4,
 	PART_BYTES = 28,
@@ -429,7 +432,7 @@ enum {
 	PART_SECTION = 0,
 	PART_OFFSET = 4,
 	PART_SIZE = 8,
-	PART_FLAGS = 12, /* of the section in the object file, as in PE images */
+	PART_FLAGS = 12, /* flags of the section in the object file, as in PE images */
 	PART_IS_COMDAT = 0x1000,
 	PARTS_AT_ONCE = 1000,
 	PARTS_MAX = 1 << 22,
@@ -437,7 +440,8 @@ enum {
 #define PARTS_1 0xf12eba2du
 #define PARTS_2 0xf13151e4u
 
-/* Adds a COMDAT contribution. Skips invalid entries, and others, which may hold many functions. */
+/* Adds a COMDAT contribution. Skips invalid entries. Skips other contributions, because they may
+ * contain many functions. */
 static void take_part(const struct pdb *pdb, const unsigned char *entry, struct pdb_parts *parts)
 {
 	uint32_t size = pe_u32(entry + PART_SIZE), rva;
@@ -459,7 +463,7 @@ static bool read_parts(struct pdb *pdb, struct pdb_parts *parts)
 	if (!read_stream(pdb, &pdb->dbi, pdb->parts_at, bytes, PARTS_VERSION_BYTES))
 		return false;
 	if (pe_u32(bytes) != PARTS_1 && pe_u32(bytes) != PARTS_2)
-		return true; /* unknown version */
+		return true; /* an unknown version counts as no contributions */
 	entry_bytes = pe_u32(bytes) == PARTS_1 ? PART_BYTES : PART_2_BYTES;
 	left = (pdb->parts_bytes - PARTS_VERSION_BYTES) / entry_bytes;
 	if (left > PARTS_MAX)
@@ -496,7 +500,8 @@ int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err)
 
 /* ---------------------------------------------------------------- functions */
 
-/* Symbol records, by LLVM's "CodeView Symbol Records": length without itself, kind, contents. */
+/* Symbol records: length (not counting the length field), kind, contents (LLVM's "CodeView Symbol
+ * Records"). */
 enum {
 	RECORD_HEAD = 4,
 	RECORD_KIND = 2,
@@ -519,27 +524,27 @@ enum {
 	WINDOW_BYTES = 4 * RECORD_MAX,
 };
 
-/* Object files of the image, by LLVM's "The PDB DBI Stream": a list of entries, each followed by
- * two texts. */
+/* Object files of the image: a list of entries, each followed by two strings (LLVM's "The PDB DBI
+ * Stream"). */
 enum {
-	OBJECT_STREAM = 34, /* stream of its symbols */
+	OBJECT_STREAM = 34, /* number of the stream with the object file's symbols */
 	OBJECT_SYMBOLS_BYTES = 36,
 	OBJECT_TEXTS = 64,
 	OBJECT_ALIGN = 4,
 	OBJECT_MAX = OBJECT_TEXTS + 2 * 0x1000,
-	OBJECT_SYMBOLS_AT = 4, /* offset in the stream, after a signature */
+	OBJECT_SYMBOLS_AT = 4, /* offset in that stream, after a signature */
 	NO_STREAM = 0xffff,
 };
 
 struct pdb_reader {
 	struct pdb pdb;
 	struct pe_exports functions;
-	struct pdb_parts ranges; /* of functions in object files */
+	struct pdb_parts ranges; /* ranges of the functions in object files */
 	size_t cap;
-	unsigned char *window; /* latest records */
+	unsigned char *window; /* the records read last */
 };
 
-/* Adds the function of a record. len includes the header. Skips invalid records. */
+/* Adds the function in a record. len includes the record's head. Skips invalid records. */
 static bool take_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
 	struct pe_exports *functions = &reader->functions;
@@ -575,7 +580,8 @@ static bool take_record(struct pdb_reader *reader, const unsigned char *record, 
 	return true;
 }
 
-/* Handles the complete records among len bytes; *used is their size. */
+/* Handles all complete records in the first len bytes of the window. Sets *used to their total
+ * size. */
 static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 {
 	size_t bytes;
@@ -584,7 +590,7 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 		const unsigned char *record = reader->window + *used;
 
 		bytes = 2 + (size_t)pe_u16(record);
-		if (bytes < RECORD_HEAD) /* the place of the next record is unknown */
+		if (bytes < RECORD_HEAD) /* the start of the next record is unknown */
 			return fail_damaged(&reader->pdb);
 		if (bytes > len - *used)
 			break;
@@ -598,7 +604,7 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 static bool read_symbols(
 	struct pdb_reader *reader, const struct msf_stream *stream, uint32_t at, uint32_t end)
 {
-	size_t len = 0, used = 0; /* in the window */
+	size_t len = 0, used = 0; /* bytes in the window */
 
 	while (at < end) {
 		size_t part = end - at;
@@ -624,8 +630,8 @@ static bool read_publics(struct pdb_reader *reader)
 	       read_symbols(reader, &stream, 0, stream.bytes);
 }
 
-/* Reads the symbols of one object file. *left_bytes bounds the sum over all files, which is at most
- * the file's size because each has its own stream. */
+/* Reads the symbols of one object file. *left_bytes limits the sum over all object files to the
+ * size of the PDB, because each object file has its own stream. */
 static bool read_object(
 	struct pdb_reader *reader, const unsigned char *object, uint64_t *left_bytes)
 {
@@ -671,7 +677,7 @@ static bool read_objects(struct pdb_reader *reader)
 	return true;
 }
 
-/* Reads the functions of the object files, or the public ones if ranges is NULL. */
+/* Reads the functions of the object files or, if ranges is NULL, the public functions. */
 static int read_functions(
 	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
 {

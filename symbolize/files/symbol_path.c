@@ -1,4 +1,4 @@
-/* Symbol path: its parser, and the search for a file in one of its folders or stores. */
+/* The symbol path: its parser, and the search for a file in one of its folders or stores. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,8 @@ static bool is_word(struct path_part part, const char *word)
 	return text_same(part.text, part.len, word, strlen(word));
 }
 
-/* Returns true for "https://..." and the like; a single letter before a colon is a drive. */
+/* Returns true for "https://..." and the like. A single letter before a colon is a drive, not a
+ * URL. */
 static bool is_url(struct path_part part)
 {
 	size_t i = 0;
@@ -62,8 +63,8 @@ static bool is_url(struct path_part part)
 	return i >= 2 && part.len - i >= 3 && !memcmp(part.text + i, "://", 3);
 }
 
-/* Removes the part up to the next mark from the front of *rest and returns it without surrounding
- * blanks and quotes. */
+/* Removes the part before the next mark from the front of *rest. Returns that part without
+ * surrounding blanks and quotes. */
 static struct path_part take(struct path_part *rest, char mark)
 {
 	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
@@ -81,7 +82,7 @@ static struct path_part take(struct path_part *rest, char mark)
 	return part;
 }
 
-/* Sets *text to a copy of part unless it is set. */
+/* Sets *text to a copy of part, unless *text is already set. */
 static void name_first(struct symbol_path *path, const char **text, struct path_part part)
 {
 	if (!*text)
@@ -120,12 +121,12 @@ static void add_element(struct symbol_path *path, struct path_part element)
 		return;
 	}
 	if (is_word(kind, "symsrv")) {
-		take(&rest, '*'); /* the DLL to query */
+		take(&rest, '*'); /* skip the name of the DLL to query */
 	} else if (!is_word(kind, "srv") && !is_cache) {
 		name_first(path, &path->strange, element);
 		return;
 	}
-	/* With neither store nor server, the system's defaults apply. */
+	/* An element without store and server means the system's defaults. */
 	if (!rest.len && !is_cache)
 		name_first(path, &path->server, element);
 	while (rest.len) {
@@ -155,11 +156,12 @@ void symbol_path_parse(struct symbol_path *path, const char *text)
 struct path_visit {
 	struct local_paths *paths;
 	const struct store_question *question;
-	const char *packed; /* name of the compressed file */
+	const char *packed; /* name of the file if it is compressed */
 	struct buf here;
 };
 
-/* Walks from root along three relative paths; each may be empty. */
+/* Walks from root along three relative paths, each of which may be empty. Returns the kind of the
+ * final path. */
 static enum local_kind go(struct path_visit *visit, const char *root, const char *first,
 	const char *second, const char *third)
 {
@@ -173,7 +175,7 @@ static enum local_kind go(struct path_visit *visit, const char *root, const char
 	return kind;
 }
 
-/* Offers the file in a folder to the callback, or reports that it is compressed. */
+/* Passes the file in a folder to the callback, or reports that the file is compressed. */
 static bool look_in(
 	struct path_visit *visit, const char *root, const char *first, const char *second)
 {
@@ -187,7 +189,7 @@ static bool look_in(
 	return false;
 }
 
-/* Searches in symbols/EXT and EXT, where EXT is the extension of name. */
+/* Searches in the folders symbols/EXT and EXT, where EXT is the extension of name. */
 static bool look_in_kinds(struct path_visit *visit, const char *root, const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -226,7 +228,7 @@ bool store_search(struct local_paths *paths, const struct symbol_place *place,
 		return false;
 	packed = xstrdup(name);
 	packed[strlen(name) - 1] = '_';
-	for (int i = 0; i < 2 && *end; i++) { /* the first two letters */
+	for (int i = 0; i < 2 && *end; i++) { /* skip the first two letters */
 		size_t len = text_utf8(end, &code);
 
 		end += len ? len : 1;

@@ -1,6 +1,6 @@
 /*
- * Adding of names to a dump (hsym.h). The parts are the input that is read twice, the collection of
- * addresses, the copy with name lines, and the summary.
+ * Adds names to a dump (hsym.h): the input, which is read twice; the collection of addresses; the
+ * copy with name lines; and the summary.
  */
 #include "symbolize/hsym/hsym.h"
 
@@ -96,7 +96,8 @@ void input_close(struct input *input)
 #define SEEN_COUNT ((size_t)1 << SEEN_BITS)
 #define TIDY_MIN ((size_t)1 << 20)
 
-/* A stack that was seen. Dumps repeat stacks often, so a hash table remembers some of them. */
+/* A stack that occurred earlier. Dumps often repeat stacks, so a hash table remembers some of
+ * them. */
 struct seen_stack {
 	uint64_t *frames;
 	uint32_t count;
@@ -157,7 +158,7 @@ static void tidy_addrs(struct addnames *work)
 	work->tidy_at = count < TIDY_MIN / 2 ? TIDY_MIN : count * 2;
 }
 
-/* Returns true if this stack was remembered; otherwise remembers it. */
+/* Returns true if this stack is in the hash table; otherwise stores it there. */
 static bool seen_before(struct addnames *work, const struct stack *stack)
 {
 	size_t bytes = stack->frame_count * FRAME_WIDTH;
@@ -183,8 +184,8 @@ static void add_addr(struct addnames *work, uint64_t addr)
 	work->addrs[work->addr_count++] = addr;
 }
 
-/* Adds the words in a block's content, which may be addresses of code and data. Each is looked up
- * like the return address after it. */
+/* Adds the words in a block's content, which may be addresses of code or data. Each word plus 1 is
+ * looked up, because a look-up uses the byte before a return address. */
 static int add_content(struct addnames *work, const struct kv *pairs)
 {
 	struct content_note note;
@@ -237,16 +238,16 @@ static int count_bad(void *ctx, const struct err *why)
 	return 0;
 }
 
-/* Positions of the last line and entry, to find an incomplete one. */
+/* Positions of the last line and the last entry, used to find an incomplete line or entry. */
 struct tail {
 	struct input *input;
-	uint64_t at; /* bytes read */
-	uint64_t line, entry; /* offsets of the last ones */
-	char first; /* first byte of that line; 0: none yet */
-	bool in_entry; /* only stack lines followed the entry */
+	uint64_t at; /* number of bytes read */
+	uint64_t line, entry; /* offset of the last line; offset of the last entry */
+	char first; /* first byte of the last line; 0: not read yet */
+	bool in_entry; /* only stack lines have followed the last entry */
 };
 
-/* Read function like input_read(), with a struct tail as ctx. */
+/* Like input_read(), with a struct tail as ctx. */
 static int64_t read_noting_tail(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct tail *tail = ctx;
@@ -291,7 +292,7 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 	work->is_cut = rc == -ERR_CUT;
 	if (!work->is_cut || !accept_cut)
 		return rc;
-	/* A cut entry or line at the end is incomplete. */
+	/* The last entry or line may be incomplete. */
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
 	return tail.at ? 0 : err_set(err, ERR_EMPTY, input->name, "the packed data are cut off");
 }
@@ -319,9 +320,9 @@ struct copy {
 	struct out *out;
 	const char *eol; /* NULL: no line end seen yet */
 	uint64_t at; /* bytes copied */
-	bool in_line; /* the last piece did not end a line */
+	bool in_line; /* the last piece did not end with a line end */
 	char last;
-	bool is_done; /* the names are written */
+	bool is_done; /* the names have been written */
 	bool is_shown; /* out is a terminal */
 	struct buf shown;
 };
@@ -349,7 +350,7 @@ static bool is_end_mark(const char *text, size_t len)
 	       (text[mark_len] == ' ' || text[mark_len] == '\r' || text[mark_len] == '\n');
 }
 
-/* Writes text with control characters as '?', except for the blanks of the format. */
+/* Writes text, replacing control characters with "?", except for TABs and line ends. */
 static void show_piece(struct copy *copy, const char *text, size_t len)
 {
 	char *shown;
@@ -367,7 +368,7 @@ static void show_piece(struct copy *copy, const char *text, size_t len)
 	out_write(copy->out, shown, len);
 }
 
-/* Copies a line, or a part of one that is too long to matter. */
+/* Copies a line, or a part of a line that fills the window. */
 static void copy_piece(struct copy *copy, const char *text, size_t len)
 {
 	bool is_whole = text[len - 1] == '\n';
@@ -386,7 +387,8 @@ static void copy_piece(struct copy *copy, const char *text, size_t len)
 	copy->in_line = !is_whole;
 }
 
-/* Copies the complete lines in the window, or all of it if it has none. Returns the bytes used. */
+/* Copies the complete lines in the window. If the window contains no complete line, copies all of
+ * it. Returns the number of bytes copied. */
 static size_t copy_window(struct copy *copy, const char *window, size_t len)
 {
 	size_t used = 0;
@@ -432,7 +434,7 @@ int addnames_copy(const struct addnames *work, struct input *input, struct out *
 
 /* ---------------------------------------------------------------- results */
 
-#define MISSING_MAX 5 /* modules listed by name */
+#define MISSING_MAX 5 /* maximum number of modules listed by name */
 
 size_t addnames_modules(const struct addnames *work, struct addnames_module **rows)
 {
@@ -456,7 +458,7 @@ size_t addnames_modules(const struct addnames *work, struct addnames_module **ro
 	return count;
 }
 
-/* Orders by addresses without names, most first, then by base address. */
+/* Orders modules by number of addresses without names, largest first, then by base address. */
 static int by_lack(const void *a, const void *b)
 {
 	const struct addnames_module *x = a, *y = b;

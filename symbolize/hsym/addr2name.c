@@ -1,6 +1,6 @@
 /*
- * hsym -e: names for addresses in one file. The file is treated as the only module of a dump that
- * was loaded at SAID_BASE, with the file's own identity.
+ * hsym -e: finds names for addresses in one file. The file is treated as the only module of a dump,
+ * loaded at SAID_BASE and with the file's own identity.
  */
 #include "symbolize/hsym/hsym.h"
 
@@ -13,27 +13,29 @@
 #include "symbolize/files/local_path.h"
 #include "symbolize/files/pdb.h"
 
-/* Load address of the module: any address at which backends accept 32-bit and 64-bit images. */
+/* Load address of the module. Any address at which backends accept 32-bit and 64-bit images would
+ * do. */
 #define SAID_BASE UINT64_C(0x10000000)
-#define PDB_ALONE_BYTES 0x10000 /* initial size; grows with the addresses */
-#define TEXT_BYTES 5000 /* of a line of standard input */
+#define PDB_ALONE_BYTES 0x10000 /* initial module size; grows with the addresses */
+#define TEXT_BYTES 5000 /* size of a line of standard input */
 #define ADDRESSES_MAX ((size_t)10 << 20)
 
 static const char pdb_magic[] = "Microsoft C/C++ ";
 
-/* The file as a module, and the addresses to look up. */
+/* The file, described as a module, and the addresses to look up. */
 struct asking {
 	const struct address_request *request;
 	struct module module;
-	struct symbol_options options; /* the user's options, adapted */
+	struct symbol_options options; /* the user's options, adapted to the file */
 	char *path;
-	struct buf name; /* without folder and extension */
+	struct buf name; /* file name without folder and extension */
 	struct buf image_path, symbol_path;
-	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not record it */
+	/* preferred base of the image; 0 for a PDB, which does not record it */
+	uint64_t preferred_base;
 	bool is_pdb;
 	struct pe_image image;
 	struct pdb_identity identity;
-	uint64_t *offsets; /* in the module, in the order given */
+	uint64_t *offsets; /* offsets in the module, in the order given */
 	size_t count, cap;
 	struct symbol_query *queries;
 };
@@ -65,7 +67,8 @@ static int open_image(struct asking *asking, struct os_file *file, struct err *e
 	return 0;
 }
 
-/* Sets up a module for a PDB alone. Its image path must not exist, so that no image is used. */
+/* Describes a PDB without an image as a module. The image path must not exist, so that no image is
+ * used. */
 static int open_pdb(struct asking *asking, bool is_elsewhere, struct err *err)
 {
 	struct module *module = &asking->module;
@@ -88,7 +91,7 @@ static int open_file(struct asking *asking, struct err *err)
 {
 	const char *given = asking->request->options->symbol_path;
 	char magic[sizeof(pdb_magic) - 1], *environment;
-	bool is_elsewhere; /* the module's path is not searched */
+	bool is_elsewhere; /* the module's path will not be searched */
 	size_t folder;
 	struct os_file file;
 	int rc;
@@ -111,8 +114,9 @@ static int open_file(struct asking *asking, struct err *err)
 		rc = open_pdb(asking, is_elsewhere, err);
 	if (rc || !is_elsewhere)
 		return rc;
-	/* Paths of dumps are not followed to other machines, or not at all. The user typed this
-	 * path, so its folder is put first in the symbol path, which may lead anywhere. */
+	/* Paths in dumps are never followed to other machines, and with --no-local-files not at
+	 * all. But the user typed this path, so its folder is put first in the symbol path, which
+	 * may lead anywhere. */
 	environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
 	given = given ? given : environment;
 	folder = (size_t)(module_path_base(asking->path) - asking->path);
@@ -126,7 +130,7 @@ static int open_file(struct asking *asking, struct err *err)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* Parses a text of hexadecimal digits only. Returns 0, or -1. */
+/* Parses text that consists only of hexadecimal digits. Returns 0 or -1. */
 static int read_hex(const char *text, uint64_t *value)
 {
 	size_t digits = 0;
@@ -165,7 +169,7 @@ static int take_address(struct asking *asking, const char *text, const char *pla
 	return 0;
 }
 
-/* Removes surrounding blanks. Returns the start. */
+/* Removes leading and trailing blanks. Returns the new start. */
 static char *trim(char *text)
 {
 	size_t len = strlen(text);
@@ -176,8 +180,8 @@ static char *trim(char *text)
 	return text + strspn(text, " \t");
 }
 
-/* Reads a line of standard input without its end. Returns 1, 0 at the end, or -1 if the line is
- * longer than any address or contains a NUL. */
+/* Reads a line of standard input without its line end. Returns 1, 0 at the end, or -1 if the line
+ * is longer than any address or contains a NUL. */
 static int next_line(char line[TEXT_BYTES])
 {
 	size_t len = 0;
@@ -216,7 +220,7 @@ static int take_addresses(struct asking *asking, struct err *err)
 
 /* ---------------------------------------------------------------- output */
 
-/* Writes a frame as hdiff does, without an address. */
+/* Writes a frame in hdiff's format, without an address. */
 static void put_frame(
 	struct out *out, const char *module, const struct symbol *symbol, bool is_exact)
 {
@@ -248,7 +252,8 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 
 	if (!symbolizer)
 		return -(int)err->code;
-	/* A PDB alone does not record its image's size, so the module covers all addresses. */
+	/* A PDB does not record the size of its image, so make the module large enough for all
+	 * addresses. */
 	for (size_t i = 0; asking->is_pdb && i < asking->count; i++) {
 		if (asking->offsets[i] >= module->size_bytes && asking->offsets[i] < UINT32_MAX / 2)
 			module->size_bytes = (asking->offsets[i] | 0xffff) + 1;
@@ -304,7 +309,7 @@ int addr2name_ask(const struct address_request *request, struct out *out, struct
 	asking.options.is_one_file = true;
 	buf_add(&asking.name, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
 	rc = open_file(&asking, err);
-	if (rc) /* the path as given */
+	if (rc) /* report the path as the user typed it */
 		snprintf(err->place, sizeof(err->place), "%s", request->file);
 	if (!rc)
 		rc = take_addresses(&asking, err);

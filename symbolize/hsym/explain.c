@@ -1,6 +1,6 @@
 /*
- * Table of hsym --explain: per module, how many addresses have names, the sources, the files and
- * the reasons.
+ * The table of hsym --explain: for each module, the number of addresses with names, the sources of
+ * the names, the files, and the reasons for missing names.
  */
 #include "symbolize/hsym/hsym.h"
 
@@ -9,7 +9,7 @@
 
 #include "core/base/text.h"
 
-/* maximum for modules and sources; longer texts shift the rest of the row */
+/* maximum width of the columns for modules and sources; a longer text shifts the rest of its row */
 #define NAME_COLUMNS 32
 
 struct explained {
@@ -19,7 +19,8 @@ struct explained {
 	const char *by;
 };
 
-/* Orders by addresses without names, most first, then by name; a total order. */
+/* Orders modules by number of addresses without names, largest first, then by name. This is a total
+ * order. */
 static int by_lack(const void *a, const void *b)
 {
 	const struct explained *left = a, *right = b;
@@ -78,7 +79,7 @@ static void put_text(struct out *out, const char *text, size_t width)
 		out_char(out, ' ');
 }
 
-/* Writes the reason for missing names, or a default if the look-up gave none. */
+/* Writes the reason for missing names, or a default reason if the look-up returned none. */
 static void put_reason(const struct addnames *work, struct out *out, const struct explained *row)
 {
 	const struct symbol_status *story = &row->story;

@@ -1,4 +1,4 @@
-/* Main program of hsym: options, and the choice between a dump, --explain and -e. */
+/* Main program of hsym: parses options, then handles a dump, --explain or -e. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +72,8 @@ static int finish_out(struct out *out, int rc, struct err *err)
 	return rc;
 }
 
-/* Returns true if the output is the dump itself or an earlier copy of it with names: replacing it
- * loses nothing. */
+/* Returns true if the output is the dump itself or an earlier copy of it with names, so replacing
+ * it loses nothing. */
 static bool is_copy(const struct input *input, const char *path)
 {
 	struct dump_head head;
@@ -128,7 +128,7 @@ static int run_dump(const struct hsym_request *request, const char *dump, struct
 	if (!rc && request->out && !request->explain && is_copy(&input, request->out))
 		out_protect(false);
 	if (!rc)
-		rc = out_check(request->out, err); /* before the long look-up */
+		rc = out_check(request->out, err); /* check this before the long look-up */
 	if (!rc) {
 		rc = addnames_init(&work, &request->symbols.options, err);
 		if (!rc)

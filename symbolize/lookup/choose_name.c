@@ -1,11 +1,11 @@
-/* Choice between a backend's name and the names in the module's tables (lookup.h). */
+/* Chooses between a backend's name and the names in the module's tables (lookup.h). */
 #include "symbolize/lookup/lookup.h"
 
 #include <string.h>
 
 #include "symbolize/names.h"
 
-/* Replaces the last function of the chain, which is not inlined. */
+/* Replaces the last function of the chain: the outermost function, which is not inlined. */
 static void replace_function(
 	struct lookup *lookup, const struct symbol *function, struct arena *arena)
 {
@@ -19,8 +19,9 @@ static void replace_function(
 	names_keep(arena, chain, count, &lookup->found);
 }
 
-/* Sets the offset from the function's start, if the tables know it. Tables without all function
- * starts may have an earlier public function instead, so its name is compared. */
+/* Sets the offset from the function's start, if the tables contain it. Tables that lack some
+ * function starts may return the start of an earlier public function instead, so the function's
+ * name is compared. */
 static void find_offset(
 	struct sym_module *subject, const struct lookup *lookup, struct symbol *function)
 {
@@ -37,9 +38,9 @@ static void find_offset(
 		function->offset_bytes = offset;
 }
 
-/* Takes the tables' name for the function's start if it is better. The backend may know the start
- * but have another name (llvm-symbolizer may prefer a linker's label). Or it has only a part of the
- * name, without the parameters that distinguish overloads. */
+/* Uses the tables' name for the function's start if it is better than the backend's. The backend
+ * may know the start but have another name: llvm-symbolizer may prefer a linker's label. Or the
+ * backend may have only a part of the name, without the parameters that distinguish overloads. */
 static void find_name(struct sym_module *subject, const struct lookup *lookup,
 	struct symbol *function, const struct backend_kind *given_by, bool is_start_told,
 	struct arena *arena)
@@ -66,11 +67,11 @@ static void complete(struct sym_module *subject, struct lookup *lookup,
 {
 	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
 	struct symbol function = *said, found;
-	/* for a PDB, by the tables */
+	/* for a PDB, the tables may supply the start */
 	bool is_start_told = said->offset_bytes || subject->files.pdb;
 	const char *by;
 
-	/* A symbol whose name begins with a dot is a label in a function. */
+	/* A symbol whose name begins with a dot is a label inside a function. */
 	if (function.function[0] == '.' &&
 		tables_find(subject->tables, lookup->rva, NULL, arena, &found, &by) == 1) {
 		function.function = found.function;
@@ -83,7 +84,7 @@ static void complete(struct sym_module *subject, struct lookup *lookup,
 		replace_function(lookup, &function, arena);
 }
 
-/* Computes the start of the found function. Returns false if it is unknown or impossible. */
+/* Computes the start of the found function. Returns false if the start is unknown or impossible. */
 static bool find_start(const struct lookup *lookup, uint32_t *start)
 {
 	const struct symbols *found = &lookup->found;
@@ -102,10 +103,11 @@ const char *choose_name(struct sym_module *subject, struct lookup *lookup,
 	const char *by;
 	uint32_t start;
 
-	/* llvm-symbolizer may prefer the nearest symbol to the debug information. */
+	/* Drop a name of the wrong function: llvm-symbolizer may prefer the nearest symbol to the
+	 * debug information. */
 	if (find_start(lookup, &start) && tables_deny(subject->tables, start, lookup->rva))
 		*found = (struct symbols){0};
-	/* Only real debug information has lines and inlined functions. */
+	/* Lines and inlined functions come only from real debug information. */
 	if (found->count && (lookup->is_sure || found->count > 1 || symbols_count_lines(found))) {
 		complete(subject, lookup, given_by, arena);
 		return NULL;

@@ -1,19 +1,20 @@
 /*
- * Name cache (lookup.h), a text file. Its first line is the format. After it are chunks, the newest
- * last; a chunk has the names that one run found in one module. It is an empty line, and then
+ * The name cache (lookup.h) is a text file. Its first line is the format. Chunks follow, the newest
+ * last. A chunk contains the names that one run found in one module: an empty line, and then
  *
  *	module CHECK BYTES KEY
  *	RVA FUNCTION OFFSET FILE LINE ...
  *
- * with one line per address. Fields are separated by tabs; the last four repeat for each function
- * that the previous one is inlined into. Numbers are hexadecimal. FILE is empty if unknown, and "="
- * repeats the last file named in the chunk. BYTES is the size from KEY to the end of the chunk.
- * CHECK is a hash of these bytes: without it a damaged digit would become a plausible wrong name.
+ * with one line per address. Fields are separated by tabs. The last four fields are repeated for
+ * each function into which the previous function is inlined. Numbers are hexadecimal. FILE is empty
+ * if it is unknown; "=" repeats the last file named in the chunk. BYTES is the size from KEY to the
+ * end of the chunk. CHECK is a hash of these bytes: without it, a damaged digit could turn a name
+ * into a plausible wrong name.
  *
- * An incomplete chunk is ignored, and the next one is found by its first line. So the file can be
- * read without a lock during a write, and is written in place. Writing in place needs no second
- * name, no extra disk space, and no cooperation of programs that have the file open, unlike
- * renaming on Windows.
+ * An incomplete chunk is ignored, and the next chunk is found by searching for its first line. So
+ * the file can be read without a lock while it is written, and it is written in place. Unlike
+ * renaming a new file on Windows, this needs no second name, no extra disk space, and no
+ * cooperation of programs that have the file open.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,34 +30,34 @@
 #define FIRST_BYTES (sizeof(FIRST_LINE) - 1)
 #define MARK "\nmodule "
 #define MARK_BYTES (sizeof(MARK) - 1)
-#define HEAD_MAX 40 /* bytes: mark, check, length */
-#define PAD_BYTES 16 /* NUL bytes after a file in memory, for hex_take() */
+#define HEAD_MAX 40 /* maximum bytes of mark, check and length */
+#define PAD_BYTES 16 /* NULs required after the file in memory, for hex_take() */
 
 struct name_chunk {
-	char *key; /* not terminated; the chunk's lines follow it */
+	char *key; /* not NUL-terminated; the chunk's lines follow the key */
 	size_t key_bytes, bytes;
 	uint64_t check;
 };
 
 struct cached_module {
 	const char *key;
-	struct buf lines; /* key and lines to add */
-	const char *file; /* last file in lines, or NULL */
+	struct buf lines; /* key and lines to be written */
+	const char *file; /* last file named in lines, or NULL */
 };
 
 struct name_cache {
 	char *path;
 	size_t limit;
 	bool is_own_place;
-	/* the file's content when it was opened; lines that were parsed have become texts */
+	/* content of the file when it was opened; parsed lines have been split into strings */
 	struct buf bytes;
 	struct name_chunk *chunks;
 	size_t chunk_count, chunk_cap;
-	struct table numbers; /* key -> index into modules */
-	struct cached_module *modules; /* modules looked up */
+	struct table numbers; /* maps a key to an index into modules */
+	struct cached_module *modules; /* modules that have been looked up */
 	size_t module_count, module_cap;
-	size_t last; /* index of the last module: most look-ups repeat it */
-	struct u64map locations; /* module number and rva -> index into answers */
+	size_t last; /* index of the last module used, because most look-ups repeat it */
+	struct u64map locations; /* maps module number and rva to an index into answers */
 	struct symbols *answers;
 	size_t answer_count, answer_cap;
 	struct arena arena; /* keys, and symbols of answers */
@@ -65,7 +66,8 @@ struct name_cache {
 
 static uint32_t check_of(const char *bytes, size_t len)
 {
-	static const struct hash_key key = {{1, 2}}; /* fixed: this guards against accidents only */
+	/* fixed key, because the check guards only against accidents */
+	static const struct hash_key key = {{1, 2}};
 	struct hasher hasher = hasher_begin(&key);
 
 	hasher_add_bytes(&hasher, bytes, len);
@@ -74,7 +76,7 @@ static uint32_t check_of(const char *bytes, size_t len)
 
 /* ---------------------------------------------------------------- the file */
 
-/* Returns true if the file is empty or a cache of any format version. */
+/* Returns true if the file is empty or a cache in any version of the format. */
 static bool is_cache(struct os_file *file)
 {
 	char start[sizeof(FORMAT) - 1];
@@ -84,8 +86,8 @@ static bool is_cache(struct os_file *file)
 	return !os_read_at(file, 0, start, len) && !memcmp(start, FORMAT, len);
 }
 
-/* Reads a whole cache of this format. Returns false and reads nothing for any other file, or one
- * over the limit. */
+/* Reads a whole cache in this version of the format. Reads nothing and returns false for any other
+ * file and for a file larger than limit. */
 static bool read_file(struct os_file *file, size_t limit, struct buf *bytes)
 {
 	uint64_t size = os_size(file);
@@ -106,7 +108,7 @@ static bool is_mark(const struct buf *bytes, size_t at)
 	return bytes->len - at >= MARK_BYTES && !memcmp(bytes->data + at, MARK, MARK_BYTES);
 }
 
-/* Returns the start of the next chunk at or after `at`, or the end. */
+/* Returns the position of the first mark at or after `at`, or the end of the file. */
 static size_t next_mark(const struct buf *bytes, size_t at)
 {
 	while (at < bytes->len && !is_mark(bytes, at)) {
@@ -117,7 +119,7 @@ static size_t next_mark(const struct buf *bytes, size_t at)
 	return at;
 }
 
-/* Parses the first line of the chunk at a mark. Returns false if it is not complete. */
+/* Parses the first line of the chunk at a mark. Returns false if the chunk is incomplete. */
 static bool read_head(const struct buf *bytes, size_t at, struct name_chunk *chunk)
 {
 	const char *text = bytes->data + at + MARK_BYTES, *key_end;
@@ -150,12 +152,13 @@ static void find_chunks(struct name_cache *cache)
 			cache->chunks[cache->chunk_count++] = chunk;
 		}
 		end = is_whole ? (size_t)(chunk.key - bytes->data) + chunk.bytes : at;
-		/* A torn chunk may claim bytes that other programs have overwritten. */
+		/* The length in a torn chunk may include bytes that other programs have
+		 * overwritten. */
 		at = end > at && is_mark(bytes, end) ? end : next_mark(bytes, at + 1);
 	}
 }
 
-/* Returns the path of the cache, to be freed, or NULL for no cache. */
+/* Returns the path of the cache, which the caller frees, or NULL if no cache is to be used. */
 static char *find_path(const char *path, bool *is_own_place)
 {
 	char *said = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
@@ -200,7 +203,7 @@ struct name_cache *name_cache_open(const char *path, size_t limit)
 
 /* ---------------------------------------------------------------- reading lines */
 
-/* Parses the number at *at and advances *at after it; NULL after the last field. */
+/* Parses the number at *at and advances *at past it. After the last field, sets *at to NULL. */
 static bool read_number(char **at, uint64_t max, uint64_t *number)
 {
 	const char *field = *at;
@@ -211,7 +214,7 @@ static bool read_number(char **at, uint64_t max, uint64_t *number)
 	return true;
 }
 
-/* Parses a text field that is not the last. */
+/* Parses a string field, which must not be the last field. */
 static bool read_text(char **at, const char **text)
 {
 	char *field = *at, *end = field ? strchr(field, '\t') : NULL;
@@ -224,7 +227,7 @@ static bool read_text(char **at, const char **text)
 	return true;
 }
 
-/* *file is the last file named in the chunk. */
+/* Parses a symbol. *file is the last file named in the chunk. */
 static bool read_symbol(char **at, const char **file, struct symbol *symbol)
 {
 	uint64_t line;
@@ -265,7 +268,7 @@ static void read_line(struct name_cache *cache, size_t module, char *at, const c
 	memcpy(copy, list, count * sizeof(*copy));
 	array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
 		sizeof(*cache->answers));
-	/* A newer answer replaces an older one. */
+	/* A newer answer replaces an older answer for the same place. */
 	cache->answer_count +=
 		(size_t)u64map_put(&cache->locations, location_of(module, rva), &index);
 	cache->answers[index] = (struct symbols){copy, count};
@@ -284,7 +287,8 @@ static void read_chunk(struct name_cache *cache, size_t module, const struct nam
 	}
 }
 
-/* Returns the number of the module with that key; parses its chunks at first use. */
+/* Returns the number of the module with that key. Parses the module's chunks when the key is first
+ * used. */
 static size_t module_of(struct name_cache *cache, const char *key)
 {
 	size_t len, number = cache->module_count;
@@ -329,7 +333,7 @@ static bool fits_field(const char *text)
 	return !text[len];
 }
 
-/* Returns true if the line would be parsed back unchanged. */
+/* Returns true if parsing the line would give back the same symbols. */
 static bool fits_line(const char *key, const struct symbols *symbols)
 {
 	if (strchr(key, '\n') || !symbols->count || symbols->count > SYMBOL_CHAIN_MAX)
@@ -351,7 +355,7 @@ void name_cache_add(
 	size_t before, number;
 	struct buf *lines;
 
-	/* New names must not evict all others. */
+	/* Limit new names, so that they do not evict all others. */
 	if (!cache || cache->added_bytes > cache->limit / 2 || !fits_line(key, symbols))
 		return;
 	number = module_of(cache, key);
@@ -379,8 +383,8 @@ void name_cache_add(
 	cache->added_bytes += lines->len - before;
 }
 
-/* Composes the text to write, after which the file ends: the new chunks, alone or after the newest
- * old ones. Returns the offset to write at. */
+/* Composes the text to write; the file will end after it. The text is only the new chunks if they
+ * fit, otherwise the newest old chunks and the new ones. Returns the offset to write at. */
 static size_t compose(const struct name_cache *cache, const struct buf *old, struct buf *text)
 {
 	size_t room = cache->limit / 4 * 3, at = old->len, from;

@@ -1,7 +1,7 @@
 /*
  * Sources of names: cache, backends, tables (lookup.h). The addresses of one module are looked up
- * in the cache by the dump's key, then by the files' key, then in backends and tables. New answers
- * are added to the cache if they are final.
+ * in the cache, first with the dump's key and then with the files' key, and after that in backends
+ * and tables. Final answers are added to the cache.
  */
 #include "symbolize/lookup/lookup.h"
 
@@ -12,7 +12,7 @@
 #include "symbolize/files/module_files.h"
 #include "symbolize/names.h"
 
-/* Sources of answers, as bits of subject->answered_by: the backends are the first ones. */
+/* Sources of answers, as bit numbers in subject->answered_by. The backends have the first bits. */
 enum { BY_CACHE = 4, BY_SYMBOLS, BY_PRIVATES, BY_PUBLICS, BY_EXPORTS, BY_COUNT };
 static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 	[BY_SYMBOLS] = "symbols",
@@ -20,10 +20,10 @@ static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 	[BY_PUBLICS] = "publics",
 	[BY_EXPORTS] = "exports"};
 
-/* Prefix of every cache key; changes whenever names are found or spelled differently. */
+/* Prefix of every cache key. Must be changed whenever names are found or spelled differently. */
 #define NAMES_FORM "2 "
 
-/* Cached for an address without a name: no function has this name. */
+/* Stands in the cache for an address without a name; no function has this name. */
 static const char no_name[] = "-";
 
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err)
@@ -75,9 +75,9 @@ void sources_say(const struct sym_module *subject, struct buf *text)
 
 /* ---------------------------------------------------------------- the cache */
 
-/* Composes the key for a module's build from the dump alone. It includes the paths in the dump,
- * which select the files that were trusted for this build. Returns false if the dump does not
- * identify the build. */
+/* Composes the key for a module's build using only the dump. The key includes the paths in the
+ * dump, because they select which files are trusted for this build. Returns false if the dump does
+ * not identify the build. */
 static bool build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
 	char guid[33] = "";
@@ -108,14 +108,15 @@ static void add_file(struct buf *key, const char *path)
 	}
 }
 
-/* Composes the key for the files that were found. Returns false if they are not identified. */
+/* Composes the key for the files that were found. Returns false if the files have no unique
+ * identity. */
 static bool files_key(
 	const struct sources *sources, const struct sym_module *subject, struct buf *key)
 {
 	const struct module_files *files = &subject->files;
 	const struct pe_image *pe = files->pe;
 
-	/* Files of one size at one path may be different builds. */
+	/* Path and size do not suffice: they may be those of another build. */
 	if (files->is_mismatch || (!files->guid[0] && !(pe && pe->timestamp && pe->checksum)))
 		return false;
 	buf_printf(key, NAMES_FORM "files%s %s %lx", sources->options.no_demangle ? " raw" : "",
@@ -139,7 +140,7 @@ struct lookup_batch {
 	size_t count;
 };
 
-/* Fills in cached answers for key, if key is not NULL. Returns true if all lookups have an
+/* Fills in cached answers for key, unless key is NULL. Returns true if all lookups have an
  * answer. */
 static bool ask_cache(struct lookup_batch *batch, const char *key)
 {
@@ -161,10 +162,11 @@ static bool ask_cache(struct lookup_batch *batch, const char *key)
 	return all_answered;
 }
 
-/* Returns the cache key for an answer, or NULL if it must not be cached. Lines are only in the
- * right debug information. Some may be dropped because a helper has them wrong; a later version may
- * have them right. Without lines, every backend must have answered, otherwise there may be more
- * names another time. */
+/* Returns the cache key for an answer, or NULL if the answer must not be cached. An answer with
+ * lines for all functions comes from the right debug information. An answer with some lines is not
+ * cached: a helper's wrong lines may have been dropped, and a later version may have them right. An
+ * answer without lines is cached only if every backend has answered, because otherwise another run
+ * may find more. */
 static const char *cache_key(
 	const struct lookup_batch *batch, const struct lookup *lookup, size_t answer_count)
 {
@@ -177,7 +179,7 @@ static const char *cache_key(
 	return !lines && answer_count == batch->sources->backend_count ? batch->files : NULL;
 }
 
-/* Chooses the name and caches it. given_by is the index of the backend that named it, or
+/* Chooses the name and caches it. given_by is the index of the backend that returned a name, or
  * BACKENDS_MAX. */
 static void decide(
 	struct lookup_batch *batch, struct lookup *lookup, unsigned given_by, size_t answer_count)
@@ -198,12 +200,13 @@ static void decide(
 			lookup->found.count ? &lookup->found : &nothing);
 }
 
-/* Looks up the addresses without an answer in backends and tables. */
+/* Looks up the addresses that have no answer yet in backends and tables. */
 static void ask_files(struct lookup_batch *batch)
 {
 	struct sources *sources = batch->sources;
 	struct lookup *open = xmalloc(batch->count * sizeof(*open));
-	/* Per lookup: index of the naming backend, and number of backends that answered. */
+	/* For each lookup: index of the backend that returned a name; number of backends that
+	 * answered. */
 	unsigned char *given_by = xmalloc(batch->count), *answer_count = xcalloc(batch->count, 1);
 	size_t open_count = 0, next = 0;
 	bool is_cancelled = false;
@@ -226,7 +229,7 @@ static void ask_files(struct lookup_batch *batch)
 		is_cancelled = listener_is_cancelled(&sources->options);
 	}
 	for (size_t i = 0; i < open_count; i++) {
-		/* After cancelling, a missing name is not an answer. */
+		/* If the user cancelled, a missing name is not an answer. */
 		open[i].is_answered = open[i].found.count || !is_cancelled;
 		if (open[i].is_answered)
 			decide(batch, &open[i], given_by[i], answer_count[i]);

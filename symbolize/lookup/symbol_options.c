@@ -1,4 +1,4 @@
-/* Options of commands that look up names, and the listener that prints for them. */
+/* Options of all commands that look up names, and a listener that prints for these commands. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ static void add(const char ***items, size_t *cap, size_t *count, const char *val
 	(*items)[(*count)++] = value;
 }
 
-/* Checks one value without the environment's symbol path. Returns 1, or -ERR_USAGE with the option
- * as the place. */
+/* Checks the value of one option, ignoring the symbol path in the environment. Returns 1, or
+ * -ERR_USAGE with the option as the error's place. */
 static int check_value(
 	const struct symbol_options *alone, const char *option, const char *value, struct err *err)
 {

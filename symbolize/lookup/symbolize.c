@@ -1,5 +1,5 @@
 /*
- * The symbolizer: maps queries to locations, resolves each new location once through sources.c, one
+ * The symbolizer: maps queries to locations, resolves each new location once using sources.c, one
  * module at a time, and stores the answers. Names are made readable when they are stored.
  */
 #include "symbolize/symbolize.h"
@@ -14,28 +14,29 @@
 #include "symbolize/names.h"
 
 struct symbolizer {
-	struct arena arena; /* names */
-	struct table keys; /* identity of a build -> index into subjects */
-	struct u64map answers; /* location -> index into answer_list */
+	struct arena arena; /* holds the names */
+	struct table keys; /* maps the identity of a build to an index into subjects */
+	struct u64map answers; /* maps a location to an index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
 	struct sym_module **subjects;
 	size_t subject_count, subject_cap;
 	/* Decorated names of Microsoft's compiler. */
-	struct table undnames; /* decorated name -> index into both lists */
+	struct table undnames; /* maps a decorated name to an index into both lists */
 	const char **decorated;
-	const char **undecorated; /* NULL: unknown */
+	const char **undecorated; /* NULL: not known */
 	size_t undname_count, undname_cap;
-	size_t asked_count; /* number already passed to undname_find() */
+	size_t asked_count; /* number of names already passed to undname_find() */
 	struct sources sources;
-	struct buf by; /* text of the last symbolizer_story() */
-	/* Within one call: most queries have the previous one's module. */
+	struct buf by; /* string returned by the last symbolizer_story() */
+	/* The previous query's module and subject, within one call: most queries have the same
+	 * module. */
 	const struct module *last;
 	struct sym_module *last_subject;
 };
 
-/* A location is an address independent of dump and load base: the number of a subject, and an rva
- * in the lower half. */
+/* A location is an address that does not depend on dump and load base: the upper half is the number
+ * of a subject, the lower half is an rva. */
 #define NO_LOCATION UINT64_MAX
 
 static uint32_t location_subject(uint64_t location)
@@ -63,7 +64,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
-	sources_release(&symbolizer->sources); /* first: it writes names that are freed below */
+	/* must come first: it writes names that are freed below */
+	sources_release(&symbolizer->sources);
 	for (size_t i = 0; i < symbolizer->subject_count; i++) {
 		tables_free(symbolizer->subjects[i]->tables);
 		module_files_release(&symbolizer->subjects[i]->files);
@@ -81,8 +83,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer);
 }
 
-/* Composes a key that is equal for two modules exactly if they are one build of one file with one
- * PDB. */
+/* Composes a key. Two modules have equal keys exactly if they are the same build of the same file,
+ * with the same PDB. */
 static void module_key(struct buf *key, const struct module *module)
 {
 	const char *pdb = module->pdb ? module->pdb : "";
@@ -95,7 +97,7 @@ static void module_key(struct buf *key, const struct module *module)
 		(unsigned long)module->pdb_age, strlen(pdb), pdb);
 	at = key->len;
 	buf_add_text(key, module->path);
-	/* '/' equals '\\' only in paths with a drive letter. */
+	/* '/' equals '\\' only in a path with a drive letter. */
 	for (; has_drive && at < key->len; at++) {
 		if (key->data[at] == '/')
 			key->data[at] = '\\';
@@ -128,14 +130,14 @@ static struct sym_module *subject_of(struct symbolizer *symbolizer, const struct
 	if (!known)
 		table_add(&symbolizer->keys, key.data, key.len, subject->number);
 	buf_release(&key);
-	subject->module = module; /* the module of an earlier call may have been freed */
+	subject->module = module; /* an earlier call's module may have been freed */
 	symbolizer->last = module;
 	return symbolizer->last_subject = subject;
 }
 
 /* ---------------------------------------------------------------- readable names */
 
-/* Collects decorated names, to undecorate them all at once. */
+/* Collects decorated names, so that all can be undecorated at once. */
 static void note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
 {
 	size_t *count = &symbolizer->undname_count;
@@ -175,8 +177,8 @@ static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 	if (symbolizer->sources.options.no_demangle)
 		return name;
 	if (name[0] == '_' && is_mangled(name)) {
-		/* From a dump with names made elsewhere, or a name that only gcc's demangler
-		 * knows. */
+		/* The name comes from a dump that was named elsewhere, or only gcc's demangler can
+		 * demangle it. */
 		buf_init(&text);
 		if (demangle_name(name, &text) == 1)
 			name = arena_text(&symbolizer->arena, text.data, text.len);
@@ -188,7 +190,8 @@ static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 	return index && symbolizer->undecorated[*index] ? symbolizer->undecorated[*index] : name;
 }
 
-/* Replaces the chain by a copy with readable names and with --strip-path applied to file names. */
+/* Replaces the chain with a copy that has readable names, and applies --strip-path to file
+ * names. */
 static void show(struct symbolizer *symbolizer, struct symbols *found)
 {
 	const struct symbol_options *options = &symbolizer->sources.options;
@@ -239,12 +242,14 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Collects the locations without an answer yet, sorted, each once. Returns how many. */
+/* Collects the locations that have no answer yet, sorted and without duplicates. Returns the number
+ * of locations. */
 static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_query *queries,
 	size_t count, uint64_t *locations)
 {
 	size_t found = 0, distinct = 0;
-	bool is_sorted = true; /* true if the queries are sorted, which saves much time */
+	/* sorting is slow, so it is skipped if the queries are already sorted */
+	bool is_sorted = true;
 	struct symbols named;
 	uint32_t known;
 
@@ -270,7 +275,7 @@ static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_q
 	return distinct;
 }
 
-/* Resolves locations of one subject. */
+/* Resolves locations that belong to one subject. */
 static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locations, size_t count)
 {
 	struct sym_module *subject = symbolizer->subjects[location_subject(*locations)];
@@ -282,7 +287,7 @@ static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locat
 	for (size_t i = 0; i < count; i++) {
 		uint32_t number = (uint32_t)symbolizer->answer_count;
 
-		if (!lookups[i].is_answered) /* having no name is an answer too */
+		if (!lookups[i].is_answered) /* "no name" is also an answer */
 			continue;
 		u64map_put(&symbolizer->answers, locations[i], &number);
 		array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
