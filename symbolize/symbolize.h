@@ -200,7 +200,7 @@ struct symbol_console {
 	struct progress progress;
 };
 
-/* Returns a listener that uses console and program, which must outlive it. */
+/* Returns a listener that uses console and program; both must outlive the listener. */
 struct symbol_listener symbol_console_listener(
 	struct symbol_console *console, const char *program, FILE *to);
 

@@ -81,7 +81,7 @@ bool console_write(void *console, const char *bytes, size_t len)
 
 /* ---------------------------------------------------------------- messages */
 
-/* Writes a whole message to a stream; to its console if the stream is one. */
+/* Writes a whole message to a stream, or to the console if the stream leads to one. */
 static bool write_message(FILE *stream, const char *text, size_t len)
 {
 	void *handle = (void *)_get_osfhandle(_fileno(stream));

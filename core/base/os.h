@@ -138,9 +138,9 @@ _Noreturn void os_end(void);
 void os_on_end(void (*last)(void));
 
 /* While is_held is true, the first Ctrl-C does not end a process that has called os_on_interrupt().
- * Instead, os_was_interrupted() returns true after it. On Windows, Ctrl-Break, which other programs
- * can send, is also held back. A second Ctrl-C and all other signals end the process. On Windows,
- * another Ctrl-C within 0.3 s is treated as part of the first. */
+ * Instead, os_was_interrupted() returns true afterwards. On Windows, Ctrl-Break, which other
+ * programs can send, is also held back. A second Ctrl-C and all other signals end the process. On
+ * Windows, another Ctrl-C within 0.3 s is treated as part of the first. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 

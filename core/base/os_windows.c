@@ -137,7 +137,7 @@ char *os_env(const char *name)
 	char *value = NULL;
 	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
 
-	/* GetEnvironmentVariableW() returns the length 0 for an empty variable, as for a failure. */
+	/* For an empty variable, GetEnvironmentVariableW() returns 0, as it does for a failure. */
 	if (units)
 		wide = xcalloc(units, sizeof(*wide));
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)

@@ -29,9 +29,8 @@ static void become_pager(int from, const char *command)
 {
 	dup2(from, STDIN_FILENO);
 	close(from);
-	setenv("LESS", "FRX",
-		/* exits if the text fits on one screen, shows colours, does not clear the screen */
-		0);
+	/* FRX: exit if the text fits on one screen, show colours, do not clear the screen. */
+	setenv("LESS", "FRX", 0);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }
@@ -72,9 +71,8 @@ bool pager_end(void)
 
 	if (!pager.pid)
 		return false;
-	dup2(pager.saved,
-		/* closes the pipe's last write end, so the pager reads the end of the text */
-		STDOUT_FILENO);
+	/* This closes the pipe's last write end, so the pager reads the end of the text. */
+	dup2(pager.saved, STDOUT_FILENO);
 	close(pager.saved);
 	waitpid(pager.pid, &status, 0);
 	signal(SIGINT, pager.on_interrupt);

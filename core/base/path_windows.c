@@ -136,7 +136,7 @@ static DWORD rename_once(const struct file_naming *naming)
 		       GetLastError();
 }
 
-/* Returns true if the target may only be in use at the moment, so that a later attempt may
+/* Returns true if the rename may have failed because the target is in use: a later attempt may then
  * succeed. */
 static bool may_pass(const struct file_naming *naming, DWORD code)
 {

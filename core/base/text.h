@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Replaces, in place, each byte of text that a terminal would obey with '?'. These are control
- * characters (below a blank, DEL, U+0080 to U+009F), characters that change the reading direction
- * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to 9F outside UTF-8
- * characters. Returns text. */
+/* Replaces with '?', in place, each byte that a terminal would obey: control characters (below a
+ * blank, DEL, U+0080 to U+009F), characters that change the reading direction (U+061C, U+200E,
+ * U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to 9F outside UTF-8 characters. Returns
+ * text. */
 char *text_harmless(char *text);
 
 /* Returns the length (1 to 3 bytes) of the character or stray byte at text if a terminal would obey

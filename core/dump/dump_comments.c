@@ -228,7 +228,7 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		return rc ? rc : note_line(scanner, line);
 	}
 	if (scan_starts(line, "// UMDH: version ")) {
-		/* this line begins another UMDH log, even if the log before it had no blocks */
+		/* a banner begins a log; an earlier log counts even if it had no blocks */
 		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);

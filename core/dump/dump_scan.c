@@ -62,8 +62,8 @@ static void pass_line(struct line_window *window)
 	window->in_line = !newline;
 }
 
-/* Scans a full or final window up to the start of its last line. The rest stays for the next
- * part. */
+/* Scans a full window up to the start of its last line, which stays for the next part. Scans the
+ * final window to its end. */
 static int scan_window(struct dump_scanner *scanner, struct line_window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);

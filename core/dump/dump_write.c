@@ -121,7 +121,7 @@ static void write_identity(struct out *out, const struct module *module)
 	out_text(out, EOL);
 }
 
-/* Writes a path as one line of text, replacing bytes that a line must not contain with '?'. If the
+/* Writes a path as one line of text, with '?' for each byte that a line must not contain. If the
  * path is too long for readers, writes only its end, which includes the file name. */
 static void write_path(struct out *out, const char *path)
 {

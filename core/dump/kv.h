@@ -50,8 +50,8 @@ struct kv_number {
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
-/* Returns true if value needs no escapes inside quotes. A fast path, because most of many thousands
- * of names need none. */
+/* Returns true if value needs no escapes inside quotes. A fast path: most names need no escapes,
+ * and there may be many thousands of names. */
 bool kv_is_plain(const char *value, size_t len);
 
 /* Appends a quoted value on one line, escaping bytes that text_unfit() finds. */

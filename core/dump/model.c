@@ -290,7 +290,7 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 	return 0;
 }
 
-/* Compares all fields that can differ: qsort() orders equal items differently in different C
+/* Orders by several fields, because qsort() orders equal items differently in different C
  * libraries. */
 static int entries_by_base(const void *a, const void *b)
 {

@@ -52,8 +52,8 @@ struct heap {
 	const char *kind;
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
-	/* The walk's exact totals, if has_exact is set. In a sampled snapshot all other figures,
-	 * including stackless, are estimates. */
+	/* Totals of the walk, if has_exact is set. They are exact even in a sampled snapshot, whose
+	 * entries and stackless are estimates. */
 	struct block_totals exact;
 	struct block_totals stackless; /* blocks without a known stack; not in blocks[] */
 	struct block_totals stackless_lost; /* lost blocks among the stackless ones */
@@ -163,9 +163,9 @@ uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits);
 /* Facts about the system's stack database, for blocks that point into it (stack source "ust"). */
 struct stack_records {
 	bool is_known; /* true if blocks point to such records */
-	uint64_t record_count,
-		broken_count, /* records that blocks point to; invalid records among them */
-		cut_count; /* records that claim more frames than could be read */
+	/* Records that blocks point to; invalid ones among them; ones that claim more frames than
+	 * could be read. */
+	uint64_t record_count, broken_count, cut_count;
 	/* the database's address; 0: not found, and the members below are unknown */
 	uint64_t database;
 	/* Stacks in the database; lookups; allocations whose stack did not fit. */
@@ -278,7 +278,7 @@ const char *module_path_base(const char *path);
 struct module_list {
 	struct module *items; /* sorted by base after module_list_finish() */
 	size_t count, cap;
-	struct module *notes; /* only base and identity are set */
+	struct module *notes; /* without size_bytes and path */
 	size_t note_count, note_cap;
 	size_t bytes; /* size of the items and their strings */
 	struct arena *arena; /* owned by the caller; holds the strings */

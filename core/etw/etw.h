@@ -50,9 +50,8 @@ struct etw_facts {
 	uint64_t skipped_count; /* trace messages, and logging errors */
 	uint64_t bad_buffers; /* buffers that cannot be unpacked or that end in invalid data */
 	uint64_t snapshot_parts; /* parts of WPR's heap snapshots, whose format is unpublished */
-	uint64_t stack_count, key_count,
-		/* stacks with frames; stacks that contain only a key; definitions of keys */
-		definition_count;
+	/* stacks with frames; stacks that contain only a key; definitions of keys */
+	uint64_t stack_count, key_count, definition_count;
 	uint64_t image_count, identity_count;
 	const struct etw_process *processes; /* sorted by pid */
 	size_t process_count;

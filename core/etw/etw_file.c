@@ -341,7 +341,7 @@ static void take_kind(
 			event->type = at[45];
 		}
 	}
-	/* Image events use the group of processes in their heads. */
+	/* Events about image loads are logged in the group of processes. */
 	if (event->group == ETW_PROCESS && event->type == 10)
 		event->group = ETW_IMAGE;
 }

@@ -41,7 +41,8 @@ struct etw_buffer {
 };
 
 struct etw_file {
-	const char *path; /* name for messages; for a file in an archive, the names of both */
+	/* name for messages; for a file in an archive, includes the archive's name */
+	const char *path;
 	struct os_file file;
 	uint64_t file_bytes;
 	struct etw_head head;

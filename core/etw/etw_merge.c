@@ -6,7 +6,7 @@
 #include "core/base/memory.h"
 #include "core/etw/etw_parts.h"
 
-#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* limit for the sum of one buffer per stream */
+#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* maximum total memory for one buffer per stream */
 
 /* The buffers of one processor in one file, in order. */
 struct stream {

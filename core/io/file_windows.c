@@ -254,7 +254,7 @@ static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
 
-/* Returns true if the opened file is really located somewhere else than at path. Wine opens and
+/* Returns true if the opened file is really located somewhere other than at path. Wine opens and
  * removes the target of a host system's link without reporting a link. */
 static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 {

@@ -55,7 +55,7 @@ void os_on_interrupt(void (*handler)(void))
 	}
 }
 
-/* Does nothing: a signal handler may call only few functions. */
+/* Does nothing: a signal handler may call only a few functions. */
 void os_on_end(void (*last)(void))
 {
 	(void)last;

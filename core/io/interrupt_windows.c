@@ -18,7 +18,7 @@ static void (*held_handler)(void);
 #define SAME_PRESS_MS 300
 
 static volatile LONG interrupt_held, is_ending;
-static volatile LONG64 interrupt_ms; /* time when an interrupt was held back; 0: none was */
+static volatile LONG64 interrupt_ms; /* time when an interrupt was held back; 0: never */
 /* Event that is set after an interrupt was held back; NULL: no interrupt can be held back. */
 static HANDLE waker;
 

@@ -36,7 +36,7 @@ struct out {
 	char *buffer;
 	size_t len;
 	struct err err;
-	uint64_t bytes; /* bytes written so far, not counting compression */
+	uint64_t bytes; /* bytes written so far, before compression */
 	struct out_zip *zip; /* NULL: not compressed */
 	bool is_new;
 };

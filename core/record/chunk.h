@@ -132,7 +132,7 @@ static inline uint64_t column_get(const struct column *column, size_t at)
 
 /* Reads the chunks of a file, one at a time. */
 struct chunk_reader {
-	struct os_file *file; /* borrowed */
+	struct os_file *file; /* owned by the caller */
 	uint64_t file_bytes;
 	struct ZSTD_DCtx_s *zstd; /* NULL until it is needed */
 	struct buf packed, unpacked;

@@ -42,8 +42,8 @@ bool live_block_end(struct live_blocks *blocks, uint64_t addr, uint32_t stack);
 void live_heap_end_tag(struct live_blocks *blocks, unsigned tag);
 void live_heap_end(struct live_blocks *blocks, uint64_t heap);
 
-/* Frees, with RECORD_NO_STACK, all blocks for whose address exists() returns false. Frees none if
- * there are more than most such blocks. Returns the number of such blocks. */
+/* Frees, with RECORD_NO_STACK, all blocks for whose address exists() returns false. If there are
+ * more such blocks than `most`, frees none. Returns the number of such blocks. */
 size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
 	const void *ctx, size_t most);
 

@@ -34,7 +34,7 @@ struct live_blocks {
 	size_t block_count, block_cap;
 	uint64_t multiplier;
 	unsigned shift;
-	/* first block of each list, indexed by tag, then by LIVE_TAGS plus handle number */
+	/* first block of each list; the index is a tag, or LIVE_TAGS + handle number */
 	uint32_t *heaps;
 	size_t heap_cap;
 	uint32_t handle_count;

@@ -40,8 +40,8 @@ struct record_cursor {
 
 	uint32_t codes[BATCH];
 	struct record_event events[BATCH];
-	size_t event_count,
-		event_at; /* number of decoded events in events[]; number returned one by one */
+	/* number of decoded events in events[]; index of the next event to return */
+	size_t event_count, event_at;
 };
 
 /* ---------------------------------------------------------------- chunks of events */
@@ -347,7 +347,7 @@ static int next_chunk(struct record_cursor *cursor)
 	cursor->tick_at = cursor->change_at = cursor->freed_at = 0;
 	cursor->addr = cursor->addr_at = 0;
 	cursor->next_tick = cursor->next_change = 0;
-	/* -1, because the first event may be a free with a known stack */
+	/* before the first event, which may itself be a free with a known stack */
 	cursor->next_freed = SIZE_MAX;
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||

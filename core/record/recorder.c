@@ -22,7 +22,8 @@
 #define PACKING_LEVEL 9
 #define PACKING_MATCH 4
 #define TEMPORARY_LEVEL 1
-#define ROWS_BYTES ((size_t)1 << 20) /* bytes; longer definitions do not wait for a flush */
+/* Larger pending definitions are written without waiting for a flush. */
+#define ROWS_BYTES ((size_t)1 << 20)
 
 /* The interval between check-points is this many events per kind, within limits. */
 #define EVENTS_A_KIND 32
@@ -480,7 +481,7 @@ uint32_t recorder_stack(
 	return add_stack(recorder, frames, count, hash);
 }
 
-/* Interns a plain number. Returns none when the list is full. */
+/* Interns a plain number. Returns `none` when the list is full. */
 static uint32_t number_of(
 	struct recorder *recorder, unsigned list, struct u64map *map, uint64_t value, uint32_t none)
 {

@@ -617,9 +617,8 @@ static uint64_t round_down(double number)
 
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count)
 {
-	double weight = weight_of(facts, kind),
-	       /* a fraction that is evenly distributed over all kinds */
-		part = kind * 0.6180339887498949;
+	/* The fractions of part are evenly distributed over all kinds. */
+	double weight = weight_of(facts, kind), part = kind * 0.6180339887498949;
 
 	return weight > 1 && count ?
 		       round_down((double)count * weight + part - (double)(uint64_t)part) :

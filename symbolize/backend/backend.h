@@ -57,8 +57,8 @@ struct table_name {
 	bool is_for_others; /* an export's name, which may differ from the name in the source */
 };
 
-/* Finds the best name of a function that begins exactly at rva. Returns 1, or 0 if no table has
- * one. `said` as in tables_find(). */
+/* Finds the best name of a function that begins exactly at rva. Returns 1, or 0 if no table has a
+ * name. `said` has the same meaning as for tables_find(). */
 int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name);
 
 /* Returns a copy of the name in the arena, demangled if possible and not disabled. */

@@ -23,7 +23,8 @@
 #define PATIENCE_MS 20000 /* for one answer; loading a large PDB takes a long time */
 #define VERSION_MS 5000 /* for the answer to --version */
 #define VERSION_BYTES 65536
-#define TRUE_LINES_SINCE 15 /* up to 14, inlined lines in PDBs were off by one */
+/* up to version 14, inlined lines in PDBs were one statement too late */
+#define TRUE_LINES_SINCE 15
 /* number of failures without an answer in between that make the program unusable */
 #define FAILURES_MAX 5
 /* number of deaths on one file; after that, inlined functions in the file are ignored */

@@ -463,7 +463,7 @@ static bool read_parts(struct pdb *pdb, struct pdb_parts *parts)
 	if (!read_stream(pdb, &pdb->dbi, pdb->parts_at, bytes, PARTS_VERSION_BYTES))
 		return false;
 	if (pe_u32(bytes) != PARTS_1 && pe_u32(bytes) != PARTS_2)
-		return true; /* an unknown version counts as no contributions */
+		return true; /* unknown version: treated as if there were no contributions */
 	entry_bytes = pe_u32(bytes) == PARTS_1 ? PART_BYTES : PART_2_BYTES;
 	left = (pdb->parts_bytes - PARTS_VERSION_BYTES) / entry_bytes;
 	if (left > PARTS_MAX)
