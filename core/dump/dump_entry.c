@@ -101,8 +101,8 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 	return is_sum ? SUM : ONE_BLOCK;
 }
 
-/* Returns true for a sum whose id and block size equal those of an earlier sum, if no heap heading
- * separates the two. */
+/* Returns true for a sum whose id and block size equal those of an earlier sum. Checks only files that
+ * begin with sums and have no headings: an id may occur in two heaps. */
 static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entry *entry)
 {
 	struct {
@@ -110,8 +110,11 @@ static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entr
 		uint64_t sizes[2];
 	} key = {0};
 
-	if (scanner->is_ours || scanner->headings[0].index.count ||
-		scanner->headings[1].index.count || !entry->block_count)
+	bool has_headings = scanner->headings[0].index.count || scanner->headings[1].index.count;
+
+	if (scanner->is_ours || has_headings || !entry->block_count)
+		return false;
+	if (scanner->has_entries && !scanner->sums.count)
 		return false;
 	memcpy(key.id, entry->stack.id, entry->id_len);
 	key.sizes[0] = entry->requested_bytes / entry->block_count;
@@ -139,7 +142,8 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 	if (scanner->no_newline && scan_may_be_cut(scanner))
 		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	if (kind == SUM && is_repeated_sum(scanner, &entry))
-		return scan_fail(scanner, ERR_SECOND, "this stack was listed before");
+		return scan_fail(scanner, ERR_SECOND, "the stack was listed before");
+	scanner->has_entries = true;
 	memcpy(open->id, entry.stack.id, entry.id_len);
 	open->id[entry.id_len] = '\0';
 	entry.stack.id = open->id;

@@ -234,8 +234,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return 0;
 	if (!hex_take(&at, &addr))
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
-	if (!scanner->is_ours &&
-		(scanner->sums.count || !u64map_put(&scanner->headings[!is_start], addr, &none)))
+	if (!scanner->is_ours && !u64map_put(&scanner->headings[!is_start], addr, &none))
 		return scan_fail(scanner, ERR_SECOND, "the heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
@@ -284,9 +283,12 @@ static bool pass_plain(struct dump_scanner *scanner)
 	struct dump_progress taken = {0};
 	const char *at = scanner->at, *stop;
 
-	/* the first entry must be parsed here, because it proves that the text is a dump */
-	if (!sink->plain || sink->line || !scanner->is_dump || scanner->is_split ||
-		scanner->in_modules || scanner->ended ||
+	/* The first entry must be parsed here: it proves that the text is a dump, and shows whether it
+	 * begins with sums, which are then all checked. */
+	if (!scanner->has_entries && !scanner->is_ours)
+		return false;
+	if (!sink->plain || sink->line || scanner->sums.count || !scanner->is_dump ||
+		scanner->is_split || scanner->in_modules || scanner->ended ||
 		!(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
 		return false;
 	stop = sink->plain(sink->ctx, at, scanner->end, &taken);

@@ -60,7 +60,9 @@ struct dump_scanner {
 	/* For files not written by hsnap: the heaps that had a "Start of data" heading, and the
 	 * heaps that had a "Hogs" heading. */
 	struct u64map headings[2];
-	/* For files without headings that hsnap did not write: id and block size of each sum. */
+	bool has_entries; /* an entry was parsed */
+	/* Id and block size of each sum, in other programs' files that begin with sums and have no
+	 * headings. */
 	struct table sums;
 	bool is_cut; /* the reader reported that the file is truncated */
 	/* the current line directly follows a sum's stack, whose frames may be names */

@@ -45,7 +45,6 @@ TEST(line_that_belongs_to_nothing_is_left_out_with_its_place)
 		{GOOD "+ 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace3\tallocations\n"
 		      "\n\tx!y+1\n\nTotal increase == 8\n",
 			"old.txt:7\n"},
-		{GOOD "Total increase == 8\n" GOOD "bye\n", "old.txt:7\n"},
 		{GOOD "Total increase == 8 requested + 1 overhead = 8\n", "old.txt:6\n"},
 		{GOOD "Total increase == 8 requested + 1\n", "old.txt:6\n"},
 		{GOOD "Total increase == f000000000000000 requested + 0 overhead = "

@@ -59,15 +59,18 @@ TEST(sums_count_for_end_mark)
 
 #define SUM "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\n"
 #define SUM_LOG "entry 2 4 0 0 5"
+#define OTHER_SUM "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace6\n"
+#define OTHER_LOG "entry 2 4 0 0 6"
 
 TEST(frames_of_sums_may_be_names)
 {
 	expect_log(SUM "a!b+0x00000012\n\tc!operator new+0x1 \nd+0x3\n\te!f+12\n\t\ndb!x+0x1\n" ONE,
 		SUM_LOG " a!b+0x00000012 c!operator new+0x1 d+0x3 e!f+12 db!x+0x1\n" ONE_LOG "\n");
 	/* as in these lines */
-	expect_log(SUM "a!b+0x1\r\n" SUM "a!b+0x2", SUM_LOG " a!b+0x1\n" SUM_LOG " a!b+0x2\n");
-	expect_log(SUM SUM "1 bytes + 2 at 3 by BackTrace!+0x4\n",
-		SUM_LOG "\n" SUM_LOG "\nentry 1 1 2 3 !+0x4\n");
+	expect_log(
+		SUM "a!b+0x1\r\n" OTHER_SUM "a!b+0x2", SUM_LOG " a!b+0x1\n" OTHER_LOG " a!b+0x2\n");
+	expect_log(SUM OTHER_SUM "1 bytes + 2 at 3 by BackTrace!+0x4\n",
+		SUM_LOG "\n" OTHER_LOG "\nentry 1 1 2 3 !+0x4\n");
 }
 
 /* Unread lines that look like data: the first one, and its text. */
@@ -218,8 +221,13 @@ TEST(sink_is_asked_only_where_entries_may_come)
 {
 	/* only after the text is known to be a dump */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
-	expect_with_plain(SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
-		SUM_LOG "\nplain\nplain\n" SUM_LOG " a!b+0x1\nplain\n" UNREAD("7", "a!b+0x1"));
+	expect_with_plain(ONE SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
+		ONE_LOG "\n" SUM_LOG "\nplain\nplain\n" SUM_LOG
+			" a!b+0x1\nplain\n" UNREAD("8", "a!b+0x1"));
+	/* sums in files of other programs are checked for repetitions */
+	expect_with_plain(SUM PLAIN OTHER_SUM PLAIN, 0,
+		SUM_LOG "\nentry 1 5 6 7 8\n" OTHER_LOG "\nentry 1 5 6 7 8\n");
+	expect_with_plain(SUM PLAIN SUM, -ERR_SECOND, SUM_LOG "\nentry 1 5 6 7 8\n");
 	expect_with_plain("// Loaded modules:\n" PLAIN "// Process modules enumerated.\n" PLAIN
 			  "x\n",
 		0, "entry 1 5 6 7 8\nplain\n");
