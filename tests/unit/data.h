@@ -1,6 +1,6 @@
-/* Test data of other projects, which this repository may not contain: files in the folder
- * HSNAP_TEST_DATA, by default ../shared/data next to the checkout. Tests skip if the folder is
- * missing. If HSNAP_TEST_DATA is set, a missing file is a failure. Scripts use data_file() of
+/* Test data of other projects, which this repository may not contain. Tests read the data from the
+ * folder HSNAP_TEST_DATA, by default ../shared/data next to the checkout. They skip if the folder
+ * is missing. If HSNAP_TEST_DATA is set, a missing file is a failure. Scripts use data_file() of
  * tests/lib/Hunt.pm. */
 #ifndef TESTS_UNIT_DATA_H
 #define TESTS_UNIT_DATA_H
@@ -22,7 +22,7 @@ __attribute__((constructor)) static void data_find_folder(void)
 }
 
 /* Returns the path of a data file, valid until the next call. Skips the calling test if the file is
- * missing. Call it before the test allocates memory or opens files: a skipped test frees
+ * missing. Call this function before the test allocates memory or opens files: a skipped test frees
  * nothing. */
 static inline const char *data_file(const char *name)
 {

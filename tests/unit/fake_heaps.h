@@ -1,5 +1,5 @@
-/* Heaps placed in a made process. Their layout follows the facts known of Wine 8.0 and of 9.0 to
- * 11, x64 and x86, not the program's own table. struct truth records each placed block. */
+/* Heaps placed in a made process. Their layout follows the known facts about Wine 8.0 and 9.0 to
+ * 11, on x64 and x86, not the program's own table. struct truth records each placed block. */
 #ifndef TESTS_UNIT_FAKE_HEAPS_H
 #define TESTS_UNIT_FAKE_HEAPS_H
 
@@ -7,7 +7,7 @@
 
 #include "snapshot/heap/heap.h"
 
-/* struct heap of one version and bitness, and the structures to which it points. */
+/* Layout of struct heap, and of the structures to which it points, in one version and bitness. */
 static const struct heap_shape {
 	const char *name;
 	unsigned pointer, unit;
@@ -27,7 +27,7 @@ static const struct heap_shape {
 };
 
 #define SHAPE_COUNT (sizeof(shapes) / sizeof(*shapes))
-static const struct heap_shape *shape = shapes; /* of the process made next */
+static const struct heap_shape *shape = shapes; /* shape of the next process to be made */
 
 #define POINTER (shape->pointer)
 #define UNIT (shape->unit)
@@ -65,7 +65,7 @@ enum {
 struct placed {
 	uint64_t addr, requested_bytes, overhead_bytes, heap;
 	uint64_t part; /* address of the containing subheap or large block */
-	bool is_lost; /* the test has made the block impossible to find */
+	bool is_lost; /* the test has damaged the heap so that a walk cannot find the block */
 };
 
 struct placed_heap {
@@ -77,9 +77,9 @@ static struct truth {
 	size_t block_count;
 	struct placed_heap heaps[16];
 	size_t heap_count;
-} truth; /* of the process made */
+} truth; /* contents of the made process */
 
-/* Subheap while it is filled: at is the address of the next block's header. */
+/* Subheap while the test fills it. at: address of the next block's header. */
 struct filling {
 	uint64_t heap, part, at, end, reserved_end;
 	bool after_free;
@@ -116,14 +116,14 @@ static inline void truth_add(const struct placed *block)
 	truth.blocks[truth.block_count++] = *block;
 }
 
-/* The byte counts are those of the region at `region`, at whose end the subheap lies. */
+/* Places a subheap at the end of the region at `region`. The byte counts are the region's. */
 static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint64_t part,
 	uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	uint64_t before = part + SUBHEAP_DATA - region;
 	struct placed_heap *owner = truth_heap(heap);
 
-	/* Counted from the first block, as in Wine. */
+	/* Like Wine, count the subheap's bytes from its first block. */
 	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
 		POINTER);
 	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, POINTER);
@@ -138,7 +138,7 @@ static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint6
 		.reserved_end = region + reserved_bytes};
 }
 
-/* Places a heap with its embedded subheap, which it returns to be filled; the first heap is the
+/* Places a heap and returns its embedded subheap, which the caller fills. The first heap is the
  * process heap. */
 static inline struct filling heap_place(
 	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
@@ -168,7 +168,7 @@ static inline struct filling heap_extend(
 	return subheap_place(heap, addr, addr, committed_bytes, reserved_bytes);
 }
 
-/* Writes a block's header in the version's form. index: of a block in a group. */
+/* Writes a block's header in the version's form. index: the block's number in its group. */
 static inline void header_put(
 	uint64_t addr, uint64_t units, unsigned flags, unsigned tail, unsigned index, unsigned type)
 {
@@ -190,7 +190,8 @@ static inline void header_put(
 	}
 }
 
-/* Places a large block in a region that is rounded up to 64 KiB; does not add it to the truth. */
+/* Places a large block in a region whose size is rounded up to 64 KiB. Does not add the block to
+ * the truth. */
 static inline uint64_t large_region(
 	uint64_t heap, uint64_t addr, uint64_t requested_bytes, unsigned flags)
 {
@@ -198,7 +199,7 @@ static inline uint64_t large_region(
 	struct placed_heap *owner = truth_heap(heap);
 
 	fake_put(addr + LARGE_DATA_SIZE, requested_bytes, POINTER);
-	/* Counted from the block's header. */
+	/* Wine counts a large block's bytes from its header. */
 	fake_put(addr + LARGE_BLOCK_SIZE, bytes - LARGE_BLOCK, POINTER);
 	header_put(addr + LARGE_BLOCK, 0, FLAG_LARGE | flags, 0, 0, TYPE_LARGE);
 	fake_list_add(heap + HEAP_LARGES, addr + LARGE_LINKS);
@@ -207,7 +208,8 @@ static inline uint64_t large_region(
 	return bytes;
 }
 
-/* Maps only the first page of a large block if it is not in a range yet: no more is read. */
+/* Places a large block; maps only its first page, and only if no range contains it yet. Walks read
+ * no more than that page. */
 static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_bytes)
 {
 	uint64_t bytes;
@@ -240,7 +242,8 @@ static inline void fill_header(
 	fill->at += bytes;
 }
 
-/* Adds a live block with `spare` units (at most 14) more than it needs; returns its address. */
+/* Adds a live block with `spare` units (at most 14) more than the block needs; returns its
+ * address. */
 static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes, unsigned spare)
 {
 	uint64_t bytes = ((requested_bytes + 8 + 15) & ~(uint64_t)15) + spare * UNIT;
@@ -257,9 +260,9 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 	return addr;
 }
 
-/* Writes the headers of a group at addr; stride is the size of a block with its header. Bits of
- * live select the live blocks; their sizes depend on their numbers. part: the subheap or large
- * block. */
+/* Writes the headers of a group at addr. stride: bytes of a block including its header. live: one
+ * bit per live block. The blocks' sizes depend on their numbers. part: address of the subheap or
+ * large block. */
 static inline void group_put(
 	uint64_t heap, uint64_t part, uint64_t addr, uint64_t stride, uint32_t live)
 {
@@ -334,14 +337,14 @@ static inline void fill_some(struct filling *fill, uint64_t *seed)
 
 /* ---------------------------------------------------------------- a process with heaps */
 
-/* The process heap with two more subheaps, another heap, and one without blocks. */
+/* Makes the process heap with two more subheaps, another heap, and an empty heap. */
 #define HEAP_A 0x110000u
 #define SUB_A1 0x400000u
 #define SUB_A2 0x600000u
 #define HEAP_B 0x210000u
 #define SUB_B1 0x800000u
 #define HEAP_C 0x310000u
-#define LARGE_A 0x10000000u /* further large blocks follow every LARGE_STEP bytes */
+#define LARGE_A 0x10000000u /* more large blocks, one every LARGE_STEP bytes */
 #define LARGE_B 0x20000000u
 #define LARGE_STEP 0x400000u
 #define EACH_LARGE 3
@@ -367,7 +370,7 @@ static inline void image_free(void)
 	image = (struct image){0};
 }
 
-/* Replaces the process by one without heaps. */
+/* Replaces the process with one without heaps. */
 static inline void image_begin(void)
 {
 	image_free();
@@ -430,7 +433,8 @@ static inline int placed_by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Asserts that the walk found all blocks that can be found, once and correctly, and no others. */
+/* Asserts that the walk found each findable block correctly and only once, and found no other
+ * blocks. */
 static inline void assert_blocks(void)
 {
 	struct walk *walk = &image.walk;
@@ -464,7 +468,8 @@ static inline void assert_broken(unsigned count, uint64_t addr)
 	}
 }
 
-/* Removes from the truth the blocks that a walk cannot reach if it fails at addr in a part. */
+/* Removes from the truth the blocks that a walk cannot reach if the walk fails at addr in a
+ * part. */
 static inline void lose(uint64_t part, uint64_t addr)
 {
 	for (size_t i = 0; i < truth.block_count; i++) {
@@ -483,7 +488,7 @@ static inline void lose_heap(uint64_t heap)
 	}
 }
 
-/* Walks a damaged image and expects one broken place, at addr. */
+/* Walks a damaged image and expects damage to be reported at addr only. */
 static inline void assert_one_wound(uint64_t addr)
 {
 	image_walk();

@@ -1,6 +1,6 @@
-/* The system's memory functions as the tracer's tables use them, for tests. The reserved address
- * space is accessible only where it was committed. A test can make commits fail. Committed bytes
- * are counted independently of the tables. */
+/* The system's memory functions as the tracer's tables use them, for tests. Reserved address space
+ * is accessible only where it was committed. A test can make commits fail. The committed bytes are
+ * counted independently of the tables. */
 #ifndef TESTS_UNIT_FAKE_MEMORY_H
 #define TESTS_UNIT_FAKE_MEMORY_H
 
@@ -24,13 +24,14 @@ static struct fake_memory {
 	uint64_t bytes;
 	uint8_t *is_committed; /* per page */
 	int32_t commits_left; /* number of commits that still succeed */
-	uint32_t waits, waits_max; /* waits fail after waits_max of them */
+	uint32_t waits, waits_max; /* after waits_max waits, every wait fails */
 	void (*on_wait)(void);
 } memory;
 
 static struct tracer_area area;
 
-/* Marks the pages of [at, at + bytes), which must be whole pages of the reservation. */
+/* Records whether the pages of [at, at + bytes) are committed. The range must consist of whole
+ * pages of the reservation. */
 static inline void fake_mark(const char *at, uint64_t bytes, bool is_committed)
 {
 	uint64_t first = (uint64_t)(at - memory.base) / FAKE_PAGE;
@@ -68,7 +69,8 @@ bool memory_wait(struct memory_patience *patience)
 	return patience->tries++ < memory.waits_max;
 }
 
-/* Threads have ids in order of arrival, and a word each; hsnap runs until the test ends it. */
+/* Threads are numbered in order of arrival, and each has one word of storage. hsnap counts as
+ * running until the test ends it. */
 static uint32_t fake_thread_count;
 static _Thread_local uint32_t fake_thread;
 static _Thread_local uintptr_t fake_word;
@@ -134,7 +136,7 @@ static inline void fake_end(void)
 	memory.is_committed = NULL;
 }
 
-/* Around a test: checks that the committed bytes recorded in the area are correct. */
+/* Fixture of a test: checks that the committed bytes recorded in the area are correct. */
 #define LIMIT ((uint64_t)64 << 20)
 
 static inline int set_up(void **state)
@@ -160,8 +162,8 @@ static inline uint64_t fake_dice(uint64_t *seed)
 	return *seed * 0x2545f4914f6cdd1du >> 16;
 }
 
-/* A table copied at arbitrary moments while the program ran, like hsnap's copy. A change that is
- * not counted would remain wrong in the copy. */
+/* Copy of a table, updated at arbitrary moments while the program runs, like hsnap's copy. If the
+ * table does not count a change, the copy stays wrong. */
 struct fake_copy {
 	uint64_t table;
 	uint32_t changes[TRACER_COUNTS];
@@ -169,7 +171,7 @@ struct fake_copy {
 	unsigned char copy[(size_t)1 << 22];
 };
 
-/* Fails if the memory does not exist or is unmapped meanwhile. */
+/* Copies memory. Returns false if the memory does not exist or is unmapped during the copy. */
 static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
 {
 	const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
@@ -177,7 +179,7 @@ static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
-/* number: of a shard, or TRACER_SHARDS for the stacks. */
+/* Returns the address and size of a table. number: a shard's, or TRACER_SHARDS for the stacks. */
 static inline uint64_t fake_table(unsigned number, uint64_t *bytes)
 {
 	const struct tracer_shard *shard = &area.shards[number];
@@ -197,8 +199,8 @@ static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
 		copy->bytes = 0;
 }
 
-/* Returns true if the copy equals the table except in pieces with changed counts. The table must
- * not change during the call. */
+/* Returns true if the copy equals the table in all pieces whose change counts are equal. The table
+ * must not change during the call. */
 static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned number)
 {
 	uint64_t bytes, table = fake_table(number, &bytes);

@@ -1,5 +1,5 @@
-/* Segment heaps made by hand, from the published layouts: the ranges, chunks and blocks that a test
- * places are the expected result of the walk. */
+/* Segment heaps made by hand from the published layouts. A walk must find exactly the ranges,
+ * chunks and blocks that a test places. */
 #ifndef TESTS_UNIT_FAKE_SEGMENT_H
 #define TESTS_UNIT_FAKE_SEGMENT_H
 
@@ -8,7 +8,8 @@
 #include "snapshot/heap/nt_heap.h"
 #include "tests/images/segment_image_layout.h"
 
-/* Layouts under test, with offsets from the image maker's tables, independent of the walker's. */
+/* Layouts under test. Their offsets come from the image maker's tables, which are independent of
+ * the walker's. */
 struct fake_layout {
 	const char *name;
 	unsigned bits, build, ptr, unit, first_index;
@@ -23,7 +24,7 @@ static const struct {
 	{"segment 10.0.20348-22000 x64", 64, 22000},
 	{"segment 10.0.17763-19041 x64", 64, 19041},
 	{"segment 10.0.19041 x86", 32, 19041},
-	{"segment 10.0.14393-15063 x64", 64, 14393}, /* has one list of segments and no contexts */
+	{"segment 10.0.14393-15063 x64", 64, 14393}, /* one list of segments, no contexts */
 	{"segment 10.0.17134 x64", 64, 17134},
 	{"segment 10.0.16299 x64", 64, 16299},
 };
@@ -52,7 +53,7 @@ static inline const struct fake_layout *seg_layout(size_t number)
 }
 
 #define FAKE_HEAP 0x10000000u
-#define FAKE_META 0x11000000u /* nodes of the tree, owners, records */
+#define FAKE_META 0x11000000u /* the segment tree's nodes, owners, records */
 #define FAKE_SEGMENTS 0x20000000u
 #define FAKE_NTDLL 0x77000000u
 #define FAKE_GLOBALS (FAKE_NTDLL + 0x2340u)
@@ -83,7 +84,7 @@ static inline uint64_t seg_mask(void)
 	return seg.l->bits == 64 ? UINT64_MAX : UINT32_MAX;
 }
 
-/* List operations; with coded, pointers are XORed with their own address. */
+/* List operations. With `coded`, each pointer is XORed with its own address. */
 static inline void seg_list_init(uint64_t head, bool coded)
 {
 	seg_ptr(head, head ^ (coded ? head : 0));
@@ -106,10 +107,11 @@ static inline uint64_t seg_context(uint64_t heap, unsigned i)
 	return heap + seg.l->at.heap.contexts + i * seg.l->at.context.bytes;
 }
 
-#define FAKE_SLOT_MAP 0x28u /* references from the VS context, in units of 64 bytes */
+#define FAKE_SLOT_MAP 0x28u /* offsets from the VS context, in units of 64 bytes */
 #define FAKE_SLOT 0x2au
 
-/* Returns the head of the list of VS subsegments: in the context, or in its only affinity slot. */
+/* Returns the head of the list of VS subsegments. The head is in the context or in its only
+ * affinity slot. */
 static inline uint64_t seg_vs_list(uint64_t heap)
 {
 	const uint64_t context = heap + seg.l->at.heap.vs;
@@ -118,7 +120,7 @@ static inline uint64_t seg_vs_list(uint64_t heap)
 					 context + seg.l->at.vs.list;
 }
 
-/* Makes a VS context with one slot, if the layout has slots. */
+/* Makes a VS context, with one slot if the layout has slots. */
 static inline void seg_vs_slot(uint64_t heap)
 {
 	const struct fake_layout *l = seg.l;
@@ -155,7 +157,7 @@ static inline void seg_heap(uint64_t heap)
 	seg.heaps[seg.process.heap_count++] = heap;
 }
 
-/* Removes ntdll, as in a dump without its data. */
+/* Removes ntdll, as in a dump that lacks ntdll's data. */
 static inline void seg_no_ntdll(void)
 {
 	fake.module_count = 0;
@@ -175,7 +177,7 @@ static inline void seg_init(const struct fake_layout *l)
 	seg.process =
 		(struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = seg.heaps};
 	fake_map(FAKE_META, 0x10000);
-	/* ntdll, whose data contains the keys of RtlpHpHeapGlobals. */
+	/* Adds ntdll, whose data contains the keys of RtlpHpHeapGlobals. */
 	fake_map(FAKE_NTDLL, 0x4000);
 	fake_put_module(
 		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
@@ -204,7 +206,7 @@ static inline uint64_t seg_segment(uint64_t heap, unsigned i)
 	return addr;
 }
 
-/* Makes a range of units from index on; returns its address. */
+/* Makes a range of units that begins at unit `index`; returns its address. */
 static inline uint64_t seg_range(uint64_t segment, unsigned shift, unsigned index, unsigned units,
 	unsigned flags, uint32_t unused, bool extra)
 {
@@ -234,8 +236,8 @@ static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
-/* Makes a chunk, its size including the header; returns the address of its user bytes. tail: its
- * last word. */
+/* Makes a chunk of `bytes` bytes, including its header. Returns the address of the user bytes.
+ * tail: value of the chunk's last word. */
 static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
 {
 	const struct fake_layout *l = seg.l;
@@ -288,10 +290,9 @@ static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
 	fake_put(lfh->addr + seg.l->at.subsegment.free_count, n, 2);
 }
 
-#define FAKE_BUCKETS 0x40u /* reference from the LFH context to bucket 0; each has two units */
+#define FAKE_BUCKETS 0x40u /* offset from the LFH context to bucket 0; each bucket has two units */
 
-/* Makes the bucket to which a subsegment of the first heap refers; the context's table refers to it
- * too. */
+/* Makes a bucket. A subsegment of the first heap and the context's table refer to the bucket. */
 static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
 {
 	const struct fake_layout *l = seg.l;
@@ -303,7 +304,8 @@ static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
 	seg_ptr(context + l->at.lfh.buckets + (uint64_t)bucket * l->ptr, context + ref * 64);
 }
 
-/* Makes a subsegment with as many blocks as fit in bytes. bucket: its owner's bucket. */
+/* Makes a subsegment of `bytes` bytes, filled with blocks. bucket: the bucket of the subsegment's
+ * owner. */
 static inline struct fake_lfh seg_lfh(
 	uint64_t addr, unsigned bytes, unsigned block_bytes, unsigned bucket)
 {
@@ -332,8 +334,9 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 	return lfh->addr + lfh->first + (uint64_t)k * lfh->block_bytes;
 }
 
-/* Sets a bit of block k: 0 for busy, 1 for not fully used. Returns the old bit. From 26100 on a
- * word's low half has the first bits of 32 blocks, and its high half their second bits. */
+/* Sets one bit of block k and returns the old bit. bit: 0 for busy, 1 for not fully used. Since
+ * 26100 each word describes 32 blocks: the low half has their busy bits, the high half their other
+ * bits. */
 static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned bit)
 {
 	const uint64_t bitmap = lfh->addr + seg.l->at.subsegment.bitmap;
@@ -344,7 +347,7 @@ static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned 
 	return byte >> at % 8 & 1;
 }
 
-/* Marks block k as busy; tail: its last word, or 0. */
+/* Marks block k as busy. tail: value of the block's last word, or 0. */
 static inline uint64_t seg_lfh_block(const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
 	const uint64_t addr = seg_lfh_addr(lfh, k);
@@ -409,8 +412,8 @@ static inline void seg_run(
 	}
 }
 
-/* Defines a test that runs in a fresh process seg with one heap, for each layout l of the set;
- * SEG_TIMES repeats it for each i below times. */
+/* Defines a test that runs once for each layout l of the set, each time in a fresh process `seg`
+ * with one heap. SEG_TIMES repeats the test for each i below `times`. */
 #define SEG_TEST(name, layouts) SEG_TIMES(name, layouts, 1)
 #define SEG_TIMES(name, layouts, times)                                                            \
 	static void name##_in(const struct fake_layout *l, unsigned i);                            \

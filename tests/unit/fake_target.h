@@ -1,5 +1,5 @@
-/* A process made of ranges of the test's own memory, as a struct target. Each range is a separate
- * allocation, so an out-of-range read is detected. Any operation fails on request. */
+/* A struct target that consists of ranges of the test's own memory. Each range is a separate
+ * allocation, so an out-of-range read is detected. A test can make any operation fail. */
 #ifndef TESTS_UNIT_FAKE_TARGET_H
 #define TESTS_UNIT_FAKE_TARGET_H
 
@@ -29,18 +29,20 @@ struct fake {
 	size_t range_count;
 	struct module modules[8];
 	size_t module_count;
-	unsigned listings; /* number of listings of modules */
-	/* Reads fail from number fail_from on, fail_count of them; 0: none. */
+	unsigned listings; /* number of times that modules were listed */
+	/* The first failing read is number fail_from, or none if fail_from is 0. fail_count reads
+	 * fail. */
 	uint64_t fail_from, fail_count;
-	uint64_t reads, got_bytes, loose_reads; /* loose: not held, although the range needs it */
+	/* Loose: outside a hold, although the range requires a hold. */
+	uint64_t reads, got_bytes, loose_reads;
 	unsigned suspends, resumes;
 	bool is_held, is_dead;
 	bool may_look; /* reads are permitted before the first hold */
 	int modules_rc, suspend_rc;
 	void (*on_suspend)(void);
 	void (*on_resume)(void);
-	void (*on_listing)(void); /* called while its modules are listed */
-	/* Memory generated when it is read; false: not mapped. */
+	void (*on_listing)(void); /* called while the target lists its modules */
+	/* Generates memory when it is read; returns false if addr is not mapped. */
 	bool (*made_up)(uint64_t addr, unsigned char *bytes, size_t len);
 };
 
@@ -116,7 +118,8 @@ static inline uint64_t fake_get(uint64_t addr, size_t len)
 
 /* ---------------------------------------------------------------- struct target_ops */
 
-/* Reports every range as a region. fake_init() does not install it; a test adds it. */
+/* Reports every range as a region. fake_init() does not install this function; a test installs
+ * it. */
 static inline int fake_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct fake_range *best = NULL;
@@ -142,7 +145,7 @@ static inline bool fake_read_fails(void)
 	       fake.reads - fake.fail_from < fake.fail_count;
 }
 
-/* Overwrites the buffer when it fails, as a system may. */
+/* Reads memory. A failed read overwrites the buffer, as a system may. */
 static inline int fake_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
 	unsigned char *to = bytes;

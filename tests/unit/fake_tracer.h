@@ -1,5 +1,5 @@
-/* The tracer's DLL and its tables in a made process: an image with the one export only, and tables
- * filled by hand after shared.h, not by the tracer's own code. */
+/* The tracer's DLL and its tables in a made process. The image has a single export. The tables are
+ * filled by hand as shared.h documents them, not by the tracer's own code. */
 #ifndef TESTS_UNIT_FAKE_TRACER_H
 #define TESTS_UNIT_FAKE_TRACER_H
 
@@ -10,11 +10,11 @@
 
 #define TRACER_BASE 0x6f0000000u
 #define TRACER_AREA (TRACER_BASE + 0x1200)
-#define TRACER_TABLES 0x700000000u /* one table every TABLE_STEP bytes */
+#define TRACER_TABLES 0x700000000u /* the tables begin here, TABLE_STEP bytes apart */
 #define TRACER_TABLE_STEP 0x100000u
 #define TRACER_STACKS 0x780000000u
 #define TRACER_STACKS_BYTES 0x10000u
-#define TRACER_ROOM TRACER_TABLES /* all tables lie in it */
+#define TRACER_ROOM TRACER_TABLES /* end of the tables */
 #define TRACER_ROOM_BYTES 0x100000000u
 
 #define TRACER_STACKS_NUMBER 64 /* index of the stacks in the change counts */
@@ -37,7 +37,7 @@ struct made_block {
 			 offsetof(struct tracer_shard, field),                                     \
 		value, sizeof(((struct tracer_shard *)0)->field))
 
-/* Places the DLL's image; offsets from its base are those of Microsoft's "PE Format". */
+/* Places the DLL's image. The offsets from its base are those of Microsoft's "PE Format". */
 static inline void tracer_place_image(void)
 {
 	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0x15000, EXPORTS = 0x1000 };
@@ -80,8 +80,8 @@ static inline void tracer_place(void)
 	AREA_PUT(stacks_limit, 1u << 30);
 }
 
-/* Counts a change at an offset in a shard's table, or in the stacks: each of 128 counts covers 8
- * KiB. */
+/* Counts a change at an offset in a shard's table, or in the stacks. Each of the 128 change counts
+ * covers 8 KiB. */
 static inline void tracer_count_change(unsigned table, uint64_t offset)
 {
 	uint64_t at = TRACER_AREA + offsetof(struct tracer_area, changes) + table * 512 +
@@ -117,8 +117,8 @@ static inline unsigned tracer_heap_index(uint64_t heap)
 	return 0;
 }
 
-/* The first word has 48 bits of address and 16 of the heap's index, the second 27 of the stack and
- * 37 of the size. */
+/* Writes a table entry. The first word has 48 bits of address and 16 bits of heap index. The second
+ * word has 27 bits of stack and 37 bits of size. */
 static inline void tracer_put_block(unsigned shard, unsigned entry, const struct made_block *block)
 {
 	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;

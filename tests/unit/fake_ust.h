@@ -1,4 +1,4 @@
-/* Records of stacks and their database in a made process. Their layout follows the facts known of
+/* Stack records and their database in a made process. Their layout follows the known facts about
  * Windows 7 to 10, not the program's own table. */
 #ifndef TESTS_UNIT_FAKE_UST_H
 #define TESTS_UNIT_FAKE_UST_H
@@ -7,7 +7,7 @@
 
 #include "snapshot/stacks/ust.h"
 
-#define CODE_BASE 0x10000000u /* of a module */
+#define CODE_BASE 0x10000000u /* code of a module */
 #define CODE_BYTES 0x100000u
 #define RECORDS 0x20000000u
 #define RECORDS_BYTES 0x10000u
@@ -16,11 +16,11 @@
 struct made_record {
 	uint64_t chain;
 	unsigned trace_count, block_depth;
-	/* its number in the database; some sources read the lower half as a count of frames */
+	/* record's number in the database; some sources read its lower half as a frame count */
 	uint32_t index;
 	unsigned depth;
 	unsigned frame_count; /* number of stored frames */
-	uint64_t first_frame; /* later frames follow at intervals of 16 bytes */
+	uint64_t first_frame; /* the other frames follow at intervals of 16 bytes */
 };
 
 static inline uint64_t slot_at(unsigned bits, uint64_t record)

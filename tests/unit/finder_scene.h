@@ -1,6 +1,6 @@
 /* Scene for the tests of the finder: a folder with a Wine prefix, generated images and PDBs, one
- * module of a dump, and the messages to the listener. The module is C:\App\app.exe: time stamp
- * 5F3A0001, size 3000, GUID MADE_GUID, age 3. */
+ * module of a dump, and the messages to the listener. The module is C:\App\app.exe with time stamp
+ * 5F3A0001, size 3000, GUID MADE_GUID and age 3. */
 #ifndef TESTS_UNIT_FINDER_SCENE_H
 #define TESTS_UNIT_FINDER_SCENE_H
 
@@ -10,7 +10,7 @@
 
 #define SCENE_STAMP 0x5f3a0001u
 #define SCENE_SIZE 0x3000u
-#define SCENE_KEY MADE_GUID "3" /* of the PDB in a store */
+#define SCENE_KEY MADE_GUID "3" /* key of the PDB in a symbol store */
 #define SCENE_IMAGE_KEY "5F3A00013000"
 #define DRIVE_C "prefix/dosdevices/c:/"
 #define IMAGE DRIVE_C "App/app.exe"
@@ -23,13 +23,13 @@ static struct module_files files;
 static struct buf told; /* messages to the listener, one per line */
 static size_t told_count;
 
-/* Contents of an image; the defaults are the module's. */
+/* Contents of an image. The defaults match the module. */
 struct image_plan {
 	uint32_t timestamp, size, checksum, age;
-	unsigned char guid_0; /* first byte of its GUID; 0 in MADE_GUID */
-	const char *pdb; /* NULL: no record at all */
-	const char *section; /* name in the section header, or NULL */
-	const char *long_name; /* at the start of the string table, or NULL */
+	unsigned char guid_0; /* first byte of the image's GUID; it is 0 in MADE_GUID */
+	const char *pdb; /* NULL: no CodeView record */
+	const char *section; /* section name stored in the header, or NULL */
+	const char *long_name; /* section name stored at the start of the string table, or NULL */
 };
 
 static inline struct image_plan scene_plan(void)
@@ -43,7 +43,7 @@ static inline void scene_path(char *path, size_t size, const char *name)
 	assert_true((size_t)snprintf(path, size, "%s/%s", dir, name) < size);
 }
 
-/* Copies words with dir in the place of each %s. */
+/* Copies `words`, replacing each %s with dir. */
 static inline void scene_words(char *text, size_t size, const char *words)
 {
 	size_t len = 0;
@@ -81,8 +81,8 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 	file_put(path, bytes, len);
 }
 
-/* Makes an image with at most one section; the debug directory is at 200, the record at 240,
- * strings at 800. */
+/* Makes an image with at most one section. The debug directory is at 200, the CodeView record at
+ * 240, the string table at 800. */
 static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 {
 	struct made_bytes file = {0}, record = {0};
@@ -197,7 +197,7 @@ static inline void scene_find(void)
 	finder_free(finder);
 }
 
-/* Checks that the file is `name` below dir, or that there is no file if name is NULL. */
+/* Checks that `file` is `name` below dir, or that no file was found if name is NULL. */
 static inline void check_file(const char *file, const char *name)
 {
 	char path[1000];
@@ -224,7 +224,7 @@ static inline void check_found(const char *image, const char *pdb)
 	check_files(image, pdb);
 }
 
-/* Sets the symbol path; each %s is dir. */
+/* Sets the symbol path, replacing each %s with dir. */
 static inline void use_path(const char *path)
 {
 	static char text[2000];
@@ -233,7 +233,7 @@ static inline void use_path(const char *path)
 	options.symbol_path = text;
 }
 
-/* Sets one map: `from` is replaced by dir/sub. */
+/* Sets one map, which replaces `from` with dir/sub. */
 static inline void use_map(const char *from, const char *sub)
 {
 	static char text[700];
@@ -250,7 +250,7 @@ static inline const char *scene_reason(void)
 	return files.reason.len ? files.reason.data : "";
 }
 
-/* Checks that the reason contains the words, with dir for %s. */
+/* Checks that the reason contains `words`, with dir for each %s. */
 static inline void check_reason(const char *expected)
 {
 	char words[1500];

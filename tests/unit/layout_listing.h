@@ -1,7 +1,7 @@
-/* Listings of structures from public symbols, to compare with layout tables: offsets of fields in
- * the structures of one build. The files are test data (tests/unit/data.h). There are two forms:
- * "struct NAME size=0x.." followed by "+0xOFFSET field type", and "== ntdll!NAME" followed by
- * "+0xOFFSET field : type". Offsets are hexadecimal. */
+/* Listings of structures from public symbols, to compare with the layout tables. A listing has the
+ * offsets of fields in the structures of one build. The files are test data (tests/unit/data.h). A
+ * listing has one of two forms: "struct NAME size=0x.." followed by "+0xOFFSET field type", or "==
+ * ntdll!NAME" followed by "+0xOFFSET field : type". Offsets are hexadecimal. */
 #ifndef TESTS_UNIT_LAYOUT_LISTING_H
 #define TESTS_UNIT_LAYOUT_LISTING_H
 
@@ -9,7 +9,7 @@
 
 #define LISTING_NONE (-1L)
 
-/* Opens the listing of one build; name has no ".txt". */
+/* Opens one build's listing. name has no ".txt". */
 static inline FILE *listing_open(const char *name)
 {
 	char file[100];
@@ -23,8 +23,8 @@ static inline void listings_or_skip(void)
 	(void)data_file("layouts/vol_win7_sp1_x64.txt");
 }
 
-/* Returns true if the line begins a structure; *is_it: true for the wanted structure. *size: the
- * listed size, or LISTING_NONE. */
+/* Returns true if the line begins a structure. Sets *is_it to true if that structure is `wanted`,
+ * and *size to the listed size or LISTING_NONE. */
 static inline bool listing_is_head(const char *line, const char *wanted, bool *is_it, long *size)
 {
 	char name[128], bytes[20];
@@ -38,7 +38,7 @@ static inline bool listing_is_head(const char *line, const char *wanted, bool *i
 	return true;
 }
 
-/* Returns the offset of a field, or the size of the structure if field is NULL. LISTING_NONE: not
+/* Returns a field's offset, or the structure's size if field is NULL, or LISTING_NONE if it is not
  * listed. */
 static inline long listing_find(const char *listing, const char *structure, const char *field)
 {
@@ -60,7 +60,7 @@ static inline long listing_find(const char *listing, const char *structure, cons
 	return found;
 }
 
-/* Fails the test unless the listing has the field at that offset. */
+/* Fails the test unless the listing has the field at this offset. */
 static inline void assert_listed(
 	const char *listing, const char *structure, const char *field, long offset)
 {

@@ -1,4 +1,4 @@
-/* A cache of names in its own folder, with names computed from key and address. */
+/* A names cache in its own folder. The names are computed from key and address. */
 #ifndef TESTS_UNIT_NAME_CACHE_SCENE_H
 #define TESTS_UNIT_NAME_CACHE_SCENE_H
 
@@ -23,7 +23,7 @@ static inline int scene_end(void **state)
 	return rmdir(dir);
 }
 
-/* Returns the names at an address: one to three functions, some without a file. */
+/* Returns the names at an address: one to three functions, some of them without a source file. */
 static inline struct symbols scene_symbols(struct arena *arena, unsigned key, uint32_t rva)
 {
 	size_t count = 1 + rva % 3;
@@ -60,7 +60,8 @@ static inline void scene_add(
 	name_cache_add(cache, scene_key(key), rva, &symbols);
 }
 
-/* Returns true if names were found, which must be those of scene_add(). */
+/* Returns true if the cache contains names at an address; checks that they are those of
+ * scene_add(). */
 static inline bool scene_find(struct name_cache *cache, unsigned key, uint32_t rva)
 {
 	struct symbols found, truth;
@@ -83,7 +84,7 @@ static inline bool scene_find(struct name_cache *cache, unsigned key, uint32_t r
 	return true;
 }
 
-/* Adds names for count addresses from first on, at intervals of step bytes. */
+/* Adds names for `count` addresses, step bytes apart, starting at `first`. */
 static inline void scene_write(
 	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
 {
@@ -98,7 +99,7 @@ static inline void scene_write(
 	arena_release(&arena);
 }
 
-/* Returns how many of these names are found. */
+/* Returns the number of addresses whose names are found; parameters as in scene_add(). */
 static inline size_t scene_read(
 	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
 {
@@ -121,7 +122,8 @@ static inline size_t scene_size(void)
 
 static inline void scene_put(const void *bytes, size_t len)
 {
-	unlink(scene_path); /* truncating the file would write it to the disk immediately */
+	/* Truncating the old file would make the file system write it to disk immediately. */
+	unlink(scene_path);
 	file_put(scene_path, bytes, len);
 	assert_int_equal(chmod(scene_path, 0600), 0);
 }

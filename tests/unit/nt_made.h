@@ -1,5 +1,5 @@
-/* Small NT heaps in a made target, block by block, and the expected results of a walk. Field
- * offsets come from the image maker's tables, which are independent of the walker's. */
+/* Small NT heaps in a made target, built block by block, and the results that a walk must give. The
+ * field offsets come from the image maker's tables, which are independent of the walker's. */
 #ifndef TESTS_UNIT_NT_MADE_H
 #define TESTS_UNIT_NT_MADE_H
 
@@ -10,9 +10,9 @@
 
 #define MADE_HEAP 0x00530000u
 #define MADE_BLOCKS_MAX 4096
-#define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding, chosen arbitrarily */
+#define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding; the value is arbitrary */
 
-/* Windows versions that differ in an NT heap, and the walker's names of their layouts. */
+/* Windows versions whose NT heaps differ, and the walker's names of their layouts. */
 static const struct made_kind {
 	const char *name;
 	unsigned bits, build;
@@ -46,9 +46,9 @@ struct made {
 	const struct made_kind *kind;
 	const struct made_heap_layout *row;
 	const struct made_nt_shape *shape;
-	uint64_t key; /* of the last heap made */
-	uint64_t segment, at; /* of the segment being filled; at: address of the next block */
-	uint32_t previous; /* units of the block before */
+	uint64_t key; /* key of the heap that was made last */
+	uint64_t segment, at; /* segment that is being filled; address of its next block */
+	uint32_t previous; /* units of the previous block */
 	struct made_expected {
 		uint64_t addr, requested_bytes, overhead_bytes, record;
 	} expected[MADE_BLOCKS_MAX];
@@ -80,7 +80,7 @@ static inline void made_list_add(uint64_t head, uint64_t link)
 	made_put_ptr(head + pointer, link);
 }
 
-/* Replaces the process by an empty one. */
+/* Replaces the process with an empty one. */
 static inline void made_begin(const struct made_kind *kind)
 {
 	memset(&made, 0, sizeof(made));
@@ -104,7 +104,8 @@ static inline void made_end_process(void)
 	fake_release();
 }
 
-/* Writes the header of a block of size_bytes; unused is stored unchanged in the last byte. */
+/* Writes the header of a block of size_bytes bytes. The header's last byte is `unused`, not
+ * coded. */
 static inline void made_header(
 	uint64_t entry, uint64_t size_bytes, uint32_t previous, uint8_t flags, uint64_t unused)
 {
@@ -169,8 +170,8 @@ static inline void made_segment(
 	made.at = addr + first_bytes;
 }
 
-/* _HEAP.HeaderValidateLength, the size of the structure, follows TotalFreeSize, a pointer-sized
- * field, and ProcessHeapsListIndex. */
+/* Returns the size of the structure, which is also in _HEAP.HeaderValidateLength. The structure
+ * ends after TotalFreeSize, a pointer-sized field, and ProcessHeapsListIndex. */
 static inline uint64_t made_valid_bytes(void)
 {
 	return MADE_HEAP + made.row->total_free + made.kind->bits / 4 + 2;
@@ -192,7 +193,7 @@ static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 	made_list_add(MADE_HEAP + row->segment_list, MADE_HEAP + made.shape->segment_link);
 }
 
-/* Marks a range as uncommitted by a descriptor in the block at entry. */
+/* Marks a range as uncommitted: writes its descriptor into the block at `entry`. */
 static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 {
 	uint64_t descriptor = entry + made.shape->unit;
@@ -205,8 +206,7 @@ static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 		descriptor + made.shape->ucr_segment_link);
 }
 
-/* Adds the block with the descriptor of the range of `bytes` bytes at addr; at a segment's end
- * bytes is 0. */
+/* Adds a block whose descriptor covers `bytes` bytes at addr. At a segment's end `bytes` is 0. */
 static inline void made_end(uint64_t addr, uint64_t bytes)
 {
 	uint64_t size = made.shape->ucr_bytes + made.shape->unit, entry;
@@ -310,8 +310,8 @@ static inline void made_run(void (*test)(unsigned i), unsigned kinds, size_t tim
 	}
 }
 
-/* Defines a test that runs in a fresh process for each kind of the set; MADE_TIMES repeats it for
- * each i below times. */
+/* Defines a test that runs once for each kind of the set, each time in a fresh process. MADE_TIMES
+ * repeats the test for each i below `times`. */
 #define MADE_TEST(name, kinds) MADE_TIMES(name, kinds, 1)
 #define MADE_TIMES(name, kinds, times)                                                             \
 	static void name##_in(unsigned i);                                                         \

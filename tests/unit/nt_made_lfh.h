@@ -7,7 +7,7 @@
 
 #define MADE_LFH_KEY 0xa5c37e19u
 #define MADE_SUBSEGMENTS 40
-#define MADE_LFH_BYTES 0x80000u /* of the heap in made_lfh_plain() */
+#define MADE_LFH_BYTES 0x80000u /* bytes of the heap in made_lfh_plain() */
 
 struct made_lfh {
 	const struct made_lfh_layout *layout;
@@ -78,7 +78,7 @@ static inline uint32_t made_first_offset(uint32_t count)
 	return (head + words + unit - 1) / unit * unit;
 }
 
-/* Writes the header of a block in a container: only its last byte is not coded. */
+/* Writes the header of a block in a container. Only the header's last byte is not coded. */
 static inline void made_lfh_header(uint64_t container, uint64_t entry, uint8_t mark)
 {
 	unsigned shift = made.kind->bits == 64 ? 4 : 3;
@@ -95,7 +95,7 @@ struct made_container {
 	uint32_t first, stride, count;
 };
 
-/* Makes a container of count free blocks and `more` bytes after them; padding fills the chunk to a
+/* Makes a container of `count` free blocks, followed by `more` bytes. Padding fills the chunk to a
  * power of two. */
 static inline struct made_container made_container_and(
 	uint32_t stride, uint32_t count, uint32_t more)
@@ -150,7 +150,7 @@ static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i,
 	return entry;
 }
 
-/* Makes some of a container's blocks busy and expects them. */
+/* Makes some of a container's blocks busy and adds them to the expected blocks. */
 static inline void made_lfh_fill(const struct made_container *c, uint64_t *seed)
 {
 	for (uint32_t i = 0; i < c->count; i++) {

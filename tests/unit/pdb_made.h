@@ -1,5 +1,5 @@
-/* Generated PDB files: the container with the few streams that the reader uses. Their layout is
- * written down here a second time, from LLVM's description of the format, to check the reader. */
+/* Generated PDB files: a container with the few streams that the reader uses. To check the reader,
+ * this file describes the layout a second time, from LLVM's description of the format. */
 #ifndef TESTS_UNIT_PDB_MADE_H
 #define TESTS_UNIT_PDB_MADE_H
 
@@ -10,7 +10,7 @@ enum {
 	MADE_STREAMS = 8,
 	MADE_INFO = 1,
 	MADE_DBI = 3,
-	MADE_OBJECT = 4, /* symbols of the one object file, see made_object() */
+	MADE_OBJECT = 4, /* symbols of the only object file, see made_object() */
 	MADE_SYMBOLS = 5,
 	MADE_SECTIONS = 6,
 	MADE_OMAP = 7
@@ -30,7 +30,7 @@ struct made_pdb {
 	struct made_stream streams[MADE_STREAMS];
 	uint32_t block_bytes;
 	struct made_bytes file; /* filled by made_finish() */
-	size_t directory_at, map_at; /* in file */
+	size_t directory_at, map_at; /* offsets in `file` */
 };
 
 static inline void made_add(struct made_bytes *to, const void *bytes, size_t len)
@@ -66,7 +66,7 @@ static inline void made_fill(struct made_bytes *to, size_t len)
 		made_number(to, 0, 1);
 }
 
-/* ---------------------------------------------------------------- images, by "PE Format" */
+/* images, as described in "PE Format" */
 
 enum { /* offsets in the file */
 	MADE_PE = 64,
@@ -121,7 +121,8 @@ static inline void made_info(struct made_pdb *pdb, uint32_t age)
 		made_number(info, i, 1);
 }
 
-/* modules_bytes: size of the module list after the header, before the list of further streams. */
+/* Makes the DBI stream. modules_bytes: size of the module list, which lies between the header and
+ * the list of further streams. */
 static inline void made_dbi(
 	struct made_pdb *pdb, uint32_t age, uint16_t machine, uint32_t modules_bytes)
 {
@@ -135,7 +136,7 @@ static inline void made_dbi(
 	made_fill(dbi, 24);
 	made_number(dbi, modules_bytes, 4);
 	made_fill(dbi, 48);
-	made_number(dbi, 22, 4); /* 11 further streams */
+	made_number(dbi, 22, 4); /* size of the list of 11 further streams */
 	made_fill(dbi, 58);
 	made_number(dbi, machine, 2);
 	made_fill(dbi, 64 + modules_bytes);
@@ -143,8 +144,8 @@ static inline void made_dbi(
 		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
 }
 
-/* Adds the linker's contributions: section, offset, size and flags of each. Call it after
- * made_dbi(). */
+/* Adds the linker's section contributions, each with section, offset, size and flags. Call this
+ * function after made_dbi(). */
 #define MADE_COMDAT 0x1000
 static inline void made_parts(
 	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[4], size_t count)
@@ -197,7 +198,7 @@ static inline void made_record_in(
 	made_fill(symbols, end);
 }
 
-/* Adds a record of another kind than a public symbol. */
+/* Adds a record that is not a public symbol. */
 static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *bytes, size_t len)
 {
 	made_record_in(&pdb->streams[MADE_SYMBOLS].content, kind, bytes, len);
@@ -224,8 +225,8 @@ struct made_function {
 	const char *name;
 };
 
-/* Adds an object file with these functions. Call it once, after made_dbi() with at least 100 bytes
- * of modules. */
+/* Adds an object file with these functions. Call this function once, after made_dbi() with
+ * modules_bytes of at least 100. */
 static inline void made_object(
 	struct made_pdb *pdb, const struct made_function *functions, size_t count)
 {
@@ -250,7 +251,8 @@ static inline void made_object(
 	made_set(dbi, 64 + 36, symbols->len, 4);
 	memcpy(dbi->bytes + 64 + 64, "a.obj\0b.lib", 12);
 	made_fill(symbols, symbols->len + 40); /* line information, which the reader ignores */
-	for (uint32_t at = 64 + 76; at + 34 < 164; at += 68) /* another object file has no stream */
+	/* The other object file has no stream. */
+	for (uint32_t at = 64 + 76; at + 34 < 164; at += 68)
 		made_set(dbi, at + 34, 0xffff, 2);
 }
 
@@ -261,8 +263,8 @@ static inline size_t made_blocks(const struct made_pdb *pdb, size_t bytes)
 	return (bytes + pdb->block_bytes - 1) / pdb->block_bytes;
 }
 
-/* Stores bytes in new blocks at the end of the file, in descending order, and lists their
- * numbers. */
+/* Stores bytes in new blocks at the end of the file, and lists the blocks' numbers. The numbers
+ * descend. */
 static inline void made_place(
 	struct made_pdb *pdb, const struct made_bytes *content, struct made_bytes *list)
 {
@@ -285,12 +287,12 @@ static inline void made_super(struct made_pdb *pdb, size_t directory_bytes)
 
 	memcpy(pdb->file.bytes, magic, 32);
 	made_set(&pdb->file, 32, pdb->block_bytes, 4);
-	made_set(&pdb->file, 36, 1, 4); /* the free blocks */
+	made_set(&pdb->file, 36, 1, 4); /* blocks of the free block map */
 	made_set(&pdb->file, 40, pdb->file.len / pdb->block_bytes, 4);
 	made_set(&pdb->file, 44, directory_bytes, 4);
 }
 
-/* Finishes the file: the map lists the directory's blocks, and the directory the blocks of the
+/* Finishes the file. The map lists the directory's blocks. The directory lists the blocks of the
  * streams. */
 static inline void made_finish(struct made_pdb *pdb)
 {
@@ -326,7 +328,7 @@ static inline void made_free(struct made_pdb *pdb)
 	*pdb = (struct made_pdb){0};
 }
 
-/* Makes a PDB with a few symbols of a made image; the tests describe them. */
+/* Makes a PDB with a few symbols of a made image. The tests state which. */
 static inline struct made_pdb made_small(uint32_t block_bytes)
 {
 	struct made_pdb pdb = {.block_bytes = block_bytes};

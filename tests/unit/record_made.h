@@ -1,4 +1,4 @@
-/* Recordings of made-up events, and the truth about them: a plain list of all events. */
+/* Recordings of made-up events, and a plain list of all events as the truth. */
 #ifndef TESTS_UNIT_RECORD_MADE_H
 #define TESTS_UNIT_RECORD_MADE_H
 
@@ -40,7 +40,7 @@ struct truth_kind {
 	struct record_kind kind;
 	uint32_t number;
 	uint64_t allocated, live_count;
-	uint64_t *live; /* numbers */
+	uint64_t *live; /* numbers of the live blocks */
 	size_t cap;
 };
 
@@ -53,7 +53,7 @@ struct truth {
 	uint32_t stack_count;
 	bool has_addresses;
 	uint64_t now_ms, lost_count, start_position;
-	uint32_t thread; /* index */
+	uint32_t thread; /* index of the thread */
 	struct record_mark marks[100];
 	char labels[100][40];
 	size_t mark_count;
@@ -98,7 +98,7 @@ static inline void truth_event(struct truth *truth, enum record_event_type type,
 		number, truth->now_ms, addr, kind, truth->thread, type, RECORD_NO_STACK};
 }
 
-/* Returns an address near others, or a random one. */
+/* Returns an address near earlier ones, or a random one. */
 static inline uint64_t some_addr(const struct truth *truth)
 {
 	uint64_t addr = random_below(30) ? 0x650000 + 16 * random_below(5000) : random_next();
@@ -118,7 +118,8 @@ static inline void truth_alloc(struct truth *truth, size_t which)
 	truth_event(truth, RECORD_ALLOC, kind->number, number, addr);
 }
 
-/* Frees live block number `at` of a kind, with the stack of any kind or with none. */
+/* Frees live block number `at` of kind `which`. The free gets a random kind's stack, or no
+ * stack. */
 static inline void truth_free(struct truth *truth, size_t which, size_t at)
 {
 	struct truth_kind *kind = &truth->kinds[which];
@@ -167,7 +168,7 @@ static inline void assert_event(const struct record_event *got, const struct rec
 	assert_int_equal(got->freed_by, want->freed_by);
 }
 
-/* Compares the events of a window, read one by one or in batches. */
+/* Compares the events of a window, read one at a time or in batches. */
 static inline void assert_window(
 	struct recording *recording, const struct truth *truth, size_t from, size_t to, bool by_one)
 {
@@ -193,7 +194,7 @@ static inline void assert_window(
 	record_cursor_close(cursor);
 }
 
-/* Counters of each kind, by its number. */
+/* Counters of all kinds, indexed by the kind's number. */
 struct truth_state {
 	uint64_t allocated[TRUTH_KINDS_MAX], live[TRUTH_KINDS_MAX];
 };

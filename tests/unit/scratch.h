@@ -13,7 +13,7 @@
 
 static char dir[300];
 
-/* Sets the variable LLVM to the version suffix of LLVM's tools: test commands contain
+/* Sets the environment variable LLVM to the version suffix of LLVM's tools. Test commands contain
  * clang$LLVM. */
 static inline void scratch_find_llvm(void)
 {
@@ -67,7 +67,7 @@ static inline void file_put(const char *path, const void *bytes, size_t len)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Returns the bytes of a file, terminated by NUL; the caller frees them. */
+/* Returns a file's bytes, terminated by NUL. The caller frees them. */
 static inline char *file_get(const char *path, size_t *len)
 {
 	FILE *file = fopen(path, "rb");
@@ -125,7 +125,7 @@ static inline uint64_t scratch_number(const char *command, int base)
 	return strtoull(line, NULL, base);
 }
 
-/* Returns a number from an image's headers, by objdump's name of it. */
+/* Returns a number from an image's headers. word: objdump's label for the number. */
 static inline uint64_t scratch_header(const char *image, const char *word)
 {
 	char command[500];
@@ -136,7 +136,7 @@ static inline uint64_t scratch_header(const char *image, const char *word)
 	return scratch_number(command, 16);
 }
 
-/* Returns the RVA of a symbol from nm; 0: not found. */
+/* Returns a symbol's RVA as nm reports it, or 0 if nm does not list the symbol. */
 static inline uint32_t scratch_rva(const char *image, const char *symbol)
 {
 	uint64_t base = scratch_header(image, "ImageBase"), at;

@@ -1,4 +1,4 @@
-/* hsym: every byte of a dump is copied, and the new names are placed before the end mark. Covers
+/* hsym copies every byte of a dump and places the new names before the end mark. The tests cover
  * compressed, damaged, cut and old dumps. */
 #include "tests/unit/scratch.h"
 
@@ -25,7 +25,7 @@
 static const struct symbol_options no_cache = {.no_cache = true};
 static char in_path[340], out_path[340];
 
-/* Use a folder in memory if possible: hsym syncs its output to the disk, and the tests run it
+/* Makes the folder in memory if possible: hsym syncs its output to disk, and the tests run hsym
  * thousands of times. */
 static int make_dir(void **state)
 {
@@ -38,7 +38,7 @@ static int make_dir(void **state)
 	return 0;
 }
 
-/* Fills work from in_path, which stays open in input; returns the error of reading. */
+/* Reads in_path into `work`; returns the reader's error. The file stays open in `input`. */
 static int read_in(struct addnames *work, struct input *input, bool accept_cut)
 {
 	struct err err;
@@ -101,7 +101,7 @@ static void expect_bytes(const char *wanted, size_t len)
 	free(text);
 }
 
-/* Checks the output, and that naming it again does not change it. */
+/* Checks the output. Naming the output again must not change it. */
 static void expect(const char *in, const char *wanted)
 {
 	file_put(in_path, in, strlen(in));
@@ -156,7 +156,8 @@ TEST(test_bad_lines_are_copied_as_they_are)
 	expect(DUMP DAMAGE END_2, DUMP DAMAGE NAMES END_2);
 }
 
-/* The addresses of a sum get names; entries with names in the log need none. */
+/* The addresses in a sum's stack get names. Entries that already have names in the log need
+ * none. */
 TEST(test_sums_and_names_are_copied_as_they_are)
 {
 #define SUMS                                                                                       \
@@ -225,8 +226,8 @@ static int log_dump(const char *path, struct scan_log *log)
 	return dump_scan_file(path, &sink, &err);
 }
 
-/* Checks that two dumps have equal modules, heaps, blocks, stacks and completeness; returns the
- * number of blocks. */
+/* Checks that two dumps have equal modules, heaps, blocks and stacks, and are equally complete.
+ * Returns the number of blocks. */
 static int check_same_meaning(const char *a_path, const char *b_path)
 {
 	struct scan_log a, b;
@@ -238,8 +239,9 @@ static int check_same_meaning(const char *a_path, const char *b_path)
 	return a.entries;
 }
 
-/* Runs hsym --force twice on a cut dump: the meaning stays, and the second run does not change a
- * byte. is_refused: it fails without --force. Returns the number of remaining blocks. */
+/* Runs hsym --force twice on a cut dump. The first run must keep the meaning, and the second must
+ * not change a byte. is_refused: hsym must fail without --force. Returns the number of remaining
+ * blocks. */
 static int check_cut(const char *text, size_t len, bool is_refused)
 {
 	size_t once_len;
@@ -267,9 +269,9 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t7\n\n"                                   \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\n"
 
-/* Cuts after every byte a dump of hsnap's and a log of UMDH's with one line of each kind and two
- * stacks; with two-byte line ends, only near the line ends. hsnap's dump is accepted without its
- * last line end, but not without its end mark. */
+/* Cuts two logs after every byte: a dump of hsnap's, and UMDH's log with one line of each kind and
+ * two stacks. Logs with two-byte line ends are cut only near the line ends. hsym accepts hsnap's
+ * dump without its last line end, but not without its end mark. */
 TEST(test_every_cut_means_same_with_names)
 {
 	static const char ours[] =
@@ -299,7 +301,7 @@ TEST(test_every_cut_means_same_with_names)
 	}
 }
 
-/* Lines longer than any window, with a window's edge at every byte of the end mark. */
+/* The lines are longer than any window. Each byte of the end mark lies once at a window's edge. */
 TEST(test_long_comments_are_copied_whole)
 {
 	size_t window = (size_t)1 << 20, fill;
@@ -371,7 +373,7 @@ TEST(test_full_standard_output_is_error)
 	assert_int_equal(system(script), 0);
 }
 
-/* Reads a file with the limit for input from pipes, max_bytes; returns the error. */
+/* Reads a file with the size limit for pipes, max_bytes; returns the error. */
 static int read_kept(const char *path, size_t max_bytes, size_t *memory_bytes)
 {
 	struct addnames work;

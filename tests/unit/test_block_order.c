@@ -18,11 +18,12 @@ static void add(uint32_t heap, uint64_t addr)
 
 	block->heap = heap;
 	block->addr = addr;
-	block->requested_bytes = snapshot.block_count; /* distinguishes blocks at one address */
+	/* Distinguishes blocks at the same address. */
+	block->requested_bytes = snapshot.block_count;
 }
 
-/* Checks that each block is present once, by heap and address, and that blocks at one address keep
- * their order. */
+/* Checks that each block is present once, that blocks are sorted by heap and address, and that
+ * blocks at the same address keep their order. */
 static void check(void)
 {
 	unsigned char *seen = calloc(snapshot.block_count, 1);

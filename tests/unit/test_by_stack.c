@@ -1,5 +1,5 @@
-/* Snapshots by stack: the sum of each stack, and unchanged totals. e2e_by_stack.t tests their
- * dumps. */
+/* Snapshots by stack: the sum of each stack is correct, and the totals do not change.
+ * e2e_by_stack.t tests their dumps. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void add_stacks(struct snapshot *snapshot)
 	}
 }
 
-/* Few stacks have most of the blocks, and not every stack is in every heap. */
+/* A few stacks own most of the blocks, and not every stack occurs in every heap. */
 static uint32_t any_stack(struct truth *truth, uint32_t heap)
 {
 	uint32_t below = 1 + (uint32_t)random_below(truth, STACKS);
@@ -145,13 +145,13 @@ TEST(blocks_add_up_by_stack_and_heap)
 		make(&snapshot, &truth, seed, 0);
 		model_sum_by_stack(&snapshot);
 		check_sums(&snapshot, &truth);
-		model_sum_by_stack(&snapshot); /* a second call changes nothing */
+		model_sum_by_stack(&snapshot); /* a second call must change nothing */
 		check_sums(&snapshot, &truth);
 		snapshot_release(&snapshot);
 	}
 }
 
-/* Sums as in a sample, several per stack. */
+/* The sums are like those of a sample, with several sums per stack. */
 TEST(sums_add_up_with_blocks)
 {
 	struct snapshot snapshot;
@@ -181,7 +181,7 @@ static int scan_text(const char *text, size_t len, const struct dump_sink *sink,
 	return dump_scan(&source, sink, err);
 }
 
-/* Changes a digit of the rounding remainder, which contradicts the end mark. */
+/* Changes a digit of the rounding remainder, so that it contradicts the end mark. */
 TEST(wrong_rest_is_found)
 {
 	struct snapshot snapshot;

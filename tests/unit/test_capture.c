@@ -13,7 +13,7 @@
 #define STACKS 50
 #define TABLE_PAGES 1
 
-/* Possible entries of the tracer for a block of the heaps. */
+/* Forms of the tracer's entry for a block of the heaps. */
 enum said {
 	TRUTH,
 	TRUTH_TOO,
@@ -30,14 +30,15 @@ struct scene {
 	struct capture_stats stats;
 	struct err err;
 	uint32_t stacks[STACKS];
-	/* Until that many suspends busy_addr has another value than calm_value. */
+	/* Until the process was suspended busy_until times, the word at busy_addr differs from
+	 * calm_value. */
 	uint64_t busy_until, busy_addr, calm_value;
 };
 
 static struct scene scene;
 
-/* The tracer has another size or heap for less than one block in a hundred: more would suggest a
- * wrong heap layout. */
+/* Makes the tracer's size or heap wrong for less than one block in a hundred. More errors would
+ * suggest a wrong heap layout. */
 static enum said said_of(size_t i)
 {
 	static const enum said often[] = {TRUTH, TRUTH_TOO, NOTHING, NO_STACK, NO_SUCH_STACK};
@@ -91,7 +92,7 @@ static int set_up(void **state)
 	assert_true(truth.block_count < 24 * 256 * TABLE_PAGES);
 	for (size_t i = 0; i < truth.block_count; i++)
 		say(i);
-	tracer_put_block(24, 3, &gone); /* traced, but in no heap */
+	tracer_put_block(24, 3, &gone); /* in the tracer's table, but in no heap */
 	snapshot_init(&scene.snapshot);
 	return 0;
 }
@@ -104,7 +105,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Takes one snapshot into a fresh struct; the process must run afterwards. */
+/* Captures one snapshot into a fresh struct. Afterwards the process must be running. */
 static int take(void)
 {
 	int rc;
@@ -124,7 +125,7 @@ static int take(void)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- expectations */
+/* assertions */
 
 static void assert_stack(uint32_t index, size_t stack)
 {
@@ -185,7 +186,7 @@ static void assert_whole(void)
 	assert_int_equal(snapshot_total(snapshot).block_count, truth.block_count);
 }
 
-/* ---------------------------------------------------------------- a heap that is busy */
+/* a busy heap */
 
 static void be_busy(void)
 {
@@ -210,7 +211,7 @@ static bool warns(const char *words)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-static long set_back_s; /* seconds by which each query sets the wall clock back */
+static long set_back_s; /* seconds by which each query of the wall clock sets it back */
 
 int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
@@ -222,7 +223,7 @@ int clock_gettime(clockid_t clock_id, struct timespec *tp)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- joining */
+/* combining the walk and the tracer's tables */
 
 TEST(each_block_gets_stack_tracer_has_for_it)
 {
@@ -252,7 +253,7 @@ TEST(snapshot_says_whose_it_is)
 	assert_string_equal(snapshot->host, "node7");
 	assert_string_equal(snapshot->stack_source, "tracer");
 	assert_int_equal(snapshot->module_count, 2);
-	assert_false(snapshot->modules[0].has_identity); /* its headers are missing */
+	assert_false(snapshot->modules[0].has_identity); /* the module's headers are unreadable */
 	assert_true(snapshot->modules[1].has_identity);
 	assert_int_equal(snapshot->modules[1].timestamp, 0x65432100);
 }
@@ -300,14 +301,15 @@ TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
 	assert_int_equal(scene.stats.tries, 1);
 }
 
-/* Ends HEAP_A's walk early: its first subheap and all later ones are lost. */
+/* Ends HEAP_A's walk early, at its first subheap. The walk finds no block in that subheap or in the
+ * later ones. */
 static void damage_heap_a(void)
 {
 	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, 0, 8);
 }
 
-/* Returns the number of the tracer's blocks that are not found then; another one lies in no
- * heap. */
+/* Returns the number of the tracer's blocks that the walk of the damaged heap does not find,
+ * including the block that is in no heap. */
 static size_t damaged_count(void)
 {
 	size_t count = 0;
@@ -355,7 +357,7 @@ TEST(nothing_is_called_lost_where_heap_was_not_walked)
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
-/* Moves every block of the tracer by 16 bytes, so that the walk finds none of them. */
+/* Moves every block in the tracer's tables by 16 bytes, so that the walk finds none of them. */
 TEST(layout_that_tracer_contradicts_is_not_believed)
 {
 	size_t count = 0;
@@ -376,9 +378,10 @@ TEST(layout_that_tracer_contradicts_is_not_believed)
 	assert_int_equal(scene.snapshot.heaps[0].committed_bytes, 0);
 }
 
-/* ---------------------------------------------------------------- frees unseen by the tracer */
+/* frees that the tracer does not see */
 
-/* ntdll of Windows 7 and 8 frees some blocks unseen, and so may a program under Wine. */
+/* ntdll of Windows 7 and 8 frees some blocks without the tracer seeing it, and so may a program
+ * under Wine. */
 TEST(frees_may_go_unseen_before_windows_10)
 {
 	static const struct {
@@ -396,7 +399,8 @@ TEST(frees_may_go_unseen_before_windows_10)
 	}
 }
 
-/* The tracer claims completeness, but lacks blocks. The claim would be accepted only under Wine. */
+/* The tracer's tables claim to be complete but lack blocks. hsnap would accept the claim only under
+ * Wine. */
 TEST(tables_without_walk_are_not_believed_on_windows)
 {
 	AREA_PUT(flags, TRACER_FLAG_LISTED);
@@ -431,7 +435,8 @@ TEST(what_is_loaded_before_process_is_held_is_listed)
 	for (size_t i = 1; i < 4; i++)
 		assert_true(snapshot->modules[i - 1].base < snapshot->modules[i].base);
 	assert_int_equal(
-		snapshot->warning_count, 2); /* of sizes and heaps; of a block in no heap */
+		/* One for wrong sizes and heaps, one for a block in no heap. */
+		snapshot->warning_count, 2);
 	assert_whole();
 }
 
@@ -483,9 +488,9 @@ TEST(modules_that_cannot_be_listed_twice_are_those_of_first_time)
 TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 {
 	const struct {
-		uint64_t addr, until; /* number of suspends with the changed value */
+		uint64_t addr, until; /* number of suspensions during which the heap is busy */
 		unsigned tries;
-		const char *words; /* warning if the state persists and the heap is walked anyway */
+		const char *words; /* warning if the heap stays busy and is walked anyway */
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
 		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100,
@@ -507,15 +512,15 @@ TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 			cases[i].words != NULL);
 		if (i < 3)
 			assert_whole();
-		if (i == 1) /* a hundred tries cost one more walk and a few reads each */
+		if (i == 1) /* a hundred tries must cost only one more walk and a few reads each */
 			assert_in_range(fake.reads, 2 * calm, 2 * calm + 99 * 8);
 		fake_put(scene.busy_addr, scene.calm_value, 8);
 	}
 }
 
-/* The hold may begin long after it was requested, and only the target knows when. Time before that
- * (for example, to start the helper) is neither counted nor limits the retries. Reporting one more
- * second of hold shows that the value is used. */
+/* Makes the target report one more second of hold. A hold may begin long after hsnap requested it,
+ * and only the target knows when it began. Any earlier time, such as starting the helper, must
+ * neither be counted nor limit the retries. */
 static void hold_for_a_second(void)
 {
 	be_busy();
@@ -527,11 +532,11 @@ TEST(target_says_from_when_it_is_held)
 	be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 	fake.on_suspend = hold_for_a_second;
 	assert_int_equal(take(), 0);
-	assert_int_equal(scene.stats.tries, 2); /* the hold was too long */
+	assert_int_equal(scene.stats.tries, 2); /* the hold was too long for retries */
 	assert_in_range(scene.stats.held_ms, 2000, 2999);
 }
 
-/* For example, by another program or for daylight saving. */
+/* Another program or daylight saving may set the clock. */
 TEST(clock_that_is_set_meanwhile_makes_no_time)
 {
 	static const long back_s[] = {3600, -3600};
@@ -540,7 +545,7 @@ TEST(clock_that_is_set_meanwhile_makes_no_time)
 		set_back_s = back_s[i];
 		be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 		assert_int_equal(take(), 0);
-		assert_true(scene.stats.tries > 2); /* the hold was not too long */
+		assert_true(scene.stats.tries > 2); /* the hold was short enough for retries */
 		assert_in_range(scene.stats.held_ms, 0, 60000);
 		assert_in_range(scene.stats.walk_ms, 0, 60000);
 		assert_in_range(scene.stats.join_ms, 0, 60000);
@@ -573,8 +578,8 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
 	assert_int_equal(fake.suspends, 0);
 }
 
-/* Asserts that a successful capture with failing reads contains only true data, and warns if it is
- * incomplete. */
+/* Asserts that a successful capture despite failing reads contains only true data, and that it
+ * warns if data are missing. */
 static void assert_honest(void)
 {
 	uint64_t found = snapshot_total(&scene.snapshot).block_count;
@@ -588,7 +593,8 @@ static void assert_honest(void)
 		assert_whole();
 }
 
-/* Fails each read in turn, and 0, 1, 2 or all reads after it. */
+/* Makes each read fail in turn, alone or together with the next read, the next two reads, or all
+ * later reads. */
 TEST(whichever_read_fails_process_goes_on)
 {
 	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
@@ -623,7 +629,7 @@ TEST(whichever_read_fails_process_goes_on)
 #define LATE_SUB 0x50000000u
 #define LATE_LARGE 0x60000000u
 
-/* Overwrites all memory, as if the running process had changed it. */
+/* Overwrites all memory, as if the process had run on and changed it. */
 static void spoil(void)
 {
 	for (size_t i = 0; i < fake.range_count; i++) {
@@ -653,7 +659,7 @@ static void add_late(void)
 	large_place(HEAP_A, LATE_LARGE, 0x123456);
 }
 
-/* Only sizes and number are kept of blocks unknown to the tracer. */
+/* If the tracer does not know a block, only its size and number are available. */
 TEST(what_comes_before_hold_is_there)
 {
 	uint64_t requested = 0, overhead = 0;
@@ -726,7 +732,7 @@ TEST(size_that_cannot_be_is_never_asked_for)
 	}
 }
 
-#define PEB_GLOBAL_FLAG 0xbc /* PEB.NtGlobalFlag, x64 */
+#define PEB_GLOBAL_FLAG 0xbc /* offset of PEB.NtGlobalFlag on x64 */
 
 /* ---------------------------------------------------------------- sources of stacks */
 
@@ -765,7 +771,7 @@ TEST(traced_process_with_flag_of_ust_is_as_without)
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_string_equal(scene.snapshot.stack_source, "tracer");
-	/* the warnings of a process without the flag */
+	/* the warnings about a process without the flag */
 	assert_int_equal(scene.snapshot.warning_count, 2);
 }
 
@@ -777,7 +783,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
-	AREA_PUT(version, TRACER_VERSION + 1); /* an unwanted tracer is not read */
+	AREA_PUT(version, TRACER_VERSION + 1); /* hsnap must not read a tracer that is not wanted */
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }
 
@@ -798,7 +804,7 @@ static void detach(void)
 	AREA_PUT(state, TRACER_OFF);
 }
 
-/* The tracer is found at work, but has been removed when the process is held. */
+/* hsnap finds a working tracer, but the tracer is removed before hsnap holds the process. */
 TEST(process_detached_meanwhile_gives_totals_only)
 {
 	fake.on_suspend = detach;
@@ -844,7 +850,7 @@ TEST(file_is_walked_once_however_busy_and_broken_it_is)
 
 TEST(file_without_heaps_has_traced_blocks_and_warning)
 {
-	size_t count = 1; /* includes the block in no heap */
+	size_t count = 1; /* the block that is in no heap */
 
 	fake_unmap(FAKE_PEB);
 	assert_int_equal(take(), -ERR_TARGET);

@@ -1,5 +1,5 @@
-/* Blocks from the tracer's tables combined with an earlier walk of the heaps: the result for each
- * block, and when the tables do not suffice. */
+/* Blocks from the tracer's tables, combined with an earlier walk of the heaps. Tests which blocks
+ * result, and when the tables alone are insufficient. */
 #include "tests/unit/t.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	captured.tracer.blocks = NULL; /* owned by the test */
+	captured.tracer.blocks = NULL; /* the test owns the blocks */
 	tracer_copy_release(&captured.tracer);
 	walk_release(&captured.walk);
 	return 0;
@@ -90,7 +90,8 @@ TEST(where_nothing_changed_walk_holds)
 TEST(what_was_freed_since_is_gone)
 {
 	walked(HEAP_B, 0x20300, 7, 16);
-	walked(HEAP_B, 0x20100, 100, 18); /* a duplicate: the heap changed during the walk */
+	/* A block found twice because the heap changed during the walk. */
+	walked(HEAP_B, 0x20100, 100, 18);
 	assert_true(tables_give_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 3);
 	assert_given(0x20100, HEAP_B, 100, 18);
@@ -98,7 +99,7 @@ TEST(what_was_freed_since_is_gone)
 
 TEST(what_came_since_has_overhead_of_its_like_in_its_heap)
 {
-	walked(HEAP_B, 0x20300, 55, 33); /* freed since */
+	walked(HEAP_B, 0x20300, 55, 33); /* freed since the walk */
 	traced(0x10300, TAG_A, 100);
 	traced(0x20200, TAG_B, 100);
 	traced(0x20400, TAG_B, 55);
@@ -111,14 +112,14 @@ TEST(what_came_since_has_overhead_of_its_like_in_its_heap)
 
 TEST(block_that_walk_should_have_found_needs_walk_while_it_is_held)
 {
-	traced(0x10300, TAG_A | 1u << TRACER_HEAPS_LOG2, 100); /* older than the walk */
+	traced(0x10300, TAG_A | 1u << TRACER_HEAPS_LOG2, 100); /* allocated before the walk */
 	assert_false(tables_give_blocks(&captured));
 }
 
 TEST(block_without_its_like_needs_walk_while_it_is_held)
 {
 	walked(HEAP_B, 0x20300, 55, 33);
-	traced(0x10400, TAG_A, 55); /* no block of its size in this heap */
+	traced(0x10400, TAG_A, 55); /* the walk found no block of this size in this heap */
 	assert_false(tables_give_blocks(&captured));
 }
 
@@ -126,7 +127,7 @@ TEST(another_block_in_same_place_is_another_block)
 {
 	captured.tracer.block_count = 0;
 	traced(0x10100, TAG_A, 40); /* freed and allocated again */
-	traced(0x20100, TAG_A, 100); /* and in another heap */
+	traced(0x20100, TAG_A, 100); /* freed and allocated again in another heap */
 	assert_true(tables_give_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 2);
 	assert_given(0x10100, HEAP_A, 40, 24);
@@ -161,7 +162,7 @@ TEST(tables_that_lack_something_are_not_enough)
 	assert_false(tables_have_all(&captured));
 	captured.tracer.broken_shards = 0;
 	assert_true(tables_have_all(&captured));
-	traced(0x30000, TAG_A, TRACER_SIZE_MAX); /* or more */
+	traced(0x30000, TAG_A, TRACER_SIZE_MAX); /* the size is this value or larger */
 	assert_false(tables_have_all(&captured));
 	captured.tracer.block_count--;
 	blocks[captured.tracer.block_count++] = tracer_block_make(0x30000, 0, 0, 8);
@@ -180,7 +181,7 @@ TEST(other_heaps_than_were_walked_are_not_enough)
 	assert_false(tables_have_all(&captured));
 	heaps[TAG_B] = HEAP_B | 2;
 	assert_true(tables_have_all(&captured));
-	heaps[4095] = UINT64_C(0x50000) | 1; /* created since */
+	heaps[4095] = UINT64_C(0x50000) | 1; /* a heap created since the walk */
 	assert_false(tables_have_all(&captured));
 	for (unsigned generation = 0; generation < TRACER_HEAP_GENERATIONS; generation++) {
 		heaps[4095] = UINT64_C(0x50000) | TRACER_HEAP_DEAD | generation;
@@ -243,12 +244,12 @@ TEST(walk_while_it_is_held_is_compared)
 
 /* ---------------------------------------------------------------- doubtful layouts */
 
-#define JUDGED 200u /* blocks of a heap that both the walk and the tracer have */
-#define GONE 100u /* the tracer's blocks that are not in the heap */
+#define JUDGED 200u /* number of the heap's blocks that both the walk and the tracer have */
+#define GONE 100u /* number of the tracer's blocks that are not in the heap */
 
 static struct tracer_block judged[JUDGED + GONE];
 
-/* The layout gave a walk that lacks a third of the tracer's blocks. */
+/* Makes a walk that lacks a third of the tracer's blocks because of its layout. */
 static void set_up_judged(void)
 {
 	captured.tracer.blocks = judged;
@@ -282,7 +283,7 @@ TEST(blocks_that_walk_lacks_were_freed_unseen_before_windows_10)
 TEST(missing_blocks_that_fit_into_no_free_space_contradict_layout)
 {
 	set_up_judged();
-	/* attached later, so it may lack blocks */
+	/* An attached tracer may lack blocks that were allocated earlier. */
 	captured.tracer.area.flags = TRACER_FLAG_ATTACHED;
 	captured.may_free_unseen = true;
 	captured.walk.heaps[0].committed_bytes = JUDGED * 64 + GONE * 40 - 1;

@@ -73,11 +73,11 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	assert_int_equal(claims_add(&claims, 0x9000, 0x1000), 0);
 	assert_int_equal(claims_add(&claims, 0x1000, 0x5000), 0);
 	assert_int_equal(claims_add(&claims, 0x2000, 0x1000), 0);
-	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* after a claim that ended */
+	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* after a claim that has ended */
 	assert_int_equal(claims_add(&claims, 0x9fff, 1), 0);
 	assert_int_equal(extents_sort(&claims.extents, &addr), 3);
 	assert_int_equal(addr, 0x2000);
-	/* The remaining extents do not overlap and can be found. */
+	/* The remaining extents do not overlap, and extents_at() finds them. */
 	assert_int_equal(claims.extents.count, 2);
 	assert_int_equal(extents_at(&claims.extents, 0x5fff)->addr, 0x1000);
 	assert_null(extents_at(&claims.extents, 0x6000));
@@ -95,8 +95,9 @@ TEST(neighbours_nearer_than_page_are_one_claim)
 	assert_int_equal(claim_run_add(&run, &claims, 0x1000, 0x10), 0);
 	assert_int_equal(claim_run_add(&run, &claims, 0x1010, 0x10), 0);
 	assert_int_equal(claim_run_add(&run, &claims, 0x201f, 1), 0);
-	assert_int_equal(claim_run_add(&run, &claims, 0x3020, 8), 0); /* a page further */
-	assert_int_equal(claim_run_add(&run, &claims, 0x800, 8), 0); /* before */
+	/* One page after the previous claim. */
+	assert_int_equal(claim_run_add(&run, &claims, 0x3020, 8), 0);
+	assert_int_equal(claim_run_add(&run, &claims, 0x800, 8), 0); /* before the first claim */
 	assert_int_equal(claim_run_flush(&run, &claims), 0);
 	assert_int_equal(claim_run_flush(&run, &claims), 0);
 	assert_int_equal(claims.extents.count, 3);

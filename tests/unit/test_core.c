@@ -34,7 +34,7 @@ TEST(kv_reads_words)
 	assert_string_equal(kv_get(&kv, "image"), "C:\\a b\\\"c\" A.exe");
 	assert_string_equal(kv_get(&kv, "empty"), "");
 	assert_string_equal(kv_get(&kv, "quoted"), "");
-	assert_string_equal(kv_get(&kv, "id"), "12"); /* the first value of a key counts */
+	assert_string_equal(kv_get(&kv, "id"), "12"); /* the first value of a key is used */
 	assert_null(kv_get(&kv, "i"));
 	assert_null(kv_get(&kv, ""));
 	assert_int_equal(kv_get_number(&kv, "missing", 10, &number), 0);
@@ -43,7 +43,7 @@ TEST(kv_reads_words)
 	assert_int_equal(number, 0x12);
 	assert_int_equal(kv_get_number(&kv, "image", 10, &number), -ERR_BAD_LINE);
 	assert_int_equal(kv_parse(&kv, "", 0), 0);
-	assert_null(kv_get(&kv, "id")); /* parsing replaces the old pairs */
+	assert_null(kv_get(&kv, "id")); /* parsing again replaces the old pairs */
 }
 
 TEST(kv_refuses_what_is_wrong)
@@ -53,7 +53,7 @@ TEST(kv_refuses_what_is_wrong)
 		"a=\"x\"y", "a=\"x\"\"y\"", "a=x\"y\"", "a=1 b", "a=1 b c=2", "a = 1"};
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		/* a copy without a terminating NUL: ASan detects a read past the end */
+		/* this copy has no terminating NUL: ASan detects a read past its end */
 		size_t len = strlen(wrong[i]);
 		char *text = malloc(len);
 
@@ -90,7 +90,7 @@ TEST(kv_quotes_every_byte)
 	buf_add_text(&text, "before=1 all=");
 	kv_quote(&text, all);
 	buf_add_text(&text, " after=2");
-	for (size_t i = 0; i < text.len; i++) /* printable on one line */
+	for (size_t i = 0; i < text.len; i++) /* printable text on one line */
 		assert_true((unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7f);
 	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
 	assert_string_equal(kv_get(&kv, "all"), all);
@@ -150,7 +150,7 @@ TEST(kv_numbers_are_whole_and_fit)
 	assert_int_equal(value, 0);
 }
 
-/* ---------------------------------------------------------------- date */
+/* dates */
 
 TEST(date_knows_these)
 {
@@ -164,7 +164,7 @@ TEST(date_knows_these)
 		{951782400000, "2000-02-29T00:00:00.000Z"},
 		{951868800000, "2000-03-01T00:00:00.000Z"},
 		{-2203977600000, "1900-02-28T00:00:00.000Z"},
-		{-2203891200000, "1900-03-01T00:00:00.000Z"}, /* not a leap year */
+		{-2203891200000, "1900-03-01T00:00:00.000Z"}, /* 2100 is not a leap year */
 		{-2208988800000, "1900-01-01T00:00:00.000Z"},
 		{4107542400000, "2100-03-01T00:00:00.000Z"},
 		{-11644473600000, "1601-01-01T00:00:00.000Z"}, /* start of FILETIME */
@@ -240,7 +240,7 @@ static const struct opt table[] = {
 	{0},
 };
 
-/* Returns the parsed arguments, for example "1=12 3=out A=file"; "!" for an error. */
+/* Returns the parsed arguments as text, for example "1=12 3=out A=file"; "!" means an error. */
 static const char *meaning(bool stop_at_argument, int argc, const char *const *argv)
 {
 	static char text[400];
@@ -334,12 +334,12 @@ TEST(options_and_arguments)
 TEST(texts_are_harmless_on_terminal)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
-	/* Bytes that are invalid UTF-8, which an 8-bit terminal would obey; bytes within characters
-	 * stay. */
+	/* Bytes that are invalid UTF-8 and that an 8-bit terminal would obey are replaced. The same
+	 * byte values within valid characters stay. */
 	char raw[] = "\x9b"
 		     "31m\x80\x9f\xa0 \xe2\x9b \xc3\x9b\xe2\x9b\x94";
-	/* Controls of the text direction: U+202E, U+2066, U+200E, U+200F, U+061C. U+202F, U+2065,
-	 * U+200D and U+2010 are not. */
+	/* U+202E, U+2066, U+200E, U+200F and U+061C control the text direction. U+202F, U+2065,
+	 * U+200D and U+2010 do not. */
 	char turned[] = "a\xe2\x80\xae"
 			"b\xe2\x81\xa6"
 			"c\xe2\x80\xaf\xe2\x81\xa5"
@@ -363,7 +363,8 @@ TEST(options_are_listed)
 	assert_non_null(strstr(text, "  -p, --pid PID "));
 	assert_non_null(strstr(text, "  -pn NAME "));
 	assert_non_null(strstr(text, "--hex "));
-	assert_null(strstr(text, "-d")); /* accepted for compatibility with UMDH, but not listed */
+	/* Hdiff accepts -d for compatibility with UMDH, but does not list it. */
+	assert_null(strstr(text, "-d"));
 	free(text);
 }
 

@@ -1,12 +1,12 @@
 /* C++ names. The expected names come from the ABI's examples and from c++filt. For hostile names
- * the tests check termination and the size of the output. */
+ * the tests check that demangling ends and that the output is small. */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
 
 #define TEXT_MAX 4000
 
-/* expected NULL: not a supported name. */
+/* expected is NULL if the name is not supported. */
 static const struct {
 	const char *name, *expected;
 	bool is_mangled;
@@ -14,7 +14,8 @@ static const struct {
 	{"_ZN3app4PoolIdE4grabEv", "app::Pool<double>::grab()", true},
 	{"_ZN1N1fEv", "N::f()", true},
 	{"_ZngILi42EEvN1AIXplT_Li2EEE1TE", "void operator-<42>(A<(42)+(2)>::T)", true},
-	{"_ZSt5state", "std::state", true}, {"__ZN3app1fEi", "app::f(int)", true}, /* 32-bit */
+	/* With the additional underscore of 32-bit names. */
+	{"_ZSt5state", "std::state", true}, {"__ZN3app1fEi", "app::f(int)", true},
 	{"_Z1fM1AKFvvE", "f(void (A::*)() const)", true}, {"_ZN3appE", "app", true},
 	{"_ZN3app1fEi.isra.0", "app::f(int) [clone .isra.0]", true}, {"main", NULL, false},
 	{"", NULL, false}, {"_main", NULL, false}, {"_Z", NULL, true}, {"__Z", NULL, true},
@@ -40,7 +41,7 @@ TEST(test_names_are_as_source_has_them)
 
 /* ---------------------------------------------------------------- hostile names */
 
-/* Adds "S_", "S0_", ... "SZ_", "S10_": a reference to component `number`. */
+/* Adds a reference to component `number`: "S_", "S0_", ... "SZ_", "S10_". */
 static void add_reference(char *name, unsigned number)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -54,8 +55,8 @@ static void add_reference(char *name, unsigned number)
 	strcat(name, text);
 }
 
-/* Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on, each twice as long as the one before. from: number
- * of the first. */
+/* Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on. Each is twice as long as its predecessor. from:
+ * number of the first component. */
 static void add_doubling(char *name, unsigned from, unsigned steps)
 {
 	for (unsigned i = 0; i < steps; i++) {
@@ -67,13 +68,14 @@ static void add_doubling(char *name, unsigned from, unsigned steps)
 	}
 }
 
-/* Text that would fill any disk: more than 2^steps bytes. The second name has a pack that must be
- * searched in all of that text before anything is printed. */
+/* The text of each name is longer than 2^steps bytes and would fill any disk. In the second name,
+ * the demangler must search all of that text for a pack before it can print anything. */
 TEST(test_names_that_explode_are_cut_or_refused)
 {
 	for (unsigned steps = 1; steps < 80; steps++) {
-		char name[2000] = "_Z1f1a1QIS_S_E"; /* a, Q, Q<a, a>: 0 to 2 */
-		char silent[2000] = "_Z1fDp1PI1a1QIS0_S0_E"; /* P, a, Q, Q<a, a>: 0 to 3 */
+		char name[2000] = "_Z1f1a1QIS_S_E"; /* a, Q and Q<a, a> are components 0 to 2 */
+		/* P, a, Q and Q<a, a> are components 0 to 3. */
+		char silent[2000] = "_Z1fDp1PI1a1QIS0_S0_E";
 		struct buf text;
 		int rc;
 
@@ -81,7 +83,7 @@ TEST(test_names_that_explode_are_cut_or_refused)
 		buf_init(&text);
 		rc = demangle_name(name, &text);
 		assert_true(rc == 1 ? text.len <= TEXT_MAX : text.len == 0);
-		if (steps <= 5) /* about 4 * 2^n bytes: still readable */
+		if (steps <= 5) /* about 4 * 2^n bytes, which are not too many */
 			assert_true(rc == 1 && text.len > 4u << steps);
 		if (steps >= 8 && steps < 11)
 			assert_true(rc == 1 && text.len == TEXT_MAX);
@@ -135,7 +137,7 @@ static unsigned next_random(unsigned *state, unsigned below)
 	return (*state >> 8) % below;
 }
 
-/* Inserts a token once or several times, or removes a few bytes. */
+/* Inserts one token, once or several times, or removes a few bytes. */
 static void mutate(char *name, size_t size, unsigned *random)
 {
 	size_t len = strlen(name), at = 2 + next_random(random, (unsigned)len - 2);
@@ -155,8 +157,8 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
-/* Found by fuzzing: gcc's demangler 12 loops forever on the first names. The others have similar
- * letters, with the results of c++filt. */
+/* Names found by fuzzing. gcc 12's demangler loops forever on the first names. The other names have
+ * similar letters and c++filt's results. */
 TEST(test_names_that_no_demangler_comes_to_end_of_are_refused)
 {
 	static const char *const names[] = {"_Z1fDTsr1aDpE", "_Z1fDTsr1aCpE", "_Z1fDTsrCpE",
@@ -211,6 +213,6 @@ TEST(test_damaged_names_end_within_bounds)
 		good += demangle_name(name, &text) == 1;
 		assert_true(text.len <= TEXT_MAX);
 	}
-	assert_true(good > 2000); /* many damaged names are still parsed */
+	assert_true(good > 2000); /* many damaged names must still be parsed */
 	buf_release(&text);
 }

@@ -8,7 +8,7 @@ TEST(growth_is_new_minus_old_for_every_stack)
 {
 	EACH_DUMP (maker, is_new, 0) {
 		for (unsigned i = 0; i < EACH_STACK; i++) {
-			if (!is_new) /* one id for all stacks: an id is only a label */
+			if (!is_new) /* all stacks share one id: an id is only a label */
 				put_block(&maker, 100 + i, 16, "A", i);
 			for (unsigned k = 0; is_new && k < i; k++)
 				put_block(&maker, 10 * i + k, 8, "B", i);
@@ -90,7 +90,7 @@ TEST(id_without_stack_is_row_of_its_own)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_entry(&maker, 16, 8, "AB");
-	put_entry(&maker, 16, 8, "CD"); /* its stack follows later */
+	put_entry(&maker, 16, 8, "CD"); /* the id's stack follows later */
 	put_block(&maker, 16, 8, "CD", 1);
 	put_entry(&maker, 64, 8, "AB");
 	dump_end(&maker, "new.txt");
@@ -157,10 +157,11 @@ TEST(rows_go_from_largest_growth_to_largest_decrease)
 	struct result *result = run_rows(7, "old.txt", "new.txt");
 	for (size_t i = 1; i < result->row_count; i++)
 		assert_true(growth(&result->rows[i - 1]) >= growth(&result->rows[i]));
-	/* Equal growth is sorted by content, so the smaller offset is first. */
+	/* Rows with equal growth are sorted by content, so the row with the smaller offset is
+	 * first. */
 	assert_ptr_equal(row_of(result, 6 - 4), &result->rows[1]);
 	assert_ptr_equal(row_of(result, 6 - 3), &result->rows[2]);
-	/* Equal growth in bytes is sorted by growth in number. */
+	/* Rows with equal growth in bytes are sorted by growth in number of blocks. */
 	assert_string_equal(result->rows[3].id, "C1");
 	assert_string_equal(result->rows[4].id, "C2");
 	assert_int_equal(growth(&result->rows[6]), -400);
@@ -182,8 +183,8 @@ TEST(overhead_may_go_against_direction)
 	assert_int_equal(growth(&result->rows[0]), -100);
 }
 
-/* Compares an id without a stack in two dumps with these notes about their processes; expects
- * `rows` rows. */
+/* Compares two dumps that contain only an id without a stack. old and new: notes about the dumps'
+ * processes. Expects `rows` rows. */
 static void check_processes(const char *old, const char *new, size_t rows)
 {
 	struct result *result;
@@ -213,7 +214,7 @@ TEST(id_without_stack_means_nothing_in_another_process)
 }
 
 struct made_block {
-	unsigned bytes, stack; /* 0: none */
+	unsigned bytes, stack; /* 0: no stack */
 	const char *id;
 };
 
@@ -236,8 +237,9 @@ static struct result *run_order(const struct made_block *blocks, unsigned order)
 	return run_rows(4, "new.txt");
 }
 
-/* Includes ids with several stacks, stacks with several ids, equal growth, and entries without a
- * stack, which belong to no stack if their id has several. */
+/* The cases include ids with several stacks, stacks with several ids, rows with equal growth, and
+ * entries without a stack. An entry without a stack is not added to any stack if its id has
+ * several. */
 TEST(order_of_blocks_does_not_matter)
 {
 	static const struct made_block blocks[][5] = {
@@ -279,7 +281,8 @@ TEST(one_of_several_stacks_is_same_row_under_any_id)
 		put_entry(&maker, 30, 8, "C");
 	}
 	struct result *result =
-		run_rows(5, "old.txt", "new.txt"); /* stacks 2 and 3, and one each of C */
+		/* Rows of stacks 2 and 3, and three rows of id C. */
+		run_rows(5, "old.txt", "new.txt");
 	assert_string_equal(result->rows[2].frames, "\t(one of 40 stacks under this id)\n");
 	assert_int_equal(growth(&result->rows[2]), 25);
 	assert_int_equal(growth(row_of(result, 2)), -30);

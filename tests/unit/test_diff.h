@@ -1,4 +1,4 @@
-/* Generated dumps, runs of hdiff on them, and a parser of its report. Tests compute their
+/* Generated dumps, runs of hdiff on them, and a parser of hdiff's report. Tests compute their
  * expectations from the contents of the dumps. */
 #ifndef TESTS_UNIT_TEST_DIFF_H
 #define TESTS_UNIT_TEST_DIFF_H
@@ -44,7 +44,7 @@ static inline void write_bytes(const char *path, const void *bytes, size_t len)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Reads the dump at path like hdiff; returns 0 or an error. */
+/* Reads the dump at path as hdiff does; returns 0 or an error. */
 static inline int read_sums(struct dump_sums *sums, const char *path)
 {
 	struct source *source;
@@ -60,9 +60,9 @@ static inline int read_sums(struct dump_sums *sums, const char *path)
 struct maker {
 	const char *eol;
 	uint64_t slide; /* added to all module addresses, as by ASLR */
-	uint32_t timestamp; /* of app.exe; 0: not recorded */
-	bool is_ours; /* hsnap's, with an end mark; otherwise UMDH's */
-	bool bare; /* without heap marks, end mark and last line end */
+	uint32_t timestamp; /* time stamp of app.exe; 0: not recorded */
+	bool is_ours; /* true: hsnap's dump, with an end mark; false: UMDH's dump */
+	bool bare; /* has no heap marks, no end mark and no last line end */
 	struct block_totals sum;
 	struct buf text;
 };
@@ -115,7 +115,8 @@ static inline struct maker dump_new(struct maker settings)
 	return maker;
 }
 
-/* Runs its body twice, to fill old.txt and then new.txt; the maker's settings follow is_new. */
+/* Runs its body twice, first to fill old.txt and then to fill new.txt. The remaining arguments are
+ * the maker's settings, and may depend on is_new. */
 #define EACH_DUMP(made, is_new, ...)                                                               \
 	for (int is_new = 0; is_new < 2; is_new++)                                                 \
 		for (struct maker made = dump_new((struct maker){__VA_ARGS__}); made.eol;          \
@@ -139,14 +140,14 @@ static inline void put_entry(
 	maker->sum.overhead_bytes += overhead;
 }
 
-/* Adds a text in a note with every byte escaped, the worst case. */
+/* Adds a text to a note. Escapes every byte, which is the worst case. */
 static inline void put_escaped(struct buf *to, const char *text)
 {
 	for (; *text; text++)
 		buf_printf(to, "\\x%02X", (unsigned)(unsigned char)*text);
 }
 
-/* Adds a note with the name of an address; file may be NULL, line 0. */
+/* Adds a note with the name of an address. file may be NULL, and line may be 0. */
 static inline void put_symbol_note(struct maker *maker, uint64_t addr, const char *function,
 	uint64_t offset, const char *file, uint32_t line)
 {
@@ -168,7 +169,7 @@ static inline void put_symbol_note(struct maker *maker, uint64_t addr, const cha
 	buf_release(&note);
 }
 
-/* Adds one block with made stack `number`, printed in full each time. */
+/* Adds one block with made stack `number`. Prints the stack in full each time. */
 static inline void put_block(
 	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id, unsigned number)
 {
@@ -217,12 +218,12 @@ struct shown {
 
 struct result {
 	int status;
-	char *text; /* report, or NULL if none was written */
-	char words[4000]; /* messages on standard error */
+	char *text; /* text of the report, or NULL if hdiff wrote none */
+	char words[4000]; /* messages on stderr */
 	struct shown rows[ROWS_MAX];
 	size_t row_count;
 	bool is_increase;
-	int64_t requested, overhead, sum; /* totals of the last line, as printed */
+	int64_t requested, overhead, sum; /* totals as printed in the last line */
 };
 
 static inline const char *next_text(const char *at)
@@ -246,7 +247,7 @@ static inline void parse_total(struct result *result, const char *at, bool hex)
 	int parts = sscanf(at, "Total %19s == %39s requested + %39s overhead = %39s", word,
 		requested, overhead, sum);
 
-	if (parts == 2) { /* UMDH's old form, without overhead */
+	if (parts == 2) { /* UMDH's old format has no overhead */
 		strcpy(overhead, "0");
 		strcpy(sum, requested);
 	} else {
@@ -321,14 +322,15 @@ static inline void parse_report(struct result *result, bool hex)
 	parse_total(result, at + 3, hex);
 }
 
-/* Runs hdiff with NULL-terminated arguments, and reads out.txt. The results of the last four runs
+/* Runs hdiff with NULL-terminated arguments, then reads out.txt. The results of the last four runs
  * remain valid. */
 static inline struct result *run_raw(const char *const *args)
 {
 	static struct result results[4];
 	static size_t runs;
 	struct result *result = &results[runs++ % 4];
-	char *argv[25] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-d"}; /* UMDH's form */
+	/* Selects UMDH's format. */
+	char *argv[25] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-d"};
 	FILE *say = tmpfile();
 	int argc = 2;
 
@@ -346,7 +348,8 @@ static inline struct result *run_raw(const char *const *args)
 	return result;
 }
 
-/* Like run_raw(), with -f out.txt and `first` (or NULL) before the arguments; parses the report. */
+/* Like run_raw(), but passes -f out.txt and `first` (unless NULL) before the arguments, and parses
+ * the report. */
 static inline struct result *run_with(const char *first, const char *const *args)
 {
 	const char *all[24] = {"-fout.txt"};
@@ -369,7 +372,8 @@ static inline struct result *run_with(const char *first, const char *const *args
 #define run_hdiff(...) run_with("--no-symbols", (const char *const[]){__VA_ARGS__, NULL})
 #define ask_hdiff(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Requires this status and these words in the messages; "" requires no messages. */
+/* Requires this exit status and these words in the messages. If words is "", requires that there
+ * are no messages. */
 static inline struct result *expect_with(
 	const char *first, int status, const char *words, const char *const *args)
 {
@@ -386,7 +390,7 @@ static inline struct result *expect_with(
 #define ask_expect(status, words, ...)                                                             \
 	expect_with(NULL, status, words, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Requires this status and, unless rows is ROWS_MAX, this number of rows; ignores messages. */
+/* Requires this exit status and, unless rows is ROWS_MAX, this number of rows. Ignores messages. */
 static inline struct result *ended_with(
 	const char *first, int status, size_t rows, const char *const *args)
 {
@@ -406,7 +410,7 @@ static inline struct result *ended_with(
 	ended_with("--no-symbols", 0, rows, (const char *const[]){__VA_ARGS__, NULL})
 #define ask_rows(rows, ...) ended_with(NULL, 0, rows, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Requires status 2, no report, and these words on one line. */
+/* Requires exit status 2, no report, and these words on a single line. */
 static inline void check_refused(const char *words, const char *const *args)
 {
 	struct result *result = expect_with(NULL, 2, words, args);
@@ -426,7 +430,7 @@ static inline size_t times(const char *text, const char *word)
 	return count;
 }
 
-/* Returns the signed growth of a row, after checking it against NEW and OLD. */
+/* Returns a row's signed growth, after checking it against NEW and OLD. */
 static inline int64_t growth(const struct shown *row)
 {
 	assert_int_equal(row->new_bytes < row->old_bytes ? '-' : '+', row->sign);
@@ -438,7 +442,7 @@ static inline int64_t growth(const struct shown *row)
 	return (int64_t)(row->new_bytes - row->old_bytes);
 }
 
-/* Returns the only row with made stack `number`, or NULL. */
+/* Returns the only row that has made stack `number`, or NULL. */
 static inline const struct shown *row_of(const struct result *result, unsigned number)
 {
 	const struct shown *found = NULL;

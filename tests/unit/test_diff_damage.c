@@ -19,7 +19,7 @@ TEST(malformed_lines_are_left_out)
 		dump_end(&maker, "new.txt");
 		struct result *result =
 			run_status(is_forced ? 0 : 2, "new.txt", is_forced ? "--force" : "-d");
-		/* Each line is reported once, with its consequence. */
+		/* Each damaged line is reported once, with its consequence. */
 		assert_int_equal(times(result->words, "hdiff: new.txt:14: warning: left out: "), 1);
 		assert_int_equal(times(result->words, "\n"), 1);
 		assert_int_equal(
@@ -30,7 +30,7 @@ TEST(malformed_lines_are_left_out)
 	}
 }
 
-/* Keeps the file's order among other warnings; 20 of 23 are printed. */
+/* The warnings keep the order of the file. hdiff prints 20 of the 23 warnings. */
 TEST(lines_left_out_and_other_warnings_keep_their_order)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -109,7 +109,7 @@ static void put_cut_example(struct maker *maker, bool is_ours)
 	dump_end(maker, "new.txt");
 }
 
-/* Checks that the rows of a cut dump are among those of the whole dump. */
+/* Checks that the rows of a cut dump are among the rows of the whole dump. */
 static void check_part(const struct result *part, const struct result *whole)
 {
 	assert_non_null(strstr(part->words, ": warning: cut short"));
@@ -129,7 +129,7 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 	write_bytes("cut.txt", text, len);
 	struct result *result = run_status(2, "cut.txt");
 	if (!result->text) {
-		/* too short to be recognized as a dump */
+		/* too short for hdiff to recognize a dump */
 		assert_true(strstr(result->words, "is empty") ||
 			    strstr(result->words, "is not a heap dump"));
 		return;
@@ -139,7 +139,7 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 	check_part(result, whole);
 }
 
-/* After a complete end mark only its line end can be missing. */
+/* After a complete end mark only the line end can be missing. */
 static void check_end_of_line(const char *text, const struct result *whole)
 {
 	for (size_t missing = 1; missing <= 2; missing++) {

@@ -8,8 +8,8 @@ static void put_heading(struct maker *maker, unsigned number, const char *name)
 	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
 }
 
-/* Makes two dumps with a block of 1000 bytes in a heap and ranges of each kind; the arguments are
- * the bytes in new.txt. */
+/* Makes two dumps with a block of 1000 bytes in a heap and with ranges of each kind. The arguments
+ * are numbers of bytes in new.txt. */
 static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -91,7 +91,7 @@ TEST(json_tells_address_space_apart)
 
 /* ---------------------------------------------------------------- unloaded modules */
 
-/* Makes a dump of a process whose module is, or was, at base. */
+/* Makes a dump of a process whose module is loaded at base, or was before it was unloaded. */
 static void make_plug(const char *path, uint64_t base, bool is_gone)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -181,7 +181,8 @@ TEST(blocks_from_before_attaching_are_counted_unless_sampled)
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	struct result *result = run_hdiff("new.txt");
-	assert_null(strstr(result->text, "address space")); /* reserved address space is absent */
+	/* The dumps have no reserved address space. */
+	assert_null(strstr(result->text, "address space"));
 	assert_non_null(strstr(result->text,
 		", attached to while it ran: 12 blocks of 345 bytes from before have no stack\n"));
 	maker = dump_new((struct maker){.is_ours = true});

@@ -11,7 +11,8 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 				  "*- - Heap 0 Hogs - -\n"
 				  "10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n"
 				  "20 bytes + 8 at 200 by BackTrace2\n\t20123\n\n";
-	/* The two files have exchanged addresses and case. */
+	/* In the new file the two modules have exchanged addresses, and their names differ in
+	 * case. */
 	static const char new[] = "// Loaded modules: \n"
 				  "//    20000 1000 c:\\A\\SAME.dll\n"
 				  "//    10000 1000 C:\\B\\same.dll\n"
@@ -73,7 +74,8 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 	assert_int_equal(growth(&result->rows[1]), 1000);
 }
 
-/* Compares dumps with these lines before one block of an address; expects `rows` rows. */
+/* Compares two dumps that contain one block with this return address. old and new: lines before the
+ * block. Expects `rows` rows. */
 static void check_lines(uint64_t addr, const char *old, const char *new, size_t rows)
 {
 	struct result *result;
@@ -97,10 +99,12 @@ TEST(builds_are_told_apart_by_what_both_dumps_tell)
 			  c[] = APP_PDB "FF age=2\n", bare[] = APP_NOTE "checksum=1\n",
 			  later[] = "// hsnap: module base=140000000 timestamp=8 checksum=1\n";
 
-	check_lines(APP_BASE + 0x1010, bare, later, 2); /* so that offsets do not match */
+	/* Offsets in different builds must not match. */
+	check_lines(APP_BASE + 0x1010, bare, later, 2);
 	check_lines(APP_BASE + 0x1010, bare, bare, 1);
 	check_lines(
-		APP_BASE + 0x1010, "", later, 1); /* one dump has no build, so the name decides */
+		/* The first dump has no build, so the module's name decides. */
+		APP_BASE + 0x1010, "", later, 1);
 	check_lines(APP_BASE + 0x1010, "", "", 1);
 	check_lines(APP_BASE + 0x1010, a, a, 1);
 	check_lines(APP_BASE + 0x1010, a, b, 2);
@@ -130,10 +134,11 @@ TEST(module_of_unknown_build_takes_what_is_left_of_its_name)
 	check_lines(0x10123, a, b, 1);
 	check_lines(0x10123, b, a, 1);
 	check_lines(0x10123, c, c, 1);
-	check_lines(0x10123, c, d, 2); /* the size is part of the build */
+	check_lines(0x10123, c, d, 2); /* the module's size is part of its build */
 }
 
-/* The call decides: it is the last instruction of its module if the function never returns. */
+/* The call determines the module. If the called function never returns, the call is the last
+ * instruction of its module, and the return address lies outside. */
 TEST(return_address_belongs_to_module_of_its_call)
 {
 	static const char text[] = "// Loaded modules: \n"
@@ -151,7 +156,7 @@ TEST(return_address_belongs_to_module_of_its_call)
 		"\tsecond+1000 : 12000\n\t12001\n\tfirst+1 : 10001\n");
 }
 
-/* A file loaded at two addresses: its stacks are equal by content, in any order. */
+/* A file is loaded at two addresses. Equal stacks are recognized by content, in any order. */
 TEST(module_that_is_loaded_twice_is_one)
 {
 	static const char head[] = "// Loaded modules: \n"

@@ -54,7 +54,7 @@ TEST(lines_may_be_long_and_lie_anywhere)
 	assert_int_equal(result->requested, requested);
 }
 
-/* Ids with equal beginnings, longer than the stored part of short ids. */
+/* The ids have equal prefixes that are longer than the stored part of short ids. */
 TEST(long_ids_are_told_apart)
 {
 	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
@@ -68,7 +68,7 @@ TEST(long_ids_are_told_apart)
 	dump_end(&maker, "new.txt");
 	struct result *result = run_rows(6, "new.txt");
 	for (unsigned i = 0; i < 6; i++) {
-		/* i * 5 % 6 == k for i = 6 - k, then every sixth */
+		/* i * 5 % 6 == k holds for i = 6 - k and then for every sixth i */
 		uint64_t first = (6 - i) % 6, sum = 10 * first + 6 * 45;
 
 		assert_string_equal(row_of(result, i)->id, ids[i]);
@@ -105,8 +105,8 @@ TEST(every_layout_of_log_gives_same_report)
 	free(expected);
 }
 
-/* "Alias" announces another stack. If none follows, the id has one stack, to which the entry
- * without a stack belongs. */
+/* "Alias" announces another stack. If no other stack follows, the id has one stack, and the entry
+ * without a stack belongs to that stack. */
 TEST(alias_with_nothing_behind_it_is_none)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -143,7 +143,7 @@ TEST(logs_of_umdh_are_read)
 
 /* ---------------------------------------------------------------- errors */
 
-/* Checks that an old report is not overwritten, and that one line describes the error. */
+/* Checks that hdiff does not overwrite an old report, and describes the error on one line. */
 static void check_no_dump(const char *path, const char *word)
 {
 	static const char old[] = "an old report\n";

@@ -4,7 +4,7 @@
 
 #include "core/record/record.h"
 
-#define RECORDING "more.txt" /* recognized by its head, not by its name */
+#define RECORDING "more.txt" /* hdiff recognizes a recording by its head, not by its name */
 #define RECORDING_AT_END "more.txt@end"
 
 static struct recorder *recorder;
@@ -37,7 +37,8 @@ static const char *chart_with(const char *const *args)
 	return result->text;
 }
 
-/* Returns the kind of allocations of that size with a stack at that offset in the application. */
+/* Returns the kind of allocations with this size and with a stack at this offset in the
+ * application. */
 static uint32_t kind_of(uint64_t bytes, uint64_t offset)
 {
 	struct record_frame frame = {.offset = offset};
@@ -85,8 +86,8 @@ TEST(module_in_place_of_one_that_went_is_another_one)
 	assert_non_null(strstr(result->rows[1].frames, "\tlater+100 : "));
 }
 
-/* Checks the modules at a moment, in order of address. "-" marks modules that were unloaded before;
- * their base is not where they were. */
+/* Checks the modules at a moment, sorted by address. "-" marks modules that were unloaded earlier.
+ * Their bases differ from those at load time. */
 static void check_modules(const char *moment, const char *wanted)
 {
 	const struct recording_part part = {.fate = FATE_LIVE, .moment = moment};
@@ -295,7 +296,7 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 		made = 1000 * (ms + 1 < total_ms ? ms + 1 : total_ms);
 		freed = made > lag ? made - lag : 0;
 		bytes = made - freed;
-		/* A block is allocated before another is freed. */
+		/* The next block is allocated before an old block is freed. */
 		highest = bytes + (made > lag) + 3000000;
 		snprintf(row, sizeof(row), "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", ms,
 			bytes + 3000000, bytes + 3, highest);
@@ -311,8 +312,8 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 	assert_int_equal(ms, total_ms - 1);
 }
 
-/* Each millisecond EACH_MS blocks are allocated, and the EACH_MS blocks of LAG allocations before
- * are freed, so every window is known. */
+/* Each millisecond the test allocates EACH_MS blocks, and frees the EACH_MS blocks that were
+ * allocated LAG allocations earlier. So every window is known. */
 TEST(windows_that_several_threads_count_are_as_if_one_did)
 {
 	enum { EACH_MS = 1000, LAG = 300000, TOTAL_MS = 1800, FROM_MS = 400, TO_MS = 1700 };
@@ -447,7 +448,7 @@ TEST(charts_have_bounds_whatever_recording_says)
 		assert_true(i == 1 || strlen(text) < 400000);
 		assert_true(times(chart_of("--histogram", forms[i]), "\n") < 1000);
 	}
-	/* A window may lie within one moment, including the last. */
+	/* A window may contain a single moment, even the last. */
 	assert_non_null(chart_of("--over-time", "--from", "end"));
 	assert_non_null(chart_of("--over-time", "--to", "start"));
 	assert_non_null(chart_of("--over-time", "-osvg", "--from", "peak"));
@@ -459,8 +460,9 @@ static void assert_has(const struct result *result, const char *words)
 		fail_msg("'%s' is not in:\n%s", words, result->text);
 }
 
-/* Block i is allocated at i ms by a thread of its own. All except the first are freed, block i 1000
- * + i ms later: odd blocks in order, then even ones from the last on. */
+/* Block i is allocated at i ms by its own thread. Every block except the first is freed, block i at
+ * 1000 + i ms or later. The odd blocks are freed in order, then the even blocks in reverse
+ * order. */
 TEST(lives_are_known_whatever_goes_first)
 {
 	enum { COUNT = 301, LAST = COUNT - 1 };
@@ -483,14 +485,15 @@ TEST(lives_are_known_whatever_goes_first)
 		recorder_free(recorder, kind, i);
 	}
 	end();
-	/* Odd blocks live for 1000 + i. The k-th freed even block is 302 - 2k, freed at 1000 + 2 *
-	 * 299 + k. */
+	/* Odd block i lives for 1000 + i ms. The k-th freed even block is number 302 - 2k and is
+	 * freed at 1000 + 2 * 299 + k ms. */
 	assert_int_equal(now, 1000 + 2 * 299 + 150);
 	struct result *result = run_rows(1, "--class", "ai", RECORDING);
 	assert_has(result,
 		"//     size 2408 in 301 (172.197/s); impacting 8 in 1; peak 2408 at 0.300 s\n");
-	/* 150 lives of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450. Half of them are up to
-	 * 1299, reported as the middle of 1280 to 1311, a 32nd of 1024 to 2047. */
+	/* There are 150 lives of 1000 + 1, 3, ... 299 ms, and 150 of 1296 + 3, 6, ... 450 ms. Half
+	 * of all lives last up to 1299 ms. The report shows the middle of 1280 to 1311, one of the
+	 * 32 parts of 1024 to 2047. */
 	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25, "
 			   "median 1295; "
 			   "301 threads; heap 1E0000\n");
@@ -501,8 +504,8 @@ TEST(lives_are_known_whatever_goes_first)
 			   "1201 to 1446 ms, ");
 }
 
-/* In a sample of one in 1000 bytes a block of 10 represents 100.5008 blocks; the first kind's
- * numbers are rounded down. */
+/* In a sample of one in 1000 bytes, a block of 10 bytes represents 100.5008 blocks. The first
+ * kind's numbers are rounded down. */
 TEST(sample_stands_for_what_was_not_recorded)
 {
 	uint32_t kind;

@@ -25,7 +25,7 @@ TEST(text_for_people_has_words_for_what_has_no_stack)
 	assert_non_null(strstr(result->text, "\n  1 500 B, 1 block\n      (no stack recorded)\n"));
 }
 
-/* At each size at which the tree must grow for it. */
+/* Adds such blocks at each size at which the tree must grow. */
 TEST(call_tree_has_room_for_what_has_no_stack)
 {
 	for (unsigned count = 1; count < 70; count++) {
@@ -148,7 +148,7 @@ TEST(names_that_dump_carries_are_used)
 	assert_non_null(strstr(result->text, "\n\tapp!leak here+2F\n\tlib+501 : 7FF812340501\n"));
 }
 
-/* An address outside all modules has no name in any file. */
+/* An address outside all modules has no name in either file. */
 TEST(addresses_in_no_module_have_no_remedy)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -173,7 +173,7 @@ TEST(further_ids_are_listed_up_to_limit)
 		dump_end(&maker, "new.txt");
 		struct result *result = run_rows(1, "new.txt");
 		assert_string_equal(result->rows[0].id, "100");
-		/* The first id is the label, and 64 are listed. */
+		/* The first id is the row's label. Up to 64 further ids are listed. */
 		snprintf(end, sizeof(end),
 			count > 65 ? " BackTrace140 and %u more\n" : " BackTrace%X\n",
 			count > 65 ? count - 65 : 0x100 + count - 1);

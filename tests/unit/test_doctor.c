@@ -1,6 +1,6 @@
-/* The doctor's comparison: data that agree with the truth are ok, and every kind of mistake by a
- * walker or by a source of stacks makes exactly the row about it off. A few differences that
- * Windows causes are notes. */
+/* The doctor's comparison. Data that agree with the truth are ok. Every kind of mistake by a walker
+ * or by a stack source marks exactly its own row as off. A few differences that Windows causes are
+ * only noted. */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
@@ -14,15 +14,15 @@
 #define MAIN_FRAME 0x140006020u
 #define SYSTEM_FRAME 0x7ff000001000u
 
-/* Heaps found by a source, by index. */
+/* Indexes of the heaps that a source found. */
 enum { IN_PROCESS, IN_GROWABLE, IN_UNLOCKED };
 
-/* A truth with blocks in three heaps, and a correct result of a source, into which tests plant
- * mistakes. */
+/* A truth with blocks in three heaps, and a source's correct result. Tests plant mistakes into the
+ * result. */
 struct scene {
 	struct doctor doctor;
 	struct snapshot found;
-	uint32_t stacks[DOCTOR_SITES + 1]; /* stacks through each site */
+	uint32_t stacks[DOCTOR_SITES + 1]; /* stack that passes through each site */
 };
 
 static struct scene scene;
@@ -70,7 +70,7 @@ static void find(uint64_t addr, uint64_t bytes, uint32_t heap, uint32_t stack)
 	*block = (struct block){addr, bytes, 16, heap, stack};
 }
 
-/* Finds all live blocks, and one more in the process heap. */
+/* Makes the source find all live blocks, and one more block in the process heap. */
 static void find_all(void)
 {
 	struct doctor_truth *truth = scene.doctor.truth;
@@ -166,7 +166,7 @@ static void compare(void)
 	doctor_compare(&scene.doctor, "test", &scene.found, true);
 }
 
-/* Compares the result as that of a walk, which has no stacks. */
+/* Compares the result as if a walk had given it, without stacks. */
 static void compare_walk(void)
 {
 	scene.doctor.row_count = 0;
@@ -190,7 +190,7 @@ static const struct doctor_row *row(enum doctor_heap heap, const char *what)
 	return NULL;
 }
 
-/* Asserts that exactly these rows are off, with a reason. */
+/* Asserts that these rows are off, each with a reason, and that all other rows are not. */
 static void assert_off(enum doctor_heap heap, const char *what, const char *also)
 {
 	assert_int_equal(row(heap, what)->verdict, DOCTOR_OFF);
@@ -200,7 +200,7 @@ static void assert_off(enum doctor_heap heap, const char *what, const char *also
 	assert_int_equal(count_off(), also ? 2 : 1);
 }
 
-/* Like assert_off(), for a snapshot and for a walk, which has no stacks. */
+/* Calls assert_off() for a snapshot and for a walk, which has no stacks. */
 static void compare_off(enum doctor_heap heap, const char *what, const char *also)
 {
 	compare_walk();
@@ -214,7 +214,7 @@ static const char *group(enum doctor_group group)
 	return doctor_group_names[group];
 }
 
-/* Returns the site of the block at addr, if the child made one. */
+/* Returns the site that allocated the child's block at addr, if the child allocated one there. */
 static unsigned truth_site(uint64_t addr)
 {
 	const struct doctor_truth *truth = scene.doctor.truth;
@@ -242,8 +242,8 @@ TEST(test_truth_is_ok)
 	assert_int_equal(row(DOCTOR_GROWABLE, "stacks")->expected, 5);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
-	/* Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of
-	 * three */
+	/* Rows: groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of
+	 * three heaps. */
 	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
@@ -262,7 +262,7 @@ TEST(test_each_mistake_turns_off_row_about_it)
 		uint64_t lost, found, bytes;
 		uint32_t in;
 		enum doctor_heap heap;
-		const char *what, *also; /* NULL: no row is off */
+		const char *what, *also; /* labels of the rows that must be off; NULL: none */
 	} cases[] = {
 		{.lost = 0x210060,
 			.heap = DOCTOR_GROWABLE,
@@ -271,17 +271,17 @@ TEST(test_each_mistake_turns_off_row_about_it)
 		{.lost = 0x110000, .heap = DOCTOR_PROCESS_HEAP, .what = SMALL, .also = "stacks"},
 		/* a block listed twice */
 		{0, 0x210020, 24, IN_GROWABLE, DOCTOR_GROWABLE, OVERLAP, NULL},
-		/* a block that reaches into the child's first block, and one that ends before it */
+		/* One block extends into the child's first block; another ends just before it. */
 		{0, 0x10ff00, 0x101, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
 		{0, 0x10ff00, 0x100, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
-		/* in another heap */
+		/* An overlapping block in another heap. */
 		{0, LIVE_BIG - 8, 9, IN_PROCESS, DOCTOR_GROWABLE, OVERLAP, NULL},
-		/* at the end of a foreign block, and after it */
+		/* One block lies in the last byte of a foreign block, another just after it. */
 		{0, 0x110106, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
 		{0, 0x110107, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
 		/* a block that was never allocated */
 		{0, 0x210900, 5, IN_GROWABLE, DOCTOR_GROWABLE, "other blocks", NULL},
-		/* a freed block; another heap may reuse its address */
+		/* A freed block. Another heap may reuse its address. */
 		{0, FREED, 20, IN_GROWABLE, DOCTOR_GROWABLE, "freed blocks gone", NULL},
 		{0, FREED, 20, IN_PROCESS, DOCTOR_GROWABLE, NULL, NULL},
 	};
@@ -307,7 +307,7 @@ TEST(test_no_blocks_at_all_are_off)
 {
 	scene.found.block_count = 0;
 	compare_walk();
-	assert_int_equal(count_off(), 1 + 4 + 1); /* groups of the three heaps */
+	assert_int_equal(count_off(), 1 + 4 + 1); /* all groups of the three heaps */
 	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
 }
 
@@ -325,7 +325,7 @@ TEST(test_wrong_place_is_off)
 	compare_walk();
 	assert_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), "other blocks");
 	compare();
-	assert_int_equal(count_off(), 3); /* and its stack */
+	assert_int_equal(count_off(), 3); /* the third is the block's stack */
 }
 
 TEST(test_block_in_wrong_heap_is_off)
@@ -334,7 +334,7 @@ TEST(test_block_in_wrong_heap_is_off)
 	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
 }
 
-/* The end must not wrap around: every later block overlaps with it. */
+/* The block's end must not wrap around: the block overlaps with every later block. */
 TEST(test_block_without_end_overlaps)
 {
 	find(0x110101, UINT64_MAX, IN_PROCESS, 0);
@@ -369,7 +369,7 @@ TEST(segment_heaps_of_unknown_layout_prove_nothing)
 	assert_int_equal(row(DOCTOR_UNLOCKED, "walking it")->verdict, DOCTOR_NOT_THERE);
 }
 
-/* The tracer knows the blocks of such heaps too. */
+/* The tracer also knows the blocks of such heaps. */
 TEST(test_heap_that_is_not_walked_may_have_tracers_blocks)
 {
 	scene.found.heaps[IN_UNLOCKED].unwalked = true;

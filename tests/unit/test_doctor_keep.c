@@ -34,7 +34,7 @@ static void put_wide(const char *text)
 		bytes[i] = i % 2 ? 0 : (unsigned char)text[i / 2];
 }
 
-/* Blanks a text as UTF-16 and as bytes, and compares. */
+/* Blanks a text as UTF-16 and as bytes; compares both results. */
 static void assert_blanked(const char *text, const char *wide, const char *narrow)
 {
 	char got[sizeof(bytes)];
@@ -77,7 +77,7 @@ TEST(longer_names_in_paths_stay)
 	assert_blanked("C:\\hsnap\\hsnap.exe", "C:\\xxxxx\\hsnap.exe", "C:\\xxxxx\\hsnap.exe");
 }
 
-/* A few narrow bytes could be any data. */
+/* A few single-byte characters could be any data. */
 TEST(names_are_blanked_as_whole_words_of_utf16)
 {
 	hide_name("Jane");

@@ -89,7 +89,7 @@ TEST(test_sound_process_is_ok_and_its_layout_is_noted)
 TEST(heap_of_unknown_layout_is_described)
 {
 	use();
-	/* of the process heap: the walk cannot find the ring */
+	/* for the process heap: the walk cannot find the ring */
 	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
 	walk();
 	assert_non_null(strstr(look.doctor.notes.data,

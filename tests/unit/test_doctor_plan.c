@@ -2,7 +2,7 @@
 
 #include "snapshot/doctor/doctor.h"
 
-static struct doctor_truth truth; /* or only the plan of a truth */
+static struct doctor_truth truth; /* true: only the plan of a truth is wanted */
 
 static int make_plan(void **state)
 {
@@ -17,8 +17,8 @@ static uint64_t first_bytes(const struct doctor_block *block)
 	return block->was_bytes ? block->was_bytes : block->requested_bytes;
 }
 
-/* Counts a heap's blocks that are allocated with from to `to` bytes; with that_stay, only those
- * that are kept. */
+/* Counts a heap's blocks that are allocated with `from` to `to` bytes. If that_stay is set, counts
+ * only blocks that are not freed. */
 static size_t count(enum doctor_heap heap, uint64_t from, uint64_t to, bool that_stay)
 {
 	size_t count = 0;
@@ -88,7 +88,7 @@ TEST(test_heap_of_fixed_size_is_not_asked_for_more)
 	assert_true(bytes < DOCTOR_FIXED_BYTES / 2);
 }
 
-/* The child's minidump contains all kept blocks: about 1.5 s for 30 MB under Wine. */
+/* The child's minidump contains all live blocks. 30 MB take about 1.5 s under Wine. */
 TEST(test_child_is_no_large_program)
 {
 	uint64_t bytes = 0;
@@ -100,7 +100,7 @@ TEST(test_child_is_no_large_program)
 	assert_true(bytes < 48u << 20);
 }
 
-/* Smallest size with its own memory in x86, x64 and segment heaps. */
+/* Smallest size for which x86, x64 and segment heaps use separate memory. */
 TEST(test_big_blocks_are_in_every_growing_heap)
 {
 	static const enum doctor_heap heaps[] = {
@@ -116,7 +116,7 @@ TEST(test_truth_has_room_for_plan)
 {
 	size_t blocks = truth.block_count;
 
-	/* A moved block counts twice: one freed, one live. */
+	/* A moved block counts as one freed and one live block. */
 	for (uint32_t i = 0; i < truth.block_count; i++)
 		blocks += truth.blocks[i].was_bytes != 0;
 	assert_true(blocks < DOCTOR_BLOCKS_MAX);
@@ -141,7 +141,7 @@ TEST(test_late_blocks_stay_and_every_site_is_used)
 		assert_true(sites[i] > 100);
 }
 
-/* Makes a valid truth, with blocks at 0x1000, 0x1010, ... */
+/* Makes a valid truth whose blocks are at 0x1000, 0x1010, ... */
 static int make_truth(void **state)
 {
 	(void)state;
@@ -194,7 +194,7 @@ TEST_WITH(test_a_full_truth_takes_no_more, make_truth, NULL)
 	assert_int_equal(truth.block_count, DOCTOR_BLOCKS_MAX);
 }
 
-/* Changes one byte, which must make the truth invalid, and restores it. */
+/* Changes one byte, which must make the truth invalid, then restores the byte. */
 #define UNSOUND(change, undo)                                                                      \
 	do {                                                                                       \
 		assert_true(doctor_truth_is_sound(&truth));                                        \

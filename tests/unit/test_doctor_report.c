@@ -123,7 +123,7 @@ TEST(test_short_line_hides_nothing_that_is_off)
 	add("a", "other", 0, 3, DOCTOR_NOTE);
 	add("b", "blocks", 7, 7, DOCTOR_OK);
 	add("b", "other", 0, 3, DOCTOR_NOTE);
-	/* The numbers are equal but the row is off, because the wrong block was found. */
+	/* The numbers are equal, but the row is off because the wrong block was found. */
 	add("c", "other", 0, 0, DOCTOR_OFF);
 	add("c", "blocks", 1, 1, DOCTOR_OK);
 	text = printed(false);

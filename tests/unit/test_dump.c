@@ -89,17 +89,18 @@ static void make_snapshot(struct snapshot *snapshot)
 		.traced_only = 3};
 	one = put_stack(snapshot, "2A", 4, frames, 0, NULL);
 	two = put_stack(snapshot, "F0", 3, more, 0, NULL);
-	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL); /* equal frames, another id */
+	/* Equal frames with a different id. */
+	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL);
 	aliases = put_stack(snapshot, "94C4", 4, frames, 2, alias_at);
 	put_block(snapshot, 1, 0x10100, UINT64_C(1) << 40, 0, two_again);
 	put_block(snapshot, 0, 0x650200, 0, 16, one);
 	put_block(snapshot, 0, 0x650100, 0xABCDEF, 8, two);
 	put_block(snapshot, 0, 0x650300, 1, 15, one);
 	put_block(snapshot, 1, 0x10000, 7, 9, aliases);
-	put_block(snapshot, 1, 0x10200, 5, 5, one); /* its stack was printed in the other heap */
+	put_block(snapshot, 1, 0x10200, 5, 5, one); /* the stack was printed in the other heap */
 }
 
-/* Expected log of reading make_snapshot(). */
+/* Log that reading make_snapshot()'s dump must give. */
 static const char told[] =
 	"note process id=[4294967295] start=[1969-12-31T23:59:59.999Z] bits=[64] "
 	"parent=[4294967294] "
@@ -168,7 +169,7 @@ TEST(what_is_written_is_told_to_reader)
 
 	assert_int_equal(load(&log, dump, len, 1000, &err), 0);
 	first = strchr(
-		log.text.data, '\n'); /* after the note of the dump itself, with its version */
+		log.text.data, '\n'); /* after the dump's own note, which contains its version */
 	assert_memory_equal(log.text.data, "note dump format=[1] tool=[", 27);
 	assert_memory_equal(first - 32, " time=[2026-11-20T10:25:48.123Z]", 32);
 	assert_string_equal(first + 1, told);
@@ -199,8 +200,8 @@ TEST(written_dump_has_lines_of_umdh)
 			    (dump[i] == '\n' && dump[i - 1] == '\r'));
 }
 
-/* File names may contain anything: control characters and invalid UTF-8 are written harmlessly, and
- * notes restore them. */
+/* A file name may contain anything. Dumps escape control characters and invalid UTF-8, and the
+ * notes' readers restore them. */
 TEST(names_of_files_come_out_as_harmless_text)
 {
 	static const char *const names[][2] = {
@@ -244,7 +245,7 @@ TEST(names_of_files_come_out_as_harmless_text)
 	buf_release(&log.text);
 }
 
-/* Windows paths have up to 32767 units, and a reader keeps 4096 bytes: U+00E9 has two bytes. */
+/* Windows paths have up to 32767 units; a reader keeps 4096 bytes of them. U+00E9 has two bytes. */
 TEST(of_path_longer_than_readers_keep_end_is_written)
 {
 	static const char before[] = "module 10000 1000 ";
@@ -301,7 +302,7 @@ TEST(dump_of_ours_cut_anywhere_is_known_as_cut)
 	}
 }
 
-/* Changed, lost and duplicated bytes: any verdict is acceptable. */
+/* Bytes are changed, lost and duplicated. The reader may accept or refuse the dump. */
 TEST(damaged_dump_harms_nobody)
 {
 	static const char *const words[] = {"\t", "\r\n", "\n", "//", "*-", "Alias",

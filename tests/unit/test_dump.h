@@ -1,4 +1,4 @@
-/* Dumps in memory, read in pieces of a given size into a log, and written. */
+/* Dumps in memory, written and then read into a log in pieces of a given size. */
 #ifndef TESTS_UNIT_TEST_DUMP_H
 #define TESTS_UNIT_TEST_DUMP_H
 
@@ -22,7 +22,7 @@ static inline int log_told(void *ctx, const char *kind, const struct kv *pairs)
 	return dump_head_note(&head, kind, pairs);
 }
 
-/* Reads a dump of len bytes; the caller releases the log, even after an error. */
+/* Reads a dump of len bytes. The caller releases the log, even after an error. */
 static inline int load(
 	struct scan_log *log, const char *bytes, size_t len, size_t step, struct err *err)
 {
@@ -36,7 +36,8 @@ static inline int load(
 	return dump_scan(&source, &sink, err);
 }
 
-/* Reads a dump in one piece and in small ones, with equal results; returns the code only. */
+/* Reads a dump in one piece and in small pieces, and requires equal results. Returns only the
+ * code. */
 static inline int verdict_of(const char *bytes, size_t len)
 {
 	struct scan_log log;

@@ -13,7 +13,7 @@
 #define MODULES                                                                                    \
 	"// Loaded modules: \r\n//     Base Size Module\r\n//       400000     1000 C:\\a.exe\r\n"
 
-/* By "date -u -d TIME +%s". */
+/* These times are from "date -u -d TIME +%s". */
 #define TIME_MS INT64_C(1795170348123)
 #define START_MS INT64_C(1795168800009)
 #define LOGTIME_MS INT64_C(1272967860000)
@@ -184,7 +184,7 @@ TEST(packed_heads_are_read_too)
 
 	file_put(path, packed, len);
 	check_head(true, 208, TIME_MS, START_MS);
-	file_put(path, packed, len - 20); /* without its end and the modules */
+	file_put(path, packed, len - 20); /* without its end mark and the modules */
 	check_head(true, 208, TIME_MS, START_MS);
 	/* gzip's header has 10 bytes, and that of a stored block 5 */
 	check_error(packed, 15 + strlen(OURS) + 10, ERR_CUT);

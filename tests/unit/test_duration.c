@@ -75,7 +75,7 @@ TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 	}
 }
 
-/* The largest whole number of seconds fits and the next does not, including sums of several
+/* The largest whole number of seconds fits and the next one does not, also in sums of several
  * units. */
 TEST(test_bounds_of_64_bits_are_kept)
 {

@@ -1,4 +1,4 @@
-/* Plain entries with the instructions of current processors. */
+/* Plain entries parsed with the instructions of current processors. */
 #if defined(__x86_64__) && !defined(__clang__)
 #pragma GCC target("avx2,bmi,bmi2")
 #endif

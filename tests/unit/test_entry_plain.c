@@ -1,2 +1,2 @@
-/* Plain entries with this target's minimum instructions. */
+/* Plain entries parsed with this target's minimum instructions. */
 #include "tests/unit/test_entry_plain.h"

@@ -1,5 +1,5 @@
 /* Tests of diff/read/count.h, for each way of compiling it. The expected meaning of a line comes
- * from its construction and from a slow parser in this file. */
+ * from the line's construction and from a slow parser in this file. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static uint64_t random_number(void)
 	return seed;
 }
 
-/* Returns a number of count digits without a leading zero. */
+/* Returns a number of `count` digits without leading zeros. */
 static uint64_t number_of(unsigned count)
 {
 	uint64_t low = count > 1 ? UINT64_C(1) << 4 * (count - 1) : 0;
@@ -69,7 +69,7 @@ TEST(every_plain_line_is_read)
 	}
 }
 
-/* Skips at most `most` upper-case digits; returns their number. */
+/* Skips up to `most` upper-case digits; returns how many. */
 static size_t digits(const char **at, size_t most)
 {
 	size_t count = strspn(*at, "0123456789ABCDEF");
@@ -133,7 +133,7 @@ TEST(lines_that_are_not_plain_are_left)
 		plain += is_plain(text.bytes);
 		assert_int_equal(entry_plain(&entry, text.bytes) != NULL, is_plain(text.bytes));
 	}
-	assert_in_range(plain, 1000, 299000); /* both kinds occurred */
+	assert_in_range(plain, 1000, 299000); /* both kinds of lines occurred */
 }
 
 TEST(a_stack_ends_where_a_line_starts_without_a_tab)

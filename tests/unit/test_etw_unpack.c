@@ -1,4 +1,4 @@
-/* The published examples of MS-XCA, every branch by hand, and damaged input. */
+/* The published examples of MS-XCA, a handmade case for every branch, and damaged input. */
 #include "tests/unit/t.h"
 
 #include "core/base/memory.h"
@@ -13,7 +13,7 @@ struct sample {
 	unsigned format;
 	const unsigned char *bytes;
 	size_t len;
-	const char *text; /* repeated `times` times */
+	const char *text; /* text, which is repeated `times` times */
 	size_t times;
 	bool has_nul; /* the NUL is part of the text */
 };
@@ -28,11 +28,12 @@ static const unsigned char melody[] = "\x38\xb0\x88\x46\x23\x20\x00\x20\x47\x20\
 				      "\x01\x48\x45\x00\xbe\x00\x9e\x00\x04\x01\x18\x90";
 static const unsigned char plain_chunk[] = "\x02\x30"
 					   "xyz"; /* an uncompressed chunk */
-/* Two matches of 11 and 12 bytes share the byte of their lengths: 8 + 3 is 7 in the match and 1
- * more, then 2. */
+/* Two matches of 11 and 12 bytes share one length byte. The first length is 8 + 3: the match stores
+ * 7, and the byte's low half stores the rest, 1. The high half stores 2. */
 static const unsigned char shared_half[] = "\xff\xff\xff\x6f"
 					   "a\x07\x00\x21\x07\x00";
-/* A length of three bytes, and one of seven: 0x100 and 0x10000 bytes. */
+/* One match has a length field of three bytes, another of seven. They copy 0x100 and 0x10000
+ * bytes. */
 static const unsigned char long_16[] = "\xff\xff\xff\x7f"
 				       "a\x07\x00\x0f\xff\xfd\x00";
 static const unsigned char long_32[] = "\xff\xff\xff\x7f"
@@ -68,7 +69,7 @@ static const struct sample samples[] = {
 };
 #define SAMPLES (sizeof(samples) / sizeof(*samples))
 
-/* Unpacks between blocks of these exact sizes, so that the sanitizer detects overruns. */
+/* Unpacks from and to blocks of exactly these sizes, so that the sanitizer detects overruns. */
 static bool unpack(const struct sample *sample, const unsigned char *bytes, size_t len,
 	size_t to_bytes, const char *expected)
 {
@@ -113,7 +114,8 @@ TEST(what_is_cut_short_is_refused)
 		char *text = text_of(&samples[i], &len);
 
 		for (size_t cut = 0; cut < samples[i].len; cut++) {
-			/* Without Huffman's last bits the output may be complete. */
+			/* Even without the last bits of Huffman's data the output may be
+			 * complete. */
 			bool is_right = unpack(&samples[i], samples[i].bytes, cut, len, NULL);
 
 			assert_true(!is_right || samples[i].format == ETW_XPRESS_HUFFMAN ||

@@ -3,7 +3,7 @@
 #include "core/io/file.h"
 #include "snapshot/series/file_pattern.h"
 
-/* By "date -u -d 2026-11-20T10:25:48Z +%s". */
+/* This time is from "date -u -d 2026-11-20T10:25:48Z +%s". */
 #define TIME_MS INT64_C(1795170348000)
 
 enum {
@@ -120,7 +120,7 @@ TEST(times_are_utc_to_second)
 {
 	check_time(0, "19700101T000000Z");
 	check_time(-1, "19691231T235959Z");
-	check_time(951827696789, "20000229T123456Z"); /* by date(1) */
+	check_time(951827696789, "20000229T123456Z"); /* the time is from date(1) */
 	check_time(253402300799999, "99991231T235959Z");
 	check_time(253402300800000, "19700101T000000Z"); /* invalid year */
 	check_time(INT64_MIN, "19700101T000000Z");
@@ -239,7 +239,8 @@ TEST(what_was_not_made_does_not_fit)
 	check_unfit(pattern, "a {b-42-20261120T102548Z_02.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_1000000.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_-2.txt");
-	check_unfit(pattern, "A {B-42-20261120T102548Z.txt"); /* case-sensitive here */
+	/* Names are case-sensitive on this system. */
+	check_unfit(pattern, "A {B-42-20261120T102548Z.txt");
 	check_unfit("{n}", "");
 	check_unfit("{n}", "00001");
 	check_unfit("{n}", "0000001");

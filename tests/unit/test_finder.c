@@ -50,7 +50,7 @@ TEST(test_first_map_that_leads_to_file_wins)
 	check_found("second/App/app.exe", "second/Out/app.pdb");
 	scene_image("first/App.EXE", NULL);
 	check_found("first/App.EXE", "second/Out/app.pdb");
-	/* A map to another build is skipped. */
+	/* A map to a file of another build is skipped. */
 	scene_image("first/App.EXE", &(struct image_plan){.timestamp = 1, .size = SCENE_SIZE});
 	check_found("second/App/app.exe", "second/Out/app.pdb");
 	assert_int_equal(told_count, 0);
@@ -80,7 +80,7 @@ TEST(test_pdb_beside_image)
 	scene_image(IMAGE, &plan);
 	scene_pdb(DRIVE_C "App/App.pdb", 0, 3);
 	check_found(IMAGE, DRIVE_C "App/App.pdb");
-	/* A PDB of another build at the image's recorded path does not matter. */
+	/* A PDB of another build at the path recorded in the image is ignored. */
 	scene_image(IMAGE, NULL);
 	scene_pdb(OUT_PDB, 1, 3);
 	check_found(IMAGE, DRIVE_C "App/App.pdb");
@@ -138,7 +138,7 @@ TEST(test_images_of_another_build_are_said_with_both_values)
 	plans[4].pdb = plans[5].pdb = NULL;
 	plans[5].checksum = 0xabcd;
 	for (size_t i = 0; i < 6; i++) {
-		if (i == 5) { /* known when a GUID is not */
+		if (i == 5) { /* used if the GUID is unknown */
 			module.pdb_guid = NULL;
 			module.checksum = 0x1234;
 		}
@@ -155,7 +155,7 @@ TEST(test_images_of_another_build_are_said_with_both_values)
 	}
 }
 
-/* UMDH's logs, and dumps with an empty identity. */
+/* UMDH's logs have no identity, and some dumps have an empty one. */
 TEST(test_without_identity_size_and_name_decide)
 {
 	struct image_plan plan = scene_plan();
@@ -176,7 +176,7 @@ TEST(test_without_identity_size_and_name_decide)
 	module.size_bytes = 0x9000;
 	check_found(NULL, NULL);
 	check_told("is another build: size 9000 in the dump, 3000 in the file");
-	/* A GUID replaces a missing time stamp. */
+	/* A GUID can replace a missing time stamp. */
 	module.size_bytes = SCENE_SIZE;
 	module.pdb_guid = MADE_GUID;
 	module.pdb_age = 3;
@@ -192,7 +192,8 @@ static void make_link(const char *name, const char *to)
 	assert_int_equal(symlink(to, path), 0);
 }
 
-/* Sets module.path to words, with dir for each %s; returns true if its image is found. */
+/* Sets module.path to `words`, with dir for each %s. Returns true if the finder finds the module's
+ * image. */
 static bool finds(const char *words)
 {
 	static char path[1500];
@@ -203,7 +204,7 @@ static bool finds(const char *words)
 	return files.image != NULL;
 }
 
-/* /proc/self/root shows the whole machine again, like /net/HOST for another machine. */
+/* /proc/self/root shows the whole machine's files again, as /net/HOST shows another machine's. */
 TEST(test_stranger_leads_to_no_other_machine_nor_what_system_makes_up)
 {
 	static const char away[] = "/proc/self/root";
@@ -250,7 +251,7 @@ TEST(test_nor_does_pdb_that_image_names)
 	check_found(IMAGE, NULL);
 }
 
-/* The user's paths may lie anywhere; names in the dump are still restricted. */
+/* The user's own paths may lie anywhere, but names from the dump remain restricted. */
 TEST(test_user_may_lead_anywhere)
 {
 	static const char *map;

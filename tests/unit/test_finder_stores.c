@@ -98,7 +98,7 @@ TEST(test_elements_are_searched_in_order_after_dumps_path)
 	scene_pdb("three/app.pdb", 0, 3);
 	use_path("%s/one;srv*%s/two;%s/three");
 	check_found("one/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
-	scene_pdb("one/app.pdb", 1, 3); /* another build is skipped */
+	scene_pdb("one/app.pdb", 1, 3); /* an image of another build is skipped */
 	use_path("srv*%s/two;%s/one;%s/three");
 	check_found("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
 	use_path("%s/three;%s/one;srv*%s/two");
@@ -119,7 +119,8 @@ TEST(test_environment_has_symbol_path_too)
 	check_found(NULL, "sym/app.pdb");
 	options.symbol_path = ""; /* explicitly empty */
 	check_found(NULL, NULL);
-	/* The variable is shared with other programs: unknown elements are not errors. */
+	/* Other programs share the variable: elements that the finder does not know are not
+	 * errors. */
 	options.symbol_path = NULL;
 	snprintf(path, sizeof(path), "odd*thing;%s/sym", dir);
 	setenv("_NT_SYMBOL_PATH", path, 1);
@@ -146,7 +147,8 @@ TEST(test_relative_folder_becomes_full_path)
 	assert_int_equal(chdir(dir), 0);
 	use_path("here\\-");
 	check_found(NULL, "here/-/app.pdb");
-	use_path("\\\\here\\-;\\here\\-"); /* another machine; the root of another drive */
+	/* A path to another machine, and one to another drive's root. */
+	use_path("\\\\here\\-;\\here\\-");
 	scene_find();
 	assert_int_equal(chdir(old), 0);
 	check_files(NULL, NULL);
@@ -166,7 +168,7 @@ TEST(test_packed_files_are_named_as_not_read)
 	use_path("%s/folder");
 	scene_find();
 	check_reason("%s/folder/app.ex_ is compressed: unpack it with expand");
-	/* No message if the file is found elsewhere. */
+	/* The finder sends no message if it finds the file elsewhere. */
 	scene_image(IMAGE, NULL);
 	scene_pdb(PDB, 0, 3);
 	scene_find();

@@ -13,7 +13,7 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	plan.timestamp = 1;
 	plan.guid_0 = 0xbb;
 	scene_image(IMAGE, &plan);
-	scene_pdb(PDB, 0xbb, 3); /* the image's */
+	scene_pdb(PDB, 0xbb, 3); /* the PDB that the image names */
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_reason("is another build: time stamp 5F3A0001 in the dump, 00000001 in the file, and "
@@ -25,14 +25,14 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told("app.exe: %s/" PDB " is another build: GUID and age 030201BB");
-	/* Matching image, PDB of another build. */
+	/* Finds a matching image and a PDB of another build. */
 	scene_image(IMAGE, NULL);
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
 	assert_int_equal(told_count, 1);
 	assert_string_equal(files.guid, MADE_GUID);
-	/* Other images of another build do not matter if one matches. */
+	/* Images of another build are ignored if one image matches. */
 	use_map("C:\\App", DRIVE_C "Other");
 	scene_image(DRIVE_C "Other/app.exe", &plan);
 	check_found(IMAGE, PDB);
@@ -65,7 +65,8 @@ TEST(test_mismatch_is_said_once)
 	finder_free(finder);
 }
 
-/* Wine's files differ from those of the Windows in the dump: mentioned only in the reason. */
+/* Wine's files differ from the Windows files in the dump. The finder mentions this only in the
+ * reason. */
 TEST(test_system_files_of_another_system_are_no_news)
 {
 	struct image_plan plan = scene_plan();
@@ -189,7 +190,8 @@ TEST(test_paths_to_other_machines_are_not_opened)
 		"\\\\?\\UNC\\host\\share\\app.exe", "\\\\.\\pipe\\app.exe",
 		"\\Device\\Mup\\host\\app.exe", "\\??\\UNC\\host\\share\\app.exe"};
 
-	/* The files exist here, in case the paths are mistaken for local ones. */
+	/* These files exist on this machine, so the test fails if the finder treats the paths as
+	 * local. */
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		module.path = paths[i];
 		check_found(NULL, NULL);
@@ -288,7 +290,8 @@ TEST(test_long_search_can_be_cancelled)
 	buf_release(&text);
 }
 
-/* Among names that differ in case the first in byte order is used; a folder is read once. */
+/* If names differ only in case, the finder uses the first in byte order. It reads each folder
+ * once. */
 TEST(test_names_of_folders_are_kept)
 {
 	struct err err;

@@ -31,7 +31,8 @@ static void assert_parses(const char *text, struct frame should)
 {
 	struct arena arena;
 	struct frame frame = {.line = 12345};
-	char *copy = strdup(text); /* exact size: no byte past the end may be read */
+	/* This copy has the exact size: a read past its end is an error. */
+	char *copy = strdup(text);
 
 	assert_non_null(copy);
 	arena_init(&arena);
@@ -41,14 +42,14 @@ static void assert_parses(const char *text, struct frame should)
 	arena_release(&arena);
 }
 
-/* 0 or NULL: absent. */
+/* Members that are 0 or NULL must be absent from the text. */
 static const struct {
 	const char *text, *module, *function;
 	uint64_t offset_bytes, addr;
 	const char *file;
 	uint32_t line;
 } truths[] = {
-	/* from published samples, see the grammar of comparisons */
+	/* from published samples; see the grammar of comparisons */
 	{"ntdll!RtlAllocateHeap+00000274", "ntdll", "RtlAllocateHeap", 0x274, 0, NULL, 0},
 	{"MyApp!operator new+0x0000000E", "MyApp", "operator new", 14, 0, NULL, 0},
 	{"KERNEL32!BaseProcessStart+0x0000003D ", "KERNEL32", "BaseProcessStart", 0x3d, 0, NULL, 0},
@@ -89,7 +90,7 @@ static const struct {
 	/* names of files that begin like columns */
 	{"3D 2 x!f+1", "3D 2 x", "f", 1, 0, NULL, 0}, {"7 zip!f+1", "7 zip", "f", 1, 0, NULL, 0},
 	{"facade f.c!f+1", "facade f.c", "f", 1, 0, NULL, 0},
-	/* 2^64 - 1 is the largest offset; a line counts from 1 and has 32 bits */
+	/* the largest offset is 2^64 - 1; line numbers begin at 1 and have 32 bits */
 	{"m!f+FFFFFFFFFFFFFFFF", "m", "f", UINT64_MAX, 0, NULL, 0},
 	{"m!f+0x000000000000000000001", "m", "f", 1, 0, NULL, 0},
 	{"m!f+10000000000000000", "m", "f+10000000000000000", 0, 0, NULL, 0},
@@ -239,7 +240,7 @@ TEST(frames_without_offset_are_taken_apart)
 	}
 }
 
-/* The long text has 12000 candidate split points. */
+/* The long text has 12000 positions at which the parser could split it. */
 TEST(no_text_is_read_past_its_end_or_takes_long)
 {
 	static const char alphabet[] = "!+ :(),0x1aF[inl]e<>";

@@ -1,5 +1,5 @@
-/* Numbers from real heaps of Windows 10 and 11 with their meaning, decoded by the walkers'
- * functions. The file is test data (tests/unit/data.h). */
+/* Values from real heaps of Windows 10 and 11, with their meaning. The walkers' functions decode
+ * the values. The file is test data (tests/unit/data.h). */
 #include "tests/unit/data.h"
 #include "tests/unit/fake_target.h"
 
@@ -39,7 +39,7 @@ static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 	return len;
 }
 
-/* Calls each() with every row of the kind; returns the number of rows. Skips the test if the file
+/* Calls `each` for every row of this kind; returns the number of rows. Skips the test if the file
  * is missing. */
 static size_t each_row(const char *kind, void (*each)(const struct row *row, void *ctx), void *ctx)
 {
@@ -135,8 +135,8 @@ TEST(every_entry_decodes)
 
 #define SUBSEGMENT 0x50000u
 
-/* Places a container with the data of the row: the first two of its blocks. Returns the number of
- * these that are in use. */
+/* Places a container with the row's data, which describe its first two blocks. Returns how many of
+ * these blocks are in use. */
 static size_t put_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;
@@ -144,7 +144,7 @@ static size_t put_container(const struct row *row, unsigned bits)
 		 room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
 	size_t busy = 0;
 
-	fake_map(addr, room); /* the guard page after it is unreadable */
+	fake_map(addr, room); /* the guard page after the container is unreadable */
 	fake_put(addr, SUBSEGMENT, bits / 8);
 	fake_put(addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
 	fake_put(addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
@@ -158,7 +158,7 @@ static size_t put_container(const struct row *row, unsigned bits)
 		if (strcmp(row->fields[12 + i], "-") == 0)
 			continue;
 		put_bytes(entry, row, 12 + i);
-		/* A large count of unused bytes is stored beyond the bytes of the row. */
+		/* A large count of unused bytes lies outside the bytes that the row has. */
 		if ((fake_get(entry + 7, 1) & 0x3f) == 0x3f)
 			fake_put(entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
 				bits / 8);
@@ -175,7 +175,7 @@ static size_t put_container(const struct row *row, unsigned bits)
 }
 
 /* Checks that the container and its first two blocks determine the key, that the offsets decode to
- * those in the row, and that the blocks fill the container. */
+ * the row's offsets, and that the blocks fill the container. */
 static void decode_container(const struct row *row, void *ctx)
 {
 	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
@@ -189,10 +189,10 @@ static void decode_container(const struct row *row, void *ctx)
 
 	scene_init(bits, number(row, 3));
 	busy = put_container(row, bits);
-	/* Without the first block's header only another heap's key is available. */
+	/* If the first block's header is missing, only another heap's key is available. */
 	scene.nt.has_lfh_key = !has_first;
 	scene.nt.lfh_key = has_first ? 0 : (uint32_t)number(row, 7);
-	/* The row has neither its _LFH_HEAP nor the zones. */
+	/* The row has neither the heap's _LFH_HEAP nor its zones. */
 	scene.heap.lfh.addr = number(row, 4);
 	scene.heap.lfh.is_list_cut = true;
 	assert_int_equal(walk_add_heap(&scene.walk, &(struct heap){.addr = scene.heap.addr}), 0);
@@ -239,7 +239,7 @@ static void put_heap(const struct row *row, void *ctx)
 
 static void segment_scene_init(void)
 {
-	(void)data_file(VECTORS); /* skip before the scene allocates */
+	(void)data_file(VECTORS); /* skip here, before the scene allocates memory */
 	memset(&it, 0, sizeof(it));
 	scene_init(64, HEAP);
 	fake_map(HEAP, 0x800);
@@ -254,7 +254,7 @@ static void segment_scene_init(void)
 		.lfh = LFH_KEY};
 }
 
-/* The row has no pointers of the second context. */
+/* The row lacks the second context's pointers. */
 TEST(real_segment_heap_is_known)
 {
 	segment_scene_init();
@@ -285,7 +285,7 @@ static int count_range(void *ctx, const struct segment_range *range)
 {
 	(void)ctx;
 
-	/* The used ranges of the six: 3 at 2, of 39h units, and 0Bh at 2, of 41h. */
+	/* Two of the six ranges are used: 3 at 2, of 39h units, and 0Bh at 2, of 41h units. */
 	it.count++;
 	if (range->flags == SEGMENT_RANGE_USER) {
 		assert_int_equal(range->addr, 0xffffc08bdce02000);
@@ -309,8 +309,8 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	segment_scene_init();
 	assert_int_equal(each_row("pagesegment", decode_page_segment, NULL), 2);
 	assert_int_equal(each_row("range", put_range, NULL), 6);
-	/* The segments between these two are missing, and so is the second context's list: make it
-	 * empty. */
+	/* The file lacks the segments between these two, and the second context's list. Close the
+	 * gap and make the list empty. */
 	fake_put(segments[0], segments[1], 8);
 	fake_put(segments[1] + 8, segments[0], 8);
 	assert_int_equal(fake_get(head, 8), segments[0]);
@@ -319,7 +319,7 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	fake_put(other + 8, other, 8);
 	fake_put(other - 0x48 + 8, 0x10, 1);
 	fake_put(other - 0x48 + 0xa, 2, 1);
-	memory_clear(&scene.memory); /* drop the cached old bytes */
+	memory_clear(&scene.memory); /* discard the old bytes that were cached */
 	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
 	assert_int_equal(it.count, 2);
 	assert_true(walk_is_sound(&scene.walk));
@@ -344,7 +344,7 @@ static void decode_chunk(const struct row *row, void *ctx)
 		.limit = addr + 0x10000,
 		.previous_units = number(row, 5) / 16};
 	assert_true(vs_cursor_next(&cursor, &chunk));
-	assert_null(cursor.broken); /* so the size of the block before is correct */
+	assert_null(cursor.broken); /* this proves that the previous block's size is correct */
 	assert_int_equal(chunk.bytes, number(row, 4));
 	assert_int_equal(chunk.is_allocated, number(row, 6));
 	scene_release();
@@ -355,7 +355,7 @@ TEST(every_vs_chunk_decodes)
 	assert_int_equal(each_row("vs", decode_chunk, NULL), 9);
 }
 
-/* The row has only the first 56 bytes: count the blocks in the missing part. */
+/* The row has only the first 56 bytes. Count the blocks in the missing part. */
 static void decode_subsegment(const struct row *row, void *ctx)
 {
 	uint64_t addr = number(row, 1), first = number(row, 5), bytes = number(row, 4), end;
@@ -376,9 +376,9 @@ static void decode_subsegment(const struct row *row, void *ctx)
 	assert_int_equal(offsets.first, first);
 	assert_true(lfh_offsets_fit(it.heap.parts, &sample, &offsets));
 	assert_int_equal(lfh_bucket_bytes(it.heap.parts, sample.bucket), bytes);
-	if (sample.block_count <= 32) { /* the row has the whole bitmap */
+	if (sample.block_count <= 32) { /* the row contains the whole bitmap */
 		assert_int_equal(segment_lfh_walk(&it.heap, addr, end), 0);
-		/* Some are the kernel's, at addresses outside user space. */
+		/* Some rows are from the kernel, with addresses outside user space. */
 		assert_int_equal(scene.walk.broken_count + scene.walk.block_count,
 			sample.block_count - sample.free_count);
 		assert_true(addr >> 48 || !scene.walk.broken_count);

@@ -88,7 +88,7 @@ TEST(heap_of_other_bitness_has_no_layout)
 
 static struct filling group_fill;
 
-/* Begins a process with one heap; returns false if the version has no groups. */
+/* Makes a process with one heap; returns false if the version has no groups. */
 static bool begin_groups(size_t number)
 {
 	shape = &shapes[number];
@@ -155,7 +155,7 @@ TEST(group_is_read_by_types_of_its_blocks_and_not_by_its_bits)
 	}
 }
 
-/* Overwrites len bytes at offset of a header in a group of live blocks. */
+/* Overwrites len bytes at `offset` in a block's header. The block is in a group of live blocks. */
 static void damage_group(size_t number, unsigned offset, uint64_t value, size_t len)
 {
 	uint64_t group, header;
@@ -177,12 +177,12 @@ static void damage_group(size_t number, unsigned offset, uint64_t value, size_t 
 TEST(damaged_block_of_group_costs_itself_only)
 {
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
-		damage_group(i, 0, 0, 2); /* its size */
+		damage_group(i, 0, 0, 2); /* size */
 		damage_group(i, 0, 5, 2);
-		damage_group(i, 2, 0xffff, 2); /* its tail */
-		damage_group(i, 4, 8, 2); /* its number */
-		damage_group(i, 6, 'x', 1); /* its type */
-		damage_group(i, 7, 0, 1); /* its flags */
+		damage_group(i, 2, 0xffff, 2); /* tail */
+		damage_group(i, 4, 8, 2); /* number */
+		damage_group(i, 6, 'x', 1); /* type */
+		damage_group(i, 7, 0, 1); /* flags */
 		damage_group(i, 0, UINT64_MAX, 8);
 	}
 }
@@ -272,7 +272,7 @@ TEST(walking_costs_one_read_for_each_list_entry)
 
 struct list {
 	uint64_t head, entries[3];
-	uint64_t parts[3]; /* part lost with each entry: 0 for a whole heap */
+	uint64_t parts[3]; /* part that becomes unreachable with each entry; 0: the whole heap */
 };
 
 static const struct list *list_of_kind(unsigned kind)
@@ -295,7 +295,7 @@ static const struct list *list_of_kind(unsigned kind)
 
 #define LIST_KINDS 2
 
-/* Damages a link at addr of the list; entries from number `lost` on become unreachable. */
+/* Damages a link at addr of the list. Entries number `lost` and later become unreachable. */
 static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
@@ -345,7 +345,8 @@ TEST(list_ends_where_its_back_link_makes_no_sense)
 			damage_list(list, entries[i] + 8, 0, i, entries[i]);
 			damage_list(list, entries[i] + 8, entries[i], i, entries[i]);
 		}
-		damage_list(list, list->head, entries[1], 0, entries[1]); /* one skipped */
+		/* The link skips one entry. */
+		damage_list(list, list->head, entries[1], 0, entries[1]);
 	}
 }
 
@@ -391,7 +392,8 @@ TEST(thing_in_ring_that_is_no_heap_is_passed_over)
 
 /* ---------------------------------------------------------------- damaged blocks */
 
-/* Overwrites len bytes at offset of a block's header, which ends the walk of its subheap. */
+/* Overwrites len bytes at `offset` in a block's header, which ends the walk of the block's
+ * subheap. */
 static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t len)
 {
 	image_make(seed);
@@ -412,9 +414,9 @@ TEST(broken_block_ends_its_subheap_only)
 {
 	for (uint64_t seed = 10; seed < 60; seed++) {
 		damage_block(seed, 0, 0, 2); /* size 0 */
-		damage_block(seed, 0, 0xffff, 2); /* beyond the end */
-		damage_block(seed, 0, 0xff000001, 4); /* smaller than its tail */
-		damage_block(seed, 2, FLAG_FREE, 1); /* free, but of type used */
+		damage_block(seed, 0, 0xffff, 2); /* size extends beyond the subheap's end */
+		damage_block(seed, 0, 0xff000001, 4); /* size is smaller than the tail */
+		damage_block(seed, 2, FLAG_FREE, 1); /* flag is free, but type is used */
 		damage_block(seed, 6, 0x1234, 2);
 		damage_block(seed, 6, TYPE_FREE, 2);
 		damage_block(seed, 6, TYPE_LARGE, 2);
@@ -460,7 +462,7 @@ TEST(subheap_of_another_heap_is_passed_over)
 	damage_part(HEAP_A + HEAP_FIRST_SUBHEAP, SUBHEAP_HEAP, HEAP_A + 1);
 }
 
-/* Returns the first header at or above end in the subheap at part. */
+/* Returns the first header at or after `end` in the subheap at `part`. */
 static uint64_t header_from(uint64_t part, uint64_t end)
 {
 	uint64_t at = part + SUBHEAP_FIRST_BLOCK;
@@ -482,7 +484,7 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 
 	fake_unmap(SUB_A1);
 	lose(SUB_A1, 0);
-	lose(SUB_A2, 0); /* follows in the list */
+	lose(SUB_A2, 0); /* follows SUB_A1 in the list */
 	assert_one_wound(SUB_A1 + SUBHEAP_LINKS);
 
 	image_make(8);
@@ -545,7 +547,7 @@ TEST(process_without_heap_is_error)
 
 #define ENDLESS 0x100000000000u
 
-/* Many subheaps overlap the same blocks: all except one are wrong. */
+/* Many subheaps claim the same blocks: all except one subheap are wrong. */
 TEST(blocks_that_many_subheaps_claim_are_found_once)
 {
 	const unsigned headers = 200, blocks = 4000;
@@ -566,7 +568,7 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 		fake_put(first + 2, FLAG_FREE, 1);
 		fake_put(first + 6, TYPE_FREE, 2);
 		if (i == headers - 1)
-			break; /* its first block is a shared one */
+			break; /* the last subheap begins with a shared block */
 		fake_list_add(HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	}
 	for (unsigned i = 0; i < blocks; i++)
@@ -606,7 +608,7 @@ TEST(list_without_end_is_left_after_million_reads)
 	assert_int_equal(image.walk.heap_count, 3);
 }
 
-/* Claims more memory than an address space has, in small steps. */
+/* Claims, in small steps, more memory than an address space has. */
 TEST(heaps_cannot_hold_more_than_address_space)
 {
 	image_make(11);
@@ -619,13 +621,14 @@ TEST(heaps_cannot_hold_more_than_address_space)
 
 /* ---------------------------------------------------------------- fuzz */
 
-#define PARTS (6 + 2 * EACH_LARGE) /* ranges after the PEB's: heaps, subheaps, large blocks */
+/* Ranges after the PEB's, with heaps, subheaps and large blocks. */
+#define PARTS (6 + 2 * EACH_LARGE)
 
 struct flip {
 	unsigned char *at, bytes[8];
 };
 
-/* Changes some bytes of the image, with a preference for the structures at the start of a range. */
+/* Changes some bytes of the image, mostly in the structures at the start of a range. */
 static struct flip flip(uint64_t *seed)
 {
 	const uint64_t links[] = {HEAP_A + HEAP_RING, HEAP_B + HEAP_RING, HEAP_C + HEAP_RING,
@@ -656,7 +659,7 @@ static struct flip flip(uint64_t *seed)
 static void assert_bounded(void)
 {
 	assert_true(fake.reads < 200);
-	/* A failed large read is repeated page by page. */
+	/* After a failed large read, the walk reads page by page. */
 	assert_true(fake.got_bytes <= 2 * image.mapped_bytes + 200 * 0x100);
 	assert_true(image.walk.heap_count <= 3);
 	assert_true(image.walk.block_count <= image.mapped_bytes / 16);

@@ -1,5 +1,5 @@
-/* Order of cloning, suspending and releasing a process, and the state after a failed step. The
- * system calls are replaced; each logs one letter. */
+/* The order in which a process is cloned, suspended and released, and the state after a failed
+ * step. The system calls are replaced. Each replacement logs one letter. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -12,20 +12,20 @@ struct world {
 	bool capture_fails, clone_fails, looks;
 	long suspend_status;
 	int process, snapshot, clone; /* their addresses serve as handles */
-	int snapshots, clones, suspended, armed; /* currently open or in force */
+	int snapshots, clones, suspended, armed; /* number of each that is open or in force */
 };
 
 static struct world world[1];
 
-/* Two threads take turns: one takes snapshots, the other is the interrupt. Each system call has two
- * moments, before and after its effect. */
+/* Two threads take turns. One thread takes snapshots, the other plays the interrupt. Each system
+ * call has two moments, one before and one after its effect. */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	pthread_t main, other;
 	bool is_mains_turn, other_begun, other_ended;
-	int main_moments, other_moments; /* left until the turn changes; 0: never */
-	bool suspended_at_end, armed_at_end; /* when the interrupt had finished */
+	int main_moments, other_moments; /* moments until the turn changes; 0: never */
+	bool suspended_at_end, armed_at_end; /* states when the interrupt finished */
 } turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void give_turn(bool to_main)
@@ -43,7 +43,7 @@ static void *interrupt(void *ctx)
 		pthread_cond_wait(&turns.changed, &turns.mutex);
 	hold_interrupt(ctx);
 	turns.other_ended = true;
-	/* The process ends here: the first thread's remaining calls never happen. */
+	/* The process ends here: the first thread makes no further calls. */
 	turns.suspended_at_end = world->suspended > 0;
 	turns.armed_at_end = world->armed > 0;
 	turns.is_mains_turn = true;
@@ -187,14 +187,15 @@ TEST(process_is_cloned_or_else_suspended_and_then_let_go)
 		struct world world;
 		const struct hold_calls *calls;
 		bool is_cloned;
-		const char *log; /* of two holds */
+		const char *log; /* letters logged during two holds */
 	} cases[] = {
 		{{.capture_fails = false}, &with_clones, true, "cqefcqef"},
 		{{.capture_fails = false}, &without_clones, false, "asrdasrd"},
-		/* a failing kind is tried once, and a snapshot without a clone is freed */
+		/* A failing kind of hold is tried only once. A snapshot without a clone is
+		 * freed. */
 		{{.capture_fails = true}, &with_clones, false, "casrdasrd"},
 		{{.clone_fails = true}, &with_clones, false, "cqfasrdasrd"},
-		/* with a look, at the moment of the clone */
+		/* With a callback at the moment of the clone. */
 		{{.looks = true}, &with_clones, true, "aslcqrdefaslcqrdef"},
 		{{.looks = true}, &without_clones, false, "asrdasrd"},
 		{{.looks = true, .capture_fails = true}, &with_clones, false, "aslcrdasrd"},
@@ -242,9 +243,9 @@ TEST(starting_twice_leaves_nothing_behind)
 	check_nothing_left("asrdasrd");
 }
 
-/* Takes snapshots repeatedly, as for a busy heap. The interrupt starts at the first thread's moment
- * main_moments and yields once at its own moment other_moments (0: never). Returns false if there
- * are fewer moments. */
+/* Takes snapshots repeatedly, as for a busy heap. The interrupt begins after main_moments moments
+ * of the first thread, and yields once after other_moments of its own (0: never). Returns false if
+ * there are fewer moments. */
 static bool interrupted(
 	const struct hold_calls *calls, bool looks, int main_moments, int other_moments)
 {
@@ -275,8 +276,8 @@ static bool interrupted(
 	return came;
 }
 
-/* For any interleaving everything is ended once and nothing starts afterwards. If hsnap ends while
- * the process is suspended, the guard knows. */
+/* In any interleaving, every resource is ended once, and nothing starts afterwards. If hsnap ends
+ * while the process is suspended, the guard knows it. */
 TEST(interrupt_at_any_moment_leaves_nothing_held)
 {
 	for (int other = 0; other <= 5; other++) {
@@ -288,10 +289,10 @@ TEST(interrupt_at_any_moment_leaves_nothing_held)
 			without++;
 		while (interrupted(&with_clones, true, looking, other))
 			looking++;
-		/* three times four calls of two moments */
+		/* three tries with four calls, each of two moments, and the end */
 		assert_int_equal(with, 25);
 		assert_int_equal(without, 25);
-		assert_int_equal(looking, 55); /* nine calls */
+		assert_int_equal(looking, 55); /* nine calls per try */
 	}
 }
 

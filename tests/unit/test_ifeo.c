@@ -43,7 +43,7 @@ TEST(name_has_up_to_255_characters)
 	memset(name, 'a', sizeof(name));
 	strcpy(name + 252, ".exe");
 	refuse(name);
-	/* 126 characters that Windows counts as two */
+	/* 126 characters, each of which Windows counts as two */
 	for (int i = 0; i < 126; i++)
 		strcpy(name + 4 * i, "\xf0\x9f\x98\x80");
 	strcpy(name + 4 * 125, ".exe");
@@ -135,7 +135,7 @@ TEST(flags_are_told_by_their_names)
 
 /* ---------------------------------------------------------------- changes */
 
-/* Initial states, in one view. */
+/* Initial states, as one view of the registry shows them. */
 static const struct ifeo_image befores[] = {
 	{0},
 	{.exists = true},
@@ -171,14 +171,15 @@ TEST(on_sets_bit_and_keeps_others)
 		assert_int_equal(image.values[IFEO_FLAG].number, bits[i] | 0x1000);
 		assert_int_equal(image.values[IFEO_DB].number, 60);
 		assert_false(ifeo_is_same(&image, &befores[i]));
-		again = image; /* a second call changes nothing, and an omitted size stays */
+		/* A second call must change nothing, and an omitted size must stay. */
+		again = image;
 		assert_int_equal(change(&again, true, 0, NULL), 0);
 		assert_true(ifeo_is_same(&again, &image));
 	}
 }
 
-/* After on and off a key is unchanged except that its flag is a number; a value of 0 or "" is
- * removed, and so is the size of the database. */
+/* Turning the flag on and off leaves a key as it was, with three exceptions: the flag becomes a
+ * number, a value of 0 or "" is removed, and the size of the database is removed. */
 TEST(off_clears_bit_and_leaves_no_empty_key)
 {
 	for (size_t i = 0; i < BEFORES * 2; i++) {
@@ -230,7 +231,7 @@ TEST(off_undoes_what_gflags_had_set)
 	assert_int_equal(image.values[IFEO_DB].kind, IFEO_NONE);
 }
 
-/* Some programs read 1000 as ust, others 4096. */
+/* Some programs read the name 1000 as ust, others as 4096. */
 TEST(what_is_no_plain_number_is_left_alone)
 {
 	static const char *const texts[] = {"1000", "4096", "70", "ust", "0x100000000", NULL};

@@ -1,6 +1,6 @@
-/* Made processes with random damage, captured like hsnap -z: each capture ends within its bounds.
- * Words of the images of tests/images are damaged. HSNAP_DAMAGE_ROUNDS: number of rounds for each
- * image (250). */
+/* Made processes with random damage, captured as by hsnap -z. Each capture must end within its
+ * bounds. The test damages words of the images of tests/images. HSNAP_DAMAGE_ROUNDS: number of
+ * rounds for each image (250). */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -10,11 +10,11 @@
 
 #define MAKER "build/linux/images/make_image"
 #define ROUNDS "250"
-#define SECONDS 30 /* limit for a hang */
+#define SECONDS 30 /* seconds after which a capture counts as hanging */
 
 static unsigned char *sound;
 static size_t sound_len;
-static uint32_t *words; /* places of nonzero words */
+static uint32_t *words; /* offsets of the nonzero words */
 static size_t word_count;
 static uint64_t seed;
 
@@ -77,8 +77,8 @@ static void make(const char *how)
 
 /* ---------------------------------------------------------------- damage */
 
-/* Replaces a word by a typical value of damage, by a harmful number, or by another word, as in a
- * circular pointer. */
+/* Replaces a word with a value that is typical of damage, with a harmful number, or with another
+ * word, which may close a circle of pointers. */
 static void damage_word(unsigned char *bytes, size_t at)
 {
 	static const uint32_t numbers[] = {0, 1, 2, 8, 0xffff, 0x7fffffff, 0x80000000, UINT32_MAX};
@@ -99,7 +99,7 @@ static void damage_word(unsigned char *bytes, size_t at)
 	memcpy(bytes + at, &word, 4);
 }
 
-/* Sometimes damages many adjacent words, as in one structure. */
+/* Sometimes damages many adjacent words, as if one whole structure were damaged. */
 static void damage(unsigned char *bytes)
 {
 	size_t near = words[dice(word_count)];
@@ -112,7 +112,7 @@ static void damage(unsigned char *bytes)
 	}
 }
 
-/* Captures bytes; returns the number of blocks, or -1. */
+/* Captures an image; returns the number of blocks, or -1. */
 static int64_t look(const unsigned char *bytes)
 {
 	struct capture_options options = {.stacks = STACKS_AUTO};
@@ -148,7 +148,7 @@ static void survives(const char *how, uint64_t first_seed)
 	seed = first_seed;
 	bytes = malloc(sound_len);
 	assert_non_null(bytes);
-	assert_true(look(sound) > 100); /* otherwise there is nothing to damage */
+	assert_true(look(sound) > 100); /* the valid image must have enough blocks to damage */
 	for (long i = 0; i < rounds; i++) {
 		int64_t blocks;
 
@@ -157,7 +157,7 @@ static void survives(const char *how, uint64_t first_seed)
 		damage(bytes);
 		blocks = look(bytes);
 		taken += blocks >= 0;
-		/* no block is smaller than the header's unit */
+		/* every block has at least the size of a header */
 		assert_true(blocks <= (int64_t)(sound_len / 8));
 	}
 	alarm(0);

@@ -5,7 +5,7 @@
 
 #include "core/base/parse.h"
 
-/* Writes a dump of hsnap's; start and time are seconds after 10:00. */
+/* Writes an hsnap dump. start and time are seconds after 10:00. */
 static void put_made(const char *path, unsigned pid, unsigned start, unsigned time)
 {
 	char text[DATE_TEXT_BYTES], begin[DATE_TEXT_BYTES];
@@ -79,7 +79,7 @@ TEST(what_is_damaged_is_given_back)
 	free(text);
 	check(0, "old.txt new.txt more.txt", "cut.txt:17: warning: left out: is cut short", ".");
 	check(2, "old.txt more.txt", "is cut short", "old.txt", "cut.txt", "more.txt");
-	/* whole and cut versions of one snapshot: the whole version is used */
+	/* If one snapshot has a whole and a cut version, the whole version is used. */
 	check(0, "old.txt new.txt more.txt", "the same snapshot as", "--force", ".");
 	write_bytes("cut.txt", "no dump", 7);
 	check(0, "old.txt new.txt more.txt", "cut.txt: warning: left out: is not a", ".");
@@ -87,7 +87,7 @@ TEST(what_is_damaged_is_given_back)
 	check(2, "old.txt new.txt", "nothing: warning", "old.txt", "new.txt", "nothing");
 }
 
-/* Banners, and text that resembles them. */
+/* The texts are banners or resemble banners. */
 TEST(banners_are_read_as_far_as_they_go)
 {
 	static const struct {

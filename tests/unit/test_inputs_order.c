@@ -10,8 +10,8 @@
 
 #define DUMPS 12
 
-/* Returns the order as text: in "0:2,1 1:3x" process 0 has dumps 2 and 1, and process 1 dump 3,
- * which is unused, with the reason: d(ouble), w(arm-up), o(utside), t(imeless). */
+/* Returns the order as text. In "0:2,1 1:3x" process 0 has dumps 2 and 1, and process 1 has dump 3,
+ * which is unused. The letter is the reason: d(ouble), w(arm-up), o(utside), t(imeless). */
 static const char *order_text(
 	const struct dump_sums *dumps, size_t count, struct order_filter wishes)
 {
@@ -51,9 +51,9 @@ TEST(time_of_dump_decides)
 	dumps[0].time_ms = 0; /* one dump without a time */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
 	assert_string_equal(order_text(dumps, 2, (struct order_filter){0}), "0:1,0l");
-	dumps[2].time_ms = 0; /* most dumps without */
+	dumps[2].time_ms = 0; /* most dumps have no time */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,2,1h");
-	dumps[1].time_ms = 0; /* all dumps without: the order of the arguments stays */
+	dumps[1].time_ms = 0; /* no dump has a time: the order of the arguments stays */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
@@ -62,7 +62,7 @@ TEST(process_is_pid_second_of_start_and_image)
 	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
 
-	dumps[4].image = "D:\\APP.EXE"; /* equal in any folder */
+	dumps[4].image = "D:\\APP.EXE"; /* an image is the same program in any folder */
 	assert_string_equal(order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0,4 3:2");
 	dumps[4].image = "C:\\a\\other.exe";
 	assert_string_equal(
@@ -77,7 +77,7 @@ TEST(snapshot_counts_once)
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1d,4d,3 1:2");
 	dumps[0].is_cut = true; /* the whole dump is kept */
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0d,1,4d,3 1:2");
-	for (int i = 0; i < 5; i++) { /* one minute may have several dumps */
+	for (int i = 0; i < 5; i++) { /* one minute may contain several dumps */
 		dumps[i].has_wall_time = true;
 		dumps[i].start_ms = 0;
 	}

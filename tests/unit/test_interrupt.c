@@ -15,8 +15,8 @@ static void say_called(void)
 		_exit(9);
 }
 
-/* Returns the exit status of a process that receives the signal: 7 if it survives. *called: true if
- * its handler ran. */
+/* Returns the exit status of a process that receives the signal: 7 if the process survives. Sets
+ * *called to true if its handler ran. */
 static int status_after(int number, void (*before)(int), bool is_held, bool *called)
 {
 	int status;
@@ -58,8 +58,8 @@ TEST(test_signals_end_process_but_what_was_ignored_or_is_held_does_not)
 	assert_true(called);
 }
 
-/* Returns the status of a process that waits for very long and receives a SIGINT, or waits for a
- * pipe to which the parent writes: 3 for the interrupt, 4 for the pipe. */
+/* Starts a process that waits for a very long time. Sends it a SIGINT or writes to the pipe on
+ * which it waits. Returns the process's exit status: 3 for the interrupt, 4 for the pipe. */
 static int status_of_wait(bool is_interrupt)
 {
 	int status, told[2];

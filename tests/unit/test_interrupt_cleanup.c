@@ -8,7 +8,7 @@
 static struct interrupt_cleanup hand;
 static atomic_int has_taken, was_cleared;
 
-/* Holds the object until it is being cleared, then reads it. */
+/* Holds the object until another thread begins to clear it, then reads it. */
 static void *handle_interrupt(void *ctx)
 {
 	const int *thing = interrupt_cleanup_take(&hand);

@@ -4,7 +4,7 @@
 #include "snapshot/live/process.h"
 #include "snapshot/target/target.h"
 
-/* PAGE_* as the Windows SDK defines them. */
+/* PAGE_* constants as the Windows SDK defines them. */
 enum {
 	NOACCESS = 0x01,
 	READONLY = 0x02,
@@ -44,7 +44,7 @@ TEST(guarded_and_closed_pages_are_not_to_be_read)
 	assert_int_equal(live_protection_access(UINT32_MAX), 0);
 }
 
-/* MEM_* of the Windows SDK. */
+/* MEM_* constants of the Windows SDK. */
 enum { PRIVATE = 0x20000, MAPPED = 0x40000, IMAGE = 0x1000000 };
 
 TEST(view_is_read_only_if_mapped_so)
@@ -116,7 +116,7 @@ TEST(pattern_is_whole_of_it)
 	assert_false(command_name_is_like("", "?"));
 }
 
-/* Backtracking at every star would take years. */
+/* A matcher that backtracks at every star would need years. */
 TEST(many_stars_take_no_long_time)
 {
 	char name[2001], pattern[2001];

@@ -1,5 +1,5 @@
-/* Answers of llvm-symbolizer: parsed if complete, harmless otherwise. A script replaces the program
- * and prints a file in the form of LLVM's DIPrinter.cpp. */
+/* Answers of llvm-symbolizer. hsym parses complete answers; incomplete ones do no harm. A script
+ * replaces the program and prints a file in the form of LLVM's DIPrinter.cpp. */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/backend.h"
@@ -11,8 +11,8 @@
 
 static char program[340];
 
-/* The answer to a question about rva n is part n of the file, separated by form feeds; the default
- * is 'fN'. */
+/* Parts of the file are separated by form feeds. Part n answers the question about rva n. The
+ * default answer is 'fN'. */
 static const char script[] =
 	"#!/usr/bin/perl\n"
 	"exec 'sleep', 30 if \"@ARGV\" eq '--version' && open my $told, '>', \"$0.version\";\n"
@@ -50,7 +50,7 @@ static int end(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, end
 
-/* Requests the addresses 0, 1, ... of an image, which is never opened, or of a PDB. */
+/* Requests the addresses 0, 1, ... of a PDB or of an image, which is never opened. */
 static void ask(struct lookup *lookups, size_t count, const char *said, const char *image,
 	const char *pdb, const struct symbol_options *options)
 {
@@ -102,7 +102,8 @@ static const char whole[] = "inner<int>\n"
 			    "  Column: 0\n"
 			    "\n";
 
-/* An answer without a name, and one within a function without one. */
+/* One answer has no name. In the other, the inner function has a name and the outer one has
+ * none. */
 #define NAMELESS "\n  Filename: ??\n  Line: 0\n  Column: 0\n\n"
 #define WITHIN "f\n  Filename: a\n  Line: 3\n\n  Filename: ??\n  Line: 0\n\n"
 
@@ -116,7 +117,7 @@ TEST(answer_is_taken_apart)
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(lookups[i].found.count, 2);
 		check(&lookups[i], 0, "inner<int>", "/s\xc3\xa4.c", 11, 0);
-		/* api() begins at rva 2; the offset is that of the byte after the address. */
+		/* api() begins at rva 2. The offset belongs to the byte after the address. */
 		check(&lookups[i], 1, "api", NULL, 0, i < 2 ? 0 : i - 1);
 	}
 }
@@ -138,7 +139,7 @@ TEST(of_very_many_functions_outermost_is_kept)
 	check(&lookup, 63, "f70", "a", 70, 0);
 }
 
-/* Valid answers between the invalid ones keep their names. */
+/* Valid answers keep their names, even between invalid ones. */
 TEST(what_is_no_answer_gives_nothing)
 {
 	static const char *const bad[] = {NAMELESS, WITHIN, "??\n  Filename: ??\n  Line: 0\n\n",
@@ -188,7 +189,8 @@ TEST(lines_that_are_no_address_are_passed_over)
 	check(&lookups[1], 0, "good", "g.c", 7, 0);
 }
 
-/* Damages only bytes within lines, so that each question is answered; the sanitizers check. */
+/* Damages only bytes within lines, so that each question gets an answer. The sanitizers detect
+ * errors. */
 TEST(damaged_answers_give_nothing_or_something_sound)
 {
 	enum { ROUNDS = 5000, LEN = sizeof(whole) - 1 };
@@ -220,7 +222,8 @@ TEST(damaged_answers_give_nothing_or_something_sound)
 	}
 }
 
-/* Each question contains the whole path: together 18 MB, which are not generated at once. */
+/* Each question contains the whole path. All questions together have 18 MB, which must not be
+ * generated at once. */
 TEST(each_answer_goes_to_its_question)
 {
 	static struct lookup lookups[MANY];
@@ -235,7 +238,7 @@ TEST(each_answer_goes_to_its_question)
 	}
 }
 
-/* Requests a stop at the third call after the script runs again to print its version. */
+/* Requests a stop at the third call after the script was restarted to print its version. */
 static bool stop_third(void *ctx)
 {
 	unsigned *asked = ctx;

@@ -1,11 +1,11 @@
 #include "tests/unit/test_symbolize.h"
 
-#define SHORT_MS 300 /* for an unwanted answer; a busy machine takes seconds for one */
+#define SHORT_MS 300 /* for an answer that must not come; a busy machine takes seconds to answer */
 #define HANG_MS 3000 /* for a helper that answers and then hangs */
 #define LONG_MS 60000
 
 /* Writes a shell script named llvm-symbolizer. For each request line, $line, the script can print
- * $(answer NAME). The last line of each module is about an address beyond all others. */
+ * $(answer NAME). The last request line for each module is about an address beyond all others. */
 static void fake_llvm(const char *script)
 {
 	static const char head[] =
@@ -33,8 +33,8 @@ static int no_fake_llvm(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, no_fake_llvm
 
-/* Requests the names of the calls in hidden() and api(), in that order of address, from a fake
- * helper. Returns true if it reported trouble. */
+/* Requests the names of the calls in hidden() and api(), in order of address, from a fake helper.
+ * Returns true if the request reported an error. */
 static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100])
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
@@ -82,8 +82,9 @@ TEST(test_answers_go_to_questions_they_answer)
 	check_fake(late, LONG_MS, "f1", "f2", false);
 }
 
-/* The helper that dies on an address is asked again without inlined functions. For an image its
- * line would be that of the inlined function, so the line is not shown and the name is not used. */
+/* If the helper dies on an address, hsym asks a new helper without inlined functions. For an image,
+ * the new answer would have the inlined function's line, so hsym shows no line and does not use the
+ * name. */
 TEST(test_one_that_dies_on_address_answers_all_others)
 {
 	static const char script[] = "while read -r line; do case $line in *0x%x)\n"
@@ -102,9 +103,9 @@ TEST(test_one_that_dies_on_address_answers_all_others)
 
 #define MANY 5000
 
-/* Requests many addresses from a helper that answers with the address, and checks each answer.
- * Returns the number without an answer, which includes the addresses matched by dying, a shell
- * pattern. */
+/* Requests many addresses from a helper that answers with the address, and checks each answer. The
+ * helper dies on addresses that match the shell pattern `dying`. Returns the number of unanswered
+ * addresses, including these. */
 static size_t ask_many(const char *dying)
 {
 	struct symbol_options options = {.patience_ms = LONG_MS, .no_cache = true};
@@ -144,7 +145,7 @@ TEST(test_many_are_asked_side_by_side)
 	assert_int_equal(ask_many("*"), MANY);
 }
 
-/* A byte now and then is not progress; a whole answer is. */
+/* A single byte now and then does not count as progress; a whole answer does. */
 TEST(test_helper_that_hangs_is_given_up)
 {
 	int64_t start;
@@ -160,8 +161,8 @@ TEST(test_helper_that_hangs_is_given_up)
 		"f2", false);
 }
 
-/* Writes a helper that reports its start through a pipe. Afterwards only the helper has the pipe's
- * end open, as descriptor 9; *from is the other end. */
+/* Writes a helper that reports its start through a pipe. Afterwards only the helper has the writing
+ * end open, as descriptor 9. *from is the reading end. */
 static void fake_with_pipe(const char *script, int *from)
 {
 	int ends[2];
@@ -234,7 +235,7 @@ static void check_path_asked(const char *path)
 	assert_int_equal(found.list[0].line, 7);
 }
 
-/* Makes nested folders until the path of a link to exe exceeds the length of a request. */
+/* Makes nested folders until the path of a link to exe is longer than a request may be. */
 static void make_deep(char *path, char *to, size_t size)
 {
 	char name[201];
@@ -253,8 +254,8 @@ static void make_deep(char *path, char *to, size_t size)
 	assert_int_equal(symlink(exe, to), 0);
 }
 
-/* The helper's input consists of short lines with quoted paths: other paths could inject requests.
- * Such a file is requested by another name. */
+/* The helper reads short lines with quoted paths, so an unusual path could inject requests. hsym
+ * requests such a file by another name. */
 TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 {
 	static const char *const names[] = {"a\"b", "a\nb", "a\rb", "a b", "\xc3\xa4"};
@@ -285,7 +286,7 @@ TEST(test_one_file_is_asked_once_however_its_path_is_spelled)
 	other.path = "C:/mixed case\\APP.exe";
 	start(NULL);
 	assert_ptr_equal(ask(&module, api_return).list, ask(&other, api_return).list);
-	assert_true(sizeof(struct sym_module) < 256); /* one exists for every module */
+	assert_true(sizeof(struct sym_module) < 256); /* every module has one */
 }
 
 TEST(test_control_characters_of_names_are_made_harmless)
@@ -298,7 +299,7 @@ TEST(test_control_characters_of_names_are_made_harmless)
 	assert_string_equal(names[0], "a???b?");
 }
 
-/* A name without a line is not used if another function lies between. */
+/* A name without a line is not used if another function lies between the name and the address. */
 static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Line: 0/; "
 			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
@@ -340,8 +341,8 @@ TEST(test_name_that_looks_like_answers_is_that_of_its_file_alone)
 	unlink(to);
 }
 
-/* Requests count modules, of which those from number bad on make the helper die; returns the number
- * of starts. */
+/* Requests `count` modules. The helper dies on module number `bad` and all later ones. Returns how
+ * often a helper was started. */
 static size_t count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
@@ -371,7 +372,7 @@ static size_t count_starts(size_t count, size_t bad, const char *script, unsigne
 	assert_int_equal(symbolizer_trouble(symbolizer) != NULL, bad < count);
 	stop(NULL);
 	snprintf(text, sizeof(text), "%s/starts", dir);
-	lines = file_get(text, &starts); /* one line feed per start */
+	lines = file_get(text, &starts); /* each start writes one line feed */
 	free(lines);
 	unlink(text);
 	return starts;
@@ -386,7 +387,7 @@ TEST(test_one_helper_serves_all_and_one_that_dies_is_replaced)
 
 	need_exe();
 	assert_int_equal(count_starts(8, 8, dies, LONG_MS), 1);
-	/* the helper that died, and one for the address on which it died */
+	/* one helper dies, and another starts for the address on which the first died */
 	assert_int_equal(count_starts(2, 1, dies, LONG_MS), 2);
 	assert_int_equal(count_starts(3, 1, dies, LONG_MS), 4);
 	assert_int_equal(count_starts(8, 1, dies, LONG_MS), 5);
@@ -415,7 +416,8 @@ static bool stop_now(void *ctx)
 	return ++told->asked >= told->stop_at;
 }
 
-/* The listener is called during a silent wait and can stop it; received names stay. */
+/* hsym calls the listener during a silent wait. The listener can stop the wait; names received
+ * before stay. */
 TEST(test_listener_can_stop_it)
 {
 	struct told told = {.stop_at = 5};
@@ -458,7 +460,7 @@ TEST(test_without_helper_story_says_so)
 	setenv("PATH", old_path, 1);
 }
 
-/* Requests with these options; the helper answers with its own path and arguments. */
+/* Requests names with these options. The helper answers with its own path and arguments. */
 static void ask_how(const struct symbol_options *options, char *name, size_t size)
 {
 	start(options);

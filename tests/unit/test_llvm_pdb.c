@@ -1,6 +1,6 @@
-/* PDBs through llvm-symbolizer: only the PDB that was found is used, whatever files lie nearby. The
- * expected results are the marks in the source below; llvm-pdbutil and objdump give the addresses
- * of its functions. */
+/* PDBs through llvm-symbolizer. hsym uses only the PDB that the finder found, whatever files lie
+ * nearby. The expected results are the marks in the source below, and the function addresses that
+ * llvm-pdbutil and objdump report. */
 #include "tests/unit/scratch.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static const char source_text[] =
 	"int __main(void) { return 0; }\n";
 
 static char exe[340], pdb[340];
-static uint32_t api_start, call_rva; /* byte before the return address */
+static uint32_t api_start, call_rva; /* the byte before the return address */
 static struct pe_image pe;
 
 static uint32_t line_of(const char *mark)
@@ -162,7 +162,7 @@ TEST(test_pdb_is_asked_with_and_without_its_image)
 	check_names(true, false);
 }
 
-/* The image names s.pdb next to it, but the finder has not approved that file. */
+/* The image refers to s.pdb next to it, but the finder has not approved that file. */
 TEST(test_pdb_that_was_not_found_is_not_asked)
 {
 	need_exe();
@@ -204,7 +204,7 @@ TEST(test_lines_that_version_has_wrong_are_left_out)
 	}
 }
 
-/* The line of a function from a PDB is its own, even without inlined functions. */
+/* A function from a PDB has its own line, even without inlined functions. */
 TEST(test_where_it_dies_over_inlined_functions_function_has_its_line)
 {
 	need_exe();

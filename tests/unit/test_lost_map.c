@@ -1,5 +1,5 @@
-/* A mapped minidump that another process truncates: hsnap ends with one line and status 2, and
- * leaves no temporary file. */
+/* Another process truncates a minidump that hsnap has mapped. hsnap must end with one line and
+ * status 2, and must leave no temporary file. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
@@ -56,10 +56,10 @@ static int remove_folder(void **state)
 {
 	(void)state;
 	unlink(dump_path);
-	return rmdir(folder); /* fails if a file was left */
+	return rmdir(folder); /* fails if the folder contains a file */
 }
 
-/* Runs child() in a process with its standard error in text; returns the wait status. */
+/* Runs child() in a process whose stderr goes to `text`; returns the wait status. */
 static int run_child(void (*child)(void), char *text, size_t size)
 {
 	const struct rlimit no_core = {0, 0};

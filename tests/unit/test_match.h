@@ -1,5 +1,5 @@
-/* Dumps read or made by hand, compared, and their rows. Tests compute their expectations from the
- * contents of the dumps. */
+/* Comparisons of dumps that were read or made by hand, and their rows. Tests compute their
+ * expectations from the contents of the dumps. */
 #ifndef TESTS_UNIT_TEST_MATCH_H
 #define TESTS_UNIT_TEST_MATCH_H
 
@@ -9,14 +9,14 @@
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 
-/* Last comparison; the next one releases it. */
+/* The last comparison. The next comparison releases it. */
 static struct {
 	struct dump_sums dumps[4]; /* oldest first */
 	size_t dump_count;
 	struct comparison comparison;
 } compared;
 
-/* Starts a comparison of dumps that the test reads or makes in compared.dumps. */
+/* Starts a comparison. The test then reads or makes dumps in compared.dumps. */
 static inline void compared_begin(size_t dump_count)
 {
 	if (compared.dump_count)
@@ -53,8 +53,8 @@ static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);
 }
 
-/* Adds the name of a frame, `behind` bytes after the start of its function; line 0: no file and
- * line. */
+/* Adds the name of a frame that is `behind` bytes after its function's start. If line is 0, adds no
+ * file and line. */
 static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offset,
 	const char *function, unsigned behind, const char *file, unsigned line)
 {

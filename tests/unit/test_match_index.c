@@ -11,7 +11,7 @@ TEST(every_number_is_found_under_its_hash)
 	hash_index_init(&index);
 	probe = hash_index_probe(&index, 7);
 	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE); /* still empty */
-	for (uint32_t i = 0; i < 20000; i++) /* several numbers share some hashes */
+	for (uint32_t i = 0; i < 20000; i++) /* several numbers share a hash */
 		hash_index_add(&index, i * 0x9E3779B1 % 15000, i);
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t number;
@@ -54,12 +54,12 @@ TEST(words_that_differ_in_upper_bits_do_not_collide)
 		equal += hash == hash_of(&index, i, i, "12345678");
 		equal += hash == hash_of(&index, i ^ UINT64_C(1) << 32, i, "");
 	}
-	assert_true(equal < 3); /* expected: 4000 tries of 1 in 4294967296 */
+	assert_true(equal < 3); /* the expected number is 4000 / 4294967296 */
 	hash_index_release(&index);
 }
 
-/* The published test vectors of SipHash are for another variant; this only checks that the key
- * matters. */
+/* The published test vectors of SipHash are for another variant. This test only checks that the key
+ * changes the hash. */
 TEST(another_key_gives_other_hashes)
 {
 	struct hash_index a = {.key = {{1, 2}}}, b = {.key = {{1, 3}}};
@@ -86,8 +86,8 @@ static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
 	return sums;
 }
 
-/* Entries in very many heaps with an id of very many stacks: a full search for each entry would
- * take days. */
+/* There are many entries and heaps, and one id with very many stacks. A full search for each entry
+ * would take days. */
 TEST(id_of_many_stacks_in_many_heaps_is_gone_through_once)
 {
 	const uint32_t count = 60000;
@@ -114,8 +114,8 @@ TEST(id_of_many_stacks_in_many_heaps_is_gone_through_once)
 	}
 }
 
-/* Some of these stacks have equal hashes under any key: about ten pairs are expected, and none once
- * in 20000 runs. */
+/* Some of these stacks have equal hashes, under any key. About ten such pairs are expected. Only
+ * one run in 20000 has no pair. */
 TEST(stacks_of_equal_hashes_stay_apart)
 {
 	const uint32_t count = 300000;

@@ -22,8 +22,8 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
 	}
 }
 
-/* Writes blocks of one stack that continues into stale data: app!, an address of generated code,
- * lib!, and then the given values up to 0. */
+/* Writes blocks with one stack that continues into stale data. The stack has app!, an address in
+ * generated code, lib!, and then the given values up to 0. */
 static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -55,7 +55,7 @@ TEST(tail_in_no_module_is_neither_compared_nor_shown)
 	}
 }
 
-/* Without a list of modules no frame is in a module: each frame counts. */
+/* Without a list of modules no frame lies in a module, so each frame counts. */
 TEST(stack_that_is_in_no_module_at_all_is_left_whole)
 {
 	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
@@ -78,10 +78,10 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 		put_block(&maker, is_new ? 190 : 100, 8, "A", is_new ? 4 : 1);
 		put_block(&maker, is_new ? 180 : 100, 8, "B", 2);
 		put_block(&maker, is_new ? 170 : 100, 8, "C", 2);
-		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* its stack is known */
+		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* the id's stack is known */
 	}
 	assert_int_equal(compare((struct match_request){.mode = MATCH_ID}), 3);
-	/* A: a different stack in each dump; the new one is shown. */
+	/* A has a different stack in each dump. The new stack is shown. */
 	row = &compared.comparison.rows[0];
 	assert_string_equal(row->ids[0], "A");
 	assert_int_equal(row->id_count, 1);
@@ -89,7 +89,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_int_equal(row->id_stack_count, 2);
 	assert_int_equal(row->dump, 1);
 	assert_int_equal(stack_frame(row->stack, 0), APP_BASE + 0x1040);
-	/* B and C: equal in both. */
+	/* B and C are equal in both dumps. */
 	row = &compared.comparison.rows[1];
 	assert_string_equal(row->ids[0], "B");
 	assert_int_equal(row_growth(1), 89);
@@ -126,7 +126,8 @@ TEST(by_id_first_of_several_stacks_is_shown)
 
 TEST(by_id_stack_that_only_one_dump_gives_is_shown)
 {
-	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither dump */
+	/* 0: in old.txt, 1: in new.txt, 2: in neither. */
+	for (int in_new = 0; in_new < 3; in_new++) {
 
 		EACH_DUMP (maker, is_new, 0) {
 			put_entry(&maker, is_new ? 70 : 50, 8, "A");
@@ -159,7 +160,7 @@ TEST(by_id_blocks_without_stack_are_one_row)
 
 /* ---------------------------------------------------------------- heaps */
 
-/* Writes blocks of two stacks in two heaps; the bytes identify both. */
+/* Writes blocks with two stacks in two heaps. Their sizes identify stack and heap. */
 static void put_in_heaps(void)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -170,7 +171,7 @@ static void put_in_heaps(void)
 		put_heap(&maker, HEAP_B);
 		put_block(&maker, 100 * times, 8, "1", 1);
 		put_block(&maker, 1000 * times, 8, "7", 2);
-		put_stackless(&maker, 1, 10000 * times, 8); /* in HEAP_A */
+		put_stackless(&maker, 1, 10000 * times, 8); /* goes into HEAP_A */
 	}
 }
 
@@ -230,7 +231,8 @@ TEST(only_blocks_of_heaps_asked_for_count_but_totals_are_of_all)
 
 /* ---------------------------------------------------------------- one process */
 
-/* Compares two dumps with these modules and a block through 10123; returns the number of rows. */
+/* Compares two dumps that have these modules and one block with return address 10123. Returns the
+ * number of rows. */
 static size_t rows_of_one_process(const char *old, const char *new, unsigned new_start)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -250,16 +252,19 @@ TEST(module_that_was_unloaded_is_still_known_within_its_process)
 	static const char x[] = "//  10000 1000 C:\\x.dll\n";
 	static const char y[] = "//  10000 1000 C:\\y.dll\n";
 
-	assert_int_equal(rows_of_one_process(x, "", 2), 2); /* not valid for another process */
-	assert_int_equal(rows_of_one_process(x, y, 1), 2); /* replaced by another module */
-	assert_int_equal(rows_of_one_process("", x, 1), 1); /* loaded between the dumps */
+	/* Modules of one process are not valid for another. */
+	assert_int_equal(rows_of_one_process(x, "", 2), 2);
+	/* The module was replaced with another. */
+	assert_int_equal(rows_of_one_process(x, y, 1), 2);
+	/* The module was loaded between the dumps. */
+	assert_int_equal(rows_of_one_process("", x, 1), 1);
 	assert_int_equal(rows_of_one_process(x, "", 1), 1);
 	assert_non_null(strstr(report_of(true), "\n\tx+123 : 10123\n"));
 }
 
 /* ---------------------------------------------------------------- several dumps */
 
-/* Three dumps of three runs, the last of another build: a row has three sums. */
+/* Compares three dumps of three runs. The third run uses another build. A row has three sums. */
 TEST(of_several_dumps_each_row_has_as_many_sums)
 {
 	static const char *const paths[] = {"old.txt", "more.txt", "new.txt"};
@@ -273,10 +278,10 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 		put_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
 		put_entry(&maker, 10 + 10 * i, 8, "A");
 		put_frame(&maker, APP_BASE, 0x100 + 0x20 * i);
-		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* equal at the start and the end */
+		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* equal in the first and last dumps */
 		put_frame(&maker, LIB_BASE, 0x100);
 		if (i == 1) {
-			put_entry(&maker, 777, 8, "C"); /* only in the middle */
+			put_entry(&maker, 777, 8, "C"); /* only in the middle dump */
 			put_frame(&maker, LIB_BASE, 0x200);
 		}
 		dump_end(&maker, paths[i]);

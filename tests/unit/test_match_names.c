@@ -7,13 +7,13 @@ static const struct match_request by_symbol = {.mode = MATCH_SYMBOL};
 static const struct match_request by_function = {.mode = MATCH_FUNCTION};
 static const struct match_request automatic = {.mode = MATCH_AUTO};
 
-/* Place in app.exe through which a block was allocated, and its name. */
+/* Place in app.exe that allocated a block, and the place's name. */
 struct place {
 	uint64_t offset;
-	const char *function; /* NULL: not in the dump */
+	const char *function; /* NULL: the dump has no name */
 	const char *file;
 	unsigned line;
-	unsigned behind; /* bytes after the start of the function; 0: not in the dump */
+	unsigned behind; /* bytes after the function's start; 0: the dump has no offset */
 	unsigned bytes;
 };
 
@@ -30,8 +30,8 @@ static void put_place(struct maker *maker, struct place place, unsigned bytes, c
 	put_frame(maker, LIB_BASE, 0x77);
 }
 
-/* Compares one block in each dump; returns the number of rows. app.exe is rebuilt, and all modules
- * have moved. */
+/* Compares one block in each dump; returns the number of rows. Between the dumps app.exe was
+ * rebuilt and all modules moved. */
 static size_t rows_of(struct place old, struct place new)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7,
@@ -47,7 +47,7 @@ TEST(rebuilt_module_matches_by_function_and_line)
 	assert_int_equal(row_growth(0), 200);
 	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 100);
 	assert_non_null(strstr(report_of(true), "\tapp!leak (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
-	/* The folder of the build does not matter. */
+	/* The folder in which the program was built is ignored. */
 	assert_int_equal(rows_of(PLACE(0x1010, "leak", "C:\\\\build\\\\1\\\\a.c", 10),
 				 PLACE(0x2010, "leak", "D:/build/2/a.c", 10)),
 		1);
@@ -77,7 +77,7 @@ TEST(what_moved_to_another_line_or_file_is_same_function)
 	}
 }
 
-/* Compares blocks through app.exe in two builds; each list ends with a block of 0 bytes. */
+/* Compares blocks from app.exe in two builds. A block of 0 bytes ends each list. */
 static size_t compare_builds(
 	const struct place *old, const struct place *new, struct match_request request)
 {
@@ -127,7 +127,7 @@ TEST(code_whose_lines_moved_too_is_one_with_rest_of_its_function)
 	assert_int_equal(row_growth(0), 60);
 }
 
-/* A call in main, `behind` bytes after its start, of an allocating function. */
+/* An allocating function was called in main, `behind` bytes after main's start. */
 struct call {
 	const char *function;
 	unsigned behind, bytes;
@@ -157,7 +157,7 @@ static size_t compare_calls(const struct call *old, const struct call *new)
 	return compare(automatic);
 }
 
-/* Each call after the inserted one is at the old place of another call, and the last is at a new
+/* Each call after the inserted call is now where another call was before. The last call is at a new
  * place. */
 TEST(old_leaks_behind_inserted_call_are_not_new)
 {
@@ -216,10 +216,10 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 	assert_int_equal(row_growth(0), 130 - 100);
 }
 
-/* In each dump a block through an unnamed frame of app.exe and one of main. */
+/* Each dump has one block from an unnamed frame of app.exe, and one from main. */
 TEST(frame_without_name_goes_by_its_place_among_named_ones)
 {
-	/* in both builds, or only in the old */
+	/* Names exist in both builds, then only in the old build. */
 	for (int has_names = 1; has_names >= 0; has_names--) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 			if (!is_new || has_names)
@@ -262,12 +262,12 @@ TEST(one_function_twice_on_line_is_one_stack_where_names_are_compared)
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 7 + rebuilt : 7)
 			put_twice(&maker, is_new, is_new && rebuilt ? 0x1110 : 0x1010);
 		assert_int_equal(compare(by_symbol), 1);
-		/* otherwise offsets are more precise */
+		/* If the program was not rebuilt, offsets are more precise. */
 		assert_int_equal(compare(automatic), rebuilt ? 1 : 2);
 	}
 	assert_int_equal(row_growth(0), 100 - 41);
 	assert_int_equal(compared.comparison.rows[0].id_count, 2);
-	/* stack of the smaller id in the newest dump */
+	/* The row has the stack of the smaller id in the newest dump. */
 	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
@@ -369,14 +369,14 @@ TEST(what_matching_looked_for_is_not_looked_for_again)
 
 	rows_of(PLACE(0x1010, "leak", "a.c", 10), PLACE(0x2350, "leak", "a.c", 10));
 	frames_init(&frames);
-	assert_int_equal(compared.comparison.names->count, 2); /* a place in each build */
+	assert_int_equal(compared.comparison.names->count, 2); /* one place in each build */
 	naming_make(&naming, &compared.comparison, true);
 	naming_frames(&naming, 0, &frames);
 	assert_int_equal(frames.count, 2);
 	assert_null(frames.items[0].function); /* not resolved yet */
 	for (int again = 0; again < 2; again++) {
 		naming_find(&naming, &(uint32_t){0}, 1);
-		assert_int_equal(compared.comparison.names->count, 3); /* and one in lib.dll */
+		assert_int_equal(compared.comparison.names->count, 3); /* the third is in lib.dll */
 	}
 	naming_frames(&naming, 0, &frames);
 	assert_string_equal(frames.items[0].function, "leak");

@@ -6,7 +6,8 @@
 #define STACKS 40
 #define HEAPS 4
 #define IDS 25
-#define LAST_FRAME 0x2000 /* offset of the outermost frame minus the stack's number */
+/* Offset of a stack's outermost frame, before the stack's number is added. */
+#define LAST_FRAME 0x2000
 
 static uint64_t seed;
 
@@ -21,7 +22,7 @@ static unsigned random_below(unsigned limit)
 
 /* ---------------------------------------------------------------- sums */
 
-/* Contents of the test's dumps, by stack; STACKS for blocks without one. */
+/* Contents of the test's dumps, indexed by stack. Index STACKS is for blocks without a stack. */
 struct truth {
 	struct block_totals stacks[STACKS + 1][HEAPS][2];
 	struct block_totals ids[IDS][2];
@@ -33,7 +34,7 @@ static uint64_t heap_addr(unsigned heap)
 	return UINT64_C(0x1E0000) + heap * UINT64_C(0x50000);
 }
 
-/* Makes stacks, many with equal beginnings and each with a unique end. */
+/* Makes stacks. Many have equal innermost frames, and each has a unique outermost frame. */
 static void make_stacks(struct truth *truth)
 {
 	for (unsigned i = 0; i < STACKS; i++) {
@@ -65,7 +66,7 @@ static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 		unsigned number = random_below(IDS), bytes = random_below(5) * 16;
 		struct block_totals block = {1, bytes, 8};
 
-		if (stack % 3 == 0 && is_new && i >= STACKS + 1) /* some change less */
+		if (stack % 3 == 0 && is_new && i >= STACKS + 1) /* some stacks change less */
 			continue;
 		if (i <= STACKS)
 			stack = i;
@@ -95,7 +96,7 @@ static unsigned stack_of_row(const struct row *row)
 	return (unsigned)(stack_frame(row->stack, row->stack->frame_count - 1) % LAST_FRAME);
 }
 
-/* Computes the expected sums of a row; heap HEAPS: in all wanted heaps. */
+/* Computes a row's expected sums. heap: HEAPS means all wanted heaps. */
 static void expect(const struct truth *truth, unsigned stack, unsigned heap, unsigned wanted,
 	struct block_totals *of)
 {
@@ -120,7 +121,8 @@ static void check_order(void)
 	}
 }
 
-/* Checks that every row is correct and that exactly the changed stacks have rows. */
+/* Checks that every row is correct, and that the stacks with rows are exactly those that
+ * changed. */
 static void check_rows(const struct truth *truth, struct match_request request, unsigned wanted)
 {
 	bool seen[STACKS + 1][HEAPS + 1] = {{false}};
@@ -241,7 +243,7 @@ TEST(rows_add_up_to_what_was_put_in)
 /* ---------------------------------------------------------------- order */
 
 /* Writes a dump with everything that reports distinguish: names, builds, aliases, ids with several
- * stacks and with none. */
+ * stacks, and ids without one. */
 static void put_all_kinds(bool is_new)
 {
 	struct maker maker = dump_new((struct maker){
@@ -257,7 +259,8 @@ static void put_all_kinds(bool is_new)
 		put_heap(&maker, heap_addr(i % HEAPS));
 		put_block(&maker, is_new ? 50 : 10, 8, id, i);
 		put_block(&maker, is_new ? 50 : 10, 8, "F", i);
-		put_entry(&maker, is_new ? 30 : 10, 8, id); /* with one of several stacks */
+		/* An entry of an id with several stacks. */
+		put_entry(&maker, is_new ? 30 : 10, 8, id);
 	}
 	for (unsigned i = 0; is_new && i < 6; i++) {
 		put(&maker, "32 bytes + 8 at 100 by BackTrace%X", i);
@@ -270,7 +273,8 @@ static void put_all_kinds(bool is_new)
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
-/* Links the stacks of one id in another order, and updates the cells that refer to the first. */
+/* Links the stacks of one id in another order, and updates the cells that refer to the first
+ * stack. */
 static void relink(struct dump_sums *sums, uint32_t first)
 {
 	struct stack *stacks = sums->stacks.stacks;
@@ -370,7 +374,7 @@ TEST(stacks_and_cells_in_another_order_give_same_report)
 
 #define MANY 4
 
-/* Reports old.txt, new.txt, old.txt and so on; with a store, each stack is stored once. */
+/* Reports on old.txt, new.txt, old.txt and so on. With a store, each stack is stored once. */
 static char *report_of_many(struct stack_store *store, struct match_request request)
 {
 	struct dump_sums *dumps = compared.dumps;
@@ -392,15 +396,16 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
 				    sums_stack(&dumps[2], i)->frames == stack->frames);
 			same += is_same;
 		}
-		assert_true(stack->is_named || same == 1); /* equal for dumps of one file */
+		/* Two dumps of one file share the stack. */
+		assert_true(stack->is_named || same == 1);
 	}
 	compared_make(request);
 	assert_true(compared.comparison.row_count > 5);
 	return report_of(true);
 }
 
-/* Writes a dump with addresses only, so that it can share stacks; in new.txt the modules have
- * moved. Each id has one stack, or one id has three and blocks of any of them. */
+/* Writes a dump with addresses only, so that it can share stacks. In new.txt the modules have
+ * moved. Either each id has one stack, or one id has three stacks and blocks of any of them. */
 static void put_addresses(bool is_new, bool is_single)
 {
 	struct maker maker =

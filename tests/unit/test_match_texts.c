@@ -4,7 +4,7 @@
 
 #define TEXTS_MAX 16
 
-/* Starts dumps made by hand: each stack is a block of the given size. */
+/* Starts dumps made by hand, in which each stack has one block of the given size. */
 static void made_begin(size_t count)
 {
 	compared_begin(count);
@@ -43,7 +43,7 @@ static void sums_add(
 static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
 {
 	made_begin(2);
-	/* Numbers of texts have no meaning outside their dump. */
+	/* A text's number is valid only within its dump. */
 	sums_add(&compared.dumps[1], "other", 0, TEXTS("nothing"));
 	compared.dumps[1].cells[0].sums.block_count = 0;
 	sums_add(&compared.dumps[0], "A", 10, old);
@@ -75,7 +75,7 @@ TEST(texts_that_differ_elsewhere_do_not_match)
 	static const char *const pairs[][2] = {{"a!b+0x808", "a!b+0x80"}, {"a!b+808", "a!c+808"},
 		{"a!b+808", "a!b"}, {"a!b+8 (c.c, 7)", "a!b+8 (c.c, 70)"},
 		{"a!b+8 (c.c, 7)", "a!b+8"}, {"a!b+0x80", "a!b+0x800"},
-		/* A plus that is part of the name. */
+		/* Here the plus sign is part of the name. */
 		{"a!operator+0<X>+8", "a!operator+00<X>+8"}, {"a!b+0+8", "a!b+00+8"}};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
@@ -88,7 +88,7 @@ TEST(by_symbol_texts_match_by_their_function_alone)
 {
 	assert_int_equal(rows_of(TEXTS("a!b+8 (c.c, 7)"), TEXTS("a!b+9"), MATCH_SYMBOL), 1);
 	assert_int_equal(rows_of(TEXTS("a!b+8"), TEXTS("a!c+8"), MATCH_SYMBOL), 2);
-	/* Without a function the offset counts. */
+	/* If the function is unknown, the offset counts. */
 	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+9"), MATCH_SYMBOL), 2);
 	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+08"), MATCH_SYMBOL), 1);
 }

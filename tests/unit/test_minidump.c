@@ -52,7 +52,7 @@ TEST(modules_say_what_identifies_them)
 	assert_null(modules[0].pdb_guid);
 }
 
-/* Alignment by some writers. */
+/* Some writers align the lists. */
 TEST(lists_may_leave_four_bytes_behind_their_number)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
@@ -73,7 +73,7 @@ TEST(lists_may_leave_four_bytes_behind_their_number)
 
 TEST(names_outside_of_ascii_become_utf8)
 {
-	/* U+00E9, U+20AC, U+1F600 as a pair, half a pair */
+	/* U+00E9, U+20AC, U+1F600 as a surrogate pair, and half a pair */
 	static const unsigned char units[] = {
 		0xe9, 0, 0xac, 0x20, 0x3d, 0xd8, 0x00, 0xde, 0x3d, 0xd8, 'x', 0};
 	static const char utf8[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbdx";
@@ -82,7 +82,7 @@ TEST(names_outside_of_ascii_become_utf8)
 	assert_int_equal(text_from_utf16(units, 6, text, sizeof(text)), strlen(utf8));
 	assert_string_equal(text, utf8);
 	assert_int_equal(text_from_utf16(units, 6, NULL, 0), strlen(utf8));
-	/* cut before the character that does not fit */
+	/* The text is cut before the character that does not fit. */
 	assert_int_equal(text_from_utf16(units, 6, text, 8), strlen(utf8));
 	assert_string_equal(text, "\xc3\xa9\xe2\x82\xac");
 	assert_int_equal(text_from_utf16(units, 3, text, sizeof(text)), 8);
@@ -104,7 +104,7 @@ static void check_bytes(uint64_t addr, size_t from, size_t len)
 	assert_memory_equal(bytes, pattern + from, len);
 }
 
-/* Adjacent in memory, but neither adjacent nor in order in the file. */
+/* The ranges are adjacent in memory, but in the file they are neither adjacent nor in order. */
 TEST(unsorted_ranges_read_as_one)
 {
 	const struct dmp_range ranges[] = {
@@ -140,7 +140,7 @@ TEST(unsorted_ranges_read_as_one)
 	assert_null(opened.target.ops->view(&opened.target, 0x4fff, &len));
 }
 
-/* All ranges are in the file in the order of memory: one view covers the rest. */
+/* All ranges are in the file in the order of their addresses, so one view covers the rest. */
 TEST(view_goes_on_over_ranges)
 {
 	const struct dmp_range ranges[] = {{0x1000, pattern, 0x10}, {0x1010, pattern + 0x10, 0x20},
@@ -154,7 +154,7 @@ TEST(view_goes_on_over_ranges)
 	bytes = opened.target.ops->view(&opened.target, 0x1008, &len);
 	assert_int_equal(len, 0x38);
 	assert_memory_equal(bytes, pattern + 8, 0x38);
-	/* not a copy but a pointer into the file */
+	/* The result points into the file; it is not a copy. */
 	assert_true(bytes > opened.bytes && bytes + len <= opened.bytes + dmp.len);
 	assert_int_equal(opened.target.reads, 0);
 }
@@ -163,9 +163,9 @@ TEST(of_overlapping_ranges_lower_one_counts)
 {
 	static const unsigned char other[64] = {0};
 	const struct dmp_range ranges[] = {
-		{0x1010, other, 0x20}, /* only its end counts */
-		{0x1000, pattern, 0x18}, {0x1004, other, 4}, /* inside */
-		{0x1000, other, 8}, /* equal start, later in the file */
+		{0x1010, other, 0x20}, /* only this range's end is used */
+		{0x1000, pattern, 0x18}, {0x1004, other, 4}, /* lies inside the previous range */
+		{0x1000, other, 8}, /* equal start, but later in the file */
 	};
 	unsigned char bytes[64];
 
@@ -220,14 +220,15 @@ TEST(regions_have_access_of_list)
 		{0x25000, page, 0x1000}, {0x26000, page, 0x1000}, {0x30000, page, 0x1000}};
 	static const struct dmp_info infos[] = {
 		{0x30000, 0x4000, 0x1000, 0x04, 0x20000}, /* larger than its part in the file */
-		{0x20000, 0x1000, 0x1000, 0x02, 0x20000}, /* read */
-		{0x21000, 0x1000, 0x1000, 0x104, 0x20000}, /* guard */
-		{0x22000, 0x1000, 0x1000, 0x10, 0x20000}, /* execute */
-		{0x23000, 0x1000, 0x1000, 0x20, 0x1000000}, /* execute, read; an image's */
-		{0x24000, 0x1000, 0x1000, 0x40, 0x20000}, /* execute, read, write */
+		{0x20000, 0x1000, 0x1000, 0x02, 0x20000}, /* readable */
+		{0x21000, 0x1000, 0x1000, 0x104, 0x20000}, /* guard page */
+		{0x22000, 0x1000, 0x1000, 0x10, 0x20000}, /* executable */
+		/* Executable and readable; part of an image. */
+		{0x23000, 0x1000, 0x1000, 0x20, 0x1000000},
+		{0x24000, 0x1000, 0x1000, 0x40, 0x20000}, /* executable, readable and writable */
 		{0x25000, 0x1000, 0x2000, 0x00, 0x20000}, /* reserved: not listed */
 		{0x26000, 0x1000, 0x1000, 0x08, 0x40000}, /* copy on write */
-		{0x50000, 0x1000, 0x1000, 0x04, 0x20000}, /* not in the file */
+		{0x50000, 0x1000, 0x1000, 0x04, 0x20000}, /* the file has no bytes */
 	};
 	static const struct wanted_region wanted[] = {
 		{0x20000, 0x21000, TARGET_READ, false},
@@ -235,7 +236,7 @@ TEST(regions_have_access_of_list)
 		{0x22000, 0x23000, TARGET_EXECUTE, false},
 		{0x23000, 0x24000, TARGET_READ | TARGET_EXECUTE, true},
 		{0x24000, 0x25000, TARGET_READ | TARGET_WRITE | TARGET_EXECUTE, false},
-		{0x25000, 0x26000, TARGET_READ, false}, /* in the file, but without an entry */
+		{0x25000, 0x26000, TARGET_READ, false}, /* the file has the bytes but no entry */
 		{0x26000, 0x27000, TARGET_READ | TARGET_WRITE, false},
 		{0x30000, 0x31000, TARGET_READ | TARGET_WRITE, false},
 	};
@@ -252,10 +253,10 @@ TEST(views_that_were_mapped_to_be_read_are_known)
 {
 	static unsigned char page[0x1000];
 	static const struct dmp_info infos[] = {
-		{0x20000, 0x1000, 0x1000, 0x02, 0x40000}, /* read */
-		{0x21000, 0x1000, 0x1000, 0x02, 0x40000}, /* read, from a writable mapping */
-		{0x22000, 0x1000, 0x1000, 0x02, 0x20000}, /* private */
-		{0x23000, 0x1000, 0x1000, 0x20, 0x40000}, /* execute, read */
+		{0x20000, 0x1000, 0x1000, 0x02, 0x40000}, /* readable */
+		{0x21000, 0x1000, 0x1000, 0x02, 0x40000}, /* readable, in a writable mapping */
+		{0x22000, 0x1000, 0x1000, 0x02, 0x20000}, /* private memory */
+		{0x23000, 0x1000, 0x1000, 0x20, 0x40000}, /* executable and readable */
 	};
 	static const uint32_t mapped_as[] = {0x02, 0x04, 0x02, 0x20};
 	struct dmp_range ranges[4];
@@ -277,7 +278,7 @@ TEST(views_that_were_mapped_to_be_read_are_known)
 TEST(without_list_modules_can_be_executed)
 {
 	static unsigned char page[0x6000];
-	/* around the module DMP_DLL, 0x10000 to 0x13000 */
+	/* The first range surrounds the module DMP_DLL, 0x10000 to 0x13000. */
 	const struct dmp_range ranges[] = {{0xf000, page, 0x5000}, {0x401000, page, 0x1000}};
 	static const struct wanted_region wanted[] = {
 		{0xf000, 0x10000, TARGET_READ, false},
@@ -336,9 +337,9 @@ TEST(file_is_mapped)
 }
 
 #define HUGE_ADDR 0x200000000u
-#define HUGE_BYTES (((uint64_t)5 << 30) + 0x123) /* beyond 32 bits */
+#define HUGE_BYTES (((uint64_t)5 << 30) + 0x123) /* too large for 32 bits */
 
-/* Writes the valid process after a large range of zeros, which is a hole in the file. */
+/* Writes the valid process after a large range of zeros, which is a hole in a sparse file. */
 static void make_huge(FILE *file)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
@@ -399,8 +400,8 @@ TEST(long_name_keeps_its_end)
 				 "123456789012345678901234567890123\x1b.dmp",
 				 &err),
 		0);
-	/* 40 bytes are one too many: the first character is dropped as a whole; a control byte is
-	 * replaced */
+	/* 40 bytes are one byte too many, so the first character is dropped as a whole. A control
+	 * byte is replaced. */
 	assert_string_equal(target.name, "123456789012345678901234567890123?.dmp");
 	target.ops->close(&target);
 }

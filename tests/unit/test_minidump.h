@@ -1,5 +1,6 @@
-/* Minidumps for tests, written piece by piece after Microsoft's public description of the format
- * (minidumpapiset.h), with constants of its own; and a small process to put into them. */
+/* Minidumps for tests, and a small process to put into them. A minidump is written piece by piece
+ * from Microsoft's public description of the format (minidumpapiset.h), with this file's own
+ * constants. */
 #ifndef TESTS_UNIT_TEST_MINIDUMP_H
 #define TESTS_UNIT_TEST_MINIDUMP_H
 
@@ -27,7 +28,7 @@ static struct dmp {
 	unsigned char bytes[1 << 17];
 	size_t len;
 	unsigned streams, streams_max;
-} dmp; /* dump being written */
+} dmp; /* dump that is being written */
 
 struct dmp_range {
 	uint64_t addr;
@@ -38,11 +39,11 @@ struct dmp_range {
 struct dmp_module {
 	uint64_t base;
 	uint32_t size, checksum, timestamp;
-	const char *path; /* ASCII */
+	const char *path; /* ASCII text */
 	const char *pdb; /* NULL: no CodeView record */
 };
 
-/* ---------------------------------------------------------------- bytes */
+/* bytes of the CodeView record */
 
 static inline void dmp_set(size_t at, uint64_t value, size_t len)
 {
@@ -51,7 +52,7 @@ static inline void dmp_set(size_t at, uint64_t value, size_t len)
 		dmp.bytes[at + i] = (unsigned char)(value >> 8 * i);
 }
 
-/* dmp_put() and its like append, and return the offset. */
+/* dmp_put() and similar functions append to the dump and return the offset of the new part. */
 static inline size_t dmp_put(uint64_t value, size_t len)
 {
 	size_t at = dmp.len;
@@ -118,7 +119,7 @@ static inline void dmp_stream(uint32_t type, uint64_t at, uint64_t len)
 	dmp_set(8, dmp.streams, 4);
 }
 
-/* architecture: 0 x86, 9 x64. */
+/* architecture: 0 is x86, 9 is x64. */
 static inline void dmp_system(unsigned architecture)
 {
 	size_t at = dmp_put(architecture, 2);
@@ -146,7 +147,7 @@ static inline void dmp_misc(void)
 	dmp_stream(DMP_MISC, at, 24);
 }
 
-/* gap: bytes between the number and the entries, 0 or 4. */
+/* gap: 0 or 4 bytes between the number and the entries. */
 static inline void dmp_threads(const uint64_t *tebs, size_t count, size_t gap)
 {
 	size_t at = dmp_put(count, 4);
@@ -204,7 +205,8 @@ static inline void dmp_modules(const struct dmp_module *modules, size_t count, s
 	dmp_stream(DMP_MODULES, at, dmp.len - at);
 }
 
-/* MINIDUMP_MEMORY_LIST; the bytes are in the order of the ranges, each after a gap of 3 bytes. */
+/* MINIDUMP_MEMORY_LIST. The bytes follow in the order of the ranges, each after a gap of 3
+ * bytes. */
 static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 {
 	size_t places[32], at;
@@ -223,7 +225,7 @@ static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 }
 
-/* MINIDUMP_MEMORY64_LIST, followed by its bytes: must be the last stream in the file. */
+/* MINIDUMP_MEMORY64_LIST, followed by the ranges' bytes. Must be the last stream in the file. */
 static inline void dmp_memory64(const struct dmp_range *ranges, size_t count)
 {
 	size_t at = dmp_put(count, 8);
@@ -243,7 +245,7 @@ struct dmp_info {
 	uint32_t state, protect, type;
 };
 
-/* allocation_protects: those of infos; NULL: all READWRITE. */
+/* allocation_protects: protections of the allocations of infos; NULL: all READWRITE. */
 static inline void dmp_infos_of(
 	const struct dmp_info *infos, const uint32_t *allocation_protects, size_t count)
 {
@@ -279,10 +281,10 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 #define DMP_LOADER 0x7d0000u
 #define DMP_HEAP 0x1d0000u
 #define DMP_EXE 0x400000u
-#define DMP_DLL 0x10000u /* below the program */
+#define DMP_DLL 0x10000u /* at a lower address than the program */
 #define DMP_IMAGE "C:\\App\\program.exe"
 
-/* Its pages, laid out as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS. */
+/* The process's pages, laid out as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS. */
 struct dmp_process {
 	unsigned bits;
 	unsigned char teb[0x1000], peb[0x1000], teb32[0x1000], peb32[0x1000];
@@ -315,7 +317,8 @@ static inline void dmp_fill_32(struct dmp_process *process, uint64_t teb, uint64
 	dmp_poke(process->peb32, 0x18, DMP_HEAP, 4);
 }
 
-/* Make the ranges of a 64-bit process, of a 32-bit one, or of a 32-bit one in 64-bit Windows. */
+/* Make the ranges of a 64-bit process, of a 32-bit process, or of a 32-bit process in 64-bit
+ * Windows. */
 static inline size_t dmp_ranges_64(struct dmp_process *process, struct dmp_range ranges[4])
 {
 	*process = (struct dmp_process){.bits = 64};
@@ -375,7 +378,7 @@ static inline void dmp_make_full(void)
 
 /* ---------------------------------------------------------------- opened dumps */
 
-/* An open dump. Its file is a separate allocation, so that a read past its end is detected. */
+/* An open dump. Its file is a separate allocation, so a read past the file's end is detected. */
 struct opened {
 	struct target target;
 	struct snapshot snapshot;
@@ -398,7 +401,8 @@ static inline int dmp_close(void **state)
 	return 0;
 }
 
-/* Closes the current dump and opens a file's bytes; returns 0 or the error. */
+/* Closes the current dump, then opens a file that consists of these bytes. Returns 0 or the
+ * error. */
 static inline int dmp_open_bytes(const unsigned char *bytes, size_t len)
 {
 	int rc;
@@ -423,11 +427,11 @@ static inline void dmp_open(void)
 	assert_int_equal(dmp_open_bytes(dmp.bytes, dmp.len), 0);
 }
 
-/* Each test's dump is closed after it. */
+/* Each test's dump is closed after the test. */
 #undef TEST_AROUND
 #define TEST_AROUND NULL, dmp_close
 
-/* Starts a dump with a 64-bit system and the program's modules; `more` further streams follow. */
+/* Starts a dump with a 64-bit system and the program's modules. The caller adds `more` streams. */
 static inline void dmp_begin(unsigned more, uint64_t flags)
 {
 	dmp_start(2 + more, flags);
@@ -444,8 +448,8 @@ static inline size_t dmp_warnings(const char *words)
 	return count;
 }
 
-/* Reads everything that a dump offers and checks what must hold for any dump. Returns a sum of all
- * bytes. */
+/* Reads everything that the dump offers and checks what must be true for every dump. Returns a sum
+ * of all bytes. */
 static inline unsigned dmp_survey(size_t file_len)
 {
 	struct target *target = &opened.target;
@@ -453,7 +457,7 @@ static inline unsigned dmp_survey(size_t file_len)
 	uint64_t last = 0, total = 0;
 	unsigned sum = 0;
 
-	/* listed by the file, and by the loader in its memory */
+	/* The file lists a module, and the loader may list it again in memory. */
 	assert_true(opened.snapshot.module_count <= file_len / 108 * 2);
 	while (!target->ops->region(target, region.end, &region)) {
 		assert_true(region.addr < region.end && region.addr >= last);

@@ -4,7 +4,7 @@
 
 #include "snapshot/target/nt_process.h"
 
-static unsigned sum; /* of the bytes read, so that the reads are not optimised away */
+static unsigned sum; /* sum of all bytes read; prevents the compiler from removing the reads */
 
 /* Opens the bytes and, on success, reads everything. */
 static bool survey_bytes(const unsigned char *bytes, size_t len)
@@ -57,13 +57,13 @@ TEST(any_truncation_is_survived)
 	len = dmp.len;
 	for (size_t cut = 0; cut < len; cut++)
 		opened_count += survey_bytes(dmp.bytes, cut);
-	/* all except cuts that remove the modules and the threads */
+	/* Every cut dump can be opened, unless the modules and the threads are cut off. */
 	assert_true(opened_count > len / 2);
 
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 1), 0);
 	assert_int_equal(
 		dmp_warnings("the file is cut short: memory is missing, 1 byte in 1 range"), 1);
-	/* half of the TEB is cut off, the PEB before it is not found, the heap is present */
+	/* half of the TEB is cut off, the PEB before it is lost, but the heap is present */
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 0x1000), 0);
 	assert_int_equal(dmp_warnings("cut short: memory is missing, 4096 bytes in 1 range"), 1);
 	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
@@ -83,17 +83,18 @@ TEST(places_outside_of_file_are_not_read)
 			dmp_open();
 			assert_true(dmp_warnings("cut short") >= 1);
 			sum += dmp_survey(dmp.len);
-			/* and a size that extends past it */
+			/* The stream's size extends past the end. */
 			dmp_make_full();
 			dmp_set(entry_of(types[k]) + 4, places[i], 4);
 			assert_true(survey());
 		}
 		dmp_make_full();
-		dmp_set(12, places[i], 4); /* the directory */
+		dmp_set(12, places[i], 4); /* offset of the directory */
 		assert_false(survey());
 		dmp_make_full();
-		dmp_set(place_of(DMP_MODULES) + 4 + 20, places[i], 4); /* a name */
-		dmp_set(place_of(DMP_MODULES) + 4 + 80, places[i], 4); /* CodeView */
+		dmp_set(place_of(DMP_MODULES) + 4 + 20, places[i], 4); /* offset of a name */
+		/* Offset of the CodeView record. */
+		dmp_set(place_of(DMP_MODULES) + 4 + 80, places[i], 4);
 		dmp_open();
 		assert_string_equal(opened.snapshot.modules[1].path, "?");
 		assert_null(opened.snapshot.modules[1].pdb);
@@ -135,13 +136,13 @@ TEST(names_of_odd_length_lose_half_character)
 	dmp_make_full();
 	name = dmp.bytes[place_of(DMP_MODULES) + 4 + 20] |
 	       (size_t)dmp.bytes[place_of(DMP_MODULES) + 4 + 21] << 8;
-	dmp_set(name, 7, 4); /* bytes */
+	dmp_set(name, 7, 4); /* odd number of bytes */
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, "C:\\");
 	dmp_set(name, 1, 4);
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, "?");
-	dmp_set(name, UINT32_MAX, 4); /* its NUL ends it */
+	dmp_set(name, UINT32_MAX, 4); /* the NUL ends the name */
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, DMP_IMAGE);
 }
@@ -180,7 +181,7 @@ TEST(shared_names_are_not_much_text)
 	dmp_system(9);
 	name = dmp_put(60000, 4);
 	for (size_t i = 0; i < 30000; i++)
-		dmp_put(0x20ac, 2); /* 3 bytes of UTF-8 */
+		dmp_put(0x20ac, 2); /* three bytes in UTF-8 */
 	at = dmp_put(600, 4);
 	for (size_t i = 0; i < 600; i++) {
 		dmp_put(0x100000 * (i + 1), 8);
@@ -244,7 +245,7 @@ static uint64_t dice(uint64_t limit)
 	return (seed * 0x2545f4914f6cdd1du >> 16) % limit;
 }
 
-/* Changes some bytes, mostly among the first, which contain the lists. */
+/* Changes some bytes, mostly at the start of the file, where the lists are. */
 static void damage(unsigned char *bytes, size_t len)
 {
 	static const uint32_t numbers[] = {0, 1, 4, 0x7fffffff, 0x80000000, UINT32_MAX};

@@ -31,11 +31,12 @@ TEST(what_does_not_name_itself_is_no_teb)
 	assert_true(opened.target.peb == 0);
 	assert_int_equal(dmp_warnings("environment blocks, which lead to the heaps"), 1);
 	assert_int_equal(opened.snapshot.module_count, 2);
-	/* the first module of the file is the program, although another lies lower */
+	/* the program is the first module in the file, although another module has a lower
+	 * address */
 	assert_string_equal(opened.target.image, DMP_IMAGE);
 }
 
-/* Above 2 GiB some writers extend bit 31 into the upper half. */
+/* Some writers sign-extend addresses above 2 GiB. */
 TEST(addresses_of_32_bits_may_be_sign_extended)
 {
 	static const struct dmp_module high[] = {
@@ -51,7 +52,7 @@ TEST(addresses_of_32_bits_may_be_sign_extended)
 	assert_true(opened.snapshot.modules[0].base == 0xf0000000);
 }
 
-/* A 64-bit thread may have an exception list, which is not a 32-bit TEB. */
+/* A 64-bit thread may have an exception list there, and an exception list is not a 32-bit TEB. */
 TEST(exception_list_makes_no_32_bits)
 {
 	size_t count = dmp_ranges_wow64(&process, ranges);
@@ -63,7 +64,7 @@ TEST(exception_list_makes_no_32_bits)
 	assert_true(opened.target.host_peb == 0);
 }
 
-/* wow64.dll shows that the process is 32-bit, but its 32-bit half is not in the file. */
+/* wow64.dll shows that the process is a 32-bit process, but the file lacks the 32-bit half. */
 TEST(missing_32_bit_half_is_said)
 {
 	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
@@ -78,7 +79,7 @@ TEST(missing_32_bit_half_is_said)
 	assert_int_equal(dmp_warnings("environment blocks, which lead to the heaps"), 1);
 }
 
-/* Like Wine, whose 32-bit programs are 32-bit Unix processes. */
+/* Wine runs 32-bit programs in 32-bit Unix processes, without a 64-bit half. */
 TEST(process_without_64_bit_half_lacks_nothing)
 {
 	dmp_ranges_wow64(&process, ranges);
@@ -98,7 +99,7 @@ TEST(process_without_64_bit_half_lacks_nothing)
 
 static unsigned char loader[0x1000];
 
-/* Adds entry i to the 32-bit loader's list. Offsets as in phnt. */
+/* Adds entry i to the 32-bit loader's list. The offsets are those of phnt. */
 static void put_entry(unsigned i, uint64_t base, const char *path)
 {
 	const size_t at = 0x100 + 0x200 * i, text = at + 0x40;
@@ -113,7 +114,8 @@ static void put_entry(unsigned i, uint64_t base, const char *path)
 		dmp_poke(loader, text + 2 * k, (unsigned char)path[k], 2);
 }
 
-/* Makes a file by a 64-bit writer, whose list has the program and one module of the 64-bit half. */
+/* Makes a file as a 64-bit writer does. Its list has the program and one module of the 64-bit
+ * half. */
 static void make_with_loader(void)
 {
 	static const struct dmp_module listed[] = {{DMP_EXE, 0x5000, 0, 7, DMP_IMAGE, NULL},
@@ -180,7 +182,7 @@ TEST(missing_memory_is_named)
 	dmp_open();
 	assert_int_equal(dmp_warnings("no memory of the process heap at ABCD0000"), 1);
 	assert_int_equal(dmp_warnings("no memory of the list of 7 heaps at 77007700"), 1);
-	/* 0x400 + 0x200 + 0x1000 + 0x1000 */
+	/* 9728 is 0x400 + 0x200 + 0x1000 + 0x1000. */
 	assert_int_equal(
 		dmp_warnings(
 			"the dump was written without full memory: it has 9728 bytes in 4 ranges"),
@@ -193,7 +195,7 @@ TEST(missing_memory_is_named)
 TEST(missing_peb_is_named)
 {
 	dmp_ranges_64(&process, ranges);
-	ranges[2].len = 0x120; /* one field less than required */
+	ranges[2].len = 0x120; /* one field shorter than required */
 	make(9, &teb_list[1], 1, dmp_program, 2, 4);
 	assert_int_equal(
 		dmp_warnings("no memory of the process environment block at 7FF500000"), 1);
@@ -206,7 +208,7 @@ TEST(modules_alone_are_something)
 	dmp_modules(dmp_program, 2, 0);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 2);
-	assert_int_equal(opened.target.bits, 32); /* derived from their addresses */
+	assert_int_equal(opened.target.bits, 32); /* the modules' addresses imply the bitness */
 	assert_int_equal(dmp_warnings("names no known processor; read as 32-bit"), 1);
 	assert_int_equal(dmp_warnings("no list of threads"), 1);
 	assert_int_equal(dmp_warnings("its version of Windows"), 1);

@@ -1,4 +1,4 @@
-/* Real minidumps without full memory, compared with facts found by hand. */
+/* Real minidumps without full memory, compared with facts that were found by hand. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_minidump.h"
 
@@ -49,7 +49,7 @@ static size_t warnings(const char *words)
 	return count;
 }
 
-/* Checks the modules, all of which were built by Microsoft's and Google's compilers and have a
+/* Checks the modules. Microsoft's and Google's compilers built all of them, so each module has a
  * CodeView record. */
 static void check_modules(size_t count)
 {
@@ -65,8 +65,8 @@ static void check_modules(size_t count)
 	}
 }
 
-/* Windows 10 14393, x64: the PEB has 4 heaps and no global flag; its list lies in ntdll's data,
- * which is not in the dump. */
+/* Windows 10 14393, x64. The PEB has 4 heaps and no global flag. The list of heaps lies in ntdll's
+ * data, which the dump lacks. */
 TEST(windows_10_x64)
 {
 	uint64_t list;
@@ -82,7 +82,7 @@ TEST(windows_10_x64)
 	assert_int_equal(target_u64(&target, target.peb + 0xf0, &list), 0);
 	assert_ptr_equal(module_at(snapshot.modules, snapshot.module_count, list),
 		module_named("ntdll.dll"));
-	check_modules(58); /* 6268 bytes of the stream: 4 and 58 of 108 */
+	check_modules(58); /* the stream's 6268 bytes are 4 and 58 entries of 108 */
 	assert_string_equal(module_named("ntdll.dll")->pdb, "ntdll.pdb");
 	assert_non_null(strstr(target.image, "electron.exe"));
 	assert_int_equal(warnings("no memory of the list of 4 heaps"), 1);
@@ -90,8 +90,8 @@ TEST(windows_10_x64)
 	close_real();
 }
 
-/* Windows 7, x86: started by a debugger, hence flag 70; includes parts of the heap 8B0000, and the
- * header of the 64-bit heap 10000. */
+/* Windows 7, x86. A debugger started the process, hence flag 70. The dump has parts of the heap
+ * 8B0000 and the header of the 64-bit heap 10000. */
 TEST(windows_7_x86)
 {
 	open_real("syzygy_notepad-larger-32bit");
@@ -105,13 +105,13 @@ TEST(windows_7_x86)
 	assert_true(number_at(0x8b0008) == 0xffeeffee);
 	assert_true(number_at(0x8b0064) == 0xeeffeeff);
 	assert_true(number_at(0x10010) == 0xffeeffee);
-	check_modules(22); /* 2380 bytes */
+	check_modules(22); /* the stream has 2380 bytes */
 	assert_string_equal(module_path_base(target.image), "notepad.exe");
 	close_real();
 }
 
-/* Same program, dumped by a 64-bit writer: the first pointer of its 64-bit TEB is 7EFDD000, the
- * 32-bit TEB, which is not in the dump. */
+/* Another dump of that program, by a 64-bit writer. The first pointer in the 64-bit TEB is
+ * 7EFDD000, the address of the 32-bit TEB. The dump lacks the 32-bit TEB. */
 TEST(windows_7_wow64)
 {
 	uint64_t teb, self;
@@ -121,12 +121,12 @@ TEST(windows_7_wow64)
 	assert_true(target.peb == 0);
 	assert_int_equal(number_at(target.host_peb + 0xbc), 0x70);
 	assert_int_equal(number_at(target.host_peb + 0x120) & 0xffff, 7601);
-	/* a 64-bit TEB has two pages before the 32-bit one */
+	/* A 64-bit TEB occupies the two pages before the 32-bit TEB. */
 	assert_int_equal(target_u64(&target, 0x7efdd000 - 0x2000, &teb), 0);
 	assert_true(teb == 0x7efdd000);
 	assert_int_equal(target_u64(&target, 0x7efdd000 - 0x2000 + 0x30, &self), 0);
 	assert_true(self == 0x7efdd000 - 0x2000);
-	check_modules(5); /* 544 bytes */
+	check_modules(5); /* the stream has 544 bytes */
 	assert_string_equal(module_path_base(target.image), "notepad.exe");
 	assert_int_equal(warnings("environment blocks, which lead to the heaps"), 1);
 	close_real();

@@ -43,7 +43,7 @@ TEST(arena_pieces_are_apart)
 	assert_int_equal(arena.used_bytes, 0);
 }
 
-/* The sanitizer would end the program itself. */
+/* Without this setting the sanitizer would end the program. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -116,7 +116,7 @@ TEST(table_finds_what_was_added)
 	table_init(&table);
 	assert_null(table_find(&table, "a", 1));
 	for (uint32_t i = 0; i < KEYS; i++)
-		table_add(&table, &i, 3, i); /* keys that contain NULs */
+		table_add(&table, &i, 3, i); /* the keys contain NULs */
 	table_add(&table, "", 0, 77);
 	assert_int_equal(table.count, KEYS + 1);
 	for (uint32_t i = 0; i < KEYS; i++) {
@@ -140,7 +140,7 @@ static uint32_t put(struct stackset *set, const char *id, size_t count, const ui
 	struct stack wanted = {.id = id, .frames = frames, .frame_count = (uint32_t)count};
 	uint32_t index = STACK_NONE;
 
-	/* ids are not terminated: bytes after them must not count */
+	/* Ids are not terminated: bytes after an id must not count. */
 	char *bytes = malloc(strlen(id));
 
 	for (size_t i = 0; id[i]; i++)
@@ -181,18 +181,19 @@ TEST(stacks_of_one_id_are_kept_apart)
 	uint32_t a, b, c, late;
 
 	stackset_init(&set);
-	late = put(&set, "LATE", 0, NULL); /* a later line gives its stack */
+	late = put(&set, "LATE", 0, NULL); /* a later line states this id's stack */
 	a = put(&set, "AB", 3, one);
 	b = put(&set, "AB", 3, two);
 	c = put(&set, "AB", 2, less);
 	assert_true(a != b && b != c && a != c);
 	assert_int_equal(put(&set, "AB", 3, two), b);
 	assert_int_equal(put(&set, "AB", 2, less), c);
-	assert_int_equal(put(&set, "AB", 0, NULL), a); /* found by id only: the first stack */
+	/* Without frames the id gives its first stack. */
+	assert_int_equal(put(&set, "AB", 0, NULL), a);
 	assert_int_equal(set.stacks[a].same_id, b);
 	assert_int_equal(set.stacks[b].same_id, c);
 	assert_int_equal(set.stacks[c].same_id, STACK_NONE);
-	assert_true(put(&set, "A", 3, one) != a); /* equal frames, another id */
+	assert_true(put(&set, "A", 3, one) != a); /* equal frames, but another id */
 	assert_true(put(&set, "ABC", 3, one) != a);
 	assert_int_equal(put(&set, "LATE", 3, two), late);
 	assert_int_equal(set.stacks[late].frame_count, 3);
@@ -259,7 +260,7 @@ TEST(module_at_its_edges)
 {
 	struct module modules[] = {
 		{.base = 0x7000, .size_bytes = 0x1000},
-		{.base = UINT64_MAX - 0xfff, .size_bytes = 0x1000}, /* up to the last address */
+		{.base = UINT64_MAX - 0xfff, .size_bytes = 0x1000}, /* ends at the last address */
 		{.base = 0x1000, .size_bytes = 0x1000},
 		{.base = 0x2000, .size_bytes = 1},
 		{.base = 0x3000, .size_bytes = 0},

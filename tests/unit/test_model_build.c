@@ -57,7 +57,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Writes a record with depth frames from first on; 0 frames are invalid. */
+/* Writes a record with `depth` frames, beginning with `first`. 0 frames are invalid. */
 static uint64_t put_stack(unsigned i, unsigned depth, uint64_t first)
 {
 	uint64_t addr = RECORDS + i * 0x100;
@@ -155,7 +155,7 @@ TEST(stack_that_is_cut_is_there_and_said)
 {
 	uint64_t cut = put_stack(0, 7, FRAME);
 
-	fake_put(cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
+	fake_put(cut + 0x10 + 3 * 8, 0x66, 8); /* the record's fourth frame */
 	add(0x3000, 10, cut);
 	add(0x3100, 10, put_stack(1, 7, FRAME));
 	join_all();
@@ -174,7 +174,7 @@ TEST(what_tracer_knows_counts_before_records)
 
 	snprintf(text, sizeof(text), "%X", id);
 	trace(0, &(struct made_block){0x3000, 10, HEAP, id});
-	trace(1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's */
+	trace(1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's size */
 	trace(2, &(struct made_block){0x3200, 30, OTHER_HEAP, id});
 	trace(3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* no such stack */
 	for (uint64_t i = 0; i < 5; i++)
@@ -198,7 +198,7 @@ TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 
 	snprintf(text, sizeof(text), "%X", id);
 	trace(0, &(struct made_block){0x3000, 100, HEAP, id});
-	trace(1, &(struct made_block){0x3100, 30, OTHER_HEAP, id}); /* another block's */
+	trace(1, &(struct made_block){0x3100, 30, OTHER_HEAP, id}); /* another block's heap */
 	add(0x3000, 0x7f0, 0);
 	add(0x3100, 30, 0);
 	scene.captured.walk.heaps[1].is_partial = true;
@@ -210,7 +210,7 @@ TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 	assert_true(warns("1 block has another size or heap"));
 }
 
-/* The tracer numbers a few thousand heaps; for other heaps only the size identifies a block. */
+/* The tracer numbers only a few thousand heaps. In other heaps only the size identifies a block. */
 TEST(heap_that_tracer_has_no_number_for_may_be_any)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
@@ -218,7 +218,7 @@ TEST(heap_that_tracer_has_no_number_for_may_be_any)
 
 	snprintf(text, sizeof(text), "%X", id);
 	trace(0, &(struct made_block){0x3000, 10, 0, id});
-	trace(1, &(struct made_block){0x3100, 21, 0, id}); /* another block's */
+	trace(1, &(struct made_block){0x3100, 21, 0, id}); /* another block's size */
 	add(0x3000, 10, 0);
 	add(0x3100, 20, 0);
 	join_all();
@@ -289,7 +289,7 @@ TEST(many_heaps_of_unknown_kind_are_one_warning)
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
-/* A layout that fits one heap is known, so hsnap knows the heaps unless none was walked. */
+/* If a layout fits one heap, hsnap knows that layout for all heaps, unless no heap was walked. */
 TEST(heaps_are_of_unknown_kind_where_none_was_walked)
 {
 	struct walk *walk = &scene.captured.walk;
@@ -337,7 +337,7 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 	snapshot_release(&snapshot);
 }
 
-/* Further facts of a tracer: virtual memory, unloaded modules, and samples, whose figures are
+/* Other facts from a tracer: virtual memory, unloaded modules, and samples, whose sums are
  * estimates. */
 
 static int set_up_traced(void **state)
@@ -452,7 +452,7 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 	assert_true(warns("5 invalid ranges of virtual memory in the tracer's table"));
 }
 
-/* A range whose free is in progress is listed, except where its memory was already reused. */
+/* A range that is being freed is listed, except where its memory was already reused. */
 TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
 	uint32_t dead = tracer_put_stack(0x140001000, 3);
@@ -464,7 +464,7 @@ TEST(ranges_that_are_being_freed_yield_to_live_ones)
 	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED, live);
 	tracer_put_range(0x90000, 0x94000, RANGE_COMMITTED, live);
 	tracer_put_range(0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	/* Freed twice, and with a pending or refused free: */
+	/* Frees: one range twice, one still pending, one refused. */
 	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	tracer_put_range(0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
@@ -539,7 +539,7 @@ TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 
 TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 {
-	/* 1 / (1 - exp(-s / m)), computed to 12 digits with bc. */
+	/* The expected values of 1 / (1 - exp(-s / m)) were computed to 12 digits with bc. */
 	assert_true(block_sample_weight(1024, 1024) > 1.581976706869 - 1e-11);
 	assert_true(block_sample_weight(1024, 1024) < 1.581976706869 + 1e-11);
 	assert_true(block_sample_weight(10, 1000) > 100.500833331944 - 1e-9);
@@ -547,7 +547,7 @@ TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 	assert_true(block_sample_weight(5000, 1000) > 1.006783654906 - 1e-11);
 	assert_true(block_sample_weight(5000, 1000) < 1.006783654906 + 1e-11);
 	assert_true(block_sample_weight(UINT64_MAX, 1) == 1);
-	/* Rarely recorded: m / s + 1 / 2. */
+	/* If samples are rare, the weight is close to m / s + 1 / 2. */
 	assert_true(block_sample_weight(1, 1u << 30) > (1u << 30) + 0.499);
 	assert_true(block_sample_weight(1, 1u << 30) < (1u << 30) + 0.501);
 	assert_true(block_sample_weight(0, 512) == block_sample_weight(1, 512));
@@ -628,7 +628,7 @@ TEST(of_sample_what_has_no_stack_is_scaled_too)
 	tracer_put_block(0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
 	tracer_put_block(0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
 	join_traced();
-	/* 1 / (1 - exp(-1 / 100)) is 100.5, 1 / (1 - exp(-1 / 2000)) is 2000.5. */
+	/* The weights are 1 / (1 - exp(-1 / 100)) = 100.5 and 1 / (1 - exp(-1 / 2000)) = 2000.5. */
 	assert_int_equal(scene.snapshot.sum_count, 1);
 	assert_int_equal(
 		scene.snapshot.sums[0].block_count + heap_at(HEAP)->stackless.block_count, 2101);
@@ -694,7 +694,7 @@ static void add_module(uint64_t base, const char *path)
 	module->path = path;
 }
 
-/* Windows' own modules are ignored in any case, and so are unknown modules. */
+/* Windows' own modules and unknown modules are always ignored. */
 TEST(modules_unwound_by_ebp_alone_are_named)
 {
 	AREA_PUT(bare_images[0], 0x400000);
@@ -728,7 +728,8 @@ TEST(many_modules_unwound_by_ebp_alone_are_counted)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-/* More room would not help: later ranges count as dropped, but not because of a full table. */
+/* A larger table would not help. The later ranges count as dropped, but not because of a full
+ * table. */
 TEST(ranges_left_locked_are_said_without_wrong_remedy)
 {
 	AREA_PUT(dropped_ranges, 13);
@@ -741,12 +742,12 @@ TEST(ranges_left_locked_are_said_without_wrong_remedy)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-/* A tracer's area and tables with random damage: reading them ends soon, allocates no more than the
- * readable bytes, and returns consistent data. */
+/* A tracer's area and tables with random damage. Reading them must end soon, allocate no more than
+ * the readable bytes, and return consistent data. */
 
 #define ROUNDS 1500
 
-/* Part of the made area that is damaged, from the head to the shards. */
+/* Damaged part of the made area, from the head to the shards. */
 #define AREA_BYTES offsetof(struct tracer_area, heaps)
 
 static void place_traced(void)

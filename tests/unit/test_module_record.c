@@ -13,7 +13,8 @@ static const char pdb[] = "C:\\build\\libr\xc3\xa4ry.pdb";
 static const uint16_t path[] = {'C', ':', '\\', 'x', '.', 'd', 'l', 'l'};
 static const uint8_t guid[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-static uint8_t bytes[IMAGE_BYTES]; /* exactly the image's size: the sanitizer checks the bounds */
+/* Has exactly the image's size, so the sanitizer checks the bounds. */
+static uint8_t bytes[IMAGE_BYTES];
 static uint32_t present; /* number of readable bytes */
 static struct module_record record;
 
@@ -32,7 +33,7 @@ static void put(uint32_t at, uint64_t value, int len)
 		bytes[at + (uint32_t)i] = (uint8_t)(value >> 8 * i);
 }
 
-/* Makes headers by the published description of the PE format. */
+/* Makes headers as the published description of the PE format defines them. */
 static void make(int bits)
 {
 	uint32_t optional = PE_AT + 24, directories = optional + (bits == 64 ? 112 : 96);
@@ -47,7 +48,7 @@ static void make(int bits)
 	put(directories - 4, 16, 4);
 	put(directories + 6 * 8, DEBUG_AT, 4);
 	put(directories + 6 * 8 + 4, 2 * 28, 4);
-	put(DEBUG_AT + 12, 12, 4); /* debug data of another type comes first */
+	put(DEBUG_AT + 12, 12, 4); /* the first debug data have another type */
 	put(DEBUG_AT + 28 + 12, 2, 4);
 	put(DEBUG_AT + 28 + 16, 24 + sizeof(pdb), 4);
 	put(DEBUG_AT + 28 + 20, RSDS_AT, 4);
@@ -112,8 +113,8 @@ TEST(it_is_cut_anywhere)
 	}
 }
 
-/* Each field of the headers with each awkward value: read_image() asserts that reads stay
- * inside. */
+/* Each field of the headers gets each awkward value. read_image() asserts that all reads stay
+ * inside the image. */
 TEST(headers_lie)
 {
 	static const uint32_t values[] = {0, 1, 28, IMAGE_BYTES - 28, IMAGE_BYTES - 1, IMAGE_BYTES,

@@ -26,8 +26,9 @@ TEST(test_modules_are_kept_apart)
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct arena arena;
 
-	arena_init(&arena); /* for the added names only */
-	for (uint32_t i = 0; i < 300; i++) /* unordered, alternating between modules */
+	arena_init(&arena); /* the arena is needed only to add names */
+	/* Not in order of address, and alternating between modules. */
+	for (uint32_t i = 0; i < 300; i++)
 		scene_add(cache, &arena, i % 30, i * 7919 % 4096);
 	name_cache_close(cache);
 	arena_release(&arena);
@@ -39,7 +40,7 @@ TEST(test_modules_are_kept_apart)
 	name_cache_close(cache);
 }
 
-/* Adds a symbol as part of a chain of `count` symbols. */
+/* Adds a symbol `count` times, as one chain. */
 static void write_chain(const char *key, uint32_t rva, struct symbol symbol, size_t count)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
@@ -56,7 +57,7 @@ static void write_one(const char *key, uint32_t rva, const char *function)
 	write_chain(key, rva, (struct symbol){.function = function, .line = 1}, 1);
 }
 
-/* function "": expects nothing. */
+/* Checks the names found at rva. If function is "", expects no names. */
 static size_t expect_one(const char *key, uint32_t rva, const char *function)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
@@ -102,7 +103,7 @@ TEST(test_keys_are_compared_whole)
 	expect_one(key, 1, "name");
 }
 
-/* Keys contain paths, which a dump can choose. */
+/* A key contains a path, which a dump can choose. */
 TEST(test_what_is_no_line_of_text_is_not_kept)
 {
 	static const char *const hostile[] = {"a\nb", "a\tb", "a\x1b[31m", "\x01", ""};
@@ -169,12 +170,12 @@ TEST(test_oldest_names_go)
 	for (unsigned key = 0; key < ROUNDS; key++) {
 		size_t found = scene_read(BOUND, key, key, EACH, 5);
 
-		/* after the first kept round all rounds are kept */
+		/* Once a round is kept, all later rounds must be kept. */
 		assert_true(found == EACH || (!found && !is_kept));
 		is_kept = found > 0;
 		kept += is_kept;
 	}
-	/* A quarter is removed at a time, and one run's names have up to 5000 bytes. */
+	/* The cache removes a quarter at a time. The names of one run have up to 5000 bytes. */
 	assert_true(scene_size() > BOUND / 2 && kept > 10 && kept < ROUNDS);
 }
 
@@ -189,7 +190,7 @@ TEST(test_more_names_at_once_than_fit)
 	assert_true(found > 0 && found < COUNT);
 	scene_write(BOUND, 2, 0, 10, 1);
 	assert_int_equal(scene_read(BOUND, 2, 0, 10, 1), 10);
-	scene_write(100, 3, 0, 1, 1); /* a line that alone exceeds the limit */
+	scene_write(100, 3, 0, 1, 1); /* this line alone exceeds the limit */
 	assert_true(scene_size() <= BOUND);
 	assert_int_equal(scene_read(BOUND, 3, 0, 1, 1), 0);
 }
@@ -228,7 +229,7 @@ TEST(test_first_line_names_format)
 
 enum { KEYS = 3, EACH_KEY = 4, ALL = (KEYS + 1) * EACH_KEY };
 
-/* Writes a small file of several chunks, the last key's in two. */
+/* Writes a small file of several chunks. The last key's names are in two chunks. */
 static void write_small(void)
 {
 	unlink(scene_path);
@@ -246,13 +247,14 @@ static size_t read_small(void)
 	return found;
 }
 
-/* Checks that names written after the damage are found, and that the write loses no others. */
+/* Checks that names written after the damage are found, and that writing loses no other names. */
 static void check_next_write(size_t found)
 {
 	scene_write(BYTES, 7, 7, 1, 1);
 	assert_int_equal(scene_read(BYTES, 7, 7, 1, 1), 1);
 	assert_true(
-		read_small() >= found); /* the next chunk supplies a line feed that was cut off */
+		/* The next chunk supplies a line feed if the damage removed one. */
+		read_small() >= found);
 }
 
 TEST(test_changed_byte_costs_one_chunk_at_most)
@@ -299,7 +301,8 @@ TEST(test_cut_file_keeps_what_is_before_cut)
 
 /* ---------------------------------------------------------------- malicious lines */
 
-/* Writes a cache of one chunk, of the module "key" and these lines, with the correct checksum. */
+/* Writes a cache with one chunk, which has the module "key", these lines, and the correct
+ * checksum. */
 static void put_sealed(const char *lines)
 {
 	static const struct hash_key known = {{1, 2}};
@@ -317,7 +320,8 @@ static void put_sealed(const char *lines)
 	buf_release(&body);
 }
 
-/* Checks that only a line about 10 can be found, and that the lines around it count. */
+/* Checks that only a line about address 10 can be found, and that the lines before and after it are
+ * used. */
 static void check_line(const char *line, const char *function)
 {
 	char text[9000];
@@ -335,13 +339,14 @@ TEST(test_lines_that_are_not_well_formed_do_not_count)
 		"10\tf\t0\t\t", "10\tf\t0\t\tg", "10\tf\t0\t\t-1", "10\tf\t\t\t1", "10\t\t0\t\t1",
 		" 10\tf\t0\t\t1", "10 \tf\t0\t\t1", "10\tf\t0\t\t1 ", "10xf\t0\t\t1",
 		"10\tf\t0\t\t100000000", "100000010\tf\t0\t\t1",
-		/* it would be another module's */ "10\tf\t10000000000000000\t\t1",
-		"10\tf\t0\t\t1\t", "10\tf\t0\t\t1\tg", "10\tf\t0\t\t1\tg\t0\t\t", "\t10\tf\t0\t\t1",
-		"key 10\tf\t0\t\t1"};
+		/* With a " " the line would belong to another module. */
+		"10\tf\t10000000000000000\t\t1", "10\tf\t0\t\t1\t", "10\tf\t0\t\t1\tg",
+		"10\tf\t0\t\t1\tg\t0\t\t", "\t10\tf\t0\t\t1", "key 10\tf\t0\t\t1"};
 
 	check_line("10\tf\t0\t\t1", "f");
 	check_line("10\tf\tffffffffffffffff\t=\tffffffff", "f");
-	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???"); /* made harmless */
+	/* Control characters are replaced. */
+	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???");
 	check_line("0000000000000000010\tf\t0\t\t1\tg\t0\t\t1", "f");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		check_line(wrong[i], "");
@@ -368,5 +373,5 @@ TEST(test_chunk_within_chunk_leads_nowhere)
 	put_sealed(
 		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");
 	expect_one("key", 0x8, "f");
-	expect_one("key", 0x10, "g"); /* of the outer chunk, which passed the check */
+	expect_one("key", 0x10, "g"); /* the outer chunk's name, whose checksum is correct */
 }

@@ -59,8 +59,8 @@ static unsigned mode_of(const char *path)
 	return st.st_mode & 07777;
 }
 
-/* Checks that the cache at path is used and that its new folders are private to the user. made: the
- * new folders, then the file. */
+/* Checks that the cache at path is used, and that its new folders are private to the user. made:
+ * the new folders and the file, in this order. */
 static void check_place(const char *path, const char *const made[3])
 {
 	use(path);
@@ -96,7 +96,8 @@ TEST(test_hsym_cache_says_where_it_is)
 	check_place(NULL, said);
 	setenv("HSYM_CACHE", "off", 1);
 	assert_null(name_cache_open(NULL, BYTES));
-	check_place(in_folder("a b//c/d"), said); /* an explicit place is used as it is */
+	/* A path that the user specified is used unchanged. */
+	check_place(in_folder("a b//c/d"), said);
 	setenv("HSYM_CACHE", "", 1);
 	assert_null(name_cache_open(NULL, BYTES));
 }
@@ -112,7 +113,7 @@ TEST(test_without_home_there_is_none)
 	assert_null(name_cache_open(NULL, BYTES));
 }
 
-/* As under sudo. */
+/* sudo may leave HOME set to another user's folder. */
 TEST(test_home_of_someone_else_s_is_left_alone)
 {
 	struct stat st;
@@ -175,7 +176,7 @@ TEST(test_symbolic_link_is_not_followed)
 TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 {
 	assert_int_equal(mkfifo(scene_path, 0600), 0);
-	use(scene_path); /* and it does not block */
+	use(scene_path); /* opening the file must not block */
 	assert_false(is_used(scene_path));
 	unlink(scene_path);
 	use(dir);
@@ -183,7 +184,7 @@ TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 	use("/dev/null");
 	assert_false(is_used("/dev/null"));
 	use("/dev/full");
-	use(in_folder("")); /* ends in a slash */
+	use(in_folder("")); /* the path ends with a slash */
 	use(scene_path);
 	use(in_folder("names/below a file"));
 	assert_false(is_used(in_folder("names/below a file")));
@@ -192,7 +193,8 @@ TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 	check_untouched(foreign, sizeof(foreign));
 }
 
-/* In its own folder it can only be a damaged cache, for example after a power failure. */
+/* In the cache's own folder the file can only be a damaged cache, for example after a power
+ * failure. */
 TEST(test_in_its_own_folder_it_is_written_anew)
 {
 	setenv("XDG_CACHE_HOME", dir, 1);
@@ -206,7 +208,7 @@ TEST(test_in_its_own_folder_it_is_written_anew)
 	assert_int_equal(rmdir(in_folder("hsnap")), 0);
 }
 
-/* Uses the cache as an ordinary user, because permissions do not restrict root. */
+/* Uses the cache as an ordinary user, because root ignores permissions. */
 static void use_as_user(void)
 {
 	int status;
@@ -237,7 +239,7 @@ TEST(test_folder_that_cannot_be_written_to_is_left_as_it_is)
 	assert_false(is_used("/proc/hsnap/names"));
 }
 
-/* Limits the size of files, like a full disk. */
+/* Limits the size of files, as a full disk would. */
 static void set_room(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -264,7 +266,7 @@ TEST(test_full_disk_costs_new_names_alone)
 		assert_int_equal(scene_size(), before);
 		assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 10);
 	}
-	for (size_t room = 0; room < 40; room++) { /* 0: a new file */
+	for (size_t room = 0; room < 40; room++) { /* bytes that fit; 0: none */
 		unlink(scene_path);
 		set_room(room);
 		scene_write(BYTES, 2, 0, 10, 1);
@@ -283,7 +285,7 @@ TEST(test_lock_that_stays_is_given_up)
 	fd = open(scene_path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	scene_write(BYTES, 1, 10, 10, 1);
-	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 10); /* reading takes no lock */
+	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 10); /* reads need no lock */
 	assert_int_equal(close(fd), 0);
 	scene_write(BYTES, 1, 10, 10, 1);
 	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 20);
@@ -297,7 +299,7 @@ enum { WRITERS = 8, READERS = 2, ROUNDS = 25, EACH = 10, KEYS = 3 };
 
 static pid_t children[WRITERS + READERS];
 
-/* Forks; a failed assertion ends the child. */
+/* Forks and returns true in the child. A failed assertion ends the child. */
 static bool is_child(size_t number)
 {
 	children[number] = fork();
@@ -312,8 +314,8 @@ static uint32_t first_of(size_t writer, size_t round)
 	return (uint32_t)(writer * 100000 + round * EACH * 2);
 }
 
-/* Several processes write until their names are kept, because another process may hold the lock for
- * too long; others read. scene_find() asserts that every found name is correct. */
+/* Several processes write, each until its names are kept, because another process may hold the lock
+ * for too long. Other processes read. scene_find() asserts that every found name is correct. */
 static void run(size_t limit)
 {
 	for (size_t i = 0; i < WRITERS + READERS; i++) {

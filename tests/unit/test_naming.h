@@ -1,12 +1,12 @@
-/* Names set as if they had been resolved, which no file here contains. */
+/* Names that are set as if a backend had resolved them, without any symbol file. */
 #ifndef TESTS_UNIT_TEST_NAMING_H
 #define TESTS_UNIT_TEST_NAMING_H
 
 #include "diff/match/locations.h"
 #include "diff/query/naming.h"
 
-/* Names a frame of a row, and every other frame of the same place. naming_find() must have
- * requested the row. */
+/* Names a frame of a row, and all other frames at the same place. The row must have been passed to
+ * naming_find() before. */
 static inline void name_frame(
 	const struct naming *naming, size_t row, size_t frame, struct symbols found)
 {

@@ -5,7 +5,7 @@
 #include "snapshot/heap/page_layout.h"
 #include "snapshot/target/peb_layout.h"
 
-/* Makes a heap of 4 committed pages of 16, with a few blocks. */
+/* Makes a heap with 4 of 16 pages committed and a few blocks. */
 static void make_plain(void)
 {
 	made_heap(0x4000, 0x10000);
@@ -13,12 +13,12 @@ static void make_plain(void)
 	made_busy(0x30, 0x10);
 	made_block(0x100, 0, 0);
 	made_busy(0x2000, 0x17);
-	made_busy(0x20, 0x20); /* 0 requested bytes */
+	made_busy(0x20, 0x20); /* a block of 0 requested bytes */
 }
 
 /* ---------------------------------------------------------------- valid heaps */
 
-/* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
+/* 0: in the first segment; 1: in the first 64 KB of another segment; 2: in the next 64 KB. */
 MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
 {
 	static const struct {
@@ -83,7 +83,7 @@ MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 	made_assert_blocks();
 }
 
-/* Blocks before the first or after the last cannot be found. */
+/* A walk cannot find blocks that lie before the first or after the last one. */
 MADE_TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt, ALL)
 {
 	const struct made_nt_shape *c = made.shape;
@@ -131,8 +131,8 @@ static uint64_t put_large(uint64_t addr, uint64_t commit, uint64_t reserve, uint
 MADE_TIMES(a_large_block_whose_prefix_is_damaged_is_counted, X64, 3)
 {
 	static const uint64_t wrong[3] = {
-		0x0502077700000000, /* FunctionIndex */
-		0x0502000700000001, 0x0502ffff00000001, /* length */
+		0x0502077700000000, /* wrong FunctionIndex */
+		0x0502000700000001, 0x0502ffff00000001, /* wrong lengths */
 	};
 	const struct made_nt_shape *c = made.shape;
 	uint64_t addr;
@@ -168,7 +168,7 @@ MADE_TIMES(a_large_block_that_cannot_be_is_counted_and_left_out, X64, 5)
 	made_put_ptr(0x2000000 + made.shape->big_commit, wrong[i].commit);
 	made_put_ptr(0x2000000 + made.shape->big_reserve, wrong[i].reserve);
 	if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
-		/* Expect its readable part. */
+		/* Expect the readable part of the block. */
 		made_expect(0x2000040, 0x1000 - 0x50, 0x50, 0);
 	made_walk_and_assert(1, NULL);
 	assert_int_equal(made.walk.broken_addr, 0x2000000);
@@ -219,7 +219,8 @@ MADE_TEST(a_lying_build_number_does_not_outweigh_the_signatures, WIN7_X86)
 	assert_string_equal(made.walk.heaps[0].layout, made.kind->name);
 }
 
-/* One of the layout's characteristics is damaged: the others decide, and a doubt is reported. */
+/* One of the layout's characteristics is damaged. The other ones decide, and the walk records a
+ * warning. */
 MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 {
 	make_plain();
@@ -238,8 +239,8 @@ MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 					  NULL);
 }
 
-/* A file may have only the first 180h bytes of a heap; then the front end gives no evidence. A
- * contradicting build is ignored; some rows have equal sizes. */
+/* A file may have only the first 180h bytes of a heap, and then the front end gives no evidence. A
+ * build number that contradicts the layout is ignored. Some rows have equal sizes. */
 MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
 {
 	const struct nt_layout *found;
@@ -270,7 +271,7 @@ MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 
 /* ---------------------------------------------------------------- all heaps of a process */
 
-#define ROOT 0x10000000u /* a page heap's root, which is its handle */
+#define ROOT 0x10000000u /* address and handle of a page heap's root */
 #define HOST_PEB 0x7f0000u
 
 static void put_peb(uint64_t at, unsigned bits, uint64_t first_heap)
@@ -358,7 +359,7 @@ MADE_TEST(heap_that_the_tracer_saw_is_walked_whatever_lists_it, ALL)
 	made_assert_blocks();
 }
 
-/* Makes the heap with a lock, owned by a thread unless owner is 0. */
+/* Makes a heap with a lock. If owner is not 0, that thread owns the lock. */
 static void make_locked(uint64_t owner)
 {
 	uint64_t lock = MADE_HEAP + 0xf00;
@@ -368,7 +369,7 @@ static void make_locked(uint64_t owner)
 	made_put_ptr(lock + (made.kind->bits == 64 ? 0x10 : 0xc), owner);
 }
 
-/* The heap is in the 64-bit part of a 32-bit process. */
+/* The heap belongs to the 64-bit part of a 32-bit process. */
 MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 {
 	make_locked(0x10ull * i);
@@ -382,7 +383,7 @@ MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 
 /* ---------------------------------------------------------------- unused bytes of a block */
 
-/* On x64 a block's last 8 bytes are the first of the next header. */
+/* On x64 a block's last 8 bytes are the first bytes of the next header. */
 MADE_TEST(a_long_number_may_be_in_the_next_headers_first_bytes, X64)
 {
 	uint64_t entry;
@@ -424,7 +425,7 @@ MADE_TIMES(an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept
 
 /* ---------------------------------------------------------------- prefixes */
 
-/* Adds a block with a prefix; the header contains `unused`. */
+/* Adds a block with a prefix. `unused` is the value in the block's header. */
 static uint64_t put_prefixed(uint64_t size_bytes, uint8_t unused, uint16_t length, uint64_t record)
 {
 	uint64_t entry = made_block(size_bytes, NT_BLOCK_BUSY, unused);
@@ -447,7 +448,7 @@ MADE_TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so, X64)
 	made_heap(0x2000, 0x2000);
 	entry = put_prefixed(0x60, NT_UNUSED_EXTENDED, 0x30, 0x1000);
 	expect_prefixed(entry, 0x60, 0x30, 0x1000);
-	/* Without the database leftovers are the program's bytes. */
+	/* Without the stack database, bytes that look like a prefix are the program's bytes. */
 	entry = put_prefixed(0x60, 0x10, 0x30, 0x2000);
 	made_expect(entry + 16, 0x50, 0x10, 0);
 	made_rest(0x2000);
@@ -499,8 +500,8 @@ MADE_TEST(a_block_of_a_light_page_heap_begins_behind_its_information, ALL)
 	user = made_block(0x100, NT_BLOCK_BUSY, 12) + made.shape->unit;
 	put_page_block(user, 0x51, PAGE_START_LIGHT);
 	made_expect(user + info_bytes, 0x51, 0x100 - 0x51, 0x765430);
-	made_busy(0x80, 9); /* Windows' own: a normal block */
-	/* Not such a block: it claims to be larger than its container, or belongs to a full page
+	made_busy(0x80, 9); /* a normal block of Windows */
+	/* Not such a block: it claims to be larger than its container, or it belongs to a full page
 	 * heap. */
 	user = made_busy(0x100, 12) + made.shape->unit;
 	put_page_block(user, 0x100 - 12 - info_bytes + 1, PAGE_START_LIGHT);

@@ -1,5 +1,4 @@
-/* Real memory of Windows 7: part of a heap, with the chain of blocks that was read from it by
- * hand. */
+/* Real memory of Windows 7: part of a heap, and its chain of blocks, which was read by hand. */
 #include "tests/unit/data.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -76,7 +75,8 @@ static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *
 	return false;
 }
 
-/* Asserts that the blocks of the chain are consecutive blocks of the walk; returns their number. */
+/* Asserts that the walk found the chain's blocks one directly after another. Returns their
+ * number. */
 static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
 	FILE *file = fopen(data_file(FRAGMENT ".walk.txt"), "r");
@@ -121,7 +121,8 @@ TEST(real_chain_of_windows_7_decodes_to_what_it_is)
 	real_free(real);
 }
 
-/* The file has the heap's own header, but neither the first blocks nor most memory of its list. */
+/* The file has the heap's header, but neither the first blocks nor most of the heap's list of
+ * blocks. */
 TEST(real_heap_with_holes_gives_chain_that_is_left)
 {
 	struct real *real = real_new(32);
@@ -130,8 +131,8 @@ TEST(real_heap_with_holes_gives_chain_that_is_left)
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
 	assert_true(real->walk.missing_count > 0);
 	assert_chain(&real->walk, &from, &end);
-	/* Its first block and its end are at the right places; the page that describes its
-	 * uncommitted range is not in the file. */
+	/* The segment's first block and its end are correct. The file lacks the page that describes
+	 * the segment's uncommitted range. */
 	assert_int_equal(real->walk.broken_count, 0);
 	assert_int_equal(real->walk.doubt_count, 0);
 	assert_int_equal(real->walk.heaps[0].reserved_bytes, 0x100000);

@@ -4,7 +4,7 @@
 
 static uint64_t entries[8]; /* blocks of make_plain() */
 
-/* Makes a heap of one committed part with 8 expected blocks. */
+/* Makes a heap with one committed part and 8 expected blocks. */
 static void make_plain(void)
 {
 	made_heap(0x4000, 0x10000);
@@ -45,7 +45,7 @@ MADE_TEST(a_block_that_does_not_know_the_one_before_is_counted_and_found, X64)
 	made_walk_and_assert(1, "block that does not follow the one before");
 }
 
-/* The program's bytes look like one header, in a block whose own header is damaged. */
+/* The program's bytes resemble a block header. They lie in a block whose own header is damaged. */
 MADE_TEST(what_looks_like_a_header_is_no_block_unless_the_next_agrees, X64)
 {
 	make_plain();
@@ -144,7 +144,7 @@ MADE_TEST(no_memory_is_walked_as_a_part_of_two_segments, X64)
 	const struct made_nt_shape *c = made.shape;
 
 	make_plain();
-	/* A segment in the last free block that claims the heap's last blocks. */
+	/* A segment that lies in the last free block and claims the heap's last blocks. */
 	fake_put(inner + c->segment_signature, NT_HEAP_SIGNATURE, 4);
 	made_put_ptr(inner + c->segment_heap, MADE_HEAP);
 	made_put_ptr(inner + c->segment_base, inner);

@@ -1,12 +1,12 @@
-/* Every row of the NT heap's tables, compared with listings of public symbols where these have the
- * field. */
+/* Every row of the NT heap's tables. Each field is compared with the listings of public symbols
+ * that contain the field. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt/nt.h"
 
-/* Listings of the builds of each row. */
+/* Builds of each row, with their listings. */
 static const struct listed {
 	const char *row, *listing;
 } listed[] = {
@@ -38,11 +38,12 @@ static const struct listed {
 #define LISTED_COUNT (sizeof(listed) / sizeof(listed[0]))
 
 struct field {
-	const char *structure, *name; /* name NULL: the structure's size */
+	const char *structure, *name; /* name: NULL means the structure's size */
 	long offset;
 };
 
-/* Fails if a listing of the structure has the field elsewhere. Returns true if it has the field. */
+/* Fails if a listing of the structure has the field at another offset. Returns true if a listing
+ * has the field. */
 static bool is_as_listed(const char *listing, const struct field *field)
 {
 	if (listing_find(listing, field->structure, field->name) == LISTING_NONE &&
@@ -159,7 +160,7 @@ TEST(header_fields_lie_where_symbols_say)
 			{"_HEAP_ENTRY", "PreviousSize", at + NT_ENTRY_PREVIOUS / 8},
 			{"_HEAP_ENTRY", "SegmentOffset", at + NT_ENTRY_SEGMENT / 8},
 			{"_HEAP_ENTRY", "UnusedBytes", at + NT_ENTRY_UNUSED / 8},
-			/* the extended header: 1, 0, number, 2, 5 */
+			/* The extended header has five fields: 1, 0, number, 2, 5. */
 			{"_HEAP_ENTRY", "FunctionIndex", at},
 			{"_HEAP_ENTRY", "ContextValue", at + 2},
 			{"_HEAP_ENTRY", "UnusedBytesLength", at + NT_EXTENDED_UNUSED / 8},
@@ -196,7 +197,7 @@ TEST(lfh_fields_lie_where_symbols_say)
 			{"_HEAP_USERDATA_HEADER", "SubSegment", l->data_sub},
 			{"_HEAP_USERDATA_HEADER", "Signature", l->data_signature},
 			{"_HEAP_USERDATA_HEADER", NULL, l->data_bytes},
-			/* not in Windows 7 */
+			/* Windows 7 lacks this field. */
 			{"_HEAP_USERDATA_HEADER", "EncodedOffsets", l->data_offsets},
 			{"_HEAP_USERDATA_HEADER", "SizeIndexAndPadding", l->data_room},
 			{"_HEAP_USERDATA_HEADER", "BusyBitmap", l->data_bitmap_count},
@@ -209,6 +210,6 @@ TEST(lfh_fields_lie_where_symbols_say)
 		if (l->data_bitmap_count)
 			assert_int_equal(l->data_bitmap_bytes, l->data_bitmap_count + pointer);
 	}
-	/* Windows 7, both, and 10 x64. */
+	/* Known are both listings of Windows 7 and that of Windows 10 x64. */
 	assert_true(known >= 20);
 }

@@ -27,13 +27,13 @@ MADE_TEST(without_a_bitmap_the_headers_say_what_is_busy, WIN7_X64)
 	c = made_container(0x40, 20);
 	entry = made_lfh_busy(&c, 3, 0x89);
 	made_expect(entry + 16, 0x40 - 9, 9, 0);
-	entry = made_lfh_busy(&c, 4, 0x09); /* not an LFH block */
+	entry = made_lfh_busy(&c, 4, 0x09); /* this block is not an LFH block */
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(1, "LFH block without its mark");
 	assert_int_equal(made.walk.broken_addr, entry);
 }
 
-/* No source states that flag 8 is always set. */
+/* No source states that flag 8 is always set in a container's header. */
 MADE_TEST(a_container_is_one_without_its_flag_when_a_zone_lists_it, ALL)
 {
 	struct made_container c;
@@ -82,7 +82,7 @@ MADE_TEST(a_zone_may_lie_outside_of_the_heap, X64)
 
 	made_lfh_plain();
 	first = lfh.zone + lfh.layout->zone_first;
-	/* Place further subsegments there. */
+	/* Place the other subsegments in a zone at `away`. */
 	fake_map(away, 0x2000);
 	made_list_add(lfh.addr + lfh.layout->zones, away);
 	fake_put(away + lfh.layout->zone_end, 12, 4);
@@ -124,7 +124,7 @@ MADE_TEST(a_container_that_only_zones_have_is_counted_and_not_taken_twice, X64)
 	uint64_t entry = MADE_HEAP + 0x2c0;
 
 	made_lfh_plain();
-	/* Inside a block of the program's. */
+	/* Place a subsegment inside one of the program's blocks. */
 	made_subsegment(entry + 0x20, 0x20, 1);
 	made_walk_and_assert(1, "LFH container that the back end does not have");
 }
@@ -133,7 +133,7 @@ MADE_TEST(a_container_in_memory_the_back_end_lost_is_found_through_its_zone, X64
 {
 	uint64_t container = made_lfh_plain();
 
-	/* Its own header in the back end is damaged. */
+	/* Damage the container's own header in the back end. */
 	fake_put(container - 8, 0, 8);
 	made_walk_and_assert(1, NULL);
 	assert_int_equal(made.walk.broken_addr, container - 16);
@@ -152,7 +152,8 @@ MADE_TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it
 {
 	made_lfh_plain();
 	made_put_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP + 0x10000);
-	/* The front end's own chunks cannot be distinguished from the program's blocks then. */
+	/* If the zones are lost, the front end's own chunks cannot be distinguished from the
+	 * program's blocks. */
 	made_expect(lfh.addr, 0x100 - 8, 8, 0);
 	made_expect(lfh.zone,
 		(lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->subsegment_bytes + 0x2f) /
@@ -167,7 +168,8 @@ MADE_TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it
 MADE_TIMES(without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted, X64, 6)
 {
 	uint64_t container = made_lfh_plain();
-	/* The first container has 20 blocks of 20h bytes: its end, and some places. */
+	/* Offsets in the first container, which has 20 blocks of 20h bytes: some places and its
+	 * end. */
 	uint64_t end = container + 0x40 + 20 * 0x20 + 0x10;
 	uint64_t wrong[] = {0, container, UINT64_MAX, end + 0x10, end - 2};
 
@@ -209,8 +211,8 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	made_assert_doubt(1, "LFH container of another size than its block");
 }
 
-/* For 224 blocks the bitmap has 7 words of 32: one more block would fit, but not with an eighth
- * word. */
+/* The bitmap of 224 blocks has 7 words of 32 bits. The container has room for one more block, but
+ * not if the bitmap gets an eighth word. */
 MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X64 | X86, 2)
 {
 	made_lfh();
@@ -220,8 +222,8 @@ MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X
 	made_assert_doubt(i, i ? "LFH container with room for another number of blocks" : NULL);
 }
 
-/* Its subsegment does not refer to it; it is an empty reserve only if none of its blocks is in
- * use. */
+/* The container's subsegment does not refer to the container. The container is an empty reserve
+ * only if none of its blocks is in use. */
 MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 {
 	struct made_container c;
@@ -236,7 +238,7 @@ MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 	made_assert_doubt(i, i ? "LFH container in use without a subsegment" : NULL);
 }
 
-/* Without a bitmap a header that lost its mark would hide its block. */
+/* Without a bitmap, a header that lost its mark would hide its block. */
 MADE_TIMES(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap, WIN7_X64 | WIN7_X86, 2)
 {
 	struct made_container c;
@@ -256,8 +258,8 @@ MADE_TIMES(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap, WIN7
 
 /* ---------------------------------------------------------------- the key */
 
-/* Only the headers reveal the key of a heap whose _LFH_HEAP is not in the file; its address is
- * known. */
+/* If the file lacks the _LFH_HEAP, the key can be derived only from the block headers. The address
+ * of the _LFH_HEAP is still known. */
 MADE_TEST(a_front_end_that_is_not_there_costs_no_block, X64 | X86)
 {
 	uint64_t seed = 3;
@@ -347,7 +349,8 @@ MADE_TIMES(the_key_is_found_whatever_it_is, X64 | X86, 100)
 
 MADE_TIMES(impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks, WIN8_X64, 8)
 {
-	/* first | stride << 16: the first container has 0x40 and 0x20 */
+	/* Each value is first | stride << 16. The first container has first 0x40 and stride
+	 * 0x20. */
 	static const uint32_t wrong[8] = {
 		0, 0x200030, 0x200044, 0x201008, 0x20fff0, 0x100040, 0x400040, 0xffffffff};
 	uint64_t container = made_lfh_plain();

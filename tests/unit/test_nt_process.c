@@ -23,7 +23,7 @@ static int seen_close(void **state)
 	return 0;
 }
 
-/* Replaces the open process; the last one is closed after the test. */
+/* Replaces the open process. The last process is closed after the test. */
 static void seen_open(unsigned bits)
 {
 	seen_close(NULL);
@@ -42,8 +42,8 @@ static void put(uint16_t field, uint64_t value, size_t len)
 	fake_put(FAKE_PEB + field, value, len);
 }
 
-/* Writes a PEB with `count` heaps in its list; the caller writes the addresses. Offsets as in
- * phnt. */
+/* Writes a PEB whose list has room for `count` heaps. The caller writes the heaps' addresses. The
+ * offsets are those of phnt. */
 static void put_peb(uint64_t first, uint32_t count)
 {
 	unsigned pointer = fake.target.bits / 8;
@@ -77,7 +77,7 @@ static int read_peb(void)
 #define NAMES 0x541000u
 #define ENTRIES 3
 
-/* Selects the offset for 32 or 64 bits, as in phnt. */
+/* Selects the offset for 32 or 64 bits; both are those of phnt. */
 static uint64_t by_bits(uint64_t narrow, uint64_t wide)
 {
 	return fake.target.bits == 64 ? wide : narrow;
@@ -118,7 +118,8 @@ static void put_modules(void)
 	}
 }
 
-/* Compares the parsed modules with text such as "a.dll 10000000 1000 ..."; empty without a list. */
+/* Compares the parsed modules with a text such as "a.dll 10000000 1000 ...". The text is empty if
+ * there is no list. */
 static void assert_modules(const char *expected)
 {
 	struct snapshot snapshot;
@@ -146,9 +147,10 @@ TEST(modules_are_those_of_loader_s_list)
 		seen_open(bits);
 		put_modules();
 		assert_modules("a.dll 10000000 1000 b.dll 20000000 2000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000); /* the path is unmapped */
+		/* This module's path is unmapped. */
+		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000);
 		assert_modules("a.dll 10000000 1000 ?20000000 20000000 2000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* and the base is 0 */
+		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* and its base is 0 */
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
 		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0x10000000);
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
@@ -180,7 +182,7 @@ TEST(list_of_modules_without_end_is_none)
 #define PARAMETERS 0x520000u
 #define COMMAND_LINE 0x530000u
 
-/* Offsets as in phnt. */
+/* The offsets are those of phnt. */
 static void put_command_line(uint64_t buffer, uint16_t len)
 {
 	bool is_64 = fake.target.bits == 64;
@@ -213,11 +215,11 @@ TEST(command_line_is_read_as_far_as_it_goes_and_is_there)
 		for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 			fake_put(COMMAND_LINE + 2 * i, units[i], 2);
 		assert_command_line("a \u20ac\U0001f600\ufffdb");
-		put_command_line(COMMAND_LINE, 3); /* half a unit more */
+		put_command_line(COMMAND_LINE, 3); /* one and a half units */
 		assert_command_line("a");
 		put_command_line(0, 0);
 		assert_command_line("");
-		put_command_line(COMMAND_LINE, 0xffff); /* its end is unmapped */
+		put_command_line(COMMAND_LINE, 0xffff); /* the text's end is unmapped */
 		assert_command_line(NULL);
 		put_command_line(0x7000000, 4);
 		assert_command_line(NULL);
@@ -240,7 +242,7 @@ TEST(heaps_come_in_order_each_once_and_process_heap_first)
 		put_heap(2, 0);
 		put_heap(3, 0x720000);
 		put_heap(4, 0x7640000);
-		put_heap(5, 0x7777000); /* beyond the count */
+		put_heap(5, 0x7777000); /* this entry is beyond the count */
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 4);
 		assert_memory_equal(seen->process.heaps, want, sizeof(want));
@@ -254,11 +256,11 @@ TEST(heaps_come_in_order_each_once_and_process_heap_first)
 	}
 }
 
-/* A duplicate replaces another heap, which is lost. */
+/* A duplicate entry replaces the entry of another heap, which is lost. */
 TEST(heap_listed_twice_is_fault)
 {
 	static const uint64_t lists[][3] = {
-		{HEAP_0, 0x720000, 0x9000000}, /* valid */
+		{HEAP_0, 0x720000, 0x9000000}, /* a valid list */
 		{HEAP_0, 0x720000, 0x720000},
 		{HEAP_0, 0x720000, HEAP_0},
 	};
@@ -323,7 +325,7 @@ TEST(process_without_heap_or_readable_peb_is_error)
 	assert_int_equal(read_peb(), -ERR_TARGET);
 	fake.is_dead = true;
 	assert_int_equal(read_peb(), -ERR_GONE);
-	assert_int_equal(seen->process.bits, 5); /* unchanged */
+	assert_int_equal(seen->process.bits, 5); /* open() did not change the member */
 }
 
 /* ---------------------------------------------------------------- lists */
@@ -333,7 +335,7 @@ static struct links {
 	struct nt_walk nt;
 	uint64_t found[64];
 	size_t count;
-	int rc; /* result for the third link */
+	int rc; /* return value of the third link's visit */
 } links;
 
 static int keep(void *ctx, uint64_t link)
@@ -344,7 +346,7 @@ static int keep(void *ctx, uint64_t link)
 	return links.count == 3 ? links.rc : 0;
 }
 
-/* Links n addresses to a list whose head is the first. */
+/* Links n addresses to a list. The first address is the list's head. */
 static void put_list(const uint64_t *addrs, size_t n, bool is_coded)
 {
 	unsigned pointer = fake.target.bits / 8;
@@ -393,8 +395,8 @@ TEST(what_each_returns_ends_list)
 	assert_int_equal(links.count, 3);
 }
 
-/* Redirects each link to each element: every element is visited at most once, and the fault is
- * reported. */
+/* Redirects each link to each element. Every element must be visited at most once, and the fault
+ * must be reported. */
 TEST(no_list_leads_round)
 {
 	for (size_t from = 0; from < 6; from++) {

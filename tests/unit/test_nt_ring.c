@@ -1,5 +1,5 @@
-/* The ring of heaps of Windows 11 24H2. Addresses of the 32-bit process are from a real process of
- * build 26200, and offsets from its dump and ntdll's public symbols. */
+/* The ring of heaps of Windows 11 24H2. The 32-bit addresses are from a real process of build
+ * 26200. The offsets are from that process's dump and from ntdll's public symbols. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -46,7 +46,7 @@ static void put_link(uint64_t from, uint64_t to)
 	put_ptr(to + fake.target.bits / 8, from);
 }
 
-/* Returns the address of a heap's pointer to its entry: _HEAP.UserContext or
+/* Returns the address of the field in which a heap points to its ring entry: _HEAP.UserContext or
  * _SEGMENT_HEAP.UserContext. */
 static uint64_t context_of(unsigned i, bool is_segment)
 {
@@ -69,7 +69,7 @@ static void read_process(void)
 		0);
 }
 
-/* Opens a process of build 26200 with three heaps, one of which is in the PEB's list. */
+/* Opens a process of build 26200 with three heaps. The PEB's list has one of them. */
 static void ring_open(unsigned bits)
 {
 	static const uint64_t heaps[][HEAPS] = {
@@ -121,7 +121,7 @@ TEST(heaps_of_ring_follow_process_heap)
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		ring_open(bits);
 		assert_heaps(3, NULL);
-		/* A heap that is also in the PEB's list is listed once. */
+		/* A heap that is on the ring and in the PEB's list is listed once. */
 		fake_put(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 2, 4);
 		put_ptr(ring.head + 0x100 + bits / 8, ring.heaps[1]);
 		assert_heaps(3, NULL);
@@ -152,7 +152,8 @@ TEST(earlier_build_needs_no_ring)
 	assert_heaps(1, "process heap without a ring of heaps");
 	fake_put(FAKE_PEB + 0x120, 22000, 2);
 	assert_heaps(1, NULL);
-	put_ptr(context_of(0, false), 0x77777000); /* another field in these builds */
+	/* In these builds the field has another meaning. */
+	put_ptr(context_of(0, false), 0x77777000);
 	assert_heaps(1, NULL);
 }
 
@@ -174,7 +175,8 @@ TEST(broken_ring_keeps_heaps_before_and_is_fault)
 		assert_heaps(2, "unreadable ring of heaps");
 		assert_int_equal(ring.process.list_fault_addr, 0x66660000);
 		ring_open(bits);
-		put_ptr(ring.entries[2], ring.entries[1]); /* a loop */
+		/* The ring becomes a loop without the head. */
+		put_ptr(ring.entries[2], ring.entries[1]);
 		assert_heaps(3, "broken ring of heaps");
 		ring_open(bits);
 		put_ptr(ring.entries[1], ring.entries[1]);
@@ -183,7 +185,8 @@ TEST(broken_ring_keeps_heaps_before_and_is_fault)
 		put_ptr(ring.entries[2] + word, ring.entries[0]);
 		assert_heaps(2, "broken ring of heaps");
 		ring_open(bits);
-		put_ptr(ring.entries[0] + word, ring.entries[2]); /* not the head */
+		/* The backward link does not lead to the head. */
+		put_ptr(ring.entries[0] + word, ring.entries[2]);
 		assert_heaps(3, "broken ring of heaps");
 	}
 }
@@ -195,7 +198,7 @@ TEST(heap_that_does_not_name_its_descriptor_is_fault)
 	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 	assert_int_equal(ring.process.list_fault_addr, ring.entries[2]);
 	ring_open(64);
-	fake_unmap(ring.heaps[2]); /* destroyed, but still on the ring */
+	fake_unmap(ring.heaps[2]); /* the heap was destroyed but is still on the ring */
 	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 }
 

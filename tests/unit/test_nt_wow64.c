@@ -1,5 +1,5 @@
 /* The environment blocks of 32-bit processes on 64-bit systems, in the layouts of five systems.
- * Addresses and answers of Wine were measured; those of Windows are invented and far apart. */
+ * Wine's addresses and answers were measured. Those of Windows are invented and far apart. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -11,9 +11,9 @@
 
 static const struct column {
 	const char *name;
-	uint64_t peb, guest_peb; /* guest_peb 0: a 64-bit process */
+	uint64_t peb, guest_peb; /* guest_peb: 0 in a 64-bit process */
 	uint64_t teb;
-	uint64_t asked; /* ProcessWow64Information */
+	uint64_t asked; /* answer to ProcessWow64Information */
 	bool is_wine, has_host;
 } columns[] = {
 	{"Wine 8", 0x3fff0000, 0x3fff1000, 0x3ffe8000, 1, true, false},
@@ -35,7 +35,7 @@ static int close_all(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, close_all
 
-/* Offsets as in phnt. */
+/* Makes a process with the offsets of phnt. */
 static void make(const struct column *column)
 {
 	fake_release();
@@ -58,7 +58,7 @@ static void make(const struct column *column)
 	fake_put(column->guest_peb + 8, PROGRAM, 4);
 }
 
-/* Returns the PEB found through the thread, or 0. */
+/* Returns the PEB that is found through the thread, or 0. */
 static uint64_t by_thread(const struct column *column)
 {
 	uint64_t peb = 0;
@@ -91,7 +91,7 @@ TEST(what_does_not_name_itself_is_not_32_bit_teb)
 		fake_put(column->teb + 0x2030, 0, 4);
 		assert_int_equal(by_thread(column), 0);
 		make(column);
-		fake_put(column->teb, 0x66660000, 8); /* not mapped */
+		fake_put(column->teb, 0x66660000, 8); /* points to unmapped memory */
 		assert_int_equal(by_thread(column), 0);
 		fake_put(column->teb, (uint64_t)1 << 32 | (column->teb + 0x2000), 8);
 		assert_int_equal(by_thread(column), 0);
@@ -100,7 +100,7 @@ TEST(what_does_not_name_itself_is_not_32_bit_teb)
 	}
 }
 
-/* A process whose threads cannot be opened: the PEBs come from the system's answer, or from Wine's
+/* A process whose threads cannot be opened. The PEBs come from the system's answer or from Wine's
  * convention. */
 TEST(without_thread_both_pebs_must_name_one_program)
 {
@@ -139,7 +139,7 @@ TEST(wow64_half_exists_if_its_loader_does)
 		assert_int_equal(nt_host_peb(&fake.target, columns[i].peb),
 			columns[i].has_host ? columns[i].peb : 0);
 		fake_unmap(columns[i].peb);
-		/* Unreadable does not mean absent: a later read reports the error. */
+		/* An unreadable PEB is not an absent one: a later read reports the error. */
 		assert_int_equal(nt_host_peb(&fake.target, columns[i].peb), columns[i].peb);
 	}
 }

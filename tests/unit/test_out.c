@@ -135,7 +135,7 @@ TEST(folder_is_no_file)
 	assert_int_equal(out_commit(&out, &err), -ERR_CREATE);
 	assert_string_equal(err.place, sub);
 	assert_int_equal(count_files(), 1);
-	assert_int_equal(rmdir(sub), 0); /* still present and empty */
+	assert_int_equal(rmdir(sub), 0); /* the folder still exists and is empty */
 }
 
 TEST(devices_are_written_to_straight)
@@ -151,7 +151,7 @@ TEST(devices_are_written_to_straight)
 	out_text(&out, "no room");
 	assert_int_equal(out_commit(&out, &err), -ERR_WRITE);
 	assert_string_equal(err.place, "/dev/full");
-	assert_int_equal(access("/dev/full", F_OK), 0); /* not removed */
+	assert_int_equal(access("/dev/full", F_OK), 0); /* the device was not removed */
 	assert_int_equal(out_open(&out, "/dev/full", &err), 0);
 	out_text(&out, "no room");
 	out_abort(&out);

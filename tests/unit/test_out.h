@@ -1,4 +1,4 @@
-/* A folder for each test of core/out, and its usual output file. */
+/* A folder for each test of core/out, and the path of the tests' output file. */
 #ifndef TESTS_UNIT_TEST_OUT_H
 #define TESTS_UNIT_TEST_OUT_H
 
@@ -32,7 +32,7 @@ static inline int remove_folder(void **state)
 {
 	(void)state;
 	unlink(path);
-	return rmdir(dir); /* fails if a file was left */
+	return rmdir(dir); /* fails if the folder contains a file */
 }
 
 static inline void spew(const char *text)

@@ -18,7 +18,7 @@ int link(const char *from, const char *to)
 	return -1;
 }
 
-/* Returns len bytes that compress well, or hardly at all. */
+/* Returns len bytes. They compress well, or hardly at all if is_noise is set. */
 static char *made_bytes(size_t len, bool is_noise)
 {
 	char *bytes = malloc(len);
@@ -34,7 +34,7 @@ static char *made_bytes(size_t len, bool is_noise)
 	return bytes;
 }
 
-/* Writes in pieces of many sizes, so that buffers end at any place. */
+/* Writes pieces of many sizes, so that buffers end at any position. */
 static void write_and_compare(size_t len, bool is_noise, unsigned flags)
 {
 	char *bytes = made_bytes(len, is_noise), *text, command[800];
@@ -63,7 +63,7 @@ static void write_and_compare(size_t len, bool is_noise, unsigned flags)
 	free(bytes);
 }
 
-/* Includes the lengths that exactly fill the buffers of this module and of zlib. */
+/* The lengths include those that exactly fill the buffers of this module and of zlib. */
 TEST(much_is_written_whole_and_what_is_packed_gzip_unpacks)
 {
 	static const size_t lens[] = {
@@ -114,7 +114,7 @@ TEST(what_is_aborted_leaves_old_file)
 	}
 }
 
-/* Both the pending bytes and those that zlib keeps until the end. */
+/* Fails the write of pending bytes, and the write of the bytes that zlib keeps until the end. */
 TEST(full_disk_is_error_of_what_is_packed)
 {
 	struct err err = {0};
@@ -142,7 +142,7 @@ static void limit_size(rlim_t bytes, unsigned flags, size_t len)
 	limit = kept;
 	limit.rlim_cur = bytes;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (size_t at = 0; at < len; at += 1000) /* the first failure is reported */
+	for (size_t at = 0; at < len; at += 1000) /* the error of the first failure is reported */
 		out_write(&out, bytes_made + at, 1000);
 	rc = out_commit(&out, &err);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
@@ -160,7 +160,7 @@ TEST(limit_on_size_leaves_old_file_and_nothing_of_new_one)
 	unlink(path);
 	limit_size(100000, OUT_NEW, 1000000);
 	limit_size(100000, OUT_NEW | OUT_GZIP, 1000000);
-	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* all bytes are written at the end */
+	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* zlib writes all bytes at the end */
 }
 
 static void assert_taken(int rc, const struct err *err)

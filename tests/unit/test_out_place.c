@@ -8,8 +8,8 @@
 #include "core/io/out.h"
 #include "core/io/temp.h"
 
-static char calls[100]; /* in order: "flush name " */
-static int flush_fails; /* errno of a failing flush */
+static char calls[100]; /* log of the calls in order, for example "flush name " */
+static int flush_fails; /* errno of a failing flush; 0: flushes succeed */
 
 static void note(const char *call)
 {
@@ -51,7 +51,7 @@ static int write_file(unsigned flags)
 	return rc;
 }
 
-/* Otherwise a power failure leaves an empty or partial file under the name. */
+/* Without the flush, a power failure could leave an empty or partial file under the name. */
 TEST(bytes_are_on_disk_before_they_have_their_name)
 {
 	static const unsigned flags[] = {0, OUT_NEW, OUT_GZIP, OUT_NEW | OUT_GZIP};
@@ -79,7 +79,7 @@ TEST(what_cannot_be_flushed_has_no_name)
 	flush_fails = 0;
 }
 
-/* Generates the names OUT.1, OUT.2 and so on, `count` of them. */
+/* Generates `count` names, OUT.1, OUT.2 and so on. */
 struct made_names {
 	unsigned given, count;
 	char path[400];
@@ -101,7 +101,7 @@ static void in_folder(char name[400], unsigned number)
 	snprintf(name, 400, "%s.%u", path, number);
 }
 
-/* Other processes take the first names during the write: the data are written once. */
+/* Other processes take the first names during the write. The data must be written only once. */
 TEST(finished_file_gets_first_name_that_is_free)
 {
 	struct made_names names = {.count = 5};
@@ -173,7 +173,7 @@ TEST(temporary_files_are_for_nobody_else)
 	assert_int_equal(strncmp(other, folder, strlen(folder)), 0);
 	assert_int_equal(stat(folder, &st), 0);
 	assert_int_equal(st.st_mode & 077, 0);
-	assert_true(access(one, F_OK) && access(other, F_OK)); /* the names were free */
+	assert_true(access(one, F_OK) && access(other, F_OK)); /* no files exist under the names */
 	assert_int_equal(fclose(fopen(one, "w")), 0);
 	temp_remove_all();
 	assert_int_equal(stat(folder, &st), -1);

@@ -1,5 +1,6 @@
-/* The walker of page heaps: roots are found without symbols, and their trees contain the blocks.
- * Field offsets come from the image maker's tables, which are independent of the walker's. */
+/* The walker of page heaps. It finds the roots without symbols, and finds the blocks in the roots'
+ * trees. The field offsets come from the image maker's tables, which are independent of the
+ * walker's. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -8,7 +9,7 @@
 #include "tests/images/page_image_layout.h"
 
 #define ROOT_A 0x10000000u
-#define ROOT_B 0x11001000u /* follows the page of the handle */
+#define ROOT_B 0x11001000u /* the page after the handle's page */
 #define HANDLE_B 0x11000000u
 #define NORMAL 0x12000000u
 #define NODES 0x13000000u
@@ -32,8 +33,8 @@ static void put(uint64_t addr, uint64_t value)
 	fake_put(addr, value, page.ptr);
 }
 
-/* Returns a head that spans the end of a piece of verifier.dll's data, for any piece size up to 64
- * KiB that is a power of 2. */
+/* Returns the address of a list head that lies across the end of a piece of verifier.dll's data.
+ * This is true for any piece size up to 64 KiB that is a power of 2. */
 static uint64_t head_at(void)
 {
 	return VERIFIER + 0x2000 + 0x10000 - page.ptr;
@@ -52,7 +53,7 @@ static void root(uint64_t addr)
 	put(addr + page.f->root.busy_bytes, 0x5000);
 }
 
-/* Makes two roots on a list whose head lies in verifier.dll. */
+/* Makes two roots on a list whose head is in verifier.dll. */
 static void page_init(const struct page_image_layout *f)
 {
 	page = (struct page){.f = f, .ptr = f->bits / 8};
@@ -77,7 +78,7 @@ static uint64_t node_at(unsigned k)
 	return NODES + 0x100 * (uint64_t)k;
 }
 
-/* Makes block k: two pages, with the requested bytes at the end of the first. */
+/* Makes block k, which has two pages. Its requested bytes are at the end of the first page. */
 static uint64_t node(unsigned k, uint64_t requested)
 {
 	uint64_t at = node_at(k), pages = BLOCKS + 0x10000 * (uint64_t)k;
@@ -154,8 +155,8 @@ static void assert_found(void)
 	}
 }
 
-/* Defines a test that runs in a fresh process with empty page heaps, for both bitnesses; PAGE_TIMES
- * repeats it for each i below times. */
+/* Defines a test that runs in a fresh process with empty page heaps, once for each bitness.
+ * PAGE_TIMES repeats the test for each i below `times`. */
 static void page_run(void (*test)(const struct page_image_layout *f, unsigned i), unsigned times)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
@@ -209,7 +210,8 @@ PAGE_TEST(verifier_dll_is_not_read_without_its_flags)
 	assert_int_equal(page.walk.heap_count, 0);
 }
 
-/* A root has a normal heap and is linked or has a table; less is not a root. */
+/* A root has a normal heap, and it is linked or has a table. A structure that lacks these is not a
+ * root. */
 PAGE_TIMES(what_only_looks_like_a_root_is_none, 8)
 {
 	bool is_root = !(i & 1) && (i & 6) != 6;
@@ -229,7 +231,7 @@ PAGE_TIMES(what_only_looks_like_a_root_is_none, 8)
 	assert_int_equal(found, is_root);
 }
 
-/* The normal heap has blocks too; no source states whether the PEB lists it. */
+/* The normal heap also has blocks. No source states whether the PEB lists this heap. */
 PAGE_TIMES(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it, 2)
 {
 	put_blocks();
@@ -238,7 +240,7 @@ PAGE_TIMES(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it, 2)
 		page.heaps[page.process.heap_count++] = NORMAL;
 	page_walk(TARGET_SPACE_BYTES);
 	assert_int_equal(page.nt.page_heap_count, 2);
-	assert_int_equal(page.nt.behind_count, !i); /* of both roots */
+	assert_int_equal(page.nt.behind_count, !i); /* the normal heaps of both roots */
 	if (!i)
 		assert_int_equal(page.nt.behind[0], NORMAL);
 }
@@ -278,7 +280,7 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 	assert_int_equal(memory_init(&page.memory, &fake.target), 0);
 	info(user, 0xabcdaaaa, 0xdcbaaaaa);
 	if (i == 0)
-		fake_put(at, 0xabcdaaa9, 4); /* freed */
+		fake_put(at, 0xabcdaaa9, 4); /* marks a freed block */
 	else if (i == 1)
 		fake_put(at + f->info.end_stamp, 0xdcbabbbb, 4);
 	else if (i == 2)
@@ -287,7 +289,7 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 		put(at + f->info.heap, 0);
 	else if (i < 6)
 		user = i == 4 ? 8 : 0x7fff0000;
-	else { /* both, as in a freed block */
+	else { /* both marks, as in a freed block */
 		fake_put(at, 0xabcdaaa9, 4);
 		fake_put(at + f->info.end_stamp, 0xdcbaaaa9, 4);
 	}
@@ -329,7 +331,7 @@ PAGE_TIMES(what_hangs_elsewhere_than_on_a_damaged_node_is_found, 6)
 		put(node_at(bad) + f->block.requested, 0x7fffffff);
 		assert_broken(2, 1);
 	} else {
-		put(node_at(bad), NODES + 0x8000); /* its parent */
+		put(node_at(bad), NODES + 0x8000); /* address of the node's parent */
 		assert_broken(bad == 1 ? 3 : 2, bad == 1 ? 0 : 2);
 	}
 }
@@ -347,10 +349,10 @@ PAGE_TIMES(a_block_outside_of_its_pages_is_none, 8)
 		put(at + page.f->block.base_bytes, 0);
 	else if (i == 3)
 		put(at + page.f->block.base, 0);
-	else if (i == 4) { /* at the end of the address space */
+	else if (i == 4) { /* the block ends at the end of the address space */
 		put(at + page.f->block.base, last);
 		put(at + page.f->block.user, last);
-	} else /* more bytes than its pages, and too few */
+	} else /* more bytes than its pages have, and too few bytes */
 		put(at + page.f->block.access_bytes, i == 5 ? 0x2001 : i == 6 ? 0xf : 0);
 	assert_broken(2, 1);
 }

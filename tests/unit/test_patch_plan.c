@@ -1,6 +1,6 @@
-/* Plans for patching functions' first bytes: real and generated prologues of 64 and 32 bits,
- * decoded by their published encoding (Intel's manual, volume 2). Some patched functions are
- * executed. */
+/* Plans for patching the first bytes of functions. The prologues are real or generated, with 64 and
+ * 32 bits, and are decoded as Intel's manual, volume 2, describes their encoding. Some patched
+ * functions are executed. */
 #include "tests/unit/t.h"
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #define SLOT (FUNCTION + 0x20000)
 #define HOOK UINT64_C(0x112233445566)
 #define FUNCTION_32 UINT64_C(0x77001230)
-#define SLOT_32 UINT64_C(0x00340000) /* below the function: distances wrap */
+#define SLOT_32 UINT64_C(0x00340000) /* lies below the function, so distances wrap */
 #define HOOK_32 UINT64_C(0x10001000)
 
 struct made {
@@ -36,7 +36,7 @@ static size_t from_hex(const char *text, uint8_t *bytes)
 	return count;
 }
 
-/* Plans for the code, followed by nops. */
+/* Makes a plan for the code, which is followed by nops. */
 static struct made make_at(unsigned bits, const char *hex, uint64_t function, uint64_t slot)
 {
 	struct made made = {.request = {bits, NULL, PATCH_CODE_BYTES, function, slot,
@@ -77,8 +77,8 @@ static uint64_t wrapped(const struct made *made, uint64_t addr)
 	return made->request.bits == 64 ? addr : (uint32_t)addr;
 }
 
-/* Returns the target of a jump or a call at an offset of the slot: e8, e9, ff 25 or ff 15 with its
- * address, or 0f 8x; 0 for anything else. */
+/* Returns the target of a jump or call at an offset of the slot, or 0 for anything else. Recognizes
+ * e8, e9, 0f 8x, and ff 25 or ff 15 with the address after it. */
 static uint64_t leads_to(const struct made *made, uint32_t at)
 {
 	const uint8_t *code = made->plan.slot + at;
@@ -93,8 +93,8 @@ static uint64_t leads_to(const struct made *made, uint32_t at)
 	return 0;
 }
 
-/* Checks the parts around the moved instructions: the function jumps to the slot, the slot to the
- * hook, and the moved instructions to the rest of the function. */
+/* Checks the parts around the moved instructions. The function jumps to the slot, the slot jumps to
+ * the hook, and the moved instructions jump to the rest of the function. */
 static void check_frame(const struct made *made, uint32_t patch_bytes)
 {
 	const struct patch_plan *plan = &made->plan;
@@ -118,7 +118,7 @@ static void check_frame(const struct made *made, uint32_t patch_bytes)
 	fail_msg("nothing goes on behind what moved");
 }
 
-/* Checks instructions that do not depend on their address. */
+/* Checks instructions that are independent of their address. */
 static void check_plain(unsigned bits, const char *hex, uint32_t patch_bytes)
 {
 	struct made made = make(bits, hex);
@@ -134,7 +134,7 @@ static void check_plain(unsigned bits, const char *hex, uint32_t patch_bytes)
 
 TEST(plain_prologues_of_64_bits)
 {
-	check_plain(64, "48 8d a4 24 00 00 00 00 55", 8); /* Wine's: lea 0(%rsp),%rsp */
+	check_plain(64, "48 8d a4 24 00 00 00 00 55", 8); /* lea 0(%rsp),%rsp, as in Wine */
 	check_plain(64, "41 57 41 56 41 55 41 54", 6); /* push r15, r14, r13 */
 	check_plain(
 		64, "4c 8b d1 b8 18 00 00 00 f6 04 25 08 03 fe 7f 01 75 03 0f 05 c3 cd 2e c3", 8);
@@ -142,8 +142,8 @@ TEST(plain_prologues_of_64_bits)
 	check_plain(64, "f3 0f 1e fa 55 48 89 e5", 5); /* endbr64; push rbp */
 	check_plain(64, "48 a1 88 77 66 55 44 33 22 11 c3", 10); /* mov rax, moffs */
 	check_plain(64, "40 55 53 56 57 41 54", 5);
-	check_plain(64, "48 b8 88 77 66 55 44 33 22 11 ff e0", 10); /* another tool's far jump */
-	check_plain(64, "33 c0 c2 04 00", 5); /* ends where the jump ends */
+	check_plain(64, "48 b8 88 77 66 55 44 33 22 11 ff e0", 10); /* a far jump by another tool */
+	check_plain(64, "33 c0 c2 04 00", 5); /* the function ends where the patched jump ends */
 }
 
 TEST(plain_prologues_of_32_bits)
@@ -152,7 +152,7 @@ TEST(plain_prologues_of_32_bits)
 	check_plain(32, "b8 18 00 00 00 ba 00 10 00 77 ff d2 c2 18 00", 5);
 	check_plain(32, "a1 78 56 34 12 85 c0", 5); /* mov eax, moffs */
 	check_plain(32, "6a 10 68 78 56 34 12 e8 00 00 00 00", 7);
-	check_plain(32, "ff 25 78 56 34 12", 6); /* through an absolute address */
+	check_plain(32, "ff 25 78 56 34 12", 6); /* jmp through an absolute address */
 	check_plain(32, "68 78 56 34 12 c3", 5); /* push and ret */
 }
 
@@ -165,16 +165,16 @@ TEST(operands_by_distance)
 	assert_memory_equal(moved, made.code, 3);
 	assert_true(SLOT + made.plan.original + 7 + (uint64_t)(int64_t)i32_at(moved + 3) ==
 		    FUNCTION + 7 + 0x302010);
-	/* an immediate follows the distance: cmp byte [rip-16], 5 */
+	/* cmp byte [rip-16], 5: an immediate follows the distance. */
 	made = make(64, "80 3d f0 ff ff ff 05 c3");
 	moved = made.plan.slot + made.plan.original;
 	check_frame(&made, 7);
 	assert_int_equal(moved[6], 5);
 	assert_true(SLOT + made.plan.original + 7 + (uint64_t)(int64_t)i32_at(moved + 2) ==
 		    FUNCTION + 7 - 16);
-	/* relative to the lower half of the instruction pointer */
+	/* The address is relative to the lower half of the instruction pointer. */
 	assert_false(make(64, "67 48 8b 05 10 20 30 00").ok);
-	/* too far from the slot for a distance */
+	/* The slot is too far away for a 32-bit distance. */
 	assert_false(make_at(64, "48 8b 05 00 00 00 80 c3", FUNCTION, FUNCTION + 0x1000000).ok);
 }
 
@@ -196,16 +196,17 @@ TEST(jumps_and_calls)
 	made = make(32, "e9 00 10 00 00");
 	check_frame(&made, 5);
 	assert_true(moved_target(&made, 0) == FUNCTION_32 + 5 + 0x1000);
-	made = make(32, "90 e8 fb 00 10 88"); /* wraps */
+	made = make(32, "90 e8 fb 00 10 88"); /* the distance wraps around */
 	check_frame(&made, 6);
 	assert_true(moved_target(&made, 1) == (uint32_t)(FUNCTION_32 + 6 + 0x881000fb));
-	made = make(64, "ff 25 fa ff 00 00 cc"); /* through an address outside */
+	/* Jmp through an address that lies outside the patch. */
+	made = make(64, "ff 25 fa ff 00 00 cc");
 	check_frame(&made, 6);
 	assert_memory_equal(made.plan.slot + made.plan.original, "\xff\x25", 2);
 	assert_true(SLOT + made.plan.original + 6 +
 			    (uint64_t)(int64_t)i32_at(made.plan.slot + made.plan.original + 2) ==
 		    FUNCTION + 6 + 0xfffa);
-	/* short jumps become long: test ecx, ecx; je +0x20; nop */
+	/* test ecx, ecx; je +0x20; nop. Short jumps become long. */
 	made = make(64, "85 c9 74 20 90 90");
 	check_frame(&made, 5);
 	assert_memory_equal(made.plan.slot + made.plan.moves[1].to, "\x0f\x84", 2);
@@ -213,7 +214,7 @@ TEST(jumps_and_calls)
 	made = make(32, "85 c9 75 90 90 90");
 	assert_memory_equal(made.plan.slot + made.plan.moves[1].to, "\x0f\x85", 2);
 	assert_true(moved_target(&made, 1) == FUNCTION_32 + 4 - 0x70);
-	made = make(64, "48 31 c0 eb 20"); /* the last instruction */
+	made = make(64, "48 31 c0 eb 20"); /* the jump is the last moved instruction */
 	check_frame(&made, 5);
 	assert_true(moved_target(&made, 1) == FUNCTION + 5 + 0x20);
 	made = make(64, "0f 8f 00 01 00 00");
@@ -231,12 +232,12 @@ TEST(targets_out_of_reach)
 	assert_true(moved_target(&made, 0) == target);
 	made = make_at(64, "e8 00 00 00 90", FUNCTION, slot);
 	check_frame(&made, 5);
-	/* call [rip+2]; jmp over the address */
+	/* call [rip+2], then a jump over the address. */
 	assert_memory_equal(made.plan.slot + made.plan.original, "\xff\x15\x02\0\0\0\xeb\x08", 8);
 	assert_true(moved_target(&made, 0) == target);
 	made = make_at(64, "0f 84 00 00 00 90", FUNCTION, slot);
 	check_frame(&made, 6);
-	/* jne over a far jump */
+	/* jne that skips a far jump. */
 	assert_memory_equal(made.plan.slot + made.plan.original, "\x75\x0e", 2);
 	assert_true(leads_to(&made, made.plan.original + 2) == target + 1);
 	assert_false(make_at(64, "90 90 90 90 90", FUNCTION, FUNCTION + PATCH_REACH + 1).ok);
@@ -244,7 +245,8 @@ TEST(targets_out_of_reach)
 	assert_true(make_at(64, "90 90 90 90 90", FUNCTION, FUNCTION - PATCH_REACH).ok);
 }
 
-/* jrcxz, loop: the taken branch becomes a jump to a far jump, which the other path skips. */
+/* jrcxz and loop. The taken branch becomes a jump to a far jump. The other path skips the far
+ * jump. */
 TEST(counting_jumps)
 {
 	static const struct {
@@ -266,7 +268,7 @@ TEST(counting_jumps)
 		assert_int_equal(at[length], 0xeb);
 		assert_true(leads_to(&made, made.plan.original + length + 2) ==
 			    made.request.function + length + 0x40);
-		/* not taken: to the next instruction */
+		/* If the branch is not taken, execution continues with the next instruction. */
 		assert_int_equal(
 			made.plan.original + length + 2 + at[length + 1], made.plan.moves[1].to);
 	}
@@ -278,25 +280,26 @@ TEST(refused)
 		unsigned bits;
 		const char *hex;
 	} cases[] = {
-		{64, "c3 90 90 90 90"}, /* may end before the jump does */
+		{64, "c3 90 90 90 90"}, /* the function may end before the patched jump ends */
 		{64, "33 c0 c3 cc cc cc"},
-		{64, "33 c0 c2 08 cc"}, /* not refused: its ret ends where the jump ends */
+		{64, "33 c0 c2 08 cc"}, /* not refused: the ret ends where the patched jump ends */
 		{64, "cc 90 90 90 90 90"},
 		{64, "0f 0b 90 90 90 90"}, /* ud2 */
-		{64, "eb 10 90 90 90 90"}, /* the bytes after it are not the function's */
+		/* The bytes after the jump do not belong to the function. */
+		{64, "eb 10 90 90 90 90"},
 		{64, "ff d0 90 90 90 90"}, /* the call would return into changed bytes */
 		{32, "ff d2 c2 08 00 90"},
 		{64, "0f 05 c3 90 90 90"}, /* syscall */
 		{64, "48 ff e0 90 90 90"}, /* jmp rax */
-		{64, "e8 00 00 00 00 58"}, /* it reads its own address */
+		{64, "e8 00 00 00 00 58"}, /* the call reads its own address */
 		{32, "e8 00 00 00 00 58"},
-		{64, "06 90 90 90 90 90"}, /* not an instruction */
-		{64, "85 c9 74 ff 90 90"}, /* into itself */
-		{64, "85 c9 74 00 90 90"}, /* into what moves */
-		{64, "90 90 90 90 90 75 fc"}, /* back into the jump, from later code */
+		{64, "06 90 90 90 90 90"}, /* not a valid instruction */
+		{64, "85 c9 74 ff 90 90"}, /* jumps into itself */
+		{64, "85 c9 74 00 90 90"}, /* jumps into the moved bytes */
+		{64, "90 90 90 90 90 75 fc"}, /* later code jumps back into the patched jump */
 		{64, "90 90 90 90 90 90 90 90 0f 84 f3 ff ff ff"},
 		{32, "90 90 90 90 90 90 e9 f6 ff ff ff"},
-		{32, "66 e9 00 10 90 90"}, /* sixteen bits of the instruction pointer */
+		{32, "66 e9 00 10 90 90"}, /* the instruction pointer is cut to 16 bits */
 		{64, "c7 f8 00 10 00 00"}, /* xbegin */
 		{64, "90 90 90 90 48 b8 88 77 66 55 44 33 22 11 c3 48 90"}, /* not refused */
 		{16, "90 90 90 90 90"},
@@ -315,7 +318,7 @@ TEST(jumps_to_first_byte_are_calls_of_hook)
 	struct made made = make(64, "90 90 90 90 90 75 f9");
 
 	check_frame(&made, 5);
-	/* later jumps into the moved bytes find the old bytes there */
+	/* If later code jumps into the moved bytes, it finds the old bytes there. */
 	made = make(64, "90 90 90 48 8d 64 24 00 75 fb");
 	check_frame(&made, 8);
 }
@@ -359,7 +362,7 @@ TEST(hot_patches_are_followed)
 	assert_false(patch_follow(&request, &to));
 }
 
-/* Random bytes: a plan is refused or satisfies the size limits. */
+/* Random bytes. Each plan must be refused or keep within the size limits. */
 TEST(any_bytes)
 {
 	uint64_t random = 88172645463325252u;
@@ -405,9 +408,10 @@ static uint64_t hook(uint64_t a, uint64_t b)
 	return original(a, b);
 }
 
-#define BODY 0x100 /* the function's offset; at 0 and 0x80 are its jump targets */
+#define BODY 0x100 /* offset of the function; its jump targets are at 0 and 0x80 */
 
-/* first target: rax = a + 2 b; at 0x80: rax = a - b + 1 */
+/* Executes a patched function. The target at 0 computes rax = a + 2 b, the target at 0x80 rax = a -
+ * b + 1. */
 static void run_one(const char *hex)
 {
 	static const uint64_t arguments[][2] = {{0, 0}, {1, 0}, {0, 1}, {7, 3}, {3, 7}, {1000, 50}};
@@ -450,25 +454,25 @@ TEST(patched_functions_do_what_they_did)
 	run_one("48 89 f8 48 01 f0 c3"); /* mov rax, rdi; add rax, rsi */
 	run_one("f3 0f 1e fa 48 8d 04 37 c3"); /* endbr64 */
 	run_one("48 8b 05 09 00 00 00 48 01 f8 c3 90 90 90 90 90 88 77 66 55 44 33 22 11");
-	run_one("e9 fb fe ff ff"); /* jmp to the first */
-	run_one("e9 7b ff ff ff"); /* to the second */
-	run_one("e8 fb fe ff ff 48 83 c0 05 c3"); /* call, then add 5 */
-	run_one("53 e8 fa fe ff ff 5b c3"); /* push rbx; call; pop rbx; with a misaligned stack */
+	run_one("e9 fb fe ff ff"); /* jmp to the first target */
+	run_one("e9 7b ff ff ff"); /* jmp to the second target */
+	run_one("e8 fb fe ff ff 48 83 c0 05 c3"); /* call of the first target, then add 5 */
+	run_one("53 e8 fa fe ff ff 5b c3"); /* push rbx; call; pop rbx; the stack is misaligned */
 	/* test edi, edi; je +4; mov eax, 9 (3 bytes: push 9; pop rax); ret; lea; ret */
 	run_one("85 ff 74 04 6a 09 58 c3 48 8d 04 76 c3");
 	run_one("85 ff 75 04 6a 09 58 c3 48 8d 04 76 c3");
-	/* test edi, edi; je and jmp both: to the first, or to the second */
+	/* test edi, edi; then je and jmp, one to the first target and one to the second */
 	run_one("85 ff 0f 84 f8 fe ff ff e9 73 ff ff ff");
-	/* mov rcx, rsi; jrcxz to xor eax, eax; else lea rax, [rdi+4] */
+	/* mov rcx, rsi; jrcxz to xor eax, eax; otherwise lea rax, [rdi+4]. */
 	run_one("48 89 f1 e3 05 48 8d 47 04 c3 31 c0 c3");
-	/* mov rcx, rsi; loop: one call for each branch */
+	/* mov rcx, rsi; loop. Each branch is taken in one call. */
 	run_one("48 89 f1 e2 05 48 8d 47 04 c3 31 c0 c3");
 	run_one("48 31 c0 eb 02 90 90 48 8d 04 3e c3");
-	/* a loop that jumps back after the patched jump: add rax until rsi is 0 */
+	/* A loop whose start is right after the patched jump: adds to rax until rsi is 0. */
 	run_one("48 31 c0 85 f6 74 07 48 01 f8 ff ce 75 f9 c3");
 }
 
-/* Two tools patch one function, one after the other. */
+/* Two tools patch the same function, one after the other. */
 TEST(hooks_on_hooks)
 {
 	uint8_t *code = mmap(
@@ -481,7 +485,7 @@ TEST(hooks_on_hooks)
 	struct patch_plan plan;
 
 	assert_true(code != MAP_FAILED);
-	from_hex("48 8d 04 77 c3", code + 0x200); /* the other tool's */
+	from_hex("48 8d 04 77 c3", code + 0x200); /* the other tool's hook */
 	place = (uintptr_t)(code + 0x200);
 	memcpy(far + 6, &place, sizeof(place));
 	/* jmp [rip+0] and its address, as the other tool writes it */

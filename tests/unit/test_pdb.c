@@ -1,5 +1,5 @@
-/* PDBs: their identity and their functions, from generated files; test_tables.c and e2e_pdb_msvc.t
- * read those of linkers. */
+/* PDBs: their identity and their functions, read from generated files. test_tables.c and
+ * e2e_pdb_msvc.t read PDBs that linkers made. */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/files/pdb.h"
@@ -21,15 +21,15 @@ static void finish_at(struct made_pdb *pdb, const char *to)
 }
 
 struct pdb_damage {
-	int place; /* number of a stream, or one of these */
+	int place; /* stream's number, or one of these places */
 	size_t at;
 	uint64_t value;
 	size_t len;
 };
 enum { THE_FILE = -1, THE_DIRECTORY = -2, THE_MAP = -3 };
 
-/* 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, with more blocks than one
- * map of 128 can list. */
+/* 300 KB in blocks of 512 bytes need a directory of 5 blocks. 40 MB need 640 blocks, more than the
+ * 128 that one map can list. */
 TEST(test_guid_and_age_that_images_record)
 {
 	static const struct {
@@ -50,7 +50,7 @@ TEST(test_guid_and_age_that_images_record)
 	}
 }
 
-/* Returns the error for a file of these bytes; "" for none. */
+/* Returns the error for a file of these bytes, or "" if the file is read. */
 static const char *detail_of(const void *bytes, size_t len)
 {
 	struct pdb_identity identity = {.age = 99};
@@ -180,7 +180,8 @@ TEST(test_functions_are_found_where_their_sections_are)
 	made_public(&pdb, 2, 1, 0x1fff, "last");
 	made_public(&pdb, 3, 1, 0, "first");
 	made_public(&pdb, 2, 1, 0, "?first@@YAHXZ");
-	made_record(&pdb, 0x1125, "\0\0\0\0\1\0\0\0\1\0first", 16); /* a reference */
+	/* Not a symbol but a reference to one. */
+	made_record(&pdb, 0x1125, "\0\0\0\0\1\0\0\0\1\0first", 16);
 	made_public(&pdb, 0, 2, 0x20, "some_data");
 	made_public(&pdb, 1, 1, 0x30, "some_label");
 	made_public(&pdb, 2, 1, 0x2000, "outside");
@@ -219,7 +220,7 @@ TEST(test_names_of_32_bit_images_are_those_of_source)
 	free(image);
 }
 
-/* Records of maximum length, across every boundary of blocks and reads. */
+/* Records of maximum length lie across every boundary of blocks and reads. */
 TEST(test_long_and_many_names)
 {
 	struct made_pdb pdb = made_small(4096);
@@ -252,9 +253,9 @@ TEST(test_what_is_missing_or_rearranged_is_said)
 		const char *detail; /* NULL: no fault */
 	} cases[] = {
 		{64 + 100 + 3 * 2, MADE_OMAP, 2, "OMAP"}, {64 + 100 + 5 * 2, 0xffff, 2, "sections"},
-		{48, 10, 4, "sections"}, /* a shorter list */
-		{24, UINT32_MAX, 4, "the PDB is damaged"}, /* a part that is too long */
-		{20, 0xffff, 2, NULL}, /* no symbols */
+		{48, 10, 4, "sections"}, /* the list of sections is shorter than required */
+		{24, UINT32_MAX, 4, "the PDB is damaged"}, /* one part is too long */
+		{20, 0xffff, 2, NULL}, /* the PDB has no symbols */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -284,7 +285,8 @@ TEST(test_private_functions_and_how_far_they_reach)
 	struct pdb_parts ranges;
 
 	made_set(
-		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no added '_' */
+		/* 32-bit machine: names have no added '_'. */
+		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2);
 	made_public(&pdb, 2, 1, 0, "_public");
 	made_object(&pdb, list, sizeof(list) / sizeof(*list));
 	finish_at(&pdb, path);

@@ -1,5 +1,5 @@
-/* PE images: core/pe/pe.h agrees with the compiler's own tools about a DLL, both in a file and in
- * memory; damaged images fail cleanly. */
+/* PE images. core/pe/pe.h must agree with the compiler's own tools about a DLL, both in a file and
+ * in memory. Damaged images must fail cleanly. */
 #include "tests/unit/scratch.h"
 
 #include "core/base/err.h"
@@ -126,8 +126,8 @@ static int read_counted(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return read_bytes(ctx, offset, bytes, len);
 }
 
-/* Reading another process's memory is expensive: the number of reads must not depend on the number
- * of names. */
+/* Reading another process's memory is expensive, so the number of reads must not depend on the
+ * number of names. */
 TEST(test_exports_are_found_at_one_read)
 {
 	static const char *const names[] = {"shared_value", "hidden", "omega", "alpha", "omega"};
@@ -141,7 +141,7 @@ TEST(test_exports_are_found_at_one_read)
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(rvas[i], i == 1 ? 0 : scratch_rva(dll, names[i]));
 	assert_int_equal(reads, 1);
-	/* The range in the headers is too short. */
+	/* The range that the headers specify is too short. */
 	cut.exports.size_bytes = 44;
 	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
 	assert_int_equal(rvas[3], scratch_rva(dll, "alpha"));
@@ -219,7 +219,7 @@ TEST(test_function_starts_where_nm_says)
 	assert_true(start > hidden && start < scratch_rva(dll, "shared_value"));
 }
 
-/* Calls everything; only the sanitizers check the results. */
+/* Calls all functions. Only the sanitizers check the results. */
 static int exercise(const struct bytes *bytes, bool in_memory)
 {
 	struct pe_source from = {.read = read_bytes, .ctx = (void *)bytes, .in_memory = in_memory};
@@ -249,7 +249,7 @@ TEST(test_every_cut_fails_cleanly)
 	for (size_t len = 0; len < file.len; len += len < 2048 ? 1 : 997) {
 		int rc;
 
-		/* A copy of exactly that size, so that a read past its end is detected. */
+		/* Makes a copy of exactly this size, so that a read past its end is detected. */
 		cut = (struct bytes){malloc(len + !len), len};
 		assert_non_null(cut.data);
 		memcpy(cut.data, file.data, len);
@@ -293,7 +293,7 @@ TEST(test_what_is_no_image_is_said_so)
 	nothing[64] = 'P';
 	nothing[65] = 'E';
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
-	nothing[63] = 0xff; /* far past the end */
+	nothing[63] = 0xff; /* the offset is far past the end */
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_READ);
 	nothing[0] = 'Z';
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
@@ -306,8 +306,8 @@ static void put_u32(unsigned char *at, uint32_t value)
 		at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Makes a file with count functions, whose names overlap in one long text, each a byte further
- * in. */
+/* Makes a file with `count` functions. Their names overlap in one long text, and each begins one
+ * byte later. */
 static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 {
 	size_t texts = count * (size_t)18, texts_bytes = 4 + count + 9000;
@@ -388,8 +388,8 @@ TEST(test_part_for_one_function_has_its_name)
 	pe_exports_release(&symbols);
 }
 
-/* Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share
- * their text. */
+/* Microsoft's decorations of C functions: cdecl, stdcall, fastcall, vectorcall. The first name and
+ * the last share their text. */
 TEST(decorations_of_32_bit_names_are_undone)
 {
 	static const char *const names[][2] = {{"__fill@8", "_fill"}, {"_fill", "fill"},

@@ -1,6 +1,6 @@
 /* One form for names that compilers and tools spell in several ways. The suffixes are those of gcc
- * 12 and 14 and clang 14 and 19; the decorations of calling conventions are from Microsoft's page
- * "Decorated names". */
+ * 12 and 14, and of clang 14 and 19. The decorations of calling conventions are from Microsoft's
+ * page "Decorated names". */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
@@ -11,7 +11,8 @@ static void check(const char *name, const char *expected)
 
 	arena_init(&arena);
 	assert_string_equal(names_plain(&arena, name), expected);
-	assert_string_equal(names_plain(&arena, expected), expected); /* idempotent */
+	/* A plain name stays unchanged. */
+	assert_string_equal(names_plain(&arena, expected), expected);
 	arena_release(&arena);
 }
 
@@ -33,10 +34,10 @@ TEST(clones_have_name_of_their_function)
 		for (size_t k = 0; k < sizeof(suffixes) / sizeof(*suffixes); k++) {
 			snprintf(name, sizeof(name), "%s%s", f, suffixes[k]);
 			check(name, f);
-			snprintf(name, sizeof(name), "%s (%s)", f, suffixes[k]); /* LLVM's */
+			snprintf(name, sizeof(name), "%s (%s)", f, suffixes[k]); /* LLVM's form */
 			check(name, f);
 			snprintf(name, sizeof(name), "%s [clone %s]", f,
-				suffixes[k]); /* libiberty's */
+				suffixes[k]); /* libiberty's form */
 			check(name, f);
 			snprintf(name, sizeof(name), "%s [clone %s] [clone .part.0]", f,
 				suffixes[k]);

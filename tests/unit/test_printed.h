@@ -11,11 +11,11 @@
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 struct got {
-	struct got *next; /* list of results freed when the test ends */
+	struct got *next; /* next result that is freed when the test ends */
 	int rc;
 	struct err err;
 	struct comparison comparison;
-	char skipped[8000], warnings[2000]; /* one per line */
+	char skipped[8000], warnings[2000]; /* one message per line */
 	size_t skip_count, warning_count;
 };
 
@@ -69,7 +69,7 @@ static inline struct got *read_in(const char *text, unsigned base)
 	return read_bytes(text, strlen(text), base);
 }
 
-/* Like read_in(), without an error or a warning. */
+/* Calls read_in() and requires that there is no error and no warning. */
 static inline struct got *read_whole(const char *text, unsigned base)
 {
 	struct got *got = read_in(text, base);
@@ -144,7 +144,8 @@ static inline void assert_sound(const struct got *got)
 
 /* ---------------------------------------------------------------- texts */
 
-/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90; spacing as in 6.x, from a published sample. */
+/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90 bytes. The spacing is that of 6.x, from a published
+ * sample. */
 static const char hex_text[] =
 	"// Debug library initialized ...\n"
 	"DBGHELP: cppmemleak - private symbols & lines \n"

@@ -5,7 +5,7 @@
 TEST(row_that_is_damaged_is_left_out_with_its_place)
 {
 	static const char *const rows[] = {
-		/* The two lines contradict each other or themselves. */
+		/* The two lines contradict each other, or one contradicts itself. */
 		"+ 8 ( 9 - 2) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"- 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"+ 8 ( 9 - 1) 2 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
@@ -41,7 +41,7 @@ TEST(line_that_belongs_to_nothing_is_left_out_with_its_place)
 		{GOOD "+ 0 ( 1 - 1)\tBackTrace2\tallocations\n\n\ta!b+1\n\nTotal increase == 8\n",
 			"old.txt:6\n"},
 		{GOOD "Total increase == 8\nTotal increase == 8\n", "old.txt:7\n"},
-		/* Two lines of two rows. */
+		/* The two lines belong to two rows. */
 		{GOOD "+ 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace3\tallocations\n"
 		      "\n\tx!y+1\n\nTotal increase == 8\n",
 			"old.txt:7\n"},
@@ -126,7 +126,7 @@ TEST(file_that_ends_inside_row_is_cut)
 		const char *text;
 		size_t rows;
 	} texts[] = {
-		/* Without its second line the number of OLD's blocks is unknown. */
+		/* If its second line is missing, the number of OLD's blocks is unknown. */
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n", 1},
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3", 1},
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
@@ -138,7 +138,9 @@ TEST(file_that_ends_inside_row_is_cut)
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
 		      "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n\n\n",
 			2},
-		{GOOD "//     al", 1}, {GOOD "Total increase == 8", 1}, /* 8 or 80 */
+		/* The total might be 8 or 80. */
+		{GOOD "//     al", 1},
+		{GOOD "Total increase == 8", 1},
 	};
 
 	for (size_t i = 0; i < COUNT(texts); i++) {
@@ -165,7 +167,7 @@ TEST(stack_that_is_cut_is_equal_to_no_other)
 	assert_sound(got);
 }
 
-/* hdiff's own form, at the maximum of a sum. */
+/* hdiff's own form; the sum has the largest possible value. */
 static const char own_text[] =
 	"// hdiff 1: heap growth by stack\n"
 	"// BLOCKS are those in NEW. Numbers are decimal\n"

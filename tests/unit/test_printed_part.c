@@ -17,7 +17,7 @@ static void check_delta(const struct got *got, int64_t bytes, int64_t overhead, 
 
 /* ---------------------------------------------------------------- UMDH's */
 
-/* The one row grows by 8 bytes and no blocks. */
+/* The only row grows by 8 bytes and no blocks. */
 TEST(total_line_is_whole_when_rows_are_missing)
 {
 	static const struct {
@@ -79,7 +79,7 @@ TEST(total_that_no_sum_can_hold_is_not_taken)
 	}
 }
 
-/* Not an error by itself, but no limit can be checked. */
+/* This is not an error in itself, but no limit can be checked. */
 TEST(what_has_no_row_shows_as_left_out)
 {
 	static const char text[] = HEADER GOOD "Total increase == 40 requested + 4 overhead = 44\n";
@@ -89,7 +89,7 @@ TEST(what_has_no_row_shows_as_left_out)
 		struct result *result = run_expect(is_limited ? 2 : 0, "do not add up", "new.txt",
 			"--input-base=decimal", is_limited ? "--max-growth=100" : "-d");
 		assert_non_null(strstr(result->text, "\n// warning: new.txt: the rows do not add"));
-		/* 40 = 8 + 32; overhead is known only for the whole. */
+		/* 40 = 8 + 32; overhead is known only for the whole comparison. */
 		assert_non_null(strstr(result->text,
 			"\n//            +8             ?         +0  selected: 1 stacks\n"));
 		assert_non_null(strstr(
@@ -102,7 +102,7 @@ TEST(what_has_no_row_shows_as_left_out)
 
 /* ---------------------------------------------------------------- hdiff's form */
 
-/* UMDH has no such lines: in its comparisons they are comments. */
+/* UMDH never prints such lines. In its comparisons they are comments. */
 TEST(our_own_reports_are_read_in_umdhs_form_alone)
 {
 	static const char *const beyond[] = {"// frames: outermost first\n" GOOD,
@@ -158,7 +158,7 @@ TEST(report_of_ours_whose_rows_were_lost_is_trouble)
 
 /* ---------------------------------------------------------------- limits */
 
-/* The rows of each text grow by 8 bytes at most, which is within the limit. */
+/* Each text's rows grow by at most 8 bytes, which is within the limit. */
 TEST(limit_is_not_kept_by_what_is_not_known)
 {
 	static const struct {
@@ -171,11 +171,11 @@ TEST(limit_is_not_kept_by_what_is_not_known)
 		{GOOD, "--max-growth=8", 2, "may not show all"},
 		{GOOD, "-d", 0, NULL},
 		{GOOD "Total increase == 9\n", "--max-growth=8", 2, "may not show all"},
-		/* 10 or 16 bytes. */
+		/* The growth may be 10 or 16 bytes. */
 		{ONE_ROW("10", "10", "0") "Total increase == 10\n", "--max-growth=20", 2,
 			"--input-base"},
 		{ONE_ROW("10", "10", "0") "Total increase == 10\n", "-d", 0, NULL},
-		/* No second line, as dhcmp prints it. */
+		/* The second line is missing, as in dhcmp's output. */
 		{"+ 8 ( 9 - 1) 1 allocs BackTrace1\na!b+1\n\nTotal increase == 8 \n",
 			"--max-growth=8,0", 2, "how many blocks"},
 		{"+ 8 ( 9 - 1) 1 allocs BackTrace1\na!b+1\n\nTotal increase == 8 \n",

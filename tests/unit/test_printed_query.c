@@ -24,7 +24,7 @@ TEST(what_comparison_does_not_tell_is_refused)
 	run_hdiff("new.txt", "--match", "auto"); /* parses the report into the result */
 }
 
-/* The stacks of a comparison can be matched only by names. */
+/* The stacks of a printed comparison can be matched only by name. */
 TEST(names_stay_where_no_symbols_are_asked_for)
 {
 	struct result *with, *without;
@@ -41,7 +41,7 @@ TEST(names_stay_where_no_symbols_are_asked_for)
 		"228)\n"));
 }
 
-/* All options whose result UMDH's form cannot represent. */
+/* All options whose results UMDH's form cannot represent. */
 TEST(report_of_ours_that_is_not_plain_is_refused_with_remedy)
 {
 	static const char *const asked[][2] = {{"--group", "function"}, {"--group", "file"},
@@ -104,7 +104,7 @@ TEST(other_forms_of_our_reports_are_named)
 
 /* ---------------------------------------------------------------- after messages */
 
-/* Writes two lines for each module, as UMDH prints them while it searches symbols. */
+/* Writes two lines for each module, as UMDH prints them while it searches for symbols. */
 static void write_behind_messages(const char *text)
 {
 	struct buf all;
@@ -131,7 +131,7 @@ TEST(comparison_is_found_behind_many_messages)
 	refused("nor is it a comparison", "new.txt");
 }
 
-/* The text after the messages is reached too late to start over. */
+/* The messages before the text are too long: hdiff can no longer start reading anew. */
 TEST(from_standard_input_that_is_refused_with_remedy)
 {
 	write_behind_messages(hex_text);

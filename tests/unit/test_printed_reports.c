@@ -66,7 +66,7 @@ TEST(comparison_that_is_cut_is_used_as_far_as_it_goes)
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
 		struct result *result = run_expect(is_forced ? 0 : 2, "cut short, and used",
 			"old.txt", is_forced ? "--force" : "-d");
-		/* The rows have no overhead, so the total line is the short one. */
+		/* The rows have no overhead, so the total line has its short form. */
 		assert_non_null(strstr(
 			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
 		assert_non_null(strstr(result->text, "\n\n\n\nTotal increase == 44666000\n"));
@@ -109,7 +109,7 @@ static void make_dump(const char *path, unsigned factor)
 	dump_end(&maker, path);
 }
 
-/* Returns the text from the first row on, without the lines of further ids. */
+/* Returns the text starting at the first row, without the lines that list further ids. */
 static const char *rows_in(char *text)
 {
 	char *note;
@@ -132,14 +132,15 @@ TEST(our_own_report_read_again_gives_same_rows)
 
 		assert_int_equal(made->status, 0);
 		assert_true(made->row_count > 15);
-		assert_non_null(strstr(made->text, "//     also")); /* ids that are not parsed */
+		/* A line of further ids, which hdiff does not parse. */
+		assert_non_null(strstr(made->text, "//     also"));
 		assert_non_null(strstr(made->text, "(no stack recorded)"));
 		assert_non_null(strstr(made->text, "(stack not in the dump)"));
 		write_bytes("more.txt", made->text, strlen(made->text));
 		again = run_hdiff("more.txt", bases[i]);
 		assert_string_equal(again->words, "");
 		assert_string_equal(rows_in(again->text), rows_in(made->text));
-		/* In the other base it equals the report of the dumps in that base. */
+		/* In the other number base, the report equals that of the dumps in that base. */
 		again = run_hdiff("more.txt", bases[1 - i]);
 		other = run_hdiff("old.txt", "new.txt", bases[1 - i]);
 		assert_string_equal(rows_in(again->text), rows_in(other->text));

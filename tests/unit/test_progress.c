@@ -1,5 +1,5 @@
-/* The progress line: only on a terminal, after a delay, at a limited rate, and removed at the end.
- * The test uses a pseudo terminal and its own clock. */
+/* The progress line. It appears only on a terminal, after a delay, and changes at a limited rate.
+ * It is removed at the end. The test uses a pseudo terminal and its own clock. */
 #include "tests/unit/t.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int close_terminal(void **state)
 	return close(master);
 }
 
-/* Returns the text written to the terminal since the last call. */
+/* Returns the text that was written to the terminal since the last call. */
 static const char *seen(void)
 {
 	static char text[2000];

@@ -1,14 +1,14 @@
 /* Dumps whose frames have names, and runs of hdiff that filter them. Stack number n is one block of
- * 2^n bytes, so the growth of the shown rows identifies the stacks. */
+ * 2^n bytes, so the growth of the shown rows identifies their stacks. */
 #ifndef TESTS_UNIT_TEST_QUERY_H
 #define TESTS_UNIT_TEST_QUERY_H
 
 #include "tests/unit/test_diff.h"
 
-/* Frames of made stacks, by number; 0 ends a stack. */
+/* Frames of made stacks, by number. Number 0 ends a stack. */
 struct made_frame {
-	uint64_t base; /* of its module; 0: none */
-	const char *function, *file; /* or NULL */
+	uint64_t base; /* base of the frame's module; 0: in no module */
+	const char *function, *file; /* each may be NULL */
 };
 
 enum { NEW = 1, MALLOC, LEAK, MAIN, CACHE, NAMELESS, NOWHERE, HELPER, LIB_NAMELESS, FRAMES };
@@ -72,7 +72,7 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 	dump_end(&maker, path);
 }
 
-/* Writes these stacks, STACKS of them, to new.txt before each test. */
+/* Before each test, writes the STACKS stacks of the file to new.txt. */
 #undef TEST_AROUND
 #define TEST_AROUND make_stacks, leave_folder
 #define STACKS_IN_NEW_TXT(stacks)                                                                  \
@@ -99,7 +99,7 @@ static inline uint64_t ask_shown(const char *const *args)
 	return sum;
 }
 
-/* Like ask_shown(), with hdiff's success required. */
+/* Like ask_shown(), but requires hdiff to succeed. */
 #define shown_of(...) ask_shown((const char *const[]){__VA_ARGS__, NULL})
 
 #endif

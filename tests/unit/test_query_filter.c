@@ -25,7 +25,7 @@ TEST(pattern_sees_functions_modules_and_files)
 	/* Case matters unless the pattern overrides it. */
 	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
 	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
-	/* Without symbols only modules and addresses exist. */
+	/* Without symbols the rows contain only modules and addresses. */
 	assert_int_equal(shown_of("--no-symbols", "-i", "main", "new.txt"), 0);
 	assert_int_equal(shown_of("--no-symbols", "-i", "^app\\+", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
@@ -42,7 +42,7 @@ TEST(pattern_sees_raw_forms_of_named_frames_too)
 	assert_int_equal(shown_of("-i", addr, "new.txt"), 2);
 	assert_int_equal(shown_of("-i", nowhere, "new.txt"), 8);
 	assert_int_equal(shown_of("-x", offset, "-x", addr, "new.txt"), 4 + 8 + 16);
-	/* The offset is appended to a function's name only in print. */
+	/* The offset is appended to a function's name only when printing. */
 	assert_int_equal(shown_of("-i", "leak_here\\+", "new.txt"), 0);
 }
 
@@ -76,7 +76,7 @@ TEST(bad_pattern_is_named_with_its_place)
 	refused("hdiff: -i bad\xff", "-i", "bad\xff", "new.txt");
 }
 
-/* Backtracks 2^n steps on n letters. */
+/* Matching these patterns takes 2^n steps on n letters. */
 TEST(match_that_takes_too_long_is_error)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -135,7 +135,8 @@ TEST(frames_without_address_are_matched_by_what_they_have)
 		filter_init(&filter);
 		filter.modules = &wanted[i];
 		filter.module_count = 1;
-		assert_int_equal(patterns_add(&filter.exclude, "^0$", NULL), 0); /* no address */
+		/* A frame without an address. */
+		assert_int_equal(patterns_add(&filter.exclude, "^0$", NULL), 0);
 		assert_int_equal(filter_raw(&filter, &read, &row, &frames, &verdict, NULL), 0);
 		assert_int_equal(verdict, is_there[i] ? VERDICT_NAMES_EXCLUDE : VERDICT_DROP);
 		filter_release(&filter);
@@ -143,7 +144,7 @@ TEST(frames_without_address_are_matched_by_what_they_have)
 	frames_release(&frames);
 }
 
-/* Growth by stack: bytes and blocks change independently. */
+/* The stacks' bytes and blocks grow independently. */
 TEST(small_changes_are_left_out_by_magnitude)
 {
 	EACH_DUMP (maker, is_new, 0) {
@@ -269,7 +270,7 @@ TEST(pattern_that_matches_nothing_is_said)
 		"--no-symbols", "-i", "main", "new.txt");
 }
 
-/* Each pattern matches a frame, although an earlier one already decides the result. */
+/* Each pattern matches a frame, although an earlier pattern already decides the result. */
 TEST(pattern_that_matches_anything_is_not_said)
 {
 	char raw[40], addr[40];
@@ -298,7 +299,7 @@ TEST(pattern_is_held_against_what_other_filters_leave)
 	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
 	     "matching frame\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
-	/* Without changes the pattern had nothing to match. */
+	/* The dumps are equal, so the pattern had nothing to match. */
 	said("", 0, "-i", "leak", "new.txt", "new.txt");
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "-i", "leak",
 		"--module", "nosuch", "new.txt");

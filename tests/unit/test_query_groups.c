@@ -14,7 +14,7 @@ static made_stack stacks[] = {
 };
 STACKS_IN_NEW_TXT(stacks)
 
-/* Expected group; the bytes identify its stacks. */
+/* Expected group. The number of bytes identifies its stacks. */
 struct wanted {
 	const char *name;
 	uint64_t self, total;
@@ -118,8 +118,8 @@ TEST(without_names_functions_are_those_of_their_modules)
 	CHECK(asked, wanted);
 }
 
-/* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id; 512:
- * an alias. */
+/* 64: no stack recorded; 128: an id whose stack is missing; 256: one of two stacks under one id;
+ * 512: an alias. */
 TEST(rows_without_stack_of_their_own_are_groups_with_words)
 {
 	static const struct wanted wanted[] = {
@@ -223,7 +223,7 @@ TEST(growth_sorts_groups_by_self_then_total_then_name)
 
 TEST(groups_alike_are_sorted_by_total_and_name)
 {
-	/* Only helper has self bytes; total: main 3, cache 2, leak 1, nameless 1. */
+	/* Only helper has self bytes. Totals: main 3, cache 2, leak 1, nameless 1. */
 	static made_stack of[] = {{HELPER, MAIN, LEAK, NAMELESS}, {HELPER, CACHE, MAIN}};
 	static const struct wanted by_bytes[] = {{"lib!helper", 3, 3}, {"app!main", 0, 3},
 		{"app!Cache::fill<int>", 0, 2}, {"app!?", 0, 1}, {"app!leak_here", 0, 1}};
@@ -233,7 +233,7 @@ TEST(groups_alike_are_sorted_by_total_and_name)
 	write_stacks("new.txt", of, 2);
 	for (int sort = SORT_BYTES; sort <= SORT_NAME; sort++) {
 		if (sort == SORT_COUNT || sort == SORT_OLD)
-			continue; /* all equal, or none */
+			continue; /* all bits are equal, or no bit is set */
 		struct asked *asked = begin(GROUP_FUNCTION);
 		asked->request.sort = (enum view_sort)sort;
 		asked_do(asked);
@@ -243,7 +243,7 @@ TEST(groups_alike_are_sorted_by_total_and_name)
 
 TEST(groups_are_of_what_is_selected)
 {
-	/* Stacks 2 and 32. */
+	/* Only stacks 2 and 32. */
 	static const struct wanted wanted[] = {{"app", 32, 2 + 32}, {"lib", 2, 2 + 32}};
 
 	struct asked *asked = begin(GROUP_MODULE);
@@ -253,7 +253,7 @@ TEST(groups_are_of_what_is_selected)
 	CHECK(asked, wanted);
 }
 
-/* Every row has one innermost frame or a text of its own. */
+/* Every row has one innermost frame or its own text. */
 TEST(self_of_all_groups_adds_up_to_what_is_selected)
 {
 	srand(11);
@@ -284,8 +284,8 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 
 /* ---------------------------------------------------------------- two spellings of one module */
 
-/* Blocks of 1, 2, 4 ... bytes. Each has one frame of its own in a module of that name, and one
- * frame with a function. */
+/* Blocks of 1, 2, 4 ... bytes. Each stack has its own frame, in a module with the frame's name, and
+ * one frame with a function. */
 static void write_spelt(const char *path, const char *const *modules, size_t count, unsigned offset)
 {
 	struct maker maker = {.eol = "\n"};

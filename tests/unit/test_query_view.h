@@ -17,8 +17,8 @@ struct asked {
 	struct view view;
 };
 
-/* Reads new.txt, or old.txt and new.txt; the test then fills request and filter. Replaces the
- * previous request. */
+/* Reads new.txt, or old.txt and new.txt. The test then sets request and filter. The previous
+ * request is discarded. */
 static inline struct asked *asked_begin(bool has_old, bool by_name)
 {
 	struct match_request match = {.mode = MATCH_AUTO};

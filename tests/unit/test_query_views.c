@@ -35,7 +35,8 @@ TEST(only_rows_that_are_shown_are_named)
 	assert_true(asked->view.naming.is_asked[asked->view.rows[1]]);
 }
 
-/* In lib: all except 8. Over 3 bytes: 4, 16, 32. Without the second frame of 4: 16, 32. */
+/* In lib: all except 8. With over 3 bytes: 4, 16, 32. Without the second frame of stack 4: 16,
+ * 32. */
 TEST(filters_without_names_run_first)
 {
 	static const char *const lib = "lib";
@@ -53,7 +54,7 @@ TEST(filters_without_names_run_first)
 	assert_int_equal(asked->view.selected.new.requested_bytes, 16 + 32);
 }
 
-/* A match of the raw form suffices if no filter can exclude the row. */
+/* If no filter can exclude the row, a match of the raw form suffices. */
 TEST(row_that_is_included_by_its_address_needs_no_names)
 {
 	struct asked *asked = asked_begin(false, true);
@@ -89,7 +90,7 @@ TEST(groups_by_module_and_heap_need_no_names)
 /* ---------------------------------------------------------------- order */
 
 struct numbers {
-	unsigned old_blocks, old_bytes, new_blocks, new_bytes; /* bytes: of each block */
+	unsigned old_blocks, old_bytes, new_blocks, new_bytes; /* bytes: size of each block */
 };
 
 static void write_numbers(const struct numbers *numbers, size_t count)
@@ -222,7 +223,7 @@ static uint64_t size_of_change(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Frames with a pattern that matches only them. */
+/* Frames, each with a pattern that matches no other frame. */
 static const struct {
 	unsigned frame;
 	const char *pattern, *suppression;
@@ -230,7 +231,7 @@ static const struct {
 	{HELPER, "helper", "leak:^helper$"}, {MAIN, "app!main", "leak:main"}};
 
 struct wanted {
-	int include, exclude, suppress; /* index into known, or -1 */
+	int include, exclude, suppress; /* pattern's index in known, or -1 */
 	uint64_t min_bytes, min_blocks;
 };
 
@@ -240,13 +241,13 @@ static bool asks_for_stacks(const struct wanted *wanted)
 	       wanted->min_blocks;
 }
 
-/* Returns the class of a stack: 's'elected, s'u'ppressed, 'l'eft out. */
+/* Returns a stack's class: 's'elected, s'u'ppressed, 'l'eft out. */
 static char place_of(const struct wanted *wanted, size_t i, const struct change *change)
 {
 	uint64_t bytes = size_of_change(change->new.requested_bytes, change->old.requested_bytes);
 	uint64_t blocks = size_of_change(change->new.block_count, change->old.block_count);
 
-	if (!bytes && !blocks) /* cancels: no row, but selected if there is no filter */
+	if (!bytes && !blocks) /* the growth cancels: no row, but selected if there is no filter */
 		return asks_for_stacks(wanted) ? 'l' : 's';
 	if (bytes < wanted->min_bytes || blocks < wanted->min_blocks ||
 		(wanted->include >= 0 && !has_frame(stacks[i], known[wanted->include].frame)) ||
@@ -335,7 +336,7 @@ TEST(what_is_suppressed_is_not_in_rows)
  * changed. */
 TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 {
-	/* 1, which does not change, 2 and 4 */
+	/* Sizes 1 (does not change), 2 and 4. */
 	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}};
 
 	for (int is_asked = 0; is_asked < 2; is_asked++) {

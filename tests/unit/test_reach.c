@@ -8,7 +8,7 @@
 #define ROOTS UINT64_C(0x10000)
 #define ROOT_WORDS 8
 
-/* A process: blocks and their words, and words outside blocks. */
+/* A process: its blocks, their words, and words outside blocks. */
 static struct scene {
 	unsigned word_bytes;
 	bool by_middle;
@@ -17,7 +17,8 @@ static struct scene {
 		uint64_t addr, bytes;
 		uint64_t words[WORDS_MAX];
 	} blocks[BLOCKS];
-	uint64_t roots[ROOT_WORDS], between; /* between two blocks: not a root */
+	/* Between: lies between two blocks, so it is not a root. */
+	uint64_t roots[ROOT_WORDS], between;
 } scene;
 
 static bool links[BLOCKS][BLOCKS], leads[BLOCKS][BLOCKS];
@@ -106,8 +107,8 @@ static void search(void)
 	}
 }
 
-/* Returns true if the lost block is the one to report: every block that leads to it is in a cycle
- * with it and comes later. */
+/* Returns true if the lost block must be reported: every block that leads to it is in the same
+ * cycle and comes later. */
 static bool is_first(size_t i)
 {
 	for (size_t k = 0; k < scene.count; k++) {
@@ -165,7 +166,7 @@ static struct reach *take(void)
 	}
 	for (size_t i = ROOT_WORDS / 2; i < ROOT_WORDS; i++)
 		reach_root(reach, scene.roots[i]);
-	for (size_t i = 1; i < scene.count; i++) { /* by address */
+	for (size_t i = 1; i < scene.count; i++) { /* sorts by address */
 		for (size_t k = i;
 			k && scene.blocks[order[k]].addr < scene.blocks[order[k - 1]].addr; k--) {
 			size_t other = order[k];
@@ -248,7 +249,8 @@ TEST(random_graphs_are_what_plain_search_finds)
 	}
 }
 
-/* A chain, a cycle with a tail, and a tree; only the part that the second root leads to is held. */
+/* A chain, a cycle with a tail, and a tree. Roots hold only the part to which the second root
+ * leads. */
 TEST(of_chain_first_is_lost_and_others_with_it)
 {
 	static const int next_of[] = {1, 2, -1, 4, 5, 3, -1};
@@ -276,8 +278,8 @@ TEST(of_chain_first_is_lost_and_others_with_it)
 	reach_free(reach);
 }
 
-/* Words that contain an address only in part: one half, which is an address below 4 GiB, or the
- * bits below a tag. */
+/* Words that contain only a part of an address: one half, which is itself an address below 4 GiB,
+ * or the bits below a tag. */
 TEST(parts_of_words_lead_to_blocks)
 {
 	enum { LOW_HALF, HIGH_HALF, MIDDLE, TAGGED, CUT, BY_BLOCK, BY_LOST, WHOLE, COUNT };
@@ -299,7 +301,7 @@ TEST(parts_of_words_lead_to_blocks)
 	roots[3] = UINT64_C(0xfffa) << 48 | scene.blocks[TAGGED].addr;
 	roots[4] = (uint32_t)scene.blocks[CUT].addr; /* lower half of a high address */
 	roots[5] = scene.blocks[WHOLE].addr;
-	roots[6] = scene.blocks[WHOLE].addr << 32; /* a register */
+	roots[6] = scene.blocks[WHOLE].addr << 32; /* a register's value */
 	scene.blocks[HIGH_HALF].words[1] = AT << 32 | scene.blocks[BY_BLOCK].addr;
 	scene.blocks[CUT].words[1] = scene.blocks[BY_LOST].addr << 32;
 	reach = take();
@@ -427,7 +429,7 @@ TEST(read_only_views_lead_nowhere)
 	check_taken(&walk, wanted, 0);
 }
 
-/* A number in the middle of a block of 256 KiB, that block's address, and both for a block at 1 MiB
+/* A number in the middle of a block of 256 KiB, the block's address, and both for a block at 1 MiB
  * or above. */
 TEST(middle_of_low_block_is_number)
 {

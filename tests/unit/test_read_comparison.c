@@ -27,7 +27,8 @@ TEST(rows_of_umdh_are_read_in_hexadecimal)
 	assert_sound(got);
 }
 
-/* 119 blocks of 4096 bytes are 487424, 4 of 65536 are 262144: both from published samples. */
+/* 119 blocks of 4096 bytes are 487424 bytes, and 4 of 65536 are 262144. Both are from published
+ * samples. */
 TEST(rows_of_umdh_are_read_in_decimal)
 {
 	struct got *got =
@@ -51,7 +52,7 @@ TEST(rows_of_umdh_are_read_in_decimal)
 	assert_sound(got);
 }
 
-/* 0xf110 - 0x9df0 = 0x5320; the file does not contain the growth of 20 blocks of 0x428 bytes. */
+/* 0xf110 - 0x9df0 = 0x5320. The file does not contain the growth of 20 blocks of 0x428 bytes. */
 TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 {
 	struct got *got = read_in("+ 5320 ( f110 - 9df0) 3a allocs BackTrace00B53 \n"
@@ -77,8 +78,8 @@ TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 	assert_sound(got);
 }
 
-/* Published samples, stored next to the checkout where that is permitted. Their contents were
- * counted by hand; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0. */
+/* Published samples, which are stored next to the checkout where that is permitted. Their contents
+ * were counted by hand: 0x2a98c90 is 0x15cf4 * 0x1f4, and 0x5320 is 0xf110 - 0x9df0. */
 TEST(samples_of_umdh_are_read)
 {
 	static const struct {
@@ -91,7 +92,7 @@ TEST(samples_of_umdh_are_read)
 		{"cmp_hex_v6_wow64_cppresourceleaks_fragment.txt", 0, 2, 8, 0, 0x2a98c90 - 0x2018},
 		{"cmp_noargs_10.0.19041_stdout.txt", 0, 0, 0, 0, 0},
 		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 2,
-			0x5320}, /* an entry and its names */
+			0x5320}, /* one entry with its names */
 	};
 	char path[2000];
 
@@ -131,7 +132,7 @@ TEST(empty_comparison_is_no_growth)
 	got = read_whole(whole, 0);
 	assert_int_equal(got->comparison.row_count, 0);
 	assert_true(got->comparison.has_overhead);
-	got = read_in(header, 0); /* must not be reported as "nothing grew" */
+	got = read_in(header, 0); /* hdiff must not report this as "nothing grew" */
 	assert_int_equal(got->rc, -ERR_CUT);
 	got = read_in("", 0);
 	assert_int_equal(got->rc, -ERR_EMPTY);
@@ -139,7 +140,7 @@ TEST(empty_comparison_is_no_growth)
 	assert_int_equal(got->rc, -ERR_NOT_DUMP);
 }
 
-/* Two numbers of the published total lines; requested bytes come from the rows, here 0. */
+/* Published total lines have two numbers. The requested bytes come from the rows, here 0. */
 TEST(overhead_counts_to_side_that_has_more)
 {
 	static const struct {
@@ -177,33 +178,35 @@ TEST(practice_11_base_is_found_in_what_file_tells)
 		uint64_t new_bytes;
 		bool is_guess;
 	} texts[] = {
-		/* A letter. */
+		/* A letter shows that the numbers are hexadecimal. */
 		{ONE_ROW("a", "a", "0"), 10, false},
-		/* A single letter could be hexadecimal, and a single row decimal; among more
-		 * decimal rows the letter is damage. */
+		/* With a single letter the text could be hexadecimal, and with a single decimal row
+		 * decimal. Among more decimal rows the letter is damage. */
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9"), 10, false},
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19"), 12 + 22,
 			false},
-		/* 0x10 - 8 = 8, and 12 - 9 = 3. */
+		/* 0x10 - 8 = 8 is hexadecimal, and 12 - 9 = 3 is decimal. */
 		{ONE_ROW("8", "10", "8"), 16, false},
 		{ONE_ROW("3", "12", "9"), 12, false},
-		/* Several rows outweigh a damaged one. */
+		/* Several rows outweigh one damaged row. */
 		{ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19") ONE_ROW("8", "10", "8"), 12 + 22,
 			false},
-		/* 9 + 1 = 10; 0x8 + 0x8 = 0x10. */
+		/* 9 + 1 = 10 is decimal; 0x8 + 0x8 = 0x10 is hexadecimal. */
 		{ONE_ROW("20", "20", "0") "Total increase == 9 requested + 1 overhead = 10\n", 20,
 			false},
 		{ONE_ROW("20", "20", "0") "Total increase == 8 requested + 8 overhead = 10\n", 32,
 			false},
-		/* 98 + 4 = 102; 0x98 + 8 = 0xa0, so it must be 0x92 + 8 = 0x9a here. */
+		/* 98 + 4 = 102 is decimal. 0x98 + 8 is 0xa0, so the hexadecimal sum must be 0x92 +
+		 * 8 = 0x9a. */
 		{ONE_ROW("98", "98", "0") ONE_ROW("4", "4", "0") "Total increase == 102\n", 102,
 			false},
 		{ONE_ROW("98", "98", "0") ONE_ROW("8", "8", "0") "Total increase == 106\n", 106,
 			false},
 		{ONE_ROW("98", "98", "0") ONE_ROW("68", "68", "0") "Total increase == 100\n", 0x100,
 			false},
-		/* OLD in five columns after a blank, or in six: published samples. Rows that are
-		 * valid in one base only outweigh the padding, and a wide number has none. */
+		/* Published samples have OLD in five columns after a blank, or in six columns. Rows
+		 * that are valid in one base only outweigh the padding, and a wide number has no
+		 * padding. */
 		{ONE_ROW("100", "100", "    0"), 0x100, false},
 		{ONE_ROW("100", "100", "     0"), 100, false},
 		{ONE_ROW("8", "10", "     8"), 0x10, false},
@@ -211,12 +214,12 @@ TEST(practice_11_base_is_found_in_what_file_tells)
 		{ONE_ROW("1", "10001", "10000"), 0x10001, true},
 		{ONE_ROW("1", "10001", " 10000"), 10001, false},
 		{ONE_ROW("1", "100001", "100000"), 0x100001, true},
-		/* No evidence. */
+		/* The text shows no base. */
 		{ONE_ROW("100", "100", "0"), 0x100, true},
 		{ONE_ROW("100", "100", "0") "Total increase == 100\n", 0x100, true},
-		/* No evidence needed. */
+		/* The base does not matter. */
 		{ONE_ROW("8", "9", "1") "Total increase == 8\n", 9, false},
-		/* hdiff's own header. */
+		/* hdiff's own header states the base. */
 		{"// BLOCKS are those in NEW. Numbers are decimal; offsets\n" ONE_ROW(
 			 "100", "100", "0"),
 			100, false},
@@ -282,7 +285,8 @@ TEST(equal_stacks_under_several_ids_are_one_row)
 				     "Total increase == 35\n",
 		10);
 
-	assert_int_equal(got->comparison.row_count, 2); /* the growth of C and D cancels */
+	/* The growth of C and the growth of D cancel. */
+	assert_int_equal(got->comparison.row_count, 2);
 	assert_row(got, 0, 10, 30, 2, 3);
 	assert_int_equal(got->comparison.rows[0].id_count, 2);
 	assert_string_equal(got->comparison.rows[0].ids[0], "B");

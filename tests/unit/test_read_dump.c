@@ -24,10 +24,10 @@ static uint64_t pick(uint64_t count)
 	return noise % count;
 }
 
-/* Facts known from writing. */
+/* Facts that the writer knows. */
 struct truth {
 	struct block_totals total;
-	bool has_faults; /* invalid lines, whose sums are not counted here */
+	bool has_faults; /* the text has invalid lines, whose sums are not counted here */
 };
 
 static void put_random_stack(struct maker *maker, uint64_t number)
@@ -79,7 +79,8 @@ static void put_random_other(struct maker *maker, struct truth *truth, bool with
 			blocks * size, blocks, size, pick(2) * 8, pick(3));
 		truth->total.block_count += blocks;
 		truth->total.requested_bytes += blocks * size;
-		truth->has_faults = true; /* probably: its overhead is not counted here */
+		/* Probably a fault, so the overhead is not counted here. */
+		truth->has_faults = true;
 		put(maker, "ntdll!RtlAllocateHeap+0x%08" PRIX64, pick(5));
 		break;
 	case 4:
@@ -136,7 +137,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Returns all order-independent data of the sums in a fixed order; the caller frees it. */
+/* Returns the sums' data in a fixed order, except data that depend on the order of reading. The
+ * caller frees the text. */
 static char *canonical(const struct dump_sums *sums)
 {
 	char **lines = calloc(sums->cell_count + 1, sizeof(*lines));
@@ -148,7 +150,7 @@ static char *canonical(const struct dump_sums *sums)
 		struct buf line;
 
 		buf_init(&line);
-		/* the first of several stacks of an id depends on the threads' timing */
+		/* of an id's stacks, the first one depends on the threads' timing */
 		if (cell->is_bare)
 			buf_add_text(&line, sums->stacks.stacks[cell->stack].id);
 		else
@@ -226,7 +228,7 @@ static void add_other(struct buf *text, const char *eol)
 	add(text, eol);
 }
 
-/* Adds one of few stacks per id, so that stacks recur, or none. */
+/* Adds no stack, or one of the few stacks of each id, so that stacks recur. */
 static void add_frames(struct buf *text, const char *eol)
 {
 	uint64_t first = UINT64_C(0x140001000) + pick(3);
@@ -295,7 +297,7 @@ static int read_skipped(void *ctx, const struct err *why)
 	return 0;
 }
 
-static size_t plain_bytes; /* parsed in bulk, over all texts */
+static size_t plain_bytes; /* number of bytes that were parsed in bulk, over all texts */
 
 static const char *read_plain(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
@@ -311,7 +313,8 @@ static const char *read_plain(
 	return behind;
 }
 
-/* Returns everything that reading a text reports; the caller frees it. step: bytes at a time. */
+/* Returns everything that reading a text reports; the caller frees it. step: number of bytes per
+ * read. */
 static char *read_made(const struct buf *text, bool is_plain, size_t step)
 {
 	struct memory memory = {.bytes = text->data, .len = text->len, .step = step};
@@ -343,7 +346,7 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 	return reading.said.data;
 }
 
-/* Reads a text both ways; words must occur in the result. */
+/* Reads a text both ways. The result must contain `words`. */
 static void check_ways(const struct buf *text, size_t step, const char *words)
 {
 	char *line_by_line = read_made(text, false, SIZE_MAX);
@@ -369,11 +372,11 @@ TEST(sums_mean_what_scanner_says)
 		bytes += text.len;
 		check_ways(&text, 1 + pick(5000), "");
 	}
-	assert_true(plain_bytes > bytes / 4); /* bulk parsing was exercised */
+	assert_true(plain_bytes > bytes / 4); /* bulk parsing parsed enough of the text */
 	buf_release(&text);
 }
 
-/* More entries and frames than are counted at once, and a stack of maximum depth. */
+/* More entries and frames than one pass counts, and a stack of maximum depth. */
 TEST(many_and_deep_ones_are_counted)
 {
 	struct buf text;
@@ -395,7 +398,7 @@ TEST(many_and_deep_ones_are_counted)
 
 /* ---------------------------------------------------------------- pieces and threads */
 
-/* Reads new.txt and returns the whole result with the error, if any; the caller frees it. */
+/* Reads new.txt; returns the whole result and the error, if any. The caller frees the text. */
 static char *read_by(const struct read_plan *plan, struct dump_sums *sums)
 {
 	struct err err = {0};
@@ -412,7 +415,7 @@ static char *read_by(const struct read_plan *plan, struct dump_sums *sums)
 	len = strlen(text) + sizeof(err.place) + sizeof(err.detail) + 40;
 	all = malloc(len);
 	assert_non_null(all);
-	/* after an error sums are unspecified */
+	/* After an error the sums are unspecified. */
 	snprintf(all, len, "%s\nrc %d %s %s", rc && rc != -ERR_CUT ? "" : text, rc,
 		rc ? err.place : "", rc ? err.detail : "");
 	free(text);
@@ -461,7 +464,8 @@ TEST(pieces_and_threads_change_nothing)
 	}
 }
 
-/* Pieces end with sums without a stack, many of which were counted for the wrong heap. */
+/* Pieces end with sums without a stack. Many of these sums were first counted for the wrong
+ * heap. */
 TEST(sums_without_stack_count_to_their_heap)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -476,8 +480,8 @@ TEST(sums_without_stack_count_to_their_heap)
 	check_pieces(0);
 }
 
-/* Lines longer than the search for a cut: sums that other threads counted after them must not count
- * twice. */
+/* The lines are longer than the distance in which a cut is searched. Sums after them, which other
+ * threads counted, must not count twice. */
 TEST(file_that_cannot_be_cut_is_read_by_one_thread)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -528,7 +532,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 
 	write_bytes("new.txt", prose, sizeof(prose) - 1);
 	all = read_by(NULL, &sums);
-	assert_non_null(strstr(all, "\nrc -")); /* refused */
+	assert_non_null(strstr(all, "\nrc -")); /* the dump is refused */
 	free(all);
 	sums_release(&sums);
 	for (size_t piece = 1; piece < sizeof(prose); piece++) {
@@ -545,7 +549,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 	}
 }
 
-/* Each id twice, so far apart that a new tally began in between. */
+/* Each id occurs twice, so far apart that a new tally begins in between. */
 TEST(more_ids_than_tally_holds_are_counted)
 {
 	enum { COUNT = 140000 };

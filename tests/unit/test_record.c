@@ -5,7 +5,7 @@
 
 #include "core/base/parse.h"
 
-static const char wall[] = "2026-11-20T10:00:00.000Z"; /* time 0 */
+static const char wall[] = "2026-11-20T10:00:00.000Z"; /* date and time of moment 0 */
 
 static struct record_facts some_facts(void)
 {
@@ -39,7 +39,7 @@ static void add_kinds(struct truth *truth, size_t count)
 	}
 }
 
-/* Adds count random events: each kind has its own rule for the block to free. */
+/* Adds `count` random events. Each kind has its own rule by which a block is chosen to be freed. */
 static void run_at_random(struct truth *truth, size_t count, unsigned flush_each)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -202,7 +202,7 @@ TEST(every_position_of_random_recording_is_as_it_was)
 		truth_open(&truth, &facts);
 		add_kinds(&truth, 1 + i * 7);
 		run_at_random(&truth, 700, flush_each[i]);
-		/* some are added later; the last ones need two bytes */
+		/* Some kinds are added later. The last kinds need two bytes. */
 		add_kinds(&truth, 3 + i * 73);
 		run_at_random(&truth, 800, flush_each[i]);
 		truth_end(&truth);
@@ -296,7 +296,7 @@ TEST(facts_and_lists_are_read_back)
 	recorder_start(recorder);
 	recorder_lost(recorder, 5);
 	recorder_alloc(recorder, 1, 0);
-	recorder_free(recorder, 1, 77); /* not counted: the block does not exist */
+	recorder_free(recorder, 1, 77); /* not counted, because the block does not exist */
 	recorder_mark(recorder, "");
 	recorder_time(recorder, 90);
 	recorder_time(recorder, 89);
@@ -365,7 +365,7 @@ TEST(moments_are_read)
 		{"2.000 s", 4, 2000}, {"0.5m", 4, 30000}, {"1.5", 3, 10}, {"-1s", 5, 79000},
 		{"-80s", 1, 0}, {"end-20.001s", 4, 59999}, {"peak-1ms", 1, 9},
 		{"peak+1.99s", 4, 2000}, {"noon+0s", 3, 10}, {"start+1m", 5, 60000},
-		{"noon-1s", 4, 2000}, /* a mark with this name */
+		{"noon-1s", 4, 2000}, /* the mark's name looks like an offset */
 	};
 	static const char *const bad[] = {"", "1m20s1ms", "100.1%", "101%", "%", ".5%", "1.%",
 		"-1%", "-81s", "end+1ms", "peak-11ms", "start-1ms", "late-1s", "peak-1", "+1s",
@@ -391,7 +391,7 @@ TEST(moments_are_read)
 	truth_free(&truth, 0, 1);
 	truth_mark(&truth, "50 %");
 	truth_mark(&truth, "noon-1s");
-	truth_mark(&truth, "start"); /* the word keeps its own meaning */
+	truth_mark(&truth, "start"); /* "start" keeps its own meaning */
 	truth_time(&truth, 60000);
 	truth_free(&truth, 0, 0);
 	truth_time(&truth, 80000);
@@ -436,7 +436,7 @@ TEST(recording_of_nothing_is_one)
 	recording_close(recording);
 }
 
-/* Millions of events start new chunks and check-points automatically. */
+/* After millions of events the recorder has started new chunks and check-points on its own. */
 TEST(millions_of_events_are_cut_into_parts_that_fit)
 {
 	enum { EVENTS = 5000000, LOOKS = 24 };
@@ -467,7 +467,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 			memcpy(looks[look++].freed, freed, sizeof(freed));
 		}
 		recorder_time(recorder, i / 1000);
-		if (i % 3 == 2 && freed[kind] < allocated[kind]) /* the oldest */
+		if (i % 3 == 2 && freed[kind] < allocated[kind]) /* the oldest block */
 			recorder_free(recorder, kind, freed[kind]++);
 		else
 			assert_int_equal(recorder_alloc(recorder, kind, 0), allocated[kind]++);
@@ -491,7 +491,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 	}
 	assert_true(recording_checkpoint(recording, EVENTS - 1) > 0);
 	assert_int_equal(recording_checkpoint(recording, EVENTS), EVENTS);
-	/* Replays everything across check-points. */
+	/* Replays all events across check-points. */
 	memset(allocated, 0, sizeof(allocated));
 	memset(freed, 0, sizeof(freed));
 	assert_int_equal(record_cursor_open(&cursor, recording, 0, EVENTS, NULL), 0);
@@ -607,8 +607,9 @@ TEST(what_is_too_much_for_recording_ends_it)
 	flushed = truth.count;
 	while (recorder_heap(truth.recorder, count) != RECORD_NO_HEAP)
 		count++;
-	assert_int_equal(count, (1 << 20) - 1); /* and the heap of the kinds */
-	assert_true(recorder_heap(truth.recorder, 0) != RECORD_NO_HEAP); /* an existing heap */
+	assert_int_equal(count, (1 << 20) - 1); /* the limit includes the heap of the kinds */
+	/* Heaps that exist can still be used. */
+	assert_true(recorder_heap(truth.recorder, 0) != RECORD_NO_HEAP);
 	run_at_random(&truth, 500, 0);
 	assert_int_equal(recorder_flush(truth.recorder, &err), -ERR_LIMIT);
 	assert_int_equal(recorder_end(truth.recorder, &err), -ERR_LIMIT);

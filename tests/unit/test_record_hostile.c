@@ -23,9 +23,9 @@ enum {
 struct made_chunk {
 	unsigned type, packing;
 	uint64_t time_ms;
-	unsigned char payload[400]; /* uncompressed */
+	unsigned char payload[400]; /* contents before compression */
 	size_t len;
-	uint32_t unpacked_bytes; /* size in its head; 0: the true size */
+	uint32_t unpacked_bytes; /* size that the chunk's head states; 0: the true size */
 };
 
 struct made_file {
@@ -97,7 +97,7 @@ static size_t pack(const struct made_chunk *chunk, unsigned char *to)
 	return 32 + len;
 }
 
-/* Writes the file with its true index, or with the given one. */
+/* Writes the file with its true index, or with the index that the caller passes. */
 static void write_made(const struct made_file *file, bool has_index, const struct made_chunk *lie)
 {
 	static unsigned char bytes[20000];
@@ -110,7 +110,7 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 		size_t len = pack(chunk, bytes + at);
 		bool has_position = chunk->type == EVENTS || chunk->type == CHECKPOINT;
 
-		/* Positions are below 128, so the first byte is the whole number. */
+		/* Positions are below 128, so their first byte is the whole number. */
 		PUT(&index, chunk->type, len, chunk->time_ms, has_position ? chunk->payload[0] : 0);
 		at += len;
 	}
@@ -126,9 +126,10 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 	file_put(path, bytes, at);
 }
 
-/* Returns a file of two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of
- * the second, by thread 0; a check-point; ms 9: - of the first (number 1) by stack 0, + of the
- * second; the end at ms 20. They are at 1008h, 1000h, 40h and 3000h. */
+/* Returns a file with two kinds, of 10 and 300 bytes. At 5 ms thread 8 allocates two blocks of the
+ * first kind. At 7 ms thread 0 allocates one of the second kind. After a check-point, at 9 ms,
+ * stack 0 frees block 1 of the first kind, and another block of the second kind is allocated. The
+ * recording ends at 20 ms. The blocks are at 1008h, 1000h, 40h and 3000h. */
 static struct made_file good_file(void)
 {
 	struct made_file file = {0};
@@ -144,25 +145,26 @@ static struct made_file good_file(void)
 	PUT(add(&file, THREADS, 0), 0, 2, 0, 8);
 	PUT(add(&file, KINDS, 0), 0, 2, 10, 1, 1, 0, 300, 0, 0, 1);
 	chunk = add(&file, EVENTS, 5);
-	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* head */
+	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* the chunk's head */
 	PUT(chunk, 1, 0, 0, 2); /* codes of one byte each */
 	PUT(chunk, 0); /* no ages */
 	PUT(chunk, 1, 1, 1, 1); /* 2 ms pass before event 2 */
-	PUT(chunk, 1, 1, 1, 0); /* and a change to thread number 0 */
+	PUT(chunk, 1, 1, 1, 0); /* event 2 also changes to thread number 0 */
 	PUT(chunk, 0, 0); /* no free has a stack */
-	PUT(chunk, 2, 0x10, 0x0f, 0x7f, 0x20, 0, 0x1f); /* addresses: +1008h, -8, -FC0h */
+	/* Addresses, as differences: +1008h, -8, -FC0h. */
+	PUT(chunk, 2, 0x10, 0x0f, 0x7f, 0x20, 0, 0x1f);
 	PUT(add(&file, CHECKPOINT, 7), 3, 2, 320, 1, 2, 1, 1, 2, 1);
 	chunk = add(&file, EVENTS, 9);
 	PUT(chunk, 3, 2, 1, 0, 0, 0, 1, 1, 0, 0, 610, 5, 9);
 	PUT(chunk, 1, 1, 2);
-	PUT(chunk, 32); /* age 0 */
+	PUT(chunk, 32); /* the freed block's age is 0 */
 	PUT(chunk, 0, 0, 0, 0, 0);
-	PUT(chunk, 1, 0, 1, 0); /* the first event is a free by stack 0 */
-	PUT(chunk, 2, 0, 0x60); /* +3000h */
+	PUT(chunk, 1, 0, 1, 0); /* the first event is a free; its stack is 0 */
+	PUT(chunk, 2, 0, 0x60); /* the address is +3000h */
 	chunk = add(&file, MARK, 12);
 	PUT(chunk, 0, 5, 4);
 	put_text(chunk, "here");
-	/* module 0 was unloaded at ms 15 and loaded at ms 18 */
+	/* Module 0 was unloaded at 15 ms and loaded at 18 ms. */
 	PUT(add(&file, LOADS, 13), 2, 1, 2, 0, 3);
 	PUT(add(&file, END, 20), 5, 0, 610, 5, 9);
 	return file;
@@ -170,10 +172,9 @@ static struct made_file good_file(void)
 
 /* ---------------------------------------------------------------- queries of each file */
 
-static bool was_cut; /* result of the last file */
+static bool was_cut; /* the last file that was read was cut */
 
-/* Queries everything: all results without an error must be consistent. Returns the first error, or
- * 0. */
+/* Makes all queries. Results without an error must be consistent. Returns the first error, or 0. */
 static int read_all(uint64_t *event_count)
 {
 	struct recording *recording;
@@ -261,7 +262,7 @@ TEST(file_made_by_manual_is_read)
 
 		for (size_t k = 0; k < file.count; k++)
 			file.chunks[k].packing = i & 1;
-		if (i == 4) { /* without the addresses */
+		if (i == 4) { /* the chunk lacks its addresses */
 			file.chunks[0].len -= strlen(" addresses=1");
 			file.chunks[6].len -= 7;
 			file.chunks[8].len -= 3;
@@ -366,7 +367,7 @@ TEST(cut_at_any_byte_leaves_what_is_before_it)
 		file_put(path, bytes, cut);
 		rc = read_all(&count);
 		if (rc) {
-			assert_true(cut < 300); /* without even its START */
+			assert_true(cut < 300); /* only a file that is cut in its START chunk */
 			assert_int_equal(rc, !cut     ? -ERR_EMPTY :
 					     cut < 16 ? -ERR_NOT_RECORDING :
 							-ERR_BAD_RECORDING);
@@ -408,7 +409,8 @@ TEST(any_byte_that_changed_is_noticed_or_means_nothing)
 	truth_release(&truth);
 }
 
-/* With an index the chunks before the damage and after a later check-point are readable. */
+/* With an index, the reader can read the chunks before the damage and after the next
+ * check-point. */
 TEST(damage_in_middle_is_told_with_its_place_and_time)
 {
 	struct made_file file = good_file();
@@ -420,7 +422,7 @@ TEST(damage_in_middle_is_told_with_its_place_and_time)
 	size_t len, at;
 	char *bytes, place[500];
 
-	/* Without an index, reading ends there. */
+	/* Without an index, reading ends at the damage. */
 	write_made(&file, false, NULL);
 	bytes = file_get(path, &len);
 	for (at = 0; memcmp(bytes + at, "hrc\x1a\x07", 5) != 0;)
@@ -481,7 +483,7 @@ TEST(random_bytes_are_no_recording)
 
 /* ---------------------------------------------------------------- wrong data, right checksums */
 
-/* Arbitrary payloads: each byte in turn takes values likely to cause harm. */
+/* Harmful payloads: each byte in turn gets values that are likely to cause harm. */
 TEST(no_byte_of_payload_is_trusted)
 {
 	static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
@@ -496,7 +498,7 @@ TEST(no_byte_of_payload_is_trusted)
 				file.chunks[k].payload[at] = values[i];
 				write_made(&file, i % 2, NULL);
 				read_all(&count);
-				file.chunks[k].len = at; /* reading ends there */
+				file.chunks[k].len = at; /* reading ends at the removed bytes */
 				write_made(&file, i % 2, NULL);
 				read_all(&count);
 			}
@@ -506,7 +508,7 @@ TEST(no_byte_of_payload_is_trusted)
 
 TEST(what_does_not_fit_together_is_error)
 {
-	/* Changes of the valid file: the chunk, the byte, and its new value. */
+	/* Changes to the valid file: chunk, byte, and the byte's new value. */
 	static const struct {
 		const char *what;
 		size_t chunk, at;
@@ -553,7 +555,7 @@ TEST(what_does_not_fit_together_is_error)
 		file.chunks[lies[i].chunk].payload[lies[i].at] = lies[i].value;
 		write_made(&file, true, NULL);
 		rc = read_all(&count);
-		/* If the chunks themselves are inconsistent, reading ends there. */
+		/* If the chunks are inconsistent with each other, reading ends there. */
 		if (rc != -ERR_BAD_RECORDING && !was_cut)
 			fail_msg("%s: %d", lies[i].what, rc);
 		write_made(&file, false, NULL);
@@ -563,8 +565,8 @@ TEST(what_does_not_fit_together_is_error)
 	}
 }
 
-/* Returns how many of a file's two halves, before and after its check-point, are unreadable, each
- * by its own cursor. */
+/* A file has two halves, before and after its check-point. Reads each half with its own cursor, and
+ * returns the number of unreadable halves. */
 static unsigned bad_halves(const struct made_file *file)
 {
 	static const uint64_t ends[] = {0, 3, 5};
@@ -594,16 +596,18 @@ static unsigned bad_halves(const struct made_file *file)
 	return bad;
 }
 
-/* If several cursors share a file, each ends at the check-point at which the next begins. */
+/* If several cursors share a file, each cursor ends at the check-point where the next one
+ * begins. */
 TEST(check_point_that_lies_is_noticed_by_who_ends_there)
 {
 	struct made_file file = good_file();
 	unsigned char *counters = file.chunks[7].payload + 5; /* allocated, a width, live */
 
 	assert_int_equal(bad_halves(&file), 0);
-	counters[0] = 3; /* allocated; the live count stays equal */
+	counters[0] = 3; /* one more allocated; the live count stays */
 	assert_int_equal(bad_halves(&file), 1);
-	counters[0] = counters[3] = 32; /* 32 of 10 bytes in place of 2, and of one of 300 */
+	/* 32 blocks of 10 bytes in place of 2, and 32 of 300 bytes in place of 1. */
+	counters[0] = counters[3] = 32;
 	counters[4] = 0;
 	assert_int_equal(bad_halves(&file), 1);
 }
@@ -669,7 +673,7 @@ TEST(what_is_claimed_is_not_allocated)
 			write_made(&file, true, NULL);
 			assert_int_equal(read_all(&count), -ERR_BAD_RECORDING);
 			write_made(&file, false, NULL);
-			assert_int_equal(read_all(&count), 0); /* reading ends there */
+			assert_int_equal(read_all(&count), 0); /* reading ends at the damage */
 			assert_int_equal(count, 0);
 		}
 	}
@@ -712,7 +716,7 @@ TEST(little_in_file_is_not_much_in_memory)
 	assert_int_equal(recording_facts(recording)->stack_count, 0);
 	assert_int_equal(recording_facts(recording)->cut_bytes, at);
 	recording_close(recording);
-	/* Uncompressed it is as large as its contents. */
+	/* Without compression the chunk is as large as its contents. */
 	larger = realloc(bytes, at + 32 + len);
 	assert_non_null(larger);
 	bytes = larger;

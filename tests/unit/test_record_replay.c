@@ -9,15 +9,15 @@
 #define TOLD_MAX 200000
 #define ADDRS 60
 
-/* An event passed to a recorder, or expected. */
+/* An event that is passed to a recorder, or that is expected. */
 struct told {
 	bool is_free;
-	uint64_t addr, bytes, heap; /* addr: of an allocation */
+	uint64_t addr, bytes, heap; /* addr: address of an allocation */
 	uint32_t stack, thread;
-	uint32_t freed_by; /* of a free */
+	uint32_t freed_by; /* stack of a free */
 	enum record_memory memory;
-	size_t alloc; /* of a free: index of its allocation in the list */
-	size_t group; /* of frees that arrive together in any order; 0: none */
+	size_t alloc; /* for a free: index of the block's allocation in the list */
+	size_t group; /* frees with equal numbers may arrive in any order; 0: none */
 };
 
 static struct scene {
@@ -28,7 +28,8 @@ static struct scene {
 	size_t told_count, wanted_count;
 	struct record_kind kinds[20000];
 	size_t kind_count;
-	uint32_t *allocs[20000]; /* by kind and number: index plus one in the list told; 0: freed */
+	/* By kind and number: the allocation's index plus one in the list `told`; 0: freed. */
+	uint32_t *allocs[20000];
 	uint64_t alloc_counts[20000];
 	uint64_t heaps[200];
 	size_t heap_count;
@@ -363,7 +364,7 @@ static void want_alloc(struct live *live, uint32_t thread)
 		.thread = 100 + thread});
 }
 
-/* A block that the real heap allocates for itself is part of its thread's next event, or an
+/* A block that the real heap allocates for itself is part of its thread's next event, or is an
  * independent allocation. */
 TEST(block_that_moves_is_told_once)
 {
@@ -384,10 +385,11 @@ TEST(block_that_moves_is_told_once)
 		put_block(0, RING_FREE, &other.block, other.heap);
 		free_wanted(&other, 0);
 	}
-	/* The sample skipped the outer block. */
+	/* The outer allocation was not sampled. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
 	put_block(0, RING_FREE, &inside.block, inside.heap);
-	/* In a newly made heap; another thread frees it, or its own thread logs another event. */
+	/* The block is in a new heap. Another thread frees it, or its own thread logs another
+	 * event. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x3000, 4);
 	put_block(1, RING_FREE, &inside.block, inside.heap);
 	want_alloc(&inside, 0);
@@ -396,7 +398,7 @@ TEST(block_that_moves_is_told_once)
 	want_alloc(&inside, 0);
 	other = allocated(0, RING_ALLOC, 0x5000, 6);
 	want_alloc(&other, 0);
-	/* Its thread logs no further event. */
+	/* The thread logs no other event. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x6000, 7);
 	want_alloc(&inside, 0);
 	drain_now();
@@ -426,7 +428,7 @@ static void say_block(uint64_t addr, uint32_t tag, uint64_t heap)
 	assert_true(replay_event(scene.replay, &event));
 }
 
-/* Counts the frees since then, all of which must be of that heap. */
+/* Counts the frees that follow. All of them must be in this heap. */
 static size_t freed_of(uint64_t heap, size_t since)
 {
 	size_t count = 0;
@@ -452,14 +454,15 @@ TEST(heap_that_is_gone_takes_its_own_blocks_old_and_new)
 	say_gone(7, 0x20000);
 	say_gone(7, 0);
 	assert_int_equal(scene.told_count, since);
-	say_gone(0, 0x10000); /* its tag is unknown: blocks with a tag cannot be assigned to it */
+	/* The heap's tag is unknown, so no tagged block can be in this heap. */
+	say_gone(0, 0x10000);
 	assert_int_equal(freed_of(0x10000, since), 1500);
 	since = scene.told_count;
 	say_gone(5, 0x10000);
 	assert_int_equal(freed_of(0x10000, since), 1500);
 }
 
-/* Returns the processor time of heaps that are made and destroyed. */
+/* Returns the processor time that it takes to make and destroy heaps. */
 static clock_t heaps_come_and_go(void)
 {
 	clock_t from = clock();
@@ -471,8 +474,8 @@ static clock_t heaps_come_and_go(void)
 	return clock() - from;
 }
 
-/* The cost depends on the heap's own blocks, not on all blocks: scanning the table would take 32
- * times as long. */
+/* The cost depends on the heap's own blocks. If it depended on all blocks, it would be 32 times as
+ * high. */
 TEST(end_of_heap_costs_no_more_beside_many_blocks)
 {
 	clock_t alone = heaps_come_and_go(), beside;
@@ -484,7 +487,7 @@ TEST(end_of_heap_costs_no_more_beside_many_blocks)
 	assert_true(beside < 10 * alone);
 }
 
-/* Clocks of processors may differ; the order within a stream remains valid. */
+/* Processors' clocks may differ, but the order within a stream remains valid. */
 TEST(times_that_lie_change_no_order_of_one_stream)
 {
 	struct live lives[ADDRS] = {0};
@@ -502,7 +505,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 	}
 	while (drain_now())
 		;
-	/* recorder_free() has checked that each free ends a live block */
+	/* recorder_free() checked that each free ends a live block */
 	for (size_t i = 0; i < ADDRS; i++)
 		live_count += lives[i].is_live;
 	for (size_t i = 0; i < scene.told_count; i++)
@@ -517,7 +520,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 #define PAGES 1500 /* room for several hundred ranges */
 #define BASE 0x7000000u
 
-/* State of each page by the rules of rings.h. */
+/* State of each page as the rules of rings.h define it. */
 struct page {
 	uint32_t state, stack, reserve_stack;
 };
@@ -622,7 +625,7 @@ static void say_range(unsigned type, uint64_t number)
 			.stream = RING_RANGES});
 }
 
-/* Returns the processor time of ranges that come and go. */
+/* Returns the processor time that it takes to add and remove ranges. */
 static clock_t ranges_come_and_go(void)
 {
 	clock_t from = clock();
@@ -636,8 +639,8 @@ static clock_t ranges_come_and_go(void)
 	return clock() - from;
 }
 
-/* A change moves only a few of the ranges above it; moving all would take a thousand times as
- * long. */
+/* A change moves only a few of the ranges above it. Moving all of them would take a thousand times
+ * as long. */
 TEST(change_of_range_costs_no_more_beside_many)
 {
 	clock_t alone = ranges_come_and_go(), beside;
@@ -656,7 +659,7 @@ TEST(stream_whose_next_event_never_comes_goes_on_after_while)
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
 	put_block(0, RING_ALLOC, &block, 0);
-	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3; /* three are missing */
+	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3; /* three events are missing */
 	put_block(1, RING_FREE, &block, 0);
 	drain_now();
 	assert_int_equal(scene.told_count, 1);
@@ -709,8 +712,8 @@ TEST(what_is_dropped_is_counted)
 	assert_int_equal(scene.lost, 78);
 }
 
-/* Random rings: recorder_free() ends only live blocks, memory stays bounded, and threads with
- * invalid rings do not wait forever. */
+/* Random rings. recorder_free() ends only live blocks, memory stays bounded, and a thread with an
+ * invalid ring does not wait forever. */
 TEST(rings_may_hold_anything)
 {
 	for (unsigned round = 0; round < 300; round++) {

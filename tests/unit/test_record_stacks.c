@@ -12,10 +12,10 @@ static struct {
 	struct stack_reader *reader;
 	struct record_frame frames[TRACER_DEPTH_MAX];
 	unsigned frame_count, stack_count;
-	char paths[20][60]; /* of modules, by the recording's number */
+	char paths[20][60]; /* paths of modules, by their number in the recording */
 	uint32_t timestamps[20];
 	uint32_t module_count;
-	char said[400]; /* "+" or "-" and a name, for modules loaded and unloaded */
+	char said[400]; /* modules that were loaded ("+" and name) and unloaded ("-" and name) */
 	char remark[800];
 	unsigned remark_count;
 } scene;
@@ -129,7 +129,8 @@ TEST(stacks_that_lie_together_are_read_at_once)
 		assert_int_equal(stack_reader_number(scene.reader, ids[i]), i);
 		check_frame(2, "C:\\app\\app.exe", 0x1000 * i + 0x20);
 	}
-	assert_true(fake.reads - reads < STACKS); /* at most the checks for unloaded modules */
+	/* At most the reads that check for unloaded modules. */
+	assert_true(fake.reads - reads < STACKS);
 }
 
 static void say_loaded(void)
@@ -152,7 +153,7 @@ static void load_instead(struct module *module, const char *path)
 	say_loaded();
 }
 
-/* Adds a stack made after `born` unloads. */
+/* Adds a stack that was made after `born` unloads. */
 static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 {
 	uint32_t id = tracer_put_stack(first, depth);
@@ -162,7 +163,7 @@ static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 	return id;
 }
 
-/* Records an unload of an image without headers. */
+/* Records the unload of an image without headers. */
 static void put_unload(const char *path, uint32_t bytes)
 {
 	uint64_t record = TRACER_MODULES + AREA_GET(modules_top);
@@ -210,14 +211,14 @@ TEST(what_comes_and_goes_is_said_once)
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
 	scene.said[0] = '\0';
-	/* It was reloaded immediately. */
+	/* The module was reloaded immediately. */
 	put_unload("C:\\app\\second.dll", 0x5000);
 	say_loaded();
 	stack_reader_look(scene.reader, 5);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
 	scene.said[0] = '\0';
-	/* The loader removes it before the tracer reports it. */
+	/* The loader removes the module before the tracer reports the unload. */
 	fake.module_count--;
 	say_loaded();
 	stack_reader_look(scene.reader, 5);
@@ -227,7 +228,8 @@ TEST(what_comes_and_goes_is_said_once)
 	assert_string_equal(scene.said, "-second.dll ");
 }
 
-/* Listing modules takes long, and threads of the program wait for room meanwhile. */
+/* Listing modules takes a long time, during which the program's threads wait for room in their
+ * rings. */
 TEST(unload_costs_no_listing)
 {
 	struct module *module = load("C:\\app\\first.dll");
@@ -241,7 +243,7 @@ TEST(unload_costs_no_listing)
 	assert_string_equal(scene.said, "+first.dll -first.dll ");
 	stack_reader_number(scene.reader, old);
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
-	/* Other modules are loaded and unloaded, and their stacks are read late. */
+	/* Other modules are loaded and unloaded, and the stacks are read afterwards. */
 	for (uint32_t i = 1; i < 20; i++) {
 		uint32_t stack = put_stack(DLL + 0x1010, 1, i);
 
@@ -262,7 +264,7 @@ TEST(unload_costs_no_listing)
 	assert_int_equal(fake.listings, 3);
 }
 
-/* Unloads a module during a listing, which may contain the module or its successor. */
+/* Unloads a module during a listing. The listing may contain the module or its successor. */
 static void unload_meanwhile(void)
 {
 	put_unload("C:\\app\\first.dll", 0x5000);
@@ -304,8 +306,8 @@ TEST(what_comes_while_modules_are_listed_stays)
 
 static unsigned looks;
 
-/* Reloads the module between the check for unloads and the listing, at the second read of the load
- * count. */
+/* Reloads the module after the check for unloads and before the listing, when the load count is
+ * read the second time. */
 static bool reload_before_listing(uint64_t addr, unsigned char *to, size_t len)
 {
 	(void)to;
@@ -338,7 +340,7 @@ TEST(what_came_to_place_of_module_that_was_just_going_is_found)
 
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
 	put_unload("C:\\app\\first.dll", 0x5000);
-	say_loaded(); /* another module, elsewhere */
+	say_loaded(); /* another module, at another address */
 	stack_reader_look(scene.reader, 5);
 	load_instead(module, "C:\\app\\second.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
@@ -350,7 +352,7 @@ TEST(modules_are_listed_when_one_was_loaded)
 {
 	load("C:\\app\\late.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
-	check_frame(0, "C:\\app\\late.dll", 0x1010); /* previously in no module */
+	check_frame(0, "C:\\app\\late.dll", 0x1010); /* the frame was in no module before */
 	fake.modules[fake.module_count - 1].size_bytes = 0x9000;
 	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 2, 0));
 	check_frame(0, NULL, DLL + 0x6010);
@@ -395,7 +397,7 @@ TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
 	assert_string_equal(scene.said, "+plug.dll -plug.dll +plug.dll ");
 }
 
-/* The unload table was full, so only the address is known. */
+/* The table of unloads was full, so only the address is known. */
 TEST(frames_of_what_is_forgotten_are_in_no_module)
 {
 	load("C:\\app\\second.dll");

@@ -4,7 +4,7 @@
 
 #define UST "'hsnap ust on IMAGE' needs no code in it"
 
-/* Returns the facts of a usual machine, of which a test changes one. */
+/* Returns the facts of a usual machine. A test changes one of them. */
 static struct control_facts usual(void)
 {
 	return (struct control_facts){.host_machine = 0x8664,
@@ -81,7 +81,7 @@ TEST(arm64_is_refused)
 			"work)");
 }
 
-/* Including emulated programs: ntdll's code differs there. */
+/* Emulated programs are refused too: their ntdll has different code. */
 TEST(arm64_host_is_refused)
 {
 	static const uint16_t machines[] = {0, 0x14c, 0x8664, 0xaa64};
@@ -140,8 +140,8 @@ TEST(strict_control_flow_guard_is_refused)
 		"only DLLs built with Control Flow Guard, which the tracer is not; " UST ")");
 }
 
-/* Windows 7 cannot start a thread in another session. On later or unknown versions it is
- * attempted. */
+/* Windows 7 cannot start a thread in another session. On later or unknown versions hsnap tries
+ * it. */
 TEST(other_session)
 {
 	struct control_facts facts = usual();

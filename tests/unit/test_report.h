@@ -1,4 +1,4 @@
-/* Compared dumps, and a view of the comparison that a test may modify before printing it. */
+/* Compared dumps, and a view of the comparison. A test may modify the view before printing it. */
 #ifndef TESTS_UNIT_TEST_REPORT_H
 #define TESTS_UNIT_TEST_REPORT_H
 
@@ -13,12 +13,12 @@ struct made {
 	struct view view;
 };
 
-/* Starts empty; replaces the previous comparison. */
+/* Starts a new, empty comparison, which replaces the previous one. */
 static inline struct made *made_new(void)
 {
 	static struct made made;
 
-	made.view.groups = NULL; /* owned by the test */
+	made.view.groups = NULL; /* the test owns the groups */
 	if (made.view.rows)
 		view_release(&made.view);
 	if (made.comparison.dumps)
@@ -35,7 +35,7 @@ static inline void made_view(struct made *made)
 	naming_find(&made->view.naming, made->view.rows, made->view.row_count);
 }
 
-/* Compares old.txt with new.txt, or reads only new.txt, with the names in the dumps. */
+/* Compares old.txt with new.txt, or reads only new.txt. Uses the names in the dumps. */
 static inline struct made *made_read(size_t dump_count)
 {
 	struct match_request request = {.mode = MATCH_AUTO};
@@ -69,7 +69,7 @@ static inline char *made_report(const struct made *made, const char *name, bool 
 	return text = read_text("out.txt");
 }
 
-/* Returns text with each ' replaced by a ", valid until the next call. */
+/* Returns `text` with each ' replaced by ". The result is valid until the next call. */
 static inline char *quoted(const char *text)
 {
 	static char space[4000];
@@ -88,16 +88,17 @@ static inline void has(const char *text, const char *part)
 		fail_msg("no %s in:\n%s", quoted(part), text);
 }
 
-/* Adds a name for the innermost frame of made stack `number`; the name is valid inside a note's
- * quotes. */
+/* Adds a name for the innermost frame of made stack `number`. The name must be valid inside a
+ * note's quotes. */
 static inline void put_function(struct maker *maker, unsigned number, const char *name)
 {
 	put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=2F",
 		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
 }
 
-/* Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three; stack 3 shrinks by 100 in one.
- * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 do not change. */
+/* Stack 1 grows by 500 bytes in one block, and stack 2 by 300 bytes in three. Stack 3 shrinks by
+ * 100 bytes in one block. Stack 4's 64 bytes in 2 blocks do not change. Each block has 8 bytes of
+ * overhead. */
 static inline void write_three(void)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {

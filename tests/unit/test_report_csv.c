@@ -35,7 +35,7 @@ static void assert_fields(const char *function, const char *file, uint32_t line,
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
 	const struct dump_sums *dumps = made->comparison.dumps;
-	made->comparison.dumps = NULL; /* like a parsed comparison */
+	made->comparison.dumps = NULL; /* the comparison looks as if it was parsed */
 	made->comparison.rows[0].frames = &given;
 	const char *text = made_report(made, "csv", false);
 	made->comparison.dumps = dumps;
@@ -58,7 +58,7 @@ TEST(text_is_no_formula)
 		"=cmd|'/c calc'!A0", "+1", 1, "'=cmd|'/c calc'!A0,'+1,1,app!=cmd|'/c calc'!A0\r\n");
 	assert_fields("-1", "@SUM(A1,B1)", 1, "'-1,\"'@SUM(A1,B1)\",1,app!-1\r\n");
 	assert_fields("\t=1", "\r=1", 1, "'\t=1,\"'\r=1\",1,app!\t=1\r\n");
-	/* So that removing one mark always restores the text. */
+	/* Each quote is doubled, so removing one of the two restores the text. */
 	assert_fields("'quoted'", "''", 1, "''quoted','\'',1,app!'quoted'\r\n");
 	assert_fields("\xef\xbc\x9d"
 		      "1",

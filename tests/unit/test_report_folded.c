@@ -47,7 +47,7 @@ TEST(new_may_come_before_old_where_there_are_both)
 	}
 }
 
-/* Two entries at two offsets in one function; rows of 0 bytes. */
+/* Two entries at different offsets in the same function, and rows of 0 bytes. */
 TEST(equal_texts_are_one_line_with_their_sum)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -76,7 +76,7 @@ TEST(lines_are_sorted_frame_by_frame)
 		put(&maker, "// hsnap: name addr=%X function=\"%s\" offset=1", 0x10 + i, names[i]);
 		put_entry(&maker, 1 + i, 8, "1");
 		put(&maker, "\t%X", 0x90 - i);
-		/* The second "a" is under another frame; the other frames are the root. */
+		/* The second "a" is called by another frame; the other frames are the root. */
 		put(&maker, i == 3 ? "\t10\n\t11" : "\t%X", 0x10 + i);
 		put(&maker, "%s", "");
 	}
@@ -112,7 +112,7 @@ TEST(what_has_no_frames_is_one_frame_in_words)
 	put_lines(&maker, "\n");
 	put_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
-	/* Two unknown stacks have equal texts: 40 + 2. */
+	/* Two unknown stacks have equal texts, so their bytes are added: 40 + 2. */
 	assert_folded(1, GROUP_STACK,
 		"(ambiguous: one of 2 stacks);app+800;app+1010 500\n"
 		"(no stack recorded) 30\n"
@@ -139,7 +139,7 @@ TEST(groups_stand_for_their_frames)
 	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t7FF812340501\n\n");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
-	/* No group is shown; the rows count. */
+	/* No group is shown, so the rows are used. */
 	made->view.shown_count = 0;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		made->view.group = cases[i].group;
@@ -148,7 +148,7 @@ TEST(groups_stand_for_their_frames)
 	}
 }
 
-/* A recursive function is one box of its group, and two of a stack. */
+/* A recursive function is one box in its group, but two boxes in a stack. */
 TEST(frames_of_one_function_are_united_when_grouped)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});

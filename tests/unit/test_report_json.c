@@ -72,7 +72,7 @@ TEST(sums_of_what_is_not_selected_are_given)
 	has(text, "{'role':'new','path':'new.txt',");
 	has(text, "'filtered':true,\n");
 	has(text, "'frame_order':'outermost_first',\n");
-	/* Stack 3, and two blocks of stack 4 in both dumps. */
+	/* Omitted are stack 3, and the two blocks of stack 4 in both dumps. */
 	has(text, "'left_out':{'old':{'bytes':164,'blocks':3,'overhead':24},"
 		  "'new':{'bytes':64,'blocks':2,'overhead':16},"
 		  "'growth':{'bytes':-100,'blocks':-1,'overhead':-8}}");
@@ -190,7 +190,7 @@ TEST(overhead_that_is_not_known_is_null)
 	lacks(text, "'overhead':80");
 }
 
-/* RFC 8259, 7: characters that must be escaped; RFC 3629: valid UTF-8. */
+/* RFC 8259, section 7, lists the characters that must be escaped. RFC 3629 defines valid UTF-8. */
 TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 {
 	static const char *const texts[][2] = {

@@ -1,5 +1,5 @@
-/* Parts of reports: numbers, text made harmless, UTF-8. This machine's C library rounds its output
- * exactly. */
+/* Parts of reports: numbers, text without harmful characters, UTF-8. This machine's C library
+ * rounds its output exactly. */
 #include "tests/unit/t.h"
 
 #include <float.h>
@@ -18,7 +18,8 @@ static uint64_t random_number(void)
 	return random_state >> 11 ^ random_state << 40;
 }
 
-/* Compares with the C library's output; more numbers than one buffer holds. */
+/* Compares the numbers with the C library's output. There are more numbers than one buffer can
+ * hold. */
 TEST(numbers_are_as_printf_prints_them)
 {
 	struct buf wanted;
@@ -54,7 +55,8 @@ TEST(numbers_are_as_printf_prints_them)
 	buf_release(&wanted);
 }
 
-/* Texts of every length around eight bytes, which are checked together, with every kind of byte. */
+/* The texts have every length around eight bytes, because eight bytes are checked at once, and
+ * contain every kind of byte. */
 TEST(text_is_made_harmless_as_text_harmless_does)
 {
 	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\xe2\xae\x20";
@@ -67,7 +69,7 @@ TEST(text_is_made_harmless_as_text_harmless_does)
 	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
 	for (unsigned i = 0; i < 40000; i++) {
 		size_t len = i % 28;
-		/* Mostly plain, so that the one special byte may be anywhere. */
+		/* Most bytes are plain, so the one special byte may be anywhere. */
 		for (size_t k = 0; k < len; k++)
 			text[k] = bytes[random_number() % (i & 1 ? sizeof(bytes) - 1 : 5)];
 		if (len && i % 3 == 0)
@@ -102,7 +104,8 @@ TEST(text_of_plain_ascii_is_known_as_such)
 	}
 }
 
-/* RFC 3629: section 3 has the lengths and their limits, section 10 the invalid sequences. */
+/* RFC 3629. Section 3 has the sequences' lengths and limits; section 10 has the invalid
+ * sequences. */
 TEST(utf8_is_what_rfc_allows)
 {
 	static const struct {
@@ -121,9 +124,9 @@ TEST(utf8_is_what_rfc_allows)
 		{"\xf0\x90\x80\x80", 4, 0x10000},
 		{"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
 		{"", 0, 0},
-		{"\x80", 0, 0}, /* a continuation without a start */
+		{"\x80", 0, 0}, /* a continuation byte without a start byte */
 		{"\xbf", 0, 0},
-		{"\xc0\x80", 0, 0}, /* longer than needed */
+		{"\xc0\x80", 0, 0}, /* a sequence that is longer than needed */
 		{"\xc1\xbf", 0, 0},
 		{"\xe0\x9f\xbf", 0, 0},
 		{"\xf0\x8f\xbf\xbf", 0, 0},
@@ -132,7 +135,7 @@ TEST(utf8_is_what_rfc_allows)
 		{"\xf4\x90\x80\x80", 0, 0}, /* past the last code point */
 		{"\xf5\x80\x80\x80", 0, 0},
 		{"\xff\x80", 0, 0},
-		{"\xc2", 0, 0}, /* cut */
+		{"\xc2", 0, 0}, /* an incomplete sequence */
 		{"\xe2\x82", 0, 0},
 		{"\xf0\x90\x80", 0, 0},
 		{"\xe2\x28\xa1", 0, 0},
@@ -168,7 +171,7 @@ TEST(numbers_are_rounded_to_thousandths)
 	is(0.0004, "0");
 	is(-0.0004, "0");
 	is(0.0006, "0.001");
-	is(0.0625, "0.063"); /* both are exactly in the middle */
+	is(0.0625, "0.063"); /* these numbers are exactly halfway between two thousandths */
 	is(-0.1875, "-0.188");
 	is(0.5, "0.5");
 	is(1.25, "1.25");
@@ -182,7 +185,7 @@ TEST(numbers_are_rounded_to_thousandths)
 TEST(large_numbers_have_all_their_digits)
 {
 	is(9007199254740991.0, "9007199254740991"); /* 2^53 - 1 */
-	is(4503599627370495.5, "4503599627370495.5"); /* the largest with a fraction */
+	is(4503599627370495.5, "4503599627370495.5"); /* the largest number with a fraction */
 	is(-9223372036854775808.0, "-9223372036854775808");
 	is(1e22, "10000000000000000000000"); /* the largest exact power of ten */
 	is(1208925819614629174706176.0, "1208925819614629174706176"); /* 2^80 */
@@ -195,7 +198,7 @@ TEST(what_is_no_number_is_none)
 	is(NAN, NULL);
 }
 
-/* Prints like printf(), without trailing zeros, a trailing point and the sign of 0. */
+/* Prints like printf(), but without trailing zeros, a trailing point, or the sign of 0. */
 static void printed(double value, char text[400])
 {
 	char *end = text + snprintf(text, 400, "%.3f", value);
@@ -208,8 +211,8 @@ static void printed(double value, char text[400])
 		strcpy(text, "0");
 }
 
-/* Returns true for odd sixteenths, the only ties between thousandths: printf() rounds them to even,
- * report_fraction() away from 0. */
+/* Returns true for odd sixteenths, the only ties between thousandths. printf() rounds a tie to
+ * even, report_fraction() away from 0. */
 static bool is_half(double value)
 {
 	double whole;

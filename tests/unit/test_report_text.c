@@ -11,7 +11,7 @@ static const char *line_behind(const char *text, const char *start)
 	return at + strlen(start);
 }
 
-/* Returns the three numbers of a line that ends in words. */
+/* Reads the three numbers of a line that ends with `words`. */
 static void shares(const char *text, const char *words, long long numbers[3])
 {
 	const char *at = strstr(text, words), *line = at;
@@ -31,7 +31,7 @@ static void shares(const char *text, const char *words, long long numbers[3])
 	assert_ptr_equal(line, at);
 }
 
-/* Row 0 is selected, row 1 suppressed; row 2 and unchanged stacks are omitted. */
+/* Row 0 is selected, and row 1 is suppressed. Row 2 and unchanged stacks are omitted. */
 static void filter(struct made *made)
 {
 	made->view.row_count = made->view.shown_count = 1;
@@ -79,7 +79,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	struct made *made = made_three();
 	made->view.shown_count = 1;
 	const char *text = made_report(made, "umdh", false);
-	/* 300 - 100 bytes, 3 - 1 blocks. */
+	/* Growth: 300 - 100 bytes, 3 - 1 blocks. */
 	line_behind(
 		text, "\n// 2 more stacks are not shown; they add up to +200 bytes, +2 blocks\n");
 	line_behind(text, "Total increase ==    700 requested +");
@@ -180,7 +180,7 @@ TEST(without_overhead_total_has_umdhs_old_form)
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "decrease == 1f4\n");
 }
 
-/* The file's total contains the overhead of everything, its rows none. */
+/* The file's total contains all overhead, but its rows contain none. */
 TEST(overhead_of_part_of_read_comparison_is_not_known)
 {
 	struct made *made = made_comparison();
@@ -197,7 +197,7 @@ TEST(overhead_of_part_of_read_comparison_is_not_known)
 	line_behind(text, "//         +5320           +80         +3  all\n");
 }
 
-/* UMDH's total contains growth only; its rows contain OLD and NEW. */
+/* UMDH's total contains only the growth, but its rows contain OLD and NEW. */
 TEST(growth_is_left_when_rows_say_more_than_total)
 {
 	static const long long wanted[2] = {-80, 4};
@@ -206,7 +206,8 @@ TEST(growth_is_left_when_rows_say_more_than_total)
 	made->comparison.has_overhead = true;
 	made->view.all = (struct change){.new = {7, 5240, 0}};
 	made->view.is_filtered = true;
-	made->view.selected = (struct change){given_sums[0], given_sums[1]}; /* 3 and 5320 */
+	/* 3 blocks and 5320 bytes. */
+	made->view.selected = (struct change){given_sums[0], given_sums[1]};
 	char *text = made_report(made, "umdh", false);
 	for (char *at = text; (at = strchr(at, '?'));)
 		*at = '0';

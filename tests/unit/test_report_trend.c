@@ -1,12 +1,12 @@
-/* JSON and CSV of a trend, exactly as in the man pages. The judgements are set by hand;
- * tests/e2e_trend_formats.t uses real ones and reads reports with parsers. */
+/* JSON and CSV of a trend, exactly as in the man pages. The judgements are set by hand.
+ * tests/e2e_trend_formats.t uses real judgements and reads the reports with parsers. */
 #include "tests/unit/t.h"
 
 #include <math.h>
 
 #include "tests/unit/test_report.h"
 
-/* Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another
+/* Three snapshots of two stacks, at half past 3, 4 and 5 o'clock. The last snapshot is of another
  * process. */
 static struct {
 	struct dump_sums dumps[3];
@@ -78,7 +78,7 @@ static int scene_end(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND scene_begin, scene_end
 
-/* Returns the report of the scene repeated as count series, valid until the next call. */
+/* Returns the report of `count` copies of the scene's series, valid until the next call. */
 static const char *scene_report(size_t count, void (*write)(struct out *, const struct report *))
 {
 	struct view views[] = {scene.view, scene.view};
@@ -114,7 +114,8 @@ TEST(json_is_as_man_page_says)
 		  "{'path':'0.txt','time':'2026-01-02T03:30:00.000Z',"
 		  "'selected':{'bytes':564,'blocks':2,'overhead':16},"
 		  "'cut':false,'warning_count':0,'warnings':[]},\n");
-	/* OLD and NEW are the sums over the processes of their first and last snapshots. */
+	/* OLD is the sum over all processes of their first snapshots, and NEW that of their last
+	 * snapshots. */
 	has(text, "'filtered':false,\n'totals':{\n"
 		  "'all':{'old':{'bytes':2128,'blocks':6,'overhead':48},"
 		  "'new':{'bytes':2564,'blocks':6,'overhead':48},"
@@ -151,7 +152,7 @@ TEST(what_is_not_known_is_null)
 	text = scene_report(1, report_json);
 	has(text, "{'path':'1.txt','selected':");
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
-	/* Each snapshot is of another process: no growth rate is known. */
+	/* Each snapshot is of another process, so no growth rate is known. */
 	scene.axis.times_ms = scene.times_ms;
 	scene.parts[1] = 1;
 	scene.parts[2] = 2;

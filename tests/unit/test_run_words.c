@@ -12,7 +12,7 @@ static void check_line(const char *const *argv, const char *expected)
 	buf_release(&line);
 }
 
-/* Expected by the rules of "Parsing C command-line arguments", Microsoft Learn. */
+/* The expected words follow the rules of "Parsing C command-line arguments", Microsoft Learn. */
 TEST(arguments_are_quoted_where_needed)
 {
 	const char *const plain[] = {"a.exe", "-x", "C:\\dir\\", "*.c", NULL};
@@ -24,7 +24,7 @@ TEST(arguments_are_quoted_where_needed)
 	check_line(quotes, "a \"b\\\"c\" \"d\\\\\\\"e\" \"f g\\\\\" \"h\\\\i j\\\\\\\\\" \"\\\"\"");
 }
 
-/* By these rules a backslash is doubled only before a quote. */
+/* These rules require doubling a backslash only before a quote. */
 TEST(argument_may_always_be_quoted)
 {
 	static const struct {
@@ -72,7 +72,7 @@ static void check_words(const char *line, const char *const *expected)
 	free(argv);
 }
 
-/* The examples of that page. */
+/* The examples of Microsoft's page. */
 TEST(line_is_read_as_c_runtimes_do)
 {
 	static const struct {
@@ -94,7 +94,7 @@ TEST(line_is_read_as_c_runtimes_do)
 		check_words(cases[i].line, cases[i].words);
 }
 
-/* All words of six special letters, each before another word. */
+/* All words of six special letters, each followed by another word. */
 TEST(what_was_made_line_is_read_back)
 {
 	static const char letters[] = "a \\\"\t";

@@ -117,7 +117,8 @@ static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err
 	return (int64_t)part;
 }
 
-/* Returns the end of a part of at least want bytes: before a line without a TAB, or at the end. */
+/* Returns the end of a part of at least `want` bytes. The part ends before a line without a TAB, or
+ * at the end of the text. */
 static inline size_t part_end(const char *text, size_t len, size_t at, size_t want)
 {
 	for (size_t end = at + want; end < len; end++) {
@@ -127,7 +128,7 @@ static inline size_t part_end(const char *text, size_t len, size_t at, size_t wa
 	return len;
 }
 
-/* Feeds one part to the scanner; zeros follow it, and then no readable memory. */
+/* Feeds one part to the scanner. After the part come zeros, and then unreadable memory. */
 static inline int feed(struct dump_scanner *scanner, const char *text, size_t len, bool is_last)
 {
 	char *part = calloc(1, len + 64);
@@ -171,7 +172,7 @@ static inline int dump_scan_file(const char *path, const struct dump_sink *sink,
 	return rc;
 }
 
-/* Building blocks of the tests' texts, and their log. */
+/* Building blocks of the tests' texts, and the logs they give. */
 #define ONE "1 bytes + 2 at 3 by BackTrace4\n"
 #define ONE_LOG "entry 1 1 2 3 4"
 #define BAD "skipped made:"
@@ -185,7 +186,7 @@ static inline int scan(struct scan_log *log, const char *text, struct err *err)
 	return scan_in_parts(text, strlen(text), strlen(text), &sink, err);
 }
 
-/* Checks the log and the result of a text. */
+/* Scans a text; checks the log and the result. */
 static inline struct err expect_scan(const char *text, int rc, const char *wanted)
 {
 	struct scan_log log;
@@ -204,7 +205,7 @@ static inline void expect_log(const char *text, const char *wanted)
 	expect_scan(text, 0, wanted);
 }
 
-/* Returns `fill` repeated count times between two texts; the caller frees it. */
+/* Returns a text of `fill` repeated `count` times between two other texts; the caller frees it. */
 static inline char *many(const char *before, const char *fill, size_t count, const char *after)
 {
 	struct buf text;

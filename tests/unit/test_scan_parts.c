@@ -1,8 +1,9 @@
-/* core/scan*: the result does not depend on how a dump is divided into parts, and any input is
- * safe. */
+/* core/scan*. The result must not depend on how a dump is divided into parts, and no input may do
+ * harm. */
 #include "tests/unit/test_scan_log.h"
 
-/* By hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested; 8 + 8 + 8 + 160 + 8. */
+/* Sums computed by hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested bytes; 8 + 8
+ * + 8 + 160 + 8 bytes of overhead. */
 static const char ours[] =
 	"// hsnap: dump format=1 tool=0.1.0\r\n"
 	"// hsnap: process id=12 bits=64\r\n"
@@ -82,7 +83,7 @@ static int scan_source(
 	return dump_scan(&source, sink, err);
 }
 
-/* Parses the digits of a number that certainly fits, and the word after it. */
+/* Parses digits, whose number is known to fit, and the word after them. */
 static bool take_number(const char **at, uint64_t *number, const char *word)
 {
 	size_t digits = strspn(*at, "0123456789abcdefABCDEF");
@@ -94,8 +95,8 @@ static bool take_number(const char **at, uint64_t *number, const char *word)
 	return true;
 }
 
-/* Parses entries that a sink could parse itself: one block, no stack, and an id of one word. Logs
- * them like log_entry(). */
+/* Parses the entries that a sink could parse itself. They have one block, no stack, and an id of
+ * one word. Logs them like log_entry(). */
 static const char *take_entries(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
@@ -126,7 +127,8 @@ static const char *take_entries(
 
 enum way { IN_PARTS, WITH_PLAIN, BY_SOURCE };
 
-/* Reads the text in another way and compares the log with that of the whole text. */
+/* Reads the text in another way, and compares the log with that of reading the whole text at
+ * once. */
 static void expect_same(const struct scan_log *whole, int rc, const struct err *err,
 	const char *text, size_t len, size_t want, enum way way)
 {
@@ -241,8 +243,8 @@ TEST(edited_dumps_are_read_in_any_parts)
 	}
 }
 
-/* Returns at least len bytes of entries with stacks, with long items after the 8th and every 50000
- * further entries. */
+/* Returns at least len bytes of entries with stacks. Long items follow the 8th entry, and again
+ * every 50000 entries. */
 static char *long_dump(size_t len, size_t *used, int *entries)
 {
 	struct buf text;
@@ -253,7 +255,8 @@ static char *long_dump(size_t len, size_t *used, int *entries)
 		buf_printf(&text, "%X bytes + 8 at %X by BackTrace%X\n", i, i, i);
 		for (unsigned k = 0; k < i % 40; k++)
 			buf_printf(&text, "\t%X%s\n", i + k, k % 7 ? "" : " ");
-		if (i++ % 50000 == 7) { /* a stack, a comment and words that fill windows */
+		/* A stack, a comment and words, each of which fills windows. */
+		if (i++ % 50000 == 7) {
 			for (unsigned k = 0; k < 1000000; k++)
 				buf_add_text(&text, "\t\n");
 			buf_add_text(&text, "\t401000\n//");
@@ -270,7 +273,7 @@ static char *long_dump(size_t len, size_t *used, int *entries)
 	return text.data;
 }
 
-/* Includes stacks and lines larger than the window of dump_scan(). */
+/* The text includes stacks and lines that are larger than the window of dump_scan(). */
 TEST(long_dumps_are_read_through_window)
 {
 	int entries;
@@ -283,7 +286,8 @@ TEST(long_dumps_are_read_through_window)
 
 	assert_int_equal(rc, 0);
 	assert_int_equal(log.entries, entries);
-	assert_int_equal(log.skips, 1 + (entries - 8) / 50000); /* the long words */
+	/* The skipped lines are the long words. */
+	assert_int_equal(log.skips, 1 + (entries - 8) / 50000);
 	expect_same(&log, rc, &err, text, len, SIZE_MAX, BY_SOURCE);
 	expect_same(&log, rc, &err, text, len, 65537, BY_SOURCE);
 	expect_same(&log, rc, &err, text, len, 100000, IN_PARTS);

@@ -12,7 +12,7 @@ static int scan_without_hook(const char *text, struct err *err)
 	return rc;
 }
 
-/* Lines that break one rule, sometimes after another line. */
+/* Each line breaks one rule, sometimes after another line. */
 static const struct {
 	const char *line, *detail;
 } bad_lines[] = {
@@ -184,7 +184,7 @@ TEST(wrong_sums_are_told_of)
 	expect_log(OURS ONE END1, "note dump 1\n" ONE_LOG "\nnote end 3\n");
 	expect_log(OURS ONE ONE END1, "note dump 1\n" ONE_LOG "\n" ONE_LOG "\n" BAD
 				      "4 the sums do not match the entries above\n");
-	/* only as many as are missing in them */
+	/* Only as many lines as are missing in the sums. */
 	expect_log(OURS ONE "0 bytes + zz\n" END1,
 		"note dump 1\n" ONE_LOG "\n" BAD "3 bad entry\nnote end 3\n");
 }
@@ -203,8 +203,8 @@ TEST(some_things_are_errors_in_any_case)
 		/* a damaged first note still identifies hsnap */
 		{-ERR_CUT, "// hsnap: dump format=one\n" ONE,
 			BAD "1 bad '// hsnap:' line\n" ONE_LOG "\n", "made:2"},
-		/* at the end of a cut file whole entries are reported, and a stack only at the
-		 * end */
+		/* At the end of a cut file the scanner reports whole entries, and it reports a
+		 * stack only at the end. */
 		{-ERR_CUT, OURS ONE, "note dump 1\n" ONE_LOG "\n", "made:2"},
 		{-ERR_CUT, OURS ONE "5 bytes + 6 at 7 by BackTrace8", "note dump 1\n" ONE_LOG "\n",
 			"made:3"},

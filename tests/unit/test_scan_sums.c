@@ -5,14 +5,14 @@
 
 TEST(sums_are_read)
 {
-	/* 14h blocks, 428h each; 14h x 8 = A0h */
+	/* 14h blocks of 428h bytes each; 14h x 8 = A0h bytes of overhead. */
 	expect_log("00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\n",
 		"entry 20 5320 0 0 00B53\n");
 	expect_log("5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53  \n",
 		"entry 20 5320 A0 0 B53\n");
 	expect_log("5320 bytes in 14 allocations (@ 428 + 8) by: BackTraceB53\n",
 		"entry 20 5320 A0 0 B53\n");
-	/* indivisible: the sum is correct */
+	/* 5 is not divisible by 2; the sum is correct. */
 	expect_log("5 bytes in 0x2 allocations (@ 0x2 + 0x1) by: BackTraceB53\n",
 		"entry 2 5 2 0 B53\n");
 	expect_log(
@@ -66,14 +66,14 @@ TEST(frames_of_sums_may_be_names)
 {
 	expect_log(SUM "a!b+0x00000012\n\tc!operator new+0x1 \nd+0x3\n\te!f+12\n\t\ndb!x+0x1\n" ONE,
 		SUM_LOG " a!b+0x00000012 c!operator new+0x1 d+0x3 e!f+12 db!x+0x1\n" ONE_LOG "\n");
-	/* as in these lines */
+	/* both line ends are accepted, as in these lines */
 	expect_log(
 		SUM "a!b+0x1\r\n" OTHER_SUM "a!b+0x2", SUM_LOG " a!b+0x1\n" OTHER_LOG " a!b+0x2\n");
 	expect_log(SUM OTHER_SUM "1 bytes + 2 at 3 by BackTrace!+0x4\n",
 		SUM_LOG "\n" OTHER_LOG "\nentry 1 1 2 3 !+0x4\n");
 }
 
-/* Unread lines that look like data: the first one, and its text. */
+/* Counts lines that were not read and look like data; keeps the first line's place and text. */
 #define UNREAD(line, text) BAD line " 1 line that looks like data; the first: \"" text "\"\n"
 #define UNREAD_2(line, text) BAD line " 2 lines that look like data; the first: \"" text "\"\n"
 
@@ -130,7 +130,7 @@ static int count_of(const char *text, char what)
 	return count;
 }
 
-/* Microsoft's own example, without the comparison before it. */
+/* Microsoft's own example, without the comparison that precedes it. */
 TEST(published_sample_is_read)
 {
 	static char bytes[4000];
@@ -168,7 +168,7 @@ TEST(names_may_lie_in_several_parts)
 
 #define PLAIN "5 bytes + 6 at 7 by BackTrace8\n"
 
-/* Reads lines equal to PLAIN without a stack, and empty lines. */
+/* Reads lines that are equal to PLAIN, unless they have a stack, and empty lines. */
 static const char *take_plain(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
@@ -210,7 +210,7 @@ TEST(sink_may_read_plain_entries_itself)
 		ONE "\n" PLAIN PLAIN ONE "\t401000\n\n" PLAIN "\t402000\n" PLAIN "words\n", 0,
 		ONE_LOG "\nempty\nplain\nplain\n" ONE_LOG
 			" 401000\nempty\nentry 1 5 6 7 8 402000\nplain\n");
-	/* its sums count for the end mark, its lines for places */
+	/* The end mark counts the lines' sums, and places count the lines. */
 	expect_with_plain(OURS PLAIN PLAIN "// hsnap: end blocks=2 requested=10 overhead=12\n", 0,
 		"note dump 1\nplain\nplain\nnote end 3\n");
 	expect_with_plain(
@@ -219,7 +219,7 @@ TEST(sink_may_read_plain_entries_itself)
 
 TEST(sink_is_asked_only_where_entries_may_come)
 {
-	/* only after the text is known to be a dump */
+	/* The other reader is called only when the text is known to be a dump. */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
 	expect_with_plain(ONE SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
 		ONE_LOG "\n" SUM_LOG "\nplain\nplain\n" SUM_LOG
@@ -235,7 +235,7 @@ TEST(sink_is_asked_only_where_entries_may_come)
 		-ERR_BAD_LINE, "note dump 1\nnote end 3\n");
 }
 
-/* Feeds text, skips a part that another reader read, and feeds more. */
+/* Feeds text, then skips a part that another reader has read, then feeds more text. */
 static int scan_around(struct scan_log *log, const char *before, const struct dump_progress *passed,
 	const char *after, struct err *err)
 {
@@ -267,13 +267,13 @@ TEST(parts_that_others_read_count)
 		0);
 	assert_string_equal(log.text.data, "note dump 1\n" ONE_LOG " 401000\nnote end 3\n");
 	buf_release(&log.text);
-	/* the third line here is number 1003 */
+	/* The third line of this text is number 1003. */
 	assert_int_equal(scan_around(&log, OURS "\n", &passed, "5 bytes + x\n", &err), -ERR_CUT);
 	assert_string_equal(log.first_skip.place, "made:1003");
 	buf_release(&log.text);
 	/* the skipped part shows that this is a dump */
 	assert_int_equal(scan_around(&log, "\n", &passed, "\n", &err), 0);
-	/* it ends a stack of names */
+	/* The skipped part ends a stack of names. */
 	assert_int_equal(scan_around(&log, SUM "a!b+0x1\n", &passed, "a!b+0x2\n", &err), 0);
 	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1\n" UNREAD("1003", "a!b+0x2"));
 	buf_release(&log.text);

@@ -2,8 +2,8 @@
 
 #include "tests/unit/fake_segment.h"
 
-/* A heap with a back-end range, VS with LFH in it, LFH, and large blocks; the fields are
- * addresses. */
+/* A heap with all kinds of blocks: a back-end range, VS blocks with LFH among them, LFH, and large
+ * blocks. The fields are addresses. */
 struct zoo {
 	uint64_t segment, range, vs, lfh, inner, chunks[4], nodes[3];
 };
@@ -43,7 +43,7 @@ static void zoo_large(void)
 	seg_ptr(zoo.nodes[0] + seg.l->ptr, zoo.nodes[2]);
 }
 
-#define ZOO_BLOCKS 9 /* 3 large, 1 range, 3 VS, 1 LFH in VS, 1 LFH */
+#define ZOO_BLOCKS 9 /* 3 large blocks, 1 range, 3 VS blocks, 1 LFH block in VS, 1 LFH block */
 
 static void zoo_init(const struct fake_layout *l)
 {
@@ -59,7 +59,7 @@ static void zoo_init(const struct fake_layout *l)
 	zoo_large();
 }
 
-/* broken: number of invalid or unmapped places. */
+/* Walks the zoo and checks the result. broken: number of invalid or unmapped places. */
 static void zoo_end(size_t blocks, unsigned broken)
 {
 	seg_walk();
@@ -78,8 +78,8 @@ static void zoo_run(void (*test)(unsigned i), unsigned times)
 	}
 }
 
-/* Defines a test that runs with a fresh zoo of each layout; ZOO_TIMES repeats it for each i below
- * times. */
+/* Defines a test that runs with a fresh zoo of each layout. ZOO_TIMES repeats the test for each i
+ * below `times`. */
 #define ZOO_TEST(name) ZOO_TIMES(name, 1)
 #define ZOO_TIMES(name, times)                                                                     \
 	static void name##_in(unsigned i);                                                         \
@@ -150,7 +150,7 @@ ZOO_TEST(a_subsegment_without_its_signature_is_noted)
 
 /* ---------------------------------------------------------------- LFH */
 
-/* More blocks cross a page than are withheld, so the withheld ones cannot be identified. */
+/* More blocks cross a page than are withheld, so the walk cannot identify the withheld ones. */
 ZOO_TEST(withheld_blocks_that_cannot_be_told_are_noted)
 {
 	for (unsigned k = 0; k < 0x80; k++)
@@ -178,7 +178,7 @@ static uint64_t tree_at(void)
 	return FAKE_HEAP + seg.l->at.heap.large_tree;
 }
 
-/* LargeReservedPages and LargeCommittedPages follow the tree. */
+/* The fields LargeReservedPages and LargeCommittedPages follow the tree. */
 static void committed_put(unsigned pages)
 {
 	seg_ptr(tree_at() + 3ull * seg.l->ptr, pages);
@@ -213,7 +213,7 @@ ZOO_TIMES(a_large_block_ends_where_its_memory_does, 2)
 	zoo_end(ZOO_BLOCKS - !i, !i);
 }
 
-/* Without known regions the total memory is the limit. */
+/* If regions are unknown, the total memory is the limit. */
 ZOO_TEST(a_large_block_larger_than_memory_is_no_block)
 {
 	seg_ptr(zoo.nodes[0] + seg.l->at.large.pages, 0x20000000);
@@ -244,7 +244,8 @@ static void assert_noted(size_t blocks, const char *what)
 
 /* ---------------------------------------------------------------- page ranges */
 
-/* Ranges begin at the descriptors 0, 1 and 3; the last one has four units, and the rest is free. */
+/* Ranges begin at the descriptors 0, 1 and 3. The last range has four units, and all later units
+ * are free. */
 ZOO_TEST(a_free_range_is_passed_whatever_its_length_says)
 {
 	uint64_t far = seg_range(zoo.segment, 12, 200, 2, 3, 0, false);
@@ -256,7 +257,7 @@ ZOO_TEST(a_free_range_is_passed_whatever_its_length_says)
 	assert_block(ZOO_BLOCKS, far, 0x2000, 0, 0);
 }
 
-/* Leftovers within free ranges have no meaning. */
+/* Leftover bytes within free ranges have no meaning. */
 ZOO_TEST(old_signatures_within_a_free_range_are_no_doubt)
 {
 	units_put(7, 20);
@@ -275,7 +276,7 @@ ZOO_TIMES(a_range_of_no_known_kind_is_noted, 3)
 	assert_noted(ZOO_BLOCKS - 1, "page range of no known kind");
 }
 
-/* A block may contain a former subsegment without live blocks. */
+/* A block may contain an old subsegment without live blocks. */
 ZOO_TEST(what_was_an_lfh_subsegment_is_no_doubt)
 {
 	struct fake_lfh lfh;
@@ -321,8 +322,8 @@ ZOO_TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 #define EXTRA 0x4000u
 #define EXTRA_BLOCK_BYTES 0x100u
 
-/* Adds a block that announces a stack; returns the start of its last 40h bytes, which are
- * unused. */
+/* Adds a block whose header announces a stack. Returns the start of the block's last 40h bytes,
+ * which are unused. */
 static uint64_t promise(bool is_ust)
 {
 	struct fake_vs vs;
@@ -355,13 +356,13 @@ ZOO_TIMES(a_stack_s_mark_that_is_not_there_is_noted_under_ust, 2)
 		zoo_end(ZOO_BLOCKS + 1, 0);
 }
 
-/* The stack database was full, or the extra holds a user's value. */
+/* The stack database was full, or the extra part holds a user's value. */
 ZOO_TIMES(a_block_may_have_no_stack, 4)
 {
 	static const unsigned marks[4] = {0x0101, 0x0020, 0, 0x0101};
 
-	/* The value for no stack, unless 0: the extra's mark, which cannot be a record's
-	 * address. */
+	/* Value that means no stack. If it is not 0, it is the extra part's mark, which cannot be a
+	 * record's address. */
 	uint64_t none = seg.l->bits == 64 ? 0x0101000000000000 : 0x01010000;
 
 	put_extra(promise(true), marks[i], i == 3 ? none : 0);

@@ -4,7 +4,8 @@
 
 SEG_TEST(a_heap_is_known_by_the_pointers_back_to_it, ALL)
 {
-	bool has_counts = l->at.heap.large_reserved; /* otherwise they are unknown */
+	/* Without these fields the counts are unknown. */
+	bool has_counts = l->at.heap.large_reserved;
 
 	seg_ptr(FAKE_HEAP + l->at.heap.total_reserved, 0x30);
 	seg_ptr(FAKE_HEAP + l->at.heap.total_reserved + l->ptr, 0x20);
@@ -20,8 +21,8 @@ SEG_TEST(a_heap_is_known_by_the_pointers_back_to_it, ALL)
 	assert_int_equal(seg.walk.broken_count, 0);
 }
 
-/* It is unknown whether a real heap's second context points to the front ends. A pointer elsewhere
- * is reported and costs nothing. */
+/* We don't know whether a real heap's second context points to the front ends. A pointer to another
+ * place is reported and costs nothing. */
 SEG_TIMES(contexts_need_not_be_as_expected_for_a_heap_to_be_walked, ALL, 4)
 {
 	uint64_t context, range;
@@ -87,7 +88,7 @@ SEG_TIMES(chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size, 
 	seg_chunk(&vs,
 		0x1000 - 0x640 - l->at.vs_subsegment.first_chunk - l->at.vs_subsegment.first_chunk,
 		false, 0);
-	/* As large as the data before the first chunk. */
+	/* A chunk as large as the data before the first chunk. */
 	seg_chunk(&vs, l->at.vs_subsegment.first_chunk, true, 0);
 	seg_vs_end(&vs, i);
 	seg_walk();
@@ -178,7 +179,8 @@ SEG_TEST(bitmaps_of_lfh_subsegments_say_which_blocks_are_live, ALL)
 	assert_block(4, e, 0x100 - 2, 2, 0);
 }
 
-/* The forms differ if some busy blocks are fully used: an equal number of bits is elsewhere. */
+/* The forms differ if some busy blocks are fully used: equal numbers of bits lie at other
+ * positions. */
 SEG_TIMES(the_form_of_bitmaps_is_found_whatever_the_build, BUILD_26100 | BUILD_22000, 2)
 {
 	struct fake_lfh lfh;
@@ -216,7 +218,7 @@ SEG_TIMES(slots_name_their_context_by_pointer_or_distance, BUILD_26100, 3)
 	assert_int_equal(seg.walk.broken_count > 0, i == 2);
 }
 
-/* From 26100 on the mask includes all bits of the address. */
+/* Since 26100 the mask includes all bits of the address. */
 SEG_TIMES(the_lfh_key_is_found_with_either_mask, BUILD_22000, 2)
 {
 	uint64_t at;
@@ -239,7 +241,7 @@ SEG_TIMES(the_lfh_key_is_found_with_either_mask, BUILD_22000, 2)
 	assert_int_equal(seg.nt.segment_keys.is_wide, i);
 }
 
-/* Blocks of 0x60 bytes that cross a page and are marked live, as many as are withheld. */
+/* Makes blocks of 0x60 bytes that cross a page and are marked live, as many as are withheld. */
 SEG_TEST(withheld_blocks_are_not_live, BUILD_22000)
 {
 	struct fake_lfh lfh;
@@ -303,7 +305,7 @@ SEG_TIMES(large_blocks_hang_on_a_tree_encoded_or_not, ALL, 4)
 
 /* ---------------------------------------------------------------- stacks */
 
-/* Writes a _SEGMENT_HEAP_EXTRA of the first interceptor and the interceptor's unit. */
+/* Writes a _SEGMENT_HEAP_EXTRA of the first interceptor, with the interceptor's unit. */
 static void put_extra(uint64_t addr, uint64_t record)
 {
 	fake_put(addr + 2, 0x0101, 2);
@@ -323,14 +325,14 @@ SEG_TEST(the_record_of_a_stack_lies_in_the_tail_of_its_block, ALL)
 	put_extra(in_vs - l->at.chunk.bytes + 0x100 - 0x60, record);
 	seg_vs_end(&vs, true);
 	range = seg_range(at, 12, l->first_index + 1, 2, 3, 0x205, true);
-	/* After a similar pattern that leads nowhere. */
+	/* The valid extra follows a similar pattern that leads nowhere. */
 	put_extra(range + 0x2000 - 0x205 + 5, 0x8888888800000000 & seg_mask());
 	put_extra(range + 0x2000 - 0x205 + 5 + 4 * p, record + 8);
 	lfh = seg_lfh(seg_range(at, 12, l->first_index + 3, 2, 11, 0, false), 0x2000, 0x80,
 		0x80 / l->unit);
 	in_lfh = seg_lfh_block(&lfh, 1, 0x4000 | 0x33);
 	put_extra(in_lfh + 0x80 - 0x33, record + 16);
-	in_lfh = seg_lfh_block(&lfh, 2, 0x4000 | 0x33); /* without an extra */
+	in_lfh = seg_lfh_block(&lfh, 2, 0x4000 | 0x33); /* a block without an extra */
 	seg_walk();
 	assert_int_equal(seg.walk.broken_count, 0);
 	assert_int_equal(seg.walk.block_count, 4);

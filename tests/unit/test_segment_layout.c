@@ -1,5 +1,5 @@
-/* Every row of the segment heap's and page heap's tables, compared with listings of public symbols
- * where these have the field. */
+/* Every row of the segment heap's and the page heap's tables. Each field is compared with the
+ * listings of public symbols that contain the field. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"
@@ -7,7 +7,8 @@
 #include "snapshot/heap/page_layout.h"
 #include "snapshot/heap/segment/segment.h"
 
-/* Listings of the builds of each row. Rows without a listing come from one published table only. */
+/* Builds of each row, with their listings. Rows without a listing come from a single published
+ * table. */
 static const struct listed {
 	const char *row, *listing;
 } listed[] = {
@@ -101,7 +102,7 @@ TEST(rows_of_segment_heap_are_as_listed)
 	}
 }
 
-/* This listing has fewer types and other names of some fields. */
+/* This listing has fewer types, and gives some fields other names. */
 TEST(row_of_1607_is_as_listed)
 {
 	const char *list = "r2_ntdll_Win10x64";

@@ -1,5 +1,5 @@
-/* The LFH key is read from ntdll, or else derived from other evidence: each test leaves one kind of
- * evidence. Without sufficient evidence no block is listed. */
+/* The LFH key is read from ntdll, or is derived from other evidence. Each test leaves one kind of
+ * evidence. Without sufficient evidence the walk lists no block. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"
@@ -14,7 +14,7 @@ static struct fake_lfh subsegment(
 	return seg_lfh(addr, 0x4000, block_bytes, bucket);
 }
 
-/* Moves the first block, and updates its offset. */
+/* Moves the subsegment's first block, and updates the offset to it. */
 static void shift_first(struct fake_lfh *lfh, unsigned first)
 {
 	uint64_t at = lfh->addr + seg.l->at.subsegment.offsets;
@@ -45,7 +45,7 @@ static void assert_key_found(void)
 	assert_int_equal(seg.walk.broken_count, 0);
 }
 
-/* Asserts that the subsegments are reported and none of their blocks is listed. */
+/* Asserts that the walk reports the subsegments and lists none of their blocks. */
 static void assert_no_key(unsigned subsegments)
 {
 	seg_walk();
@@ -57,7 +57,7 @@ static void assert_no_key(unsigned subsegments)
 
 /* ---------------------------------------------------------------- in ntdll */
 
-/* Makes blocks of one kind that begin later than expected. */
+/* Makes subsegments whose blocks have equal sizes and begin later than expected. */
 static struct fake_lfh odd_subsegments(void)
 {
 	uint64_t segment = seg_segment(FAKE_HEAP, 0);
@@ -84,7 +84,7 @@ SEG_TEST(the_key_stands_beside_the_heap_key_in_ntdll, ALL)
 	assert_block(0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
 }
 
-/* Works with either signature of page segments; without VS subsegments no other evidence exists. */
+/* Both signatures of page segments must work. Without VS subsegments no other evidence exists. */
 SEG_TEST(the_heap_key_in_ntdll_may_be_either, ALL)
 {
 	seg.constant ^= FAKE_CONSTANT & seg_mask();
@@ -117,7 +117,7 @@ SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 
 /* ---------------------------------------------------------------- derived */
 
-/* There are so many blocks that a difference of one unit changes their number. */
+/* The number of blocks is so large that a size difference of one unit changes it. */
 SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 {
 	struct fake_lfh lfh;
@@ -128,10 +128,11 @@ SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 	assert_key_found();
 }
 
-/* So few blocks that many sizes would fit. */
+/* The blocks are so few that many sizes would fit. */
 SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 {
-	/* Documented: 8 bytes apart up to 256, then 16 to 512, 32 to 1024, 64 to 2048. */
+	/* The documented distances of sizes: 8 bytes up to 256, 16 up to 512, 32 up to 1024, 64 up
+	 * to 2048. */
 	static const unsigned x86[5][2] = {
 		{3, 0x18}, {32, 0x100}, {35, 0x130}, {50, 0x240}, {70, 0x580}};
 	static const unsigned x64[5][2] = {
@@ -147,7 +148,7 @@ SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 	assert_key_found();
 }
 
-/* Blocks of one unit leave only one place for the first block. */
+/* If blocks have one unit, only one place is possible for the first block. */
 SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 {
 	uint64_t segment;
@@ -164,7 +165,7 @@ SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 	assert_key_found();
 }
 
-/* The first block follows unknown data: only the ends of blocks show its place. */
+/* Unknown data precede the first block, so only the ends of blocks show where it is. */
 SEG_TEST(tails_show_where_the_first_block_is, ALL)
 {
 	struct fake_lfh lfh;
@@ -182,7 +183,7 @@ SEG_TEST(tails_show_where_the_first_block_is, ALL)
 	assert_key_found();
 }
 
-/* Many words in memory look like the end of a block; only marks of stacks are reliable. */
+/* Many words in memory look like the end of a block. Only marks of stacks are reliable. */
 SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 {
 	struct fake_lfh lfh;
@@ -192,7 +193,7 @@ SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
 	count_put(&lfh, lfh.count - 2);
 	shift_first(&lfh, lfh.first + 4 * l->unit);
-	for (unsigned at = 0; at < 0x1000; at += 2) /* extra present, 2 bytes */
+	for (unsigned at = 0; at < 0x1000; at += 2) /* marks an extra, with 2 unused bytes */
 		fake_put(lfh.addr + lfh.first + at, 0x4002, 2);
 	for (unsigned k = 0; k < 4; k++) {
 		end = seg_lfh_block(&lfh, k, 0x4000 | 0x20) + 0x60;
@@ -206,7 +207,7 @@ SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 		assert_no_key(1);
 }
 
-/* Any word with its topmost bit set looks like the end of a block with one unused byte. */
+/* A word whose topmost bit is set looks like the end of a block with one unused byte. */
 SEG_TEST(one_unused_byte_shows_nothing, ALL)
 {
 	struct fake_lfh lfh;

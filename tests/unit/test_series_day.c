@@ -20,7 +20,7 @@
 #define NIGHT_MS                                                                                   \
 	INT64_C(1792886400000) /* 2026-10-25T00:00:00Z; in Berlin 02:00 to 03:00 occurs twice */
 
-size_t __sanitizer_get_current_allocated_bytes(void); /* of libasan */
+size_t __sanitizer_get_current_allocated_bytes(void); /* declared by libasan */
 const char *__asan_default_options(void);
 
 /* The default quarantine of freed memory would double the run time. */
@@ -42,7 +42,8 @@ static int64_t day_clock(void)
 	return clock_ms;
 }
 
-/* Set back by twenty seconds at six, by an hour at noon, and forward by two at eighteen. */
+/* The clock is set back twenty seconds at six and an hour at noon, and is set forward two hours at
+ * eighteen. */
 static int64_t day_time(void)
 {
 	int64_t since = clock_ms - START_MS, hour = 3600000;
@@ -106,7 +107,7 @@ int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, st
 
 /* ---------------------------------------------------------------- checks of each snapshot */
 
-/* Computes the name of this second, or the first that is not in use. */
+/* Computes the name for this second, or the first unused name after it. */
 static void name_now(char name[60])
 {
 	time_t seconds = (time_t)(day_time() / 1000);
@@ -155,7 +156,7 @@ static void check_memory(void)
 		assert_in_range(bytes, 0, settled_bytes + 2 * (KEPT + 1));
 }
 
-/* Avoids struct snapshot, which the sanitizers make slow. */
+/* Writes a dump's head without struct snapshot, which the sanitizers make slow. */
 static void write_head(struct out *out)
 {
 	char start[DATE_TEXT_BYTES], now[DATE_TEXT_BYTES];
@@ -234,7 +235,7 @@ TEST(test_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
 	char out[350], log[350];
 	int file = dup(0);
 
-	setenv("TZ", "Europe/Berlin", 1); /* names are in UTC */
+	setenv("TZ", "Europe/Berlin", 1); /* proves that names are in UTC */
 	tzset();
 	close(file);
 	snprintf(out, sizeof(out), "%s/{name}-{pid}-{time}.txt", dir);

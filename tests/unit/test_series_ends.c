@@ -30,7 +30,8 @@ TEST(one_part_is_first_and_last)
 	}
 }
 
-/* Sums over the processes of the first and the last; a single snapshot is both, without growth. */
+/* OLD is the sum over the processes of their first snapshots, NEW that of their last. A single
+ * snapshot is both, so its growth is 0. */
 TEST(of_parts_each_has_its_ends)
 {
 	const struct trend_axis axis = {.count = COUNT, .parts = parts};
@@ -65,7 +66,7 @@ TEST(sums_of_many_parts_stop_where_signed_number_does)
 	check(series_last(&axis, huge), 2, INT64_MAX, 0);
 }
 
-/* parts have 3, 2 and 1 snapshots. */
+/* The parts have 3, 2 and 1 snapshots. */
 TEST(time_passes_where_there_is_trend)
 {
 	static const int64_t in_first[] = {5, 5, 6, 7, 7, 8}, in_second[] = {5, 5, 5, 6, 7, 8};
@@ -78,7 +79,7 @@ TEST(time_passes_where_there_is_trend)
 	assert_true(axis_time_passes(&axis));
 	axis.times_ms = in_second;
 	assert_false(axis_time_passes(&axis));
-	axis.parts = pairs; /* all parts are short, so any part counts */
+	axis.parts = pairs; /* all parts are short, so every part counts */
 	assert_int_equal(axis_longest(&axis), 2);
 	assert_true(axis_time_passes(&axis));
 	axis.parts = NULL;
@@ -86,7 +87,7 @@ TEST(time_passes_where_there_is_trend)
 	assert_true(axis_time_passes(&axis));
 }
 
-/* Checks snapshots of one process, or of two. */
+/* Checks snapshots of one process, or of two processes. */
 static bool has_bounds(size_t first, size_t second)
 {
 	uint32_t second_of[8] = {0};
@@ -97,8 +98,8 @@ static bool has_bounds(size_t first, size_t second)
 	return axis_has_bounds(&axis);
 }
 
-/* 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are
- * less. */
+/* A chance of 2 in 4! = 24, or in 3! 3! = 36, is more than 5 in 100. A chance of 2 in 5!, or in 4!
+ * 2! = 48, is less. */
 TEST(bounds_need_snapshots_enough)
 {
 	assert_false(has_bounds(1, 0));

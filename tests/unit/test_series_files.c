@@ -62,7 +62,7 @@ static void put_dump(const char *name, uint32_t pid, int64_t start_ms, int64_t t
 	put_dump_at(in_scene(name), pid, start_ms, time_ms, size);
 }
 
-/* Checks the names in the folder, each followed by a blank. */
+/* Checks the names in the folder. `expected` has a blank after each name. */
 static void check_files(const char *expected)
 {
 	struct folder_list list;
@@ -80,7 +80,7 @@ static void check_files(const char *expected)
 
 static struct series_files *files;
 
-/* Opens a plan for this process in place of the previous one. */
+/* Opens a plan for this process, which replaces the previous plan. */
 static void open_plan(struct series_plan plan, int64_t start_ms)
 {
 	struct err err = {0};
@@ -114,7 +114,7 @@ static void check_name(int64_t time_ms, unsigned tries, const char *expected)
 	buf_release(&path);
 }
 
-/* Writes the series' next dump under the first free name; returns 0 or the error about other
+/* Writes the series' next dump under the first free name. Returns 0, or the error about other
  * files. */
 static int write_next_of(int64_t time_ms, size_t size, struct err *err)
 {
@@ -242,13 +242,14 @@ TEST(numbers_go_on_behind_highest)
 	write_to(TIME_MS, 300,
 		"my app-000003.txt my app-000007.txt my app-000008.txt my app-000009.txt "
 		"my app-000010.txt my app-000099.txt.tmp my app-99.txt other-000099.txt ");
-	open_series("{name}-{n}.txt", NO_LIMITS); /* another start */
+	open_series("{name}-{n}.txt", NO_LIMITS); /* a new start of hsnap */
 	check_name(TIME_MS, 0, "my app-000011.txt");
 	put_text(in_scene("my app-999999.txt"), "");
 	check_name(TIME_MS, 0, "my app-1000000.txt");
 }
 
-/* Each time another hsnap is faster: its file is found when the next name is chosen. */
+/* Another hsnap is always faster: when this one chooses the next name, a file with that name
+ * exists. */
 TEST(race_leaves_no_gap)
 {
 	open_series("{n}", NO_LIMITS);
@@ -265,7 +266,7 @@ TEST(failed_snapshot_takes_no_number)
 	check_name(TIME_MS, 0, "00000120261120T102548Z");
 	check_name(TIME_MS, 0, "00000120261120T102548Z");
 	write_next(TIME_MS, 300);
-	check_name(TIME_MS, 0, "00000220261120T102548Z"); /* no "_2": the number differs */
+	check_name(TIME_MS, 0, "00000220261120T102548Z"); /* no "_2", because the number differs */
 }
 
 TEST(names_come_to_end)
@@ -301,7 +302,7 @@ TEST(packed_files_are_called_so)
 TEST(folders_may_have_words_too)
 {
 	open_series("{name} {pid} {{x/{n}", NO_LIMITS);
-	check_name(TIME_MS, 0, "my app 42 {x/000001"); /* the folder is created */
+	check_name(TIME_MS, 0, "my app 42 {x/000001"); /* the folder was created */
 	assert_true(os_is_there(in_scene("my app 42 {x")));
 }
 
@@ -339,16 +340,17 @@ TEST(folder_is_tried_before_first_file)
 
 	put_text(in_scene("file"), "");
 	check_folder(in_scene("{time}"), 0, NULL);
-	check_folder(in_scene("{name}/{n}"), 0, NULL); /* the folder is not known yet */
-	check_folder(in_scene("none/a"), 0, NULL); /* not a series */
-	check_folder(in_scene("none/deep/{n}"), 0, NULL); /* it is created */
+	/* The folder's name depends on the process. */
+	check_folder(in_scene("{name}/{n}"), 0, NULL);
+	check_folder(in_scene("none/a"), 0, NULL); /* not a pattern of a series */
+	check_folder(in_scene("none/deep/{n}"), 0, NULL); /* hsnap will create the folder */
 	assert_true(os_is_there(in_scene("none/deep")));
 	os_remove_folder(in_scene("none/deep"));
 	os_remove_folder(in_scene("none"));
 	snprintf(path, sizeof(path), "%s", in_scene("file/"));
 	check_folder(in_scene("file/{n}"), -ERR_OPEN, path);
 	check_files("file ");
-	/* readable, but files cannot be created there */
+	/* The folder is readable, but files cannot be created in it. */
 	check_folder("/proc/self/{n}.txt", -ERR_CREATE, "/proc/self/");
 }
 
@@ -374,7 +376,7 @@ TEST(three_of_five_stay)
 	check_files("000001 000002 000003 ");
 	write_to(TIME_MS + 3 * MINUTE, 300, "000002 000003 000004 ");
 	write_to(TIME_MS + 4 * MINUTE, 300, "000003 000004 000005 ");
-	open_series("{n}", keep(2)); /* another start, with a lower limit */
+	open_series("{n}", keep(2)); /* a new start with a lower limit */
 	write_to(TIME_MS + 5 * MINUTE, 300, "000005 000006 ");
 }
 
@@ -391,10 +393,10 @@ TEST(so_many_bytes_stay)
 	open_series("{n}", keep_bytes(1500));
 	write_next(TIME_MS, 500);
 	write_next(TIME_MS, 500);
-	write_to(TIME_MS, 500, "000001 000002 000003 "); /* exactly at the limit */
+	write_to(TIME_MS, 500, "000001 000002 000003 "); /* reaches the limit exactly */
 	write_to(TIME_MS, 501, "000003 000004 ");
 	write_to(TIME_MS, 499, "000003 000004 000005 ");
-	write_to(TIME_MS, 2000, "000006 "); /* larger than the limit, but kept */
+	write_to(TIME_MS, 2000, "000006 "); /* larger than the limit, but the newest file stays */
 	write_to(TIME_MS, 300, "000007 ");
 }
 
@@ -412,11 +414,13 @@ TEST(both_limits_hold)
 TEST(other_processes_files_stay)
 {
 	open_series("{name}-{n}", keep(1));
-	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300); /* a reused pid */
+	/* An earlier process with the same pid. */
+	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300);
 	put_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
 	put_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
 	put_dump("my app-000004", PID, START_MS, TIME_MS - MINUTE, 300);
-	put_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300); /* another pattern's */
+	/* Another pattern's name. */
+	put_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300);
 	put_dump("app-000006", PID, START_MS, TIME_MS - MINUTE, 300);
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300,
@@ -443,10 +447,11 @@ TEST(what_is_no_sound_dump_of_ours_stays)
 		"somebody else's letter\n",
 		"",
 		UMDH "// Loaded modules: \n//     Base Size Module\n",
-		"// hsnap: dump format=1 tool=0.1.0\n" PROCESS "\n", /* without a time */
+		"// hsnap: dump format=1 tool=0.1.0\n" PROCESS "\n", /* no time */
 		"// hsnap: dump format=9 time=2026-11-20T10:25:48.123Z\n" PROCESS "\n",
-		DUMP PROCESS, /* cut */
-		DUMP "*- - Start of data for heap @ 10 - -\n" PROCESS "\n", /* note too late */
+		DUMP PROCESS, /* cut off */
+		/* The note comes too late. */
+		DUMP "*- - Start of data for heap @ 10 - -\n" PROCESS "\n",
 		"\x1f\x8b\x08 no gzip",
 		UMDH PROCESS "\n// Loaded modules: \n//     Base Size Module\n"
 			     "//      1000     1000 C:\\a.exe\n",
@@ -483,7 +488,7 @@ TEST(file_is_looked_at_again_before_it_goes)
 	open_series("{n}", keep(2));
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
-	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of equal size */
+	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* replacement of equal size */
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	assert_int_equal(remove(in_scene("000002")), 0);
 	assert_int_equal(symlink("000001", in_scene("000002")), 0);
@@ -497,7 +502,8 @@ TEST(file_that_changed_is_read_anew)
 	put_text(in_scene("000001"), "somebody else's");
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
-	put_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300); /* by another program */
+	/* Replacement by another program. */
+	put_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300);
 	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 400);
 	write_to(TIME_MS, 300, "000003 000004 ");
 }
@@ -511,7 +517,7 @@ TEST(what_is_gone_is_no_trouble)
 	write_next(TIME_MS, 300);
 	assert_int_equal(remove(in_scene("000001")), 0);
 	write_to(TIME_MS, 300, "000002 000003 ");
-	/* the newest file itself: a failure must be reported, once */
+	/* The newest file itself: its failure must be reported, but only once. */
 	assert_int_equal(series_files_written(files, in_scene("000004"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("000004"));
 	assert_int_equal(series_files_written(files, in_scene("000004"), &err), 0);
@@ -530,7 +536,8 @@ TEST(folder_that_is_gone_is_error)
 	assert_string_equal(err.place, in_scene("sub/"));
 }
 
-/* Drops the right to remove files in the folder; returns false if that is impossible here. */
+/* Gives up the right to remove files in the folder. Returns false if that is impossible on this
+ * system. */
 static bool drop_rights(void)
 {
 	assert_int_equal(chmod(scene_folder, 0555), 0);
@@ -568,7 +575,7 @@ TEST(what_cannot_be_removed_is_told_once)
 	assert_int_equal(second, 0);
 	assert_string_equal(err.place, in_scene("000001"));
 	check_files("000001 000002 000003 "); /* no other file is removed instead */
-	write_next(TIME_MS, 300); /* now it can be removed */
+	write_next(TIME_MS, 300); /* the file can be removed again */
 	check_files("000003 000004 ");
 }
 
@@ -590,7 +597,7 @@ TEST(packed_files_go_too)
 	pack("000001.gz", PID);
 	pack("000002.gz", PID + 1);
 	pack("000003.gz", PID);
-	pack("000004", PID); /* without the extension */
+	pack("000004", PID); /* the packed file's name lacks the extension */
 	write_to(TIME_MS, 300, "000002.gz 000003.gz 000004 000004.gz ");
 }
 
@@ -618,13 +625,13 @@ static void put_clocked(const char *name, uint64_t clock_ms, int64_t time_ms)
 	put_text(in_scene(name), text);
 }
 
-/* Dates of an earlier run that the machine's clock contradicts. */
+/* The machine's clock contradicts the dates of an earlier run. */
 TEST(oldest_by_machine_clock_go_first)
 {
 	open_series("{n}", keep(3));
 	put_clocked("000001", 9000, TIME_MS + 2 * MINUTE);
-	put_clocked("000002", 70000, TIME_MS + MINUTE); /* the date was set back */
-	/* of a version without the clock */
+	put_clocked("000002", 70000, TIME_MS + MINUTE); /* the date was set back before this dump */
+	/* A dump of a version that did not record the clock. */
 	put_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
 	put_clocked("000004", 80000, TIME_MS + MINUTE - 1);
 	write_to(TIME_MS + 9 * MINUTE, 300, "000002 000004 000005 ");
@@ -635,16 +642,16 @@ TEST(clock_that_went_back_removes_nothing_new)
 {
 	open_series("{time}", keep(2));
 	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
-	write_next(TIME_MS + MINUTE, 300); /* the clock was set back meanwhile */
+	write_next(TIME_MS + MINUTE, 300); /* the clock was set back before this dump */
 	check_files("20261120T102648Z 20261120T120000Z ");
 	write_to(TIME_MS, 300, "20261120T102548Z 20261120T102648Z ");
 	write_to(TIME_MS - MINUTE, 300, "20261120T102448Z 20261120T102548Z ");
-	write_next(TIME_MS, 300); /* an existing second */
+	write_next(TIME_MS, 300); /* a second for which a dump exists */
 	check_files("20261120T102448Z 20261120T102548Z_2 ");
 }
 
-/* Another program or a user writes into the series meanwhile: files that this run has not written
- * are removed first. */
+/* During the run another program or a user writes files into the series. Files that this run did
+ * not write are removed first. */
 TEST(what_another_wrote_goes_first)
 {
 	open_series("{n}", keep(3));
@@ -655,7 +662,8 @@ TEST(what_another_wrote_goes_first)
 	write_to(TIME_MS + 4 * MINUTE, 300, "000001 000003 000005 ");
 }
 
-/* Otherwise a day of --every 1s would read eighty thousand files each second. */
+/* If all files were read each time, a day of --every 1s would read eighty thousand files each
+ * second. */
 TEST(what_this_run_has_written_is_not_read_until_it_goes)
 {
 	int watch = inotify_init1(IN_NONBLOCK);

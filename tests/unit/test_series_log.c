@@ -65,7 +65,7 @@ TEST(test_each_line_has_its_time_and_obeys_nobody)
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z one\n"
 				  "2023-11-14T22:13:21.123Z ?[2Jtwo?three??\n");
 	free(text);
-	/* A later start appends to the file. */
+	/* A log that is started later appends to the file. */
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "four", &err), 0);
 	text = content(path);
@@ -83,8 +83,8 @@ TEST(test_without_file_nothing_is_written)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/* Three times one file's limit: the last part is complete, and no file is much longer than the
- * limit. */
+/* Writes three times a file's limit. The last part must be complete, and no file may be much longer
+ * than the limit. */
 TEST(test_long_log_is_two_files)
 {
 	static char line[10001];
@@ -112,11 +112,11 @@ TEST(test_long_log_is_two_files)
 		}
 		free(text);
 	}
-	assert_int_equal(first + found, lines); /* none is missing at the end */
+	assert_int_equal(first + found, lines); /* no line is missing at the end */
 	assert_true(found * sizeof(line) >= SERIES_LOG_BYTES);
 }
 
-/* A folder has the second file's name. */
+/* A folder occupies the second file's name. */
 TEST(test_log_that_cannot_be_set_aside_goes_on)
 {
 	static char line[10001];
@@ -137,7 +137,8 @@ TEST(test_log_that_cannot_be_set_aside_goes_on)
 	assert_int_equal(found, lines);
 	free(text);
 	assert_int_equal(rmdir(old_path), 0);
-	assert_int_equal(series_log_add(&log, NOON_MS, "last", &err), 0); /* possible now */
+	/* Now the log can be renamed. */
+	assert_int_equal(series_log_add(&log, NOON_MS, "last", &err), 0);
 	text = content(path);
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z last\n");
 	free(text);
@@ -157,7 +158,7 @@ TEST(test_what_is_lost_is_said_once)
 	assert_int_equal(series_log_add(&log, NOON_MS, "two", &err), 0);
 	assert_int_equal(mkdir(dir, 0777), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "three", &err), 0);
-	text = content(path); /* it was created again */
+	text = content(path); /* the log was created again */
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z three\n");
 	free(text);
 	assert_int_equal(series_log_add(&log, NOON_MS, "still three", &err), 0);
@@ -216,7 +217,7 @@ TEST(test_lines_of_several_processes_do_not_mix)
 		assert_int_equal(counts[i], LINES);
 }
 
-/* The disk was full in the middle of a line. */
+/* The disk became full in the middle of a line. */
 TEST(test_torn_line_is_not_glued_to_next)
 {
 	struct series_log log;

@@ -14,9 +14,10 @@
 
 struct made_process {
 	uint32_t pid;
-	int64_t start_ms; /* identity of the process; its start on the simulated clock is from_ms */
+	/* Identifies the process, whose start on the simulated clock is from_ms. */
+	int64_t start_ms;
 	int64_t from_ms, until_ms;
-	enum err_code refuses; /* error of process_ref_open() */
+	enum err_code refuses; /* error that process_ref_open() returns */
 	uint64_t bytes, bytes_per_s; /* private bytes: initial, and growth per second */
 	unsigned open_count;
 };
@@ -37,18 +38,19 @@ struct scene {
 	int64_t interrupt_ms; /* time of Ctrl-C */
 	struct made_process processes[40];
 	size_t process_count;
-	/* take() calls from number fail_from to fail_to - 1 fail with fails; with fail_ends they
-	 * end the process first. */
+	/* Calls of take() from number fail_from to fail_to - 1 fail with the error `fails`. If
+	 * fail_ends is set, they end the process first. */
 	uint64_t takes, fail_from, fail_to;
-	uint64_t fail_every; /* only the first two of each N calls fail; 0: all do */
+	uint64_t fail_every; /* only the first two of every N calls fail; 0: all fail */
 	uint32_t fail_pid; /* only snapshots of this process fail; 0: of any process */
 	enum err_code fails;
 	int fail_ends;
-	uint64_t incomplete_at; /* number of the incomplete take(); 0: none */
-	unsigned names_taken; /* number of names in use */
-	uint64_t looks_taken; /* calls of take(), each of which holds the process */
+	uint64_t incomplete_at; /* number of the take() that is incomplete; 0: none */
+	unsigned names_taken; /* number of names that are already in use */
+	uint64_t looks_taken; /* number of take() calls that held the process */
 	int64_t find_fails_from_ms;
-	struct made_process *restarts; /* replaced at the next search after its end */
+	/* Once this process has ended, the next search finds its successor. */
+	struct made_process *restarts;
 	struct made_shot shots[SHOTS_MAX];
 	size_t shot_count;
 	char said[SAID_MAX][300];
@@ -70,8 +72,8 @@ static int scene_is_there(const struct made_process *process)
 	return scene.clock_ms >= process->from_ms && scene.clock_ms < process->until_ms;
 }
 
-/* Advances to the next event that ends the wait. Waiting for a past time would make the loop spin,
- * so it is an error. */
+/* Advances to the next event that ends the wait. Waiting for a time in the past is an error,
+ * because the loop would spin. */
 static void scene_wait(int64_t until_ms, const intptr_t *handles, size_t count)
 {
 	int64_t to = until_ms;
@@ -102,7 +104,7 @@ static uint64_t scene_bytes(const struct made_process *process)
 	       (uint64_t)(scene.clock_ms - process->from_ms) / 1000 * process->bytes_per_s;
 }
 
-/* The new process lives as long as the old one. */
+/* Replaces a process with a new one that lives as long. */
 static void scene_restart(struct made_process *process)
 {
 	int64_t life_ms = process->until_ms - process->from_ms;
@@ -114,7 +116,7 @@ static void scene_restart(struct made_process *process)
 	process->until_ms = scene.clock_ms + life_ms;
 }
 
-/* Lists the processes with the name, which all have, or with this pid. */
+/* Lists the processes with the name, which is that of all processes, or with this pid. */
 static int scene_find(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	scene.looks++;
@@ -156,7 +158,7 @@ int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, st
 		snprintf(place, sizeof(place), "pid %u", made->pid);
 		if (made->refuses)
 			return err_set(err, made->refuses, place, NULL);
-		assert_int_equal(made->open_count, 0); /* never twice */
+		assert_int_equal(made->open_count, 0); /* no process is opened twice */
 		made->open_count++;
 		*ref = (struct process_ref){
 			.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
@@ -197,7 +199,7 @@ static int scene_take(void *ctx, const struct process_ref *process, const char *
 
 	(void)ctx;
 	assert_true(made->open_count);
-	assert_true(scene_is_there(made)); /* its end is seen first */
+	assert_true(scene_is_there(made)); /* the loop must have noticed if the process ended */
 	scene.looks_taken++;
 	for (unsigned i = 0; i < scene.names_taken; i++) {
 		int rc = names->next(names->ctx, &path, err);
@@ -244,7 +246,7 @@ static int scene_begin(void **state)
 	return 0;
 }
 
-/* Adds a process that lives from and until these ms after the scene's start. */
+/* Adds a process that lives between these times, in ms after the scene's start. */
 static struct made_process *add(uint32_t pid, int64_t start_ms, int64_t from_ms, int64_t until_ms)
 {
 	struct made_process *process = &scene.processes[scene.process_count++];
@@ -268,8 +270,8 @@ static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 	scene.fails = code;
 }
 
-/* Runs a plan, by name if it has no pid, and checks what holds for every run. Files are named by
- * the plan's pattern, or "{pid}". Returns the error of series_run(), or the exit status. */
+/* Runs a plan, by name if it has no pid, and checks what is true for every run. The plan's pattern,
+ * or "{pid}", names the files. Returns the error of series_run(), or the exit status. */
 static int run(struct series_plan plan)
 {
 	const struct series_calls calls = {scene_clock, os_time_ms, scene_wait,
@@ -289,7 +291,7 @@ static int run(struct series_plan plan)
 }
 
 #define RUN(...) run((struct series_plan){__VA_ARGS__})
-/* Runs with this status and number of files. */
+/* Runs a plan and requires this status and number of files. */
 #define RUNS(status, files, ...)                                                                   \
 	do {                                                                                       \
 		assert_int_equal(RUN(__VA_ARGS__), status);                                        \
@@ -305,7 +307,7 @@ static size_t said(const char *words)
 	return count;
 }
 
-/* Returns the start of a shot, in ms after the scene's start. */
+/* Returns when a snapshot was started, in ms after the scene's start. */
 static int64_t at(size_t shot)
 {
 	assert_true(shot < scene.shot_count);
@@ -340,7 +342,7 @@ TEST(test_times_that_passed_are_left_out_and_said)
 		int64_t take_ms, step_ms;
 		const char *words;
 	} cases[] = {
-		{10000, 10000, NULL}, /* finished exactly when the next one is due */
+		{10000, 10000, NULL}, /* each finishes exactly when the next is due */
 		{10001, 20000, "1 snapshot left out: the last one was done 10s after"},
 		{20000, 20000, "1 snapshot left out"},
 		{25000, 30000, "2 snapshots left out: the last one was done 25s after"},
@@ -372,7 +374,7 @@ TEST(test_one_that_fails_is_tried_again_when_next_is_due)
 	assert_int_equal(scene.result.failed, 3);
 }
 
-/* The file counts as usual: the next snapshot may be complete. */
+/* An incomplete file counts as usual: the next snapshot may be complete. */
 TEST(test_one_that_lacks_something_is_written_and_makes_status_2)
 {
 	add_one();
@@ -383,7 +385,7 @@ TEST(test_one_that_lacks_something_is_written_and_makes_status_2)
 	assert_int_equal(scene.result.incomplete, 1);
 }
 
-/* A disk that stays full: one try each time a snapshot is due, and the series continues. */
+/* The disk stays full. hsnap tries once each time a snapshot is due, and the series continues. */
 TEST(test_what_fails_for_good_never_spins)
 {
 	add_one();
@@ -437,7 +439,7 @@ TEST(two_failures_of_unreadable_process_end_nothing)
 	assert_int_equal(said("given up"), 0);
 }
 
-/* A success resets the count: a series of 200 tries survives 40 pairs of failures. */
+/* A success resets the count of failures: a series of 200 tries survives 40 pairs of failures. */
 TEST(failures_count_only_in_row)
 {
 	add_one();
@@ -487,7 +489,7 @@ TEST(one_unreadable_process_of_several_leaves_others)
 	assert_int_equal(said("pid 1: given up"), 1);
 }
 
-/* The unreadable process lives for 35 s; another one follows. */
+/* The unreadable process lives for 35 s; another process follows. */
 TEST(series_that_waits_takes_next_process)
 {
 	static const uint32_t pids[] = {2};
@@ -510,7 +512,8 @@ TEST(test_taken_name_is_followed_by_next)
 	assert_int_equal(RUN(.out = "{pid}-{time}", .every_ms = 10000, .file_count = 2), 0);
 	for (size_t i = 0; i < 2; i++)
 		assert_string_equal(scene.shots[i].path + strlen("12-20261120T102548"), "Z_10");
-	assert_int_equal(scene.looks_taken, 2); /* the process was not held for a name */
+	/* The process was not held while names were searched. */
+	assert_int_equal(scene.looks_taken, 2);
 }
 
 TEST(test_names_are_not_tried_for_ever)
@@ -559,10 +562,11 @@ TEST(test_once_is_once)
 	add_one();
 	RUNS(0, 1);
 	assert_int_equal(scene.waits, 0);
-	assert_int_equal(scene.said_count, 1); /* the file's line */
+	assert_int_equal(scene.said_count, 1); /* the file's line only */
 }
 
-/* A first snapshot immediately, then one whenever the growth since the last reaches the limit. */
+/* hsnap takes the first snapshot immediately, and another whenever the process has grown by the
+ * limit since the last one. */
 TEST(test_growth_is_what_is_watched)
 {
 	add_one();
@@ -584,7 +588,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 	static const struct {
 		uint64_t bytes_per_s;
 		size_t shots;
-	} cases[] = {{100, 2}, {99, 1}, {0, 1}, {UINT64_MAX, 1} /* it shrinks */};
+	} cases[] = {{100, 2}, {99, 1}, {0, 1}, {UINT64_MAX, 1} /* shrinks */};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		scene_begin(NULL);
@@ -595,7 +599,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 	}
 }
 
-/* With a full disk a grown process must not be held once a second. */
+/* If the disk is full, a process that has grown must not be held every second. */
 TEST(test_watching_tries_again_after_minute)
 {
 	add_one();
@@ -614,7 +618,7 @@ TEST(test_nobody_is_error_at_once)
 	assert_int_equal(RUN(.every_ms = 1000), -ERR_NO_PROCESS);
 	assert_string_equal(scene.err.place, "app.exe");
 	assert_int_equal(scene.waits, 0);
-	assert_int_equal(scene.said_count, 0); /* the caller prints it */
+	assert_int_equal(scene.said_count, 0); /* the caller prints the error */
 }
 
 TEST(test_several_are_listed_and_none_is_touched)
@@ -667,12 +671,13 @@ TEST(test_those_that_come_and_go_are_series_of_their_own)
 	assert_int_equal(said("pid 1: the process has ended; 2 files of it"), 1);
 	assert_int_equal(said("pid 2: the process has ended; 3 files of it"), 1);
 	assert_int_equal(said("pid 3: the process has ended; 3 files of it"), 1);
-	assert_int_equal(scene.clock_ms - START_MS, 35000); /* its end is noticed immediately */
+	/* The end of the process is noticed immediately. */
+	assert_int_equal(scene.clock_ms - START_MS, 35000);
 }
 
 TEST(test_files_are_counted_for_each_series)
 {
-	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* the first process has its three */ 2};
+	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* process 1 has its 3 files */ 2};
 
 	add(1, 1, 0, NEVER);
 	add(2, 1, 5000, NEVER);
@@ -717,7 +722,7 @@ TEST(test_end_in_middle_of_snapshot_is_no_failure)
 	assert_int_equal(scene.said_count, 3);
 }
 
-/* A process that is killed during its first snapshot: no file means no success, whatever the
+/* The process is killed during its first snapshot. Without a file the series is no success, at any
  * interval. */
 TEST(test_end_before_first_file_is_told_by_status)
 {
@@ -735,7 +740,7 @@ TEST(test_end_before_first_file_is_told_by_status)
 	}
 }
 
-/* For example, a disk that is full when the process ends. */
+/* For example, the disk is full when the process ends. */
 TEST(test_what_is_not_end_is_said_though_it_has_ended)
 {
 	add_one();
@@ -757,7 +762,7 @@ TEST(test_one_that_lets_nobody_in_is_said_once)
 	assert_int_equal(scene.result.failed, 2);
 }
 
-/* The next process with the pid is another one, and is reported too. */
+/* The next process with the pid is another process, and is reported too. */
 TEST(test_who_lets_nobody_in_is_known_by_its_start_too)
 {
 	add(1, 1, 0, 15000)->refuses = ERR_RIGHTS;
@@ -797,7 +802,7 @@ TEST(test_list_that_fails_at_first_is_error)
 
 /* ---------------------------------------------------------------- waiting (--on-exit wait) */
 
-/* Their private bytes change continuously; the list of processes does not. */
+/* The processes' private bytes change continuously, but the list of processes does not. */
 TEST(test_several_are_listed_once_while_it_waits)
 {
 	add(12, 77, 1000, NEVER)->bytes_per_s = 4096;
@@ -809,7 +814,7 @@ TEST(test_several_are_listed_once_while_it_waits)
 	assert_int_equal(said("several processes have this name"), 1);
 }
 
-/* The new process is a series of its own: it begins when the process is found, and has its own
+/* The new process is its own series: it begins when the process is found, and it has its own
  * count. */
 TEST(test_process_is_waited_for)
 {
@@ -823,7 +828,7 @@ TEST(test_process_is_waited_for)
 		assert_int_equal(scene.shots[i].pid, i < 2 ? 12 : 13);
 	}
 	assert_int_equal(said("app.exe: waiting for such a process"), 2);
-	/* once a second: 0 to 2 s, and from 22 s, ten after the last snapshot, to 31 s */
+	/* once a second: from 0 to 2 s, and from 22 s (ten after the last snapshot) to 31 s */
 	assert_int_equal(scene.looks, 3 + 10);
 }
 
@@ -848,14 +853,14 @@ TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 	}
 }
 
-/* A process that dies immediately and is restarted when searched gives no more files than one that
- * lives: one per interval, or one per ten minutes when growth is watched. */
+/* A process dies immediately and is restarted when hsnap searches for it. It gives no more files
+ * than a process that lives: one per interval, or one per ten minutes if growth is watched. */
 TEST(test_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {
 		int64_t every_ms;
 		uint64_t growth_bytes;
-		size_t least, most; /* in ten hours; a second passes before the next search */
+		size_t least, most; /* files in ten hours; a second passes before each search */
 	} cases[] = {{10000, 0, 3272, 3600}, {60000, 0, 590, 600}, {30 * MINUTE_MS, 0, 20, 20},
 		{1000, 1 << 20, 59, 60}};
 
@@ -873,7 +878,8 @@ TEST(test_crash_loop_is_taken_no_more_often_than_one_that_lives)
 	}
 }
 
-/* A watched process that restarts is captured immediately if the last snapshot was long ago. */
+/* If a watched process restarts and the last snapshot was long ago, hsnap captures the new process
+ * immediately. */
 TEST(test_restart_is_taken_soon)
 {
 	add(12, 77, 0, 900000);
@@ -892,7 +898,7 @@ TEST(test_pid_that_is_used_again_is_another_series)
 		RUNS(0, 5, .every_ms = 10000, .file_count = 3, .takes_all = is_all, .waits = true);
 		for (size_t i = 0; i < 5; i++)
 			assert_int_equal(scene.shots[i].start_ms, i < 2 ? 77 : 15000);
-		assert_int_equal(at(2), 20000); /* ten seconds after the last */
+		assert_int_equal(at(2), 20000); /* ten seconds after the last snapshot */
 	}
 }
 

@@ -42,7 +42,7 @@ TEST(test_what_option_cannot_be_is_refused)
 
 		assert_int_equal(
 			series_option(&request, cases[i].id, cases[i].value, &err), -ERR_USAGE);
-		assert_true(!strncmp(err.place, "--", 2)); /* the option */
+		assert_true(!strncmp(err.place, "--", 2)); /* the place is the option */
 	}
 }
 
@@ -64,7 +64,7 @@ TEST(test_spans_are_second_to_year)
 	}
 }
 
-/* By name or (pid) number; 0 means no limit. */
+/* Options given by name or (pid) as a number. 0 means no limit. */
 struct given {
 	bool is_pid, takes_all, waits, is_packed;
 	const char *out, *log;
@@ -107,7 +107,7 @@ TEST(test_what_does_not_fit_together_is_refused)
 		{{.is_pid = true, .out = "x-{pid}", .takes_all = true}, "-pn NAME"},
 		{{.is_pid = true, .out = "x-{n}", .waits = true}, "-pn NAME"},
 		{{.out = "x-{when}", .every_ms = 1000}, "{time}"},
-		/* the log would be appended to the dump */
+		/* The log would be appended to the dump. */
 		{{.out = "x.txt", .log = "x.txt"}, "log"},
 		{{.out = "x{{.txt", .log = "x{.txt"}, "log"},
 		{{.out = "x.txt", .log = "x.txt.gz", .is_packed = true}, "log"},

@@ -39,9 +39,9 @@ TEST(units_are_powers_of_1024)
 TEST(fraction_is_exact_and_rounded_down)
 {
 	assert_int_equal(size_of("1.5M"), 1024 * 1024 * 3 / 2);
-	assert_int_equal(size_of("0.3K"), 307); /* 307.2 */
+	assert_int_equal(size_of("0.3K"), 307); /* 0.3K is 307.2 */
 	assert_int_equal(size_of("0.999999999999999999999999999999T"), (UINT64_C(1) << 40) - 1);
-	assert_int_equal(size_of("0.0009765625K"), 1); /* 1 / 1024 */
+	assert_int_equal(size_of("0.0009765625K"), 1); /* 0.0009765625 is 1 / 1024 */
 	assert_int_equal(size_of("0.0009765624999999999999999999K"), 0);
 }
 
@@ -74,7 +74,7 @@ TEST(what_is_no_size_is_refused)
 	assert_int_equal(bytes, 12 * 1024);
 }
 
-/* Recursive definition; it takes exponential time on long texts. */
+/* The recursive definition, which takes exponential time on long texts. */
 static bool by_definition(const char *pattern, const char *text)
 {
 	if (!*pattern)
@@ -111,11 +111,11 @@ TEST(patterns_are_those_of_shell)
 		{"a*.txt", "abc.txt", true}, {"a*.txt", "abc.txt.gz", false},
 		{"a?.txt", "ab.txt", true}, {"a?.txt", "a.txt", false},
 		{"a?.txt", "a\xc3\xa4.txt", true}, /* one character */
-		{"a?.txt", "a\xff.txt", true}, /* not UTF-8 */
+		{"a?.txt", "a\xff.txt", true}, /* an invalid byte counts as one character */
 		{"A*.TXT", "abc.txt", true}, {"*a*b*c*", "xxaxxbxxcxx", true},
 		{"*a*b*c*", "xxaxxcxxbxx", false}, {"*aab", "aaaaab", true}, {"**?", "a", true},
 		{"", "", true}, {"", "a", false}, {"[a]", "a", false}, {"[a]", "[A]", true},
-		{"[", "{", false}, /* not letters */
+		{"[", "{", false}, /* the two differ by 0x20 but are not letters */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)

@@ -7,7 +7,7 @@
 
 static char path[340];
 
-/* Reads the file to its end, step bytes at a time; the caller releases text. */
+/* Reads the file to its end, `step` bytes at a time; the caller releases text. */
 static int read_all(struct buf *text, size_t step, struct err *err)
 {
 	char *part = malloc(step);
@@ -21,14 +21,14 @@ static int read_all(struct buf *text, size_t step, struct err *err)
 		assert_true((size_t)got <= step);
 		buf_add(text, part, (size_t)got);
 	}
-	/* the end or the error persists */
+	/* After the end or an error, every read has the same result. */
 	assert_int_equal(source_read(source, part, step, NULL), got);
 	source_close(source);
 	free(part);
 	return (int)got;
 }
 
-/* Checks that the file reads as text with any step, followed by rc. */
+/* Checks that the file reads as `text`, then returns rc, at any step. */
 static void expect_text(const char *text, size_t len, int rc)
 {
 	static const size_t steps[] = {1, 7, 4095, 4096, 1 << 20};
@@ -65,7 +65,7 @@ static void pack(struct buf *packed, const char *text, size_t len)
 	deflateEnd(&stream);
 }
 
-/* Returns numbers from a fixed seed, one per line: text that compresses moderately. */
+/* Returns numbers from a fixed seed, one per line. This text compresses moderately. */
 static char *some_text(size_t len)
 {
 	char *text = malloc(len + 16);
@@ -88,7 +88,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Writes the compressed bytes except the last `cut`. */
+/* Writes the compressed bytes except the last `cut` ones. */
 static void put_packed(size_t cut)
 {
 	file_put(path, packed.data, packed.len - cut);
@@ -202,10 +202,10 @@ TEST(damaged_gzip_is_told_from_cut)
 	struct err err = {0};
 
 	pack(&packed, text, 20000);
-	packed.data[packed.len - 6] ^= 1; /* in the checksum: the text was already returned */
+	packed.data[packed.len - 6] ^= 1; /* in the checksum, after the text was returned */
 	put_packed(0);
 	expect_text(text, 20000, -ERR_READ);
-	put_packed(4); /* and cut after it */
+	put_packed(4); /* and the file is cut after the checksum */
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 6] ^= 1;
 	packed.data[packed.len - 1] ^= 1; /* in the length */
@@ -221,7 +221,7 @@ TEST(damaged_gzip_is_told_from_cut)
 	free(text);
 }
 
-/* Any changed byte gives either the text, or a beginning and an error. */
+/* If any byte is changed, reading gives either the whole text, or a part of it and an error. */
 TEST(no_change_to_gzip_goes_unseen)
 {
 	char *text = some_text(500);
@@ -245,7 +245,7 @@ TEST(no_change_to_gzip_goes_unseen)
 	free(text);
 }
 
-/* U+0041 U+00E9 U+20AC U+1F600 U+0000 U+FFFF U+10FFFF, by the tables of the Unicode standard. */
+/* U+0041 U+00E9 U+20AC U+1F600 U+0000 U+FFFF U+10FFFF, as in the tables of the Unicode standard. */
 #define UTF16_LE "A\x00\xe9\x00\xac\x20\x3d\xd8\x00\xde\x00\x00\xff\xff\xff\xdb\xff\xdf"
 #define UTF16_BE                                                                                   \
 	"\x00"                                                                                     \
@@ -260,15 +260,15 @@ TEST(utf16_becomes_utf8)
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	file_put(path, be, sizeof(be) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	pack(&packed, le, sizeof(le) - 1); /* in gzip too */
+	pack(&packed, le, sizeof(le) - 1); /* UTF-16 in gzip */
 	put_packed(0);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	file_put(path, "\xff\xfe", 2);
 	expect_text("", 0, 0);
 }
 
-/* Returns the text as UTF-16 with a byte order mark and room for one more byte; the caller frees
- * it. */
+/* Returns the text as UTF-16 with a byte order mark. The buffer has room for one more byte; the
+ * caller frees it. */
 static char *widen(const char *text, size_t len)
 {
 	char *wide = malloc(2 * len + 3);
@@ -307,11 +307,11 @@ TEST(half_pairs_become_replacements)
 	expect_text(wanted, sizeof(wanted) - 1, 0);
 	file_put(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is not a low surrogate */
 	expect_text("\xef\xbf\xbd\xef\xbc\x80", 6, 0);
-	file_put(path, lone, sizeof(lone)); /* and half a unit */
+	file_put(path, lone, sizeof(lone)); /* and half a unit at the end */
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }
 
-/* Checks peeking at a file that contains text in some form. */
+/* Checks that a reader can peek at a file that contains text in some form. */
 static void check_peeks(const char *text, size_t len)
 {
 	char *read = malloc(len);
@@ -389,7 +389,7 @@ TEST(only_bytes_of_file_are_plain)
 	assert_false(is_plain("/dev/null", &from, &to));
 }
 
-/* Each text and its original form; NULL: unchanged. */
+/* Texts and their original forms. NULL: the text is not changed. */
 static const struct {
 	const char *text, *printed;
 } pasted[] = {
@@ -414,7 +414,7 @@ static const struct {
 		"allocations\r\n\t\r\n\tm!f\r\n"},
 	{"  // hsnap: warning text=\"a \xc2\xa0 > b\"\n",
 		"// hsnap: warning text=\"a \xc2\xa0 > b\"\n"},
-	/* original already, or uncertain */
+	/* Texts that are original already, or whose original form is uncertain. */
 	{"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\n5 bytes + 6 at 7 by BackTrace4\n", NULL},
 	{"+ 1 ( 2 - 1) 1 allocs\tBackTrace1\n+ 1 ( 2 - 1)\tBackTrace1\tallocations\n\n\tm!f+1\n\n",
 		NULL},
@@ -445,7 +445,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 			continue;
 		}
 		expect_text(wanted, strlen(wanted), 0);
-		/* through a window, and after other lines */
+		/* The text is read through a window, and after other lines. */
 		buf_init(&many_times);
 		buf_add_text(&many_times, as_it_is);
 		while (many_times.len < 2 * SOURCE_PEEK_BYTES)
@@ -461,7 +461,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 	}
 }
 
-/* Lines longer than those of a dump, many empty lines, and binary bytes. */
+/* Lines that are longer than a dump's lines, many empty lines, and binary bytes. */
 TEST(what_cannot_be_mended_comes_as_it_is)
 {
 	static const char head[] = "1 bytes + 2 at 3 by BackTrace4\n  401000\n";
@@ -519,7 +519,7 @@ TEST(packed_dumps_are_scanned)
 	assert_non_null(strstr(err.detail, "gzip"));
 	assert_int_equal(blocks, 8);
 	packed.len = 0;
-	pack(&packed, dump, sizeof(dump) - 12); /* inside the last line */
+	pack(&packed, dump, sizeof(dump) - 12); /* cut inside the last line */
 	put_packed(1);
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_int_equal(blocks, 11); /* a partial line is not an entry */

@@ -1,5 +1,5 @@
-/* Sources of names: their order, which names are accepted, and the cache between runs. Backends,
- * tables and files are fakes with known contents, which replace the library's. */
+/* Sources of names: their order, which names are accepted, and the cache between runs. Fakes with
+ * known contents replace the backends, tables and files. */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -13,18 +13,18 @@
 /* ---------------------------------------------------------------- contents of the fakes */
 
 struct fake {
-	const struct symbol *knows; /* by rva; function NULL: unknown */
-	size_t call_count, asked_count; /* lookups without a name */
-	bool is_dead; /* never answers */
+	const struct symbol *knows; /* sorted by rva; function NULL: unknown */
+	size_t call_count, asked_count; /* asked_count: lookups without a name */
+	bool is_dead; /* the backend never answers */
 };
 
 static struct fake fakes[2];
-static const char *table_names[RVA_MAX]; /* functions by their start */
-static bool are_symbols; /* the names are an image's symbols; otherwise its exports */
-static uint32_t reach_from; /* no function from before extends beyond it */
+static const char *table_names[RVA_MAX]; /* functions, indexed by their start */
+static bool are_symbols; /* true: the names are an image's symbols; false: its exports */
+static uint32_t reach_from; /* no function that begins earlier extends beyond this rva */
 static uint32_t denied_below; /* another function is known to begin here */
-static bool is_mismatch, is_cancelled, is_nameless; /* is_nameless: files without an identity */
-static bool has_bare_inline; /* every name has an inlined function without a line */
+static bool is_mismatch, is_cancelled, is_nameless; /* is_nameless: the files have no identity */
+static bool has_bare_inline; /* every name contains an inlined function without a line */
 static size_t find_count;
 
 struct backend {
@@ -260,7 +260,7 @@ static struct module app = {.base = BASE,
 	.timestamp = 1,
 	.checksum = 2};
 
-/* The rva passed to the backends is one less than that of the return address. */
+/* Backends get the rva of the return address minus one. */
 static struct symbols ask_one(uint32_t rva)
 {
 	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
@@ -308,7 +308,7 @@ TEST(test_next_is_asked_for_what_is_left)
 	check(queries[1].found, "a", 9, 3);
 	assert_int_equal(queries[2].found.count, 0);
 	check(queries[3].found, "a", 9, 3);
-	assert_int_equal(fakes[0].asked_count, 3); /* each once */
+	assert_int_equal(fakes[0].asked_count, 3); /* each address is looked up once */
 	assert_int_equal(fakes[1].asked_count, 2);
 	assert_string_equal(by_whom(), "first, second");
 	symbolizer_resolve(symbolizer, queries, 4, NULL);
@@ -345,10 +345,10 @@ TEST(test_without_tables_only_what_can_reach_is_kept)
 	assert_int_equal(ask_one(40).count, 0);
 }
 
-/* A helper may return the nearest symbol's name with the line of another function. */
+/* A helper may return the nearest symbol's name with another function's line. */
 TEST(test_name_that_tables_deny_is_not_shown)
 {
-	fakes[0].knows = lines_a; /* begins at 0 */
+	fakes[0].knows = lines_a; /* the function begins at 0 */
 	check(ask_one(8), "a", 9, 3);
 	start(&no_cache);
 	denied_below = 4;
@@ -378,7 +378,7 @@ TEST(test_overloads_are_told_apart_by_whole_name)
 	check(ask_one(8), "_ZN3app1fEi", 5, 3);
 }
 
-/* A helper may prefer a linker's label at that place, or one within the function. */
+/* A helper may prefer a linker's label at the function's start, or a label within the function. */
 TEST(test_function_is_better_than_label)
 {
 	static const struct symbol knows[RVA_MAX] = {
@@ -460,13 +460,13 @@ TEST(test_file_names_are_shortened)
 
 /* ---------------------------------------------------------------- cache */
 
-/* Resolves one address in a new symbolizer; returns the number of questions to the backends. */
+/* Resolves one address with a new symbolizer; returns the number of lookups in the backends. */
 static size_t questions(const struct symbol_options *options, uint32_t rva)
 {
 	start(options);
 	fakes[0].asked_count = fakes[1].asked_count = 0;
 	ask_one(rva);
-	start(&no_cache); /* the cache is written now */
+	start(&no_cache); /* this closes the symbolizer, which writes the cache */
 	return fakes[0].asked_count + fakes[1].asked_count;
 }
 
@@ -494,7 +494,7 @@ TEST(test_poor_names_are_remembered_with_their_files)
 {
 	table_names[4] = "table";
 	assert_int_equal(questions(NULL, 8), 2);
-	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
+	assert_int_equal(questions(NULL, 2), 2); /* neither run gets a name */
 	table_names[4] = NULL;
 	assert_int_equal(questions(NULL, 8), 0);
 	assert_int_equal(questions(NULL, 2), 0);
@@ -517,13 +517,14 @@ TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
 	is_mismatch = true;
 	ask_twice(1, 1);
 	is_mismatch = false;
-	has_bare_inline = true; /* an old llvm-symbolizer must omit lines that a new one knows */
+	/* An old llvm-symbolizer must not fix an answer to which a new one can add lines. */
+	has_bare_inline = true;
 	ask_twice(1, 1);
 	has_bare_inline = false;
 	ask_twice(1, 0);
 }
 
-/* An all-zero GUID is invalid, as in images that were linked without one. */
+/* An all-zero GUID is invalid. Images that were linked without a GUID contain it. */
 TEST(test_dump_that_tells_no_build_is_looked_up_again)
 {
 	struct module old = app;
@@ -536,14 +537,14 @@ TEST(test_dump_that_tells_no_build_is_looked_up_again)
 	app = old;
 }
 
-/* A dump's author controls its build information and the paths at which names were found. */
+/* A dump's author controls its build information and the paths where names were found. */
 TEST(test_dump_with_other_paths_has_its_own_names)
 {
 	static const char *const paths[][2] = {{"C:\\app.exe", "app.pdb"},
 		{"Z:\\stranger\\app.exe", "app.pdb"},
-		{"c:\\APP.exe", "app.pdb"}, /* another file if case matters */
+		{"c:\\APP.exe", "app.pdb"}, /* another file if names are case-sensitive */
 		{"C:\\app.exe", "Z:\\stranger\\app.pdb"}, {"C:\\app.exe", NULL},
-		/* Concatenated texts must not be confused. */
+		/* Two pairs of texts must not be equal only because their concatenations are. */
 		{"C:\\app.exe app.pdb", "x"}, {"C:\\app.exe", "app.pdb x"}};
 	struct module old = app;
 

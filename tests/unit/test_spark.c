@@ -64,25 +64,28 @@ TEST(where_bytes_stay_same_blocks_are_drawn)
 	static const uint64_t bytes[] = {70, 70, 70, 70};
 
 	scene_of(bytes, 4);
-	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...."); /* a flat line is low */
+	/* A flat series is drawn low. */
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "....");
 	for (size_t i = 0; i < 4; i++)
 		scene.of[i].block_count = 10 + i;
-	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".-*@"); /* 0, 8/3, 16/3, 8 eighths */
+	/* Heights in eighths: 0, 8/3, 16/3, 8. */
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".-*@");
 	scene.of[3].requested_bytes = 71;
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...@");
 }
 
-/* 16 values in 8 columns: means of pairs. The highest pair stands out in either order. */
+/* 16 values in 8 columns, each the mean of a pair. The highest pair stands out in either order. */
 TEST(more_than_fit_are_put_together_by_their_mean)
 {
 	static const uint64_t bytes[] = {0, 0, 0, 0, 0, 80, 0, 0, 40, 40, 0, 0, 0, 0, 10, 10};
 	const char *line;
 
 	scene_of(bytes, 16);
-	assert_string_equal(draw(SPARK_ASCII, 8), "..@.@..-"); /* 10 of 40: two eighths */
+	assert_string_equal(draw(SPARK_ASCII, 8), "..@.@..-"); /* 10 of 40 are two eighths */
 	scene_of(NULL, SNAPSHOTS_MAX);
 	line = draw(SPARK_ASCII, SPARK_WIDTH);
-	assert_int_equal(strlen(line), 59); /* 17 values per column: 16 would need 63 columns */
+	/* 17 values per column, because 16 would need 63 columns. */
+	assert_int_equal(strlen(line), 59);
 	for (size_t i = 1; line[i]; i++)
 		assert_true(strchr(".:-=+*#@", line[i]) >= strchr(".:-=+*#@", line[i - 1]));
 }
@@ -98,7 +101,7 @@ TEST(parts_have_mark_between_them)
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".@|.@|.");
 	assert_string_equal(draw(SPARK_ASCII, 5), "@|@|."); /* two values per column */
 	assert_string_equal(
-		draw(SPARK_ASCII, 3), "@@."); /* no room for marks: (0 + 70) / 2 twice, 0 */
+		draw(SPARK_ASCII, 3), "@@."); /* no room for marks: (0 + 70) / 2 twice, then 0 */
 }
 
 TEST(thousand_restarts_fit)

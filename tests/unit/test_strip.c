@@ -18,8 +18,8 @@ static void write_list(const char *text)
 	write_bytes("more.txt", text, strlen(text));
 }
 
-/* Checks the functions of the shown row of 2^n bytes, innermost first, by the numbers of made
- * frames. */
+/* Checks the functions in the shown row of 2^n bytes, innermost first. The functions are numbers of
+ * made frames. */
 static void check_frames(const struct result *result, unsigned n, const unsigned *wanted)
 {
 	for (size_t i = 0; i < result->row_count; i++) {
@@ -57,7 +57,7 @@ TEST(stacks_are_stripped_when_asked_for_from_inside_out_to_first_other_frame)
 	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
 	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
-	check_frames(result, 2, FRAMES_OF(NEW)); /* the last frame stays */
+	check_frames(result, 2, FRAMES_OF(NEW)); /* the last frame is never stripped */
 	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
 }
@@ -135,8 +135,8 @@ TEST(bad_line_is_named_with_its_place)
 	refused("hdiff: no-such: ", "--suppress", "no-such", "new.txt");
 }
 
-/* The names come from the documents of Microsoft, GNU and the standards; facts/umdh.md has a log
- * with those of ntdll and KERNELBASE. */
+/* The names come from documents of Microsoft, GNU and the standards. facts/umdh.md has a log with
+ * the names of ntdll and KERNELBASE. */
 TEST(known_allocators_are_stripped_and_others_are_not)
 {
 	static const char *const layers[][2] = {{"ntdll", "RtlAllocateHeap"},
@@ -153,7 +153,7 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"KERNELBASE", "VirtualAlloc"}, {"kernelbase", "VirtualAllocExNuma"},
 		{"kernel32", "VirtualAlloc"}, {"kernelbase", "Virtual2AllocFromApp"},
 		{"KERNELBASE", "MapViewOfFileEx"}, {"ntdll", "NtAllocateVirtualMemory"},
-		/* Wine's sources, GLib's manual */
+		/* From Wine's sources and GLib's manual. */
 		{"combase", "allocator_Alloc"}, {"combase", "allocator_Realloc"},
 		{"combase", "IMalloc_Alloc"}, {"oleaut32", "alloc_bstr"}, {"mshtml", "heap_alloc"},
 		{"jscript", "heap_alloc_zero"}, {"jscript", "heap_realloc"},
@@ -162,13 +162,13 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"OLEAUT32", "SAFEARRAY_Malloc"}, {"SHELL32", "SHAlloc"}, {"shlwapi", "SHStrDupW"},
 		{"libglib-2.0-0", "g_malloc0_n"}, {"libvips-42", "g_realloc"},
 		{"app", "g_slice_alloc0"}, {"app", "g_strdup_printf"},
-		/* without a name: the normal case without symbols */
+		/* Frames without a name are the normal case without symbols. */
 		{"ntdll", NULL}, {"NTDLL", NULL}, {"KERNELBASE", NULL}, {"kernel32", NULL},
 		{"ucrtbase", NULL}, {"ucrtbased", NULL}, {"MSVCR80", NULL}, {"msvcrt", NULL},
 		{"VCRUNTIME140", NULL}, {"msvcp140", NULL}, {"verifier", NULL}, {"OLEAUT32", NULL},
 		{"combase", NULL}, {"ole32", NULL}, {"ntdll", "ZwAllocateVirtualMemoryEx"},
 		{"ntdll", "ZwMapViewOfSection"},
-		/* gcc, clang and Microsoft's compiler, with parameters and without */
+		/* Names of gcc, clang and Microsoft's compiler, with parameters and without. */
 		{"app", "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long "
 			"long)"},
 		{"app", "void std::vector<app::Doc, std::allocator<app::Doc> "
@@ -208,8 +208,8 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"app", "my_g_malloc"}, {"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"},
 		{"app", "mallocate"}, {"app", "HeapAlloc"}, {"app", "SysAllocString"},
 		{"app", "pool::operator_new"}, {NULL, NULL}, {"app", "VirtualAlloc"},
-		/* called by the library, callers of it, and functions with its types in their names
-		 * only */
+		/* Functions that the library calls, callers of the library, and functions whose
+		 * names only contain the library's types. */
 		{"app", "std::vector<int, std::allocator<int> > "
 			"app::Pool<int>::grab<std::string>(std::string::value_type)"},
 		{"app", "app::fill(std::vector<int, std::allocator<int> >::iterator)"},
@@ -248,8 +248,8 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 	strip_release(&strip);
 }
 
-/* The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and
- * later, and of sources named in Microsoft's PDBs. */
+/* The folders are those of Debian's and MSYS2's gcc, of llvm-mingw, of Visual Studio 2010, 2015 and
+ * later, and of the sources named in Microsoft's PDBs. */
 TEST(frames_of_cpp_librarys_sources_are_stripped_whatever_their_names)
 {
 	static const char *const library[] = {
@@ -284,14 +284,15 @@ TEST(frames_of_cpp_librarys_sources_are_stripped_whatever_their_names)
 		for (int again = 0; again < 2; again++) {
 			if (strip_takes(&strip, &frame) != (i < library_count))
 				fail_msg("%s", file);
-			assert_false(strip_takes(&own, &frame)); /* the user's list only */
+			/* This list has only the user's lines. */
+			assert_false(strip_takes(&own, &frame));
 		}
 	}
 	strip_release(&strip);
 	strip_release(&own);
 }
 
-/* Spellings of gcc, of clang with its own library, and of Microsoft's compiler and tools. */
+/* Spellings by gcc, by clang with its own library, and by Microsoft's compiler and tools. */
 TEST(strings_are_shown_by_their_short_names)
 {
 	static const char *const names[][2] = {
@@ -370,7 +371,7 @@ TEST(suppression_of_everything_is_refused)
 	}
 }
 
-/* The modules have moved, and only the old dump has names, for an address in its own module. */
+/* The modules have moved. Only the old dump has names, for an address in its own module. */
 TEST(module_of_old_dump_has_its_extension_too)
 {
 	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
@@ -387,7 +388,7 @@ TEST(module_of_old_dump_has_its_extension_too)
 	}
 }
 
-/* Stack 2 is malloc, Cache::fill<int>, malloc, main; 8 is lib+..., malloc, helper. */
+/* Stack 2 is malloc, Cache::fill<int>, malloc, main. Stack 8 is lib+..., malloc, helper. */
 TEST(suppression_may_be_of_frames_that_follow_each_other)
 {
 	assert_int_equal(left_by("leak:malloc < main\n"), 31 - 2);
@@ -419,12 +420,12 @@ static int64_t left_of_stackless(bool has_stacks, const char *list)
 	return ask_status(0, "--suppress", "more.txt", "new.txt")->requested;
 }
 
-/* Matched by its whole displayed text, not by a part of it. */
+/* A pattern must match the whole displayed text, not a part of it. */
 TEST(what_has_no_stack_is_suppressed_by_its_words_alone)
 {
 	assert_int_equal(left_of_stackless(true, "leak:(no stack recorded)\n"), 100);
 	assert_int_equal(left_of_stackless(true, "leak:stack\nleak:(no stack\n"), 130);
-	/* The text is all that a growth limit can match. */
+	/* A growth limit can match only this text. */
 	assert_int_equal(left_of_stackless(false, "leak:(no stack recorded)\n"), 30);
 }
 
@@ -445,7 +446,7 @@ TEST(each_suppression_says_what_it_took)
 	struct result *result = ask_rows(0, "--suppress", "more.txt", "new.txt");
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:1: leak:nothing suppressed nothing; it may be obsolete\n"));
-	/* malloc is in 1, 2, 4 and 8: each stack counts for the first matching line. */
+	/* malloc is in stacks 1, 2, 4 and 8. Each stack counts for the first line that matches. */
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:2: leak:malloc suppressed stacks: 4, bytes: 15, blocks: 4\n"));
 	assert_non_null(strstr(result->words,
@@ -496,7 +497,7 @@ TEST(limit_is_for_what_is_selected_not_for_what_is_shown)
 {
 	ask_status(1, "--max-growth", "30", "-n", "1", "new.txt");
 	ask_status(0, "--max-growth", "3", "-i", "leak|cache", "new.txt");
-	write_list("leak:main\n"); /* leaves 4 + 8 */
+	write_list("leak:main\n"); /* leaves stacks 4 and 8 */
 	ask_status(0, "--max-growth", "12", "--suppress", "more.txt", "new.txt");
 	ask_expect(1, "growth of 12 bytes is 1 byte over the limit of 11 bytes\n", "--max-growth",
 		"11", "--suppress", "more.txt", "new.txt");
@@ -510,7 +511,7 @@ static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_st
 	put(maker, "%s", "");
 }
 
-/* One stack frees a block of 40 bytes, two others allocate 30 and 10: the sum is 0 bytes and 1
+/* One stack frees a block of 40 bytes, and two others allocate 30 and 10. The sum is 0 bytes and 1
  * block. */
 TEST(what_shrank_hides_no_growth)
 {
@@ -552,7 +553,7 @@ TEST(amounts_over_limit_have_units)
 		"--max-growth", "64K", "new.txt");
 }
 
-/* Missing data outweighs excess growth, unless --force is given. */
+/* Unless --force is given, missing data outweighs excess growth. */
 TEST(growth_of_damaged_dump_is_said_and_status_2)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -570,7 +571,7 @@ TEST(growth_of_damaged_dump_is_said_and_status_2)
 
 static const char incomplete[] = "// hsnap: incomplete missing=2";
 static const char whole[] = "// hsnap: incomplete missing=0";
-/* From a version without that note. */
+/* A dump of a version without that note. */
 static const char unwalked[] = "// hsnap: heap addr=5000 kind=unknown unwalked=1";
 
 static void make_one_block(const char *path, const char *note)
@@ -641,7 +642,8 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: -x a(: ", "-x", "a(", "new.txt");
 	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
 	refused("hdiff: --sort total: ", "--sort", "total", "new.txt");
-	refused("hdiff: --tree: ", "--tree", "new.txt"); /* after -d */
+	/* The report is in UMDH's format, as with -d. */
+	refused("hdiff: --tree: ", "--tree", "new.txt");
 	refused("hdiff: --tree: ", "--tree", "-otext", "--group", "module", "new.txt");
 }
 

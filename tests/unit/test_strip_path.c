@@ -39,7 +39,7 @@ TEST(test_prefixes_of_source_files_are_stripped)
 		{"/src/app/a.c", "/src/app", "a.c"}, {"/src/app/a.c", "/src/ap", "/src/app/a.c"},
 		{"/src/app/a.c", "/other", "/src/app/a.c"}, {"src/a.c", "src", "a.c"},
 		{"/src/a.c", "/", "src/a.c"},
-		/* a part must remain */
+		/* The path must not become empty. */
 		{"/src/a.c", "/src/a.c", "/src/a.c"}, {"/src/", "/src", "/src/"},
 		{"/src/a.c", "", "/src/a.c"}, {"", "/src", ""},
 		/* Windows paths */
@@ -52,7 +52,7 @@ TEST(test_prefixes_of_source_files_are_stripped)
 	for (size_t i = 0; i < COUNT(truths); i++)
 		assert_string_equal(
 			names_strip_path(truths[i].file, &truths[i].prefix, 1), truths[i].left);
-	/* the longest prefix */
+	/* The longest matching prefix is removed. */
 	assert_string_equal(names_strip_path("/a/b/c/d.c", prefixes, 3), "d.c");
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 3), "x.c");
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 0), "/a/b/x.c");

@@ -3,8 +3,8 @@
 
 #include "symbolize/files/local_path.h"
 
-/* Places in a text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
- * and an invalid element. */
+/* Places in a text: "F" and "S" are a folder and a store, each with its path. "@" precedes a
+ * server, and "!" an invalid element. */
 static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C:\\sym]"},
 	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* duplicates are removed */
 	{" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]"},
@@ -16,11 +16,11 @@ static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C
 	{"SymSrv*my.dll*C:\\c", "S[C:\\c]"}, {"srv**https://x;C:\\a", "F[C:\\a]@[https://x]"},
 	{"srv*https://x", "@[https://x]"}, {"srv*C:\\c", "S[C:\\c]"},
 	{"cache*C:\\c;srv*https://x", "S[C:\\c]@[https://x]"}, {"Cache*;D:\\a", "F[D:\\a]"},
-	{"C:\\c;cache*C:\\c", "F[C:\\c]S[C:\\c]"}, /* searched as both */
+	{"C:\\c;cache*C:\\c", "F[C:\\c]S[C:\\c]"}, /* the folder is searched as both */
 	{"srv*", "@[srv*]"}, {"symsrv*symsrv.dll", "@[symsrv*symsrv.dll]"},
 	{"https://x/y;C:\\a", "F[C:\\a]@[https://x/y]"},
 	{"srv*https://first;srv*https://second", "@[https://first]"},
-	{"c://x", "F[c://x]"}, /* a drive */
+	{"c://x", "F[c://x]"}, /* c: is a drive, not a scheme */
 	/* invalid elements */
 	{"C:\\a;foo*bar;D:\\b", "F[C:\\a]F[D:\\b]![foo*bar]"}, {"*", "![*]"}, {"*;x*y", "![*]"}};
 

@@ -23,7 +23,8 @@ static int note(struct symbol_names *names, const char *text)
 	return rc;
 }
 
-/* The function contains the labels .l_start and .l_end, which llvm-symbolizer returns instead. */
+/* The function contains the labels .l_start and .l_end. llvm-symbolizer returns these labels in
+ * place of the function. */
 TEST(test_function_that_starts_program_has_its_name)
 {
 	struct symbols found;
@@ -44,7 +45,7 @@ TEST(test_what_is_no_call_in_module_has_no_name)
 {
 	struct symbol_query queries[] = {{.addr = BASE, .module = &module},
 		{.addr = BASE + api_return}, {.addr = UINT64_MAX, .module = &module},
-		{.addr = BASE + 0x10, .module = &module}}; /* headers */
+		{.addr = BASE + 0x10, .module = &module}}; /* an address in the headers */
 
 	need_exe();
 	start(NULL);
@@ -74,7 +75,7 @@ TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 	setenv("PATH", old_path, 1);
 }
 
-/* Far more questions and answers than a socket buffers. */
+/* The questions and answers are far larger than a socket's buffers. */
 TEST(test_many_addresses_at_once_do_not_block)
 {
 	enum { COUNT = 30000 };

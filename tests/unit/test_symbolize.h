@@ -1,5 +1,5 @@
-/* A program, built once per test program, whose functions and lines are known from its source, nm
- * and objdump. */
+/* A program, built once per test program. Its functions and lines are known from the source, nm and
+ * objdump. */
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
 
@@ -16,7 +16,7 @@
 #include "symbolize/hsym/hsym.h"
 #include "symbolize/symbolize.h"
 
-/* The call of line 7 is in hidden(), that of line 11 in api(). */
+/* The call in line 7 is in hidden(), and the call in line 11 is in api(). */
 static const char source_text[] = "extern int printf(const char *, ...);\n" /* 1 */
 				  "static int __attribute__((noinline))\n"
 				  "hidden(int n)\n"
@@ -50,7 +50,7 @@ static inline uint32_t return_in(const char *name)
 	return (uint32_t)(scratch_number(command, 16) - scratch_header(exe, "ImageBase"));
 }
 
-/* Builds the exe in "Mixed Case", which the dump's path spells differently. */
+/* Builds the program in "Mixed Case". The dump's path spells that folder differently. */
 static inline int build(void **state)
 {
 	static char windows_path[] = "C:\\mixed case\\APP.exe";

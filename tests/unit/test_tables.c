@@ -1,11 +1,11 @@
 /* Names from a module's own tables. The expected names come from nm and objdump of programs built
- * here, and from generated images and PDBs. Damaged files are handled without hangs. */
+ * here, and from generated images and PDBs. Damaged files must not hang the reader. */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/backend/backend.h"
 #include "symbolize/files/pdb.h"
 
-/* hidden() is neither exported nor a public symbol; the two functions of app differ by their
+/* hidden() is neither exported nor a public symbol. The two functions named app differ in their
  * parameters. */
 static const char source_text[] =
 	"extern \"C\" __declspec(dllimport) int printf(const char *, ...);\n"
@@ -71,7 +71,7 @@ static char *path_in_dir(const char *name)
 	return path;
 }
 
-/* Opens the files with headers as the finder reads them. Returns false if the image is invalid. */
+/* Opens the files, with headers as the finder reads them. Returns false if the image is invalid. */
 static bool open_scene(const char *image, const char *pdb, bool no_demangle)
 {
 	int rc = 0;
@@ -106,7 +106,7 @@ static uint64_t offset_at(uint32_t rva)
 	return tables_offset(tables, rva, &is_sure);
 }
 
-/* name NULL: no name expected. */
+/* Checks the name found at rva. name: NULL if no name is expected. */
 static void check(uint32_t rva, const char *name, uint32_t start, const char *by)
 {
 	struct symbol symbol;
@@ -170,7 +170,7 @@ TEST(test_symbols_of_image)
 	check(grab + 12, INT_GRAB, grab, "symbols");
 }
 
-/* Other programs mistake symbols that are not functions, such as the linker's section marks, for
+/* Other programs report symbols that are not functions, such as the linker's section marks, as
  * names. */
 TEST(test_functions_of_dll_without_start_up_code)
 {
@@ -193,7 +193,7 @@ TEST(test_functions_of_dll_without_start_up_code)
 	"-Wl,-e,api "                                                                              \
 	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
 
-/* nm gets the addresses from an unstripped build of equal code. */
+/* The addresses come from nm of an unstripped build with equal code. */
 TEST(test_public_symbols_of_linkers_pdb)
 {
 	uint32_t grab, other, hidden;
@@ -263,7 +263,8 @@ static const char *name_at(uint32_t rva, const char *said)
 	return name.raw;
 }
 
-/* Private symbols contain the size of each function; a public symbol may be a label within one. */
+/* A private symbol contains its function's size. A public symbol may be a label within a
+ * function. */
 TEST(test_private_symbols)
 {
 	static const struct made_function functions[] = {{0x110f, 0x20, 1, 0x100, "hidden"},
@@ -313,7 +314,7 @@ TEST(test_public_symbol_names_no_other_part)
 		check(0x11ff, NULL, 0, NULL);
 		check(0x123f, "second", 0x1200, "publics");
 		check(0x1240, NULL, 0, NULL);
-		check(0x1410, NULL, 0, NULL); /* a static function may lie between */
+		check(0x1410, NULL, 0, NULL); /* a static function may lie in between */
 		assert_false(tables_reach(tables, 0x1100, 0x1190));
 		assert_true(tables_reach(tables, 0x1180, 0x1190));
 	}
@@ -325,7 +326,7 @@ TEST(test_without_parts_public_symbol_may_be_neighbour_s)
 	made_public(&pdb, 2, 1, 0x100, "first");
 	write_pdb("no_parts.pdb", &pdb);
 	open_scene(NULL, "no_parts.pdb", false);
-	check(0x1100, "first", 0x1100, "publics"); /* its first byte */
+	check(0x1100, "first", 0x1100, "publics"); /* the function's first byte */
 	check(0x1110, NULL, 0, NULL);
 	assert_false(tables_reach(tables, 0x1100, 0x1110));
 	assert_false(tables_deny(tables, 0x1100, 0x1110));
@@ -375,7 +376,7 @@ static void made_headers(struct made_bytes *to)
 
 static void made_exports(struct made_bytes *to)
 {
-	/* The fifth entry is a forwarder, whose text lies within the table. */
+	/* The fifth entry is a forwarder: its text lies within the table. */
 	static const uint32_t places[] = {0x1000, 0x1100, 0x1700, 0x1200, 0x2000 + 200, 0x1900};
 	static const char *const names[] = {"alpha", "beta", "delta", "gamma", "gone"};
 	static const uint16_t indexes[] = {0, 1, 5, 2, 4};
@@ -398,12 +399,13 @@ static void made_exports(struct made_bytes *to)
 	memcpy(to->bytes + MADE_EXPORTS + 200, "OTHER.gone", 10);
 }
 
-/* A function whose unwind record refers to another entry starts at that entry. */
+/* If a function's unwind record refers to another entry, the function starts at that entry. */
 static void made_functions(struct made_bytes *to)
 {
 	static const uint32_t entries[5][3] = {{0x1000, 0x1100, 0x3100}, {0x1100, 0x1200, 0x3100},
 		{0x1600, 0x1680, 0x3110}, {0x1800, 0x1880, 0x3120}, {0x1900, 0x1a00, 0x3100}};
-	static const unsigned chained[2][2] = {{0x110, 4}, {0x120, 0}}; /* record, entry */
+	/* Record's place, entry's number. */
+	static const unsigned chained[2][2] = {{0x110, 4}, {0x120, 0}};
 
 	for (unsigned i = 0; i < 15; i++)
 		made_set(to, MADE_FUNCTIONS + i * (size_t)4, entries[i / 3][i % 3], 4);
@@ -439,7 +441,7 @@ static struct made_bytes made_image(void)
 	made_functions(&image);
 	made_symbol(&image, 0, "func", 0x500, 0x20);
 	made_symbol(&image, 1, "mark", 0x520, 0);
-	made_set(&image, MADE_COFF + 2 * 18, 4, 4); /* names are truncated */
+	made_set(&image, MADE_COFF + 2 * 18, 4, 4); /* this truncates the names */
 	return image;
 }
 
@@ -451,10 +453,10 @@ TEST(test_parts_that_were_moved_away_keep_their_functions_name)
 	} truths[] = {{0x1010, 0x1000, "alpha", "exports"}, {0x1110, 0x1100, "beta", "exports"},
 		{0x1210, 0x1200, "Ordinal4", "exports"}, {0x1518, 0x1500, "func", "symbols"},
 		{0x1528, 0x1500, "func", "symbols"}, /* "mark" is not a function */
-		{0x1610, 0x1611, "delta", "exports"}, /* which begins earlier */
-		{0x1690, 0, NULL, NULL}, /* after a part, before gamma */
+		{0x1610, 0x1611, "delta", "exports"}, /* delta begins earlier */
+		{0x1690, 0, NULL, NULL}, /* after a function's part, before gamma */
 		{0x1710, 0x1700, "gamma", "exports"},
-		{0x1810, 0x1000, "alpha", "exports"}, /* not gamma */
+		{0x1810, 0x1000, "alpha", "exports"}, /* gamma does not extend to this address */
 		{0x1910, 0x1900, "delta", "exports"}};
 	struct made_bytes image = made_image();
 	write_in_dir("a.dll", &image);
@@ -482,8 +484,8 @@ static uint64_t dice(uint64_t limit)
 	return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 16) % limit;
 }
 
-/* Makes all queries of an open scene; returns the number of functions found. Results are bounded;
- * the sanitizers check the rest. */
+/* Makes all queries of an open scene; returns the number of functions found. Checks that results
+ * are bounded. The sanitizers check the rest. */
 static unsigned ask_all(void)
 {
 	unsigned found = 0;
@@ -515,7 +517,7 @@ static unsigned ask_pdb(const struct made_pdb *pdb)
 	return ask_all();
 }
 
-/* 0xffff names of 4000 bytes each at one place: 260 MB if each were stored. */
+/* 0xffff names of 4000 bytes each share one place. Storing each name would need 260 MB. */
 TEST(test_many_exports_of_one_long_name_are_refused)
 {
 	enum { COUNT = 65535, LEN = 3900, TABLE = COUNT * 10 + 40 };
@@ -540,7 +542,7 @@ TEST(test_many_exports_of_one_long_name_are_refused)
 	write_in_dir("a.dll", &image);
 	free(image.bytes);
 	assert_true(open_scene("a.dll", NULL, false));
-	assert_true(ask_all() < 3); /* from the symbol table, not the exports */
+	assert_true(ask_all() < 3); /* names come from the symbol table, not from the exports */
 }
 
 static void damage_somewhere(struct made_bytes *bytes, size_t from, size_t to)
@@ -635,7 +637,7 @@ TEST(test_damaged_pdbs_end)
 	assert_true(named > 500 && found > 500);
 }
 
-/* A file whose streams all claim the maximum size and share their blocks. */
+/* The file's streams all claim the maximum size and share their blocks. */
 TEST(test_streams_that_share_their_blocks_end)
 {
 	struct made_pdb pdb = pdb_to_damage();

@@ -5,7 +5,7 @@
 #define PAGE 4096
 #define MIB ((uint64_t)1 << 20)
 
-/* Each byte depends on its address; pages that end in 7 are unreadable. */
+/* Memory whose bytes depend on their addresses. Pages whose number ends in 7 are unreadable. */
 static const struct target_region regions[] = {
 	{0x10000, 0x20000, TARGET_READ | TARGET_WRITE, false, false},
 	{0x20000, 0x28000, TARGET_READ, true, false}, /* constants of a module: not copied */
@@ -140,7 +140,7 @@ TEST(has_limit)
 	target_copy_free(NULL);
 }
 
-/* Excluded ranges may end at a region's end, within one, or beyond. */
+/* An excluded range may end at a region's end, within a region, or beyond all regions. */
 TEST(leaves_out_what_is_not_wanted)
 {
 	static const struct target_range except[] = {{0x11000, 0x12000}, {5, 5}, {0x13000, 0x14000},

@@ -12,7 +12,7 @@ static struct {
 	struct memory memory;
 } scene;
 
-/* The first ranges of the fake, up to this number, are unreadable. */
+/* Number of the fake's first ranges that are unreadable. */
 static unsigned unreadable;
 
 static int region(struct target *target, uint64_t addr, struct target_region *region)
@@ -46,11 +46,11 @@ static int close_scene(void **state)
 	return 0;
 }
 
-/* Replaces the open scene; the last one is closed after the test. */
+/* Replaces the open scene. The last scene is closed after the test. */
 static void open_scene(bool knows_regions, bool is_mapped)
 {
 	close_scene(NULL);
-	unreadable = 0; /* the PEB, which fake_init() maps first */
+	unreadable = 0; /* fake_init() maps the PEB first */
 	fake_init();
 	scene.ops = *fake.target.ops;
 	scene.ops.region = knows_regions ? region : NULL;
@@ -202,7 +202,7 @@ TEST(committed_bytes_are_counted_over_all_regions)
 	map(BASE, 0x1000);
 	map(BASE + 0x1000, 0x3000);
 	map(BASE + 0x10000, 0x2000);
-	/* and the PEB's page */
+	/* The PEB's page is included. */
 	assert_int_equal(target_committed_bytes(&fake.target), 0x7000);
 	open_scene(false, false);
 	assert_int_equal(target_committed_bytes(&fake.target), TARGET_SPACE_BYTES);

@@ -1,5 +1,6 @@
-/* A task as text: its program, arguments and times; its XML, with spans by ISO 8601 and UTF-16 by
- * Unicode; recognition of hsnap's tasks; and the output of "hsnap schedule list". */
+/* A task as text: its program, arguments and times. Its XML has time spans as in ISO 8601 and
+ * UTF-16 as in Unicode. Also tests how hsnap recognizes its own tasks, and the output of "hsnap
+ * schedule list". */
 #include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
@@ -49,7 +50,7 @@ static void assert_arguments(const struct task_request *request, const char *lin
 	assert_string_equal(plan.arguments.data, line);
 }
 
-/* Paths are quoted even without blanks, and braces in a pattern are doubled. */
+/* Paths are quoted even if they have no blanks, and braces in a pattern are doubled. */
 TEST(test_arguments)
 {
 	struct task_request request = plain_request();
@@ -149,8 +150,8 @@ TEST(test_full_paths)
 	}
 }
 
-/* Dumps may lie on a share if the machine's account can write there; a user without a password has
- * no network access. */
+/* Dumps may lie on a share if the machine's account can write there. A user who logs on without a
+ * password has no network access. */
 TEST(test_shares)
 {
 	struct task_request request = plain_request();
@@ -167,8 +168,8 @@ TEST(test_shares)
 	assert_int_equal(make(&request), 0);
 }
 
-/* The scheduler starts nothing if the working folder is missing, so it must exist as long as the
- * program. */
+/* If the working folder is missing, the scheduler starts nothing. So the folder must exist as long
+ * as the program does. */
 TEST(test_where_it_is_run)
 {
 	static const struct {
@@ -188,7 +189,8 @@ TEST(test_where_it_is_run)
 	}
 }
 
-/* The schema has room for 258 units and two quotes; a character beyond U+FFFF is two units. */
+/* The schema has room for 258 units, which include two quotes. A character beyond U+FFFF has two
+ * units. */
 TEST(test_room_for_path)
 {
 	char path[400] = "C:\\";
@@ -286,8 +288,8 @@ TEST(test_who_runs_it_and_when)
 	assert_null(strstr(xml.data, "InteractiveToken"));
 }
 
-/* Settings of a service's task, as defined on "settingsType Complex Type": battery, network, idle
- * time or a second run must not prevent it, and no user is prompted. No other setting is
+/* Settings of a service's task, as "settingsType Complex Type" defines them. Battery, network, idle
+ * time or a second run must not prevent the task, and no user is prompted. No other setting is
  * written. */
 TEST(test_every_setting)
 {
@@ -327,7 +329,7 @@ TEST(test_every_setting)
 	assert_element("RunLevel", "HighestAvailable");
 }
 
-/* Days, hours and minutes, by ISO 8601; XML's are equal ("duration", W3C XML Schema). */
+/* Days, hours and minutes as in ISO 8601. XML uses the same form ("duration", W3C XML Schema). */
 TEST(test_spans)
 {
 	static const struct {
@@ -347,7 +349,7 @@ TEST(test_spans)
 
 TEST(test_utf16)
 {
-	/* U+00E4, U+20AC, U+1F600 by the tables of Unicode; a line's end is CRLF */
+	/* U+00E4, U+20AC and U+1F600 as in Unicode's tables. A line ends with CRLF. */
 	static const unsigned char expected[] = {
 		0xff, 0xfe, 'a', 0, 0xe4, 0, 0xac, 0x20, 0x3d, 0xd8, 0x00, 0xde, '\r', 0, '\n', 0};
 	struct buf bytes;

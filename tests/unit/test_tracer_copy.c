@@ -163,14 +163,14 @@ TEST(process_of_32_bits_has_its_own_tracer)
 	fake.target.bits = 32;
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
-	assert_int_equal(find(&addr), -ERR_TARGET); /* it contains a 64-bit tracer */
+	assert_int_equal(find(&addr), -ERR_TARGET); /* the process contains a 64-bit tracer */
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(pointer_bytes, 4);
 	assert_int_equal(find(&addr), 0);
 	assert_int_equal(take(), 0);
 }
 
-/* Each table alone is acceptable; together they exceed the limit. */
+/* Each table alone is acceptable, but together they exceed the limit. */
 TEST(tables_larger_than_half_of_memory_are_refused)
 {
 	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^18 pages */
@@ -201,7 +201,7 @@ TEST(it_is_busy_while_its_ranges_change)
 	assert_true(tracer_is_busy(&fake.target, TRACER_AREA, true));
 	SHARD_PUT(5, reallocating, 0);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, true));
-	/* A terminated thread left it so: the count will never be even. */
+	/* A terminated thread left the count odd: it will never become even. */
 	AREA_PUT(ranges.changing, 9);
 	AREA_PUT(ranges.broken, 1);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
@@ -275,7 +275,7 @@ TEST(tracer_that_has_seen_nothing_has_nothing)
 
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 4);
-	AREA_PUT(stacks_committed, 0); /* initial state */
+	AREA_PUT(stacks_committed, 0); /* fake_init()'s initial state */
 	AREA_PUT(stacks_top, 8);
 	assert_int_equal(take(), 0);
 	tracer_copy_sort(&scene.copy);
@@ -311,7 +311,7 @@ static int read_tables(void)
 	return tracer_copy_read(&scene.copy, &fake.target, TRACER_AREA, &scene.err);
 }
 
-/* Writes a block at each piece's first entry, whose size is the version. */
+/* Writes a block into the first entry of each piece. The block's size is the version. */
 static void put_version(unsigned shard, unsigned piece, unsigned version)
 {
 	const struct made_block block = {
@@ -327,7 +327,7 @@ static uint64_t version_read(unsigned piece)
 	return found ? tracer_block_bytes(found) : 0;
 }
 
-/* Counted changes are read again, with all pieces that share the count. An uncounted change shows
+/* If a change is counted, all pieces that share the count are read again. An uncounted change shows
  * that no other piece is read. */
 TEST(second_time_only_what_has_changed_is_read)
 {
@@ -409,7 +409,7 @@ TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 	second = tracer_put_stack(0x2000, 4);
 	assert_int_equal(read_tables(), 0);
 	third = tracer_put_stack(0x3000, 4);
-	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* an uncounted change */
+	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* this change is not counted */
 	assert_int_equal(read_tables(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, first, scene.frames), 4);
 	assert_int_equal(scene.frames[0], 0x1000);
@@ -417,7 +417,7 @@ TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 	assert_int_equal(scene.frames[0], 0x3000);
 	fake_put(TRACER_STACKS + second * 8ull + 16, 0x8000, 8);
 	tracer_count_change(TRACER_STACKS_NUMBER, second * 8ull);
-	/* fewer stacks than before: the removed one is not read */
+	/* There are fewer stacks than before. The removed stack is not read. */
 	AREA_PUT(stacks_top, third * 8ull);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, second, scene.frames), 4);
@@ -435,10 +435,10 @@ static uint64_t scattered(unsigned scatter, size_t i, uint64_t *seed)
 	uint64_t random = fake_random(seed);
 
 	switch (scatter) {
-	case 0: return 0x20000 + random % COUNT_MAX * 16; /* side by side */
+	case 0: return 0x20000 + random % COUNT_MAX * 16; /* adjacent addresses */
 	case 1: return (random & 1 ? ADDR_MAX - 0xfffff : 0x10) + random / 2 % 0xffff0;
-	case 2: return 0x123456780; /* all at one address */
-	case 3: return ADDR_MAX - i * 48; /* descending */
+	case 2: return 0x123456780; /* all at the same address */
+	case 3: return ADDR_MAX - i * 48; /* descending addresses */
 	case 4: return (uint64_t)1 << random % TRACER_ADDR_BITS;
 	default: return random & ADDR_MAX;
 	}
@@ -454,7 +454,8 @@ static void assert_each_is_found(
 
 		assert_non_null(found);
 		assert_int_equal(tracer_block_addr(found), addrs[i]);
-		assert_int_equal(addrs[found->what], addrs[i]); /* the index was moved */
+		/* The index moved with its address. */
+		assert_int_equal(addrs[found->what], addrs[i]);
 	}
 	for (size_t i = 0; i < copy->block_count; i++) {
 		uint64_t behind = tracer_block_addr(&blocks[i]) + 1;
@@ -488,7 +489,7 @@ TEST(blocks_are_ordered_and_each_is_found)
 		tracer_copy_sort(copy);
 		assert_true(copy->index.part_count <= count);
 		assert_each_is_found(copy, addrs, count);
-		free(copy->index.starts); /* out of memory */
+		free(copy->index.starts); /* simulates a lack of memory */
 		copy->index.starts = NULL;
 		assert_each_is_found(copy, addrs, count);
 	}
@@ -528,7 +529,7 @@ TEST(id_that_names_no_sound_record_has_no_frames)
 		assert_int_equal(take(), 0);
 		assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 	}
-	fake_put(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
+	fake_put(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one frame more than up to the top */
 	tracer_count_change(TRACER_STACKS_NUMBER, id * 8ull);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
@@ -559,7 +560,7 @@ TEST(tables_that_cannot_be_are_error)
 	assert_int_equal(take(), 0);
 }
 
-/* Otherwise one table could be read and stored 64 times. */
+/* If tables could be shared, one table could be read and stored 64 times. */
 TEST(shards_that_share_table_are_error)
 {
 	uint64_t table = tracer_place_table(9, 8);

@@ -15,7 +15,8 @@ static int set_up_patient(void **state)
 {
 	seed = 20240607;
 	set_up(state);
-	memory.waits_max = UINT32_MAX; /* slow machines must not break locks */
+	/* A slow machine must not make threads give up waiting for locks. */
+	memory.waits_max = UINT32_MAX;
 	return 0;
 }
 
@@ -35,7 +36,7 @@ static bool take(uint64_t addr)
 	return was_there;
 }
 
-/* Counts the blocks that a reader from outside would find. */
+/* Counts the blocks that a reader outside the process would find. */
 static uint32_t count_live(void)
 {
 	uint32_t count = 0;
@@ -109,7 +110,7 @@ TEST(destroyed_heap_takes_its_blocks_along_and_no_others)
 	assert_int_equal(count_live(), 5000 / 3);
 	put(32, next);
 	put(64 + 5000 * 16, next);
-	destroy(tag); /* too late to apply to the new heap */
+	destroy(tag); /* comes too late, so it must not affect the new heap */
 	assert_int_equal(count_live(), 5000 / 3 + 2);
 	for (uint64_t i = 1; i <= 5000; i++)
 		assert_int_equal(take(i * 16), i % 3 == 0 || i == 2);
@@ -123,7 +124,7 @@ TEST(while_end_of_heap_may_be_refused_its_blocks_are_kept)
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, tag);
 	assert_true(blocktable_forget_heap(&area, tag));
-	assert_false(blocktable_forget_heap(&area, tag)); /* by another thread */
+	assert_false(blocktable_forget_heap(&area, tag)); /* another thread removed the heap */
 	assert_int_equal(heapindex_of(&area, 0x150000), tag);
 	for (uint64_t i = 5001; i <= 50000; i++) /* all shards grow */
 		put(i * 16, i % 2 ? tag : other);
@@ -133,13 +134,13 @@ TEST(while_end_of_heap_may_be_refused_its_blocks_are_kept)
 	blocktable_restore_heap(&area, tag);
 	assert_int_equal(count_live(), 50000);
 	assert_int_equal(heapindex_of(&area, 0x150000), tag);
-	blocktable_restore_heap(&area, tag); /* no effect */
+	blocktable_restore_heap(&area, tag); /* must have no effect */
 	assert_int_equal(count_live(), 50000);
 	for (uint64_t i = 1; i <= 50000; i++)
 		assert_true(take(i * 16));
 }
 
-/* The memory of a heap is free before the call that destroys it returns. */
+/* A heap's memory is already free before the call that destroys the heap returns. */
 TEST(heap_at_place_of_one_that_is_being_destroyed_is_another)
 {
 	for (uint64_t n = 1; n <= 50; n++) {
@@ -153,7 +154,7 @@ TEST(heap_at_place_of_one_that_is_being_destroyed_is_another)
 		assert_int_equal(count_live(), 0);
 		put(n * 32 + 16, next);
 		blocktable_bury_heap(&area, tag);
-		blocktable_restore_heap(&area, tag); /* nor does it apply to this heap */
+		blocktable_restore_heap(&area, tag); /* must not affect this heap either */
 		assert_int_equal(count_live(), 1);
 		assert_int_equal(area.heaps_destroyed, 2 * n - 1);
 		destroy(next);
@@ -199,8 +200,8 @@ TEST(heaps_that_come_and_go_cost_no_more_with_time)
 	assert_int_equal(count_live(), STEADY);
 }
 
-/* While blocks are allocated and freed elsewhere, the memory of a large heap's blocks is
- * released. */
+/* While the program allocates and frees other blocks, the tracer releases the memory that a large
+ * heap's blocks used. */
 TEST(memory_is_given_back_when_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };
@@ -219,7 +220,7 @@ TEST(memory_is_given_back_when_large_heap_is_gone)
 	}
 	assert_true(area.committed_bytes <= 64 * STEADY);
 	assert_int_equal(count_live(), STEADY);
-	/* if the heap returned, its blocks would be removed again */
+	/* If the heap came back, its blocks would be removed again. */
 	for (uint64_t i = 1; i <= MANY; i++)
 		put(0x100000000 + i * APART, heapindex_of(&area, 0x150000));
 	destroy(heapindex_of(&area, 0x150000));
@@ -278,7 +279,8 @@ struct worker {
 	unsigned wrong;
 };
 
-/* All threads look up the same heaps at once, and each creates and destroys its own heap. */
+/* All threads look up the same heaps at the same time. Each thread creates and destroys its own
+ * heap. */
 static void *work(void *context)
 {
 	struct worker *worker = context;

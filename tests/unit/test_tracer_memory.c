@@ -38,7 +38,8 @@ TEST(request_that_is_refused_is_in_nobodys_way)
 	assert_int_equal(refused, 0);
 	assert_int_equal(area.committed_bytes, 0);
 	area.committed_bytes = area.limit_bytes - TRACER_PAGE;
-	assert_true(tables_commit(&area, memory.base, TRACER_PAGE)); /* to the last byte */
+	/* Fits exactly, up to the last byte. */
+	assert_true(tables_commit(&area, memory.base, TRACER_PAGE));
 	assert_false(tables_commit(&area, memory.base, TRACER_PAGE));
 	assert_false(tables_commit(&area, memory.base, UINT64_MAX)); /* the sum does not wrap */
 	assert_int_equal(area.committed_bytes, area.limit_bytes);
@@ -47,7 +48,7 @@ TEST(request_that_is_refused_is_in_nobodys_way)
 
 #define MS ((uint64_t)10000)
 
-/* Returns the number of sleeps of that length before a wait ends. */
+/* Returns how many sleeps of this length precede the end of a wait. */
 static uint64_t sleeps_of(uint64_t length)
 {
 	struct memory_patience patience = {0};
@@ -68,8 +69,8 @@ TEST(waiting_ends_by_time_however_long_sleep_takes)
 	assert_in_range(sleeps_of(2 * MS), 4990, 5010);
 	assert_in_range(sleeps_of(156250), 635, 645); /* 15.625 ms, the usual clock */
 	assert_in_range(sleeps_of(0), 1000, 1000000); /* a clock that stands still */
-	assert_in_range(sleeps_of(0 - 5 * MS), 1000, 1000000); /* or is set back */
-	/* The whole process stood still for an hour, including the holder of the lock. */
+	assert_in_range(sleeps_of(0 - 5 * MS), 1000, 1000000); /* a clock that is set back */
+	/* The whole process, including the lock's holder, stood still for an hour. */
 	assert_true(memory_is_patient(&patience, 5 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600000 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600015 * MS, MEMORY_PATIENCE));
@@ -87,7 +88,7 @@ static const uint64_t limits[] = {MIB, 2 * MIB, 3 * MIB, 7 * MIB, 100 * MIB, 128
 
 static void set(uint64_t limit)
 {
-	memset(&area, 0xff, sizeof(area)); /* as an earlier tracing may have left it */
+	memset(&area, 0xff, sizeof(area)); /* values that an earlier tracer may have left */
 	tracer_layout_set(&area, BASE, limit);
 }
 
@@ -163,7 +164,7 @@ TEST_WITH(shards_have_room_for_what_may_be_committed, NULL, NULL)
 	for (size_t k = 0; k < LIMITS; k++) {
 		set(limits[k]);
 		assert_true(area.shard_bytes * TRACER_SHARDS >= limits[k]);
-		assert_true(area.shard_bytes <= GIB); /* the limit of hsnap's reader */
+		assert_true(area.shard_bytes <= GIB); /* hsnap's reader has this limit */
 	}
 }
 
@@ -178,7 +179,7 @@ TEST_WITH(a_reservation_is_no_more_than_needed, NULL, NULL)
 		assert_true(tracer_layout_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
 }
 
-/* The tracer's own count continues; each session reports only its own part. */
+/* The tracer's own count continues, but each session reports only its own part. */
 TEST_WITH(what_was_found_wrong_in_earlier_sessions_is_remembered, NULL, NULL)
 {
 	memset(&area, 0, sizeof(area));

@@ -1,5 +1,5 @@
-/* Unloaded modules from the tracer: the frames in them, and the modules listed. The expected result
- * comes from checking every unload for every frame. */
+/* Unloaded modules that the tracer reports: the frames in them, and which modules are listed. The
+ * expected result comes from checking every unload for every frame. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"
@@ -135,7 +135,7 @@ TEST(frame_belongs_to_first_unload_after_it_that_covers_it)
 	module = listed("C:\\a.dll");
 	assert_non_null(module);
 	assert_int_equal(in_a - module->base, 0x123);
-	assert_int_equal(again, in_a); /* one module at all its addresses */
+	assert_int_equal(again, in_a); /* one module, although it had several addresses */
 	assert_int_equal(module->size_bytes, 0x10000);
 	assert_int_equal(module->unloaded_at, 0x90000);
 	assert_true(module->has_identity);
@@ -247,7 +247,7 @@ TEST(of_unknown_module_frame_is_in_none)
 
 /* ---------------------------------------------------------------- at random */
 
-/* Computes the result by checking all unloads. */
+/* Computes the expected result by checking all unloads. */
 static uint64_t slowly(uint32_t born, uint64_t addr)
 {
 	for (size_t i = born; i < scene.unload_count; i++) {
@@ -286,7 +286,7 @@ TEST(any_frame_of_any_age_is_found)
 			assert_int_equal(found, addr);
 			continue;
 		}
-		/* Modules were placed in the order of their records, at equal distances. */
+		/* The modules were placed in the order of their records, at equal intervals. */
 		assert_int_equal((found - ((uint64_t)1 << 47)) % 0x110000,
 			addr - scene.unloads[number].base);
 		for (unsigned k = 0; k < 30; k++) {

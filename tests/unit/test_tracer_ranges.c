@@ -1,6 +1,6 @@
-/* The tracer's table of virtual memory: after any sequence of reserving, committing, decommitting
- * and freeing it is correct for every page. When out of memory it may omit pages but never adds
- * any. */
+/* The tracer's table of virtual memory. After any sequence of reserving, committing, decommitting
+ * and freeing, the table must be correct for every page. If memory runs out, the table may omit
+ * pages, but must never add any. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -9,15 +9,16 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* A model of the table's contents, page by page, and its comparison with the table as read from
- * outside: from the array of nodes, without the tree. */
+/* A model of the table's contents, page by page, and its comparison with the table. A reader
+ * outside the process sees only the array of nodes, without the tree, and so does the
+ * comparison. */
 
 #define PAGE ((uint64_t)4096)
 #define PAGES 600
 
 struct page {
 	uint32_t kind, stack, reserve_stack;
-	uint64_t allocation; /* page number */
+	uint64_t allocation; /* number of the allocation's first page */
 };
 
 struct range_model {
@@ -30,7 +31,7 @@ static uint64_t page_addr(const struct range_model *model, uint64_t page)
 	return model->first + page * PAGE;
 }
 
-/* Returns the first known page at or after one, or PAGES. */
+/* Returns the first known page at or after `page`, or PAGES. */
 static unsigned model_next(const struct range_model *model, unsigned page)
 {
 	while (page < PAGES && !model->pages[page].kind)
@@ -73,7 +74,8 @@ static void model_overlapped(const struct range_model *model, unsigned *from, un
 	*to = high;
 }
 
-/* Adds an allocation; allocations that it overlaps are stale and removed as a whole. */
+/* Adds an allocation. Existing allocations that overlap it are stale, so they are removed as a
+ * whole. */
 static void model_add(
 	struct range_model *model, unsigned from, unsigned to, const struct page *page)
 {
@@ -143,8 +145,8 @@ static uint32_t model_runs(const struct range_model *model)
 	return count;
 }
 
-/* Stores an array's nodes in the model's pages, page by page. Returns their number, or UINT32_MAX
- * if a node is invalid or two overlap. */
+/* Stores the nodes of an array in the model's pages. Returns the number of nodes, or UINT32_MAX if
+ * a node is invalid or two nodes overlap. */
 static uint32_t pages_of(const struct range_model *model, const struct tracer_range *nodes,
 	uint32_t count, struct page *to)
 {
@@ -177,7 +179,7 @@ static const struct tracer_range *nodes_of(const struct tracer_ranges *ranges)
 	return (const struct tracer_range *)(uintptr_t)ranges->nodes;
 }
 
-/* Returns true if the table equals the model, with the minimum number of nodes. */
+/* Returns true if the table equals the model and has the minimum number of nodes. */
 static bool is_as_modelled(const struct tracer_ranges *ranges, const struct range_model *model)
 {
 	struct page pages[PAGES];
@@ -191,13 +193,14 @@ static bool is_as_modelled(const struct tracer_ranges *ranges, const struct rang
 }
 
 #define BASE ((uint64_t)0x7ff600000000)
-#define ROOM ((uint64_t)1 << 30) /* for at least 2^20 nodes */
+#define ROOM ((uint64_t)1 << 30) /* room for at least 2^20 nodes */
 
 static int set_up_patient(void **state)
 {
 	(void)state;
 	fake_begin(ROOM);
-	memory.waits_max = UINT32_MAX; /* with few processors a thread may be suspended for long */
+	/* If processors are few, a thread may be suspended for a long time. */
+	memory.waits_max = UINT32_MAX;
 	return 0;
 }
 
@@ -212,15 +215,16 @@ static struct tracer_range allocation(uint64_t start, uint64_t pages, uint32_t k
 
 /* ---------------------------------------------------------------- random operations */
 
-/* A worker with its own pages, which compares the table with the model after each step. */
+/* A worker with its own pages. After each step it compares the table with the model. */
 struct worker {
 	struct range_model model;
 	uint64_t seed;
-	unsigned from, to; /* pages of this step */
-	bool sees_all; /* every free was seen before the pages are allocated again */
-	/* Called before each change of the table, with the model of the state after it. */
+	unsigned from, to; /* pages that this step changes */
+	bool sees_all; /* the worker sees every free before the pages are allocated again */
+	/* Called before each change of the table. The model already has the state after the
+	 * change. */
 	void (*expect)(struct worker *worker);
-	struct page listed[PAGES]; /* taken, but not dropped yet */
+	struct page listed[PAGES]; /* taken, but not yet dropped */
 };
 
 static uint64_t dice(struct worker *worker, uint64_t sides)
@@ -241,7 +245,7 @@ static uint64_t addr(const struct worker *worker, unsigned page)
 
 static uint32_t any_stack(struct worker *worker)
 {
-	return 1 + (uint32_t)dice(worker, 3); /* few, so that neighbours are often equal */
+	return 1 + (uint32_t)dice(worker, 3); /* few values, so that neighbours are often equal */
 }
 
 static uint32_t any_kind(struct worker *worker)
@@ -283,8 +287,8 @@ static void add(struct worker *worker)
 	ranges_add(&area, &range);
 }
 
-/* Finds the allocation at or after the step's pages and restricts the step to it. Returns false if
- * none is left. */
+/* Finds an allocation at or after the step's pages, and restricts the step to it. Returns false if
+ * no allocation is left. */
 static bool inside_allocation(struct worker *worker, unsigned *base, unsigned *end)
 {
 	unsigned known = model_next(&worker->model, worker->from);
@@ -342,7 +346,8 @@ static void rebase(struct worker *worker, unsigned from, unsigned to)
 	ranges_rebase(&area, addr(worker, from), addr(worker, to), addr(worker, from));
 }
 
-/* Makes a part of an allocation independent, and also the rest after it. */
+/* Turns a part of an allocation into its own allocation, and the rest after the part into another
+ * one. */
 static void split(struct worker *worker)
 {
 	unsigned base, end;
@@ -372,7 +377,8 @@ static void forget(struct worker *worker)
 	ranges_forget(&area, addr(worker, worker->from), addr(worker, worker->to));
 }
 
-/* Frees pages, or has the free refused; in between a new allocation may take their place. */
+/* Frees pages, or simulates that the system refuses. Before the free ends, a new allocation may
+ * take the pages. */
 static void take(struct worker *worker)
 {
 	struct range_model before = worker->model;
@@ -481,7 +487,8 @@ static uint32_t kind_at(uint64_t start, uint32_t stack)
 	return RANGE_NONE;
 }
 
-/* In an allocation of 9 pages, page 2 of which is committed, exactly the taken part is marked. */
+/* An allocation has 9 pages, of which page 2 is committed. Exactly the taken part must be
+ * marked. */
 TEST(test_what_is_taken_is_marked)
 {
 	struct tracer_range range = allocation(BASE, 9, RANGE_RESERVED, 1);
@@ -512,8 +519,8 @@ TEST(test_what_is_taken_is_marked)
 
 /* ---------------------------------------------------------------- large numbers */
 
-/* Commits page by page in an order in which no page is next to an earlier one at first; the result
- * is one node. */
+/* Commits pages one by one. At first no page is next to an earlier one. The result must be a single
+ * node. */
 TEST(test_neighbours_become_one)
 {
 	const uint64_t count = 100000;
@@ -536,7 +543,7 @@ TEST(test_neighbours_become_one)
 	assert_true(area.ranges.node_count <= count + 2);
 }
 
-/* Ascending addresses would turn an unbalanced tree into a list. */
+/* Ascending addresses would make an unbalanced tree degenerate into a list. */
 TEST(test_no_order_makes_it_slow)
 {
 	const uint32_t count = 500000;
@@ -558,7 +565,7 @@ TEST(test_no_order_makes_it_slow)
 		}
 		deepest = depth > deepest ? depth : deepest;
 	}
-	assert_true(deepest < 100); /* 19 at best; a list: 500000 */
+	assert_true(deepest < 100); /* a perfect tree has depth 19, a list 500000 */
 }
 
 TEST(test_extreme_addresses)
@@ -591,8 +598,8 @@ TEST(test_extreme_addresses)
 
 /* ---------------------------------------------------------------- no memory, no lock */
 
-/* Returns true if every listed page is in the model, in the same allocation, and the tree is
- * valid. */
+/* Returns true if the tree is valid and every listed page is in the model, in the same
+ * allocation. */
 static bool says_too_little_at_most(const struct worker *worker)
 {
 	struct page pages[PAGES];
@@ -630,7 +637,7 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 	assert_true(area.dropped_ranges > 0);
 	assert_true(area.committed_bytes <= limit_bytes);
 	assert_true(area.ranges.node_count <= node_limit);
-	/* It works again once there is room. */
+	/* The table works again once there is room. */
 	ranges_forget(&area, BASE, page_addr(&worker.model, PAGES));
 	area.limit_bytes = ROOM;
 	area.ranges.node_limit = room;
@@ -663,7 +670,7 @@ TEST(test_commits_end)
 		ranges_use(&area, BASE + i * PAGE, BASE + (i + 1) * PAGE, RANGE_COMMITTED, 8);
 	assert_int_equal(area.ranges.node_count, fit);
 	assert_int_equal(area.committed_bytes, 65536);
-	/* A cut adds a node: each commit except the first needs two. */
+	/* A cut adds a node, so each commit except the first needs two nodes. */
 	assert_int_equal(area.dropped_ranges, 2048 - (fit - 1 - 1) / 2 - 1);
 }
 
@@ -723,7 +730,7 @@ TEST(test_threads_in_rooms_of_their_own)
 #define LOOKS 3000
 #define STEPS_MAX 4000000
 
-/* Listed bytes of each kind after a number of changes. */
+/* Bytes of each kind that are listed after some number of changes. */
 struct dump_sums {
 	uint32_t pages[4];
 };
@@ -731,7 +738,8 @@ struct dump_sums {
 static struct dump_sums *sums_after;
 static bool is_over;
 
-/* Records the sums after the next change: the model's pages, and those taken and not dropped. */
+/* Records the sums after the next change: those of the model's pages, and those of pages that are
+ * taken but not dropped. */
 static void note_sums(struct worker *worker)
 {
 	struct dump_sums sums = {{0}};
@@ -753,7 +761,7 @@ static void *work_until_over(void *context)
 	return NULL;
 }
 
-/* Copies the table like a reader from outside; returns true if the copy is valid. */
+/* Copies the table as a reader outside the process does. Returns true if the copy is valid. */
 static bool look(struct tracer_range *copy, uint32_t *count, uint32_t *changes)
 {
 	*changes = __atomic_load_n(&area.ranges.changing, __ATOMIC_ACQUIRE);

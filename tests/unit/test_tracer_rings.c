@@ -1,5 +1,5 @@
-/* Events of the tracer's tables in the rings of a recording: a reader that passes each event when
- * it is the next of its stream obtains all changes of the tables in order. */
+/* The rings of a recording contain the events of the tracer's tables. A reader passes an event when
+ * it is the next event of its stream. So the reader obtains all changes of the tables in order. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void reader_end(void)
 	reader.rings = NULL;
 }
 
-/* Passes an event if it is next. */
+/* Passes an event if it is the next event of its stream. */
 static bool pass(uint32_t ring, const struct ring_event *event)
 {
 	uint64_t time = ring_event_time(event, ring_time());
@@ -68,7 +68,7 @@ static bool pass(uint32_t ring, const struct ring_event *event)
 	return true;
 }
 
-/* Reads each ring once; returns true if any event passed. */
+/* Reads each ring once; returns true if any event was passed. */
 static bool read_once(void)
 {
 	bool any = false;
@@ -89,7 +89,7 @@ static bool read_once(void)
 	return any;
 }
 
-/* Reads all events; once the producers stop, no gaps remain. */
+/* Reads all events. Once the producers have stopped, no gaps may remain. */
 static void read_all(void)
 {
 	while (read_once())
@@ -117,7 +117,7 @@ static uint64_t total_dropped(void)
 }
 
 #define ADDRS 48u
-#define ADDR_STEP 0x8010ull /* so that addresses spread over many shards */
+#define ADDR_STEP 0x8010ull /* spreads the addresses over many shards */
 
 static uint64_t addr_of(uint32_t slot)
 {
@@ -152,7 +152,8 @@ static void put(uint32_t slot, uint32_t stack)
 static int set_up_rings(void **state)
 {
 	set_up(state);
-	memory.waits_max = UINT32_MAX; /* with few processors a thread may be suspended for long */
+	/* If processors are few, a thread may be suspended for a long time. */
+	memory.waits_max = UINT32_MAX;
 	fake_hsnap_ended = false;
 	return 0;
 }
@@ -164,7 +165,7 @@ static int tear_down_rings(void **state)
 	return tear_down(state);
 }
 
-/* Starts workers, reads until all have ended, and then reads the rest. */
+/* Starts workers, reads until all of them have ended, then reads the rest. */
 static void run_workers(void *(*work)(void *ctx), uint64_t expected_min)
 {
 	static uint64_t seeds[WORKERS];
@@ -195,13 +196,13 @@ enum slot_state {
 	SLOT_LIVE,
 };
 
-/* A heap of some addresses shared by many threads: each has one owner at a time, as in real
- * memory. */
+/* A heap with a few addresses, which many threads share. Each address has one owner at a time, as
+ * in real memory. */
 static struct {
 	uint32_t state, version;
 } slots[ADDRS];
-static unsigned wrong; /* errors found by workers */
-static struct tracer_block seen[ADDRS]; /* by the reader; key 0: not live */
+static unsigned wrong; /* number of errors that workers found */
+static struct tracer_block seen[ADDRS]; /* live blocks as the reader sees them; key 0: not live */
 
 static bool own(uint32_t slot, uint32_t state)
 {
@@ -214,7 +215,8 @@ static void disown(uint32_t slot, uint32_t state)
 	__atomic_store_n(&slots[slot].state, state, __ATOMIC_RELEASE);
 }
 
-/* A block's stack is its version at this address; its size is the thread that allocated it. */
+/* Makes a block. Its stack is the version at this address, and its size is the thread that
+ * allocated it. */
 static void *allocate_and_free(void *seed)
 {
 	struct tracer_block taken;
@@ -240,7 +242,7 @@ static void *allocate_and_free(void *seed)
 	return NULL;
 }
 
-static uint32_t versions[ADDRS]; /* seen by the reader */
+static uint32_t versions[ADDRS]; /* versions that the reader has seen */
 
 static void see_turns(const struct ring_event *event, uint32_t thread)
 {
@@ -305,7 +307,7 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 		for (unsigned i = 0; i < ADDRS; i++) {
 			uint64_t tag = replayed[i].key >> TRACER_ADDR_BITS;
 
-			/* Other streams have their own event. */
+			/* Other streams get their own event. */
 			if (tag == ring_event_heap_tag(event))
 				replayed[i].key = 0;
 		}
@@ -318,8 +320,8 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 		event->type == RING_ALLOC ? event->block : (struct tracer_block){0};
 }
 
-/* Puts and takes random addresses as blocks of the thread's own heap, whose handle identifies their
- * events. */
+/* Puts and takes random addresses as blocks of the thread's own heap. The heap's handle identifies
+ * the thread's events. */
 static void *put_and_take_blindly(void *seed)
 {
 	uint64_t heap = (uint64_t)memory_thread_id() << 16;
@@ -373,7 +375,7 @@ static void see_stacks_in_order(const struct ring_event *event, uint32_t thread)
 	assert_int_equal(tracer_block_stack(&event->block), ++last_stack);
 }
 
-/* Puts one block `count` times, with stacks from 1 on. */
+/* Puts one block `count` times, with stacks 1, 2 and so on. */
 static void *put_many(void *count)
 {
 	for (uint32_t i = 1; i <= *(uint32_t *)count; i++)
@@ -392,7 +394,7 @@ TEST(thread_whose_ring_is_full_waits_and_loses_nothing)
 	assert_int_equal(pthread_create(&thread, NULL, put_many, &count), 0);
 	while (!total_waits())
 		sched_yield();
-	/* It waits: one event may need two places, so one place may be free. */
+	/* The thread waits. One event may need two places, so one place may be free. */
 	assert_in_range(ring_ready(&reader.rings->rings[1], 0), room - 1, room);
 	while (pthread_tryjoin_np(thread, NULL))
 		read_once();
@@ -420,10 +422,10 @@ TEST(where_events_may_be_dropped_lost_ones_are_counted_and_have_no_number)
 	assert_in_range(reader.passed, 1, 1u << RING_LOG2_MIN);
 	assert_int_equal(reader.passed + total_dropped(), count);
 	put(0, 5000);
-	read_all(); /* the order of its event is the next one */
+	read_all(); /* the stuck event's number is the next one */
 	assert_int_equal(last_stack, 5000);
 	assert_int_equal(reader.passed + total_dropped(), count + 1);
-	assert_int_equal(area.dropped_blocks, 0); /* the table has them all */
+	assert_int_equal(area.dropped_blocks, 0); /* the table has all blocks */
 }
 
 TEST(when_hsnap_ends_nobody_waits_and_nothing_is_recorded_any_more)
@@ -449,7 +451,7 @@ static void *put_and_end(void *stack)
 	return NULL;
 }
 
-static uint32_t by_thread[ADDRS]; /* thread that put it, as seen by the reader */
+static uint32_t by_thread[ADDRS]; /* the thread that put each block, as the reader sees it */
 
 static void see_threads(const struct ring_event *event, uint32_t thread)
 {
@@ -470,7 +472,8 @@ TEST(ring_that_is_given_back_serves_another_thread)
 		assert_int_equal(pthread_create(&thread, NULL, put_and_end, &i), 0);
 		pthread_join(thread, NULL);
 		assert_int_equal(reader.rings->rings[1].owner, first + i);
-		ring_give_back(&reader.rings->rings[1]); /* its events are not read yet */
+		/* The ring's events have not been read yet. */
+		ring_give_back(&reader.rings->rings[1]);
 	}
 	read_all();
 	assert_int_equal(reader.passed, 3);
@@ -484,7 +487,7 @@ TEST(ring_of_earlier_recording_is_not_taken_for_one_s_own)
 	for (unsigned i = 0; i < 3; i++) {
 		reader_begin(2 + i, RING_LOG2_MIN, 0);
 		if (i == 1)
-			reader.rings->rings[1].owner = 77777; /* another thread's */
+			reader.rings->rings[1].owner = 77777; /* another thread owns the ring */
 		put(i, 1);
 		read_all();
 		assert_int_equal(reader.passed, 1);
@@ -496,8 +499,8 @@ TEST(ring_of_earlier_recording_is_not_taken_for_one_s_own)
 	}
 }
 
-/* Ended inside the table's lock: it held the lock when it got its number, so no thread has a later
- * one. */
+/* The thread ended inside the table's lock. It held the lock when it got its number, so no other
+ * thread has a later number. */
 TEST(stream_of_thread_that_was_ended_inside_ends_and_others_go_on)
 {
 	uint32_t stuck = 0, others = 0;
@@ -513,7 +516,7 @@ TEST(stream_of_thread_that_was_ended_inside_ends_and_others_go_on)
 	}
 	assert_int_equal(area.shards[stuck].count, 1);
 	area.shards[stuck].lock = 1;
-	area.shards[stuck].order++; /* an event that never arrives */
+	area.shards[stuck].order++; /* this number's event never arrives */
 	before = reader.passed;
 	for (unsigned i = 1; i < ADDRS; i++)
 		put(i, 1);
@@ -564,7 +567,7 @@ TEST(free_of_block_that_is_older_than_tracer_is_told_by_its_address)
 	assert_int_equal(new_events(), 0);
 }
 
-/* Simulates hsnap's start of a recording while a thread waits for a shard. */
+/* Simulates hsnap starting a recording while a thread waits for a shard. */
 static void begin_meanwhile(void)
 {
 	area.rings = (uintptr_t)reader.rings;
@@ -624,7 +627,7 @@ struct replayed_page {
 };
 
 static struct replayed_page replayed_pages[PAGES];
-static uint32_t freeing; /* the freeing stack; 0: no free */
+static uint32_t freeing; /* stack that frees; 0: no free */
 static const uint64_t first_page = 0x7ff600000000;
 
 static uint64_t page_addr(uint64_t page)
@@ -725,7 +728,7 @@ static void change_ranges(uint64_t *seed)
 		if (ranges_take(&area, range.start, range.end, stack, &taken))
 			ranges_drop(&area, &taken);
 		break;
-	case 6: /* refused */
+	case 6: /* the system refuses */
 		if (ranges_take(&area, range.start, range.end, stack, &taken))
 			ranges_put_back(&area, &taken);
 		break;

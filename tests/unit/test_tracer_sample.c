@@ -2,8 +2,8 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* Returns exp(-x) for x >= 0: halves x until it is below 2^-10, uses the series, and squares the
- * result as often. */
+/* Returns exp(-x) for x >= 0. Halves x until it is below 2^-10, sums the series, and squares the
+ * result once per halving. */
 static double exp_minus(double x)
 {
 	unsigned halved = 0;
@@ -67,7 +67,7 @@ struct kind {
 };
 
 struct dump_sums {
-	double count, bytes; /* true sums, or estimates */
+	double count, bytes; /* true sums, or estimated ones */
 	double count_variance, bytes_variance;
 };
 
@@ -79,7 +79,8 @@ static struct dump_sums truth_of(const struct kind *kinds, size_t kind_count, ui
 		double p = p_of(kinds[i].bytes, mean), n = (double)kinds[i].count;
 		double bytes = (double)kinds[i].bytes;
 
-		/* Each block is recorded independently, and then represents 1/p blocks. */
+		/* Each block is recorded independently with probability p, and then represents 1/p
+		 * blocks. */
 		sums.count += n;
 		sums.bytes += n * bytes;
 		sums.count_variance += n * (1 - p) / p;
@@ -104,7 +105,7 @@ static const struct kind mixed[] = {{0, 20000}, {1, 20000}, {16, 200000}, {24, 3
 	{100, 50000}, {4000, 20000}, {32768, 3000}, {65536, 1000}, {1000000, 100}, {50000000, 10}};
 #define MIXED (sizeof(mixed) / sizeof(*mixed))
 
-/* Returns the estimates for blocks of all kinds in turn. */
+/* Returns the estimates for blocks of all kinds, which are allocated in turn. */
 static struct dump_sums in_turn(uint64_t mean, uint64_t seed)
 {
 	struct dump_sums estimates = {0};
@@ -211,8 +212,8 @@ TEST(blocks_are_recorded_independently)
 		pairs += last && now;
 		last = now;
 	}
-	/* Each of n - 1 pairs has p^2; neighbours share a block: the variance is n (p^2 (1 - p^2) +
-	 * 2 (p^3 - p^4)). */
+	/* Each of the n - 1 pairs has probability p^2. Neighbouring pairs share a block, so the
+	 * variance is n (p^2 (1 - p^2) + 2 (p^3 - p^4)). */
 	pairs -= (n - 1) * p * p;
 	assert_true(pairs * pairs < 16 * n * (p * p * (1 - p * p) + 2 * p * p * p * (1 - p)));
 }
@@ -249,7 +250,8 @@ TEST(full_counter_stays_full)
 		tracer_filter_add(&filter, 0x1000);
 	for (unsigned i = 0; i < 300; i++)
 		tracer_filter_remove(&filter, 0x1000);
-	assert_true(tracer_filter_may_hold(&filter, 0x1000)); /* 300 - 300, or 300 - 255: unknown */
+	/* 300 - 300 or 300 - 255 blocks: not known which. */
+	assert_true(tracer_filter_may_hold(&filter, 0x1000));
 	for (unsigned i = 0; i < 254; i++)
 		tracer_filter_add(&filter, 0x2000);
 	for (unsigned i = 0; i < 254; i++)

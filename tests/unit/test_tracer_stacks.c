@@ -1,5 +1,5 @@
-/* The tracer's table of stacks inside a process: each stack has one id for all threads, also when
- * modules are loaded and unloaded. */
+/* The tracer's table of stacks inside a process. Each stack must have one id for all threads, even
+ * while modules are loaded and unloaded. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -11,14 +11,15 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* Stacks by number, and the resolution of their ids. */
+/* Makes stacks from numbers, and resolves their ids. */
 
 static struct tracer_stack *stack_of(uint32_t id)
 {
 	return (struct tracer_stack *)(uintptr_t)(area.stacks + (uint64_t)id * 8);
 }
 
-/* Makes stack n: 1 to 64 frames; neighbours differ in few frames or only in depth. */
+/* Makes stack n of 1 to 64 frames. Stacks with adjacent numbers differ in a few frames, or only in
+ * depth. */
 static uint32_t frames_of(uint32_t n, uint64_t frames[TRACER_DEPTH_MAX])
 {
 	uint32_t depth = 1 + n % TRACER_DEPTH_MAX;
@@ -37,7 +38,7 @@ static uint32_t intern(uint32_t n)
 	return stacktable_intern(&area, frames, depth);
 }
 
-/* Resolves an id from outside by the rules of shared.h. */
+/* Resolves an id as shared.h defines it for readers outside the process. */
 static void assert_resolves(uint32_t id, uint32_t n)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -108,7 +109,7 @@ TEST(order_of_frames_and_each_bit_of_them_counts)
 	assert_int_not_equal(stacktable_intern(&area, frames, depth - 1), id);
 }
 
-/* Interns stacks until one does not fit; returns their number. */
+/* Interns stacks until one does not fit; returns how many did. */
 static uint32_t fill_up(uint32_t *ids, uint32_t max)
 {
 	uint32_t count = 0;
@@ -132,7 +133,7 @@ TEST(when_area_is_full_what_is_there_stays)
 		count = fill_up(ids, 50000);
 		assert_in_range(count, limits[k] / (16 + 64 * 8), limits[k] / (16 + 8));
 		for (uint32_t n = count; n < count + 1000; n++)
-			more += intern(n) != 0; /* short stacks may still fit */
+			more += intern(n) != 0; /* shorter stacks may still fit */
 		assert_true(more < 64);
 		assert_true(area.stacks_top <= area.stacks_limit);
 		assert_true(area.stacks_committed <= area.stacks_limit);
@@ -152,7 +153,7 @@ TEST(without_memory_new_stack_has_no_id_until_there_is_some)
 
 	memory.commits_left = 0;
 	assert_int_equal(intern(0), 0);
-	memory.commits_left = 3; /* the first index, and two steps */
+	memory.commits_left = 3; /* enough for the first index and two steps */
 	count = fill_up(ids, 50000);
 	assert_in_range(count, 2 * 65536 / (16 + 64 * 8), 49999);
 	top = area.stacks_top;
@@ -194,7 +195,8 @@ TEST(no_hash_is_much_more_frequent_than_others)
 		for (unsigned i = 0; i < 4; i++)
 			counts[i][hash >> 8 * i & 255]++;
 	}
-	/* 195.3 are expected, +- 14; 6 times that deviation never occurs in 1024 numbers. */
+	/* 195.3 are expected, with a deviation of 14. Six times that deviation never occurs in 1024
+	 * numbers. */
 	for (unsigned i = 0; i < 4 * PARTS; i++)
 		assert_in_range(counts[i / PARTS][i % PARTS], 195 - 84, 196 + 84);
 }
@@ -203,18 +205,19 @@ TEST(no_hash_is_much_more_frequent_than_others)
 
 #define TRAP_FLAG 0x100
 
-/* Sanitizers turn one instruction into many; then only some of them are tested. */
+/* Sanitizers turn one instruction into many. With sanitizers only some of the instructions are
+ * tested. */
 #ifdef __SANITIZE_ADDRESS__
 #define STRIDE 29
 #else
 #define STRIDE 1
 #endif
-static volatile uint64_t steps_left; /* until the other stack is interned; 0: never */
+static volatile uint64_t steps_left; /* steps until the other stack is interned; 0: never */
 static uint64_t other_frame;
 static uint32_t other_id;
-static struct fake_copy copy; /* of the stacks at that moment */
+static struct fake_copy copy; /* copy of the stacks at that moment */
 
-/* With the trap flag set the processor stops after each instruction. */
+/* While the trap flag is set, the processor stops after each instruction. */
 static void on_step(int signal, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -242,12 +245,12 @@ static void clear(void)
 {
 	if (!area.stacks_committed)
 		return;
-	memset(memory.base, 0, stacktable_index_offset(1)); /* and the counts */
+	memset(memory.base, 0, stacktable_index_offset(1)); /* clears the counts too */
 	memset((void *)(uintptr_t)area.stacks, 0, area.stacks_top);
 	area.stacks_top = 8;
 }
 
-/* Returns the entry of a stack of one frame in an empty index. */
+/* Returns the entry of a one-frame stack in an empty index. */
 static unsigned home_of(uint64_t frame)
 {
 	unsigned at = 0;
@@ -259,7 +262,7 @@ static unsigned home_of(uint64_t frame)
 	return at;
 }
 
-/* Returns a different stack of one frame with the same first entry. */
+/* Returns another one-frame stack whose first entry is the same. */
 static uint64_t find_neighbour(uint64_t frame)
 {
 	unsigned home = home_of(frame);
@@ -270,8 +273,8 @@ static uint64_t find_neighbour(uint64_t frame)
 	return frame;
 }
 
-/* Interns frame; after `steps` instructions a simulated other thread interns other_frame. Returns
- * false if the function ended earlier. */
+/* Interns `frame`. After `steps` instructions, a simulated second thread interns other_frame.
+ * Returns false if the function ended earlier. */
 static bool intern_disturbed(uint64_t frame, uint64_t steps)
 {
 	uint32_t id;
@@ -293,7 +296,7 @@ static bool intern_disturbed(uint64_t frame, uint64_t steps)
 	return was_disturbed;
 }
 
-/* Interns a deep stack that spans two pieces, and copies it after `steps` instructions. Returns
+/* Interns a deep stack that lies in two pieces, and copies it after `steps` instructions. Returns
  * false if the function ended earlier. */
 static bool intern_in_two_pieces(uint64_t steps)
 {
@@ -344,8 +347,8 @@ TEST(whoever_comes_between_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/* Interns the stack that makes the index grow; another thread interns after `steps`
- * instructions. */
+/* Interns the stack that makes the index grow. After `steps` instructions another thread interns a
+ * stack. */
 static bool growth_disturbed(uint64_t steps)
 {
 	uint32_t ids[512 / 2], id, n = 0;
@@ -383,7 +386,7 @@ TEST(whoever_comes_while_index_grows_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/* Growing stops because its thread was terminated: other threads continue, and grow the index
+/* A thread was terminated while it made the index grow. Other threads continue, and grow the index
  * later. */
 TEST(index_that_nobody_finishes_is_still_right)
 {
@@ -392,10 +395,11 @@ TEST(index_that_nobody_finishes_is_still_right)
 	for (uint32_t n = 0; n < 300; n++)
 		ids[n] = intern(n);
 	assert_int_equal(area.stack_buckets & 0x1ff, 0x102);
-	/* State in the middle of moving: the new index is empty. */
+	/* The state in the middle of moving: the new index is still empty. */
 	memset((char *)first_index() + STACKTABLE_FIRST_BYTES, 0, 4 * STACKTABLE_FIRST_BYTES);
 	((uint32_t *)(uintptr_t)memory.base)[1] = 0;
-	/* Unfreeze its empty entries too: frozen ones send later stacks to the new index. */
+	/* Unfreeze the old index's empty entries too: a frozen entry sends later stacks to the new
+	 * index. */
 	for (unsigned i = 0; i < 512; i++) {
 		if (first_index()[i] == UINT64_MAX)
 			first_index()[i] = 0;
@@ -427,7 +431,8 @@ TEST(stack_through_unloaded_module_is_another_one)
 	assert_int_equal(stacktable_intern(&area, in, 3), id_in);
 	assert_true(fake_copy_is_right(&copy, TRACER_SHARDS));
 	assert_int_equal(stack_of(id_in)->born, 1);
-	assert_int_equal(stack_of(id_out)->born, 0); /* not seen since */
+	/* The stack has not been seen since the unload. */
+	assert_int_equal(stack_of(id_out)->born, 0);
 	assert_true(unloads_add(&area, 0x150000000, 0x150001000, &some_module));
 	assert_int_equal(stacktable_intern(&area, out, 3), id_out);
 	assert_int_equal(stack_of(id_out)->born, 2);
@@ -436,7 +441,7 @@ TEST(stack_through_unloaded_module_is_another_one)
 	assert_true(fake_copy_is_right(&copy, TRACER_SHARDS));
 	assert_int_not_equal(other, id_in);
 	assert_int_equal(stack_of(other)->born, 2);
-	assert_int_equal(stack_of(id_in)->born, 1); /* so its frame is in unload 1 */
+	assert_int_equal(stack_of(id_in)->born, 1); /* so the frame's module is unload 1 */
 	assert_int_equal(stack_of(id_in)->stale, 1);
 	assert_int_equal(stacktable_intern(&area, in, 3), other);
 }
@@ -462,7 +467,7 @@ TEST(after_lost_unload_no_stack_of_before_is_handed_out)
 
 #define THREADS 4
 #define STACKS 10007 /* a prime number */
-#define BLOCKS 20000 /* of each thread */
+#define BLOCKS 20000 /* number of blocks of each thread */
 #define ROUNDS 3
 
 struct worker {
@@ -496,13 +501,13 @@ static void take_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 			 tracer_block_stack(&block) != worker->ids[i % STACKS];
 }
 
-/* At the end every second block is present, with its number as size. */
+/* In the end every second block is present. Its size is its number. */
 static void *work(void *context)
 {
 	struct worker *worker = context;
 
 	pthread_barrier_wait(worker->start);
-	for (uint32_t n = 0; n < STACKS; n++) /* each in another order */
+	for (uint32_t n = 0; n < STACKS; n++) /* each thread uses another order */
 		worker->ids[n * (2 * worker->number + 1) % STACKS] =
 			intern(n * (2 * worker->number + 1) % STACKS);
 	for (uint32_t i = 0; i < BLOCKS; i++) {
@@ -593,7 +598,8 @@ TEST(threads_agree_on_ids_and_lose_no_block)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		fake_end();
 		set_up(state);
-		memory.waits_max = UINT32_MAX; /* slow machines must not break locks */
+		/* A slow machine must not make threads give up waiting for locks. */
+		memory.waits_max = UINT32_MAX;
 		assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
 		start_readers(readers);
 		start_threads(workers, &start, work);
@@ -614,7 +620,7 @@ TEST(threads_agree_on_ids_and_lose_no_block)
 
 #define UNLOADS 300
 
-/* A stack through an unloaded module never gets an id from before that unload. */
+/* A stack that passes through an unloaded module must never get an id from before the unload. */
 static void *intern_while_unloading(void *context)
 {
 	struct worker *worker = context;
@@ -640,7 +646,7 @@ TEST(while_threads_come_modules_go)
 	memory.waits_max = UINT32_MAX;
 	start_threads(workers, &start, intern_while_unloading);
 	pthread_barrier_wait(&start);
-	for (uint32_t i = 0; i < UNLOADS; i++) { /* each affects some of the stacks */
+	for (uint32_t i = 0; i < UNLOADS; i++) { /* each unload affects some of the stacks */
 		uint64_t base = 0x140001000 + i % 70 * 16;
 
 		assert_true(unloads_add(&area, base, base + 16, &some_module));

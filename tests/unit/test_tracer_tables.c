@@ -1,5 +1,5 @@
-/* The tracer's table of live blocks inside a process: every live block is in it at every moment,
- * for any reader. */
+/* The tracer's table of live blocks inside a process. At every moment, and for any reader, the
+ * table must contain every live block. */
 #include "tests/unit/t.h"
 
 #include <signal.h>
@@ -9,8 +9,8 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* A model of the table's contents in plain arrays, and its comparison with the table by the rules
- * of shared.h for readers from outside. */
+/* A model of the table's contents in plain arrays, and its comparison with the table. The
+ * comparison reads the table as shared.h defines it for readers outside the process. */
 
 static uint64_t seed;
 
@@ -22,14 +22,14 @@ static struct tracer_block *table_of(const struct tracer_shard *shard, uint64_t 
 
 #define BLOCKS_MAX 400000
 
-/* Expected contents: block i is at addrs[i], live or not. */
+/* Expected contents. Block i is at addrs[i], and may be live or not. */
 static struct {
 	uint64_t addrs[BLOCKS_MAX];
 	uint32_t versions[BLOCKS_MAX]; /* 0: not live */
-	uint32_t seen[BLOCKS_MAX]; /* number of the last scan that saw it */
+	uint32_t seen[BLOCKS_MAX]; /* number of the last scan that saw the block */
 	uint32_t count, live_count, last_version, scan;
-	uint32_t changing; /* block being put or taken, or none */
-	unsigned wrong; /* scans that found an error */
+	uint32_t changing; /* block that is being put or taken, or none */
+	unsigned wrong; /* number of scans that found an error */
 } model;
 
 #define NONE UINT32_MAX
@@ -48,7 +48,8 @@ static bool is_block(const struct tracer_block *entry, uint32_t index, uint32_t 
 	return entry->key == block.key && entry->what == block.what;
 }
 
-/* Counts the live blocks of one shard in *found, each once; returns false if an entry is wrong. */
+/* Counts the live blocks of one shard in *found, each of them once. Returns false if an entry is
+ * wrong. */
 static bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 {
 	uint64_t count;
@@ -71,8 +72,8 @@ static bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 	return true;
 }
 
-/* Checks the rules for readers: every live block is present and whole at least once; no other block
- * is. The changing block may be present or not. */
+/* Checks the promises to readers. Every live block must be present and whole at least once, and no
+ * other block may be. The changing block may be present or not. */
 static bool is_promise_kept(unsigned first_shard, unsigned last_shard)
 {
 	uint32_t found = 0, expected = model.live_count;
@@ -93,7 +94,7 @@ static void model_init(void)
 	model.changing = NONE;
 }
 
-/* Adds unique multiples of 16, like a heap's addresses. */
+/* Adds unique multiples of 16, which resemble a heap's addresses. */
 static void model_add_anywhere(uint32_t count)
 {
 	uint64_t addr = 0x7ff000000000;
@@ -104,8 +105,8 @@ static void model_add_anywhere(uint32_t count)
 	}
 }
 
-/* Finds by trying whether an address belongs to shard 0, its entry there, and the number of homes.
- * The table must be empty. */
+/* Finds out by experiment whether an address belongs to shard 0, which entry it gets there, and how
+ * many homes there are. The table must be empty. */
 static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 {
 	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
@@ -124,7 +125,7 @@ static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 	return is_ours;
 }
 
-/* Adds addresses that all belong to shard 0, and there to the last homes. */
+/* Adds addresses that all belong to the last homes of shard 0. */
 static void model_add_crowd(uint32_t count, uint64_t last_homes)
 {
 	static uint64_t addr;
@@ -142,7 +143,7 @@ static void model_add_crowd(uint32_t count, uint64_t last_homes)
 }
 
 static volatile bool is_stepping;
-static struct fake_copy copy; /* of shard 0, taken during the current change */
+static struct fake_copy copy; /* copy of shard 0, taken during the current change */
 static bool is_copied;
 
 static int set_up_stepping(void **state)
@@ -154,11 +155,12 @@ static int set_up_stepping(void **state)
 
 /* ---------------------------------------------------------------- at every instruction */
 
-/* With the trap flag set the processor stops after each instruction, where a thread could also be
- * suspended. */
+/* While the trap flag is set, the processor stops after each instruction. A thread could be
+ * suspended at the same points. */
 #define TRAP_FLAG 0x100
 
-static uint64_t steps, every; /* instructions so far; check after each `every` of them, 0: never */
+/* Instructions so far; the table is checked after every `every` of them (0: never). */
+static uint64_t steps, every;
 
 static void on_step(int signal, siginfo_t *info, void *context)
 {
@@ -220,7 +222,7 @@ static void take(uint32_t index)
 		assert_true(is_block(&block, index, model.versions[index]));
 		model.live_count--;
 	} else {
-		assert_int_equal(block.key, 0); /* unchanged */
+		assert_int_equal(block.key, 0); /* take() did not change the block */
 	}
 	model.versions[index] = 0;
 	model.changing = NONE;
@@ -239,7 +241,7 @@ TEST(crowded_table_says_what_model_says)
 		for (unsigned i = 0; i < 20000; i++) {
 			uint32_t index = fake_dice(&seed) % model.count;
 
-			/* Growing, then shrinking; sometimes a present block is put again. */
+			/* The table grows, then shrinks. Sometimes a present block is put again. */
 			if (fake_dice(&seed) % 8 < (phase % 2 ? 2 : 6))
 				put(index);
 			else
@@ -291,7 +293,7 @@ TEST(what_was_never_put_is_not_found)
 
 /* ---------------------------------------------------------------- blocks, as read from outside */
 
-/* Runs check() and examines the table after every n'th instruction. */
+/* Runs check() and examines the table after every n-th instruction. */
 static void stepping(void (*check)(void), uint64_t n)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
@@ -324,7 +326,7 @@ static void check_put_and_take(void)
 TEST(while_entries_move_nothing_live_is_missing)
 {
 	model_init();
-	model_add_crowd(CROWD_AT_END, 6); /* they continue after the last home */
+	model_add_crowd(CROWD_AT_END, 6); /* the entries continue after the last home */
 	model_add_crowd(CROWD, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
@@ -332,13 +334,13 @@ TEST(while_entries_move_nothing_live_is_missing)
 	assert_true(steps > 5000);
 }
 
-/* Tables of PAGES pages have HOMES homes, and grow to PAGES_MORE pages. */
+/* A table of PAGES pages has HOMES homes, and grows to PAGES_MORE pages. */
 #define PAGES 8
 #define HOMES (PAGES * 256 - 32)
 #define FULL (HOMES / 5 * 4)
 #define PAGES_MORE 10
 
-/* Fills shard 0 until the next block makes it grow. */
+/* Fills shard 0 so that the next block makes it grow. */
 static void model_at_growth(void)
 {
 	model_init();
@@ -379,7 +381,7 @@ TEST(while_table_shrinks_nothing_live_is_missing)
 {
 	model_at_growth();
 	put(model.live_count);
-	/* Below a third of the homes, at the next multiple of 64. */
+	/* The table shrinks at the next multiple of 64 below a third of its homes. */
 	while (model.live_count > (PAGES_MORE * 256 - 32) / 3 / 64 * 64)
 		take(model.live_count - 1);
 	assert_int_equal(area.shards[0].pages, PAGES_MORE);
@@ -389,18 +391,18 @@ TEST(while_table_shrinks_nothing_live_is_missing)
 
 #define CROWD_MANY 400
 
-/* Their homes are among the last ones in tables of any size. */
+/* Adds blocks whose homes are among the last ones in tables of any size. */
 static void model_add_crowd_at_end(void)
 {
 	model_init();
 	model_add_crowd(CROWD_MANY, 6);
 }
 
-/* Changes of the crowd that resize the table, as found by the last run. */
+/* The crowd's changes that resize the table, as the last run found them. */
 static bool is_resizing[2 * CROWD_MANY];
 
-/* Puts and takes the crowd. Only resizing changes are stepped through: every step is a signal, and
- * the rest would be ten million. */
+/* Puts and takes the crowd. Only changes that resize the table are executed step by step: each step
+ * is a signal, and the other changes would need ten million. */
 static void check_crowd_at_end(void)
 {
 	uint64_t n = every;
@@ -431,8 +433,8 @@ TEST(crowd_at_end_has_pages_behind_it)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-/* Memory runs out at any commit: of a page after the last, of a larger table, or in the middle of
- * making it. */
+/* Memory runs out at any commit: of a page after the last one, of a larger table, or in the middle
+ * of making that table. */
 TEST(without_memory_for_crowd_at_end_drops_are_counted)
 {
 	for (unsigned commits = 1; commits < 12; commits++) {
@@ -462,7 +464,8 @@ TEST(without_memory_for_crowd_at_end_drops_are_counted)
 
 /* ---------------------------------------------------------------- costs */
 
-/* Asserts at most 64 bytes per live block, by the table's count and by the true one. */
+/* Asserts that a live block needs at most 64 bytes, by the table's own count and by the true
+ * count. */
 static void assert_cheap(void)
 {
 	uint64_t bytes = 0;
@@ -509,7 +512,7 @@ TEST(blocks_that_come_and_go_cost_no_more_with_time)
 	model_add_anywhere(400000);
 	while (model.live_count < live)
 		put(model.live_count);
-	for (uint32_t i = 0; i < 2000000; i++) { /* the oldest is replaced by another */
+	for (uint32_t i = 0; i < 2000000; i++) { /* another stack replaces the oldest one */
 		take(i % model.count);
 		put((i + live) % model.count);
 		assert_true(area.committed_bytes <= 64 * (uint64_t)live);
@@ -546,7 +549,7 @@ TEST(without_memory_table_stays_and_drops_are_counted)
 			area.limit_bytes = area.committed_bytes + TRACER_PAGE - 1;
 		else
 			memory.commits_left = 0;
-		while (model.live_count < model.count - 1) /* beyond the usual fill */
+		while (model.live_count < model.count - 1) /* beyond the usual fill level */
 			put(model.live_count);
 		assert_int_equal(area.dropped_blocks, 0);
 		late = block_of(model.count - 1, 1);
@@ -592,20 +595,20 @@ TEST(lock_that_is_never_given_back_breaks_its_shard_only)
 	model_add_crowd(100, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
-	area.shards[0].lock = 1; /* its thread was terminated inside */
+	area.shards[0].lock = 1; /* a thread was terminated while it held the lock */
 	block = block_of(0, 7);
 	blocktable_put(&area, &block);
 	waited = memory.waits;
 	assert_in_range(waited, 1, patience);
 	assert_int_equal(area.shards[0].broken, 1);
 	assert_int_equal(area.dropped_blocks, 1);
-	for (unsigned i = 0; i < 1000; i++) { /* no further wait */
+	for (unsigned i = 0; i < 1000; i++) { /* must not wait again */
 		assert_false(blocktable_take(&area, model.addrs[i % 100], &block));
 		blocktable_put(&area, &block);
 	}
 	assert_int_equal(memory.waits, waited);
 	assert_int_equal(area.dropped_blocks, 1001);
-	assert_true(is_promise_kept(0, 0)); /* outdated, but valid */
+	assert_true(is_promise_kept(0, 0)); /* the table is outdated but valid */
 	model_init();
 	model_add_anywhere(1000);
 	for (uint32_t i = 0; i < model.count; i++) {

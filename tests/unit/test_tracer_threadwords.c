@@ -1,5 +1,5 @@
-/* Words of threads without a TLS slot: each thread has its own, and a thread that reuses a place
- * begins at 0. */
+/* Words of threads without a TLS slot. Each thread has its own word, and a thread that reuses a
+ * place begins at 0. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include "snapshot/tracer/tables.h"
 
 #define BLOCK(i) (0x7ff000000000u + (uint64_t)(i)*0x2000)
-#define MANY 2000u /* at once */
+#define MANY 2000u /* threads at the same time */
 
 TEST(thread_keeps_its_words)
 {

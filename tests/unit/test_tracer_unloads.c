@@ -8,7 +8,8 @@
 
 #define MODULE_BYTES 300
 
-/* Returns a module's record, whose bytes are determined by its number; some have odd lengths. */
+/* Returns a module's record. The number determines the record's bytes; some records have odd
+ * lengths. */
 static const struct tracer_module *module_number(uint32_t number)
 {
 	static union {
@@ -149,13 +150,13 @@ TEST(without_memory_unloads_are_lost_from_then_on)
 {
 	uint64_t count = 0;
 
-	memory.commits_left = 2; /* modules and unloads, once each */
+	memory.commits_left = 2; /* one commit for modules, one for unloads */
 	while (tracer_unloads_kept(&area) == count && count < 16384 / 24)
 		assert_true(add(0x140000000 + count * 0x10000, 0x8000, count % 10) && ++count);
 	assert_int_equal(count, 16384 / 24);
 	lose_three();
 	memory.commits_left = FAKE_ALWAYS;
-	assert_false(add(0x950000000, 0x1000, 1)); /* later numbers would be wrong */
+	assert_false(add(0x950000000, 0x1000, 1)); /* the numbers of later unloads would be wrong */
 	assert_lost(count, 4);
 }
 
@@ -185,20 +186,20 @@ TEST(lock_that_is_never_given_back_loses_unloads_only)
 
 	for (uint32_t i = 0; i < 10; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i % 10));
-	area.unload_lock = 1; /* its thread was terminated inside */
+	area.unload_lock = 1; /* a thread was terminated while it held the lock */
 	assert_false(add(0x950000000, 0x1000, 1));
 	waited = memory.waits;
 	assert_in_range(waited, 1, 100000);
 	assert_false(add(0x990000000, 0x1000, 2));
 	assert_false(add(0x900000000, 0x1000, 3));
-	assert_int_equal(memory.waits, waited); /* no further wait */
+	assert_int_equal(memory.waits, waited); /* must not wait again */
 	assert_lost(10, 3);
 }
 
 /* ---------------------------------------------------------------- threads */
 
 #define THREADS 4
-#define UNLOADS 2000 /* of each thread */
+#define UNLOADS 2000 /* number of unloads of each thread */
 
 static void *add_many(void *context)
 {
@@ -231,7 +232,7 @@ TEST(threads_lose_no_unload)
 		assert_null(wrong);
 	}
 	assert_int_equal(area.unload_count, THREADS * UNLOADS);
-	for (uint64_t i = 0; i < area.unload_count; i++) { /* each thread's in its order */
+	for (uint64_t i = 0; i < area.unload_count; i++) { /* each thread's unloads are in order */
 		const struct tracer_unload *unload = unload_at(i);
 		unsigned t = (unsigned)(unload->base >> 32) - 1;
 

@@ -8,7 +8,7 @@ COURSE(line, 1 + 2 * AT)
 COURSE(line_from_nothing, 0.001 * AT)
 COURSE(line_with_noise, 3 + 2 * AT + 0.1 * made_noise(made))
 
-/* Rises by three standard deviations of the noise in total. */
+/* In total the leak is three standard deviations of the noise. */
 COURSE(slow_under_noise, 3 + 0.6 * AT + 0.2 * made_noise(made))
 COURSE(after_a_jump, (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1)
 COURSE(slow_after_a_jump, (at >= 1 ? 3 : 0) + 0.5 * AT)
@@ -16,25 +16,25 @@ COURSE(after_a_fill, 2 * (1 - made_half(AT / 0.05)) + AT + 0.02 * made_noise(mad
 COURSE(after_a_ramp, 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made) + 0.1)
 COURSE_BY(that_begins_late, 0.3 + 0.3 * made->chance[0], AT > x ? 1 + AT - x : 1)
 
-/* A block of a megabyte every fifth snapshot. */
+/* Leaks a block of a megabyte every fifth snapshot. */
 COURSE(stairs, 1 + 0.1 * floor(((double)at + floor(5 * made->chance[0])) / 5))
 COURSE(stairs_with_noise, stairs(made, at) + 0.01 * made_noise(made))
 
-/* Six to nine teeth, half as high as the total leak. */
+/* Six to nine teeth, each half as high as the total leak. */
 COURSE_BY(under_teeth, (double)made->count / (6 + 3 * made->chance[0]),
 	1 + made_tooth(made, at, x) + 2 * AT)
 
-/* Teeth as high as the leak. */
+/* The teeth are as high as the leak. */
 COURSE_BY(under_high_teeth, (double)made->count / (6 + 3 * made->chance[0]),
 	1 + made_tooth(made, at, x) + AT)
 
-/* A nightly job for a week, never at the end of the time. */
+/* A week's nightly jobs; none of them runs at the end. */
 COURSE(seven_nights,
 	3 + (double)(size_t)(AT * 7 + 0.1 + 0.8 * made->chance[0]) + 0.03 * made_noise(made))
 COURSE_BY(that_becomes_worse, 0.3 + 0.4 * made->chance[0],
 	3 + 3 * AT + (AT > x ? 8 * (AT - x) : 0) + 0.2 * made_noise(made))
 
-/* About twenty jobs at any time, each of which leaks between 0 and twice the average. */
+/* About twenty jobs at random times. Each job leaks between 0 and twice the average. */
 static double by_jobs(struct made *made, size_t at)
 {
 	double most = 20.0 / (double)made->count;
@@ -107,7 +107,7 @@ TEST(few_grow_only_when_all_rise)
 		{{10, 20, 30, 40, 50, 0}, 6, TREND_RETURNS},
 		{{10, 10, 10, 99, 99, 99}, 6, TREND_GREW_ONCE},
 		{{99, 99, 99, 10, 10, 10}, 6, TREND_SHRINKS},
-		/* a tenth each hour, or levelling off: the bars show the difference */
+		/* The leak adds a tenth each hour, or levels off. The bars show the difference. */
 		{{100, 110, 121, 133, 146}, 5, TREND_GROWS},
 		{{100, 110, 121, 133, 146, 161, 177}, 7, TREND_GROWS},
 		{{100, 900, 990, 999, 1000}, 5, TREND_GREW_ONCE},
@@ -122,7 +122,7 @@ TEST(few_grow_only_when_all_rise)
 	}
 }
 
-/* Half past the hour, twice: of two snapshots at one time neither is later. */
+/* Two snapshots are at half past the hour. Neither of them is later. */
 TEST(snapshots_of_one_time_are_one_point)
 {
 	static const uint64_t pairs[] = {100, 140, 200, 240, 300, 340, 400, 440};
@@ -137,7 +137,7 @@ TEST(snapshots_of_one_time_are_one_point)
 	trend = made_judge(&made);
 	assert_int_equal(trend.verdict, TREND_GROWS);
 	assert_true(trend.bytes_per_hour > 99.99 && trend.bytes_per_hour < 100.01);
-	made.count = 4; /* which are two points */
+	made.count = 4; /* the four snapshots are only two points */
 	assert_int_equal(made_judge(&made).verdict, TREND_TOO_FEW);
 }
 
@@ -161,7 +161,7 @@ TEST(leak_goes_on_over_restarts)
 	}
 }
 
-/* A short series, cut in two at any place. */
+/* A short series, restarted at any snapshot. */
 TEST(leak_goes_on_over_one_restart)
 {
 	for (size_t first = 1; first <= 10; first++) {
@@ -195,7 +195,7 @@ TEST(restart_alone_is_nothing)
 	assert_int_equal(trend.net_bytes, 0);
 }
 
-/* Each process fills its cache and stays there; refilling it is not a leak. */
+/* Each process fills its cache and stays at that level. Filling it again is not a leak. */
 TEST(filled_anew_after_each_restart_grew_once)
 {
 	uint64_t bytes[48];

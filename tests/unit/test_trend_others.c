@@ -5,11 +5,11 @@
 COURSE(step, AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1)
 COURSE(step_with_noise, (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made))
 
-/* The last step is at 55 percent of the time. */
+/* The last step comes at 55 percent of the time. */
 COURSE_BY(two_steps, 0.1 + 0.3 * made->chance[0],
 	1 + (AT > x) + (AT > x + 0.15) + 0.01 * made_noise(made))
 
-/* Each step is half as high as the one before. */
+/* Each step is half as high as its predecessor. */
 COURSE_BY(three_steps, 0.1 + 0.2 * made->chance[0],
 	5 + 3 * (AT > x) + 1.5 * (AT > x + 0.15) + 0.75 * (AT > x + 0.3) + 0.2 * made_noise(made))
 
@@ -40,8 +40,8 @@ TEST(what_rose_and_stays_grew_once)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-/* At least four snapshots per tooth, because otherwise the sampled part is random. At least nearly
- * four teeth: of two or three the last may end high by chance. */
+/* A tooth needs at least four snapshots, because otherwise the sampled part is random. A series
+ * needs nearly four teeth: with two or three, the last tooth may end high by chance. */
 COURSE_BY(teeth, (double)made->count / 4,
 	1 + 2 * made_tooth(made, at, 4 + made->chance[0] * (x > 4 ? x - 4 : 0)))
 COURSE_BY(two_teeth, (double)made->count *(0.45 + 0.1 * made->chance[0]),
@@ -88,7 +88,7 @@ TEST(what_falls_shrinks)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-/* Returns how many of `series` series of a course are reported as growing. */
+/* Returns how many of `series` random series of a course are reported as growing. */
 static size_t count_alarms(made_course *course, size_t count, size_t series)
 {
 	static struct made made;
@@ -112,7 +112,8 @@ static size_t count_alarms(made_course *course, size_t count, size_t series)
 
 COURSE(noise, 5 + 0.7 * made_noise(made))
 
-/* One in a thousand or less, as the test guarantees, and a margin for the small number. */
+/* The test guarantees one in a thousand or less. The limit has a margin because the number is
+ * small. */
 TEST(noise_hardly_ever_grows)
 {
 	assert_in_range(count_alarms(noise, 48, 4000), 0, 4 + 5);
@@ -123,8 +124,8 @@ TEST(noise_hardly_ever_grows)
 COURSE(random_walk, 100 + (made->state += made_noise(made)))
 COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(made)))
 
-/* A drifting walk and a leak cannot be distinguished, and the manual gives the rate. Mann's and
- * Kendall's test alone reports a rising trend for a third of such walks. */
+/* A drifting walk and a leak cannot be distinguished, and the manual states the rate. Mann's and
+ * Kendall's test alone would report a rising trend for a third of such walks. */
 TEST(random_walk_grows_in_fewer_than_third)
 {
 	assert_in_range(count_alarms(random_walk, 48, 400), 0, 120);
@@ -132,7 +133,7 @@ TEST(random_walk_grows_in_fewer_than_third)
 	assert_in_range(count_alarms(noise_with_memory, 48, 400), 0, 40);
 }
 
-/* However merged snapshots are aligned with them. */
+/* The result must not depend on how merged snapshots are aligned with the teeth. */
 TEST(teeth_never_grow)
 {
 	assert_int_equal(count_alarms(teeth, 1000, 200), 0);

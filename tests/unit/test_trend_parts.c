@@ -1,15 +1,15 @@
-/* A process in which a row does not change does not affect its trend in the others. Rows are judged
- * in batches, and none is skipped. */
+/* A row's trend must not depend on processes in which the row does not change. Rows are judged in
+ * batches, and no row is skipped. */
 #include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
 #include "tests/unit/trend_made.h"
 
-/* Series of part_count processes with `each` snapshots; some processes do not use the row. */
+/* Series of part_count processes with `each` snapshots. Some processes do not use the row. */
 struct life {
 	size_t part_count, each;
-	uint64_t moving; /* one bit per process */
-	double rest; /* units in the other processes, and the start of the moving ones */
+	uint64_t moving; /* one bit per process: the row changes in it */
+	double rest; /* amount in the other processes, and at the start of the moving ones */
 	double noise;
 };
 
@@ -50,7 +50,7 @@ static bool is_near(double a, double b)
 	return a - b <= 1 && b - a <= 1;
 }
 
-/* Asserts equality up to rounding. */
+/* Asserts that two trends are equal, apart from rounding. */
 static void assert_same(const struct trend *a, const struct trend *b)
 {
 	assert_int_equal(a->verdict, b->verdict);
@@ -106,7 +106,7 @@ static uint64_t any_parts(struct made *made)
 	return few & made_number(made) & 0xff;
 }
 
-/* One judge for many series, each with other unchanging processes. */
+/* One judge for many series. Each series has a different set of unchanging processes. */
 TEST(judge_remembers_nothing)
 {
 	static struct made made;
@@ -158,7 +158,7 @@ TEST(any_parts_have_room)
 	}
 }
 
-/* Blocks of 0 bytes accumulate, in one process with 1000 bytes and in one with 2000. */
+/* Blocks of 0 bytes accumulate in two processes, one with 1000 bytes and one with 2000. */
 TEST(bytes_that_only_restart_changes_do_not_hide_blocks)
 {
 	static struct made made;
@@ -171,7 +171,7 @@ TEST(bytes_that_only_restart_changes_do_not_hide_blocks)
 	}
 	trend = made_judge(&made);
 	assert_int_equal(trend.verdict, TREND_GROWS);
-	assert_float_equal(trend.blocks_per_hour, 2, 1e-9); /* one each half hour */
+	assert_float_equal(trend.blocks_per_hour, 2, 1e-9); /* one block each half hour */
 	assert_float_equal(trend.bytes_per_hour, 0, 0);
 	assert_int_equal(trend.net_blocks, 22);
 }
@@ -180,7 +180,7 @@ TEST(bytes_that_only_restart_changes_do_not_hide_blocks)
 
 #define SNAPSHOTS 12
 
-/* Returns the bytes of row i at each snapshot: it rises, returns to its start, or falls, by its own
+/* Returns row i's bytes at each snapshot. The row rises, returns to its start, or falls, by its own
  * amount. */
 static uint64_t bytes_of(size_t row, size_t snapshot)
 {

@@ -3,7 +3,8 @@
 #include "tests/unit/trend_made.h"
 
 #define HOUR 3600000
-/* Up to this number of snapshots of a process each is a point, and all pairs are used. */
+/* A process with at most this number of snapshots is not merged: each snapshot is a point, and all
+ * pairs are used. */
 #define ALL_PAIRS 64
 
 static int compare_doubles(const void *a, const void *b)
@@ -61,7 +62,7 @@ TEST(slope_is_median_of_all_pairs)
 	}
 }
 
-/* Also where snapshots are merged. */
+/* This is true even if snapshots are merged. */
 TEST(slope_of_line_is_line_s)
 {
 	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};
@@ -86,7 +87,7 @@ TEST(slope_of_line_is_line_s)
 	}
 }
 
-/* Returns how many of a thousand series have bounds that contain the true slope. */
+/* Returns for how many of a thousand series the true slope lies within the bounds. */
 static size_t coverage(size_t count)
 {
 	static struct made made;
@@ -128,8 +129,7 @@ static double score_of(const double *values, size_t count)
 	return score;
 }
 
-/* Returns the sum of the squares of all scores, over every order of the values from index
- * `from`. */
+/* Returns the sum of all squared scores, over every order of the values from index `from` on. */
 static double squares_of_orders(double *values, size_t count, size_t from, size_t *tried)
 {
 	double sum = 0, swap;
@@ -146,8 +146,8 @@ static double squares_of_orders(double *values, size_t count, size_t from, size_
 	return sum;
 }
 
-/* Sen: the number of slopes beyond a bound follows from the score's standard deviation, computed
- * here from the 5040 orders. */
+/* Sen: the score's standard deviation determines the number of slopes beyond a bound. The test
+ * computes that deviation from the 5040 orders. */
 TEST(bounds_are_sen_s)
 {
 	static const int64_t hours[] = {0, 1, 3, 4, 9, 11, 16};
@@ -212,7 +212,7 @@ TEST(extremes_stay_numbers)
 	}
 }
 
-/* Three times the greatest sums of a process do not fit. */
+/* Three times the greatest sums of a process are too large for the type. */
 TEST(net_growth_stops_at_what_fits)
 {
 	static struct made made;

@@ -4,7 +4,7 @@
 
 #define COUNT 100000u
 
-/* Returns distinct numbers: an odd factor permutes the numbers of 64 bits. */
+/* Returns distinct numbers: multiplying by an odd factor permutes the 64-bit numbers. */
 static uint64_t number_of(uint32_t i)
 {
 	return i * UINT64_C(0x9e3779b97f4a7c15) * (i % 3 ? 1 : UINT64_C(1) << 20);

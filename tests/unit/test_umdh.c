@@ -66,7 +66,7 @@ static const char umdh_told[] =
 	"heap 10000\n"
 	"entry 1 1 0 10100 18D0A0D0\n";
 
-/* Returns the log with other line ends; the caller frees it. */
+/* Returns the log with other line ends; the caller frees the text. */
 static char *with_line_ends(const char *log, const char *eol)
 {
 	struct buf text;
@@ -111,24 +111,25 @@ static int blocks_of(const char *dump)
 
 TEST(markers_may_be_missing)
 {
-	/* as HeapProfiler passes them to umdh: no Start, no End, no newline at the end */
+	/* The log as HeapProfiler passes it to umdh: no Start, no End, and no newline at the
+	 * end. */
 	assert_int_equal(blocks_of("// Loaded modules:\n//     Base Size Module\n"
 				   "//   400000  1000 a.exe\n//\n// Process modules enumerated.\n"
 				   "*- - - Heap 0 Hogs - - -\n"
 				   "00000001 bytes + 00000000 at 00000001 by BackTrace1\n\t401000\n"
 				   "00000001 bytes + 00000000 at 00000002 by BackTrace2\n\t401000"),
 		2);
-	/* only entries, even one */
+	/* Only entries, even a single one. */
 	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4"), 1);
 	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4  \n\t5  \n\n\n\n"), 1);
 	assert_int_equal(blocks_of("chatter\n\nDBGHELP: x\n1 bytes + 2 at 3 by BackTrace4\n"), 1);
-	/* lower case, arbitrary ids, a stack in every entry */
+	/* Lower case, arbitrary ids, and a stack in every entry. */
 	assert_int_equal(blocks_of("a bytes + b at c by BackTrace-x y!\n\td\n"
 				   "a bytes + b at d by BackTrace-x y!\n\td\n"),
 		2);
-	/* only modules: a dump without blocks */
+	/* Only modules: the log is a dump without blocks. */
 	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"), 0);
-	/* a module line elsewhere has no meaning */
+	/* A module line at another place has no meaning. */
 	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"
 				   "//   ffffffffffffffff ffffffffffffffff x.dll\n"),
 		0);
@@ -199,7 +200,7 @@ TEST(end_mark_is_checked)
 		{-ERR_BAD_LINE, OURS "// hsnap: end\n"},
 		{0, OURS "// hsnap: end blocks=0 requested=0 overhead=0\n"},
 		{-ERR_BAD_LINE, OURS HEAPNOTE ENTRIES END "\n"},
-		/* text after the mark is ignored, blocks are an error */
+		/* Text after the end mark is ignored, but blocks are an error. */
 		{0, OURS ENTRIES END "\n// Memory={}\nwords\n"},
 		{-ERR_BAD_LINE, OURS ENTRIES END "\n" ENTRIES},
 		/* notes of later versions are ignored */

@@ -1,5 +1,5 @@
 /* Names decorated by Microsoft's compiler, read through llvm-undname. The expected names follow the
- * published grammar; hostile names must not affect others. */
+ * published grammar. Hostile names must not affect other names. */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/undname.h"
@@ -34,7 +34,7 @@ static void need_program(void)
 	scratch_use_llvm();
 }
 
-/* Writes a shell script named llvm-undname, next to one named llvm-symbolizer. */
+/* Writes a shell script named llvm-undname, next to another one named llvm-symbolizer. */
 static void fake_program(const char *script)
 {
 	char path[400], text[500];
@@ -46,7 +46,7 @@ static void fake_program(const char *script)
 	setenv("HSYM_LLVM", path, 1);
 }
 
-/* Requests several names at once; NULL is expected for an unreadable name. */
+/* Requests several names at once. The expected name is NULL if a name is unreadable. */
 static void check(const char *const *names, const char *const *expected, size_t count,
 	const struct symbol_options *asked)
 {
@@ -76,7 +76,8 @@ TEST(names_are_scope_and_name)
 	check(names, texts, TRUTHS + 3, &options);
 }
 
-/* Functions with forty parameters of the type before, ten deep: more text than there is memory. */
+/* Functions with forty parameters, each of the previous type, ten levels deep: the text would not
+ * fit into memory. */
 TEST(name_that_explodes_harms_no_other)
 {
 	char bomb[1000] = "?f@@YAXPEAH";

@@ -1,4 +1,4 @@
-/* The x64 unwinder's cache of return addresses: packed entries, lookups, removal; and its cached
+/* The x64 unwinder's cache of return addresses (packed entries, lookups, removal), and its cached
  * walks over generated stacks. Stacks are allocated with exact sizes, so that the sanitizers detect
  * a read outside. */
 #include "tests/unit/t.h"
@@ -73,8 +73,8 @@ TEST_WITH(what_does_not_fit_is_never_kept, NULL, NULL)
 	assert_int_equal(unwind_pack(&leaf), UNWIND_LEAF);
 }
 
-/* An entry contains the whole address: it is found only under that address, not under others of its
- * set. */
+/* An entry contains the whole address, so a lookup of another address in the same set does not find
+ * it. */
 TEST(address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
@@ -83,7 +83,7 @@ TEST(address_is_found_under_itself_alone)
 		uint64_t addr = next_random(&random) % ADDR_END;
 
 		put(addr, 5);
-		put(addr, 0x12345 | 1); /* replaced */
+		put(addr, 0x12345 | 1); /* replaces the entry */
 		assert_int_equal(unwind_cache_find(addr), 0x12345 | 1);
 		for (unsigned bit = 0; bit < 64; bit++)
 			assert_int_equal(unwind_cache_find(addr ^ (uint64_t)1 << bit), 0);
@@ -103,7 +103,7 @@ TEST(addresses_of_no_program_are_not_kept)
 	}
 }
 
-/* A range of 32 KiB has one place per address, so all addresses of two such ranges fit at once. */
+/* A range of 32 KiB has one place for each address, so all addresses of two such ranges fit. */
 TEST(neighbours_do_not_push_each_other_out)
 {
 	for (uint64_t at = 0; at < UNWIND_SETS; at++) {
@@ -127,7 +127,7 @@ TEST(range_is_forgotten_and_no_more)
 		assert_int_equal(unwind_cache_find(addr), addr >= from && addr < to ? 0 : 5);
 }
 
-/* A step computed before a removal and stored after it does not count. */
+/* A step that is computed before a removal and stored after it must not be used. */
 TEST(what_is_learnt_too_late_does_not_count)
 {
 	uint64_t begun = unwind_cache_begin();
@@ -139,7 +139,7 @@ TEST(what_is_learnt_too_late_does_not_count)
 	assert_int_equal(unwind_cache_find(0x5800), 5);
 }
 
-/* Derives the step from the address, so that a wrong step is detected. */
+/* Derives a step from the address, so that a wrong step is detected. */
 static uint32_t step_of(uint64_t addr)
 {
 	return (uint32_t)(addr * 0x9e3779b97f4a7c15u >> 32) | 1;
@@ -192,7 +192,7 @@ static uint64_t below(uint64_t *state, uint64_t end)
 
 /* A generated stack, and the expected result of a walk over it. */
 static struct made {
-	uint64_t *words; /* words_count words, allocated */
+	uint64_t *words; /* words_count words; allocated with this exact size */
 	uint64_t words_count;
 	struct unwind_start start;
 	uint64_t frames[FRAMES_MAX];
@@ -218,9 +218,9 @@ static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
 	unwind_cache_put(addr, packed, unwind_cache_begin());
 }
 
-/* Builds frames of random kinds from the inner end outwards while there is room; all other words
- * are random. RBP depends on the kinds: some save it and point it into their own frame. The stack
- * replaces the previous one, whose addresses are removed from the cache. */
+/* Builds frames of random kinds, from the inner end outwards, while there is room. All other words
+ * are random. RBP depends on the frames' kinds: some frames save it and point it into themselves.
+ * The stack replaces the previous stack, whose addresses are removed from the cache. */
 static void make(uint64_t *random)
 {
 	uint64_t at = 0, rbp_word = 0;
@@ -238,20 +238,21 @@ static void make(uint64_t *random)
 	memset(made.frames, 0, sizeof(made.frames));
 	made.count = 0;
 	while (made.count < FRAMES_MAX) {
-		/* The word at `at` is a return address; its frame has `size` words above that. */
+		/* The word at `at` is a return address. Its frame has `size` words above this
+		 * word. */
 		uint64_t size = 1 + below(random, 20), cfa = at + 1 + size;
 		uint64_t addr = 0x140000000 + below(random, 1u << 30);
 		bool has_room = cfa <= made.words_count;
 
 		made.words[at] = addr;
 		made.frames[made.count++] = addr;
-		if (!has_room) { /* leads out of the stack in any direction */
+		if (!has_room) { /* a frame that leads out of the stack, in any direction */
 			made.words[at] = 0;
 			made.count--;
 			break;
 		}
 		if (rbp_is_frame && below(random, 2)) {
-			/* CFA by RBP, which is the address of the word at rbp_word */
+			/* The CFA is computed from RBP, which points to the word at rbp_word. */
 			know(addr, true, (int64_t)(cfa - rbp_word) * 8, UNWIND_RBP_KEPT);
 		} else {
 			know(addr, false, (int64_t)size * 8, UNWIND_RBP_KEPT);
@@ -259,7 +260,7 @@ static void make(uint64_t *random)
 		if (rbp_word < cfa)
 			rbp_is_frame = false;
 		if (size > 1 && below(random, 2)) {
-			/* saves the caller's RBP, which points to a word farther out */
+			/* The frame saves the caller's RBP, which points to a word farther out. */
 			uint64_t slot = at + 1 + below(random, size - 1);
 			uint32_t packed = unwind_cache_find(addr);
 
@@ -367,11 +368,11 @@ TEST(frames_are_left_out_at_inner_end_only)
 static struct unwind_trail trail;
 static struct unwind_walked walked[UNWIND_MARKS];
 
-/* The last noted trail, and the counts of notes and reuse. */
+/* The trail that was noted last, and counts of notes and of reused trails. */
 static uint64_t noted[FRAMES_MAX];
 static uint32_t noted_count, notes, met_again, same;
 
-/* Checks that a note equals the stack found; some walks leave no note. */
+/* Checks that a note equals the stack that was found. Some walks leave no note. */
 static void check_note(const uint64_t *frames, uint32_t count)
 {
 	if (!trail.is_whole)
@@ -388,7 +389,7 @@ static void check_note(const uint64_t *frames, uint32_t count)
 	memcpy(noted, frames, count * 8);
 }
 
-/* Walks with and without the last walk's trail. */
+/* Walks with the last walk's trail and without it. */
 static void check_trail(
 	const struct unwind_start *start, uint32_t max, const struct unwind_skip *skip)
 {
@@ -416,7 +417,7 @@ static void check_trail(
 		check_note(after, count);
 }
 
-/* Walks over stacks that mostly keep the outer part of the last one. */
+/* Walks over stacks, most of which keep the outer part of the previous stack. */
 TEST(what_last_walk_found_changes_nothing)
 {
 	uint64_t random = 11, kept[16 + WORDS];
@@ -472,7 +473,7 @@ TEST(what_last_walk_found_is_not_looked_up)
 	}
 }
 
-/* Frames found before it are not in the trail. */
+/* Frames that were found before the walk continued are not in the trail. */
 TEST(of_walk_that_goes_on_nothing_is_noted)
 {
 	uint64_t random = 13, frames[FRAMES_MAX];
@@ -508,7 +509,7 @@ TEST(stack_is_not_same_when_something_was_forgotten)
 	assert_false(unwind_is_same(&trail, &made.start));
 }
 
-/* A frame whose size depends on RBP: equal stacks with different registers. */
+/* A frame's size depends on RBP, so equal stacks can have different registers. */
 TEST(same_words_are_another_stack_with_another_rbp)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
@@ -526,7 +527,7 @@ TEST(same_words_are_another_stack_with_another_rbp)
 	}
 }
 
-/* Two ways to such a frame, which take its RBP from different places. */
+/* Two paths lead to such a frame. They take its RBP from different places. */
 TEST(rbp_is_looked_for_where_it_is_now)
 {
 	uint64_t words[] = {0, 0, 0, 0x3000, 4, 0x4000, 0, 0x5000, 0}, frames[8];
@@ -553,7 +554,7 @@ TEST(rbp_is_looked_for_where_it_is_now)
 	}
 }
 
-/* Finds three addresses of one set, which has room for two. */
+/* Finds three addresses that belong to the same set, which has room for two. */
 static void find_crowd(uint64_t crowd[3])
 {
 	uint64_t count = 1, index;
@@ -568,7 +569,8 @@ static void find_crowd(uint64_t crowd[3])
 	}
 }
 
-/* The entry of an address moves in its set, or is removed and added: positions are only hints. */
+/* The entry of an address moves in its set, or is removed and added again. Positions are only
+ * hints. */
 TEST(entries_may_move)
 {
 	uint64_t crowd[3], frames[8];
@@ -617,7 +619,7 @@ TEST(hints_change_nothing)
 	}
 }
 
-/* Some addresses cannot be cached: the walk continues with each step given from outside. */
+/* Some addresses cannot be cached. The walk continues, and the caller supplies each such step. */
 TEST(walks_go_on_from_where_they_stop)
 {
 	uint64_t random = 7, frames[FRAMES_MAX], stops = 0;
@@ -641,7 +643,7 @@ TEST(walks_go_on_from_where_they_stop)
 			assert_int_equal(
 				*(uint64_t *)(uintptr_t)at.slot, made.frames[at.count - 1]);
 			if (!unwind_step_on(&at, told[at.count - 1])) {
-				count = at.count; /* it led out of the stack */
+				count = at.count; /* the step led out of the stack */
 				break;
 			}
 			stops++;
@@ -655,7 +657,8 @@ TEST(walks_go_on_from_where_they_stop)
 /* ---------------------------------------------------------------- unwind data */
 
 /* UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
- * and the resulting step: pushed registers, allocated bytes, and the return address. */
+ * with the step that results. The CFA includes pushed registers, allocated bytes, and the return
+ * address. */
 TEST(unwind_data_tells_step)
 {
 	static const struct {
@@ -672,19 +675,19 @@ TEST(unwind_data_tells_step)
 		{{1, 6, 3, 0, 6, 0x32, 2, 0x50, 1, 0x30}, {false, 0x38, -24}},
 		/* push rbp; push rbx; sub rsp, 20h */
 		{{1, 6, 3, 0, 6, 0x32, 2, 0x30, 1, 0x50}, {false, 0x38, -16}},
-		/* sub rsp, 128h: in units of eight */
+		/* sub rsp, 128h: the size is in units of eight. */
 		{{1, 7, 2, 0, 7, 0x01, 0x25, 0}, {false, 0x130, UNWIND_RBP_KEPT}},
-		/* sub rsp, 10008h: unscaled */
+		/* sub rsp, 10008h: the size is not scaled. */
 		{{1, 7, 3, 0, 7, 0x11, 0x08, 0, 1, 0}, {false, 0x10010, UNWIND_RBP_KEPT}},
-		/* push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; later allocation: RBP is 38h below
-		 * the return address */
+		/* push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; a later allocation. RBP is 38h below
+		 * the return address. */
 		{{1, 10, 3, 0x25, 10, 0x03, 5, 0x92, 1, 0x50}, {true, 0x40, -16}},
 		/* sub rsp, 48h; mov [rsp+40h], rbp */
 		{{1, 9, 3, 0, 9, 0x54, 8, 0, 4, 0x82}, {false, 0x50, -16}},
-		/* with a far offset, and with movaps [rsp+20h], xmm6 */
+		/* mov [rsp+...], rbp with a far offset, and movaps [rsp+20h], xmm6. */
 		{{1, 14, 6, 0, 14, 0x68, 2, 0, 9, 0x55, 0x40, 0, 0, 0, 4, 0x82},
 			{false, 0x50, -16}},
-		/* with a handler: flags do not matter */
+		/* With a handler: flags do not change the step. */
 		{{1 | 3 << 3, 4, 2, 5, 4, 0x03, 1, 0x50}, {true, 16, -16}},
 	};
 	static const struct {

@@ -1,11 +1,11 @@
-/* Rules of 32-bit code from .eh_frame: sections assembled by hand, with the rules of the DWARF
- * standard, section 6.4 of version 4. Sections are allocated with exact sizes, so that the
- * sanitizers detect a read outside. */
+/* Rules of 32-bit code from .eh_frame. Sections are assembled by hand after the DWARF standard,
+ * section 6.4 of version 4. They are allocated with exact sizes, so that the sanitizers detect a
+ * read outside. */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/unwind_parts_x86.h"
 
-static uint32_t begins; /* start of the last function found */
+static uint32_t begins; /* start of the function that was found last */
 
 #define IMAGE 0x400000u
 #define IMAGE_END 0x500000u
@@ -28,8 +28,8 @@ static void add_u32(uint32_t value)
 	add(&value, 4);
 }
 
-/* As written by gcc: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa esp
- * 4; offset r8 1. */
+/* A CIE as gcc writes it: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa
+ * esp 4; offset r8 1. */
 static const uint8_t common_cie[] = {
 	0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x7c, 8, 1, 0x1b, 0x0c, 4, 4, 0x88, 1, 0, 0};
 
@@ -46,7 +46,7 @@ static uint32_t add_common(void)
 	return add_cie(common_cie, sizeof(common_cie));
 }
 
-/* Adds an FDE with pcrel addresses, padded with DW_CFA_nop. */
+/* Adds an FDE with pcrel addresses, and pads it with DW_CFA_nop. */
 static uint32_t add_fde(
 	uint32_t cie, uint32_t begin, uint32_t bytes, const uint8_t *program, uint32_t len)
 {
@@ -72,8 +72,8 @@ static struct unwind32_section section_of(const uint8_t *bytes, uint32_t len)
 	return (struct unwind32_section){IMAGE, IMAGE_END, SECTION, len, bytes};
 }
 
-/* Looks up the rule of a return address in the section, with and without the list: the answers must
- * be equal. */
+/* Looks up the rule of a return address in the section, with the list and without it. The answers
+ * must be equal. */
 static enum unwind32_answer ask(uint32_t addr, struct unwind32_rule *rule)
 {
 	uint8_t *bytes = calloc(1, made.len ? made.len : 1);
@@ -128,8 +128,8 @@ static int begin(void **state)
 
 #define AT 0x401000u
 
-/* 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret. A return address uses
- * the row of the byte before it. */
+/* 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret. For a return address,
+ * the row of the byte before it is used. */
 TEST(frame_pointer_follows_prologue_and_epilogue)
 {
 	ADD_FDE(add_common(), AT, 0x12, 0x41, 0x0e, 8, 0x85, 2, 0x42, 0x0d, 5, 0x4e, 0xc5, 0x0c, 4,
@@ -186,16 +186,16 @@ TEST(other_expressions_are_refused)
 {
 	static const uint8_t expressions[][6] = {
 		{0x0f, 0}, /* empty */
-		{0x0f, 1, 0x75}, /* no offset */
+		{0x0f, 1, 0x75}, /* offset missing */
 		{0x0f, 2, 0x30, 6}, /* lit0 */
-		{0x0f, 4, 0x75, 0x7c, 6, 6}, /* twice */
+		{0x0f, 4, 0x75, 0x7c, 6, 6}, /* deref twice */
 		{0x0f, 3, 0x75, 0x7c, 0x22}, /* plus */
 		{0x0f, 3, 0x71, 0x7c, 6}, /* breg1 */
-		{0x10, 5, 2, 0x71, 0}, /* ebp by ecx */
-		{0x10, 5, 3, 0x75, 0, 6}, /* ebp by a pointer to it */
-		{0x10, 8, 2, 0x75, 0}, /* a return address saved elsewhere */
-		{0x16, 4, 2, 0x75, 0}, /* an ESP rule */
-		{0x16, 5, 2, 0x75, 0}, /* computed EBP */
+		{0x10, 5, 2, 0x71, 0}, /* ebp computed from ecx */
+		{0x10, 5, 3, 0x75, 0, 6}, /* ebp loaded through a pointer */
+		{0x10, 8, 2, 0x75, 0}, /* return address saved elsewhere */
+		{0x16, 4, 2, 0x75, 0}, /* a rule for ESP */
+		{0x16, 5, 2, 0x75, 0}, /* EBP computed, not saved */
 	};
 
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(*expressions); i++) {
@@ -252,10 +252,10 @@ TEST(registers_that_are_not_followed_are_passed_over)
 TEST(rules_that_do_not_lead_on_are_refused)
 {
 	static const uint8_t programs[][7] = {
-		{0x0c, 6, 4}, /* the CFA by esi */
+		{0x0c, 6, 4}, /* CFA computed from esi */
 		{0x0c, 16, 4},
-		{0x88, 2}, /* the return address elsewhere */
-		{9, 5, 3}, /* EBP in ebx */
+		{0x88, 2}, /* return address saved elsewhere */
+		{9, 5, 3}, /* EBP saved in ebx */
 		{9, 8, 3},
 		{0x0b}, /* empty row stack */
 		{1, 0, 0, 0}, /* set_loc */
@@ -275,7 +275,7 @@ TEST(rules_that_do_not_lead_on_are_refused)
 	check_refused(AT + 1);
 }
 
-/* "zPLR": a personality of 4 bytes, language data in the FDE. */
+/* "zPLR": a personality of 4 bytes, and language data in the FDE. */
 TEST(functions_with_handlers_are_read)
 {
 	static const uint8_t cie[] = {0x1c, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'P', 'L', 'R', 0, 1, 0x7c,
@@ -304,8 +304,8 @@ TEST(addresses_may_be_absolute)
 	check(AT + 0x20, UNWIND32_ESP, 24, false, UNWIND32_KEPT, 0);
 }
 
-/* In a signal frame the address is that of the interrupted instruction, not of the one after a
- * call. */
+/* In a signal frame the address is that of the interrupted instruction, not that of the instruction
+ * after a call. */
 TEST(signal_frame_has_row_of_its_address)
 {
 	static const uint8_t cie[] = {0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 'S', 0, 1, 0x7c, 8, 1,
@@ -339,8 +339,8 @@ TEST(other_augmentations_are_not_read)
 	}
 }
 
-/* Unordered, with a terminator and other CIEs between; the byte after a function belongs to the
- * next one. */
+/* The FDEs are not in order, and a terminator and other CIEs lie between them. The byte after a
+ * function belongs to the next function. */
 TEST(functions_are_found_in_any_order)
 {
 	static const uint32_t order[] = {7, 0, 12, 3, 9, 1, 15, 4, 14, 2, 11, 6, 13, 5, 10, 8};
@@ -394,7 +394,7 @@ TEST(list_without_room_is_not_made)
 
 	for (uint32_t i = 0; i < 6; i++)
 		ADD_FDE(cie, AT + i * 16, 0x10, 0x0e, 20);
-	ADD_FDE(cie, IMAGE - 8, 0x10, 0x0e, 20); /* outside the image */
+	ADD_FDE(cie, IMAGE - 8, 0x10, 0x0e, 20); /* a function outside the image */
 	ADD_FDE(cie, IMAGE_END - 8, 0x10, 0x0e, 20);
 	section = section_of(made.bytes, made.len);
 	assert_true(unwind32_list(&section, places, 2) > 2);
@@ -415,7 +415,7 @@ TEST(eh_frame_is_recognised_by_its_first_record)
 	section.len = made.len;
 	assert_true(unwind32_is_eh_frame(&section));
 	for (uint32_t at = 4; at < 15; at++) {
-		if (at == 12 || at == 13) /* the alignments may differ */
+		if (at == 12 || at == 13) /* the CIE's alignment factors may differ */
 			continue;
 		made.bytes[at] ^= 0x20;
 		assert_false(unwind32_is_eh_frame(&section));
@@ -433,7 +433,7 @@ static uint64_t next_random(uint64_t *state)
 	return *state >> 33;
 }
 
-/* Looks up addresses in and around a section; the answers are ignored. */
+/* Looks up addresses in a section and around it; ignores the answers. */
 static void ask_all(const uint8_t *from, uint32_t len)
 {
 	uint8_t *bytes = calloc(1, len ? len : 1);
@@ -523,7 +523,7 @@ TEST(wild_lengths_and_ids_lead_nowhere_outside)
 
 /* ---------------------------------------------------------------- calls */
 
-/* "CALL", Intel's manual, volume 2: E8 cd, FF /2 in all its forms. */
+/* "CALL" in Intel's manual, volume 2: E8 cd, and FF /2 in all its forms. */
 TEST(return_addresses_follow_call)
 {
 	static const struct {
@@ -544,7 +544,7 @@ TEST(return_addresses_follow_call)
 		{{0xff, 0x25, 1, 2, 3, 4}, 6, false}, /* jmp [disp32] */
 		{{0xe9, 1, 2, 3, 4}, 5, false},
 		{{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, 7, false},
-		{{0xff, 0xd0, 0x90}, 3, false}, /* not directly before */
+		{{0xff, 0xd0, 0x90}, 3, false}, /* the call is not directly before the address */
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

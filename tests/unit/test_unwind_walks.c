@@ -1,4 +1,4 @@
-/* The unwinder's cache of rules of 32-bit code, and its cached walks over generated stacks. Stacks
+/* The unwinder's cache of rules for 32-bit code, and its cached walks over generated stacks. Stacks
  * are allocated with exact sizes, so that the sanitizers detect a read outside. */
 #include "tests/unit/t.h"
 
@@ -90,7 +90,7 @@ TEST(address_is_found_under_itself_alone)
 		uint32_t addr = (uint32_t)next_random(&random);
 
 		know_esp(addr, 8);
-		know(addr, frame_rule); /* replaced */
+		know(addr, frame_rule); /* replaces the rule */
 		assert_int_equal(unwind32_find(addr)->cfa_from, UNWIND32_EBP);
 		for (unsigned bit = 0; bit < 32; bit++)
 			assert_null(unwind32_find(addr ^ (uint32_t)1 << bit));
@@ -114,7 +114,7 @@ TEST(range_is_forgotten_and_no_more)
 	}
 }
 
-/* A rule computed before a removal and stored after it does not count. */
+/* A rule that is computed before a removal and stored after it must not be used. */
 TEST(rule_learnt_too_late_does_not_count)
 {
 	uint32_t begun = unwind32_begin();
@@ -165,13 +165,13 @@ TEST(threads_find_nothing_that_is_wrong)
 #define STACK 0x00ff0000u /* address of the generated stacks */
 
 static struct made {
-	uint32_t *words; /* words_count words, allocated */
+	uint32_t *words; /* words_count words; allocated with this exact size */
 	uint32_t words_count;
 	struct unwind32_stack stack;
 	struct unwind32_start start;
 	uint64_t frames[FRAMES_MAX];
 	uint32_t count;
-	uint32_t slots[FRAMES_MAX + 1]; /* places of the return addresses */
+	uint32_t slots[FRAMES_MAX + 1]; /* indexes of the return addresses */
 } made;
 
 static struct unwind32_start stop;
@@ -194,7 +194,7 @@ static void make(uint64_t *random)
 	struct {
 		uint32_t at, cfa;
 		enum { BY_ESP, BY_EBP, BY_WORD_AT_EBP, BY_WORD_AT_ESP, KINDS } kind;
-		uint32_t ebp_save; /* word, or 0 */
+		uint32_t ebp_save; /* index of the word that saves EBP, or 0 */
 		enum unwind32_from save_from;
 	} plan[FRAMES_MAX];
 	uint32_t at = 0, count = 0, ebp;
@@ -252,7 +252,7 @@ static void make(uint64_t *random)
 		rule.cfa_from = uses_ebp ? UNWIND32_EBP : UNWIND32_ESP;
 		rule.is_indirect = plan[i].kind == BY_WORD_AT_EBP || plan[i].kind == BY_WORD_AT_ESP;
 		if (rule.is_indirect) {
-			uint32_t word = in_frame; /* not the word of the save */
+			uint32_t word = in_frame; /* must not be the word that saves EBP */
 
 			made.words[word] = addr_of(cfa);
 			rule.cfa = (int32_t)(addr_of(word) - (uses_ebp ? ebp : addr_of(in_frame)));
@@ -306,14 +306,14 @@ TEST(walk_is_cut_at_max)
 	}
 }
 
-/* The tracer's own frames are chained by EBP only: no rule is requested. */
+/* The tracer's own frames are chained by EBP only, so no rule is requested for them. */
 TEST(own_frames_are_left_out)
 {
 	static const uint32_t words[] = {
-		0x10000010, STACK + 8, /* own, called with EBP at the next word */
-		STACK + 16, 0x10000020, /* own */
-		STACK + 16, 0x401000, /* the next one */
-		0x10000030, 0, /* an own address, but further out */
+		0x10000010, STACK + 8, /* own frame, called with EBP at the next word */
+		STACK + 16, 0x10000020, /* own frame */
+		STACK + 16, 0x401000, /* the first frame that is not own */
+		0x10000030, 0, /* an own address that lies farther out */
 	};
 	struct unwind32_stack stack = stack_of(words, 8);
 	struct unwind32_start start = {STACK, STACK + 8, 0};
@@ -373,7 +373,7 @@ TEST(stack_ends_with_its_outermost_rule)
 	}
 }
 
-/* A frame at EBP with an impossible EBP: unaligned, below the frame, or outside the stack. */
+/* A frame is at EBP, and EBP is impossible: unaligned, below the frame, or outside the stack. */
 TEST(wrong_ebp_ends_stack)
 {
 	static const uint32_t wrong[] = {0, 1, STACK, STACK - 4, STACK + 5, STACK + 6, STACK + 12,
@@ -430,7 +430,7 @@ TEST(damage_leads_nowhere_outside)
 static struct unwind32_trail trail;
 static struct unwind32_walked walked[UNWIND32_MARKS];
 
-/* Walks with and without the trail: the results must be equal for any trail. */
+/* Walks with the trail and without it. For any trail the results must be equal. */
 static uint32_t check_same(uint32_t max)
 {
 	uint64_t with[FRAMES_MAX], without[FRAMES_MAX];
@@ -505,7 +505,7 @@ TEST(ebp_that_no_rule_needs_may_change)
 	assert_true(unwind32_is_same(&trail, &stack, &start));
 	start.ebp = 78;
 	words[1] = 5;
-	words[4] = 9; /* the saved EBP */
+	words[4] = 9; /* the word that saves EBP */
 	assert_true(unwind32_is_same(&trail, &stack, &start));
 	words[5] = 0x403001;
 	assert_false(unwind32_is_same(&trail, &stack, &start));

@@ -1,5 +1,5 @@
-/* Records of stacks to which blocks point: the number of frames is derived from the plausible
- * fields of any contents. */
+/* Stack records to which blocks point. Whatever a record contains, the number of its frames is
+ * derived from its plausible fields. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_ust.h"
@@ -66,7 +66,7 @@ static void take(void)
 	assert_int_equal(fake.loose_reads, 0);
 }
 
-/* Returns the number of the record at addr for a block of a heap of scene.bits. */
+/* Returns the number of the record at addr, for a block of a heap with scene.bits bits. */
 static uint32_t number_of(uint64_t addr)
 {
 	for (size_t i = 0; i < scene.walk.block_count; i++) {
@@ -80,7 +80,7 @@ static uint32_t number_of(uint64_t addr)
 	return STACK_NONE;
 }
 
-/* Returns the number of frames found at addr, each of which must be the placed one. */
+/* Returns the number of frames found at addr. Each frame must be the one that the test placed. */
 static uint32_t depth_of(uint64_t addr, uint64_t first_frame)
 {
 	uint32_t number = number_of(addr), count;
@@ -124,28 +124,28 @@ TEST(records_of_process_without_flags_have_so_many_frames)
 		struct made_record record;
 		uint32_t expected;
 	} cases[] = {
-		/* Depth counts if Index cannot be a number of frames. */
+		/* If Index cannot be a number of frames, Depth is used. */
 		{{.index = 0x4711, .depth = 12, .frame_count = 12}, 12},
 		{{.index = 0, .depth = 32, .frame_count = 32}, 32},
-		/* Too large: the words after the frames are not code. */
+		/* Index is too large: the words after the frames are not code. */
 		{{.index = 20, .depth = 12, .frame_count = 12}, 12},
-		/* Index counts if Depth cannot be a number of frames. */
+		/* If Depth cannot be a number of frames, Index is used. */
 		{{.index = 9, .depth = 0, .frame_count = 9}, 9},
 		{{.index = 9, .depth = 0xffff, .frame_count = 9}, 9},
 		{{.index = 9, .depth = 10, .frame_count = 9}, 9},
-		/* A plausible number counts, whatever the block's size. */
+		/* A plausible number is used, whatever the block's size is. */
 		{{.depth = 12, .block_depth = 3, .frame_count = 12}, 12},
 		{{.index = 12, .block_depth = 3, .frame_count = 12}, 12},
-		/* Otherwise leading frames in code count. */
+		/* If no field is plausible, the leading frames in code are counted. */
 		{{.index = 0xffff, .depth = 0xffff, .frame_count = 7}, 7},
 		{{.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7}, 7},
 		{{.index = 33, .depth = 40, .block_depth = 20, .frame_count = 7}, 7},
 		{{.depth = 0xffff, .frame_count = 40}, 32},
-		/* No frame is in code: no stack. */
+		/* No frame is in code, so there is no stack. */
 		{{.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0},
 		{{.depth = 4, .frame_count = 0}, 0},
-		/* A call at the end of a module returns to the address after it; a call before its
-		 * start would be outside. */
+		/* A call at the end of a module returns to the address after the module. A call
+		 * before the module's start would be outside. */
 		{{.index = 0xffff,
 			 .depth = 1,
 			 .frame_count = 1,
@@ -163,8 +163,8 @@ TEST(records_of_process_without_flags_have_so_many_frames)
 		assert_depth(cases[i].record, cases[i].expected);
 }
 
-/* By the process's flags, as programs tested on Windows read it, and without flags Depth, by the
- * symbols; but a number at which the code ends takes precedence. */
+/* With the process's flags, the field is the one that programs tested on Windows read. Without
+ * flags it is Depth, as in the symbols. A number at which the code ends takes precedence. */
 TEST(of_two_that_are_possible_processs_flags_choose)
 {
 	static const struct {
@@ -256,7 +256,7 @@ TEST(values_that_mean_no_stack_are_no_records)
 		assert_int_equal(scene.walk.blocks[i].stack, STACK_NONE);
 }
 
-/* One address in heaps of both widths: two records, each with its heap's layout. */
+/* Heaps of both widths point to one address. There are two records, each with its heap's layout. */
 TEST(record_is_laid_out_as_its_heap)
 {
 	put_record(64, RECORDS,
@@ -280,12 +280,12 @@ TEST(record_is_laid_out_as_its_heap)
 	assert_int_not_equal(scene.walk.blocks[0].stack, scene.walk.blocks[3].stack);
 }
 
-/* The number of frames follows from all records of a process, whatever the unused slot contains,
+/* All records of a process together show the number of frames, whatever the unused slot contains,
  * and even if the code of the stacks was unloaded. */
 
 #define MANY 200
 #define APART 0x140u
-#define GONE 0x66660000u /* place of an unloaded DLL */
+#define GONE 0x66660000u /* base of an unloaded DLL */
 
 static uint64_t record_at(unsigned i)
 {
@@ -331,7 +331,7 @@ enum other {
 	NINE,
 	REFERENCES, /* mostly small */
 	RANDOM,
-	NUMBER, /* of the record in its database */
+	NUMBER, /* number of the record in its database */
 	OTHERS,
 };
 
@@ -369,7 +369,7 @@ struct kind {
 	bool is_index;
 	enum other other;
 	enum room room;
-	unsigned gone_percent; /* percentage of stacks through unloaded code */
+	unsigned gone_percent; /* percentage of stacks that pass through unloaded code */
 };
 
 static unsigned count_of(unsigned i)
@@ -434,7 +434,7 @@ TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
 
 /* ---------------------------------------------------------------- majority in a process */
 
-/* Puts `count` records whose number is in one place only. */
+/* Puts `count` records that store their number in one field only. */
 static unsigned put_habit(unsigned count, bool is_index)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -455,7 +455,7 @@ TEST(clear_habit_is_followed_where_other_slot_is_possible)
 			       .depth = is_index ? 1 : 9,
 			       .frame_count = 9});
 		put_frame(i, 2, GONE);
-		put_frame(i, 8, GONE + 16); /* including the last one */
+		put_frame(i, 8, GONE + 16); /* even the last frame is in unloaded code */
 		take();
 		assert_int_equal(frames_of(i), 9);
 		assert_int_equal(ust_facts(scene.ust)->cut_count, 0);
@@ -488,13 +488,13 @@ TEST(what_is_no_address_cuts_stack_and_is_counted)
 	take();
 	assert_int_equal(frames_of(3), 2);
 	assert_int_equal(frames_of(5), 0);
-	assert_int_equal(frames_of(20), 7); /* its number of frames is not stored */
+	assert_int_equal(frames_of(20), 7); /* the number of its frames is not stored */
 	assert_int_equal(ust_facts(scene.ust)->cut_count, 1);
 	assert_int_equal(ust_facts(scene.ust)->broken_count, 1);
 }
 
-/* Records of both kinds leave the place open; BlockDepth may or may not have its documented
- * meaning. */
+/* Records of both kinds leave it open which field has the number. BlockDepth may or may not have
+ * its documented meaning. */
 static unsigned put_rooms(bool has_room)
 {
 	for (unsigned i = 0; i < 40; i++)
@@ -531,7 +531,7 @@ TEST(room_in_record_decides_where_it_agrees_in_process)
 
 struct made_trace {
 	uint32_t number, size;
-	uint64_t frames; /* their address; 0: after the block */
+	uint64_t frames; /* address of the frames; 0: they follow the block */
 	unsigned frame_count;
 };
 
@@ -598,7 +598,8 @@ TEST(what_only_looks_like_trace_is_none)
 		assert_trace(traces[i], 0);
 }
 
-/* A record in the database is read as a database record, even if its frames look like a trace. */
+/* If a record is in the database, it is read as a database record, even if its frames look like a
+ * trace. */
 TEST(traces_and_entries_of_one_process_do_not_mix)
 {
 	start(64);
@@ -662,7 +663,8 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 	return 0;
 }
 
-/* Blocks point to every word of an area of code addresses, as records of 32 frames. */
+/* Blocks point to every word of an area that contains code addresses, as if each were a record of
+ * 32 frames. */
 TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 {
 	struct target_ops ops = *fake.target.ops;

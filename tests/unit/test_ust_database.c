@@ -1,19 +1,19 @@
-/* The database of stacks: found without symbols by its structure and its own counters; similar
- * memory that ntdll points to is rejected. */
+/* The database of stacks. It is found without symbols, by its structure and its own counters.
+ * Similar memory to which ntdll points is rejected. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_ust.h"
 
 #define NTDLL 0x70000000u
 #define NTDLL_BYTES 0x8000u
-#define NTDLL_DATA (NTDLL + 0x2000u) /* its only writable section */
+#define NTDLL_DATA (NTDLL + 0x2000u) /* ntdll's only writable section */
 #define NTDLL_DATA_BYTES 0x2000u
 #define DATABASE 0x50000000u
 #define DATABASE_BYTES 0x20000u
 #define BUCKETS 5u
 #define ENTRIES 20u
 
-/* Struct _STACK_TRACE_DATABASE of Windows 7 to 10. */
+/* struct _STACK_TRACE_DATABASE of Windows 7 to 10. */
 struct locations {
 	unsigned commit_base, lower_commit, upper_commit, lower_free, upper_free, lookups, added;
 	unsigned index_array, failures, bucket_count, buckets, bucket_bytes, record_head;
@@ -43,7 +43,7 @@ static void put_ptr(uint64_t addr, uint64_t value)
 	fake_put(addr, value, scene.bits / 8);
 }
 
-/* Places entry i (from 1) in the chain of its bucket and in the index. */
+/* Places entry i (counted from 1) in its bucket's chain and in the index. */
 static void place_entry(uint32_t i)
 {
 	const struct locations *at = places_of(scene.bits);
@@ -138,7 +138,7 @@ TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 	scene_init(64);
 	put_ptr(NTDLL_DATA + 0x1238, 0);
 	assert_false(is_found());
-	put_ptr(NTDLL + 0x1100, DATABASE); /* in its code */
+	put_ptr(NTDLL + 0x1100, DATABASE); /* the pointer is in ntdll's code */
 	assert_false(is_found());
 	put_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
 	assert_true(is_found());
@@ -203,14 +203,15 @@ TEST(torn_index_counts_as_far_as_it_is_there)
 	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, ENTRIES);
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
-	assert_int_equal(scene.found.chained_count, ENTRIES - 1); /* at most one more */
+	/* The walk followed at most one more entry. */
+	assert_int_equal(scene.found.chained_count, ENTRIES - 1);
 }
 
 TEST(entries_that_bear_another_number_do_not_count)
 {
 	scene_init(32);
 	fake_put(DATABASE + 0x400 + 8, 2, 2);
-	fake_put(DATABASE + 0x440 + 6, 1, 2); /* its upper half */
+	fake_put(DATABASE + 0x440 + 6, 1, 2); /* upper half of the field */
 	assert_true(is_found());
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
 }
@@ -226,7 +227,8 @@ TEST(chain_that_leads_round_ends)
 	}
 }
 
-/* Claimed counts and places without memory: the work depends on the mapped memory. */
+/* The database claims counts and places without memory. The work must depend on the mapped memory
+ * only. */
 TEST(index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
@@ -240,7 +242,8 @@ TEST(index_that_is_elsewhere_is_none)
 	assert_in_range(fake.reads, 1, 1000);
 }
 
-/* So many entries that the rest of the index is unmapped. */
+/* The database claims more entries than fit into mapped memory, so the rest of the index is
+ * unmapped. */
 TEST(claimed_entries_do_not_cost_more_than_there_is)
 {
 	const struct locations *at = places_of(64);
@@ -259,8 +262,8 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 	assert_in_range(fake.reads, 1, 1000);
 }
 
-/* Every pointer in ntdll's data leads to an almost valid database with the maximum number of
- * buckets. */
+/* Every pointer in ntdll's data leads to a database that is almost valid and has the maximum number
+ * of buckets. */
 TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);

@@ -1,6 +1,6 @@
-/* Generated series with known causes, the truth for the tests of trends. Time goes from 0 to 1 over
- * a series, amounts are in units of about 10 MB. Random numbers are splitmix64's; noise is a sum of
- * twelve (nearly a normal distribution). */
+/* Generated series whose courses are known, for the tests of trends. Over a series, time goes from
+ * 0 to 1. Amounts are in units of about 10 MB. Random numbers come from splitmix64. Noise is a sum
+ * of twelve random numbers, which is nearly normally distributed. */
 #ifndef TREND_MADE_H
 #define TREND_MADE_H
 
@@ -17,9 +17,9 @@ struct made {
 	int64_t times_ms[MADE_MOST];
 	uint32_t parts[MADE_MOST];
 	struct block_totals of[MADE_MOST];
-	double at[MADE_MOST]; /* 0 to 1 */
-	double state; /* of courses with memory */
-	double chance[2]; /* 0 to 1, new for each series: time, duration */
+	double at[MADE_MOST]; /* times of the snapshots, 0 to 1 */
+	double state; /* for courses that depend on the past */
+	double chance[2]; /* numbers from 0 to 1, new for each series: a time and a duration */
 };
 
 static inline uint64_t made_number(struct made *made)
@@ -47,7 +47,8 @@ static inline double made_noise(struct made *made)
 	return sum;
 }
 
-/* Sets times of every half hour; unless is_even each is moved by up to 40 percent of that. */
+/* Sets the times of snapshots every half hour. Unless is_even is set, moves each time by up to 40
+ * percent of half an hour. */
 static inline void made_times(struct made *made, size_t count, bool is_even)
 {
 	const int64_t every = 1800000, from = 1795000000000;
@@ -72,10 +73,11 @@ static inline void made_put(struct made *made, size_t at, double units)
 	made->of[at] = (struct block_totals){(whole + 99) / 100, whole, 0};
 }
 
-/* Returns the units of a series at a snapshot. */
+/* Returns a series' amount at a snapshot, in units. */
 typedef double made_course(struct made *made, size_t at);
 
-/* A course given by a formula, in which AT is the time, and x is a value used several times. */
+/* Defines a course by a formula. AT is the time; x is a value that the formula uses several
+ * times. */
 #define COURSE_BY(name, value, units)                                                              \
 	static double name(struct made *made, size_t at)                                           \
 	{                                                                                          \
@@ -89,7 +91,7 @@ typedef double made_course(struct made *made, size_t at);
 #define COURSE(name, units) COURSE_BY(name, 0, units)
 #define AT (made->at[at])
 
-/* Returns the position of a snapshot in a tooth of `period` snapshots, from 0 up to 1. */
+/* Returns a snapshot's position in a tooth of `period` snapshots, from 0 up to 1. */
 static inline double made_tooth(const struct made *made, size_t at, double period)
 {
 	double x = (double)at / period + made->chance[1];
@@ -118,8 +120,8 @@ static inline struct trend made_judge(struct made *made)
 	return trend;
 }
 
-/* A course, its true verdict, the number of snapshots from which it is detectable, and how many of
- * a hundred random series may be misjudged because chance hides the course. */
+/* A course, its true verdict, the number of snapshots at which it becomes detectable, and how many
+ * of a hundred random series may be misjudged because chance hides the course. */
 struct truth {
 	const char *name;
 	made_course *course;
@@ -130,7 +132,7 @@ struct truth {
 
 #define TRUTH_SEEDS 25
 
-/* Tests every truth with each number of snapshots, evenly and unevenly spaced. */
+/* Tests every truth with each number of snapshots, at even and uneven intervals. */
 static inline void made_truths(const struct truth *truths, size_t count)
 {
 	static const size_t counts[] = {12, 24, 48, 200};
