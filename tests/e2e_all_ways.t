@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Every way to allocate from a heap is traced: each new block that the walk of the heaps finds is in
-# the tracer's table, with the stack of the allocating function.
+# Traces every way to allocate from a heap. Each new block that the walk of the heaps finds must be
+# in the tracer's table, with the stack of the allocating function.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -23,7 +23,7 @@ cmp_ok(scalar(keys %ways), '>', 24, 'there are many');
 my $after = taken('after');
 $target->quit;
 
-# No heap has more blocks without a stack than before.
+# No heap may have more blocks without a stack than before.
 my %now = stackless($after);
 for my $heap (sort keys %now) {
 	cmp_ok($now{$heap}, '<=', $before{$heap} // 0, "heap $heap: no new block is without a stack");
@@ -53,7 +53,7 @@ sub stackless {
 	return slurp($file) =~ /^\/\/ hsnap: heap addr=(\w+) .*\bstackless-blocks=(\d+)/mg;
 }
 
-# Returns the program's functions by return address, as hsym names them.
+# Returns the program's functions by return address, as named by hsym.
 sub functions {
 	my ($file) = @_;
 	my $result = run(tool('hsym', 'linux', '-o', "$file.named", $file));

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # hsnap attach and detach leave a program unchanged, whatever its threads are doing and whenever
-# hsnap is ended; the trace in between is exact.
+# hsnap is ended. Between the two commands the trace is exact.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,12 +13,12 @@ use Looping;
 
 my $dir = fresh_dir();
 my $busy = "$root/build/win64/targets/busy.exe";
-my %seconds = (attach => 1, detach => 1);    # duration of a command
-my $victim = "$dir/hsnap$$.exe"; # a unique name: it is killed by name
+my %seconds = (attach => 1, detach => 1); # seconds that each command takes
+my $victim = "$dir/hsnap$$.exe"; # a unique name, by which the test finds and kills the process
 copy("$root/build/win64/hsnap.exe", $victim) or die "hsnap.exe: $!\n";
 copy("$root/build/win64/hsnap-tracer64.dll", $dir) or die "hsnap-tracer64.dll: $!\n";
 
-# Waits ten seconds for a busy loader; other tests run meanwhile.
+# Allows ten seconds for a busy loader, because other tests run at the same time.
 my $locked = target($busy, [0, 'locked']);
 $locked->step == 1 or die "busy locked: $!\n";
 my $waiting = Hunt::start([qw(timeout -k 5 120), wine("$root/build/win64/hsnap.exe", 'attach', '-p', $locked->{pid})],
@@ -42,8 +42,8 @@ done_testing;
 sub attach { my ($target, @args) = @_; return hsnap('attach', '-p', $target->{pid}, @args) }
 sub detach { my ($target, @args) = @_; return hsnap('detach', '-p', $target->{pid}, @args) }
 
-# Compares snapshots of steps $from and $to: { FUNCTION => [BLOCKS, BYTES] }, 'none' for blocks
-# without a stack.
+# Compares the snapshots of steps $from and $to. Returns { FUNCTION => [BLOCKS, BYTES] }; the
+# function 'none' has the blocks without a stack.
 sub growth {
 	my ($from, $to, $module) = @_;
 	my $diff = run(tool('hdiff', 'linux', $from, $to));
@@ -60,7 +60,7 @@ sub growth {
 	return \%growth;
 }
 
-# Older blocks have no stack, newer ones have; changes of both are counted correctly.
+# Older blocks have no stack, newer blocks have one. Changes of both are counted correctly.
 sub one_thread {
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
@@ -70,7 +70,7 @@ sub one_thread {
 	my $attached = peek($target);
 	cmp_ok($attached->{ntdll}, '>=', 15, 'ntdll has jumps');
 	check_error(attach($target), 'hsnap', 'attach again', qr/\b$target->{pid}\b/, 'traced already');
-	# the handle is closed again in a moment
+	# Ignore the handle, which is closed a moment later.
 	is_deeply({ %{ peek($target) }, handle => $attached->{handle} }, $attached, 'which changes nothing');
 	my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
 	is($target->next_step, 2, 'the target goes on');
@@ -106,7 +106,7 @@ sub one_thread {
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
-# COM's cache of strings is off once the process is attached to; if it may be on, the dump warns.
+# attach turns COM's string cache off. If the cache may be on, the dump warns.
 sub strings_of_com {
 	for my $case ([], ['late'], [], ['keep']) {
 		my $is_warned = @$case;
@@ -125,8 +125,8 @@ sub strings_of_com {
 	}
 }
 
-# A thread on its way to the next block of a sparse sample does not carry its state into a sample of
-# everything.
+# A thread that counts bytes up to the next block of a sparse sample must not carry this count into
+# a trace of every block.
 sub another_sample {
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
@@ -143,7 +143,7 @@ sub another_sample {
 	is($target->quit, 0, 'the target ends');
 }
 
-# Threads are now and then inside the bytes that are patched; the target itself checks its results.
+# Now and then threads execute the bytes that hsnap patches. The target checks its own results.
 sub busy_threads {
 	for my $what ('both', 'heap') {
 		my $target = target($busy, [4, $what]);
@@ -167,8 +167,8 @@ sub busy_threads {
 	}
 }
 
-# Starts hsnap and kills it after a number of seconds if it is still running. The delay is intended:
-# hsnap's progress differs from run to run, the required result does not.
+# Starts hsnap, and kills it after a number of seconds if it is still running. The delay is
+# intended: hsnap's progress differs between runs, but the required result does not.
 sub kill_after {
 	my ($seconds, @args) = @_;
 	my $pid = Hunt::start([wine($victim, @args)], stderr => "$dir/killed");
@@ -180,12 +180,13 @@ sub kill_after {
 	return Hunt::finish($pid);
 }
 
-# Whatever hsnap leaves, the target continues, and attach and detach work again.
+# Whatever a killed hsnap leaves, the target continues, and attach and detach work again.
 sub hsnap_is_killed {
 	needs_linux("Linux's /proc");
 	my $target = target($busy, [2]);
 	is($target->step, 1, 'the target runs');
-	# Measure the second attach, like those that are killed: the first one leaves tables.
+	# Measure the second attach, because the killed ones are second too: the first attach leaves
+	# tables.
 	for my $round (1, 2) {
 		for my $command ('attach', 'detach') {
 			my $from = time;
@@ -212,7 +213,7 @@ sub hsnap_is_killed {
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
-# A process that ends during attach: one line, or attach was done before.
+# The process ends during attach. hsnap prints one line, unless attach finished first.
 sub target_ends {
 	for my $part (3, 6, 9) {
 		my $target = target($busy, [2]);
@@ -255,8 +256,8 @@ sub refused {
 	is($untraced->quit, 0, 'which goes on');
 }
 
-# The process's image file becomes one for ARM64 processors: a rule that refuses before the first
-# write.
+# The process's image file is replaced by an image for ARM64. A rule must refuse it before hsnap
+# writes to the process.
 sub kept_out {
 	needs_linux('to write the file of a running program');
 	my $exe = "$dir/kept$$.exe";
@@ -277,7 +278,7 @@ sub kept_out {
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
-# Writes an image into its file with another machine in its header.
+# Changes the machine in the header of an image's file.
 sub for_machine {
 	my ($exe, $image, $machine) = @_;
 	open my $to, '+<:raw', $exe or die "$exe: $!\n";
@@ -286,7 +287,7 @@ sub for_machine {
 	close $to or die "$exe: $!\n";
 }
 
-# The loader refuses the tracer's file, as it does by a policy.
+# The loader refuses to load the tracer's file, as a policy may require.
 sub no_dll {
 	my $here = fresh_dir();
 	copy("$root/build/win64/hsnap.exe", $here) or die "hsnap.exe: $!\n";
@@ -302,7 +303,7 @@ sub no_dll {
 	check_error(run([wine("$here/hsnap.exe", 'run', '--', win("$root/build/win64/targets/odd.exe"), 'raise')]), 'hsnap', 'run', @why);
 }
 
-# Several processes are listed as for a snapshot, except for --all, which attach lacks.
+# Several processes are selected as for a snapshot, except that attach has no --all.
 sub several {
 	my $exe = "$dir/several$$.exe";
 	copy($busy, $exe) or die "$exe: $!\n";
@@ -321,8 +322,8 @@ sub several {
 	is($targets[0]->quit, 0, 'it has found nothing wrong');
 }
 
-# While run waits for the loader of a program, or of its child, attach waits for run: otherwise each
-# would overwrite the other's hooks and tables.
+# While hsnap run waits for the loader of a program or its child, attach waits for run. Otherwise
+# each would overwrite the other's hooks and tables.
 sub starting {
 	needs_linux("Linux's /proc");
 	my $odd = "$root/build/win64/targets/odd.exe";
@@ -359,7 +360,8 @@ sub lock_of {
 	return run([wine("$root/build/win64/tests/ask_lock.exe", $target->{pid})])->{out} =~ s/\s//gr;
 }
 
-# hsnap runs another hsnap that runs a program, with children: the second one is refused at once.
+# hsnap runs a second hsnap, which runs a program, with children. The second hsnap must be refused
+# at once.
 sub nested {
 	my $out = fresh_dir();
 	my $result = hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win("$root/build/win64/hsnap.exe"),
@@ -369,7 +371,7 @@ sub nested {
 	ok(!-e "$out/inner.txt", 'and leaves no file');
 }
 
-# A loader that is too slow is an error, and its later actions change nothing.
+# If the loader is too slow, attach fails. The loader's later actions change nothing.
 sub locked {
 	my $status = Hunt::finish($waiting) >> 8;
 	my %result = (command => 'attach', status => $status, out => slurp("$dir/locked.out"), err => slurp("$dir/locked.err") =~ s/\r//gr);

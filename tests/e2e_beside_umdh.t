@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# tests/windows/beside_umdh, which is for Windows, with logs of known truth: hsnap's dump of a
-# synthetic process beside a log that is written here from the maker's truth, in UMDH's grammar.
-# They are equal; every change in that log is found, and differences with a known rule are
-# explained.
+# tests/windows/beside_umdh, a test for Windows, with logs whose truth is known. It compares hsnap's
+# dump of a synthetic process with a log in UMDH's grammar. This test writes that log from the
+# maker's truth. The two must be equal. Every change to the log must be found, except differences
+# that follow a known rule, which must be explained.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -55,7 +55,7 @@ is("$alias->{status} $alias->{out}", '0 equal: ' . ($count - 1) . " blocks\nexpl
 is(beside(changed(sub { $_[0]{blocks}[7]{alias} = [[1, 2, 3]]; stack_of_one($_[0], sub { $_[0][0]++ }) }))->{status}, 1,
 	'but not if it is none of them');
 
-# Changes between our two dumps: the process at a later moment, with new and freed blocks.
+# Changes between hsnap's two dumps: the second shows the process later, with new and freed blocks.
 my $later = made('win10-x64', '--growth', 1);
 my %before = map { $_->{addr} => 1 } @{ $made->{blocks} };
 my %after = map { $_->{addr} => 1 } @{ $later->{blocks} };
@@ -74,8 +74,8 @@ for my $trouble (['another process', sub { $_[0]{pid}++ }, 'two processes'], ['a
 }
 done_testing;
 
-# Makes a process, started with +ust: {ours} is hsnap's result, the rest is the maker's truth in
-# UMDH's terms.
+# Makes a process that was started with +ust. {ours} is hsnap's result; everything else is the
+# maker's truth in UMDH's terms.
 sub made {
 	my ($profile, @options) = @_;
 	my $file = "$dir/" . join('', $profile, @options);
@@ -95,7 +95,7 @@ sub made {
 	return \%made;
 }
 
-# Compares with a change in UMDH's part.
+# Changes UMDH's part, then compares.
 sub changed {
 	my ($change) = @_;
 	my $theirs = { %$made, blocks => [map { +{ %$_ } } @{ $made->{blocks} }], modules => [map { [@$_] } @{ $made->{modules} }] };
@@ -116,7 +116,8 @@ sub beside {
 	return run(["$root/tests/windows/beside_umdh", $made->{ours}, $log, @again]);
 }
 
-# Writes a log like UMDH 6.1 to 10: a stack's frames are at the first occurrence of its label.
+# Writes a log like UMDH 6.1 to 10, which prints a stack's frames at the first occurrence of the
+# stack's label.
 sub umdh_log {
 	my ($made) = @_;
 	my ($text, $label, %labels) = ('', 0xA39);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The blocks of a stack one by one: their sizes, and which of them existed before. Expected results
-# follow from the lists of blocks that the dumps are made from.
+# The blocks of a stack, one by one: their sizes, and which of them OLD had already. The expected
+# results follow from the lists of blocks from which the dumps are made.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -17,7 +17,7 @@ subtest 'addresses twice'   => \&twice;
 subtest 'what cannot be asked' => \&refused;
 done_testing;
 
-# Writes a dump of blocks [ADDRESS, BYTES, STACK, HEAP], in that order.
+# Writes a dump of blocks [ADDRESS, BYTES, STACK, HEAP] in the given order.
 sub dump_of {
 	my ($name, $time, $pid, @blocks) = @_;
 	my (%known, $heap);
@@ -42,7 +42,7 @@ sub dump_of {
 
 sub hdiff { run(["$root/build/linux/hdiff", '--no-symbols', @_]) }
 
-# Returns { ADDRESS OF THE FRAME => ROW }.
+# Returns { FRAME'S ADDRESS => ROW }.
 sub rows {
 	my $ran = hdiff('-o', 'json', @_);
 	is("$ran->{status} $ran->{err}", '0 ', "hdiff @_");
@@ -52,9 +52,9 @@ sub rows {
 sub both {
 	my $old = dump_of('a.txt', 0, 7, [0x1000, 64, 1, 650000], [0x1100, 64, 1, 650000], [0x1200, 32, 1, 650000], [0x1300, 8, 2, 650000]);
 	my $new = dump_of('b.txt', 5, 7,
-		[0x1000, 64, 1, 650000],     # was there
-		[0x1200, 48, 1, 650000],     # of another size
-		[0x1300, 8, 1, 650000],      # of another stack
+		[0x1000, 64, 1, 650000], # existed before
+		[0x1200, 48, 1, 650000], # had another size
+		[0x1300, 8, 1, 650000], # had another stack
 		[0x1400, 64, 1, 650000], [0x1500, 64, 1, 660000]);
 	my $rows = rows('--sizes', '--age', $old, $new);
 	is_deeply($rows->{140001010}{age}, { kept => { bytes => 64, blocks => 1 }, came => { bytes => 184, blocks => 4 }, gone => { bytes => 96, blocks => 2 } },
@@ -76,7 +76,7 @@ sub both {
 	is(rows($old, $new)->{140001010}{sizes}, undef, 'nothing of it without being asked');
 }
 
-# More sizes than are listed one by one: powers of two.
+# There are more sizes than the report lists one by one, so the report has powers of two.
 sub classes {
 	my @blocks = map { [0x1000 + 4096 * $_, $_, 1, 650000] } 0 .. 100;
 	my $text = hdiff('--sizes', dump_of('c.txt', 0, 7, @blocks))->{out};
@@ -85,7 +85,7 @@ sub classes {
 	}
 }
 
-# Random allocations and frees; the remaining blocks of each stack are counted separately.
+# Allocates and frees blocks at random. The test counts each stack's remaining blocks itself.
 sub at_random {
 	srand 19;
 	my (%at, %before, @sums);
@@ -112,7 +112,8 @@ sub at_random {
 	my $rows = rows('--sizes', '--age', @sums);
 	my $count = 0;
 	for my $stack (sort { $a <=> $b } keys %expected) {
-		my $row = $rows->{ sprintf '14000%04X', 0x1000 + 16 * $stack } // next;    # unchanged
+		# A stack without a row did not change.
+		my $row = $rows->{ sprintf '14000%04X', 0x1000 + 16 * $stack } // next;
 		my $sizes = $expected{$stack}{sizes};
 		is_deeply($row->{sizes}, [map { { size => $_, old_blocks => $sizes->{$_}{old_blocks} // 0, new_blocks => $sizes->{$_}{new_blocks} // 0 } } sort { $a <=> $b } keys %$sizes],
 			"sizes of stack $stack");
@@ -124,7 +125,7 @@ sub at_random {
 	cmp_ok($count, '>', 10, "$count stacks");
 }
 
-# One block of OLD does not match two of NEW.
+# One block of OLD must not match two blocks of NEW.
 sub twice {
 	my $old = dump_of('d.txt', 0, 7, [0x1000, 64, 1, 650000], [0x1000, 64, 1, 650000], [0x2000, 64, 1, 650000]);
 	my $new = dump_of('e.txt', 5, 7, map { [0x1000, 64, 1, 650000] } 1 .. 4);

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# hsnap --by-stack and --gzip: one line per stack and heap with the sums of a synthetic process's
-# blocks, the same totals as with every block, no growth between the two forms for hdiff, and the
-# truth of a traced sample; a compressed file is the same text under a name with .gz.
+# hsnap --by-stack and --gzip. A dump by stack has one line per stack and heap, with the sums of a
+# synthetic process's blocks and the same totals as a dump of every block. hdiff finds no growth
+# between the two forms. The sums agree with the truth of a traced sample. A compressed file has the
+# same text, under a name with .gz.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -15,7 +16,7 @@ my @images = (
 	['win10-x64', '--segment', '--heaps', 2, '--ust'],
 	['win7-x86', '--heaps', 20, '--ust'],
 	['win7-x64', '--page-heap', 'full', '--ust'],
-	['win10-x64', '--heaps', 3], # no stacks: nothing to sum up
+	['win10-x64', '--heaps', 3], # has no stacks, so there is nothing to sum up
 );
 check_image($_, @{ $images[$_] }) for 0 .. $#images;
 check_packed();
@@ -50,7 +51,7 @@ sub check_image {
 	return;
 }
 
-# Sums the blocks that an image's truth lists one by one.
+# Sums the blocks, which an image's truth lists one by one.
 sub truth_of {
 	my ($text) = @_;
 	my (%ids, %of, %heaps, %sums, @total);
@@ -113,7 +114,7 @@ sub frames_of {
 	return \%frames;
 }
 
-# Checks that nothing grows between two forms of one state, and that each is complete.
+# Checks that nothing grows between two forms of the same state, and that both are complete.
 sub same_for_hdiff {
 	my ($full, $sums, $what, $end) = @_;
 	for my $pair ([$full, $sums], [$sums, $full]) {
@@ -214,7 +215,7 @@ sub check_virtual {
 	return;
 }
 
-# Several sums of one stack in a sample become one.
+# In a sample, several sums of one stack become one sum.
 sub check_sample {
 	my $target = target("$root/build/win64/samples/many_blocks.exe", [50_000],
 		traced => 1, run => ['--sample', '4K']);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hdiff --over-time and --histogram: each number of each form agrees with a replay that keeps every
-# block separately, for all stacks or for those that a filter selects; no peak is lost, and a
-# picture is drawn to its numbers.
+# hdiff --over-time and --histogram. Each number in each form must agree with a replay that keeps
+# every block separately, for all stacks and for those that a filter selects. No peak is lost, and
+# each picture is drawn to its numbers.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -26,7 +26,7 @@ my ($files, $replays) = make_random($dir, %made);
 my %file = %$files;
 my %replay = %$replays;
 
-# Filters of the command, and of the truth.
+# Filters: as options of the command, and as conditions for the truth.
 my @filters = (
 	[[]],
 	[['--module', 'lib'], sub { $_->{stack} =~ /\blib\+/ }],
@@ -56,8 +56,8 @@ done_testing;
 
 sub memory_of { my ($block) = @_; return { 1 => 'committed', 2 => 'reserved', 3 => 'mapped' }->{ $block->{heap} } // 'heap' }
 
-# Returns states by position: { MEMORY => [BYTES, COUNT], sum => [BYTES, COUNT], block, is_free };
-# the last two belong to the event before it.
+# Returns the state at each position: { MEMORY => [BYTES, COUNT], sum => [BYTES, COUNT], block,
+# is_free }. block and is_free describe the event just before the position.
 sub states {
 	my ($replay, $wanted, $counts_reserved) = @_;
 	my (@events, @states);
@@ -107,8 +107,8 @@ sub rows_between {
 	return \@rows;
 }
 
-# Returns "MEMORY FROM-TO" => [allocated bytes, count, live bytes, count] for sizes from each of
-# @bounds to the next.
+# Returns "MEMORY FROM-TO" => [allocated bytes, count, live bytes, count], for the sizes from each
+# of @bounds up to the next.
 sub sizes_of {
 	my ($replay, $wanted, $first, $last, @bounds) = @_;
 	my %sizes;
@@ -195,7 +195,8 @@ sub check_picture {
 		[map { [@$_{qw(time_ms bytes count highest_bytes highest_ms)}] } @$truth[1 .. $#$truth]], 'it has the figures');
 	my $most = max(map { $_->{highest_bytes} } @$truth);
 	return if !$most;
-	# Rounding: half of a tenth of a pixel each for the line and the scale.
+	# Coordinates are rounded to a tenth of a pixel. The line and the scale may each be off by
+	# half of that.
 	my $exact = $most / 100;
 	my @wrong = grep { abs($chart->{tops}[$_] - $truth->[$_ + 1]{highest_bytes}) > $exact } 0 .. $#shown;
 	is_deeply(\@wrong, [], 'the areas are as high as the highest use') or diag("@{ $chart->{tops} }[@wrong]");

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# hsnap run --children: the processes that a program starts are traced too, each with its own
-# snapshot at exit; whatever happens to them, to their parents or to hsnap, none remains waiting.
+# hsnap run --children also traces the processes that a program starts, and writes a snapshot of
+# each at its exit. Whatever happens to the processes, to their parents or to hsnap, no process
+# remains waiting.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -47,11 +48,11 @@ my $gone = 'before its own exit (status 9: a crash, an end by another process, o
 	is(scalar @lines, 2, 'and no other');
 	is(scalar files_in($out), 1, 'and no file');
 }
-# The processes may be at any stage after the time limit; a process that has reported a block has it
-# in its snapshot.
+# After the time limit, processes may be at any stage. If a process has reported a block, the block
+# is in its snapshot.
 {
 	my $out = fresh_dir();
-	my $mine = "$dir/stay$$.exe"; # a unique name: processes are found by it
+	my $mine = "$dir/stay$$.exe"; # a unique name, by which the processes are found
 	copy($family, $mine) or die "$mine: $!\n";
 	my $late = hsnap('run', '--children', '--time-limit', '8s', '--at-exit', win("$out/{pid}.txt"), '--', win($mine), 'stay', 2);
 	is($late->{status}, 124, 'a time limit: the status is that of timeout');
@@ -109,8 +110,8 @@ my $gone = 'before its own exit (status 9: a crash, an end by another process, o
 check_error(hsnap('run', '--children', '--at-exit', win("$dir/{name}.txt"), '--', win($family), 'tree', 0),
 	'hsnap', 'one file for all', '{pid}', '--children');
 
-# A stopped hsnap handles no child, so the parent waits for it; when hsnap is killed, all processes
-# are released.
+# A stopped hsnap handles no child, so the parent waits for hsnap. When hsnap is killed, all
+# processes are released.
 SKIP: {
 	skip("needs Linux's /proc", 5) if $as_windows;
 	my $hsnap = "$dir/hsnap.exe";
@@ -142,7 +143,8 @@ sub followed {
 	return hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win($family), @args);
 }
 
-# Returns [blocks, bytes] that keep_block() has allocated in a dump; an empty list for none.
+# Returns the [blocks, bytes] that keep_block() has allocated in a dump, or an empty list if it
+# allocated nothing.
 sub kept {
 	my ($file) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The scripts of docs/ci.md as published, with programs that leak, do not leak, have a known leak,
-# or fail: their exit statuses and output files. The page's YAML is valid, and calls existing
-# commands.
+# The scripts of docs/ci.md as published. They are run with programs that leak, do not leak, have a
+# known leak, or fail. Checks exit statuses and output files. The page's YAML is valid and calls
+# commands that exist.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -66,8 +66,8 @@ for my $gate ('sh leak-gate.sh', 'cmd leak-gate.cmd') {
 spew("$dir/known.supp", "leak:*\n");
 is(run_gate('sh leak-gate.sh', 'leak')->{status}, 2, 'a list of everything is no list: status 2');
 
-# With the dump of a good build instead of lists: 1,000 bytes are within its 4K, 2,000 blocks would
-# not be.
+# With a good build's dump in place of lists: its 4K allow 1,000 bytes, but do not allow 2,000
+# blocks.
 my ($baseline) = $page =~ /^    (hdiff \S+ --max-growth 4K,10 .*)$/m;
 run(['rm', '-rf', "$dir/leaks"]);
 spew("$dir/known.supp", '');
@@ -77,7 +77,7 @@ is(run_gate('sh leak-gate.sh', 'leak')->{status}, 1, 'a later one leaks');
 is(run_here($baseline)->{status}, 0, 'by less than the noise');
 is(run_here($baseline =~ s/4K,10/999/r)->{status}, 1, 'of 999 bytes it would be more');
 
-# A running program: seconds instead of minutes. Permanent growth exceeds the limit.
+# A running program, with seconds in place of minutes. Permanent growth exceeds the limit.
 my ($series, $rate) = $page =~ /^    hsnap run -- server\.exe\n    (hsnap -pn .*?) {2,}.*\n    (hdiff .*)$/m;
 run(['rm', '-rf', "$dir/leaks"]);
 mkdir "$dir/leaks";

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Programs that free everything pass both gates of docs/ci.md, every time: lost blocks, and
-# remaining blocks. HSNAP_CLEAN_ROUNDS (1) is the number of runs of each; make check-clean has 20.
+# Programs that free everything pass both gates of docs/ci.md (lost blocks and remaining blocks)
+# every time. HSNAP_CLEAN_ROUNDS (1) is the number of runs of each program; make check-clean uses
+# 20.
 use strict;
 use warnings;
 use FindBin qw($Bin);

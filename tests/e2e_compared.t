@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Questions of a build job to hdiff: growth from one dump to another, possibly of the next build,
+# hdiff in a build job: growth between two dumps, the second of which may be from the next build,
 # and the sum of several processes' leaks.
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ SKIP: {
 }
 done_testing;
 
-# Checks hdiff's status and messages; returns its report.
+# Checks hdiff's exit status and messages; returns its report.
 sub gate {
 	my ($what, $status, $words, @args) = @_;
 	my $result = run(tool('hdiff', 'linux', '-o', 'json', @args));
@@ -42,7 +42,7 @@ sub gate {
 	return $result->{out} eq '' ? undef : decode_json($result->{out});
 }
 
-# For one process, the times of the dumps determine which is OLD.
+# If both dumps are of one process, their times determine which is OLD.
 sub named_the_wrong_way_round {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
@@ -50,8 +50,7 @@ sub named_the_wrong_way_round {
 	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1\.5 KiB \(1500 bytes\)/],
 		'--max-growth', 1000, reverse @files);
 	is_deeply($turned, $report, 'the same report');
-	# Dumps of a folder are ordered only by their times if they identify no process, as with
-	# minidumps.
+	# Dumps that identify no process, such as minidumps, are ordered only by their times.
 	my $folder = fresh_dir();
 	for my $i (0, 1) {
 		my $dump = slurp($files[$i]);
@@ -59,7 +58,7 @@ sub named_the_wrong_way_round {
 		spew("$folder/" . ($i ? 'a' : 'b') . '.txt', $dump);
 	}
 	gate('a folder', 1, [qr/growth of 1\.5 KiB \(1500 bytes\)/], '--max-growth', 1000, $folder);
-	# For two runs of a program, the later one may be the reference.
+	# If the dumps are of two runs of a program, the later run may be the reference.
 	my ($other) = series($dir, [$start], { leak => [2500] }, pid => 77, name => 'other%d.txt');
 	$report = gate('two runs', 0, [], '--max-growth', 1000, $files[1], $other);
 	is($report->{totals}{all}{old}{bytes}, 2500, 'as they are given');
@@ -77,7 +76,7 @@ sub of_different_programs {
 	gate('another build of one', 0, [], '--max-growth', 10, $a, $same);
 }
 
-# Returns a process and one that it started, and later another process with the pid of the first.
+# Returns dumps of a process, of its child, and of a later process that has the first one's pid.
 sub family {
 	my ($dir) = @_;
 	return (series($dir, [$start + 3 * $minute], { leak => [1000], own => [5] }, name => 'c-a%d.txt', start => $start),
@@ -135,7 +134,7 @@ sub added_up {
 	}
 }
 
-# Each generation keeps a block of its own.
+# Each generation of the process keeps its own block.
 sub added_up_for_real {
 	my $out = fresh_dir();
 	my $tree = hsnap('run', '--children', '--at-exit', win("$out/c-{pid}.txt"), '--', win("$root/build/win64/targets/family.exe"),
@@ -167,8 +166,8 @@ sub beside_the_dumps {
 	gate('another text', 0, [qr/notes: warning: left out: is not a heap dump/], $dir);
 }
 
-# A call of x() was inserted before others in main: that is the row. 100,000 bytes leak, and an
-# equally large cache has been removed.
+# In v2 main calls x() before its other calls, so the only row is that of x. In the second pair
+# 100,000 bytes leak, and a cache of the same size was removed.
 sub of_users {
 	my ($use) = @_;
 	my $report = gate('an inserted call', 1, [qr/growth of 9\.8 KiB \(10000 bytes\)/], '--max-growth', 0, map { "$use/01-inserted-call/$_.txt" } 'v1', 'v2');
@@ -180,7 +179,7 @@ sub of_users {
 	return;
 }
 
-# A service is restarted in a new build, in which main calls x() before b(): b is one row of six
+# A service is restarted with a new build, in which main calls x() before b(). b is one row with six
 # snapshots.
 sub rebuilt_while_it_grew {
 	my $dir = fresh_dir();
@@ -196,7 +195,8 @@ sub rebuilt_while_it_grew {
 	return;
 }
 
-# Writes a dump of calls in main: [FUNCTION, BYTES AFTER MAIN'S START, BYTES ALLOCATED].
+# Writes a dump of calls in main. Each call is [FUNCTION, BYTES AFTER MAIN'S START, BYTES
+# ALLOCATED].
 sub calls_dump {
 	my ($time, $is_new, @calls) = @_;
 	my ($base, $bytes) = (0x140000000 + 0x10000 * $is_new, 0);
@@ -216,7 +216,7 @@ sub calls_dump {
 	return $text . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", scalar @calls, $bytes, 8 * @calls;
 }
 
-# A program in a new build, whose lines have moved: each stack is matched.
+# A new build of a program, in which lines have moved. Each stack is matched.
 sub rebuilt {
 	my $source = <<'C';
 #include <stdlib.h>
@@ -236,7 +236,7 @@ int main(void)
 	return 0;
 }
 C
-	my %builds = (    # equally long names: the path is in memory too
+	my %builds = ( # equally long names, because the program's memory contains its path
 		base => $source,
 		more => "/* one line more */\n$source",
 		grew => $source =~ s/\ttwice\(\);\n/$&\tleak(7777);\n/r,
@@ -264,7 +264,7 @@ C
 	is_deeply([map { [$_->{bytes}, map { $_->{function} } chain_of($_, 'app')] } @rows], [[7777, qw(leak main)]], 'is one row');
 }
 
-# The last line reports it, and the output can be read again.
+# The last line reports that nothing changed, and hdiff can read the output again.
 sub nothing_changed {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute, $start + 2 * $minute], { leak => [1000, 1000, 1000], own => [5, 6, 5] });
@@ -282,7 +282,7 @@ sub nothing_changed {
 		unlink "$dir/printed";
 	}
 	unlike(run(tool('hdiff', 'linux', @files[0, 1]))->{out}, qr/No stack/, 'where one grew there is none');
-	# A header without rows: the rest is unknown.
+	# The header has no rows, so the rest is unknown.
 	my $cut = spew("$dir/cut", run(tool('hdiff', 'linux', @files[0, 1]))->{out} =~ s/^[+].*//msr);
 	unlike(run(tool('hdiff', 'linux', $cut))->{out}, qr/No stack/, 'nor where the rows are missing');
 }

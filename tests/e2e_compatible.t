@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Files of 0.1.0 can be read forever, and future additions to a format are skipped; JSON keeps its
-# keys. tests/golden/format-1 is never regenerated. Its truth is computed here, from how the files
+# hdiff will always read files of 0.1.0, and skips future additions to a format; JSON keeps its
+# keys. tests/golden/format-1 is never regenerated. This test computes the truth from how the files
 # were made.
 use strict;
 use warnings;
@@ -21,8 +21,8 @@ my $old = "$root/tests/golden/format-1";
 my ($hdiff, $hsym) = map { "$root/build/linux/$_" } qw(hdiff hsym);
 my $newer = 'was written in a newer format';
 
-# lost.txt and sums.txt are hsnap -g of one synthetic process, by block and by stack. Its blocks
-# have 928 bytes including overhead; the requested sizes by stack are make_image's.
+# lost.txt and sums.txt are from hsnap -g of one synthetic process, by block and by stack. Including
+# overhead, its blocks have 928 bytes. The requested sizes by stack are those of make_image.
 my %lost = (
 	'leaky+CDB9' => [883, 880, 883, 882, 884, 887, 873, 880, 887, 884, 874, 879, 887],
 	'ntdll+CC27 ntdll+D50A' => [876, 876, 880],
@@ -30,14 +30,15 @@ my %lost = (
 	'' => [873, 873, 886, 630, 873, 882, 887, 881, 888, 886, 876, 875],
 );
 my %all = map { my $sizes = $lost{$_}; ($_ => [sum0(@$sizes), scalar @$sizes, 928 * @$sizes - sum0(@$sizes)]) } keys %lost;
-# A word of the program's data points to the last block of one stack, one to the middle of the last
-# block of another.
+# Two words of the program's data are pointers: one to the last block of one stack, and one to the
+# middle of another stack's last block.
 my %kept = (%all, map { my $sizes = $lost{$_}; my $n = @$sizes - 1; my $bytes = sum0(@$sizes[0 .. $n - 1]); ($_ => [$bytes, $n, 928 * $n - $bytes]) }
 	'leaky+CDB9', 'ntdll+CC27 ntdll+D50A');
 
-# run.hrec: two blocks of 64 bytes existed; at 10 ms three of 100 are allocated, at 20 ms two of
-# 4096, of which one is freed, then the mark half; at 30 ms 64 KiB of virtual memory; at 40 ms this
-# memory and one of the first blocks are freed; at 50 ms another of 100 is allocated.
+# run.hrec: two blocks of 64 bytes existed. At 10 ms three blocks of 100 bytes are allocated. At 20
+# ms two of 4096 are allocated and one of them is freed; then comes the mark half. At 30 ms 64 KiB
+# of virtual memory are allocated. At 40 ms this memory and one of the first blocks are freed. At 50
+# ms another block of 100 is allocated.
 my ($leak, $buffer, $view) = ('app+1000 app+2000', 'app+1100 app+2000', 'app+1200');
 my %run = (
 	'start' => { '' => [128, 2, 0] },
@@ -46,14 +47,14 @@ my %run = (
 	'peak' => { '' => [128, 2, 0], $leak => [300, 3, 0], $buffer => [4096, 1, 0], $view => [65536, 1, 0] },
 	'end' => { '' => [64, 1, 0], $leak => [400, 4, 0], $buffer => [4096, 1, 0] },
 );
-# log.hrec, from an ETW log: 1000 bytes at 100 ms, 500 at 200 ms which become 700 at 300 ms; the
-# first are freed at 400 ms.
+# log.hrec, from an ETW log: 1000 bytes are allocated at 100 ms. At 200 ms 500 are allocated, which
+# grow to 700 at 300 ms. The 1000 bytes are freed at 400 ms.
 my %log = (
 	'250ms' => { $leak => [1000, 1, 0], 'plug+3000' => [500, 1, 0] },
 	'320ms' => { $leak => [1000, 1, 0], 'plug+4000' => [700, 1, 0] },
 	'end' => { 'plug+4000' => [700, 1, 0] },
 );
-# sampled.txt: four blocks of 100 bytes were recorded at a rate of one byte in 1000.
+# sampled.txt: four blocks of 100 bytes were recorded at a rate of one in 1000 bytes.
 my $sampled = sprintf '%.0f', 4 / (1 - exp(-100 / 1000));
 
 subtest 'dumps of format 1' => sub {
@@ -128,17 +129,17 @@ sub read_json { return decode_json(json_of('-o', 'json', '--no-symbols', @_)) }
 
 sub list { return decode_json(json_of('--list', '-o', 'json', @_)) }
 
-# Drops the overhead, which sums store in whole bytes per block.
+# Drops the overhead, because sums store whole bytes per block.
 sub by_count { my ($rows) = @_; return { map { ($_ => [@{ $rows->{$_} }[0, 1]]) } keys %$rows } }
 
-# { "MODULE+OFFSET ..." => [BYTES, BLOCKS, OVERHEAD] }
+# Returns { "MODULE+OFFSET ..." => [BYTES, BLOCKS, OVERHEAD] }.
 sub live {
 	return { map { (join ' ', map { "$_->{module}+$_->{offset}" } @{ $_->{frames} }) => [@{ $_->{new} }{qw(bytes blocks overhead)}] } @{ read_json(@_)->{rows} } };
 }
 
 # ---------------------------------------------------------------- recordings
 
-# Returns the head, and each chunk before the index.
+# Returns the file's head, and each chunk that precedes the index.
 sub chunks {
 	my ($bytes) = @_;
 	my @chunks = substr $bytes, 0, 16;
@@ -159,8 +160,8 @@ sub varint {
 	return $value < 128 ? chr $value : chr($value & 127 | 128) . varint($value >> 7);
 }
 
-# Returns the index and the trailer for these chunks. All events are in one chunk, from position 0
-# on, and its check-point is at their end.
+# Returns the index and the trailer for these chunks. All events are in one chunk, which begins at
+# position 0 and ends with a check-point.
 sub index_of {
 	my @chunks = @_;
 	my $payload = join '', map {
@@ -214,7 +215,7 @@ END
 	push @wrong, map { wrong_of(decode_json($_), 'line', 'line', \%types, \%seen) } @lines;
 	is(join("\n", uniq(@wrong)), '', 'every object has its keys, with their types');
 	my @all = map { my $name = $_; map { "$name: " . s/=.*//r } @{ $types{$name} } } sort keys %types;
-	# Keys that no report of these files has.
+	# Keys that no report of these files contains.
 	my @rare = ('row: heap?', 'series_row: heap?', 'input: local_time?');
 	is_deeply([grep { my $key = $_; !$seen{$key} && !grep { $key eq $_ } @rare } @all], [], 'and all keys were seen');
 	my @order = map { s/=.*//r } @{ $types{line} };
@@ -224,8 +225,8 @@ END
 	is(join("\n", grep { my ($key) = /: (\w+)/; !$known{$key} } @all), '', 'the manual has them all');
 }
 
-# Returns a dump with an inlined function, an id with several stacks, and a stack with a doubtful
-# match.
+# Returns a dump that has an inlined function, an id with several stacks, and a stack with a
+# doubtful match.
 sub odd_dump {
 	my ($n) = @_;
 	my $bytes = sprintf '%X', 16 * $n;
@@ -255,7 +256,7 @@ $bytes bytes + 8 at 650400 by BackTrace6
 END
 }
 
-# Returns the violations of a value's type.
+# Returns all faults in the types of a value.
 sub wrong_of {
 	my ($value, $type, $place, $types, $seen) = @_;
 	my $may_be_null = $type =~ s/\|null$//;

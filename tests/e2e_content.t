@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Contents of blocks with hsnap --sample-content: the bytes that the program states, and the targets
-# of its pointers.
+# Contents of blocks with hsnap --sample-content: the bytes that the program states that it wrote,
+# and the targets of its pointers.
 use strict;
 use warnings;
 use FindBin qw($Bin);

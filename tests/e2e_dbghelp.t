@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# DbgHelp alone: which copy is loaded, the calls to it, and which of its answers are used. Wine's
-# own gives true names; a stand-in reports the calls that a DbgHelp of Windows would receive.
+# DbgHelp alone: which copy hsym loads, which calls hsym makes, and which answers hsym uses. Wine's
+# DbgHelp gives true names. A stand-in reports the calls that a DbgHelp of Windows would receive.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -15,7 +15,7 @@ my $ask = "$root/build/win64/tests/ask_dbghelp.exe";
 my $stand_in = "$root/build/win64/targets/dbghelp_stand_in.dll";
 my $dir = fresh_dir();
 my $here = win($dir);
-my $guid = '00112233445566778899AABBCCDDEEFF';    # the stand-in's identity
+my $guid = '00112233445566778899AABBCCDDEEFF'; # the identity that the stand-in reports
 my %bit = (undname => 0x2, lines => 0x10, ignore_cvrec => 0x80, exact => 0x400, ignore_nt_sympath => 0x1000);
 
 # ---------------------------------------------------------------- Wine's own
@@ -95,8 +95,8 @@ for my $bad ('?', '??', '?f@@', "?f\xc3\xa4@@", '?f@@YAX' . 'V?$T@' x 700, '?' .
 
 # ---------------------------------------------------------------- the stand-in
 
-# The stand-in's file must have a name that Wine does not have as a built-in DLL. Under the real
-# name, at the place in Windows' registry, a prefix of ours makes Wine load it.
+# The stand-in needs a file name that Wine does not have as a built-in DLL. Under the real name, at
+# the place in Windows' registry, Wine loads it only with a prefix of this test's own.
 make_path("$dir/$_") for qw(configured kits/Debuggers/x64 empty);
 my $configured = "$dir/configured/stand in.dll";
 copy($stand_in, $_) or die "$_: $!\n" for $configured, "$dir/kits/Debuggers/x64/dbghelp.dll", map { "$dir/$_.dll" } qw(bare dbghelp);
@@ -171,7 +171,7 @@ $result = asked(['image=' . win($exe), @identity, map { sprintf '%x', $_ } (valu
 like($result->{out}, qr/^warning \Q$broken\E cannot be loaded/m, 'a copy that is broken is said');
 isnt(scalar @{ $result->{frames} }, 0, 'and the next one is used');
 
-# A prefix with our own registry; its programs are those of the other prefix.
+# Makes a prefix with its own registry. Its programs are those of the other prefix.
 my $prefix = "$dir/prefix";
 my $old = $ENV{HSNAP_WINE_PREFIX} // "$root/build/wine";
 make_path("$prefix/dosdevices");
@@ -214,7 +214,7 @@ sub pdb_words {
 	return ('pdb=' . win(pdb_of($file)), "guid=$is->{guid}", "age=$is->{age}");
 }
 
-# Runs a query; returns its output, and the frames in it.
+# Runs a query; returns the output, and the frames in the output.
 sub asked {
 	my ($words, %how) = @_;
 	my $result = run([wine($ask, @$words)], %how, env => { LC_ALL => 'C.UTF-8', HSYM_DBGHELP => '', %{ $how{env} // {} } });
@@ -230,7 +230,7 @@ sub asked {
 	return $result;
 }
 
-# Returns { MARKER => [frames] } for the notes of a program.
+# Returns { MARKER => [frames] } for a program's notes.
 sub names_of {
 	my ($kind, @words) = @_;
 	my %how = ref $words[-1] ? %{ pop @words } : ();
@@ -253,7 +253,8 @@ sub names_are {
 	return;
 }
 
-# Returns the call that the stand-in reports, by its parts; all '' if it was not called.
+# Returns the parts of the call that the stand-in reports. All parts are '' if the stand-in was not
+# called.
 sub asked_of_stand_in {
 	my ($words, %how) = @_;
 	my ($frame) = @{ asked([@$words, '1000'], env => \%with, %how)->{frames} };

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# make dist: the released files are complete, run, and are reproducible.
+# make dist: the released files are complete, they run, and they are reproducible.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -67,7 +67,8 @@ sub dist {
 	return slurp("$root/build/dist/SHA256SUMS");
 }
 
-# Checks the manifests of winget and scoop: the zip, its sum, and the programs in it.
+# Checks the manifests of winget and scoop: the zip's name and checksum, and the programs in the
+# zip.
 sub check_manifests {
 	my $zip = "hsnap-$version-windows.zip";
 	my ($sum) = $sums[0] =~ /^(\w+)  \Q$zip\E$/m;
@@ -92,7 +93,7 @@ sub check_manifests {
 	is_deeply([$scoop->{version}, grep { !length $scoop->{$_} } qw(description homepage license)], [$version], 'and what it must tell');
 }
 
-# Returns the file version of a VS_FIXEDFILEINFO, and the string FileVersion after it.
+# Returns the file version in a VS_FIXEDFILEINFO, and the string FileVersion that follows.
 sub version_in {
 	my ($bytes) = @_;
 	my ($number, $strings) = $bytes =~ /\xbd\x04\xef\xfe.{4}(.{8})(.*)/s or return 'none';
@@ -100,7 +101,7 @@ sub version_in {
 	return join('.', (unpack 'v4', $number)[1, 0, 3, 2]) . ' ' . ($text // 'none');
 }
 
-# Returns { NAME => BYTES }, below its one folder.
+# Returns { NAME => BYTES } of all files below the zip's only folder.
 sub unzipped {
 	my ($path) = @_;
 	my $zip = IO::Uncompress::Unzip->new($path) or die "$path: $IO::Uncompress::Unzip::UnzipError\n";

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap doctor reads a child with known blocks, alive and from a minidump, and finds no fault; it
-# names missing parts; when killed, it leaves nothing. tests/unit/test_doctor.c proves that it
-# detects wrong readings.
+# hsnap doctor reads a child with known blocks, alive and from a minidump, and finds no fault. It
+# names missing parts, and leaves nothing when killed. tests/unit/test_doctor.c proves that the
+# doctor detects wrong readings.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -15,10 +15,10 @@ use Hunt;
 
 my $prefix = $ENV{HSNAP_WINE_PREFIX} // "$root/build/wine";
 my $dir = fresh_dir();
-my $exe = fresh_dir() . '/hsnap.exe'; # not used by another test
+my $exe = fresh_dir() . '/hsnap.exe'; # a name that no other test uses
 copy("$root/build/win64/" . basename($_), $_) or die "$_: $!\n" for $exe, dirname($exe) . '/hsnap-tracer64.dll';
 
-# All of it, with every row.
+# The long form, with every row.
 my $doctor = run([wine($exe, 'doctor', '-v')]);
 is($doctor->{status}, 0, 'nothing is off: status 0');
 is($doctor->{err}, '', 'no complaint');
@@ -64,9 +64,9 @@ like($reason, qr/\(.*\)$/, "ust: why not, and nothing that cannot help: $reason"
 ok(soon(sub { !unix_pids($exe) && !children() }), 'no process is left');
 is_deeply([minidumps()], [], 'nor a minidump');
 
-# The short form, by hsnap.exe without its DLL, and without a place to write files (Wine takes TMP
-# from its registry, so it is set inside): the first is a fault that can be fixed, the second is not
-# a fault.
+# The short form, by an hsnap.exe that lacks its DLL and a folder to write to. (Wine takes TMP from
+# its registry, so TMP is set inside.) The missing DLL is a fault that can be fixed; the missing
+# folder is not a fault.
 copy($exe, "$dir/hsnap.exe") or die "$dir/hsnap.exe: $!\n";
 spew("$dir/doctor.bat", join "\r\n", '@set TMP=' . win("$dir/none"), '@set TEMP=%TMP%',
 	'@' . win("$dir/hsnap.exe") . ' doctor', '@exit /b %errorlevel%', '');
@@ -85,7 +85,7 @@ for my $source ('walk', 'walk+ust') {
 	}
 }
 
-# Killed while it writes a minidump of its child.
+# The doctor is killed while it writes a minidump of its child.
 my $pid = Hunt::start([wine($exe, 'doctor')]);
 ok(soon(\&minidumps), 'a minidump is there');
 my @doctor = unix_pids($exe);
@@ -103,7 +103,7 @@ my $linux = run(["$root/build/linux/hsnap", 'doctor']);
 check_error($linux, 'hsnap', 'elsewhere', 'doctor', 'Windows');
 done_testing;
 
-# Returns the doctor's children that run in our prefix.
+# Returns the doctor's children that run in this test's prefix.
 sub children {
 	return grep {
 		my $pid = $_;
@@ -112,7 +112,7 @@ sub children {
 	} map { m{(\d+)$} } glob '/proc/[0-9]*';
 }
 
-# Returns true once $done->() is true, within a time limit.
+# Waits until $done->() is true; returns false after a time limit.
 sub soon {
 	my ($done) = @_;
 	my $until = time + $Hunt::limit;
@@ -125,7 +125,7 @@ sub soon {
 
 sub minidumps { return glob "$prefix/drive_c/users/*/{,AppData/Local/}Temp/hsnap-doctor-*.dmp" }
 
-# Returns the table's rows: words in columns of a fixed width.
+# Returns the table's rows, each split into words by columns of fixed width.
 sub rows {
 	my ($text) = @_;
 	my @rows;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Errors are reported in one line that names the file or the pid, with exit status 2; no output
+# Errors are reported in one line that names the file or the pid, with exit status 2. No output file
 # remains, and the target continues.
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ SKIP: {
 }
 done_testing;
 
-# Checks an hsnap that must fail and leave no file.
+# Checks that hsnap fails and leaves no file.
 sub refused {
 	my ($what, $args, @words) = @_;
 	my $out = fresh_dir();
@@ -157,7 +157,7 @@ sub wrong_usage {
 	}
 }
 
-# Provides a traced target and a good dump of it (1 MB with names).
+# Provides a traced target and a good dump of that target (1 MB with names).
 sub with_dump {
 	my ($do) = @_;
 	my $target = target("$samples/many_blocks.exe", [5000], traced => 1);
@@ -201,7 +201,7 @@ sub disk_full {
 			skip 'no right to mount a small disk', 5 unless $mounted;
 			spew("$small/old.txt", "old\n");
 			check_error(hsnap('-p', $pid, '-f', win("$small/old.txt")), 'hsnap', 'hsnap', 'old.txt', 'write');
-			# The dump with names is larger than the dump.
+			# The dump becomes larger when names are added.
 			check_error(run(tool('hsym', $_, '-o', "$small/old.txt", $good)), 'hsym', "$_ hsym",
 				'old.txt', 'write') for tool_names();
 			is_deeply([files_in($small)], ['old.txt'], 'nothing half-written is left');
@@ -223,7 +223,7 @@ sub disk_full {
 	die $died if $died;
 }
 
-# The existing part is used; message and status report that it is incomplete.
+# The part that exists is used. The message and the status report that the file is incomplete.
 sub check_cut {
 	my ($result, $what, $name, $report) = @_;
 	is($result->{status}, 2, "$what: status 2");
@@ -258,7 +258,8 @@ sub bad_dumps {
 		for my $side (tool_names()) {
 			for my $case (['hdiff', '-f'], ['hsym', '-o']) {
 				my ($tool, $option) = @$case;
-				next if $tool eq 'hdiff' && $name eq 'comparison'; # hdiff shows it again
+				# Hdiff prints a comparison again.
+				next if $tool eq 'hdiff' && $name eq 'comparison';
 				my $out = fresh_dir();
 				my $result = run(tool($tool, $side, $option, "$out/out.txt", "$bad/$name"));
 				if ($tool eq 'hdiff' && $name =~ /^(?:cut-|without-|half-)/) {

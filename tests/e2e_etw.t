@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# ETW logs read by hdiff: live memory at each moment is the sum of the events, whatever their
-# headers, order, stacks and modules are; missing information is reported.
+# hdiff reads ETW logs. Live memory at each moment is the sum of the events, whatever their headers,
+# order, stacks and modules are. Missing information is reported.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -12,7 +12,7 @@ use Hunt;
 use Logs;
 
 my $dir = fresh_dir();
-# a separate one, because other tests make files at the same time
+# a separate folder, because other tests make files at the same time
 my $temporary = $ENV{ $as_windows ? 'TMP' : 'TMPDIR' } = "$dir/temporary";
 mkdir $temporary;
 my $hdiff = "$root/build/linux/hdiff";
@@ -20,7 +20,7 @@ my $number = 0;
 my @deep = (0x7ff800001234, 0x140001000, 0x140002000);
 my $deep = 'ntdll+1234 app+1000 app+2000';
 
-sub log_of { # returns a log with the usual process and modules
+sub log_of { # returns a log that already has the usual process and modules
 	my (%options) = @_;
 	my $log = Logs->new(%options);
 	my $high = ($options{bits} // 64) == 64 ? 0x7ff800000000 : 0x77000000;
@@ -34,7 +34,7 @@ sub log_of { # returns a log with the usual process and modules
 
 sub put { my ($log, %how) = @_; return $log->write("$dir/" . ++$number . '.etl', %how) }
 
-# Returns hdiff's result: { "FRAME FRAME ..." => [BYTES, BLOCKS] } at a moment, and the warnings.
+# Returns hdiff's result at a moment, { "FRAME FRAME ..." => [BYTES, BLOCKS] }, and its warnings.
 sub live {
 	my ($path, @options) = @_;
 	my $run = run([$hdiff, '-o', 'json', '--no-symbols', '--sum', @options, $path]);
@@ -161,14 +161,15 @@ subtest 'stacks by key' => sub {
 	$log->alloc(at => 100, bytes => 1, addr => 0x20000);
 	$log->key(at => 100.01, for => 100, key => 0xf1);
 	$log->alloc(at => 200, bytes => 2, addr => 0x21000);
-	$log->key(at => 200.01, for => 200, key => 0xf2, part => 37); # the kernel's part, then the program's
+	# The stack's kernel part comes first, then its user part.
+	$log->key(at => 200.01, for => 200, key => 0xf2, part => 37);
 	$log->key(at => 500, for => 200, key => 0xf1, part => 38);
 	$log->define_key(at => 600, key => 0xf1, frames => \@deep, type => 35);
 	$log->define_key(at => 600, key => 0xf2, frames => [0xfffff80000001000], type => 35);
 	$log->alloc(at => 700, bytes => 4, addr => 0x22000);
-	$log->key(at => 700.01, for => 700, key => 0xf1); # again
+	$log->key(at => 700.01, for => 700, key => 0xf1); # defines the key again
 	$log->alloc(at => 800, bytes => 8, addr => 0x23000);
-	$log->key(at => 800.01, for => 800, key => 0xf3); # never defined
+	$log->key(at => 800.01, for => 800, key => 0xf3); # this key is never defined
 	$log->alloc(at => 900, bytes => 16, addr => 0x24000);
 	$log->define_key(at => 1000, key => 0xf1, frames => [0x140003000]);
 	my $path = put($log);
@@ -194,7 +195,7 @@ subtest 'virtual memory' => sub {
 	$log->pages(at => 200, addr => 0x1000000, bytes => 4 * $page, flags => 0x1000, frames => [0x140000200]);
 	$log->pages(at => 300, addr => 0x1002000, bytes => 4 * $page, flags => 0x1000, frames => [0x140000300]);
 	$log->pages(at => 400, addr => 0x1000000, bytes => 1 * $page, flags => 0x4000);
-	# of another process
+	# Events of another process.
 	$log->pages(at => 450, addr => 0x5000000, bytes => 2 * $page, flags => 0x3000, owner => 99, pid => 4321);
 	$log->pages(at => 500, addr => 0x2000000, bytes => 3 * $page, flags => 0x1000, frames => [0x140000400]);
 	$log->pages(at => 600, addr => 0x1000000, bytes => 0, flags => 0x8000);
@@ -301,7 +302,7 @@ subtest 'several logs of a session are one' => sub {
 	my $packed = "$dir/both.zip";
 	system("cd '$dir' && zip -q both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or plan(skip_all => 'no zip');
 	is_live($packed, '1s', { $deep => [1000, 1] }, 'also in an archive');
-	for my $how ('-0', '-9', '-fz') { # stored, deflated, with 64-bit headers
+	for my $how ('-0', '-9', '-fz') { # stored, deflated, and with 64-bit headers
 		unlink $packed;
 		system("cd '$dir' && zip -q $how both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or next;
 		is_live($packed, '1s', { $deep => [1000, 1] }, "zip $how");
@@ -322,7 +323,7 @@ subtest 'a recording of one process' => sub {
 	is(run(["$root/build/linux/hsnap", 'record', '--from', $path])->{status}, 2, 'it needs a file');
 };
 
-# Uses the slowest build and ever larger logs, until one takes long enough to show progress.
+# Uses the slowest build and ever larger logs, until reading takes long enough to show progress.
 subtest 'progress on a terminal' => sub {
 	needs_linux('script(1)');
 	my @hsnap = ("$root/build/asan/hsnap", 'record', '--overwrite', '--from', "$dir/large.etl", '-p', 4321, '-o', "$dir/large.hrec");

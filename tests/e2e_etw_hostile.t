@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Damaged and hostile ETW logs: a recording, or one line with the fault; no crash, no hang, bounded
-# memory. Under the sanitizers.
+# Damaged and hostile ETW logs. Each gives a recording, or one line with the fault. No log makes
+# hdiff crash or hang, and memory stays bounded. The sanitizers check this too.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -11,7 +11,7 @@ use Hunt;
 use Logs;
 
 my $dir = fresh_dir();
-# a separate one, because other tests make files at the same time
+# a separate folder, because other tests make files at the same time
 my $temporary = $ENV{ $as_windows ? 'TMP' : 'TMPDIR' } = "$dir/temporary";
 mkdir $temporary;
 my $hsnap = "$root/build/asan/hsnap";
@@ -38,8 +38,8 @@ sub sample {
 	return $log;
 }
 
-# Checks for one line on standard error and status 2, or status 0 and a recording; and for the same
-# result with 300 MB of address space.
+# Requires one line on stderr and status 2, or status 0 and a recording. With 300 MB of address
+# space the result must be the same.
 sub survives {
 	my ($bytes, $name) = @_;
 	spew($path, $bytes);
@@ -65,7 +65,7 @@ for my $how (sort keys %whole) {
 		survives($damaged, "packing $how, bytes flipped, round $round");
 	}
 }
-# Headers of buffers and of events.
+# Damages the headers of buffers and of events.
 my $head = length Logs->new->buffer(Logs->new->head, type => 4);
 for my $value (0, 71, 72, 100, 0xffff, 0x1000001, 0x7fffffff, 0xffffffff) {
 	for my $at (0, 4, 0x30, $head, $head + 4, $head + 0x30) {

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# Heap events of an invented program in the log of a real machine, written by a program that uses
-# only the format's description (etw_other.pl, whose author is not the reader's): live memory at a
-# moment, by stack, is as that program states. The same holds for a damaged log, up to its end.
+# The log of a real machine, into which another program has written the heap events of an invented
+# process. That program (etw_other.pl) uses only the format's description, and its author is not the
+# reader's. Live memory at a moment, by stack, must be what that program states. A damaged log must
+# give the same, up to its end.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -38,8 +39,8 @@ for my $damage (sort keys %says) {
 }
 done_testing;
 
-# Returns bytes and blocks of each stack, and the warnings except the one that every log with heap
-# events has.
+# Returns the bytes and blocks of each stack, and all warnings except the one that every log with
+# heap events causes.
 sub found {
 	my ($what) = @_;
 	my $run = run(["$root/build/linux/hdiff", '-o', 'json', '--no-symbols', '--sum', '--process', 4321, $what]);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Random programs in ETW logs: whatever the log's form, live memory at any moment, by stack, is as
-# in a plain replay of the program; also inside the log of a real machine.
+# Random programs in ETW logs. Whatever the log's form is, live memory at any moment, by stack, must
+# be that of a plain replay of the program. The same is tested inside the log of a real machine.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -55,7 +55,7 @@ sub play {
 	my $log = Logs->new(bits => $bits, old => $form{old}, pack => $form{pack}, clock => $form{clock} // 1);
 	my ($low, $high) = $bits == 64 ? (0x140000000, 0x7ff800000000) : (0x400000, 0x77000000);
 	my @modules = ([app => $low, 0x20000], [ntdll => $high, 0x100000], [plugin => $high + 0x400000, 0x8000]);
-	my $cpu0 = $form{into} ? 40 : 0; # processors of its own
+	my $cpu0 = $form{into} ? 40 : 0; # processors that no other event uses
 	my %at = (cpu => $cpu0);
 	$log->event(of => 'paths', type => 35, at => 0, cpu => $cpu0,
 		payload => Logs::wide('\Device\Made\\') . Logs::wide('C:\\'));
@@ -69,11 +69,11 @@ sub play {
 		push @stacks, [map { $frames[$_][1] + $offsets[$_] } 0 .. $#frames];
 		$names[$i] = join ' ', map { sprintf '%s+%X', $frames[$_][0], $offsets[$_] } 0 .. $#frames;
 	}
-	# State of the program.
+	# The program's state.
 	my (%live, %pages, %sums, @moments, %keys, %key_of);
 	my ($time, $next, $unknown) = (10, 0x10000, 0);
 	my @with = map { $_ } 1 .. 4;
-	my $give = sub { # adds the stack of the event at $time on a thread
+	my $give = sub { # adds the stack of the thread's event at $time
 		my ($thread, $cpu, $stack) = @_;
 		return 0 if ($form{stacks} // 'full') eq 'none' || rand() < 0.1;
 		my $by_key = ($form{stacks} // 'full') eq 'keys' || (($form{stacks} // '') eq 'mixed' && rand() < 0.5);
@@ -81,7 +81,7 @@ sub play {
 			$log->stack(at => $time, tid => $thread, cpu => $cpu, frames => $stacks[$stack]);
 			return 1;
 		}
-		if (!defined $key_of{$stack}) { # a key that was reused is defined first
+		if (!defined $key_of{$stack}) { # a reused key is defined before its use
 			my $key = 0x1000 + int rand 8;
 			if (defined(my $other = $keys{$key})) {
 				$log->define_key(at => $time - 0.4, key => $key, frames => $stacks[$other], type => 35, cpu => $cpu0);
@@ -131,7 +131,7 @@ sub play {
 			my $heap = $live{ $known[0] }[2];
 			$log->heap_event(35, @who, heap => $heap);
 			delete @live{ grep { $live{$_}[2] == $heap } keys %live };
-		} else { # pages 0 to 63 of one place
+		} else { # virtual memory: pages 0 to 63 of one region
 			my ($first, $count) = (int rand 48, 1 + int rand 16);
 			my ($flags) = (0x2000, 0x1000, 0x3000, 0x4000, 0x8000)[rand 5];
 			my @some = map { $_ + $first } 0 .. $count - 1;
@@ -147,7 +147,7 @@ sub play {
 				else { $pages{$page} = 'reserved' }
 			}
 		}
-		if ($form{into} || rand() < 0.3) { # other processes' events with the same addresses
+		if ($form{into} || rand() < 0.3) { # events of other processes at the same addresses
 			$log->alloc(@who, at => $time + 0.2, pid => 99, tid => 77, addr => $next, bytes => 1, heap => 0x10000);
 			$log->free(@who, at => $time + 0.3, pid => 99, tid => 77, addr => $known[0], heap => 0x10000) if @known;
 		}

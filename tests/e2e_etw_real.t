@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Real ETW logs of Windows Vista to 11, from other projects: each is read to its last byte, the
-# counts in one agree with Microsoft's own reader, each stack finds its event, and images have their
-# PDBs. None of them has heap events.
+# Real ETW logs of Windows Vista to 11, from other projects. Each is read to its last byte. The
+# counts of one log agree with Microsoft's own reader. Each stack finds its event, and images have
+# their PDBs. None of the logs has heap events.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -33,7 +33,7 @@ for my $log (@logs) {
 	is($list->{stacks}{unbound} + $list->{stacks}{undefined}, 0, 'each stack has its event');
 }
 
-# Names in Microsoft's reader.
+# Names of events in Microsoft's reader.
 my %names = (
 	'Windows Kernel/Image/DCStart' => ['Image', 3],
 	'Windows Kernel/Image/DCStop' => ['Image', 4],

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The examples of the manual work as typed: each is run in a folder with the files it names, and
-# does what its description promises. An example that is unknown here fails the test. Truth: the
-# contents of this test's dumps.
+# The manual's examples work as typed. Each is run in a folder with the files that it names, and
+# must do what its description promises. An example that this test does not know is a failure. The
+# truth is in the contents of this test's dumps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -19,8 +19,8 @@ use Series;
 
 my $dir = fresh_dir();
 
-# Contents of the stacks: [name of the innermost function but one, its module, file, blocks in a, in
-# b, bytes each].
+# Contents of the stacks: [name of the second innermost function, its module, file, blocks in a,
+# blocks in b, bytes of each block].
 my @stacks = (
 	['parse', 'app', 'parse.c', 1, 5, 30_000],
 	['test_parse', 'app', 'test.c', 0, 4, 50_000],
@@ -105,7 +105,7 @@ my %wanted = (
 	},
 );
 
-# A trend: two stacks that leak, one of them 2 MiB an hour, and a cache that fills up.
+# A trend. Two stacks leak, one of them 2 MiB an hour, and a cache fills up.
 mkdir "$dir/trend";
 series("$dir/trend", [map { 1763632800000 + 1_800_000 * $_ } 1 .. 12], {
 	leak => [map { (1 << 20) * $_ } 1 .. 12],
@@ -155,7 +155,7 @@ $wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
 
 run_examples('hdiff', \%wanted);
 
-# Examples of hsym: a local program, as bin/app.exe; in moved.txt it was built at C:\build. Its
+# Examples of hsym. The program is local, as bin/app.exe; in moved.txt it was built at C:\build. Its
 # names come from the symbol table.
 my $program = "$root/build/win64/samples/leak_wrapper.exe";
 my ($size) = map { hex } run(['x86_64-w64-mingw32-objdump', '-p', $program])->{out} =~ /^SizeOfImage\s+([0-9a-f]+)/m;
@@ -183,8 +183,8 @@ my %hsym = (
 $dir = $hdir;
 run_examples('hsym', \%hsym);
 
-# Examples of hsnap with a program under Wine: seconds stand for hours, few files for many, and
-# Ctrl-C ends the examples without an end.
+# Examples of hsnap, with a program under Wine. Seconds stand for hours, and a few files for many.
+# Ctrl-C ends the examples that would not end.
 $dir = fresh_dir();
 mkdir "$dir/dumps";
 my $server = "$dir/server$$.exe";
@@ -196,7 +196,7 @@ mkdir "$dir/bin";
 copy("$root/build/win64/hsnap.exe", "$dir/bin/$hsnap.exe") or die "$!\n";
 spew("$dir/bin/hsnap", "#!/bin/sh\nexec '$root/setup/wine' '$dir/bin/$hsnap.exe' \"\$@\"\n");
 chmod 0755, "$dir/bin/hsnap";
-my $written = sub { # checks for complete files of such names
+my $written = sub { # checks that complete files with matching names exist
 	my ($name, $count) = @_;
 	my @files = grep { $_ =~ $name } files_in("$dir/dumps");
 	is(scalar @files, $count, "$count files");
@@ -246,7 +246,7 @@ sub program_dump {
 	return "$text\n*- - End of data for heap @ 1E0000 - -\n";
 }
 
-# Runs all examples of a page, which must be those of %$wanted; $change->() adapts a command.
+# Runs all examples of a page, which must be those of %$wanted. $change->() adapts each command.
 sub run_examples {
 	my ($program, $wanted, $change) = @_;
 	my $page = slurp("man/$program.1");
@@ -255,7 +255,7 @@ sub run_examples {
 	is_deeply([sort @examples], [sort keys %$wanted], "every example of $program is known here");
 	for my $example (@examples) {
 		subtest $example => sub {
-			unlink "$dir/named.txt"; # of another example
+			unlink "$dir/named.txt"; # another example wrote this file
 			my $result = run(['sh', '-c', $change ? $change->($example) : $example], dir => $dir,
 				env => { PATH => "$dir/bin:$root/build/linux:$ENV{PATH}" });
 			is($result->{status}, 0, 'it works') unless $example =~ /--max-growth/;

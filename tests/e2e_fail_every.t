@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Whichever call to the system or to the C library fails, hsnap ends cleanly. Tests a sample of the
-# calls, chosen by tests/fail-every; build/win64/fail/hsnap.exe makes them fail. The option --all
-# tests every call.
+# Whichever call to the system or to the C library fails, hsnap ends cleanly.
+# build/win64/fail/hsnap.exe makes the calls fail. Tests a sample of the calls, which
+# tests/fail-every chooses, or every call with the option --all.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o svg of dumps: a self-contained flame graph. Its boxes have the contents of the synthetic
-# dumps, in proportional widths; hostile names do no harm.
+# hdiff -o svg of dumps: a self-contained flame graph. Its boxes show the contents of the synthetic
+# dumps, with proportional widths. Hostile names do no harm.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -62,7 +62,7 @@ subtest 'what cannot be drawn' => sub {
 };
 done_testing;
 
-# Returns dumps of $count processes, three of each.
+# Returns three dumps of each of $count processes.
 sub series_of {
 	my ($count) = @_;
 	return map { series($dir, [map { 1763632800000 + 1000 * $_ } 1 .. 3], { x => [5, 6, 7] }, name => "p$_-%d.txt", pid => $_) } 1 .. $count;
@@ -76,7 +76,7 @@ sub flame {
 	return $result->{out};
 }
 
-# Returns [{name, figures, class, x, y, width}] in the order of the file.
+# Returns [{name, figures, class, x, y, width}] in the file's order.
 sub boxes {
 	my ($svg) = @_;
 	return map { { name => $_->[0] =~ s/&lt;/</gr =~ s/&gt;/>/gr =~ s/&quot;/"/gr =~ s/&amp;/&/gr, figures => $_->[1], class => $_->[2],
@@ -87,8 +87,8 @@ sub boxes {
 
 sub grown { my ($box) = @_; my ($grew, $shrank) = $box->{figures} =~ /grew (\d+), shrank (\d+)/; return $grew - $shrank }
 
-# Checks that each path from the root of a pixel or more has its box, with the width of its share,
-# on top of its caller.
+# Checks that every path from the root that is at least a pixel wide has a box. The box's width must
+# be the path's share, and the box must lie on top of its caller.
 sub check {
 	my ($svg, $all, $weight, $figures) = @_;
 	my %rows;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A foreign program, Wine's cmd.exe running a batch file, behaves the same with and without the
-# tracer, and its dump can be read back.
+# Wine's cmd.exe, a foreign program, runs a batch file. It behaves the same with the tracer and
+# without it, and its dump can be read back.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff's output for programs: JSON, CSV and folded stacks, parsed by independent parsers. The dumps
-# are made here, with extreme names, and the expected results are added up while they are made.
+# hdiff's output for programs: JSON, CSV and folded stacks, parsed by independent parsers. This test
+# makes the dumps, with extreme names, and adds up the expected results while making them.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -17,9 +17,9 @@ eval { require Text::CSV } or needs_linux('Text::CSV');
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
 
 my ($app, $lib, $unknown) = (0x140000000, 0x7FF812340000, "\x{fffd}");
-my $module = qq(=l,\ti"b;);    # of lib
-# Bytes of each function's name, and the resulting text: control characters become '?' when a name
-# is read. The first does not change; the last two are equal.
+my $module = qq(=l,\ti"b;); # name of the module lib
+# The bytes of each function's name, and the text that results: control characters become '?' when a
+# name is read. The first name does not change, and the last two become equal.
 my @names = (
 	['still', 'still'],
 	['plain', 'plain'],
@@ -52,8 +52,8 @@ my @names = (
 	['same', 'same'],
 );
 my $image = qq(C:\\"a"\r\n\e\x7f.exe);
-my $none = @names;    # number of "no stack"
-my (%all, %sums);     # by role: [BYTES, BLOCKS, OVERHEAD]; %sums by number, too
+my $none = @names; # stack number that means "no stack"
+my (%all, %sums); # %all by role: [BYTES, BLOCKS, OVERHEAD]; %sums also by stack number
 
 my $dir = fresh_dir();
 srand 20261120;
@@ -92,8 +92,8 @@ sub count {
 	return;
 }
 
-# Returns the frames of stack I: app+(1000 + 10 * I), lib, app+800. Stacks with equal names share
-# one place in lib.
+# Returns the frames of stack I: app+(1000 + 10 * I), lib, app+800. Stacks with equal names share a
+# place in lib.
 sub frames {
 	my ($i) = @_;
 	return ($app + 0x1000 + 0x10 * $i, $lib + ($names[$i][0] eq 'same' ? 0x500 : 0x600 + $i), $app + 0x800);
@@ -134,7 +134,7 @@ sub write_dump {
 	return;
 }
 
-# Returns [BYTES, BLOCKS, OVERHEAD] of growth, new and old.
+# Returns the [BYTES, BLOCKS, OVERHEAD] of growth, of NEW and of OLD.
 sub sums_of { return [growth_of($sums{new}[$_[0]], $sums{old}[$_[0]]), $sums{new}[$_[0]], $sums{old}[$_[0]]] }
 
 sub growth_of {
@@ -199,7 +199,7 @@ sub number_of {
 	return ((hex($row->{frames}[0]{address}) - $app) % 0x700000 - 0x1000) / 0x10;
 }
 
-# Removes the mark in front of text that a spreadsheet would execute (man/hdiff-csv.5).
+# Removes the mark that precedes text that a spreadsheet would execute (man/hdiff-csv.5).
 sub unmarked { return $_[0] =~ s/^'(?=[=+\-\@'\t\r\n])//r }
 
 sub csv_in {
@@ -234,7 +234,7 @@ sub check_csv {
 	is(scalar(grep { /^-/ } map { @$_{qw(module function file stack)} } @records), 0, 'nor looks like a number below 0');
 }
 
-# Parses lines like flamegraph.pl: the last number, then the one before it.
+# Parses lines as flamegraph.pl does: first the last number, then the number before it.
 sub folded_in {
 	my ($bytes) = @_;
 	my (%stacks, @wrong);
@@ -279,7 +279,7 @@ sub check_folded {
 	}
 	is_deeply($stacks, \%wanted, 'exactly the stacks, with their bytes');
 	check_columns($stacks, 'folded');
-	# The order of flame graphs: by frames, and by bytes within them.
+	# Flame graphs are ordered by frames, and within equal frames by bytes.
 	my @lines = map { s/ \d+ \d+\z//r =~ tr/;/\0/r } split /\n/, $bytes;
 	is_deeply(\@lines, [sort @lines], 'sorted frame by frame');
 }

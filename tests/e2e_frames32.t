@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Stacks of 32-bit code: a program that allocates from callers with different kinds of frames states
-# its chains, and a recording of it has exactly these, however the program was built. Runs if Wine
-# runs 32-bit programs.
+# Stacks of 32-bit code. A program allocates from callers with different kinds of frames and states
+# its call chains. However the program was built, a recording must have exactly these chains. Runs
+# only if Wine runs 32-bit programs.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -30,11 +30,11 @@ subtest 'rules that cannot be read' => \&check_hidden;
 subtest 'a module without rules is named' => \&check_warning;
 done_testing;
 
-# Returns each stated chain once, as "FUNCTION CALLER ...".
+# Returns each stated chain as "FUNCTION CALLER ...", without duplicates.
 sub stated { my %all = map { $_ => 1 } $_[0] =~ /^chain (.*?)\r?$/mg; return sort keys %all }
 
-# Returns the chains that begin with a heap function, because the C library allocates too. Without
-# decorations.
+# Returns the chains that begin with a heap function, because the C library allocates too.
+# Decorations of names are removed.
 sub recorded {
 	my ($module, @rows) = @_;
 	my %all;
@@ -58,7 +58,8 @@ sub check_chains {
 	return;
 }
 
-# A stack ends at a function whose unwind rules were removed, and the program continues.
+# If a function's unwind rules were removed, a stack ends at that function, and the program
+# continues.
 sub check_hidden {
 	my $run = run([wine($hsnap, 'record', '-o', win("$dir/hidden.hrec"), '--', "$targets/frames_fpo.exe", 'hide')]);
 	is($run->{status}, 0, 'it ran') or diag($run->{err});
@@ -69,7 +70,8 @@ sub check_hidden {
 	return;
 }
 
-# Only for this program, the snapshot at its end and its recording warn: all others have rules.
+# Only this program causes a warning in the snapshot at its end and in its recording: all other
+# programs have rules.
 sub check_warning {
 	for my $kind ('bare', 'fpo') {
 		my $file = "$dir/$kind.txt";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A tracer with full tables continues without recording, counts the dropped blocks, and the dump
-# reports them; the tracer uses no more memory than its limit. A recording reports them too.
+# A tracer with full tables continues without recording. It counts the dropped blocks, and the dump
+# and the recording report them. The tracer uses no more memory than its limit.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -33,8 +33,8 @@ cmp_ok($listed + $stackless, '>=', $blocks, 'all blocks are accounted for');
 recorded();
 done_testing;
 
-# Blocks without room are not events: a recording reports how many are missing, as the tracer counts
-# them.
+# Blocks that do not fit into the tables are not events. A recording reports the tracer's count of
+# these blocks.
 sub recorded {
 	my ($count, $file) = (500_000, "$dir/run.hrec");
 	my $again = target("$root/build/win64/samples/many_blocks.exe", [$count, $count], traced => 1, run => ['--max-mb', $mb]);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Inputs of the fuzz targets, once each, with gcc's sanitizers: inputs that failed once, and a
-# fuzzer's seeds. make check-fuzz searches for more.
+# Runs each input of the fuzz targets once, with gcc's sanitizers: inputs that failed in the past,
+# and a fuzzer's seeds. make check-fuzz searches for more.
 use strict;
 use warnings;
 use FindBin qw($Bin);

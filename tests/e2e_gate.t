@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# A leak gate at exit: --suppress=runtime ignores blocks that the C and C++ libraries and the loader
-# keep, but not a block of the program; blocks in C++ containers belong to the container's user.
+# A leak gate at exit. --suppress=runtime ignores blocks that the C and C++ libraries and the loader
+# keep, but no block of the program. Blocks in C++ containers belong to the function that uses the
+# container.
 use strict;
 use warnings;
 use FindBin qw($Bin);

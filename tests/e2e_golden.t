@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hdiff's output for the dumps in tests/golden, to the byte, in every form. Unit tests check the
-# sums; this test makes every change visible. "tests/e2e_golden.t --record" rewrites the files:
-# review them as a diff.
+# hdiff's output for the dumps in tests/golden, byte for byte, in every form. Unit tests check the
+# sums; this test makes every change visible. "tests/e2e_golden.t --record" rewrites the files.
+# Review them as a diff.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The heaps of Windows 11 24H2 and later, whose PEB lists the process heap only, in made processes: hsnap -z finds all of
-# them, also where the ring that leads to them is damaged. It reports the damage, and each heap that no list names.
+# The heaps of Windows 11 24H2 and later, in made processes. There the PEB lists the process heap
+# only, and a ring leads to the others. hsnap -z finds all heaps, even if the ring is damaged. It
+# reports the damage, and each heap that no list contains.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -12,7 +13,7 @@ use Minidump;
 
 my $dir = fresh_dir();
 my $fault = qr/warning: the list of heaps could not be followed to its end: /;
-my %damage = (    # name in the report, and the number of heaps that the damage hides from the list
+my %damage = ( # damage's name in the report, and the number of heaps that it hides from the list
 	'ring-cut' => ['unreadable ring of heaps', 1],
 	'ring-not-named-back' => ['entry of the ring of heaps whose heap does not point back to it', 1],
 	'ring-loop' => ['broken ring of heaps', 0],
@@ -41,7 +42,7 @@ one_heap();
 segment_heaps_of_32_bits();
 done_testing;
 
-# Reads an image of three heaps; all blocks of all heaps must be found. Returns hsnap's result, and
+# Reads an image of three heaps. hsnap must find all blocks of all heaps. Returns hsnap's result and
 # the truth.
 sub read_heaps {
 	my @how = (@_, qw(--heaps 3 --blocks 900));
@@ -54,7 +55,7 @@ sub read_heaps {
 	return ($result, "@how");
 }
 
-# Earlier builds list all heaps. A hidden heap is found by its signature there.
+# Earlier builds list all heaps. There, hsnap finds a hidden heap by its signature.
 sub earlier_builds {
 	for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64)) {
 		for my $how ([], ['--segment']) {
@@ -72,7 +73,7 @@ sub earlier_builds {
 	return;
 }
 
-# Makes the PEB count one heap.
+# Sets the PEB's count of heaps to one.
 sub list_one_heap {
 	my ($file, $bits) = @_;
 	my $dump = dump_of($file);
@@ -82,7 +83,7 @@ sub list_one_heap {
 	return;
 }
 
-# A ring of one heap and its head is valid.
+# A ring that has only one heap and the head is valid.
 sub one_heap {
 	my $file = "$dir/a.dmp";
 	my $result = make_and_read($file, qw(win11-26100-x64 --heaps 1 --blocks 300));
@@ -91,8 +92,8 @@ sub one_heap {
 	return;
 }
 
-# No layout of 32-bit segment heaps is known: hsnap refuses them with one message, and lists the
-# blocks of the other heaps.
+# No layout of 32-bit segment heaps is known. hsnap refuses them with one message, and lists the
+# other heaps' blocks.
 sub segment_heaps_of_32_bits {
 	my $file = "$dir/a.dmp";
 	my $result = make_and_read($file, qw(win11-26100-x86 --segment --heaps 4 --blocks 900));

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --help lists exactly the options of the man page, and hsnap's shows the usage of each command like
-# the page; hsnap's own help fits a screen and names the commands, whose own help has the rest;
+# --help lists exactly the options of the man page. hsnap's --help shows each command's usage as the
+# page does. It fits a screen and names the commands; each command's own help has its options.
 # --version lists all versions.
 use strict;
 use warnings;
@@ -27,9 +27,9 @@ for my $program (sort keys %programs) {
 	my $help = help($program);
 	my @helped = helped($help);
 	my @documented = documented($name);
-	# below, and in no command's help
+	# tested below; no command's help has --version
 	@documented = grep { $_ ne '--version' } @documented if $program =~ /^hsnap/;
-	if ($program eq 'hsnap') { # most of its commands are for Windows
+	if ($program eq 'hsnap') { # on Linux most of hsnap's commands are missing
 		my %is_documented = map { $_ => 1 } @documented;
 		cmp_ok(scalar @helped, '>', 10, "$program --help lists options");
 		@documented = grep { $is_documented{$_} } @helped;
@@ -40,11 +40,12 @@ for my $program (sort keys %programs) {
 
 	my $said = run([@{ $programs{$program} }, '--version']);
 	is($said->{status}, 0, "$program --version: status 0");
-	next if $as_windows; # the truth is Debian's
+	next if $as_windows; # the expected versions are Debian's
 	is($said->{out} =~ s/\r//gr, versions($name, $program =~ /\.exe$/), "$program --version: its own, those of its libraries, the formats'");
 }
 
-# Every form of hsnap's commands, with its options in the order of the table below it.
+# The usage has every form of hsnap's commands. Each form lists its options in the order of the
+# table below it.
 my $hsnap_help = help('hsnap.exe');
 my @forms = usages($hsnap_help);
 cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
@@ -85,7 +86,7 @@ subtest 'other ways to ask for help' => sub {
 	}
 };
 
-# Allocators' frames: hdiff's list is the one in its manual.
+# hdiff's list of allocator frames equals the list in its manual.
 my ($array) = slurp("$root/diff/query/strip.c") =~ /allocators\[\] = \{\n(.*?)^\};/ms;
 my @has = ($array // '') =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
@@ -95,7 +96,7 @@ my $modules = join '', map { slurp("$root/diff/query/strip.c") =~ /${_}_modules\
 ($list) = slurp("$root/man/hdiff.1") =~ /modules that hand out memory\n\.Po\n(.*?)\n\.Pc/s;
 is_deeply([split /,\s/, $list // ''], [$modules =~ /"([^"]+)"/g], 'and modules whose frames without a name are taken');
 
-# Built-in suppressions: the same.
+# The built-in suppressions equal those in the manual.
 my ($table) = slurp("$root/diff/query/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
 my @rules = map { s/"$//r } ($table // '') =~ /^\t"(leak:.*),$/mg;
 ($list) = slurp("$root/man/hdiff.1") =~ /^As a file the list is\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
@@ -103,8 +104,8 @@ cmp_ok(scalar @rules, '>', 10, 'hdiff knows suppressions');
 is_deeply([split /\n/, $list // ''], \@rules, 'hdiff.1 lists them');
 done_testing;
 
-# Returns the expected --version output. The libraries are known from the Makefile, their versions
-# from Debian's packages, or from the list of those that are built for Windows.
+# Returns the expected --version output. The Makefile names the libraries. Their versions come from
+# Debian's packages, or from the list of libraries that are built for Windows.
 sub versions {
 	my ($name, $is_windows) = @_;
 	my ($linked) = $makefile =~ ($is_windows ? qr/^win64_${name}_LIBS := (.*)/m : qr/^linux_${name}_LIBS := (.*)/m);
@@ -114,7 +115,7 @@ sub versions {
 		['pcre2-8', 'PCRE2', $is_windows ? $source->('pcre2') : $package->('libpcre2-8-0')],
 		['zstd', 'zstd', $is_windows ? $source->('libzstd') : $package->('libzstd1')],
 		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
-		# as in its header
+		# Zydis' header states this version.
 		['zydis', 'Zydis', $is_windows ? $source->('zydis') =~ s/^4\.1\.1$/4.1.0/r : ''],
 	);
 	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?(?:.*really)?([\d.]+\d)/)[0] : () } @known;
@@ -122,8 +123,8 @@ sub versions {
 	return "$name $version\n" . join(', ', @parts) . "\n" . join(', ', @formats) . "\n";
 }
 
-# Returns the help of all options: for hsnap, of each command that it names, of which Linux has a
-# few.
+# Returns the help of all options. For hsnap, this is the help of each command that hsnap names, of
+# which Linux has only a few.
 sub help {
 	my ($program) = @_;
 	my $help = run([@{ $programs{$program} }, '--help']);
@@ -139,7 +140,7 @@ sub help {
 	return join "\n", map { run([@{ $programs{$program} }, $_, '-h'])->{out} =~ s/\r//gr } @commands;
 }
 
-# Parses the lines of opt_help(): " -p, --pid PID words".
+# Parses the lines that opt_help() prints: " -p, --pid PID words".
 sub helped {
 	my ($text) = @_;
 	my %options;
@@ -150,7 +151,7 @@ sub helped {
 	return sort keys %options;
 }
 
-# Returns the forms after "usage:", each on one line.
+# Returns the usage's forms, each on one line.
 sub usages {
 	my ($text) = @_;
 	my @forms;
@@ -160,20 +161,20 @@ sub usages {
 	return @forms;
 }
 
-# Returns the forms in the page's section COMMANDS.
+# Returns the forms in the section COMMANDS of the page.
 sub commands {
 	my ($page) = @_;
 	my ($text) = slurp($page) =~ /^\.Sh COMMANDS\n(.*?)^\.Sh /ms;
 	return map { s/\s+/ /gr =~ s/ $//r } map { split /^(?=hsnap )/m } $text =~ /^\.Bd -literal\n(.*?)^\.Ed/msg;
 }
 
-# Returns a program's manual: its own page, and those of some of its commands.
+# Returns a program's manual: its own page, and the pages of some of its commands.
 sub pages {
 	my ($name) = @_;
 	return map { slurp("$root/man/$_") } grep { /^\Q$name\E(?:-\w+)?\.1$/ } files_in("$root/man");
 }
 
-# Returns the forms in the synopsis of a command's own page.
+# Returns the forms in the synopsis of a command's page.
 sub synopsis {
 	my ($page) = @_;
 	my @forms;
@@ -189,7 +190,7 @@ sub synopsis {
 	return @forms;
 }
 
-# Parses ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
+# Parses ".It Fl p , Fl -pid Ar PID" in the sections about options. Returns "-p" and "--pid".
 sub documented {
 	my ($name) = @_;
 	my (%options, $section);

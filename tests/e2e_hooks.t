@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The hooks return the same results as ntdll, for all calls of a program; their records afterwards
-# are correct. However a process ends, hsnap takes its snapshot before.
+# For all calls of a program, the hooks return the same results as ntdll, and their records are
+# correct. However a process ends, hsnap takes its snapshot first.
 use strict;
 use warnings;
 use FindBin qw($Bin);

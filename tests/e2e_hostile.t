@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A hostile dump cannot harm its reader: not the terminal, memory, other dumps or other machines.
+# A hostile dump cannot harm its reader's terminal or memory, other dumps, or other machines.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -22,7 +22,8 @@ subtest 'names that a stranger plants' => \&planted;
 subtest 'no offset is added to a null pointer' => \&null_pointers;
 done_testing;
 
-# Writes a dump of one block. $path: path of the module of its stack; @more: lines before the heap.
+# Writes a dump of one block. $path: path of the module of the block's stack; @more: lines before
+# the heap.
 sub dump_with {
 	my ($file, $path, @more) = @_;
 	return spew("$dir/$file", join '', map { "$_\n" } '// hsnap: dump format=1', '// Loaded modules:',
@@ -33,7 +34,7 @@ sub dump_with {
 		'// hsnap: end blocks=1 requested=16 overhead=16');
 }
 
-# Each of these dumps would need far more memory than the programs have here.
+# Each of these dumps would need far more memory than this test permits.
 sub modules {
 	my $limit_kb = 64 << 10;
 	my @gzips = (
@@ -56,7 +57,7 @@ sub modules {
 			check_error($result, $tool->[0], "$tool->[0], $what", 'too many bad lines');
 		}
 	}
-	# At the length limit.
+	# Names at the length limit and one byte longer.
 	for my $len (4096, 4097) {
 		my $path = 'C:\\' . 'A' x ($len - 3);
 		my $result = run(tool('hdiff', 'linux', '--no-symbols', dump_with('long.txt', $path)));
@@ -66,8 +67,8 @@ sub modules {
 	return;
 }
 
-# Runs with ever more memory, until it is enough: wherever memory runs out, there is one line, and
-# no file remains.
+# Runs a program with more and more memory, until the memory is enough. Wherever memory runs out,
+# the program must print one line and leave no file.
 sub no_memory {
 	my $line = sub { sprintf "10 bytes + 10 at %X by BackTrace%X\n%s\n", 0x650000 + 32 * $_[0], $_[0], join '', map { sprintf "\t%X\n", $base + 64 * $_[0] + $_ } 1 .. 9 };
 	my $dump = spew("$dir/stacks.txt", join '', "*- - - - - - - - - - Start of data for heap \@ 650000 - - - - - - - - - -\n\n",
@@ -96,7 +97,7 @@ sub no_memory {
 	return;
 }
 
-# Ten bytes are the header of a gzip file without names.
+# The header of a gzip file without names has ten bytes.
 sub nothing_packed {
 	my $zip = "\x1f\x8b\x08\0\0\0\0\0\0\x03";
 	my $file = spew("$dir/cut.gz", $zip);
@@ -107,7 +108,7 @@ sub nothing_packed {
 	return;
 }
 
-# A dump's author does not choose which files are opened.
+# A dump's author must not determine which files are opened.
 sub named_files {
 	my $seen = "$dir/strace";
 	plan skip_all => 'strace is not installed, or may not trace' if run(['strace', '-o', $seen, 'true'])->{status};
@@ -122,7 +123,7 @@ sub named_files {
 			my $result = run(['strace', '-f', '-qq', '-s', 4096, '-e', 'trace=%file', '-o', $seen, @$command]);
 			is($result->{status}, 0, "$tool->[0], $path: status 0") or diag($result->{err});
 			my @asked = grep { m{"/(?:net|sys|proc/self/root|dev)/stranger|"\Q$dir\E/link/} } split /\n/,
-			    # the targets of links may be known
+			    # The targets of links may be shown.
 			    slurp($seen) =~ s/readlink\("[^"]*"\K, "[^"]*"//gr;
 			is_deeply(\@asked, [], "$tool->[0], $path: nobody is asked for it");
 			$count += () = slurp($seen) =~ /named\.txt/g;
@@ -130,7 +131,7 @@ sub named_files {
 	}
 	cmp_ok($count, '>', 0, 'strace saw the dumps opened');
 
-	# With the option, not even at the permitted places.
+	# With the option, hsym opens no file even at the permitted places.
 	my $exe = "$root/build/win64/samples/leak_wrapper.exe";
 	my $is = identity($exe);
 	my $dump = dump_with('local.txt', $exe, sprintf '// hsnap: module base=%X timestamp=%s checksum=%s', $base, $is->{timestamp}, $is->{checksum});
@@ -152,8 +153,8 @@ sub named_files {
 	return;
 }
 
-# Two folders with an image and its dump: the hostile image has other names and claims to be the
-# same build.
+# Two folders, each with an image and its dump. The hostile image has other names and claims to be
+# the same build.
 sub planted {
 	my $built = program('dwarf4', 'names_c.exe');
 	my $is = identity($built);
@@ -184,7 +185,7 @@ sub planted {
 		is($of->($first, 'stranger', $cache), 'EVIL_NAMES', "$first: nor has his the others'");
 	}
 
-	# Cached names outlive their files, and no symbolizer is available.
+	# Names in the cache outlive their files, and no symbolizer is available.
 	my @alone = ("$dir/cache-hdiff-hdiff", HSYM_LLVM => "$dir/none");
 	my $rebuilt = slurp("$dir/own/names_c.exe");
 	substr($rebuilt, unpack('V', substr $rebuilt, 0x3c, 4) + 8, 4) ^= "\1";
@@ -195,7 +196,7 @@ sub planted {
 	return;
 }
 
-# Removes UTF-8 of printable characters; returns the rest.
+# Removes printable characters in UTF-8; returns the rest.
 sub obeyed_in {
 	my ($bytes) = @_;
 	$bytes =~ s/[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}//g;
@@ -230,8 +231,8 @@ sub terminal {
 	return;
 }
 
-# Adding 0 to a null pointer is undefined, and gcc's sanitizer ignores it: files in which it
-# happened once are compiled by clang so that it traps, with the rest as usual.
+# Adding 0 to a null pointer is undefined, but gcc's sanitizer ignores it. Files that once did so
+# are compiled with clang, which makes such code trap. All other files are compiled as usual.
 sub null_pointers {
 	plan(skip_all => "no clang$llvm here") if system("command -v clang$llvm >/dev/null");
 	my @objects;
@@ -247,7 +248,7 @@ sub null_pointers {
 		'// Process modules enumerated.', $stackless, '*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -',
 		'*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -', '// hsnap: end blocks=2 requested=20 overhead=0', '');
 	is(run(tool('hdiff', 'linux', '-f', "$dir/report.txt", "$dir/stackless.txt"))->{status}, 0, 'a report whose row has no frames');
-	# a list of no memory
+	# An empty list of memory.
 	spew("$dir/empty.dmp", pack('a4 V7 V3 Q2', 'MDMP', 0xa793, 1, 32, 0, 0, 0, 0, 9, 16, 44, 0, 60));
 	my $exe = "$root/build/win64/symbols/dwarf4/names_c.exe";
 	for my $case (['diff/hdiff', 0, "$dir/none.txt"], ['diff/hdiff', 0, "$dir/report.txt"],

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# Harmful names, in every place where a dump has one, through every form and message: no control
-# byte and no mark that changes the reading order reaches a text, each form can be parsed, and the
-# name is in it as documented. Also decompression bombs, and patterns that take forever.
+# Harmful names, in every place where a dump has a name, through every form and message. No control
+# byte reaches a text, and no mark that changes the reading order. Each form can be parsed, and
+# contains the name as documented. Also tests decompression bombs, and patterns that would take
+# forever.
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -21,13 +22,13 @@ eval { require Text::CSV } or needs_linux('Text::CSV');
 
 my $dir = fresh_dir();
 my $base = 0x140000000;
-# Bytes. Each is one name; all except the long one, joined, are one more.
+# Names as bytes. Each is used alone; all except the long one are also joined to one name.
 my @evil = ("\e[31m", "\e]0;title\a", "\x9b31m", "\xc2\x9b31m", (map { encode('UTF-8', "$_") } "\x{202e}txt.exe", "\x{2066}", "\x{200f}", "\x{61c}", "\x{2028}"),
 	"line\nnew", "car\rriage", "tab\tx", '=1+1', '+1', '-1', '@x', "\t=x", "\r=x", '<script>alert(1)</script>', '</script>', ']]>', '&lt;', '"quo\'te\\',
 	"\xed\xa0\x80", "\xff\xfe", 'a;b 1 2', '%s%n', '--output=x', '__proto__', 'null\\u0000', 'x' x 3000);
 my $all = join ' ', grep { length $_ < 1000 } @evil;
-# Control sequences for terminals, in UTF-8 text; a byte that is not UTF-8 is one for an 8-bit
-# terminal.
+# Control sequences for terminals, in UTF-8 text. An 8-bit terminal also obeys some bytes that are
+# not UTF-8.
 my $utf8 = qr/[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/;
 my $obeyed = qr/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]/;
 
@@ -45,7 +46,7 @@ done_testing;
 
 sub quoted { return '"' . $_[0] =~ s/(["\\])/\\$1/gr =~ s/([\x00-\x1f\x7f-\xff])/sprintf '\\x%02X', ord $1/ger . '"' }
 
-# Writes a dump in which every name is one of those, or all of them.
+# Writes a dump in which every name is the given name, or in which each harmful name occurs.
 sub hostile_dump {
 	my ($file, $hour) = @_;
 	my ($blocks, $bytes) = (1, 5);
@@ -69,7 +70,7 @@ sub hostile_dump {
 	return spew("$dir/$file", join '', map { "$_\n" } @lines);
 }
 
-# Checks that nothing in it would be obeyed, except requested colours.
+# Checks that a terminal would obey nothing in a text, except colours that were requested.
 sub harmless {
 	my ($bytes, $what) = @_;
 	my ($text, $raw) = ($bytes =~ s/\e\[\d*m//gr, $bytes =~ s/$utf8//gr);
@@ -98,8 +99,8 @@ sub people {
 	return;
 }
 
-# Control characters of names are replaced when they are read; those of other texts are data, in the
-# form's own spelling.
+# Control characters in names are replaced when the names are read. In other texts they are data,
+# which each form spells in its own way.
 sub programs {
 	for my $dumps ([$dumps[0]], [@dumps[0, 1]], \@dumps) {
 		my $json = JSON::PP->new->utf8;
@@ -136,7 +137,7 @@ sub programs {
 	return;
 }
 
-# A dump is copied unchanged into a file, and to a terminal without control characters.
+# hsym copies a dump unchanged into a file, and without control characters to a terminal.
 sub hsym {
 	my $bytes = slurp($dumps[0]);
 	my $copied = ran('hsym', 0, "$root/build/linux/hsym", $dumps[0]);
@@ -152,7 +153,7 @@ sub hsym {
 	return;
 }
 
-# Names on a command line, or in a file that it names.
+# Names on a command line, and names in a file that the command line names.
 sub typed {
 	needs_linux('command lines of any bytes');
 	my $name = "a\e[31m\x9b\xe2\x80\xae\xc2\x9b\n";
@@ -173,7 +174,7 @@ sub typed {
 }
 
 sub recording {
-	# make_recording separates words at these
+	# make_recording splits words at these characters
 	my @marks = map { s/[ \n]/_/gr } grep { length $_ < 60 } @evil;
 	my $file = "$dir/" . file_name("run$evil[0].hrec");
 	make_recording(join('', map { "$_\n" } 'process 4711 12 64 1763600000000 1763600100250 0 0 C:\\' . $marks[0] . '.exe',
@@ -194,7 +195,8 @@ sub recording {
 	return;
 }
 
-# Images of processes are bytes of the machine's code page, paths of modules are UTF-16.
+# The name of a process's image consists of bytes of the machine's code page. A module's path is
+# UTF-16.
 sub etw {
 	my $log = Logs->new;
 	$log->volume(0, '\Device\Made\\', 'C:\\');
@@ -215,7 +217,7 @@ sub etw {
 	return;
 }
 
-# Paths are UTF-16, which may contain anything, also half a pair.
+# A path is UTF-16 that may contain anything, even half a surrogate pair.
 sub minidump {
 	my $image = "$dir/made.dmp";
 	is(run(["$root/build/linux/images/make_image", 'win10-x64', '--blocks', 50, '--ust', $image])->{status}, 0, 'a process');
@@ -223,7 +225,7 @@ sub minidump {
 	my $count = 0;
 	for my $name ("\e[31m", "\x{9b}1m", "\x{202e}", "a\nb", "a\rb", "\t=x", "\x{d800}", "\x{dc00}x", '"\\', ']]>') {
 		my $wide = pack 'v*', map { ord } split //, $name;
-		# Replaces the letters before ".dll" or ".exe", each time in another module.
+		# Replaces the letters before ".dll" or ".exe", in another module each time.
 		my $at = 0;
 		$at = index $bytes, pack('v*', map { ord } split //, '.dll'), $at + 1 for 0 .. $count;
 		last if $at < length $wide;
@@ -240,7 +242,7 @@ sub minidump {
 	return;
 }
 
-# Each file is a few kilobytes, and would become gigabytes or hours.
+# Each file has a few kilobytes, but reading it naively would need gigabytes or hours.
 sub explosions {
 	my %made = (
 		'zeros' => "\0" x (64 << 20),
@@ -258,8 +260,8 @@ sub explosions {
 			}
 		}
 	}
-	# A log in a zip becomes a temporary file, and this one would fill a disk: its list has 8
-	# GiB, and its data never ends.
+	# A log in a zip is unpacked into a temporary file. This one would fill a disk: the zip's
+	# list states 8 GiB, and the log's data never end.
 	my $name = 'bomb.etl';
 	my $data = deflated("\0" x (4 << 20)) x 100;
 	my $local = pack('VvvvvvVVVvv', 0x04034b50, 45, 0, 8, 0, 0, 0, length $data, 0xffffffff, length $name, 0) . $name . $data;
@@ -273,7 +275,7 @@ sub explosions {
 	return;
 }
 
-# Returns a deflated block without an end.
+# Returns a deflated block that has no end.
 sub deflated {
 	my ($bytes) = @_;
 	my ($deflate) = Compress::Raw::Zlib::Deflate->new(-WindowBits => -15, -Level => 9, -AppendOutput => 1);
@@ -289,7 +291,7 @@ sub gzipped {
 	return $packed;
 }
 
-# Writes a dump whose blocks have stacks of one frame each, in functions of these names.
+# Writes a dump in which each block's stack is one frame, in a function with one of these names.
 sub named_dump {
 	my ($file, @names) = @_;
 	my @lines = ('// hsnap: dump format=1', '// Loaded modules:', sprintf('// %X 1000000 C:\\app.exe', $base), '// Process modules enumerated.');
@@ -301,7 +303,7 @@ sub named_dump {
 	return spew("$dir/$file", join '', map { "$_\n" } @lines);
 }
 
-# Each name is below the limit; the sum over all names has a limit, too.
+# Each name is below the limit. The sum over all names has a limit too.
 sub slow_patterns {
 	my $dump = named_dump('slow.txt', map { sprintf 'a%06dx%s', $_, 'a' x 1000 } 1 .. 8000);
 	for my $option ('-i', '-x') {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # hsym's other modes (addresses in a file, explanations, a filter), its questions to
-# llvm-symbolizer, and Ctrl-C. Truth: the symbol table and the lines of a sample from nm and
-# addr2line, the dumps of this test, and arithmetic.
+# llvm-symbolizer, and Ctrl-C. The truth comes from nm and addr2line for a sample, from this test's
+# dumps, and from arithmetic.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -22,7 +22,8 @@ my ($base, $size) = map { hex } slurp_command('x86_64-w64-mingw32-objdump', '-p'
 my %start = map { /^([0-9a-f]+) [tT] (\w+)$/ ? ($2 => hex($1) - $base) : () }
     split /\n/, slurp_command('x86_64-w64-mingw32-nm', $sample);
 my $dir = fresh_dir();
-my $odd = "$dir/gro\xc3\x9f und s\xc3\xa4tt"; # bytes of UTF-8: a blank, and letters outside ASCII
+# UTF-8 bytes; the name has a blank, and letters outside ASCII.
+my $odd = "$dir/gro\xc3\x9f und s\xc3\xa4tt";
 my $exe = "$odd/l\xc3\xa4ck wrapper.exe";
 mkdir $odd or die "$odd: $!\n";
 copy($sample, $exe) or die "$exe: $!\n";
@@ -48,7 +49,7 @@ sub slurp_command {
 	return $result->{out};
 }
 
-# Returns the source line of an offset, by addr2line: "FILE LINE", without the folder.
+# Returns the source line of an offset as addr2line reports it: "FILE LINE", without the folder.
 sub line_of {
 	my ($offset) = @_;
 	my ($file, $line) = slurp_command('x86_64-w64-mingw32-addr2line', '-e', $sample, sprintf '%x', $base + $offset)
@@ -56,11 +57,11 @@ sub line_of {
 	return "$file $line";
 }
 
-# Returns a dump's frame of a function: a return address 8 bytes in.
+# Returns a function's frame in a dump: a return address 8 bytes after the function's start.
 sub frame { return $_[1] + $start{ $_[0] } + 8 }
 
-# dump({ path => BASE }, [frames...]...): each stack has one block more and ten times the bytes of
-# the previous one. More lines precede the first.
+# dump({ path => BASE }, [frames...]...): each stack has one block more than the previous stack and
+# ten times its bytes. Further lines precede the first stack.
 sub dump_of {
 	my ($modules, $stacks, @lines) = @_;
 	my $text = "// Loaded modules:\n//     Base Size Module\n";
@@ -75,7 +76,8 @@ sub dump_of {
 	return $text . "*- - End of data for heap @ 1E0000 - -\n";
 }
 
-# Returns the names in a dump: { ADDRESS => "FUNCTION+OFFSET" }, of the outermost inlined function.
+# Returns the names in a dump, { ADDRESS => "FUNCTION+OFFSET" }. If functions are inlined, the name
+# is the outermost one's.
 sub names_in {
 	my ($text) = @_;
 	my %names;
@@ -119,7 +121,7 @@ sub addresses {
 	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
 }
 
-# Truth: unwind information and another tool's output for the program of the PDB.
+# The truth is the unwind information and another tool's output, both for the program of the PDB.
 sub pdb_alone {
 	my ($from) = grep { -f } map { program($_, 'names_c.exe') } qw(pdb_msvc pdb_gnu);
 	plan(skip_all => 'no program with a PDB here') unless $from;
@@ -159,8 +161,8 @@ sub pdb_alone {
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB of a few bytes', 'names_c.pdb: no names');
 }
 
-# A DLL that exports such a name, without symbols, and dumps with the decorated or the undecorated
-# name.
+# A DLL without symbols that exports such a name, and dumps that have the name decorated or
+# undecorated.
 sub decorated {
 	plan(skip_all => 'no llvm-undname here') if system("command -v llvm-undname$llvm llvm-symbolizer$llvm >/dev/null");
 	my $plain = 'v8::internal::MemoryAllocator::AllocateBasicChunk';
@@ -210,8 +212,8 @@ sub refused {
 	}
 }
 
-# Three modules: an existing one, a missing one, one whose names the dump has; and a frame outside
-# all.
+# Three modules: one exists, one is missing, and the dump has the names of the third. One frame is
+# outside all modules.
 sub explained {
 	my %base = (here => 0x7FF600000000, gone => 0x7FF700000000, said => 0x7FF800000000);
 	my @stack = ((map { frame($_, $base{here}) } @functions), (map { $base{gone} + 0x1000 + $_ } 1 .. 3),
@@ -283,7 +285,7 @@ sub umdh {
 	}
 }
 
-# Frames in an unloaded module have a synthetic base, which no module ever had.
+# Frames in an unloaded module have a synthetic base, at which no module was ever loaded.
 sub unloaded {
 	my $base = 0x800000000000;
 	my ($stamp) = slurp_command("llvm-readobj$llvm", '--file-headers', $sample) =~ /TimeDateStamp: .*\(0x([0-9A-F]+)\)/;
@@ -298,7 +300,7 @@ sub unloaded {
 }
 
 sub wrong_options {
-	for my $tool ('hsym', 'hdiff') { # also for a dump whose modules have no files
+	for my $tool ('hsym', 'hdiff') { # even for a dump whose modules have no files
 		my $none = spew("$dir/none.txt", dump_of({}, [[0x1000]]));
 		my $said = run(tool($tool, 'linux', '-y', "$dir/none", $none))->{err};
 		is(scalar(() = $said =~ m{names \S+/none, which is not a folder here; check -y}g), 1, "$tool: a folder that is missing is reported, once");
@@ -318,8 +320,9 @@ sub wrong_options {
 		'the same on Windows');
 }
 
-# Writes a program that runs as llvm-symbolizer: it records its input and passes it to the real one;
-# with $hangs it reads and never answers. Returns the environment to run with.
+# Writes a program to run as llvm-symbolizer. It records its input and passes it to the real
+# llvm-symbolizer; with $hangs it reads and never answers. Returns the environment in which to run
+# hsym.
 sub fake_llvm {
 	my ($hangs) = @_;
 	my ($real) = grep { -x } map { ("$_/llvm-symbolizer$llvm", "$_/llvm-symbolizer") } split /:/, $ENV{PATH};
@@ -334,7 +337,7 @@ sub fake_llvm {
 	return (PATH => "$bin:$ENV{PATH}", HSYM_LLVM => "$bin/llvm-symbolizer");
 }
 
-# Returns the offsets in its input. Offsets larger than any image mark the end of answers.
+# Returns the offsets in the recorded input. Offsets larger than any image mark the end of answers.
 sub asked {
 	return sort { $a <=> $b } grep { $_ < 2**32 } map { /0x([0-9a-f]+)\s*$/i ? hex $1 : () } split /\n/, slurp("$dir/asked");
 }
@@ -357,7 +360,7 @@ sub only_shown {
 	ok(!-e "$dir/asked", '--no-symbols: nobody is asked');
 }
 
-# Runs a command on its own terminal, and types the result of $typed->(OUTPUT SO FAR), once per
+# Runs a command on its own terminal. Types the result of $typed->(OUTPUT SO FAR), once for each
 # answer.
 sub on_terminal {
 	my ($command, $typed, %how) = @_;
@@ -400,12 +403,12 @@ sub interrupted {
 			"$tool: the line is wiped, and another one says what is missing") or diag($result->{seen});
 		like(slurp("$dir/out.txt"), $tool eq 'hsym' ? qr/End of data/ : qr/app!known\b.*^Call tree/ms, "$tool: all is written");
 	}
-	mkfifo("$dir/never", 0600) or die "$!\n"; # a dump that is being read, and never arrives
+	mkfifo("$dir/never", 0600) or die "$!\n"; # a dump whose data never arrive
 	unlink "$dir/out.txt";
 	my $writer;
 	my $early = on_terminal("echo ready; exec '$root/build/linux/hsym' -o '$dir/out.txt' '$dir/never'", sub {
 		return if $writer || $_[0] !~ /ready/;
-		open $writer, '>', "$dir/never" or die "$!\n"; # as soon as it is opened for reading
+		open $writer, '>', "$dir/never" or die "$!\n"; # waits until hsym opens the pipe
 		return "\cC";
 	});
 	is($early->{status}, 2, 'Ctrl-C at another time ends it');

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The maker of synthetic processes: it writes a valid minidump by the format's description, the
-# process in it is valid by the published facts about Windows, and its truth agrees with itself and
-# with the memory. Independent of our own readers of dumps and heaps.
+# The maker of synthetic processes. It writes minidumps that are valid by the format's description.
+# The process in a minidump is valid by the published facts about Windows. Its truth agrees with
+# itself and with the memory. This test is independent of our own readers of dumps and heaps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -23,15 +23,15 @@ my %bits = (32 => {}, 64 => {});
     (0x30, 0xc, 0x18, 0x68, 0x88, 0x90, 0xc, 0x18, 0x20);
 @{ $bits{64} }{qw(peb ldr process_heap flag heap_count heaps load base size)} =
     (0x60, 0x18, 0x30, 0xbc, 0xe8, 0xf0, 0x10, 0x30, 0x40);
-# The ring of heaps: bytes of an entry; a heap's signature {FFEEFFEE, DDEEDDEE}; UserContext of an NT heap and
-# of a segment heap, ProcessHeapsListIndex
+# The ring of heaps: bytes of an entry; signatures of heaps (FFEEFFEE, DDEEDDEE); offsets of
+# UserContext in an NT heap and in a segment heap, and of ProcessHeapsListIndex.
 @{ $bits{32} }{qw(ring_bytes kind nt_context segment_context list_index)} = (0x18, 8, 0xdc, undef, 0x7c);
 @{ $bits{64} }{qw(ring_bytes kind nt_context segment_context list_index)} = (0x30, 0x10, 0x188, 0x38, 0xd0);
-# _HEAP_SEGMENT and entries
+# Fields of _HEAP_SEGMENT and entries.
 @{ $bits{32} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (8, 0, 0x10, 0x24, 0x28, 0x38, 0x30, 0x2c, 0x50, 4);
 @{ $bits{64} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (16, 8, 0x18, 0x40, 0x48, 0x60, 0x54, 0x50, 0x80, 8);
-# By the first build of a row: _HEAP's size {HeaderValidateLength has it}, the offset of that,
-# UCRList, FrontEndHeap
+# By the first build of a row: the size of _HEAP (which HeaderValidateLength contains), and the
+# offsets of HeaderValidateLength, UCRList and FrontEndHeap.
 my %heaps = (
 	32 => [[7600, 0x138, 0x82, 0x90, 0xd4], [9200, 0x248, 0x7e, 0x8c, 0xd0], [14393, 0x248, 0x7e, 0x8c, 0xd4], [17763, 0x258, 0x7e, 0x8c, 0xe4]],
 	64 => [[7600, 0x208, 0xda, 0xf8, 0x178], [9200, 0x298, 0xd2, 0xf0, 0x170], [14393, 0x2a0, 0xd2, 0xf0, 0x178], [17763, 0x2c0, 0xd2, 0xf0, 0x198]],
@@ -105,7 +105,7 @@ sub listed_heaps {
 	return map { pointer($dump, $list + $_ * $dump->{bits} / 8) } 0 .. number($dump, $peb + $f->{heap_count}, 4) - 1;
 }
 
-# Returns the address of a heap's UserContext; undef if it is unknown.
+# Returns the address of a heap's UserContext, or undef if it is unknown.
 sub context_of {
 	my ($dump, $heap) = @_;
 	my $f = $dump->{f};
@@ -114,7 +114,8 @@ sub context_of {
 	return defined $at ? $heap + $at : undef;
 }
 
-# Follows the ring from an entry along Flink, while it is valid: {entries, heaps, heads, wrong}.
+# Follows the Flinks of the ring from an entry, as long as the ring is valid. Returns {entries,
+# heaps, heads, wrong}.
 sub ring_of {
 	my ($dump, $start) = @_;
 	my $ptr = $dump->{bits} / 8;
@@ -178,7 +179,7 @@ sub check_process {
 	my $ptr = $dump->{bits} / 8;
 	is(number($dump, $peb + $f->{flag}, 4), hex $truth->{process}{flags}, 'NtGlobalFlag');
 	my @heaps = listed_heaps($dump, $peb);
-	# The ordinary heap of a page heap may be in no list.
+	# The normal heap of a page heap may be missing from all lists.
 	my %is_listed = map { $_ => 1 } @heaps;
 	my $has_page = grep { $_ eq 'page' } values %{ $truth->{heaps} // {} };
 	my @true = grep { $is_listed{$_} || !$has_page || $truth->{heaps}{$_} ne 'nt' } keys %{ $truth->{heaps} // {} };
@@ -211,8 +212,8 @@ sub decoded {
 	return ($size, $flags, $previous, $offset, $unused);
 }
 
-# Returns 0 in a heap's first segment, which begins at the heap; in others the number of 64 KiB
-# units, from 1.
+# Returns 0 in a heap's first segment, which begins at the heap. In other segments returns the
+# number of the 64 KiB unit, counted from 1.
 sub segment_offset { my ($segment, $heap, $at) = @_; return $segment == $heap ? 0 : 1 + (($at - $segment) >> 16) }
 
 sub entry_at {
@@ -225,7 +226,8 @@ sub entry_at {
 	return ($size, $flags, $previous, $unused);
 }
 
-# Returns the uncommitted ranges of a segment: one at its end, of no bytes if it is fully committed.
+# Returns the uncommitted ranges of a segment. The range at its end has no bytes if the segment is
+# fully committed.
 sub holes_of {
 	my ($dump, $heap, $segment) = @_;
 	my $f = $dump->{f};
@@ -235,7 +237,8 @@ sub holes_of {
 	for (my $at = pointer($dump, $head); $at != $head; $at = pointer($dump, $at)) {
 		my ($hole, $bytes) = map { pointer($dump, $at + $_ * $slot) } 2, 3;
 		die sprintf "descriptor at %X is not before its range\n", $at if $at != $hole - 4 * $slot;
-		# The link before is of _HEAP.UCRList, which contains only ranges with bytes.
+		# The preceding link belongs to _HEAP.UCRList, which contains only ranges with
+		# bytes.
 		die sprintf "UCRList at %X\n", $at if !$bytes != !$heap->{uncommitted}{ $at - 2 * $slot };
 		$holes{$hole} = $bytes;
 		$pages += $bytes / 0x1000;
@@ -255,7 +258,7 @@ sub list_of {
 	return \%list;
 }
 
-# Returns the requested size in a back-end entry or a front end's block.
+# Returns the requested size that a back-end entry or a front-end block stores.
 sub block_at {
 	my ($dump, $at, $bytes, $unused) = @_;
 	my ($unit, $slot) = @{ $dump->{f} }{qw(unit slot)};
@@ -270,22 +273,22 @@ sub block_at {
 	return [$at + $unit, $bytes - $unused, $unused, undef];
 }
 
-# Returns the expected coded word in the header of a front end's block, except for RtlpLFHKey, from
-# Windows 8 on.
+# Since Windows 8: returns the expected coded word in the header of a front-end block, before
+# RtlpLFHKey is applied.
 sub block_code {
 	my ($bits, $heap, $container, $entry) = @_;
 	my $shift = $bits == 64 ? 4 : 3;
 	return ($heap ^ ($entry >> $shift) ^ (($entry - $container) >> $shift << 16)) & 0xffffffff;
 }
 
-# Returns the offset of the first of $count blocks, and their number; from Windows 8 on.
+# Since Windows 8: returns the offset of the first of $count blocks, and their number.
 sub first_of {
 	my ($bits, $count) = @_;
 	my ($head, $granule) = $bits == 64 ? (0x34, 16) : (0x1c, 8);
 	return int(($head + 4 * int(($count + 31) / 32) + $granule - 1) / $granule) * $granule;
 }
 
-# Returns the bytes of a container with that SizeIndexAndPadding.
+# Returns the bytes of a container with this SizeIndexAndPadding.
 sub room_of { my ($word) = @_; return (1 << ($word & 0xff)) + ($word >> 16) }
 
 sub fits {
@@ -423,8 +426,8 @@ sub heap_blocks {
 	return @found;
 }
 
-# Checks the truth's line of each block that was found: address, requested, overhead, stack's
-# record.
+# Checks the truth's line about each block that was found: address, requested bytes, overhead, and
+# the stack's record.
 sub check_blocks {
 	my ($dump, $truth) = @_;
 	my %left = %{ $truth->{blocks} // {} };
@@ -528,8 +531,8 @@ subtest 'both halves of a WOW64 process have a ring' => sub {
 	is_deeply($ring->{heaps}, [listed_heaps($half, $peb)], 'its PEB lists the same one');
 };
 
-# Result of following the ring from the process heap's UserContext, and the number of heaps of 4
-# before it.
+# Results of following the ring from the process heap's UserContext, and how many of the 4 heaps
+# precede that heap.
 my %ring_damage = (
 	'ring-cut' => ['cut', 2], 'ring-not-named-back' => ['not named back', 3], 'ring-loop' => ['blink', 4],
 	'ring-no-head' => ['no head', 4], 'ring-stale' => ['no heap', 1], 'ring-missing' => ['no ring', 0],
@@ -560,10 +563,10 @@ subtest 'a segment heap of unknown layout has its signature alone' => sub {
 	}
 };
 
-# Returns the value in a record, besides 0, for no stack.
+# Returns the value that means no stack in a record, besides 0.
 sub no_stack { my ($dump) = @_; return $dump->{bits} == 64 ? 0x0101000000000000 : 0x01010000 }
 
-# Properties of real heaps also occur in synthetic ones.
+# Properties of real heaps must also occur in synthetic heaps.
 subtest 'what real heaps have' => sub {
 	for my $profile (qw(win10-x86 win10-x64)) {
 		my ($dump) = check($profile, 'depth', '--ust', '--heaps', 8, '--blocks', 8000);
@@ -573,7 +576,7 @@ subtest 'what real heaps have' => sub {
 	}
 };
 
-# Returns the places of a segment heap's extra with the given record.
+# Returns the places of a segment heap's extra that has the given record.
 sub records_of {
 	my ($dump, $record) = @_;
 	my $ptr = $dump->{bits} / 8;
@@ -607,25 +610,26 @@ subtest 'records of no stack in segment heaps' => sub {
 
 sub up { my ($value, $to) = @_; return int(($value + $to - 1) / $to) * $to }
 
-# Returns the size of the LFH's blocks for that many bytes in a segment heap on x64; 0: too many.
+# Returns the size of the LFH blocks for this many bytes in a segment heap on x64, or 0 if there are
+# too many bytes.
 sub bucket_of {
 	my ($bytes) = @_;
 	my ($step) = map { $_->[1] } grep { $bytes <= $_->[0] } [1024, 16], [2048, 64], [4096, 128], [8192, 256], [16384, 512];
 	return defined $step ? up($bytes, $step) : 0;
 }
 
-# Sizes of the place of a block with a stack's record: in the LFH, and in a VS chunk with its
-# header.
+# Sizes of the place for a block with a stack's record, in the LFH and in a VS chunk (with its
+# header).
 sub lfh_place { return bucket_of(up($_[0], 16) + 0x20 + 2) }
 sub vs_place { return up(16 + up($_[0], 16) + 0x20 + 2, 16) }
 
-# Requested and block sizes of a real process (facts, windows-2026, D1).
+# Requested sizes and block sizes of a real process (facts, windows-2026, D1).
 my %real_places = (
 	16 => 64, 32 => 80, 48 => 96, 64 => 112, 96 => 144, 112 => 160, 144 => 192, 208 => 256, 240 => 288,
 	280 => 336, 632 => 688, 864 => 912, 1136 => 1216, 1152 => 1216, 1280 => 1344, 1296 => 1344, 1328 => 1408,
 );
 
-# Returns the kind of place of a block with a record: 'lfh', 'vs', 'pages', or the fault.
+# Returns where a block with a record lies ('lfh', 'vs' or 'pages'), or the fault.
 sub place_of {
 	my ($dump, $addr, $requested, $overhead, $record) = @_;
 	my $place = $requested + $overhead;
@@ -661,7 +665,7 @@ subtest 'places of segment heaps with stacks' => sub {
 	}
 };
 
-# Compares blocks of segment heaps in the truth with segment_heap_blocks().
+# Compares segment heap blocks in the truth with segment_heap_blocks().
 sub check_segments {
 	my ($dump, $truth, $seen) = @_;
 	for my $heap (grep { $truth->{heaps}{$_} eq 'segment' } keys %{ $truth->{heaps} }) {
@@ -709,7 +713,7 @@ subtest 'the second context of a segment heap' => sub {
 	is_deeply([sort keys %seen], ['0 0', '832 640'], 'the second to both or to none');
 };
 
-# Checks the rules for images against words of real Windows.
+# Checks the rules for images with words of real Windows.
 sub is_real_container {
 	my ($bits, @row) = @_;
 	my @headers = splice @row, -2;

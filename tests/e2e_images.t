@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Synthetic processes of every kind of Windows, as minidumps: hsnap -z finds exactly the blocks that
-# the maker placed, each with its sizes and its stack; and two states of one process differ by what
-# the maker added.
+# Synthetic processes of every kind of Windows, as minidumps. hsnap -z finds exactly the blocks that
+# the maker placed, each with its sizes and its stack. Two states of one process differ by what the
+# maker added.
 #
 # Arguments are those of make_image: tests only that process.
 use strict;
@@ -13,7 +13,7 @@ use Hunt;
 use Images;
 
 my @profiles = profiles();
-# Profiles with segment heaps of a known layout.
+# Profiles whose segment heaps have a known layout.
 my @segment = grep { /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-(?:26100-)?x64$/ } @profiles;
 my $dir = fresh_dir();
 
@@ -24,7 +24,7 @@ if (@ARGV) {
 }
 cmp_ok(scalar @profiles, '>=', 6, 'several kinds of Windows');
 cmp_ok(scalar @segment, '>=', 2, 'some of them with segment heaps');
-# The form of the memory list and the word beside a stack's depth depend only on bitness.
+# The form of the memory list, and the word next to a stack's depth, depend only on bitness.
 my %of_bitness = map { $_ => 1 } qw(win7-x86 win10-x64 wow64);
 for my $profile (@profiles) {
 	subtest $profile => sub {
@@ -35,7 +35,8 @@ for my $profile (@profiles) {
 		check($profile, '--page-heap', $_), check($profile, '--ust', '--seed', 3, '--page-heap', $_) for qw(full light);
 		if ($of_bitness{$profile}) {
 			check($profile, '--ust', $_) for qw(--memory-list --no-memory-info);
-			# Beside a depth: always 1, small numbers, any, 0.
+			# The word next to a depth is always 1, or a small number, or anything, or
+			# 0.
 			check($profile, '--ust', '--depth-slot', 'index', '--blocks', 200, '--seed', $_) for 3, 4, 6, 12;
 		}
 		grows($profile, '--ust');
@@ -49,13 +50,14 @@ for my $profile (@segment) {
 		grows($profile, '--ust', '--segment');
 	};
 }
-# The variants of build 26100: slots named by pointer or distance, one slot or eight, shared or not.
+# Variants of build 26100: a slot is named by pointer or by distance, there are one or eight slots,
+# and they are shared or not.
 subtest 'segment heaps of 26100' => sub {
 	for my $seed (1 .. 6, 9, 10) {
 		check('win11-26100-x64', '--segment', '--blocks', 5500, '--seed', $seed, @$_) for [], ['--ust'];
 	}
 };
-# A heap's address may look like something else.
+# A heap's address may look like another kind of value.
 subtest 'many heaps' => sub {
 	check('win7-x64', '--heaps', 20, '--ust', '--seed', $_) for 6, 21, 25, 46;
 	check('win7-x64', '--heaps', 20, '--seed', $_) for 6, 25, 56;
@@ -66,7 +68,8 @@ subtest 'many blocks' => sub { check('win10-x64', '--ust', '--blocks', 100000, '
 subtest 'on Windows' => \&on_windows;
 done_testing;
 
-# Returns warnings that are wrong for a valid image: the reader misunderstood something.
+# Returns warnings that a valid image must not cause: they show that the reader misunderstood the
+# image.
 sub odd_warnings {
 	my ($err, $truth) = @_;
 	my ($failures, $is_said) = ($truth->{database} ? $truth->{database}[2] : 0);
@@ -81,7 +84,7 @@ sub odd_warnings {
 }
 
 # Makes an image and reads it. Returns hsnap's result, the truth, and the walkers' result, or
-# nothing.
+# nothing on failure.
 sub read_image {
 	my ($name, @how) = @_;
 	my ($file, $what) = ("$dir/$name.dmp", "@how");
@@ -138,7 +141,7 @@ sub grows {
 	    if !grep { $_->[0] } values %{ $old->{stackless} }, values %{ $new->{stackless} };
 }
 
-# Without full memory: the listed blocks are true, and a warning is printed.
+# If memory is incomplete, the listed blocks are true, and a warning is printed.
 sub partial {
 	my @how = (@_, '--partial');
 	my ($found, $truth) = read_image('partial', @how) or return;

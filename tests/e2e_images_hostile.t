@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# Damaged minidumps of synthetic processes: whatever is wrong in them, hsnap -z ends soon, with the
-# readable part or with one line that names the error, without reading outside its buffers, and with
-# memory bounded by the file's size. (tests/unit/test_image_damage.c tests random damage by the
-# hundred.)
+# Damaged minidumps of synthetic processes. Whatever is wrong in them, hsnap -z ends soon, either
+# with the readable part or with one line that names the error. It reads nothing outside its
+# buffers, and the file's size bounds its memory. (tests/unit/test_image_damage.c tests hundreds of
+# random damages.)
 #
 # Arguments are those of make_image: tests only that process.
 use strict;
@@ -13,13 +13,13 @@ use Test::More;
 use Hunt;
 use Images;
 
-my $seconds = 20;    # counts as a hang, even with the sanitizers
+my $seconds = 20; # limit for a hang, long enough for the sanitizers
 my $dir = fresh_dir();
 my @kinds = breaks();
 my %known = map { $_ => 1 } profiles();
 my $seed = 20261120;
-# Damage that no check detects yet, because no other data contradicts it with certainty: hsnap must
-# survive it.
+# Damage that no check detects yet, because no other data contradict it with certainty. hsnap must
+# only survive it.
 my %unseen = map { $_ => 1 } qw(nt-big-prefix);
 
 cmp_ok(scalar @kinds, '>=', 10, 'several kinds of damage');
@@ -27,7 +27,7 @@ my @processes = @ARGV ? [@ARGV] : (
 	['win10-x64', '--ust'], ['win7-x86', '--ust'], ['win10-x64', '--segment', '--ust'],
 	['win10-x64', '--page-heap', 'full', '--ust'], ['wow64', '--ust'], ['win81-x64'],
 	['win7-x64', '--page-heap', 'light', '--ust'],
-	# With seed 1, half of a subsegment has as many free blocks as the whole by chance.
+	# With seed 1, half of a subsegment happens to have as many free blocks as the whole.
 	['win11-26100-x64', '--segment', '--ust', '--seed', 2],
 );
 for my $how (@processes) {
@@ -48,7 +48,8 @@ sub hurt {
 	cut(slurp("$dir/sound.dmp"));
 }
 
-# Returns the fault in hsnap's handling of a file; '' for none. The seconds are checked last.
+# Returns a fault in hsnap's handling of a file, or '' if hsnap handled it well. Checks the seconds
+# last.
 sub wrong {
 	my ($result, $is_written) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -57,7 +58,7 @@ sub wrong {
 	return 'words of another kind' if grep { !/^hsnap: / } @lines;
 	return 'not printable' if $result->{err} =~ /[^\n\x20-\x7e]/;
 	return 'too many words' if @lines > 40;
-	# Besides warnings there is one error, which is last.
+	# There is one error, after all warnings.
 	my @errors = grep { !/^hsnap: [^:]+: warning: / } @lines;
 	return 'no one error is named' if $result->{status} == 2
 	    && (@errors != 1 || $errors[0] ne $lines[-1] || $errors[0] !~ /: .*; /);
@@ -72,10 +73,10 @@ sub with_sanitizers {
 	return look("$what, with the sanitizers", "$root/build/asan/hsnap", '-z', $file, '-f', "$dir/out.txt");
 }
 
-# Runs with as much memory as the mapped file needs, a multiple of its size, and a start.
+# Runs hsnap with the memory for the mapped file, for a multiple of its size, and for its own start.
 sub in_little_memory {
 	my ($file, $what) = @_;
-	return 1 if $as_windows; # it has no such limits
+	return 1 if $as_windows; # Windows has no such limits
 	my $kib = 64 * 1024 + 24 * int((-s $file) / 1024);
 	return look("$what, in $kib KiB", 'sh', '-c', "ulimit -v $kib; exec \"\$@\"", 'sh',
 			"$root/build/linux/hsnap", '-z', $file, '-f', "$dir/out.txt");
@@ -90,13 +91,13 @@ sub look {
 	return;
 }
 
-# Returns messages except those that a valid image may cause too.
+# Returns the messages, except those that a valid image may also cause.
 sub words_of {
 	my ($err, $truth) = @_;
 	return grep { !/database of stacks had no room/ && !(/no block has a stack/ && !%{ $truth->{blocks} }) } split /\n/, $err;
 }
 
-# Checks that lost heaps, blocks and stacks, or invented ones, are reported.
+# Checks that lost or invented heaps, blocks and stacks are reported.
 sub is_said {
 	my ($file, $what) = @_;
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/out.txt"));
@@ -109,8 +110,8 @@ sub is_said {
 	return !@wrong || $unseen{$what};
 }
 
-# Accepts a frame outside all code if it is listed as in memory, with the stack's other frames
-# unchanged.
+# Accepts a frame outside all code if the dump lists the frame as in memory and the stack's other
+# frames are unchanged.
 sub take_wild_frames {
 	my ($found, $truth) = @_;
 	for my $addr (grep { $truth->{blocks}{$_} } keys %{ $found->{blocks} }) {
@@ -120,7 +121,7 @@ sub take_wild_frames {
 	}
 }
 
-# Checks damage that hides nothing: everything is found, and a message is printed.
+# Checks damage that hides nothing: hsnap must find everything and print a message.
 sub loses_nothing {
 	my ($file, $what) = @_;
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/out.txt"));
@@ -136,7 +137,7 @@ sub targeted {
 	my @bad;
 	my $count = 0;
 	for my $kind (@kinds) {
-		# Skip damage that this process has no place for.
+		# Skip damage for which this process has no place.
 		unlink "$dir/bad.dmp";
 		next if run(["$root/build/linux/images/make_image", @how, '--break', $kind, "$dir/bad.dmp"])->{status};
 		$count++;
@@ -148,14 +149,14 @@ sub targeted {
 	is_deeply(\@bad, [], 'each is survived, and what is lost by it is said');
 }
 
-# Returns a number below $limit; the sequence is the same in every run.
+# Returns a number below $limit. The sequence is the same in every run.
 sub dice {
 	my ($limit) = @_;
 	$seed = ($seed * 1103515245 + 12345) % 2**31;
 	return int($seed / 2**31 * $limit);
 }
 
-# Returns numbers as from damage, and as an attacker would choose.
+# Returns typical results of damage, and numbers that an attacker would choose.
 sub number {
 	my @numbers = ("\0" x 8, "\xff" x 8, "\xff\xff\xff\xff", "\0\0\0\x80", "\0" x 7 . "\x80", "\1", "\0", "\xff\xff");
 	return $numbers[dice(scalar @numbers)] if dice(2);

@@ -48,7 +48,7 @@ make('uninstall');
 is_deeply(files(), ['bin/other'], 'uninstall takes what install brought, and no more');
 done_testing;
 
-# Checks PowerShell's completion by its patterns, because PowerShell is not available here.
+# Checks the patterns in PowerShell's completion, because PowerShell is not available here.
 sub check_powershell {
 	my ($options, $commands) = map { qr/$_/ } slurp("$root/setup/completion/hsnap.ps1") =~ /\$pattern = '([^']+)'/g;
 	my $found = sub {

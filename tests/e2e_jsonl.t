@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# hdiff -o jsonl: a line for each stack in each dump, each of them valid JSON with the same keys and
-# types, from one dump, two, or the series of several processes; stacks have the same hash on every
-# machine and in every build. The dumps are made here, so the content of each line is known.
+# hdiff -o jsonl has a line for each stack in each dump. Each line is valid JSON with the same keys
+# and types, whether the input is one dump, two dumps, or the series of several processes. A stack
+# has the same hash on every machine and in every build. This test makes the dumps, so it knows each
+# line's content.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -21,7 +22,7 @@ my @numbers = qw(pid bytes blocks overhead);
 my @keys = qw(host image build pid start time path stack function frames bytes blocks overhead);
 my ($start, $begin, $half_hour) = (1763632800000, 1763633000123, 1800000);
 my $unknown = "\x{fffd}";
-# Extreme names, and their form in frames.
+# Extreme names, and how frames show them.
 my %odd = (
 	'leak' => 'leak',
 	'Map<int, char>::add' => 'Map<int, char>::add',
@@ -48,8 +49,8 @@ done_testing;
 
 # ---------------------------------------------------------------- reading
 
-# Checks that both builds print the same bytes. Returns the objects, each of which must have all
-# keys, in order, with values of their type.
+# Checks that both builds print the same bytes. Returns the objects. Each object must have all keys
+# in order, and each value must have its key's type.
 sub lines_of {
 	my ($args, @files) = @_;
 	my ($linux, $windows) = map { run(tool('hdiff', $_, '-o', 'jsonl', @$args, map { s,.*/,,r } @files), dir => $dir) }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff --junit: the report for a build server agrees with the limit and the dumps, is XML for all
-# names, and is complete or absent.
+# hdiff --junit. The report for a build server agrees with the limit and the dumps, is valid XML for
+# all names, and is either complete or absent.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -68,7 +68,7 @@ subtest 'the file' => sub {
 };
 done_testing;
 
-# Returns the output, which must be equal from both programs.
+# Returns the output, which must be equal for both programs.
 sub junit {
 	my ($status, @args) = @_;
 	my @xml = map {

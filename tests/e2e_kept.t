@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap doctor --keep: its minidumps are read on every system as the truth beside them states, and
-# identify no user. Folders from Windows machines are in kept/ of the test data (data_file), or in
-# tests/kept.
+# hsnap doctor --keep. On every system its minidumps are read as the truth beside them states, and
+# they do not identify the user. Folders from Windows machines are in kept/ of the test data
+# (data_file), or in tests/kept.
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -15,12 +15,12 @@ use Hunt;
 use Kept;
 
 # These folders contain Microsoft's code, so the repository may not contain them. HSNAP_TEST_DATA
-# may lack them: none has arrived yet.
+# may also lack them: none exists yet.
 my $data = ($ENV{HSNAP_TEST_DATA} // '') ne '' ? $ENV{HSNAP_TEST_DATA} : "$root/../shared/data";
 my @came = grep { -d } glob "\Q$data\E/kept/* tests/kept/*";
 check_kept($_, basename($_)) for @came;
 
-# A folder from this system, by a program in its own folder, and with a variable in the environment.
+# A folder made on this system, by a program in its own folder, with a variable in the environment.
 my $dir = fresh_dir();
 my $exe = "$dir/hsnap.exe";
 copy("$root/build/win64/" . basename($_), $_) or die "$_: $!\n" for $exe, "$dir/hsnap-tracer64.dll";
@@ -60,12 +60,12 @@ my %secret = ('the folder of hsnap' => win($dir), 'the user\'s folder' => $syste
 for my $what (sort keys %secret) {
 	my $text = lc $secret{$what} =~ s/^\w://r;
 	is(index($bytes, encode('UTF-16LE', $text)), -1, "the minidump lacks $what");
-	# Wine's own copy
+	# Wine's own copy of the text
 	is(index($bytes, $text), -1, "the minidump lacks $what in bytes") if $what ne 'a variable';
 	is(index(lc $machine, $text), -1, "machine.txt lacks $what");
 }
 
-# The comparison detects errors.
+# Check that the comparison detects errors.
 my $truth = slurp("$folder/$states[0].truth");
 my $wrong_of = sub { return kept_wrong($dump, spew("$dir/changed.truth", $_[0])) };
 is_deeply([$wrong_of->($truth)], [], 'the truth as it is');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# An hsnap that is killed, or whose target ends, in the middle of a snapshot: the target continues,
-# nothing that looks like a dump remains, and the next snapshot is exact.
+# hsnap is killed, or its target ends, in the middle of a snapshot. The target continues, nothing
+# that looks like a dump remains, and the next snapshot is exact.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -12,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $blocks = 200_000;
-my $victim = "$dir/victim$$.exe"; # unique names: processes are found by them
+my $victim = "$dir/victim$$.exe"; # unique names, by which the processes are found
 my $hsnap = "$dir/hsnap.exe";
 copy("$root/build/win64/samples/many_blocks.exe", $victim) or die "$victim: $!\n";
 for my $file (qw(hsnap.exe hsnap-tracer64.dll)) {
@@ -26,9 +26,9 @@ my $whole = snapshot_in(fresh_dir());
 is($whole->{status}, 0, 'a snapshot that nobody disturbs');
 diag(sprintf 'a snapshot of %d blocks: %.2f s', $blocks, $whole->{seconds});
 
-# At several moments from start to end, and when the output begins: hsnap's progress differs from
-# run to run, the required result does not. Wine ends a program that gets a SIGINT before its main()
-# with status 0; so for that signal the time counts from the moment a file exists.
+# Kills hsnap at several moments between start and end, and when the output begins. hsnap's progress
+# differs between runs, but the required result does not. If a program gets a SIGINT before its
+# main(), Wine ends it with status 0. So for that signal, time is counted from when a file exists.
 for my $signal (qw(INT TERM KILL)) {
 	disturb($signal, $_ / 8 * $whole->{seconds}) for 1 .. 7;
 	disturb($signal);
@@ -46,7 +46,7 @@ sub snapshot_in {
 	return run([wine($hsnap, '-p', $target->{pid}, '-f', win("$out/out.txt"))]);
 }
 
-# Starts a snapshot into $out, waits, calls $do; returns hsnap's status.
+# Starts a snapshot into $out, waits, and calls $do; returns hsnap's status.
 sub in_the_middle {
 	my ($out, $seconds, $do, $begun) = @_;
 	my $err = "$dir/stderr";
@@ -56,7 +56,7 @@ sub in_the_middle {
 		select undef, undef, undef, 0.002;
 	}
 	$until = time + ($seconds // $Hunt::limit);
-	# The delay is intended, unless the first byte of output is awaited.
+	# The delay is intended, unless $do must wait for the first byte of output.
 	while (time < $until && (defined $seconds || !files_in($out))) {
 		select undef, undef, undef, 0.002;
 	}
@@ -83,23 +83,24 @@ sub disturb {
 	is($next, ++$step, "$what: the target goes on") or BAIL_OUT('the target hangs');
 }
 
-# Returns true for a complete dump. The process may still be running then: killed between the last
-# byte and the rename, or between that and exit(), it leaves a complete file.
+# Returns true for a complete dump. The process may still be running at that time. If hsnap is
+# killed between the last byte and the rename, or between the rename and exit(), it leaves a
+# complete file.
 sub is_complete {
 	my ($dump) = @_;
 	return run(tool('hdiff', 'linux', $dump))->{status} == 0;
 }
 
-# Returns true for a partial file. Windows learns from a second call, after the creation, that a
-# file must be deleted with its process. A process killed between the two calls leaves an empty
-# file, under a name that no dump has.
+# Returns true for a partial file. Windows learns only from a second call, after the creation, that
+# it must delete a file with its process. If a process is killed between the two calls, it leaves an
+# empty file, under a name that no dump has.
 sub is_part {
 	my ($file) = @_;
 	return !is_complete($file) && (-s $file || $file !~ /\.tmp$/);
 }
 
-# Returns the remaining output files of a killed process. The system may remove them a moment after
-# the process has exited, so this waits.
+# Returns the output files that remain from a killed process. Waits for the system, which may remove
+# the files a moment after the process has exited.
 sub left_in {
 	my ($out) = @_;
 	my $until = time + $Hunt::limit;
@@ -119,7 +120,7 @@ sub make_block_count {
 	return $count;
 }
 
-# Either the snapshot was done, or one line reports that the process has exited.
+# Either the snapshot was finished first, or one line reports that the process has exited.
 sub target_ends {
 	for my $how ('quit', 'KILL') {
 		for my $part (1 .. 7) {
@@ -135,7 +136,7 @@ sub target_ends {
 			if ($status == 0) {
 				is_deeply([files_in($out)], ['out.txt'], "$what: the snapshot was done");
 			} elsif ($status == 1 && $said =~ /\A(?:wine client error:.*\n)?\z/) {
-				# as in Hunt::run(); none of our programs ends like that
+				# As in Hunt::run(): no program of this project ends like this.
 				diag("$what: Wine gave up ($said)");
 			} else {
 				check_error({ command => $what, status => $status, out => '',

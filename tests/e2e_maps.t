@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A C++ program of maps and strings that counts its allocations and frees: it behaves the same on
-# both systems, and a snapshot at its exit has the remaining blocks, to the byte.
+# A C++ program with maps and strings counts its allocations and frees. It behaves the same on both
+# systems. A snapshot at its exit has the remaining blocks, to the byte.
 use strict;
 use warnings;
 use FindBin qw($Bin);

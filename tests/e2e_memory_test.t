@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# samples/memory_test.cpp states each of its events: it does what its header describes, and
-# snapshots at any moment have the live memory, to the byte. hdiff answers the exercise's questions
-# for WPA about its recording.
+# samples/memory_test.cpp states each of its events. It does what its header describes. Snapshots at
+# any moment have the live memory, to the byte. hdiff answers the exercise's questions for WPA from
+# the sample's recording.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -16,7 +16,7 @@ use Replay;
 my $dir = fresh_dir();
 my $exe = "$root/build/win64/samples/memory_test.exe";
 my $buffer = 10 * 1024 * 1024;
-# Buffers live from 150 to 250 ms, 450 to 550 ms, and so on; half way is at 1500 ms.
+# Buffers live from 150 to 250 ms, from 450 to 550 ms, and so on. The half-way point is at 1500 ms.
 my @stops = (200, 1400, 1600, 3000);
 my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events"), map { ('--stop', $_) } @stops],
 	traced => 1, run => ['--at-exit', win("$dir/exit.txt")]);
@@ -24,7 +24,7 @@ for my $stop (1 .. @stops) {
 	is($stop == 1 ? $target->step : $target->next_step, $stop, "stop $stop") or BAIL_OUT('the sample ended too early');
 	taken("stop$stop");
 	next if $stop != 3;
-	# While it is running: it ends only after its last stop.
+	# Take this snapshot while the program is running: it ends only after its last stop.
 	syswrite $target->{to}, "\n";
 	taken('running');
 	is($target->step, $stop = 4, 'stop 4') or BAIL_OUT('the sample ended too early');
@@ -41,8 +41,8 @@ for my $stop (1 .. @stops) {
 }
 check_moment('exit', $replay->events);
 
-# A snapshot that did not wait for a stop. The live blocks are the same just before and just after a
-# buffer.
+# This snapshot did not wait for a stop. The live blocks are the same just before a buffer and just
+# after.
 my $running = listing(blocks_of('running'));
 my @moments = grep { listing(live_at($_)) eq $running } $replay->mark('stop 3') .. $replay->mark('stop 4');
 ok(scalar @moments, 'a snapshot of it running is that of a moment') or diag($running);
@@ -55,7 +55,8 @@ done_testing;
 
 # ---------------------------------------------------------------- WPA's questions
 
-# A third of the run, its middle, the last four buffers: marks are at stops of the program.
+# Questions about a third of the run, its middle, and the last four buffers. Marks are set where the
+# program stops.
 sub questions {
 	my @at = (300, 1300, 1480, 1600, 1800, 3000);
 	my $recorded = target($exe, ['--seconds', 3, '--events', win("$dir/recorded"), map { ('--stop', $_) } @at], record => ['-o', win("$dir/run.hrec")]);
@@ -133,23 +134,23 @@ sub chain {
 	return join '<-', @functions[0 .. $main // $#functions];
 }
 
-# Returns the stacks that freed a row's memory: { STACK => [BYTES, COUNT, STACKS] }
+# Returns the stacks that freed a row's memory: { STACK => [BYTES, COUNT, STACKS] }.
 sub freed_by {
 	my ($row) = @_;
 	my $by = $row->{window}{freed_by} // return {};
 	return { chain($by) => [@$by{qw(bytes blocks stacks)}] };
 }
 
-# Returns the line of its first frame in the program.
+# Returns the line number of a row's first frame in the program.
 sub line_of {
 	my ($has) = @_;
 	my ($first) = grep { ($_->{module} // '') eq 'memory_test' } @{ $has->{frames} };
 	return $first->{line};
 }
 
-# Checks when buffers were committed and decommitted, and how long each lived. The program notes a
-# commit afterwards and a decommit before, so its notes before and after bound both. Millisecond
-# clocks may differ by one each.
+# Checks when buffers were committed and decommitted, and how long each buffer lived. The program
+# notes a commit after it and a decommit before it, so the notes on either side bound both times.
+# Millisecond clocks may differ by one each.
 sub lives {
 	my ($told, $window, @buffers) = @_;
 	my @noted = sort { $a <=> $b } map { ($_->{alloc}{time}, $_->{free} ? $_->{free}{time} : ()) } @{ $told->allocations };
@@ -178,7 +179,7 @@ sub taken {
 	return check_ok(hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt")), "snapshot $name");
 }
 
-# Checks the sample's header.
+# Checks that the sample's header agrees with the recording.
 sub exercise {
 	my @all = @{ $replay->allocations };
 	my @made = grep { $_->{memory} eq 'heap' } @all;
@@ -203,15 +204,15 @@ sub exercise {
 	return;
 }
 
-# Returns { "HEAP ADDR" => BYTES } of live memory at a position. Committed memory has the heap 1 in
-# dumps.
+# Returns { "HEAP ADDR" => BYTES } of live memory at a position. In dumps, committed memory has heap
+# 1.
 sub live_at {
 	my ($position) = @_;
 	return { map { ($_->{memory} eq 'heap' ? $_->{heap} : 1) . " $_->{id}" => $_->{bytes} } $replay->live($position) };
 }
 
-# Returns the same of a dump: everything in the heap of the objects, and buffers. Threads have
-# committed memory too.
+# Returns a dump's live memory like live_at(): everything in the objects' heap, and buffers. Threads
+# also commit memory, which is left out.
 sub blocks_of {
 	my ($name) = @_;
 	my $blocks = found("$dir/$name.txt")->{blocks};

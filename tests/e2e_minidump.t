@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A minidump of a live sample from the system's own MiniDumpWriteDump: hsnap -z finds in the file
-# what hsnap -p finds in the process, block by block, on Windows and on Linux, and two such files
-# give the sample's growth exactly.
+# The system's own MiniDumpWriteDump writes a minidump of a live sample. hsnap -z finds in the file,
+# block by block, what hsnap -p finds in the process, on Windows and on Linux. Two such files give
+# the sample's growth exactly.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -26,7 +26,7 @@ sub minidump {
 	    || diag($result->{err});
 }
 
-# Checks for status 0, and no message except one about missing stacks if $expected.
+# Requires status 0, and no message except one about missing stacks if $expected is set.
 sub check_done {
 	my ($result, $what, $expected) = @_;
 	return check_ok($result, $what) unless $expected;
@@ -34,8 +34,8 @@ sub check_done {
 		"$what: status 0, and it is said that no block has a stack") || diag($result->{err});
 }
 
-# Runs hsnap -z on both sides, into FILE.linux.txt and FILE.windows.txt. Returns true if they are
-# equal.
+# Runs the Linux and Windows builds of hsnap -z, which write FILE.linux.txt and FILE.windows.txt.
+# Returns true if the two files are equal.
 sub read_file {
 	my ($file, $is_stackless) = @_;
 	for my $side (tool_names()) {
@@ -47,8 +47,8 @@ sub read_file {
 	return ok(slurp("$file.linux.txt") eq slurp("$file.windows.txt"), 'both sides write the same bytes');
 }
 
-# Returns lines without their time and place: a file has whole seconds, no parent and no host, and
-# Wine omits the start of the process and its own name.
+# Returns lines without their time and place. A file has whole seconds, no parent and no host. Wine
+# omits the process's start and its own name.
 sub lasting {
 	my ($file) = @_;
 	return [map { s/ (?:time|start|clock|parent|host)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
@@ -141,8 +141,8 @@ sub refused {
 	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'not a regular file') if !$as_windows;
 }
 
-# Minidumps of real Windows without full memory: the modules are listed, missing data is reported,
-# and for the one heap that is partly present, the blocks are those that were read from it by hand.
+# Minidumps of real Windows without full memory. hsnap lists the modules and reports missing data.
+# In the only heap that is partly present, it finds the blocks that were read by hand.
 sub real {
 	my $dir = fresh_dir();
 	my %modules = (
@@ -155,7 +155,7 @@ sub real {
 			my $dump = data_file("dumps/$name.dmp") or skip("$name.dmp is not here", 5);
 			my $result = run(tool('hsnap', 'linux', '-z', $dump, '-f', "$dir/$name.txt"));
 			is($result->{status}, 2, "$name: status");
-			# Only one has a part of a heap.
+			# Only one minidump has a part of a heap.
 			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: the heaps' memory is not in it .*\n\z/,
 				"$name: and why");
 			like($result->{err}, qr/warning: the dump has \d+ ranges .* without full memory\n/, "$name: it is said");
@@ -175,8 +175,8 @@ sub real {
 	}
 }
 
-# A synthetic process without full memory: the dump is written, with status 2, unless --force is
-# given; and it satisfies no growth limit.
+# A synthetic process without full memory. hsnap writes the dump with status 2, or 0 if --force is
+# given. The dump never passes a growth limit.
 sub incomplete {
 	my $dir = fresh_dir();
 	make_image("$dir/sound.dmp", 'win10-x64', '--no-lfh') or return fail('an image');
@@ -208,7 +208,7 @@ sub incomplete {
 	}
 }
 
-# Without Windows processes, files are read and everything else is refused by name.
+# hsnap for Linux reads files, and refuses everything else by name.
 sub elsewhere {
 	needs_linux('a system without processes of Windows');
 	for my $args (['-p', 1], ['-pn', 'app.exe'], ['run', 'app.exe'], ['ust', 'show', 'app.exe'], ['ps'], ['doctor'],

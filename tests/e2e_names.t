@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Names of functions, also inlined ones, files and lines agree with the sources for every kind of
-# debug information: every frame has exactly one right answer.
+# Names of functions, including inlined ones, and files and lines agree with the sources for every
+# kind of debug information. Every frame has exactly one right answer.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -10,8 +10,8 @@ use Hunt;
 use Symbols;
 
 my $dir = fresh_dir();
-# Available quality. Wine's DbgHelp reads no DWARF 5, and llvm-symbolizer is missing under Wine: the
-# image's own symbols have names without lines.
+# Quality that each tool can reach. Wine's DbgHelp reads no DWARF 5, and llvm-symbolizer is missing
+# under Wine, so there the image's own symbols give names without lines.
 my %level = (
 	linux => { stripped => 'exports' },
 	windows => { dwarf4 => 'dbghelp', pdb_gnu => 'dbghelp', pdb_msvc => 'dbghelp', stripped => 'exports', dwarf5 => 'functions', lld => 'functions' },

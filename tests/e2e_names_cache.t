@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Names are cached: the next run starts no symbolizer. A damaged or shared cache never causes wrong
-# names or trouble.
+# hsym caches names, so the next run starts no symbolizer. A damaged or shared cache never causes
+# wrong names or other trouble.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -42,7 +42,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 	ok(slurp($cache) eq $bytes, "$what: neither changes the cache");
 	ok(!-e "$root/off", "$what: 'off' is no file");
 
-	# Damage must be detected, because it would give wrong names.
+	# Damage must be detected, because the damaged bytes would give wrong names.
 	my $n = 0;
 	for my $damaged ('x' x 5000, substr($bytes, 0, length($bytes) / 2), flipped($bytes)) {
 		spew($cache, $damaged);
@@ -68,7 +68,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 		unlink $cache;
 	}
 
-	# Several at once.
+	# Several runs at the same time.
 	my @pids = map {
 		Hunt::start(["$root/build/linux/hsym", '-o', "$dir/at-once-$_", $dump],
 			env => { HSYM_CACHE => $cache, HSYM_LLVM => $fake })
@@ -81,7 +81,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 	asked($modules, $dump, $cache, $none, [], "$what, from the cache of several");
 }
 
-# Under Wine: a missing DbgHelp cannot have provided the names.
+# Under Wine: without DbgHelp, the names can only come from the cache.
 {
 	my $modules = place('pdb_msvc', 'names_cpp.exe');
 	my $dump = dump_of("$dir/windows.txt", $modules);
@@ -94,7 +94,7 @@ for my $kind (qw(dwarf5 pdb_msvc)) {
 }
 done_testing;
 
-# Returns names by hsym with a cache and a program for llvm-symbolizer; and its output.
+# Runs hsym with a cache and a program as llvm-symbolizer. Returns the names, and hsym's output.
 sub asked {
 	my ($modules, $dump, $cache, $llvm, $args, $what) = @_;
 	my ($names, $result) = names_by_hsym('linux', $modules, $dump, $args, env => { HSYM_CACHE => $cache, HSYM_LLVM => $llvm });
@@ -103,7 +103,7 @@ sub asked {
 	return $result->{out};
 }
 
-# Returns the number of starts since the last call.
+# Returns how often llvm-symbolizer was started since the last call.
 sub starts {
 	my $lines = -e $log ? () = slurp($log) =~ /\n/g : 0;
 	unlink $log;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The right file or none: the places where files with names are searched for. A file of another
-# build, or a damaged one, gives no names but a warning.
+# hsym uses the right file or none. Tests the places where hsym searches for files with names. A
+# file of another build, or a damaged one, gives a warning in place of names.
 use strict;
 use warnings;
 no warnings 'portable';
@@ -57,7 +57,7 @@ for my $side (tool_names()) {
 		is(($wrong->{ $scene->{modules}[0]{base} + $offset } // [])->[0]{function}, 'other_plain_call',
 			"$side, $what: --allow-mismatch takes its names");
 
-		# The right one is found after the wrong one.
+		# hsym finds the right file after a wrong one.
 		put(pdb_of(program('pdb_msvc', $exe)), folder($scene, 'right') . "/$pdb");
 		looked_up($side, $scene, [@map, '-y', here($side, "$scene->{dir}/right")], full($side),
 			"$what, the right one in the symbol path");
@@ -86,8 +86,8 @@ for my $side (tool_names()) {
 		next if $bytes != 4096;
 		explained($side, $scene, [], "PDB cut to $bytes bytes", qr/\Q$pdb\E/);
 		put(pdb_of(program('pdb_msvc', $exe)), folder($scene, 'right') . "/$pdb");
-		# The DbgHelp of Wine 8 looks beside the image first: then names come from our
-		# tables of the PDB, without lines.
+		# The DbgHelp of Wine 8 looks beside the image first. If it finds no names, they
+		# come from hsym's own tables of the PDB, without lines.
 		my $level = full($side) eq 'lines' ? 'lines' : 'functions';
 		looked_up($side, $scene, ['-y', here($side, "$scene->{dir}/right")], $level,
 			'a PDB that is cut beside the image, the right one in the symbol path');
@@ -125,7 +125,7 @@ for my $side (tool_names()) {
 	}
 }
 
-# The image too, and without the image only the PDB, by its identity in the dump.
+# Both the image and the PDB, then only the PDB, which the dump identifies.
 for my $with_image (1, 0) {
 	my $scene = scene(path => $nowhere);
 	unlink "$scene->{dir}/$exe";
@@ -137,7 +137,7 @@ for my $with_image (1, 0) {
 	looked_up('linux', $scene, ['-y', "srv*$at"], $level, $with_image ? 'image and PDB in a store' : 'PDB in a store, no image');
 }
 
-# Unsupported steps are reported.
+# Steps that are not supported are reported.
 {
 	my $scene = scene();
 	my $at = folder($scene, "store/$pdb/$key");
@@ -150,7 +150,7 @@ for my $with_image (1, 0) {
 	spew("$at/file.ptr", 'PATH:\\\\server\\share\\names_c.pdb');
 	explained('linux', $scene, \@path, 'pointer file', qr/file\.ptr/);
 	my $server = 'https://127.0.0.1:1/symbols';
-	# DbgHelp queries it
+	# DbgHelp queries the server.
 	explained('linux', $scene, ['-y', "srv*$scene->{dir}/store*$server"], 'a server', qr/\Q$server\E/, qr/cannot be used/) if !$as_windows;
 }
 
@@ -193,10 +193,10 @@ done_testing;
 
 # ---------------------------------------------------------------- helpers
 
-# Returns the best level of DbgHelp or of this machine.
+# Returns the best level that DbgHelp or this machine's tools can reach.
 sub full { return $_[0] eq 'linux' && !$as_windows ? 'lines' : 'dbghelp' }
 
-# Returns a path as a program of that side takes it in the middle of an argument.
+# Returns a path in the form that programs of that system accept in the middle of an argument.
 sub here { return $_[0] eq 'linux' && !$as_windows ? $_[1] : win($_[1]) }
 
 # Makes a folder with the image, without its PDB, and a dump of it. %how:
@@ -228,7 +228,7 @@ sub put {
 	return;
 }
 
-# Writes another time stamp into an image, 8 bytes after its signature.
+# Overwrites an image's time stamp, 8 bytes after the signature.
 sub stamp {
 	my ($file, $stamp) = @_;
 	my $bytes = slurp($file);
@@ -246,7 +246,7 @@ sub looked_up {
 	return $result;
 }
 
-# Checks --explain's lines, from the module's line on.
+# Checks the lines of --explain, starting at the module's line.
 sub explained {
 	my ($side, $scene, $args, $what, @words) = @_;
 	my $result = run(tool('hsym', $side, '--explain', @$args, $scene->{dump}));
@@ -257,7 +257,7 @@ sub explained {
 	return;
 }
 
-# Checks for one line with all words, ignoring case and the dashes in numbers.
+# Checks for one line that has all words, ignoring case and the dashes in numbers.
 sub warned_once {
 	my ($result, $what, @words) = @_;
 	my @lines = grep { my $line = lc($_) =~ tr/{}-//dr; !grep { index($line, lc) < 0 } @words } split /\n/, $result->{err};

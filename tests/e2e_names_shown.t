@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Options for names and their output: files without a folder prefix, raw names, single addresses, a
-# dump through a pipe, names that are already in a dump, and names without any file available.
+# Options for names, and how names are printed: files without a folder prefix, raw names, single
+# addresses, a dump through a pipe, names that a dump already has, and names for which no file is
+# available.
 use strict;
 use warnings;
 no warnings 'portable';
@@ -26,7 +27,7 @@ for my $tool (qw(hsym hdiff)) {
 		for my $prefix ("$root/", $root, "$root/tests/symbols") {
 			my ($names) = $ask->('linux', @$modules, ['--strip-path', '/no/such', '--strip-path', $prefix]);
 			my %files = map { map { ($_->{file} // 'none') => 1 } @$_ } values %$names;
-			# A header's name may have a folder "." in it.
+			# The name of a header may contain a folder ".".
 			my $rest = $prefix =~ /symbols$/ ? '' : qr{(?:\./)?tests/symbols/};
 			my @long = grep { !m{^${rest}names_\w+\.(?:c|cpp|h)$} && !m{/\./.*\.h$} } keys %files;
 			is_deeply(\@long, [], "$tool --strip-path: $modules->[0][0]{kind}, what is left is no path of this machine");
@@ -39,7 +40,7 @@ for my $tool (qw(hsym hdiff)) {
 
 # ---------------------------------------------------------------- raw names
 
-# By Microsoft's rules: Y free function, A __cdecl, H int, N double, PEBD const char *.
+# Microsoft's decoration: Y free function, A __cdecl, H int, N double, PEBD const char *.
 my %raw = ('turn-int' => '?turn@app@@YAHH@Z', 'turn-double' => '?turn@app@@YAHN@Z', 'turn-text' => '?turn@app@@YAHPEBD@Z');
 for my $tool (qw(hsym hdiff)) {
 	my $ask = $tool eq 'hsym' ? \&names_by_hsym : \&names_by_hdiff;
@@ -139,7 +140,7 @@ for my $kind (qw(dwarf5 pdb_gnu)) {
 }
 done_testing;
 
-# Checks lines of frames, an address's inlined ones first, in the order of the question.
+# Checks lines of frames in the order of the question. An address's inlined frames come first.
 sub check_singles {
 	my ($result, $module, $markers, $level, $what) = @_;
 	my @frames = map { Hunt::frame_of($_ =~ s/^\s+//r) // { function => "UNREAD $_" } } split /\r?\n/, $result->{out};
@@ -155,7 +156,7 @@ sub check_singles {
 	return check_names(\%names, [$module], $level, "$what: names are the sources'") || diag($result->{out});
 }
 
-# Returns the image's function symbols by offset, as another tool reads them.
+# Returns the image's function symbols by offset, as read by another tool.
 sub symbols_at {
 	my ($file) = @_;
 	my $base = hex identity($file)->{base};

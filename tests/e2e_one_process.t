@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap takes one process, reports what it wrote, and never replaces the minidump that it reads with
-# the snapshot.
+# hsnap takes one process and reports what it wrote. It never replaces the minidump that it reads
+# with the snapshot.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -39,7 +39,7 @@ for my $twice ([qw(-p 1 -p 1)], [qw(-pn a -pn b)], ['-z', $image, '-z', $image],
 	refused([@$twice, '-f', "$dir/none.txt"], qr/-p, -pn and -z: wrong usage \(give one of them, once\)/, $what);
 	ok(!-e "$dir/none.txt", "$what: without a file");
 }
-# Placeholders in the file's name: the process from the dump's contents, the time from the
+# Placeholders in the file's name: the process comes from the dump's contents, and the time from the
 # minidump's own header (MINIDUMP_HEADER.TimeDateStamp, at 20).
 mkdir "$dir/named" or die;
 is(run([$hsnap, '-z', $image, '-f', "$dir/named/{name}-{pid}-{time}-{{.txt"])->{status}, 0, 'words in a name');
@@ -62,7 +62,8 @@ for my $path (map { glob "$dir/packed/*/$_" } '*') {
 says_what_it_wrote();
 done_testing;
 
-# One line, checked against the image maker's truth; none if the dump goes to standard output.
+# hsnap prints one line, which must agree with the image maker's truth. It prints none if the dump
+# goes to stdout.
 sub says_what_it_wrote {
 	my $made = "$dir/made.dmp";
 	make_image($made, 'win10-x64', '--ust', '--blocks', 300) or return fail('an image');

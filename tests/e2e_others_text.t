@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Texts from other programs and other people: frames of old Windows, logs changed by mail and web
-# pages, two logs in one file, comparisons in a row, other tools' files. Each synthetic text has a
-# plain form, whose report is the truth.
+# Texts from other programs and people: frames of old Windows, logs changed by mail and web pages,
+# two logs in one file, comparisons in a row, other tools' files. Each synthetic text has a plain
+# form, whose report is the truth.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -13,14 +13,16 @@ use Series;
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
-my @stacks = ( # growth of bytes, OLD, of blocks, OLD; frames: address, module, function, offset, file, line
+# Growth of bytes, OLD bytes, growth of blocks, OLD blocks; frames: address, module, function,
+# offset, file, line.
+my @stacks = (
 	[640, 13920, 2, 26, [0x7C8531E4, 'ntdll', 'RtlAllocateHeapSlowly', 0x44], [0x77C2C3C9, 'msvcrt', 'malloc', 0x6C],
 		[0x401A12, 'stock', 'Bin::add(Item *)', 0x32, 'd:\src (new)\bin.cpp', 88], [0x401B90, 'stock', 'main', 0x150, 'd:\src (new)\main.c', 41]],
 	[-520, 14040, -1, 27, [0x7C8531E4, 'ntdll', 'RtlAllocateHeapSlowly', 0x44], [0x77C2C3C9, 'msvcrt', 'malloc', 0x6C],
 		[0x402233, 'stock', 'read_line', 0x13], [0x10002233, 'plug', undef, 0x2233]],
 );
 
-# Changes of a text by mail, web pages and editors; the meaning stays certain.
+# Changes that mail, web pages and editors make to a text. The meaning stays certain.
 my %mangled = (
 	'8 blanks' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/\t/  /gr },
 	'4 blanks' => sub { $_[0] =~ s/^\t/    /gmr },
@@ -88,7 +90,8 @@ sub comparison {
 	return $text . sprintf "\n\nTotal increase == %6X requested + %6X overhead = %6X\n", $sum, 16, $sum + 16;
 }
 
-# Writes an old log, whose frames are names; at 0 before and at 1 after the growth.
+# Writes an old log, whose frames are names. The argument is 0 for the log before the growth, and 1
+# for the log after it.
 sub hogs {
 	my ($form, $when) = @_;
 	my $text = "*- - - - - - - - - - Heap 00140000 Hogs - - - - - - - - - -\n\n";
@@ -102,8 +105,8 @@ sub hogs {
 	return $text;
 }
 
-# The address of a frame, its place and its file, which its form may lack, are those it was made
-# from, in every report.
+# In every report a frame's address, place and file are those from which the frame was made. Its
+# form may lack the address or the file.
 sub frames_of_old_windows {
 	my @forms = (['behind', {}], ['first', { first => 1 }], ['first, short', { first => 1, offset => '+%X', digits => '%x', no_file => 1 }],
 		['behind, all', { behind => 1, offset => '+0x%X' }], ['first, 64 bits', { first => 1, digits => '%016X', offset => '+0x%08X' }],
@@ -115,7 +118,7 @@ sub frames_of_old_windows {
 		subtest "comparison, address $what" => sub { check_frames($form, @one) };
 		subtest "log of old, address $what" => sub { check_frames({ %$form, is_log => 1 }, @two) };
 	}
-	# Other spellings of one frame are one frame in a comparison.
+	# A comparison treats other spellings of a frame as the same frame.
 	my @same = map { "\t$_\n" } 'ntdll!RtlAllocateHeap+44 : 7FFE12345678', "00007ffe`12345678 : ntdll!RtlAllocateHeap+0x44", "00007ffe`12345678 ntdll!RtlAllocateHeap+44",
 		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]', (map { "$_ ntdll!RtlAllocateHeap+0x44" } columns()),
 		'ntdll.dll!RtlAllocateHeap+0x44', "77c9a1f2 ntdll.DLL!RtlAllocateHeap+0x44";
@@ -127,7 +130,7 @@ sub frames_of_old_windows {
 	is_deeply([map { [@$_{qw(module function offset file line)}] } @$frames[0 .. $#same + @source]],
 		[(map { ['ntdll', 'RtlAllocateHeap', '44', undef, undef] } @same), (map { ['app', 'f(int)', '1A', 'e:\\b c\\f.cpp', 12] } @source)], 'writings of debuggers') or diag(explain($frames));
 	debuggers_files();
-	# The address of code does not distinguish stacks whose modules and offsets are known.
+	# If modules and offsets are known, the code's address does not distinguish stacks.
 	my @moved = map { spew("$dir/moved$_.txt", hogs({ first => 1 }, $_) =~ s/^0(\d{7} : )/9$1/gmr) } 1;
 	my $report = hdiff('-o', 'json', spew("$dir/old.txt", hogs({ first => 1 }, 0)), @moved);
 	is_deeply([map { $_->{growth}{bytes} } @{ decode_json($report->{out})->{rows} }], [640, -520], 'at other addresses: the same stacks');
@@ -188,8 +191,8 @@ sub check_frames {
 	return;
 }
 
-# Writes a raw UMDH log; at 0 before and at 1 after the growth: two blocks per stack instead of one.
-# %how: pid, blocks of the first stack.
+# Writes a raw UMDH log. The first argument is 0 for the log before the growth and 1 for the log
+# after it, which has two blocks per stack instead of one. %how: pid, blocks of the first stack.
 sub raw {
 	my ($when, %how) = @_;
 	my $text = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-05-04 09:0$when - Machine=MADE - PID=" . ($how{pid} // 4312) . "\n// \n"
@@ -210,8 +213,8 @@ sub raw {
 	return $text;
 }
 
-# Two logs in one file are never summed: the message has the first line of the second, whose parts
-# are then read.
+# Two logs in one file are never summed. The message has the first line of the second log. The test
+# then reads the file's parts.
 sub two_in_one_file {
 	my $ours = series_dump(1763632800000, { leak => 1000 });
 	my %texts = (raw => raw(1), fragment => raw(1) =~ s/\A.*?(?=\*-)//sr, modules => raw(1) =~ s/\A.*?(?=^\/\/ Loaded)//smr,
@@ -232,19 +235,19 @@ sub two_in_one_file {
 		is($result->{out}, '', "$first and $second: no sum");
 		like($result->{err}, qr/\Ahdiff: \Q$file\E:$line: another snapshot or comparison begins here .*csplit.*\n\z/, "$first and $second: at line $line");
 	}
-	# The first may be without blocks.
+	# The first log may have no blocks.
 	my $empty = raw(0) =~ s/^\*- (?:- )+Start.*//msr;
 	my $empty_lines = $empty =~ tr/\n//;
 	my ($banner) = raw(1) =~ m{\A(.*?)^// UMDH}ms;
 	my $begins = 1 + $empty_lines + ($banner =~ tr/\n//);
 	like(hdiff(spew("$dir/two.txt", $empty . raw(1)))->{err}, qr/two\.txt:$begins: another snapshot.* \(UMDH's banner\)/, 'after a log without blocks: at the banner');
-	# Files that threads read in pieces, and hsym.
+	# Files that several threads read in pieces, and hsym.
 	my $large = raw(0, blocks => 30000);
 	my $line = 2 + ($large =~ tr/\n//);
 	my $file = spew("$dir/large.txt", $large . raw(1));
 	like(hdiff($file)->{err}, qr/large\.txt:$line: another snapshot/, 'a large file');
 	like(run(["$root/build/linux/hsym", $file])->{err}, qr/large\.txt:$line: another snapshot/, 'hsym');
-	# In a folder it is left out, and the others are used.
+	# In a folder, such a file is left out, and the other files are used.
 	my $folder = fresh_dir();
 	spew("$folder/$_.txt", raw($_)) for 0, 1;
 	spew("$folder/2.txt", raw(0) . raw(1));
@@ -298,14 +301,14 @@ sub pasted {
 	for my $kind (sort keys %plain) {
 		my $truth = report_of($kind, map { spew("$dir/plain$_.txt", $plain{$kind}[$_]) } 0 .. $#{ $plain{$kind} });
 		for my $what (sort keys %mangled) {
-			# nothing can be lost
+			# These changes lose nothing in this kind of log.
 			next if $kind eq 'log of old' && $what =~ /blanks|indented/ && $what !~ /double|around/;
 			my @files = map { spew("$dir/pasted$_.txt", $mangled{$what}->($plain{$kind}[$_])) } 0 .. $#{ $plain{$kind} };
 			is_deeply(report_of("$kind: $what", @files), $truth, "$kind: $what: the same report");
 			is_deeply(report_of("$kind: $what, packed", map { packed($_) } @files), $truth, "$kind: $what: packed, too") if $what =~ /8 blanks|CR CR/;
 		}
 	}
-	# Nothing at all before the frames.
+	# Nothing at all precedes the frames.
 	my @bare = map { spew("$dir/bare$_.txt", $logs[$_] =~ s/^\t//gmr) } 0, 1;
 	is_deeply(report_of('no TABs', @bare), report_of('plain', map { spew("$dir/plain$_.txt", $logs[$_]) } 0, 1), 'no TABs: the same report');
 	# hsym reproduces the original text.
@@ -349,12 +352,12 @@ sub packed {
 	return "$file.gz";
 }
 
-# Counts the lines that were not read: one message has their number, the first line and its text;
-# the status is 2.
+# Checks the number of lines that were not read. One message has this number, the first such line
+# and its text. The status is 2.
 sub nearly_right {
 	my $log = raw(1);
-	my $far = raw(0, blocks => 5000); # beyond the part that is sniffed
-	my @cases = ( # the text, the first unread line, and the number of unread lines; or a fault in a line
+	my $far = raw(0, blocks => 5000); # beyond the part in which the file's kind is recognized
+	my @cases = ( # the text; the first unread line and the number of such lines, or a fault in a line
 		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), qr/^ +7FFE1000A121/, 5],
 		['an entry with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", qr/^\|/, 'bad entry'],
 		['an entry in two lines', $log . "| 30 bytes + 10 at 9F0740 by\n| BackTrace11\n", qr/^\|/, 2],
@@ -406,7 +409,7 @@ sub given {
 	return;
 }
 
-# The message names what a file is.
+# For a file of another tool, the message names the file's kind.
 sub other_tools {
 	my $folded = "main;serve;read 4096\nmain;load 10\n";
 	my %files = (
@@ -452,9 +455,9 @@ sub other_tools {
 	return;
 }
 
-# Names in a code page: rows are unchanged, with one hint per file.
+# Names in a code page: the rows are unchanged, and there is one hint per file.
 sub code_pages {
-	my $page = "\xc5\xd7\xbd\xba\xc6\xae"; # of Windows, code page 949
+	my $page = "\xc5\xd7\xbd\xba\xc6\xae"; # in Windows' code page 949
 	my %texts = (raw => raw(1) =~ s/stock\.exe/$page.exe/r, comparison => comparison({}) =~ s/bin\.cpp/$page.cpp/gr =~ s/main\.c/$page.c/gr,
 		'log of old' => hogs({}, 1) =~ s/stock!/$page!/gr);
 	for my $what (sort keys %texts) {
@@ -489,13 +492,14 @@ sub total_line {
 	return sprintf "\n\nTotal %s == %6X requested + %6X overhead = %6X\n", $sum < 0 ? 'decrease' : 'increase', abs $sum, $overhead, abs($sum) + $overhead;
 }
 
-# Comparisons of one process in a row are a trend; comparisons that do not join are an error.
+# Comparisons of one process, each continuing the last, are a trend. Comparisons that do not join
+# are an error.
 sub chains {
 	my @leak = ('ntdll!RtlAllocateHeap+44', 'app!leak(int)+10 (d:\\a b\\a.c, 5)', 'app+2233 : 402233');
 	my @cache = ('7C8531E4 : app!fill+10', 'app!main+3');
 	my @texts = (
 		printed(['A1', [1000, 10], [2000, 20], @leak], ['B1', [0, 0], [500, 5], @cache]),
-		# the same stack by another id
+		# An equal stack under another id.
 		printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak]),
 		printed(['A1', [3000, 30], [4000, 40], @leak], ['B1', [500, 5], [400, 4], @cache], ['C1', [0, 0], [64, 1]]),
 	);
@@ -543,7 +547,7 @@ sub chained_stacks {
 	return;
 }
 
-# A chain does not know the overhead of its stacks, and excess of total lines over the rows counts.
+# A chain does not know its stacks' overhead. If total lines exceed the rows, the excess counts.
 sub chained_totals {
 	my @rows = map { [['A1', [100 * $_, $_], [100 * $_ + 100, $_ + 1], 'app!a+1']] } 1 .. 3;
 	my $with = sub { my ($n, $sum) = @_; return spew("$dir/total$n.txt", printed(@{ $rows[$n] }) =~ s/\n\nTotal.*/total_line($sum, 160)/ser) };
@@ -564,7 +568,7 @@ sub chained_totals {
 	return;
 }
 
-# A log without any of its stacks is reported once, and its gate does not pass.
+# A log that has none of its stacks is reported once, and does not pass a gate.
 sub lost_stacks {
 	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
 	my @ids = (11, '1A');
@@ -598,7 +602,7 @@ sub lost_stacks {
 	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
 	my $single = raw(1) =~ s/BackTrace1A/BackTrace11/gr =~ s/^\t/|/gmr;
 	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is not in the file/, 'a log with one stack');
-	# Nothing is reported if this is by chance or on purpose.
+	# Logs that lack stacks by chance or on purpose are not reported.
 	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
 		my $result = hdiff(spew("$dir/few.txt", $text));
 		is($result->{status}, 0, 'silent: status 0');
@@ -607,7 +611,7 @@ sub lost_stacks {
 	return;
 }
 
-# A dump of hsnap with wrapped notes is reported, regardless of their number.
+# If the notes of an hsnap dump are wrapped, this is reported, however many there are.
 sub wrapped_notes {
 	my $dump = series_dump(1763632800000, { leak => 1000 });
 	is(hdiff(spew("$dir/notes.txt", $dump))->{status}, 0, 'whole: status 0');
@@ -627,7 +631,7 @@ sub wrapped_notes {
 	return;
 }
 
-# An option takes the only name.
+# An option takes the only name as its value.
 sub no_file {
 	my $result = hdiff('--max-growth', 0, '--junit', "$dir/only.txt");
 	is($result->{status}, 2, 'status 2');

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# No option of any program replaces a dump, a UMDH log, a recording, a minidump, an ETW log or an
-# archive with its output, unless --overwrite is given: each option against each kind. Reports
-# replace reports, and a dump replaces files that it makes superfluous: an older dump of another
-# process, or itself.
+# Unless --overwrite is given, no option of any program replaces a dump, a UMDH log, a recording, a
+# minidump, an ETW log or an archive with its output. Tests each option with each kind of file.
+# Reports may replace reports. A dump may replace files that it makes superfluous: an older dump of
+# the same process, or itself.
 use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
@@ -148,8 +148,8 @@ subtest 'a result without a limit' => sub {
 };
 done_testing;
 
-# Checks the command with the path of a file of each kind: the file remains. %how: insist, a word
-# that allows replacing; remedy, in the message; replaced, kinds to skip.
+# Runs the command with the path of a file of each kind. The file must remain. %how: insist, a word
+# that allows replacing; remedy, words of the message; replaced, kinds to skip.
 sub refuses {
 	my ($command, %how) = @_;
 	my $remedy = $how{remedy} // '--overwrite';

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The page of hdiff -o html, without a browser: its parts, hostile names do no harm in it, and it
-# has the data of the JSON report. tests/viewers/html.t opens it.
+# The page of hdiff -o html, without a browser. Checks its parts, that hostile names do no harm in
+# it, and that it has the data of the JSON report. tests/viewers/html.t opens the page.
 use strict;
 use warnings;
 use Digest::SHA qw(sha256_base64);
@@ -83,7 +83,7 @@ sub shown {
 	return $name . (defined $frame->{file} ? " ($frame->{file}:$frame->{line})" : '');
 }
 
-# Returns [CELL, ...] of each row of the tables, as text.
+# Returns [CELL, ...] as text for each row of the tables.
 sub table_in {
 	my ($page) = @_;
 	my ($tables) = decode('UTF-8', $page) =~ m{<noscript>\n(.*?)</noscript>}s;
@@ -98,7 +98,7 @@ sub plain {
 	return $html =~ s{</?bdi>}{}gr =~ s/&(\w+);/$meant{$1}/gr;
 }
 
-# Checks for one file that runs only its own script, without text that is markup.
+# Checks that the page is one file that runs only its own script, and that no text is markup.
 sub check_form {
 	my ($page) = @_;
 	ok(eval { decode('UTF-8', $page, Encode::FB_CROAK | Encode::LEAVE_SRC) }, 'is UTF-8');
@@ -114,7 +114,7 @@ sub check_form {
 	unlike($rest, qr/<[^>]*\s(?:on\w+|src|href|style)\s*=/i, 'no attribute that runs or fetches anything');
 	unlike($page =~ s{http://www\.w3\.org/2000/svg}{}gr, qr{https?://}, 'no address of anything elsewhere');
 	my (@open, @wrong);
-	$rest =~ s{<\w+(?: [\w-]+="[^"<>]*")*/>}{}g; # of pictures
+	$rest =~ s{<\w+(?: [\w-]+="[^"<>]*")*/>}{}g; # elements of pictures
 	while ($rest =~ m{<(/?)([a-z]\w*)[^<>]*?(?<!/)>|([<>])}gi) {
 		my ($end, $name, $stray) = ($1, $2, $3);
 		push(@wrong, "a bare $stray at " . pos $rest), next if defined $stray;

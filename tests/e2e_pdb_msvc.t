@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Names from PDBs of Microsoft's compiler: those of npm's node-pty, on some functions of which
-# llvm-symbolizer dies. Truth: llvm-pdbutil for names; llvm-symbolizer for lines, restarted when it
-# dies.
+# Names from PDBs of Microsoft's compiler, those of npm's node-pty. llvm-symbolizer dies on some of
+# their functions. The truth comes from llvm-pdbutil for names, and from llvm-symbolizer for lines,
+# which is restarted when it dies.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -26,7 +26,7 @@ for my $file (qw(win32-x64/winpty-agent.exe win32-x64/conpty.node win32-arm64/wi
 }
 done_testing;
 
-# Returns { START => { start, size, names } }, of the private symbols.
+# Returns { START => { start, size, names } } from the private symbols.
 sub functions_of {
 	my ($file) = @_;
 	my @sections = map { hex } `llvm-readobj$llvm --sections '$file'` =~ /VirtualAddress: 0x(\w+)/g;
@@ -34,7 +34,8 @@ sub functions_of {
 	for (split /\n/, `llvm-pdbutil$llvm dump --symbols '@{[$file =~ s/\.\w+$/.pdb/r]}'`) {
 		$name = $1 if / \| S_[GL]PROC32(?:_ID)? \[size = \d+\] `(.*)`$/;
 		next unless defined $name && /, addr = (\d+):(\d+), code size = (\d+)$/;
-		my $start = $1 > 0 ? $sections[$1 - 1] + $2 : next;    # in no section: the linker left it out
+		# The linker left this function out, so it is in no section.
+		my $start = $1 > 0 ? $sections[$1 - 1] + $2 : next;
 		$functions{$start} //= { start => $start, size => $3, names => {} };
 		$functions{$start}{names}{$name} = 1;
 		undef $name;
@@ -42,7 +43,7 @@ sub functions_of {
 	return \%functions;
 }
 
-# Fills in line: "FILE:LINE" of the function itself, restarting llvm-symbolizer when it dies.
+# Sets line to "FILE:LINE" of the function itself. Restarts llvm-symbolizer when it dies.
 sub ask_truth {
 	my ($file, $asked) = @_;
 	my $options = '--relative-address --functions=linkage --verbose';

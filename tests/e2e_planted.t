@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# DLLs in the current folder, beside the target or beside hsnap.exe do not replace the system's, and
-# no program imports network DLLs.
+# DLLs in the current folder, beside the target or beside hsnap.exe do not replace the system's
+# DLLs, and no program imports network DLLs.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -11,7 +11,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $planted = "$root/build/win64/targets/planted.dll";
-# Makes Wine load files of these names instead of its own DLLs, like Windows.
+# Makes Wine load files with these names instead of its own DLLs, as Windows does.
 my @wanted = qw(ole32.dll oleaut32.dll dbghelp.dll dbgcore.dll symsrv.dll version.dll hsnap-tracer64.dll);
 $ENV{HSNAP_WINE_DLLS} = join(',', map { s/\.dll$//r } @wanted) . '=n,b';
 mkdir "$dir/$_" or die "$_: $!\n" for 'here', 'theirs', 'ours';
@@ -28,7 +28,8 @@ copied("$root/build/win64/hsnap-tracer64.dll", 'ours');
 is(said($hsnap, 'run', '--at-exit', win("$dir/exit.txt"), '--', $target), '', 'hsnap run');
 ok(-s "$dir/exit.txt", '... with its own tracer');
 is(said($hsnap, 'schedule', 'list'), '', 'hsnap schedule, which needs COM');
-unlink "$dir/ours/version.dll" or die "version.dll: $!\n"; # Wine 8 loads it late, from there, in any case
+# Wine 8 always loads this DLL late and from there.
+unlink "$dir/ours/version.dll" or die "version.dll: $!\n";
 is(said($hsnap, 'doctor'), '', 'hsnap doctor, which writes minidumps');
 is(said($tool{hdiff}, win("$dir/exit.txt")), '', 'hdiff, which asks DbgHelp for names');
 is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), '', 'hsym, which does too');
@@ -37,7 +38,7 @@ is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), '', 'hs
 	is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), 'ours\\dbghelp.dll', 'a planted DLL that is loaded says so');
 }
 
-# Windows takes these from its own folder, whatever is beside a program ("KnownDLLs").
+# Windows always takes these from its own folder, whatever files are beside a program ("KnownDLLs").
 for my $name (qw(hsnap.exe hdiff.exe hsym.exe hsnap-tracer64.dll)) {
 	my @dlls = run(['x86_64-w64-mingw32-objdump', '-p', "$root/build/win64/$name"])->{out} =~ /^\s*DLL Name: (\S+)$/mg;
 	is_deeply([grep { !/^(?:advapi32|kernel32|msvcrt|ntdll)\.dll$/i } @dlls], [], "$name needs @dlls alone") if ok(@dlls > 0, "$name imports");
@@ -56,7 +57,7 @@ sub copied {
 	return "$dir/$folder/$name";
 }
 
-# Returns the reports of planted DLLs when a program runs in their folder.
+# Runs a program in a folder with planted DLLs; returns the reports of those that were loaded.
 sub said {
 	my ($program, @args) = @_;
 	my $result = run([wine($program, @args)], dir => "$dir/here");

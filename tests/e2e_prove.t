@@ -1,7 +1,6 @@
 #!/usr/bin/perl
-# prove.cmd, as in the zip: under Wine every step is ok, or is skipped with a reason. With a sample
-# that leaks less than it states, and two missing ones, it reports which steps failed, and no
-# others.
+# prove.cmd, as in the zip. Under Wine every step is ok, or is skipped with a reason. With a sample
+# that leaks less than it states, and two missing samples, it reports exactly the steps that failed.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -34,7 +33,7 @@ is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work|kept)$/ } files_in("$dir/prove
 is_deeply([grep { !-s "$dir/prove/kept/$_" } qw(machine.txt plain-64.dmp.gz plain-64.truth)], [], 'the doctor keeps what a machine can send back');
 like($whole->{out}, qr/^The folder prove.kept has memory of/m, 'which is named');
 
-# Without the doctor, which takes the longest and was tested above.
+# This run leaves out the doctor, which takes longest and was tested above.
 $dir = unpacked();
 my $script = slurp("$dir/prove.cmd") =~ s/^call :try 0 "doctor.*\n//mr;
 my $warned = '>>%work%\%bits%-exit.txt echo // hsnap: warning text="made"';
@@ -58,7 +57,7 @@ is_deeply([sort split /\n/, $broken->{failed}], [sort(
 like($broken->{out}, qr/^Something FAILED\. With prove\.txt the folder prove.work is of use/m, 'and it says what to send');
 done_testing;
 
-# Unpacks a folder as in the zip.
+# Unpacks the released zip into a folder.
 sub unpacked {
 	my $to = fresh_dir();
 	my $from = "$root/build/win64";

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # hsnap ps lists processes in columns, the largest first: bits, heaps, source of stacks, private
-# bytes, start and command line. Checked against a program that counts its own heaps, and one that
-# reports how much it keeps.
+# bytes, start and command line. The test compares the list with a program that counts its own
+# heaps, and one that reports how much memory it keeps.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -50,7 +50,7 @@ is_deeply([@{ $row{ $refusing->{pid} } }[1, 2, 3, 6, 7]], ['?', '?', '?', "close
 	'the one that lets nobody in');
 like($all->{err}, qr/^hsnap: no right to read [1-9]\d* of them/m, 'which is said');
 
-# The command line as given: complete, and without effect.
+# The command line is printed completely, and must have no effect on the terminal.
 my @lines_of = map { $row{ $_->{pid} }[7] } @plain;
 like($lines_of[0], qr/ "0 \?\[31m \?\??\?'two  words'"$/, 'what a terminal would obey is made harmless');
 like($lines_of[1], qr/^\S*\Q$name\E\.exe"? "5 x{100}"$/, 'however long it is');
@@ -69,7 +69,8 @@ push @private, private_of($growing);
 cmp_ok(abs($private[1] - $private[0] - 32), '<', 0.5, 'its private bytes are those that it keeps') or diag("@private");
 is($growing->quit, 0, 'it ends');
 
-# On a terminal a line fits, without the program's path. Undo Wine's changes to a line first.
+# On a terminal each line fits the width, and omits the program's path. Undo Wine's changes to a
+# line before the check.
 SKIP: {
 	skip 'no script(1)', 2 if $as_windows || system('command -v script >/dev/null');
 	my $shown = run(['script', '-qec', "stty cols 80; '$root/setup/wine' '$root/build/win64/hsnap.exe' ps $name*", '/dev/null'])->{out};
@@ -89,7 +90,7 @@ check_error(hsnap('ps', 'a', 'b'), 'hsnap', 'two patterns', 'one pattern');
 is($_->quit, 0, 'it ends') for @plain, $traced, $refusing;
 done_testing;
 
-# Returns the MiB that ps lists for a program.
+# Returns the private MiB that ps lists for a program.
 sub private_of {
 	my ($target) = @_;
 	my ($mib) = hsnap('ps', "grows-$name")->{out} =~ / (\d+\.\d) MiB /;

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The tours of the README and of docs/over-time.md work as typed, and print the output it shows. Parts that differ between
-# runs (pids, times, addresses, ids, the checkout's place) are ignored in the comparison.
+# The tours of the README and of docs/over-time.md work as typed, and print the output that the
+# pages show. The comparison ignores parts that differ between runs: pids, times, addresses, ids,
+# and the checkout's place.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -9,7 +10,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
-# of an earlier run
+# Files of an earlier run.
 unlink grep { -e } map { "$root/build/$_" } qw(a.txt b.txt run.hrec lost.txt), map { "dumps/$_.txt" } 1 .. 8;
 tour('README.md', 'Find a leak', 2);
 check_shown($_->{command}, $_->{shows}) for commands('README.md', 'Every allocation over time');
@@ -17,8 +18,8 @@ unlink glob "$root/build/dumps/*";
 tour('docs/over-time.md', 'An example', 8);
 done_testing;
 
-# Runs the commands of a section: a program is started, and snapshots are taken, one after each of
-# $steps steps; the last snapshot command also stands for those that the text omits.
+# Runs the commands of a section. It starts a program and takes a snapshot after each of $steps
+# steps. The last snapshot command is repeated for the snapshots that the text omits.
 sub tour {
 	my ($page, $title, $steps) = @_;
 	my @commands = commands($page, $title);
@@ -47,7 +48,7 @@ sub tour {
 	return;
 }
 
-# Returns the commands of a section, by the README's aliases, and the output it shows for each.
+# Returns a section's commands, with the README's aliases replaced, and the output shown for each.
 sub commands {
 	my ($page, $title) = @_;
 	my ($aliases) = slurp("$root/README.md") =~ /^    alias (.*)$/m or die "README.md: no aliases\n";
@@ -88,7 +89,8 @@ sub masked {
 	$text =~ s/\d{4}-\d\d-\d\dT[\d:.]+Z/TIME/g;
 	$text =~ s/\b(pid|process) \d+/$1 N/g;
 	$text =~ s/BackTrace\w+/BackTraceN/g;
-	$text =~ s/: \d+ blocks \(\d+ % with stacks\), \d+ bytes$/: N blocks/gm; # includes Wine's own blocks
+	# This number includes Wine's own blocks.
+	$text =~ s/: \d+ blocks \(\d+ % with stacks\), \d+ bytes$/: N blocks/gm;
 	$text =~ s/\+[0-9A-F]+(?= |$)/+X/gm;
 	$text =~ s/\b[\d.]+ s$/N s/gm; # the length of a recording
 	$text =~ s/^left out: .*/left out: N/gm; # includes Wine's own blocks

@@ -1,9 +1,10 @@
 #!/usr/bin/perl
-# Real heaps of Windows 10 and 11, the parts that crash dumps contain: hsnap -z and its walkers find
-# exactly the blocks that other people read from them, and do not report missing parts as damage.
+# Parts of real heaps of Windows 10 and 11, as crash dumps contain them. hsnap -z and its walkers
+# find exactly the blocks that other people read from the dumps, and do not report missing parts as
+# damage.
 #
-# The truth of the back end is a list of its entries; that of the LFH a list of containers, and the
-# bytes of the dump, read here independently. Both are test data (data_file).
+# The truth of the back end is a list of its entries. The truth of the LFH is a list of containers,
+# and the dump's bytes, which this test reads independently. Both are test data (data_file).
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -15,19 +16,20 @@ use Hunt;
 use Images;
 use Minidump;
 
-my %dumps = (    # and the counts of the dump's maker
+my %dumps = ( # each with the counts that the dump's maker published
 	'win10-18362-x64_vulkano' => { file => 'win10-18362-x64_vulkano', counted => '47 of 10024, 113 more, 11487 in all' },
 	'win11-26100-x64_otclient' => { file => 'win11-26100-x64_otclient', bits => 64, heaps => 2 },
 	'win11-26200-x86_redfaction' => { file => 'win11-26200-x86_one-container', bits => 32, heaps => 3 },
 );
-my ($OWN, $MARKER) = (1, 3);    # of UnusedBytes: Windows' own blocks
+my ($OWN, $MARKER) = (1, 3); # values of UnusedBytes for Windows' own blocks
 my $vectors = data_file('heaps/real-heap-vectors.tsv') // plan(skip_all => 'no words of real heaps here');
 my @rows = map { [split /\t/] } split /\n/, slurp($vectors);
 
 for my $image (sort keys %dumps) {
 	subtest $image => sub {
 		my $given = data_file("heaps/$dumps{$image}{file}.heapmeta.dmp") // plan(skip_all => "$image is not here");
-		my $file = fresh_dir() . '/dump.dmp'; # the list of its blocks is made beside it
+		# Hsnap writes its list of blocks into the same folder.
+		my $file = fresh_dir() . '/dump.dmp';
 		copy($given, $file) or die "$file: $!\n";
 		check($image, $file, $dumps{$image}{counted});
 		check_one_listed($image, $file) if $dumps{$image}{heaps};
@@ -53,8 +55,9 @@ sub check {
 	return $result;
 }
 
-# The maker of the dumps listed all heaps in the PEB. A process of these builds lists one (facts,
-# A1), and the ring of the others is not in these fragments: hsnap finds them by their signatures.
+# The maker of the dumps listed all heaps in the PEB. In these builds, a real PEB lists one heap
+# (facts, A1), and these fragments lack the ring of the others. hsnap finds them by their
+# signatures.
 sub check_one_listed {
 	my ($image, $file) = @_;
 	my ($bits, $heaps) = @{ $dumps{$image} }{qw(bits heaps)};
@@ -83,7 +86,7 @@ sub memory_of {
 	return $dump;
 }
 
-# Returns { ADDR => "HEAP REQUESTED OVERHEAD" }, and its sums.
+# Returns { ADDR => "HEAP REQUESTED OVERHEAD" } of the blocks, and their sums.
 sub truth_of_dump {
 	my ($image, $dump) = @_;
 	my (%truth, %is_internal);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap record, live: memory_test states each of its events, and its recording agrees with it at
-# every moment and in every window, to the byte, by stack; so do snapshots taken meanwhile. Starting
-# and ending a recording leave the program unchanged.
+# hsnap record of a live program. memory_test states each of its events. At every moment and in
+# every window its recording agrees with them, to the byte, by stack, and so do snapshots taken
+# during the recording. Starting and ending a recording leaves the program unchanged.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -33,7 +33,8 @@ subtest 'what is wrong is said in a line' => \&errors;
 done_testing;
 
 sub whole {
-	my @stops = (200, 1475, 1600, 3000); # in a spike, after one, and after the half-way allocation
+	# In a spike, after a spike, and after the half-way allocation.
+	my @stops = (200, 1475, 1600, 3000);
 	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events"), map { ('--stop', $_) } @stops],
 		record => ['-v', '-o', win("$dir/run.hrec")]);
 	for my $stop (1 .. @stops) {
@@ -47,7 +48,8 @@ sub whole {
 	for my $stop (1 .. @stops) {
 		my $at = $replay->mark("stop $stop");
 		same("stop $stop", $replay->state($at, ['stack']), '--match', 'function', "$dir/run.hrec\@start", "$dir/run.hrec\@stop $stop");
-		# The remaining differences are older than the tracer, or of threads that ended.
+		# The remaining differences are blocks that are older than the tracer, or that
+		# belong to threads that ended.
 		my $result = run(tool('hdiff', 'linux', '--force', "$dir/stop$stop.txt", "$dir/run.hrec\@stop $stop"));
 		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), {}, "the snapshot at stop $stop is that moment")
 		    or diag($result->{out}, $result->{err});
@@ -65,8 +67,8 @@ sub whole {
 	return;
 }
 
-# The chart of use over time shows its steady state, its ten spikes and its peak. By its statements,
-# its use goes through the same heights, one after the other.
+# The chart of usage over time shows the program's steady state, its ten spikes and its peak.
+# According to its statements, its usage goes through these heights in the same order.
 sub picture {
 	my ($replay) = @_;
 	my @ranges = grep { $_->{memory} eq 'committed' } @{ $replay->allocations };
@@ -79,7 +81,7 @@ sub picture {
 	return;
 }
 
-# Checks the chart of a part of its memory, with heights of whole MiB in order. Its two permanent
+# Checks the chart for a part of the memory. The heights are whole MiB, in order. The two permanent
 # buffers end within a moment, so values below the last height are ignored after it.
 sub drawn {
 	my ($replay, $between, $where, $wanted, @words) = @_;
@@ -97,7 +99,7 @@ sub drawn {
 	my @truth = map { $replay->state($_, [], $where)->{''}{bytes} // 0 } 1 .. $replay->events;
 	is_deeply($heights->(@truth), $wanted, 'what it states');
 	my @figures = @{ $chart->{figures} };
-	SKIP: { # on a machine that stalls this long the sample makes no spikes
+	SKIP: { # if the machine stalls this long, the sample makes no spikes
 		skip "$between ms between spikes", 2 if $between < 2 * ($figures[2]{time_ms} - $figures[1]{time_ms});
 		is_deeply($heights->(map { $_->{highest_bytes} } @figures), $wanted, 'its figures are these');
 		is_deeply($heights->(@{ $chart->{tops} }), $wanted, 'it is drawn as high');
@@ -105,8 +107,8 @@ sub drawn {
 	return $result->{out};
 }
 
-# Checks that { STACK => { bytes, count } } is hdiff's result for these options; now and then also
-# with the other system's hdiff.
+# Checks that { STACK => { bytes, count } } equals hdiff's result for these options. Now and then
+# also runs the other system's hdiff.
 sub same {
 	my ($what, $truth, @words) = @_;
 	my %rows = map { $_ => [@{ $truth->{$_} }{qw(bytes count)}] } keys %$truth;
@@ -118,7 +120,7 @@ sub same {
 	return;
 }
 
-# Starts recordings that run during other tests.
+# Starts recordings that run while other subtests run.
 sub begin {
 	$part = target($exe, ['--seconds', 3, '--stop', 2900], record => ['--for', '1s', '-o', win("$dir/for.hrec")]);
 	$running = target($exe, ['--seconds', 12, '--events', win("$dir/events2"), '--stop', 700, '--stop', 11500]);
@@ -129,8 +131,8 @@ sub begin {
 	return;
 }
 
-# Older blocks are listed first, so that their frees are known. The test lasts longer than any
-# single wait of hsnap.
+# The blocks that already exist are listed first, so that their frees are known. This test lasts
+# longer than any single wait of hsnap.
 sub attached {
 	my $target = $running;
 	is($target->step, 2, 'it went on');
@@ -150,8 +152,8 @@ sub attached {
 	return;
 }
 
-# Blocks that the program allocated during loading exist when the recording begins, without a stack,
-# and are freed in it.
+# Blocks that the program allocated during loading exist, without a stack, when the recording
+# begins. They are freed during the recording.
 sub early {
 	my $target = target("$root/build/win64/targets/early.exe", [], record => ['-o', win("$dir/early.hrec")]);
 	is($target->step, 1, 'it runs') or return;
@@ -172,8 +174,8 @@ sub early {
 	return;
 }
 
-# --for: the program continues without the tracer. It waits at its stop until the tracer is
-# unloaded.
+# --for: the recording ends, and the program continues without the tracer. It waits at its stop
+# until the tracer is unloaded.
 sub a_part {
 	is($part->step, 1, 'the program runs') or return;
 	ok(comes(sub { peek($part)->{ntdll} eq '0' }), 'the tracer leaves it');
@@ -186,7 +188,7 @@ sub a_part {
 	return;
 }
 
-# --max-bytes: the recording ends when its file has that size, and the program continues.
+# --max-bytes: the recording ends when its file has reached that size, and the program continues.
 sub full {
 	my $insertions = 400_000;
 	my $here = run(["$root/build/linux/bench/maps", $insertions]);
@@ -205,8 +207,8 @@ sub full {
 	return;
 }
 
-# --children: each process of a tree has its own recording, with the block that it keeps; also
-# processes that outlive their parent, but not those that are ended before.
+# --children: each process of a tree has its own recording, with the block that the process keeps.
+# This includes processes that outlive their parent. Processes that are ended early have none.
 sub children {
 	my $family = "$root/build/win64/targets/family.exe";
 	my $result = run([wine($record, 'record', '--children', '-v', '-o', win("$dir/tree.hrec"), '--', $family, 'tree', 3)]);
@@ -234,7 +236,7 @@ sub children {
 	return;
 }
 
-# Enter marks a moment, with a typed label or a number; Ctrl-C ends the recording, which is
+# Enter marks a moment with a typed label or a number. Ctrl-C ends the recording, which is then
 # complete.
 sub terminal {
 	needs_linux('script(1)');
@@ -250,7 +252,7 @@ sub terminal {
 		my $is_marked = sub { (() = list($file) =~ /^mark /mg) > $count };
 		$count++;
 		syswrite $hand, "$line\r";
-		# A key that is pressed while the console is being created may be lost.
+		# A key that is pressed during the console's creation may be lost.
 		syswrite $hand, "\r" if !$count && !comes($is_marked, 100);
 		ok(comes($is_marked), "Enter behind '$line'") or diag(slurp("$dir/said")), last;
 	}
@@ -274,7 +276,7 @@ sub comes {
 	return 0;
 }
 
-# hsnap reads its standard input while recording only if it is a console.
+# While recording, hsnap reads its stdin only if it is a console.
 sub no_terminal {
 	my $target = target($exe, ['--seconds', 2, '--stop', 100]);
 	is($target->step, 1, 'it runs') or return;
@@ -289,7 +291,7 @@ sub no_terminal {
 	return;
 }
 
-# Whatever happens to hsnap: the program continues, and the written part can be read.
+# Whatever happens to hsnap, the program continues, and the part that was written can be read.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
@@ -313,8 +315,8 @@ sub killed {
 	return;
 }
 
-# Rings of a few events: threads wait, or with --drop events are lost, which is reported and
-# counted.
+# The rings have room for only a few events. Threads wait, or with --drop events are lost; losses
+# are reported and counted.
 sub dropped {
 	my $maps = "$root/build/win64/bench/maps.exe";
 	my %events;

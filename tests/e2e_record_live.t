@@ -1,8 +1,9 @@
 #!/usr/bin/perl
-# hsnap record while eight threads pass blocks to each other, libraries that allocate are loaded and
-# unloaded, heaps are destroyed and children start: the program writes the same bytes as without,
-# the recording agrees with its statements, and a recording may begin and end at any time, and with
-# a full disk. If hsnap or the program is killed meanwhile, the file is right up to its end.
+# hsnap record of a busy program. Eight threads pass blocks to each other, libraries that allocate
+# are loaded and unloaded, heaps are destroyed, and children start. The program writes the same
+# bytes as without hsnap, and the recording agrees with its statements. A recording may begin and
+# end at any time, even on a full disk. If hsnap or the program is killed, the file is right up to
+# its end.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -15,11 +16,11 @@ use Hunt;
 use Replay;
 
 my $dir = fresh_dir();
-$ENV{HSYM_CACHE} = "$dir/names"; # the same names again and again
+$ENV{HSYM_CACHE} = "$dir/names"; # the same names are needed again and again
 my $record = "$root/build/win64/hsnap.exe";
 my $stress = "$root/build/win64/targets/stress.exe";
 my $threads = 8;
-my $kills = $ENV{HSNAP_KILLS} // 4; # of each
+my $kills = $ENV{HSNAP_KILLS} // 4; # number of kills of each process
 
 subtest 'from its start' => \&whole;
 subtest 'handed on as fast as they can' => \&handed_on;
@@ -33,7 +34,7 @@ sub stress {
 	return target($stress, [$threads, 1000, 1, win("$root/build/win64/targets/plug.dll"), win($events)], %how);
 }
 
-# Runs to its next step; returns the output.
+# Runs the program up to its next step; returns the output.
 sub to_step {
 	my ($target) = @_;
 	my $text = '';
@@ -47,7 +48,7 @@ sub to_step {
 
 sub go_on { return syswrite $_[0]{to}, "\n" }
 
-# Runs to its end; returns the output and status.
+# Runs the program to its end; returns the output and the exit status.
 sub to_end {
 	my ($target) = @_;
 	my $text = '';
@@ -58,7 +59,8 @@ sub to_end {
 	return $text . 'status ' . $target->quit;
 }
 
-# Returns { FUNCTION => { bytes, count } } of the stated functions, the innermost of each stack.
+# Returns { FUNCTION => { bytes, count } } for the functions that the program states. Each is the
+# innermost function of its stacks.
 sub rows {
 	my ($report) = @_;
 	my %rows;
@@ -79,7 +81,7 @@ sub shown {
 	return report($result->{out});
 }
 
-# Checks classes of allocations between two steps, which are marks, by function.
+# Checks classes of allocations between two steps, by function. Each step has a mark.
 sub check_classes {
 	my ($file, $replay, $old, $new, @classes) = @_;
 	for my $class (@classes) {
@@ -100,7 +102,7 @@ sub whole {
 			check_ok(hsnap('mark', '-p', $target->{pid}, "step $step"), "mark $step") if @$how;
 			go_on($target);
 			next if $step % 2;
-			sleep 0.5 if @$how; # at full speed; only the final state is stated
+			sleep 0.5 if @$how; # at full speed the program states only its final state
 			go_on($target);
 		}
 		push @said, $text . to_step($target) . to_end($target);
@@ -119,7 +121,7 @@ sub whole {
 	return;
 }
 
-# A thread that numbers an event while another one may do so is detected.
+# Detects a thread that numbers an event at the same time as another thread.
 sub handed_on {
 	my $target = target("$root/build/win64/targets/hand_on.exe", [8, 1_500_000], record => ['-o', win("$dir/handed.hrec")]);
 	is($target->step, 1, 'it runs') or return;
@@ -139,9 +141,9 @@ sub rows_of_make {
 	return [sum0(map { $_->{count} } @mine), sum0(map { $_->{bytes} } @mine)];
 }
 
-# Checks totals of the threads' shared heap, which has no other blocks: blocks older than the
-# recording have no stack. Sizes are compared only under Wine 8: from version 9 on HeapSize() is
-# wrong for blocks that were shrunk in place.
+# Checks the totals of the threads' shared heap, which contains no other blocks. Blocks that are
+# older than the recording have no stack. Sizes are compared only under Wine 8: since version 9
+# HeapSize() is wrong for blocks that were shrunk in place.
 sub check_heap {
 	my ($file, $replay, $old, $new) = @_;
 	my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
@@ -164,14 +166,15 @@ sub check_heap {
 	return;
 }
 
-# Starts to record a running program, through a command of this machine if given.
+# Starts recording a running program. If a command of this machine is given, starts hsnap through
+# that command.
 sub recorder {
 	my ($target, $name, $options, @under) = @_;
 	return Hunt::start([@under, wine($record, 'record', '-o', win("$dir/$name.hrec"), @$options, '-p', $target->{pid})],
 		stderr => "$dir/$name.err");
 }
 
-# Waits for its end and checks that the program is as before.
+# Waits for the recording's end, and checks that the program is as before.
 sub ended {
 	my ($target, $recorder, $name, $status) = @_;
 	is(Hunt::finish($recorder) >> 8, $status, "$name: status") or diag(slurp("$dir/$name.err"));
@@ -180,8 +183,8 @@ sub ended {
 	return;
 }
 
-# Recordings begin and end while threads are running; marks are set while they stand still. --for
-# ends one by itself.
+# Recordings begin and end while threads are running. Marks are set while the threads stand still.
+# One recording ends because of --for.
 sub attached {
 	my $target = stress("$dir/events2");
 	my @ends = (sub { check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop') },
@@ -221,15 +224,16 @@ sub attached {
 	return;
 }
 
-# Checks a file that was not finished: hdiff reads its contents.
+# Checks that hdiff reads the contents of a file that was not finished.
 sub check_cut {
 	my ($file) = @_;
 	like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
 	return shown('up to there it is read', $file);
 }
 
-# The recording ends with a message, and the program continues. None of the processes under a limit
-# is the first: it would contain Wine's server, whose shared memory would be limited too.
+# The recording ends with a message, and the program continues. No process under a limit is the
+# first Wine process, because that process would start Wine's server, and its shared memory would be
+# limited too.
 sub full_disk {
 	needs_linux('ulimit');
 	my @small = ('sh', '-c', 'trap "" XFSZ; ulimit -f 1024; exec "$@"', 'sh');
@@ -245,7 +249,7 @@ sub full_disk {
 	do { $is = peek($started) } until $is->{ntdll} eq '0' || time > $until;
 	is($is->{ntdll}, 0, 'nothing of it is left in a program that was started') or return;
 	go_on($_), to_step($_) for $target, $started;
-	# It cannot write its file of events, so it has its own status.
+	# The program cannot write its file of events, so its own status differs.
 	like(to_end($started), qr/\nstatus 8\z/, 'which ends with its own status');
 	like(slurp("$started->{err}") =~ s/\r//gr, $line, 'and a line');
 	like(to_end($target), qr/\nstatus 0\z/, 'the other one does what it should');
@@ -256,9 +260,9 @@ sub full_disk {
 	return;
 }
 
-# Kills at random moments, a few at once. The program does the same each time: a file's contents are
-# one run's statements, up to some event. hsnap writes once a second. The program stops near its
-# end, so no kill is late.
+# Kills processes at random moments, a few at the same time. The program does the same in each run,
+# so a file must contain the statements of one run, up to some event. hsnap writes once a second.
+# The program stops near its end, so no kill comes too late.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $exe = 'memory_test.exe';
@@ -298,7 +302,7 @@ sub check_killed {
 	return;
 }
 
-# Checks that the live memory at the end of a recording is that between two objects. Stacks that are
+# Checks that the live memory at the recording's end is that between two objects. Stacks that are
 # read after the program has exited are unknown.
 sub check_prefix {
 	my ($what, $replay, $file) = @_;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# A recording with modules that are loaded and unloaded, and with addresses: each stack is in the
-# module that it was made in, whatever replaced it later; modules are listed for their lifetime; and
-# blocks are, one by one, where snapshots find them. The program's source states how much each
-# module allocated.
+# Recordings of modules that are loaded and unloaded, and recordings with addresses. Each stack is
+# in the module in which it was made, whatever replaced that module. Modules are listed for their
+# lifetime. Each block is where snapshots find it. The program's source states how much each module
+# allocated.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -75,7 +75,7 @@ sub take {
 	return;
 }
 
-# Returns by module the blocks and bytes of each row that plug_keep allocated in.
+# Returns, by module, the blocks and bytes of each row that plug_keep allocated in that module.
 sub rows {
 	my @files = @_;
 	my $diff = run(tool('hdiff', 'linux', @files));
@@ -88,7 +88,7 @@ sub rows {
 	return \%rows;
 }
 
-# Returns the lines of our modules in a dump: [NAME, BASE, BYTES, former place or undef].
+# Returns the lines about the plugs in a dump: [NAME, BASE, BYTES, former place or undef].
 sub our_modules {
 	my ($text) = @_;
 	my %was = $text =~ m{^// hsnap: module base=(\S+) .* unloaded=1 at=(\w+)\r?$}mg;
@@ -102,7 +102,7 @@ sub modules {
 	return [sort map { $_->[3] ? "$_->[0] was at $_->[3]" : "$_->[0] at $_->[1]" } our_modules(slurp("$dir/$name.txt"))];
 }
 
-# Returns ADDRESS -> "BYTES MODULE" of our modules' blocks.
+# Returns ADDRESS -> "BYTES MODULE" for the plugs' blocks.
 sub blocks {
 	my ($path) = @_;
 	my $text = slurp($path);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Virtual memory in a recording: the stacks that committed and released it, also in parts.
-# virtual_cases states in each step the existing ranges; released ranges and their stacks follow
-# from that.
+# Virtual memory in a recording, and the stacks that committed and released it, even in parts. In
+# each step virtual_cases states the ranges that exist. The test derives the released ranges and
+# their stacks from that.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -13,7 +13,7 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my (%said, @cases); # by case and kind: the sizes of its ranges
+my (%said, @cases); # sizes of ranges, by case and kind
 record() or BAIL_OUT('there is no recording');
 subtest 'the middle is decommitted' => \&middle;
 subtest 'parts of several ranges' => \&parts;
@@ -21,7 +21,7 @@ subtest 'releases' => \&releases;
 subtest 'views' => \&views;
 done_testing;
 
-# Records the cases; each step is a mark with the name of its case.
+# Records the cases. At each step it sets a mark with the case's name.
 sub record {
 	my $target = target("$root/build/win64/targets/virtual_cases.exe", [], record => ['-o', win("$dir/run.hrec")]);
 	my $name = '';
@@ -42,8 +42,8 @@ sub record {
 	return "@cases" =~ /views unmapped$/;
 }
 
-# Returns the rows of the program's own stacks between two steps, by the functions that made them: {
-# FUNCTION => { window } }, and the total.
+# Returns the rows of the program's own stacks between two steps, by the functions that made them ({
+# FUNCTION => { window } }), and the total.
 sub between {
 	my ($from, $to, $heap, $class) = @_;
 	my $result = run(tool('hdiff', 'linux', '-o', 'json', '--heap', $heap, '--class', $class, '-i', '^virtual_cases!', '--from', $from, '--to', $to, "$dir/run.hrec"));
@@ -52,8 +52,8 @@ sub between {
 	return ({ map { functions($_->{frames}) => told($_->{window}, $class) } @{ $report->{rows} } }, told($report->{window}, $class));
 }
 
-# Returns the program's functions, up to the case's: "both<-in_parts". commit() is inline, which not
-# all names show.
+# Returns the program's functions up to the case's function, for example "both<-in_parts". Leaves
+# out commit(), which is inline and not always shown.
 sub functions {
 	my ($frames) = @_;
 	my @ours = grep { $_ ne 'commit' } map { $_->{function} } grep { ($_->{module} // '') eq 'virtual_cases' } @$frames;
@@ -61,7 +61,7 @@ sub functions {
 	return join '<-', @ours[0 .. ($main // @ours) - 1];
 }
 
-# Returns the amount of the class, the part of the row that one stack freed, and that stack.
+# Returns the amount in a class, the part of the row that one stack freed, and that stack.
 sub told {
 	my ($window, $class) = @_;
 	my $by = $window->{freed_by} or return [@{ $window->{$class} }{qw(bytes blocks)}];
@@ -69,8 +69,9 @@ sub told {
 	return [@{ $window->{$class} }{qw(bytes blocks)}, @$by{qw(stacks bytes blocks)}, functions($by->{frames})];
 }
 
-# Four of 19h pages that are committed at once are freed in the middle: all are freed, and the rest
-# is allocated again by their stack, once below and once above.
+# Four of 19h pages, which were committed together, are freed in the middle. The recording shows
+# that all pages are freed, and that the same stack allocates the rest again, once below and once
+# above.
 sub middle {
 	my ($case, $before) = ('both<-both_then_decommit', 'commit again, release all');
 	my ($transient) = between($before, 'decommit of both', 'virtual', 'aifi');
@@ -82,7 +83,7 @@ sub middle {
 	return;
 }
 
-# Two decommits, of five pages in three ranges and of the second page of a fourth one.
+# Two decommits: of five pages in three ranges, and of the second page in a fourth range.
 sub parts {
 	my %sizes = (
 		'commit_low<-in_parts' => 0x2000,

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap record of a traced process: older blocks have the stacks that the tracer knows, new ones are
-# recorded to the byte, whatever the threads are doing when a recording begins and ends, and the
-# tracer stays as before.
+# hsnap record of a process that is already traced. Older blocks have the stacks that the tracer
+# knows. New blocks are recorded to the byte, whatever the threads are doing when a recording begins
+# and ends. The tracer stays as it was.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -39,8 +39,8 @@ sub ended {
 
 sub rows { return rows_by_functions(report(run(tool('hdiff', 'linux', '--match', 'function', @_))->{out}), 'memory_test') }
 
-# memory_test states its events; blocks from before the recording have their stacks, and are freed
-# in it.
+# memory_test states its events. Blocks from before the recording have their stacks, and are freed
+# during it.
 sub traced {
 	my ($how) = @_;
 	my @stops = map { ('--stop', $_) } $how eq 'attach' ? (50) : (), 900, 1900, 2500, 2900;
@@ -89,7 +89,7 @@ sub traced {
 	return;
 }
 
-# Eight threads allocate, reallocate and free each other's blocks all the time.
+# Eight threads allocate and reallocate blocks, and free each other's blocks, all the time.
 sub stressed {
 	my $target = target("$root/build/win64/targets/stress.exe", [8, 100_000_000, 3], traced => 1);
 	is($target->step, 1, 'it begins') or return;
@@ -120,7 +120,7 @@ sub stressed {
 	return;
 }
 
-# Returns bytes and blocks by the allocating function of the program.
+# Returns bytes and blocks, by the function of the program that allocated them.
 sub makers {
 	my %rows;
 	for my $row (@{ report(run(tool('hdiff', 'linux', @_))->{out})->{rows} }) {
@@ -138,7 +138,8 @@ sub stackless {
 	return $count;
 }
 
-# The tracer that it injected continues, and the next recording has the blocks it recorded.
+# The tracer that the recording injected continues, and the next recording has the blocks that this
+# tracer recorded.
 sub killed {
 	needs_linux("Linux's /proc");
 	my $target = target("$root/build/win64/samples/memory_test.exe",

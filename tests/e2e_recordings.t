@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hdiff reads recordings: any moment of one, any two, and the fate of the allocations between two
-# agree to the byte with a replay that keeps every block separately; so do extracted dumps, and
-# dumps written independently for those moments show no difference.
+# hdiff reads recordings. The state at any moment, the growth between any two, and the fate of the
+# allocations between them agree, to the byte, with a replay that keeps every block separately. So
+# do extracted dumps. Dumps that are written independently for those moments show no difference.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -56,7 +56,7 @@ sub frame_text {
 	return "$frame->{module}+$frame->{offset}";
 }
 
-# Returns rows by their stacks: [BYTES, COUNT] of the key ("new", "growth").
+# Returns rows by stack: the [BYTES, COUNT] of the key ("new", "growth").
 sub rows_of {
 	my ($report, $key) = @_;
 	return { map { (join ' ', map { frame_text($_) } @{ $_->{frames} // [] }) => [$_->{$key}{bytes}, $_->{$key}{blocks}] } @{ $report->{rows} } };
@@ -137,7 +137,7 @@ sub check_windows {
 	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
 }
 
-# Compares the window of each row, or of all stacks, with the replay.
+# Compares each row's window, or that of all stacks, with the replay.
 sub check_sums {
 	my ($of, $report, $from, $to, $of_rows, $what) = @_;
 	my %shown = map { stack_text($_) => window_in($_) } @{ $report->{rows} };
@@ -152,8 +152,8 @@ sub check_sums {
 	return;
 }
 
-# Replaces the true median by the reported one if it is close enough: medians are exact below 64 ms
-# and otherwise within a 64th.
+# Replaces the true median with the reported one if the two are close enough. Medians below 64 ms
+# are exact; others are within a 64th.
 sub near_medians {
 	my ($shown, $truth) = map { $_->{lifetime} } @_;
 	return if !$shown || !$truth;
@@ -164,7 +164,7 @@ sub near_medians {
 
 sub stack_text { my ($has) = @_; return join ' ', map { frame_text($_) } @{ $has->{frames} } }
 
-# Returns the window, with the stack that freed most as a text.
+# Returns the window, in which the stack that freed most is a text.
 sub window_in {
 	my ($has) = @_;
 	my %window = %{ $has->{window} };
@@ -172,7 +172,8 @@ sub window_in {
 	return \%window;
 }
 
-# Returns the stack that freed most bytes; the first one of the recording if several did.
+# Returns the stack that freed most bytes. If several did, returns the first of them in the
+# recording.
 sub freed_by {
 	my ($of, @freed) = @_;
 	my $sums = Replay::sums(['stack'], map { { bytes => $_->{bytes}, stack => $_->{free}{stack} } } grep { defined $_->{free}{stack} } @freed);
@@ -209,8 +210,8 @@ sub window_of {
 	return \%truth;
 }
 
-# Checks the window of a part of the stacks: of one heap, of groups, and of one module. Stacks with
-# nothing of the class count too.
+# Checks the windows of some of the stacks: of one heap, of groups, and of one module. Stacks that
+# have nothing in the class count too.
 sub check_parts {
 	my ($of, $class) = ($replay{run}, @_);
 	my @window = ('--class', $class, '--from', '20%', '--to', '60%', $file{run});
@@ -324,7 +325,7 @@ sub check_dumps {
 	ok($peak->{out} eq slurp("$dir/run-peak.txt"), '--extract --peak is the same dump');
 }
 
-# A recording with addresses: each block separately, at its place.
+# A recording with addresses has each block separately, at its place.
 sub check_addresses {
 	my $addr = 0;
 	my $text = random_events(seed => 8, events => 5000, attached => 50) =~ s/^(process .*)$/$1 addresses/mr
@@ -347,7 +348,7 @@ sub check_addresses {
 	unlike(run([$hdiff, '-d', '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
 }
 
-# Reads a dump by block: ADDRESS -> "BYTES HEAP STACK", its frames by its own modules.
+# Reads a dump by block: ADDRESS -> "BYTES HEAP STACK". Frames are relative to the dump's modules.
 sub blocks_of {
 	my ($file) = @_;
 	my (%blocks, %stacks, %modules, @order, $heap, $id);
@@ -373,7 +374,7 @@ sub frame_in {
 	return $in && sprintf '%s+%X', $in, $addr - $modules->{$in}[0];
 }
 
-# Reads a dump by stack: "HEAP STACK" -> [BYTES, COUNT], its frames by its own modules.
+# Reads a dump by stack: "HEAP STACK" -> [BYTES, COUNT]. Frames are relative to the dump's modules.
 sub sums_of {
 	my ($file) = @_;
 	my (%sums, %stacks, %modules, @order, $heap, $id);
@@ -406,7 +407,7 @@ sub check_trend {
 	my $use = [map { use_at($replay{run}, position_of($replay{run}, $_)) } @moments];
 	is($report->{schema}, 'hdiff-trend/1', 'five moments are a trend');
 	is_deeply([map { $_->{selected}{bytes} } @{ $report->{series}[0]{snapshots} }], $use, 'in order, with what was in use');
-	# Three positions in one millisecond.
+	# Three positions lie in the same millisecond.
 	my $text = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h',
 	    'time 3', 'alloc k', 'mark a', 'alloc k', 'alloc k', 'mark b', 'free k 0', 'mark c';
 	my $file = make_recording($text, "$dir/marks.hrec");

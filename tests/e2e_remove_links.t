@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Under Wine, links of the host system look like their targets: hsnap removes neither the links nor
-# the targets.
+# Under Wine, a link of the host system looks like its target. hsnap must remove neither the links
+# nor the targets.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The frame that names a stack in hdiff's table, groups, pages and gates: never a frame that only
-# allocates memory, with names and without. Stacks are synthetic, so the program's own frames are
+# The frame that names a stack in hdiff's table, groups, pages and gates is never a frame that only
+# allocates memory, with names or without. Stacks are synthetic, so the program's own frames are
 # known.
 use strict;
 use warnings;
@@ -32,7 +32,8 @@ done_testing;
 # ---------------------------------------------------------------- synthetic dumps
 
 # Writes a dump of stacks [BYTES, BLOCKS, 'module+OFFSET', ...], innermost first, with names {
-# 'module+OFFSET' => [function, file, line] }. Without names it is a UMDH log, which has no notes.
+# 'module+OFFSET' => [function, file, line] }. If no names are given, writes a UMDH log, which has
+# no notes.
 sub dump_of {
 	my ($name, $stacks, $names) = @_;
 	my $addr = sub {
@@ -68,10 +69,10 @@ sub dump_of {
 
 sub text { return run([$hdiff, '--no-pager', '--no-local-files', @_])->{out} }
 
-# Returns the column "function", by rows.
+# Returns the column "function" of the table's rows.
 sub named { return [map { $_->{name} } @{ people(text(@_))->{table} }] }
 
-# Returns the frames of a page, with its flags, by their names, like its script.
+# Returns the frames in a page, with the page's flags, by the names that its script shows.
 sub frame_flags {
 	my ($page) = run([$hdiff, '--no-local-files', '-o', 'html', @_])->{out} =~ m{<script type="application/json"[^>]*>(.*?)</script>}s;
 	return { map { ($_->{module} // '') . ($_->{function} ? "!$_->{function}" : '+' . ($_->{offset} // '')) => $_ } @{ decode_json($page)->{frames} } };
@@ -97,15 +98,15 @@ sub nameless_modules {
 	is_deeply(named('--strip', '-o', 'text', $old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'also with --strip');
 }
 
-# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc,
-# which is near it: two of them are functions that call malloc as well.
+# malloc is nameless and has 41 callers, or 8 callers, one of which is operator new with 34 of its
+# own. calloc is near malloc and has 12 callers. Two of them are functions that also call malloc.
 sub linked_in {
 	my @stacks = map {
 		my $n = $_;
 		[0x10 + $n, 1 + $n, 'app+100010', $n <= 34 ? 'app+101000' : (), sprintf('app+%X', 0x1000 * $n), 'app+300000']
 	} 1 .. 40;
 	push @stacks, map { [8, 1, 'app+102000', sprintf('app+%X', $_ < 3 ? 0x1000 * $_ + 0x30 : 0x50000 + 0x100 * $_), 'app+300000'] } 1 .. 12;
-	# far from it
+	# This function is far from malloc.
 	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11;
 	push @stacks, [0x100000, 9, 'app+100010', 'app+777', 'app+888', 'plug+10', 'app+300000', 'KERNEL32+5', 'ntdll+6'];
 	my $new = dump_of('static.txt', \@stacks);
@@ -125,7 +126,7 @@ sub linked_in {
 	is(named($compared)->[0], 'app+777', 'in a comparison that was printed, too');
 }
 
-# Returns the largest of these rows, by the frame that must name each.
+# Returns the largest of these rows, by the frame that must name the row.
 sub first_ten {
 	my ($stacks) = @_;
 	my @rows = map {
@@ -136,8 +137,8 @@ sub first_ten {
 	return [map { $_->{name} } (sort { $b->{bytes} <=> $a->{bytes} } @rows)[0 .. 9]];
 }
 
-# 40 stacks, most through one function that leaks, without names: few callers, or many stacks that
-# share it with as many others.
+# 40 stacks without names, most of which pass through one function that leaks. Either the function
+# has few callers, or as many other stacks do not pass through it.
 sub ordinary {
 	my @few = map { [0x10, 1, 'app+5000', sprintf('app+%X', 0x100 * ($_ % 29 + 1)), sprintf('app+%X', 0x10000 + 0x100 * $_), 'app+9'] } 1 .. 40;
 	is_deeply([map { s/ .*//r } @{ named(dump_of('few.txt', \@few)) }], [('app+5000') x 10], '29 callers');
@@ -149,7 +150,8 @@ sub ordinary {
 }
 
 sub ordinary_callees {
-	# A function with 40 callers that calls the C library's DLL is operator new, or like it.
+	# A function with 40 callers that calls the C library's DLL is operator new or a similar
+	# function.
 	my @called = (['ucrtbase+F2B6', 1], ['MSVCR80+14D83', 1], ['OLEAUT32+100', 0], [undef, 1]);
 	for my $called (@called) {
 		my ($dll, $is_layer) = @$called;
@@ -158,7 +160,7 @@ sub ordinary_callees {
 		is(frame_flags(dump_of('runtime.txt', \@stacks))->{'app+5100'}{layer}, $is_layer ? JSON::PP::true : undef,
 			'called from 40 places, calls ' . ($dll // 'ntdll'));
 	}
-	# malloc at 5100 with 40 callers; a function that leaks at 7000 with 12 of its own.
+	# malloc is at 5100 with 40 callers. A function that leaks is at 7000 with 12 callers.
 	my @near = map { [0x20, 1, @heap, 'app+5100', sprintf('app+%X', 0x20000 + 0x100 * $_), 'app+9'] } 1 .. 40;
 	push @near, map { [500, 2, @heap, 'app+7000', sprintf('app+%X', 0x30000 + 0x100 * $_), 'app+9'] } 1 .. 12;
 	my $flags = frame_flags(dump_of('near.txt', \@near));
@@ -166,7 +168,8 @@ sub ordinary_callees {
 	is($flags->{'app+7000'}{layer}, undef, 'its neighbour');
 	my %names = map { (sprintf('app+%X', 0x20000 + 0x100 * $_) => ["caller_$_"], sprintf('app+%X', 0x30000 + 0x100 * $_) => ["ringer_$_"]) } 1 .. 40;
 	is(frame_flags(dump_of('near-named.txt', \@near, \%names))->{'app+7000'}{layer}, undef, 'whose callers have names of their own');
-	# operator new at 80000, called from 90 places, and operator new[] beside it, from 31.
+	# operator new is at 80000 and is called from 90 places. operator new[] is next to it and is
+	# called from 31 places.
 	push @near, map { [0x20, 1, @heap, 'app+5100', 'app+80000', sprintf('app+%X', 0x40000 + 0x100 * $_), 'app+9'] } 1 .. 90;
 	push @near, map { [0x20, 1, @heap, 'app+5100', 'app+80000', 'app+80400', sprintf('app+%X', 0x50000 + 0x100 * $_), 'app+9'] } 1 .. 31;
 	$flags = frame_flags(dump_of('new.txt', \@near));
@@ -177,7 +180,7 @@ sub uncalled {
 	my $old = dump_of('fpo1.txt', [[198, 30, @heap, 'MSVCR80+14D83']]);
 	my $new = dump_of('fpo2.txt', [[198, 60, @heap, 'MSVCR80+14D83'], [198, 10, @heap, 'MSVCR80+14D83', 'app+100'],
 			[10, 1, 'ucrtbase+1', 'ucrtbase+9', 'KERNEL32+5', 'ntdll+6']]);
-	# 30 of the 40 blocks, and 10 bytes, which belong to the system's own thread.
+	# 30 of the 40 blocks, and 10 bytes that belong to the system's own thread.
 	my $share = int(100 * 198 * 30 / (198 * 40 + 10) + 0.5);
 	like(text($old, $new), qr/^no caller recorded: $share % of the growth; .*\n.*--sizes.*hsnap attach/m, 'their share, and what helps');
 	like(text($new), qr/^no caller recorded: \d+ % of the memory;/m, 'of one dump');
@@ -216,7 +219,7 @@ sub long_names {
 	is($flags->{'app!main'}{short}, undef, 'where there is something to shorten');
 }
 
-# Checks each name, and its part that fits a table and the groups.
+# Checks each name, and the part of the name that fits into the table and the groups.
 sub long_scopes {
 	my @names = (
 		'std::function<void (int)>::operator()(int) const' => 'std::function<void (int)>::operator()',
@@ -248,7 +251,7 @@ sub start_up {
 		'ntdll+6' => ['RtlUserThreadStart', './dlls/ntdll/thread.c', 3], 'app+7' => ['worker', 'pool.c', 4]);
 	my @start = ('KERNEL32+5', 'ntdll+6');
 	my $new = dump_of('start.txt', [[1, 1, 'app+1', 'app+2', 'app+3', 'app+4', @start], [2, 1, 'app+7', @start], [4, 1, 'app+3', 'app+4', @start]], \%names);
-	# Bytes that remain with each rule.
+	# Bytes that remain under each rule.
 	my %left = ('leak:main' => 2 + 4, 'leak:thread.c' => 7, 'leak:CRTStartup' => 7, 'leak:^mainCRTStartup$' => 2, 'leak:^ntdll$' => 7, 'leak:KERNEL32' => 7,
 		'leak:^app.exe$' => 4, 'leak:^RtlUserThreadStart$' => 0, 'leak:worker < ^KERNEL32!BaseThreadInitThunk$' => 5, 'leak:worker < Base' => 7, 'leak:app.c' => 6);
 	for my $rule (sort keys %left) {
@@ -260,7 +263,7 @@ sub start_up {
 	}
 }
 
-# Inputs from users: each README states the answer.
+# Inputs that users sent. Each README states the answer.
 sub inputs {
 	my ($field, $use) = map { data_file($_) } qw(field use);
 	plan(skip_all => 'no test data') if !$field || !$use;

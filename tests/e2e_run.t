@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap run leaves a program unchanged, also unusual ones: its threads, arguments and exit status;
-# and its own actions do not affect the snapshot at the end, in every form.
+# hsnap run leaves a program unchanged, even an unusual one: its threads, arguments and exit status.
+# hsnap's own actions do not affect the snapshot at the end, in any form.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -46,11 +46,11 @@ is_deeply($raise->{keep_block}, [1, 1000], 'and so has the block that could not 
 my $adjacent = rows_of('adjacent', 0);
 is_deeply($adjacent->{fill_heap}, [400, 80_000_000], 'heaps that lie side by side are both walked');
 rows_of('race', 17) for 1 .. 3;
-rows_of('crowd', 18) for 1 .. 6;    # no work in the program depends on one of its threads any more
+rows_of('crowd', 18) for 1 .. 6; # after this, no work in the program depends on one of its threads
 is_deeply([files_in($dir)], [map { "$_.txt" } qw(adjacent crowd race raise)], 'nothing but the dumps is left');
 done_testing;
 
-# The program receives the same as without hsnap.
+# The program receives what it would receive without hsnap.
 sub passed_on {
 	my @hsnap = (win("$root/build/win64/hsnap.exe"), 'run');
 	my $told = win("$root/build/win64/targets/told.exe");
@@ -103,8 +103,9 @@ sub passed_on {
 	}
 }
 
-# Paths longer than Windows accepts in its usual form, with letters outside ASCII. Not the program's
-# own path: Wine's CreateProcess accepts no path of that length in any form.
+# Paths that are longer than Windows accepts in its usual form, with letters outside ASCII. The
+# program's own path is short, because Wine's CreateProcess accepts no path of that length in any
+# form.
 sub long_paths {
 	my $deep = fresh_dir();
 	for my $name ("\x{c3}\x{a4}" x 60, 'b' x 100, 'c d' x 30) {
@@ -121,7 +122,7 @@ sub long_paths {
 	ok(-s "$deep/told.txt", 'so does the snapshot at exit');
 	my $hsnap = win("$deep/hsnap.exe");
 	$got = run([wine($hsnap, 'run', '--at-exit', win("$dir/deep.txt"), '--', win($odd), 'threads')]);
-	# Its helper is a program in that path, which Wine does not start: see above.
+	# hsnap's helper is a program at that path, which Wine does not start: see above.
 	like("$got->{status} $got->{err}", qr/\A0 (?:hsnap: pid \d+: warning: its helper cannot be started.*\n)?\z/,
 		'hsnap and the tracer lie in a long path');
 	ok(-s "$dir/deep.txt", 'and trace');
@@ -149,7 +150,7 @@ sub out_patterns {
 	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');
 }
 
-# One line per stack, and compressed: the same program has the same sums in every form.
+# One line per stack, and compressed: the sums of a program are the same in every form.
 sub forms {
 	my $out = fresh_dir();
 	my %truth = (raise => ["100 77700", "1 1000"], adjacent => ["200 40000000", "200 40000000"]);
@@ -202,8 +203,8 @@ sub form_of_each_child {
 	}
 }
 
-# For a broken heap the tracer has all blocks, but losses are unknown. Then the snapshot is written,
-# and a program that ends with 0 ends with 2.
+# In a broken heap the tracer knows all blocks, but losses are unknown. hsnap writes the snapshot,
+# and its status is 2 if the program's is 0.
 sub incomplete {
 	my $file = fresh_dir() . "/broken.txt";
 	my $complete = hsnap('run', '--at-exit', win($file), '--', win($odd), 'broken', 0);
@@ -245,14 +246,14 @@ sub taken_at_exit {
 	is("$result->{status} $result->{err}", '0 ', "$what @options");
 }
 
-# Removes the time of the dump and the process, which differ between runs.
+# Removes the dump's time and process, which differ between runs.
 sub lasting {
 	my ($text) = @_;
 	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+ clock=\d+( bits=\d+) parent=\d+}{$1$2}mr;
 }
 
-# Returns the contents of each stack in each heap (the first, the second ...), by UMDH's lines of
-# both kinds: "BLOCKS BYTES HEAP FRAMES", and the number of lines of single blocks.
+# Returns the contents of each stack in each heap (the first, the second ...) from both kinds of
+# UMDH's lines, as "BLOCKS BYTES HEAP FRAMES". Also returns the number of lines of single blocks.
 sub sums_in {
 	my ($text) = @_;
 	my ($heap, $id, %frames, %sums);
@@ -279,8 +280,8 @@ sub sums_in {
 	return \%found;
 }
 
-# A 32-bit program is delegated to an hsnap32.exe beside hsnap.exe, with all its messages. An
-# image's bitness is judged by its header: an image of this bitness is changed to the other one.
+# hsnap.exe delegates a 32-bit program to an hsnap32.exe beside it, and passes on all messages. The
+# header of an image determines its bitness, so the test changes the header of a 64-bit image.
 sub other_bitness {
 	my $here = fresh_dir();
 	copy("$root/build/win64/$_", "$here/$_") or die "$_: $!\n" for qw(hsnap.exe hsnap-tracer64.dll);
@@ -312,7 +313,7 @@ sub other_machine {
 	ok(!-e "$here/out.txt", 'and no snapshot');
 }
 
-# winget makes links to programs, in a folder without their other files.
+# winget makes links to programs, in a folder that lacks the programs' other files.
 sub linked {
 	my $here = fresh_dir();
 	symlink "$root/build/win64/hsnap.exe", "$here/hsnap.exe" or die "hsnap.exe: $!\n";
@@ -341,7 +342,7 @@ sub traced_to {
 	return hsnap('run', '--at-exit', win($file), '--', win($odd), @args);
 }
 
-# Returns blocks and bytes by the allocating function of the program.
+# Returns blocks and bytes, by the function of the program that allocated them.
 sub rows_of {
 	my ($what, $status) = @_;
 	my $result = traced_to("$dir/$what.txt", $what);

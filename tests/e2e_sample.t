@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --sample: totals scaled from the recorded blocks are unbiased and marked as estimates, and
-# recorded blocks are removed when they are freed.
+# --sample: totals scaled from the recorded blocks are unbiased and marked as estimates. Recorded
+# blocks are removed when they are freed.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -11,9 +11,9 @@ use Hunt;
 my $dir = fresh_dir();
 
 # samples/many_blocks.c: block i has 16 + i % 97 bytes. At a rate of one in S bytes, a block of s
-# bytes is recorded with p = 1 - exp(-s / S) and counts as s / p bytes and 1 / p blocks, so the
-# variances of the sums are those of s^2 (1 - p) / p and (1 - p) / p. A deviation above five
-# standard errors occurs once in a million.
+# bytes is recorded with probability p = 1 - exp(-s / S), and counts as s / p bytes and 1 / p
+# blocks. So the variances of the sums are those of s^2 (1 - p) / p and (1 - p) / p. A deviation
+# above five standard errors occurs once in a million.
 my ($blocks, $mean) = (200_000, 4096);
 my ($bytes, $bytes_variance, $count_variance) = (0, 0, 0);
 for my $i (0 .. $blocks - 1) {
@@ -35,7 +35,8 @@ my $found = made_by('many_blocks', 'make_block', $diff->{out});
 within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
 within($found->[0], $blocks, sqrt $count_variance, 'blocks');
 
-# A sampled recording: live blocks at a moment, in a window, and in a dump made from it.
+# A recording of a sample: live blocks at a moment, in a window, and in a dump made from the
+# recording.
 my $recorded = target("$root/build/win64/samples/many_blocks.exe", [$blocks], record => ['--sample', '4K', '-o', win("$dir/many.hrec")]);
 is($recorded->step, 1, 'a recorded program has its blocks') or BAIL_OUT('no target');
 is($recorded->quit, 0, 'and ends');
@@ -45,7 +46,7 @@ for my $from ([], ['--class', 'aifo'], ['dump']) {
 	my $report = run(tool('hdiff', 'linux', "@$from" eq 'dump' ? "$dir/extracted.txt" : (@$from, "$dir/many.hrec")))->{out};
 	like($report, qr/ESTIMATES: one in $mean bytes was recorded/, "@$from: figures are estimates");
 	my $sums = made_by('many_blocks', 'make_block', $report);
-	# The numbers of each of 97 sizes are rounded.
+	# The counts of the 97 sizes are rounded separately.
 	within($sums->[0], $blocks, sqrt($count_variance) + 97 / 5, "@$from: blocks");
 	within($sums->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, "@$from: bytes");
 }
@@ -63,7 +64,7 @@ my $json = run(tool('hdiff', 'linux', '-o', 'json', '-i', 'make_block', "$dir/ma
 my ($selected) = $json =~ /^"selected":.*"new":(\{"bytes":\d+,"blocks":\d+),/m;
 my ($impacting) = $json =~ /^"window":.*"aifo":(\{"bytes":\d+,"blocks":\d+)\}/m;
 is($impacting, $selected, 'the columns of a window have the same estimates');
-# The recording begins while the tracer samples: with its tables, and at its rate.
+# The recording begins while the tracer is sampling. It uses the tracer's tables and its rate.
 my $later = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
 is($later->step, 1, 'a traced program has its blocks') or BAIL_OUT('no target');
 check_error(hsnap('record', '--sample', '8K', '-o', win("$dir/other.hrec"), '-p', $later->{pid}), 'hsnap', 'another sample', qr/traced already.*--sample/);
@@ -74,7 +75,7 @@ my $there = made_by('many_blocks', 'make_block', run(tool('hdiff', 'linux', "$di
 within($there->[0], $blocks, sqrt($count_variance) + 97 / 5, 'blocks that were there');
 within($there->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'and their bytes');
 
-# Eight threads free and reallocate each other's blocks: after all are freed none remains.
+# Eight threads free and reallocate each other's blocks. After all blocks are freed, none remains.
 my $stress = target("$root/build/win64/targets/stress.exe", [8, 10_000_000, 3], traced => 1, run => ['--sample', '512']);
 is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');
 syswrite $stress->{to}, "\n";
@@ -91,8 +92,8 @@ like($line // 'nothing', qr/^step 2 pid (\d+)$/, 'all threads have ended');
 cmp_ok($left, '>', 100, 'blocks are left');
 my $kept = run(tool('hdiff', 'linux', taken($stress, 'kept')))->{out};
 cmp_ok(made_by('stress', qr/^(?:re)?make_/, $kept)->[0], '>', 0, 'some of them were recorded');
-# A reallocated block, from any of 600 sizes to any other, counts with its final size: so the
-# estimates are right, and the variances are the means over those sizes.
+# A block is reallocated from any of 600 sizes to any other, and counts with its final size. So the
+# estimates must be right, and the variances are the means over these sizes.
 my ($sums, @variance) = (made_by('stress', qr/^remake_/, $kept), 0, 0);
 for my $size (16 .. 615) {
 	my $p = 1 - exp(-$size / 512);
@@ -114,16 +115,16 @@ sub taken {
 	my ($target, $name) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	is($result->{status}, 0, "snapshot $name") or diag($result->{err});
-	# The stress target loads and frees libraries in turn: one may be where another was just
-	# before.
+	# The stress target loads and frees libraries in turn. A library may be where another one
+	# was just before.
 	my $moved = qr/hsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n/;
-	# Its threads may hold a heap's lock at every attempt.
+	# The target's threads may hold a heap's lock at every attempt.
 	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n/;
 	like($result->{err}, qr/\A(?:$moved)?(?:$locked)?hsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');
 	return "$dir/$name.txt";
 }
 
-# Returns blocks and bytes of a program's function, or of those that match.
+# Returns the blocks and bytes of a program's function, or of all functions that match.
 sub made_by {
 	my ($module, $function, $text) = @_;
 	my @sums = (0, 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The main use: a program leaks, snapshots are taken from outside, and hdiff names the leaking line
-# with the exact growth. For every sample, by both hdiffs.
+# The main use: a program leaks, hsnap takes snapshots from outside, and hdiff names the leaking
+# line with the exact growth. Tests every sample with both hdiffs.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A million live blocks: hsnap takes them all, in less than 1 GiB of its own. The time is printed,
-# not judged: that is the benchmark's purpose.
+# A million live blocks. hsnap takes all of them, and needs less than 1 GiB. The time is printed but
+# not judged, because the benchmark does that.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,7 +13,7 @@ use Hunt;
 
 my $blocks = 1_000_000;
 my $dir = fresh_dir();
-my $hsnap = "$dir/hsnap.exe"; # a unique name: its process is found by it
+my $hsnap = "$dir/hsnap.exe"; # a unique name, by which the process is found
 for my $file (qw(hsnap.exe hsnap-tracer64.dll)) {
 	copy("$root/build/win64/$file", "$dir/$file") or die "$file: $!\n";
 }
@@ -53,7 +53,7 @@ is_deeply(\%found, \%truth, 'each with exactly its blocks and bytes');
 done_testing;
 
 # Runs a command. Returns its exit status, its seconds, and its peak memory in KiB, which is read
-# from the system until it ends.
+# from the system while the command runs.
 sub measured {
 	my @command = @_;
 	my ($from, $peak) = (time, 0);

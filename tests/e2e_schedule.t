@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# hsnap schedule. The XML of a task is the same on each system, satisfies a schema made from
-# Microsoft's documentation, and has the requested values for an XML parser. The task's command is
-# run under Wine like a task, with an empty environment. Wine's own scheduler registers and removes
-# tasks, but never runs them: hsnap reports that.
+# hsnap schedule. A task's XML is the same on each system, is valid by a schema made from
+# Microsoft's documentation, and has the requested values when an XML parser reads it. The task's
+# command is run under Wine as a task is, with an empty environment. Wine's own scheduler registers
+# and removes tasks but never runs them, and hsnap reports that.
 use strict;
 use warnings;
 use Encode qw(decode encode);
@@ -21,9 +21,9 @@ my $name = 'leak_steady.exe';
 my $bare = "$root/build/win64/targets/no_environment.exe";
 my $own = win("$root/build/win64/hsnap.exe");
 
-# Settings of every task, by Microsoft's documentation of settingsType: runs on batteries too,
-# whatever the network and idle state, never twice at a time, and as soon as possible after a missed
-# time.
+# Settings of every task, as Microsoft documents settingsType. A task runs on batteries too,
+# whatever the network and idle state are. It never runs twice at a time. After a missed time it
+# runs as soon as possible.
 my %settings = (
 	AllowStartOnDemand => 'true', MultipleInstancesPolicy => 'IgnoreNew',
 	DisallowStartIfOnBatteries => 'false', StopIfGoingOnBatteries => 'false',
@@ -33,7 +33,7 @@ my %settings = (
 );
 my $program = 'C:\Program Files\hsnap & Co\hsnap.exe';
 
-# Cleans up, also when a test dies in between.
+# Cleans up, even if a test dies.
 END {
 	local $?;
 	schedule('remove', $name) if defined $store && -e "$store/$name";
@@ -49,7 +49,7 @@ done_testing;
 
 # ---------------------------------------------------------------- the XML
 
-# Pairs of options and required elements of the task; undef: absent.
+# Pairs of options and elements that the task must have; undef: the element must be absent.
 sub asks_and_answers {
 	my @start = ('--start', '2026-11-20T10:00', '--program', $program);
 	my %system = (UserId => 'S-1-5-18', LogonType => undef, RunLevel => 'HighestAvailable', BootTrigger => undef, %settings);
@@ -101,7 +101,8 @@ sub validate {
 	return $result->{status} ? "status $result->{status}: $result->{err}" : '';
 }
 
-# Returns the text of the only element of that name, or path, by an XML parser; undef if absent.
+# Returns the text of the only element with this name or path, as an XML parser reads it, or undef
+# if it is absent.
 sub value {
 	my ($file, $element) = @_;
 	my $path = "//*[local-name()='Task']//" . $element =~ s{(\w+)}{*[local-name()='$1']}gr;
@@ -113,7 +114,7 @@ sub value {
 	return $element eq 'BootTrigger' ? '' : $text;
 }
 
-# A schema that accepts everything would prove nothing.
+# Check the schema too: a schema that accepts everything would prove nothing.
 sub schema_can_refuse {
 	my $xml = decode('UTF-16', run(["$root/build/linux/hsnap", qw(schedule add app.exe --every 30m --dir D:\d --at-start
 		--start 2026-11-20T10:00 --print-xml), '--program', $program])->{out});
@@ -194,7 +195,7 @@ sub usage {
 
 sub schedule { return hsnap('schedule', @_) }
 
-# Returns the command of a task for the image, by its XML: the program and its arguments.
+# Returns the program and the arguments of the image's task, from its XML.
 sub action {
 	my ($image, @options) = @_;
 	my $made = hsnap('schedule', 'add', $image, '--every', '30m', @options, '--print-xml');
@@ -208,12 +209,12 @@ sub dumps { return grep { /\.txt$/ } files_in($_[0]) }
 
 sub stored { return -d $store ? files_in($store) : () }
 
-# Uses schtasks.exe's options, which Wine has too.
+# Uses the options of schtasks.exe, which Wine has too.
 sub wines_scheduler {
 	my $folder = "$dir/new/d\xc3\xbcmps & {more}";
 	my @add = ('add', $name, '--every', '30m', '--dir', win($folder));
 	my @wine = ("Wine's Task Scheduler", '--print-xml');
-	schedule('remove', $name);    # of a run that died
+	schedule('remove', $name); # removes the task of a run that died
 	check_error(schedule('remove', $name), 'hsnap', 'removing what is not there', $name, 'no such task');
 	check_error(schedule('run', $name), 'hsnap', 'running what is not there', $name, 'no such task');
 	check_error(schedule(@add, '--program', 'C:\nowhere\hsnap.exe'), 'hsnap', 'a program that is not there', 'nowhere');
@@ -254,7 +255,7 @@ sub life_of_a_task {
 	check_error($nowhere, 'hsnap', 'its folder is gone', win($folder));
 }
 
-# Returns all settings that the system applies to starting programs, as reg.exe writes them.
+# Returns all settings that the system applies when it starts programs, as reg.exe writes them.
 sub image_flags {
 	my $file = "$dir/flags.reg";
 	unlink $file;
@@ -264,7 +265,7 @@ sub image_flags {
 	return -s $file ? slurp($file) : 'nothing was exported';
 }
 
-# A process that may not be opened: the task's log has the error and the remedy.
+# hsnap may not open the process. The task's log has the error and the remedy.
 sub no_rights {
 	my $image = "closed$$.exe";
 	my $folder = "$dir/closed";
@@ -284,7 +285,8 @@ sub no_rights {
 	is($closed->quit, 0, 'it ends');
 }
 
-# The helper itself has our variables; programs it starts have only Wine's and the system's own.
+# The helper itself has this test's variables. The programs that it starts have only Wine's and the
+# system's variables.
 sub no_environment {
 	local $ENV{HSNAP_MARK} = 'mine';
 	my $all = run([wine($bare)]);
@@ -332,7 +334,7 @@ sub runs_of_a_task {
 	is($target->quit, 0, 'the program ends');
 }
 
-# Checks sums by stack against the sample's statement.
+# Compares the sums by stack with the sample's statement.
 sub check_growth {
 	my ($folder, $old, $new) = @_;
 	return fail('two runs wrote two dumps') if grep { !-f "$folder/$_" } $old, $new;

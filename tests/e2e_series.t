@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Snapshots at fixed times of programs under Wine: each file is a complete dump of the right process
-# at any moment, only the newest remain, a failure is one line and the next attempt works, and the
-# process continues in all cases.
+# Snapshots at fixed times of programs under Wine. At any moment each file is a complete dump of the
+# right process. Only the newest files remain. A failure is one line, and the next attempt works.
+# The process always continues.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -24,7 +24,7 @@ subtest 'a folder that goes away, and a disk that is full' => \&trouble;
 subtest 'faults that stay' => \&faults_that_stay;
 done_testing;
 
-# Also reported by the program for this machine, which has no processes to take.
+# The program for this machine reports the same errors, although it cannot take processes.
 sub wrong_usage {
 	my $hsnap = "$root/build/linux/hsnap";
 	my @live = ('-pn', $name, '-f');
@@ -65,14 +65,15 @@ sub whole_files {
 	my (%seen, @wrong, $most);
 	my $foreign = "$name-$target->{pid}-20200101T000000Z.txt";
 	spew("$dir/$foreign", "no dump\n");
-	# All files are complete at any moment, except the one that is being written under its own
-	# name.
+	# At any moment all files are complete, except the one that is being written, which has its
+	# own name.
 	until ($loop->has_ended(0.02)) {
 		my @there = grep { /^\Q$name\E-.*\.txt$/ && $_ ne $foreign } files_in($dir);
 		$most = @there if @there > ($most // 0);
 		for my $file (@there) {
 			next if $seen{$file}++ || !-e "$dir/$file";
-			my $text = eval { slurp("$dir/$file") } // next; # a file that is being removed
+			# The file may be removed at this moment.
+			my $text = eval { slurp("$dir/$file") } // next;
 			push @wrong, $file if $text !~ m{^// hsnap: end [^\n]*\n\z}m;
 		}
 	}
@@ -169,8 +170,8 @@ sub interrupted {
 	in_the_middle();
 }
 
-# A target whose snapshot takes long: one Ctrl-C lets the snapshot finish, two do not, and neither
-# leaves a part.
+# A snapshot of this target takes a long time. After one Ctrl-C the snapshot is finished, after two
+# it is not. Neither leaves a partial file.
 sub in_the_middle {
 	my $target = target(own_copy('build/win64/samples/many_blocks.exe', 'many'), [60_000], traced => 1);
 	is($target->step, 1, 'a large target runs');
@@ -178,16 +179,18 @@ sub in_the_middle {
 	for my $times (1, 2) {
 		my ($dir, $log) = (fresh_dir(), fresh_dir() . '/log');
 		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h), '--log', win($log));
-		# A file in the folder may be the one that tests whether it is writable. The
-		# snapshot may be done before it is seen.
+		# The file in the folder may be the one that tests whether the folder is writable.
+		# The snapshot may be done before the test sees a file.
 		ok($loop->until(sub { $loop->has_helper || -e "$dir/000001.txt" }), 'a snapshot is begun');
 		$loop->interrupt;
 		press_again($loop) if $times > 1;
 		my $status = $loop->end;
-		# The system removes a process's temporary files a moment after its end.
+		# The system removes a process's temporary files a moment after the process has
+		# ended.
 		$loop->until(sub { !grep { /\.tmp$/ } files_in($dir) });
 		my @left = files_in($dir);
-		if ($times == 1 || $status == 0) { # it can be done before the second
+		# The snapshot may be finished before the second Ctrl-C.
+		if ($times == 1 || $status == 0) {
 			is($status, 0, "$times interrupts: status 0");
 			is_deeply(\@left, ['000001.txt'], 'the current file is finished');
 			is(scalar($loop->said(qr/^(interrupted: 1 file written)$/)), 1, 'and that is said');
@@ -201,8 +204,8 @@ sub in_the_middle {
 	is($target->quit, 0, 'and ends');
 }
 
-# Presses again after the first press was seen, and later than hsnap's limit for one press; hsnap is
-# stopped meanwhile.
+# Stops hsnap, and presses Ctrl-C again. The second press comes after the first was seen, and later
+# than hsnap's limit for one press.
 sub press_again {
 	my ($loop) = @_;
 	my @pids = $loop->unix_pid;
@@ -214,7 +217,7 @@ sub press_again {
 	kill CONT => @pids;
 }
 
-# Traced: the dump has a line for each block, and so does not fit on a small disk.
+# If the target is traced, the dump has a line for each block, so it does not fit on a small disk.
 sub trouble {
 	my $target = target($exe, [], traced => 1);
 	is($target->step, 1, 'the target runs');
@@ -243,7 +246,7 @@ sub trouble {
 	is($target->quit, 0, 'and ends');
 }
 
-# The target is not traced, and never will be.
+# This target is not traced and never will be.
 sub faults_that_stay {
 	my $target = target($exe);
 	is($target->step, 1, 'an untraced target runs');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # hdiff for Windows and hdiff for Linux print the same bytes, from every kind of file and in every
-# form; and both sums agree with the maker of the dumps.
+# form. The sums of both agree with the maker of the dumps.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -12,7 +12,7 @@ use Hunt;
 my $dir = fresh_dir();
 my %said;
 
-# Large enough for several threads, in each layout.
+# Dumps that are large enough for several threads, in each layout.
 for my $layout (qw(full first last)) {
 	for my $seed (1, 2) {
 		my $blocks = $layout eq 'full' ? 30_000 : 150_000;

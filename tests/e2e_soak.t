@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# "make soak" for seconds instead of an hour: it finds no faults under Wine, and still works.
+# Runs "make soak" for seconds instead of an hour, to show that it still works and finds no faults
+# under Wine.
 use strict;
 use warnings;
 use FindBin qw($Bin);

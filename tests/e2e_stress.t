@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Eight threads allocate, reallocate and free each other's blocks while libraries are loaded and
-# unloaded and snapshots are taken: nothing crashes, no block is lost, none has another block's
-# stack.
+# Eight threads allocate, reallocate and free each other's blocks, while libraries are loaded and
+# unloaded and snapshots are taken. Nothing crashes, no block is lost, and no block has another
+# block's stack.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -18,8 +18,9 @@ for my $seed (1, 2) {
 	is($target->step, 1, "seed $seed: it begins") or last;
 	my $before = stackless(taken($target, "before$seed"));
 	syswrite $target->{to}, "\n";
-	# A thread that moves a block has at most two, the old one, already removed from the
-	# tracer's table, and the new one, not yet in it. One more thread loads the libraries.
+	# A thread that moves a block may have two unrecorded blocks: the old block, which the
+	# tracer's table no longer has, and the new block, which the table does not have yet. One
+	# more thread loads the libraries.
 	for my $i (1 .. 5) {
 		my $found = stackless(taken($target, "while$seed-$i"));
 		cmp_ok($found, '<=', $before + 2 * ($threads + 1), "snapshot $i while they work: every block has its stack");
@@ -43,10 +44,11 @@ done_testing;
 sub taken {
 	my ($target, $name) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
-	# It loads libraries in turn: one may be in the place of another.
+	# The target loads libraries in turn. A library may be where another one was before.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n//;
-	# Eight threads on few processors may hold a heap's lock at every attempt: that is reported,
-	# and the blocks come from the tracer's table, so the following checks still hold.
+	# If processors are few, eight threads may hold a heap's lock at every attempt. hsnap
+	# reports that, and takes the blocks from the tracer's table, so the following checks still
+	# hold.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n// if $name =~ /^while/;
 	check_ok($result, "snapshot $name");
 	return "$dir/$name.txt";
@@ -57,7 +59,7 @@ sub stackless {
 	return sum0(slurp($file) =~ /^\/\/ hsnap: heap .*\bstackless-blocks=(\d+)/mg);
 }
 
-# Returns blocks and bytes by the allocating function of the program.
+# Returns blocks and bytes, by the function of the program that allocated them.
 sub rows_of {
 	my ($file) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));

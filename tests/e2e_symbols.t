@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# hsym adds names to a dump; hdiff shows them on a machine without the binaries.
+# hsym adds names to a dump. hdiff prints these names on a machine without the binaries.
 use strict;
 use warnings;
 use File::Copy qw(copy);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff's report for people: it agrees with the arithmetic of synthetic dumps with known stacks, in
-# units and shares; it fits 80 columns, and has colours and a pager only on a terminal.
+# hdiff's report for people. It agrees with the arithmetic of synthetic dumps with known stacks, in
+# units and shares. It fits 80 columns, and uses colours and a pager only on a terminal.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -116,7 +116,7 @@ sub trees {
 		like($said, qr/^${\(scalar(keys %total) - @wanted)} nodes? below 1 % (?:is|are) left out$/m, 'and how many have less');
 		is($tree->[0]{name}, '(all)', 'from the root');
 		is((grep { $_->{name} =~ /malloc|Startup/ } @$tree) + 0, 0, 'no allocators and no start');
-		# A sibling node has at least as much as the ones below it.
+		# Siblings are sorted: each has at least as much as the siblings below it.
 		my @last;
 		for my $node (grep { $_->{is_one} } @$tree) {
 			$#last = $node->{depth};
@@ -162,7 +162,7 @@ sub trend {
 	unlike($said, qr{^//}m, 'no legend');
 }
 
-# script(1) makes a terminal.
+# script(1) provides a terminal.
 sub terminal {
 	needs_linux('script(1)');
 	my $plain = text();

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# All multi-threaded work of hdiff and hsnap, once more under gcc's thread sanitizer: no race, and
-# the same output as without it.
+# Repeats all multi-threaded work of hdiff and hsnap under gcc's thread sanitizer. There must be no
+# race, and the output must be the same as without the sanitizer.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -12,7 +12,7 @@ needs_linux('the thread sanitizer');
 plan(skip_all => 'random addresses may not be switched off here') if system('setarch -R true 2>/dev/null');
 
 my $dir = fresh_dir();
-# Each form of a dump, of 4 MiB and more: smaller ones are read by one thread.
+# Each form of a dump has 4 MiB or more, because a single thread reads smaller dumps.
 for my $layout (qw(full first last sums)) {
 	my @dumps = map { made_dump($layout, $_, 36_000, 12_000) } 1, 2;
 	same('hdiff', "$layout: one", $dumps[0]);
@@ -30,7 +30,8 @@ my $log = "$dir/heap.etl";
 is(run(["$root/build/linux/bench/gen_etl", $log, 2, 100])->{status}, 0, 'an ETW log is made');
 same('hdiff', 'an ETW log', $log);
 
-# A second thread walks one half of an LFH with many blocks; a damaged one is walked again.
+# A second thread walks one half of an LFH with many blocks. If the LFH is damaged, it is walked
+# again.
 for my $damage ([], ['--break', 'lfh-key-wrong']) {
 	my $image = "$dir/image.dmp";
 	my @how = ('win10-x64', '--ust', '--blocks', 30_000, @$damage);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The replacements for Task Scheduler in docs/wine-and-systemd.md work as typed: the commands make
-# units that systemd accepts, and cron's line works in cron's environment. This user's own timers
-# and tables are not touched.
+# The replacements for Task Scheduler in docs/wine-and-systemd.md work as typed. The commands make
+# units that systemd accepts, and cron's line works in cron's environment. The test does not touch
+# this user's own timers and tables.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -24,8 +24,8 @@ runs_the_same();
 takes_dumps();
 done_testing;
 
-# Runs the commands as typed, with another home and in a folder with a blank in its name; starting
-# the timer is only noted.
+# Runs the commands as typed, with another home and in a folder whose name has a blank. Starting the
+# timer is replaced by noting it.
 sub units {
 	mkdir "$dir/$_" or die "$dir/$_: $!\n" for 'bin', 'a checkout';
 	symlink "$root/setup", "$dir/a checkout/setup" or die "$dir: $!\n";
@@ -53,8 +53,8 @@ sub units {
 
 sub verify { return run(['systemd-analyze', 'verify', '--user', '--man=no', @_], env => { XDG_RUNTIME_DIR => $dir }) }
 
-# The timer does the same as cron: in the checkout, without the tests' time limit. The service must
-# not end Wine's server and the programs in it.
+# The timer does what cron does: it runs in the checkout, without the tests' time limit. The service
+# must not end Wine's server, nor the programs that it serves.
 sub runs_the_same {
 	my $service = slurp("$dir/.config/systemd/user/hsnap-app.service");
 	my %of = $service =~ /^(\w+)=(.*)$/mg;
@@ -65,7 +65,8 @@ sub runs_the_same {
 	is($cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{$of{WorkingDirectory}}r =~ s/'//gr, "$expected\n", 'cron does the same');
 }
 
-# Runs cron's line like cron, for a sample, into a folder of ours. The sample has a unique name.
+# Runs cron's line for a sample as cron does, and writes into a folder of this test. The sample has
+# a unique name.
 sub takes_dumps {
 	my $name = "timers$$";
 	copy("$root/build/win64/samples/leak_steady.exe", "$dir/$name.exe") or die "$!\n";

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The totals of each form of a report: every printed sum and head line agrees with the sums of the
-# dumps. Two dumps have stacks that grew, shrank, cancel each other and did not change; forms that
-# show only the changed ones note that.
+# The totals of each form of a report. Every printed sum and head line agrees with the sums of the
+# dumps. Two dumps have stacks that grew, shrank, cancel each other, and did not change. Forms that
+# show only changed stacks note that.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -15,7 +15,7 @@ use Series;
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
-# By stack and dump: [BYTES, BLOCKS].
+# [BYTES, BLOCKS] by stack and dump.
 my %stacks = (
 	leak => [[1000, 10], [250_000, 60]],
 	fresh => [[0, 0], [33, 1]],
@@ -35,7 +35,7 @@ subtest 'groups of two dumps count what did not change, too' => \&check_groups;
 subtest 'one dump' => \&check_one;
 done_testing;
 
-# One heap has all stacks.
+# One heap contains all stacks.
 sub check_groups {
 	my ($old, $new) = map { +{ bytes => sum_of($_, 0, @all), blocks => sum_of($_, 1, @all) } } 0, 1;
 	for my $group (qw(heap memory)) {
@@ -55,7 +55,7 @@ sub check_groups {
 	is(decode_json(hdiff(@some))->{groups}[0]{total}{new}{bytes}, sum_of(1, 0, 'leak', 'idle'), 'of what is selected');
 }
 
-# "the first 5" are a part of the growth if one of them grew.
+# If one of them grew, "the first 5" are a part of the growth.
 sub check_shrinking {
 	my %of = ((map { +"big$_" => [[90_000 + $_, 1], [80_000, 1]] } 1 .. 5), (map { +"small$_" => [[100, 1], [200 + $_, 1]] } 1 .. 6));
 	my @ask = ('-o', 'text', '-n', 4, series(fresh_dir(), [1763632800000, 1763636400000], \%of));
@@ -68,14 +68,14 @@ sub hdiff { return run([$hdiff, @_])->{out} }
 
 sub sum_of { my ($dump, $what, @names) = @_; return sum0 map { $stacks{$_}[$dump][$what] } @names }
 
-# Formats "+1.5 KiB" like the report for people.
+# Formats sizes such as "+1.5 KiB" as the report for people does.
 sub size_text {
 	my ($bytes) = @_;
 	return "$bytes B" if $bytes < 1024;
 	return sprintf '%.1f KiB', $bytes / 1024;
 }
 
-# Head lines count the selected stacks, rows the changed ones.
+# Head lines count the selected stacks; rows are only the changed ones.
 sub check_two {
 	my ($selected, $rows, @options) = @_;
 	my @ask = (@options, @dumps);

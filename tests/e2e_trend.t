@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff's trend as text. Truth is the synthetic series: the sums at each snapshot, their totals, and
-# their intended course.
+# hdiff's trend as text. The truth comes from the synthetic series: the sums at each snapshot, their
+# totals, and their intended course.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -28,14 +28,14 @@ my %stacks = (
 my %verdict = (leak => 'grows', slow => 'grows', step => 'grew once', saw => 'returns', falls => 'shrinks');
 my @files = series("$dir", \@times, \%stacks, name => 'a-%02d.txt');
 
-# Returns the selected sums at each snapshot: [bytes, blocks].
+# Returns the sums of the selected stacks at each snapshot: [bytes, blocks].
 sub sums_of {
 	my ($stacks, @names) = @_;
 	return map { my $i = $_; [map { my $k = $_; sum0(map { $stacks->{$_}[$i][$k] } @names) } 0, 1] } @n;
 }
 
-# Parses a trend: report()'s result, each series with its line and snapshots, each row with the line
-# before it.
+# Parses a trend. Adds to report()'s result each series, with its line and snapshots, and each row,
+# with the line before the row.
 sub trend {
 	my ($text) = @_;
 	my $report = report($text);
@@ -52,7 +52,8 @@ sub trend {
 	return $report;
 }
 
-# Returns the bars of a series, as documented: eight levels between its lowest and its highest.
+# Returns the bars of a series as documented, with eight levels between the lowest value and the
+# highest.
 sub bars {
 	my @levels = split //, '.:-=+*#@';
 	my ($low, $high) = (min(@_), max(@_));
@@ -151,7 +152,7 @@ subtest 'a report of a series is not read back' => sub {
 		check_error(hdiff('-o', 'json', spew("$dir/g.txt", hdiff(@$how, 'a-*.txt')->{out})), 'hdiff', "@$how", 'g.txt',
 			'compare the dumps');
 	}
-	# Names of files and programs do not affect how a report or its numbers are read.
+	# Names of files and programs do not change how a report or its numbers are read.
 	my @odd = series($dir, \@times, { leak => $stacks{leak} }, name => 'Numbers are hexadecimal %02d.txt',
 		image => 'Numbers are hexadecimal, CUT SHORT: sums are of what is there');
 	spew("$dir/odd.txt", hdiff(@odd[0, -1])->{out});
@@ -160,7 +161,7 @@ subtest 'a report of a series is not read back' => sub {
 };
 
 subtest 'filters' => sub {
-	my %filters = ( # stacks that they leave; all stacks share the frame app+FFF
+	my %filters = ( # the stacks that each filter leaves; all stacks share the frame app+FFF
 		'--min-bytes 9000' => [qw(leak saw)], # 11000; 9000 up and down; 8800; 8300
 		'--min-count 11' => [qw(leak slow falls)],
 		'--min-bytes 8800 --min-count 2' => [qw(leak falls)],
@@ -213,7 +214,7 @@ subtest 'groups have series of their own' => sub {
 };
 
 subtest 'a limit per hour is for what keeps growing' => sub {
-	# leak and slow grow by 6600 bytes an hour; the other stacks change neither that growth nor
+	# leak and slow grow by 6600 bytes an hour. The other stacks change neither this growth nor
 	# its steadiness.
 	my @two = ('-i', 'leak|slow');
 	my $over = hdiff('--max-growth', '6599/h', @two, 'a-*.txt');
@@ -268,7 +269,7 @@ subtest 'each process is a series' => sub {
 	is(scalar(() = $warned =~ /-i nowhere: warning/g), 1, 'what none has is said once, be one without any row');
 	is(scalar(() = hdiff('--module', 'none', 'a-*.txt', 'b-*.txt')->{err} =~ /--module none: warning/g), 1, 'of modules, too');
 
-	# Joined, only growth within a process counts.
+	# If processes are joined, only growth within a process counts.
 	my $joined = trend(hdiff('--across-restarts', 'a-*.txt', 'b-*.txt')->{out});
 	like($joined->{title}[0], qr{^SERIES 1 of 1: app\.exe, 2 processes, 24 snapshots}, 'joined');
 	my %row = map { $_->{name} => $_ } @{ $joined->{rows} };
@@ -301,12 +302,12 @@ subtest 'few snapshots' => sub {
 	$result = hdiff('--max-growth', '1T/h', 'two-0.txt', 'two-1.txt', 'a-*.txt');
 	is($result->{status}, 0, 'it is enough when one can be judged');
 	like($result->{err}, qr/series \d: --max-growth cannot judge/, 'and said that the other cannot');
-	# Sen's bounds need five or more snapshots of one process.
+	# Sen's bounds require five or more snapshots of one process.
 	my $sure = qr/^\/\/ [^\n]*with 95 percent$/m;
 	unlike(hdiff(@files[0 .. 3])->{out}, $sure, 'four of a process: no confidence');
 	like(hdiff(@files[0 .. 3])->{out}, qr/the\s*\/\/ least and the greatest/, 'but what the bounds are');
 	like(hdiff(@files[0 .. 4])->{out}, $sure, 'five');
-	# One of 3! 3! orders is no rarer than 5 of 200, one of 4! 2! is.
+	# One of 3! 3! orders is not rarer than 5 of 200, but one of 4! 2! orders is.
 	my @other = series($dir, [map { $_ + 86_400_000 } @times[0 .. 2]], { leak => [(1) x 3] }, name => 'o-%d.txt', pid => 9, start => $start + 80_000_000);
 	unlike(hdiff('--across-restarts', @files[0 .. 2], @other)->{out}, $sure, 'three and three');
 	like(hdiff('--across-restarts', @files[0 .. 3], @other[0, 1])->{out}, $sure, 'four and two');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff with a series that is not sufficient: limits that cannot be judged, too few snapshots, an
-# unknown order, and growth that is not in the bytes. Truth is how the series were made.
+# hdiff with an insufficient series: limits that cannot be judged, too few snapshots, an unknown
+# order, and growth that the bytes do not show. The truth is how the series were made.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -19,10 +19,10 @@ sub hdiff { return run(tool('hdiff', 'linux', '--no-symbols', @_)) }
 
 sub json { return decode_json(hdiff('-o', 'json', @_)->{out}) }
 
-# Returns verdicts in the order of the report, in their text form.
+# Returns the report's verdicts in order, as text.
 sub notes { return $_[0] =~ m{^//     ([a-z][^\n]*)\n(?=[+-])}mg }
 
-# Returns innermost frames, in the order of the report.
+# Returns the offsets of the innermost frames, in the report's order.
 sub places { return map { $_->{frames}[0]{offset} } @{ $_[0]{series}[0]{rows} } }
 
 sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
@@ -105,7 +105,7 @@ subtest 'names are in the order in which people count; ties are said once' => su
 	is_deeply(json(@files[1, 0, 2])->{series}[0]{rows}[0]{bytes}, [1500, 1000, 2000], 'those given by name are as they are given');
 	my $more = fresh_dir();
 	my @names = qw(a1.txt a01.txt a2b3.txt a2b10.txt a10.txt a00000000000000000000000000000011.txt a99999999999999999999999.txt b.txt);
-	# equal in value: by bytes
+	# Times of equal value are sorted by bytes.
 	my @right = sort { $a->[0] cmp $b->[0] } map { [$_ eq 'a01.txt' ? 0 : 1, $_] } @names[0, 1];
 	umdh("$more/$_", 0, 4712, 1 + length) for reverse @names;
 	is_deeply([map { $_->{path} =~ s,.*/,,r } @{ json($more)->{series}[0]{snapshots} }], [(map { $_->[1] } @right), @names[2 .. 7]],
@@ -295,7 +295,7 @@ subtest 'sums that do not fit, and rates that are more than any memory' => sub {
 	is($all->{old}{bytes}, '9223372036854775807', 'the most stands for more');
 };
 
-# UMDH's logs have local times, which go back an hour at the end of summer time.
+# UMDH's logs have local times, which are set back an hour at the end of summer time.
 subtest 'the night in which summer time ends' => sub {
 	my %nights = ('25 minutes apart' => [qw(01:40 02:05 02:30 02:55 02:20 02:45 03:10 03:35)], '20 minutes apart' => [qw(02:00 02:20 02:40 02:00 02:20 02:40 03:00)],
 		'an hour apart' => [qw(00:30 01:30 02:30 02:30 03:30)]);
@@ -313,7 +313,7 @@ subtest 'the night in which summer time ends' => sub {
 	}
 };
 
-# Writes a UMDH log with one block, $time minutes after ten, or at a time of a day.
+# Writes a UMDH log with one block. $time: minutes after ten, or a time of day.
 sub umdh {
 	my ($to, $time, $pid, $bytes, $day) = @_;
 	$time = sprintf '10:%02d', $time if $time !~ /:/;

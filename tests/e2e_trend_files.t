@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# How hdiff selects among many dumps, by the files alone: folders, patterns, order, series, and the
-# practical faults of taking dumps for weeks.
+# How hdiff selects among many dumps by the files alone: folders, patterns, order, and series. Also
+# the practical faults that occur when dumps are taken for weeks.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -18,7 +18,7 @@ use Series;
 use constant { HOUR => 3_600_000, T0 => 1_763_634_348_000, START => 1_763_632_800_000 };
 
 # Returns hdiff's result for the arguments: { status, err, series => [{ files, bytes => { PLACE =>
-# [...] } }] }, files without their folders, rows by the innermost frame's offset.
+# [...] } }] }. Files have no folders. A row's place is its innermost frame's offset.
 sub trend {
 	my (@args) = @_;
 	return trend_by('linux', @args);
@@ -38,7 +38,7 @@ sub trend_by {
 
 sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
 
-# Checks for a line of complaint for each of the files, in any order, and no other.
+# Checks that hdiff complains once about each of these files, in any order, and about no other file.
 sub complains {
 	my ($result, $status, $what, @files) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -53,7 +53,7 @@ sub complains {
 my @six = map { T0 + $_ * HOUR } 0 .. 5;
 my %leak = (leak => [map { 1000 + 100 * $_ } 0 .. 5], flat => [(500) x 6]);
 
-# Writes dumps of one process: [DATE, CLOCK in seconds, BYTES of the one block].
+# Writes dumps of one process. Each is [DATE, CLOCK in seconds, BYTES of the only block].
 sub clocked {
 	my ($dir, @dumps) = @_;
 	return map {
@@ -66,7 +66,8 @@ sub clocked {
 	} 0 .. $#dumps;
 }
 
-# An hour is between any two of the snapshots, whatever their dates are: 1 MiB an hour.
+# Any two neighbouring snapshots are one hour apart, whatever their dates are. So the growth is 1
+# MiB an hour.
 subtest 'the running clock decides, not the date' => sub {
 	my $mib = 1 << 20;
 	my @good = map { [sprintf('2026-11-20T%02d:00:00.000Z', 10 + $_), 5000 + 3600 * $_, $mib * (1 + $_)] } 0 .. 4;
@@ -101,8 +102,8 @@ subtest 'two dumps' => sub {
 	is($pair->(['2026-11-20T10:00:00.000Z', "9" x 16, 1000], ['2026-11-20T10:00:10.000Z', 110, 1000])->{status}, 2, 'a clock that no machine has');
 };
 
-# Dates that are known to be wrong, without a running clock for all dumps: the status of a limit is
-# 2, and a line has the reason.
+# The dates are known to be wrong, and not all dumps have a running clock. A limit gives status 2,
+# and a line has the reason.
 subtest 'no rate by a wrong date' => sub {
 	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
 	my $early = qr/^hdiff: \S+c0\.txt: warning: its date is 1998-03-04T10:00:00.000Z, before its process began .*: the clock was set$/m;
@@ -142,7 +143,7 @@ subtest 'no rate by a wrong date' => sub {
 	like($got->{err}, qr/l2\.txt: warning: its date, 2939-01-01T00:00, lies in the future/, 'and its warning');
 };
 
-# Two hours are between c0 and c2; the clock was set back after c1, which has no running clock.
+# c0 and c2 are two hours apart. The clock was set back after c1, which has no running clock.
 subtest 'a dump without the clock among dumps that show that it was set' => sub {
 	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
 	my $got = trend(clocked(fresh_dir(), @dumps));
@@ -160,7 +161,7 @@ subtest 'a dump without the clock among dumps that show that it was set' => sub 
 
 subtest 'three or more snapshots are looked at for a trend, in the order of their own times' => sub {
 	my $dir = fresh_dir();
-	# Their names and the times of the files suggest the opposite.
+	# Their names and the files' times suggest the opposite order.
 	my @files = series($dir, $_ = [reverse @six], { leak => [reverse @{ $leak{leak} }], flat => $leak{flat} }, name => 'd%d.txt');
 	utime 1_600_000_000 + $_ * 1000, 1_600_000_000 + $_ * 1000, $files[$_] for 0 .. 5;
 	my $want = 'd5.txt d4.txt d3.txt d2.txt d1.txt d0.txt';
@@ -202,7 +203,7 @@ subtest 'a file whose name is a pattern goes first' => sub {
 	is(trend("$dir/a?.txt")->{files}, 'a0.txt a1.txt a2.txt a*.txt', 'another pattern finds it too');
 };
 
-# Practical faults, the first: the comparison starts while the dump is being written.
+# The first practical fault: the comparison starts while a dump is being written.
 subtest 'practice 1: partial dumps are passed over by their names, or named and left out' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
@@ -213,7 +214,7 @@ subtest 'practice 1: partial dumps are passed over by their names, or named and 
 	spew("$dir/.hidden", 'x');
 	mkdir "$dir/older.txt";
 	spew("$dir/older.txt/x.txt", $whole);
-	# Links count as their targets: a pipe would keep us waiting. Windows has neither.
+	# A link counts as its target. A pipe would block this test. Windows has neither.
 	my @links = $as_windows ? () : (['.pipe', 'to-pipe.txt'], ['older.txt', 'to-folder.txt'], ['/dev/null', 'to-device.txt']);
 	mkfifo("$dir/$_", 0600) || die for @links ? qw(pipe.txt .pipe) : ();
 	symlink $_->[0], "$dir/$_->[1]" or die for @links;
@@ -288,7 +289,7 @@ subtest 'practice 1: of several files found, one that is left is no growth' => s
 	ok(!trend($files[0], $dir)->{is_trend}, 'nor is one that is named, too');
 };
 
-# The second: names that are reused, or contain a wrong time.
+# The second practical fault: names that are reused, or that contain a wrong time.
 subtest 'practice 2: names that collide or lie do not matter, times do; the same snapshot counts once' => sub {
 	my $dir = fresh_dir();
 	mkdir "$dir/$_" for qw(a b);
@@ -301,7 +302,7 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	$result = trend("$dir/a", "$dir/b");
 	is($result->{series}[0]{bytes}{ place('leak') }, '1 2 3 4 5 6', 'a copy and a link count once');
 	complains($result, 0, 'and are named', 'b/umdh-08-11-1.txt', 'b/umdh-08-11-2.txt');
-	# UMDH's time is only a minute: two logs in one minute are two.
+	# UMDH states only the minute. Two logs of one minute are still two logs.
 	my $in_no_time = qr/^hdiff: \S+: warning: all dumps of its process record the same time: .*no rates/;
 	my @umdh = map { umdh("$dir/minute-$_.txt", '2026-11-20 10:30', 4711, 1000 + 10_000_000 * $_) } 0 .. 2;
 	$result = trend(@umdh);
@@ -315,14 +316,14 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	my $text = run(tool('hdiff', 'linux', '--no-symbols', @umdh))->{out};
 	unlike($text, qr{bytes/h \(\d}, 'the text has none either');
 	like($text, qr{^// [^\n]*all tell the same}m, 'and says why');
-	# With several processes, a violation in one without a trend does not count.
+	# If there are several processes, a violation in a process that has no trend does not count.
 	my @later = map { umdh("$dir/later-$_.txt", "2026-11-20 1$_:30", 4712, 2000 + $_) } 1, 2;
 	$result = trend('--across-restarts', '--max-growth', '1M/h', @umdh, @later);
 	is("$result->{status} $result->{files}", "2 minute-0.txt minute-1.txt minute-2.txt later-1.txt later-2.txt", 'two of another process are no help');
 	is(trend('--max-growth', '1M/h', @umdh[0, 1], umdh("$dir/next.txt", '2026-11-20 10:31', 4711, 1001))->{status}, 0, 'a minute later is');
 };
 
-# The third: a service restarts, and the system reuses its pid for another process.
+# The third practical fault: a service restarts, and the system reuses its pid for another process.
 subtest 'practice 3: a pid that is used again is another process, and never goes on with a series' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
@@ -337,8 +338,8 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	my $joined = trend('--across-restarts', $dir);
 	is($joined->{files}, $result->{files} =~ s/ \| / /r, '--across-restarts joins them');
 	is("@{ $joined->{series}[0]{parts} }", '6 4', 'in two parts');
-	# Another image with the same folder name, and the same image at the same time in another
-	# process.
+	# Another image with the same folder name, and another process of the same image at the same
+	# time.
 	series($dir, [map { $_ + 30 * HOUR } @six[0, 1]], { leak => [7, 8] }, name => 'c%d.txt', start => $later, image => 'C:\\\\app\\\\other.exe');
 	series($dir, [map { $_ + HOUR / 2 } @six[0, 1]], { leak => [9, 10] }, name => 'd%d.txt', start => START + 3000, pid => 7, slide => 0x10000000);
 	my @four = ('a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt', 'd0.txt d1.txt', 'b0.txt b1.txt b2.txt b3.txt', 'c0.txt c1.txt');
@@ -346,7 +347,7 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	$joined = trend('--across-restarts', $dir);
 	is($joined->{files}, "@four[0 .. 2] | $four[3]", 'only the same image is joined');
 	is($joined->{series}[0]{bytes}{ place('leak') }, '1000 1100 1200 1300 1400 1500 9 10 1 2 3 4', 'by module and offset, wherever it was loaded');
-	# A minidump has the start in whole seconds.
+	# A minidump has the process's start in whole seconds.
 	my $seconds = fresh_dir();
 	series($seconds, [@six[0 .. 1]], { leak => [1, 2] }, name => 'a%d.txt', start => START + 678);
 	series($seconds, [@six[2 .. 3]], { leak => [3, 4] }, name => 'b%d.txt', start => START);
@@ -357,7 +358,7 @@ subtest 'practice 3: a pid that is used again is another process, and never goes
 	is(trend('--across-restarts', @umdh)->{files}, 'u2.txt u1.txt u0.txt u5.txt u4.txt u3.txt', 'the image is the program among the modules');
 };
 
-# The eighth: the first snapshots show a process that is still starting up.
+# The eighth practical fault: the first snapshots show a process that is still starting up.
 subtest 'practice 8: warm-up is left out, of each process' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
@@ -382,8 +383,8 @@ subtest 'practice 8: warm-up is left out, of each process' => sub {
 	check_error(trend('--series', '0', $dir), 'hdiff', 'series are numbered from 1', '--series 0');
 };
 
-# The folder of a task that runs for a year: dumps outside the range are not read. So damage after
-# their heads causes no complaint, and the rest is the same as without those files.
+# The folder of a task that has run for a year. hdiff does not read dumps outside the range. So
+# damage after their heads causes no complaint, and the result is the same as without these files.
 subtest 'of what is outside --since and --until the head is read and no more' => sub {
 	my @times = map { T0 + $_ * HOUR } 0 .. 11;
 	my $iso = sub { iso($times[$_[0]]) };
@@ -398,7 +399,8 @@ subtest 'of what is outside --since and --until the head is read and no more' =>
 		my @stacks = ({ leak => [map { 1000 + 100 * $_ } 0 .. 11] }, name => 'd%02d.txt');
 		my @files = series($all, [@times], @stacks);
 		spew("$some/" . basename($files[$_]), slurp($files[$_])) for @$inside;
-		# Also all of another process, which is outside more often.
+		# Another process is also left out completely, because it is outside the range more
+		# often.
 		for my $i (grep { !$sound{$_} } 0 .. 11) {
 			my ($head) = slurp($files[$i]) =~ m{\A((?:// hsnap: .*\n)+)};
 			spew($files[$i], $i % 3 ? $head . ($i % 3 == 1 ? "rubbish\x00\n" x 5000 : '') : substr slurp($files[$i]), 0, -20);
@@ -452,7 +454,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	complains(trend('--since', $since, $dir), 0, 'as a double, inside and outside', 'd0.txt', 'other.txt');
 	my $none = trend('--since', '2030-01-01', $dir);
 	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 8 dumps/m, 'among those that are not wanted');
-	# Files without a valid head with a time are read, and their faults reported.
+	# Files that have no valid head with a time are read, and their faults are reported.
 	unlink "$dir/a-copy.txt", "$dir/other.txt";
 	my %bad = (empty => '', foreign => "no dump\n", report => run(tool('hdiff', 'linux', '--no-symbols', @files[3, 4]))->{out},
 		head => $whole =~ s/id=4242/id=x/r, newer => $whole =~ s/format=1/format=99/r, timeless => $whole =~ s/ time=\S+//r);
@@ -462,7 +464,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	complains($result, 0, 'are named', map { "$_.txt" } keys %bad);
 	complains(trend('--since', $since, glob "$dir/*.txt"), 2, 'by name, too', map { "$_.txt" } keys %bad);
 	check_error(trend('--since', $since, '-f', $files[0], $dir), 'hdiff', 'one outside is not written over', 'd0.txt', 'is not replaced');
-	# Standard input has no head to look at first, and no end until it is read.
+	# hdiff cannot look at the head of stdin first, and learns of its end only by reading it.
 	my $piped = fresh_dir();
 	@files = series($piped, [@six], {%leak}, name => 'd%d.txt');
 	for ([0, 'd4.txt d5.txt'], [4, '- d5.txt']) {
@@ -471,8 +473,8 @@ subtest 'what is outside counts as what its head says' => sub {
 			iso($six[4]), '-', grep { $_ ne $files[$in] } @files]);
 		is(join(' ', map { basename($_->{path}) } map { @{ $_->{snapshots} } } @{ decode_json($got->{out})->{series} }), $want, "number $in from standard input");
 	}
-	# UMDH's logs have the minute in a banner, and their image among the modules, which may be a
-	# long list.
+	# UMDH's logs have the minute in a banner. Their image is among the modules, whose list may
+	# be long.
 	my $umdh = fresh_dir();
 	my @logs = map { umdh("$umdh/u$_.txt", sprintf('2026-11-20 1%d:30', $_), 4711, 1000 + $_) } 0 .. 5;
 	spew($logs[$_], slurp($logs[$_]) =~ s/app\.exe/other.exe/r) for 4, 1;
@@ -484,7 +486,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	complains($result, 0, 'damaged is named what is read, for its head is long', 'u0.txt');
 };
 
-# Each limit is named with a remedy.
+# The message for each limit states a remedy.
 subtest 'more files than can be are an error that says what to do' => sub {
 	my $dir = fresh_dir();
 	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
@@ -501,8 +503,8 @@ subtest 'more files than can be are an error that says what to do' => sub {
 	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual tells both');
 };
 
-# The tenth: heaps change while they are walked; only growth over several snapshots counts. So a
-# dump without a time must not be inserted by chance.
+# The tenth practical fault: heaps change while they are walked. Only growth over several snapshots
+# counts, so hdiff must not guess the position of a dump without a time.
 subtest 'practice 2: dumps that tell no time stay in the order in which they are given, and that is said' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
@@ -531,7 +533,7 @@ subtest 'what many dumps lack is said once of a series' => sub {
 	my %lacks = (all => [0 .. 7], some => [2 .. 4], one => [5]);
 	for my $i (0 .. $#files) {
 		my $notes = join '', map { my $n = $_; qq(// hsnap: warning text="lacks $n"\r\n) x grep { $_ == $i } @{ $lacks{$n} } } qw(all some one);
-		# Twice in one dump counts as one dump.
+		# A note that occurs twice in one dump counts once.
 		spew($files[$i], slurp($files[$i]) =~ s{^(?=// hsnap: stacks)}{$notes . ($i == 2 ? $notes : '')}mre);
 	}
 	my %want = ('d0.txt: lacks all' => 6, 'd2.txt: lacks some' => 3, 'd5.txt: lacks one' => 1, 'e0.txt: lacks all' => 2);
@@ -549,7 +551,7 @@ subtest 'what many dumps lack is said once of a series' => sub {
 	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'of two, each is told of');
 };
 
-# man/hdiff.1 states the additional memory of a thousand dumps over a few.
+# man/hdiff.1 states how much more memory a thousand dumps need than a few.
 subtest 'many small dumps take what the manual says' => sub {
 	needs_linux('getrusage()');
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # A trend for programs and spreadsheets: the whole series of each stack, in JSON and CSV, parsed by
-# independent parsers. The dumps are made here, so the expected output is known.
+# independent parsers. This test makes the dumps, so it knows the expected output.
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
@@ -19,7 +19,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 my ($start, $begin, $hour) = (1763632800000, 1763633000123, 3600000);
 my @times = map { $begin + $_ * $hour } 0 .. 11;
 my $unknown = "\x{fffd}";
-# Extreme names, and the resulting text. All of these stacks grow by 1000 bytes and two blocks an
+# Extreme names, and the text that results. All of these stacks grow by 1000 bytes and two blocks an
 # hour.
 my %odd = (
 	'leak' => 'leak',
@@ -83,10 +83,10 @@ sub json_in {
 	return $json;
 }
 
-# Removes the mark in front of text that a spreadsheet would execute (man/hdiff-csv.5).
+# Removes the mark that precedes text that a spreadsheet would execute (man/hdiff-csv.5).
 sub unmarked { return $_[0] =~ s/^'(?=[=+\-\@'\t\r\n])//r }
 
-# Returns the names of the columns, and a hash for each record.
+# Returns the columns' names, and a hash for each record.
 sub csv_in {
 	my ($bytes) = @_;
 	my $csv = Text::CSV->new({ binary => 1, strict => 1, eol => "\r\n" });
@@ -100,7 +100,7 @@ sub csv_in {
 	return ($names, map { my %of; @of{@$names} = @$_; \%of } @records);
 }
 
-# Returns bytes (0) or blocks (1) of a synthetic stack at each time.
+# Returns the bytes (0) or blocks (1) of a synthetic stack at each time.
 sub sums {
 	my ($stack, $what) = @_;
 	return [map { ref $_ ? $_->[$what] : $_ } @$stack];
@@ -205,8 +205,8 @@ sub check_selected {
 	check_functions();
 }
 
-# Groups have two series each: that of the stacks that end in them, and that of all stacks through
-# them.
+# Each group has two series: the sum of the stacks that end in the group, and that of all stacks
+# that pass through it.
 sub check_functions {
 	my $by = json_in(report_of('-o', 'json', '--group', 'function', @files))->{series}[0]{groups};
 	my ($leak) = grep { $_->{name} eq 'app!leak' } @$by;
@@ -264,7 +264,7 @@ sub check_no_times {
 	is_deeply([map { $row->{$_} } grep { /hour/ } @$columns], [('') x 4], 'csv: no rates');
 }
 
-# Two processes of one name whose snapshots were taken alternately; the second started first.
+# Two processes with the same name, whose snapshots alternate. The second process started first.
 my (%one, %two, $two_start);
 
 sub made_two {
@@ -331,7 +331,7 @@ sub check_joined {
 	is($series[0]{trend}{net_bytes}, 10010, 'which is what all of it grew by');
 }
 
-# One snapshot of a process shows no growth, but is a series nevertheless.
+# A process with one snapshot shows no growth, but it is still a series.
 sub check_short {
 	my $sub = "$dir/short";
 	mkdir $sub;
@@ -347,7 +347,7 @@ sub check_short {
 	is_deeply([map { [@$_{qw(series net_bytes)}] } @records], [[2, 200]], 'csv: too');
 }
 
-# A truncated dump, a sampled one, one with a warning.
+# Tests a truncated dump, a sampled dump, and a dump with a warning.
 sub check_state {
 	my $sub = "$dir/state";
 	mkdir $sub;
@@ -369,7 +369,7 @@ sub check_state {
 	is_deeply([map { $_->{cut} ? 1 : 0 } @{ json_in($result->{out})->{series}[0]{snapshots} }], [0, 0, 0, 1], 'a cut one');
 }
 
-# UMDH's time is a minute, by the machine's own clock.
+# UMDH states only the minute, in the machine's local time.
 sub check_umdh {
 	my $sub = "$dir/umdh";
 	mkdir $sub;
@@ -409,7 +409,7 @@ sub check_pages {
 		cmp_ok(scalar @words, '>', 25, "$page.5: something to explain");
 		is_deeply([grep { !$told{$_} } @words], [], "$page.5 explains all of it");
 	}
-	return if $as_windows; # its programs are not in PATH
+	return if $as_windows; # the example's programs are not in PATH
 	my ($example) = slurp("$root/man/hdiff-json.5") =~ /^(hdiff -o json dumps.*?)^\.Ed/ms;
 	my $place = fresh_dir();
 	symlink $dir, "$place/dumps" or die "$!\n";

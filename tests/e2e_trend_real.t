@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A trend of a real process: a program that does the same in every step is captured after each, and
-# hdiff on the folder has the series of each of its stacks to the byte, and reports growth of the
-# leaking stack only.
+# A trend of a real process. A program does the same in every step and is captured after each. hdiff
+# of the folder has the series of each stack to the byte, and reports growth only for the leaking
+# stack.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -66,7 +66,7 @@ sub ms {
 	return 1000 * timegm($s, $m, $h, $d, $mon - 1, $y) + $ms;
 }
 
-# Returns the median of the slopes between any two snapshots (Theil and Sen), per hour.
+# Returns the median slope between any two snapshots (Theil and Sen), per hour.
 sub slope {
 	my ($of) = @_;
 	my @slopes;

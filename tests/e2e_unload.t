@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Frames in a module that is unloaded later keep its name and offset, whatever is loaded at its
-# address later; in the dump, and in hdiff's comparison with a dump from when it was loaded. The
-# program's source states how much each module allocated.
+# Frames in a module that is unloaded later keep the module's name and their offset, whatever is
+# loaded at its address afterwards. This holds for the dump, and for hdiff's comparison with a dump
+# from when the module was loaded. The program's source states how much each module allocated.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
@@ -64,7 +64,7 @@ sub take {
 	return;
 }
 
-# Returns by module the blocks and bytes of each row that plug_keep allocated in.
+# Returns, by module, the blocks and bytes of each row that plug_keep allocated in that module.
 sub rows {
 	my @files = map { "$dir/$_" } @_;
 	my $diff = run(tool('hdiff', 'linux', @files));
@@ -80,7 +80,7 @@ sub rows {
 	return %rows;
 }
 
-# Returns synthetic bases by the module's name.
+# Returns the synthetic bases, by the module's name.
 sub bases {
 	my ($name) = @_;
 	my $text = slurp("$dir/$name");
@@ -92,7 +92,7 @@ sub bases {
 	return %bases;
 }
 
-# Returns by module the offsets in it that are on stacks.
+# Returns, by module, the offsets that occur on stacks.
 sub offsets {
 	my ($name) = @_;
 	my $text = slurp("$dir/$name");

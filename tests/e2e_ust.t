@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# hsnap ust sets one bit in the registry: programs started afterwards have it, other programs'
-# settings stay, and the previous state is restored to the byte. The registry is that of our own
-# Wine prefix; reg.exe verifies it.
+# hsnap ust sets one bit in the registry. Programs that start afterwards have the flag, other
+# programs' settings stay, and the previous state is restored to the byte. The registry is that of
+# this test's Wine prefix. reg.exe verifies it.
 use strict;
 use warnings;
 use Encode qw(decode);
@@ -18,14 +18,14 @@ my $root_key = 'HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image Fil
 my $key = "$root_key\\$image";
 copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\n";
 
-# One Windows process stays, so that Wine's server does.
+# One Windows process keeps running, so that Wine's server does too.
 my $stays = target($exe);
 is(flags($stays), '00000000', 'at first a program has no flags');
 like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine it is said that the flag does nothing');
 is(ust('off', $image)->{status}, 0, 'off again');
 my $first = exported();
 
-# Cleans up, also when a test dies in between.
+# Cleans up, even if a test dies.
 END {
 	local $?;
 	run([wine('reg', 'delete', $key, '/f')], limit => 20) if $key && has_key();
@@ -42,7 +42,7 @@ is(exported(), $first, 'at the end the registry is as it was');
 is($stays->quit, 0, 'the first program ends');
 done_testing;
 
-# Reads its output, after which it waits.
+# Reads the program's output. Afterwards the program waits.
 sub flags {
 	my ($target) = @_;
 	my ($flags) = (join ' ', $target->line // '', $target->line // '') =~ /^flags ([0-9A-F]{8}) heaps \d+$/;
@@ -68,8 +68,8 @@ sub reg {
 
 sub has_key { return run([wine('reg', 'query', $key)])->{status} == 0 }
 
-# Returns the whole key, as reg.exe writes it, except for values of tests/windows/umdh.t, which may
-# run at the same time.
+# Returns the whole key as reg.exe writes it, except for the values of tests/windows/umdh.t, which
+# may run at the same time.
 sub exported {
 	my $file = "$dir/export.reg";
 	unlink $file;
@@ -77,7 +77,7 @@ sub exported {
 	return decode('UTF-16', slurp($file)) =~ s/^\[[^\]]*\\leak\d+\.exe\]\R[^\[]*//mgr;
 }
 
-# Returns the lines of our key: NAME => [TYPE, VALUE]
+# Returns the lines of this test's key: NAME => [TYPE, VALUE].
 sub values_now {
 	my %values;
 	for (split /\r?\n/, run([wine('reg', 'query', $key)])->{out}) {
@@ -106,7 +106,7 @@ sub usage {
 	is(exported(), $first, 'nothing was written');
 }
 
-# A read-only key stands for the rights of a user who is not an administrator.
+# A read-only key simulates the rights of a user who is not an administrator.
 sub no_rights {
 	for my $mode ([], ['read']) {
 		my $locked = target("$root/build/win64/targets/lock_key.exe", [$image, @$mode]);
@@ -166,8 +166,9 @@ sub others {
 	is(exported(), $before, 'what others set is there as it was');
 }
 
-# One process sets the flag and the other one removes it: whichever is last, neither fails, and both
-# views of the registry agree. Under Wine they are one key; tests/unit/test_ifeo.c has two.
+# One process sets the flag while another one removes it. Whichever comes last, neither fails, and
+# both views of the registry agree. Under Wine the views are one key; tests/unit/test_ifeo.c has
+# two.
 sub two_at_once {
 	my @wrong;
 	for my $round (1 .. 6) {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Virtual memory under hsnap run: every page that a program reserves, commits or maps is in the dump
-# under its heading, with its stack; and released pages are not, however they are released. The
-# truth is the program's own statement, which it has compared with VirtualQuery.
+# Virtual memory under hsnap run. Every page that a program reserves, commits or maps is in the
+# dump, under its heading and with its stack. Released pages are not, however they are released. The
+# truth is the program's own statement, which the program has compared with VirtualQuery.
 use strict;
 use warnings;
 no warnings 'portable'; # 64 bits
@@ -17,8 +17,8 @@ is(follow('virtual_cases'), 23, 'all cases of VirtualAlloc were seen, and all of
 while_others_get_it();
 done_testing;
 
-# Threads free memory and get the same memory again all the time: wherever they are when a snapshot
-# is taken, no record of the tracer is treated as damage.
+# Threads free memory and get the same memory again all the time. Wherever they are when hsnap takes
+# a snapshot, it must not treat any record of the tracer as damaged.
 sub while_others_get_it {
 	my $busy = target("$root/build/win64/targets/busy.exe", [4, 'virtual'], traced => 1);
 	is($busy->step, 1, 'busy threads run');
@@ -31,7 +31,7 @@ sub while_others_get_it {
 	return;
 }
 
-# Runs a program through its cases; returns their number.
+# Runs a program through all its cases; returns the number of cases.
 sub follow {
 	my ($program) = @_;
 	my $target = target("$root/build/win64/targets/$program.exe", [], traced => 1);
@@ -59,7 +59,8 @@ sub follow {
 	return $count;
 }
 
-# Adds every page with its kind and its stack: the result does not depend on how ranges are split.
+# Adds every page with its kind and its stack. So the result does not depend on how ranges are
+# split.
 sub add_pages {
 	my ($pages, $addr, $bytes, $what) = @_;
 	($addr, $bytes) = (hex $addr, hex $bytes);
@@ -80,8 +81,8 @@ sub compare {
 		@different[0 .. ($#different > 20 ? 20 : $#different)]);
 }
 
-# hsnap -v reports separately how many of a dump's blocks and bytes are not memory: added up here
-# from its list, like hdiff.
+# hsnap -v reports separately how many of a dump's blocks and bytes are not memory. The test adds
+# them up from the dump's list, as hdiff does.
 sub check_said {
 	my ($dump, $said) = @_;
 	my ($is_reserved, $blocks) = (0, 0);
@@ -103,7 +104,7 @@ sub check_said {
 	return;
 }
 
-# Returns the innermost function of the program on a stack; undef without one.
+# Returns the program's innermost function on a stack, or undef if the program is not on the stack.
 sub function_of {
 	my @by_addr = sort { $functions{$a} <=> $functions{$b} } keys %functions;
 	my ($first, $last) = @functions{ @by_addr[0, -1] };
@@ -113,7 +114,7 @@ sub function_of {
 	return;
 }
 
-# Returns the pages of the program's functions, by the three headings.
+# Returns the pages that the program's functions allocated, by the three headings.
 sub pages_in {
 	my ($dump) = @_;
 	my (%heap_kinds, %stacks, @ranges, $kind, $frames);

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# A traced program is not held while its heaps are walked: its snapshots are the same as when it is
-# held, line by line, and --walk finds in the heaps what the tracer's table has.
+# hsnap walks the heaps of a traced program without holding the program. Its snapshots are the same,
+# line by line, as when the program is held. --walk finds in the heaps exactly what the tracer's
+# table has.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -59,7 +60,7 @@ sub said {
 	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path)];
 }
 
-# Blocks older than the tracer are listed when it is attached, and followed after that.
+# attach lists the blocks that are older than the tracer. After that they are followed.
 sub attached {
 	my ($name) = @_;
 	my $dir = fresh_dir();
@@ -76,7 +77,7 @@ sub attached {
 	ok(defined $target->quit, 'the program goes on');
 }
 
-# The program counts its blocks itself; 20 of these are newer than the attach.
+# The program itself counts its blocks, of which 20 are newer than the attach.
 sub older_counted {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/counted.exe", []);
@@ -99,9 +100,9 @@ sub older_counted {
 	ok(defined $target->quit, 'the program goes on');
 }
 
-# Wherever threads are in a heap at the attach: after they have ended, tables and heaps have the
-# same blocks. If one is always in a heap, older blocks are not listed, and heaps are walked as
-# usual.
+# At the attach, threads may be anywhere in a heap. After they have ended, tables and heaps have the
+# same blocks. If a thread is always in a heap, attach does not list older blocks, and hsnap walks
+# the heaps as usual.
 sub attached_busy {
 	my ($threads) = @_;
 	my $dir = fresh_dir();
@@ -126,8 +127,9 @@ sub attached_busy {
 	is($target->quit, 0, 'the program goes on');
 }
 
-# Threads that never rest are held on their way from a heap to the table, each with a block or two;
-# nothing else may be in only one of both, though most of the table was read before.
+# Threads that never rest are held on their way from a heap to the table, each with a block or two.
+# Only these blocks may be missing from the heap or the table, although most of the table was read
+# earlier.
 sub busy {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/busy.exe", [2, 'heap'], traced => 1);
@@ -141,8 +143,8 @@ sub busy {
 	is($target->quit, 0, 'the program found its blocks as it had left them');
 }
 
-# Blocks, heaps and sizes change all the time: whatever the walk finds, all blocks of a chain are in
-# the dump.
+# Blocks, heaps and sizes change all the time. Whatever the walk finds, the dump has all blocks of a
+# chain.
 sub running {
 	my $dir = fresh_dir();
 	my $target = target("$root/build/win64/targets/gaps.exe", [20_000], traced => 1);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap watch takes a snapshot at first, and then exactly when the specified amount was added: the
-# program adds 16 MiB at each step, and states that.
+# hsnap watch takes a first snapshot, and then one each time the program has grown by the specified
+# amount. The program adds 16 MiB at each step, and states that.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -17,13 +17,14 @@ my $dir = fresh_dir();
 
 my $target = target($exe);
 is($target->step, 1, 'the target runs');
-# Two and a half steps: its other memory changes by far less than half a step.
+# The limit is two and a half steps. The program's other memory changes by far less than half a
+# step.
 my $watch = loop('watch', '-pn', $name, '--growth', '40M', '-f', win("$dir/{n}.txt"), '--by-stack', '--count', 3,
 	'--log', win("$dir/log"));
 ok($watch->wait_line(qr/000001\.txt: .*, private bytes \d+$/m), 'a first file at once');
 my $step = 1;
 is($target->next_step, ++$step, 'it grows') for 1, 2;
-# No snapshot is taken: polling once a second has seen the growth by then.
+# watch takes no snapshot here. It polls once a second, so it has noticed the growth by this time.
 my $until = time + 1.5;
 $watch->until(sub { time > $until });
 is(scalar(grep { /^\d+\.txt$/ } files_in($dir)), 1, 'not enough yet');

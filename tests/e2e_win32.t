@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The 32-bit hsnap and tracer, without running them, for a Wine that runs only 64-bit programs:
-# e2e_win32_live.t and tests/live run them.
+# The 32-bit hsnap and tracer, for a Wine that runs only 64-bit programs. This test does not run
+# them; e2e_win32_live.t and tests/live do.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -25,6 +25,6 @@ for my $bits (32, 64) {
 	is_deeply([sort map { lc } $tables =~ /DLL Name: (\S+)/g], [qw(kernel32.dll ntdll.dll)], 'nothing but kernel32 and ntdll is imported');
 	like($tables, qr/\breloc\s+\d+ offset/, 'it can lie anywhere');
 }
-# The layout of the shared memory is asserted at compile time, in each build: shared.h.
+# In each build shared.h asserts the layout of the shared memory at compile time.
 like(slurp("$root/snapshot/tracer/shared.h"), qr/^_Static_assert\(sizeof\(struct tracer_area\)/m, 'the layout is asserted');
 done_testing;

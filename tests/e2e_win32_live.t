@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# 32-bit programs, by hsnap.exe with hsnap32.exe beside it, and by hsnap32.exe: which half of a
-# process each sees, what is delegated to the other one, and children of the other bitness.
-# tests/live has the tests that are the same for every bitness.
+# 32-bit programs, captured by hsnap.exe with hsnap32.exe beside it, and by hsnap32.exe alone. Tests
+# which half of a process each program sees, what one delegates to the other, and children of the
+# other bitness. tests/live has the tests that are the same for every bitness.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -32,7 +32,7 @@ sub modules_in {
 	return { map { m{^//\s+([0-9A-F]+)\s+[0-9A-F]+ (\S.*)} ? (lc $2 => $1) : () } split /\r?\n/, slurp($_[0]) };
 }
 
-# Checks that the program, its tracer and the system's 32-bit DLLs are listed, with the paths of
+# Checks that a dump lists the program, its tracer and the system's 32-bit DLLs, with the paths of
 # their files.
 sub check_modules {
 	my ($file, $what) = @_;
@@ -44,7 +44,7 @@ sub check_modules {
 	return;
 }
 
-# Returns the row of a process: [BITS, STACKS]
+# Returns the [BITS, STACKS] that ps lists for a process.
 sub row_of {
 	my ($listed, $pid) = @_;
 	return [$listed =~ /^ *$pid +(\d+|\?) +\S+ +(\S+)/m];
@@ -71,7 +71,7 @@ sub looked_at {
 	return;
 }
 
-# Returns { FUNCTION => [BYTES, COUNT] } of the sample, up to the end of a recording or between two
+# Returns { FUNCTION => [BYTES, COUNT] } for the sample, up to the end of a recording or between two
 # moments.
 sub grown_in {
 	my ($what, @moments) = @_;
@@ -80,7 +80,7 @@ sub grown_in {
 	return rows_by_functions(report($compared->{out}), 'leak_steady');
 }
 
-# A recording that begins while the program runs has the program's later events.
+# A recording that begins while the program is running has the later events.
 sub recorded {
 	my ($name) = @_;
 	my $file = fresh_dir() . '/run.hrec';
@@ -102,12 +102,12 @@ sub recorded {
 	return;
 }
 
-# cmd.exe of one bitness starts the sample of the other. At the end of its input the sample ends,
-# after one step.
+# cmd.exe of one bitness starts the sample of the other bitness. When its input ends, the sample
+# ends, after one step.
 sub followed {
 	my ($name) = @_;
 	my %cmd = (64 => 'C:\\windows\\system32\\cmd.exe', 32 => 'C:\\windows\\syswow64\\cmd.exe');
-	# hsnap32.exe starts no 64-bit program itself.
+	# hsnap32.exe cannot start a 64-bit program itself.
 	for my $bits ($name eq 'hsnap.exe' ? (64, 32) : 32) {
 		my $dir = fresh_dir();
 		my $child = $sample{ 96 - $bits };
@@ -143,7 +143,7 @@ sub refused {
 	return;
 }
 
-# A minidump's list of modules has the 64-bit half only, or the program, under Wine 10.
+# A minidump's list of modules has only the 64-bit half, or only the program (Wine 10).
 sub in_file {
 	my $dir = fresh_dir();
 	my $target = target($sample{32}, [], traced => 1);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Windows-only parts, tested without Windows where possible: the workflow is valid YAML and calls
-# existing commands; tests/windows/umdh.t passes with correct stand-ins for UMDH and GFlags, and
-# fails if one omits a block.
+# Windows-only parts, tested without Windows where possible. The workflow is valid YAML and calls
+# commands that exist. tests/windows/umdh.t passes with correct stand-ins for UMDH and GFlags, and
+# fails if a stand-in omits a block.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -19,7 +19,7 @@ is_deeply([grep { !defined $_->{run} == !defined $_->{uses} } @steps], [], 'each
 my @called = map { ($_->{run} // '') =~ m{((?:tests|setup)/\S+)(?: (\w+))?} ? [$1, $2] : () } @steps;
 cmp_ok(scalar @called, '>=', 4, 'it calls scripts');
 for my $call (@called) {
-	my ($script, $word) = map { encode_utf8($_) } @$call; # a path is bytes
+	my ($script, $word) = map { encode_utf8($_) } @$call; # a path consists of bytes
 	ok(-x "$root/$script", "$script is there");
 	like(slurp("$root/$script"), qr/^\Q$word\E\)$/m, "$script knows '$word'");
 }

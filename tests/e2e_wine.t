@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# setup/wine runs programs, and their children, without address randomization: with it a start under
-# Wine 8 fails once in some thousands. And one Ctrl-C at a terminal arrives once.
+# setup/wine runs programs and their children without address randomization. With it, one in some
+# thousands of starts fails under Wine 8. Also tests that one Ctrl-C at a terminal arrives once.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -10,8 +10,8 @@ use POSIX ();
 use Test::More;
 use Hunt;
 
-my $no_random = 0x0040000; # ADDR_NO_RANDOMIZE: personality(2)
-my $exe = fresh_dir() . "/fixed$$.exe"; # a unique name: the process is found by it
+my $no_random = 0x0040000; # ADDR_NO_RANDOMIZE of personality(2)
+my $exe = fresh_dir() . "/fixed$$.exe"; # a unique name, by which the process is found
 copy("$root/build/win64/samples/leak_steady.exe", $exe) or die "$exe: $!\n";
 SKIP: {
 	skip('random addresses may not be switched off here', 6) if system('setarch -R true 2>/dev/null');
@@ -32,7 +32,7 @@ for my $limit (undef, 200) {
 	my $dir = fresh_dir();
 	open my $terminal, '+<', '/dev/ptmx' or die "/dev/ptmx: $!\n";
 	my $side = side_of($terminal);
-	# setsid makes it the program's terminal, like a shell does.
+	# setsid makes this the program's terminal, as a shell does.
 	my $pid = Hunt::start([qw(setsid --ctty env), defined $limit ? "HSNAP_WINE_TIMEOUT=$limit" : qw(-u HSNAP_WINE_TIMEOUT),
 		wine("$root/build/win64/hsnap.exe", '-p', $target->{pid}, '-f', win("$dir/{n}.txt"), '--every', '1h', '--log', win("$dir/log"))],
 		stdin => $side, stdout => $side, stderr => $side);
@@ -47,7 +47,7 @@ for my $limit (undef, 200) {
 }
 done_testing;
 
-# Returns the side of a terminal for programs.
+# Returns the end of a terminal that programs use.
 sub side_of {
 	my ($terminal) = @_;
 	my ($unlock, $number) = (pack('i', 0), pack('i', 0));
@@ -56,8 +56,7 @@ sub side_of {
 	return '/dev/pts/' . unpack 'i', $number;
 }
 
-# Waits until a condition is true, and reads the output meanwhile. Returns false after the time
-# limit.
+# Waits until a condition is true, while reading the output. Returns false after the time limit.
 sub waited {
 	my ($terminal, $is_true) = @_;
 	my $until = time + $Hunt::limit;

@@ -8,8 +8,8 @@ no warnings 'portable';	# addresses have 64 bits
 use JSON::PP;
 use List::Util qw(min shuffle);
 
-# PID is odd, unlike any real one; HEADER: bytes of a buffer header; SLOT: distance between the
-# blocks of a heap.
+# PID is odd, unlike any real pid. HEADER: bytes of a buffer's header; SLOT: distance between a
+# heap's blocks.
 use constant { PID => 4321, CPU_ALLOC => 50, CPU_FREE => 51, HEADER => 72, SLOT => 0x4000 };
 
 die "usage: $0 REAL.etl SEED OUT.etl [cut|lost|garbage]\n" if @ARGV < 3 || @ARGV > 4;
@@ -31,17 +31,17 @@ my ($freq, $start, $clock) = unpack('Q<Q<L<', substr($head, 256, 20));
 die "$real_name: not 64-bit, clock not QPC, or odd buffer size\n" unless unpack('L<', substr($head, 44, 4)) == 8
 	&& $clock == 1 && $freq >= 1_000_000 && $buffer_size >= 4096 && $buffer_size <= 1 << 24;
 
-# Times are kept in microseconds from t0; the log wants ticks.
+# Times are stored in microseconds from t0; the log has ticks.
 my $now = 50_000 + int(rand(50_000));
 sub ticks { return $t0 + int($_[0] * $freq / 1_000_000) }
 sub dice { return int(rand($_[0])) }
 sub pick { return $_[dice(scalar @_)] }
 
-# Buffers of each processor; the last one of each list is being filled.
+# Buffers of each processor. The last buffer of each list is still being filled.
 my %stream = (CPU_ALLOC, [], CPU_FREE, []);
-# Adds the bytes of an event. $of is the time of the event that is lost or damaged if these bytes
-# are lost: its own, or that of a stack's event. It never falls, so that of the buffer's first bytes
-# is the earliest.
+# Adds an event's bytes. $of is the time from which events are wrong if these bytes are lost: the
+# time of the event itself, or of the event to which a stack belongs. $of never falls, so the value
+# for a buffer's first bytes is its earliest.
 sub add {
 	my ($cpu, $time, $of, $bytes) = @_;
 	$bytes .= "\0" x (-length($bytes) % 8);
@@ -53,13 +53,13 @@ sub add {
 	$list->[-1]{data} .= $bytes;
 	$list->[-1]{last} = $time;
 }
-# An event with a system header, 64-bit.
+# Adds an event with a 64-bit system header.
 sub event {
 	my ($cpu, $group, $kind, $version, $thread, $process, $payload) = @_;
 	add($cpu, $now, $now, pack('S<CCS<CCL<L<Q<Q<', $version, 2, 0xC0, 32 + length($payload),
 		$kind, $group, $thread, $process, ticks($now), 0) . $payload);
 }
-# The full stack of the event just written, a moment later, perfinfo header.
+# Adds the full stack of the previous event, a moment later, with a perfinfo header.
 sub stack_event {
 	my ($cpu, $thread, $stack) = @_;
 	my $time = $now + dice(4);
@@ -69,17 +69,17 @@ sub stack_event {
 }
 
 sub utf16 { return pack('S<*', unpack('C*', $_[0]), 0) }
-# Lets time pass: seldom little, at most 25 ms; never less than 10 microseconds.
+# Lets time pass: at least 10 microseconds, rarely little, at most 25 ms.
 sub pass { $now += 10 + int(rand() ** 2 * 25_000) }
 
-# Rundown of the process, then of its two modules. The rundown is run by
-# another process, as in real logs.
+# Adds the rundown of the process and then of its two modules. Another process makes the rundown, as
+# in real logs.
 my @modules = (
 	{ name => 'app', file => 'app.exe', base => 0x7FF6_0000_0000 + dice(0xFFFF) * 0x10000 },
 	{ name => 'other', file => 'other.dll', base => 0x7FFA_0000_0000 + dice(0xFFFF) * 0x10000 },
 );
 my $sid = pack('L<', 0);
-# Pointer-sized pair first, then S-1-5-18 or a longer one; or none at all.
+# Adds a pair of pointer size and then S-1-5-18 or a longer SID, or no SID at all.
 my $parts = dice(3);
 $sid = pack('Q<Q<CCx5CL<*', 0xFFFF_A000_1234_5670, 0, 1, $parts, 5, (18) x $parts) if $parts;
 event(CPU_ALLOC, 3, 3, 4, 891, 889, pack('Q<L<L<L<l<Q<L<', 0xFFFF_FA80_0123_4080, PID, 889, 1,
@@ -119,7 +119,7 @@ sub create {
 	@$heap{qw(alive next free)} = (1, 0, []);
 	heap_event(CPU_ALLOC, 32, 3, 4323, pack('Q<L<Q<Q<Q<', $heap->{handle}, 2, 0x100000, 0x2000, 0));
 }
-# A new block: an address freed before, often, or the next fresh one.
+# Returns a new block's address: often one that was freed before, otherwise the next fresh one.
 sub alloc {
 	my ($heap, $thread, $stack) = @_;
 	my @free = @{$heap->{free}};
@@ -143,7 +143,7 @@ sub realloc_event {
 		$old_address, $block->{size}, $old_size, 1 + dice(6)));
 	stack_event(CPU_ALLOC, $thread, $block->{stack});
 }
-# Records the live blocks by stack; the moment gets more than 5 quiet ms on both sides.
+# Records the live blocks by stack. More than 5 quiet ms precede and follow the moment.
 my @moments;
 sub moment {
 	my %rows;
@@ -172,7 +172,7 @@ while ($count < $target) {
 		(my $old, @$block{qw(size stack)}) = ($block->{size}, 1 + dice(0x3000), $stack);
 		realloc_event($thread, $block, $block->{address}, $old);
 	} elsif ($what < 0.99) {
-		# A move: a new block, the old one is freed, then the realloc itself.
+		# Moves a block: allocates a new block, frees the old one, then reports the realloc.
 		my $old = pick(@blocks);
 		my $new = alloc($old->{heap}, $thread, $stack);
 		release(CPU_ALLOC, $thread, $old);
@@ -188,7 +188,7 @@ while ($count < $target) {
 moment() while @moments < 5;
 die "events take too long: $now\n" if $now > 10_000_000;
 
-# Sequence numbers rise with time and have gaps; the file's order is another.
+# Sequence numbers rise with time and have gaps. The buffers' order in the file differs.
 my $sequence = 100_000;
 my @buffers = sort { $a->{last} <=> $b->{last} } map { @$_ } @stream{+CPU_ALLOC, +CPU_FREE};
 $_->{sequence} = $sequence += 1 + dice(4) for @buffers;
@@ -200,7 +200,7 @@ if ($damage eq 'garbage') {
 } elsif ($damage eq 'lost') {
 	pick(@buffers)->{flags} = pick(2, 4);
 } elsif ($damage eq 'cut') {
-	# The buffer that starts last is last, so that moments remain.
+	# The buffer that starts last is also the last in the file, so that moments remain.
 	@buffers = sort { $a->{first} <=> $b->{first} } @buffers;
 	@moments = grep { $_->{ms} * 1000 < $buffers[-1]{first} } @moments;
 }

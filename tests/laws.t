@@ -15,7 +15,7 @@ my @c = grep { /\.[ch]$/ } @files;
 my %text = map { $_ => slurp($_) } @files;
 cmp_ok(scalar @c, '>', 20, 'there are sources to look at');
 
-# Top folders that the files of a top folder may include from.
+# Top folders, and the top folders that their files may include.
 my %downhill = (
 	'core' => ['core'],
 	'snapshot' => ['core', 'snapshot'],
@@ -64,7 +64,7 @@ none('lines end in a newline alone, without blanks before it',
 
 english();
 
-# Written so that this file does not break the rule itself.
+# This pattern is written so that this file itself does not break the rule.
 my $path = qr{(?<![\w.\$\}\)\]~-])/(?:work|tmp|root|home)(?=/|\b)};
 none('no path of one machine', find($path, sub { $_[0] ne 'tests/laws.t' }));
 my @hosts = package_hosts();
@@ -116,7 +116,7 @@ sub english {
 	return;
 }
 
-# Returns the files that git tracks or would track; without git all files outside build.
+# Returns the files that git tracks or would track. Without git, returns all files outside build.
 sub tracked {
 	my @known = split /\0/, `git ls-files -z --cached --others --exclude-standard 2>/dev/null`;
 	@known = map { chomp; s,^\./,,r } `find . -path ./build -prune -o -path ./.git -prune -o -type f -print`
@@ -185,7 +185,7 @@ sub tags_twice {
 	return map { keys %{ $where{$_} } > 1 ? "$_: @{[sort values %{ $where{$_} }]}" : () } sort keys %where;
 }
 
-# Returns external functions without a word that names their place. Two functions of one file that
+# Returns external functions whose names lack a word for their place. Two functions of one file that
 # begin alike are named after their subject: date_parse, date_text.
 sub strangers {
 	my (%defined, %header, @found);
@@ -213,7 +213,8 @@ sub strangers {
 	return @found;
 }
 
-# Returns functions and tables in HACKING.md's "Where is" that are not in the named file.
+# Returns the functions and tables that "Where is" in HACKING.md lists for a file that does not have
+# them.
 sub astray {
 	my @found;
 	while ($text{'HACKING.md'} =~ m{`([a-z]+/[\w/*.]+\.[ch])(?:: (?:struct )?(\w+))?(?:\[\])?`}g) {
@@ -251,7 +252,7 @@ sub find {
 	return @found;
 }
 
-# Returns the hosts of this machine's package sources, by its own settings.
+# Returns the hosts of this machine's package sources, from its own settings.
 sub package_hosts {
 	my %hosts;
 	for my $file (glob '/etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/* /etc/apt/mirrors/*') {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The replay that provides the truth of recordings agrees with arithmetic for a few events.
+# The replay, which provides the truth of recordings, agrees with arithmetic for a few events.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -9,7 +9,7 @@ use Replay;
 
 sub sum { return { bytes => $_[0], count => $_[1] } }
 
-# Returns a row with these sums and zero for the others.
+# Returns a row with these sums; all other sums are zero.
 sub row {
 	my (%is) = @_;
 	return { (map { $_ => sum(0, 0) } qw(aifo aifi aofi aofo old new size)), %is };
@@ -71,7 +71,8 @@ is_deeply($heaps->peak(sub { $_->{heap} eq 'g' }), at(10, 5, 35), 'and of one he
 is_deeply([map { $_->{free} ? "$_->{free}{thread} at $_->{free}{time}" : 'lives' } @{ $heaps->allocations }],
 	['1 at 20', 'lives', '1 at 40', '1 at 50', '2 at 50', 'lives'], 'who freed each, and when');
 
-# The rest of a range is a new allocation with the stack that made the range.
+# When a range is freed in part, the rest becomes a new allocation with the stack that made the
+# range.
 my $ranges = Replay->new(<<'END');
 0 1 reserve 10000 65536 first
 5 1 release 10000 12288

@@ -1,5 +1,6 @@
-# A headless browser for tests of pages: Debian's chromium, by its protocol over two pipes (JSON
-# messages, each followed by a NUL). All network requests and complaints of the page are recorded.
+# A headless browser for tests of pages: Debian's chromium, controlled by its protocol over two
+# pipes (JSON messages, each followed by a NUL). All network requests and complaints of the page are
+# recorded.
 package Browser;
 use strict;
 use warnings;
@@ -52,7 +53,7 @@ sub ask {
 	}
 }
 
-# Returns the next message; records what it reports.
+# Returns the next message; records requests and complaints.
 sub message {
 	my ($self) = @_;
 	my $until = time + $self->{limit};
@@ -73,7 +74,7 @@ sub message {
 	return $message;
 }
 
-# Opens a page and waits until it is loaded. Starts from about:blank, because a new '#' alone would
+# Opens a page and waits until it is loaded. Opens about:blank first, because a new '#' alone would
 # not reload the page.
 sub open_page {
 	my ($self, $url) = @_;
@@ -96,8 +97,8 @@ sub js {
 # Waits until the page has drawn the changes.
 sub drawn { $_[0]->js('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))'); return }
 
-# Moves the pointer to a place in an element, given in fractions of its size or, from its corner, in
-# pixels.
+# Moves the pointer to a place in an element. The place is given in fractions of the element's size,
+# or in pixels from its corner.
 sub point {
 	my ($self, $selector, $x, $y, @types) = @_;
 	my $at = $self->js(sprintf '(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect();'

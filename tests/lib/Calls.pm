@@ -1,4 +1,4 @@
-# Two dumps of a synthetic program that calls at random, and their sums, for tests of reports.
+# Two dumps of a synthetic program with random calls, and their sums, for tests of reports.
 package Calls;
 use strict;
 use warnings;
@@ -10,8 +10,8 @@ use Series;
 
 our @EXPORT = qw(call_dumps call_rows call_module call_place call_times @call_start);
 
-# Frames at the outer end of each stack: RtlAllocateHeap, malloc, functions innermost first, main,
-# then these.
+# Frames of each stack: RtlAllocateHeap, malloc, functions (innermost first), main, and then these
+# outermost frames.
 our @call_start = ('mainCRTStartup', 'BaseThreadInitThunk', 'RtlUserThreadStart');
 my %base = (app => 0x140000000, ntdll => 0x170000000, kernel32 => 0x180000000);
 my %module = (RtlAllocateHeap => 'ntdll', RtlUserThreadStart => 'ntdll', BaseThreadInitThunk => 'kernel32');
@@ -21,11 +21,11 @@ my (@all, %place, @stacks);
 sub call_module { return $module{ $_[0] } // 'app' }
 sub call_times { return @times }
 
-# "code.cpp:7"
+# Returns a function's place, for example "code.cpp:7".
 sub call_place { my ($name) = @_; return 'code.cpp:' . (1 + (grep { $all[$_] eq $name } 0 .. $#all)[0]) }
 
-# Writes the dumps into a folder, with `count` stacks of functions with these names; returns their
-# paths.
+# Writes the dumps into a folder; returns their paths. The dumps have `count` stacks of functions
+# with these names.
 sub call_dumps {
 	my ($dir, $count, @names) = @_;
 	my %seen;
@@ -45,7 +45,7 @@ sub call_dumps {
 }
 
 # Returns the rows, largest growth first: [{calls, old: [bytes, blocks], new: [bytes, blocks],
-# bytes, blocks}], where the last two are growth.
+# bytes, blocks}]. The last two are the growth.
 sub call_rows {
 	return sort { $b->{bytes} <=> $a->{bytes} } map {
 		my ($calls, $old, $new, $each) = @$_;

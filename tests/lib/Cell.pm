@@ -23,7 +23,7 @@ our @EXPORT = qw($target_bits $hsnap_bits needs_other_bits target_path other_pat
 
 our $target_bits = bits_from('HSNAP_CELL_TARGET');
 our $hsnap_bits = bits_from('HSNAP_CELL_HSNAP');
-my $shown_at_most = 10;    # of each sort of difference
+my $shown_at_most = 10; # number of differences of each sort that are printed
 my $runs_32;
 
 plan(skip_all => 'a 32-bit hsnap does not look at 64-bit programs') if $hsnap_bits < $target_bits;
@@ -60,14 +60,14 @@ sub program_dir {
 	return $to;
 }
 
-# Skips the calling subtest if programs of the other bitness do not run.
+# Skips the calling subtest if programs of the other bitness cannot run.
 sub needs_other_bits {
 	plan(skip_all => 'this Wine runs no 32-bit programs') if !runs_32();
 	return;
 }
 
-# Returns the path of a program of this cell: target_path('samples/leak_steady.exe'). other_path:
-# with the other bitness.
+# target_path('samples/leak_steady.exe') returns the path of this cell's build of a program;
+# other_path returns that of the other bitness.
 sub target_path { return "$root/build/win$target_bits/$_[0]" }
 sub other_path { return "$root/build/win" . (96 - $target_bits) . "/$_[0]" }
 
@@ -101,14 +101,15 @@ sub stated {
 			$target->{pid} = $2;
 			$said{step} = $1;
 			return \%said;
-		} elsif ($line !~ /^heap [0-9A-F]+ \w+$/) { # a heap that has other blocks too
+		# A heap that also has blocks that are not stated.
+		} elsif ($line !~ /^heap [0-9A-F]+ \w+$/) {
 			die "$target->{exe}: an unknown statement: $line\n";
 		}
 	}
 	die "$target->{exe}: no step in time: ", slurp("$target->{err}"), "\n";
 }
 
-# Lets a target continue, and reads the statements of its next step.
+# Lets a target continue; returns its statements up to the next step.
 sub next_stated {
 	my ($target) = @_;
 	syswrite $target->{to}, "\n";
@@ -127,7 +128,7 @@ sub growth_of {
 
 # ---------------------------------------------------------------- dumps
 
-# Reads the single blocks of a dump: { ADDR => [BYTES, HEAP, ID] }.
+# Reads a dump's single blocks: { ADDR => [BYTES, HEAP, ID] }.
 sub blocks_in {
 	my ($file) = @_;
 	my ($heap, %blocks) = (0);
@@ -141,8 +142,8 @@ sub blocks_in {
 	return \%blocks;
 }
 
-# Checks that a dump has every stated block with its size, in its heap; no freed block; and nothing
-# else in a heap that is stated whole.
+# Checks that a dump has every stated block with its size and in its heap, has no freed block, and
+# has no other block in a heap that is stated to be whole.
 sub check_blocks {
 	my ($file, $said, $what) = @_;
 	my $found = blocks_in($file);
@@ -172,8 +173,8 @@ sub check_blocks {
 	return ok($count && !@lines, "$what: $count blocks, exactly") || diag(join "\n", @lines);
 }
 
-# Checks, in a dump without stacks, the number of blocks and bytes of heaps that are stated whole.
-# For the heap of DOOR only the blocks count.
+# For a dump without stacks: checks the number of blocks and bytes in heaps that are stated to be
+# whole. In the heap of DOOR, checks only the blocks.
 sub check_heap_sums {
 	my ($file, $said, $what, $door) = @_;
 	my (%stated, %found);
@@ -198,8 +199,8 @@ sub bare_name {
 	return $name =~ s/\(.*//sr =~ s/^.*:://sr;
 }
 
-# Returns hdiff's rows of one or two dumps, each with the functions of a module on its stack.
-# MAY_WARN: allows warnings about the dumps.
+# Returns hdiff's rows of one or two dumps. Each row has the functions of a module that are on its
+# stack. MAY_WARN: warnings about the dumps are allowed.
 sub rows_of {
 	my ($files, $module, $what, $may_warn) = @_;
 	my $result = run(tool('hdiff', 'linux', @$files));
@@ -210,8 +211,8 @@ sub rows_of {
 	return map { +{ %$_, functions => [map { bare_name($_->{function}) } chain_of($_, $module)] } } @{ $report->{rows} };
 }
 
-# Checks the bytes and blocks of the stacks that each function is on against the stated ones. FILES:
-# one dump, or two, whose difference counts.
+# Compares the bytes and blocks of the stacks on which each function lies with the stated ones.
+# FILES: one dump, or two dumps, whose difference is compared.
 sub check_sums {
 	my ($files, $module, $sums, $what, $may_warn) = @_;
 	my %found = map { $_ => [0, 0] } keys %$sums;
@@ -241,7 +242,7 @@ sub check_chains {
 	return ok(%seen && !@wrong, "$what: the chains of " . keys(%{ $said->{chains} }) . ' functions') || diag(join "\n", @wrong);
 }
 
-# Checks a snapshot without stacks for status 0 and a warning about that only.
+# Checks a snapshot without stacks: status 0, and only the warning about missing stacks.
 sub check_stackless {
 	my ($result, $what) = @_;
 	my $well = $result->{status} == 0 && $result->{err} =~ /\Ahsnap: [^\n]*: warning: no block has a stack[^\n]*\n\z/;

@@ -1,4 +1,4 @@
-# Charts of use over time, parsed: their texts, and the heights that are drawn.
+# Parsed charts of usage over time: their texts, and the heights that are drawn.
 package Charts;
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use Hunt;
 our @EXPORT = qw(xml_error chart_of);
 needs_linux('xmllint') if system('command -v xmllint >/dev/null 2>&1');
 
-# Returns the XML error of a chart, or nothing.
+# Returns a chart's XML error, or nothing.
 sub xml_error {
 	my ($svg) = @_;
 	my $file = File::Temp->new;
@@ -19,8 +19,9 @@ sub xml_error {
 }
 
 # Parses a chart: { error => XML error, figures => [{ time_ms, bytes, count, highest_bytes,
-# highest_ms }] under the pointer, tops => [bytes at the upper edge of each span's area], ends =>
-# [bytes of the line, from the first moment on] }. tops and ends are by the scale drawn beside them.
+# highest_ms }] shown at the pointer, tops => [bytes at the upper edge of each span's area], ends =>
+# [bytes of the line, starting at the first moment] }. tops and ends are measured on the scale that
+# is drawn beside them.
 sub chart_of {
 	my ($svg) = @_;
 	my %units = (B => 1, KiB => 1 << 10, MiB => 1 << 20, GiB => 1 << 30);
@@ -38,7 +39,7 @@ sub chart_of {
 		my ($class, $way) = ($1, $2);
 		if ($class eq 'end') {
 			$chart{ends} = [map { $bytes->($_) } $way =~ /[ML][\d.]+ ([\d.]+)/g];
-		} else { # each area is stacked on the previous one
+		} else { # areas are stacked: each begins at the previous one
 			$chart{tops} = [map { $bytes->($_) } ($way =~ /V([\d.]+)H/g)[0 .. $count - 1]];
 		}
 	}

@@ -1,5 +1,6 @@
 package Comments;
-# The comments of a source text, each as one line: C's, and the blocks of lines that begin with # in scripts.
+# The comments of a source text, each joined to one line: C comments, and in scripts each block of
+# lines that begin with #.
 use strict;
 use warnings;
 use Exporter 'import';

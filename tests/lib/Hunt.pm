@@ -1,8 +1,7 @@
-# Shared code of the end-to-end tests: running commands with a time limit, stepping a sample from
-# outside, taking snapshots of it, parsing hdiff's report, and the truth in a sample's header
-# comment.
+# Shared code of the end-to-end tests. Runs commands with a time limit, steps a sample from outside,
+# takes snapshots of it, parses hdiff's report, and reads the truth in a sample's header comment.
 #
-# Waiting is for lines, files and ends of processes, never for time to pass. Processes that are
+# Tests wait for lines, files and ends of processes, never for time to pass. Processes that are
 # still running when a test dies are ended by pid.
 package Hunt;
 use strict;
@@ -19,22 +18,22 @@ our @EXPORT = qw($root $llvm $as_windows needs_linux lacks file_name data_file f
     target peek marked unix_pids wine_process wine_version truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
-our $hsnap = "$root/build/win64/hsnap.exe";    # tests/lib/Cell.pm has another one
-# seconds for one event; high enough that only a hang reaches it, even on a busy machine
+our $hsnap = "$root/build/win64/hsnap.exe"; # tests/lib/Cell.pm uses another one
+# seconds for one event; so high that only a hang reaches it, even on a busy machine
 our $limit = $ENV{HSNAP_STEP_TIMEOUT} // 180;
-my %running;                                   # our pids
+my %running; # pids of the processes that this test started
 $SIG{PIPE} = 'IGNORE';
-$ENV{HSYM_CACHE} = 'off';  # names are looked up, not taken from an earlier run
+$ENV{HSYM_CACHE} = 'off'; # names must be looked up, not taken from an earlier run
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
-# On Windows, in MSYS2, programs run natively, and those built for Windows replace those for Linux.
-# HSNAP_AS_WINDOWS does the replacement on Linux, to show which tests remain. A test that declares
-# its Linux parts, by needs_linux() or $as_windows, runs; any other test that mentions something
-# missing on Windows is skipped.
+# On Windows, in MSYS2, programs run natively, and the programs built for Windows replace those for
+# Linux. HSNAP_AS_WINDOWS does this replacement on Linux, to show which tests remain. A test that
+# declares its Linux parts with needs_linux() or $as_windows is run. Any other test that mentions
+# something missing on Windows is skipped.
 my $on_windows = $^O =~ /^(?:msys|cygwin)$/;
 our $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
-# Suffix of LLVM's tools.
+# Suffix of the names of LLVM's tools.
 chomp(our $llvm = `setup/llvm 2>/dev/null`);
 my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
@@ -48,8 +47,8 @@ if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/)
 	}
 }
 
-# Skips the whole test because something is missing, or fails if HSNAP_MUST_HAVE, a list with
-# commas, contains it.
+# Skips the whole test because something is missing. Fails if HSNAP_MUST_HAVE, a comma-separated
+# list, contains the missing thing.
 sub lacks {
 	my ($what, $reason) = @_;
 	plan(skip_all => $reason) if !grep { $_ eq $what } split /,/, $ENV{HSNAP_MUST_HAVE} // '';
@@ -58,7 +57,7 @@ sub lacks {
 	exit 1;
 }
 
-# Skips the calling subtest, or the whole test, if programs for Windows run.
+# Skips the calling subtest, or the whole test, if the programs for Windows are tested.
 sub needs_linux {
 	my ($word) = @_;
 	plan(skip_all => "needs $word") if $as_windows;
@@ -67,13 +66,13 @@ sub needs_linux {
 
 # ---------------------------------------------------------------- files
 
-# Removes characters that file names on Windows cannot contain.
+# Removes characters that Windows does not allow in file names.
 sub file_name { return $as_windows ? $_[0] =~ s/[\x00-\x1f<>:"|?*]//gr : $_[0] }
 
-# Returns the path of test data of other projects, which this repository may not contain: a file or
-# folder in HSNAP_TEST_DATA, by default ../shared/data beside the checkout. Returns undef if it is
-# missing, which is a failure if HSNAP_TEST_DATA is set. Unit tests have data_file() of
-# tests/unit/data.h.
+# Returns the path of test data of other projects, which this repository may not contain. The path
+# is a file or folder in HSNAP_TEST_DATA, by default ../shared/data beside the checkout. Returns
+# undef if it is missing; if HSNAP_TEST_DATA is set, that is a failure. Unit tests use data_file()
+# of tests/unit/data.h.
 sub data_file {
 	my ($name) = @_;
 	my $wanted = $ENV{HSNAP_TEST_DATA} // '';
@@ -83,7 +82,8 @@ sub data_file {
 	return;
 }
 
-# Returns the folder of an npm package, fetched once into build/npm; undef if npm cannot get it.
+# Returns the folder of an npm package, which is fetched once into build/npm, or undef if npm cannot
+# get the package.
 sub from_npm {
 	my ($package) = @_;
 	my $to = "$root/build/npm/" . $package =~ s/^@//r =~ tr,@/,-,r;
@@ -93,7 +93,7 @@ sub from_npm {
 	return !$got && -d "$to/package" ? "$to/package" : undef;
 }
 
-my %fresh;    # path here => path for Windows programs
+my %fresh; # path on this machine => path for Windows programs
 sub fresh_dir {
 	my $dir = abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1));
 	$fresh{$dir} = win($dir) if $as_windows;
@@ -122,7 +122,7 @@ sub files_in {
 	return @names;
 }
 
-# Returns a path of this machine in the form for Windows programs.
+# Converts a path of this machine to the form for Windows programs.
 sub win {
 	my ($path) = @_;
 	return 'Z:' . $path =~ tr,/,\\,r if !$on_windows;
@@ -132,8 +132,8 @@ sub win {
 
 # ---------------------------------------------------------------- processes
 
-# Adapts a Windows program's output to that of the Linux program: paths in fresh folders become
-# local ones (JSON doubles the separators). as_there() does the reverse for an argument.
+# Adapts a Windows program's output to that of the Linux program. Paths in fresh folders become
+# local paths (JSON doubles the separators). as_there() does the reverse for an argument.
 sub as_here {
 	my ($said) = @_;
 	for my $dir (grep { index($said, basename($_)) >= 0 } keys %fresh) {
@@ -151,11 +151,11 @@ sub as_there {
 	return $word =~ s{^(-[\w-]+=)?(/\w.*)}{($1 // '') . win($2)}er;
 }
 
-# Returns the command line of a Windows program. MSYS2 treats a word that begins with one slash as a
-# path.
+# Returns the command line of a Windows program. MSYS2 treats a word that begins with a single slash
+# as a path.
 sub wine { return $on_windows ? map({ m{^/\w$} ? "/$_" : $_ } @_) : ("$root/setup/wine", @_) }
 
-# Replaces the Linux program in a command by the Windows program, if it exists. It runs without
+# If the Windows program exists, replaces the Linux program in a command with it. It runs without
 # resource limits, which Windows lacks, and without sanitizers.
 sub for_windows {
 	my @words = @_;
@@ -168,7 +168,7 @@ sub for_windows {
 sub is_for_linux { return $_[0] =~ m{^\Q$root\E/build/(?:linux|asan)/} }
 sub program_for_windows { return $_[0] =~ s,/build/(?:linux|asan)/,/build/win64/,r . '.exe' }
 
-# Starts a command and returns its pid. %how: stdin, stdout, stderr (names or handles), dir.
+# Starts a command; returns its pid. %how: stdin, stdout, stderr (names or handles), dir.
 sub start {
 	my ($command, %how) = @_;
 	$command = [for_windows(@$command)] if $as_windows;
@@ -190,7 +190,7 @@ sub start {
 	POSIX::_exit(127);
 }
 
-# Waits for a process of ours and returns its wait status.
+# Waits for a process that this test started; returns the wait status.
 sub finish {
 	my ($pid) = @_;
 	waitpid $pid, 0;
@@ -199,7 +199,7 @@ sub finish {
 	return $status;
 }
 
-# Removes a pid that other code has waited for.
+# Forgets a pid for which other code has already waited.
 sub forget { delete $running{ $_[0] } }
 
 # Runs a command to its end. Returns its status (128 + signal if it was killed; 124 after a
@@ -242,13 +242,13 @@ sub run_once {
 	};
 }
 
-# Returns the processor time of ended children and their descendants.
+# Returns the processor time of all children that have ended, and of their descendants.
 sub cpu_seconds {
 	my (undef, undef, $user, $system) = times;
 	return $user + $system;
 }
 
-# Finds the processes on this machine that run a program of ours, by its path.
+# Finds the processes on this machine that run one of our programs, by its path.
 sub unix_pids {
 	my ($exe) = @_;
 	my ($unix, $windows, @found) = ($exe, win($exe));
@@ -261,10 +261,10 @@ sub unix_pids {
 	return @found;
 }
 
-# Returns the process of a program that setup/wine runs as our child; SIGINT may be sent only to
-# that process. Wine 8 forks to start a process, and until exec the child handles a SIGINT as if it
-# were its parent: it creates a thread and waits for a lock that was held at the fork, and the
-# parent waits for the child, both forever. On Windows it is our child itself.
+# Returns the process of a program that setup/wine runs as our child. SIGINT may be sent only to
+# this process. Wine 8 forks to start a process. If the forked child gets a SIGINT before exec, it
+# acts as if it were its parent: it creates a thread and waits for a lock that was held at the fork.
+# The parent waits for the child, so both wait forever. On Windows the process is our child itself.
 sub wine_process {
 	my ($ours, $exe) = @_;
 	return $ours if $on_windows;
@@ -285,25 +285,26 @@ END {
 
 sub hsnap { return run([wine($hsnap, @_)]) }
 
-# Returns the command line of hdiff or hsym: tool('hdiff', 'linux', ARG...). Paths are converted for
+# tool('hdiff', 'linux', ARG...) returns the command line of hdiff or hsym. Paths are converted for
 # the program.
 sub tool {
 	my ($name, $side, @args) = @_;
-	unshift @args, '-d' if $name eq 'hdiff';    # UMDH's form unless the test requests another one
+	# UMDH's format unless the test requests another one.
+	unshift @args, '-d' if $name eq 'hdiff';
 	return ["$root/build/linux/$name", @args] if $side eq 'linux';
 	return [wine("$root/build/win64/$name.exe", map { m,^/, ? win($_) : $_ } @args)];
 }
 
 sub tool_names { return qw(linux windows) }
 
-# Takes a snapshot of a process by its Windows pid. Returns true on success.
+# Takes a snapshot of the process with this Windows pid. Returns true on success.
 sub snapshot {
 	my ($pid, $file) = @_;
 	return check_ok(hsnap('-p', $pid, '-f', win($file)), "snapshot of pid $pid") && -s $file;
 }
 
-# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record =>
-# [OPTION...]; under => [WORD...] is a command of this machine that starts everything.
+# target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record => [OPTION...], starts a
+# sample. under => [WORD...] is a command of this machine that starts the whole command line.
 sub target {
 	my ($exe, $args, %how) = @_;
 	my @under = $how{record} ? ('record', @{ $how{record} }) : $how{traced} ? ('run', @{ $how{run} // [] }) : ();
@@ -318,7 +319,7 @@ sub target {
 	}, 'Hunt::Target';
 }
 
-# Reads a target's memory from outside: { ntdll => BYTES CHANGED, ... }.
+# Reads a target's memory from outside. Returns { ntdll => BYTES CHANGED, ... }.
 sub peek {
 	my ($target) = @_;
 	my $result = run([wine("$root/build/win64/targets/peek.exe", $target->{pid})]);
@@ -326,10 +327,10 @@ sub peek {
 	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
 }
 
-# Returns the major version of Wine: 8, 9, 10. On Windows, which is like the newest, 100.
+# Returns Wine's major version (8, 9, 10), or 100 on Windows, which is like the newest Wine.
 sub wine_version { return $as_windows ? 100 : (run(['wine', '--version'])->{out} =~ /^wine-(\d+)/)[0] }
 
-# Waits until a target is being recorded, and marks that moment.
+# Waits until a target is being recorded, then sets a mark.
 sub marked {
 	my ($target, $label) = @_;
 	my $until = time + $limit;
@@ -356,7 +357,7 @@ package Hunt::Target {
 		return substr($self->{bytes}, 0, $end + 1, "") =~ s{\r?\n$}{}r;
 	}
 
-	# Waits for "step K pid P". Returns K, or 0 if another line arrives.
+	# Waits for "step K pid P". Returns K, or 0 if the target prints another line.
 	sub step {
 		my ($self) = @_;
 		my $line = $self->line // 'no line in time';
@@ -384,7 +385,7 @@ package Hunt::Target {
 		return $status & 127 ? 128 + ($status & 127) : $status >> 8;
 	}
 
-	# Releases a target whose end is part of the test.
+	# Releases a target whose end is not part of the test.
 	sub DESTROY {
 		my ($self) = @_;
 		return unless $running{ $self->{unix} };
@@ -398,8 +399,8 @@ package Hunt::Target {
 
 sub source_of { return "$root/samples/" . basename($_[0], '.exe', '.c') . '.c' }
 
-# Returns the "truth:" lines of a sample: ([FROM, TO, [FUNCTION...], BYTES, ALLOCS]...); an empty
-# list for "nothing".
+# Returns a sample's "truth:" lines: ([FROM, TO, [FUNCTION...], BYTES, ALLOCS]...), or an empty list
+# for "nothing".
 sub truths {
 	my ($sample) = @_;
 	my @truths;
@@ -453,7 +454,7 @@ sub report {
 	return $report;
 }
 
-# Returns the functions of a module on a row's stack, innermost first, up to main.
+# Returns the functions of a module on a row's stack, innermost first and ending with main.
 sub chain_of {
 	my ($row, $module) = @_;
 	my @chain;
@@ -464,8 +465,8 @@ sub chain_of {
 	return @chain;
 }
 
-# Returns { STACK => [BYTES, COUNT] } of the rows from a module's main; STACK is its functions,
-# "f<-g<-main".
+# Returns { STACK => [BYTES, COUNT] } of the rows from a module's main. STACK lists the module's
+# functions, "f<-g<-main".
 sub rows_by_functions {
 	my ($report, $module) = @_;
 	my %rows;
@@ -481,7 +482,7 @@ sub rows_by_functions {
 
 # ---------------------------------------------------------------- checks
 
-# Checks for status 0 and no stderr output except a summary of names.
+# Requires status 0, and nothing on stderr except a summary of names.
 sub check_ok {
 	my ($result, $what) = @_;
 	my $summary = qr{hdiff: \d+ of \d+ frames have no name: .*\n|hsym: \d+ of \d+ addresses named\b.*\n};
@@ -492,7 +493,7 @@ sub check_ok {
 	return $well;
 }
 
-# Checks for one stderr line from PROGRAM that contains all @words, exit status 2, and no data.
+# Requires one stderr line from PROGRAM that contains all @words, exit status 2, and no data.
 sub check_error {
 	my ($result, $program, $what, @words) = @_;
 	my @lines = split /\n/, $result->{err};
@@ -506,7 +507,7 @@ sub check_error {
 	return $well;
 }
 
-# Checks properties of every report: it can be parsed, adds up and is in order.
+# Checks that a report has the properties of every report: it can be parsed, adds up and is sorted.
 sub check_report {
 	my ($report, $what) = @_;
 	my @rows = @{ $report->{rows} };
@@ -537,7 +538,7 @@ sub check_report {
 	return ok(!@wrong, "$what: can be read and adds up") || diag(join "\n", @wrong);
 }
 
-# Checks that a frame's source line calls $callee. Returns the fault, if any.
+# Checks that the source line of a frame calls $callee. Returns the fault, if any.
 sub calls {
 	my ($frame, $source, $callee) = @_;
 	return 'no file and line' unless defined $frame->{line};
@@ -546,7 +547,7 @@ sub calls {
 	return $line =~ /\b$callee\(/ ? () : "line $frame->{line}: $line";
 }
 
-# Checks that the rows of a sample's module are exactly those in its truth lines for FROM->TO.
+# Checks that a sample's module has exactly the rows in its truth lines for FROM->TO.
 sub check_truth {
 	my ($report, $sample, $from, $to, $what) = @_;
 	my $module = basename($sample, '.exe');

@@ -1,4 +1,4 @@
-# Synthetic processes: the minidumps and the truth that tests/images/make_image writes, and hsnap's
+# Synthetic processes: the minidumps and truths that tests/images/make_image writes, and hsnap's
 # results for them.
 package Images;
 use strict;
@@ -25,13 +25,14 @@ sub breaks { return listed('--list-breaks') }
 # Writes FILE and FILE.truth. Returns true on success.
 sub make_image {
 	my ($file, @how) = @_;
-	unlink $file, "$file.truth", "$file.txt"; # replacing an existing file would wait for the disk
+	# Otherwise replacing the file would wait for the disk.
+	unlink $file, "$file.truth", "$file.txt";
 	my $result = run([$maker, @how, $file]);
 	return $result->{status} == 0 && -s $file || !diag("make_image @how: status $result->{status} $result->{err}");
 }
 
-# Writes FILE and FILE.truth, then FILE.txt with hsnap -z and FILE.list with the walkers. Returns
-# run()'s result for hsnap, or for the maker if it fails.
+# Writes FILE and FILE.truth with the maker, FILE.txt with hsnap -z, and FILE.list with the walkers.
+# Returns run()'s result for hsnap, or for the maker if the maker fails.
 sub make_and_read {
 	my ($file, @how) = @_;
 	unlink map { "$file$_" } '', '.truth', '.txt', '.list';
@@ -48,7 +49,7 @@ sub list_blocks {
 	return;
 }
 
-# Reads the maker's truth in the form of found().
+# Reads the maker's truth; returns it in the form of found().
 sub truth {
 	my ($file) = @_;
 	my %truth = (blocks => {}, heaps => {}, modules => {}, stackless => {}, all => {}, sizes => {});
@@ -69,7 +70,7 @@ sub truth {
 			$stacks{"$side$number"} = [$id, "@frames"];
 		} elsif ($kind eq 'database') {
 			$truth{database} //= [@words];
-			$side = '64/'; # the rest is about the other half
+			$side = '64/'; # the rest describes the process's other half
 		} elsif ($kind =~ /^block(64)?$/) {
 			my $prefix = $1 ? '64/' : '';
 			my ($heap, $addr, $requested, $overhead, $stack) = @words;
@@ -91,8 +92,9 @@ sub truth {
 	return \%truth;
 }
 
-# Reads a dump of hsnap's: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR =>
-# KIND }, modules, and stackless { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
+# Reads an hsnap dump: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR =>
+# KIND }, modules, and stackless { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } for blocks without a
+# stack.
 sub found {
 	my ($file) = @_;
 	my %found = (blocks => {}, heaps => {}, modules => {}, stackless => {}, odd => []);
@@ -126,15 +128,15 @@ sub found {
 }
 
 # Runs the walkers: all { ADDR => "HEAP REQUESTED OVERHEAD" }, heaps { ADDR => KIND }, sizes { ADDR
-# => "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } of blocks that have one,
-# and broken.
+# => "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } for blocks that have a
+# record, and broken.
 sub walked {
 	my ($file) = @_;
 	list_blocks($file);
 	return walked_in("$file.list");
 }
 
-# Reads the output of list_blocks, like walked().
+# Reads the output of list_blocks; returns the form of walked().
 sub walked_in {
 	my ($file) = @_;
 	my %walked = (all => {}, heaps => {}, sizes => {}, records => {}, odd => [], broken => 0);
@@ -157,7 +159,7 @@ sub walked_in {
 	return \%walked;
 }
 
-# Returns the differences of hsnap and its walkers from the truth.
+# Returns all differences between the truth and the results of hsnap and its walkers.
 sub wrong_of {
 	my ($found, $walked, $truth) = @_;
 	my @wrong = (@{ $found->{odd} }, @{ $walked->{odd} });
@@ -167,7 +169,7 @@ sub wrong_of {
 	return @wrong;
 }
 
-# Checks that the walkers found every block exactly, with or without a stack: its address, its heap
+# Checks that the walkers found every block exactly, with a stack or without: its address, its heap
 # and its sizes.
 sub check_walked {
 	my ($walked, $truth, $what) = @_;
@@ -190,7 +192,7 @@ sub check_walked {
 sub differences {
 	my ($what, $wanted, $got) = @_;
 	my @wrong;
-	# fast path: usually there are no differences
+	# the fast path: usually there are no differences
 	return if keys %$wanted == keys %$got
 	    && !grep { !defined $got->{$_} || ref $got->{$_} || $got->{$_} ne $wanted->{$_} } keys %$wanted;
 	for my $key (sort { length $a <=> length $b || $a cmp $b } keys %{ { %$wanted, %$got } }) {
@@ -200,7 +202,7 @@ sub differences {
 	return @wrong > 8 ? (@wrong[0 .. 7], '... ' . @wrong . " of these in all") : @wrong;
 }
 
-# Checks heaps, blocks, sizes, stacks and modules exactly, and that nothing else was found.
+# Checks that heaps, blocks, sizes, stacks and modules are exact, and that nothing else was found.
 sub check_found {
 	my ($found, $truth, $what) = @_;
 	my @wrong = @{ $found->{odd} };
@@ -214,7 +216,7 @@ sub check_found {
 	    || diag(join "\n", @wrong);
 }
 
-# Returns the growth between two truths: { FRAMES => [BYTES, BLOCKS] } of changed stacks.
+# Returns the growth between two truths, { FRAMES => [BYTES, BLOCKS] }, for stacks that changed.
 sub growth_of {
 	my ($old, $new) = @_;
 	my %growth;

@@ -1,4 +1,4 @@
-# Folders of 'hsnap doctor --keep': compares hsnap -z's reading of each minidump with the truth
+# Folders of 'hsnap doctor --keep'. Compares what hsnap -z reads from each minidump with the truth
 # beside it.
 package Kept;
 use strict;
@@ -13,7 +13,7 @@ use Images ();
 
 our @EXPORT = qw(check_kept kept_wrong unpacked_dump kept_states);
 
-my ($FEW, $FREED_PART) = (32, 8);    # freed blocks that Windows may put aside: doctor_compare.c
+my ($FEW, $FREED_PART) = (32, 8); # how many freed blocks Windows may put aside: doctor_compare.c
 
 # Returns the names of the states in a folder: plain-64, ust-32, ...
 sub kept_states {
@@ -21,7 +21,7 @@ sub kept_states {
 	return map { /^(.*)\.dmp\.gz$/ ? $1 : () } files_in($folder);
 }
 
-# Unpacks a minidump into a folder of its own; returns its path.
+# Unpacks a minidump into its own folder; returns the path.
 sub unpacked_dump {
 	my ($folder, $state) = @_;
 	my $file = fresh_dir() . "/$state.dmp";
@@ -54,8 +54,8 @@ sub truth {
 	return \%truth;
 }
 
-# Returns all differences between a minidump, read by hsnap -z and its walkers, and the truth in a
-# file.
+# Returns all differences between the truth in a file and a minidump, as read by hsnap -z and its
+# walkers.
 sub kept_wrong {
 	my ($dump, $truth_file) = @_;
 	my $truth = truth($truth_file);
@@ -75,7 +75,7 @@ sub kept_wrong {
 	return @wrong;
 }
 
-# Returns the heaps of one half of a process in a dump.
+# Returns a dump's heaps in one half of a process.
 sub heaps_of {
 	my ($file, $bits) = @_;
 	my %heaps;
@@ -86,8 +86,8 @@ sub heaps_of {
 	return \%heaps;
 }
 
-# Returns wrong stacks. The innermost frame in the child's program must be the block's site, with
-# the function that calls all sites further out.
+# Returns wrong stacks. The innermost frame in the child's program must be the block's site. The
+# function that calls all sites must be farther out.
 sub wrong_stacks {
 	my ($found, $truth) = @_;
 	my $code = $truth->{code};
@@ -102,7 +102,7 @@ sub wrong_stacks {
 	return @wrong > 8 ? (@wrong[0 .. 7], '... ' . @wrong . ' in all') : @wrong;
 }
 
-# Checks that each minidump of a folder is read exactly.
+# Checks that each minidump of a folder is read exactly as the truth states.
 sub check_kept {
 	my ($folder, $what) = @_;
 	my @states = kept_states($folder);

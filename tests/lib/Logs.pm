@@ -1,12 +1,13 @@
-# ETW logs, written event by event, so that a test controls their content. Layouts: man/hdiff-etw.7.
+# ETW logs, written event by event, so that a test controls their content. The layouts are those of
+# man/hdiff-etw.7.
 package Logs;
 
 use strict;
 use warnings;
 
 our $FREQUENCY = 10_000_000;
-our $START = 133_000_000_000_000_000; # FILETIME
-our $T0 = 1_000_000; # ticks
+our $START = 133_000_000_000_000_000; # in units of FILETIME
+our $T0 = 1_000_000; # in ticks
 
 my %guids = (
     memory  => pack('VvvC8', 0x3d6fa8d3, 0xfe05, 0x11d0, 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c),
@@ -18,7 +19,8 @@ my %guids = (
 );
 my %groups = (memory => 2, process => 3, thread => 5, heap => 0x10, image => 0x14, stack => 0x18);
 
-# Options: bits (64), clock (1), old (heads like Windows 7), lost => [events, buffers], freq.
+# Makes a log. Options: bits (64), clock (1), old (heads as in Windows 7), lost => [events,
+# buffers], freq.
 sub new {
     my ($class, %options) = @_;
     my $self = bless {bits => 64, clock => 1, lost => [0, 0], %options, cpus => {}, tick => 0}, $class;
@@ -74,7 +76,7 @@ sub stack {
         payload => pack('Q<VV', $s{ticks} // ticks($s{for} // $s{at}), $s{pid} // 4321, $s{tid} // 1) . $frames);
 }
 
-# Adds a key instead of frames; part is 37 (kernel) or 38 (user).
+# Adds a key in place of frames. part: 37 (kernel) or 38 (user).
 sub key {
     my ($self, %s) = @_;
 
@@ -121,7 +123,7 @@ sub heap_event {
             . ($type == 32 ? pack('V', 0) : ''));
 }
 
-# Adds an event of virtual memory; flags: 0x1000 commit, 0x2000 reserve, 0x4000 decommit, 0x8000
+# Adds an event of virtual memory. flags: 0x1000 commit, 0x2000 reserve, 0x4000 decommit, 0x8000
 # release.
 sub pages {
     my ($self, %p) = @_;
@@ -131,8 +133,8 @@ sub pages {
     $self->stack(at => $p{at}, tid => $p{tid}, cpu => $p{cpu}, frames => $p{frames}) if $p{frames};
 }
 
-# Adds an event of an image; type 3: loaded before the start; 10: loaded; 2: unloaded; 4: loaded at
-# the end.
+# Adds an event of an image. type: 2 unloaded, 3 loaded before the start, 4 still loaded at the end,
+# 10 loaded.
 sub image {
     my ($self, %i) = @_;
 
@@ -157,7 +159,7 @@ sub volume {
     $self->event(of => 'paths', type => 35, at => $at, payload => wide($nt) . wide($dos));
 }
 
-# Adds an event of a process; type 1: start; 2: end; 3: running before the start.
+# Adds an event of a process. type: 1 start, 2 end, 3 running before the start.
 sub process {
     my ($self, %p) = @_;
 
@@ -193,15 +195,16 @@ sub buffer {
     return $bytes . $events . "\0" x (-length($events) % 8);
 }
 
-# Packs bytes without really compressing them. 2 LZNT1, 3 Xpress, 4 Xpress Huffman; with a few
-# matches.
+# Packs bytes without really compressing them, except for a few matches. 2 LZNT1, 3 Xpress, 4 Xpress
+# Huffman.
 sub pack_bytes {
     my ($how, $bytes) = @_;
 
     return join('', map { pack('v', 0x3000 | length($_) - 1) . $_ } unpack('(a4096)*', $bytes)) if $how == 2;
-    if ($how == 4) { # each byte has an 8-bit code, itself
+    if ($how == 4) { # each byte gets an 8-bit code that equals the byte
         return join '', map {
-            my @words = unpack('n*', $_ . "\0" x (length($_) % 2)); # of 16 bits, the first byte on top
+            # Words of 16 bits, the first byte on top.
+            my @words = unpack('n*', $_ . "\0" x (length($_) % 2));
             "\x88" x 128 . "\0" x 128 . pack('v*', @words, (0) x (@words < 2 ? 2 - @words : 0), 0)
         } unpack('(a65536)*', $bytes);
     }
@@ -224,8 +227,8 @@ sub pack_bytes {
     return $out;
 }
 
-# Returns the bytes of the log, `each` events per buffer. Buffers of the processors take turns; the
-# later ones may come first.
+# Returns the log's bytes, with `each` events per buffer. The processors' buffers take turns. Later
+# buffers may come first.
 sub bytes {
     my ($self, %b) = @_;
     my $each = $b{each} // 100;

@@ -1,4 +1,5 @@
-# An hsnap under Wine that takes snapshots repeatedly: its messages, its files, and Ctrl-C.
+# An hsnap under Wine that takes snapshots repeatedly. Provides its messages and its files, and
+# sends Ctrl-C.
 package Looping;
 use strict;
 use warnings;
@@ -13,7 +14,7 @@ our @EXPORT = qw(own_copy loop loop_under);
 my $limit = $Hunt::limit;
 my $loops = 0;
 
-# Copies a program to a unique name, by which processes are found.
+# Copies a program to a unique name, by which its processes are found.
 sub own_copy {
 	my ($file, $name) = @_;
 	my $exe = fresh_dir() . "/$name$$.exe";
@@ -23,8 +24,8 @@ sub own_copy {
 
 sub loop { return loop_under([], @_) }
 
-# Starts the loop through a command of this machine. The program is a copy: signals find it by its
-# path.
+# Starts hsnap through a command of this machine. The program is a copy, because signals find it by
+# its path.
 sub loop_under {
 	my ($under, @args) = @_;
 	my $exe = own_copy('build/win64/hsnap.exe', 'loop' . $loops++ . '_');
@@ -35,7 +36,7 @@ sub loop_under {
 
 sub text { return slurp("$_[0]{err}") =~ s/\r//gr }
 
-# Waits the given number of seconds for its end.
+# Waits up to this number of seconds for hsnap's end.
 sub has_ended {
 	my ($self, $seconds) = @_;
 	return 1 if defined $self->{wait};
@@ -56,7 +57,7 @@ sub end {
 	return $self->until(sub { $self->has_ended(0.02) }) ? $self->status : 'no end in time';
 }
 
-# Waits until a condition is true, or the time limit.
+# Waits until a condition is true or the time limit is reached.
 sub until {
 	my ($self, $is_true) = @_;
 	my $until = time + $limit;
@@ -86,7 +87,7 @@ sub wait_line {
 	});
 }
 
-# Returns the first group of a pattern for each line it printed.
+# Returns the first group of a pattern for each matching line that hsnap printed.
 sub said {
 	my ($self, $pattern) = @_;
 	return map { s/^hsnap: //r =~ $pattern ? $1 : () } split /\n/, $self->text;
@@ -94,7 +95,8 @@ sub said {
 
 sub interrupt { return kill INT => $_[0]->unix_pid }
 
-# Returns true if the watchdog process exists, which releases hsnap's targets if hsnap is killed.
+# Returns true if the watchdog process exists. The watchdog releases hsnap's targets if hsnap is
+# killed.
 sub has_helper {
 	my ($self) = @_;
 	for my $dir (glob '/proc/[0-9]*') {

@@ -1,5 +1,5 @@
-# A minidump and the truth beside it, read by the format's published description only, independent
-# of our reader and our writer.
+# A minidump and the truth beside it. This reader follows only the format's published description,
+# and is independent of our reader and our writer.
 package Minidump;
 use strict;
 use warnings;
@@ -95,7 +95,7 @@ sub dump_of {
 	return $dump;
 }
 
-# Returns the file offset of bytes of the process; undef if the file lacks them.
+# Returns the file offset of the process's bytes, or undef if the file lacks them.
 sub place_of {
 	my ($dump, $addr, $count) = @_;
 	my ($low, $high) = (0, scalar @{ $dump->{ranges} });
@@ -110,7 +110,7 @@ sub place_of {
 	return $rva + $addr - $start;
 }
 
-# Returns bytes of the process; undef if the dump lacks them.
+# Returns the process's bytes, or undef if the dump lacks them.
 sub memory {
 	my ($dump, $addr, $count) = @_;
 	my $at = place_of($dump, $addr, $count) // return undef;

@@ -1,5 +1,5 @@
-# Shared code of the tests of hdiff -o html: two dumps of a process with harmful names, and the
-# parsed content of a page.
+# Shared code of the tests of hdiff -o html: two dumps of a process with harmful names, and a parser
+# for the content of a page.
 package Pages;
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use Hunt;
 
 our @EXPORT = qw(page_dumps page_data page_like bare);
 
-# Bytes, as in dumps.
+# Names as bytes, as in dumps.
 my @functions = map { encode('UTF-8', $_) } (
 	'parse', 'load', 'malloc', 'operator new', 'std::vector<int>::push_back', 'main', 'step', 'draw',
 	'</script><img src=x onerror=alert(1)>', '</noscript><script>alert(2)</script>', '<!--', '-->]]>', q{"quotes' & `ticks`}, '&lt;b&gt;&#60;',
@@ -23,8 +23,8 @@ my @modules = ('app', '<b>net<b>', "q'\"\x{e2}\x{80}\x{ae}m", 'plain');
 
 sub quoted { return '"' . $_[0] =~ s/(["\\])/\\$1/gr =~ s/([\x00-\x1f\x7f-\xff])/sprintf '\\x%02X', ord $1/ger . '"' }
 
-# Writes the dumps: stacks that grew, shrank, appeared, vanished, changed only their number of
-# blocks, or stayed the same.
+# Writes the dumps. Their stacks grew, shrank, appeared, vanished, changed only in number of blocks,
+# or stayed the same.
 sub page_dumps {
 	my ($dir, %how) = @_;
 	my $count = $how{stacks} // 120;
@@ -61,7 +61,7 @@ sub page_dumps {
 
 sub place { return 0x140000000 + 0x100000 * ($_[0] % 2 ? $_[0] % @modules : 0) + 0x1000 + 0x100 * $_[0] }
 
-# Returns the report in a page, with frames in place of their numbers.
+# Returns the report in a page, in which frames replace their numbers.
 sub page_data {
 	my ($page) = @_;
 	my ($text) = $page =~ m{<script type="application/json" id="data">(.*?)</script>}s or return;
@@ -85,8 +85,8 @@ sub named {
 	return;
 }
 
-# Reduces a JSON report to what a page contains: without offsets in functions and addresses of named
-# frames.
+# Reduces a JSON report to what a page contains. Leaves out offsets within functions and addresses
+# of named frames.
 sub page_like {
 	my ($data) = @_;
 	if (ref $data eq 'ARRAY') {

@@ -1,11 +1,11 @@
-# hdiff's report for people, parsed, and amounts in units.
+# hdiff's report for people, parsed, and amounts in units such as KiB.
 package People;
 use strict;
 use warnings;
 use Exporter qw(import);
 our @EXPORT = qw(in_units signed_units with_commas people);
 
-# Formats "12.3 MiB": one digit, rounded; whole bytes below 1 KiB.
+# Formats a size like "12.3 MiB": one digit after the point, rounded; whole bytes below 1 KiB.
 sub in_units {
 	my ($bytes) = @_;
 	return "$bytes B" if $bytes < 1024;

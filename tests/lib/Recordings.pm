@@ -1,5 +1,5 @@
-# Synthetic recordings: the text that build/linux/record/make_recording converts into one, and the
-# truth about it.
+# Synthetic recordings: the text that build/linux/record/make_recording converts into a recording,
+# and the truth about it.
 package Recordings;
 use strict;
 use warnings;
@@ -11,8 +11,8 @@ use Replay;
 
 our @EXPORT = qw(random_events make_recording make_random refused replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
 
-# Returns the events of a process that allocates and frees at random. %how: events, seed, ms (its
-# length), attached (number of blocks before the start), stop (its writer dies).
+# Returns the events of a process that allocates and frees at random. %how: events, seed, ms
+# (length), attached (number of blocks before the start), stop (the recording's writer dies).
 sub random_events {
 	my (%how) = @_;
 	srand $how{seed};
@@ -32,7 +32,7 @@ sub random_events {
 		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped))[rand 8];
 		my $stack = rand() < 0.1 ? '-' : rand() < 0.1 ? 'nowhere' : 's' . (1 + int rand 12);
 		my $what = sprintf '%d %s %s', (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
-		redo if $known{$what}++; # unique in a recording
+		redo if $known{$what}++; # must be unique in a recording
 		push @lines, "kind k$kind $what";
 		$live{"k$kind"} = [];
 		$is_range{"k$kind"} = $place !~ /^h/;
@@ -75,7 +75,7 @@ sub make_recording {
 	return $file;
 }
 
-# Makes random recordings: NAME -> %how to NAME -> file, and NAME -> Replay.
+# Makes random recordings. Converts NAME -> %how to NAME -> file, and NAME -> Replay.
 sub make_random {
 	my ($dir, %made) = @_;
 	my (%file, %replay);
@@ -87,8 +87,8 @@ sub make_random {
 	return (\%file, \%replay);
 }
 
-# Checks that hdiff refuses each [[ARGUMENT...], WORD...] with a line that has the words, and leaves
-# the recording unchanged.
+# For each [[ARGUMENT...], WORD...], checks that hdiff refuses the arguments with a line that has
+# the words, and that the recording stays unchanged.
 sub refused {
 	my ($file, @wrong) = @_;
 	my $before = slurp($file);
@@ -100,8 +100,8 @@ sub refused {
 	return;
 }
 
-# Converts the text to a Replay, whose allocations have their stacks as frames ("" for none) and the
-# headings of dumps as heaps of virtual memory. Further fields: pid, parent, bits, start_ms,
+# Converts the text to a Replay. Its allocations have their stacks as frames ("" for none), and
+# virtual memory has the headings of dumps as heaps. Further fields: pid, parent, bits, start_ms,
 # wall_ms, sample, attached, image; modules and heaps by name; stack_numbers, by frames; start, a
 # position; length, in milliseconds.
 sub replay {
@@ -135,7 +135,7 @@ sub replay {
 		} elsif ($word eq 'mark') {
 			push @events, "$time $thread mark $of[0]";
 		} elsif ($word eq 'start') {
-			$is{start} = @events; # no mark is before it
+			$is{start} = @events; # no mark precedes this position
 		}
 	}
 	my $replay = Replay->new(join "\n", @events);
@@ -144,7 +144,7 @@ sub replay {
 	return $replay;
 }
 
-# Returns true for allocations other than address space.
+# Returns true for allocations that are not address space.
 sub is_used { return $_->{heap} ne 2 }
 
 sub use_at {
@@ -173,14 +173,14 @@ sub fate_of {
 	return [$replay->fate($class, map { position_of($replay, $_) } $from, $to)];
 }
 
-# Sums blocks: stack -> [BYTES, COUNT]. Leaves address space out unless heaps are given.
+# Sums blocks: stack -> [BYTES, COUNT]. Leaves out address space unless heaps are given.
 sub by_stack {
 	my ($blocks, @heaps) = @_;
 	my %wanted = map { $_ => 1 } @heaps;
 	return sums(['stack'], grep { @heaps ? $wanted{ $_->{heap} } : is_used() } @$blocks);
 }
 
-# Sums blocks: "HEAP STACK" -> [BYTES, COUNT], with address space.
+# Sums blocks, including address space: "HEAP STACK" -> [BYTES, COUNT].
 sub by_heap { return sums(['heap', 'stack'], @{ $_[0] }) }
 
 sub sums {
@@ -188,7 +188,8 @@ sub sums {
 	return { map { $_ => [@{ $sums->{$_} }{qw(bytes count)}] } keys %$sums };
 }
 
-# Writes a dump of such blocks, one entry each, like a snapshot at that time, without hsnap.
+# Writes a dump of such blocks without hsnap, one entry for each block, like a snapshot at that
+# time.
 sub dump_of {
 	my ($replay, $blocks, $ms) = @_;
 	my ($modules, $spare) = ($replay->{modules}, 0x7FFA00000000);
@@ -197,7 +198,8 @@ sub dump_of {
 	    . "\n// hsnap: process id=$replay->{pid} start=" . date($replay->{start_ms}) . " image=\"app.exe\"\n"
 	    . "// Loaded modules: \n//     Base Size Module\n";
 	my $notes = '';
-	for my $name (sort { $b cmp $a } keys %$modules) { # one of two at one place is moved
+	# If two modules are at one place, one of them is moved.
+	for my $name (sort { $b cmp $a } keys %$modules) {
 		my $module = $modules->{$name};
 		$base{$name} = $taken{ $module->{base} }++ ? ($spare += 0x100000) : $module->{base};
 		$text .= sprintf "//    %16X %8X %s\n", $base{$name}, @$module{qw(size path)};

@@ -268,7 +268,8 @@ sub lifetime {
 	return { count => scalar @ms, sum => sum0(@ms), min => $ms[0], max => $ms[-1], median => $ms[$#ms / 2] };
 }
 
-# Returns the most live bytes of some allocations at any position from the first to the last.
+# Returns the highest number of live bytes of some allocations at any position between two
+# positions.
 sub peak_of {
 	my ($self, $from, $to, $allocations) = @_;
 	my ($bytes, %change) = (0);

@@ -1,6 +1,6 @@
-# A walk of a segment heap of 26100 x64 by the published facts about its structures (windows-2026,
-# section B), independent of our walker and of the maker of images. Dies if one structure
-# contradicts another.
+# Walks a segment heap of 26100 x64 by the published facts about its structures (windows-2026,
+# section B), independently of our walker and of the image maker. Dies if one structure contradicts
+# another.
 package SegmentHeap;
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ sub add_block {
 	return;
 }
 
-# Reads the last word of a place: (unused bytes, flags).
+# Reads the last word of a place; returns (unused bytes, flags).
 sub last_word {
 	my ($dump, $end, $mask) = @_;
 	my $word = number($dump, $end - 2, 2);
@@ -163,7 +163,7 @@ sub walk_segment {
 	return;
 }
 
-# Finds HeapKey through the first page segment; LfhKey follows it in ntdll's data.
+# Finds HeapKey through the first page segment. LfhKey follows HeapKey in ntdll's data.
 sub find_keys {
 	my ($dump, $walk, $context) = @_;
 	my $segment = pointer($dump, $context + 0x48);

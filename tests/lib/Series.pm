@@ -32,7 +32,7 @@ sub series {
 	return @files;
 }
 
-# Returns the text of one dump. The place of a stack depends only on its name.
+# Returns the text of one dump. A stack's place depends only on its name.
 sub series_dump {
 	my ($time, $sums, %how) = @_;
 	my ($pid, $start, $slide) = ($how{pid} // 4242, $how{start} // 1763632800000, $how{slide} // 0);
@@ -73,7 +73,7 @@ sub series_dump {
 	return $text;
 }
 
-# Quotes a value like notes of a dump: man/hdump.5.
+# Quotes a value as the notes of a dump do: man/hdump.5.
 sub quoted {
 	my ($bytes) = @_;
 	return $bytes if $bytes =~ /\A\w+\z/a;
@@ -82,7 +82,8 @@ sub quoted {
 	return qq("$bytes");
 }
 
-# Returns an offset in the module from a name: a hash that is the same on every machine.
+# Returns an offset in the module that is computed from a name: a hash that is the same on every
+# machine.
 sub offset_of {
 	my ($name) = @_;
 	my $hash = 0x811c9dc5;

@@ -1,6 +1,6 @@
-# Shared code of the tests of names. It has the programs of tests/symbols/, the functions at their
-# return addresses (from comments in their sources), the addresses themselves (printed by the
-# programs), and dumps that contain them. It compares hsym's and hdiff's output with all this.
+# Shared code of the tests of names: the programs of tests/symbols/, the functions at their return
+# addresses (from comments in their sources), the addresses themselves (which the programs print),
+# and dumps that contain these addresses. The code compares hsym's and hdiff's output with all this.
 package Symbols;
 use strict;
 use warnings;
@@ -21,12 +21,12 @@ my $first_base = 0x140000000;
 
 sub kinds { return qw(dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld) }
 sub has_pdb { return $_[0] =~ /^pdb_/ }
-sub program { return "$built/$_[0]/$_[1]" }    # program('dwarf4', 'names_c.exe')
+sub program { return "$built/$_[0]/$_[1]" } # program('dwarf4', 'names_c.exe') returns a path
 sub pdb_of { return $_[0] =~ s/\.\w+$/.pdb/r }
 
 # ---------------------------------------------------------------- output of the programs
 
-# Returns a program's output: { MODULE => { MARKER => RVA } }. Each program runs once.
+# Returns a program's output, { MODULE => { MARKER => RVA } }. Each program runs only once.
 my %notes;
 sub notes {
 	my ($kind, $name) = @_;
@@ -46,8 +46,8 @@ sub run_program {
 	return \%said;
 }
 
-# Reads the frames from the sources: { FILE => { MARKER => [{ function, file, line }, ...] } },
-# innermost first. A header's frames belong to the files that include it.
+# Reads the frames from comments in the sources: { FILE => { MARKER => [{ function, file, line },
+# ...] } }, innermost first. A header's frames belong to the files that include the header.
 sub frames_of_sources {
 	my %marked;
 	for my $file (grep { /^names_\w+\.(?:c|cpp|h)$/ } files_in($sources)) {
@@ -83,7 +83,7 @@ sub read_identity {
 	($is{size}) = $text =~ /SizeOfImage: (\d+)/ or die "$file: no size\n";
 	($is{checksum}) = $text =~ /CheckSum: 0x([0-9A-F]+)/ or die "$file: no checksum\n";
 	($is{base}) = $text =~ /ImageBase: 0x([0-9A-F]+)/ or die "$file: no base\n";
-	# Up to version 17 a GUID is printed as bytes, later as text:
+	# LLVM up to 17 prints a GUID as bytes, later versions as text:
 	# {XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}.
 	if ($text =~ /PDBGUID: (?:\(([0-9A-F ]+)\)|\{([0-9A-F-]+)\})\s+PDBAge: (\d+)\s+PDBFileName: (\S.*)/) {
 		@is{qw(age pdb)} = ($3, $4);
@@ -92,7 +92,7 @@ sub read_identity {
 	return \%is;
 }
 
-# Returns the start of the function that contains an offset, by the image's unwind table.
+# Returns the start of the function that contains an offset, according to the image's unwind table.
 my %functions;
 sub function_start {
 	my ($file, $rva) = @_;
@@ -101,8 +101,8 @@ sub function_start {
 	return $found->[0];
 }
 
-# Returns the start and end of each function, in order: RUNTIME_FUNCTION, three numbers each ("PE
-# Format", section .pdata). Other tools take long to print that many.
+# Returns each function's start and end, in order, from RUNTIME_FUNCTION entries of three numbers
+# ("PE Format", section .pdata). Other tools take a long time to print that many.
 sub functions_of {
 	my ($file) = @_;
 	my $bytes = slurp($file);
@@ -143,8 +143,8 @@ sub place {
 	return \@modules;
 }
 
-# Writes a dump with a one-frame stack for each note, and records which is which. %how: umdh => 1
-# for a log like UMDH's, without module identities.
+# Writes a dump with a one-frame stack for each note, and records which note each stack belongs to.
+# %how: umdh => 1 for a log like UMDH's, without module identities.
 sub dump_of {
 	my ($file, $modules, %how) = @_;
 	my @lines;
@@ -168,7 +168,8 @@ sub dump_of {
 	return spew($file, join '', map { "$_\r\n" } @lines);
 }
 
-# Returns the entries. Each note has its own block size, which identifies its row in a report.
+# Returns the dump's entries. Each note has its own block size, which identifies the note's row in a
+# report.
 sub entries {
 	my ($modules) = @_;
 	my $size = 0;
@@ -204,8 +205,8 @@ sub names_in {
 
 sub plain { return $_[0] =~ s/\\(?:x([0-9A-Fa-f]{2})|(.))/defined $1 ? chr hex $1 : $2/ger }
 
-# Returns the names that hsym, native or under Wine, adds to a dump: { MARKER => [frames] }; and its
-# result.
+# Returns the names that hsym adds to a dump, natively or under Wine, { MARKER => [frames] }, and
+# hsym's result.
 sub names_by_hsym {
 	my ($side, $modules, $dump, $args, %how) = @_;
 	my $result = run(tool('hsym', $side, @{ $args // [] }, $dump), %how);
@@ -213,7 +214,7 @@ sub names_by_hsym {
 	return ({ map { $_->{marker} => $names->{ $_->{addr} } // [] } entries($modules) }, $result);
 }
 
-# Returns the names in hdiff's report, like names_by_hsym().
+# Returns the names in hdiff's report, in the form of names_by_hsym().
 sub names_by_hdiff {
 	my ($side, $modules, $dump, $args, %how) = @_;
 	my $result = run(tool('hdiff', $side, @{ $args // [] }, $dump), %how);
@@ -229,8 +230,8 @@ sub names_by_hdiff {
 
 # ---------------------------------------------------------------- checks
 
-# Unifies the spellings of a name: blanks, the words that Microsoft's tools put before types, result
-# types.
+# Unifies the spellings of a name: removes blanks, the words that Microsoft's tools put before
+# types, and result types.
 sub one_spelling {
 	my ($name) = @_;
 	$name =~ s/^(?:int|void) (?=app::)//;
@@ -242,8 +243,8 @@ sub one_spelling {
 
 sub without_parameters { return one_spelling($_[0]) =~ s/\([^()]*\)(?:const)?$//r }
 
-# Returns the faults of one frame. $loose: its parameters may be missing; $bare: its scope too.
-# $plain: it must have no parameters.
+# Returns one frame's faults. $loose: the frame may lack its parameters; $bare: it may also lack its
+# scope; $plain: it must have no parameters.
 sub faults_of_frame {
 	my ($frame, $truth, $loose, $bare, $plain) = @_;
 	my $short = without_parameters($truth->{function});
@@ -275,11 +276,11 @@ sub faults {
 	my $all = $level eq 'lines' || $level eq 'dbghelp';
 	return scalar(@$frames) . ' frames of ' . @$truth if $all ? @$frames != @$truth : @$frames != 1 && @$frames != @$truth;
 	my $pdb = has_pdb($module->{kind});
-	my $plain = $module->{kind} eq 'pdb_msvc';    # Microsoft's names: scope and name
+	my $plain = $module->{kind} eq 'pdb_msvc'; # Microsoft's names consist of scope and name
 	my @wrong;
 	for my $i (0 .. $#$frames) {
 		my ($frame, $want, $inlined) = ($frames->[$i], $truth->[@$truth - @$frames + $i], $i < $#$frames);
-		# A PDB has no parameters of functions that are inlined or local to a file.
+		# If a function is inlined or local to a file, a PDB lacks its parameters.
 		my $loose = $pdb && ($inlined || $name =~ /anonymous namespace/);
 		push @wrong, faults_of_frame($frame, $want, $loose, $inlined && $level ne 'lines', $plain);
 		push @wrong, "$frame->{function}: no line" if $all && !(defined $frame->{file} && defined $frame->{line})
@@ -290,8 +291,8 @@ sub faults {
 	return @wrong;
 }
 
-# Checks the names of all notes, { MARKER => [frames] }, against the truth. $level may be a sub that
-# returns it for (MODULE, MARKER).
+# Compares the names of all notes, { MARKER => [frames] }, with the truth. $level may be a sub that
+# returns the level for (MODULE, MARKER).
 my $truths;
 sub check_names {
 	my ($names, $modules, $level, $what) = @_;

@@ -1,4 +1,4 @@
-# Shared code of the tests of reports in their viewers: checks that a viewer is installed.
+# Shared code of the tests of reports in their viewers. Checks that a viewer is installed.
 package Viewers;
 use strict;
 use warnings;
@@ -8,7 +8,7 @@ use Hunt qw($root);
 
 our @EXPORT = qw(need_program need_file need_package node_with);
 
-# Skips the test with a reason if a program is missing; under make check-viewers that is a failure.
+# Skips the test with a reason if a program is missing; under make check-viewers the test fails.
 sub need_program {
 	my ($name) = @_;
 	for my $folder (split /:/, $ENV{PATH}) {
