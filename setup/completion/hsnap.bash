@@ -5,7 +5,7 @@ _hsnap_complete()
 	local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} command=() words
 
 	COMPREPLY=()
-	# options of hsnap's command; of snapshot without a command
+	# options of hsnap's command; without a command, those of snapshot
 	if [[ ${program##*/} == hsnap* ]]; then
 		command=(snapshot)
 		[[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]] && command=("${COMP_WORDS[1]}")

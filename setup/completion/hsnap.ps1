@@ -11,7 +11,7 @@ Register-ArgumentCompleter -Native -CommandName hsnap, hsnap32, hdiff, hsym -Scr
 	$before = @($ast.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { "$_" })
 	$command = @()
 	if ($program -match 'hsnap[^\\/]*$' -and $word -like '-*') {
-		# options of hsnap's command; of snapshot without a command
+		# options of hsnap's command; without a command, those of snapshot
 		$command = @(if ($before.Count -gt 1 -and $before[1] -notlike '-*') { $before[1] } else { 'snapshot' })
 	}
 	if ($word -like '-*') {

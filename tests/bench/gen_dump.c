@@ -23,11 +23,11 @@
 struct gen {
 	uint64_t blocks, stacks, depth, seed;
 	enum layout { FULL, FIRST, LAST, SUMS } layout;
-	bool is_ours; /* hsnap's dump, with notes */
+	bool is_ours; /* hsnap's format, with notes; otherwise UMDH's */
 	uint64_t snapshot;
 	uint64_t state; /* state of the random numbers */
 	bool *given;
-	uint64_t *counts; /* blocks by stack */
+	uint64_t *counts; /* number of blocks of each stack */
 	uint64_t requested_bytes, overhead_bytes;
 };
 
@@ -53,7 +53,7 @@ static void write_day(uint64_t day)
 	static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	uint64_t month = 10, year = 2026, length;
 
-	/* leap years are correct until 2100 */
+	/* leap years are right until 2100 */
 	while (day >= (length = days[month] + (month == 1 && year % 4 == 0))) {
 		day -= length;
 		month = (month + 1) % 12;
@@ -103,7 +103,7 @@ static void write_stack(const struct gen *gen, uint64_t stack)
 	printf("\r\n");
 }
 
-/* The third power of an even spread, so that few stacks have most of the blocks. */
+/* The third power of an even distribution gives few stacks most of the blocks. */
 static uint64_t pick_stack(struct gen *gen)
 {
 	double spread = (double)(mix(gen->state++) >> 11) / (double)(UINT64_C(1) << 53);

@@ -47,7 +47,7 @@ static void flush(FILE *to, unsigned cpu, unsigned type)
 	total += BUFFER;
 }
 
-/* Starts an event with a system header, or a stack event; returns the place of its payload. */
+/* Starts an event with a system header, or a stack event; returns the address of its payload. */
 static unsigned char *event(FILE *to, unsigned cpu, unsigned group, unsigned type, unsigned bytes)
 {
 	unsigned head = group == 0x18 ? 16 : 32, size = head + bytes;

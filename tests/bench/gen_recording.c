@@ -32,7 +32,7 @@ struct made {
 static struct recorder *recorder;
 static uint64_t event_count, random_word = 88172645463325252u;
 static uint32_t threads[8];
-static double sorting; /* seconds */
+static double sorting; /* seconds spent sorting */
 
 /* xorshift64 by Marsaglia */
 static uint64_t random_below(uint64_t n)
@@ -98,7 +98,7 @@ static uint32_t make_stack(uint32_t module, uint64_t salt)
 
 struct entry {
 	uint64_t key;
-	struct made node, text; /* text.kind UINT32_MAX: the string is within the node */
+	struct made node, text; /* text.kind is UINT32_MAX if the node contains the string */
 };
 
 static int compare(const void *a, const void *b)

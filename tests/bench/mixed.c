@@ -1,7 +1,7 @@
 /* mixed THREADS OPS [own]: measures the cost of the tracer. Each thread does OPS operations on its
- * own blocks of mixed sizes: about equal numbers of malloc, realloc and free, the first two under 8
- * calls. Prints ns per operation of every thread. With "own" each thread has its own heap. Without
- * it the threads mostly wait for the heap's lock, so that the result depends on how the system
+ * own blocks of mixed sizes: malloc, realloc and free in about equal numbers, the first two at the
+ * end of 8 calls. Prints ns per operation of every thread. With "own" each thread has its own heap.
+ * Without it the threads mostly wait for the heap's lock, so the result depends on how the system
  * wakes them. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* pairs N DEPTH: measures the cost of the tracer. Makes N pairs of malloc and free in one thread,
- * under DEPTH calls. Prints ns per pair, both elapsed time and processor time. */
+/* pairs N DEPTH: measures the cost of the tracer. One thread makes N pairs of malloc and free at
+ * the end of DEPTH calls. Prints ns per pair, both in elapsed time and in processor time. */
 #include <stdlib.h>
 #include <windows.h>
 

@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 	}
 	memory = xcalloc(count + 1, step);
 	root = xcalloc(count, sizeof(*root));
-	/* A block points to later blocks; the first tenth of all reachable blocks are roots. */
+	/* A block points only to later blocks. The roots are the first tenth of all reachable
+	 * blocks. */
 	for (size_t i = 0; i < count; i++) {
 		uint64_t *block = memory + i * step / 8;
 

@@ -1,7 +1,7 @@
-/* Replaces the tracer's unwinder by one call of the system's function per stack, for measuring. It
- * requests 18 frames, some of which are the tracer's own, so under 16 calls it finds fewer frames
- * than the tracer's unwinder. If more frames are requested than exist, Wine reads past the end of
- * the stack, which is much slower. This is therefore the cheapest baseline. */
+/* For measuring: replaces the tracer's unwinder with one call of the system's function per stack.
+ * It requests 18 frames, some of which are the tracer's own. So at the end of 16 calls it finds
+ * fewer frames than the tracer's unwinder. If a program requests more frames than exist, Wine reads
+ * past the end of the stack, which is much slower. This is therefore the cheapest baseline. */
 #include <windows.h>
 
 #include "snapshot/tracer/unwind.h"

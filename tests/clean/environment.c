@@ -1,4 +1,4 @@
-/* Frees all its memory: an environment variable, a command, a file, dates and standard output. */
+/* Frees all its memory. Uses an environment variable, a command, a file, dates and stdout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,5 @@
-/* Frees all its memory: POSIX threads, thread-specific keys, and locks with static initialisers. */
+/* Frees all its memory. Uses POSIX threads, thread-specific keys, and locks with static
+ * initialisers. */
 #include <pthread.h>
 #include <stdio.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
-/* Shared file in which a test selects the one call that fails and reads how often each function was
- * called. The environment variable HSNAP_FAIL contains its path. Only the first process that opens
- * it counts calls; its children do not. */
+/* Shared file in which a test selects the call that must fail, and from which it reads how often
+ * each function was called. The environment variable HSNAP_FAIL contains the file's path. Only the
+ * first process that opens the file counts calls; its children do not. */
 #ifndef TESTS_FAIL_H
 #define TESTS_FAIL_H
 

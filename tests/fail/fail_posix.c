@@ -1,5 +1,6 @@
 /* Makes one call of hsnap to the system or to the C library fail without performing it, like
- * fail_windows.c. Loaded into the program by LD_PRELOAD. Calls by libraries are counted too. */
+ * fail_windows.c. LD_PRELOAD loads this library into the program. Calls that other libraries make
+ * are counted too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ enum {
 
 static struct fail_file *shared;
 
-/* Records the callers that are in the program. */
+/* Records the callers that lie in the program. */
 static void remember(void)
 {
 	void *frames[FAIL_FRAMES];
@@ -103,8 +104,8 @@ int open(const char *path, int flags, ...)
 	return real(path, flags, mode);
 }
 
-/* Closes the file even if the call fails, as the system does when earlier writes could not be
- * stored. */
+/* Closes the file even if the call must fail, as the system does when it could not store earlier
+ * writes. */
 int close(int file)
 {
 	static int (*real)(int);

@@ -135,8 +135,8 @@ static struct import imports[] = {
 
 static struct fail_file *shared;
 
-/* Target of each gate, with its import in RAX: continues to the real function or returns to the
- * caller. */
+/* Target of each gate, which passes its import in RAX. Either continues to the real function or
+ * returns to the caller. */
 void fail_gate(void);
 int fail_decide(struct import *import);
 
@@ -250,8 +250,8 @@ static struct fail_file *map_shared(const wchar_t *path)
 	return mapped;
 }
 
-/* Runs after the C library's start-up code, whose calls are not counted. A test that finds no
- * counts fails. */
+/* Runs after the C library's start-up code, whose calls must not be counted. If no call was
+ * counted, a test fails. */
 __attribute__((constructor)) static void begin(void)
 {
 	unsigned char *gates = VirtualAlloc(

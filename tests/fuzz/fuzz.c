@@ -15,7 +15,8 @@ _Noreturn void fuzz_fails(const char *file, int line, const char *condition)
 	abort();
 }
 
-/* Aborts where the program would exit (out of memory), so that the fuzzer keeps the input. */
+/* Aborts where the program would exit because it is out of memory, so that the fuzzer keeps the
+ * input. */
 void __wrap_os_end(void);
 void __wrap_os_end(void)
 {

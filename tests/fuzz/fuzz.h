@@ -1,5 +1,5 @@
 /* Interface of the fuzz targets. A target, tests/fuzz/fuzz_NAME.c, passes its input to one reader
- * and checks what must hold for any input. Its inputs are in tests/fuzz/corpus/NAME. clang's
+ * and checks what must be true for any input. Its inputs are in tests/fuzz/corpus/NAME. clang's
  * libFuzzer generates more of them (make fuzz); make check replays them with feed.c. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -13,9 +13,9 @@
 
 /* Defined by each target. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-/* Optional: changes at most max bytes in place; returns the new length. */
+/* Optional: changes the input, which may grow to max bytes, in place; returns its new length. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t len, size_t max, unsigned seed);
-/* libFuzzer's default mutator, for use in a custom one. */
+/* libFuzzer's default mutator, for use in a target's own mutator. */
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t len, size_t max);
 
 /* Checks an invariant; a violation makes the input a finding. */
@@ -26,7 +26,7 @@ _Noreturn void fuzz_fails(const char *file, int line, const char *condition);
  * number is made. */
 #define FUZZ_FILES 4
 const char *fuzz_file(unsigned number, const void *bytes, size_t len);
-/* Returns the bytes written to the file since; the caller frees them. */
+/* Returns the bytes that were written to the file since then; the caller frees them. */
 char *fuzz_file_bytes(unsigned number, size_t *len);
 
 /* Returns true if the text contains no control characters except line ends and tabs. */
@@ -50,14 +50,15 @@ char *fuzz_line(struct fuzz_input *input);
 
 void fuzz_put(uint8_t *to, uint64_t value, unsigned bytes);
 
-/* A valid memory image, and the patches that an input applies to it. A patch is the number of a
- * word (2 bytes) among the words worth changing, an operation (one byte), and its operand: a new
- * word (8 bytes), or 2 bytes with a new part of the word, a number to add, or the number of a word
- * to copy. */
+/* A valid memory image, and the patches that an input applies to it. A patch consists of a word's
+ * number (2 bytes) among the words that are worth changing, an operation (1 byte), and an operand.
+ * The operand is a new word (8 bytes), or 2 bytes: a new part of the word, a number to add, or the
+ * number of a word to copy. */
 struct fuzz_memory {
 	uint8_t *bytes;
 	size_t len;
-	uint32_t *words; /* places of the words that are not zero and differ from the word before */
+	/* Places of the words that are not zero and differ from the previous word. */
+	uint32_t *words;
 	size_t word_count;
 	struct fuzz_change {
 		size_t at;
@@ -66,7 +67,7 @@ struct fuzz_memory {
 	size_t change_count, change_cap;
 };
 
-/* Takes ownership of bytes, which live until the program ends. */
+/* Takes ownership of the bytes, which stay until the program ends. */
 void fuzz_memory_take(struct fuzz_memory *memory, uint8_t *bytes, size_t len);
 /* fuzz_memory_patch() applies the remaining patches of an input; fuzz_memory_restore() undoes
  * them. */

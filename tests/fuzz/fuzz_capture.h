@@ -1,4 +1,4 @@
-/* A snapshot of a hostile process can be written, and reads back equal. */
+/* A snapshot of a hostile process can be written, and reading it back gives an equal snapshot. */
 #ifndef TESTS_FUZZ_FUZZ_CAPTURE_H
 #define TESTS_FUZZ_FUZZ_CAPTURE_H
 
@@ -45,7 +45,7 @@ static inline void capture_read_back(const struct snapshot *snapshot)
 	source_close(source);
 }
 
-/* Takes a snapshot as hsnap does. how: bits that select options. */
+/* Takes a snapshot as hsnap does. how: one bit per option. */
 static inline void capture_check(struct target *target, unsigned how)
 {
 	struct capture_options options = {.finds_lost = how & 1,

@@ -47,7 +47,7 @@ struct told {
 	struct module_list modules;
 	struct block_totals seen;
 	size_t skip_count;
-	uint64_t last_line; /* of a skipped section */
+	uint64_t last_line; /* last line of a skipped section */
 };
 
 static int tell_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)

@@ -1,5 +1,5 @@
-/* The three compression formats of buffers of ETW logs. The first byte selects the format and the
- * next two give the output size. No byte is written past that size, and a complete output is
+/* The three compression formats for buffers of ETW logs. The first byte selects the format, and the
+ * next two give the output size. No byte may be written past that size. A complete output must be
  * reproducible. */
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct fuzz_input input = {bytes, bytes + len};
 	unsigned format = formats[fuzz_number(&input, 1) % 3];
 	size_t to_bytes = (size_t)fuzz_number(&input, 2);
-	/* Exact sizes, so that any overrun is detected. */
+	/* The buffers have the exact size, so that any overrun is detected. */
 	unsigned char *to = xmalloc(to_bytes), *again = xmalloc(to_bytes);
 
 	memset(to, 1, to_bytes ? to_bytes : 1);

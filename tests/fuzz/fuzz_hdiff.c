@@ -1,6 +1,6 @@
-/* Runs hdiff as a whole. An input is up to three files, separated by form feeds; its first byte
- * selects the options, and the second one the report. A report exists if the status indicates
- * success, and contains no terminal control characters. */
+/* Runs hdiff as a whole. An input is up to three files, separated by form feeds. Its first byte
+ * selects the options, and the second byte the report. If the status indicates success, a report
+ * must exist and must not contain control characters for terminals. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"
@@ -21,7 +21,7 @@ static const char *const asked[][3] = {{0}, {"--group", "function"}, {"--group",
 
 static void check_report(const char *path, const char *format)
 {
-	bool is_text = strcmp(format, "pprof") != 0; /* compressed */
+	bool is_text = strcmp(format, "pprof") != 0; /* pprof's format is compressed */
 	struct os_file file;
 	char *text;
 	size_t len;

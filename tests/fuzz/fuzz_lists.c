@@ -1,7 +1,7 @@
 /* Lists that users write: suppressions, frames to remove, patterns. The first line of an input is a
- * stack, with frames "module!function" separated by blanks; the next line is a pattern; the rest is
- * the list. A pattern consistently matches a text, or takes too long. Every accepted line of a list
- * has an effect. */
+ * stack, with frames "module!function" separated by blanks. The next line is a pattern, and the
+ * rest is the list. Matching the pattern gives the same result each time, or takes too long. Every
+ * accepted line of a list has an effect. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"
@@ -32,7 +32,7 @@ static void check_pattern(const char *pattern, const char *text)
 	HOLDS(strpbrk(text, "*?") || text_glob(text, text, GLOB_QUESTION));
 }
 
-/* Makes frames of the words of a line; their texts point into the line. */
+/* Makes frames from the words of a line. The frames' texts point into the line. */
 static void frames_of(char *line, struct frames *frames)
 {
 	for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) {

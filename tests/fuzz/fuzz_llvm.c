@@ -1,6 +1,7 @@
 /* Answers of llvm-symbolizer and llvm-undname. No process is started: a stand-in for the helper
- * returns the input, whose first byte is the number of bytes per answer. A byte 1 stands for the
- * address or name requested next. A byte 2 ends the helper; the next helper continues there. */
+ * returns the input, whose first byte is the number of bytes per answer. In the input, a byte 1
+ * stands for the address or name that is requested next. A byte 2 ends the helper; the next helper
+ * continues after that byte. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

@@ -1,6 +1,6 @@
-/* Minidumps, and the walkers of all kinds of heap of Windows. The first byte of an input is the
- * number of a valid image in tests/fuzz/images, and the rest are changes to it; 255 means that the
- * rest is a complete minidump. The second byte selects the options of the snapshot. */
+/* Minidumps, and the walkers of all kinds of Windows heaps. The first byte of an input is the
+ * number of a valid image in tests/fuzz/images, and the rest are changes to that image; 255 means
+ * that the rest is a complete minidump. The second byte selects the options of the snapshot. */
 #include "core/base/os.h"
 #include "snapshot/live/process.h"
 #include "tests/fuzz/fuzz.h"

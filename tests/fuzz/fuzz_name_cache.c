@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* memmem() */
-/* The cache of names: the returned text contains no control characters, and is found again after
- * more was added. The mutator corrects the checksums of chunks, so that the fuzzer reaches the code
- * after them. */
+/* The names cache. The text that it returns contains no control characters, and is found again
+ * after more names were added. The mutator corrects the checksums of chunks, so that the fuzzer
+ * reaches the code after them. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/hash.h"
@@ -28,7 +28,7 @@ static uint32_t check_of(const char *bytes, size_t len)
 	return hasher_end(&hasher);
 }
 
-/* Appends the chunk with a corrected head, "CHECK BYTES ". end is the start of the next chunk. */
+/* Appends the chunk with a corrected head, "CHECK BYTES ". end: start of the next chunk. */
 static void mend_chunk(struct buf *to, const char *at, const char *end)
 {
 	const char *check_end = behind_field(at, end), *key;

@@ -1,5 +1,5 @@
-/* Mangled names, one per line: the length of the demangled text is bounded, even with repeated back
- * references. */
+/* Mangled names, one per line. The length of the demangled text is bounded, even if back references
+ * are repeated. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

@@ -1,7 +1,7 @@
-/* Compressed texts. The first byte of an input is one of PACKINGS: the rest is then a text that is
- * compressed in this way, and must come out unchanged, or repaired with an equal number of lines.
- * With other first bytes the rest is a file as it is. The result does not depend on the read
- * size. */
+/* Compressed texts. If the first byte of an input is one of PACKINGS, the rest is a text. The
+ * target compresses the text in this way, and reading must return the text unchanged, or repaired
+ * with an equal number of lines. With any other first byte, the rest is a file that is read as it
+ * is. The result must not depend on the read size. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zlib.h>

@@ -1,4 +1,4 @@
-/* PE images, as a file and in memory: reported ranges lie within the image, lists are sorted, and a
+/* PE images, as a file and in memory. Reported ranges lie within the image, lists are sorted, and a
  * lookup by name agrees with the list. */
 #include "tests/fuzz/fuzz.h"
 

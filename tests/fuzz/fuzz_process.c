@@ -1,7 +1,7 @@
-/* A small, valid process with one of Wine's heaps and with the tracer; an input patches its memory.
- * The first byte selects the options of the snapshot, and the rest are patches. The heap is laid
- * out by the known facts of Wine 8.0, the DLL by Microsoft's "PE Format", and the tables by
- * snapshot/tracer/shared.h. */
+/* A small, valid process with one of Wine's heaps and with the tracer. An input patches the
+ * process's memory: its first byte selects the options of the snapshot, and the rest are patches.
+ * The heap's layout follows the known facts about Wine 8.0, the DLL's follows Microsoft's "PE
+ * Format", and the tables' follows snapshot/tracer/shared.h. */
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "snapshot/tracer/shared.h"
@@ -40,7 +40,7 @@ static uint64_t make_block(uint64_t at, unsigned bytes, unsigned flags, unsigned
 {
 	put(at, bytes / 16, 2);
 	put(at + 2, flags, 1);
-	put(at + 3, type == BLOCK_FREE ? bytes / 16 >> 16 : 4, 1); /* bytes not requested */
+	put(at + 3, type == BLOCK_FREE ? bytes / 16 >> 16 : 4, 1); /* unused bytes of the block */
 	put(at + 4, 0, 2);
 	put(at + 6, type, 2);
 	return at + bytes;
@@ -109,7 +109,7 @@ static void make_dll(void)
 	memcpy(bytes_of + (DLL + 0x1070 - BASE), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
-/* Gives two of the heap's blocks and a range stacks, and records an unloaded module. */
+/* Gives stacks to two of the heap's blocks and to a range, and records an unloaded module. */
 static void make_tables(void)
 {
 	struct tracer_area *area = xcalloc(1, sizeof(*area));

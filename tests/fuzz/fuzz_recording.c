@@ -1,6 +1,6 @@
-/* Recordings: all events refer to entries of the recording, are in order of time, and add up to
- * each state. Every request succeeds or returns an error. The mutator changes one chunk at a time
- * and corrects lengths and checksums. */
+/* Recordings. All events refer to entries of the recording, are sorted by time, and add up to each
+ * state. Every request succeeds or returns an error. The mutator changes one chunk at a time and
+ * corrects lengths and checksums. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zstd.h>
@@ -17,7 +17,7 @@
 
 struct split_chunk {
 	uint8_t head[CHUNK_HEAD_BYTES];
-	uint8_t *payload; /* freed by the owner; uncompressed if possible */
+	uint8_t *payload; /* freed by the owner; not compressed, if possible */
 	size_t len, unpacked_bytes;
 };
 
@@ -28,7 +28,7 @@ static uint64_t number_at(const uint8_t *at, unsigned bytes)
 	return fuzz_number(&input, bytes);
 }
 
-/* Reads the chunk at *at and advances. Returns false at the end. */
+/* Reads the chunk at *at, and advances *at. Returns false at the end. */
 static bool split(struct split_chunk *chunk, const uint8_t *bytes, size_t len, size_t *at)
 {
 	size_t left = len - *at - CHUNK_HEAD_BYTES, plain;
@@ -98,7 +98,7 @@ static size_t change(struct split_chunk *chunks, size_t count, unsigned seed)
 	return count;
 }
 
-/* Without an index a file is read like one whose writer was killed. */
+/* A file without an index is read like a file whose writer was killed. */
 static void join(struct buf *to, const struct split_chunk *chunks, size_t count, bool has_index)
 {
 	unsigned char head[FILE_HEAD_BYTES], trailer[FILE_TRAILER_BYTES];

@@ -1,6 +1,6 @@
 /* Tasks. The first lines of an input are the options of "hsnap schedule add", and the rest is the
- * scheduler's description of a task. A planned task is recognized by its arguments, and its XML
- * contains only characters that XML permits. */
+ * scheduler's description of a task. hsnap must recognize a planned task by its arguments. The
+ * task's XML must contain only characters that XML permits. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"
@@ -35,7 +35,7 @@ static void check_xml(const struct task_plan *plan)
 	buf_release(&wide);
 }
 
-/* Compares folders: a folder that was read back has no separator at its end. */
+/* Compares folders. A folder that was read back has no separator at its end. */
 static bool is_folder(const char *read, const char *planned)
 {
 	size_t len = strlen(read);

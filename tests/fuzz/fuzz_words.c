@@ -1,5 +1,5 @@
-/* Values of options and placeholders in texts, one per line: reading and printing a value gives the
- * value back, and no program's name can lead out of a folder. */
+/* Values of options and placeholders in texts, one per line. Reading a value, printing it and
+ * reading it again gives the same value. No program's name can lead out of a folder. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/err.h"

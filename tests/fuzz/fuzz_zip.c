@@ -1,4 +1,4 @@
-/* Zip archives: an unpacked entry has the length and the checksum given in the list. */
+/* Zip archives. An unpacked entry has the length and the checksum that the list states. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zlib.h>

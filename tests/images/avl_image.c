@@ -1,5 +1,5 @@
-/* _RTL_AVL_TABLE: BalancedRoot.RightChild points to the topmost node. That node's Parent is
- * BalancedRoot, whose own Parent is itself. */
+/* _RTL_AVL_TABLE. BalancedRoot.RightChild points to the topmost node, whose Parent is BalancedRoot.
+ * BalancedRoot's own Parent is BalancedRoot itself. */
 #include "tests/images/page_parts.h"
 
 struct avl_build {

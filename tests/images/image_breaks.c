@@ -1,7 +1,7 @@
 #include "tests/images/image_inside.h"
 #include "tests/images/model_plan.h"
 
-/* False numbers in the minidump's own streams. */
+/* Writes false numbers into the minidump's own streams. */
 BREAK(count_modules, image->lies.module_count = UINT32_MAX)
 BREAK(count_ranges, image->lies.range_count = UINT32_MAX)
 BREAK(count_infos, image->lies.info_count = UINT32_MAX)
@@ -64,8 +64,8 @@ BREAK(ring_not_named_back,
 		model_marked(image, "ring spare block", 0)))
 BREAK(ring_missing, image_put_ptr(image, model_marked(image, "ring process context", 0), 0))
 
-/* Loops back to the second entry if there are three: a walk that began at the first entry never
- * ends. */
+/* If there are three entries, loops back to the second one: a walk that began at the first entry
+ * would never end. */
 static void ring_loop(struct image *image)
 {
 	size_t earlier = ring_count(image) > 2 ? 1 : 0;

@@ -1,4 +1,4 @@
-/* Parts of a made process, for the files that build it, not for the models. */
+/* Parts of a made process, for the files that build the process, not for the models. */
 #ifndef TESTS_IMAGES_IMAGE_INSIDE_H
 #define TESTS_IMAGES_IMAGE_INSIDE_H
 
@@ -11,14 +11,14 @@
 #define MOST_FRAMES 32
 #define MOST_MODULES 16
 
-/* One reservation: its pages' access (0: not committed) and their bytes. */
+/* One reservation: the access of its pages (0: not committed), and their bytes. */
 struct region {
 	uint64_t base;
 	uint64_t bytes;
 	uint8_t *access;
 	uint8_t *data;
 	bool is_module;
-	bool is_early; /* of the process itself, not of a heap */
+	bool is_early; /* belongs to the process itself, not to a heap */
 };
 
 struct made_module {
@@ -44,7 +44,7 @@ struct made_stack {
 struct truth_heap_row {
 	uint64_t heap;
 	const char *kind;
-	bool is_other; /* of the 64-bit side of a WOW64 process */
+	bool is_other; /* belongs to the 64-bit side of a WOW64 process */
 	uint64_t committed, reserved; /* 0: not known */
 };
 
@@ -61,12 +61,12 @@ struct mark {
 
 struct ring_heap {
 	uint64_t heap;
-	uint64_t user_context; /* address of the heap's field; 0: not known */
+	uint64_t user_context; /* address of the heap's UserContext; 0: not known */
 };
 
-/* Heaps of one side, from 26100 on. */
+/* Heaps of one side. Used since build 26100. */
 struct heap_ring {
-	uint64_t head; /* 0: this Windows has no ring */
+	uint64_t head; /* address of the ring's head; 0: this Windows has no ring */
 	struct ring_heap *heaps;
 	size_t heap_count, heap_capacity;
 	uint64_t *blocks; /* blocks that hold the entries */
@@ -82,7 +82,7 @@ struct side {
 	uint64_t heap_list; /* PEB.ProcessHeaps */
 	uint32_t heap_count, most_heaps;
 	struct heap_ring ring;
-	uint64_t ntdll; /* base of its module */
+	uint64_t ntdll; /* base of this side's ntdll */
 	uint64_t page_heap_list;
 	uint64_t made_code; /* memory with code in no module */
 	uint32_t lfh_key;
@@ -90,11 +90,11 @@ struct side {
 	uint64_t database;
 	uint64_t database_variable;
 	uint32_t database_entries, database_lookups, database_failures;
-	uint64_t database_used, database_reserved; /* bytes */
+	uint64_t database_used, database_reserved; /* number of bytes */
 	struct made_stack *stacks;
 };
 
-/* Numbers written into the minidump instead of the true ones; 0: the true one. */
+/* Numbers to write into the minidump in place of the true ones. 0: the true number. */
 struct dump_lies {
 	uint64_t module_count, range_count, info_count, thread_count;
 	uint64_t module_bytes, range_bytes, range_start;
@@ -105,7 +105,7 @@ struct image {
 	struct image_options options;
 	const struct profile *profile;
 	uint64_t random_state;
-	unsigned bits; /* of the chosen side */
+	unsigned bits; /* bitness of the chosen side */
 	struct side sides[2]; /* 32 and 64 bits */
 
 	struct region *regions; /* sorted by base */
@@ -126,16 +126,17 @@ struct image {
 };
 
 struct side *image_at_side(struct image *image);
-/* Returns true on the side that is not the process's own. */
+/* Returns true if the chosen side is not the process's own side. */
 bool image_is_other_side(const struct image *image);
 uint64_t image_hash(uint64_t value);
 
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
-/* Returns true if pages with that access are in the dump. */
+/* Returns true if pages with this access are in the dump. */
 bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
-void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */
+/* Writes the text as UTF-16. */
+void image_put_text(struct image *image, uint64_t addr, const char *text);
 void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
 
 struct made_module *image_add_module(
@@ -145,7 +146,7 @@ void image_make_stacks(struct image *image);
 void ust_model_make(struct image *image);
 
 uint64_t image_process_heap(struct image *image);
-/* Makes an empty ring in ntdll's data if this Windows has one. */
+/* Makes an empty ring in ntdll's data, if this Windows has a ring. */
 void image_place_ring(struct image *image, uint64_t ntdll_data);
 void image_make_rings(struct image *image);
 

@@ -1,6 +1,6 @@
-/* Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it. The
- * streams are built in memory first, one after another. The memory contents come last and go
- * straight to the file. */
+/* Writes the process as a minidump, in the format of minidumpapiset.h, as Microsoft publishes it.
+ * The streams are first built in memory, one after another. The memory contents come last and are
+ * written directly to the file. */
 #include "tests/images/image_inside.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct dump {
 	size_t range_count, range_capacity;
 };
 
-/* Run of consecutive pages in the file. */
+/* Consecutive pages in the file. */
 struct range {
 	uint64_t start, bytes;
 	const uint8_t *data;
@@ -140,7 +140,7 @@ static void put_threads(struct dump *dump)
 	put(dump, 0x20, 4);
 	put(dump, 0, 4);
 	put(dump, image->sides[is_64].teb, 8);
-	need(dump, 16); /* its stack is in the memory list */
+	need(dump, 16); /* the stack is in the memory list */
 	put(dump, context_bytes, 4);
 	size_t context = need(dump, 4);
 	stream_end(dump, STREAM_THREADS, dump->count - dump->stream_start);

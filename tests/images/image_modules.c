@@ -1,5 +1,5 @@
-/* Modules: PE headers sufficient to name sections and the PDB, code with calls, and writable data.
- * The form is the PE format's, as Microsoft publishes it. */
+/* Modules: PE headers that are sufficient to name sections and the PDB, code with calls, and
+ * writable data. The format is the PE format as Microsoft publishes it. */
 #include "tests/images/image_inside.h"
 
 #include <stdio.h>
@@ -132,7 +132,7 @@ static uint64_t make_frame(struct image *image, unsigned place)
 
 static void make_stack(struct image *image, unsigned number, struct made_stack *stack)
 {
-	/* Every depth occurs; one stack in eight is cut at the maximum that is kept. */
+	/* Every depth occurs. One stack in eight is cut at the maximum depth. */
 	unsigned count = number < MOST_FRAMES ? number + 1 : 3 + image_random(image, 30);
 	stack->frame_count =
 		image_random(image, 8) == 0 || count > MOST_FRAMES ? MOST_FRAMES : count;

@@ -1,12 +1,12 @@
 /* Sources of all tables: type dumps from Microsoft's public PDBs as published by Volatility
- * (vtypes: vol), by the ISF tables of JPCERT (isf), by ntdiff, and by radare2 (r2). "facts" is the
- * collection of such facts, with its section. */
+ * (vtypes: vol), by the ISF tables of JPCERT (isf), by ntdiff, and by radare2 (r2). "facts" is our
+ * collection of such facts; the number is its section. */
 #include "tests/images/image_nt_layout.h"
 
 #include <stddef.h>
 
-/* facts 2.2; fields in between: the _HEAP listings of the sources above. first_entry: facts 7.2 for
- * Windows 7; on later builds any multiple of a unit after the structure is valid. */
+/* Facts 2.2. The fields in between come from the _HEAP listings of the sources above. first_entry:
+ * facts 7.2 for Windows 7; on later builds any multiple of a unit after the structure is valid. */
 static const struct made_heap_layout heap_layouts[] = {
 	/* 7: vol win7_sp1_x86, and real memory */
 	{32, 7600, 0x138, 0x588, 0x58, 0x5c, 0x60, 0x64, 0x68, 0x78, 0x90, 0x98, 0xa0, 0xa8, 0xb8,

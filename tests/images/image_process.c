@@ -1,10 +1,10 @@
-/* The process itself: TEB, PEB, loader lists, parameters and ntdll's data.
- * Offsets: facts, section 2.1 (the same on every Windows since XP). */
+/* The process itself: TEB, PEB, loader lists, parameters and ntdll's data. The offsets are those of
+ * facts, section 2.1, which are the same on every Windows since XP. */
 #include "tests/images/image_inside.h"
 
 #include <string.h>
 
-/* Offsets that differ by bitness only: {32 bits, 64 bits}. */
+/* Offsets that differ only by bitness: {32 bits, 64 bits}. */
 enum process_field {
 	TEB_STACK_BASE,
 	TEB_STACK_LIMIT,
@@ -210,7 +210,7 @@ static void fill_with_globals(struct image *image, const struct made_module *ntd
 	}
 }
 
-/* Places the variables that readers search for at unannounced addresses. */
+/* Places the variables for which readers search, at addresses that nothing announces. */
 static void place_variables(struct image *image, const struct made_module *ntdll)
 {
 	struct side *side = image_at_side(image);
@@ -242,8 +242,8 @@ static struct made_module *add_system_module(
 
 #define SYSTEM(name) "C:\\Windows\\System32\\" name, "C:\\Windows\\SysWOW64\\" name
 
-/* Places the list in ntdll's data at first, and elsewhere after it grew. It never grows if a ring
- * exists. */
+/* Places the list in ntdll's data, or in its own memory once the list has grown. If a ring exists,
+ * the list never grows. */
 static void place_heap_list(struct image *image, uint64_t in_data)
 {
 	struct side *side = image_at_side(image);
@@ -311,7 +311,7 @@ static void make_side(struct image *image)
 		image_put_ptr(image, stack + stack_bytes - 0x1000 + i * ptr, stack + 8 * i);
 }
 
-/* A WOW64 process: the 64-bit TEB leads to the 32-bit one (facts, section 2.1). */
+/* A WOW64 process: the 64-bit TEB points to the 32-bit TEB (facts, section 2.1). */
 static void join_sides(struct image *image)
 {
 	uint64_t teb32 = image->sides[0].teb;

@@ -34,7 +34,7 @@ struct ring_wish image_ring_wish(struct image *image)
 	const struct heap_ring *ring = &image_at_side(image)->ring;
 	if (!ring->head || ring->block_count)
 		return (struct ring_wish){0};
-	/* Includes a spare block, like the entry of a destroyed heap. */
+	/* Includes a spare block, which looks like the entry of a destroyed heap. */
 	return (struct ring_wish){image->options.most_heaps + 1, entry_bytes(image)};
 }
 
@@ -66,7 +66,7 @@ static void put_entry(struct image *image, uint64_t entry, const struct ring_hea
 		image_put_ptr(image, heap->user_context, entry);
 }
 
-/* Marks the places that the breaks damage. Breaks apply to the process's own side. */
+/* Marks the places that the breaks damage. Breaks apply only to the process's own side. */
 static void mark_entry(struct image *image, uint64_t entry, const struct ring_heap *heap)
 {
 	if (image_is_other_side(image))
@@ -80,7 +80,7 @@ static void mark_entry(struct image *image, uint64_t entry, const struct ring_he
 static void make_ring(struct image *image)
 {
 	const struct heap_ring *ring = &image_at_side(image)->ring;
-	/* Without an NT heap no block is available on x86, and the ring stays empty. */
+	/* On x86, if no NT heap exists, no block is available, and the ring stays empty. */
 	if (!ring->block_count)
 		return;
 	if (ring->heap_count >= ring->block_count)

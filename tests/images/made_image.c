@@ -185,7 +185,8 @@ static uint64_t first_place(struct image *image, const struct profile *profile)
 	return (0x100 + image_random(image, 0x180)) << 32 | image_random(image, 0x4000) << 16;
 }
 
-/* Size of the area for heaps: below the modules, or on x64 64 GB per heap while there are few. */
+/* Returns the size of the area for heaps: all memory below the modules, or on x64 64 GB per heap if
+ * there are few heaps. */
 static uint64_t room_for_heaps(struct image *image, unsigned count)
 {
 	uint64_t end = 0x6f000000;
@@ -199,7 +200,7 @@ void image_begin_heap(struct image *image, unsigned number, unsigned count)
 {
 	struct side *side = image_at_side(image);
 	uint64_t room = room_for_heaps(image, count);
-	/* With many heaps the first one, the largest, gets a quarter of the area. */
+	/* If there are many heaps, the first and largest one gets a quarter of the area. */
 	uint64_t first = count > 100 ? room / 4 : room / count;
 	uint64_t from = number ? first + (room - first) / (count - 1) * (number - 1) : 0;
 	image->random_state = image_hash(image->options.seed ^ image_hash(number + image->bits));

@@ -17,25 +17,26 @@ struct profile {
 	bool is_wow64; /* a 32-bit process, run and dumped by a 64-bit Windows */
 };
 
-/* Profiles by number; NULL past the last. profile_find() returns NULL for an unknown name. */
+/* Returns a profile by its number, or NULL past the last one. profile_find() returns NULL for an
+ * unknown name. */
 const struct profile *profile_at(size_t number);
 const struct profile *profile_find(const char *name);
 
 struct image_options {
 	uint64_t seed;
 	unsigned stack_count;
-	unsigned most_heaps; /* number of heaps that will be entered; 0: few */
+	unsigned most_heaps; /* number of heaps that will be entered; 0: a few */
 	uint32_t nt_global_flag; /* 1000: ust, 2000000: page heap, 70: a debugger's */
 	bool is_page_heap_full;
 	bool has_lfh;
 	bool is_depth_in_index_slot; /* place of a trace's frame count */
-	bool is_flag_only; /* the PEB has the +ust flag, but stacks are not taken */
+	bool is_flag_only; /* the PEB has the +ust flag, but no stacks are recorded */
 	bool has_made_code; /* some frames are in executable memory of no module */
 	bool has_unloaded; /* some frames are in a module that was unloaded later */
-	bool is_memory_list; /* a dump with a MemoryList for all its memory */
-	bool has_no_infos; /* a dump without a MemoryInfoList */
-	bool is_plain; /* NT heaps whose headers are not coded */
-	bool is_partial; /* only the memory in a dump without full memory */
+	bool is_memory_list; /* the dump has all its memory in a MemoryList */
+	bool has_no_infos; /* the dump has no MemoryInfoList */
+	bool is_plain; /* the headers of NT heaps are not coded */
+	bool is_partial; /* the dump has only the memory of a dump without full memory */
 };
 
 #define FLAG_HEAP_TAIL_CHECK 0x10u
@@ -57,23 +58,23 @@ struct image;
 struct image *image_new(const struct profile *profile, const struct image_options *options);
 void image_free(struct image *image);
 const struct image_options *image_options(const struct image *image);
-/* A WOW64 process has a 32-bit and a 64-bit side. image_side() chooses the side that all functions
- * below refer to (32 bits at first). */
+/* A WOW64 process has a 32-bit and a 64-bit side. image_side() selects the side to which all
+ * functions below apply (initially the 32-bit side). */
 const struct profile *image_profile(const struct image *image);
 unsigned image_ptr_bytes(const struct image *image);
 void image_side(struct image *image, unsigned bits);
 /* Begins heap `number` of `count`. Each heap has its own random numbers and addresses, so that a
- * change in one heap does not move another heap. */
+ * change in one heap does not move other heaps. */
 void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
-/* Returns a repeatable random number below limit (> 0). */
+/* Returns a random number below limit (> 0), the same in every run. */
 uint64_t image_random(struct image *image, uint64_t limit);
 
-/* Returns a number below limit (> 0) that depends only on the seed and on `what`, a literal's name.
- * It is equal for every heap and state, and draws no random number. */
+/* Returns a number below limit (> 0) that depends only on the seed and on `what`, a string literal
+ * that names the decision. All heaps and states get the same number. Draws no random number. */
 uint64_t image_chance(const struct image *image, const char *what, uint64_t limit);
 
-/* Grows rows to hold at least count + 1; ends the program when out of memory. */
+/* Makes room in rows for at least count + 1; ends the program if memory runs out. */
 void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
@@ -90,14 +91,14 @@ uint64_t image_committed(
 	struct image *image, uint64_t addr, uint64_t bytes);
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes);
 
-/* Little-endian; the bytes must be committed. bytes: 1 to 8. */
+/* Write and read little-endian numbers of 1 to 8 bytes. The memory must be committed. */
 void image_put(struct image *image, uint64_t addr, uint64_t value, size_t bytes);
 void image_put_ptr(struct image *image, uint64_t addr, uint64_t value);
 uint64_t image_get(struct image *image, uint64_t addr, size_t bytes);
 uint64_t image_get_ptr(struct image *image, uint64_t addr);
 void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes);
 
-/* _LIST_ENTRY: makes an empty head, and appends an entry. */
+/* _LIST_ENTRY: the functions make an empty head, and append an entry. */
 void image_list_init(struct image *image, uint64_t head);
 void image_list_add(struct image *image, uint64_t head, uint64_t entry);
 
@@ -113,7 +114,7 @@ void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
  * returns how many blocks the current heap provides, 0 for other heaps. user_context: address of
  * the heap's field, 0 if not known. */
 struct ring_wish {
-	unsigned count, bytes; /* of each block */
+	unsigned count, bytes; /* number and size of the blocks */
 };
 
 struct ring_wish image_ring_wish(struct image *image);
@@ -125,8 +126,8 @@ uint32_t image_lfh_key(const struct image *image);
 uint64_t image_hp_heap_key(const struct image *image);
 uint64_t image_hp_lfh_key(const struct image *image);
 
-/* Address of verifier.dll's list head AVrfpDphPageHeapList, initially empty; only with
- * FLAG_PAGE_HEAP. */
+/* Returns the address of verifier.dll's list head AVrfpDphPageHeapList, which is initially empty.
+ * Valid only with FLAG_PAGE_HEAP. */
 uint64_t image_page_heap_list(const struct image *image);
 
 /* ---- stacks
@@ -142,7 +143,7 @@ bool image_has_ust(const struct image *image);
 
 /* ---- truth. kind: "nt", "segment", "page". */
 void truth_heap(struct image *image, uint64_t heap, const char *kind);
-/* Records the heap's total memory, including its own structures, if the facts define it. */
+/* Records the heap's total memory, including its own structures, if the facts define that total. */
 void truth_heap_bytes(struct image *image, uint64_t heap, uint64_t committed, uint64_t reserved);
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, unsigned stack);
@@ -161,14 +162,14 @@ struct image_break {
 	void (*apply)(struct image *image);
 };
 
-/* Defines damage that is one statement. */
+/* Defines a damage that consists of one statement. */
 #define BREAK(name, damage)                                                                        \
 	static void name(struct image *image)                                                      \
 	{                                                                                          \
 		damage;                                                                            \
 	}
 
-/* One table per file of damage; each ends with a row without a name. */
+/* One table per file of breaks. Each table ends with a row without a name. */
 extern const struct image_break dump_breaks[];
 extern const struct image_break nt_breaks[];
 extern const struct image_break ust_breaks[];
@@ -186,12 +187,12 @@ struct model_request {
 	unsigned block_count;
 	unsigned growth;
 	bool is_process_heap;
-	bool is_unlisted; /* in none of the PEB's lists */
+	bool is_unlisted; /* the heap is in none of the PEB's lists */
 };
 
 uint64_t nt_model_make(struct image *image, const struct model_request *request);
 uint64_t segment_model_make(struct image *image, const struct model_request *request);
-/* Makes a full page heap, or a light one (in an NT heap). */
+/* Makes a full page heap, or a light page heap (in an NT heap). */
 uint64_t page_model_make(struct image *image, const struct model_request *request, bool is_full);
 
 #endif

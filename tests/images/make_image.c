@@ -1,4 +1,5 @@
-/* make_image: writes a made Windows process as a minidump, and the truth about it next to it. */
+/* make_image: writes a made Windows process as a minidump, and the truth about the process next to
+ * it. */
 #include "tests/images/image_inside.h"
 
 #include <getopt.h>
@@ -97,7 +98,7 @@ static void make_heap(
 
 static void make_heaps(struct image *image, const struct request *request)
 {
-	/* The first heap is the process heap and has the largest share. */
+	/* The first heap is the process heap and gets the largest share. */
 	unsigned share = request->blocks / (request->heaps + 1);
 	for (unsigned i = 0; i < request->heaps; i++) {
 		make_heap(image, request, i,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define LAST_STATE 8u /* of growth; later states are equal to it */
+#define LAST_STATE 8u /* last growth state that changes anything; later states equal it */
 
 struct model_plan model_plan_of(struct image *image, const struct model_request *request)
 {

@@ -9,7 +9,7 @@
 
 #define FIRST_SEGMENT_BYTES 0x100000u
 #define MOST_SEGMENT_BYTES 0xfd0000u
-/* Bytes kept free at a segment's end for the last entries. */
+/* Bytes kept free at a segment's end for its last entries. */
 #define SEGMENT_TAIL_BYTES 0x3000u
 #define MOST_LAST_FREE 0x20000u
 #define OWN_BYTES 0x240u
@@ -19,7 +19,7 @@ static uint64_t ptr_of(const struct nt_heap *heap)
 	return image_ptr_bytes(heap->image);
 }
 
-/* Returns 0 in a heap's first segment; in later segments the offset counts from 1: facts, section
+/* Returns 0 in a heap's first segment. In later segments the offset counts from 1: facts, section
  * 2.6a. */
 static unsigned segment_offset(const struct nt_heap *heap, uint64_t entry)
 {
@@ -113,14 +113,14 @@ static void put_free(struct nt_heap *heap, uint32_t units)
 	heap->frees[heap->free_count++] = (struct nt_place){entry, bytes};
 	heap->is_last_free = true;
 	if (heap->has_tail) {
-		/* With free checking, FEEEFEEE follows the list's links. */
+		/* If free checking is on, FEEEFEEE follows the list's links. */
 		uint64_t body = entry + heap->shape->unit + links;
 		for (uint64_t at = body; at + 4 <= entry + bytes; at += 4)
 			image_put(heap->image, at, 0xfeeefeee, 4);
 	}
 }
 
-/* Takes back the last free block, to be enlarged: two free blocks are never adjacent. */
+/* Takes back the last free block in order to enlarge it: two free blocks are never adjacent. */
 static void take_back_free(struct nt_heap *heap)
 {
 	if (heap->is_last_free) {
@@ -131,9 +131,9 @@ static void take_back_free(struct nt_heap *heap)
 	}
 }
 
-/* Writes the entry that ends where an uncommitted range begins: its body is the range's descriptor.
- * A fully committed segment has a descriptor of 0 bytes at its end, which is not in the heap's list
- * (facts, section 2.3). */
+/* Writes the entry before an uncommitted range. The entry's body is the range's descriptor. A fully
+ * committed segment has a descriptor of 0 bytes at its end, which is not in the heap's list (facts,
+ * section 2.3). */
 static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 {
 	struct image *image = heap->image;
@@ -160,7 +160,7 @@ static uint64_t marker_bytes(const struct nt_heap *heap)
 	return heap->shape->unit + heap->shape->ucr_bytes;
 }
 
-/* Returns the end of the next page in which a marker fits. */
+/* Returns the end of the next page that has room for a marker. */
 static uint64_t marker_end(struct nt_heap *heap)
 {
 	take_back_free(heap);
@@ -184,7 +184,7 @@ static void put_hole_counts(struct nt_heap *heap)
 	image_put(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
 }
 
-/* Leaves the rest of a segment uncommitted, or makes it a free block if it is small. The choice
+/* Leaves the rest of a segment uncommitted, or makes a free block of it if it is small. The choice
  * does not depend on the growth state. */
 static void close_segment(struct nt_heap *heap)
 {
@@ -214,7 +214,7 @@ uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, un
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
 	uint64_t entry = put_entry(heap, units, flags, unused);
-	/* A block's last bytes may lie in the next header, which is not written yet. */
+	/* A block's last bytes may lie in the next header, which has not been written yet. */
 	commit_to(heap, heap->cursor + heap->shape->unit);
 	return entry;
 }
@@ -227,7 +227,7 @@ void nt_add_hole(struct nt_heap *heap, unsigned pages)
 	put_marker(heap, hole, (uint64_t)pages * PAGE_BYTES);
 	heap->cursor = hole + (uint64_t)pages * PAGE_BYTES;
 	heap->committed = heap->cursor;
-	/* The facts do not define which size the next entry stores for the entry before it. */
+	/* The facts do not define which size an entry stores for the previous entry. */
 	heap->previous_units = image_random(heap->image, 2) ? heap->previous_units : 0;
 }
 
@@ -332,7 +332,8 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 	put_flags(heap, is_process_heap);
 	put_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
 	if (image_chance(image, "own entry", 2)) {
-		/* Windows' own block: a program's block always has at least its header unused. */
+		/* One of Windows' own blocks: in a program's block at least the header's bytes are
+		 * unused. */
 		put_entry(heap, OWN_BYTES / heap->shape->unit, NT_BUSY, 1);
 	}
 	image_mark(image, "nt.heap", heap->base);

@@ -1,11 +1,11 @@
 /* Blocks of an NT heap: the requested bytes, the prefix with the trace, the checked tail, and big
- * blocks with memory of their own. Facts: sections 2.4, 2.5 and 5.3. */
+ * blocks with their own memory. Facts: sections 2.4, 2.5 and 5.3. */
 #include "tests/images/nt_model.h"
 
 #include "tests/images/image_inside.h"
 
-/* Header bytes counted as overhead: on x64 8 of 16, because the block's last 8 bytes lie in the
- * next header. */
+/* Header bytes that count as overhead: on x64 only 8 of 16, because the block's last 8 bytes lie in
+ * the next header. */
 #define HEADER_OVERHEAD 8u
 
 bool nt_block_has_prefix(const struct nt_heap *heap, const struct nt_block *block)
@@ -20,7 +20,7 @@ uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block)
 	if (nt_block_has_prefix(heap, block))
 		bytes += shape->prefix_bytes;
 	if (heap->has_tail) {
-		/* The extra is the block's last unit, so no byte of the block lies in the next
+		/* The extra part is the block's last unit, so no byte of the block lies in the next
 		 * header. */
 		bytes += (uint64_t)shape->header_at + shape->tail_bytes + shape->extra_bytes;
 	} else if (block->has_extra) {

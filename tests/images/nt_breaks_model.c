@@ -51,7 +51,7 @@ BREAK(commit_2_63,
 
 static void put_size(struct image *image, unsigned size)
 {
-	/* The stored size is coded, so changing the key changes the decoded size. */
+	/* The stored size is coded, so another key changes the decoded size. */
 	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
 		       shape_of(image)->header_at;
 	uint64_t entry = some_entry(image);
@@ -102,7 +102,7 @@ static void pointer_wild(struct image *image)
 	image_put_ptr(image, heap + heap_of(image)->front_end, 0xfffffffffffffff8);
 }
 
-/* The page is in no range of the dump, and no uncommitted range covers it. */
+/* The dump has no range with the page, and no uncommitted range covers it. */
 BREAK(page_missing, image_decommit(image, model_marked(image, "nt.heap", 0) + 0x5000, 0x1000))
 BREAK(header_missing, image_decommit(image, model_marked(image, "nt.segment", 0), 0x1000))
 
@@ -116,7 +116,7 @@ static void cycle_zones(struct image *image)
 
 static void key_wrong(struct image *image)
 {
-	/* Give each container another key: no key fits more than one. */
+	/* Give each container another key, so that no key fits more than one container. */
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
 		uint64_t offsets = image_marked(image, "lfh.container", i) + lfh_of(image)->offsets;
 		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
@@ -198,8 +198,8 @@ static unsigned bits_at(struct image *image, size_t number)
 	return (unsigned)image_get(image, container + lfh_of(image)->bitmap, 4);
 }
 
-/* Returns the first byte of a container's bitmap that has bits; with is_clear, one that is not
- * full. */
+/* Returns the first byte of a container's bitmap that has a bit set. With is_clear, returns the
+ * first byte that has a bit clear. */
 static uint64_t some_bits(struct image *image, bool is_clear)
 {
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {

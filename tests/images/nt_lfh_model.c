@@ -1,6 +1,6 @@
 /* The low fragmentation front end of an NT heap: facts, section 2.6. Its blocks lie in containers,
  * which are chunks of the back end. A subsegment describes each container. Subsegments lie in
- * zones, which are chunks too. */
+ * zones, which are also chunks. */
 #include "tests/images/nt_model.h"
 
 #include <stdlib.h>
@@ -17,18 +17,18 @@
 
 struct lfh {
 	const struct made_lfh_layout *layout;
-	uint64_t addr; /* of the _LFH_HEAP */
+	uint64_t addr; /* address of the _LFH_HEAP */
 	uint64_t zone, next, limit; /* place of the next subsegment */
-	uint32_t used; /* subsegments used in the zone */
+	uint32_t used; /* number of used subsegments in the zone */
 };
 
 struct container {
-	uint64_t blocks; /* its _HEAP_USERDATA_HEADER */
+	uint64_t blocks; /* address of the container's _HEAP_USERDATA_HEADER */
 	uint64_t subsegment;
 	uint32_t first, stride, units;
 	unsigned size_index; /* the container has 2^size_index bytes */
 	unsigned block_count, free_count;
-	uint32_t last_free; /* from the container's start, in units */
+	uint32_t last_free; /* units from the container's start */
 };
 
 uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested)
@@ -58,7 +58,7 @@ static void end_zone(struct nt_heap *heap)
 		image_put_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
 }
 
-/* Places a zone in a chunk of the heap or, from Windows 8 on, sometimes in its own memory. */
+/* Places a zone in a chunk of the heap, or, since Windows 8, sometimes in its own memory. */
 static uint64_t place_zone(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
@@ -92,7 +92,7 @@ static uint64_t take_slot(struct nt_heap *heap)
 	return subsegment;
 }
 
-/* Some slots of a zone are unused: never filled, or their container was freed. */
+/* Some slots of a zone are unused: they were never filled, or their containers were freed. */
 static uint64_t new_subsegment(struct nt_heap *heap)
 {
 	if (image_random(heap->image, 10) == 0) {
@@ -182,7 +182,8 @@ static void put_subsegment(struct nt_heap *heap, const struct container *contain
 	image_put_ptr(image, at, heap->lfh->addr + 0x400 + 8 * (uint64_t)(container->units & 0x7f));
 	image_put_ptr(image, at + layout->user_blocks, container->blocks);
 	image_put(image, at + layout->exchange, container->free_count, 2);
-	/* Windows 7: the first free block; later: where the search for a free block starts. */
+	/* On Windows 7 the first free block. On later versions the block where the search for a
+	 * free block starts. */
 	image_put(image, at + layout->exchange + 2, container->last_free & 0x7fff, 2);
 	image_put(image, at + layout->block_size, container->units, 2);
 	image_put(image, at + layout->block_count, container->block_count, 2);
@@ -211,7 +212,7 @@ static void put_free_block(
 	struct nt_heap *heap, struct container *container, unsigned number, uint64_t entry)
 {
 	put_block_header(heap, container, number, entry, LFH_BLOCK);
-	/* A freed block mostly keeps its old contents, including a prefix. */
+	/* A freed block usually keeps its old contents, including a prefix. */
 	if (heap->has_prefix && number % 3 == 0) {
 		nt_put_prefix(
 			heap, entry, &(struct nt_block){.stack = 0}, heap->shape->prefix_header);
@@ -250,8 +251,8 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 		has_prefix ? block->stack : STACK_NOTHING);
 }
 
-/* Places the chunk of a container and returns its bytes. Sometimes an inaccessible page follows;
- * the padding before that page is room too. */
+/* Places a container's chunk; returns its bytes. Sometimes an inaccessible page follows. The
+ * padding before that page is also usable. */
 static uint64_t place_container(struct nt_heap *heap, struct container *container)
 {
 	uint64_t room = (uint64_t)1 << container->size_index;

@@ -1,13 +1,13 @@
-/* History of an NT heap: blocks of all sizes, holes, big blocks, and the low fragmentation front
- * end, followed by later changes as growth. */
+/* The history of an NT heap: blocks of all sizes, holes, big blocks, and the low fragmentation
+ * front end. The later changes are the growth. */
 #include "tests/images/nt_model.h"
 
 #include <stdlib.h>
 
 #include "tests/images/image_inside.h"
 
-/* Later states free some blocks and fill some free places: each place changes once, at a state
- * below this one. */
+/* Later states free some blocks and fill some free places. Each such place changes once, at a state
+ * below this number. */
 #define LAST_CHANGE 4
 #define GROWTH_BLOCKS 25
 
@@ -15,13 +15,13 @@ struct program {
 	struct nt_heap *heap;
 	struct image *image;
 	const struct model_request *request;
-	unsigned placed; /* live in state 0 */
+	unsigned placed; /* number of places that are live in state 0 */
 	bool is_growing; /* state 0 is complete */
-	unsigned state; /* being made, once growing */
+	unsigned state; /* state that is being made, once is_growing is true */
 	uint32_t class_units;
 };
 
-/* Few stacks have most blocks; the growing stacks are among the first. */
+/* A few stacks have most blocks. The growing stacks are among the first. */
 static unsigned any_stack(struct program *program)
 {
 	unsigned count = image_stack_count(program->image);
@@ -42,7 +42,7 @@ static struct nt_block any_block(struct program *program, uint64_t requested)
 {
 	struct nt_block block = {.requested = requested, .stack = any_stack(program)};
 	uint64_t kind = image_random(program->image, 100);
-	/* The first blocks were allocated before stacks were taken. */
+	/* The first blocks were allocated before the system began to record stacks. */
 	block.is_bare = !program->is_growing && program->placed < 24;
 	if (!program->is_growing && kind == 0) {
 		block.stack = STACK_NOTHING;
@@ -50,7 +50,7 @@ static struct nt_block any_block(struct program *program, uint64_t requested)
 	}
 	if (kind < 4) {
 		/* The rest was too small for a separate block. */
-		/* Or 2 to 30 units, more than the header's byte can hold. */
+		/* Or add 2 to 30 units, more than the header's byte can store. */
 		block.slack = kind == 3 ? 2 + (unsigned)image_random(program->image, 30) : 1;
 	}
 	if (kind == 4)
@@ -82,7 +82,8 @@ static void add_ring_blocks(struct program *program, unsigned count, unsigned by
 	}
 }
 
-/* Adds a place that one later state frees, or one that a later state fills. Its neighbours stay. */
+/* Adds a place that some later state frees, or that some later state fills. Neighbouring places
+ * stay. */
 static void add_changing(struct program *program, bool is_freed)
 {
 	struct nt_block block = any_block(program, any_size(program) % 2000);
@@ -136,8 +137,8 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 {
 	struct program *program = context;
 	struct image *image = program->image;
-	/* A smaller class serves smaller requests, so only shrunk blocks are smaller than the
-	 * class. */
+	/* A smaller class serves smaller requests, so only blocks that were shrunk are smaller than
+	 * their class. */
 	uint64_t range = most_bytes < 16 ? most_bytes + 1 : number % 16 == 7 ? most_bytes : 16;
 	*block = any_block(program, most_bytes - image_random(image, range));
 	block->is_bare = block->is_bare && number % 2;
@@ -149,11 +150,11 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 	bool is_live = kind >= 15;
 	program->placed += is_live;
 	if (kind < 5)
-		return growth >= when; /* free now and filled later */
+		return growth >= when; /* free now, but filled later */
 	return is_live && !(kind < 20 && growth >= when);
 }
 
-/* Returns the size index of a container for about `blocks` blocks, and at least two. */
+/* Returns the size index of a container that holds about `blocks` blocks, but at least two. */
 static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsigned blocks)
 {
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
@@ -163,7 +164,7 @@ static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsig
 	return index;
 }
 
-/* Adds containers of one size until they hold about count live blocks. */
+/* Adds containers of one size until they contain about `count` live blocks. */
 static void add_containers(struct program *program, uint64_t requested, unsigned count)
 {
 	struct nt_heap *heap = program->heap;
@@ -200,7 +201,8 @@ static void put_decoy(struct image *image, uint64_t user)
 	image_put(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
 }
 
-/* Adds a block of the program's and a free block that contain what a container begins with. */
+/* Adds a block of the program and a free block. Both contain bytes that resemble the start of a
+ * container. */
 static void add_decoys(struct program *program)
 {
 	struct nt_heap *heap = program->heap;
@@ -245,7 +247,7 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	image_ring_add(image, base, base + heap->layout->user_context);
 	truth_heap(image, base, "nt");
 	struct ring_wish wish = image_ring_wish(image);
-	/* The heap's own entry is its first block; the entries of other heaps were made later. */
+	/* The heap's own entry is its first block. The entries of other heaps were made later. */
 	add_ring_blocks(&program, wish.count ? 1 : 0, wish.bytes);
 	add_run(&program, all / 20);
 	add_ring_blocks(&program, wish.count ? wish.count - 1 : 0, wish.bytes);

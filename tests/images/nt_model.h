@@ -19,7 +19,7 @@ enum nt_entry_flag {
 	NT_BUSY = 1,
 	NT_EXTRA = 2,
 	NT_FILL = 4,
-	NT_INTERNAL = 8, /* of a big block: from VirtualAlloc */
+	NT_INTERNAL = 8, /* big blocks only (those from VirtualAlloc) */
 };
 
 #define NT_UNUSED_IN_SLOT 0x3f
@@ -27,7 +27,7 @@ enum nt_entry_flag {
 #define NT_UNUSED_BIG 4
 #define NT_UNUSED_PREFIX 5
 
-/* Place that a list or a table links once the heap is finished. */
+/* Place that is linked into a list or a table once the heap is finished. */
 struct nt_place {
 	uint64_t addr, bytes;
 };
@@ -40,14 +40,14 @@ struct nt_heap {
 	uint8_t key[8]; /* XORed onto an entry's coded 8 bytes */
 	bool has_prefix, has_tail;
 	bool is_plain; /* headers are not coded, and have no checksum */
-	uint64_t committed_bytes, reserved_bytes; /* of all segments and big blocks */
-	uint8_t prefix_unused; /* unused byte of a header before a prefix */
-	/* segment being filled */
+	uint64_t committed_bytes, reserved_bytes; /* total of all segments and big blocks */
+	uint8_t prefix_unused; /* unused byte in the header of a block with a prefix */
+	/* segment that is being filled */
 	uint64_t segment, segment_end, cursor, committed;
 	uint64_t next_segment_bytes;
 	unsigned segment_count;
 	uint32_t hole_pages, hole_count;
-	uint32_t previous_units, units_before; /* of the last entry, and of the entry before it */
+	uint32_t previous_units, units_before; /* of the last entry, and of its predecessor */
 	uint64_t last_entry;
 	bool is_last_free;
 	struct nt_place *frees;
@@ -57,35 +57,35 @@ struct nt_heap {
 
 struct nt_block {
 	uint64_t requested;
-	unsigned stack; /* or STACK_NOTHING */
-	bool is_bare; /* without a prefix although the process takes stacks */
+	unsigned stack; /* stack number, or STACK_NOTHING */
+	bool is_bare; /* has no prefix, although the process records stacks */
 	unsigned slack; /* units more than needed */
 	unsigned user_flags; /* E0: flags that programs may set */
-	bool has_extra; /* the program set a value, stored in the block's last unit */
-	uint64_t trace; /* content of the prefix with STACK_NOTHING, instead of a record */
+	bool has_extra; /* the program set a value; it is stored in the block's last unit */
+	uint64_t trace; /* with STACK_NOTHING: content of the prefix in place of a record */
 };
 
 struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap);
-/* Finishes segments and lists, records the truth of their bytes, and frees the struct. Does not
- * enter the heap anywhere. Call truth_heap() first. */
+/* Finishes segments and lists, records the truth about their bytes, and frees the struct. Does not
+ * enter the heap into any list of heaps. Call truth_heap() first. */
 void nt_heap_finish(struct nt_heap *heap);
 
-/* Places a block and returns its user address; records no truth. bytes, if not NULL, receives its
- * total: Size*unit, or a big block's CommitSize. */
+/* Places a block and returns its user address; records no truth. If bytes is not NULL, it receives
+ * the block's total: Size*unit, or a big block's CommitSize. */
 uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint64_t *bytes);
-/* Like nt_place_block(), and records the truth. */
+/* Calls nt_place_block() and records the truth. */
 uint64_t nt_add_block(struct nt_heap *heap, const struct nt_block *block);
-/* Adds a free place of the size of such a block. */
+/* Adds a free place that has the size of such a block. */
 void nt_add_freed(struct nt_heap *heap, const struct nt_block *block);
 void nt_add_free(struct nt_heap *heap, unsigned units);
 /* Adds a chunk for the heap's own use; returns its first byte after the header. */
 uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes);
 void nt_add_guard(struct nt_heap *heap, uint64_t addr);
-/* Ends the committed part with an uncommitted range of that many pages, and continues after it. */
+/* Ends the committed part with an uncommitted range of this many pages, and continues after it. */
 void nt_add_hole(struct nt_heap *heap, unsigned pages);
 
 /* Internal to the model. */
-/* Returns the place of the next entry, if it has at most that many bytes. */
+/* Returns the place of the next entry if the entry has at most this many bytes. */
 uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes);
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused);
 void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
@@ -101,15 +101,16 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 struct lfh *lfh_new(struct nt_heap *heap);
 void lfh_finish(struct nt_heap *heap);
 
-/* Called for each block of a container in turn: returns false if the block is free, or fills in its
- * request, up to most_bytes. */
+/* Called once for each block of a container. Returns false if the block is free. Otherwise sets the
+ * block's request, up to most_bytes. */
 typedef bool lfh_fill(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block);
 
-/* Adds a container of 2^size_index bytes with blocks of `units` units. Real ones have 8 to 17. */
+/* Adds a container of 2^size_index bytes whose blocks have `units` units. In real heaps size_index
+ * is 8 to 17. */
 void lfh_add_container(
 	struct nt_heap *heap, uint32_t units, unsigned size_index, lfh_fill *fill, void *context);
-/* Returns the units of the blocks that serve requests of that size; 0: too large for the front
- * end. */
+/* Returns the number of units of the blocks that serve requests of this size, or 0 if the size is
+ * too large for the front end. */
 uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested);
 
 #endif

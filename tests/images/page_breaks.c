@@ -12,8 +12,8 @@ static uint64_t top_of_tree(struct image *image)
 	return image_get_ptr(image, table + 2ull * image_ptr_bytes(image));
 }
 
-/* Links nodes into a cycle. Nodes are not marked in the tree's order, so these are spread over the
- * tree. */
+/* Links nodes into a cycle. Nodes are not marked in the tree's order, so the cycle's nodes are
+ * spread over the tree. */
 static void avl_cycle(struct image *image)
 {
 	uint64_t top = top_of_tree(image);
@@ -92,7 +92,7 @@ static void same_base(struct image *image)
 
 BREAK(avl_child, image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0))
 
-/* Breaks a leaf: nothing follows it, and no other block may be lost. */
+/* Breaks a leaf. Nothing follows the leaf, so no other block may be lost. */
 static void avl_leaf(struct image *image)
 {
 	unsigned ptr = image_ptr_bytes(image);

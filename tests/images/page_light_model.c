@@ -1,6 +1,6 @@
-/* Light page heap: the blocks of a normal NT heap, without the prefix that +ust adds. Each begins
- * with a _DPH_BLOCK_INFORMATION stamped ABCDAAAA. The user's bytes follow, and then a pattern that
- * detects overruns. */
+/* A light page heap: the blocks of a normal NT heap, without the prefix that +ust adds. Each block
+ * begins with a _DPH_BLOCK_INFORMATION that has the stamp ABCDAAAA. The user's bytes follow, and
+ * then a pattern that detects overruns. */
 #include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
 #include "tests/images/page_parts.h"
@@ -67,7 +67,7 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 	put_ring_blocks(&model);
 	for (unsigned i = 0; i < request->block_count * 8 / 7; i++) {
 		struct page_plan plan = page_plan_block(image, &chance);
-		/* Every other block stays live: free neighbours would be merged. */
+		/* Every other block stays live, because free neighbours would be merged. */
 		plan.is_live |= i % 2 == 0;
 		put_block(&model, &plan);
 		/* Allocations by the heap's own code bypass the page heap. */

@@ -20,7 +20,7 @@
 struct page_block {
 	struct page_plan plan;
 	uint64_t node, user, base, region;
-	uint64_t access_bytes; /* without the guard page */
+	uint64_t access_bytes; /* bytes without the guard page */
 };
 
 struct page_model {
@@ -192,7 +192,7 @@ static void put_root(struct page_model *model, bool is_handle)
 	image_mark(image, "page root", model->root);
 }
 
-/* Plans a block of random size and life; the first blocks may be for the ring of heaps. */
+/* Plans a block of random size and life. The first blocks may be planned for the ring of heaps. */
 static void plan_block(struct page_model *model, struct page_block *block, bool is_for_ring)
 {
 	block->plan = page_plan_block(model->image, &model->plan);

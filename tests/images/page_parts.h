@@ -11,7 +11,7 @@ struct page_info {
 	bool is_full;
 };
 
-/* Writes a busy block's _DPH_BLOCK_INFORMATION directly before its user's bytes. */
+/* Writes a busy block's _DPH_BLOCK_INFORMATION, which directly precedes the user's bytes. */
 void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
 	const struct page_info *info);
 

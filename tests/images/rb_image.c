@@ -7,7 +7,7 @@
 struct rb_build {
 	struct image *image;
 	const uint64_t *nodes;
-	uint64_t mask; /* XORed with every link */
+	uint64_t mask; /* value that is XORed with every link */
 	unsigned red_depth;
 };
 
@@ -16,8 +16,8 @@ static uint64_t encoded(const struct rb_build *build, uint64_t link)
 	return link ? link ^ build->mask : 0;
 }
 
-/* Makes the tree of nodes first..end-1 by halving. Only its last level may have gaps; the nodes of
- * that level are red. Returns its root. */
+/* Makes the tree of nodes first..end-1 by halving; returns its root. Only the last level may have
+ * gaps. That level's nodes are red. */
 static uint64_t build_part(
 	const struct rb_build *build, size_t first, size_t end, uint64_t parent, unsigned depth)
 {

@@ -14,9 +14,10 @@ struct rb_nodes {
 };
 
 void rb_image_add(struct rb_nodes *nodes, uint64_t node);
-/* Links nodes (the addresses of their _RTL_BALANCED_NODEs, in any order) into the tree at
- * tree_addr: a valid red-black tree, with the colours in the parents' low bits. is_encoded: its
- * root and children are XORed with the tree's address; a missing child stays 0. */
+/* Links nodes into the tree at tree_addr. nodes: addresses of their _RTL_BALANCED_NODEs, in any
+ * order. The result is a valid red-black tree, with the colours in the low bits of the parents'
+ * pointers. is_encoded: the root and the pointers to children are XORed with the tree's address; a
+ * missing child stays 0. */
 void rb_image_build(
 	struct image *image, uint64_t tree_addr, struct rb_nodes *nodes, bool is_encoded);
 

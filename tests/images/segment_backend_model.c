@@ -40,8 +40,8 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
 	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
 	image_put(model->image, addr + at->context.max_bytes, most, 4);
-	/* The second context has no subsegments; in 19041's kernel its fields for the LFH and VS
-	 * contexts are empty. */
+	/* The second context has no subsegments. In the kernel of 19041 its fields for the LFH and
+	 * VS contexts are empty. */
 	if (number == 0 || image_chance(model->image, "second context", 2)) {
 		image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
 		image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
@@ -111,7 +111,7 @@ uint64_t segment_backend_take(
 	return addr;
 }
 
-/* In some ranges the pages beyond a block without an extra stay uncommitted. */
+/* In some ranges the pages after a block without an extra part stay uncommitted. */
 void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block)
 {

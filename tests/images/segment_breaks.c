@@ -11,7 +11,7 @@ static const struct segment_image_layout *layout_of(struct image *image)
 }
 
 /* Makes a cycle. The root pointer is encoded like the pointers to children. Nodes are marked in the
- * order of their keys, so these are spread over the tree. */
+ * order of their keys, so the cycle's nodes are spread over the tree. */
 static void large_cycle(struct image *image)
 {
 	uint64_t root = image_get_ptr(image, model_marked(image, "large tree", 0));
@@ -200,7 +200,7 @@ static void large_child_0(struct image *image)
 	image_put_ptr(image, root, 0);
 }
 
-/* Breaks a leaf: nothing follows it, and no other block may be lost. */
+/* Breaks a leaf. Nothing follows the leaf, so no other block may be lost. */
 static void large_leaf_wild(struct image *image)
 {
 	for (size_t i = 0; image_marked(image, "large node", i); i++) {

@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <stddef.h>
 
-/* Sources: JPCERTCC/Windows-Symbol-Tables (kernel PDBs, the heap library is the same source),
- * ntdiff/headers (ntdll's public PDBs), and as marked. */
+/* Sources: JPCERTCC/Windows-Symbol-Tables (kernel PDBs; the kernel compiles the heap library from
+ * the same source), ntdiff/headers (ntdll's public PDBs), and others where marked. */
 
 /* _HEAP_VS_SUBSEGMENT, _HEAP_VS_CHUNK_HEADER, _HEAP_LFH_SUBSEGMENT_OWNER, _HEAP_LARGE_ALLOC_DATA:
  * x64, 14393 to 22000. */
@@ -12,7 +12,7 @@
 	.vs_subsegment = {0x10, 0x20, 0x22, 0x30}, .chunk = {0x08, 0x10, 0x08, 0x20},              \
 	.owner = {0x38, 0x08, 0x18, 0x28}, .large = {0x28, 0x18, 0x20}
 
-/* _HEAP_LFH_SUBSEGMENT; WitheldBlockCount from 17763 on. */
+/* _HEAP_LFH_SUBSEGMENT; WitheldBlockCount exists since 17763. */
 #define X64_LFH_SUBSEGMENT(withheld)                                                               \
 	.subsegment = {0x10, 0x20, 0x22, 0x24, 0x26, withheld, 0x28, 0x2c, 0x2d, 0x2e, 0x30}
 
@@ -28,9 +28,9 @@
 		.bucket = {0x68, 0x38, 0x40, 0x48, 0x60}, .slot = {0x40, 0x38}
 
 static const struct segment_image_layout layouts[] = {
-	/* All of x64 from 26100 on: windows-2026, B: a listing of ntdll's and the kernel's PDBs,
-	 * and a reader that was compared with HeapWalk. MemStats is assumed to begin as before
-	 * [inf]. */
+	/* All x64 builds since 26100. Source: windows-2026, B: a listing of ntdll's and the
+	 * kernel's PDBs, and a reader that was compared with HeapWalk. MemStats is assumed to begin
+	 * as before [inf]. */
 	{64, 26100, UINT_MAX,
 		.heap = {0xa00, 0x10, 0x14, 0x18, 0x1c, 0x48, 0xf0, 0x140, 0x2c0, 0x340, 0x58, 0x60,
 			0x80, 0x88, 0x38},
@@ -54,8 +54,9 @@ static const struct segment_image_layout layouts[] = {
 		.heap = {0x840, 0x10, 0x14, 0x18, 0x1c, 0x48, 0xe8, 0x140, 0x2c0, 0x380, 0x58, 0x60,
 			0x80, 0x88},
 		X64_17763_PARTS},
-	/* All of x86, 17763 to 19045: ntdiff 19041 x86, one source. FreeHint, WitheldBlockCount,
-	 * the commit fields and the bucket's reciprocal follow the order of the fields on x64. */
+	/* All x86 builds from 17763 to 19045: ntdiff 19041 x86, one source. FreeHint,
+	 * WitheldBlockCount, the commit fields and the bucket's reciprocal are assumed to follow
+	 * the order of the fields on x64. */
 	{32, 17763, 20347,
 		.heap = {0x580, 0x08, 0x0c, 0x10, 0x14, 0x44, 0x00, 0x100, 0x200, 0x2c0, 0x4c, 0x50,
 			0x80, 0x84},
@@ -67,7 +68,7 @@ static const struct segment_image_layout layouts[] = {
 		.bucket = {0x38, 0x1c, 0x20, 0x24, 0x34}, .slot = {0x20, 0x1c},
 		.subsegment = {0x08, 0x10, 0x12, 0x14, 0x16, 0x17, 0x18, 0x1c, 0x1d, 0x1e, 0x20},
 		.large = {0x14, 0x0c, 0x10}},
-	/* x64 17134: ntdiff 1803, one source; the bucket's slots as on 16299. */
+	/* x64 17134: ntdiff 1803, one source. The bucket's slots are those of 16299. */
 	{64, 17134, 17762,
 		.heap = {0x6f0, 0x10, 0x14, 0x00, 0x00, 0x50, 0x00, 0x70, 0x188, 0x200, 0, 0, 0, 0},
 		.context = {0x78, 0x00, 0x08, 0x09, 0x0a, 0x10, 0x50, 0x58, 0x70, 0x20, 0x30, 0x38},
@@ -81,7 +82,7 @@ static const struct segment_image_layout layouts[] = {
 		X64_PARTS, X64_RANGE, X64_LFH_SUBSEGMENT(0), .segment = {0x10, 0x18, 0x2000},
 		.vs = {0x08, 0x18, 0x00}, .lfh = {0x00, 0xd0},
 		.bucket = {0x70, 0x38, 0x40, 0x48, 0x68}, .slot = {0x40, 0x38}},
-	/* x64 14393 and 15063: ntdiff and r2's listing agree. There is no context. Inferred: a
+	/* x64 14393 and 15063: ntdiff and r2's listing agree. The heap has no context. Inferred: a
 	 * segment's signature uses the heap's address instead. */
 	{64, 14393, 16298,
 		.heap = {0x5f0, 0x10, 0x14, 0x20, 0x24, 0x38, 0x98, 0x00, 0xb0, 0x120, 0x48, 0x50,

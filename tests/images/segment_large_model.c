@@ -1,6 +1,7 @@
-/* A segment heap's large blocks: each is a reservation of its own, described by a node of
- * LargeAllocMetadata. The low 16 bits of VirtualAddress count the unused bytes; a guard page may
- * follow [2+, PDB]. To keep images small, the blocks are smaller than Windows' large blocks. */
+/* A segment heap's large blocks. Each block is its own reservation, which a node of
+ * LargeAllocMetadata describes. The low 16 bits of VirtualAddress count the unused bytes. A guard
+ * page may follow [2+, PDB]. To keep images small, the blocks are smaller than Windows' large
+ * blocks. */
 #include <stdlib.h>
 
 #include "tests/images/rb_image.h"

@@ -26,10 +26,10 @@
 #define BUCKETS_USED 14u
 #define BUSY 1u
 #define HAS_UNUSED 2u
-#define BLOCKS_OF_WORD 32u /* from 26100 on */
+#define BLOCKS_OF_WORD 32u /* since 26100 */
 
-/* Returns the size of a bucket in units. The 128 buckets have 64 steps of one unit, then 16 each of
- * 4, 8, 16 and 32 [inf for x86; published for x64]. */
+/* Returns the size of a bucket in units. The sizes of the 128 buckets have 64 steps of one unit,
+ * then 16 steps each of 4, 8, 16 and 32 units [inf for x86; published for x64]. */
 static uint32_t bucket_units(unsigned bucket)
 {
 	static const struct {
@@ -57,8 +57,8 @@ static uint32_t round_up(uint32_t value, uint32_t to)
 
 /* ---- planning */
 
-/* Returns the offset of the first of count blocks: after the bitmap and a word of state for each
- * page. */
+/* Returns the offset of the first of `count` blocks, which follows the bitmap and one word of state
+ * for each page. */
 static uint32_t first_offset(
 	const struct segment_model *model, uint32_t bytes, uint32_t count, uint32_t *commit_state)
 {
@@ -90,8 +90,9 @@ static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t n
 	return subsegment->has_withheld && first / SEGMENT_PAGE != last / SEGMENT_PAGE;
 }
 
-/* The smallest blocks have no room for an interceptor's bytes. In other buckets the request (the
- * user's bytes rounded up to a unit, and the tail) fits this bucket and no smaller one. */
+/* The smallest blocks have no room for an interceptor's bytes. In other buckets the request must
+ * fit this bucket and no smaller bucket. The request consists of the user's bytes, rounded up to a
+ * unit, and the tail. */
 static struct segment_block plan_block(struct segment_model *model, unsigned bucket)
 {
 	uint32_t most = bucket_units(bucket) * model->unit;
@@ -199,8 +200,8 @@ static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t numb
 		set_bit(model, bitmap, busy + (is_split ? BLOCKS_OF_WORD : 1));
 }
 
-/* In the kernel of 19041 the bits after the last block are ones. Here they are ones in some heaps
- * of 26100. */
+/* In the kernel of 19041 the bits after the last block are ones. In this model they are ones in
+ * some heaps of 26100. */
 static void put_bits_after(
 	struct segment_model *model, const struct segment_subsegment *subsegment, uint64_t bitmap)
 {
@@ -306,7 +307,7 @@ static void put_subsegment(struct segment_model *model, struct segment_subsegmen
 	image_mark(model->image, "lfh subsegment", addr);
 }
 
-/* number: count of slots for a bucket, or the slot's number for a slot. */
+/* number: for a bucket the count of slots, for a slot the slot's number. */
 static void init_owner(struct segment_model *model, uint64_t owner, uint64_t bucket,
 	unsigned bucket_index, unsigned number)
 {
@@ -354,8 +355,8 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 	return bucket;
 }
 
-/* Links subsegment `number` of its bucket: active in a slot, or in a list of the slot or of the
- * bucket. */
+/* Links subsegment `number` of its bucket. The subsegment becomes active in a slot, or enters a
+ * list of the slot or of the bucket. */
 static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {
@@ -390,7 +391,9 @@ static void write_bucket(struct segment_model *model, unsigned number)
 		blocks += subsegment->block_count;
 	}
 	uint64_t pointer = lfh_context(model) + at->lfh.buckets + (uint64_t)number * ptr;
-	if (!bucket) /* _HEAP_LFH_ONDEMAND_POINTER: not made yet; contains the number of requests */
+	/* _HEAP_LFH_ONDEMAND_POINTER of a bucket that was not made yet; contains the number of
+	 * requests. */
+	if (!bucket)
 		image_put_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
 	else
 		image_put_ptr(model->image, pointer, bucket);

@@ -6,7 +6,7 @@
 #define META_BYTES 0x40000u
 #define REF_UNIT 64u
 #define UNKNOWN_BYTES 0x20000u
-#define UNKNOWN_SIGNATURE 8 /* as in all 32-bit builds */
+#define UNKNOWN_SIGNATURE 8 /* this value is in all 32-bit builds */
 
 uint64_t segment_random(struct segment_model *model, uint64_t limit)
 {
@@ -99,7 +99,7 @@ static void add_ring_blocks(struct segment_model *model)
 	}
 }
 
-/* At least three quarters of the places are in the LFH, the rest mostly in VS chunks. */
+/* At least three quarters of the places are in the LFH. The rest are mostly in VS chunks. */
 static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
 {
 	unsigned places = model_places(block_count);
@@ -183,7 +183,7 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	model.plan = model_plan_of(image, request);
 	put_heap(&model);
 	segment_backend_init(&model);
-	/* RTL_RB_TREE.Encoded: from 1703 on. */
+	/* RTL_RB_TREE.Encoded exists since 1703. */
 	bool is_encoded = request->is_process_heap && profile->os_build >= 15063;
 	fill(&model, request->block_count, is_encoded);
 	shuffle_items(&model);

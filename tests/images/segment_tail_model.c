@@ -20,7 +20,7 @@
  */
 #include "tests/images/segment_parts.h"
 
-#define ONE_BYTE_UNUSED 0x80u /* in the last byte */
+#define ONE_BYTE_UNUSED 0x80u /* value of the last byte */
 #define EXTRA_PRESENT 0x4000u
 
 static uint64_t round_up(uint64_t value, uint64_t to)
@@ -28,7 +28,7 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) / to * to;
 }
 
-/* Chosen by address: the random numbers drawn must not differ between growth states. */
+/* Chosen by address, so that growth states draw equal random numbers. */
 static uint64_t chance(const struct segment_model *model, uint64_t addr, uint64_t limit)
 {
 	uint64_t value = (addr ^ model->heap_key) * 0x9e3779b97f4a7c15;
@@ -51,7 +51,7 @@ static void put_extra(struct segment_model *model, uint64_t addr, uint64_t recor
 	image_put_ptr(model->image, addr + model->unit, record);
 }
 
-/* Writes user bytes that look like an extra but point nowhere. */
+/* Writes user bytes that look like an extra part but point nowhere. */
 static void put_decoy(struct segment_model *model, const struct segment_block *block, uint64_t user)
 {
 	if (block->requested < 4 * model->unit || chance(model, user, 8))

@@ -29,13 +29,13 @@
 #define MOST_CHUNKS (BIG_SUBSEGMENT_BYTES / 16)
 
 struct chunk {
-	const struct vs_item *item; /* NULL: free */
+	const struct vs_item *item; /* NULL: a free chunk */
 	uint32_t first, units; /* units from the subsegment's start */
 };
 
 /* List of subsegments, with the tree of their free chunks. */
 struct vs_slot {
-	uint64_t addr; /* 0 before 26100: the list and the tree are in the context */
+	uint64_t addr; /* 0 before 26100, when the list and the tree are in the context */
 	uint64_t list, free_tree;
 	struct rb_nodes subsegments, free_chunks;
 };
@@ -87,7 +87,7 @@ static void add_chunk(struct subsegment *subsegment, const struct vs_item *item,
 	subsegment->next += units;
 }
 
-/* Makes the rest a free chunk, or a part of the last chunk. */
+/* Turns the rest into a free chunk, or adds it to the last chunk. */
 static void fill_up(const struct segment_model *model, struct subsegment *subsegment)
 {
 	uint32_t left = subsegment->units - subsegment->next;
@@ -144,7 +144,7 @@ static void put_busy(
 	segment_tell(model, &item->block, user, usable + model->at->chunk.bytes);
 }
 
-/* Decommits whole pages inside a big free chunk; returns the bitmap of the committed ones. */
+/* Decommits the whole pages inside a big free chunk; returns the bitmap of the committed pages. */
 static uint64_t trim(
 	struct segment_model *model, const struct subsegment *subsegment, const struct chunk *chunk)
 {
@@ -265,8 +265,8 @@ static void link_all(struct segment_model *model, const struct vs_slot *slot)
 	}
 }
 
-/* Returns the units to leave free before a chunk. An LFH subsegment begins at a page, because its
- * slot's pointer has a count in the low 12 bits. */
+/* Returns how many units must stay free before a chunk. An LFH subsegment begins at a page, because
+ * its slot's pointer has a count in the low 12 bits. */
 static uint32_t choose_gap(
 	struct segment_model *model, const struct subsegment *subsegment, bool is_for_lfh)
 {
@@ -319,7 +319,7 @@ static void make_slot(struct segment_model *model, struct vs_slot *slot)
 	image_mark(model->image, "vs slot", slot->addr);
 }
 
-/* Makes a map of one to eight places. In some images two places share each slot. */
+/* Makes a map of one to eight places. In some images pairs of places share a slot. */
 static void make_slots(struct segment_model *model, struct vs_slots *slots)
 {
 	const struct segment_image_layout *at = model->at;

@@ -1,6 +1,6 @@
 /* The user-mode stack trace database: facts, section 4. It is one reservation. The head with its
- * buckets comes first, then entries, growing up. The array from an index to its entry grows down
- * from the end. */
+ * buckets comes first. Entries follow and grow upwards. The array that maps an index to its entry
+ * grows downwards from the end. */
 #include "tests/images/image_inside.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ struct database {
 	uint64_t base, end;
 	uint64_t next; /* address of the next entry */
 	uint64_t committed; /* end of the committed memory for entries */
-	uint32_t index; /* of the last entry */
+	uint32_t index; /* index of the last entry */
 	uint32_t lookups;
 };
 
@@ -40,7 +40,7 @@ static uint64_t new_entry(struct database *database, unsigned slots)
 	return entry;
 }
 
-/* The sources do not define the content of the depth's slot if the depth is elsewhere. */
+/* The sources do not define what the depth's slot contains if the depth is stored elsewhere. */
 static uint32_t other_depth(struct image *image, uint32_t low)
 {
 	switch (image_chance(image, "other depth", 5)) {
@@ -58,7 +58,7 @@ static void put_numbers(
 	struct image *image = database->image;
 	const struct made_nt_shape *shape = database->shape;
 	uint32_t index = database->index;
-	/* Requested often; the counter saturates. */
+	/* The stack was requested often. The counter saturates. */
 	uint64_t lookups = 1 + image_random(image, 1 + image_random(image, 5000));
 	uint64_t count = lookups < MOST_TRACE_COUNT ? lookups : MOST_TRACE_COUNT;
 	database->lookups += (uint32_t)lookups;
@@ -91,7 +91,7 @@ static void chain(struct database *database, uint64_t entry)
 static void add_stack(struct database *database, struct made_stack *stack)
 {
 	struct image *image = database->image;
-	/* A reused entry has more slots than it needs. */
+	/* A reused entry may have more slots than the stack needs. */
 	unsigned slots = stack->frame_count + (image_random(image, 10) == 0);
 	slots = slots < MOST_FRAMES ? slots : MOST_FRAMES;
 	stack->record = new_entry(database, slots);
@@ -104,7 +104,7 @@ static void add_stack(struct database *database, struct made_stack *stack)
 	chain(database, stack->record);
 }
 
-/* Adds a freed entry to the list of its depth, linked through its former frames. */
+/* Adds a freed entry to the list for its depth. The link is stored in its former frames. */
 static void add_freed(struct database *database)
 {
 	struct image *image = database->image;
@@ -159,12 +159,13 @@ static void put_head(struct database *database)
 	image_mark(image, "ust.record", side->stacks[0].record);
 }
 
-/* Returns Windows' default reservation, or a larger one, like StackTraceDatabaseSizeInMb. */
+/* Returns Windows' default reservation, or a larger one as StackTraceDatabaseSizeInMb would set. */
 static uint64_t database_bytes(const struct image *image, uint64_t head_bytes)
 {
 	uint64_t usual = image->bits == 64 ? 0x4000000 : 0x2000000;
 	uint64_t ptr = image->bits / 8;
-	/* One entry in 37 is a freed one. Each has a head, slots, and a place in the array. */
+	/* One entry in 37 is a freed entry. Each entry has a head, slots, and a place in the
+	 * array. */
 	uint64_t most_entry = 0x20 + (MOST_FRAMES + 2) * ptr;
 	uint64_t entries = image->options.stack_count + image->options.stack_count / 37u + 2;
 	uint64_t wanted = head_bytes + entries * most_entry + 2 * (uint64_t)GRANULE_BYTES;
