@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# A snapshot at a program's exit: its blocks, and its own exit status.
+# A snapshot at a program's exit has the program's blocks, and hsnap returns the program's exit
+# status.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -21,8 +22,8 @@ subtest 'a crash' => \&crash;
 subtest 'a locked heap' => \&locked;
 done_testing;
 
-# Under Wine 10 a crash passes through the program's own exit and leaves a snapshot; otherwise it
-# leaves none. The message gives the status in any case.
+# Under Wine 10 a crash passes through the program's normal exit, which leaves a snapshot. Other
+# versions leave none. The message always has the status.
 sub crash {
 	my $file = fresh_dir() . '/crash.txt';
 	my $result = hsnap('run', '--at-exit', win($file), '--', win(target_path('targets/crash.exe')));
@@ -34,8 +35,8 @@ sub crash {
 	is($negative->{err}, '', 'is no crash');
 }
 
-# The exiting thread holds the process heap's lock until the process has exited, so waiting for the
-# lock would be useless.
+# The exiting thread holds the process heap's lock until the process has exited, so it is useless to
+# wait for the lock.
 sub locked {
 	my $dir = fresh_dir();
 	for my $how ([], ['-g']) {

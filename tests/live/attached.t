@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# attach to a running program: later allocations have stacks; detach restores the program.
+# attach to a running program: later allocations have stacks. detach restores the program.
 use strict;
 use warnings;
 use FindBin qw($Bin);

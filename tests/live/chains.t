@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Complete call chains, in a program built with frame pointers and in an optimized one without.
+# Complete call chains in two programs: one built with frame pointers, and an optimized one without
+# them.
 use strict;
 use warnings;
 use FindBin qw($Bin);

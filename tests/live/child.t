@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Child processes are traced, of either bitness, and each has its own snapshot at exit.
+# Child processes of either bitness are traced, and each has its own snapshot at exit.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -15,8 +15,8 @@ subtest 'a child of the other bitness' => sub { needs_other_bits(); family(targe
 subtest 'and its child' => sub { needs_other_bits(); family(target_path($exe), other_path($exe), target_path($exe)) };
 done_testing;
 
-# Runs programs, each started by the previous one; each leaks a different number of blocks, which is
-# its status.
+# Starts a chain of programs, each of which starts the next. Each leaks a different number of
+# blocks, which is also its exit status.
 sub family {
 	my @programs = @_;
 	my $dir = fresh_dir();

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A C++ program: allocations of the standard library belong to the function that called it, also
-# after exceptions.
+# A C++ program: the standard library's allocations belong to the function that called the library,
+# even after exceptions.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -12,7 +12,7 @@ use Hunt;
 my $dir = fresh_dir();
 my $target = start_stating('targets/collections.exe', [], traced => 1);
 my @said = (stated($target));
-snapshot($target->{pid}, "$dir/1.txt"); # the library keeps some blocks for itself up to here
+snapshot($target->{pid}, "$dir/1.txt"); # up to this point the library keeps some blocks for itself
 for my $step (2, 3) {
 	push @said, next_stated($target);
 	snapshot($target->{pid}, "$dir/$step.txt");

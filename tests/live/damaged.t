@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program that writes past the end of a block and so damages its heap: the tracer still has each
-# of its blocks.
+# A program writes past the end of a block, which damages its heap. The tracer still has each of its
+# blocks.
 use strict;
 use warnings;
 use FindBin qw($Bin);

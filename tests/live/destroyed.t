@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Destroyed heaps are left out, also where several had the same address: no warning, no unread heap, and -g works.
+# Destroyed heaps are left out, even if several had the same address. There is no warning and no
+# unread heap, and -g works.
 use strict;
 use warnings;
 use FindBin qw($Bin);

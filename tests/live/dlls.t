@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A DLL that is loaded, allocates and is unloaded: its blocks keep its name.
+# A DLL is loaded, allocates, and is unloaded. Its blocks keep the DLL's name.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -19,7 +19,7 @@ is($target->step, 1, 'the DLL is loaded');
 snapshot($target->{pid}, "$dir/1.txt");
 is_deeply(kept("$dir/1.txt"), { plug => [10_000, 10] }, 'its blocks');
 syswrite $target->{to}, "\n";
-$target->line for 1 .. 2; # their load addresses
+$target->line for 1 .. 2; # skip the lines with the load addresses
 is($target->step, 2, 'it was unloaded, and loaded again');
 snapshot($target->{pid}, "$dir/2.txt");
 is($target->next_step, 3, 'all are unloaded');
@@ -29,7 +29,7 @@ is_deeply(kept("$dir/1.txt", "$dir/3.txt"), { plug => [6500, 8], other => [14_00
 is($target->quit, 0, 'the program ends');
 done_testing;
 
-# Returns bytes and blocks by the DLL whose function allocated them.
+# Returns bytes and blocks, by the DLL whose function allocated them.
 sub kept {
 	my @files = @_;
 	my $result = run(tool('hdiff', 'linux', @files));

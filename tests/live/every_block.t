@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Every block of a program that states every block, through each allocation function: in the
-# tracer's tables, in a walk of the heaps, and in sums without a tracer.
+# A program states every block that it allocates, through each allocation function. All blocks are
+# in the tracer's tables, in a walk of the heaps, and, without a tracer, in the sums.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -27,8 +27,8 @@ sub traced {
 	is($target->quit, 0, 'the program ends');
 }
 
-# A block that was shrunk in place, in the heap of this function, has its old size in a heap of Wine
-# 9 or later.
+# In a heap of Wine 9 or later, a block of this function that was shrunk in place still has its old
+# size.
 sub untraced {
 	my $dir = fresh_dir();
 	my $target = start_stating('targets/every_block.exe');

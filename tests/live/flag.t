@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# hsnap ust: the flag is set and removed, and a program that has it is read like any other.
+# hsnap ust sets the flag and removes it. A program that has the flag is read like any other
+# program.
 use strict;
 use warnings;
 use FindBin qw($Bin);

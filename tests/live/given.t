@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Targets by other authors that state their truth: data_file('matrix'), built with mingw.
+# Targets that other authors wrote and that state their truth: data_file('matrix'), built with
+# mingw.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Leaks of the samples between two snapshots, to the byte, by function.
+# The samples' leaks between two snapshots, to the byte, by function.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A recording with two marks, and the allocations between them; from the program's start, and of a
-# running program.
+# A recording with two marks, and the allocations between them. Tested for a recording that begins
+# at the program's start, and for one of a running program.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -43,7 +43,7 @@ sub running {
 	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');
 	is(Hunt::finish($recorder) >> 8, 0, 'the recorder ends') or diag(slurp("$err"));
 	is($target->quit, 0, 'so does the program');
-	# that block is older: it was moved
+	# The block of grow_table is older, because it was moved.
 	my %known = map { $_ => $step{$_} } grep { $_ ne 'grow_table' } keys %step;
 	check_sums(["$file\@one", "$file\@two"], 'leak_heaps', \%known, 'between the marks');
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Minidumps from the system's own MiniDumpWriteDump, called by a program of either bitness: hsnap -z
-# on both systems finds the stated blocks, and their stacks.
+# The system's own MiniDumpWriteDump, called by a program of either bitness, writes minidumps. hsnap
+# -z on both systems finds the stated blocks and their stacks.
 use strict;
 use warnings;
 use FindBin qw($Bin);

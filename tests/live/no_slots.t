@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program that uses every TLS slot in its threads' own blocks is traced like any other, also while
-# threads end and new ones reuse their slots.
+# A program that uses every TLS slot in its threads' own blocks is traced like any other, even while
+# threads end and new threads reuse their slots.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -46,7 +46,7 @@ sub attach_to_it {
 	is($target->quit, 0, 'the program ends');
 }
 
-# Each thread has a ring of its own, or shares one: no event is lost.
+# Each thread has its own ring or shares one, so no event is lost.
 sub record_it {
 	my $dir = fresh_dir();
 	my $target = start_stating('targets/no_slots.exe', [], record => ['-o', win("$dir/out.hrec")]);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A program allocates on stacks that its threads' blocks do not describe: its blocks have their
-# callers, and memory that its heap gets from the system for them is not counted again.
+# A program allocates on stacks that its threads' own blocks do not describe. Its blocks have their
+# callers. Memory that its heap gets from the system for these blocks is not counted again.
 use strict;
 use warnings;
 use FindBin qw($Bin);

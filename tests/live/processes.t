@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# hsnap ps: a process, its bits, its heaps as the system counts them, and the source of stacks.
+# hsnap ps shows a process, its bits, the number of its heaps as the system counts them, and the
+# source of stacks.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -10,8 +11,8 @@ use Hunt;
 
 use File::Copy qw(copy);
 
-# A 32-bit process with a 64-bit half has one more heap in that half, which the 64-bit hsnap counts
-# too.
+# A 32-bit process with a 64-bit half has one more heap in that half. The 64-bit hsnap counts this
+# heap too.
 my $others = ($ENV{HSNAP_CELL_WINE} // '') eq '10-wow64' && $target_bits == 32 && $hsnap_bits == 64 ? 1 : 0;
 my $name = "shown$$";
 my $exe = fresh_dir() . "/$name.exe";

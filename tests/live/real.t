@@ -50,8 +50,7 @@ sub exe_of {
 	return $exe // plan skip_all => "$package: no $program.exe";
 }
 
-# Runs a command and returns its result and the file it makes, both of which must be the same each
-# time.
+# Runs a command. Returns its result and the file that it makes. Both must be the same in each run.
 sub outcome {
 	my ($command, $made) = @_;
 	unlink $made if $made;
@@ -84,7 +83,7 @@ sub complete {
 	cmp_ok(scalar(keys %{ blocks_in($dump) }), '>', 0, 'blocks with stacks') if $text ne '';
 }
 
-# Closes notepad like its close button does. Windows are hidden here (setup/prefix).
+# Closes notepad as its close button does. Windows are hidden here (setup/prefix).
 sub notepad {
 	my $exe = 'C:\\windows\\' . ($target_bits == 64 ? 'system32' : 'syswow64') . '\\notepad.exe';
 	my $dump = "$dir/notepad.txt";
@@ -96,7 +95,7 @@ sub notepad {
 		($windows_pid) = hsnap('ps', 'notepad.exe')->{out} =~ /^ *(\d+) +$target_bits +\d+ +tracer /m;
 	}
 	ok($windows_pid, 'it runs, traced') or diag(slurp("$dir/notepad.err"), hsnap('ps')->{out}) or return;
-	# The window exists once it can be closed.
+	# The window exists as soon as it can be closed.
 	my $closed;
 	until ($closed || time > $until) {
 		sleep 1;

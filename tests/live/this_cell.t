@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The cell is the one that tests/platforms names: Wine's version, the target's bits, and those of
-# the Linux process that runs it, which are 64 for a 32-bit program only in the new WoW64.
+# The cell is the one that tests/platforms names. Checks Wine's version, the target's bits, and the
+# bits of the Linux process that runs the target. Only in the new WoW64 does a 64-bit process run a
+# 32-bit program.
 use strict;
 use warnings;
 use File::Copy qw(copy);

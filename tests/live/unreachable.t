@@ -9,9 +9,11 @@ use Test::More;
 use Cell;
 use Hunt;
 
-# a number of the program may look like an address; such chance references are stable
+# one of the program's numbers may look like an address; such chance references are the same in each
+# run
 my $by_chance_at_most = 2;
-my $low = 1 << 20; # below, numbers look like pointers, and pointers into a block's middle do not count
+# Below this address numbers look like pointers, so pointers into a block's middle do not count.
+my $low = 1 << 20;
 
 subtest 'alive' => \&alive;
 subtest 'at its end' => \&at_exit;
@@ -37,11 +39,12 @@ sub at_exit {
 	my $result = run([wine($Hunt::hsnap, 'run', '-g', '--at-exit', win($file), '--', target_path('targets/lost.exe'))],
 		stdin => spew("$file.in", "\n"));
 	is($result->{status}, 0, 'hsnap run -g --at-exit');
-	# in a register; on a stack that has ended
+	# One block is in a register, and one is on a stack that has ended.
 	check_states($file, $result->{err}, $result->{out}, 'at exit', 1081, 1091);
 }
 
-# Checks that no held block is reported as lost, and that every lost block is, except by chance.
+# Checks that no held block is reported as lost, and that every lost block is reported, unless a
+# chance reference holds it.
 sub check_states {
 	my ($file, $err, $text, $what, @without) = @_;
 	my %said = $text =~ /^block (\d+) (\w+).*?\r?$/mg;
@@ -50,19 +53,21 @@ sub check_states {
 	my ($states, $addrs, $low_count) = states($file);
 	my $warning = qr/[^\n]*warning: \d+ blocks? below 1 MiB[^\n]*\n/;
 	like($err, $low_count ? qr/\A$warning\z/ : qr/\A(?:$warning)?\z/, "$what: no complaint, except about low blocks");
-	$said{1031} = 'lost' if ($addrs->{1031} // 0) < $low; # only a pointer into its middle leads to it
+	# Only a pointer into the block's middle leads to it.
+	$said{1031} = 'lost' if ($addrs->{1031} // 0) < $low;
 	my @false = grep { $said{$_} !~ /^lost/ && ($states->{$_} // 'missing') !~ /^(?:held|interior)$/ } sort keys %said;
 	is_deeply([map { "$_ " . ($states->{$_} // 'missing') } @false], [], "$what: nothing is called lost that is held");
 	my @lost = grep { $said{$_} =~ /^lost/ } sort keys %said;
-	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg; # a block that is held by chance holds these too
+	# If chance holds this block, this block holds others too.
+	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg;
 	my %is_missed = map { $_ => 1 } grep { ($states->{$_} // 'missing') !~ /^lost/ } @lost;
 	my @missed = grep { !$is_missed{ $with{$_} // 0 } } sort keys %is_missed;
 	cmp_ok(scalar @missed, '<=', $by_chance_at_most, "$what: of " . @lost . ' that are lost ' . (@lost - @missed) . ' are found')
 	    or diag("not lost: @missed");
 }
 
-# Returns { SIZE => STATE } and { SIZE => ADDR } of blocks with a size of the program's, and the
-# number of all blocks at low addresses.
+# Returns { SIZE => STATE } and { SIZE => ADDR } for blocks whose size is one of the program's, and
+# the number of all blocks at low addresses.
 sub states {
 	my ($file) = @_;
 	my ($state, $low_count, %states, %addrs) = ('held', 0);

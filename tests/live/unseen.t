@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# A program that frees past the tracer's hook: these blocks are not reported as leaks in snapshots
-# while it runs, at its exit, and in a recording. hsnap reports how many blocks were freed unseen.
+# A program frees blocks without calling the tracer's hook. These blocks must not be reported as
+# leaks: not in snapshots while it runs, not in the snapshot at its exit, and not in a recording.
+# hsnap reports how many blocks were freed unseen.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -29,7 +30,7 @@ sub snapshots {
 	return;
 }
 
-# Takes a snapshot. The heap may have reused the places of a few blocks.
+# Takes a snapshot. The heap may have reused the places of a few freed blocks.
 sub unseen {
 	my ($target, $file) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win($file));
@@ -69,7 +70,7 @@ sub recording {
 	return;
 }
 
-# The heaps cannot be walked while a lock is held: the recording reports that it could not be
+# While a lock is held, hsnap cannot walk the heaps. The recording reports that it could not be
 # compared with them.
 sub locked_heap {
 	my $file = fresh_dir() . '/run.hrec';

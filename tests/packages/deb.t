@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# make deb: a package that Debian's own checks have nothing against, the same bytes in any folder, with programs that run.
+# make deb: Debian's own checks find no fault in the package. The package has the same bytes in any
+# folder, and its programs run.
 use strict;
 use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
@@ -36,7 +37,7 @@ my $depends = run(['dpkg-deb', '-f', $deb, 'Depends'])->{out};
 like($depends, qr/\b\Q$_\E\b/, "it depends on $_") for qw(libc6 libpcre2-8-0 libzstd1 zlib1g);
 done_testing;
 
-# A package made in this folder.
+# Uses a package that was made in this folder.
 sub made {
 	my ($to) = @_;
 	my $run = run(["$root/setup/deb", $version, $to], limit => 400);

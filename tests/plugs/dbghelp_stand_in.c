@@ -29,7 +29,7 @@ static ULONG64 callback_context;
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): Microsoft's names differ */
 
-/* gcc generates calls of it. */
+/* gcc generates calls of this function. */
 void *memset(void *to, int byte, size_t len)
 {
 	for (volatile char *at = to; len--; at++)
@@ -100,7 +100,7 @@ __declspec(dllexport) BOOL WINAPI SymRegisterCallbackW64(
 BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name, PVOID id, DWORD two,
 	DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked, PVOID context);
 
-/* Finds served.pdb, with that GUID and age 1, in one symbol path. */
+/* Finds served.pdb with this GUID and age 1, in one symbol path only. */
 __declspec(dllexport) BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name,
 	PVOID id, DWORD two, DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked,
 	PVOID context)

@@ -1,4 +1,4 @@
-/* A DLL in a place that a stranger can write to: it prints a line when a process loads it. */
+/* A DLL in a place to which a stranger can write. It prints a line when a process loads it. */
 #include <windows.h>
 
 BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved);

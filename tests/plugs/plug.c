@@ -1,5 +1,5 @@
-/* A DLL that allocates, for programs that load and unload it. Its preferred address is also that of
- * its copies under other names. */
+/* A DLL that allocates, for programs that load and unload it. Copies of it under other names have
+ * the same preferred address. */
 #include <windows.h>
 
 __declspec(dllexport) void *plug_keep(unsigned bytes);

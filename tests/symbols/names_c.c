@@ -1,6 +1,6 @@
 /* A C program with known return addresses and names. It loads the DLL next to it. The build with
- * OTHER_BUILD has equal code with other names: a reader that uses its files for the program without
- * OTHER_BUILD shows the wrong names. */
+ * OTHER_BUILD has the same code with other names. If a reader uses the files of that build for the
+ * program without OTHER_BUILD, it shows the wrong names. */
 #define MODULE "names_c.exe"
 
 #include "tests/symbols/names_note.h"
@@ -57,7 +57,7 @@ NOINLINE void ends_here(int value)
 	note_last("last"); /* frame last 1 ends_here */
 }
 
-/* The function after it in the file must not get its last return address. */
+/* The next function in the file must not get the last return address of the function above. */
 int main(int argc, char **argv)
 {
 	void *dll = LoadLibraryA("names_dll.dll");

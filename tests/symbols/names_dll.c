@@ -1,5 +1,4 @@
-/* A DLL with known return addresses and names. When it is stripped, only the names of its exports
- * are left. */
+/* A DLL with known return addresses and names. After stripping, only its exports have names. */
 #define MODULE "names_dll.dll"
 
 #include "tests/symbols/names_note.h"
@@ -19,7 +18,7 @@ int DllMainCRTStartup(void *self, unsigned reason, void *reserved)
 }
 #endif
 
-/* Not exported, and placed between two exported functions. */
+/* This function is not exported and lies between two exported functions. */
 static NOINLINE int dll_hidden(int value)
 {
 	note("dll-hidden"); /* frame dll-hidden 1 dll_hidden */

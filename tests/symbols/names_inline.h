@@ -1,4 +1,4 @@
-/* Functions of another file that are inlined into their callers. */
+/* Functions that are defined in another file than their callers, into which they are inlined. */
 #ifndef TESTS_NAMES_INLINE_H
 #define TESTS_NAMES_INLINE_H
 

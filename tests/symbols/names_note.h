@@ -25,7 +25,7 @@ extern const char __ImageBase; /* start of the module, defined by the linker */
 }
 #endif
 
-/* Prevents gcc from making a second version of such a function with another name. clang makes one
+/* Prevents gcc from making a second version of such a function under another name. clang makes one
  * if an argument is a constant address. */
 #ifdef __clang__
 #define NOINLINE __attribute__((noinline))
@@ -42,8 +42,8 @@ static NOINLINE void note(const char *marker)
 	fflush(0);
 }
 
-/* Its call is the last instruction of the caller, so the return address lies after that
- * function. */
+/* The call of this function is the caller's last instruction, so the return address lies after the
+ * caller. */
 static NOINLINE __attribute__((noreturn, unused)) void note_last(const char *marker)
 {
 	const char *from = (const char *)__builtin_return_address(0);

@@ -38,7 +38,7 @@ static void say(const char *way, uintptr_t addr, size_t bytes)
 		say(#name, (uintptr_t)block, bytes);                                               \
 	}
 
-/* Returns a function of a library that this program does not import, by its name. */
+/* Finds a function by its name in a library that this program does not import. */
 static void *function(const wchar_t *library, const char *name)
 {
 	HMODULE module = LoadLibraryW(library);
@@ -57,7 +57,7 @@ typedef BSTR(WINAPI *sys_alloc_fn)(const OLECHAR *text, UINT units);
 typedef LPVOID(WINAPI *task_alloc_fn)(SIZE_T bytes);
 
 static HANDLE own_heap, plain_heap;
-/* volatile: the C library, not the compiler, decides what the call returns. */
+/* volatile: the call's result must come from the C library, not from the compiler. */
 static volatile size_t no_bytes;
 
 WAY(way_malloc, 101, malloc(101))

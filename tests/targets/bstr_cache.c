@@ -1,6 +1,6 @@
-/* Strings of COM. In each step after the first, use_string() allocates 30 strings and frees all;
- * then leak_string() allocates 30. With an argument oleaut32.dll is loaded after step 1, otherwise
- * before. */
+/* COM strings. In each step after the first, use_string() allocates 30 strings and frees them all;
+ * then leak_string() allocates 30. With an argument, oleaut32.dll is loaded after step 1, otherwise
+ * before step 1. */
 #include "samples/step.h"
 
 #define STRINGS 30

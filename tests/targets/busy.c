@@ -42,7 +42,7 @@ static unsigned next(struct worker *worker)
 	return worker->random >> 8;
 }
 
-/* Returns the fill byte of a block, which depends on its slot and size. */
+/* Returns the byte that fills a block. It depends on the block's slot and size. */
 static unsigned char mark(unsigned slot, size_t bytes)
 {
 	return (unsigned char)(slot * 7 + bytes);
@@ -134,7 +134,7 @@ static NOINLINE void *move_old(void *block)
 	return step_leak(realloc(block, 3333));
 }
 
-/* Work between two steps. It begins and ends with equal stacks. */
+/* The work between two steps. It begins and ends with the same stack. */
 static void go_on(unsigned step)
 {
 	for (volatile int i = 0; i < 20; i++) {
@@ -146,7 +146,7 @@ static void go_on(unsigned step)
 	}
 }
 
-/* LdrLockLoaderLock() and LdrUnlockLoaderLock(), exports of ntdll; phnt, ntldr.h. */
+/* LdrLockLoaderLock() and LdrUnlockLoaderLock() are exports of ntdll; phnt, ntldr.h. */
 typedef LONG(WINAPI *lock_fn)(ULONG flags, ULONG *disposition, ULONG_PTR *cookie);
 typedef LONG(WINAPI *unlock_fn)(ULONG flags, ULONG_PTR cookie);
 

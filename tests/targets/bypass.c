@@ -18,7 +18,8 @@
 
 typedef ULONG_PTR(WINAPI *free_fn)(void *heap, ULONG flags, void *block);
 
-/* Returns the target of the trampoline of RtlFreeHeap, or RtlFreeHeap. */
+/* Returns the address to which RtlFreeHeap's trampoline leads, or RtlFreeHeap if it is not
+ * hooked. */
 static free_fn free_past_hook(void)
 {
 	const struct tracer_area *area = NULL;

@@ -17,13 +17,13 @@ static HWND window;
 static char *code, *bare_code;
 void *(WINAPI *bare_allocate)(HANDLE, DWORD, SIZE_T);
 
-/* HeapAlloc(heap, 0, 200) by a normal function without unwind data. */
+/* Calls HeapAlloc(heap, 0, 200) in a normal function that has no unwind data. */
 void *bare_leak(HANDLE heap);
 __asm__(".text\n"
 	".globl bare_leak\n"
 	"bare_leak:\n"
 	"	subq $40, %rsp\n"
-	"	movq %rsp, (%rsp)\n" /* a different word at each depth */
+	"	movq %rsp, (%rsp)\n" /* this word differs at each depth */
 	"	xorl %edx, %edx\n"
 	"	movl $200, %r8d\n"
 	"	call *bare_allocate(%rip)\n"

@@ -50,7 +50,7 @@ static NOINLINE void in_recursion(unsigned left)
 	STAY();
 }
 
-/* The size of its frame is known only at run time. */
+/* The size of this function's frame is known only at run time. */
 static NOINLINE void in_alloca(unsigned size)
 {
 	volatile char *room = alloca(size);
@@ -78,7 +78,7 @@ static NOINLINE void in_large_frame(void)
 	room[sizeof(room) - 1] = 2;
 }
 
-/* In a 32-bit program it pops its own arguments. */
+/* In a 32-bit program this function pops its own arguments. */
 static NOINLINE void WINAPI in_stdcall(int a, int b, int c, int d, int e)
 {
 	volatile int sum = a + b + c + d + e;
@@ -114,7 +114,7 @@ static NOINLINE struct large in_struct(struct large by_value)
 
 static bool is_compared;
 
-/* Called by the C library. */
+/* The C library calls this function. */
 static NOINLINE int __cdecl in_callback(const void *a, const void *b)
 {
 	if (!is_compared) {

@@ -1,4 +1,4 @@
-/* Code that a program makes at run time: it lies in no image, and only the program knows how to
+/* Code that a program makes at run time. It lies in no image, and only the program knows how to
  * unwind it. */
 #ifndef TESTS_CODE_H
 #define TESTS_CODE_H
@@ -7,10 +7,10 @@
 #include <windows.h>
 
 #define CODE_BYTES 4096
-#define CODE_UNWIND 0x100 /* offset of its unwind data, after the code */
+#define CODE_UNWIND 0x100 /* offset of the unwind data, which follow the code */
 
-/* Makes sub rsp, 40; mov rax, function; call rax; nop; add rsp, 40; ret, and its unwind data, as in
- * "x64 exception handling", Microsoft Learn. */
+/* Makes sub rsp, 40; mov rax, function; call rax; nop; add rsp, 40; ret, and the unwind data of
+ * this code, as in "x64 exception handling", Microsoft Learn. */
 static inline char *code_make(void *(*function)(void))
 {
 	static const unsigned char start[] = {0x48, 0x83, 0xec, 0x28, 0x48, 0xb8};

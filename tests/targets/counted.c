@@ -1,6 +1,6 @@
-/* counted: states the number of blocks of its heaps, and their bytes, as HeapWalk() lists them.
- * Before step 1 main has 100 blocks of 1,111 bytes from keep_old(). Before step 2 it frees 3 of
- * these and calls leak_new() 20 times for 2,222 bytes. Then it prints "walked BLOCKS BYTES". */
+/* counted: states how many blocks its heaps have, and their bytes, as HeapWalk() lists them. Before
+ * step 1 main has 100 blocks of 1,111 bytes from keep_old(). Before step 2 it frees 3 of them and
+ * calls leak_new() 20 times for 2,222 bytes. Then it prints "walked BLOCKS BYTES". */
 #include <stdio.h>
 #include <stdlib.h>
 

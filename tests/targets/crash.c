@@ -1,4 +1,4 @@
-/* crash [STATUS]: leaks 33 blocks of 77 bytes, and crashes, or exits with the status. */
+/* crash [STATUS]: leaks 33 blocks of 77 bytes. Then it crashes, or exits with the status. */
 #include "tests/targets/stated.h"
 
 static NOINLINE void make(void)

@@ -1,6 +1,5 @@
-/* Heaps that are created and destroyed, each at the address of the one before: step 1 has a heap
- * with blocks. It is destroyed before step 2; two more heaps are made and destroyed before step
- * 3. */
+/* Creates and destroys heaps, each at its predecessor's address. Step 1 has a heap with blocks,
+ * which is destroyed before step 2. Two more heaps are made and destroyed before step 3. */
 #include "tests/targets/stated.h"
 
 #define BLOCKS 10

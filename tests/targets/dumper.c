@@ -24,7 +24,7 @@ static int fail(const char *what)
 	return 2;
 }
 
-/* Reads up to the end of 64 KiB, or of a page, and answers the next calls from that buffer. */
+/* Reads up to the end of 64 KiB, or of a page. Answers the next calls from the buffer. */
 static BOOL WINAPI read_ahead(
 	HANDLE process, LPCVOID addr, LPVOID bytes, SIZE_T len, SIZE_T *read_len)
 {
@@ -49,8 +49,8 @@ static BOOL WINAPI read_ahead(
 	return TRUE;
 }
 
-/* Replaces a DLL's import by read_ahead() ("PE Format", import address table). If the import is not
- * found, the DLL reads normally. */
+/* Replaces a DLL's import with read_ahead() ("PE Format", import address table). If the import is
+ * not found, the DLL reads normally. */
 static void hurry(HMODULE dll)
 {
 	char *base = (char *)dll;

@@ -1,5 +1,6 @@
 /* early: allocates three blocks of 12345 bytes when the loader starts the program, before its first
- * instruction. After step 1 it frees one and moves another to 54321 bytes; then comes step 2. */
+ * instruction. After step 1 it frees one of them and moves another to 54321 bytes; then comes step
+ * 2. */
 #include "samples/step.h"
 
 #define BYTES 12345
@@ -15,8 +16,8 @@ static NTAPI void on_load(PVOID image, DWORD reason, PVOID reserved)
 		blocks[i] = HeapAlloc(GetProcessHeap(), 0, BYTES);
 }
 
-/* A TLS callback: "PE Format", Microsoft Learn. mingw's C runtime has the directory that lists this
- * section. */
+/* A TLS callback: "PE Format", Microsoft Learn. mingw's C runtime contains the directory that lists
+ * this section. */
 __attribute__((section(".CRT$XLD"), used)) static const PIMAGE_TLS_CALLBACK callback = on_load;
 
 static NOINLINE void move(void)

@@ -1,5 +1,5 @@
-/* A known series of heap calls, each printed after it was made: the truth about an ETW log of it
- * (docs/etw-on-windows.md). "wait": it starts when Enter is pressed. */
+/* A known series of heap calls, each printed after it was made. The output is the truth about an
+ * ETW log of the program (docs/etw-on-windows.md). With "wait" it starts when Enter is pressed. */
 #include <stdio.h>
 #include <string.h>
 

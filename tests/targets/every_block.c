@@ -14,7 +14,7 @@ enum door {
 	DOOR_LOCAL,
 	DOOR_MOVEABLE,
 	DOOR_GLOBAL,
-	/* Heaps of the program's own: all their blocks are known. */
+	/* The program's own heaps, of which all blocks are known. */
 	DOOR_PRIVATE,
 	DOOR_FIXED,
 	DOOR_UNLOCKED,
@@ -35,7 +35,7 @@ struct block {
 	size_t bytes;
 	enum door door;
 	bool is_live, is_moved;
-	unsigned long freed_at; /* step */
+	unsigned long freed_at; /* step at which the block was freed */
 };
 
 static struct block blocks[BLOCKS_MAX];
@@ -90,7 +90,7 @@ static void allocate_sizes(void)
 
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		for (enum door door = 0; door <= DOOR_UNLOCKED; door++) {
-			/* The meaning of an empty block of these doors differs between systems. */
+			/* Systems disagree about the meaning of an empty block of these doors. */
 			if ((door >= DOOR_LOCAL && door <= DOOR_GLOBAL && !sizes[i]) ||
 				(door == DOOR_FIXED && sizes[i] > FIXED_BYTES_MAX))
 				continue;
@@ -99,8 +99,8 @@ static void allocate_sizes(void)
 	}
 }
 
-/* Wine makes a block large from 0x7eff8 bytes on in a 32-bit heap and from 0xfeff0 on in a 64-bit
- * one, including its head. */
+/* Including its head, a block is large in Wine if it has at least 0x7eff8 bytes in a 32-bit heap,
+ * or 0xfeff0 bytes in a 64-bit heap. */
 static void allocate_large(void)
 {
 	static const unsigned from[] = {0x7efd8, 0xfefd0};
@@ -146,7 +146,7 @@ static void allocate_many(void)
 			allocate(DOOR_MALLOC, sizes[i] + k % 5);
 		}
 	}
-	for (unsigned k = 0; k < 300; k++) /* groups of these are large blocks */
+	for (unsigned k = 0; k < 300; k++) /* groups of these blocks become large blocks */
 		allocate(DOOR_MANY, 30000 + k % 7);
 }
 
@@ -171,7 +171,7 @@ static void state_all(unsigned long step)
 			bytes[block->is_moved] += block->bytes;
 			count[block->is_moved]++;
 			state("block %llX %zu %s\n", addr, block->bytes, door_names[block->door]);
-		} else if (block->freed_at == step) { /* the address was not allocated again */
+		} else if (block->freed_at == step) { /* no later block has this address */
 			state("gone %llX %s\n", addr, door_names[block->door]);
 		}
 	}

@@ -1,4 +1,4 @@
-/* exit_locked: ends while it holds the lock of its process heap, like each process of Windows:
+/* exit_locked: ends while it holds the lock of its process heap, as every Windows process does:
  * RtlExitUserProcess takes the lock before it ends the other threads. 50 blocks of 100 bytes are
  * live. */
 #include <windows.h>

@@ -36,8 +36,8 @@ static NOINLINE void keep_block(size_t bytes)
 
 /* Starts this program with other arguments. Where setup/wine cannot disable random addresses, one
  * start in some thousands fails under Wine 8: the new process exits before its first instruction,
- * and CreateProcessW() reports an internal error. hsnap could not see such a process, so it is
- * started once more. */
+ * and CreateProcessW() reports an internal error. hsnap cannot see such a process, so this function
+ * starts it once more. */
 static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security,
 	PROCESS_INFORMATION *info)
 {
@@ -58,7 +58,7 @@ static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *secu
 	return ok;
 }
 
-/* Like create(), but returns a handle of the process, or NULL. */
+/* Calls create(); returns a handle of the process, or NULL. */
 static HANDLE start(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security)
 {
 	PROCESS_INFORMATION info;
@@ -132,7 +132,7 @@ static int after(HANDLE parent)
 	return 0;
 }
 
-/* Ends a child from outside, whether or not it has run. */
+/* Ends a child from outside. The child may have run or not. */
 static bool ends(DWORD flags)
 {
 	HANDLE process = start("wait", flags, NULL);
@@ -291,7 +291,7 @@ static int steps(void)
 	return 0;
 }
 
-/* Returns the argument with this index, or the default value if it is missing. */
+/* Returns the argument with this index, or the default value if the argument is missing. */
 static int number_at(int at, int argc, char **argv, int otherwise)
 {
 	return at < argc ? (int)strtol(argv[at], NULL, 10) : otherwise;

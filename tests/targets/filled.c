@@ -1,5 +1,5 @@
-/* Blocks with known content. It prints "block SIZE ADDRESS" for each; then "ready PID". It ends
- * when a line is read. */
+/* Blocks with known content. The program prints "block SIZE ADDRESS" for each block, then "ready
+ * PID". It ends when it reads a line. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #define NOINLINE __attribute__((noinline))
 
 struct object {
-	const void *methods; /* 16 bytes after session_methods, like a virtual table of C++ */
+	/* Points 16 bytes past session_methods, like a pointer to a virtual table in C++. */
+	const void *methods;
 	const char *middle; /* points into the block of text */
 	void (*code)(void);
 	uint64_t number;

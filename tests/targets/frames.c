@@ -1,7 +1,7 @@
-/* Allocates once through each of several doors to the heap, by callers whose frames differ in form.
- * It prints "chain FUNCTION CALLER ..." for each, innermost first up to main or the thread's
- * function. It is built for 32 bits with and without frame pointers: tests/e2e_frames32.t. With the
- * argument "hide" its unwind rules are unreadable. */
+/* Allocates once through each of several doors to the heap, from callers with different kinds of
+ * frames. It prints "chain FUNCTION CALLER ..." for each call, innermost function first, up to main
+ * or the thread's function. tests/e2e_frames32.t builds it for 32 bits, with frame pointers and
+ * without. With the argument "hide" its unwind rules are unreadable. */
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,7 +128,7 @@ static NOINLINE void __fastcall as_fastcall(unsigned bytes, door *by)
 	zero = 0;
 }
 
-/* The compiler pushes its arguments between calls. */
+/* The compiler pushes this function's arguments between calls. */
 static NOINLINE unsigned with_arguments(door *by, unsigned a, unsigned b, unsigned c, unsigned d,
 	unsigned e, unsigned f, unsigned g)
 {
@@ -167,7 +167,7 @@ __attribute__((force_align_arg_pointer)) static NOINLINE void with_realignment(
 	zero = 0;
 }
 
-/* Larger than the guard page: the prologue calls a function. */
+/* The frame is larger than the guard page, so the prologue calls a function. */
 static NOINLINE void with_large_frame(door *by, unsigned bytes)
 {
 	volatile char room[50000];
@@ -181,7 +181,7 @@ struct large {
 	unsigned words[20];
 };
 
-/* Receives the address of its return value. */
+/* This function receives the address of its return value. */
 static NOINLINE struct large with_structure(door *by, unsigned bytes)
 {
 	struct large value = {{bytes}};
@@ -191,7 +191,7 @@ static NOINLINE struct large with_structure(door *by, unsigned bytes)
 	return value;
 }
 
-/* Uses more values than registers, including EBP if it is free. */
+/* Uses more values than there are registers. If EBP is free, EBP is used too. */
 static NOINLINE unsigned with_registers(door *by, unsigned bytes)
 {
 	unsigned a = zero + 1, b = zero + 2, c = zero + 3, d = zero + 4, e = zero + 5;
@@ -236,7 +236,7 @@ static NOINLINE int __cdecl compare(const void *a, const void *b)
 	return *(const char *)a - *(const char *)b;
 }
 
-/* The C library calls the allocating function. */
+/* The C library calls the function that allocates. */
 static NOINLINE void with_callback(door *by)
 {
 	char letters[2] = {'b', 'a'};
@@ -255,7 +255,7 @@ static NOINLINE BOOL WINAPI once(PINIT_ONCE init, PVOID parameter, PVOID *contex
 	return zero == 0;
 }
 
-/* The system calls the allocating function. */
+/* The system calls the function that allocates. */
 static NOINLINE void with_system(door *by)
 {
 	static INIT_ONCE init = INIT_ONCE_STATIC_INIT;
@@ -264,7 +264,7 @@ static NOINLINE void with_system(door *by)
 	zero = 0;
 }
 
-/* Its call instruction begins at the last byte of a page. */
+/* The function's call instruction begins at the last byte of a page. */
 void across_pages(door *by);
 
 __asm__(".text\n"
@@ -285,7 +285,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".cfi_endproc\n");
 
-/* The system calls it at any place of the thread, so its stack ends there. */
+/* The system may call this function at any place of the thread, so its stack ends there. */
 static NOINLINE void CALLBACK apc(ULONG_PTR by)
 {
 	((door *)by)(75);
@@ -305,7 +305,7 @@ static NOINLINE DWORD WINAPI thread(PVOID parameter)
 	return zero;
 }
 
-/* Makes .eh_frame unreadable: the read-only section that begins with a CIE. */
+/* Makes .eh_frame unreadable. It is the read-only section that begins with a CIE. */
 static void hide_rules(void)
 {
 	char *base = (char *)GetModuleHandleW(NULL);

@@ -1,6 +1,6 @@
-/* gaps [N]: makes N blocks (default 1000) like samples/many_blocks.c, then reads the clock
- * continuously on a thread of its own. Before each step except the first it prints "gap NNN us",
- * the longest time between two readings since the step before. */
+/* gaps [N]: makes N blocks (default 1000) like samples/many_blocks.c. Then a separate thread reads
+ * the clock continuously. Before each step except the first, the program prints "gap NNN us", the
+ * longest time between two readings since the previous step. */
 #include <stdlib.h>
 
 #include "samples/step.h"

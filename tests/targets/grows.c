@@ -1,4 +1,5 @@
-/* Commits and uses 16 MiB more memory at each step: a known amount of private bytes. */
+/* At each step, commits and uses 16 MiB more memory, so that the number of its private bytes is
+ * known. */
 #include <stdlib.h>
 
 #include "samples/step.h"

@@ -10,13 +10,14 @@
 #include "snapshot/tracer/tables.h"
 
 #define PLACES 16
-#define ADDRS 16 /* in each heap */
+#define ADDRS 16 /* number of addresses in each heap */
 #define HEAPS 8
 #define BYTES 32
 #define THREADS_MAX 64
 
 static PVOID volatile places[PLACES];
-static HANDLE heaps[HEAPS]; /* of places in turn: threads rarely wait for a heap's lock */
+/* Places use the heaps in turn, so threads rarely wait for a heap's lock. */
+static HANDLE heaps[HEAPS];
 static unsigned long rounds;
 static volatile LONG made;
 
@@ -50,7 +51,7 @@ static DWORD WINAPI hand_on(LPVOID seed)
 	return 0;
 }
 
-/* Rejected blocks stay allocated, so that the chosen addresses are free for the next blocks. */
+/* Blocks that are not suitable stay allocated, so that the next blocks get the chosen addresses. */
 static void choose_addresses(HANDLE heap)
 {
 	void *chosen[ADDRS];

@@ -1,6 +1,6 @@
-/* Blocks to which no whole word points: 50 of 1,000 bytes are held by 32-bit words, 20 of 2,000
- * bytes by words with a tag above the address. 3 of 3,000 bytes are lost. A thread that has ended
- * allocated them, so no stack contains old copies. */
+/* Blocks to which no whole word points. 32-bit words hold 50 blocks of 1,000 bytes. Words with a
+ * tag above the address hold 20 blocks of 2,000 bytes. 3 blocks of 3,000 bytes are lost. The thread
+ * that allocated all of them has ended, so no stack contains old copies of their addresses. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ static void say(const char *format, ...)
 	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)len, &put, NULL);
 }
 
-/* Prints the result and the last error. */
+/* Prints a call's result and the last error. */
 static void answer(const char *what, unsigned long long value)
 {
 	DWORD error = GetLastError();
@@ -53,7 +53,8 @@ static void wrong(const char *what, const char *why)
 	status = 9;
 }
 
-/* Checks that the tracer knows the block with this size and heap, allocated below this function. */
+/* Checks that the tracer knows the block with this size and heap, and that its stack passes through
+ * this function. */
 static void known(
 	const char *what, const void *block, uint64_t bytes, HANDLE of, const void *function)
 {
@@ -178,7 +179,7 @@ static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
 	longjmp(back, 1);
 }
 
-/* Fails, and raises an exception if the flags request it; the block stays live. */
+/* The call fails, and raises an exception if the flags request that. The block stays live. */
 static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
 {
 	freed_in_handler = HeapAlloc(heap, 0, 444);
@@ -197,8 +198,8 @@ static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
 		HeapFree(heap, 0, freed_in_handler);
 }
 
-/* An exception of the real heap passes through the hook to its handler. Wine raises no exception
- * for the flag of a heap. */
+/* The real heap raises an exception, which passes through the hook to its handler. Wine ignores a
+ * heap's flag and raises no exception. */
 static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 {
 	PVOID handler = AddVectoredExceptionHandler(1, on_exception);
@@ -218,7 +219,7 @@ static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 
 static NOINLINE void *deeper(int bytes)
 {
-	volatile char room[5000]; /* deeper than the call that longjmp left */
+	volatile char room[5000]; /* this call is deeper than the one that longjmp left */
 
 	room[0] = 0;
 	return step_leak(HeapAlloc(heap, 0, (SIZE_T)bytes + (SIZE_T)room[0]));
@@ -233,7 +234,7 @@ static LONG WINAPI on_exception_jump(EXCEPTION_POINTERS *exception)
 	return EXCEPTION_CONTINUE_SEARCH;
 }
 
-/* A jump without unwinding leaves the guard set until the next call that is less deep. */
+/* A jump without unwinding leaves the guard set until the next call at a smaller depth. */
 static NOINLINE void jumping(void)
 {
 	PVOID handler = AddVectoredExceptionHandler(1, on_exception_jump);
@@ -261,7 +262,8 @@ static void exceptions(void)
 
 static void *made_in_callback, *freed_in_callback;
 
-/* The tracer calls this while it unwinds: blocks allocated and freed here must not be lost. */
+/* The tracer calls this function while it unwinds. Blocks that are allocated and freed here must
+ * not be lost. */
 static NOINLINE PRUNTIME_FUNCTION CALLBACK describe(DWORD64 pc, PVOID context)
 {
 	static RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
@@ -366,7 +368,7 @@ static void registers(void)
 
 /* ---------------------------------------------------------------- the DLL, the end */
 
-/* Loading it twice keeps one copy; freeing it too often does not unload it. */
+/* Loading the tracer twice keeps one copy. Freeing it too often does not unload it. */
 static NOINLINE void dll(void)
 {
 	wchar_t path[MAX_PATH];
@@ -402,7 +404,7 @@ static NOINLINE void WINAPI at_the_end(PVOID image, DWORD reason, PVOID reserved
 		TerminateProcess(GetCurrentProcess(), (UINT)status);
 }
 
-/* The linker collects the callbacks that run before and after main in this section. */
+/* In this section the linker collects the callbacks that run before and after main. */
 __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = at_the_end;
 
 int main(void)

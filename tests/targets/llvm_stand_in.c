@@ -20,7 +20,8 @@ static const char *env(const char *name)
 	return value ? value : "";
 }
 
-/* Reads the first bytes of a file. It opens the file like LLVM: others may delete it meanwhile. */
+/* Reads the first bytes of a file. Opens the file as LLVM does: other programs may delete it at the
+ * same time. */
 static size_t read_start(const char *path, char *bytes, size_t size)
 {
 	wchar_t wide[LINE_BYTES];

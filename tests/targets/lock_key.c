@@ -1,6 +1,6 @@
-/* lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options that denies all
- * access, or with "read" permits only reading. It waits like samples and deletes the key at the
- * end. */
+/* lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options. The key denies all
+ * access, or with "read" permits only reading. The program waits like the samples, and deletes the
+ * key at its end. */
 #include "samples/step.h"
 
 #define ROOT "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"

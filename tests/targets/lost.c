@@ -29,7 +29,7 @@ static volatile uintptr_t hidden;
 static volatile LONG is_running, is_over;
 static HANDLE blocks_heap;
 
-/* Allocates a block with room for three pointers; `said` is its expected result. */
+/* Allocates a block with room for three pointers. `said`: the result expected for the block. */
 static NOINLINE void **make(size_t bytes, const char *said)
 {
 	void **block = HeapAlloc(blocks_heap, HEAP_ZERO_MEMORY, bytes);
@@ -77,7 +77,7 @@ static NOINLINE void make_held(void)
 		ExitProcess(3);
 	printf("block 1041 held\n");
 	block[1] = make(1042, " held");
-	/* In a DLL's data: the C library's pointer to the command line. */
+	/* Makes a block held by data of a DLL, the C library's pointer to the command line. */
 	*(void **)(void *)GetProcAddress(GetModuleHandleA("msvcrt.dll"), "_acmdln") =
 		make(1151, " held");
 	for_tls = make(1051, " held");
@@ -102,7 +102,7 @@ static NOINLINE void map_file_of(void *block)
 		ExitProcess(5);
 }
 
-/* Maps a section twice, once writable. */
+/* Maps a section twice, one of the times writable. */
 static NOINLINE void make_mapped(void)
 {
 	HANDLE section =
@@ -143,7 +143,7 @@ static DWORD WINAPI hold_in_register(void *unused)
 	return 0;
 }
 
-/* Leaves the address of a block far below the later stack pointer. */
+/* Leaves a block's address far below later values of the stack pointer. */
 static NOINLINE void leave_below(void)
 {
 	void *volatile words[DEEP / sizeof(void *)];
@@ -161,7 +161,8 @@ static void run(LPTHREAD_START_ROUTINE routine)
 	CloseHandle(thread);
 }
 
-/* A waiting thread, whose stack pointer is far above the address that it left. */
+/* A waiting thread, whose stack pointer is far above the address that the thread left on its
+ * stack. */
 static DWORD WINAPI wait_above(void *unused)
 {
 	(void)unused;
@@ -174,8 +175,8 @@ static DWORD WINAPI wait_above(void *unused)
 
 #define RESERVED_MAX 1000
 
-/* Returns a heap above 4 GiB: reserves all free memory below. In a 32-bit process, returns the
- * process heap. */
+/* Returns a heap above 4 GiB, by first reserving all free memory below. In a 32-bit process,
+ * returns the process heap. */
 static HANDLE high_heap(void)
 {
 	static void *reserved[RESERVED_MAX];

@@ -17,7 +17,7 @@ static void print_names(void)
 	FreeEnvironmentStringsW(all);
 }
 
-/* Returns the rest of this program's command line after the first word; none of the tests' paths
+/* Returns the rest of this program's command line after its first word. None of the tests' paths
  * contains a quote. */
 static wchar_t *rest(wchar_t *line)
 {

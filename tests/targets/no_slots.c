@@ -11,7 +11,7 @@
 #define LEAKED_BYTES 300
 #define MOVED_BYTES 5000
 #define LARGE_BYTES (1 << 20)
-#define SLOTS 64 /* in a thread's block: TLS_MINIMUM_AVAILABLE */
+#define SLOTS 64 /* number of slots in a thread's own block: TLS_MINIMUM_AVAILABLE */
 
 static DWORD last_slot;
 

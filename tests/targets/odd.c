@@ -28,8 +28,8 @@
 
 #include "samples/step.h"
 
-#define CROWD 100 /* threads started after main */
-#define CROWD_MAX 2000 /* in total: main may be waiting for the lock and never run */
+#define CROWD 100 /* number of threads started after main */
+#define CROWD_MAX 2000 /* limit for all threads: main may be waiting for the lock and never run */
 
 static DWORD attach_thread;
 static jmp_buf raise_to;
@@ -86,7 +86,7 @@ static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 		CloseHandle(CreateThread(NULL, 0, begin_crowd, NULL, 0, NULL));
 }
 
-/* The linker collects the callbacks that run before main in this section. */
+/* In this section the linker collects the callbacks that run before main. */
 __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = on_loader;
 
 static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
@@ -181,7 +181,7 @@ static int break_heap(int status)
 	char *first = HeapAlloc(heap, 0, 64), *second = HeapAlloc(heap, 0, 64);
 	char *last = first < second ? second : first;
 
-	memset(last - 16, 0xee, 16); /* its header */
+	memset(last - 16, 0xee, 16); /* the block's header */
 	step_done(1);
 	return status;
 }
@@ -203,7 +203,7 @@ static bool end_other(const char *program)
 	return status == 22;
 }
 
-/* Ends the process; returns 21 if that failed, or -1 for an unknown way. */
+/* Ends the process in this way. Returns 21 if that failed, or -1 if the way is unknown. */
 static int end_by(const char *how, const char *program)
 {
 	static const char *const ways[] = {"pseudo", "handle", "detach", "other"};

@@ -1,6 +1,6 @@
-/* overrun: damages its own heap. It has 100 blocks of 1016 bytes in its own heap; before step 2 it
- * writes 16 bytes past the end of block 51. All 100 stay allocated. With their heads they have 1024
- * bytes, which no heap of Wine rounds up, so the write damages the head of the next block. */
+/* overrun: damages its own heap. The heap has 100 blocks of 1016 bytes. Before step 2 the program
+ * writes 16 bytes past the end of block 51. All 100 blocks stay allocated. With its head a block
+ * has 1024 bytes, which no heap of Wine rounds up, so the write damages the next block's head. */
 #include "tests/targets/stated.h"
 
 #define BLOCKS 100

@@ -5,7 +5,7 @@
 
 #include "samples/step.h"
 
-#define PEB_GLOBAL_FLAG 0xbc /* of a 64-bit process */
+#define PEB_GLOBAL_FLAG 0xbc /* offset in a 64-bit process */
 
 int main(int argc, char **argv)
 {

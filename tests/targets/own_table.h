@@ -1,6 +1,6 @@
-/* Access to the entries of the tracer in this process, for programs that compare them with their
- * own calls. Reads the tracer's area like hsnap, but from inside, and in one thread while no other
- * thread allocates. Without a tracer own_table() returns NULL. */
+/* Access to the tracer's entries in this process, for programs that compare the entries with their
+ * own calls. Reads the tracer's area as hsnap does, but from inside, and in one thread while no
+ * other thread allocates. Without a tracer own_table() returns NULL. */
 #ifndef TESTS_OWN_TABLE_H
 #define TESTS_OWN_TABLE_H
 
@@ -17,8 +17,8 @@ static inline const struct tracer_area *own_table(void)
 	return tracer ? (const void *)GetProcAddress(tracer, TRACER_EXPORT) : NULL;
 }
 
-/* Returns the entry of an address, or NULL. Shards are searched from end to end, without
- * assumptions about their order. */
+/* Returns the entry of an address, or NULL. Searches each shard from end to end, without
+ * assumptions about the entries' order. */
 static inline const struct tracer_block *own_table_find(
 	const struct tracer_area *area, const void *addr)
 {
@@ -60,7 +60,7 @@ static inline bool own_table_is_by(
 	return false;
 }
 
-/* Returns the bytes of recorded pages of that kind in [from, to). */
+/* Returns how many bytes of [from, to) are in recorded pages of this kind. */
 static inline uint64_t own_table_virtual(
 	const struct tracer_area *area, uint32_t kind, uint64_t from, uint64_t to)
 {

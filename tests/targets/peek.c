@@ -65,7 +65,7 @@ static void print_space(HANDLE process)
 	printf("space %llu\n", used);
 }
 
-/* Loads a copy of the DLL to find the offset of its export. */
+/* Loads a copy of the DLL to find its export's offset. */
 static size_t area_offset(HANDLE process, HMODULE module)
 {
 	wchar_t path[1024];
@@ -121,8 +121,8 @@ static void print_suspended(DWORD pid)
 	printf("suspended %u\n", suspended);
 }
 
-/* Wine 8 cannot count the handles of another process; so this duplicates one and closes it
- * again. */
+/* Wine 8 cannot count the handles of another process, so this function duplicates one handle and
+ * closes it again. */
 static void print_handle(HANDLE process)
 {
 	HANDLE self = GetCurrentProcess(), theirs = NULL;

@@ -1,6 +1,7 @@
-/* Calls a function with patterns in all callee-saved registers and with rounding modes that no
- * compiler sets, and counts the registers that changed. x64 calling convention, Microsoft Learn:
- * RBX, RBP, RDI, RSI, R12 to R15, XMM6 to XMM15, the control words of SSE and of the x87. */
+/* Calls a function with patterns in all callee-saved registers, and with rounding modes that no
+ * compiler sets. Counts the registers that changed. The x64 calling convention (Microsoft Learn)
+ * preserves RBX, RBP, RDI, RSI, R12 to R15, XMM6 to XMM15, and the control words of SSE and of the
+ * x87. */
 #ifndef TESTS_REGISTERS_H
 #define TESTS_REGISTERS_H
 
@@ -13,13 +14,13 @@ struct registers {
 	uint16_t x87, unused;
 };
 
-/* Calls the function with these registers, stores the registers after the call, and returns the
- * result. */
+/* Calls the function with the registers `given`, stores the registers after the call in `found`,
+ * and returns the function's result. */
 void *call_with(const struct registers *given, struct registers *found, const void *function,
 	const uint64_t arguments[4]);
 
-/* The frame: 32 bytes for the called function, found at 32, and this function's saved registers
- * from 48 on. */
+/* The frame has 32 bytes for the called function, then `found` at 32, then this function's saved
+ * registers from 48 on. */
 __asm__(".text\n"
 	".macro put_xmm\n"
 	"	.irp n, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"

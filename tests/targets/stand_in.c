@@ -1,5 +1,5 @@
-/* stand_in [ARG...]: replaces a program that another one starts: prints its arguments in brackets
- * and the first line of its input, and ends with status 77. */
+/* stand_in [ARG...]: stands in for a program that another program starts. It prints its arguments
+ * in brackets and the first line of its input, and ends with status 77. */
 #include <stdio.h>
 
 int main(int argc, char **argv)

@@ -21,7 +21,8 @@
 
 #include "samples/step.h"
 
-/* Prevents copies of a function under other names, so that a stack shows its own name. */
+/* Prevents copies of a function under other names, so that a stack shows the function's own
+ * name. */
 #ifndef __clang__
 #undef NOINLINE
 #define NOINLINE __attribute__((noinline, noipa))
@@ -56,7 +57,7 @@ __attribute__((format(__MINGW_PRINTF_FORMAT, 1, 2))) static void state(const cha
 	stated_len += len > 0 ? (size_t)len : 0;
 }
 
-/* Prints the statements and "step K pid P", and waits; returns false if the target must end. */
+/* Prints the statements and "step K pid P", then waits. Returns false if the target must end. */
 static inline bool state_step(unsigned long step)
 {
 	state_flush();

@@ -10,7 +10,7 @@
 
 #define LINE_SIZE 1024
 
-/* Returns the words after the first COUNT of this program's command line, unchanged. */
+/* Returns this program's command line after its first COUNT words, unchanged. */
 static char *line_after(char *line, int count)
 {
 	while (count--) {
@@ -22,8 +22,8 @@ static char *line_after(char *line, int count)
 	return line;
 }
 
-/* Starts a command line, with this program's streams where the given ones are NULL. Returns its
- * process, or NULL. */
+/* Starts a command line. Where a stream is NULL, the process gets this program's stream. Returns
+ * the process, or NULL. */
 static HANDLE start(char *line, HANDLE in, HANDLE out)
 {
 	STARTUPINFOA startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};
@@ -52,7 +52,7 @@ static DWORD wait_for(HANDLE process)
 	return status;
 }
 
-/* Opens a pipe; the program inherits one end, and `ours` is the other. */
+/* Opens a pipe. The program inherits one end; `ours` is the other end. */
 static BOOL open_pipe(HANDLE *from, HANDLE *to, HANDLE *ours)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};

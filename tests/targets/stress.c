@@ -29,7 +29,7 @@
 #define SLOTS 4096
 #define BYTES_MAX 600
 #define EVENTS_MAX 400000
-#define LOOPS_STATED 20 /* rounds of threads that do more than exchange blocks */
+#define LOOPS_STATED 20 /* number of rounds of threads that do more than exchange blocks */
 
 struct block {
 	uint32_t maker, bytes, kind, check;
@@ -72,7 +72,7 @@ static void state(
 	events[at] = (struct event){type, stack, addr, bytes, heap, GetCurrentThreadId()};
 }
 
-/* Functions with different allocating places. */
+/* Functions that allocate at different places. */
 #define MAKERS(X)                                                                                  \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define COUNT 16
@@ -221,7 +221,7 @@ static DWORD WINAPI plug_and_unplug(LPVOID unused)
 			blocks[k] = keep(100 + k);
 			state("alloc", blocks[k], 100 + k, "plug_keep", NULL);
 		}
-		/* One block stays while calls are stated. */
+		/* If calls are stated, one block stays. */
 		for (unsigned k = is_stated; k < 8; k++) {
 			state("free", blocks[k], 0, NULL, NULL);
 			HeapFree(GetProcessHeap(), 0, blocks[k]);

@@ -38,7 +38,7 @@ typedef HANDLE(NTAPI *create_heap_fn)(
 static create_heap_fn create_heap;
 static nt_allocate_fn nt_allocate;
 static nt_free_fn nt_free;
-static allocate2_fn allocate2; /* NULL: an older system */
+static allocate2_fn allocate2; /* NULL on an older system */
 
 /* ---------------------------------------------------------------- expectations */
 
@@ -70,7 +70,7 @@ static void say_hex(uint64_t value)
 	said_end = put_hex(said_end, value);
 }
 
-/* Returns true if the system reports this of all pages. */
+/* Returns true if this is what the system reports about all pages. */
 static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
 {
 	DWORD state = strcmp(kind, "committed") ? MEM_RESERVE : MEM_COMMIT;
@@ -100,7 +100,7 @@ static void state(const char *kind, const void *addr, SIZE_T bytes, const char *
 	say("\n");
 }
 
-/* Prints a mismatch, or an operation that the system refuses. */
+/* Prints a mismatch, or an operation that the system refused. */
 static void tell(const char *which, const char *what)
 {
 	say(which);
@@ -122,8 +122,8 @@ static void done(const char *name)
 		ExitProcess(0);
 }
 
-/* Addresses of the functions that allocate memory and of their callers; the last entry only marks
- * the end. */
+/* Addresses of the functions that allocate memory, and of their callers. The last entry is only an
+ * end mark. */
 struct said_function {
 	const char *name;
 	uintptr_t addr;
@@ -151,7 +151,7 @@ static NOINLINE char *only_reserve(SIZE_T bytes)
 	return step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE));
 }
 
-/* Inlined, so that the caller is the function that commits. */
+/* Must be inlined, so that its caller is the function that commits. */
 static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
 {
 	step_leak(VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE));
@@ -285,8 +285,8 @@ static void in_parts(void)
 	done("commit again, release all");
 }
 
-/* Pages that were reserved and committed by one call belong to the reserving function after they
- * are decommitted. */
+/* If one call reserved and committed pages, they belong to the reserving function after they are
+ * decommitted. */
 static void both_then_decommit(void)
 {
 	char *base = both();
@@ -355,7 +355,7 @@ static void refused(void)
 	char *base = both(), *page = only_reserve(0x20000) + 0x10000;
 
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
-	/* The page is not readable, and a pointer may extend across its start. */
+	/* The page is not readable, and a pointer may lie across its start. */
 	VirtualAlloc(page - PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
 	VirtualFree(page - PAGE, PAGE, MEM_DECOMMIT);
 	if (!is_refused_everywhere(base, page))
@@ -404,7 +404,7 @@ static void other_process(void)
 	done("another process");
 }
 
-/* Memory that another process reserved in this one: the tracer saw no call. */
+/* Another process reserved memory in this process, so the tracer saw no call. */
 static char *volatile from_outside;
 
 static void reserve_for(const char *pid, const char *where)
@@ -488,7 +488,7 @@ static SIZE_T file_pages(const char *path)
 	return (data.nFileSizeLow + PAGE - 1) & ~(SIZE_T)(PAGE - 1);
 }
 
-/* One call for all views: gcc 14 would split a loop in two. */
+/* All views must be unmapped by the same call: gcc 14 would split a loop in two. */
 static NOINLINE void unmap(char *view)
 {
 	if (!UnmapViewOfFile(view))
@@ -609,7 +609,7 @@ static void heaps_and_modules(void)
 /* ---------------------------------------------------------------- fibers */
 
 static void *main_fiber;
-static char *volatile in_fiber; /* an address on its stack */
+static char *volatile in_fiber; /* an address on the fiber's stack */
 
 static void WINAPI run_fiber(void *unused)
 {
@@ -623,7 +623,7 @@ static NOINLINE void *new_fiber(void)
 	return step_leak(CreateFiber(0x20000, run_fiber, NULL));
 }
 
-/* ntdll allocates a fiber's stack like a program; a thread's stack is allocated by the system. */
+/* ntdll allocates a fiber's stack as a program would. The system allocates a thread's stack. */
 static void fibers(void)
 {
 	MEMORY_BASIC_INFORMATION stack, info;
@@ -653,7 +653,7 @@ static void fibers(void)
 
 struct crew {
 	uint32_t seed;
-	char *kept[KEPT]; /* 16 pages each; the first half is committed */
+	char *kept[KEPT]; /* each has 16 pages, of which the first half is committed */
 };
 
 static NOINLINE char *crew_reserve(void)

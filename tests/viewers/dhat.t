@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o dhat in Valgrind's viewer: its own script builds its tree, which has each stack with its
-# bytes and blocks. Truth: the contents of the synthetic dumps.
+# hdiff -o dhat in Valgrind's viewer. The viewer's own script builds a tree that has each stack with
+# its bytes and blocks. The truth comes from the synthetic dumps.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -49,8 +49,8 @@ done_testing;
 
 # ---------------------------------------------------------------- the plan
 
-# Returns a host and the runs of its process: all begin with build 0; 900 hosts get build 1, and 50
-# of these build 2; on 50 others the process is restarted unchanged.
+# Returns a host and the runs of its process. All hosts begin with build 0. 900 hosts get build 1,
+# and 50 of these get build 2. On 50 other hosts the process is restarted unchanged.
 sub host {
 	my ($number) = @_;
 	my @from = (0, $number >= 950 ? 30 : (), $number < 900 ? 10 + $number % 12 : (), $number == 7 ? $dump_count - 1 : $number < 50 ? 30 + $number % 10 : ());
@@ -60,10 +60,11 @@ sub host {
 	return { number => $number, name => sprintf('host%04d', $number), runs => \@runs };
 }
 
-# Returns seconds. No two hosts take their dumps at the same time, nor in the order of their names.
+# Returns seconds. No two hosts take their dumps at the same time, and the order of times is not the
+# order of names.
 sub time_of { my ($number, $at) = @_; return $begin + $at * $half_hour + (617 * $number + 500) % $host_count }
 
-# Returns the bytes of a stack on a host in a dump, the AGEth of a run; 0 if it has no line.
+# Returns a stack's bytes on a host in dump number AGE of a run, or 0 if the stack has no line.
 sub bytes_of {
 	my ($stack, $host, $build, $at, $age) = @_;
 	return 50_000 if $stack eq 'start_up';
@@ -74,7 +75,7 @@ sub bytes_of {
 	return $build < 2 ? 0 : $stack eq 'new_table' ? 250_000 : 400_000 * ($age + 1);
 }
 
-# Returns true for hosts whose grow_log leaks, until build 2 fixes it.
+# Returns true if grow_log leaks on a host, which build 2 fixes.
 sub is_logging { return $_[0]{number} % 37 == 0 }
 
 sub run_bytes {
@@ -84,7 +85,7 @@ sub run_bytes {
 
 # ---------------------------------------------------------------- expected answers
 
-# Calls back with each host, run and stack, and the bytes of each dump of that run.
+# Calls back for each host, run and stack, with the bytes in each dump of the run.
 sub each_run {
 	my ($told) = @_;
 	for my $host (@hosts) {
@@ -95,7 +96,7 @@ sub each_run {
 	return;
 }
 
-# Questions 1 and 2.
+# Answers questions 1 and 2.
 sub growing {
 	my %found;
 	each_run(sub {
@@ -117,7 +118,7 @@ sub growing {
 	return [values %found];
 }
 
-# Question 3.
+# Answers question 3.
 sub by_build {
 	my (%found, %all, %seen);
 	each_run(sub {
@@ -146,14 +147,14 @@ sub by_build {
 	return \@rows;
 }
 
-# Question 4, from the plan and the longest run of build 2.
+# Answers question 4, from the plan and the longest run of build 2.
 sub new_stacks {
 	my ($longest) = sort { $b <=> $a } map { $_->{to} - $_->{from} + 1 } grep { $_->{build} == 2 } map { @{ $_->{runs} } } @hosts;
 	return [{ stack => $id{session_open}, function => 'app!session_open', hosts => 50, most_bytes => 400_000 * $longest },
 		{ stack => $id{new_table}, function => 'app!new_table', hosts => 50, most_bytes => 250_000 }];
 }
 
-# Question 5.
+# Answers question 5.
 sub first_hosts {
 	my %first;
 	each_run(sub {
@@ -168,7 +169,7 @@ sub first_hosts {
 	} } sort { $first{$a}[0] <=> $first{$b}[0] } keys %first];
 }
 
-# Question 6.
+# Answers question 6.
 sub shares {
 	my (%grown, %sum);
 	each_run(sub {
@@ -233,7 +234,7 @@ sub lines_of {
 	my $lines = '';
 	for my $stack (@stacks) {
 		my $bytes = bytes_of($stack, $host, $run->{build}, $at, $at - $run->{from}) or next;
-		# A stack that is called from two places of a function has two lines.
+		# If a function calls a stack from two places, there are two lines.
 		for my $part ($stack eq 'parse_header' && $host->{number} % 50 == 3 ? (10_000, $bytes - 10_000) : $bytes) {
 			$lines .= sprintf qq(%s,"stack":"%s","function":"app!%s","frames":"app!%s;app+FFF","bytes":%d,"blocks":%d,"overhead":%d}\n),
 			    $process, $id{$stack}, $stack, $stack, $part, $part / 10_000, $part / 1250;
@@ -271,8 +272,8 @@ sub check_lines {
 
 sub sorted { return join "\n", sort split /\n/, $_[0] }
 
-# Writes the lines of all other hosts, and lines that the page's views must exclude: another
-# program, and an earlier time.
+# Writes the lines of all other hosts, and some lines that the page's views must exclude: those of
+# another program, and of an earlier time.
 sub write_fleet {
 	my %is_real = map { $_ => 1 } @real;
 	for my $host (grep { !$is_real{ $_->{number} } } @hosts) {
@@ -292,7 +293,7 @@ sub write_fleet {
 
 # ---------------------------------------------------------------- the engines
 
-# Checks an engine's answers to the page's questions, in their order: lists of rows.
+# Compares an engine's answers, which are lists of rows, with the page's questions in their order.
 sub check_answers {
 	my ($count, @answers) = @_;
 	is(scalar @answers, 7, 'an answer to each') or return;
@@ -355,8 +356,8 @@ sub check_clickhouse {
 	check_answers(undef, map { my $out = $_->{out}; [map { $json->decode($_) } split /\n/, $out] } @said[3 .. $#said]);
 }
 
-# Starts a private server on loopback, with its own folder; it is ended by pid however the test
-# ends.
+# Starts a private server on loopback, with its own folder. However the test ends, the server is
+# ended by pid.
 sub start_server {
 	my ($program) = @_;
 	my $data = tempdir("$root/build/clickhouse-XXXXXX", CLEANUP => 1);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The page of hdiff -o html in a browser: it shows the data of the JSON report, its controls work,
-# hostile names do no harm, and nothing is fetched. Expected values are added up here from the JSON
-# report.
+# The page of hdiff -o html in a browser. It shows the data of the JSON report, its controls work,
+# hostile names do no harm, and nothing is fetched. The test adds up the expected values from the
+# JSON report.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -47,7 +47,7 @@ is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } @{ $browser->{requests} 
 $browser->close;
 done_testing;
 
-# Returns the path of a report's page, and the report as JSON, with names for frames.
+# Returns the path of a report's page, and the report as JSON in which frames have names.
 our $made;
 sub page_of {
 	my (@args) = @_;
@@ -66,7 +66,8 @@ sub name_of {
 
 sub names { my ($row) = @_; return @{ $row->{frames} // [] } ? map({ name_of($_) } @{ $row->{frames} }) : '(no stack recorded)' }
 
-# Sums by "name\0name..." from the outside (or inside) in: { old, new, up, down } in bytes.
+# Returns sums by "name\0name...", from the outermost frame inwards (or from the innermost
+# outwards): { old, new, up, down } in bytes.
 sub tree {
 	my ($order) = @_;
 	my %tree;
@@ -82,7 +83,7 @@ sub tree {
 	return \%tree;
 }
 
-# Returns all rows of the table, after loading all of them: [{name, numbers by column}].
+# Loads all rows of the table and returns them: [{name, numbers by column}].
 sub table {
 	$browser->js('while (!document.getElementById("more").hidden) document.getElementById("more").click()');
 	return $browser->js(<<'END');
@@ -132,7 +133,7 @@ sub check_graph {
 		}
 		cmp_ok($seen, '>', 1, "$order: some way down");
 	}
-	# Widths: below a place of the second line is the node whose sums reach there.
+	# Checks widths: below a place in the second line is the node whose sums reach that place.
 	show();
 	my @top = sort { width($b) <=> width($a) } grep { $_ ne '' && !/\0/ } keys %$all;
 	my $at = 0;
@@ -266,8 +267,8 @@ sub check_themes {
 	return;
 }
 
-# Checks WCAG's minimum contrast of text on the deepest colours: 4.5 between the luminances of the
-# text and its background.
+# Checks the text's contrast on the deepest colours. WCAG requires at least 4.5 between the
+# luminances of the text and its background.
 sub check_contrast {
 	my ($up, $down) = map { [series(fresh_dir(), [1763632800000, 1763634600000], { leak => $_ })] } [1000, 90_000], [90_000, 1000];
 	my %reports = (grown => $up, shrunk => $down, live => [$up->[1]]);
@@ -298,8 +299,8 @@ sub check_vanished {
 	my @two = series(fresh_dir(), [1763632800000, 1763634600000], { came => [0, 3000], gone => [1000, 0], same => [500, 500] });
 	local ($url, $report) = page_of(@two);
 	show();
-	# Below the function that calls both, the new stack has three quarters of the width, the
-	# vanished one the rest.
+	# Below the function that calls both stacks, the new stack has three quarters of the width,
+	# and the vanished stack has the rest.
 	my $lines = value('document.getElementById("graph").clientHeight') / 20;
 	for my $x (0.01, 0.74, 0.76, 0.99) {
 		$browser->point('#graph', sprintf('%.3f', $x), 20 * $lines - 10, 'mouseMoved');
@@ -349,7 +350,7 @@ sub check_trend {
 	my @series = @{ $report->{series}[0]{rows} };
 	is_deeply([map { [@$_{qw(growth verdict)}] } @{ table() }], [map { [@{ $_->{trend} }{qw(net_bytes verdict)}] } @series], 'net growth and verdicts');
 	like(value('document.getElementById("verdict").textContent'), qr/^Series 1: \Q@{[$report->{series}[0]{trend}{verdict} =~ tr,-, ,r]}\E/, 'the verdict of all');
-	# Selects the second to the third-last snapshot with the pointer.
+	# Selects the second snapshot to the third from the end with the pointer.
 	my @x = map { sprintf '%.5f', (76 + 914 * $_ / 9) / 1000 } 1, 7;
 	my $narrow = sub { return (sprintf('%.5f', 0.5 + ($_[0] - 0.5) * value('(() => { const r = document.getElementById("chart").getBoundingClientRect(); return Math.min(r.width / 1000, r.height / 180) * 1000 / r.width })()')), '0.4') };
 	$browser->point('#chart', $narrow->($x[0]), qw(mouseMoved mousePressed));
@@ -368,7 +369,8 @@ sub check_trend {
 	return;
 }
 
-# Checks that names can be read in a window of 1,000 pixels, and that no column covers another.
+# Checks that names can be read in a window of 1,000 pixels, and that no column covers another
+# column.
 sub check_widths {
 	$browser->ask('Emulation.setDeviceMetricsOverride', { width => 1000, height => 800, deviceScaleFactor => 1, mobile => JSON::PP::false });
 	$browser->drawn;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hdiff -o pprof in go tool pprof: each function's growth, also of two profiles with -diff_base, in
-# modules with their builds. Truth: the contents of the synthetic dumps.
+# hdiff -o pprof in go tool pprof. Shows each function's growth, also as the difference of two
+# profiles with -diff_base, in modules with their builds. The truth comes from the synthetic dumps.
 use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits

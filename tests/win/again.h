@@ -1,4 +1,4 @@
-/* Starts this test again with other arguments, for tests that need another process. */
+/* Starts this test again with other arguments, for tests that need a second process. */
 #ifndef TESTS_WIN_AGAIN_H
 #define TESTS_WIN_AGAIN_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <windows.h>
 
-/* The child inherits the inheritable handles. */
+/* Starts the test again. The child inherits all inheritable handles. */
 static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *info)
 {
 	STARTUPINFOW startup = {.cb = sizeof(startup)};
@@ -19,7 +19,8 @@ static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *in
 	       CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, info);
 }
 
-/* Gets this program's path in UTF-8, the encoding of hsnap's paths; empty if it does not fit. */
+/* Gets this program's path in UTF-8, which hsnap uses for paths. The path is empty if it does not
+ * fit. */
 static inline void own_path(char *path, int size)
 {
 	wchar_t wide[MAX_PATH];

@@ -1,4 +1,4 @@
-/* ask_lock.exe PID: prints "taken" if an hsnap has the lock of that process, otherwise "free". For
+/* ask_lock.exe PID: prints "taken" if an hsnap has the lock of process PID, otherwise "free". For
  * tests/e2e_attach.t. */
 #include <stdio.h>
 #include <stdlib.h>

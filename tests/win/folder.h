@@ -21,7 +21,8 @@ static inline bool make_folder(void)
 	return CreateDirectoryA(folder, NULL);
 }
 
-/* Returns the number of files in the folder, without subfolders; -1: not listable. */
+/* Returns the number of files in the folder, without subfolders, or -1 if the folder cannot be
+ * listed. */
 static inline int file_count(void)
 {
 	WIN32_FIND_DATAA found;
@@ -40,7 +41,7 @@ static inline int file_count(void)
 	return number;
 }
 
-/* Compares the file's text, read like hdiff, which decompresses it. */
+/* Compares the file's text. Reads the file as hdiff does, which decompresses it. */
 static inline bool has(const char *text)
 {
 	struct source *source;

@@ -19,7 +19,7 @@
 #define LIMIT_BYTES                                                                                \
 	((uint64_t)WRITERS * LINES * LINE_BYTES * 2 / 3) /* so that there are two files */
 
-static char aside[470]; /* name of a full file */
+static char aside[470]; /* name that a full file gets */
 static long errors;
 
 static void write_lines(void *ctx, unsigned number)
@@ -35,7 +35,8 @@ static void write_lines(void *ctx, unsigned number)
 	}
 }
 
-/* Counts the lines of each writer in a file; returns false if a line is torn or mixed. */
+/* Counts the lines of each writer in a file. Returns false if a line is torn or mixed with
+ * another. */
 static bool count_lines(const char *name, unsigned counts[WRITERS])
 {
 	FILE *from = fopen(name, "rb");
@@ -83,7 +84,7 @@ static void test_torn_line(void)
 	ok(has("one\ntorn\ntwo\n"), "on a line of its own");
 }
 
-/* A reader does not block writers, and may move the file. */
+/* A reader does not block writers, and writers may move the file. */
 static void test_reader(void)
 {
 	HANDLE reader = CreateFileA(path, GENERIC_READ,

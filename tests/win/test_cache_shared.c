@@ -48,7 +48,7 @@ static void put(size_t limit, const char *path, const char *key, uint32_t first)
 	arena_release(&arena);
 }
 
-/* Returns the number of names found, or an impossible number if one is wrong. */
+/* Returns the number of names that were found, or an impossible number if one of them is wrong. */
 static size_t get_of(size_t limit, const char *path, const char *key, uint32_t first)
 {
 	struct name_cache *cache = name_cache_open(path, limit);
@@ -115,7 +115,8 @@ static void test_place(void)
 
 /* ---------------------------------------------------------------- several processes */
 
-/* Writes until the names are kept: another process may hold the lock for too long. */
+/* Writes until the cache keeps the names, because another process may hold the lock for too
+ * long. */
 static int write_rounds(const char *key)
 {
 	for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -159,7 +160,7 @@ static void test_processes(void)
 	ok(is_right && get("key", 5) == EACH, "nobody's names are lost");
 }
 
-/* One process has the file open while others replace it. */
+/* One process has the file open while other processes replace it. */
 static void test_bound(void)
 {
 	wchar_t *wide = in_folder(L"small");

@@ -12,7 +12,7 @@ static BOOL WINAPI on_set_page(UINT page);
 static BOOL WINAPI on_get_mode(HANDLE handle, LPDWORD mode);
 static BOOL WINAPI on_write(
 	HANDLE handle, const void *units, DWORD count, LPDWORD put, void *reserved);
-/* The linker uses these pointers in place of the imports. */
+/* The linker uses these pointers in place of the imported functions. */
 BOOL(WINAPI *imported_set_page)(UINT) __asm__("__imp_SetConsoleOutputCP") = on_set_page;
 BOOL(WINAPI *imported_mode)(HANDLE, LPDWORD) __asm__("__imp_GetConsoleMode") = on_get_mode;
 BOOL(WINAPI *imported_write)
@@ -21,7 +21,7 @@ BOOL(WINAPI *imported_write)
 static unsigned page_changes;
 static wchar_t shown[100000];
 static size_t shown_count, write_count;
-static DWORD at_once = 7; /* units written per call */
+static DWORD at_once = 7; /* number of units that one call writes */
 
 static BOOL WINAPI on_set_page(UINT page)
 {
@@ -33,7 +33,8 @@ static BOOL WINAPI on_set_page(UINT page)
 static BOOL WINAPI on_get_mode(HANDLE handle, LPDWORD mode)
 {
 	*mode = 3;
-	return handle != GetStdHandle(STD_OUTPUT_HANDLE); /* it receives the TAP */
+	/* Stdout is not a console, because it receives the TAP. */
+	return handle != GetStdHandle(STD_OUTPUT_HANDLE);
 }
 
 static BOOL WINAPI on_write(
@@ -48,7 +49,7 @@ static BOOL WINAPI on_write(
 	return TRUE;
 }
 
-/* Writes text in pieces of that size; it must be shown once and unchanged. */
+/* Writes text in pieces of this size. The console must show the text once and unchanged. */
 static bool is_shown(const char *text, size_t piece)
 {
 	struct os_file file = {.handle = 4};
@@ -85,7 +86,7 @@ static bool is_long_text_shown(void)
 	return is_shown(text, strlen(text)) && is_shown(text, 8191) && is_shown(text, 4097);
 }
 
-/* Prints a message, which must be written by one call. */
+/* Prints a message, which must be written with a single call. */
 static bool is_message_shown(const char *text)
 {
 	wchar_t *wide = wide_from_utf8(text);

@@ -12,14 +12,14 @@ static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added);
 static BOOL WINAPI on_terminate(HANDLE process, UINT status);
 static BOOL WINAPI on_clock(LARGE_INTEGER *ticks);
 static BOOL WINAPI on_rate(LARGE_INTEGER *each_s);
-/* The linker uses these pointers in place of the imports. */
+/* The linker uses these pointers in place of the imported functions. */
 BOOL(WINAPI *imported_set)(PHANDLER_ROUTINE, BOOL) __asm__("__imp_SetConsoleCtrlHandler") = on_set;
 BOOL(WINAPI *imported_end)(HANDLE, UINT) __asm__("__imp_TerminateProcess") = on_terminate;
 BOOL(WINAPI *imported_clock)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceCounter") = on_clock;
 BOOL(WINAPI *imported_rate)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceFrequency") = on_rate;
 
 static PHANDLER_ROUTINE control;
-static char calls[100]; /* in order */
+static char calls[100]; /* log of the calls, in order */
 
 static void note(const char *call)
 {

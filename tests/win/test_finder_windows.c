@@ -22,7 +22,7 @@ static struct symbol_options options;
 static struct module module;
 static struct module_files files;
 
-/* Returns the full path of name, in the form without a length limit. */
+/* Returns the full path of name, in the form that has no length limit. */
 static wchar_t *in_base(const wchar_t *name)
 {
 	size_t units = wcslen(base) + wcslen(name) + 8;
@@ -132,7 +132,7 @@ static void check_paths(void)
 	module.timestamp--;
 }
 
-/* Longer than Windows' usual limit. */
+/* The path is longer than Windows' usual limit. */
 static void check_long_path(void)
 {
 	wchar_t name[400] = L"";
@@ -195,7 +195,7 @@ static void check_maps(void)
 	options.map_count = 0;
 }
 
-/* Names are interpreted as by the system; a stranger's path never leads to these places,
+/* Names are interpreted as the system does. A stranger's path must never lead to these places,
  * whether they exist or not. */
 static void check_local_paths(void)
 {

@@ -1,5 +1,5 @@
-/* Switching the tracer on and off in another process: a thread inside the changed bytes continues
- * at their new place, and an unexpected state is refused without changes. Prints TAP. */
+/* Switches the tracer on and off in another process. A thread inside the changed bytes continues at
+ * their new place. An unexpected state is refused without changes. Prints TAP. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +11,17 @@
 
 /* ---------------------------------------------------------------- the target */
 
-/* Shared data, in a named section that both processes map. */
+/* Data in a named section, which both processes map. */
 struct shared {
 	void *thread_stack; /* stack for the moved thread */
-	ULONG_PTR result; /* result when the function returned to after() */
+	ULONG_PTR result; /* result of the function, once it has returned to after() */
 	LONG is_ready;
 	LONG allocates,
-		/* requests an allocation by a second thread; set when it succeeded */
+		/* requests an allocation by a second thread; set to another value when the thread
+		 * succeeded */
 		has_allocated;
-	LONG is_unlocked; /* that heap, which is locked before */
-	DWORD allocator; /* that thread */
+	LONG is_unlocked; /* the heap of that allocation, which is locked before */
+	DWORD allocator; /* id of the second thread */
 };
 
 static struct shared *shared;
@@ -33,7 +34,7 @@ static struct shared *open_shared(const char *name)
 	return MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, sizeof(struct shared));
 }
 
-/* Return address of the function into which the thread was moved. */
+/* Address to which the function returns into which the thread was moved. */
 __attribute__((noreturn, used)) static void after(ULONG_PTR result)
 {
 	shared->result = result;
@@ -57,14 +58,14 @@ static bool is_set(volatile LONG *word)
 	return InterlockedCompareExchange(word, 0, 0) != 0;
 }
 
-/* Blocks inside RtlAllocateHeap, called from its hook, until the heap is unlocked. */
+/* Waits inside RtlAllocateHeap, called from its hook, until the heap is unlocked. */
 static DWORD WINAPI allocate(void *heap)
 {
 	void *block;
 
 	while (!is_set(&shared->allocates))
 		Sleep(1);
-	/* So that the tables are not empty. */
+	/* This call makes sure that the tables are not empty. */
 	HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 100));
 	block = HeapAlloc(heap, 0, 100);
 	InterlockedExchange(&shared->has_allocated, 1);
@@ -142,8 +143,9 @@ static bool is_clean(void)
 	return true;
 }
 
-/* Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15, as
- * if called without a block: the function returns 0 to return_here. */
+/* Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15.
+ * The registers are set as if the function was called without a block, so it returns 0 to
+ * return_here. */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
@@ -157,7 +159,7 @@ static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 	context.Rip = at;
 	context.Rcx = (ULONG_PTR)GetProcessHeap();
 	context.Rdx = 0;
-	context.R8 = 0; /* no block */
+	context.R8 = 0; /* the argument for the block */
 	context.R9 = 100;
 	return WriteProcessMemory(
 		       process, (void *)(ULONG_PTR)context.Rsp, frame, sizeof(frame), NULL) &&
@@ -182,8 +184,8 @@ static uint64_t space_bytes(void)
 	return bytes;
 }
 
-/* Returns true if this ntdll's function begins with pushes, between which a thread can be; *inside:
- * that address. */
+/* Returns true if this function of ntdll begins with pushes, between which a thread can be. Sets
+ * *inside to the address of such a place. */
 static bool has_inside(uint64_t *inside)
 {
 	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
@@ -194,7 +196,8 @@ static bool has_inside(uint64_t *inside)
 	return !memcmp(function, pushes, sizeof(pushes));
 }
 
-/* Such a thread, from before the tracer is switched on until it has left the function. */
+/* Moves a thread to such a place before the tracer is switched on, and checks it until it has left
+ * the function. */
 static void thread_inside(void)
 {
 	uint64_t inside, stands;
@@ -246,8 +249,8 @@ static bool poke(uint64_t addr, const void *bytes, size_t len)
 
 #define FIELD(name) (child.area_addr + offsetof(struct tracer_area, name))
 
-/* Replaces the code's import of SetThreadContext(). It fails refusals_left times, as Windows may
- * refuse an address that is not on a thread's shadow stack. */
+/* Replaces the import of SetThreadContext() that the tested code uses. It fails refusals_left
+ * times, as Windows may refuse an address that is not on a thread's shadow stack. */
 typedef BOOL(WINAPI *set_context_fn)(HANDLE thread, const CONTEXT *context);
 static unsigned refusals_left, refusals;
 
@@ -302,7 +305,8 @@ static void thread_that_cannot_be_moved(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* A word above a thread's stack pointer: it may or may not be left over from an earlier call. */
+/* A word lies above a thread's stack pointer, and an earlier call may or may not have left it
+ * there. */
 static void a_word_that_may_be_old(void)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -328,7 +332,8 @@ static void a_word_that_may_be_old(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Returns true if the thread has called a function through a hook and has not returned. */
+/* Returns true if the thread has called a function through a hook, and the call has not returned
+ * yet. */
 static bool is_in_hook(HANDLE thread, uint64_t hook)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -345,8 +350,9 @@ static bool is_in_hook(HANDLE thread, uint64_t hook)
 	return is_there;
 }
 
-/* A thread waits in a function called by a hook, while the tracer is removed and its tables are
- * freed; with is_on_again it is switched on again before the thread returns. */
+/* A thread waits in a function that was called through a hook. Meanwhile the tracer is removed and
+ * its tables are freed. With is_on_again, the tracer is switched on again before the thread
+ * returns. */
 static void thread_that_comes_back(bool is_on_again)
 {
 	struct tracee *tracee = NULL;
@@ -382,7 +388,7 @@ static void thread_that_comes_back(bool is_on_again)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Areas of other versions, or with false contents. */
+/* The areas are of other versions, or have false contents. */
 static void refused_areas(void)
 {
 	uint32_t version = 1, right = TRACER_VERSION, state = 77, loaded = TRACER_LOADED;
@@ -413,7 +419,7 @@ static void refused_areas(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Another tool has put its own jump over ours, and removes it. */
+/* Another tool has placed its own jump over the tracer's jump, and removes it later. */
 static void foreign_jump(void)
 {
 	uint64_t function =

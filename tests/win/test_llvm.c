@@ -15,7 +15,8 @@
 #define WAIT_MS 20000
 #define MANY 5000
 
-static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40]; /* this test's folder; the program in it */
+/* This test's folder, and the program in it. */
+static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40];
 
 /* ---------------------------------------------------------------- files */
 
@@ -24,7 +25,7 @@ static void path_in(wchar_t *path, const wchar_t *name)
 	_snwprintf(path, MAX_PATH + 40, L"%ls\\%ls", work, name);
 }
 
-/* Writes a file in the folder; returns its path, which the caller frees. */
+/* Writes a file into the folder; returns the file's path, which the caller frees. */
 static char *write_new(const wchar_t *name, const char *text)
 {
 	wchar_t path[MAX_PATH + 40];
@@ -65,8 +66,8 @@ static void delete (const wchar_t *name)
 	DeleteFileW(path);
 }
 
-/* Makes a folder with blanks and letters outside any one code page, which is also the temporary
- * folder, and copies the stand-in there. */
+/* Makes a folder whose name has blanks and letters that no single code page contains. It is also
+ * the temporary folder. Copies the stand-in into it. */
 static bool set_up(void)
 {
 	wchar_t from[MAX_PATH + 40], temp[MAX_PATH], *name;
@@ -106,10 +107,10 @@ struct scene {
 	size_t count;
 	struct arena arena;
 	bool is_trouble;
-	unsigned staged; /* files and folders while the backend existed */
+	unsigned staged; /* number of files and folders while the backend existed */
 };
 
-/* Requests the addresses 1, 2, ...; call close_scene() afterwards. */
+/* Requests the addresses 1, 2, ... The caller must call close_scene(). */
 static int ask(struct scene *scene, char *image, char *pdb)
 {
 	void *backend = llvm_backend.make(&scene->options, NULL);
@@ -142,7 +143,7 @@ static void close_scene(struct scene *scene)
 	arena_release(&scene->arena);
 }
 
-/* Counts the lookups with the right line and this function. */
+/* Counts the lookups that have the right line and this function. */
 static size_t count_named(const struct scene *scene, const char *function)
 {
 	size_t named = 0;
@@ -195,8 +196,8 @@ static void test_misbehaviour(char *image)
 	struct scene scene = {.count = 3, .options.patience_ms = 3000};
 	unsigned asked = 0;
 
-	/* The second address is requested without inlined functions, and so has no line from an
-	 * image. */
+	/* The second address is requested without inlined functions, so an image gives no line for
+	 * it. */
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		SetEnvironmentVariableW(L"STAND_IN_MODE", modes[i]);
 		ok(!ask(&scene, image, NULL) && scene.is_trouble &&
@@ -214,7 +215,7 @@ static void test_misbehaviour(char *image)
 	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
 }
 
-/* Waits for a file, and returns the number in it; deletes the file. */
+/* Waits for a file, returns the number in it, and deletes the file. */
 static DWORD wait_for_number(const wchar_t *name)
 {
 	wchar_t path[MAX_PATH + 40];
@@ -264,7 +265,7 @@ static void test_it_does_not_outlive_us(char *image)
 	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
 }
 
-/* The inheritable end of a pipe: if no other process has it, closing it ends the pipe. */
+/* An inheritable end of a pipe. If no other process has this end, closing it ends the pipe. */
 static void test_it_inherits_nothing_else(void)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};

@@ -1,5 +1,5 @@
-/* Objects shared by name can be anyone's: marks are read as untrusted, and a name in use is
- * reported. Prints TAP. */
+/* Shared objects with names can belong to anyone. So marks are read as untrusted data, and a name
+ * that is already in use is reported. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "snapshot/record/session.h"
 #include "tests/win/tap.h"
 
-#define PID 4242u /* of no process here */
+#define PID 4242u /* no process in this test has this pid */
 #define NAME L"Global\\hsnap-recording-4242-"
 
 static bool is_refused(int rc, enum err_code code, const struct err *err)
@@ -39,7 +39,7 @@ static void test_stranger_was_first(void)
 	CloseHandle(taken);
 }
 
-/* An object that denies all access: another user's recorder. */
+/* The object denies all access, as another user's recorder would. */
 static void test_another_user_records(void)
 {
 	SECURITY_ATTRIBUTES closed = {.nLength = sizeof(closed)};
@@ -61,7 +61,7 @@ static void test_another_user_records(void)
 		"then nobody records it");
 }
 
-/* Every byte of the shared memory is set, so a mark exists and its label has no end. */
+/* Every byte of the shared memory is set. So a mark exists, and its label has no end. */
 static void test_label_without_an_end(void)
 {
 	char label[MAILBOX_LABEL_BYTES];

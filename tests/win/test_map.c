@@ -1,5 +1,6 @@
-/* An unreadable part of a mapped file ends the process with a line and status 2; exceptions
- * elsewhere do not. The test raises the system's exception. Prints TAP. */
+/* If a part of a mapped file cannot be read, the process ends with a line and status 2. Exceptions
+ * at other addresses do not have this effect. The test raises the system's exception. Prints
+ * TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -18,7 +19,7 @@ static void on_lost(void)
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), "handled: ", 9, &put, NULL);
 }
 
-/* The child maps its own image, and reports a failed read. */
+/* The child maps its own image and raises the exception of a failed read. */
 static int lose(const char *self, const char *how)
 {
 	const bool is_inside = !strcmp(how, "inside");

@@ -17,7 +17,7 @@
 
 /* ---------------------------------------------------------------- suspended processes */
 
-/* The held process: ends when it is allowed to continue. */
+/* The held process, which ends when it is allowed to continue. */
 static int be_held(HANDLE ready, HANDLE go)
 {
 	SetEvent(ready);
@@ -35,7 +35,7 @@ static bool enter_job(DWORD limits)
 	       AssignProcessToJobObject(job, GetCurrentProcess());
 }
 
-/* In hsnap's place: suspends the process, and is terminated. */
+/* Plays hsnap: suspends the process, and is terminated. */
 static int hold_and_die(HANDLE process, DWORD limits)
 {
 	struct resume_guard *guard;
@@ -82,8 +82,8 @@ static bool goes_on(DWORD limits)
 
 /* ---------------------------------------------------------------- processes started suspended */
 
-/* The process in the middle: starts a process, reports it, and is terminated. is_after: it is tied
- * to the process later, as on systems before Windows 10. */
+/* The process in the middle starts a process, reports it, and is terminated. is_after: ties the new
+ * process to itself only after the start, as on systems before Windows 10. */
 static int start_and_die(bool is_after, bool lets_go)
 {
 	wchar_t image[MAX_PATH], command[] = L"test wait";
@@ -129,7 +129,8 @@ struct privileges {
 	bool has_debug, debugs;
 };
 
-/* Reads the token's privileges; has_debug and debugs: the right to debug exists and is enabled. */
+/* Reads the token's privileges. Sets has_debug if the token has the right to debug, and debugs if
+ * that right is enabled. */
 static struct privileges look(void)
 {
 	struct privileges seen = {0};

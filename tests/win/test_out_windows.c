@@ -1,6 +1,6 @@
-/* Output on Windows: a new file never replaces another one, and an existing file is replaced even
- * while other programs, such as virus scanners or indexers, open it. The calls that rename a file
- * are replaced, and simulate another program at that moment. Prints TAP. */
+/* Output on Windows. A new file never replaces another one. An existing file is replaced even while
+ * other programs, such as virus scanners or indexers, open it. The calls that rename a file are
+ * replaced with functions that simulate another program at that moment. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
@@ -10,7 +10,7 @@
 #include "tests/win/folder.h"
 #include "tests/win/tap.h"
 
-static char temp[500]; /* the temporary file before it is renamed */
+static char temp[500]; /* path of the temporary file before it is renamed */
 
 /* The linker uses these pointers in place of the library's imports. */
 static BOOL WINAPI on_flush(HANDLE handle);
@@ -21,14 +21,14 @@ BOOL(WINAPI *imported_close)(HANDLE) __asm__("__imp_CloseHandle") = on_close;
 void(WINAPI *imported_sleep)(DWORD) __asm__("__imp_Sleep") = on_sleep;
 
 static struct {
-	DWORD flush_fails; /* error of a failing flush */
+	DWORD flush_fails; /* error with which a flush fails; 0: flushes succeed */
 	/* another program opens the file and denies renaming */
 	bool opens_at_flush, opens_at_close;
 	bool closes_at_sleep;
 	bool is_closing;
 	unsigned flushes, sleeps;
-	HANDLE opened; /* by the other program */
-	bool was_there; /* the file had its name when its bytes were flushed */
+	HANDLE opened; /* handle of the other program */
+	bool was_there; /* the file already had its name when its bytes were flushed */
 } scene;
 
 static void *system_call(const char *name)
@@ -87,7 +87,7 @@ static void WINAPI on_sleep(DWORD ms)
 		let_go();
 }
 
-/* Writes the file during these events; returns the result. */
+/* Writes the file while these events occur; returns the result. */
 static int write_file(const char *text, unsigned flags, struct err *err)
 {
 	struct out out;
@@ -145,7 +145,7 @@ static void check_reader(void)
 	DeleteFileA(path);
 }
 
-/* A folder is not a reader: no wait. */
+/* A folder is not a reader, so there is nothing to wait for. */
 static void check_folder(void)
 {
 	struct err err = {0};
@@ -158,8 +158,8 @@ static void check_folder(void)
 	RemoveDirectoryA(path);
 }
 
-/* A temporary file left by an earlier process with this process's number, and still open
- * elsewhere. */
+/* An earlier process with the same pid left a temporary file, which another program still has
+ * open. */
 static void check_leftover(unsigned flags)
 {
 	struct err err = {0};
@@ -203,7 +203,7 @@ static bool spew(const char *text)
 	return file && fputs(text, file) >= 0 && !fclose(file);
 }
 
-/* A name that is taken during the write. */
+/* Another program takes the name during the write. */
 static void check_new(unsigned flags)
 {
 	struct err err = {0};

@@ -1,4 +1,4 @@
-/* References to processes: identity by number and start, private bytes, and waiting for the end.
+/* References to processes: identity (pid and start time), private bytes, and waiting for the end.
  * Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 struct child {
 	PROCESS_INFORMATION info;
-	/* events: the child takes its next step when go is set, and then sets done */
+	/* events: when go is set, the child takes its next step, and then sets done */
 	HANDLE go, done;
 };
 
@@ -89,7 +89,7 @@ static void test_identity(const struct child *child, struct process_ref *ref)
 		"nobody keeps itself");
 }
 
-/* Counts the processes of that name or, without a name, of that number: all must be this
+/* Counts the processes with this name, or with this pid if there is no name. All must be this
  * process. */
 static size_t found_of(const struct process_ref *ref, const char *name, uint32_t pid)
 {
@@ -126,7 +126,8 @@ static void test_growth(struct child *child, const struct process_ref *ref)
 	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
 }
 
-/* The wait is far longer than one slice: only the event ends the loop before the last try. */
+/* The wait is much longer than one slice, so only the event can end the loop before the last
+ * try. */
 static void test_end(struct child *child, struct process_ref *ref)
 {
 	int64_t from = os_clock_ms();
@@ -163,8 +164,8 @@ static DWORD WINAPI start_brief_children(void *unused)
 	return 0;
 }
 
-/* Lists all processes while children start and end: each has a start time within the last year, or
- * none. */
+/* Lists all processes while children start and end. Each listed process has a start time within the
+ * last year, or no start time. */
 static void test_starting(void)
 {
 	int64_t until, from = os_time_ms() - YEAR_MS;

@@ -1,5 +1,6 @@
-/* Messages for missing rights: one line with the request and the remedy. The codes are the numbers
- * of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7. */
+/* Messages for missing rights: one line with the request and the remedy. The codes are HRESULTs:
+ * those of facility 7 are Microsoft's "System Error Codes", the others are "Common HRESULT
+ * Values". */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,12 +49,12 @@ static void test_scheduler(void)
 	}
 }
 
-/* Partial success: the task is registered, but will not run as intended. */
+/* Partial success: the task is registered but will not run as intended. */
 static void test_warnings(void)
 {
 	static const struct {
 		unsigned long hr;
-		const char *remedy; /* NULL: plain success */
+		const char *remedy; /* NULL: success without a remedy */
 	} answers[] = {
 		{0, NULL}, {1, NULL}, /* S_FALSE */
 		{0x0004131b, "--start"}, /* SCHED_S_SOME_TRIGGERS_FAILED */

@@ -1,5 +1,5 @@
-/* region_query() of memory laid out by this program, and the result when another process serves as
- * its clone. Prints TAP. */
+/* Calls region_query() for memory that this program lays out, and checks the result if another
+ * process serves as its clone. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -11,7 +11,7 @@
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)
 #define SHARED ((size_t)0x30000)
-/* Unused addresses: Wine reserves much of the rest, and reads it as zeros. */
+/* Unused addresses. Wine reserves most other memory, and reads it as zeros. */
 #define FAR_SHARED ((ULONG_PTR)0x100000000000)
 #define FAR_PRIVATE ((ULONG_PTR)0x100001000000)
 
@@ -59,7 +59,7 @@ static void check_small(uint64_t base)
 		"of a large one what lies from an aligned address on");
 }
 
-/* All committed regions from end to end: in order, each once, and finite. */
+/* Lists all committed regions. They must be in order, each once, and end. */
 static void check_all(void)
 {
 	struct target_region region = {0};
@@ -83,8 +83,8 @@ static void check_all(void)
 		"nothing in the system's half");
 }
 
-/* Returns true if the other process has no memory at this process's address; otherwise the checks
- * prove nothing. */
+/* Returns true if the other process has no memory at the address that this process uses. Otherwise
+ * the checks prove nothing. */
 static bool is_ours_alone(HANDLE other, uint64_t addr)
 {
 	struct target_region region;

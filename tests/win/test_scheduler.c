@@ -1,5 +1,5 @@
-/* Rights to a task's program and folder, and recognition of hsnap's tasks. Lists of rights are in
- * the form of "Security Descriptor String Format", Microsoft Learn: FA is all rights of files,
+/* Rights to a task's program and folder, and recognition of hsnap's tasks. Lists of rights have the
+ * form of "Security Descriptor String Format", Microsoft Learn: FA means all rights of files,
  * 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void test_lists(void)
 	ok(rights_are_everybodys(NULL), "no list gives everybody all rights");
 }
 
-/* Under Wine the list is reduced to a Unix mode. */
+/* Wine reduces the list to a Unix mode. */
 static void test_folders(const char *base, const char *program)
 {
 	char above[400], folder[440];
@@ -114,7 +114,8 @@ static void test_words(const char *program)
 	"-pn app.exe -f \"C:\\d\\{name}-{pid}-{time}.txt\" --by-stack --keep 1 --all --log "       \
 	"\"C:\\d\\app.exe.log\""
 
-/* Another user's task: an administrator who runs it would run that user's program. */
+/* The task belongs to another user. An administrator who runs the task would run that user's
+ * program. */
 static void test_planted(const char *base, const char *program)
 {
 	const struct {

@@ -1,6 +1,6 @@
-/* A recording's rings in another process: they contain all calls that its threads report; the
- * process continues when the reader ends, and no part of the rings stays after the tracer is
- * removed. Prints TAP. */
+/* A recording's rings in another process. They contain all calls that its threads report. The
+ * process continues when the reader ends. After the tracer is removed, no part of the rings
+ * remains. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #define BYTES_OLD_LARGER 300000u
 #define BYTES_VIRTUAL ((uint64_t)0x54000)
 
-/* Two blocks older than the tracer. */
+/* Two blocks that are older than the tracer. */
 static void *old_blocks[2];
 
 static DWORD WINAPI work(void *unused)
@@ -85,15 +85,16 @@ static bool start(void)
 	return child_start(more);
 }
 
-/* Events read from the rings. */
+/* Events that were read from the rings. */
 static struct seen {
 	uint32_t tails[RING_COUNT_MAX], threads[RING_COUNT_MAX], next[RING_STREAMS];
-	uint64_t allocs[4], frees[4]; /* of BYTES + i */
-	uint64_t heaps_gone; /* counted in one of the streams, because each heap has one */
+	uint64_t allocs[4], frees[4]; /* index i: blocks of BYTES + i bytes */
+	/* Counted in stream 0 only, because every stream gets an event for each heap. */
+	uint64_t heaps_gone;
 	uint64_t committed, taken; /* of BYTES_VIRTUAL, and their places */
 	uint64_t virtual_addrs[THREADS];
-	uint64_t old_blocks[2]; /* their addresses; 0: freed */
-	uint32_t tids[THREADS], tid_count; /* threads that allocated BYTES */
+	uint64_t old_blocks[2]; /* addresses of the old blocks; 0: freed */
+	uint32_t tids[THREADS], tid_count; /* ids of the threads that allocated BYTES */
 	bool is_wrong;
 } seen;
 
@@ -114,7 +115,7 @@ static void see(const struct ring_event *event, uint32_t tid)
 	uint64_t bytes = tracer_block_bytes(&event->block) - BYTES;
 
 	for (unsigned i = 0; i < 2; i++) {
-		/* The second block may be larger at its old address. */
+		/* The second block may have grown at its old address. */
 		if (ring_event_addr(event) == seen.old_blocks[i] &&
 			(event->type == RING_FREE_OLD ||
 				(i && event->type == RING_ALLOC &&
@@ -188,7 +189,7 @@ static bool record(const struct ring_section *rings)
 	DWORD waited;
 
 	memset(&seen, 0, sizeof(seen));
-	/* Equal programs have equal addresses. */
+	/* The child is the same program, so its variables have the same addresses. */
 	if (target_read(&child.target, (ULONG_PTR)old_blocks, seen.old_blocks,
 		    sizeof(seen.old_blocks)) ||
 		!seen.old_blocks[0] || !seen.old_blocks[1])
@@ -258,7 +259,7 @@ static void recorded(void)
 	ring_section_release(&rings);
 }
 
-/* Switches the tracer on with small rings, and ends without reading any. */
+/* Switches the tracer on with small rings, and exits without reading any of them. */
 static int be_recorder(uint32_t pid)
 {
 	struct ring_section rings;
@@ -294,7 +295,7 @@ static void left_alone(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Counts a load, as the loader would if a module was loaded just before the threads stopped. */
+/* Counts a load, as the loader does if it loads a module just before the threads stop. */
 static int count_load(void *ctx, struct target *target, uint64_t area_addr,
 	enum recording_start how, struct err *err)
 {

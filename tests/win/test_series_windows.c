@@ -19,11 +19,11 @@
 #define START_MS INT64_C(1795168800009)
 #define TAKEN_MS INT64_C(1795170348123) /* 2026-11-20T10:25:48.123Z */
 
-/* 120 letters: three such folders exceed the usual limit of a path. */
+/* A name of 120 letters. Three such folders exceed the usual limit of a path. */
 #define TEN "\xc3\xa4 long name"
 #define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
-/* Joins folder, which ends in a separator, and name; the caller frees the path. */
+/* Joins a folder that ends with a separator, and a name. The caller frees the path. */
 static char *join(const char *folder, const char *name)
 {
 	size_t size = strlen(folder) + strlen(name) + 1;
@@ -81,7 +81,7 @@ static void put_dump_in(const char *folder, const char *name, uint32_t pid)
 	free(path);
 }
 
-/* Returns true if the folder holds these names, each followed by a blank. */
+/* Returns true if the folder contains these names. The text has a blank after each name. */
 static bool holds(const char *folder, const char *expected)
 {
 	struct folder_list list;
@@ -176,7 +176,7 @@ static int check_folder(const char *folder)
 	return rc;
 }
 
-/* Like file systems: by their own table of letters, for any language. */
+/* Compares names as file systems do, using their own table of letters, for any language. */
 static void check_program_names(void)
 {
 	ok(process_is_called("App.exe", "aPP") && process_is_called("App.exe", "APP.EXE"),

@@ -1,5 +1,5 @@
-/* Names shared by two hsnaps of one machine. Other sessions and users are simulated: their objects
- * deny all access, and a function that fails represents a process that may not create global
+/* Names that two hsnaps on one machine share. Other sessions and users are simulated: their objects
+ * deny all access, and a function that fails stands for a process that may not create global
  * objects. */
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "tests/win/again.h"
 #include "tests/win/tap.h"
 
-#define PID 4242u /* of no process here */
+#define PID 4242u /* no process in this test has this pid */
 
-/* Returns the rights of a stranger's object: none for any user. */
+/* Returns the rights of a stranger's object: no user has any. */
 static SECURITY_ATTRIBUTES *closed(void)
 {
 	static SECURITY_ATTRIBUTES attributes = {.nLength = sizeof(attributes)};

@@ -12,17 +12,17 @@
 #define THREADS 4
 #define WAYS_LONG 3000
 
-/* A way down: its functions, and the return addresses that they recorded. */
+/* A way down the stack: its functions, and the return addresses that they recorded. */
 struct way {
 	uint64_t random;
-	unsigned left; /* functions to come */
-	bool is_plain; /* without callbacks from the system */
+	unsigned left; /* number of functions still to come */
+	bool is_plain; /* the system calls none of the functions */
 	unsigned said_count;
 	uint64_t said[SAID_MAX];
 	bool is_right;
 	uint32_t frames_count;
 	unsigned long compared;
-	struct way *through; /* for callbacks without an argument */
+	struct way *through; /* the way, for callbacks without an argument */
 };
 
 typedef void (*kind_fn)(struct way *way);
@@ -36,11 +36,11 @@ static unsigned pick(struct way *way, unsigned count)
 	return (unsigned)(way->random >> 33) % count;
 }
 
-/* Returns true if the recorded addresses are frames in order, and without system code in between
- * consecutive. */
+/* Returns true if the recorded addresses are frames in the right order. If no system code lies in
+ * between, they must be consecutive. */
 static bool says_so(const struct way *way, const uint64_t *frames, uint32_t count)
 {
-	uint32_t at = 3; /* after those of unwind_stack(), compare() and arrive() */
+	uint32_t at = 3; /* skips the frames of unwind_stack(), compare() and arrive() */
 
 	for (unsigned i = way->said_count; i-- > 0; at++) {
 		while (!way->is_plain && at < count && frames[at] != way->said[i])
@@ -51,7 +51,7 @@ static bool says_so(const struct way *way, const uint64_t *frames, uint32_t coun
 	return true;
 }
 
-/* The first return addresses are those of the two calls here. */
+/* The first return addresses are those of the two calls in this function. */
 static NOINLINE bool compare(struct way *way)
 {
 	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
@@ -73,7 +73,7 @@ static NOINLINE void arrive(struct way *way)
 
 static kind_fn next(struct way *way);
 
-/* Records the return address, performs the kind's code, and continues. */
+/* Records the return address, runs the kind's own code, then continues on the way. */
 #define SAY(way) ((way)->said[(way)->said_count++] = (uint64_t)__builtin_return_address(0))
 #define GO_ON(way)                                                                                 \
 	do {                                                                                       \
@@ -82,7 +82,7 @@ static kind_fn next(struct way *way);
 		(way)->said_count--;                                                               \
 	} while (0)
 
-/* A kind defined by its compilation and its stack size. */
+/* A kind that differs in how it is compiled and in the size of its frame. */
 #define GO(name, bytes, ...)                                                                       \
 	static NOINLINE __VA_ARGS__ void name(struct way *way)                                     \
 	{                                                                                          \
@@ -95,7 +95,7 @@ static kind_fn next(struct way *way);
 GO(go_unoptimized, 40, __attribute__((optimize("O0"))))
 GO(go_without_rbp, 200, __attribute__((optimize("omit-frame-pointer"))))
 GO(go_with_rbp, 200, __attribute__((optimize("no-omit-frame-pointer"))))
-GO(go_large, 9000, ) /* more than a page */
+GO(go_large, 9000, ) /* a frame larger than a page */
 GO(go_huge, 300000, ) /* a step too large for the cache */
 
 static NOINLINE void go_small(struct way *way)
@@ -145,7 +145,7 @@ static int on_sort(const void *left, const void *right)
 	return 0;
 }
 
-/* A kind in which the system calls a function that continues. */
+/* A kind in which the system calls the function that continues. */
 #define CALLED_BACK(name, ...)                                                                     \
 	static NOINLINE void name(struct way *way)                                                 \
 	{                                                                                          \
@@ -171,7 +171,8 @@ static BOOL CALLBACK on_locale(LPWSTR name)
 
 CALLED_BACK(go_locales, EnumSystemLocalesW(on_locale, LCID_INSTALLED))
 
-/* A leaf, which has no unwind data and needs none because it calls nothing. Reads its argument. */
+/* A leaf. It has no unwind data and needs none, because it calls nothing. Reads from its
+ * argument. */
 void read_leaf(const void *at);
 extern const char read_leaf_end[];
 __asm__(".text\n"
@@ -206,7 +207,7 @@ static void CALLBACK on_apc(ULONG_PTR unused)
 
 CALLED_BACK(go_apc, QueueUserAPC(on_apc, GetCurrentThread(), 0); SleepEx(0, TRUE))
 
-/* Continues in a thread of the pool, on its own stack. */
+/* Continues in a thread of the pool, which has its own stack. */
 struct ride {
 	struct way *way;
 	HANDLE done;
@@ -242,7 +243,7 @@ static const kind_fn kinds[] = {go_small, go_unoptimized, go_without_rbp, go_wit
 #define KINDS ((unsigned)(sizeof(kinds) / sizeof(*kinds)))
 #define PLAIN_KINDS 8u
 
-/* Chooses the slow kinds rarely. */
+/* Chooses the next kind; slow kinds are rare. */
 static kind_fn next(struct way *way)
 {
 	unsigned kind;
@@ -256,7 +257,7 @@ static kind_fn next(struct way *way)
 	return kinds[kind];
 }
 
-/* Walks some ways of random lengths; returns true if all were right. */
+/* Walks some ways of random lengths; returns true if all walks were right. */
 static bool walk_ways(
 	uint64_t seed, unsigned ways, unsigned longest, bool is_plain, unsigned long *compared)
 {
@@ -318,7 +319,8 @@ static bool threads_are_right(bool with_forgetting)
 
 /* ---------------------------------------------------------------- limits */
 
-/* Under depth calls: the outermost frames are cut, and nothing after max is written. */
+/* Walks at the end of `depth` calls. The outermost frames are cut, and nothing is written after
+ * max. */
 static NOINLINE bool cut(unsigned depth, uint32_t max)
 {
 	uint64_t ours[FRAMES_MAX + 1], theirs[FRAMES_MAX];
@@ -361,7 +363,7 @@ static NOINLINE bool skips(unsigned depth)
 		KEEP_FRAME();
 		return right;
 	}
-	/* Both calls are at one place, so their return addresses are equal. */
+	/* Both walks are called from one place, so their return addresses are equal. */
 	for (int i = 0; i < 2; i++) {
 		count[i] = unwind_stack(i ? rest : all, FRAMES_MAX, &own);
 		own = (struct unwind_skip){(uint64_t)skips, (uint64_t)skips + 600};
@@ -372,7 +374,7 @@ static NOINLINE bool skips(unsigned depth)
 	       !memcmp(all + left_out, rest, count[1] * 8);
 }
 
-/* Counts the calls of the system's unwinder in that many walks from here. */
+/* Returns how often this many walks from here call the system's unwinder. */
 static NOINLINE LONG calls_in(unsigned walks)
 {
 	uint64_t frames[FRAMES_MAX];
@@ -383,7 +385,7 @@ static NOINLINE LONG calls_in(unsigned walks)
 	return unwind_calls - before;
 }
 
-/* Like calls_in(), from a frame based on RBP, because its size is known only at run time. */
+/* Like calls_in(), but from a frame based on RBP, whose size is known only at run time. */
 static NOINLINE LONG calls_above_rbp(unsigned walks)
 {
 	volatile char *room = __builtin_alloca(walks % 1000 + 100);
@@ -395,13 +397,14 @@ static NOINLINE LONG calls_above_rbp(unsigned walks)
 	return calls;
 }
 
-/* Walks use the cache, except for checks: 1 in 4096 and a few at first. */
+/* Walks use the cache, except for checks: one walk in 4096, and a few at first. */
 static bool asks_rarely(void)
 {
 	LONG calls[3];
 
 	unwind_forget_all();
-	for (volatile int i = 0; i < 3; i++) /* not unrolled: one return address */
+	/* Must not be unrolled, so that there is one return address. */
+	for (volatile int i = 0; i < 3; i++)
 		calls[i] = calls_above_rbp(i == 1 ? 4 * 4096 : 1);
 	printf("# asked %ld, %ld, %ld times\n", calls[0], calls[1], calls[2]);
 	return calls[0] > 2 && calls[1] > 0 && calls[1] < 20 * FRAMES_MAX && calls[2] == 0;
@@ -455,7 +458,7 @@ static bool damage_is_survived(void)
 	return right;
 }
 
-/* Returns the number of frames found on a new way, with `bytes` bytes left in the thread's
+/* Returns the number of frames found on a new way that leaves `bytes` bytes of the thread's
  * stack. */
 static NOINLINE uint32_t frames_near_end(uint64_t bytes)
 {
@@ -491,7 +494,7 @@ static DWORD frames_in_thread_near_end(uintptr_t bytes)
 	return count;
 }
 
-/* Memory that the system does not regard as the thread's stack. */
+/* Uses memory that the system does not regard as the thread's stack. */
 static uint32_t elsewhere_count, named_count;
 
 static void CALLBACK on_fiber(void *back)

@@ -7,14 +7,14 @@
 #include "snapshot/tracer/unwind.h"
 #include "tests/win/unwind_truth.h"
 
-#define FRAMES 3 /* look(), the function, and its caller */
-/* A known code address other than the caller's. */
+#define FRAMES 3 /* frames of look(), of the function, and of its caller */
+/* A known code address that is not the caller's. */
 #define WORD ((uint64_t)changing_return)
 
 typedef void made_fn(void (*called)(void), uint64_t word);
 
-/* Calls the first argument, with the second one in its frame: if the frame is assumed to be 16
- * bytes smaller, the second argument is read as its return address. */
+/* Calls its first argument, with the second argument in its frame. If the frame is assumed to be 16
+ * bytes smaller, the second argument is read as the return address. */
 made_fn changing;
 extern const char changing_return[], changing_end[];
 __asm__(".section .text$changing, \"xw\"\n"
@@ -45,7 +45,7 @@ static void put_byte(const void *at, unsigned value)
 	VirtualProtect((void *)at, 1, old, &old);
 }
 
-/* Gives the function a frame of frame_bytes. */
+/* Gives the function a frame of frame_bytes bytes. */
 static void change(unsigned frame_bytes)
 {
 	const uint8_t *code = (const uint8_t *)changing;
@@ -73,7 +73,7 @@ static NOINLINE void look(void)
 	true_count = true_stack(theirs, FRAMES);
 }
 
-/* Walks from below the function; returns true if the frames are correct. */
+/* Walks the stack from a function below; returns true if the frames are correct. */
 static NOINLINE bool is_right(uint64_t word)
 {
 	changing(look, word);
@@ -82,7 +82,7 @@ static NOINLINE bool is_right(uint64_t word)
 	       ours[2] == theirs[2] && ours[1] == (uint64_t)changing_return;
 }
 
-/* Counts the wrong walks, with the word in the function's frame as return address. */
+/* Counts the walks that wrongly find the word in the function's frame as the return address. */
 static unsigned wrong_of(unsigned looks)
 {
 	unsigned wrong = 0;
@@ -115,7 +115,8 @@ static bool forgets_this_alone(void)
 {
 	bool asked[4];
 
-	for (volatile int i = 0; i < 4; i++) { /* not unrolled: one return address */
+	/* Must not be unrolled, so that there is one return address. */
+	for (volatile int i = 0; i < 4; i++) {
 		if (i == 2)
 			forget((const char *)changing, changing_end);
 		if (i == 3)

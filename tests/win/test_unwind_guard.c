@@ -1,4 +1,4 @@
-/* Generated code: its frames are found by its current unwind data. Unreadable unwind data and
+/* Generated code, whose frames are found with its current unwind data. Unreadable unwind data and
  * callbacks that raise exceptions do no harm. Prints TAP. */
 #include <string.h>
 
@@ -12,14 +12,14 @@
 
 static const struct unwind_skip none = {0, 0};
 
-/* Frames found from below generated code. */
+/* Frames that were found from a function below generated code. */
 static struct seen {
 	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
 	uint32_t count, true_count;
-	bool with_truth; /* also by the system's unwinder, which must support it */
+	bool with_truth; /* also walk with the system's unwinder, which must support the code */
 } seen;
 
-static volatile LONG exceptions_seen; /* by a vectored handler */
+static volatile LONG exceptions_seen; /* counted by a vectored handler */
 static volatile LONG callbacks;
 
 /* sub rsp, N; call rcx; add rsp, N; ret */
@@ -37,7 +37,7 @@ static void make_code(uint8_t *at, uint8_t frame_bytes)
 
 typedef void (*made_fn)(void (*called)(void));
 
-/* Makes a page of code, followed by an unreadable one. */
+/* Makes a page of code, followed by an unreadable page. */
 static uint8_t *made_page(uint8_t frame_bytes)
 {
 	uint8_t *page = VirtualAlloc(NULL, 2 * PAGE, MEM_RESERVE, PAGE_NOACCESS);
@@ -86,8 +86,9 @@ __asm__(".text\n"
 	"	popq %rbx\n"
 	"	ret\n");
 
-/* All forms of calls of look(), each after its setup: rcx, [rsp + 32] and [code + DATA] hold its
- * address, and jmp rcx is at code + 64. They are at code + 9. */
+/* All forms in which code can call look(). Each form's bytes are at code + 9 and begin with its
+ * setup. rcx, [rsp + 32] and [code + DATA] hold the address of look(), and jmp rcx is at code +
+ * 64. */
 static const struct {
 	uint8_t bytes[20];
 	uint8_t len;
@@ -107,8 +108,8 @@ static const struct {
 	{{0xe8, 64 - 14, 0, 0, 0}, 5},
 };
 
-/* Generates code without unwind data with that form of call; returns true if its frame is the last
- * one. */
+/* Generates code that has no unwind data and this form of call. Returns true if its frame is the
+ * last one. */
 static bool ends_behind(unsigned form)
 {
 	static const uint8_t start[] = {0x48, 0x83, 0xec, 40, 0x48, 0x89, 0x4c, 0x24, 32};
@@ -126,15 +127,16 @@ static bool ends_behind(unsigned form)
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + sizeof(start) + len;
 }
 
-/* Their frames are correct, because return addresses point to them; the frames after them are
- * unknown. */
+/* The frames of this code are correct, because return addresses point to them. The frames after
+ * them are unknown. */
 static void try_no_data(void)
 {
 	uint8_t *code = made_page(0x28);
 	bool image_right = true, made_right = true;
 
 	seen.with_truth = false;
-	for (volatile int i = 0; i < 5; i++) { /* not unrolled: one return address */
+	/* Must not be unrolled, so that there is one return address. */
+	for (volatile int i = 0; i < 5; i++) {
 		call_bare(look);
 		image_right =
 			image_right && seen.count == 2 && seen.ours[1] == (uint64_t)bare_return;
@@ -162,7 +164,7 @@ static bool data_may_change(void)
 	uint8_t *code = made_page(0x28);
 	bool right = true;
 
-	for (int i = 0; i < 6; i++) { /* other frames, same addresses */
+	for (int i = 0; i < 6; i++) { /* other frames at the same addresses */
 		make_code(code, i % 2 ? 0x58 : 0x28);
 		RtlAddFunctionTable(&function, 1, (DWORD64)code);
 		for (int again = 0; again < 3; again++) {
@@ -197,7 +199,7 @@ static NOINLINE bool registers_stay(uint8_t *code)
 	return sum == 2 + 3 + 4 + 5 + 6 + 7 + 6 + 7;
 }
 
-/* Twice: the first call leaves no state. */
+/* Tries it twice: the first call must leave no state. */
 static void try_unreadable_data(void)
 {
 	static RUNTIME_FUNCTION function = {0, 11, PAGE};
@@ -262,7 +264,7 @@ static bool another_thread_walks(uint8_t *code)
 	return !status;
 }
 
-/* flags: a C++ exception cannot be continued. */
+/* flags: a C++ exception is raised as not continuable. */
 static void try_callback(DWORD code_raised, DWORD flags)
 {
 	uint8_t *code = made_page(0x28);
@@ -281,10 +283,10 @@ static void try_callback(DWORD code_raised, DWORD flags)
 	ok(another_thread_walks(code), "walks of other threads are not held up");
 }
 
-/* Irreversible changes, each in its own process. */
+/* Makes changes that cannot be undone, each in its own process. */
 static int be_child(void)
 {
-	if (!freopen("NUL", "w", stdout)) /* discards its TAP */
+	if (!freopen("NUL", "w", stdout)) /* discards the child's TAP */
 		return 1;
 	AddVectoredExceptionHandler(1, on_exception);
 	try_callback(0xe06d7363, EXCEPTION_NONCONTINUABLE);

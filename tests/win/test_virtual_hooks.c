@@ -12,7 +12,7 @@
 
 #define PAGES_MAX 16
 #define NODES_BYTES 65536
-#define ODD_BITS ((uint64_t)0xdeadbeef00000000) /* above the bits of a ULONG or NTSTATUS */
+#define ODD_BITS ((uint64_t)0xdeadbeef00000000) /* bits above those of a ULONG or NTSTATUS */
 #define REFUSED 0xc0000001u /* STATUS_UNSUCCESSFUL */
 
 #define RESERVE_PLACEHOLDER 0x40000u
@@ -22,12 +22,12 @@
 
 struct tracer_area hsnap_tracer;
 
-static char *base; /* real memory, because the hooks may query it */
+static char *base; /* real memory, because the hooks may query the system about it */
 
 /* ---------------------------------------------------------------- dependencies of the hooks */
 
 static enum guard guard;
-static uint32_t stack; /* of the caller */
+static uint32_t stack; /* the caller's stack */
 static const void *last_caller;
 static struct pages forgotten;
 static unsigned forgotten_count;
@@ -87,9 +87,9 @@ bool memory_wait(struct memory_patience *patience)
 
 /* ---------------------------------------------------------------- simulated system */
 
-static uint64_t answer; /* return value */
-static uint64_t seen[10]; /* arguments */
-static unsigned listed_then; /* ranges visible from outside meanwhile */
+static uint64_t answer; /* value that the simulated system returns */
+static uint64_t seen[10]; /* arguments that it received */
+static unsigned listed_then; /* number of ranges that a reader outside sees during the call */
 static void (*meanwhile)(void);
 
 static const struct tracer_range *nodes(void)
@@ -109,7 +109,8 @@ static unsigned listed(void)
 typedef uint64_t u64;
 typedef u64(WINAPI *function)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
-/* Called by every hook: missing arguments are arbitrary words of the stack. */
+/* The simulated function that every hook calls. Arguments that the hook does not pass are arbitrary
+ * words of the stack. */
 static u64 WINAPI the_system(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j)
 {
 	memcpy(seen, (const u64[]){a, b, c, d, e, f, g, h, i, j}, sizeof(seen));
@@ -140,7 +141,7 @@ static void set_up(void)
 
 #define SELF ((u64)-1)
 
-/* Extra arguments are harmless: the caller removes them from the stack. */
+/* Extra arguments do no harm, because the caller removes them from the stack. */
 static u64 call(enum tracer_hook_id id, const u64 words[10])
 {
 	return ((function)(uintptr_t)hsnap_tracer.hooks[id].hook)(words[0], words[1], words[2],
@@ -178,7 +179,7 @@ static void free_pages(unsigned from, unsigned to, u64 type)
 	CALL(HOOK_VIRTUAL_FREE, SELF, (u64)&what.at, (u64)&what.bytes, type);
 }
 
-/* Returns true if the table has nodes with these pages, allocation, kind and stacks. */
+/* Returns true if the table's nodes have these pages, allocation, kind and stacks. */
 static bool is(unsigned from, unsigned to, unsigned allocation, uint32_t kind, uint32_t by,
 	uint32_t reserved_by)
 {
@@ -362,7 +363,7 @@ static void check_who_counts(void)
 
 static struct ring_area *rings;
 
-/* Counts the events of a type since the last call, and removes them. */
+/* Removes all events; returns how many of this type there were since the last call. */
 static unsigned said(unsigned type, uint32_t by)
 {
 	struct ring *ring = &rings->rings[RING_SHARED];
@@ -377,7 +378,7 @@ static unsigned said(unsigned type, uint32_t by)
 	return count;
 }
 
-/* Stacks of frees are taken only for a recording. */
+/* The stacks of frees are recorded only for a recording. */
 static void check_who_frees(void)
 {
 	struct named view = named(3, 9);

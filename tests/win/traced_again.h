@@ -1,4 +1,4 @@
-/* Starts this test again with the tracer's DLL in it, and switches the tracer on and off from
+/* Starts this test again with the tracer's DLL loaded, and switches the tracer on and off from
  * outside. The child calls traced_load_dll(), sets the event "ready", and waits for "end". */
 #ifndef TESTS_WIN_TRACED_AGAIN_H
 #define TESTS_WIN_TRACED_AGAIN_H
@@ -13,7 +13,7 @@
 #define WAIT_MS 60000
 #define LIMIT ((uint64_t)64 << 20)
 
-/* The DLL is two folders above the test. */
+/* Loads the DLL from two folders above the test. */
 static inline bool traced_load_dll(void)
 {
 	wchar_t path[MAX_PATH];
@@ -35,8 +35,8 @@ static struct child {
 	HANDLE end;
 	struct target target;
 	uint64_t area_addr;
-	struct err err; /* of the last call */
-} child; /* one at a time */
+	struct err err; /* error of the last call */
+} child; /* only one child exists at a time */
 
 static inline bool child_find(void)
 {
@@ -44,7 +44,8 @@ static inline bool child_find(void)
 	       !tracee_find(&child.target, &child.area_addr, &child.err);
 }
 
-/* Starts the child with the arguments "target READY END", which are events, and further ones. */
+/* Starts the child with the arguments "target READY END", where READY and END are events, and with
+ * further arguments. */
 static inline bool child_start(const wchar_t *more)
 {
 	HANDLE ready = shared_event();
@@ -58,7 +59,7 @@ static inline bool child_start(const wchar_t *more)
 	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 && child_find();
 }
 
-/* Returns its exit status; 99: it had to be terminated. */
+/* Returns the child's exit status, or 99 if the child had to be terminated. */
 static inline DWORD child_end(void)
 {
 	DWORD status = 99;
@@ -72,7 +73,7 @@ static inline DWORD child_end(void)
 	return status;
 }
 
-/* Switches the tracer on, with the rings of a recording or without (NULL). */
+/* Switches the tracer on. rings: those of a recording, or NULL. */
 static inline int child_install(const struct ring_section *rings)
 {
 	struct install_options options = {
@@ -87,7 +88,7 @@ static inline int child_remove(void)
 	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
 }
 
-/* Reads its area, without the hooks. */
+/* Reads the child's tracer area, without the hooks. */
 static inline struct tracer_area child_area(void)
 {
 	struct tracer_area area = {0};

@@ -1,4 +1,5 @@
-/* Stacks by the system's unwinder, one step after another, to compare with the tracer's. */
+/* Stacks from the system's unwinder, which goes one step at a time, for comparison with the
+ * tracer's. */
 #ifndef TESTS_WIN_UNWIND_TRUTH_H
 #define TESTS_WIN_UNWIND_TRUTH_H
 
@@ -23,7 +24,8 @@ static inline bool is_code(uint64_t addr)
 	       info.State == MEM_COMMIT && info.Protect & executable;
 }
 
-/* Returns true if the tests' own code without a function table called from there: call rcx. */
+/* Returns true if the address follows a call (call rcx) in the tests' own code that has no function
+ * table. */
 static inline bool was_called_from(uint64_t addr)
 {
 	return !memcmp((const char *)(uintptr_t)addr - 2, "\xff\xd1", 2);
@@ -41,7 +43,8 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 	uint32_t count;
 
 	RtlCaptureContext(&context);
-	count = 0; /* after a call that gcc 14 assumes to return twice */
+	/* Resets the count, because gcc 14 assumes that the call above can return twice. */
+	count = 0;
 	while (count < max && context.Rsp >= low && context.Rsp < high) {
 		DWORD64 base, frame, before = context.Rsp;
 		RUNTIME_FUNCTION *function = RtlLookupFunctionEntry(context.Rip, &base, NULL);
@@ -68,7 +71,7 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 	return count;
 }
 
-/* Number of calls of the system's unwinder by this program, once counting is on. */
+/* Number of calls of the system's unwinder by this program, since counting was turned on. */
 static volatile LONG unwind_calls;
 static PEXCEPTION_ROUTINE(NTAPI *unwind_real)(DWORD, DWORD64, DWORD64, PRUNTIME_FUNCTION, PCONTEXT,
 	PVOID *, PDWORD64, PKNONVOLATILE_CONTEXT_POINTERS);
@@ -81,7 +84,7 @@ static PEXCEPTION_ROUTINE NTAPI unwind_counted(DWORD type, DWORD64 base, DWORD64
 	return unwind_real(type, base, pc, function, context, data, frame, pointers);
 }
 
-/* The program's own import, so calls by other modules are not counted. */
+/* Only this program's own import is replaced, so calls by other modules are not counted. */
 extern void *__imp_RtlVirtualUnwind;
 
 static inline void count_unwind_calls(void)

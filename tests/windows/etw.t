@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# On Windows, as administrator: WPR traces the heap of a sample, which hdiff finds in the log, with the stack that leaks.
+# On Windows, as administrator: WPR traces the heap of a sample. hdiff finds the sample in the log,
+# with the stack that leaks.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -35,5 +36,5 @@ my @statuses = map { run([@hdiff, '--max-growth', $_, @leaks])->{status} } '2621
 is("@statuses", '0 1 1', 'four steps leak 262144 bytes in 256 blocks, neither more nor less');
 done_testing;
 
-# -start, -stop and such begin with no slash: MSYS2 leaves them alone.
+# -start, -stop and similar words begin without a slash, so MSYS2 does not change them.
 sub wpr { return run([$wpr, @_], limit => 300) }

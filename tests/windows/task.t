@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# On Windows, as administrator: Task Scheduler keeps a task of hsnap's and runs it, and what it writes is a snapshot.
+# On Windows, as administrator: Task Scheduler stores a task of hsnap and runs it, and the task
+# writes a snapshot.
 use strict;
 use warnings;
 use FindBin qw($Bin);

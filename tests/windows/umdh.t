@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# On Windows, as administrator: UMDH and GFlags of the Debugging Tools beside hsnap and hdiff. Both are asked about one
-# process that stands still; each reads what the other one wrote. HSNAP_DEBUGGERS: the folder of umdh.exe; with
-# HSNAP_STAND_IN what is there stands in for it, where stacks are the tracer's.
+# On Windows, as administrator: UMDH and GFlags of the Debugging Tools, compared with hsnap and
+# hdiff. UMDH and hsnap each take one process that stands still, and each reads the other's file.
+# HSNAP_DEBUGGERS is the folder of umdh.exe. With HSNAP_STAND_IN the programs there are stand-ins,
+# and the stacks are the tracer's.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -13,7 +14,7 @@ use Hunt;
 my $tools = $ENV{HSNAP_DEBUGGERS} // '/c/Program Files (x86)/Windows Kits/10/Debuggers/x64';
 lacks('umdh', "no UMDH in $tools: the SDK has it, in its Debugging Tools") unless -x "$tools/umdh.exe";
 my $traced = $ENV{HSNAP_STAND_IN};
-my $image = "leak$$.exe";    # the flag is of all programs with this name
+my $image = "leak$$.exe"; # the flag applies to all programs with this name
 my $dir = fresh_dir();
 copy("$root/build/win64/samples/leak_steady.exe", "$dir/$image") or die "$image: $!\n";
 END { local $?; hsnap('ust', 'off', $image) if defined $dir }
@@ -71,13 +72,13 @@ sub ours {
 	check_ok(hsnap('-p', $target->{pid}, '--stacks=' . ($traced ? 'tracer' : 'ust'), '-f', win("$dir/$name")), $name);
 }
 
-# { LABEL => "BYTES BLOCKS" }
+# Returns { LABEL => "BYTES BLOCKS" }.
 sub rows {
 	my ($report) = @_;
 	return { map { $_->{id} => "$_->{bytes} $_->{count}" } @{ $report->{rows} } };
 }
 
-# The statuses of limits: what the program's own stacks grew by, a byte less, a block less.
+# Exit statuses of limits: the growth of the program's own stacks, a byte less, a block less.
 sub grown {
 	my ($blocks, $bytes, @files) = (pop, pop, @_);
 	return join '', map { run([wine("$root/build/win64/hdiff.exe", '--module', $image, '--max-growth', "$_->[0],$_->[1]",
