@@ -258,7 +258,7 @@ sub bad_dumps {
 		for my $side (tool_names()) {
 			for my $case (['hdiff', '-f'], ['hsym', '-o']) {
 				my ($tool, $option) = @$case;
-				# Hdiff prints a comparison again.
+				# A comparison is printed again by hdiff.
 				next if $tool eq 'hdiff' && $name eq 'comparison';
 				my $out = fresh_dir();
 				my $result = run(tool($tool, $side, $option, "$out/out.txt", "$bad/$name"));

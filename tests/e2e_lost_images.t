@@ -30,7 +30,6 @@ done_testing;
 
 sub random { $seed = ($seed * 1103515245 + 12345) & 0x7fffffff; return ($seed >> 8) % $_[0] }
 
-# Makes an image, and links its blocks by pointers.
 sub linked_image {
 	my ($file, $profile, @options) = @_;
 	ok(make_image($file, $profile, '--blocks', 700, '--seed', 1 + random(1000), @options), 'made') or return;

@@ -28,8 +28,7 @@ my @rows = map { [split /\t/] } split /\n/, slurp($vectors);
 for my $image (sort keys %dumps) {
 	subtest $image => sub {
 		my $given = data_file("heaps/$dumps{$image}{file}.heapmeta.dmp") // plan(skip_all => "$image is not here");
-		# Hsnap writes its list of blocks into the same folder.
-		my $file = fresh_dir() . '/dump.dmp';
+		my $file = fresh_dir() . '/dump.dmp'; # the list of blocks goes into the same folder
 		copy($given, $file) or die "$file: $!\n";
 		check($image, $file, $dumps{$image}{counted});
 		check_one_listed($image, $file) if $dumps{$image}{heaps};

@@ -162,7 +162,6 @@ sub trend {
 	unlike($said, qr{^//}m, 'no legend');
 }
 
-# script(1) provides a terminal.
 sub terminal {
 	needs_linux('script(1)');
 	my $plain = text();

@@ -9,7 +9,6 @@ use Hunt;
 our @EXPORT = qw(xml_error chart_of);
 needs_linux('xmllint') if system('command -v xmllint >/dev/null 2>&1');
 
-# Returns a chart's XML error, or nothing.
 sub xml_error {
 	my ($svg) = @_;
 	my $file = File::Temp->new;

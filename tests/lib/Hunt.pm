@@ -369,7 +369,6 @@ package Hunt::Target {
 		return $1;
 	}
 
-	# Lets the target continue, and waits for the next step.
 	sub next_step {
 		my ($self) = @_;
 		syswrite $self->{to}, "\n";

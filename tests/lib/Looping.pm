@@ -76,7 +76,6 @@ sub wait_for {
 	return $self->until(sub { -e "$dir/$name" });
 }
 
-# Waits for a new line.
 sub wait_line {
 	my ($self, $words) = @_;
 	return $self->until(sub {

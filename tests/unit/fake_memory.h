@@ -22,7 +22,7 @@
 static struct fake_memory {
 	char *base;
 	uint64_t bytes;
-	uint8_t *is_committed; /* per page */
+	uint8_t *is_committed; /* one entry per page */
 	int32_t commits_left; /* number of commits that still succeed */
 	uint32_t waits, waits_max; /* after waits_max waits, every wait fails */
 	void (*on_wait)(void);

@@ -180,10 +180,10 @@ static inline void made_section(
 	made_add(sections, text, 8);
 	made_number(sections, bytes, 4);
 	made_number(sections, rva, 4);
-	made_number(sections, bytes, 4); /* in the file */
+	made_number(sections, bytes, 4); /* size in the file */
 	made_number(sections, rva, 4);
 	made_fill(sections, sections->len + 12);
-	made_number(sections, 0x60000020, 4); /* code */
+	made_number(sections, 0x60000020, 4); /* flags of a code section */
 }
 
 static inline void made_record_in(

@@ -363,7 +363,6 @@ TEST(options_are_listed)
 	assert_non_null(strstr(text, "  -p, --pid PID "));
 	assert_non_null(strstr(text, "  -pn NAME "));
 	assert_non_null(strstr(text, "--hex "));
-	/* Hdiff accepts -d for compatibility with UMDH, but does not list it. */
 	assert_null(strstr(text, "-d"));
 	free(text);
 }

@@ -97,9 +97,9 @@ TEST(test_pdb_without_its_image)
 	check_reason("no file C:\\App\\app.exe here");
 	scene_pdb(OUT_PDB, 0, 3);
 	check_found(NULL, OUT_PDB);
-	module.pdb_guid = "0302010005040706"; /* invalid */
+	module.pdb_guid = "0302010005040706"; /* an invalid GUID */
 	check_found(NULL, NULL);
-	module.pdb_guid = "00000000000000000000000000000000"; /* no identity */
+	module.pdb_guid = "00000000000000000000000000000000"; /* a GUID of zeros is no identity */
 	check_found(NULL, NULL);
 	module.pdb_guid = "../../../../../../../../../../..";
 	check_found(NULL, NULL);
@@ -164,7 +164,7 @@ TEST(test_without_identity_size_and_name_decide)
 	module.has_identity = false;
 	scene_image(IMAGE, &plan);
 	scene_pdb(PDB, 0, 3);
-	check_found(IMAGE, PDB); /* the image's PDB */
+	check_found(IMAGE, PDB);
 	check_reason("UMDH recorded no GUID: the file fits by name and size only");
 	assert_int_equal(told_count, 0);
 	module.has_identity = true;

@@ -413,7 +413,7 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 TEST(broken_block_ends_its_subheap_only)
 {
 	for (uint64_t seed = 10; seed < 60; seed++) {
-		damage_block(seed, 0, 0, 2); /* size 0 */
+		damage_block(seed, 0, 0, 2); /* size is 0 */
 		damage_block(seed, 0, 0xffff, 2); /* size extends beyond the subheap's end */
 		damage_block(seed, 0, 0xff000001, 4); /* size is smaller than the tail */
 		damage_block(seed, 2, FLAG_FREE, 1); /* flag is free, but type is used */
@@ -421,8 +421,9 @@ TEST(broken_block_ends_its_subheap_only)
 		damage_block(seed, 6, TYPE_FREE, 2);
 		damage_block(seed, 6, TYPE_LARGE, 2);
 		damage_block(seed, 0, UINT64_MAX, 8);
-		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010000, 8); /* size 0 */
-		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010001, 8); /* too long */
+		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010000, 8); /* size is 0 */
+		/* Size is too large. */
+		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010001, 8);
 	}
 }
 

@@ -87,7 +87,6 @@ TEST(what_is_damaged_is_given_back)
 	check(2, "old.txt new.txt", "nothing: warning", "old.txt", "new.txt", "nothing");
 }
 
-/* The texts are banners or resemble banners. */
 TEST(banners_are_read_as_far_as_they_go)
 {
 	static const struct {

@@ -48,7 +48,7 @@ TEST(time_of_dump_decides)
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0");
-	dumps[0].time_ms = 0; /* one dump without a time */
+	dumps[0].time_ms = 0;
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
 	assert_string_equal(order_text(dumps, 2, (struct order_filter){0}), "0:1,0l");
 	dumps[2].time_ms = 0; /* most dumps have no time */

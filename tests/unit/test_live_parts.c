@@ -62,7 +62,8 @@ TEST(view_is_read_only_if_mapped_so)
 		assert_false(live_is_read_only_view(MAPPED, READONLY, writers[i]));
 		assert_false(live_is_read_only_view(MAPPED, writers[i], READONLY));
 	}
-	assert_false(live_is_read_only_view(MAPPED, READONLY, 0)); /* unknown */
+	/* One of the protections is unknown. */
+	assert_false(live_is_read_only_view(MAPPED, READONLY, 0));
 }
 
 static void check_path(const char *path, const char *expected)

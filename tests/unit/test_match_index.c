@@ -10,7 +10,8 @@ TEST(every_number_is_found_under_its_hash)
 
 	hash_index_init(&index);
 	probe = hash_index_probe(&index, 7);
-	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE); /* still empty */
+	/* The index is still empty. */
+	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE);
 	for (uint32_t i = 0; i < 20000; i++) /* several numbers share a hash */
 		hash_index_add(&index, i * 0x9E3779B1 % 15000, i);
 	for (uint32_t i = 0; i < 20000; i++) {
@@ -133,7 +134,7 @@ TEST(stacks_of_equal_hashes_stay_apart)
 	}
 	compared_make((struct match_request){0});
 	assert_int_equal(compared.comparison.row_count, count);
-	for (uint32_t i = 0; i < count; i++) /* largest first */
+	for (uint32_t i = 0; i < count; i++) /* the row with the most bytes comes first */
 		assert_int_equal(stack_frame(compared.comparison.rows[i].stack, 0),
 			0x1000 + compared.comparison.rows[i].totals[0].requested_bytes);
 }

@@ -124,9 +124,9 @@ static inline void dmp_system(unsigned architecture)
 {
 	size_t at = dmp_put(architecture, 2);
 
-	dmp_put(0, 2); /* level */
-	dmp_put(0, 2); /* revision */
-	dmp_put(0x0104, 2); /* processors, product */
+	dmp_put(0, 2); /* processor level */
+	dmp_put(0, 2); /* processor revision */
+	dmp_put(0x0104, 2); /* number of processors, product type */
 	dmp_put(10, 4);
 	dmp_put(0, 4);
 	dmp_put(19041, 4);

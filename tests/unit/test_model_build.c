@@ -176,7 +176,7 @@ TEST(what_tracer_knows_counts_before_records)
 	trace(0, &(struct made_block){0x3000, 10, HEAP, id});
 	trace(1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's size */
 	trace(2, &(struct made_block){0x3200, 30, OTHER_HEAP, id});
-	trace(3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* no such stack */
+	trace(3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* this stack does not exist */
 	for (uint64_t i = 0; i < 5; i++)
 		add(0x3000 + i * 0x100, 10 + i * 10, one);
 	add(0x3500, 60, 0);

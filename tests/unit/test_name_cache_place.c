@@ -266,7 +266,8 @@ TEST(test_full_disk_costs_new_names_alone)
 		assert_int_equal(scene_size(), before);
 		assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 10);
 	}
-	for (size_t room = 0; room < 40; room++) { /* bytes that fit; 0: none */
+	/* Bytes that may be written; 0: the file stays empty. */
+	for (size_t room = 0; room < 40; room++) {
 		unlink(scene_path);
 		set_room(room);
 		scene_write(BYTES, 2, 0, 10, 1);

@@ -369,7 +369,6 @@ static void make_locked(uint64_t owner)
 	made_put_ptr(lock + (made.kind->bits == 64 ? 0x10 : 0xc), owner);
 }
 
-/* The heap belongs to the 64-bit part of a 32-bit process. */
 MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 {
 	make_locked(0x10ull * i);

@@ -160,7 +160,8 @@ TEST(header_fields_lie_where_symbols_say)
 			{"_HEAP_ENTRY", "PreviousSize", at + NT_ENTRY_PREVIOUS / 8},
 			{"_HEAP_ENTRY", "SegmentOffset", at + NT_ENTRY_SEGMENT / 8},
 			{"_HEAP_ENTRY", "UnusedBytes", at + NT_ENTRY_UNUSED / 8},
-			/* The extended header has five fields: 1, 0, number, 2, 5. */
+			/* The extended header, whose fields have the values 1, 0, number, 2 and
+			 * 5. */
 			{"_HEAP_ENTRY", "FunctionIndex", at},
 			{"_HEAP_ENTRY", "ContextValue", at + 2},
 			{"_HEAP_ENTRY", "UnusedBytesLength", at + NT_EXTENDED_UNUSED / 8},

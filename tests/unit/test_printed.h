@@ -97,7 +97,6 @@ static inline int leave_comparison(void **state)
 	return leave_folder(state);
 }
 
-/* Checks a row's numbers: OLD and NEW bytes, OLD and NEW blocks. */
 static inline void assert_row(const struct got *got, size_t index, uint64_t old_bytes,
 	uint64_t new_bytes, uint64_t old_blocks, uint64_t new_blocks)
 {

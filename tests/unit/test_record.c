@@ -467,7 +467,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 			memcpy(looks[look++].freed, freed, sizeof(freed));
 		}
 		recorder_time(recorder, i / 1000);
-		if (i % 3 == 2 && freed[kind] < allocated[kind]) /* the oldest block */
+		if (i % 3 == 2 && freed[kind] < allocated[kind]) /* frees the oldest block */
 			recorder_free(recorder, kind, freed[kind]++);
 		else
 			assert_int_equal(recorder_alloc(recorder, kind, 0), allocated[kind]++);

@@ -147,7 +147,7 @@ static struct made_file good_file(void)
 	chunk = add(&file, EVENTS, 5);
 	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* the chunk's head */
 	PUT(chunk, 1, 0, 0, 2); /* codes of one byte each */
-	PUT(chunk, 0); /* no ages */
+	PUT(chunk, 0); /* no block has an age */
 	PUT(chunk, 1, 1, 1, 1); /* 2 ms pass before event 2 */
 	PUT(chunk, 1, 1, 1, 0); /* event 2 also changes to thread number 0 */
 	PUT(chunk, 0, 0); /* no free has a stack */

@@ -5,8 +5,8 @@
 #define COUNT 6
 
 static const struct block_totals of[COUNT] = {
-	{1, 100, 8}, {4, 900, 32}, {2, 150, 16}, /* one process */
-	{9, 40, 72}, {5, 70, 40}, /* the next process */
+	{1, 100, 8}, {4, 900, 32}, {2, 150, 16}, /* snapshots of one process */
+	{9, 40, 72}, {5, 70, 40}, /* snapshots of the next process */
 	{3, 1000, 24}, /* a process with one snapshot */
 };
 static const uint32_t parts[COUNT] = {0, 0, 0, 1, 1, 2};

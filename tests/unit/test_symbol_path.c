@@ -6,7 +6,7 @@
 /* Places in a text: "F" and "S" are a folder and a store, each with its path. "@" precedes a
  * server, and "!" an invalid element. */
 static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C:\\sym]"},
-	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* duplicates are removed */
+	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* the duplicate is removed */
 	{" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]"},
 	{"\\\\host\\share\\sym", "F[\\\\host\\share\\sym]"},
 	/* stores and servers */

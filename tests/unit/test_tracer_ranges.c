@@ -570,7 +570,7 @@ TEST(test_no_order_makes_it_slow)
 
 TEST(test_extreme_addresses)
 {
-	const uint64_t last = UINT64_MAX - PAGE + 1; /* start of the last page */
+	const uint64_t last = UINT64_MAX - PAGE + 1;
 	struct tracer_range low = allocation(0, 4, RANGE_RESERVED, 1);
 	struct tracer_range high = allocation(last - 4 * PAGE, 4, RANGE_RESERVED, 2);
 	struct ranges_taken taken;

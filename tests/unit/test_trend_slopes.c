@@ -62,7 +62,7 @@ TEST(slope_is_median_of_all_pairs)
 	}
 }
 
-/* This is true even if snapshots are merged. */
+/* The slope must be the line's slope even if snapshots are merged. */
 TEST(slope_of_line_is_line_s)
 {
 	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};

@@ -33,7 +33,7 @@ static BOOL WINAPI on_set_page(UINT page)
 static BOOL WINAPI on_get_mode(HANDLE handle, LPDWORD mode)
 {
 	*mode = 3;
-	/* Stdout is not a console, because it receives the TAP. */
+	/* The TAP goes to stdout, so stdout is not a console. */
 	return handle != GetStdHandle(STD_OUTPUT_HANDLE);
 }
 

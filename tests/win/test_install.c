@@ -13,7 +13,7 @@
 
 /* Data in a named section, which both processes map. */
 struct shared {
-	void *thread_stack; /* stack for the moved thread */
+	void *thread_stack;
 	ULONG_PTR result; /* result of the function, once it has returned to after() */
 	LONG is_ready;
 	LONG allocates,
