@@ -1,14 +1,15 @@
 /*
- * Writes a generated dump to standard output, and the totals of its entries to standard error:
+ * Writes a generated dump to stdout, and the totals of its entries to stderr:
  *
  *   gen_dump BLOCKS STACKS DEPTH full|first|last|sums SEED [SNAPSHOT]
  *
- * full prints the stack with every entry; first prints it at the first mention of its id, as UMDH
- * does; last prints it only with a further block for each stack at the end. sums prints the blocks
- * of last as one sum for each stack, as hsnap --by-stack writes it. Equal arguments give equal
- * bytes. Another SEED moves the modules (like ASLR) and assigns blocks to other stacks; the stacks
- * themselves do not change. SNAPSHOT, a number, makes the dump one of hsnap's: member SNAPSHOT of a
- * series of one process, taken every half hour, with other blocks each time.
+ * `full` prints the stack with every entry. `first` prints the stack where its id occurs first, as
+ * UMDH does. `last` prints the stacks only at the end, each with one more block. `sums` prints the
+ * blocks of `last` as one sum for each stack, as hsnap --by-stack writes them. Equal arguments give
+ * equal bytes. Another SEED moves the modules (as ASLR does) and assigns blocks to other stacks;
+ * the stacks themselves do not change. If SNAPSHOT, a number, is given, the dump has hsnap's
+ * format. It is then member SNAPSHOT of a series of one process, taken every half hour, with other
+ * blocks each time.
  */
 #include <inttypes.h>
 #include <stdbool.h>

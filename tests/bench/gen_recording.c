@@ -3,8 +3,8 @@
  * Prints the number of events, bytes per event, events per second written and read, and the average
  * time in ms to reach the state of a random moment.
  *
- *   maps     COUNT insertions of strings of 1 to 40 characters into a map by two threads in turn;
- *            one in ten is erased at random, and the rest at the end in the order of the keys
+ *   maps     two threads in turn insert COUNT strings of 1 to 40 characters into a map; one in ten
+ *            is erased at random, and the rest at the end, in the order of the keys
  *   queues   like maps, with rising keys, so that old entries are erased first
  *   buffers  COUNT buffers of a script, with five short-lived auxiliary blocks each; a collector
  *            frees hundreds at once

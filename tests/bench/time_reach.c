@@ -1,7 +1,7 @@
-/* time_reach BLOCKS BYTES LINKS: measures the search for lost blocks. BLOCKS blocks of BYTES bytes
- * each, half of them in order of address, contain LINKS pointers to other blocks on average; one
- * block in ten is lost. The memory is built before the clock starts. Prints seconds, bytes of
- * working memory per block, and the number of lost blocks found. */
+/* time_reach BLOCKS BYTES LINKS: measures the search for lost blocks. There are BLOCKS blocks of
+ * BYTES bytes each, half of them in order of address. Each contains LINKS pointers to other blocks
+ * on average, and one block in ten is lost. The memory is built before the clock starts. Prints
+ * seconds, bytes of working memory per block, and how many lost blocks were found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* Makes one call of hsnap.exe to the system or to the C library fail without performing it. It is
- * linked into hsnap.exe and replaces each import in the table by a counting gate before main()
- * begins. tests/fail-every selects the call in the file that fail.h describes. Calls that cannot
- * fail with valid arguments are not included: closing, freeing, resuming, setting hsnap's own
- * objects, and querying this process. fwrite() is not included either: it only prints messages, and
- * its failure cannot be reported. */
+/* Makes one call of hsnap.exe to the system or to the C library fail without performing it. This
+ * file is linked into hsnap.exe. Before main() begins, it replaces each import in the table with a
+ * gate that counts calls. tests/fail-every selects the call in the file that fail.h describes.
+ * Calls that cannot fail with valid arguments are not included: closing, freeing, resuming, setting
+ * hsnap's own objects, and querying this process. fwrite() is not included either, because it only
+ * prints messages, and its failure cannot be reported. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /*
- * The ring of heaps, from build 26100 on: the PEB lists the process heap only. Facts: windows-2026,
- * section A. The ring's head lies in ntdll's data and has no heap. Each heap has an entry, a
- * _RTLP_PROCESS_HEAP_DESCRIPTOR, in a block of the process heap, and its UserContext points to the
- * entry. Models provide blocks for entries and add their heaps; image_make_rings() links all heaps
- * at the end.
+ * The ring of heaps, which exists since build 26100, where the PEB lists only the process heap.
+ * Facts: windows-2026, section A. The ring's head lies in ntdll's data and has no heap. Each heap
+ * has an entry, a _RTLP_PROCESS_HEAP_DESCRIPTOR, in a block of the process heap. The heap's
+ * UserContext points to the entry. Models provide blocks for entries and add their heaps;
+ * image_make_rings() links all heaps at the end.
  *
- * Inferred: the offsets on x86; the values of Flags and of the lock, 0; the order of the entries,
- * which is the order of creation.
+ * Inferred: the offsets on x86; the values of Flags and of the lock, which are 0; the order of the
+ * entries, which is the order of creation.
  */
 #include "tests/images/image_inside.h"
 

@@ -1,8 +1,8 @@
-/* A made Windows process that is written as a minidump, together with the truth about it. Models of
- * allocators (nt_model.c, segment_model.c, page_model.c, ust_model.c) lay out memory as Windows
- * does. They follow published facts, not the walkers' tables, and report each block they place.
- * Models never read back their work. Addresses are the made process's. Running out of memory and a
- * model's own mistakes end the program with a message. */
+/* A made Windows process that is written as a minidump, together with the truth about the process.
+ * Models of allocators (nt_model.c, segment_model.c, page_model.c, ust_model.c) lay out memory as
+ * Windows does. They follow published facts, not the walkers' tables, and report each block that
+ * they place. Models never read back their work. Addresses are those of the made process. If memory
+ * runs out or a model makes a mistake, the program ends with a message. */
 #ifndef TESTS_IMAGES_MADE_IMAGE_H
 #define TESTS_IMAGES_MADE_IMAGE_H
 
@@ -109,10 +109,10 @@ void image_list_add(struct image *image, uint64_t head, uint64_t entry);
  */
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
 
-/* From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
- * first heap that can hold blocks provides the blocks for the ring's entries. image_ring_wish()
- * returns how many blocks the current heap provides, 0 for other heaps. user_context: address of
- * the heap's field, 0 if not known. */
+/* Since build 26100 the PEB lists only the process heap, and a ring has all heaps (image_ring.c).
+ * The first heap that can hold blocks provides the blocks for the ring's entries. image_ring_wish()
+ * returns how many blocks the current heap provides, or 0 for other heaps. user_context: address of
+ * the heap's UserContext, or 0 if it is not known. */
 struct ring_wish {
 	unsigned count, bytes; /* number and size of the blocks */
 };

@@ -2,10 +2,11 @@
 
 #include <stddef.h>
 
-/* radareorg/radare2-gsoc-windows, `dt ntdll!...` of Windows 7 x86 and Windows 10 x64; the used
- * fields of the root, of blocks and of the information also HeapStat (7 to 8.1). _RTL_AVL_TABLE:
- * the public ntddk.h (links, OrderedPointer, WhichOrderedElement, NumberGenericTableElements,
- * DepthOfTree, ...); it fills the space that the root reserves for it. */
+/* Sources: radareorg/radare2-gsoc-windows, `dt ntdll!...` of Windows 7 x86 and Windows 10 x64.
+ * HeapStat (7 to 8.1) also has the used fields of the root, of blocks and of the information.
+ * _RTL_AVL_TABLE comes from the public ntddk.h (links, OrderedPointer, WhichOrderedElement,
+ * NumberGenericTableElements, DepthOfTree, ...), and fills the space that the root reserves for
+ * it. */
 static const struct page_image_layout layouts[] = {
 	{32,
 		.root = {0x00, 0x04, 0x20, 0x5c, 0x60, 0x64, 0x68, 0x6c, 0x94, 0xa4, 0xb0, 0xb4,

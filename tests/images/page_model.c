@@ -1,10 +1,11 @@
-/* Full page heap: every block lies at the end of its own pages, followed by an inaccessible page. A
- * _DPH_HEAP_ROOT describes the heap. Allocations that it does not place itself lie in its
- * NormalHeap, a normal heap. The sources do not define the root's distance from the handle. In
+/* A full page heap: every block lies at the end of its own pages, and an inaccessible page follows.
+ * A _DPH_HEAP_ROOT describes the heap. Allocations that the page heap does not place itself lie in
+ * its NormalHeap, a normal heap. The sources do not define the root's distance from the handle. In
  * public debugger output the process heap's root is at the handle, and other roots are one page
- * after it. The nodes of its blocks are in an AVL tree; those of freed blocks, whose pages are
- * inaccessible, are in a list. Stamps: ABCDBBBB before a busy block's information (mona, HeapStat),
- * DCBABBBB at its end, FFEEDDCC at the root [inf: seen in public debugger output]. */
+ * after their handles. The nodes of live blocks are in an AVL tree. The nodes of freed blocks,
+ * whose pages are inaccessible, are in a list. Stamps: ABCDBBBB before a busy block's information
+ * (mona, HeapStat), DCBABBBB at its end, FFEEDDCC at the root [inf: seen in public debugger
+ * output]. */
 #include <stdlib.h>
 
 #include "tests/images/model_plan.h"

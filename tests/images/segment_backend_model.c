@@ -1,10 +1,10 @@
-/* A segment heap's back end: page segments of 256 units, the first of which describe all units.
- * RangeFlags: 1 allocated, 2 first of its range, then the type in bits 2 and 3; so 3 is a user's
- * block, 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags
- * without bit 1, and their distance from the first [inf]. A free range's first unit has flags 0,
- * its length, and a node of FreePageRanges in the place of a used unit's signature. A page
- * segment's Signature is the XOR of its address, its context's address, HeapKey and a constant;
- * from 26100 on without the constant. */
+/* A segment heap's back end: page segments of 256 units. The first units describe all units.
+ * RangeFlags: 1 allocated, 2 first unit of a range; bits 2 and 3 are the range's type. So 3 is a
+ * user's block, 0B an LFH subsegment, 0F a VS subsegment [2+]. A range's other units have the flags
+ * without bit 1, and store their distance from the first unit [inf]. A free range's first unit has
+ * flags 0, the range's length, and a node of FreePageRanges where a used unit has its signature. A
+ * page segment's Signature is the XOR of its address, its context's address, HeapKey and a
+ * constant. Since 26100 the constant is missing. */
 #include <stdlib.h>
 
 #include "tests/images/rb_image.h"

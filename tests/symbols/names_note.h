@@ -1,15 +1,15 @@
 /*
  * Interface of the test programs with known names. It includes no header of a C library, because
- * clang's MSVC target does not accept mingw's.
+ * clang's MSVC target does not accept mingw's headers.
  *
- * A program prints the address from which it was called: "note MARKER MODULE RVA", where RVA is the
+ * A program prints the address from which it was called as "note MARKER MODULE RVA". RVA is the
  * offset of a return address from its module's base, in hexadecimal. Comments in the sources, at
- * the lines that the frames must show, contain the expected frames of that address:
+ * the lines that the frames must show, contain the frames expected for that address:
  *
  *   frame MARKER N FUNCTION
  *
- * N counts from 1, the innermost. All except the last are inlined. A FUNCTION of C++ has its
- * parameters.
+ * N counts from 1, the innermost frame. All frames except the last are inlined. In C++ a FUNCTION
+ * has its parameters.
  */
 #ifndef TESTS_NAMES_NOTE_H
 #define TESTS_NAMES_NOTE_H

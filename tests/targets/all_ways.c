@@ -1,11 +1,12 @@
 /*
- * all_ways: allocates in every way that ends in ntdll's heap, and keeps the memory. It prints for
- * each
+ * all_ways: allocates in every way that ends in ntdll's heap, and keeps the memory. For each way it
+ * prints
  *
  *   way FUNCTION ADDRESS BYTES
  *
- * the calling function, the address of the memory (inside a block, because some functions add a
- * header), and the number of requested bytes. Step 1: before; 2: after.
+ * with the calling function, the address of the memory (which is inside a block, because some
+ * functions add a header), and the number of requested bytes. Step 1 comes before the allocations,
+ * step 2 after them.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /*
  * busy [THREADS [WHAT]]: several threads continuously call the functions that a tracer hooks, and
- * check the results; between two steps main calls leak_new(). For tracers that attach and detach
- * meanwhile.
+ * check the results. Between two steps main calls leak_new(). For tracers that attach and detach
+ * while the program runs.
  *
  * Before step 1 main has called keep_old() 100 times for 1111 bytes each. Before every later step
  * it calls leak_new() 20 times for 2222 bytes, moves one block of keep_old() to 3333 bytes in
- * move_old(), and frees another one. So step K (up to 51) has 102 - 2 K blocks of keep_old(), K - 1
- * of move_old() and 20 K - 20 of leak_new(). The status is 0 if every thread found every block
- * unchanged and the tracer changed nothing that the program can observe.
+ * move_old(), and frees another block of keep_old(). So step K (up to 51) has 102 - 2 K blocks of
+ * keep_old(), K - 1 of move_old() and 20 K - 20 of leak_new(). The status is 0 if every thread
+ * found every block unchanged and the tracer changed nothing that the program can observe.
  *
  * WHAT is "heap" or "virtual" for threads that use only that memory; by default they use both.
  * "resting": each thread sometimes sleeps briefly and frees its processor. "locked": main holds the

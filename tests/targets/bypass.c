@@ -1,9 +1,9 @@
 /*
- * Frees blocks past the tracer's hook, as in ntdll of Windows 7 and 8, which inlines a free or
- * calls the function below RtlFreeHeap. Each step leaks 100 blocks of 48 bytes, and allocates 2000
- * blocks of 72 bytes, which it frees in this way. Without a tracer it frees normally.
+ * Frees blocks without calling the tracer's hook, as ntdll of Windows 7 and 8 does: it inlines a
+ * free, or calls the function below RtlFreeHeap. Each step leaks 100 blocks of 48 bytes. It also
+ * allocates 2000 blocks of 72 bytes and frees them in this way, or normally if there is no tracer.
  *
- *   bypass [STEPS]   does STEPS steps and ends, instead of waiting after each
+ *   bypass [STEPS]   does STEPS steps and ends, instead of waiting after each step
  *   bypass locked    has a second heap, whose lock another thread holds until the end
  */
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /*
- * callers: leaks five times from one place of each kind, at different depths of the stack. Each
- * kind has one stack, because the stack ends where it cannot be unwound. Each kind has its own
- * function and size.
+ * callers: leaks five times from one place of each kind, at different depths of the stack. All
+ * leaks of a kind have the same stack, because the stack ends where it cannot be unwound. Each kind
+ * has its own function and size.
  *
  *   in_window    100 bytes, in a window procedure that the system calls, in Wine from its Unix side
- *   bare_leak    200 bytes, by code of this image that has no unwind data
+ *   bare_leak    200 bytes, in code of this image that has no unwind data
  *   in_code      300 bytes, below generated code with a function table, all at one depth
  *   in_bare_code 400 bytes, below generated code without a function table
  */

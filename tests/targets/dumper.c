@@ -1,8 +1,8 @@
 /* dumper PID FILE: writes a minidump of a process with the system's own MiniDumpWriteDump, with
- * full memory and the list of its regions, for hsnap -z to read. Wine's version reads a process 1
- * KiB or 8 bytes at a time, each time through its server: 42,000 times for a small program, which
- * takes minutes on a busy machine. Therefore read_ahead() replaces the function that DbgHelp calls
- * to read. */
+ * full memory and the list of its regions, for hsnap -z to read. Wine's MiniDumpWriteDump reads 1
+ * KiB or 8 bytes at a time, each time through Wine's server. A small program takes 42,000 reads,
+ * which need minutes on a busy machine. Therefore read_ahead() replaces the function that DbgHelp
+ * calls to read. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

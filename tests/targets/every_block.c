@@ -1,8 +1,8 @@
 /* every_block: allocates through each door to the heap and states every block (stated.h). Step 1:
- * sizes from 0 to 3 MiB, including sizes near the limit for large blocks in Wine's heaps; blocks
- * that were moved, grown and shrunk. Step 2: hundreds of blocks of few sizes, which a heap with low
- * fragmentation puts in groups. Step 3: every third block is freed. Step 4: more blocks, in the
- * gaps; then every fifth is freed. */
+ * blocks of 0 to 3 MiB, including sizes near the limit for large blocks in Wine's heaps, and blocks
+ * that were moved, grown and shrunk. Step 2: hundreds of blocks of a few sizes, which a heap with
+ * low fragmentation puts into groups. Step 3: every third block is freed. Step 4: more blocks are
+ * allocated in the gaps; then every fifth block is freed. */
 #include "tests/targets/stated.h"
 
 #define BLOCKS_MAX 60000

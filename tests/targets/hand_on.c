@@ -1,8 +1,8 @@
 /* hand_on THREADS ROUNDS: THREADS threads pass blocks to each other through a few places, as fast
- * as they can. All blocks have one size and one of a few addresses, which another thread soon
- * reuses, and all addresses are in one shard of the tracer's table. A round frees the block of a
- * place, or puts a block there. Step 1: before; 2: each thread has done its rounds and all blocks
- * are freed, and "made N" is the number of blocks. */
+ * as they can. All blocks have the same size, and there are only a few addresses, so another thread
+ * soon reuses each address. All addresses are in one shard of the tracer's table. A round either
+ * frees the block in a place or puts a block there. Step 1 comes before the rounds. At step 2 each
+ * thread has done its rounds and all blocks are freed; "made N" is the number of blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 

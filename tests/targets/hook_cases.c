@@ -1,8 +1,8 @@
 /* hook_cases: calls the heap's functions in unusual ways, and prints one line with the results of
- * each call. With a tracer the results must be equal to those without. If a tracer is present, the
- * program checks its entry of the block after each case; a mismatch prints the line "table: ..."
- * and sets the exit status to 9. Some cases are errors (double free, wrong heap, wild pointer):
- * Wine refuses them and continues. Each case frees all its blocks. */
+ * each call. The results must be equal with a tracer and without. If a tracer is present, the
+ * program checks the tracer's entry of the block after each case. A mismatch prints the line
+ * "table: ..." and sets the exit status to 9. Some cases are errors (double free, wrong heap, wild
+ * pointer), which Wine refuses before it continues. Each case frees all its blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

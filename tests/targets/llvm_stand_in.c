@@ -1,8 +1,8 @@
-/* llvm_stand_in: replaces llvm-symbolizer. For an address in a file it prints as the function the
- * first word of the file, or, for an image that names a PDB, the first word of the PDB; as the line
- * it prints the address. If STAND_IN_ANSWERS names a file, it prints the recorded answers from
- * there for files whose names end with STAND_IN_FOR, and nothing for others. STAND_IN_MODE: "hang",
- * "die" or "babble" after the first answer. STAND_IN_PID: a file to write its process id into. */
+/* llvm_stand_in: replaces llvm-symbolizer. For an address in a file, it prints the file's first
+ * word as the function and the address as the line. If the file is an image that names a PDB, the
+ * word is the PDB's first word. If STAND_IN_ANSWERS names a file, it prints the answers recorded in
+ * that file, but only for files whose names end with STAND_IN_FOR. STAND_IN_MODE: "hang", "die" or
+ * "babble" after the first answer. STAND_IN_PID: a file into which it writes its process id. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
 /*
- * Blocks that are reachable or lost in known ways. Each has a unique size. It prints the expected
- * result of each, one per line:
+ * Blocks that are reachable or lost in known ways. Each block has a unique size. The program prints
+ * the expected result for each block, one per line:
  *
  *   block SIZE held|interior|lost
  *   block SIZE lost-with SIZE
- *   circle SIZE SIZE        one of the two is lost, the other with it
+ *   circle SIZE SIZE        one of the two is lost, and the other is lost with it
  *
- * A thread that has ended allocated all blocks, so no stack contains old copies of their addresses.
- * Then it prints "ready PID" and ends when a line is read. In a 64-bit process the blocks lie above
- * 4 GiB: below, numbers in the data of modules could be mistaken for pointers.
+ * The thread that allocated the blocks has ended, so no stack contains old copies of their
+ * addresses. Then the program prints "ready PID", and ends when it reads a line. In a 64-bit
+ * process the blocks lie above 4 GiB, because below 4 GiB numbers in the modules' data could be
+ * mistaken for pointers.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* no_slots: takes every TLS slot of a thread's own block (64 of them) while the loader starts the
- * program, so that the tracer finds none. Then, in each step, it starts 8 threads at once, 5 times,
- * which end within the step. Each thread leaks 10 blocks of 300 bytes, moves a block to 5000 bytes,
- * and leaks one of 1 MiB, for which a heap allocates from the system. It also frees 200
- * other blocks, and destroys a heap with 200 blocks. */
+/* no_slots: while the loader starts the program, takes every TLS slot of a thread's own block (64
+ * of them), so that the tracer finds no free slot. Then each step starts 8 threads at the same
+ * time, 5 times. The threads end within the step. Each thread leaks 10 blocks of 300 bytes, moves a
+ * block to 5000 bytes, and leaks a block of 1 MiB, for which a heap allocates from the system. It
+ * also frees 200 other blocks, and destroys a heap with 200 blocks. */
 #include "tests/targets/stated.h"
 
 #define THREADS 8

@@ -1,5 +1,6 @@
-/* own_flags [N]: prints the global flags of its own environment block as 8 hexadecimal digits;
- * makes N heaps; prints the number of heaps that the system counts; then waits like samples. */
+/* own_flags [N]: prints the global flags of its own environment block as 8 hexadecimal digits,
+ * makes N heaps, and prints the number of heaps that the system counts. Then it waits like the
+ * samples. */
 #include <stdio.h>
 #include <stdlib.h>
 

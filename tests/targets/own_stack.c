@@ -1,8 +1,8 @@
-/* Blocks allocated on stacks that the thread's block (TEB) does not describe, as in coroutine
+/* Blocks allocated on stacks that the thread's own block (TEB) does not describe, as in coroutine
  * libraries. In each step after the first, leak_on_own() <- run_on_own() is called 2,000 times for
- * 4,321 bytes on each of three stacks: in the program's data, in a block of a heap, and in memory
- * from VirtualAlloc(). Between steps 3 and 4 the last stack is freed and replaced by a smaller one.
- * Prints "step K pid P" like samples/step.h. */
+ * 4,321 bytes on each of three stacks. The stacks are in the program's data, in a heap block, and
+ * in memory from VirtualAlloc(). Between steps 3 and 4 the third stack is freed and replaced with a
+ * smaller one. Prints "step K pid P" like samples/step.h. */
 #include <stdlib.h>
 
 #include "samples/step.h"

@@ -1,4 +1,4 @@
-/* parent STATUS [PROGRAM STATUS...]: leaks STATUS blocks of 77 bytes by parent_leak, prints "parent
+/* parent STATUS [PROGRAM STATUS...]: leaks STATUS blocks of 77 bytes in parent_leak, prints "parent
  * STATUS pid P", starts PROGRAM with the remaining words, and waits for it. Ends with STATUS, or
  * with 99 if the child's status was wrong. */
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* Loses blocks after many others were freed, so that their addresses remain in memory that was not
- * overwritten. Blocks of odd sizes are lost; blocks of even sizes are held by a table. The argument
- * selects the written part of a block: "all" of it, or the first "word" only, so that the rest
- * keeps its old contents. Then it prints "ready PID" and ends when a line is read. */
+/* Loses blocks after freeing many other blocks, so that addresses of lost blocks remain in memory
+ * that was not overwritten. Blocks of odd sizes are lost; a table holds the blocks of even sizes.
+ * The argument selects how much of a block is written: "all" of it, or only the first "word", so
+ * that the rest keeps its old contents. Then the program prints "ready PID", and ends when it reads
+ * a line. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* steady [STATUS]: keeps its blocks unchanged, and prints its state at each step. It has 40 blocks
- * of 500 bytes of keep_small() and 3 of 70000 of keep_large(), as a list, and a range of virtual
- * memory. Before each step every one of its threads allocates and frees in a heap. "changed N"
- * counts the bytes of ntdll's code that differ from the program's start; "step K pid P" follows
- * when all threads are done. It ends with STATUS. */
+ * of 500 bytes from keep_small() and 3 of 70000 from keep_large(), in a list, and a range of
+ * virtual memory. Before each step every thread allocates and frees in a heap. "changed N" is the
+ * number of bytes of ntdll's code that changed since the program's start. "step K pid P" follows
+ * when all threads are done. The program ends with STATUS. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,24 +1,24 @@
 /*
- * stress THREADS ROUNDS SEED: THREADS threads allocate, reallocate and free each other's blocks, of
- * three heaps, while one more thread loads and unloads libraries. They run until a line is read,
- * but do at most ROUNDS rounds each. Then the program prints
+ * stress THREADS ROUNDS SEED: THREADS threads allocate, reallocate and free each other's blocks in
+ * three heaps, while one more thread loads and unloads libraries. They run until the program reads
+ * a line, but each does at most ROUNDS rounds. Then the program prints
  *
  *   made FUNCTION COUNT BYTES
  *
- * for each function that allocated live blocks. Step 1: before; 2: when all threads have ended; 3:
- * when all blocks are freed.
+ * for each function that allocated live blocks. Step 1 comes before the threads start, step 2 when
+ * all threads have ended, and step 3 when all blocks are freed.
  *
- * stress THREADS ROUNDS SEED PLUG EVENTS: repeats this, and at every step no thread is at work. The
+ * stress THREADS ROUNDS SEED PLUG EVENTS: repeats this, and no thread is at work at any step. The
  * libraries are PLUG, a copy of plug.dll, which allocates. Further threads create, use and destroy
  * heaps, commit and decommit memory, and start a child process that prints "child". Before an even
  * step each thread does its rounds and states its calls in the file EVENTS, in the format of
- * tests/lib/Replay.pm, with each step as a mark "step K"; time stands still. Before an odd step
- * they run until a line is read, and only the remaining blocks are stated, which are freed before
- * the next step. At the end it prints numbers that are equal in every run.
+ * tests/lib/Replay.pm. Each step is a mark "step K"; time stands still. Before an odd step the
+ * threads run until the program reads a line. Then only the remaining blocks are stated, which are
+ * freed before the next step. At the end the program prints numbers that are equal in every run.
  *
- * A thread owns a block only while the block is out of its slot, so no two threads touch it at a
- * time. A free is stated before the call, an allocation after it, so that the statements are in the
- * right order for each address.
+ * A thread owns a block only while the block is out of its slot, so no two threads use it at the
+ * same time. A free is stated before the call and an allocation after the call, so that the
+ * statements are in the right order for each address.
  */
 #include <stdint.h>
 #include <stdio.h>

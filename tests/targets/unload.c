@@ -1,9 +1,10 @@
 /* unload PLUG OTHER: loads and unloads modules. PLUG and OTHER are copies of plug.dll under
- * different names. Step 1: PLUG is loaded and has allocated 10 blocks of 1000 bytes. Step 2: it
- * allocated 5 more from the same place of the program. Then PLUG was unloaded, OTHER was loaded at
- * its address and allocated 7 blocks of 2000 bytes, and PLUG, loaded again elsewhere, allocated 3
- * of 500. Step 3: PLUG and OTHER were unloaded. Before the step it prints "same 1" if OTHER had
- * PLUG's address, and "again 1" if PLUG then had another address. */
+ * different names. At step 1 PLUG is loaded and has allocated 10 blocks of 1000 bytes. Before step
+ * 2 it allocates 5 more from the same place in the program. PLUG is unloaded, and OTHER is loaded
+ * at its address and allocates 7 blocks of 2000 bytes. PLUG is loaded again at another address and
+ * allocates 3 blocks of 500 bytes. Before step 3 both are unloaded. Before step 2 the program
+ * prints "same 1" if OTHER has PLUG's old address, and "again 1" if PLUG then has another
+ * address. */
 #include <stdio.h>
 
 #include "samples/step.h"

@@ -477,8 +477,10 @@ TEST(test_either_site_may_be_on_reallocated_blocks_stack)
 }
 
 enum {
-	MANY_LIVE = 192, /* with the 5 others: 3 other blocks are few, 4 are not */
-	MANY_FREED = 63, /* with the other one: 8 freed blocks still listed are few, 9 are not */
+	/* With 5 more live blocks: 3 blocks of the row "other blocks" are few, 4 are not. */
+	MANY_LIVE = 192,
+	/* With 1 more freed block: 8 freed blocks still listed are few, 9 are not. */
+	MANY_FREED = 63,
 };
 
 static uint64_t live_addr(unsigned i)

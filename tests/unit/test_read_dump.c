@@ -1,8 +1,8 @@
-/* Two equivalences. Sums that are parsed in bulk equal those parsed line by line by the scanner:
- * texts of everything that may precede, form or follow a sum are read both ways. A dump read by
- * several threads in pieces of any size equals one read in order: sums by stack and heap, warnings,
- * errors. The dumps are random and contain all items that depend on order: headings, notes, invalid
- * lines, several stacks under one id. */
+/* Two equivalences. First, sums that are parsed in bulk equal those that the scanner parses line by
+ * line. Texts with everything that may precede, form or follow a sum are read both ways. Second, a
+ * dump read by several threads in pieces of any size gives the same result as one read in order:
+ * sums by stack and heap, warnings, errors. The dumps are random and contain all items that depend
+ * on order: headings, notes, invalid lines, several stacks under one id. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"

@@ -1,6 +1,6 @@
 /* A day of --every 10s: 8,640 snapshots on a simulated clock, with small dumps written normally and
- * a log. No snapshot is late; names follow the wall clock, which is changed meanwhile; the newest
- * dumps are kept; and memory, files and log do not grow. */
+ * a log. No snapshot is late. Names follow the wall clock, which is changed during the day. The
+ * newest dumps are kept. Memory, files and log do not grow. */
 #include "tests/unit/t.h"
 
 #include <time.h>

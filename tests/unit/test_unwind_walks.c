@@ -186,9 +186,9 @@ static uint32_t addr_of(uint32_t word)
 	return STACK + word * 4;
 }
 
-/* Builds frames of random kinds from the inner end outwards. ebp is the required EBP in the code of
- * a frame: if that code needs a certain value, the frames below save it or do not change it. A
- * first pass from the outer end chooses each value. */
+/* Builds frames of random kinds, from the inner end outwards. ebp: the value that EBP must have in
+ * a frame's code. If that code needs a certain value, the frames below save EBP or do not change
+ * it. A first pass, from the outer end, chooses each value. */
 static void make(uint64_t *random)
 {
 	struct {

@@ -1,7 +1,7 @@
-/* The tracer's unwinder finds the same stacks as the system's, and both agree with the program:
- * every function on a way records its return address. Ways lead through functions of many kinds in
- * random order. Further tests cover stacks that are cut, damaged or not the thread's own, and how
- * rarely the system's unwinder is called. Prints TAP. */
+/* The tracer's unwinder finds the same stacks as the system's, and both agree with the program, in
+ * which every function on a way records its return address. Ways lead through functions of many
+ * kinds in random order. Further tests cover stacks that are cut, damaged or not the thread's own,
+ * and how rarely the system's unwinder is called. Prints TAP. */
 #include <stdlib.h>
 #include <string.h>
 

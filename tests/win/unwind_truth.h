@@ -31,10 +31,10 @@ static inline bool was_called_from(uint64_t addr)
 	return !memcmp((const char *)(uintptr_t)addr - 2, "\xff\xd1", 2);
 }
 
-/* Returns the return addresses from that of the calling function outwards. The stack ends at 0, at
- * an address outside code, and at the end of the stack memory. It also ends at calling code without
- * a function table, because only a leaf may lack one, and at a frame based on a register that does
- * not point into the stack. */
+/* Returns the return addresses, starting with that of the calling function. The stack ends at 0, at
+ * an address outside code, and at the end of the stack memory. It also ends at calling code that
+ * has no function table, because only a leaf may lack one, and at a frame based on a register that
+ * does not point into the stack. */
 static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
