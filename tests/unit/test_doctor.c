@@ -591,7 +591,7 @@ TEST(test_nothing_is_few_in_small_heap)
 	compare_off(DOCTOR_UNLOCKED, "other blocks", NULL);
 }
 
-/* Compares the heaps of a walk: the child's, with some added or removed. */
+/* Compares the heaps of a walk. They are the child's heaps, with some heaps added or removed. */
 static void compare_heaps(const uint64_t *addrs, size_t count, const char *kind)
 {
 	struct heap heaps[8] = {{.addr = 0}};
