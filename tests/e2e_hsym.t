@@ -386,8 +386,8 @@ sub interrupted {
 		[[map { frame($_, 0x7FF600000000) } @functions]],
 		sprintf '// hsnap: name addr=%X function=known offset=8', frame('main', 0x7FF600000000)));
 	my %env = fake_llvm('hangs');
-	my @cases = (['hsym', "'$root/build/linux/hsym' -o '$dir/out.txt' '$dump'", '4 addresses have none'],
-		['hdiff', "'$root/build/linux/hdiff' -f '$dir/out.txt' '$dump'", '4 frames have none']);
+	my @cases = (['hsym', "'$root/build/linux/hsym' -o '$dir/out.txt' '$dump'", 'addresses without a name: 4'],
+		['hdiff', "'$root/build/linux/hdiff' -f '$dir/out.txt' '$dump'", 'frames without a name: 4']);
 	for my $case (@cases) {
 		my ($tool, $command, $words) = @$case;
 		my $is_typed;

@@ -386,7 +386,7 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 	for (size_t i = 0; i < count; i++)
 		missing += all[i].count;
 	if (missing && is_stopped) {
-		buf_printf(words, "stopped looking for names; %zu frames have none", missing);
+		buf_printf(words, "stopped looking for names; frames without a name: %zu", missing);
 	} else if (missing) {
 		buf_printf(words, "%zu of %zu frames have no name", missing, frames);
 		add_modules(words, all, unite(all, count), lacking);

@@ -117,8 +117,9 @@ static void put_change(struct out *out, const struct view *view)
 	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
 
 	if (is_of_one(view)) {
-		out_printf(out, "<b>%" PRIu64 "</b> bytes in <b>%" PRIu64 "</b> blocks",
-			new->requested_bytes, new->block_count);
+		out_printf(out, "<b>%" PRIu64 "</b> byte%s in <b>%" PRIu64 "</b> block%s",
+			new->requested_bytes, text_plural(new->requested_bytes), new->block_count,
+			text_plural(new->block_count));
 		if (view->window)
 			umdh_fate(out, view->comparison->dumps);
 		return;
@@ -128,9 +129,10 @@ static void put_change(struct out *out, const struct view *view)
 	out_text(out, "</b> bytes, <b>");
 	put_growth(out, new->block_count, old->block_count);
 	out_printf(out,
-		"</b> blocks: from %" PRIu64 " to %" PRIu64 " bytes, from %" PRIu64 " to %" PRIu64
-		" blocks",
-		old->requested_bytes, new->requested_bytes, old->block_count, new->block_count);
+		"</b> blocks: from %" PRIu64 " to %" PRIu64 " byte%s, from %" PRIu64 " to %" PRIu64
+		" block%s",
+		old->requested_bytes, new->requested_bytes, text_plural(new->requested_bytes),
+		old->block_count, new->block_count, text_plural(new->block_count));
 }
 
 /* Writes the sum of the selected rows and, in a trend, its verdict. */

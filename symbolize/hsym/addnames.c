@@ -487,7 +487,7 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	for (size_t i = 0; i < count; i++)
 		lack += rows[i].seen - rows[i].named;
 	if (symbol_console_stopped() && lack)
-		fprintf(to, "%s: the search for names was stopped; %zu addresses have none\n",
+		fprintf(to, "%s: stopped looking for names; addresses without a name: %zu\n",
 			program, lack);
 	fprintf(to, "%s: %zu of %zu addresses named", program, work->count - lack, work->count);
 	rest = lack;

@@ -411,7 +411,7 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 					"hsym --explain new.txt shows why");
 	buf_clear(&words);
 	naming_missing(&naming, true, &words);
-	assert_string_equal(words.data, "stopped looking for names; 150 frames have none");
+	assert_string_equal(words.data, "stopped looking for names; frames without a name: 150");
 	buf_release(&words);
 	naming_release(&naming);
 }
