@@ -162,9 +162,7 @@ static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);
 	size_t len = narrow_start(bytes, unpack_start(bytes, read_start(path, bytes)));
-	static const char *const packed[] = {"\xfd"
-					     "7zXZ",
-		"BZh", "\x28\xb5\x2f\xfd", "7z\xbc\xaf"};
+	static const char *const packed[] = {"\3757zXZ", "BZh", "\x28\xb5\x2f\xfd", "7z\xbc\xaf"};
 	const char *kind = NULL;
 
 	for (size_t i = 0; i < sizeof(packed) / sizeof(*packed); i++)
