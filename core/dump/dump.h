@@ -92,7 +92,8 @@ struct dump_source {
 
 /* Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE at
  * "name:line"; -ERR_SECOND at "name:line" if another snapshot begins there; -ERR_CUT if the end is
- * missing, after everything before it was passed on; -ERR_READ; or the result of the sink. */
+ * missing, after everything before it was passed on; an error of the source; or the result of the
+ * sink. */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
 /* Writes a message about lines that look like data. Returns text. */

@@ -28,8 +28,9 @@ const char *source_name(const struct source *source);
  * *bytes is valid until the next call. Returns the number of bytes or a negative error code. */
 int64_t source_peek(struct source *source, const char **bytes, struct err *err);
 
-/* Reads up to len bytes. Returns the number of bytes read; 0 at the end; -ERR_READ; or, if
- * compressed data ends early, -ERR_CUT after everything that could be unpacked. */
+/* Reads up to len bytes. Returns the number of bytes read; 0 at the end; -ERR_READ; -ERR_CUT if
+ * compressed data ends early; or -ERR_ENCODINGS if UTF-16 goes on as 8-bit text. The last two come
+ * after everything before that place. */
 int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err);
 
 /* Wraps source, which must outlive the result, as a struct dump_source (core/dump/dump.h). */

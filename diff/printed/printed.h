@@ -25,7 +25,8 @@ enum file_kind {
 enum file_kind file_kind_of(const char *bytes, size_t len);
 
 /* Finds the kind of a source. Reads at most its first 16 MiB and stops when the kind is known.
- * Returns 0 or -ERR_READ. A packed file that is cut short is judged by the part before the cut. */
+ * Returns 0, -ERR_READ or -ERR_ENCODINGS. A packed file that is cut short is judged by the part
+ * before the cut. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 
 /* Examines the start of a file. Returns a sentence if hdiff cannot read the file: another tool's,
@@ -72,10 +73,10 @@ struct read_words {
  *
  * Returns 0 or an error. -ERR_EMPTY: nothing to read. -ERR_NOT_DUMP: not a comparison, or one of
  * our reports that is not purely in UMDH's form or shows only some of the stacks. -ERR_BAD_LINE,
- * with place "name:line". -ERR_READ. -ERR_CUT: the file ends in a row or before the first row, or
- * it has a header and rows but no total line. Everything before the cut was then read. Without a
- * header, a missing total line is only a warning. If a callback fails, returns its result and
- * leaves `err` unchanged. */
+ * with place "name:line". -ERR_READ or -ERR_ENCODINGS. -ERR_CUT: the file ends in a row or before
+ * the first row, or it has a header and rows but no total line. Everything before the cut was then
+ * read. Without a header, a missing total line is only a warning. If a callback fails, returns its
+ * result and leaves `err` unchanged. */
 int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
 	const struct read_words *words, struct err *err);
 
