@@ -486,8 +486,9 @@ static bool is_html(struct pasted *pasted, const char *line, size_t len)
 		return strchr(plain, '!'); /* a frame without an offset */
 	if (kind != PASTED_COMMENT || before != PASTED_COMMENT)
 		return kind != PASTED_EMPTY;
-	/* Values of notes are in quotation marks, and may hold anything. */
-	return is_module(plain, plain + pasted->plain.len) ||
+	/* Values of notes are in quotation marks, and may hold anything. Names of modules may hold an
+	 * entity, too: they prove nothing in a dump of hsnap's, whose notes do. */
+	return (!pasted->is_ours && is_module(plain, plain + pasted->plain.len)) ||
 	       (!memchr(line, '"', len) && memchr(decoded, '"', decoded_len));
 }
 
@@ -495,6 +496,7 @@ static bool find_html(struct pasted *pasted, const char *text, size_t len)
 {
 	const char *end = text + len, *at = text, *newline;
 
+	pasted->is_ours = !strncmp(text, "// hsnap: ", len < 10 ? len : 10);
 	for (; (at = memchr(at, '&', (size_t)(end - at))); at = newline) {
 		const char *line = at;
 

@@ -28,6 +28,7 @@ enum pasted_kind {
 };
 
 struct pasted {
+	bool is_ours; /* the text begins with a note of hsnap's */
 	bool is_html; /* characters are entities */
 	bool has_bare; /* addresses of frames have no TAB or blank before them */
 	bool in_record; /* further lines of an entry or a row may follow */
