@@ -7,6 +7,7 @@ no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP;
+use List::Util qw(sum);
 use Test::More;
 use Hunt;
 
@@ -252,7 +253,11 @@ sub large {
 	my $run = hsnap('run', '-g', '--at-exit', win("$dir/node.txt"), '--', $exe, $script);
 	run([wine('reg', 'delete', $key, '/f')]);
 	is($run->{status}, 0, 'node.exe') or diag($run->{err});
-	is_deeply(lost_by_stack("$dir/node.txt"), [3, 3 * 8 + length($exe) + 1 + length($script) + 1], 'node.exe has lost its arguments alone');
+	my @sizes = (3 * 8, length($exe) + 1, length($script) + 1);
+	my ($all, $found) = (sum(@sizes), lost_by_stack("$dir/node.txt"));
+	# Half a word may look like the address of one of them (hsnap.1).
+	my ($held) = grep { $found->[1] == $all - $_ } @sizes;
+	is_deeply($found, defined $held ? [2, $all - $held] : [3, $all], 'node.exe has lost its arguments alone');
 	$run = hsnap('run', '-g', '--at-exit', win("$dir/7z.txt"), '--', win("$zip/win/x64/7za.exe"), 'a', win("$dir/t.7z"), $script);
 	is($run->{status}, 0, '7za.exe') or diag($run->{err});
 	is_deeply(lost_by_stack("$dir/7z.txt"), [0, 0], '7za.exe has lost nothing');
