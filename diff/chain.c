@@ -73,7 +73,7 @@ static int count_skipped(void *ctx, const struct err *why)
 	struct inputs *inputs = ctx;
 
 	inputs->is_partial = true;
-	say_left_out(inputs->say, why->place, why->detail);
+	message_left_out(inputs->say, why->place, why->detail);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static int print_warning(void *ctx, const char *text)
 {
 	struct inputs *inputs = ctx;
 
-	say_warning(inputs->say, inputs->printed_name, "", text);
+	message_warning(inputs->say, inputs->printed_name, "", text);
 	return 0;
 }
 
@@ -168,7 +168,7 @@ static int take_row(
 static int take_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
-	int64_t rest, rows = 0; /* no overflow: read_rows_settle() checked the sum */
+	int64_t rest, rows = 0; /* no overflow: read_rows_finish() checked the sum */
 
 	for (size_t i = 0; i < comparison->row_count; i++)
 		rows += row_delta(comparison, &comparison->rows[i]).requested_bytes;
@@ -260,7 +260,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 		stack.frames = depth ? numbers : NULL;
 		stack.frame_count = (uint16_t)depth;
 		stack.is_named = depth > 0; /* one-bit field */
-		stackset_put(&sums->stacks, &stack, strlen(row->id), &cell->stack);
+		stackset_add(&sums->stacks, &stack, strlen(row->id), &cell->stack);
 	}
 	sums->cell_count++;
 	block_totals_add(&sums->total, &cell->sums);

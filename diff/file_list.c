@@ -311,7 +311,7 @@ static void find_moment(struct file_list *list, struct file_item *item)
 {
 	const char *path = item->path;
 
-	if (os_is_there(path))
+	if (os_exists(path))
 		return;
 	for (size_t at = strlen(path); at-- > 1;) {
 		char *file;
@@ -319,7 +319,7 @@ static void find_moment(struct file_list *list, struct file_item *item)
 		if (path[at] != '@')
 			continue;
 		file = arena_text(&list->arena, path, at);
-		if (!os_is_there(file) || leads_to_no_file(file))
+		if (!os_exists(file) || leads_to_no_file(file))
 			continue;
 		item->file = file;
 		set_moment(item, path + at + 1);
@@ -338,7 +338,7 @@ static int add_like(struct file_list *list, const char *path, struct err *err)
 	file = arena_text(&list->arena, path, (size_t)(at - path));
 	if (is_pattern(file))
 		return add_pattern_moment(list, path, at, err);
-	if (!os_is_there(file))
+	if (!os_exists(file))
 		return rc;
 	rc = add(list, path, false, err);
 	if (!rc)
@@ -422,7 +422,7 @@ int file_list_make(struct file_list *list, const char *const *paths, size_t coun
 	return rc;
 }
 
-void file_list_keep(struct file_list *list,
+void file_list_filter(struct file_list *list,
 	bool (*keep)(const struct file_item *item, size_t number, void *ctx), void *ctx)
 {
 	size_t count = 0;

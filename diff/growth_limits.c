@@ -26,14 +26,15 @@ static void begin(struct buf *words, const struct view *view)
 }
 
 /* Prints a message and appends it to the verdict as a line. */
-static void say(const struct growth_limits *limits, struct buf *verdict, const char *words)
+static void add_verdict_line(
+	const struct growth_limits *limits, struct buf *verdict, const char *words)
 {
-	say_line(limits->say, "%s", words);
+	message_line(limits->say, "%s", words);
 	buf_printf(verdict, "%s%s", verdict->len ? "\n" : "", words);
 }
 
 /* Reports "series 2: --max-growth cannot judge growth: WHY". */
-static void say_unknown(const struct growth_limits *limits, const struct view *view,
+static void print_unknown(const struct growth_limits *limits, const struct view *view,
 	const char *what, const char *why)
 {
 	struct buf words;
@@ -41,7 +42,7 @@ static void say_unknown(const struct growth_limits *limits, const struct view *v
 	buf_init(&words);
 	begin(&words, view);
 	buf_printf(&words, "--max-growth cannot judge %s: %s", what, why);
-	say(limits, &limits->verdict->unknown, words.data);
+	add_verdict_line(limits, &limits->verdict->unknown, words.data);
 	buf_release(&words);
 }
 
@@ -177,7 +178,7 @@ static void check_limit(struct growth_limits *limits, struct view *view, struct 
 		add_stack_name(words, limits, view, row);
 	}
 	add_cut_ends(words, view->comparison);
-	say(limits, &limits->verdict->over, words->data);
+	add_verdict_line(limits, &limits->verdict->over, words->data);
 	limits->is_over = true;
 }
 
@@ -210,7 +211,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 		why = doubt_words(doubt, words);
 	if (why) {
 		limits->ends_unknown++;
-		say_unknown(limits, view, "growth", why);
+		print_unknown(limits, view, "growth", why);
 		return;
 	}
 	limits->ends_judged++;
@@ -313,7 +314,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 	double growth;
 
 	if (why) {
-		say_unknown(limits, view, "growth per hour", why);
+		print_unknown(limits, view, "growth per hour", why);
 		return;
 	}
 	rates = rates_of(view);
@@ -331,7 +332,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 				    "growing: try --group function or --group module");
 	else
 		add_fastest(words, limits, view, rates.fastest);
-	say(limits, &limits->verdict->over, words->data);
+	add_verdict_line(limits, &limits->verdict->over, words->data);
 }
 
 /* ---------------------------------------------------------------- the check */
@@ -360,7 +361,7 @@ static void check_damage(struct growth_limits *limits, const struct view *view, 
 	if (count > 1)
 		buf_printf(why, ", and %zu more %s cut short or damaged", count - 1,
 			count == 2 ? "is" : "are");
-	say_unknown(limits, view, "growth", why->data);
+	print_unknown(limits, view, "growth", why->data);
 }
 
 void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict)

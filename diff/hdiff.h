@@ -142,7 +142,7 @@ const char *options_of_trend(const struct options *options);
 const char *options_of_recording(const struct options *options);
 
 /* Returns true if an option makes even two dumps a trend. */
-bool options_ask_trend(const struct options *options);
+bool options_request_trend(const struct options *options);
 
 void options_usage(FILE *to);
 
@@ -205,21 +205,21 @@ void inputs_release(struct inputs *inputs);
 /* Messages about files, one line each. Control characters in names and texts are replaced. */
 
 /* Prints "hdiff: " and the formatted text, sanitized. */
-void say_line(FILE *say, const char *format, ...) PRINTF_LIKE(2, 3);
+void message_line(FILE *say, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Prints "hdiff: PLACE: warning: WHAT TEXT". */
-void say_warning(FILE *say, const char *place, const char *what, const char *text);
+void message_warning(FILE *say, const char *place, const char *what, const char *text);
 
-void say_left_out(FILE *say, const char *place, const char *why);
-void say_damaged(FILE *say, const char *place, const struct err *why);
+void message_left_out(FILE *say, const char *place, const char *why);
+void message_damaged(FILE *say, const char *place, const struct err *why);
 
 /* Reports the defects of a dump that is used. */
-void say_warnings(FILE *say, const char *name, const struct dump_sums *sums);
+void message_warnings(FILE *say, const char *name, const struct dump_sums *sums);
 
 /* Reports the defects of the dumps in a series, each text once. */
-void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
+void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
 
-void say_cut(FILE *say, const struct err *err);
+void message_cut(FILE *say, const struct err *err);
 
 /* Other actions on a recording. Each fills `err` and reports the recording's defects. */
 

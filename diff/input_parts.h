@@ -16,7 +16,7 @@
 /*
  * Reads the process and time of a dump from its head: `pid`, `time_ms`, `start_ms`,
  * `has_wall_time`, and `image` or the modules in its place. Sets them like sums_read() and
- * sums_take_banner(). Reads at most DUMP_HEAD_BYTES. Returns 0; 1 if more of these data may follow;
+ * sums_copy_banner(). Reads at most DUMP_HEAD_BYTES. Returns 0; 1 if more of these data may follow;
  * or an error. Returns -ERR_BAD_LINE where sums_read() would skip a line. The caller must release
  * `sums` even after an error. */
 int sums_read_head(
@@ -61,7 +61,7 @@ void file_list_release(struct file_list *list);
 
 /* Removes the items for which keep() returns false. `number` is the item's index before any
  * removal. */
-void file_list_keep(struct file_list *list,
+void file_list_filter(struct file_list *list,
 	bool (*keep)(const struct file_item *item, size_t number, void *ctx), void *ctx);
 
 /* Finds the kind of a source. Sets `*words` to the reason for refusing the file, or NULL. Returns

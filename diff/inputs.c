@@ -16,20 +16,20 @@
 
 /* ---------------------------------------------------------------- a printed comparison */
 
-static int say_skipped(void *ctx, const struct err *why)
+static int print_skipped(void *ctx, const struct err *why)
 {
 	struct inputs *inputs = ctx;
 
 	inputs->is_partial = true;
-	say_left_out(inputs->say, why->place, why->detail);
+	message_left_out(inputs->say, why->place, why->detail);
 	return 0;
 }
 
-static int say_sentence(void *ctx, const char *text)
+static int print_sentence(void *ctx, const char *text)
 {
 	struct inputs *inputs = ctx;
 
-	say_warning(inputs->say, inputs->printed_name, "", text);
+	message_warning(inputs->say, inputs->printed_name, "", text);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ void inputs_judge_printed(struct inputs *inputs, const struct comparison *compar
 
 	inputs->is_partial |= why || comparison->is_partial;
 	if (why)
-		say_warning(
+		message_warning(
 			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
 }
 
@@ -79,7 +79,7 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	struct read_file *file, struct err *err)
 {
 	const struct options *options = inputs->options;
-	struct read_words words = {inputs, say_skipped, say_sentence, false};
+	struct read_words words = {inputs, print_skipped, print_sentence, false};
 	const char *why = list->count > 1 ?
 				  "a comparison is read alone, or with other comparisons, each of "
 				  "which continues where the one before it ends" :
@@ -158,11 +158,11 @@ static int use_named(struct inputs *inputs, const struct file_list *list, struct
 		*err = *file->err;
 	inputs->is_partial |= file->sums.skip_count || rc == -ERR_CUT;
 	if (!file->printed && (!rc || rc == -ERR_CUT))
-		say_warnings(inputs->say,
+		message_warnings(inputs->say,
 			!strcmp(file->item->path, "-") ? "standard input" : file->item->path,
 			&file->sums);
 	if (rc == -ERR_CUT)
-		say_cut(inputs->say, err);
+		message_cut(inputs->say, err);
 	else if (rc)
 		return rc;
 	if (!file->printed)
@@ -203,7 +203,7 @@ static int use_of_many(
 
 	if (file->item->is_double) {
 		if (files[file->item->twin].is_used)
-			say_left_out(inputs->say, path, "named twice");
+			message_left_out(inputs->say, path, "named twice");
 		return 0;
 	}
 	if (input_is_output(options, path))
@@ -219,16 +219,16 @@ static int use_of_many(
 	if (is_no_dump || (is_damaged && !options->force)) {
 		why = is_no_dump ? *file->err : why_damaged(file);
 		inputs_leave_out(inputs, path);
-		say_damaged(inputs->say, path, &why);
+		message_damaged(inputs->say, path, &why);
 		return 0;
 	}
 	if (file->rc)
-		say_cut(inputs->say, file->err);
+		message_cut(inputs->say, file->err);
 	use(inputs, file);
 	return 0;
 }
 
-static int say_none(
+static int print_none(
 	const struct inputs *inputs, const struct read_file *files, size_t count, struct err *err)
 {
 	bool is_damaged = false;
@@ -243,7 +243,7 @@ static int say_none(
 /* Returns true if an option was given that applies only to a series. */
 static bool asks_series(const struct options *options, const struct file_list *list)
 {
-	return options->sum || options_ask_trend(options) ||
+	return options->sum || options_request_trend(options) ||
 	       (list->has_found && options_of_trend(options));
 }
 
@@ -297,7 +297,7 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 		if (dumps[i - 1].sample_bytes == later->sample_bytes)
 			continue;
 		sums_warn(later, words);
-		say_warning(inputs->say, later->path, "", words);
+		message_warning(inputs->say, later->path, "", words);
 		return;
 	}
 }
@@ -310,7 +310,7 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 {
 	sums_warn(dump, words);
 	if (inputs->is_few)
-		say_warning(inputs->say, dump->path, "", words);
+		message_warning(inputs->say, dump->path, "", words);
 }
 
 /* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
@@ -356,7 +356,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 		dump->date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
-		say_warning(inputs->say, dump->path, "", words);
+		message_warning(inputs->say, dump->path, "", words);
 	}
 }
 
@@ -397,13 +397,13 @@ static void check_summer_time(struct inputs *inputs)
 }
 
 /* Corrects the times of dumps if the system's clock was wrong. */
-static void settle_clocks(struct inputs *inputs)
+static void finish_clocks(struct inputs *inputs)
 {
 	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
 
 	for (size_t i = 0; i < inputs->dump_count; i++)
 		dumps[i] = &inputs->dumps[i];
-	dumps_settle_clocks(dumps, inputs->dump_count, note_dated, inputs);
+	dumps_correct_clocks(dumps, inputs->dump_count, note_dated, inputs);
 	free(dumps);
 	check_summer_time(inputs);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
@@ -426,10 +426,10 @@ static void order_pair(struct inputs *inputs, bool has_found)
 	dumps[1] = newer;
 	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].path);
 	if (!has_found)
-		say_warning(inputs->say, newer.path, "", words);
+		message_warning(inputs->say, newer.path, "", words);
 }
 
-static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
+static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
 	char words[700];
@@ -450,7 +450,7 @@ static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
 		dump_image(&dumps[1]), dump_image(&dumps[0]));
 	sums_warn(&dumps[1], words);
-	say_warning(inputs->say, dumps[1].path, "", words);
+	message_warning(inputs->say, dumps[1].path, "", words);
 	return 0;
 }
 
@@ -468,21 +468,21 @@ static void check_family(const struct inputs *inputs)
 			snprintf(words, sizeof(words),
 				"from a child process of %.600s; --sum adds up all dumps",
 				dumps[k].path);
-			say_warning(inputs->say, dumps[i].path, "", words);
+			message_warning(inputs->say, dumps[i].path, "", words);
 			return;
 		}
 	}
 }
 
 /* Checks that dumps of different processes can be compared. */
-static int settle_processes(struct inputs *inputs, bool has_found, struct err *err)
+static int finish_processes(struct inputs *inputs, bool has_found, struct err *err)
 {
 	if (inputs->options->sum || inputs->is_printed)
 		return 0;
 	if (inputs->dump_count == 1 && has_found)
 		inputs->growth_unknown = "a single dump was found";
 	if (inputs->dump_count == 2 && !inputs->series[0].number)
-		return settle_pair(inputs, has_found, err);
+		return finish_pair(inputs, has_found, err);
 	if (inputs->series_count == inputs->dump_count)
 		check_family(inputs);
 	return 0;
@@ -529,9 +529,9 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 		rc = inputs->is_few ? use_named(inputs, list, &files[i], err) :
 				      use_of_many(inputs, files, i, err);
 	if (!rc && !inputs->is_few && !inputs->dump_count)
-		rc = say_none(inputs, files, list->count, err);
+		rc = print_none(inputs, files, list->count, err);
 	if (!rc && !inputs->is_printed)
-		settle_clocks(inputs);
+		finish_clocks(inputs);
 	if (!rc && !inputs->is_few && is_trend(inputs, files, list)) {
 		rc = series_list_trend(inputs, err);
 	} else if (!rc && !inputs->is_printed) {
@@ -539,10 +539,10 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 		inputs->series_count = 1;
 		inputs->series[0].count = inputs->dump_count;
 		for (size_t i = 0; !inputs->is_few && i < inputs->dump_count; i++)
-			say_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
+			message_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
 	}
 	if (!rc)
-		rc = settle_processes(inputs, list->has_found, err);
+		rc = finish_processes(inputs, list->has_found, err);
 	read_files_release(files, list->count);
 	free(files);
 	return rc;

@@ -19,7 +19,7 @@
 
 #define LIST_SCHEMA "hdiff-list-etw/1"
 
-bool log_is_there(const char *path)
+bool log_exists(const char *path)
 {
 	unsigned char bytes[ETW_PEEK_BYTES];
 	const size_t len = strlen(path);
@@ -41,11 +41,11 @@ struct log_progress {
 	const char *path;
 };
 
-static void tell(void *ctx, uint64_t done, uint64_t total)
+static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct log_progress *progress = ctx;
 
-	progress_tell(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
+	progress_report(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
 }
 
 struct log_session {
@@ -78,13 +78,13 @@ static int read_session(
 	}
 	progress_begin(&progress.line, say, "hdiff: reading", os_time_ms());
 	if (!rc)
-		rc = etw_scan(session->log, false, tell, &progress, err);
+		rc = etw_scan(session->log, false, show_progress, &progress, err);
 	if (!rc)
 		rc = etw_choose(session->log, options->process, &process, err);
 	if (!rc)
 		rc = temp_path(&how.path, ".hrec", err);
 	if (!rc)
-		rc = etw_record(session->log, process, &how, tell, &progress, err);
+		rc = etw_record(session->log, process, &how, show_progress, &progress, err);
 	progress_wipe(&progress.line);
 	session->recording = how.path;
 	etw_close(session->log);
@@ -151,7 +151,7 @@ int logs_read(struct file_list *list, const struct options *options, FILE *say, 
 
 	for (size_t i = 0; !rc && i < list->count; i++) {
 		all.of_item[i] = SIZE_MAX;
-		if (log_is_there(list->items[i].file))
+		if (log_exists(list->items[i].file))
 			rc = add_log(&all, list->items[i].file, i, err);
 		if (!rc && all.of_item[i] != SIZE_MAX)
 			all.items[all.of_item[i]].has_moment |= list->items[i].part.moment != NULL;
@@ -163,7 +163,7 @@ int logs_read(struct file_list *list, const struct options *options, FILE *say, 
 			list->items[i].file = all.items[all.of_item[i]].recording;
 	}
 	if (!rc && all.count)
-		file_list_keep(list, keep, &all);
+		file_list_filter(list, keep, &all);
 	if (!rc && !all.count && options->process)
 		rc = err_set(err, ERR_USAGE, "--process", "applies only to ETW logs");
 	for (size_t i = 0; i < all.count; i++) {
@@ -453,9 +453,9 @@ int run_list_logs(const struct options *options, FILE *say, struct err *err)
 	}
 	progress_begin(&progress.line, say, "hdiff: reading", os_time_ms());
 	if (!rc)
-		rc = etw_scan(log, is_verbose, tell, &progress, err);
+		rc = etw_scan(log, is_verbose, show_progress, &progress, err);
 	if (!rc && is_verbose)
-		rc = etw_bind(log, tell, &progress, err);
+		rc = etw_bind(log, show_progress, &progress, err);
 	progress_wipe(&progress.line);
 	facts = etw_facts(log);
 	if (!rc)

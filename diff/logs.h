@@ -10,7 +10,7 @@
 #include "diff/input_parts.h"
 
 /* Returns true if `path` is an ETW log, or an archive that may contain logs. */
-bool log_is_there(const char *path);
+bool log_exists(const char *path);
 
 /* Reads the logs in the list and points their items to recordings. The items of a session that have
  * a moment stay in the list. If none has a moment, only the first stays. Returns 0 or an error.

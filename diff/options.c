@@ -555,7 +555,7 @@ static int check_chart(const struct options *options, struct err *err)
 	if (options->part.moment || options->part.fate)
 		return err_set(err, ERR_USAGE, options_of_recording(options),
 			"a chart is of all that was there from --from to --to");
-	if (options->sum || options_ask_trend(options) || options->group != GROUP_STACK ||
+	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||
 		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
 		options_of_trend(options))
 		return err_set(err, ERR_USAGE, chart_option(options),
@@ -575,7 +575,7 @@ static int check_blocks(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, name,
 			"only the text report without --tree and -o json show it");
 	if (options->chart || options->list || options->extract || options->part.is_asked ||
-		options->sum || options_ask_trend(options) || options->group != GROUP_STACK)
+		options->sum || options_request_trend(options) || options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, name,
 			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
 			"the options of trends and recordings");
@@ -610,7 +610,7 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
 	if (options->style.is_reverse && options->format->write != report_folded)
 		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
-	if (options->sum && options_ask_trend(options))
+	if (options->sum && options_request_trend(options))
 		return err_set(err, ERR_USAGE, "--sum",
 			"makes no trend: leave out --warm-up, --since, --until, --across-restarts "
 			"and --series");
@@ -654,7 +654,7 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 		return err_set(err, ERR_USAGE, given, "no such option");
 	if (id < 0 || id == LOG || take_switch(options, id))
 		return id < 0 ? id : 0;
-	rc = symbol_arguments_take(&options->symbols, id, state->value, err);
+	rc = symbol_arguments_handle(&options->symbols, id, state->value, err);
 	if (!rc)
 		rc = take_value(options, id, state->value, err);
 	if (rc > 0)
@@ -749,7 +749,7 @@ const char *options_of_recording(const struct options *options)
 	return chart_option(options);
 }
 
-bool options_ask_trend(const struct options *options)
+bool options_request_trend(const struct options *options)
 {
 	return options->warm_up || options->since.kind || options->until.kind ||
 	       options->across_restarts || options->series;

@@ -20,7 +20,7 @@
 #include "diff/read/read_dump.h"
 #include "diff/series_list.h"
 
-void say_line(FILE *say, const char *format, ...)
+void message_line(FILE *say, const char *format, ...)
 {
 	char small[200], *words = small;
 	va_list args;
@@ -41,49 +41,49 @@ void say_line(FILE *say, const char *format, ...)
 		free(words);
 }
 
-void say_warning(FILE *say, const char *place, const char *what, const char *text)
+void message_warning(FILE *say, const char *place, const char *what, const char *text)
 {
-	say_line(say, "%s: warning: %s%s", place, what, text);
+	message_line(say, "%s: warning: %s%s", place, what, text);
 }
 
-void say_left_out(FILE *say, const char *place, const char *why)
+void message_left_out(FILE *say, const char *place, const char *why)
 {
-	say_warning(say, place, "left out: ", why);
+	message_warning(say, place, "left out: ", why);
 }
 
 /* Prints the reason's own place if it has one, because that place may be a line of the file. */
-void say_damaged(FILE *say, const char *place, const struct err *why)
+void message_damaged(FILE *say, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
 	char text[sizeof(why->detail) + 200];
 
 	without_place.place[0] = '\0';
-	say_left_out(say, why->place[0] ? why->place : place,
+	message_left_out(say, why->place[0] ? why->place : place,
 		err_reason(&without_place, text, sizeof(text)));
 }
 
-void say_cut(FILE *say, const struct err *err)
+void message_cut(FILE *say, const struct err *err)
 {
-	say_warning(say, err->place, "cut short, and used up to there: ", err->detail);
+	message_warning(say, err->place, "cut short, and used up to there: ", err->detail);
 }
 
 /* Malformed lines are reported with their own place. */
-void say_warnings(FILE *say, const char *name, const struct dump_sums *sums)
+void message_warnings(FILE *say, const char *name, const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		const struct left_out *line = &sums->left_out[i];
 
 		if (line->place)
-			say_left_out(say, line->place, line->why);
+			message_left_out(say, line->place, line->why);
 		else
-			say_warning(say, name, "", sums->warnings[i]);
+			message_warning(say, name, "", sums->warnings[i]);
 	}
 	if (sums->warning_count > WARNINGS_MAX)
-		say_line(
+		message_line(
 			say, "%s: warning: and %zu more", name, sums->warning_count - WARNINGS_MAX);
 }
 
-void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
+void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 {
 	struct dump_warnings warnings;
 	struct buf words;
@@ -99,9 +99,9 @@ void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 		buf_clear(&words);
 		dump_warning_words(&words, warning);
 		if (line->place)
-			say_left_out(say, line->place, line->why);
+			message_left_out(say, line->place, line->why);
 		else
-			say_warning(say, warning->first->path, "", words.data);
+			message_warning(say, warning->first->path, "", words.data);
 	}
 	dump_warnings_release(&warnings);
 	buf_release(&words);
@@ -200,7 +200,7 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 	sums->module_count = head.reader.modules.count;
 	head.reader.modules.items = NULL;
 	module_list_release(&head.reader.modules);
-	sums_take_banner(sums);
+	sums_copy_banner(sums);
 	return rc;
 }
 
@@ -253,7 +253,7 @@ static int64_t find_newest(
 }
 
 /* Corrects the times of all known heads using the machine's clock. */
-static void settle_heads(struct read_file *files, size_t count)
+static void finish_heads(struct read_file *files, size_t count)
 {
 	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
 	size_t known = 0;
@@ -262,7 +262,7 @@ static void settle_heads(struct read_file *files, size_t count)
 		if (files[i].sums.clock_ms && !read_file_is_damaged(&files[i]))
 			dumps[known++] = &files[i].sums;
 	}
-	dumps_settle_clocks(dumps, known, NULL, NULL);
+	dumps_correct_clocks(dumps, known, NULL, NULL);
 	free(dumps);
 }
 
@@ -276,7 +276,7 @@ static size_t find_wanted(
 			      window->until.kind == MOMENT_BEFORE_NEWEST;
 	size_t found = 0;
 
-	settle_heads(files, count);
+	finish_heads(files, count);
 	newest = find_newest(files, count, window);
 	from = window->since.kind ? moment_ms(&window->since, newest) : INT64_MIN;
 	to = window->until.kind ? moment_ms(&window->until, newest) : INT64_MAX;
@@ -373,8 +373,8 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 		sums_release(&file->sums);
 		return;
 	}
-	sums_take_banner(&file->sums);
-	stack_store_take(reading->store, &file->sums);
+	sums_copy_banner(&file->sums);
+	stack_store_add(reading->store, &file->sums);
 }
 
 /* Reads one file after another on each thread. The last files are read with several threads each,

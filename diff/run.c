@@ -47,20 +47,21 @@ struct comparison_run {
 	bool is_partial; /* some input was not read completely */
 };
 
-static void say_suppression(const struct suppression *one, FILE *say)
+static void print_suppression(const struct suppression *one, FILE *say)
 {
 	if (one->row_count)
-		say_line(say, "%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
+		message_line(say,
+			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
 			one->place, one->text, one->row_count, one->requested_bytes,
 			one->block_count);
 	else
-		say_line(say, "%s: %s suppressed %s", one->place, one->text,
+		message_line(say, "%s: %s suppressed %s", one->place, one->text,
 			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 }
 
 /* Prints what each suppression removed. The built-in ones are summed up in one line. A suppression
  * that removed nothing may be obsolete. */
-static void say_suppressions(const struct suppressions *suppressions, FILE *say)
+static void print_suppressions(const struct suppressions *suppressions, FILE *say)
 {
 	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
 
@@ -68,7 +69,7 @@ static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 		const struct suppression *one = &suppressions->items[i];
 
 		if (!one->is_shipped) {
-			say_suppression(one, say);
+			print_suppression(one, say);
 			continue;
 		}
 		shipped.is_shipped = true;
@@ -77,13 +78,13 @@ static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 		shipped.block_count += one->block_count;
 	}
 	if (shipped.is_shipped)
-		say_suppression(&shipped, say);
+		print_suppression(&shipped, say);
 }
 
 /* Counts the series in which a filter matches nothing. Reports the filter only if it matches
  * nothing in all of them. Patterns remember their matches, but they are not checked in series that
  * are otherwise empty. */
-static void say_unmatched(void *ctx, const char *option, const char *value, const char *what)
+static void print_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
 	struct comparison_run *run = ctx;
 	bool is_pattern = !strcmp(option, run->filter.include.option);
@@ -98,27 +99,27 @@ static void say_unmatched(void *ctx, const char *option, const char *value, cons
 		found = table_find(&run->unmatched, words.data, words.len);
 	}
 	if (++*found == (is_pattern ? 1 : run->view_count))
-		say_line(run->say, "%s", words.data);
+		message_line(run->say, "%s", words.data);
 	buf_release(&words);
 }
 
 /* Reports filters that match nothing, because a limit of growth would then always hold. */
-static void say_all_unmatched(struct comparison_run *run)
+static void print_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
 	bool has_heaps = options->heap_count || options->only_lost;
 
 	for (size_t i = 0; i < run->view_count; i++)
-		unmatched_modules(&run->filter, &run->views[i].naming, say_unmatched, run);
+		unmatched_modules(&run->filter, &run->views[i].naming, print_unmatched, run);
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_heaps(run->views[i].comparison, options->heaps, options->heap_count,
-			say_unmatched, run);
+			print_unmatched, run);
 	/* With several series, each one tries the patterns before any pattern is reported. */
 	for (size_t i = 0; run->view_count > 1 && i < run->view_count; i++)
 		unmatched_patterns(&run->filter, &run->views[i].naming, has_heaps, NULL, NULL);
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_patterns(
-			&run->filter, &run->views[i].naming, has_heaps, say_unmatched, run);
+			&run->filter, &run->views[i].naming, has_heaps, print_unmatched, run);
 }
 
 /* Decides according to --color, NO_COLOR and the terminal. */
@@ -192,11 +193,11 @@ static void judge(struct comparison_run *run)
 {
 	struct buf missing; /* message about missing names, for the first series that lacks some */
 
-	say_suppressions(&run->suppressions, run->say);
+	print_suppressions(&run->suppressions, run->say);
 	buf_init(&missing); /* for the rows shown, before further names are looked up */
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
-	say_all_unmatched(run);
+	print_all_unmatched(run);
 	for (size_t i = 0; i < run->view_count; i++)
 		growth_check(&run->limits, &run->views[i], &run->verdicts[i]);
 	for (size_t i = 0; i < run->view_count; i++) {
@@ -204,10 +205,10 @@ static void judge(struct comparison_run *run)
 		const char *trouble = names ? names_trouble(names) : NULL;
 
 		if (trouble)
-			say_line(run->say, "%s", trouble);
+			message_line(run->say, "%s", trouble);
 	}
 	if (missing.len)
-		say_line(run->say, "%s", missing.data);
+		message_line(run->say, "%s", missing.data);
 	buf_release(&missing);
 }
 
@@ -257,9 +258,9 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 	int rc;
 
 	if (options->chart)
-		return view_ask(view, &request, err);
+		return view_select(view, &request, err);
 	strip_find_nameless(&run->strip, &view->naming);
-	rc = view_ask(view, &request, err);
+	rc = view_select(view, &request, err);
 	if (!rc && options->format->write == report_text)
 		view_find_uncalled(view, &run->strip);
 	return rc;
@@ -332,7 +333,7 @@ static void check_whole(struct comparison_run *run, struct inputs *inputs)
 		if (!inputs->dumps[i].is_incomplete)
 			continue;
 		inputs->is_partial = true;
-		say_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
+		message_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
 			"the snapshot is incomplete; take it again, or use --force");
 	}
 }

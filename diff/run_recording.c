@@ -247,7 +247,7 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 
 	if (strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
 		return err_set(err, ERR_USAGE, "--list", "has only the forms text and json");
-	if (log_is_there(path))
+	if (log_exists(path))
 		return run_list_logs(options, say, err);
 	if (options->paths.count > 1)
 		return err_set(err, ERR_USAGE, "--list", "applies to one recording");
@@ -394,7 +394,7 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 		rc = sums_read_recording(&sums, item->path, item->file, &part, err);
 	}
 	if (!rc) {
-		say_warnings(say, item->path, &sums);
+		message_warnings(say, item->path, &sums);
 		rc = write_dump(options->output, &sums, err);
 	}
 	sums_release(&sums);

@@ -175,7 +175,7 @@ static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 	return first[early]->time_ms - first[early]->clock_ms;
 }
 
-void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
 {
 	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
 	size_t clocked;
@@ -368,7 +368,7 @@ static const char *why_unused(const struct timed_dump *dump)
 	return NULL;
 }
 
-static void say_unused(const struct lister *lister, const struct timed_dump *dump)
+static void print_unused(const struct lister *lister, const struct timed_dump *dump)
 {
 	const char *why = why_unused(dump);
 	char twin[700];
@@ -381,11 +381,11 @@ static void say_unused(const struct lister *lister, const struct timed_dump *dum
 	if (!why)
 		return;
 	inputs_leave_out(lister->inputs, dump->dump->path);
-	say_left_out(lister->inputs->say, dump->dump->path, why);
+	message_left_out(lister->inputs->say, dump->dump->path, why);
 }
 
 /* Reports processes whose snapshots are all warm-up. Otherwise they would vanish silently. */
-static void say_all_warm_up(const struct lister *lister)
+static void print_all_warm_up(const struct lister *lister)
 {
 	const struct timed_dump *order = lister->order;
 
@@ -398,7 +398,7 @@ static void say_all_warm_up(const struct lister *lister)
 			is_warm |= order[next].use == USE_WARM_UP;
 		}
 		if (is_warm && !is_left)
-			say_left_out(lister->inputs->say, order[next - 1].dump->path,
+			message_left_out(lister->inputs->say, order[next - 1].dump->path,
 				"all dumps of its process are warm-up or left out");
 	}
 }
@@ -472,14 +472,14 @@ static void gather_members(struct lister *lister)
 }
 
 /* Warns if some dumps have equal times and therefore no known order. */
-static void say_ties(const struct lister *lister, const struct trend_axis *axis, const char *path)
+static void print_ties(const struct lister *lister, const struct trend_axis *axis, const char *path)
 {
 	size_t count = 0;
 
 	for (size_t i = 1; axis->times_ms && i < axis->count; i++)
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
 	if (count)
-		say_line(lister->inputs->say,
+		message_line(lister->inputs->say,
 			"%s: warning: %zu dumps of its series record the same time as the one "
 			"before them: they are ordered as given, or by name",
 			path, count);
@@ -494,18 +494,18 @@ static void check_times(
 
 	/* The report must not depend on when it is made. */
 	if (axis->times_ms && doubt && doubt->date_doubt != DATE_AHEAD) {
-		say_line(lister->inputs->say, "%s: warning: no rates: the date of %s is %s", path,
-			doubt->path, dumps_doubt_words(doubt));
+		message_line(lister->inputs->say, "%s: warning: no rates: the date of %s is %s",
+			path, doubt->path, dumps_doubt_words(doubt));
 		axis->times_ms = NULL;
 		return;
 	}
 	if (axis_longest(axis) < 2 && (axis->times_ms || axis->count < 2))
 		return;
 	if (axis_time_passes(axis)) {
-		say_ties(lister, axis, path);
+		print_ties(lister, axis, path);
 		return;
 	}
-	say_line(lister->inputs->say,
+	message_line(lister->inputs->say,
 		"%s: warning: %s: they are ordered as given, or by name, and there are no rates",
 		path,
 		axis->times_ms ? "all dumps of its process record the same time" :
@@ -541,7 +541,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 		series->number = series->series_count = 0;
 	else
 		check_times(lister, &series->axis, &to[series->first]);
-	say_series_warnings(lister->inputs->say, &to[series->first], count);
+	message_series_warnings(lister->inputs->say, &to[series->first], count);
 }
 
 static void take_all(struct lister *lister)
@@ -588,8 +588,8 @@ static int list_trend(struct lister *lister, struct err *err)
 	dumps_order(lister->order, lister->inputs->dumps, lister->count, &filter);
 	number_series(lister);
 	for (size_t i = 0; i < lister->count; i++)
-		say_unused(lister, &lister->order[i]);
-	say_all_warm_up(lister);
+		print_unused(lister, &lister->order[i]);
+	print_all_warm_up(lister);
 	rc = check_sum(lister, err);
 	if (rc)
 		return rc;

@@ -68,7 +68,7 @@ bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent
  * Most dumps are assumed to be dated correctly. If the callback is not NULL, it is called for each
  * corrected dump, with the dump's original time. */
 typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
-void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
 
 /* Returns a dump whose date is known to be wrong, or NULL. Returns NULL if the machine's clock
  * orders all dumps. */

@@ -48,7 +48,7 @@ static const struct command *find(const char *name)
  * in that case. */
 static bool is_no_command(char *word)
 {
-	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_is_there(word))
+	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_exists(word))
 		return false;
 	fprintf(stderr, "hsnap: %.100s: no such command; the commands are", text_harmless(word));
 	for (size_t i = 0; i < COMMANDS; i++)

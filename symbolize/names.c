@@ -56,7 +56,7 @@ static struct named *named_at(struct symbol_names *names, uint64_t addr)
 {
 	uint32_t index = (uint32_t)names->count;
 
-	if (u64map_put(&names->addrs, addr, &index)) {
+	if (u64map_add(&names->addrs, addr, &index)) {
 		array_grow(
 			(void **)&names->named, &names->cap, names->count, sizeof(*names->named));
 		names->named[names->count++] = (struct named){0};
@@ -84,7 +84,7 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 	named = named_at(names, addr);
 	if (named->count == SYMBOL_CHAIN_MAX)
 		return -ERR_BAD_LINE;
-	names_keep(&names->texts, &symbol, 1, &copy);
+	names_copy(&names->texts, &symbol, 1, &copy);
 	named->list = xrealloc(named->list, (named->count + 1) * sizeof(*named->list));
 	named->list[named->count++] = *copy.list;
 	return 0;
@@ -195,7 +195,7 @@ static const char *text_keep(struct arena *arena, const char *text)
 	return text_harmless(arena_text(arena, text, len));
 }
 
-void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy)
+void names_copy(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy)
 {
 	struct symbol *symbols = arena_alloc(arena, count * sizeof(*symbols));
 

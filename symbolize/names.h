@@ -41,7 +41,7 @@ bool listener_is_cancelled(const struct symbol_options *options);
 #define SYMBOL_CHAIN_MAX 64 /* maximum number of functions inlined into each other at one address */
 
 /* Copies a chain and its strings to *copy. */
-void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
+void names_copy(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
 
 size_t symbols_count_lines(const struct symbols *symbols);
 

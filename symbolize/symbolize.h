@@ -145,7 +145,7 @@ struct symbol_status {
 
 /* Fills in the sources of a module's names. Searches for the module's files even if no query was
  * about the module. */
-void symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+void symbolizer_explain(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err);
 
 /* ---------------------------------------------------------------- shared by commands */
@@ -181,7 +181,7 @@ struct symbol_arguments {
 
 /* Handles an option returned by opt_next(). Returns 1; 0 if id is not one of SYMBOL_OPTS; or
  * -ERR_USAGE with the option and its value as the error's place. */
-int symbol_arguments_take(
+int symbol_arguments_handle(
 	struct symbol_arguments *arguments, int id, const char *value, struct err *err);
 /* Checks the options and the environment in the same way as symbolizer_new(). Returns 0 or
  * -ERR_USAGE. */

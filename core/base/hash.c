@@ -241,7 +241,7 @@ void u64map_reserve(struct u64map *map, size_t more)
 	}
 }
 
-bool u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
+bool u64map_add(struct u64map *map, uint64_t number, uint32_t *value)
 {
 	uint32_t hash = hash_number(map, number);
 	const struct u64map_item *item = find_number(map, number, hash);

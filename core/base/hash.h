@@ -133,6 +133,6 @@ bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
 
 /* Returns false and sets *value if number is in the map; otherwise adds number with *value and
  * returns true. */
-bool u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
+bool u64map_add(struct u64map *map, uint64_t number, uint32_t *value);
 
 #endif

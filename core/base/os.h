@@ -68,7 +68,7 @@ void os_unmap(struct os_map *map);
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
 /* Returns true if path exists. It may be a file, a folder, or even a dangling link. */
-bool os_is_there(const char *path);
+bool os_exists(const char *path);
 
 /* Returns true if path exists and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
@@ -85,7 +85,7 @@ char *os_final_path(const char *path);
 char *os_full_path(const char *path);
 
 /* Copies the access rights of the file at path, if there is one, to file. */
-void os_keep_rights(struct os_file *file, const char *path);
+void os_copy_rights(struct os_file *file, const char *path);
 
 /* Opens path for writing. With fresh, creates a file that must not exist yet; otherwise opens an
  * existing special file. If the system supports it, a fresh file is deleted when it is closed or
@@ -178,7 +178,7 @@ void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *
 struct thread_lock;
 struct thread_lock *thread_lock_new(void);
 void thread_lock_free(struct thread_lock *lock);
-void thread_lock_take(struct thread_lock *lock);
+void thread_lock_acquire(struct thread_lock *lock);
 void thread_lock_leave(struct thread_lock *lock);
 
 #endif

@@ -203,7 +203,7 @@ void os_unmap(struct os_map *map)
 	*map = (struct os_map){0};
 }
 
-bool os_is_there(const char *path)
+bool os_exists(const char *path)
 {
 	struct stat st;
 
@@ -246,7 +246,7 @@ char *os_full_path(const char *path)
 	return full;
 }
 
-void os_keep_rights(struct os_file *file, const char *path)
+void os_copy_rights(struct os_file *file, const char *path)
 {
 	struct stat st;
 
@@ -498,7 +498,7 @@ void thread_lock_free(struct thread_lock *lock)
 	free(lock);
 }
 
-void thread_lock_take(struct thread_lock *lock)
+void thread_lock_acquire(struct thread_lock *lock)
 {
 	/* Spin first: the lock is usually released sooner than a thread can be put to sleep. */
 	for (int i = 0; i < SPIN_COUNT; i++) {

@@ -354,7 +354,7 @@ void os_unmap(struct os_map *map)
 	*map = (struct os_map){0};
 }
 
-bool os_is_there(const char *path)
+bool os_exists(const char *path)
 {
 	return path_attributes(path) != INVALID_FILE_ATTRIBUTES;
 }
@@ -397,7 +397,7 @@ char *os_final_path(const char *path)
 }
 
 /* Does nothing: on Windows a new file inherits the rights of its folder. */
-void os_keep_rights(struct os_file *file, const char *path)
+void os_copy_rights(struct os_file *file, const char *path)
 {
 	(void)file;
 	(void)path;
@@ -586,7 +586,7 @@ void thread_lock_free(struct thread_lock *lock)
 	free(lock);
 }
 
-void thread_lock_take(struct thread_lock *lock)
+void thread_lock_acquire(struct thread_lock *lock)
 {
 	EnterCriticalSection(&lock->section);
 }

@@ -68,7 +68,7 @@ static void put_line(struct progress *progress, const char *line)
 	progress->columns = columns;
 }
 
-void progress_tell(
+void progress_report(
 	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms)
 {
 	char line[LINE_BYTES], shown[PROGRESS_COLUMNS * 4];

@@ -73,7 +73,7 @@ void progress_begin(struct progress *progress, FILE *to, const char *what, int64
 
 /* Reports that `done` of `total` items are done and that item is the current one. Cheap if nothing
  * is shown. */
-void progress_tell(
+void progress_report(
 	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms);
 
 /* Erases the line; the next report shows it again. Call this at the end of the task, and before any

@@ -155,7 +155,7 @@ unsigned text_columns(const char *text)
 	return sum;
 }
 
-size_t text_put_utf8(uint32_t c, unsigned char *to)
+size_t text_write_utf8(uint32_t c, unsigned char *to)
 {
 	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 	static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -232,7 +232,7 @@ size_t text_from_html(char *text, size_t len)
 		size_t taken = html_entity(at, end, &code);
 
 		if (taken)
-			to += text_put_utf8(code, (unsigned char *)to);
+			to += text_write_utf8(code, (unsigned char *)to);
 		else
 			*to++ = *at;
 		at += taken ? taken : 1;
@@ -247,8 +247,8 @@ size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, siz
 	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
 		unsigned char utf8[4];
 		bool is_pair;
-		size_t len = text_put_utf8(text_join_utf16(little_unit(bytes, i, units),
-						   little_unit(bytes, i + 1, units), &is_pair),
+		size_t len = text_write_utf8(text_join_utf16(little_unit(bytes, i, units),
+						     little_unit(bytes, i + 1, units), &is_pair),
 			utf8);
 
 		if (used == needed && needed + len < size) {

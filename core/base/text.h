@@ -42,7 +42,7 @@ size_t text_char(const char *text, unsigned *columns);
 unsigned text_columns(const char *text);
 
 /* Writes a character as UTF-8. Returns its length, 1 to 4 bytes. */
-size_t text_put_utf8(uint32_t c, unsigned char *to);
+size_t text_write_utf8(uint32_t c, unsigned char *to);
 
 /* Returns the character that starts with the unit high. If high and low form a surrogate pair, sets
  * *is_pair. */
@@ -134,7 +134,7 @@ static inline uint64_t hex_join(uint64_t bytes)
 /* Parses a hexadecimal number of up to 64 bits, after any number of leading zeros, and advances
  * *at. Eight bytes after the digits must be readable. Returns false, with *at unchanged, if there
  * is no number or if it is too large. */
-static inline bool hex_take(const char **at, uint64_t *value)
+static inline bool hex_parse(const char **at, uint64_t *value)
 {
 	const char *text = *at;
 	uint64_t sum = 0, bytes;

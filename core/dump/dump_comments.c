@@ -16,7 +16,7 @@ static bool take_column(const char **at, const char *end, uint64_t *value)
 {
 	const char *behind;
 
-	if (!hex_take(at, value))
+	if (!hex_parse(at, value))
 		return false;
 	behind = *at;
 	pass_blanks(at, end);

@@ -8,17 +8,17 @@
 /* Reads a number with an optional "0x" prefix. */
 static bool number_take(const char **at, const char *end, uint64_t *value)
 {
-	(void)SCAN_TAKE(at, end, "0x");
-	return hex_take(at, value);
+	(void)SCAN_MATCH(at, end, "0x");
+	return hex_parse(at, value);
 }
 
 /* Parses " + OVH at ADDR by BackTrace": one block. */
 static bool block_parse(const char **at, const char *end, struct dump_entry *entry)
 {
 	entry->block_count = 1;
-	return SCAN_TAKE(at, end, " bytes + ") && hex_take(at, &entry->overhead_bytes) &&
-	       SCAN_TAKE(at, end, " at ") && hex_take(at, &entry->addr) &&
-	       SCAN_TAKE(at, end, " by BackTrace");
+	return SCAN_MATCH(at, end, " bytes + ") && hex_parse(at, &entry->overhead_bytes) &&
+	       SCAN_MATCH(at, end, " at ") && hex_parse(at, &entry->addr) &&
+	       SCAN_MATCH(at, end, " by BackTrace");
 }
 
 /* Parses " bytes in 0xCOUNT allocations (@ 0xSIZE + 0xOVH) by: BackTrace": COUNT blocks. */
@@ -26,12 +26,12 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 {
 	uint64_t size_bytes, overhead = 0;
 
-	if (!SCAN_TAKE(at, end, " bytes in ") || !number_take(at, end, &entry->block_count) ||
-		!SCAN_TAKE(at, end, " allocations (@ ") || !number_take(at, end, &size_bytes))
+	if (!SCAN_MATCH(at, end, " bytes in ") || !number_take(at, end, &entry->block_count) ||
+		!SCAN_MATCH(at, end, " allocations (@ ") || !number_take(at, end, &size_bytes))
 		return false;
-	if (SCAN_TAKE(at, end, " + ") && !number_take(at, end, &overhead))
+	if (SCAN_MATCH(at, end, " + ") && !number_take(at, end, &overhead))
 		return false;
-	if (!SCAN_TAKE(at, end, ") by: BackTrace") ||
+	if (!SCAN_MATCH(at, end, ") by: BackTrace") ||
 		(entry->block_count && overhead > UINT64_MAX / entry->block_count))
 		return false;
 	entry->overhead_bytes = entry->block_count * overhead;
@@ -46,7 +46,7 @@ static bool was_entry(const struct scan_line *line)
 
 	while (words < end && *words == ' ')
 		words++;
-	if (SCAN_TAKE(&words, end, "REQUESTED bytes + OVERHEAD"))
+	if (SCAN_MATCH(&words, end, "REQUESTED bytes + OVERHEAD"))
 		return false;
 	for (const char *at = line->text; at < end; at++) {
 		const char *from;
@@ -55,8 +55,8 @@ static bool was_entry(const struct scan_line *line)
 		if (!at)
 			return false;
 		from = at;
-		if (SCAN_TAKE(&from, end, " by BackTrace") ||
-			SCAN_TAKE(&from, end, " by: BackTrace"))
+		if (SCAN_MATCH(&from, end, " by BackTrace") ||
+			SCAN_MATCH(&from, end, " by: BackTrace"))
 			return true;
 	}
 	return false;
@@ -85,7 +85,7 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 
 	while (end > at && end[-1] == ' ')
 		end--;
-	fits = at < end && hex_take(&at, &entry->requested_bytes);
+	fits = at < end && hex_parse(&at, &entry->requested_bytes);
 	while (!fits && hex_digits[(unsigned char)*at])
 		at++;
 	is_sum = (size_t)(end - at) >= 10 && !memcmp(at, " bytes in ", 10);
@@ -235,7 +235,7 @@ static bool is_place(const char *at, const char *end, bool has_addr)
 	digits = plus;
 	plus--;
 	bang = memchr(at, '!', (size_t)(plus - at));
-	if (!SCAN_TAKE(&digits, end, "0x") && !bang && !has_addr)
+	if (!SCAN_MATCH(&digits, end, "0x") && !bang && !has_addr)
 		return false;
 	if (digits == end || bang == at || bang == plus - 1)
 		return false;
@@ -258,7 +258,7 @@ bool scan_is_name(const char *at, const char *end)
 		return false;
 	while (from < end && (hex_digits[(unsigned char)*from] || *from == '`'))
 		from++;
-	if (SCAN_TAKE(&from, end, " bytes in ") || SCAN_TAKE(&from, end, " bytes + "))
+	if (SCAN_MATCH(&from, end, " bytes in ") || SCAN_MATCH(&from, end, " bytes + "))
 		return false;
 	columns_len = frame_columns_find(at, (size_t)(end - at)).len;
 	has_addr = columns_len != 0;
@@ -343,7 +343,7 @@ static int add_frame(struct dump_scanner *scanner, const char *at, const char *e
 
 	if (stack->frame_count == DUMP_FRAMES_MAX)
 		return bad_stack(scanner, "a stack is too deep");
-	if (!hex_take(&at, &scanner->open.frames[stack->frame_count]) || at != end)
+	if (!hex_parse(&at, &scanner->open.frames[stack->frame_count]) || at != end)
 		return bad_stack_or_cut(scanner, "bad stack line");
 	stack->frame_count++;
 	return 0;
@@ -353,7 +353,7 @@ static int add_frame(struct dump_scanner *scanner, const char *at, const char *e
 static int orphan(struct dump_scanner *scanner, const char *at, const char *end)
 {
 	uint64_t addr;
-	bool is_frame = is_alias(at, end) || (hex_take(&at, &addr) && at == end);
+	bool is_frame = is_alias(at, end) || (hex_parse(&at, &addr) && at == end);
 
 	/* In a dump, only stack lines start with a TAB. */
 	return scanner->is_dump || (is_frame && scanner->sink.skipped) ?
@@ -396,7 +396,7 @@ static void plain_frames(struct dump_scanner *scanner)
 	while (*at == '\t' && count < DUMP_FRAMES_MAX) {
 		const char *digit = at + 1;
 
-		if (!hex_take(&digit, &scanner->open.frames[count]))
+		if (!hex_parse(&digit, &scanner->open.frames[count]))
 			break;
 		digit += *digit == '\r';
 		if (*digit != '\n') /* also true at the end of the part */

@@ -219,22 +219,22 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 
 	while (at < end && (*at == '*' || *at == '-' || *at == ' '))
 		at++;
-	if (SCAN_TAKE(&at, end, "End of data for heap @ ")) {
-		if (hex_take(&at, &addr))
+	if (SCAN_MATCH(&at, end, "End of data for heap @ ")) {
+		if (hex_parse(&at, &addr))
 			scanner->heap_open = false;
 		else if (!scanner->no_newline)
 			return scan_skip(scanner, "bad heap heading");
 		return 0;
 	}
-	is_start = SCAN_TAKE(&at, end, "Start of data for heap @ ");
+	is_start = SCAN_MATCH(&at, end, "Start of data for heap @ ");
 	scanner->heap_open |= is_start;
 	scanner->has_list |= is_start;
 	scanner->in_modules &= !is_start; /* also where the end of the module list was cut out */
-	if (!is_start && !SCAN_TAKE(&at, end, "Heap "))
+	if (!is_start && !SCAN_MATCH(&at, end, "Heap "))
 		return 0;
-	if (!hex_take(&at, &addr))
+	if (!hex_parse(&at, &addr))
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
-	if (!scanner->is_ours && !u64map_put(&scanner->headings[!is_start], addr, &none))
+	if (!scanner->is_ours && !u64map_add(&scanner->headings[!is_start], addr, &none))
 		return scan_fail(scanner, ERR_SECOND, "the heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
@@ -251,7 +251,7 @@ static bool is_comparison(const struct scan_line *line)
 	for (; at < end; at++) {
 		const char *from = at;
 
-		if (SCAN_TAKE(&from, end, "BackTrace"))
+		if (SCAN_MATCH(&from, end, "BackTrace"))
 			return true;
 	}
 	return false;

@@ -212,14 +212,14 @@ static void write_heap_notes(struct out *out, const struct snapshot *snapshot)
 		write_heap_note(out, &snapshot->heaps[heap], rest_of_heap(snapshot, heap, &at));
 }
 
-static char *put_text(char *to, const char *text, size_t len)
+static char *write_text(char *to, const char *text, size_t len)
 {
 	memcpy(to, text, len);
 	return to + len;
 }
 
 /* Copies a string literal, whose length the compiler knows. */
-#define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
+#define PUT(to, literal) write_text(to, literal, sizeof(literal) - 1)
 
 static void write_stack(struct out *out, const struct stack *stack)
 {

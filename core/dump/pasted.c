@@ -10,7 +10,7 @@
 #include "core/dump/scanner.h"
 
 #define EMPTY_MAX 100 /* maximum number of lines held back */
-#define LINE_PAD 16 /* zeros after a line, for hex_take() */
+#define LINE_PAD 16 /* zeros after a line, for hex_parse() */
 #define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
@@ -77,10 +77,10 @@ static bool is_entry(const char *at, const char *end)
 {
 	if (!take_hex(&at))
 		return false;
-	if (SCAN_TAKE(&at, end, " bytes in 0x"))
+	if (SCAN_MATCH(&at, end, " bytes in 0x"))
 		return true;
-	return SCAN_TAKE(&at, end, " bytes + ") && take_hex(&at) && SCAN_TAKE(&at, end, " at ") &&
-	       take_hex(&at) && SCAN_TAKE(&at, end, " by BackTrace");
+	return SCAN_MATCH(&at, end, " bytes + ") && take_hex(&at) && SCAN_MATCH(&at, end, " at ") &&
+	       take_hex(&at) && SCAN_MATCH(&at, end, " by BackTrace");
 }
 
 /* Recognizes "+ GROWTH ( NEW - OLD) COUNT allocs BackTraceID" and "+ GROWTH ( NEW - OLD)
@@ -112,12 +112,12 @@ static const char *heading_words(const char *at, const char *end)
 		!((*at | 0x20) >= 'a' && (*at | 0x20) <= 'z'))
 		at++;
 	words = digits = at;
-	is_start = SCAN_TAKE(&digits, end, "Start of data for heap @ ") ||
-		   SCAN_TAKE(&digits, end, "End of data for heap @ ");
+	is_start = SCAN_MATCH(&digits, end, "Start of data for heap @ ") ||
+		   SCAN_MATCH(&digits, end, "End of data for heap @ ");
 	if (is_start)
 		return hex_count(digits) ? words : NULL;
-	return SCAN_TAKE(&digits, end, "Heap ") && take_hex(&digits) &&
-			       SCAN_TAKE(&digits, end, " Hogs") ?
+	return SCAN_MATCH(&digits, end, "Heap ") && take_hex(&digits) &&
+			       SCAN_MATCH(&digits, end, " Hogs") ?
 		       words :
 		       NULL;
 }

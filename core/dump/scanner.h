@@ -81,7 +81,7 @@ struct dump_scanner {
 	struct scan_entry open;
 };
 
-static inline bool scan_take(const char **at, const char *end, const char *text, size_t len)
+static inline bool scan_match(const char **at, const char *end, const char *text, size_t len)
 {
 	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0)
 		return false;
@@ -89,7 +89,7 @@ static inline bool scan_take(const char **at, const char *end, const char *text,
 	return true;
 }
 
-#define SCAN_TAKE(at, end, text) scan_take(at, end, text, sizeof(text) - 1)
+#define SCAN_MATCH(at, end, text) scan_match(at, end, text, sizeof(text) - 1)
 
 static inline bool scan_starts(const struct scan_line *line, const char *text)
 {

@@ -328,7 +328,7 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 				err, ERR_CUT, utf16->name, "the last character is incomplete");
 		c = take_char(utf16, (size_t)ready);
 		check_char(utf16, c);
-		used += text_put_utf8(c, to + used);
+		used += text_write_utf8(c, to + used);
 	}
 	return used ? (int64_t)used : fail_over(utf16, err);
 }

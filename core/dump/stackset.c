@@ -29,7 +29,7 @@ void stackset_release(struct stackset *set)
 }
 
 /* Stores a word for hex_load() to load. */
-static inline void put_word(char *to, uint64_t word)
+static inline void write_word(char *to, uint64_t word)
 {
 	to[0] = (char)word;
 	to[1] = (char)(word >> 8);
@@ -41,7 +41,7 @@ static inline void put_word(char *to, uint64_t word)
 	to[7] = (char)(word >> 56);
 }
 
-void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena)
+void stack_frames_copy(struct stack *to, const struct stack *from, struct arena *arena)
 {
 	uint32_t count = from->frame_count;
 	uint64_t least = count ? UINT64_MAX : 0, most = 0;
@@ -60,9 +60,9 @@ void stack_frames_keep(struct stack *to, const struct stack *from, struct arena 
 	at = arena_bytes(arena, count * bytes + (bytes < FRAME_WIDTH ? FRAME_WIDTH : 0));
 	for (uint32_t i = 0; i < count; i++)
 		/* Each word overwrites the surplus zeros of the previous one. */
-		put_word(at + i * bytes, stack_frame(from, i) - least);
+		write_word(at + i * bytes, stack_frame(from, i) - least);
 	if (bytes < FRAME_WIDTH)
-		put_word(at + count * bytes, least);
+		write_word(at + count * bytes, least);
 	to->frames = at;
 	to->frame_count = from->frame_count;
 	to->frame_cut = (FRAME_WIDTH - bytes) & 7;
@@ -91,7 +91,7 @@ static void fill(struct stackset *set, struct stack *stack, const struct stack *
 	stack->alias_at = alias_at;
 	stack->alias_count = wanted->alias_count;
 	stack->is_named = wanted->is_named;
-	stack_frames_keep(stack, wanted, &set->arena);
+	stack_frames_copy(stack, wanted, &set->arena);
 }
 
 static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_len)
@@ -214,7 +214,7 @@ static uint32_t first_of(
 	return first;
 }
 
-uint32_t stackset_put_hashed(
+uint32_t stackset_add_hashed(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len)
 {
 	struct stack tidy = *wanted;
@@ -236,9 +236,9 @@ uint32_t stackset_put_hashed(
 	return index;
 }
 
-void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+void stackset_add(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
 {
-	*index = stackset_put_hashed(set, stackset_hash(set, wanted->id, id_len), wanted, id_len);
+	*index = stackset_add_hashed(set, stackset_hash(set, wanted->id, id_len), wanted, id_len);
 }
 
 void stackset_close(struct stackset *set, bool are_elsewhere)

@@ -23,7 +23,7 @@
  * DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first, as uint64_t or packed by stack_frames_keep(); read
+	/* Return addresses, innermost first, as uint64_t or packed by stack_frames_copy(); read
 	 * them with stack_frame(). NULL: the dump has not listed the frames yet. */
 	const void *frames;
 	/* Start of each further candidate stack under this id ("Alias" in UMDH's logs); only one
@@ -58,7 +58,7 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 }
 
 /* Packs frames into arena: the addresses in one process are mostly close to each other. */
-void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena);
+void stack_frames_copy(struct stack *to, const struct stack *from, struct arena *arena);
 
 /* Returns the packed bytes, which are equal for equal frames. *len is 0 for a stack without
  * frames. */
@@ -84,7 +84,7 @@ struct stackset {
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
 
-/* Frees the memory that only stackset_put() needs; do not call stackset_put() afterwards.
+/* Frees the memory that only stackset_add() needs; do not call stackset_add() afterwards.
  * are_elsewhere: the stacks now point to other memory, so also frees the memory of ids, frames and
  * candidates. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
@@ -92,12 +92,12 @@ void stackset_close(struct stackset *set, bool are_elsewhere);
 /* Finds or adds the stack of an entry and sets *index to its index in set->stacks. If frames is
  * NULL, finds the first stack with that id; otherwise compares id and frames. Candidates without
  * frames are ignored. Everything is copied. */
-void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
+void stackset_add(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
-/* The two steps of stackset_put(), for adding many stacks at once. The hash of an id never changes
+/* The two steps of stackset_add(), for adding many stacks at once. The hash of an id never changes
  * during the life of the set. */
 uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len);
-uint32_t stackset_put_hashed(
+uint32_t stackset_add_hashed(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len);
 
 /* Prefetches the data for an id. Call it with steps 0, 1 and 2 in turn, and do other work between

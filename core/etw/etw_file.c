@@ -102,7 +102,7 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 	if (!head->frequency || head->frequency > UINT64_C(100000000000))
 		return bad(err, file, ETW_BUFFER_HEAD, "the clock has no frequency");
 	names = (struct etw_payload){.at = at + HEAD_NAMES + more, .end = at + room};
-	head->session = etw_take_wide(&names, &file->arena);
+	head->session = etw_parse_wide(&names, &file->arena);
 	return 0;
 }
 
@@ -397,7 +397,7 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 
 /* ---------------------------------------------------------------- payloads */
 
-char *etw_take_text(struct etw_payload *from, struct arena *arena)
+char *etw_parse_text(struct etw_payload *from, struct arena *arena)
 {
 	size_t room = (size_t)(from->end - from->at), len = 0;
 	char *text;
@@ -409,7 +409,7 @@ char *etw_take_text(struct etw_payload *from, struct arena *arena)
 	return text;
 }
 
-char *etw_take_wide(struct etw_payload *from, struct arena *arena)
+char *etw_parse_wide(struct etw_payload *from, struct arena *arena)
 {
 	size_t room = (size_t)(from->end - from->at) / 2, len = 0;
 	char *text;

@@ -174,7 +174,7 @@ static inline void etw_pass(struct etw_payload *from, size_t bytes)
 	}
 }
 
-static inline uint32_t etw_take_u32(struct etw_payload *from)
+static inline uint32_t etw_parse_u32(struct etw_payload *from)
 {
 	const unsigned char *at = from->at;
 
@@ -182,7 +182,7 @@ static inline uint32_t etw_take_u32(struct etw_payload *from)
 	return from->is_short ? 0 : etw_u32(at);
 }
 
-static inline uint64_t etw_take_u64(struct etw_payload *from)
+static inline uint64_t etw_parse_u64(struct etw_payload *from)
 {
 	const unsigned char *at = from->at;
 
@@ -190,14 +190,14 @@ static inline uint64_t etw_take_u64(struct etw_payload *from)
 	return from->is_short ? 0 : etw_u64(at);
 }
 
-static inline uint64_t etw_take_pointer(struct etw_payload *from)
+static inline uint64_t etw_parse_pointer(struct etw_payload *from)
 {
-	return from->pointer_bytes == 4 ? etw_take_u32(from) : etw_take_u64(from);
+	return from->pointer_bytes == 4 ? etw_parse_u32(from) : etw_parse_u64(from);
 }
 
 /* Read a string up to a NUL or the end of the payload. Return it in UTF-8, in the arena. */
-char *etw_take_text(struct etw_payload *from, struct arena *arena);
-char *etw_take_wide(struct etw_payload *from, struct arena *arena);
+char *etw_parse_text(struct etw_payload *from, struct arena *arena);
+char *etw_parse_wide(struct etw_payload *from, struct arena *arena);
 
 /* Convert clock ticks to FILETIME (100 ns since 1601), and FILETIME to ms since 1970. */
 uint64_t etw_time(const struct etw_head *head, uint64_t ticks);

@@ -18,15 +18,15 @@ static void add_image(struct etw_images *images, const struct etw_event *event)
 	struct etw_payload from = etw_payload(event);
 	struct etw_image image = {.ticks = event->time, .pid = event->pid, .type = event->type};
 
-	image.base = etw_take_pointer(&from);
-	image.bytes = event->version ? etw_take_pointer(&from) : etw_take_u32(&from);
+	image.base = etw_parse_pointer(&from);
+	image.bytes = event->version ? etw_parse_pointer(&from) : etw_parse_u32(&from);
 	if (event->version)
-		image.pid = etw_take_u32(&from);
+		image.pid = etw_parse_u32(&from);
 	if (event->version >= 2) {
-		image.checksum = etw_take_u32(&from);
-		image.timestamp = etw_take_u32(&from);
+		image.checksum = etw_parse_u32(&from);
+		image.timestamp = etw_parse_u32(&from);
 		etw_pass(&from, 4);
-		etw_take_pointer(&from); /* skip the preferred base */
+		etw_parse_pointer(&from); /* skip the preferred base */
 		etw_pass(&from, 16);
 	}
 	if (images->image_count >= IMAGES_MAX) {
@@ -35,7 +35,7 @@ static void add_image(struct etw_images *images, const struct etw_event *event)
 	}
 	if (from.is_short)
 		return;
-	image.path = etw_take_wide(&from, &images->texts);
+	image.path = etw_parse_wide(&from, &images->texts);
 	array_grow((void **)&images->images, &images->image_cap, images->image_count,
 		sizeof(*images->images));
 	images->images[images->image_count++] = image;
@@ -46,19 +46,19 @@ static void add_identity(struct etw_images *images, const struct etw_event *even
 	struct etw_payload from = etw_payload(event);
 	struct etw_identity identity = {.ticks = event->time};
 
-	identity.base = etw_take_pointer(&from);
+	identity.base = etw_parse_pointer(&from);
 	if (event->type == IMAGE_ID_INFO) {
-		etw_take_pointer(&from);
-		identity.pid = etw_take_u32(&from);
-		identity.timestamp = etw_take_u32(&from);
+		etw_parse_pointer(&from);
+		identity.pid = etw_parse_u32(&from);
+		identity.timestamp = etw_parse_u32(&from);
 	} else {
-		identity.pid = etw_take_u32(&from);
+		identity.pid = etw_parse_u32(&from);
 		if (from.end - from.at >= 16)
 			memcpy(identity.guid, from.at, 16);
 		etw_pass(&from, 16);
-		identity.age = etw_take_u32(&from);
+		identity.age = etw_parse_u32(&from);
 		if (!from.is_short)
-			identity.pdb = etw_take_text(&from, &images->texts);
+			identity.pdb = etw_parse_text(&from, &images->texts);
 	}
 	if (from.is_short || images->identity_count >= IMAGES_MAX)
 		return;
@@ -70,9 +70,9 @@ static void add_identity(struct etw_images *images, const struct etw_event *even
 static void add_volume(struct etw_images *images, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
-	struct etw_volume volume = {.nt = etw_take_wide(&from, &images->texts)};
+	struct etw_volume volume = {.nt = etw_parse_wide(&from, &images->texts)};
 
-	volume.dos = etw_take_wide(&from, &images->texts);
+	volume.dos = etw_parse_wide(&from, &images->texts);
 	if (!*volume.nt || !*volume.dos || images->volume_count >= VOLUMES_MAX)
 		return;
 	array_grow((void **)&images->volumes, &images->volume_cap, images->volume_count,

@@ -181,7 +181,7 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 	if (number >= PROCESSES_MAX)
 		return u64map_find(&log->process_numbers, pid, &number) ? &log->processes[number] :
 									  NULL;
-	if (u64map_put(&log->process_numbers, pid, &number)) {
+	if (u64map_add(&log->process_numbers, pid, &number)) {
 		array_grow((void **)&log->processes, &log->process_cap, number,
 			sizeof(*log->processes));
 		log->processes[log->facts.process_count++] = (struct etw_process){.pid = pid};
@@ -201,14 +201,14 @@ static void take_process(struct etw_log *log, const struct etw_event *event)
 	if (event->type < PROCESS_START || event->type > PROCESS_RUNDOWN_END)
 		return;
 	if (event->version >= 2)
-		etw_take_pointer(&from);
-	pid = etw_take_u32(&from);
-	parent = etw_take_u32(&from);
+		etw_parse_pointer(&from);
+	pid = etw_parse_u32(&from);
+	parent = etw_parse_u32(&from);
 	etw_pass(&from, event->version ? 8 : 0); /* skip session and exit status */
 	if (event->version >= 3)
-		etw_take_pointer(&from);
+		etw_parse_pointer(&from);
 	if (event->version >= 4)
-		flags = etw_take_u32(&from);
+		flags = etw_parse_u32(&from);
 	if (from.is_short || !event->version)
 		return;
 	/* The user: either nothing, or two pointers and a SID. The SID's second byte determines its
@@ -232,8 +232,8 @@ static void take_process(struct etw_log *log, const struct etw_event *event)
 		process->end_ticks = event->time;
 	if (from.is_short || process->image)
 		return;
-	process->image = etw_take_text(&from, &log->texts);
-	process->command_line = etw_take_wide(&from, &log->texts);
+	process->image = etw_parse_text(&from, &log->texts);
+	process->command_line = etw_parse_wide(&from, &log->texts);
 }
 
 static void count_heap(struct etw_log *log, const struct etw_event *event)
@@ -261,9 +261,9 @@ static void count_memory(struct etw_log *log, const struct etw_event *event)
 
 	if (event->type != MEMORY_ALLOC && event->type != MEMORY_FREE)
 		return;
-	etw_take_pointer(&from);
-	etw_take_pointer(&from);
-	process = process_of(log, etw_take_u32(&from));
+	etw_parse_pointer(&from);
+	etw_parse_pointer(&from);
+	process = process_of(log, etw_parse_u32(&from));
 	if (process && !from.is_short)
 		process->memory_events++;
 }
@@ -298,7 +298,7 @@ static void count_event(struct etw_log *log, const struct etw_event *event)
 	if (number >= COUNTS_MAX) {
 		if (!u64map_find(&log->count_numbers, key, &number))
 			return;
-	} else if (u64map_put(&log->count_numbers, key, &number)) {
+	} else if (u64map_add(&log->count_numbers, key, &number)) {
 		array_grow((void **)&log->counts, &log->count_cap, number, sizeof(*log->counts));
 		log->counts[number] = (struct etw_count){.group = event->group,
 			.id = event->id,

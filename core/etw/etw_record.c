@@ -281,8 +281,8 @@ static void end(struct etw_recording *run, uint64_t addr, uint32_t raw)
 static void move(struct etw_recording *run, const struct etw_waiting *block)
 {
 	if (!block->old_addr || block->old_addr >= ADDR_END || block->addr >= ADDR_END ||
-		live_block_is_there(run->blocks, block->addr) ||
-		!live_block_is_there(run->blocks, block->old_addr))
+		live_block_exists(run->blocks, block->addr) ||
+		!live_block_exists(run->blocks, block->old_addr))
 		return;
 	run->moved++;
 	end(run, block->old_addr, block->stack);
@@ -329,7 +329,7 @@ static void take(void *ctx, const struct etw_waiting *event)
 	bool is_ours = event->is_ours || event->pid == run->process->pid;
 
 	if (!is_ours && event->what == BLOCK_FREE && event->pid == ETW_NO_ID)
-		is_ours = event->addr < ADDR_END && live_block_is_there(run->blocks, event->addr);
+		is_ours = event->addr < ADDR_END && live_block_exists(run->blocks, event->addr);
 	if (!is_ours)
 		return;
 	pass_changes(run, event->ticks);
@@ -379,25 +379,25 @@ static void add(
 static void take_heap_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
-	struct etw_waiting facts = {.heap = etw_take_pointer(&from)};
+	struct etw_waiting facts = {.heap = etw_parse_pointer(&from)};
 
 	if (event->pid != run->process->pid && event->pid != ETW_NO_ID)
 		return;
 	switch (event->type) {
 	case HEAP_ALLOC:
 		facts.what = BLOCK_ALLOC;
-		facts.bytes = etw_take_pointer(&from);
-		facts.addr = etw_take_pointer(&from);
+		facts.bytes = etw_parse_pointer(&from);
+		facts.addr = etw_parse_pointer(&from);
 		break;
 	case HEAP_REALLOC:
-		facts.addr = etw_take_pointer(&from);
-		facts.old_addr = etw_take_pointer(&from);
-		facts.bytes = etw_take_pointer(&from);
+		facts.addr = etw_parse_pointer(&from);
+		facts.old_addr = etw_parse_pointer(&from);
+		facts.bytes = etw_parse_pointer(&from);
 		facts.what = facts.addr == facts.old_addr ? BLOCK_RESIZE : BLOCK_MOVE;
 		break;
 	case HEAP_FREE:
 		facts.what = BLOCK_FREE;
-		facts.addr = etw_take_pointer(&from);
+		facts.addr = etw_parse_pointer(&from);
 		break;
 	case HEAP_DESTROY: facts.what = HEAP_IS_GONE; break;
 	default: return;
@@ -417,10 +417,10 @@ static void take_memory_event(struct etw_recording *run, const struct etw_event 
 	if (event->type != MEMORY_ALLOC && event->type != MEMORY_FREE)
 		return;
 	facts.what = event->type == MEMORY_ALLOC ? PAGES_ALLOC : PAGES_FREE;
-	facts.addr = etw_take_pointer(&from);
-	facts.bytes = etw_take_pointer(&from);
-	pid = etw_take_u32(&from);
-	facts.old_addr = etw_take_u32(&from);
+	facts.addr = etw_parse_pointer(&from);
+	facts.bytes = etw_parse_pointer(&from);
+	pid = etw_parse_u32(&from);
+	facts.old_addr = etw_parse_u32(&from);
 	if (pid != run->process->pid)
 		return;
 	if (from.is_short)
@@ -436,8 +436,8 @@ static void take_process_event(struct etw_recording *run, const struct etw_event
 
 	if (event->type != PROCESS_END || event->version < 2)
 		return;
-	etw_take_pointer(&from);
-	if (etw_take_u32(&from) == run->process->pid && !from.is_short)
+	etw_parse_pointer(&from);
+	if (etw_parse_u32(&from) == run->process->pid && !from.is_short)
 		run->has_ended = run->allocated || run->binder.tail;
 }
 

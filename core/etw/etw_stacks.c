@@ -114,7 +114,7 @@ static uint32_t take_frames(struct etw_stacks *stacks, struct etw_payload *from,
 void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
-	struct etw_definition definition = {.ticks = event->time, .key = etw_take_pointer(&from)};
+	struct etw_definition definition = {.ticks = event->time, .key = etw_parse_pointer(&from)};
 
 	if (from.is_short)
 		return;
@@ -311,8 +311,8 @@ static void give_open(struct etw_binder *binder, uint64_t number, uint32_t tid, 
 void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
-	const uint64_t ticks = etw_take_u64(&from);
-	const uint32_t pid = etw_take_u32(&from), tid = etw_take_u32(&from);
+	const uint64_t ticks = etw_parse_u64(&from);
+	const uint32_t pid = etw_parse_u32(&from), tid = etw_parse_u32(&from);
 	bool is_kernel = event->type == STACK_KEY_KERNEL, is_user = event->type == STACK_KEY_USER;
 	struct etw_waiting *waiting;
 	uint32_t stack = ETW_NO_STACK;
@@ -324,7 +324,7 @@ void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event)
 		is_user = stack != ETW_NO_STACK;
 	} else {
 		const struct etw_definition *definition =
-			find(binder->stacks, is_kernel, etw_take_pointer(&from), event->time);
+			find(binder->stacks, is_kernel, etw_parse_pointer(&from), event->time);
 
 		if (!definition)
 			binder->undefined_count++;

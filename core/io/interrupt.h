@@ -33,7 +33,7 @@ static inline void interrupt_cleanup_clear(struct interrupt_cleanup *cleanup)
 
 /* Returns the thing, or NULL. In both cases the caller must then call interrupt_cleanup_done(); the
  * thing stays valid until that call. */
-static inline void *interrupt_cleanup_take(struct interrupt_cleanup *cleanup)
+static inline void *interrupt_cleanup_get(struct interrupt_cleanup *cleanup)
 {
 	atomic_fetch_add(&cleanup->handlers, 1);
 	return atomic_load(&cleanup->thing);

@@ -67,7 +67,7 @@ static int temp_make(struct out *out, const char *path, struct err *err)
 		free(temp);
 		return err_set(err, why.code, path, "%s", why.detail);
 	}
-	os_keep_rights(&out->file, path);
+	os_copy_rights(&out->file, path);
 	out->temp = temp;
 	return 0;
 }
@@ -98,7 +98,7 @@ static int place_open(struct out *out, const char *path, bool may_replace, struc
 		os_stdout(&out->file);
 		return 0;
 	}
-	if (out->is_new && os_is_there(path))
+	if (out->is_new && os_exists(path))
 		return err_set(err, ERR_EXISTS, path, NULL);
 	if (!may_replace && out_check(path, err))
 		return -ERR_KEPT;
@@ -124,7 +124,7 @@ void out_make_folders(const char *path)
 		if (separator == ':' || !strchr(folder_separators, separator))
 			continue; /* "C:" is a drive, not a folder */
 		*at = '\0';
-		if (!os_is_there(folder))
+		if (!os_exists(folder))
 			os_make_private_folder(folder);
 		*at = separator;
 	}
@@ -415,7 +415,7 @@ void out_abort(struct out *out)
 
 void out_interrupted(void)
 {
-	const char *temp = interrupt_cleanup_take(&temp_open);
+	const char *temp = interrupt_cleanup_get(&temp_open);
 
 	temp_remove_all();
 	if (temp)

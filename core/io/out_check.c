@@ -186,7 +186,7 @@ int out_check(const char *path, struct err *err)
 	const char *kind;
 
 	if (!is_protecting || !path || !strcmp(path, "-") || os_is_special(path) ||
-		!os_is_there(path))
+		!os_exists(path))
 		return 0;
 	kind = find_kind(path);
 	return kind ? err_set(err, ERR_KEPT, path, "%s", kind) : 0;

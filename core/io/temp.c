@@ -59,14 +59,14 @@ int temp_path(const char **path, const char *ending, struct err *err)
 void temp_remove_all(void)
 {
 	for (size_t i = 0; i < TEMP_FILES_MAX; i++) {
-		const char *path = interrupt_cleanup_take(&files[i]);
+		const char *path = interrupt_cleanup_get(&files[i]);
 
 		if (path)
 			os_remove(path);
 		interrupt_cleanup_done(&files[i]);
 	}
 	{
-		const char *path = interrupt_cleanup_take(&folder);
+		const char *path = interrupt_cleanup_get(&folder);
 
 		if (path)
 			os_remove_folder(path);

@@ -19,7 +19,7 @@ static const unsigned char file_magic[8] = {0x89, 'h', 'r', 'c', '\r', '\n', 0x1
 static const unsigned char chunk_magic[4] = {'h', 'r', 'c', 0x1a};
 static const unsigned char trailer_magic[4] = {'h', 'r', 'c', '.'};
 
-static void put_number(unsigned char *to, unsigned bytes, uint64_t value)
+static void write_number(unsigned char *to, unsigned bytes, uint64_t value)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		to[i] = (unsigned char)(value >> 8 * i);
@@ -39,11 +39,11 @@ uint32_t chunk_crc(const void *bytes, size_t len)
 	return (uint32_t)crc32(0, bytes, (uInt)len);
 }
 
-void file_head_put(unsigned char to[FILE_HEAD_BYTES])
+void file_head_write(unsigned char to[FILE_HEAD_BYTES])
 {
 	memcpy(to, file_magic, sizeof(file_magic));
-	put_number(to + 8, 4, RECORD_FORMAT);
-	put_number(to + 12, 4, 0);
+	write_number(to + 8, 4, RECORD_FORMAT);
+	write_number(to + 12, 4, 0);
 }
 
 int file_head_check(const unsigned char from[FILE_HEAD_BYTES])
@@ -53,14 +53,14 @@ int file_head_check(const unsigned char from[FILE_HEAD_BYTES])
 	return take_number(from + 8, 8) == RECORD_FORMAT ? 0 : -ERR_VERSION;
 }
 
-void file_trailer_put(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset)
+void file_trailer_write(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset)
 {
-	put_number(to, 8, index_offset);
+	write_number(to, 8, index_offset);
 	memcpy(to + 8, trailer_magic, sizeof(trailer_magic));
-	put_number(to + 12, 4, chunk_crc(to, 12));
+	write_number(to + 12, 4, chunk_crc(to, 12));
 }
 
-bool file_trailer_take(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset)
+bool file_trailer_parse(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset)
 {
 	if (memcmp(from + 8, trailer_magic, sizeof(trailer_magic)) != 0 ||
 		take_number(from + 12, 4) != chunk_crc(from, 12))
@@ -69,20 +69,20 @@ bool file_trailer_take(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *i
 	return true;
 }
 
-void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head)
+void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head)
 {
 	memcpy(to, chunk_magic, sizeof(chunk_magic));
 	to[4] = (unsigned char)head->type;
 	to[5] = (unsigned char)head->packing;
-	put_number(to + 6, 2, 0);
-	put_number(to + 8, 4, head->bytes);
-	put_number(to + 12, 4, head->unpacked_bytes);
-	put_number(to + 16, 8, head->time_ms);
-	put_number(to + 24, 4, head->crc);
-	put_number(to + 28, 4, chunk_crc(to, 28));
+	write_number(to + 6, 2, 0);
+	write_number(to + 8, 4, head->bytes);
+	write_number(to + 12, 4, head->unpacked_bytes);
+	write_number(to + 16, 8, head->time_ms);
+	write_number(to + 24, 4, head->crc);
+	write_number(to + 28, 4, chunk_crc(to, 28));
 }
 
-bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head)
+bool chunk_head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head)
 {
 	if (memcmp(from, chunk_magic, sizeof(chunk_magic)) != 0 ||
 		take_number(from + 28, 4) != chunk_crc(from, 28) || from[5] > CHUNK_ZSTD ||
@@ -109,7 +109,7 @@ bool chunk_is_fit(const struct chunk_head *head)
 	       head->unpacked_bytes / LIST_RATIO <= head->bytes;
 }
 
-void varint_put(struct buf *to, uint64_t value)
+void varint_write(struct buf *to, uint64_t value)
 {
 	unsigned char bytes[10];
 	size_t len = 0;
@@ -120,7 +120,7 @@ void varint_put(struct buf *to, uint64_t value)
 	buf_add(to, bytes, len);
 }
 
-void column_put(struct buf *to, const uint64_t *values, size_t count)
+void column_write(struct buf *to, const uint64_t *values, size_t count)
 {
 	uint64_t all = 0;
 	unsigned char width = 0;
@@ -140,7 +140,7 @@ void column_put(struct buf *to, const uint64_t *values, size_t count)
 	}
 }
 
-uint64_t varint_take(struct payload *from)
+uint64_t varint_parse(struct payload *from)
 {
 	uint64_t value = 0;
 
@@ -157,9 +157,9 @@ uint64_t varint_take(struct payload *from)
 	return 0;
 }
 
-uint64_t varint_take_upto(struct payload *from, uint64_t max)
+uint64_t varint_parse_upto(struct payload *from, uint64_t max)
 {
-	uint64_t value = varint_take(from);
+	uint64_t value = varint_parse(from);
 
 	if (value <= max)
 		return value;
@@ -171,7 +171,7 @@ const char *payload_text(struct payload *from, size_t max, size_t *len)
 {
 	const char *text;
 
-	*len = (size_t)varint_take_upto(from, max);
+	*len = (size_t)varint_parse_upto(from, max);
 	if (!from->at || *len > (size_t)(from->end - from->at) || memchr(from->at, '\0', *len)) {
 		from->at = NULL;
 		*len = 0;
@@ -182,7 +182,7 @@ const char *payload_text(struct payload *from, size_t max, size_t *len)
 	return text;
 }
 
-struct column column_take(struct payload *from, size_t count)
+struct column column_parse(struct payload *from, size_t count)
 {
 	struct column column = {.count = count};
 
@@ -220,7 +220,7 @@ int chunk_read_head(struct chunk_reader *reader, uint64_t offset, struct chunk_h
 		return -ERR_BAD_RECORDING;
 	if (os_read_at(reader->file, offset, bytes, sizeof(bytes)))
 		return -ERR_READ;
-	return chunk_head_take(bytes, head) &&
+	return chunk_head_parse(bytes, head) &&
 			       head->bytes <= reader->file_bytes - offset - CHUNK_HEAD_BYTES ?
 		       0 :
 		       -ERR_BAD_RECORDING;

@@ -75,17 +75,17 @@ struct chunk_head {
 	uint32_t crc; /* checksum of the payload as stored */
 };
 
-void file_head_put(unsigned char to[FILE_HEAD_BYTES]);
+void file_head_write(unsigned char to[FILE_HEAD_BYTES]);
 /* Returns 0, -ERR_NOT_RECORDING or -ERR_VERSION. */
 int file_head_check(const unsigned char from[FILE_HEAD_BYTES]);
 
 /* Write and read the trailer, which ends the file and contains the offset of the index. */
-void file_trailer_put(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset);
-bool file_trailer_take(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset);
+void file_trailer_write(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset);
+bool file_trailer_parse(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset);
 
-void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
+void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
 /* Returns false if the head is invalid. */
-bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
+bool chunk_head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
 /* Returns true unless a list (of modules and so on) has such a high compression ratio that a
  * small file would need a lot of memory. */
@@ -93,11 +93,11 @@ bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
 
-void varint_put(struct buf *to, uint64_t value);
+void varint_write(struct buf *to, uint64_t value);
 
 /* Encodes a column of numbers: first one byte, the width in bytes of the largest number (0 if all
  * are 0); then the lowest bytes of all numbers, then their second bytes, and so on. */
-void column_put(struct buf *to, const uint64_t *values, size_t count);
+void column_write(struct buf *to, const uint64_t *values, size_t count);
 
 /*
  * Reading a payload. The first error sets payload.at to NULL, after which all reads return 0.
@@ -107,9 +107,9 @@ struct payload {
 	const unsigned char *at, *end;
 };
 
-uint64_t varint_take(struct payload *from);
+uint64_t varint_parse(struct payload *from);
 /* Reads a varint no greater than max. */
-uint64_t varint_take_upto(struct payload *from, uint64_t max);
+uint64_t varint_parse_upto(struct payload *from, uint64_t max);
 /* Returns the start of a string of at most max bytes that contains no NUL. */
 const char *payload_text(struct payload *from, size_t max, size_t *len);
 
@@ -119,7 +119,7 @@ struct column {
 	unsigned width; /* bytes per number, 0 to 8 */
 };
 
-struct column column_take(struct payload *from, size_t count);
+struct column column_parse(struct payload *from, size_t count);
 
 static inline uint64_t column_get(const struct column *column, size_t at)
 {

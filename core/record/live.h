@@ -22,7 +22,7 @@ struct live_blocks;
 struct live_blocks *live_blocks_new(struct recorder *recorder);
 void live_blocks_free(struct live_blocks *blocks); /* blocks may be NULL */
 
-bool live_block_is_there(const struct live_blocks *blocks, uint64_t addr);
+bool live_block_exists(const struct live_blocks *blocks, uint64_t addr);
 
 /* Prefetches the table entry of a block that will be looked up soon. */
 void live_block_expect(const struct live_blocks *blocks, uint64_t addr);
@@ -44,8 +44,8 @@ void live_heap_end(struct live_blocks *blocks, uint64_t heap);
 
 /* Frees, with RECORD_NO_STACK, all blocks for whose address exists() returns false. If there are
  * more such blocks than `most`, frees none. Returns the number of such blocks. */
-size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
-	const void *ctx, size_t most);
+size_t live_blocks_filter(struct live_blocks *blocks,
+	bool (*exists)(const void *ctx, uint64_t addr), const void *ctx, size_t most);
 
 size_t live_blocks_count(const struct live_blocks *blocks);
 

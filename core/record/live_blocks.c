@@ -124,7 +124,7 @@ static void unlink_block(struct live_blocks *blocks, const struct known_block *b
 }
 
 /* Stores a block in a free entry and inserts it at the head of its heap's list. */
-static void put_block(
+static void write_block(
 	struct live_blocks *blocks, struct known_block *entry, struct known_block block)
 {
 	block.previous = 0;
@@ -153,14 +153,14 @@ static void grow(struct live_blocks *blocks)
 			continue;
 		blocks->blocks[i].key = 0;
 		if (home(blocks, block.key & ADDR_MASK) >= i) {
-			put_block(blocks, find_block(blocks, block.key & ADDR_MASK), block);
+			write_block(blocks, find_block(blocks, block.key & ADDR_MASK), block);
 		} else {
 			array_grow((void **)&late, &late_cap, late_count, sizeof(*late));
 			late[late_count++] = block;
 		}
 	}
 	for (size_t i = 0; i < late_count; i++)
-		put_block(blocks, find_block(blocks, late[i].key & ADDR_MASK), late[i]);
+		write_block(blocks, find_block(blocks, late[i].key & ADDR_MASK), late[i]);
 	free(late);
 }
 
@@ -187,7 +187,7 @@ static uint32_t heap_number(struct live_blocks *blocks, uint64_t handle)
 {
 	uint32_t number = blocks->handle_count;
 
-	if (!u64map_put(&blocks->handles, handle, &number))
+	if (!u64map_add(&blocks->handles, handle, &number))
 		return number;
 	while (LIVE_TAGS + number >= blocks->heap_cap)
 		array_grow((void **)&blocks->heaps, &blocks->heap_cap, blocks->heap_cap,
@@ -229,7 +229,7 @@ void live_block_expect(const struct live_blocks *blocks, uint64_t addr)
 	__builtin_prefetch(&blocks->blocks[home(blocks, addr)]);
 }
 
-bool live_block_is_there(const struct live_blocks *blocks, uint64_t addr)
+bool live_block_exists(const struct live_blocks *blocks, uint64_t addr)
 {
 	return find_block(blocks, addr)->key;
 }
@@ -246,7 +246,7 @@ bool live_block_begin(
 	if (blocks->block_count >= blocks->block_cap / 4 * 3)
 		grow(blocks);
 	block.number = (uint32_t)alloc(blocks, kind, addr, heap);
-	put_block(blocks, find_block(blocks, addr), block);
+	write_block(blocks, find_block(blocks, addr), block);
 	blocks->block_count++;
 	return was_there;
 }
@@ -285,8 +285,8 @@ size_t live_blocks_count(const struct live_blocks *blocks)
 	return blocks->block_count;
 }
 
-size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
-	const void *ctx, size_t most)
+size_t live_blocks_filter(struct live_blocks *blocks,
+	bool (*exists)(const void *ctx, uint64_t addr), const void *ctx, size_t most)
 {
 	uint64_t *gone = NULL;
 	size_t count = 0, cap = 0;

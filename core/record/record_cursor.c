@@ -46,40 +46,40 @@ struct record_cursor {
 
 /* ---------------------------------------------------------------- chunks of events */
 
-bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
+bool record_events_parse(struct payload *payload, uint64_t begin_ms, bool has_addresses,
 	struct record_events *events)
 {
 	size_t far_count, tick_count, change_count, freed_count;
 	uint64_t span_ms;
 
-	*events = (struct record_events){.first = varint_take(payload), .begin_ms = begin_ms};
-	events->count = (size_t)varint_take_upto(payload, CHUNK_EVENTS_MAX);
-	events->age_count = (size_t)varint_take_upto(payload, events->count);
-	far_count = (size_t)varint_take_upto(payload, events->age_count);
-	tick_count = (size_t)varint_take_upto(payload, events->count);
-	change_count = (size_t)varint_take_upto(payload, events->count);
-	freed_count = (size_t)varint_take_upto(payload, events->age_count);
-	events->thread = (uint32_t)varint_take_upto(payload, UINT32_MAX);
-	span_ms = varint_take(payload);
+	*events = (struct record_events){.first = varint_parse(payload), .begin_ms = begin_ms};
+	events->count = (size_t)varint_parse_upto(payload, CHUNK_EVENTS_MAX);
+	events->age_count = (size_t)varint_parse_upto(payload, events->count);
+	far_count = (size_t)varint_parse_upto(payload, events->age_count);
+	tick_count = (size_t)varint_parse_upto(payload, events->count);
+	change_count = (size_t)varint_parse_upto(payload, events->count);
+	freed_count = (size_t)varint_parse_upto(payload, events->age_count);
+	events->thread = (uint32_t)varint_parse_upto(payload, UINT32_MAX);
+	span_ms = varint_parse(payload);
 	events->end_ms = begin_ms + span_ms;
-	events->lost_count = varint_take(payload);
-	events->peak_bytes = varint_take(payload);
-	events->peak_position = varint_take(payload);
-	events->peak_ms = varint_take(payload);
-	events->codes = column_take(payload, events->count);
+	events->lost_count = varint_parse(payload);
+	events->peak_bytes = varint_parse(payload);
+	events->peak_position = varint_parse(payload);
+	events->peak_ms = varint_parse(payload);
+	events->codes = column_parse(payload, events->count);
 	if (!payload->at || events->age_count > (size_t)(payload->end - payload->at))
 		return false;
 	events->ages = payload->at;
 	payload->at += events->age_count;
-	events->far = column_take(payload, far_count);
-	events->tick_gaps = column_take(payload, tick_count);
-	events->ticks = column_take(payload, tick_count);
-	events->thread_gaps = column_take(payload, change_count);
-	events->threads = column_take(payload, change_count);
-	events->freed_gaps = column_take(payload, freed_count);
-	events->freed_by = column_take(payload, freed_count);
+	events->far = column_parse(payload, far_count);
+	events->tick_gaps = column_parse(payload, tick_count);
+	events->ticks = column_parse(payload, tick_count);
+	events->thread_gaps = column_parse(payload, change_count);
+	events->threads = column_parse(payload, change_count);
+	events->freed_gaps = column_parse(payload, freed_count);
+	events->freed_by = column_parse(payload, freed_count);
 	if (has_addresses)
-		events->addrs = column_take(payload, events->count - events->age_count);
+		events->addrs = column_parse(payload, events->count - events->age_count);
 	return payload->at == payload->end && events->count && events->codes.width <= 4 &&
 	       events->first <= UINT64_MAX - events->count && events->end_ms >= begin_ms;
 }
@@ -128,7 +128,7 @@ static int read_events(const struct recording *recording, struct chunk_reader *r
 
 	if (rc)
 		return rc;
-	return record_events_take(
+	return record_events_parse(
 		       &payload, place->time_ms, recording->facts.has_addresses, events) &&
 			       events->first == place->position &&
 			       events->count == chunk_end(recording, number) - events->first &&
@@ -229,11 +229,11 @@ static int read_checkpoint(
 	rc = read_place(&cursor->reader, place, CHUNK_CHECKPOINT, &payload);
 	if (rc)
 		return rc;
-	position = varint_take(&payload);
-	checkpoint->kind_count = (size_t)varint_take_upto(&payload, recording->facts.kind_count);
-	total_bytes = varint_take(&payload);
-	checkpoint->allocated = column_take(&payload, checkpoint->kind_count);
-	checkpoint->live = column_take(&payload, checkpoint->kind_count);
+	position = varint_parse(&payload);
+	checkpoint->kind_count = (size_t)varint_parse_upto(&payload, recording->facts.kind_count);
+	total_bytes = varint_parse(&payload);
+	checkpoint->allocated = column_parse(&payload, checkpoint->kind_count);
+	checkpoint->live = column_parse(&payload, checkpoint->kind_count);
 	return payload.at == payload.end && position == place->position &&
 			       is_total(recording, checkpoint, total_bytes) ?
 		       0 :

@@ -155,12 +155,12 @@ static void write_chunk(
 		memcpy(bytes + CHUNK_HEAD_BYTES, payload->data, packed);
 	}
 	head.crc = chunk_crc(bytes + CHUNK_HEAD_BYTES, packed);
-	chunk_head_put(bytes, &head);
+	chunk_head_write(bytes, &head);
 	write_bytes(recorder, bytes, CHUNK_HEAD_BYTES + packed);
-	varint_put(&recorder->index, type);
-	varint_put(&recorder->index, CHUNK_HEAD_BYTES + packed);
-	varint_put(&recorder->index, time_ms);
-	varint_put(&recorder->index, position);
+	varint_write(&recorder->index, type);
+	varint_write(&recorder->index, CHUNK_HEAD_BYTES + packed);
+	varint_write(&recorder->index, time_ms);
+	varint_write(&recorder->index, position);
 }
 
 static struct buf *begin_payload(struct recorder *recorder)
@@ -169,16 +169,16 @@ static struct buf *begin_payload(struct recorder *recorder)
 	return &recorder->payload;
 }
 
-static void put_text(struct buf *to, const char *text)
+static void write_text(struct buf *to, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
 
 	len = len < RECORD_TEXT_MAX ? len : RECORD_TEXT_MAX;
-	varint_put(to, len);
+	varint_write(to, len);
 	buf_add(to, text, len);
 }
 
-static void put_date(struct buf *to, const char *key, int64_t ms)
+static void write_date(struct buf *to, const char *key, int64_t ms)
 {
 	char text[DATE_TEXT_BYTES];
 
@@ -186,7 +186,7 @@ static void put_date(struct buf *to, const char *key, int64_t ms)
 		buf_printf(to, " %s=%s", key, text);
 }
 
-static void put_quoted(struct buf *to, const char *key, const char *value)
+static void write_quoted(struct buf *to, const char *key, const char *value)
 {
 	if (!value)
 		return;
@@ -195,7 +195,7 @@ static void put_quoted(struct buf *to, const char *key, const char *value)
 }
 
 /* Builds the payload of the first chunk, and reserves the memory needed to compress it. */
-static void put_start(struct recorder *recorder, const struct record_facts *facts)
+static void write_start(struct recorder *recorder, const struct record_facts *facts)
 {
 	struct buf *to = begin_payload(recorder);
 
@@ -204,11 +204,11 @@ static void put_start(struct recorder *recorder, const struct record_facts *fact
 		(unsigned long long)facts->sample_bytes, facts->is_attached);
 	if (facts->has_addresses)
 		buf_printf(to, " addresses=1");
-	put_date(to, "start", facts->start_ms);
-	put_date(to, "time", facts->time_ms);
-	put_quoted(to, "image", facts->image);
-	put_quoted(to, "os", facts->os);
-	put_quoted(to, "source", facts->source);
+	write_date(to, "start", facts->start_ms);
+	write_date(to, "time", facts->time_ms);
+	write_quoted(to, "image", facts->image);
+	write_quoted(to, "os", facts->os);
+	write_quoted(to, "source", facts->source);
 	buf_reserve(&recorder->chunk, CHUNK_HEAD_BYTES + ZSTD_compressBound(to->len));
 }
 
@@ -221,8 +221,8 @@ static void write_lists(struct recorder *recorder)
 		if (list->first == list->count)
 			continue;
 		to = begin_payload(recorder);
-		varint_put(to, list->first);
-		varint_put(to, list->count - list->first);
+		varint_write(to, list->first);
+		varint_write(to, list->count - list->first);
 		buf_add(to, list->rows.data, list->rows.len);
 		write_chunk(recorder, lists[i].type, recorder->last_ms, 0);
 		buf_clear(&list->rows);
@@ -230,9 +230,9 @@ static void write_lists(struct recorder *recorder)
 	}
 }
 
-static void put_values(struct buf *to, struct column_values *values)
+static void write_values(struct buf *to, struct column_values *values)
 {
-	column_put(to, values->values, values->count);
+	column_write(to, values->values, values->count);
 	values->count = 0;
 }
 
@@ -241,30 +241,30 @@ static void write_events(struct recorder *recorder)
 	struct buf *to = begin_payload(recorder);
 	size_t count = recorder->codes.count;
 
-	varint_put(to, recorder->event_first);
-	varint_put(to, count);
-	varint_put(to, recorder->age_count);
-	varint_put(to, recorder->far.count);
-	varint_put(to, recorder->ticks.count);
-	varint_put(to, recorder->threads_now.count);
-	varint_put(to, recorder->freed_by.count);
-	varint_put(to, recorder->begin_thread);
-	varint_put(to, recorder->last_ms - recorder->begin_ms);
-	varint_put(to, recorder->lost_count);
-	varint_put(to, recorder->peak_bytes);
-	varint_put(to, recorder->peak_position);
-	varint_put(to, recorder->peak_ms);
-	put_values(to, &recorder->codes);
+	varint_write(to, recorder->event_first);
+	varint_write(to, count);
+	varint_write(to, recorder->age_count);
+	varint_write(to, recorder->far.count);
+	varint_write(to, recorder->ticks.count);
+	varint_write(to, recorder->threads_now.count);
+	varint_write(to, recorder->freed_by.count);
+	varint_write(to, recorder->begin_thread);
+	varint_write(to, recorder->last_ms - recorder->begin_ms);
+	varint_write(to, recorder->lost_count);
+	varint_write(to, recorder->peak_bytes);
+	varint_write(to, recorder->peak_position);
+	varint_write(to, recorder->peak_ms);
+	write_values(to, &recorder->codes);
 	buf_add(to, recorder->ages, recorder->age_count);
-	put_values(to, &recorder->far);
-	put_values(to, &recorder->tick_gaps);
-	put_values(to, &recorder->ticks);
-	put_values(to, &recorder->thread_gaps);
-	put_values(to, &recorder->threads_now);
-	put_values(to, &recorder->freed_gaps);
-	put_values(to, &recorder->freed_by);
+	write_values(to, &recorder->far);
+	write_values(to, &recorder->tick_gaps);
+	write_values(to, &recorder->ticks);
+	write_values(to, &recorder->thread_gaps);
+	write_values(to, &recorder->threads_now);
+	write_values(to, &recorder->freed_gaps);
+	write_values(to, &recorder->freed_by);
 	if (recorder->has_addresses)
-		put_values(to, &recorder->addrs);
+		write_values(to, &recorder->addrs);
 	recorder->last_addr = 0;
 	write_chunk(recorder, CHUNK_EVENTS, recorder->begin_ms, recorder->event_first);
 	recorder->event_first += count;
@@ -277,17 +277,17 @@ static void write_checkpoint(struct recorder *recorder)
 	size_t count = recorder->lists[KINDS].count;
 	uint64_t *values = xmalloc(count * sizeof(*values));
 
-	varint_put(to, recorder->event_first);
-	varint_put(to, count);
-	varint_put(to, recorder->live_bytes);
+	varint_write(to, recorder->event_first);
+	varint_write(to, count);
+	varint_write(to, recorder->live_bytes);
 	for (size_t i = 0; i < count; i++)
 		values[i] = recorder->counters[i].allocated;
-	column_put(to, values, count);
+	column_write(to, values, count);
 	for (size_t i = 0; i < count; i++) {
 		values[i] = recorder->counters[i].live;
 		recorder->counters[i].freed = NUMBER_NONE;
 	}
-	column_put(to, values, count);
+	column_write(to, values, count);
 	free(values);
 	write_chunk(recorder, CHUNK_CHECKPOINT, recorder->last_ms, recorder->event_first);
 	recorder->checkpoint_position = recorder->event_first;
@@ -300,9 +300,9 @@ static void write_marks(struct recorder *recorder)
 		struct buf *to = begin_payload(recorder);
 		bool is_start = mark->label_at == SIZE_MAX;
 
-		varint_put(to, is_start ? MARK_START : MARK_LABEL);
-		varint_put(to, mark->position);
-		put_text(to, is_start ? "" : recorder->labels.data + mark->label_at);
+		varint_write(to, is_start ? MARK_START : MARK_LABEL);
+		varint_write(to, mark->position);
+		write_text(to, is_start ? "" : recorder->labels.data + mark->label_at);
 		write_chunk(recorder, CHUNK_MARK, mark->time_ms, 0);
 	}
 	recorder->mark_count = 0;
@@ -313,7 +313,7 @@ static void write_loads(struct recorder *recorder)
 {
 	struct buf *to = begin_payload(recorder);
 
-	varint_put(to, recorder->load_count);
+	varint_write(to, recorder->load_count);
 	buf_add(to, recorder->loads.data, recorder->loads.len);
 	write_chunk(recorder, CHUNK_LOADS, recorder->loads_ms, 0);
 	recorder->load_count = 0;
@@ -384,15 +384,15 @@ uint32_t recorder_module(struct recorder *recorder, const struct module *module)
 	uint32_t number;
 
 	buf_init(&row);
-	varint_put(&row, module->base);
-	varint_put(&row, module->size_bytes);
-	varint_put(&row, module->timestamp);
-	varint_put(&row, module->checksum);
-	varint_put(&row, module->pdb_age);
-	varint_put(&row, flags);
-	put_text(&row, module->path);
-	put_text(&row, module->pdb);
-	put_text(&row, module->pdb_guid);
+	varint_write(&row, module->base);
+	varint_write(&row, module->size_bytes);
+	varint_write(&row, module->timestamp);
+	varint_write(&row, module->checksum);
+	varint_write(&row, module->pdb_age);
+	varint_write(&row, flags);
+	write_text(&row, module->path);
+	write_text(&row, module->pdb);
+	write_text(&row, module->pdb_guid);
 	there = table_find(&recorder->modules, row.data, row.len);
 	number = there			     ? (uint32_t)*there :
 		 add_text(recorder, row.len) ? list_add(recorder, MODULES) :
@@ -413,8 +413,8 @@ void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_load
 	}
 	if (!recorder->load_count++)
 		recorder->loads_ms = recorder->load_ms = recorder->now_ms;
-	varint_put(&recorder->loads, (uint64_t)module << 1 | !is_loaded);
-	varint_put(&recorder->loads, recorder->now_ms - recorder->load_ms);
+	varint_write(&recorder->loads, (uint64_t)module << 1 | !is_loaded);
+	varint_write(&recorder->loads, recorder->now_ms - recorder->load_ms);
 	recorder->load_ms = recorder->now_ms;
 }
 
@@ -445,12 +445,12 @@ static uint32_t add_stack(
 		return RECORD_NO_STACK;
 	row = &recorder->lists[STACKS].rows;
 	copy = arena_alloc(&recorder->frames, count * sizeof(*copy));
-	varint_put(row, count);
+	varint_write(row, count);
 	for (unsigned i = 0; i < count; i++) {
 		copy[i] = frames[i];
-		varint_put(row,
+		varint_write(row,
 			frames[i].module == RECORD_NO_MODULE ? 0 : (uint64_t)frames[i].module + 1);
-		varint_put(row, frames[i].offset);
+		varint_write(row, frames[i].offset);
 	}
 	array_grow((void **)&recorder->stacks, &recorder->stack_cap, number,
 		sizeof(*recorder->stacks));
@@ -492,8 +492,8 @@ static uint32_t number_of(
 	number = list_add(recorder, list);
 	if (number == UINT32_MAX)
 		return none;
-	varint_put(&recorder->lists[list].rows, value);
-	u64map_put(map, value, &number);
+	varint_write(&recorder->lists[list].rows, value);
+	u64map_add(map, value, &number);
 	return number;
 }
 
@@ -520,10 +520,10 @@ static uint32_t add_kind(struct recorder *recorder, const struct record_kind *ki
 
 	if (number == UINT32_MAX)
 		return 0;
-	varint_put(row, kind->bytes);
-	varint_put(row, kind->stack == RECORD_NO_STACK ? 0 : (uint64_t)kind->stack + 1);
-	varint_put(row, kind->heap == RECORD_NO_HEAP ? 0 : (uint64_t)kind->heap + 1);
-	varint_put(row, kind->memory);
+	varint_write(row, kind->bytes);
+	varint_write(row, kind->stack == RECORD_NO_STACK ? 0 : (uint64_t)kind->stack + 1);
+	varint_write(row, kind->heap == RECORD_NO_HEAP ? 0 : (uint64_t)kind->heap + 1);
+	varint_write(row, kind->memory);
 	array_grow(
 		(void **)&recorder->kinds, &recorder->kind_cap, number, sizeof(*recorder->kinds));
 	recorder->kinds[number] = *kind;
@@ -748,7 +748,7 @@ void recorder_remark(struct recorder *recorder, const char *text)
 	if (recorder->remark_count++ >= RECORD_REMARKS_MAX || !add_text(recorder, strlen(text)))
 		return;
 	to = begin_payload(recorder);
-	put_text(to, text);
+	write_text(to, text);
 	write_chunk(recorder, CHUNK_REMARK, recorder->last_ms, 0);
 }
 
@@ -761,7 +761,7 @@ static int create(struct recorder *recorder, const char *path, const char *place
 	if (!rc && os_is_special(place)) {
 		rc = err_set(err, ERR_NOT_FILE, path, NULL);
 	} else if (!rc) {
-		if (os_is_there(place))
+		if (os_exists(place))
 			os_remove(place);
 		rc = file_append_open(&recorder->file, place, err);
 	}
@@ -847,7 +847,7 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	/* A file without its first chunk is useless, so reserve that chunk's memory before creating
 	 * the file. */
 	recorder_init(made, path);
-	put_start(made, facts);
+	write_start(made, facts);
 	rc = create(made, path, place ? place : path, err);
 	if (rc) {
 		recorder_release(made);
@@ -857,7 +857,7 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	made->has_addresses = facts->has_addresses;
 	if (facts->is_temporary)
 		ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_compressionLevel, TEMPORARY_LEVEL);
-	file_head_put(head);
+	file_head_write(head);
 	write_bytes(made, head, sizeof(head));
 	write_chunk(made, CHUNK_START, 0, 0);
 	recorder_thread(made, 0);
@@ -883,11 +883,11 @@ static void write_end(struct recorder *recorder)
 {
 	struct buf *to = begin_payload(recorder);
 
-	varint_put(to, recorder->event_first);
-	varint_put(to, recorder->lost_count);
-	varint_put(to, recorder->peak_bytes);
-	varint_put(to, recorder->peak_position);
-	varint_put(to, recorder->peak_ms);
+	varint_write(to, recorder->event_first);
+	varint_write(to, recorder->lost_count);
+	varint_write(to, recorder->peak_bytes);
+	varint_write(to, recorder->peak_position);
+	varint_write(to, recorder->peak_ms);
 	write_chunk(recorder, CHUNK_END, recorder->now_ms, 0);
 }
 
@@ -903,7 +903,7 @@ static void write_index(struct recorder *recorder)
 		return;
 	buf_add(to, recorder->index.data, recorder->index.len);
 	write_chunk(recorder, CHUNK_INDEX, recorder->now_ms, 0);
-	file_trailer_put(trailer, offset);
+	file_trailer_write(trailer, offset);
 	write_bytes(recorder, trailer, sizeof(trailer));
 }
 

@@ -87,9 +87,9 @@ static int take_start(struct opening *opening, struct payload *from)
  * of items in the part. */
 static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
 {
-	uint64_t first = varint_take(from);
+	uint64_t first = varint_parse(from);
 
-	*count = (size_t)varint_take_upto(from, max - have);
+	*count = (size_t)varint_parse_upto(from, max - have);
 	return from->at && first == have;
 }
 
@@ -98,12 +98,12 @@ static void take_module(struct recording *recording, struct payload *from)
 	struct module module = {0};
 	uint64_t flags;
 
-	module.base = varint_take(from);
-	module.size_bytes = varint_take(from);
-	module.timestamp = (uint32_t)varint_take_upto(from, UINT32_MAX);
-	module.checksum = (uint32_t)varint_take_upto(from, UINT32_MAX);
-	module.pdb_age = (uint32_t)varint_take_upto(from, UINT32_MAX);
-	flags = varint_take(from);
+	module.base = varint_parse(from);
+	module.size_bytes = varint_parse(from);
+	module.timestamp = (uint32_t)varint_parse_upto(from, UINT32_MAX);
+	module.checksum = (uint32_t)varint_parse_upto(from, UINT32_MAX);
+	module.pdb_age = (uint32_t)varint_parse_upto(from, UINT32_MAX);
+	flags = varint_parse(from);
 	module.has_identity = flags & MODULE_HAS_IDENTITY;
 	module.path = keep_text(recording, from);
 	module.pdb = keep_text(recording, from);
@@ -123,7 +123,7 @@ static void take_stack(struct recording *recording, struct payload *from)
 {
 	const struct record_facts *facts = &recording->facts;
 	uint64_t most = RECORD_ALL_FRAMES_MAX - recording->frame_count;
-	uint32_t count = (uint32_t)varint_take_upto(
+	uint32_t count = (uint32_t)varint_parse_upto(
 		from, most < RECORD_FRAMES_MAX ? most : RECORD_FRAMES_MAX);
 	struct record_frame *frames;
 
@@ -133,10 +133,10 @@ static void take_stack(struct recording *recording, struct payload *from)
 	}
 	frames = arena_alloc(&recording->arena, count * sizeof(*frames));
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t module = varint_take_upto(from, facts->module_count);
+		uint64_t module = varint_parse_upto(from, facts->module_count);
 
 		frames[i].module = module ? (uint32_t)module - 1 : RECORD_NO_MODULE;
-		frames[i].offset = varint_take(from);
+		frames[i].offset = varint_parse(from);
 	}
 	if (!from->at)
 		return;
@@ -148,7 +148,7 @@ static void take_stack(struct recording *recording, struct payload *from)
 
 static void take_heap(struct recording *recording, struct payload *from)
 {
-	uint64_t handle = varint_take(from);
+	uint64_t handle = varint_parse(from);
 
 	if (!from->at)
 		return;
@@ -159,7 +159,7 @@ static void take_heap(struct recording *recording, struct payload *from)
 
 static void take_thread(struct recording *recording, struct payload *from)
 {
-	uint64_t id = varint_take_upto(from, UINT32_MAX);
+	uint64_t id = varint_parse_upto(from, UINT32_MAX);
 
 	if (!from->at)
 		return;
@@ -171,10 +171,10 @@ static void take_thread(struct recording *recording, struct payload *from)
 static void take_kind(struct recording *recording, struct payload *from)
 {
 	const struct record_facts *facts = &recording->facts;
-	uint64_t bytes = varint_take(from);
-	uint64_t stack = varint_take_upto(from, facts->stack_count);
-	uint64_t heap = varint_take_upto(from, facts->heap_count);
-	uint64_t memory = varint_take_upto(from, RECORD_MEMORIES - 1);
+	uint64_t bytes = varint_parse(from);
+	uint64_t stack = varint_parse_upto(from, facts->stack_count);
+	uint64_t heap = varint_parse_upto(from, facts->heap_count);
+	uint64_t memory = varint_parse_upto(from, RECORD_MEMORIES - 1);
 
 	if (!from->at)
 		return;
@@ -213,13 +213,13 @@ static int take_loads(struct opening *opening, uint64_t time_ms, struct payload 
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
-	uint64_t more = varint_take_upto(from, RECORD_LOADS_MAX - facts->load_count);
+	uint64_t more = varint_parse_upto(from, RECORD_LOADS_MAX - facts->load_count);
 
 	if (from->at && time_ms < opening->load_ms)
 		return -ERR_BAD_RECORDING;
 	for (uint64_t i = 0; i < more; i++) {
-		uint64_t module = varint_take_upto(from, 2 * (uint64_t)facts->module_count);
-		uint64_t later_ms = varint_take_upto(from, UINT64_MAX - time_ms);
+		uint64_t module = varint_parse_upto(from, 2 * (uint64_t)facts->module_count);
+		uint64_t later_ms = varint_parse_upto(from, UINT64_MAX - time_ms);
 
 		if (!from->at || module >> 1 == facts->module_count)
 			return -ERR_BAD_RECORDING;
@@ -237,10 +237,10 @@ static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
-	uint64_t what = varint_take_upto(from, MARK_START);
+	uint64_t what = varint_parse_upto(from, MARK_START);
 	/* When a file is opened using its index, the number of events is known only at the end. */
 	uint64_t position =
-		varint_take_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
+		varint_parse_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = keep_text(recording, from);
 	size_t count = facts->mark_count;
 
@@ -278,9 +278,9 @@ static int take_end(struct opening *opening, uint64_t time_ms, struct payload *f
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
-	uint64_t count = varint_take(from), lost = varint_take(from);
-	uint64_t peak_bytes = varint_take(from), peak_position = varint_take_upto(from, count);
-	uint64_t peak_ms = varint_take_upto(from, time_ms);
+	uint64_t count = varint_parse(from), lost = varint_parse(from);
+	uint64_t peak_bytes = varint_parse(from), peak_position = varint_parse_upto(from, count);
+	uint64_t peak_ms = varint_parse_upto(from, time_ms);
 
 	if (from->at != from->end || time_ms < opening->event_ms || time_ms < opening->mark_ms ||
 		time_ms < opening->load_ms || count < facts->event_count ||
@@ -341,7 +341,7 @@ static int take_events(struct opening *opening, const struct chunk_head *head, s
 	struct record_events events;
 	int rc = 0;
 
-	if (!record_events_take(from, head->time_ms, facts->has_addresses, &events) ||
+	if (!record_events_parse(from, head->time_ms, facts->has_addresses, &events) ||
 		events.peak_position > events.first + events.count ||
 		events.peak_ms > events.end_ms)
 		rc = -ERR_BAD_RECORDING;
@@ -373,7 +373,7 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 	case CHUNK_EVENTS: return take_events(opening, head, from);
 	case CHUNK_CHECKPOINT:
 		return take_place(opening, CHUNK_CHECKPOINT,
-			&(struct record_place){opening->offset, head->time_ms, varint_take(from)});
+			&(struct record_place){opening->offset, head->time_ms, varint_parse(from)});
 	case CHUNK_MARK: return take_mark(opening, head->time_ms, from);
 	case CHUNK_END: return take_end(opening, head->time_ms, from);
 	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
@@ -396,9 +396,9 @@ static int look_at(struct opening *opening, const struct chunk_head *head)
 /* Reads an entry of the index. The entry must agree with its chunk. */
 static int take_entry(struct opening *opening, struct payload *index, uint64_t end)
 {
-	uint64_t type = varint_take_upto(index, UINT8_MAX);
-	uint64_t bytes = varint_take_upto(index, end - opening->offset);
-	uint64_t time_ms = varint_take(index), position = varint_take(index);
+	uint64_t type = varint_parse_upto(index, UINT8_MAX);
+	uint64_t bytes = varint_parse_upto(index, end - opening->offset);
+	uint64_t time_ms = varint_parse(index), position = varint_parse(index);
 	struct chunk_head head;
 	int rc;
 
@@ -436,7 +436,7 @@ static int read_index(struct opening *opening, uint64_t *index_offset, struct bu
 	if (os_read_at(&opening->recording->file, file_bytes - FILE_TRAILER_BYTES, trailer,
 		    sizeof(trailer)))
 		return -ERR_READ;
-	if (!file_trailer_take(trailer, index_offset))
+	if (!file_trailer_parse(trailer, index_offset))
 		return -ERR_BAD_RECORDING;
 	rc = chunk_read_head(&opening->reader, *index_offset, &head);
 	if (rc || head.type != CHUNK_INDEX)

@@ -50,7 +50,7 @@ struct record_events {
 };
 
 /* Parses an event chunk. Returns false if the chunk is invalid. */
-bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
+bool record_events_parse(struct payload *payload, uint64_t begin_ms, bool has_addresses,
 	struct record_events *events);
 
 /* Returns the index of the last place at or before position or time_ms; SIZE_MAX: none. */

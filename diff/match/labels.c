@@ -235,7 +235,7 @@ static uint32_t representative(
 		best = other;
 		found = at;
 	}
-	u64map_put(known, first, &found);
+	u64map_add(known, first, &found);
 	return found;
 }
 

@@ -87,7 +87,7 @@ static void find_alike(struct locations *locations)
 		uint32_t *alike = &locations->alike[i];
 
 		*alike = (uint32_t)i;
-		u64map_put(&known, hash_modules(dump, &key), alike);
+		u64map_add(&known, hash_modules(dump, &key), alike);
 		if (!is_alike(&locations->dumps[*alike], dump))
 			*alike = (uint32_t)i;
 	}

@@ -621,8 +621,8 @@ static void settle(struct printed_reader *reader, unsigned base)
 		warn(reader, "nothing in it shows whether its numbers are hexadecimal or decimal; "
 			     "they are read as hexadecimal, UMDH's default; --input-base "
 			     "hex|decimal sets the base");
-	read_rows_settle(&reader->rows, reading, comparison, refuse, reader);
-	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, comparison);
+	read_rows_finish(&reader->rows, reading, comparison, refuse, reader);
+	is_whole = !reader->has_total || read_total_finish(&reader->total, reading, comparison);
 	comparison->is_cut = reader->cut != NULL;
 	/* UMDH's total line also counts blocks that have no stack and no row. */
 	comparison->is_partial = reader->cut || reader->skips ||

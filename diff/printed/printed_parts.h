@@ -134,12 +134,12 @@ bool read_row_holds(const struct read_row *row, int reading);
 /* Computes the comparison's rows and totals from all rows that are consistent in this base and fit
  * in the sum. Equal rows are merged. Rows whose growth cancels are left out. The remaining rows are
  * sorted by growth, then by the order of the file. refuse() is called for each unusable row. */
-void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
+void read_rows_finish(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
 /* Completes the totals, which are the sums of the rows, from the total line. Sets `lacks_rows` if
  * the line has more than the rows. For stacks without rows only the growth is known. It is added to
  * the larger of OLD and NEW. Returns true if the rows add up to the line. */
-bool read_total_settle(const struct total_text *total, int reading, struct comparison *comparison);
+bool read_total_finish(const struct total_text *total, int reading, struct comparison *comparison);
 
 #endif

@@ -210,7 +210,7 @@ static void finish(struct comparison *comparison)
 	free(sorted);
 }
 
-void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
+void read_rows_finish(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx)
 {
 	struct merger merger = {.from = rows, .comparison = comparison};
@@ -248,7 +248,7 @@ static bool is_sum(const struct block_totals *sum)
 	       sum->overhead_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-bool read_total_settle(const struct total_text *total, int reading, struct comparison *comparison)
+bool read_total_finish(const struct total_text *total, int reading, struct comparison *comparison)
 {
 	struct block_totals old = comparison->old_total, new = comparison->new_total;
 	int64_t rest;

@@ -100,7 +100,7 @@ static void find_again(struct block_run *run)
 		uint32_t number = (uint32_t)i;
 
 		if (shown_of(run, 0, &old->listed[i]) != ROW_NONE)
-			u64map_put(&numbers, old->listed[i].addr, &number);
+			u64map_add(&numbers, old->listed[i].addr, &number);
 	}
 	for (size_t i = 0; i < new->listed_count; i++) {
 		const struct listed_block *block = &new->listed[i];

@@ -243,7 +243,7 @@ static bool is_module(const char *wanted, const struct naming *naming)
 }
 
 void unmatched_modules(
-	const struct filter *filter, const struct naming *naming, unmatched_say *say, void *ctx)
+	const struct filter *filter, const struct naming *naming, unmatched_report *say, void *ctx)
 {
 	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
@@ -265,7 +265,7 @@ static bool is_heap(const struct comparison *comparison, uint64_t addr)
 }
 
 void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
-	unmatched_say *say, void *ctx)
+	unmatched_report *say, void *ctx)
 {
 	char addr[20];
 
@@ -311,8 +311,8 @@ static bool were_all_held(const struct filter *filter)
 	return !filter->exclude.count;
 }
 
-void unmatched_patterns(
-	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx)
+void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
+	unmatched_report *say, void *ctx)
 {
 	const struct comparison *comparison = naming->comparison;
 	struct patterns *patterns = &filter->include;

@@ -443,7 +443,7 @@ bool strip_is_nameless(struct strip *strip, const struct frame *frame)
 	return table_find(&strip->known, strip->name.data, strip->name.len);
 }
 
-bool strip_takes(struct strip *strip, const struct frame *frame)
+bool strip_matches(struct strip *strip, const struct frame *frame)
 {
 	if (!frame->function)
 		return ask(strip, frame, BY_MODULE) || strip_is_nameless(strip, frame);
@@ -458,7 +458,7 @@ void strip_frames(struct strip *strip, struct frames *frames)
 	for (size_t part = 0; part <= frames->part_count; part++) {
 		size_t to = part < frames->part_count ? frames->part_at[part] : frames->count;
 
-		while (at + 1 < to && strip_takes(strip, &frames->items[at]))
+		while (at + 1 < to && strip_matches(strip, &frames->items[at]))
 			at++;
 		if (part)
 			frames->part_at[part - 1] = left;
@@ -475,10 +475,10 @@ void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted
 	if (frames->part_count || !frames->count)
 		return;
 	while (!is_inverted && frames->count > 1 &&
-		strip_takes(strip, &frames->items[frames->count - 1]))
+		strip_matches(strip, &frames->items[frames->count - 1]))
 		frames->count--;
 	while (is_inverted && first + 1 < frames->count &&
-		strip_takes(strip, &frames->items[first]))
+		strip_matches(strip, &frames->items[first]))
 		first++;
 	frames->count -= first;
 	memmove(frames->items, frames->items + first, frames->count * sizeof(*frames->items));
@@ -492,7 +492,8 @@ const struct frame *strip_caller(
 	for (size_t i = 1; i < count && !frames->items[0].function; i++) {
 		const struct frame *frame = &frames->items[i];
 
-		if (frame->function && !strip_takes(strip, frame) && !strip_takes(start_up, frame))
+		if (frame->function && !strip_matches(strip, frame) &&
+			!strip_matches(start_up, frame))
 			return frame;
 	}
 	return NULL;

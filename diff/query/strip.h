@@ -57,7 +57,7 @@ bool strip_is_nameless(struct strip *strip, const struct frame *frame);
 void strip_find_nameless(struct strip *strip, struct naming *naming);
 
 /* Returns true if a frame is a layer. */
-bool strip_takes(struct strip *strip, const struct frame *frame);
+bool strip_matches(struct strip *strip, const struct frame *frame);
 
 /* Adds the frames that start a program and its threads, such as the callers of main(). */
 void strip_add_start_up(struct strip *strip);

@@ -191,7 +191,7 @@ static void count_stack(struct fronts *fronts, size_t dump, bool is_text)
 	struct front *front;
 	bool calls_layer;
 
-	for (; left > 1 && strip_takes(fronts->strip, at); at++)
+	for (; left > 1 && strip_matches(fronts->strip, at); at++)
 		left--;
 	if (left < 2 || fronts->frames.part_count || !at->module)
 		return;

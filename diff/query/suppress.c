@@ -291,7 +291,7 @@ static size_t find_start(struct strip *start_up, const struct frames *frames)
 	size_t at = frames->count;
 
 	while (start_up && at && frames->items[at - 1].function &&
-		strip_takes(start_up, &frames->items[at - 1]))
+		strip_matches(start_up, &frames->items[at - 1]))
 		at--;
 	return at;
 }

@@ -304,7 +304,7 @@ static int select_named(struct view *view, const struct view_request *request,
 	return rc;
 }
 
-/* Selects the rows of a view and sums them up: part of view_ask(). */
+/* Selects the rows of a view and sums them up: part of view_select(). */
 static int select_rows(struct view *view, const struct view_request *request, struct err *err)
 {
 	unsigned char *verdicts = xcalloc(view->row_count + 1, 1);
@@ -420,7 +420,7 @@ static bool is_uncalled(
 	size_t count = 0;
 
 	naming_frames(&view->naming, row, frames);
-	while (count < frames->count && strip_takes(strip, &frames->items[count]))
+	while (count < frames->count && strip_matches(strip, &frames->items[count]))
 		count++;
 	/* Without names, kernel32 called by ntdll is the start of a thread, so the stack is
 	 * complete. */
@@ -488,7 +488,7 @@ struct delta change_delta(const struct change *change)
 
 /* ---------------------------------------------------------------- the request */
 
-int view_ask(struct view *view, const struct view_request *request, struct err *err)
+int view_select(struct view *view, const struct view_request *request, struct err *err)
 {
 	bool is_trend = view->comparison->axis, by_number;
 	/* Groups have their own names. */

@@ -180,14 +180,14 @@ void view_release(struct view *view);
  * them, and of all rows that will be shown. Invariant: all = selected + suppressed + rows that the
  * filters dropped. Returns 0, or -ERR_USAGE if a pattern takes too long. After an error, the view
  * can only be released. */
-int view_ask(struct view *view, const struct view_request *request, struct err *err);
+int view_select(struct view *view, const struct view_request *request, struct err *err);
 
 /* Adds up the growth of rows whose frames are all layers, so that the caller is missing. Ignores
  * rows with less than a thousandth of the growth. */
 void view_find_uncalled(struct view *view, struct strip *strip);
 
 /* Computes a view's sums of the window, if its comparison covers a window of a recording. Must be
- * called after view_ask(). Reads the events of the window. Returns 0, or an error of
+ * called after view_select(). Reads the events of the window. Returns 0, or an error of
  * core/record. */
 int view_window(struct view *view, struct err *err);
 

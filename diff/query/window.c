@@ -235,7 +235,7 @@ static void take_thread(struct window_run *run, struct window_kind *kind, uint32
 	if (kind->threads_seen & bit)
 		return;
 	kind->threads_seen |= bit;
-	u64map_put(&run->threads, (uint64_t)(kind - run->kinds) << 32 | thread, &none);
+	u64map_add(&run->threads, (uint64_t)(kind - run->kinds) << 32 | thread, &none);
 }
 
 static int take_alloc(struct window_run *run, struct window_kind *kind,
@@ -264,7 +264,7 @@ static void take_freed_by(struct window_run *run, const struct window_kind *kind
 {
 	uint32_t at = (uint32_t)run->freed.index.count;
 
-	if (u64map_put(&run->freed, (uint64_t)(kind - run->kinds) << 32 | stack, &at)) {
+	if (u64map_add(&run->freed, (uint64_t)(kind - run->kinds) << 32 | stack, &at)) {
 		array_grow((void **)&run->freed_counts, &run->freed_cap, at,
 			sizeof(*run->freed_counts));
 		run->freed_counts[at] = 0;

@@ -16,12 +16,12 @@ void tally_init(struct thread_counts *tally, struct shared_stacks *pool)
 	*tally = (struct thread_counts){.pool = pool, .heap = HEAP_NONE, .shift = 64};
 	tally->mixer = hash_key().words[0] | 1;
 	tally->plain = plain;
-	tally->frames_take = frames_take;
+	tally->frames_parse = frames_parse;
 #ifdef __x86_64__
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
 		tally->plain = tally_plain_avx2;
-		tally->frames_take = tally_frames_avx2;
+		tally->frames_parse = tally_frames_avx2;
 	}
 #endif
 }
@@ -124,13 +124,13 @@ static void batch_add(struct thread_counts *tally, uint32_t number, uint32_t fra
 	batch->frame_count += frame_count;
 }
 
-uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
+uint32_t tally_stack_add(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number)
 {
 	struct entry_batch *batch = tally_batch(tally);
 	struct block_totals sums = {1, entry->requested_bytes, entry->overhead_bytes};
 	struct pool_text text = {.text = lines};
-	const char *behind = tally->frames_take(
+	const char *behind = tally->frames_parse(
 		batch->frames + batch->frame_count, lines, end, &text.line_count);
 
 	if (!behind)

@@ -289,7 +289,7 @@ struct pool_entry {
 	struct pool_text text; /* text of the stack, or empty */
 	/* Results: */
 	uint32_t hash;
-	uint32_t number; /* number of the stack, see stackset_put() */
+	uint32_t number; /* number of the stack, see stackset_add() */
 };
 
 /* Counts entries of one heap. With `take_away`, subtracts entries counted earlier. Texts returned
@@ -337,7 +337,7 @@ struct thread_counts {
 		struct dump_progress *progress);
 	/* Parses the plain lines of a stack, at most DUMP_FRAMES_MAX, using the code for this
 	 * processor. Returns the end of the lines, or NULL if a line is not plain. */
-	const char *(*frames_take)(
+	const char *(*frames_parse)(
 		uint64_t *frames, const char *at, const char *end, uint32_t *count);
 };
 
@@ -383,7 +383,7 @@ uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
 /* Counts an entry whose stack, at `lines`, is not the known stack of its id. Returns the number of
  * the stack's lines, or 0 if they are not plain. */
-uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
+uint32_t tally_stack_add(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
 /* Counts sums. `at` must be the start of a line. Returns the first line that is not a sum. See
@@ -402,7 +402,7 @@ static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count
 const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* frames_take(), compiled for AVX2. */
+/* frames_parse(), compiled for AVX2. */
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
 static inline void tally_count(struct thread_counts *tally, struct block_totals *to,

@@ -7,7 +7,7 @@
 
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
-	return frames_take(frames, at, end, count);
+	return frames_parse(frames, at, end, count);
 }
 
 const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,

@@ -49,7 +49,7 @@ static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 	return __builtin_bswap64((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs)));
 }
 
-/* Parses lines until a number has more than 15 digits. See `frames_take` in struct
+/* Parses lines until a number has more than 15 digits. See `frames_parse` in struct
  * thread_counts. */
 static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
@@ -95,14 +95,14 @@ static inline const char *frames_guess(
 #endif
 
 /* See struct thread_counts. */
-static const char *frames_take(uint64_t *frames, const char *at, const char *end, uint32_t *count)
+static const char *frames_parse(uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
 	uint32_t frame_count;
 
 	at = frames_guess(frames, at, end, &frame_count);
 	while (at < end && *at == '\t') {
 		at++;
-		if (frame_count == DUMP_FRAMES_MAX || !hex_take(&at, &frames[frame_count]))
+		if (frame_count == DUMP_FRAMES_MAX || !hex_parse(&at, &frames[frame_count]))
 			return NULL;
 		at += *at == '\r';
 		if (*at++ != '\n')
@@ -209,7 +209,7 @@ static inline bool pending_count(struct thread_counts *tally, const struct pendi
 		*line_count = tally->stacks[pending->number].text.line_count;
 		tally_count_known(tally, pending->number, &pending->entry);
 	} else {
-		*line_count = tally_stack_take(tally, &pending->entry,
+		*line_count = tally_stack_add(tally, &pending->entry,
 			pending->behind - pending->stack_len, end, pending->number);
 		return *line_count != 0;
 	}

@@ -36,9 +36,9 @@ static const char *line_take(const char *at, struct sum_line *line)
 	uint64_t size_bytes, overhead;
 	struct block_totals *sums = &line->sums;
 
-	if (!hex_take(&at, &sums->requested_bytes) || !TAKE(&at, " bytes in 0x") ||
-		!hex_take(&at, &sums->block_count) || !TAKE(&at, " allocations (@ 0x") ||
-		!hex_take(&at, &size_bytes) || !TAKE(&at, " + 0x") || !hex_take(&at, &overhead) ||
+	if (!hex_parse(&at, &sums->requested_bytes) || !TAKE(&at, " bytes in 0x") ||
+		!hex_parse(&at, &sums->block_count) || !TAKE(&at, " allocations (@ 0x") ||
+		!hex_parse(&at, &size_bytes) || !TAKE(&at, " + 0x") || !hex_parse(&at, &overhead) ||
 		!TAKE(&at, ") by: BackTrace"))
 		return NULL;
 	if (sums->requested_bytes > SUM_MAX || sums->block_count > SUM_MAX ||
@@ -79,7 +79,7 @@ static const char *entry_take(const struct thread_counts *tally, struct entry_ba
 	if (*at != '\t' && !is_no_name(at))
 		return NULL;
 	if (*at == '\t')
-		at = tally->frames_take(frames, at, end, &count);
+		at = tally->frames_parse(frames, at, end, &count);
 	if (!at || (at == end && !*end))
 		return NULL;
 	*entry = (struct pool_entry){.stack = {.id = line.id,

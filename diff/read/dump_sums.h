@@ -151,7 +151,7 @@ struct dump_sums {
 	struct symbol_names *names; /* names in the dump; NULL if it has no names */
 	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
 	int64_t time_ms, start_ms;
-	/* like `clock_ms` in struct dump_head; dumps_settle_clocks() uses it to correct
+	/* like `clock_ms` in struct dump_head; dumps_correct_clocks() uses it to correct
 	 * `time_ms` */
 	int64_t clock_ms;
 	enum date_doubt date_doubt;
@@ -163,7 +163,7 @@ struct dump_sums {
 	 * if it were UTC. Only differences between such times are usable. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
-	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
+	bool has_wall_time; /* time_ms is banner_time_ms, see sums_copy_banner() */
 	/* In a recording: the position of the moment plus 1. With a fate, also the start of the
 	 * window and the times at both ends. A dump has position 0. */
 	uint64_t position;
@@ -218,7 +218,7 @@ static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack
 }
 
 /* Copies the pid and the time from UMDH's banner if the dump has no better values. */
-void sums_take_banner(struct dump_sums *sums);
+void sums_copy_banner(struct dump_sums *sums);
 
 /*
  * Reads a dump into initialised sums, which the caller must release even after an error. `path` is

@@ -146,7 +146,7 @@ static void listed_settle(struct dump_sums *sums)
 		const struct stack_total *cell = &sums->cells[i];
 		uint32_t number = i;
 
-		u64map_put(
+		u64map_add(
 			&cells[cell->is_bare], (uint64_t)cell->stack << 32 | cell->heap, &number);
 	}
 	for (size_t i = 0; i < sums->listed_count; i++) {

@@ -68,7 +68,7 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 	return rc;
 }
 
-void sums_take_banner(struct dump_sums *sums)
+void sums_copy_banner(struct dump_sums *sums)
 {
 	if (!sums->time_ms && sums->banner_time_ms) {
 		sums->time_ms = sums->banner_time_ms;

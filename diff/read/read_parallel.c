@@ -42,7 +42,7 @@ static uint32_t heap_number(struct shared_stacks *pool, uint64_t addr, enum bloc
 
 	if (sums->heap_count >= HEAP_NONE)
 		memory_out();
-	if (u64map_put(&pool->heaps[reach], addr, &heap)) {
+	if (u64map_add(&pool->heaps[reach], addr, &heap)) {
 		array_grow((void **)&sums->heaps, &pool->heap_cap, sums->heap_count, sizeof(addr));
 		array_grow((void **)&sums->reaches, &pool->reach_cap, sums->heap_count, 1);
 		sums->reaches[sums->heap_count] = (unsigned char)reach;
@@ -55,7 +55,7 @@ uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum bloc
 {
 	uint32_t heap;
 
-	thread_lock_take(pool->lock);
+	thread_lock_acquire(pool->lock);
 	heap = heap_number(pool, addr, reach);
 	thread_lock_leave(pool->lock);
 	return heap;
@@ -131,7 +131,7 @@ static void count_cell(struct shared_stacks *pool, struct stack_total cell, bool
 void shared_stacks_count(
 	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away)
 {
-	thread_lock_take(pool->lock);
+	thread_lock_acquire(pool->lock);
 	for (size_t i = 0; i < count; i++)
 		count_cell(pool, more[i], take_away);
 	thread_lock_leave(pool->lock);
@@ -169,7 +169,7 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 				stackset_prefetch(set, entries[at].hash, step);
 		}
 		if (at < count)
-			entries[at].number = stackset_put_hashed(
+			entries[at].number = stackset_add_hashed(
 				set, entries[at].hash, &entries[at].stack, entries[at].id_len);
 	}
 }
@@ -196,7 +196,7 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 
 	for (size_t i = 0; i < count; i++)
 		entries[i].hash = stackset_hash(set, entries[i].stack.id, entries[i].id_len);
-	thread_lock_take(pool->lock);
+	thread_lock_acquire(pool->lock);
 	put_stacks(set, entries, count);
 	for (struct pool_entry *entry = entries; entry < entries + count; entry++) {
 		struct stack_total cell = {.stack = entry->number,
@@ -456,7 +456,7 @@ static void work(void *ctx, unsigned number)
 		(index = atomic_fetch_add(&threads->next, 1)) < threads->limit) {
 		int rc = piece_count(threads, &tally, &own, index);
 
-		thread_lock_take(threads->lock);
+		thread_lock_acquire(threads->lock);
 		threads->pieces[index].rc = rc;
 		threads->pieces[index].is_done = true;
 		settle(threads, &others);

@@ -218,7 +218,7 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 	len = (size_t)snprintf(id, sizeof(id), "%" PRIX32, record_stack_id(reader->facts, number));
 	stack.id = id;
 	stack.frames = frames;
-	stackset_put(&reader->sums->stacks, &stack, len, &reader->stacks[number]);
+	stackset_add(&reader->sums->stacks, &stack, len, &reader->stacks[number]);
 	return reader->stacks[number];
 }
 
@@ -241,7 +241,7 @@ static uint32_t take_heap(struct record_reader *reader, const struct record_kind
 	uint64_t addr = record_kind_heap(reader->facts, kind);
 	uint32_t number = (uint32_t)sums->heap_count;
 
-	if (u64map_put(&reader->heaps, addr, &number)) {
+	if (u64map_add(&reader->heaps, addr, &number)) {
 		array_grow((void **)&sums->heaps, &reader->heap_cap, sums->heap_count,
 			sizeof(*sums->heaps));
 		sums->heaps[sums->heap_count++] = addr;
@@ -274,7 +274,7 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 	cell.stack = take_stack(reader, kind->stack);
 	block_totals_add(
 		kind->memory == RECORD_RESERVED ? &sums->reserved : &sums->total, &cell.sums);
-	if (u64map_put(&reader->cells, (uint64_t)cell.heap << 32 | cell.stack, &at)) {
+	if (u64map_add(&reader->cells, (uint64_t)cell.heap << 32 | cell.stack, &at)) {
 		array_grow((void **)&sums->cells, &reader->cell_cap, sums->cell_count,
 			sizeof(*sums->cells));
 		sums->cells[sums->cell_count++] = cell;

@@ -310,7 +310,7 @@ static void modules_take(struct stack_store *store, uint32_t hash, struct dump_s
 	arena_init(&sums->module_texts);
 }
 
-void stack_store_take(struct stack_store *store, struct dump_sums *sums)
+void stack_store_add(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	struct hash_key key = store->index.key;
@@ -322,7 +322,7 @@ void stack_store_take(struct stack_store *store, struct dump_sums *sums)
 	sums->shared = xmalloc(set->count * sizeof(*sums->shared));
 	for (size_t i = 0; i < set->count; i++)
 		sums->shared[i] = set->stacks[i].is_named ? 0 : hash_of(&key, &set->stacks[i]);
-	thread_lock_take(store->lock);
+	thread_lock_acquire(store->lock);
 	stacks_take(store, set, sums->shared);
 	modules_take(store, modules_hash, sums);
 	thread_lock_leave(store->lock);
@@ -335,7 +335,7 @@ const char *stack_store_text(struct stack_store *store, const char *text)
 	const uint64_t *known;
 	const char *own;
 
-	thread_lock_take(store->lock);
+	thread_lock_acquire(store->lock);
 	known = table_find(&store->texts, text, len);
 	own = known ? (const char *)(uintptr_t)*known : arena_text(&store->arena, text, len);
 	if (!known)

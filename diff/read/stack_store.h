@@ -57,7 +57,7 @@ void stack_store_free(struct stack_store *store); /* NULL is allowed */
 
 /* Moves the stacks of `sums` to the store, right after `sums` was read. Frees memory that only
  * reading needed. `sums` must not outlive the store. Thread-safe. */
-void stack_store_take(struct stack_store *store, struct dump_sums *sums);
+void stack_store_add(struct stack_store *store, struct dump_sums *sums);
 
 /* Returns a copy of a text that lives as long as the store. Equal texts share one copy.
  * Thread-safe. */

@@ -4,7 +4,7 @@
 #include "core/base/text.h"
 #include "diff/report/report_parts.h"
 
-static void put_key(struct json *json, const char *key)
+static void write_key(struct json *json, const char *key)
 {
 	if (!json->is_first)
 		out_char(json->out, ',');
@@ -18,7 +18,7 @@ static void put_key(struct json *json, const char *key)
 
 void json_open(struct json *json, const char *key, char kind)
 {
-	put_key(json, key);
+	write_key(json, key);
 	out_char(json->out, kind);
 	json->is_first = true;
 }
@@ -64,7 +64,7 @@ static const char *skip_plain(const char *text)
 	return text;
 }
 
-static void put_escape(struct out *out, uint32_t code)
+static void write_escape(struct out *out, uint32_t code)
 {
 	if (code == '"' || code == '\\') {
 		out_char(out, '\\');
@@ -81,7 +81,7 @@ void json_text(struct json *json, const char *key, const char *text)
 	const char *from = text; /* start of the unchanged text that is not yet written */
 	struct out *out = json->out;
 
-	put_key(json, key);
+	write_key(json, key);
 	out_char(out, '"');
 	while (*(text = skip_plain(text))) {
 		uint32_t code = 0xfffd;
@@ -93,7 +93,7 @@ void json_text(struct json *json, const char *key, const char *text)
 		}
 		out_write(out, from, (size_t)(text - from));
 		if (len)
-			put_escape(out, code);
+			write_escape(out, code);
 		else
 			out_text(out, "\xef\xbf\xbd");
 		from = text += len ? len : 1;
@@ -104,7 +104,7 @@ void json_text(struct json *json, const char *key, const char *text)
 
 void json_hex(struct json *json, const char *key, uint64_t value)
 {
-	put_key(json, key);
+	write_key(json, key);
 	out_char(json->out, '"');
 	out_hex(json->out, value);
 	out_char(json->out, '"');
@@ -112,7 +112,7 @@ void json_hex(struct json *json, const char *key, uint64_t value)
 
 void json_number(struct json *json, const char *key, uint64_t value)
 {
-	put_key(json, key);
+	write_key(json, key);
 	out_number(json->out, value, 10, 0);
 }
 
@@ -120,7 +120,7 @@ void json_signed(struct json *json, const char *key, int64_t value)
 {
 	uint64_t bits = (uint64_t)value;
 
-	put_key(json, key);
+	write_key(json, key);
 	out_signed(json->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
 }
 
@@ -129,19 +129,19 @@ void json_fraction(struct json *json, const char *key, double value)
 	char text[FRACTION_TEXT_BYTES];
 	const char *digits = report_fraction(value, text);
 
-	put_key(json, key);
+	write_key(json, key);
 	out_text(json->out, digits ? digits : "null");
 }
 
 void json_bool(struct json *json, const char *key, bool value)
 {
-	put_key(json, key);
+	write_key(json, key);
 	out_text(json->out, value ? "true" : "false");
 }
 
 void json_known(struct json *json, const char *key, uint64_t value, bool is_known)
 {
-	put_key(json, key);
+	write_key(json, key);
 	if (is_known)
 		out_number(json->out, value, 10, 0);
 	else
@@ -152,6 +152,6 @@ void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
-	put_key(json, key);
+	write_key(json, key);
 	out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }

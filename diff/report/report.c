@@ -86,7 +86,7 @@ static unsigned thousandths(double fraction)
 	return (unsigned)((bits * 1000 + (UINT64_C(1) << (MANTISSA_BITS - 1))) >> MANTISSA_BITS);
 }
 
-static char *put_fraction(char *to, unsigned part)
+static char *write_fraction(char *to, unsigned part)
 {
 	if (!part)
 		return to;
@@ -114,7 +114,7 @@ const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES])
 		*to++ = '-';
 	for (count = whole_digits(whole, digits); count;)
 		*to++ = (char)('0' + digits[--count]);
-	*put_fraction(to, part) = '\0';
+	*write_fraction(to, part) = '\0';
 	return text;
 }
 
@@ -162,7 +162,7 @@ unsigned report_percent(uint64_t part, uint64_t whole)
 	return whole ? (unsigned)((double)part * 100 / (double)whole + 0.5) : 0;
 }
 
-unsigned report_put_cut(struct out *out, const char *text, unsigned columns)
+unsigned report_write_cut(struct out *out, const char *text, unsigned columns)
 {
 	unsigned used = 0, width, room = columns;
 
@@ -290,7 +290,7 @@ static double column_mean(
 	return sum / (double)column->count;
 }
 
-void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums)
+void spark_print(struct out *out, const struct spark *spark, const struct block_totals *sums)
 {
 	const char *const *levels = spark->style == SPARK_UTF8 ? blocks : letters;
 	bool by_blocks = series_by_blocks(spark->axis, sums);
@@ -432,7 +432,7 @@ double report_window_life(const struct window_sums *sums)
 	return sums->lives_ms / (double)sums->by_fate[FATE_AIFI].block_count;
 }
 
-static void put_xml(struct out *out, const char *text, bool is_line)
+static void write_xml(struct out *out, const char *text, bool is_line)
 {
 	struct buf clean;
 
@@ -460,12 +460,12 @@ static void put_xml(struct out *out, const char *text, bool is_line)
 
 void xml_text(struct out *out, const char *text)
 {
-	put_xml(out, text, true);
+	write_xml(out, text, true);
 }
 
 void xml_lines(struct out *out, const char *text)
 {
-	put_xml(out, text, false);
+	write_xml(out, text, false);
 }
 
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES])

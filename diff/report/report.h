@@ -45,7 +45,7 @@ void spark_make(
 
 /* Prints the line for sums[0..axis->count), in spark->count columns. It shows requested bytes, or
  * blocks if the series is judged by its blocks. Prints nothing for SPARK_NONE. */
-void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums);
+void spark_print(struct out *out, const struct spark *spark, const struct block_totals *sums);
 
 /* Reports: one function and one file for each form. Output errors are stored in `out`. */
 

@@ -37,7 +37,7 @@ static unsigned bar_width(const struct text_chart *text, unsigned used)
 	return used + BAR_MIN + 1 < columns ? columns - used - 1 : BAR_MIN;
 }
 
-static void put_head(const struct text_chart *text, const char *title)
+static void write_head(const struct text_chart *text, const char *title)
 {
 	const struct chart *chart = text->chart;
 
@@ -54,7 +54,7 @@ static unsigned length_of(double part, double whole, unsigned width)
 	return whole > 0 ? (unsigned)(part / whole * width + 0.5) : 0;
 }
 
-static void put_times(struct out *out, char c, unsigned count)
+static void write_times(struct out *out, char c, unsigned count)
 {
 	while (count--)
 		out_char(out, c);
@@ -64,7 +64,7 @@ static void put_times(struct out *out, char c, unsigned count)
 
 /* Writes a bar with the usage of each memory at the end of a span, followed by the highest
  * usage. */
-static void put_use_bar(const struct text_chart *text, const struct use_span *span, double most)
+static void write_use_bar(const struct text_chart *text, const struct use_span *span, double most)
 {
 	const struct use_window *window = &text->chart->over_time->window;
 	double sum = 0;
@@ -75,20 +75,20 @@ static void put_use_bar(const struct text_chart *text, const struct use_span *sp
 			continue;
 		sum += (double)span->end[chart_memories[i]].bytes;
 		length = length_of(sum, most, text->bar_width);
-		put_times(text->out, signs[i], length > done ? length - done : 0);
+		write_times(text->out, signs[i], length > done ? length - done : 0);
 		done = length > done ? length : done;
 	}
 	length = length_of((double)span->highest_bytes, most, text->bar_width);
-	put_times(text->out, '.', length > done ? length - done : 0);
+	write_times(text->out, '.', length > done ? length - done : 0);
 }
 
-static void put_time(const struct text_chart *text, uint64_t ms)
+static void write_time(const struct text_chart *text, uint64_t ms)
 {
 	out_number(text->out, ms / 1000, 10, text->time_width);
 	out_printf(text->out, ".%03u", (unsigned)(ms % 1000));
 }
 
-static void put_marks(const struct text_chart *text, uint64_t end_ms, size_t *at)
+static void write_marks(const struct text_chart *text, uint64_t end_ms, size_t *at)
 {
 	const struct record_mark *mark;
 	size_t count = 0;
@@ -106,7 +106,7 @@ static void put_marks(const struct text_chart *text, uint64_t end_ms, size_t *at
 		out_printf(text->out, "// and %zu more marks\n", count - MARKS_MAX);
 }
 
-static void put_use_legend(const struct text_chart *text)
+static void write_use_legend(const struct text_chart *text)
 {
 	const struct use_over_time *over_time = text->chart->over_time;
 	const struct use_span *peak = &over_time->spans[over_time->peak];
@@ -133,7 +133,7 @@ static void put_use_legend(const struct text_chart *text)
 	out_text(text->out, " . the highest use.\n//\n");
 }
 
-static void put_over_time(struct text_chart *text)
+static void write_over_time(struct text_chart *text)
 {
 	const struct use_over_time *over_time = text->chart->over_time;
 	uint64_t most = over_time->spans[over_time->peak].highest_bytes, most_count = 0;
@@ -151,8 +151,8 @@ static void put_over_time(struct text_chart *text)
 	used = text->time_width + 4 + 1 + text->bytes_width + 1 + text->count_width + 1 +
 	       text->bytes_width + 1 + (unsigned)strlen(" peak");
 	text->bar_width = bar_width(text, used);
-	put_head(text, "use over time");
-	put_use_legend(text);
+	write_head(text, "use over time");
+	write_use_legend(text);
 	out_printf(text->out, "//%*s %*s %*s %*s\n", (int)text->time_width + 2, "s",
 		(int)text->bytes_width, "bytes", (int)text->count_width, "blocks",
 		(int)text->bytes_width, "highest");
@@ -160,8 +160,8 @@ static void put_over_time(struct text_chart *text)
 		const struct use_span *span = &over_time->spans[i];
 		struct use use = use_sum(&over_time->window, span->end);
 
-		put_marks(text, i + 1 < over_time->span_count ? span->end_ms : UINT64_MAX, &mark);
-		put_time(text, span->end_ms);
+		write_marks(text, i + 1 < over_time->span_count ? span->end_ms : UINT64_MAX, &mark);
+		write_time(text, span->end_ms);
 		out_char(text->out, ' ');
 		out_number(text->out, use.bytes, text->base, text->bytes_width);
 		out_char(text->out, ' ');
@@ -170,7 +170,7 @@ static void put_over_time(struct text_chart *text)
 		out_number(text->out, span->highest_bytes, text->base, text->bytes_width);
 		if (span->highest_bytes)
 			out_char(text->out, ' ');
-		put_use_bar(text, span, (double)most);
+		write_use_bar(text, span, (double)most);
 		if (most && i == over_time->peak)
 			out_text(text->out, " peak");
 		out_char(text->out, '\n');
@@ -214,7 +214,7 @@ static size_t gather_rows(
 	return count;
 }
 
-static void put_sizes_of(
+static void write_sizes_of(
 	struct text_chart *text, const struct size_row *rows, size_t count, const char *name)
 {
 	const unsigned base = text->base;
@@ -256,18 +256,18 @@ static void put_sizes_of(
 		}
 		if (live || all)
 			out_char(text->out, ' ');
-		put_times(text->out, '#', live);
-		put_times(text->out, '.', all > live ? all - live : 0);
+		write_times(text->out, '#', live);
+		write_times(text->out, '.', all > live ? all - live : 0);
 		out_char(text->out, '\n');
 	}
 }
 
-static void put_sizes(struct text_chart *text)
+static void write_sizes(struct text_chart *text)
 {
 	struct size_row rows[SIZE_ROWS];
 	bool is_none = true;
 
-	put_head(text, "sizes of allocations");
+	write_head(text, "sizes of allocations");
 	out_text(text->out,
 		"//\n// A line is blocks of so many bytes: what was allocated in that time, and "
 		"what is "
@@ -278,7 +278,7 @@ static void put_sizes(struct text_chart *text)
 		size_t count = gather_rows(text->chart->sizes, memory, rows);
 
 		if (count)
-			put_sizes_of(text, rows, count, use_memory_name(memory));
+			write_sizes_of(text, rows, count, use_memory_name(memory));
 		is_none &= !count;
 	}
 	if (is_none)
@@ -290,7 +290,7 @@ void chart_text(struct out *out, const struct chart *chart)
 	struct text_chart text = {.out = out, .chart = chart, .base = chart->style.hex ? 16 : 10};
 
 	if (chart->over_time)
-		put_over_time(&text);
+		write_over_time(&text);
 	else
-		put_sizes(&text);
+		write_sizes(&text);
 }

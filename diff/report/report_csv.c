@@ -20,7 +20,7 @@ struct csv {
 	bool is_trend, has_sample; /* optional columns */
 };
 
-static void put_comma(struct csv *csv)
+static void write_comma(struct csv *csv)
 {
 	if (!csv->is_first)
 		out_char(csv->out, ',');
@@ -50,7 +50,7 @@ static void csv_text(struct csv *csv, const char *text)
 {
 	const char *quote;
 
-	put_comma(csv);
+	write_comma(csv);
 	if (!text[strcspn(text, ",\"\r\n")]) {
 		if (is_formula(text))
 			out_char(csv->out, '\'');
@@ -83,14 +83,14 @@ static void csv_name(struct csv *csv, const char *text)
 
 static void csv_number(struct csv *csv, uint64_t value)
 {
-	put_comma(csv);
+	write_comma(csv);
 	out_number(csv->out, value, 10, 0);
 }
 
 /* Writes a number. Writes an empty field for 0, which means unknown. */
 static void csv_known(struct csv *csv, uint64_t value)
 {
-	put_comma(csv);
+	write_comma(csv);
 	if (value)
 		out_number(csv->out, value, 10, 0);
 }
@@ -99,7 +99,7 @@ static void csv_signed(struct csv *csv, int64_t value)
 {
 	uint64_t bits = (uint64_t)value;
 
-	put_comma(csv);
+	write_comma(csv);
 	out_signed(csv->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
 }
 
@@ -108,7 +108,7 @@ static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
-	put_comma(csv);
+	write_comma(csv);
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }
 
@@ -118,20 +118,20 @@ static void csv_fraction(struct csv *csv, double value)
 	char text[FRACTION_TEXT_BYTES];
 	const char *digits = report_fraction(value, text);
 
-	put_comma(csv);
+	write_comma(csv);
 	out_text(csv->out, digits ? digits : "");
 }
 
 static void csv_empty(struct csv *csv, size_t count)
 {
 	while (count--)
-		put_comma(csv);
+		write_comma(csv);
 }
 
 /* Writes the names of columns, which are plain text and separated by commas. */
 static void csv_columns(struct csv *csv, const char *names)
 {
-	put_comma(csv);
+	write_comma(csv);
 	out_text(csv->out, names);
 }
 
@@ -231,7 +231,7 @@ static void csv_series(struct csv *csv, const struct block_totals *sums)
 /* ---------------------------------------------------------------- sums */
 
 /* Writes growth, NEW and OLD of a sum, or empty fields if unknown. */
-static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
+static void write_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 {
 	if (!is_known) {
 		csv_empty(csv, 3);
@@ -242,13 +242,13 @@ static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 	csv_number(csv, old);
 }
 
-static void put_change(struct csv *csv, const struct change *change)
+static void write_change(struct csv *csv, const struct change *change)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
 
-	put_sums(csv, new->requested_bytes, old->requested_bytes, true);
-	put_sums(csv, new->block_count, old->block_count, true);
-	put_sums(csv, new->overhead_bytes, old->overhead_bytes,
+	write_sums(csv, new->requested_bytes, old->requested_bytes, true);
+	write_sums(csv, new->block_count, old->block_count, true);
+	write_sums(csv, new->overhead_bytes, old->overhead_bytes,
 		report_rows_have_overhead(csv->comparison));
 }
 
@@ -282,7 +282,7 @@ static void add_frames(struct csv *csv, const struct frames *frames)
 	}
 }
 
-static void put_stack(struct csv *csv, const struct row *row, const struct frames *frames)
+static void write_stack(struct csv *csv, const struct row *row, const struct frames *frames)
 {
 	char space[ROW_WORDS_BYTES];
 
@@ -302,7 +302,7 @@ static const char window_columns[] =
 	"first_freed_ms,last_freed_ms,shortest_life_ms,mean_life_ms,median_life_ms,longest_life_ms,"
 	"freed_by_stacks,freed_by_bytes,freed_by_count,freed_by,threads,heaps";
 
-static void put_span(struct csv *csv, const struct time_span *span)
+static void write_span(struct csv *csv, const struct time_span *span)
 {
 	if (span->first_ms > span->last_ms) {
 		csv_empty(csv, 2);
@@ -323,7 +323,7 @@ static void add_heap(struct buf *field, uint64_t heap)
 
 /* Writes heaps in the same form as in rows. They are separated by commas, because names contain
  * blanks. */
-static void put_heaps(struct csv *csv, const struct window_sums *sums)
+static void write_heaps(struct csv *csv, const struct window_sums *sums)
 {
 	buf_clear(&csv->field);
 	buf_add_text(&csv->field, "");
@@ -334,7 +334,7 @@ static void put_heaps(struct csv *csv, const struct window_sums *sums)
 	csv_field(csv);
 }
 
-static void put_freed_by(struct csv *csv, const struct window_sums *sums)
+static void write_freed_by(struct csv *csv, const struct window_sums *sums)
 {
 	struct frames frames;
 
@@ -353,7 +353,7 @@ static void put_freed_by(struct csv *csv, const struct window_sums *sums)
 	frames_release(&frames);
 }
 
-static void put_window_sums(struct csv *csv, const struct window_sums *sums)
+static void write_window_sums(struct csv *csv, const struct window_sums *sums)
 {
 	static const enum block_fate fates[] = {
 		FATE_AI, FATE_AIFO, FATE_AIFI, FATE_AOFI, FATE_AOFO};
@@ -366,8 +366,8 @@ static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 	csv_fraction(csv, report_window_rate(csv->comparison, sums));
 	csv_number(csv, sums->peak_bytes);
 	csv_number(csv, sums->peak_ms);
-	put_span(csv, &sums->allocated);
-	put_span(csv, &sums->freed);
+	write_span(csv, &sums->allocated);
+	write_span(csv, &sums->freed);
 	if (sums->by_fate[FATE_AIFI].block_count) {
 		csv_number(csv, sums->shortest_ms);
 		csv_fraction(csv, report_window_life(sums));
@@ -376,20 +376,20 @@ static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 	} else {
 		csv_empty(csv, 4);
 	}
-	put_freed_by(csv, sums);
+	write_freed_by(csv, sums);
 	buf_clear(&csv->field);
 	buf_add_text(&csv->field, "");
 	for (size_t i = 0; i < sums->thread_count; i++)
 		buf_printf(&csv->field, "%s%" PRIu64, i ? " " : "", sums->threads[i]);
 	csv_field(csv);
-	put_heaps(csv, sums);
+	write_heaps(csv, sums);
 }
 
 /* Writes the last fields of a row or group and ends the record. */
 static void end_record(struct csv *csv, size_t shown, const struct block_totals *sums)
 {
 	if (csv->view->window)
-		put_window_sums(csv, &csv->view->window[shown + 1]);
+		write_window_sums(csv, &csv->view->window[shown + 1]);
 	if (csv->has_sample)
 		csv_known(csv, sample_bytes(csv->comparison));
 	if (csv->is_trend)
@@ -399,7 +399,7 @@ static void end_record(struct csv *csv, size_t shown, const struct block_totals 
 
 /* ---------------------------------------------------------------- rows */
 
-static void put_heap(struct csv *csv, uint64_t heap)
+static void write_heap(struct csv *csv, uint64_t heap)
 {
 	buf_clear(&csv->field);
 	buf_add_text(&csv->field, "");
@@ -408,7 +408,7 @@ static void put_heap(struct csv *csv, uint64_t heap)
 	csv_field(csv);
 }
 
-static void put_ids(struct csv *csv, const struct row *row)
+static void write_ids(struct csv *csv, const struct row *row)
 {
 	buf_clear(&csv->field);
 	buf_add_text(&csv->field, "");
@@ -419,7 +419,7 @@ static void put_ids(struct csv *csv, const struct row *row)
 	csv_field(csv);
 }
 
-static void put_row(struct csv *csv, size_t shown, struct frames *frames)
+static void write_row(struct csv *csv, size_t shown, struct frames *frames)
 {
 	uint32_t number = csv->view->rows[shown];
 	const struct row *row = &csv->comparison->rows[number];
@@ -432,19 +432,19 @@ static void put_row(struct csv *csv, size_t shown, struct frames *frames)
 		csv_process(csv);
 		csv_trend(csv, row_trend(csv->comparison, row));
 	}
-	put_change(csv, &change);
+	write_change(csv, &change);
 	csv_text(csv, report_row_kind(row->kind));
-	put_heap(csv, row->heap);
-	put_ids(csv, row);
+	write_heap(csv, row->heap);
+	write_ids(csv, row);
 	csv_name(csv, first->module);
 	csv_name(csv, first->function);
 	csv_name(csv, first->file);
 	csv_known(csv, first->line);
-	put_stack(csv, row, frames);
+	write_stack(csv, row, frames);
 	end_record(csv, shown, row->totals);
 }
 
-static void put_group(struct csv *csv, size_t shown)
+static void write_group(struct csv *csv, size_t shown)
 {
 	const struct view_group_row *group = &csv->view->groups[shown];
 
@@ -453,8 +453,8 @@ static void put_group(struct csv *csv, size_t shown)
 		csv_trend(csv, &group->self_trend);
 		csv_trend(csv, &group->total_trend);
 	}
-	put_change(csv, &group->self);
-	put_change(csv, &group->total);
+	write_change(csv, &group->self);
+	write_change(csv, &group->total);
 	csv_text(csv, report_group_kind(csv->view->group));
 	csv_name(csv, group->name);
 	end_record(csv, shown, group->total_of);
@@ -505,9 +505,9 @@ void report_csv(struct out *out, const struct report *report)
 		csv.comparison = csv.view->comparison;
 		for (size_t i = 0; i < csv.view->shown_count && !out->err.code; i++) {
 			if (is_grouped)
-				put_group(&csv, i);
+				write_group(&csv, i);
 			else
-				put_row(&csv, i, &frames);
+				write_row(&csv, i, &frames);
 		}
 	}
 	buf_release(&csv.field);
@@ -537,7 +537,7 @@ static void csv_marks(struct csv *csv, const struct chart *chart, uint64_t end_m
 	csv_field(csv);
 }
 
-static void put_over_time(struct csv *csv, const struct chart *chart)
+static void write_over_time(struct csv *csv, const struct chart *chart)
 {
 	const struct use_over_time *over_time = chart->over_time;
 	size_t mark = 0;
@@ -547,7 +547,7 @@ static void put_over_time(struct csv *csv, const struct chart *chart)
 	for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 		const char *name = use_memory_name(chart_memories[k]);
 
-		put_comma(csv);
+		write_comma(csv);
 		out_printf(csv->out, "%s_bytes,%s_count", name, name);
 	}
 	csv_columns(csv, csv->has_sample ? "marks,sample_bytes" : "marks");
@@ -571,7 +571,7 @@ static void put_over_time(struct csv *csv, const struct chart *chart)
 	}
 }
 
-static void put_sizes(struct csv *csv, const struct use_sizes *sizes, uint64_t sample)
+static void write_sizes(struct csv *csv, const struct use_sizes *sizes, uint64_t sample)
 {
 	csv_columns(csv, "memory,from_bytes,to_bytes,allocated_bytes,allocated_count,live_bytes,"
 			 "live_count");
@@ -604,8 +604,8 @@ void chart_csv(struct out *out, const struct chart *chart)
 
 	buf_init(&csv.field);
 	if (chart->over_time)
-		put_over_time(&csv, chart);
+		write_over_time(&csv, chart);
 	else
-		put_sizes(&csv, chart->sizes, chart->sums->sample_bytes);
+		write_sizes(&csv, chart->sizes, chart->sums->sample_bytes);
 	buf_release(&csv.field);
 }

@@ -51,7 +51,7 @@ static const char *verb_of(const struct view *view)
 }
 
 /* Writes the frames as "module!function (file:line)". */
-static void put_boxes(struct json *json, const struct graph *graph)
+static void write_boxes(struct json *json, const struct graph *graph)
 {
 	struct buf text;
 
@@ -78,7 +78,7 @@ static void put_boxes(struct json *json, const struct graph *graph)
 }
 
 /* Writes the stacks. Their frames are innermost first. */
-static void put_points(struct json *json, const struct graph *graph)
+static void write_points(struct json *json, const struct graph *graph)
 {
 	json_open_line(json, "pps", '[');
 	for (size_t i = 0; i < graph->line_count; i++) {
@@ -125,8 +125,8 @@ void report_dhat(struct out *out, const struct report *report)
 	json_number(&json, "pid",
 		comparison->dumps ? comparison->dumps[comparison->dump_count - 1].pid : 0);
 	json_number(&json, "te", length_us(view));
-	put_points(&json, &graph);
-	put_boxes(&json, &graph);
+	write_points(&json, &graph);
+	write_boxes(&json, &graph);
 	json_close(&json, '}');
 	out_char(out, '\n');
 	graph_release(&graph);

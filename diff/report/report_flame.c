@@ -43,7 +43,8 @@ static const char dark_style[] =
 /* ---------------------------------------------------------------- colours */
 
 /* Writes classes with SHADES colours from pale to full: g0 to g8. */
-static void put_shades(struct out *out, char class, const unsigned pale[3], const unsigned full[3])
+static void write_shades(
+	struct out *out, char class, const unsigned pale[3], const unsigned full[3])
 {
 	for (unsigned i = 0; i < SHADES; i++) {
 		out_printf(out, ".%c%u{fill:#", class, i);
@@ -55,18 +56,18 @@ static void put_shades(struct out *out, char class, const unsigned pale[3], cons
 	out_char(out, '\n');
 }
 
-static void put_style(const struct flame *flame)
+static void write_style(const struct flame *flame)
 {
 	struct out *out = flame->out;
 
 	out_printf(out, "<style>\n%s", style);
 	if (flame->is_growth) {
-		put_shades(out, 'g', (const unsigned[]){0xfc, 0xe3, 0xdd},
+		write_shades(out, 'g', (const unsigned[]){0xfc, 0xe3, 0xdd},
 			(const unsigned[]){0xf0, 0x50, 0x3c});
-		put_shades(out, 's', (const unsigned[]){0xdf, 0xea, 0xf8},
+		write_shades(out, 's', (const unsigned[]){0xdf, 0xea, 0xf8},
 			(const unsigned[]){0x4a, 0x8e, 0xdc});
 	} else {
-		put_shades(out, 'h', (const unsigned[]){0xfa, 0xd8, 0x7a},
+		write_shades(out, 'h', (const unsigned[]){0xfa, 0xd8, 0x7a},
 			(const unsigned[]){0xf0, 0x94, 0x50});
 	}
 	out_printf(out, "%s</style>\n", dark_style);
@@ -74,7 +75,7 @@ static void put_style(const struct flame *flame)
 
 /* Writes a box's class. In a difference, the shade depends on the square root of the box's share,
  * so that small shares are visible. Otherwise it depends on the name, to distinguish neighbours. */
-static void put_class(
+static void write_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
 	uint32_t hash = 2166136261; /* FNV-1a; must be reproducible */
@@ -100,7 +101,7 @@ static void put_class(
 /* ---------------------------------------------------------------- boxes */
 
 /* Writes as much of a name as fits. Leaves out the module if the name is too long. */
-static void put_name(struct out *out, const char *name, size_t columns)
+static void write_name(struct out *out, const char *name, size_t columns)
 {
 	const char *function = strchr(name, '!');
 	struct buf text;
@@ -139,7 +140,7 @@ static double involved(const struct flame_sums *sums)
 	return (double)sums->grown + (double)sums->shrunk;
 }
 
-static void put_figures(const struct flame *flame, const struct flame_sums *sums, double share)
+static void write_figures(const struct flame *flame, const struct flame_sums *sums, double share)
 {
 	struct growth growth = growth_of(sums->new, sums->old);
 	char text[FRACTION_TEXT_BYTES];
@@ -156,7 +157,7 @@ static void put_figures(const struct flame *flame, const struct flame_sums *sums
 }
 
 /* Draws the box of lines [from, end), or only measures it. */
-static void put_box(struct flame *flame, const char *name, size_t from, size_t end, size_t level)
+static void write_box(struct flame *flame, const char *name, size_t from, size_t end, size_t level)
 {
 	const struct flame_sums sums = sums_of(flame, from, end), before = sums_of(flame, 0, from),
 				all = sums_of(flame, 0, flame->graph.line_count);
@@ -175,9 +176,9 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 	out_text(out, "<g class=\"b\"><title>");
 	xml_text(out, name);
 	out_text(out, ": ");
-	put_figures(flame, &sums, involved(&sums) / involved(&all));
+	write_figures(flame, &sums, involved(&sums) / involved(&all));
 	out_text(out, "</title><rect class=\"");
-	put_class(flame, name, &sums, net / involved(&all));
+	write_class(flame, name, &sums, net / involved(&all));
 	out_char(out, '"');
 	svg_attribute(out, "x", x);
 	svg_attribute(out, "y", y);
@@ -188,7 +189,7 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 		svg_attribute(out, "x", x + 3);
 		svg_attribute(out, "y", y + 12);
 		out_char(out, '>');
-		put_name(out, name, (size_t)((width - 6) / COLUMN));
+		write_name(out, name, (size_t)((width - 6) / COLUMN));
 		out_text(out, "</text>");
 	}
 	out_text(out, "</g>\n");
@@ -196,7 +197,7 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 
 /* Draws the boxes above the box of lines [from, end), starting at `level`. Lines that have no box
  * at this level come first and are skipped. */
-static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level)
+static void write_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;
 	size_t next;
@@ -213,14 +214,14 @@ static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level
 			flame->is_cut = true;
 			continue;
 		}
-		put_box(flame, graph->boxes[box].name, from, next, level);
-		put_boxes(flame, from, next, level + 1);
+		write_box(flame, graph->boxes[box].name, from, next, level);
+		write_boxes(flame, from, next, level + 1);
 	}
 }
 
 /* ---------------------------------------------------------------- the report */
 
-static void put_key(struct out *out, unsigned x, const char *class, const char *word)
+static void write_key(struct out *out, unsigned x, const char *class, const char *word)
 {
 	out_printf(out,
 		"<rect class=\"%s\" x=\"%u\" y=\"56\" width=\"12\" height=\"12\"/>\n"
@@ -228,7 +229,7 @@ static void put_key(struct out *out, unsigned x, const char *class, const char *
 		class, x, x + 17, word);
 }
 
-static void put_head(const struct flame *flame, const struct view *view)
+static void write_head(const struct flame *flame, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
 	const struct dump_sums *dump =
@@ -242,7 +243,7 @@ static void put_head(const struct flame *flame, const struct view *view)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" width=\"%d\" "
 		"height=\"%zu\" font-family=\"sans-serif\" font-size=\"12\">\n<title>%s</title>\n",
 		WIDTH, height, WIDTH, height, title);
-	put_style(flame);
+	write_style(flame);
 	out_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%zu\"/>\n", WIDTH, height);
 	out_printf(out, "<text x=\"%d\" y=\"24\" font-size=\"16\">%s", MARGIN, title);
 	if (dump && dump->image) {
@@ -259,14 +260,14 @@ static void put_head(const struct flame *flame, const struct view *view)
 	out_text(out, "</text>\n");
 }
 
-static void put_legend(const struct flame *flame)
+static void write_legend(const struct flame *flame)
 {
 	struct out *out = flame->out;
 	unsigned x = MARGIN;
 
 	if (flame->is_growth) {
-		put_key(out, x, "g8", "grew");
-		put_key(out, x + 60, "s8", "shrank");
+		write_key(out, x, "g8", "grew");
+		write_key(out, x + 60, "s8", "shrank");
 		x += 140;
 	}
 	out_printf(out, "<text x=\"%u\" y=\"66\">width: %s", x,
@@ -309,13 +310,13 @@ void report_flame(struct out *out, const struct report *report)
 	for (int pass = 0; pass < 2; pass++) {
 		flame.out = pass ? out : NULL;
 		if (pass) {
-			put_head(&flame, report->views);
-			put_legend(&flame);
+			write_head(&flame, report->views);
+			write_legend(&flame);
 		}
 		if (all > 0) {
-			put_box(&flame, flame.is_growth ? "all that changed" : "all", 0,
+			write_box(&flame, flame.is_growth ? "all that changed" : "all", 0,
 				flame.graph.line_count, 0);
-			put_boxes(&flame, 0, flame.graph.line_count, 1);
+			write_boxes(&flame, 0, flame.graph.line_count, 1);
 		}
 	}
 	out_text(out, "</svg>\n");

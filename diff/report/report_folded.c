@@ -3,7 +3,7 @@
 
 #include "diff/report/graph.h"
 
-static void put_line(struct out *out, const struct graph *graph, const struct graph_line *line)
+static void write_line(struct out *out, const struct graph *graph, const struct graph_line *line)
 {
 	for (size_t i = 0; i < line->count; i++) {
 		if (i)
@@ -12,7 +12,7 @@ static void put_line(struct out *out, const struct graph *graph, const struct gr
 	}
 }
 
-static void put_bytes(struct out *out, const struct block_totals *totals)
+static void write_bytes(struct out *out, const struct block_totals *totals)
 {
 	out_char(out, ' ');
 	out_number(out, totals->requested_bytes, 10, 0);
@@ -32,10 +32,10 @@ void report_folded(struct out *out, const struct report *report)
 
 		if (!old->requested_bytes && !new->requested_bytes)
 			continue;
-		put_line(out, &graph, line);
+		write_line(out, &graph, line);
 		if (is_growth)
-			put_bytes(out, is_reverse ? new : old);
-		put_bytes(out, is_reverse && is_growth ? old : new);
+			write_bytes(out, is_reverse ? new : old);
+		write_bytes(out, is_reverse && is_growth ? old : new);
 		out_char(out, '\n');
 	}
 	graph_release(&graph);

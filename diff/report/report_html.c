@@ -29,14 +29,14 @@ struct page_frames {
 /* ---------------------------------------------------------------- text */
 
 /* Writes a name. If the name is written from right to left, the text around it is not affected. */
-static void put_name(struct out *out, const char *text)
+static void write_name(struct out *out, const char *text)
 {
 	out_text(out, "<bdi>");
 	xml_text(out, text);
 	out_text(out, "</bdi>");
 }
 
-static void put_growth(struct out *out, uint64_t new, uint64_t old)
+static void write_growth(struct out *out, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -61,7 +61,7 @@ static bool is_of_one(const struct view *view)
 	return !view->comparison->axis && comparison_columns(view->comparison) == 1;
 }
 
-static void put_title(struct out *out, const struct view *view)
+static void write_title(struct out *out, const struct view *view)
 {
 	const char *image = image_of(view);
 
@@ -72,12 +72,12 @@ static void put_title(struct out *out, const struct view *view)
 					       ": live memory");
 }
 
-static void put_dump(struct out *out, const char *role, const struct dump_sums *dump)
+static void write_dump(struct out *out, const char *role, const struct dump_sums *dump)
 {
 	char time[DATE_TEXT_BYTES];
 
 	out_printf(out, "<li>%s ", role);
-	put_name(out, dump->path);
+	write_name(out, dump->path);
 	if (*report_dump_time(dump, time))
 		out_printf(out, ", %s", time);
 	if (dump->pid)
@@ -89,30 +89,30 @@ static void put_dump(struct out *out, const char *role, const struct dump_sums *
 		out_text(out, ", <strong>its end is missing</strong>");
 	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
 		out_text(out, i ? "<br>" : "<br><strong>Warnings:</strong> ");
-		put_name(out, dump->warnings[i]);
+		write_name(out, dump->warnings[i]);
 	}
 	out_text(out, "</li>\n");
 }
 
-static void put_inputs(struct out *out, const struct comparison *comparison)
+static void write_inputs(struct out *out, const struct comparison *comparison)
 {
 	size_t last = comparison->dump_count - 1;
 
 	out_text(out, "<ul>\n");
 	if (!comparison->dumps) {
 		out_text(out, "<li>comparison ");
-		put_name(out, comparison->read_from ? comparison->read_from : "");
+		write_name(out, comparison->read_from ? comparison->read_from : "");
 		out_text(out, "</li>\n");
 	} else if (comparison->axis) {
-		put_dump(out, "first", &comparison->dumps[0]);
-		put_dump(out, "last", &comparison->dumps[last]);
+		write_dump(out, "first", &comparison->dumps[0]);
+		write_dump(out, "last", &comparison->dumps[last]);
 	}
 	for (size_t i = 0; comparison->dumps && !comparison->axis && i <= last; i++)
-		put_dump(out, report_dump_role(comparison, i), &comparison->dumps[i]);
+		write_dump(out, report_dump_role(comparison, i), &comparison->dumps[i]);
 	out_text(out, "</ul>\n");
 }
 
-static void put_change(struct out *out, const struct view *view)
+static void write_change(struct out *out, const struct view *view)
 {
 	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
 
@@ -125,9 +125,9 @@ static void put_change(struct out *out, const struct view *view)
 		return;
 	}
 	out_text(out, "<b>");
-	put_growth(out, new->requested_bytes, old->requested_bytes);
+	write_growth(out, new->requested_bytes, old->requested_bytes);
 	out_text(out, "</b> bytes, <b>");
-	put_growth(out, new->block_count, old->block_count);
+	write_growth(out, new->block_count, old->block_count);
 	out_printf(out,
 		"</b> blocks: from %" PRIu64 " to %" PRIu64 " byte%s, from %" PRIu64 " to %" PRIu64
 		" block%s",
@@ -136,10 +136,10 @@ static void put_change(struct out *out, const struct view *view)
 }
 
 /* Writes the sum of the selected rows and, in a trend, its verdict. */
-static void put_totals(struct out *out, const struct view *view)
+static void write_totals(struct out *out, const struct view *view)
 {
 	out_text(out, "<p class=\"totals\">");
-	put_change(out, view);
+	write_change(out, view);
 	if (view->is_filtered)
 		out_text(out, ", of the stacks that were asked for");
 	if (view->suppressed_count)
@@ -150,7 +150,7 @@ static void put_totals(struct out *out, const struct view *view)
 }
 
 /* Writes the fates of allocations in a window of a recording, using WPA's names. */
-static void put_classes(struct out *out, const struct view *view)
+static void write_classes(struct out *out, const struct view *view)
 {
 	static const char *const words[] = {
 		[FATE_AIFO] = "AIFO, impacting: allocated inside, freed outside or never",
@@ -175,12 +175,12 @@ static void put_classes(struct out *out, const struct view *view)
 	out_text(out, "</table>\n");
 }
 
-static void put_head(struct out *out, const struct report *report)
+static void write_head(struct out *out, const struct report *report)
 {
 	const struct view *views = report->views;
 
 	out_text(out, "<h1>");
-	put_title(out, views);
+	write_title(out, views);
 	out_text(out, "</h1>\n");
 	for (size_t i = 0; i < report->view_count; i++) {
 		out_text(out, "<section class=\"series\">\n");
@@ -188,10 +188,10 @@ static void put_head(struct out *out, const struct report *report)
 			out_printf(out, "<h2>Series %zu: %zu snapshot%s</h2>\n",
 				views[i].series_number, views[i].comparison->dump_count,
 				text_plural(views[i].comparison->dump_count));
-		put_totals(out, &views[i]);
-		put_inputs(out, views[i].comparison);
+		write_totals(out, &views[i]);
+		write_inputs(out, views[i].comparison);
 		if (views[i].window)
-			put_classes(out, &views[i]);
+			write_classes(out, &views[i]);
 		out_text(out, "</section>\n");
 	}
 	if (report->left_out_count)
@@ -202,19 +202,19 @@ static void put_head(struct out *out, const struct report *report)
 
 /* ---------------------------------------------------------------- the table */
 
-static void put_cells(struct out *out, const struct change *change)
+static void write_cells(struct out *out, const struct change *change)
 {
 	const struct block_totals *old = &change->old, *new = &change->new;
 
 	out_text(out, "<td>");
-	put_growth(out, new->requested_bytes, old->requested_bytes);
+	write_growth(out, new->requested_bytes, old->requested_bytes);
 	out_text(out, "</td><td>");
-	put_growth(out, new->block_count, old->block_count);
+	write_growth(out, new->block_count, old->block_count);
 	out_printf(out, "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", old->requested_bytes,
 		new->requested_bytes);
 }
 
-static void put_frames(struct out *out, const struct frames *frames)
+static void write_frames(struct out *out, const struct frames *frames)
 {
 	struct buf name;
 	size_t part = 0;
@@ -230,17 +230,17 @@ static void put_frames(struct out *out, const struct frames *frames)
 		frame_name(frame, &name);
 		report_shorten(&name, 0, NAME_COLUMNS);
 		out_text(out, i ? "<br>" : "");
-		put_name(out, name.data);
+		write_name(out, name.data);
 		if (frame->file) {
 			out_text(out, " (");
-			put_name(out, frame->file);
+			write_name(out, frame->file);
 			out_printf(out, ":%" PRIu32 ")", frame->line);
 		}
 	}
 	buf_release(&name);
 }
 
-static void put_row(struct out *out, const struct view *view, size_t shown, struct frames *frames)
+static void write_row(struct out *out, const struct view *view, size_t shown, struct frames *frames)
 {
 	uint32_t number = view->rows[shown];
 	const struct row *row = &view->comparison->rows[number];
@@ -248,31 +248,31 @@ static void put_row(struct out *out, const struct view *view, size_t shown, stru
 	char space[ROW_WORDS_BYTES];
 
 	out_text(out, "<tr>");
-	put_cells(out, &change);
+	write_cells(out, &change);
 	if (view->comparison->axis)
 		out_printf(out, "<td>%s</td>",
 			trend_verdict_name(row_trend(view->comparison, row)->verdict));
 	out_text(out, "<td>");
 	view_frames(view, number, frames);
 	if (frames->count)
-		put_frames(out, frames);
+		write_frames(out, frames);
 	else
 		out_text(out, report_row_words(row, space));
 	out_text(out, "</td></tr>\n");
 }
 
-static void put_group(struct out *out, const struct view_group_row *group)
+static void write_group(struct out *out, const struct view_group_row *group)
 {
 	out_text(out, "<tr>");
-	put_cells(out, &group->total);
+	write_cells(out, &group->total);
 	out_text(out, "<td>");
-	put_growth(out, group->self.new.requested_bytes, group->self.old.requested_bytes);
+	write_growth(out, group->self.new.requested_bytes, group->self.old.requested_bytes);
 	out_text(out, "</td><td>");
-	put_name(out, group->name);
+	write_name(out, group->name);
 	out_text(out, "</td></tr>\n");
 }
 
-static void put_table(struct out *out, const struct view *view)
+static void write_table(struct out *out, const struct view *view)
 {
 	bool is_grouped = view->group != GROUP_STACK;
 	size_t count = view->shown_count < TABLE_ROWS ? view->shown_count : TABLE_ROWS;
@@ -289,9 +289,9 @@ static void put_table(struct out *out, const struct view *view)
 		is_grouped ? report_group_kind(view->group) : "stack");
 	for (size_t i = 0; i < count && !out->err.code; i++) {
 		if (is_grouped)
-			put_group(out, &view->groups[i]);
+			write_group(out, &view->groups[i]);
 		else
-			put_row(out, view, i, &frames);
+			write_row(out, view, i, &frames);
 	}
 	out_text(out, "</table>\n");
 	if (count < all)
@@ -342,14 +342,14 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 
 /* Writes the data that the table needs to name rows: which frames to skip, and short forms of long
  * names. */
-static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
+static void write_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;
 	size_t len;
 
-	if (strip_takes(report->strip, frame))
+	if (strip_matches(report->strip, frame))
 		json_bool(json, "layer", true);
-	if (strip_takes(report->start_up, frame))
+	if (strip_matches(report->start_up, frame))
 		json_bool(json, "start", true);
 	buf_init(&name);
 	frame_name(frame, &name);
@@ -360,7 +360,7 @@ static void put_naming(struct json *json, const struct report *report, const str
 	buf_release(&name);
 }
 
-static void put_data(struct out *out, const struct report *report)
+static void write_data(struct out *out, const struct report *report)
 {
 	struct page_frames frames = {0};
 	struct json json = {.out = out, .is_first = true, .is_in_page = true, .frames = &frames};
@@ -373,7 +373,7 @@ static void put_data(struct out *out, const struct report *report)
 	for (size_t i = 0; i < frames.count; i++) {
 		json_line(&json);
 		json_open_frame(&json, &frames.items[i]);
-		put_naming(&json, report, &frames.items[i]);
+		write_naming(&json, report, &frames.items[i]);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
@@ -386,7 +386,7 @@ static void put_data(struct out *out, const struct report *report)
 /* ---------------------------------------------------------------- the report */
 
 /* Writes the charts of a recording: usage over time unfolded, sizes folded. */
-static void put_charts(struct out *out, const struct report *report)
+static void write_charts(struct out *out, const struct report *report)
 {
 	static const char *const heads[] = {"<details open><summary>Use over time</summary>\n",
 		"<details><summary>Sizes of allocations</summary>\n"};
@@ -400,36 +400,36 @@ static void put_charts(struct out *out, const struct report *report)
 	}
 }
 
-static void put_piece(struct out *out, enum page_piece piece)
+static void write_piece(struct out *out, enum page_piece piece)
 {
 	out_text(out, page_pieces[piece]);
 }
 
 void report_html(struct out *out, const struct report *report)
 {
-	put_piece(out, PAGE_TITLE);
-	put_title(out, report->views);
-	put_piece(out, PAGE_HEAD);
-	put_head(out, report);
-	put_charts(out, report);
-	put_piece(out, PAGE_TABLE);
+	write_piece(out, PAGE_TITLE);
+	write_title(out, report->views);
+	write_piece(out, PAGE_HEAD);
+	write_head(out, report);
+	write_charts(out, report);
+	write_piece(out, PAGE_TABLE);
 	for (size_t i = 0; i < report->view_count; i++)
-		put_table(out, &report->views[i]);
-	put_piece(out, PAGE_DATA);
-	put_data(out, report);
-	put_piece(out, PAGE_END);
+		write_table(out, &report->views[i]);
+	write_piece(out, PAGE_DATA);
+	write_data(out, report);
+	write_piece(out, PAGE_END);
 }
 
 void chart_html(struct out *out, const struct chart *chart)
 {
-	put_piece(out, PAGE_TITLE);
+	write_piece(out, PAGE_TITLE);
 	xml_text(
 		out, chart->sums->image ? module_path_base(chart->sums->image) : chart->sums->path);
 	out_text(out, chart->over_time ? ": memory over time" : ": sizes of allocations");
-	put_piece(out, PAGE_HEAD);
+	write_piece(out, PAGE_HEAD);
 	chart_svg(out, chart);
-	put_piece(out, PAGE_TABLE);
-	put_piece(out, PAGE_DATA);
+	write_piece(out, PAGE_TABLE);
+	write_piece(out, PAGE_DATA);
 	out_text(out, "null");
-	put_piece(out, PAGE_END);
+	write_piece(out, PAGE_END);
 }

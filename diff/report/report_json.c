@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- sums */
 
-static void put_totals(
+static void write_totals(
 	struct json *json, const char *key, const struct block_totals *totals, bool has_overhead)
 {
 	json_open(json, key, '{');
@@ -20,7 +20,7 @@ static void put_totals(
 	json_close(json, '}');
 }
 
-static void put_heap(struct json *json, const char *key, uint64_t heap)
+static void write_heap(struct json *json, const char *key, uint64_t heap)
 {
 	if (heap_name(heap))
 		json_text(json, key, heap_name(heap));
@@ -29,12 +29,12 @@ static void put_heap(struct json *json, const char *key, uint64_t heap)
 }
 
 /* Writes "old", "new" and "growth" in the object that the caller opened. */
-static void put_change(struct json *json, const struct change *change, bool has_overhead)
+static void write_change(struct json *json, const struct change *change, bool has_overhead)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
 
-	put_totals(json, "old", old, has_overhead);
-	put_totals(json, "new", new, has_overhead);
+	write_totals(json, "old", old, has_overhead);
+	write_totals(json, "new", new, has_overhead);
 	json_open(json, "growth", '{');
 	json_growth(json, "bytes", new->requested_bytes, old->requested_bytes);
 	json_growth(json, "blocks", new->block_count, old->block_count);
@@ -45,16 +45,16 @@ static void put_change(struct json *json, const struct change *change, bool has_
 	json_close(json, '}');
 }
 
-static void put_share(
+static void write_share(
 	struct json *json, const char *key, const struct change *change, bool has_overhead)
 {
 	json_open_line(json, key, '{');
-	put_change(json, change, has_overhead);
+	write_change(json, change, has_overhead);
 	json_close(json, '}');
 }
 
 /* Writes the sums of all blocks, of the selected blocks, and of other parts. */
-static void put_shares(struct json *json)
+static void write_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
 	const struct view *view = json->view;
@@ -62,16 +62,16 @@ static void put_shares(struct json *json)
 	struct change left_out = report_left_out(view);
 
 	json_open_line(json, "totals", '{');
-	put_share(json, "all", &view->all, comparison->has_overhead);
-	put_share(json, "selected", &view->selected, report_has_overhead(view));
-	put_share(json, "suppressed", &view->suppressed, rows_have);
-	put_share(json, "left_out", &left_out, rows_have);
+	write_share(json, "all", &view->all, comparison->has_overhead);
+	write_share(json, "selected", &view->selected, report_has_overhead(view));
+	write_share(json, "suppressed", &view->suppressed, rows_have);
+	write_share(json, "left_out", &left_out, rows_have);
 	if (comparison->hides_reserved)
-		put_share(json, "reserved", &comparison->reserved, true);
+		write_share(json, "reserved", &comparison->reserved, true);
 	json_close(json, '}');
 }
 
-static void put_rate(struct json *json, const char *key, double rate)
+static void write_rate(struct json *json, const char *key, double rate)
 {
 	if (json->has_rates)
 		json_fraction(json, key, rate);
@@ -79,26 +79,26 @@ static void put_rate(struct json *json, const char *key, double rate)
 		json_known(json, key, 0, false);
 }
 
-static void put_trend(struct json *json, const struct trend *trend)
+static void write_trend(struct json *json, const struct trend *trend)
 {
 	json_open(json, "trend", '{');
 	json_text(json, "verdict", trend_verdict_name(trend->verdict));
 	json_signed(json, "net_bytes", trend->net_bytes);
 	json_signed(json, "net_blocks", trend->net_blocks);
-	put_rate(json, "bytes_per_hour", trend->bytes_per_hour);
-	put_rate(json, "low_bytes_per_hour", trend->low_bytes_per_hour);
-	put_rate(json, "high_bytes_per_hour", trend->high_bytes_per_hour);
-	put_rate(json, "blocks_per_hour", trend->blocks_per_hour);
+	write_rate(json, "bytes_per_hour", trend->bytes_per_hour);
+	write_rate(json, "low_bytes_per_hour", trend->low_bytes_per_hour);
+	write_rate(json, "high_bytes_per_hour", trend->high_bytes_per_hour);
+	write_rate(json, "blocks_per_hour", trend->blocks_per_hour);
 	json_close(json, '}');
 }
 
 /* Writes a trend and a number for each snapshot. `sums` is NULL if all are 0. */
-static void put_series(
+static void write_series(
 	struct json *json, const struct trend *trend, const struct block_totals *sums)
 {
 	size_t count = json->comparison->dump_count;
 
-	put_trend(json, trend);
+	write_trend(json, trend);
 	json_open(json, "bytes", '[');
 	for (size_t i = 0; i < count; i++)
 		json_number(json, NULL, sums ? sums[i].requested_bytes : 0);
@@ -131,7 +131,7 @@ void json_open_frame(struct json *json, const struct frame *frame)
 		json_bool(json, "inline", true);
 }
 
-static void put_frame(struct json *json, const struct frame *frame)
+static void write_frame(struct json *json, const struct frame *frame)
 {
 	if (json->frames) {
 		json_number(json, NULL, page_frame_number(json->frames, frame));
@@ -141,17 +141,18 @@ static void put_frame(struct json *json, const struct frame *frame)
 	json_close(json, '}');
 }
 
-static void put_frames(struct json *json, const char *key, const struct frame *items, size_t count)
+static void write_frames(
+	struct json *json, const char *key, const struct frame *items, size_t count)
 {
 	json_open(json, key, '[');
 	for (size_t i = 0; i < count; i++)
-		put_frame(json, &items[i]);
+		write_frame(json, &items[i]);
 	json_close(json, ']');
 }
 
 /* ---------------------------------------------------------------- windows */
 
-static void put_span(struct json *json, const char *key, const struct time_span *span)
+static void write_span(struct json *json, const char *key, const struct time_span *span)
 {
 	if (span->first_ms > span->last_ms)
 		return;
@@ -161,7 +162,7 @@ static void put_span(struct json *json, const char *key, const struct time_span 
 	json_close(json, '}');
 }
 
-static void put_some(struct json *json, const char *key, const struct block_totals *some)
+static void write_some(struct json *json, const char *key, const struct block_totals *some)
 {
 	json_open(json, key, '{');
 	json_number(json, "bytes", some->requested_bytes);
@@ -169,12 +170,12 @@ static void put_some(struct json *json, const char *key, const struct block_tota
 	json_close(json, '}');
 }
 
-static void put_fate(struct json *json, enum block_fate fate, const struct window_sums *sums)
+static void write_fate(struct json *json, enum block_fate fate, const struct window_sums *sums)
 {
-	put_some(json, block_fate_name(fate), &sums->by_fate[fate]);
+	write_some(json, block_fate_name(fate), &sums->by_fate[fate]);
 }
 
-static void put_freed_by(struct json *json, const struct window_sums *sums)
+static void write_freed_by(struct json *json, const struct window_sums *sums)
 {
 	struct frames frames;
 
@@ -184,24 +185,24 @@ static void put_freed_by(struct json *json, const struct window_sums *sums)
 	json_number(json, "stacks", sums->freed_by_count);
 	json_number(json, "bytes", sums->freed_by_sum.requested_bytes);
 	json_number(json, "blocks", sums->freed_by_sum.block_count);
-	put_frames(json, "frames", frames.items, frames.count);
+	write_frames(json, "frames", frames.items, frames.count);
 	json_close(json, '}');
 	frames_release(&frames);
 }
 
-static void put_window_sums(struct json *json, const struct window_sums *sums)
+static void write_window_sums(struct json *json, const struct window_sums *sums)
 {
 	json_open(json, "window", '{');
-	put_fate(json, FATE_AI, sums);
+	write_fate(json, FATE_AI, sums);
 	for (int fate = FATE_AIFO; fate <= FATE_AOFO; fate++)
-		put_fate(json, (enum block_fate)fate, sums);
+		write_fate(json, (enum block_fate)fate, sums);
 	json_fraction(json, "allocated_per_second", report_window_rate(json->comparison, sums));
 	json_open(json, "peak", '{');
 	json_number(json, "bytes", sums->peak_bytes);
 	json_number(json, "first_ms", sums->peak_ms);
 	json_close(json, '}');
-	put_span(json, "allocated", &sums->allocated);
-	put_span(json, "freed", &sums->freed);
+	write_span(json, "allocated", &sums->allocated);
+	write_span(json, "freed", &sums->freed);
 	if (sums->by_fate[FATE_AIFI].block_count) {
 		json_open(json, "lifetime", '{');
 		json_number(json, "shortest_ms", sums->shortest_ms);
@@ -216,17 +217,17 @@ static void put_window_sums(struct json *json, const struct window_sums *sums)
 	json_close(json, ']');
 	json_open(json, "heaps", '[');
 	for (size_t i = 0; i < sums->heap_count; i++)
-		put_heap(json, NULL, sums->heaps[i]);
+		write_heap(json, NULL, sums->heaps[i]);
 	json_close(json, ']');
 	if (sums->freed_by)
-		put_freed_by(json, sums);
+		write_freed_by(json, sums);
 	json_close(json, '}');
 }
 
 /* ---------------------------------------------------------------- dumps */
 
 /* Writes the defects of a file. */
-static void put_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
+static void write_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
 {
 	json_bool(json, "cut", is_cut);
 	json_number(json, "warning_count", count);
@@ -237,7 +238,7 @@ static void put_lacks(struct json *json, bool is_cut, const char *const *warning
 }
 
 /* Writes "time" or "local_time", if known. */
-static void put_time(struct json *json, const struct dump_sums *dump)
+static void write_time(struct json *json, const struct dump_sums *dump)
 {
 	char text[DATE_TEXT_BYTES];
 
@@ -246,16 +247,16 @@ static void put_time(struct json *json, const struct dump_sums *dump)
 }
 
 /* Writes the sampling, attaching and defects of a dump. */
-static void put_state(struct json *json, const struct dump_sums *dump)
+static void write_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
 		json_number(json, "sample_bytes", dump->sample_bytes);
 	if (dump->is_attached && !dump->sample_bytes)
-		put_totals(json, "before_attaching", &dump->before, false);
-	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+		write_totals(json, "before_attaching", &dump->before, false);
+	write_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
 }
 
-static void put_process(struct json *json, const struct dump_sums *dump)
+static void write_process(struct json *json, const struct dump_sums *dump)
 {
 	char text[DATE_TEXT_BYTES];
 
@@ -267,7 +268,7 @@ static void put_process(struct json *json, const struct dump_sums *dump)
 		json_text(json, "start", date_text(dump->start_ms, text));
 }
 
-static void put_window(struct json *json, const struct dump_sums *dump)
+static void write_window(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->fate == FATE_LIVE)
 		return;
@@ -276,7 +277,7 @@ static void put_window(struct json *json, const struct dump_sums *dump)
 	json_number(json, "to_ms", dump->to_ms);
 }
 
-static void put_inputs(struct json *json)
+static void write_inputs(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
 
@@ -287,17 +288,17 @@ static void put_inputs(struct json *json)
 		json_open_line(json, NULL, '{');
 		json_text(json, "role", report_dump_role(comparison, i));
 		json_text(json, "path", dump->path);
-		put_process(json, dump);
-		put_time(json, dump);
-		put_window(json, dump);
-		put_state(json, dump);
+		write_process(json, dump);
+		write_time(json, dump);
+		write_window(json, dump);
+		write_state(json, dump);
 		json_close(json, '}');
 	}
 	if (!comparison->dumps) {
 		json_open_line(json, NULL, '{');
 		json_text(json, "role", "comparison");
 		json_text(json, "path", comparison->read_from ? comparison->read_from : "");
-		put_lacks(
+		write_lacks(
 			json, comparison->is_cut, comparison->warnings, comparison->warning_count);
 		json_close(json, '}');
 	}
@@ -305,7 +306,7 @@ static void put_inputs(struct json *json)
 }
 
 /* Writes the processes of the snapshots. */
-static void put_parts(struct json *json)
+static void write_parts(struct json *json)
 {
 	const struct trend_axis *axis = json->comparison->axis;
 	size_t first = 0;
@@ -315,7 +316,7 @@ static void put_parts(struct json *json)
 		if (!axis_ends(axis, i))
 			continue;
 		json_open_line(json, NULL, '{');
-		put_process(json, &json->comparison->dumps[first]);
+		write_process(json, &json->comparison->dumps[first]);
 		json_number(json, "first", first);
 		json_number(json, "count", i + 1 - first);
 		json_close(json, '}');
@@ -324,7 +325,7 @@ static void put_parts(struct json *json)
 	json_close(json, ']');
 }
 
-static void put_snapshots(struct json *json)
+static void write_snapshots(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
 
@@ -334,12 +335,12 @@ static void put_snapshots(struct json *json)
 
 		json_open_line(json, NULL, '{');
 		json_text(json, "path", dump->path);
-		put_time(json, dump);
-		put_totals(
+		write_time(json, dump);
+		write_totals(
 			json, "selected", &json->view->series[i], report_has_overhead(json->view));
 		if (comparison->hides_reserved)
-			put_totals(json, "reserved", &dump->reserved, true);
-		put_state(json, dump);
+			write_totals(json, "reserved", &dump->reserved, true);
+		write_state(json, dump);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -347,7 +348,7 @@ static void put_snapshots(struct json *json)
 
 /* ---------------------------------------------------------------- rows */
 
-static void put_contents(struct json *json, const struct row_contents *row, struct frames *frames)
+static void write_contents(struct json *json, const struct row_contents *row, struct frames *frames)
 {
 	char data[2 * CONTENT_BYTES_MAX + 1];
 
@@ -376,7 +377,7 @@ static void put_contents(struct json *json, const struct row_contents *row, stru
 				json_number(json, "bytes", word->to->requested_bytes);
 				json_text(json, "id", word->to->stack);
 			} else {
-				put_frames(json, "frames", frames->items, frames->count);
+				write_frames(json, "frames", frames->items, frames->count);
 			}
 			json_close(json, '}');
 		}
@@ -386,7 +387,7 @@ static void put_contents(struct json *json, const struct row_contents *row, stru
 	json_close(json, ']');
 }
 
-static void put_row_blocks(struct json *json, const struct row_blocks *blocks)
+static void write_row_blocks(struct json *json, const struct row_blocks *blocks)
 {
 	if (json->view->has_sizes) {
 		json_open(json, "sizes", '[');
@@ -402,13 +403,13 @@ static void put_row_blocks(struct json *json, const struct row_blocks *blocks)
 	if (!json->view->has_age)
 		return;
 	json_open(json, "age", '{');
-	put_some(json, "kept", &blocks->kept);
-	put_some(json, "came", &blocks->came);
-	put_some(json, "gone", &blocks->gone);
+	write_some(json, "kept", &blocks->kept);
+	write_some(json, "came", &blocks->came);
+	write_some(json, "gone", &blocks->gone);
 	json_close(json, '}');
 }
 
-static void put_candidates(struct json *json, const struct frames *frames)
+static void write_candidates(struct json *json, const struct frames *frames)
 {
 	size_t from = 0;
 
@@ -416,13 +417,13 @@ static void put_candidates(struct json *json, const struct frames *frames)
 	for (size_t i = 0; i <= frames->part_count; i++) {
 		size_t end = i < frames->part_count ? frames->part_at[i] : frames->count;
 
-		put_frames(json, NULL, frames->items + from, end - from);
+		write_frames(json, NULL, frames->items + from, end - from);
 		from = end;
 	}
 	json_close(json, ']');
 }
 
-static void put_row(struct json *json, size_t shown, struct frames *frames)
+static void write_row(struct json *json, size_t shown, struct frames *frames)
 {
 	uint32_t number = json->view->rows[shown];
 	const struct row *row = &json->comparison->rows[number];
@@ -431,56 +432,56 @@ static void put_row(struct json *json, size_t shown, struct frames *frames)
 	json_open_line(json, NULL, '{');
 	json_text(json, "kind", report_row_kind(row->kind));
 	if (row->heap)
-		put_heap(json, "heap", row->heap);
+		write_heap(json, "heap", row->heap);
 	json_open(json, "ids", '[');
 	for (size_t i = 0; i < row->id_count; i++)
 		json_text(json, NULL, row->ids[i]);
 	json_close(json, ']');
 	if (json->comparison->axis)
-		put_series(json, row_trend(json->comparison, row), row->totals);
+		write_series(json, row_trend(json->comparison, row), row->totals);
 	else
-		put_change(json, &change, report_rows_have_overhead(json->comparison));
+		write_change(json, &change, report_rows_have_overhead(json->comparison));
 	if (json->view->window)
-		put_window_sums(json, &json->view->window[shown + 1]);
+		write_window_sums(json, &json->view->window[shown + 1]);
 	if (json->view->blocks)
-		put_row_blocks(json, &json->view->blocks[shown]);
+		write_row_blocks(json, &json->view->blocks[shown]);
 	if (json->view->contents)
-		put_contents(json, &json->view->contents[shown], frames);
+		write_contents(json, &json->view->contents[shown], frames);
 	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);
 	if (row->kind == ROW_AMBIGUOUS)
-		put_candidates(json, frames);
+		write_candidates(json, frames);
 	else
-		put_frames(json, "frames", frames->items, frames->count);
+		write_frames(json, "frames", frames->items, frames->count);
 	json_close(json, '}');
 }
 
-static void put_part(struct json *json, const char *key, const struct change *change,
+static void write_part(struct json *json, const char *key, const struct change *change,
 	const struct trend *trend, const struct block_totals *sums)
 {
 	json_open(json, key, '{');
-	put_change(json, change, report_rows_have_overhead(json->comparison));
+	write_change(json, change, report_rows_have_overhead(json->comparison));
 	if (json->comparison->axis)
-		put_series(json, trend, sums);
+		write_series(json, trend, sums);
 	json_close(json, '}');
 }
 
-static void put_group(struct json *json, size_t shown)
+static void write_group(struct json *json, size_t shown)
 {
 	const struct view_group_row *group = &json->view->groups[shown];
 
 	json_open_line(json, NULL, '{');
 	json_text(json, "name", group->name);
-	put_part(json, "self", &group->self, &group->self_trend, group->self_of);
-	put_part(json, "total", &group->total, &group->total_trend, group->total_of);
+	write_part(json, "self", &group->self, &group->self_trend, group->self_of);
+	write_part(json, "total", &group->total, &group->total_trend, group->total_of);
 	if (json->view->window)
-		put_window_sums(json, &json->view->window[shown + 1]);
+		write_window_sums(json, &json->view->window[shown + 1]);
 	json_close(json, '}');
 }
 
 /* Writes the number of all rows and groups, and of those that are shown. */
-static void put_shown(struct json *json)
+static void write_shown(struct json *json)
 {
 	const struct view *view = json->view;
 	bool is_grouped = view->group != GROUP_STACK;
@@ -500,9 +501,9 @@ static void put_shown(struct json *json)
 	json_open_line(json, is_grouped ? "groups" : "rows", '[');
 	for (size_t i = 0; i < view->shown_count && !json->out->err.code; i++) {
 		if (is_grouped)
-			put_group(json, i);
+			write_group(json, i);
 		else
-			put_row(json, i, &frames);
+			write_row(json, i, &frames);
 	}
 	json_close(json, ']');
 	frames_release(&frames);
@@ -510,7 +511,7 @@ static void put_shown(struct json *json)
 
 /* ---------------------------------------------------------------- the report */
 
-static void put_asked(struct json *json)
+static void write_asked(struct json *json)
 {
 	json_line(json);
 	json_text(json, "group", report_group_kind(json->view->group));
@@ -519,18 +520,18 @@ static void put_asked(struct json *json)
 		json->view->is_inverted ? "outermost_first" : "innermost_first");
 }
 
-static void put_filtered(struct json *json)
+static void write_filtered(struct json *json)
 {
 	json_line(json);
 	json_bool(json, "filtered", json->view->is_filtered);
-	put_shares(json);
+	write_shares(json);
 	if (json->view->window) {
 		json_line(json);
-		put_window_sums(json, json->view->window);
+		write_window_sums(json, json->view->window);
 	}
 }
 
-static void put_all_series(struct json *json, const struct report *report)
+static void write_all_series(struct json *json, const struct report *report)
 {
 	json_line(json);
 	json_number(json, "left_out_file_count", report->left_out_count);
@@ -547,12 +548,12 @@ static void put_all_series(struct json *json, const struct report *report)
 		json->has_rates = report_has_rates(json->comparison);
 		json_open_line(json, NULL, '{');
 		json_number(json, "number", json->view->series_number);
-		put_parts(json);
-		put_snapshots(json);
-		put_filtered(json);
+		write_parts(json);
+		write_snapshots(json);
+		write_filtered(json);
 		json_line(json);
-		put_trend(json, &json->view->trend);
-		put_shown(json);
+		write_trend(json, &json->view->trend);
+		write_shown(json);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -569,13 +570,13 @@ void json_report(struct json *json, const struct report *report)
 	json_line(json);
 	json_text(json, "tool", "hdiff " HSNAP_VERSION);
 	if (!is_trend)
-		put_inputs(json);
-	put_asked(json);
+		write_inputs(json);
+	write_asked(json);
 	if (is_trend) {
-		put_all_series(json, report);
+		write_all_series(json, report);
 	} else {
-		put_filtered(json);
-		put_shown(json);
+		write_filtered(json);
+		write_shown(json);
 	}
 }
 

@@ -111,7 +111,7 @@ static const struct module *main_module(const struct dump_sums *dump)
 
 /* Writes a build in the form that symbol stores use: the PDB's, or the image's time stamp and size,
  * or "" if both are unknown. */
-static void put_build(struct json *json, const struct dump_sums *dump)
+static void write_build(struct json *json, const struct dump_sums *dump)
 {
 	const struct module *module = main_module(dump);
 	char text[64] = "";
@@ -124,27 +124,27 @@ static void put_build(struct json *json, const struct dump_sums *dump)
 	json_text(json, "build", text);
 }
 
-static void put_time(struct json *json, const char *key, int64_t time_ms)
+static void write_time(struct json *json, const char *key, int64_t time_ms)
 {
 	char text[DATE_TEXT_BYTES];
 
 	json_text(json, key, date_text(time_ms, text));
 }
 
-static void put_process(struct json *json, const struct dump_sums *dump)
+static void write_process(struct json *json, const struct dump_sums *dump)
 {
 	json_text(json, "host", dump->host ? dump->host : "");
 	json_text(json, "image", dump->image ? module_path_base(dump->image) : "");
-	put_build(json, dump);
+	write_build(json, dump);
 	json_number(json, "pid", dump->pid);
-	put_time(json, "start", dump->start_ms);
-	put_time(json, "time", dump->time_ms);
+	write_time(json, "start", dump->start_ms);
+	write_time(json, "time", dump->time_ms);
 	json_text(json, "path", dump->path);
 }
 
 /* ---------------------------------------------------------------- lines */
 
-static void put_line(
+static void write_line(
 	struct line_writer *writer, const struct dump_sums *dump, const struct block_totals *totals)
 {
 	struct json json = {.out = writer->out, .is_first = true};
@@ -152,7 +152,7 @@ static void put_line(
 
 	snprintf(hash, sizeof(hash), "%016" PRIX64, writer->hash);
 	json_open(&json, NULL, '{');
-	put_process(&json, dump);
+	write_process(&json, dump);
 	json_text(&json, "stack", hash);
 	json_text(&json, "function", writer->function.data);
 	json_text(&json, "frames", writer->text.data);
@@ -165,7 +165,7 @@ static void put_line(
 
 /* Writes a line for each dump that has the stack. Other dumps get no line, as if each dump were
  * reported alone. */
-static void put_row(struct line_writer *writer, uint32_t number)
+static void write_row(struct line_writer *writer, uint32_t number)
 {
 	const struct comparison *comparison = writer->view->comparison;
 	const struct row *row = &comparison->rows[number];
@@ -175,7 +175,7 @@ static void put_row(struct line_writer *writer, uint32_t number)
 		const struct block_totals *totals = &row->totals[i];
 
 		if (totals->block_count || totals->requested_bytes || totals->overhead_bytes)
-			put_line(writer, &comparison->dumps[i], totals);
+			write_line(writer, &comparison->dumps[i], totals);
 	}
 }
 
@@ -190,7 +190,7 @@ void report_jsonl(struct out *out, const struct report *report)
 		view++) {
 		writer.view = view;
 		for (size_t i = 0; i < view->shown_count && !out->err.code; i++)
-			put_row(&writer, view->rows[i]);
+			write_row(&writer, view->rows[i]);
 	}
 	buf_release(&writer.function);
 	buf_release(&writer.text);

@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- XML */
 
-static void put_attribute(struct out *out, const char *name, const char *text)
+static void write_attribute(struct out *out, const char *name, const char *text)
 {
 	out_printf(out, " %s=\"", name);
 	xml_lines(out, text);
@@ -97,7 +97,7 @@ static void add_worst(struct buf *text, struct view *view, struct strip *strip)
 /* ---------------------------------------------------------------- cases */
 
 /* Writes "app.exe", or "app.exe, series 2" if there are several series. */
-static void put_case_name(struct out *out, const struct view *view)
+static void write_case_name(struct out *out, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
 	const char *image = comparison->dumps && comparison->dump_count ?
@@ -109,22 +109,23 @@ static void put_case_name(struct out *out, const struct view *view)
 	clean_text(&name, image ? module_path_base(image) : "heap", true);
 	if (view->series_count > 1)
 		buf_printf(&name, ", series %zu", view->series_number);
-	put_attribute(out, "name", name.data);
+	write_attribute(out, "name", name.data);
 	buf_release(&name);
 }
 
-static void put_result(struct out *out, const char *element, const char *type, const char *message)
+static void write_result(
+	struct out *out, const char *element, const char *type, const char *message)
 {
 	out_printf(out, "      <%s", element);
-	put_attribute(out, "message", message);
+	write_attribute(out, "message", message);
 	if (type)
-		put_attribute(out, "type", type);
+		write_attribute(out, "type", type);
 	out_char(out, '>');
 	xml_lines(out, message);
 	out_printf(out, "</%s>\n", element);
 }
 
-static void put_case(struct out *out, const struct junit *junit, size_t index)
+static void write_case(struct out *out, const struct junit *junit, size_t index)
 {
 	struct view *view = &junit->views[index];
 	const struct growth_verdict *verdict = &junit->verdicts[index];
@@ -132,18 +133,18 @@ static void put_case(struct out *out, const struct junit *junit, size_t index)
 	struct buf text;
 
 	out_text(out, "    <testcase classname=\"hdiff\"");
-	put_case_name(out, view);
+	write_case_name(out, view);
 	out_text(out, " time=\"0\">\n");
 	buf_init(&text);
 	if (verdict->over.len) {
 		buf_add(&text, verdict->over.data, verdict->over.len);
 		add_worst(&text, view, junit->strip);
-		put_result(out, "failure", "growth", text.data);
+		write_result(out, "failure", "growth", text.data);
 	} else if (verdict->unknown.len) {
-		put_result(out, junit->is_unknown ? "error" : "skipped",
+		write_result(out, junit->is_unknown ? "error" : "skipped",
 			junit->is_unknown ? "unknown" : NULL, verdict->unknown.data);
 	} else if (junit->is_unknown) {
-		put_result(out, "error", "unknown",
+		write_result(out, "error", "unknown",
 			"not all of the dumps could be used, so growth is not known; hdiff said "
 			"why");
 	}
@@ -158,7 +159,7 @@ static void put_case(struct out *out, const struct junit *junit, size_t index)
 	buf_release(&text);
 }
 
-static void put_property(
+static void write_property(
 	struct out *out, const struct view *view, const char *name, char sign, uint64_t value)
 {
 	out_text(out, "      <property name=\"");
@@ -171,18 +172,18 @@ static void put_property(
 	out_text(out, "\"/>\n");
 }
 
-static void put_totals(struct out *out, const struct view *view)
+static void write_totals(struct out *out, const struct view *view)
 {
 	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
 	struct growth bytes = growth_of(new->requested_bytes, old->requested_bytes);
 	struct growth blocks = growth_of(new->block_count, old->block_count);
 
-	put_property(out, view, "old bytes", 0, old->requested_bytes);
-	put_property(out, view, "new bytes", 0, new->requested_bytes);
-	put_property(out, view, "growth bytes", bytes.sign, bytes.amount);
-	put_property(out, view, "old blocks", 0, old->block_count);
-	put_property(out, view, "new blocks", 0, new->block_count);
-	put_property(out, view, "growth blocks", blocks.sign, blocks.amount);
+	write_property(out, view, "old bytes", 0, old->requested_bytes);
+	write_property(out, view, "new bytes", 0, new->requested_bytes);
+	write_property(out, view, "growth bytes", bytes.sign, bytes.amount);
+	write_property(out, view, "old blocks", 0, old->block_count);
+	write_property(out, view, "new blocks", 0, new->block_count);
+	write_property(out, view, "growth blocks", blocks.sign, blocks.amount);
 }
 
 void report_junit(struct out *out, const struct junit *junit)
@@ -205,9 +206,9 @@ void report_junit(struct out *out, const struct junit *junit)
 		"skipped=\"%zu\" time=\"0\">\n    <properties>\n",
 		junit->view_count, failures, errors, skipped);
 	for (size_t i = 0; i < junit->view_count; i++)
-		put_totals(out, &junit->views[i]);
+		write_totals(out, &junit->views[i]);
 	out_text(out, "    </properties>\n");
 	for (size_t i = 0; i < junit->view_count; i++)
-		put_case(out, junit, i);
+		write_case(out, junit, i);
 	out_text(out, "  </testsuite>\n</testsuites>\n");
 }

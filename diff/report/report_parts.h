@@ -39,7 +39,7 @@ unsigned report_percent(uint64_t part, uint64_t whole);
 const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
 
 /* Writes as much of a sanitized text as fits in `columns`. Returns the number of columns used. */
-unsigned report_put_cut(struct out *out, const char *text, unsigned columns);
+unsigned report_write_cut(struct out *out, const char *text, unsigned columns);
 
 /* Numbers and bytes of the rows that grew and of those that shrank. `first_bytes` is the growth
  * within the first rows. */

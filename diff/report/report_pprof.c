@@ -96,7 +96,7 @@ static void add_bytes(struct buf *buf, unsigned field, const void *bytes, size_t
 }
 
 /* Writes a field of the profile. */
-static void put_bytes(struct pprof *pprof, unsigned field, const void *bytes, size_t len)
+static void write_bytes(struct pprof *pprof, unsigned field, const void *bytes, size_t len)
 {
 	struct buf head;
 
@@ -135,7 +135,7 @@ static uint64_t string_number(struct pprof *pprof, const char *text)
 	clean_text(clean, text, true);
 	number = find_number(pprof, STRINGS, clean, &is_new);
 	if (is_new)
-		put_bytes(pprof, PROFILE_STRING, clean->data, clean->len);
+		write_bytes(pprof, PROFILE_STRING, clean->data, clean->len);
 	return number - 1;
 }
 
@@ -152,7 +152,7 @@ static uint64_t message_number(
 	buf_init(&whole);
 	add_number(&whole, 1, number); /* the id, in every kind of message */
 	buf_add(&whole, message->data, message->len);
-	put_bytes(pprof, field, whole.data, whole.len);
+	write_bytes(pprof, field, whole.data, whole.len);
 	buf_release(&whole);
 	return number;
 }
@@ -222,7 +222,7 @@ static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const 
 }
 
 /* Writes the mapping of the program, which must be the first one. */
-static void put_image(struct pprof *pprof)
+static void write_image(struct pprof *pprof)
 {
 	const struct comparison *comparison = pprof->view->comparison;
 	const struct dump_sums *dump =
@@ -289,7 +289,8 @@ static void add_label(struct pprof *pprof, struct buf *sample, const char *key, 
 	add_bytes(sample, SAMPLE_LABEL, part->data, part->len);
 }
 
-static void put_sample(struct pprof *pprof, const struct row *row, const struct graph_stack *stack)
+static void write_sample(
+	struct pprof *pprof, const struct row *row, const struct graph_stack *stack)
 {
 	const struct change *change = &stack->change;
 	struct buf *sample = &pprof->message, numbers;
@@ -309,37 +310,37 @@ static void put_sample(struct pprof *pprof, const struct row *row, const struct 
 		add_label(
 			pprof, sample, "heap", heap_name(row->heap) ? heap_name(row->heap) : text);
 	}
-	put_bytes(pprof, PROFILE_SAMPLE, sample->data, sample->len);
+	write_bytes(pprof, PROFILE_SAMPLE, sample->data, sample->len);
 	buf_release(&numbers);
 }
 
 /* ---------------------------------------------------------------- the report */
 
-static void put_type(struct pprof *pprof, unsigned field, const char *name, const char *unit)
+static void write_type(struct pprof *pprof, unsigned field, const char *name, const char *unit)
 {
 	struct buf *message = &pprof->message;
 
 	buf_clear(message);
 	add_number(message, TYPE_NAME, string_number(pprof, name));
 	add_number(message, TYPE_UNIT, string_number(pprof, unit));
-	put_bytes(pprof, field, message->data, message->len);
+	write_bytes(pprof, field, message->data, message->len);
 }
 
 /* Writes the sample types. pprof shows the last one by default. */
-static void put_types(struct pprof *pprof)
+static void write_types(struct pprof *pprof)
 {
 	const char *what = graph_is_growth(pprof->view) ? "growth" : graph_what(pprof->view);
 	char name[40];
 
 	snprintf(name, sizeof(name), "%s_objects", what);
-	put_type(pprof, PROFILE_SAMPLE_TYPE, name, "count");
+	write_type(pprof, PROFILE_SAMPLE_TYPE, name, "count");
 	snprintf(name, sizeof(name), "%s_space", what);
-	put_type(pprof, PROFILE_SAMPLE_TYPE, name, "bytes");
-	put_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
+	write_type(pprof, PROFILE_SAMPLE_TYPE, name, "bytes");
+	write_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
 }
 
 /* Writes the time, the period and the comments. */
-static void put_facts(struct pprof *pprof)
+static void write_facts(struct pprof *pprof)
 {
 	const struct comparison *comparison = pprof->view->comparison;
 	const struct dump_sums *last =
@@ -370,12 +371,12 @@ void report_pprof(struct out *out, const struct report *report)
 	table_init(&pprof.modules);
 	graph_stack_init(&stack);
 	string_number(&pprof, ""); /* must be the first string */
-	put_types(&pprof);
-	put_facts(&pprof);
-	put_image(&pprof);
+	write_types(&pprof);
+	write_facts(&pprof);
+	write_image(&pprof);
 	for (size_t i = 0; i < graph_row_count(view) && !out->err.code; i++) {
 		if (graph_stack_read(&stack, view, view->rows[i]))
-			put_sample(&pprof, &view->comparison->rows[view->rows[i]], &stack);
+			write_sample(&pprof, &view->comparison->rows[view->rows[i]], &stack);
 	}
 	graph_stack_release(&stack);
 	for (size_t i = 0; i < PPROF_KINDS; i++)

@@ -34,7 +34,7 @@ static uint64_t old_bytes(const struct change *change)
 	return change->old.requested_bytes;
 }
 
-static void put_frames(struct json *json, const struct graph *graph)
+static void write_frames(struct json *json, const struct graph *graph)
 {
 	json_open_line(json, "shared", '{');
 	json_open(json, "frames", '[');
@@ -53,7 +53,8 @@ static void put_frames(struct json *json, const struct graph *graph)
 	json_close(json, '}');
 }
 
-static void put_profile(struct json *json, const struct graph *graph, const struct profile *profile)
+static void write_profile(
+	struct json *json, const struct graph *graph, const struct profile *profile)
 {
 	uint64_t sum = 0;
 
@@ -107,10 +108,10 @@ void report_speedscope(struct out *out, const struct report *report)
 	json_text(&json, "exporter", "hdiff " HSNAP_VERSION);
 	json_text(&json, "name", words.data);
 	json_number(&json, "activeProfileIndex", 0);
-	put_frames(&json, &graph);
+	write_frames(&json, &graph);
 	json_open_line(&json, "profiles", '[');
 	for (size_t i = 0; i < (is_growth ? 4 : 1); i++)
-		put_profile(&json, &graph, is_growth ? &of_growth[i] : &of_one);
+		write_profile(&json, &graph, is_growth ? &of_growth[i] : &of_one);
 	json_close(&json, ']');
 	json_close(&json, '}');
 	out_char(out, '\n');

@@ -38,7 +38,7 @@ static const char style[] =
 
 /* Writes a coordinate. Sums of a damaged file may be outside the picture; their coordinate becomes
  * 0. */
-static void put_coordinate(struct out *out, double value)
+static void write_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
 
@@ -50,11 +50,12 @@ static void put_coordinate(struct out *out, double value)
 void svg_attribute(struct out *out, const char *name, double value)
 {
 	out_printf(out, " %s=\"", name);
-	put_coordinate(out, value);
+	write_coordinate(out, value);
 	out_char(out, '"');
 }
 
-static void put_line(struct out *out, const char *class, double x1, double y1, double x2, double y2)
+static void write_line(
+	struct out *out, const char *class, double x1, double y1, double x2, double y2)
 {
 	out_printf(out, "<line class=\"%s\"", class);
 	svg_attribute(out, "x1", x1);
@@ -84,7 +85,7 @@ static void open_text(struct out *out, const char *anchor, double x, double y)
 }
 
 /* Writes "1.5 MiB". */
-static void put_bytes(struct out *out, uint64_t bytes)
+static void write_bytes(struct out *out, uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	char text[FRACTION_TEXT_BYTES];
@@ -97,7 +98,7 @@ static void put_bytes(struct out *out, uint64_t bytes)
 }
 
 /* Writes "1m30s" or "1.5s". */
-static void put_moment(struct out *out, uint64_t ms)
+static void write_moment(struct out *out, uint64_t ms)
 {
 	char text[FRACTION_TEXT_BYTES];
 
@@ -109,7 +110,7 @@ static void put_moment(struct out *out, uint64_t ms)
 
 /* ---------------------------------------------------------------- common parts */
 
-static void put_begin(struct svg *svg, const char *title, unsigned height)
+static void write_begin(struct svg *svg, const char *title, unsigned height)
 {
 	const struct dump_sums *sums = svg->chart->sums;
 	struct out *out = svg->out;
@@ -140,7 +141,7 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 }
 
 /* Writes an entry of the colour key at `x`. Returns the x coordinate after the entry. */
-static double put_key(struct out *out, double x, double y, const char *class, const char *word)
+static double write_key(struct out *out, double x, double y, const char *class, const char *word)
 {
 	open_rect(out, class, x, y - 10, 12, 12);
 	out_text(out, "/>\n");
@@ -149,12 +150,12 @@ static double put_key(struct out *out, double x, double y, const char *class, co
 	return x + 17 + 7 * (double)strlen(word) + 16;
 }
 
-static void put_axes(struct out *out, const struct plot *plot)
+static void write_axes(struct out *out, const struct plot *plot)
 {
 	double bottom = plot->top + plot->height;
 
-	put_line(out, "axis", plot->left, bottom, plot->left + plot->width, bottom);
-	put_line(out, "axis", plot->left, plot->top, plot->left, bottom);
+	write_line(out, "axis", plot->left, bottom, plot->left + plot->width, bottom);
+	write_line(out, "axis", plot->left, plot->top, plot->left, bottom);
 }
 
 /* Draws a horizontal line at a height from 0 to 1 and opens its label, which the caller writes. */
@@ -162,7 +163,7 @@ static void open_level(struct out *out, const struct plot *plot, double height)
 {
 	double y = plot->top + plot->height * (1 - height);
 
-	put_line(out, "grid", plot->left, y, plot->left + plot->width, y);
+	write_line(out, "grid", plot->left, y, plot->left + plot->width, y);
 	open_text(out, "end", plot->left - 6, y + 4);
 }
 
@@ -185,7 +186,7 @@ static double y_of(const struct time_plot *time, uint64_t bytes)
 	return time->plot.top + (1 - (double)bytes / (double)time->top_bytes) * time->plot.height;
 }
 
-static void put_scales(struct out *out, const struct time_plot *time, uint64_t step)
+static void write_scales(struct out *out, const struct time_plot *time, uint64_t step)
 {
 	const struct plot *plot = &time->plot;
 	uint64_t tick_ms = use_step_ms(time->length_ms, 10),
@@ -193,17 +194,17 @@ static void put_scales(struct out *out, const struct time_plot *time, uint64_t s
 
 	for (uint64_t bytes = 0; bytes <= time->top_bytes; bytes += step) {
 		open_level(out, plot, (double)bytes / (double)time->top_bytes);
-		put_bytes(out, bytes);
+		write_bytes(out, bytes);
 		out_text(out, "</text>\n");
 	}
 	for (uint64_t ms = time->from_ms;;) {
 		double x = x_of(time, ms);
 
 		if (ms % tick_ms == 0) {
-			put_line(out, "axis", x, plot->top + plot->height, x,
+			write_line(out, "axis", x, plot->top + plot->height, x,
 				plot->top + plot->height + 5);
 			open_text(out, "middle", x, plot->top + plot->height + 19);
-			put_moment(out, ms);
+			write_moment(out, ms);
 			out_text(out, "</text>\n");
 		}
 		if (to_ms - ms < tick_ms - ms % tick_ms)
@@ -212,11 +213,11 @@ static void put_scales(struct out *out, const struct time_plot *time, uint64_t s
 	}
 	open_text(out, "middle", plot->left + plot->width / 2, plot->top + plot->height + 38);
 	out_text(out, "time since the beginning of the recording</text>\n");
-	put_axes(out, plot);
+	write_axes(out, plot);
 }
 
 /* Draws the highest usage of each span as bands, one for each memory, stacked. */
-static void put_bands(
+static void write_bands(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
 	size_t count = over_time->span_count;
@@ -228,21 +229,21 @@ static void put_bands(
 		if (!over_time->window.is_counted[memory] || !over_time->is_there[memory])
 			continue;
 		out_printf(out, "<path class=\"%s\" d=\"M", use_memory_name(memory));
-		put_coordinate(out, x_of(time, over_time->spans[0].end_ms));
+		write_coordinate(out, x_of(time, over_time->spans[0].end_ms));
 		out_char(out, ' ');
-		put_coordinate(out, y_of(time, below[1]));
+		write_coordinate(out, y_of(time, below[1]));
 		for (size_t i = 1; i < count; i++) {
 			out_char(out, 'V');
-			put_coordinate(out,
+			write_coordinate(out,
 				y_of(time, below[i] + over_time->spans[i].highest[memory].bytes));
 			out_char(out, 'H');
-			put_coordinate(out, x_of(time, over_time->spans[i].end_ms));
+			write_coordinate(out, x_of(time, over_time->spans[i].end_ms));
 		}
 		for (size_t i = count; --i;) {
 			out_char(out, 'V');
-			put_coordinate(out, y_of(time, below[i]));
+			write_coordinate(out, y_of(time, below[i]));
 			out_char(out, 'H');
-			put_coordinate(out, x_of(time, over_time->spans[i - 1].end_ms));
+			write_coordinate(out, x_of(time, over_time->spans[i - 1].end_ms));
 			below[i] += over_time->spans[i].highest[memory].bytes;
 		}
 		out_text(out, "Z\"/>\n");
@@ -251,7 +252,7 @@ static void put_bands(
 }
 
 /* Draws the usage at the end of each span. */
-static void put_end_line(
+static void write_end_line(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
 	out_text(out, "<path class=\"end\" d=\"");
@@ -259,14 +260,14 @@ static void put_end_line(
 		const struct use_span *span = &over_time->spans[i];
 
 		out_char(out, i ? 'L' : 'M');
-		put_coordinate(out, x_of(time, span->end_ms));
+		write_coordinate(out, x_of(time, span->end_ms));
 		out_char(out, ' ');
-		put_coordinate(out, y_of(time, use_sum(&over_time->window, span->end).bytes));
+		write_coordinate(out, y_of(time, use_sum(&over_time->window, span->end).bytes));
 	}
 	out_text(out, "\"/>\n");
 }
 
-static void put_peak(struct out *out, const struct time_plot *time, const struct use_span *peak)
+static void write_peak(struct out *out, const struct time_plot *time, const struct use_span *peak)
 {
 	double x = x_of(time, peak->highest_ms), y = y_of(time, peak->highest_bytes);
 	bool is_left = x < time->plot.left + time->plot.width / 2;
@@ -280,7 +281,7 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 	out_text(out, "<g class=\"note\">\n");
 	open_text(out, is_left ? "start" : "end", is_left ? x + 8 : x - 8, y - 5);
 	out_text(out, "peak ");
-	put_bytes(out, peak->highest_bytes);
+	write_bytes(out, peak->highest_bytes);
 	out_text(out, " at ");
 	umdh_seconds(out, peak->highest_ms);
 	out_text(out, "</text>\n</g>\n");
@@ -288,7 +289,7 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 
 /* Draws a line for each mark that is not too close to the previous one. Draws the mark's label if
  * there is room. */
-static void put_mark_lines(struct svg *svg, const struct time_plot *time)
+static void write_mark_lines(struct svg *svg, const struct time_plot *time)
 {
 	const struct plot *plot = &time->plot;
 	const struct record_mark *mark;
@@ -305,16 +306,16 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 		if (x - last_line < 1)
 			continue;
 		last_line = x;
-		put_line(svg->out, "mark", x, plot->top, x, plot->top + plot->height);
+		write_line(svg->out, "mark", x, plot->top, x, plot->top + plot->height);
 		if (x - last_label < MARK_GAP)
 			continue;
 		last_label = x;
 		snprintf(label, sizeof(label), "%s", mark->label);
 		out_text(svg->out,
 			"<text class=\"label\" text-anchor=\"end\" transform=\"translate(");
-		put_coordinate(svg->out, x + 11);
+		write_coordinate(svg->out, x + 11);
 		out_char(svg->out, ' ');
-		put_coordinate(svg->out, plot->top + 4);
+		write_coordinate(svg->out, plot->top + 4);
 		out_text(svg->out, ")rotate(-90)\">");
 		xml_text(svg->out, label);
 		out_text(svg->out, "</text>\n");
@@ -322,7 +323,7 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 }
 
 /* Draws areas that show figures when the pointer is on them. */
-static void put_figures(
+static void write_figures(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
 	for (size_t i = 1; i < over_time->span_count; i++) {
@@ -346,7 +347,7 @@ static void put_figures(
 	}
 }
 
-static void put_over_time(struct svg *svg)
+static void write_over_time(struct svg *svg)
 {
 	const struct use_over_time *over_time = svg->chart->over_time;
 	const struct use_span *peak = &over_time->spans[over_time->peak];
@@ -360,22 +361,22 @@ static void put_over_time(struct svg *svg)
 	while (peak->highest_bytes / step > 7)
 		step *= 2;
 	time.top_bytes = (peak->highest_bytes / step + 1) * step;
-	put_begin(svg, "use of memory over time", 470);
+	write_begin(svg, "use of memory over time", 470);
 	for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 		const char *name = use_memory_name(chart_memories[k]);
 
 		if (over_time->is_there[chart_memories[k]] &&
 			over_time->window.is_counted[chart_memories[k]])
-			x = put_key(svg->out, x, 66, name, name);
+			x = write_key(svg->out, x, 66, name, name);
 	}
 	open_text(svg->out, "start", x, 66);
 	out_text(svg->out, "areas: the highest use in each span; line: use at its end</text>\n");
-	put_scales(svg->out, &time, step);
-	put_bands(svg->out, &time, over_time);
-	put_end_line(svg->out, &time, over_time);
-	put_mark_lines(svg, &time);
-	put_peak(svg->out, &time, peak);
-	put_figures(svg->out, &time, over_time);
+	write_scales(svg->out, &time, step);
+	write_bands(svg->out, &time, over_time);
+	write_end_line(svg->out, &time, over_time);
+	write_mark_lines(svg, &time);
+	write_peak(svg->out, &time, peak);
+	write_figures(svg->out, &time, over_time);
 	out_text(svg->out, "</svg>\n");
 }
 
@@ -417,7 +418,7 @@ static uint64_t figure_of(const struct use *use, bool by_bytes)
 }
 
 /* Draws a scale with powers of ten for blocks, or powers of two for bytes. */
-static void put_size_scale(struct out *out, const struct plot *plot, uint64_t most, bool by_bytes)
+static void write_size_scale(struct out *out, const struct plot *plot, uint64_t most, bool by_bytes)
 {
 	static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
 	unsigned powers = 0, step = 1;
@@ -433,7 +434,7 @@ static void put_size_scale(struct out *out, const struct plot *plot, uint64_t mo
 			value *= by_bytes ? 2 : 10;
 		open_level(out, plot, chart_log(value) / chart_log(most));
 		if (by_bytes)
-			put_bytes(out, value);
+			write_bytes(out, value);
 		else
 			out_printf(out, "%s%s", (const char *const[]){"1", "10", "100"}[power % 3],
 				units[power / 3]);
@@ -441,7 +442,7 @@ static void put_size_scale(struct out *out, const struct plot *plot, uint64_t mo
 	}
 }
 
-static void put_class_bars(struct out *out, const struct use_sizes *sizes,
+static void write_class_bars(struct out *out, const struct use_sizes *sizes,
 	const struct size_range *range, const struct plot *plot, uint64_t most, bool by_bytes)
 {
 	const double step = plot->width / (double)(range->end - range->first);
@@ -476,7 +477,7 @@ static void put_class_bars(struct out *out, const struct use_sizes *sizes,
 }
 
 /* Draws the blocks (or bytes) of one memory. */
-static void put_panel(struct out *out, const struct use_sizes *sizes,
+static void write_panel(struct out *out, const struct use_sizes *sizes,
 	const struct size_range *range, const struct plot *plot, bool by_bytes)
 {
 	const double step = plot->width / (double)(range->end - range->first);
@@ -491,26 +492,26 @@ static void put_panel(struct out *out, const struct use_sizes *sizes,
 		most = all > most ? all : most;
 		most = live > most ? live : most;
 	}
-	put_size_scale(out, plot, most, by_bytes);
+	write_size_scale(out, plot, most, by_bytes);
 	while ((range->end - range->first) / (4 * octaves) > 6)
 		octaves++;
 	for (size_t i = range->first; i < range->end; i += 4 * octaves) {
 		size_t first = i ? i : 1; /* a logarithmic scale has no 0 */
 		double x = plot->left + (double)(first - range->first) * step;
 
-		put_line(out, "axis", x, bottom, x, bottom + 5);
+		write_line(out, "axis", x, bottom, x, bottom + 5);
 		open_text(out, "middle", x, bottom + 19);
-		put_bytes(out, use_class_bytes(first));
+		write_bytes(out, use_class_bytes(first));
 		out_text(out, "</text>\n");
 	}
-	put_class_bars(out, sizes, range, plot, most, by_bytes);
-	put_axes(out, plot);
+	write_class_bars(out, sizes, range, plot, most, by_bytes);
+	write_axes(out, plot);
 	open_text(out, "start", plot->left, plot->top - 8);
 	out_printf(out, "%s: %s, by the size of an allocation</text>\n",
 		use_memory_name(range->memory), by_bytes ? "bytes" : "blocks");
 }
 
-static void put_sizes(struct svg *svg)
+static void write_sizes(struct svg *svg)
 {
 	const struct use_sizes *sizes = svg->chart->sizes;
 	struct size_range ranges[RECORD_MEMORIES];
@@ -520,7 +521,7 @@ static void put_sizes(struct svg *svg)
 		ranges[count] = (struct size_range){.memory = chart_memories[k]};
 		count += find_range(sizes, &ranges[count]);
 	}
-	put_begin(svg, "sizes of allocations", 80 + PANEL_HEIGHT * count);
+	write_begin(svg, "sizes of allocations", 80 + PANEL_HEIGHT * count);
 	open_text(svg->out, "start", 16, 66);
 	out_text(svg->out,
 		count ? "pale: allocated in that time; full: live at its end; both scales "
@@ -530,8 +531,8 @@ static void put_sizes(struct svg *svg)
 	for (unsigned i = 0; i < count; i++) {
 		double top = 110 + PANEL_HEIGHT * (double)i;
 
-		put_panel(svg->out, sizes, &ranges[i], &(struct plot){70, top, 390, 210}, false);
-		put_panel(svg->out, sizes, &ranges[i], &(struct plot){550, top, 390, 210}, true);
+		write_panel(svg->out, sizes, &ranges[i], &(struct plot){70, top, 390, 210}, false);
+		write_panel(svg->out, sizes, &ranges[i], &(struct plot){550, top, 390, 210}, true);
 	}
 	out_text(svg->out, "</svg>\n");
 }
@@ -541,7 +542,7 @@ void chart_svg(struct out *out, const struct chart *chart)
 	struct svg svg = {.out = out, .chart = chart};
 
 	if (chart->over_time)
-		put_over_time(&svg);
+		write_over_time(&svg);
 	else
-		put_sizes(&svg);
+		write_sizes(&svg);
 }

@@ -35,7 +35,7 @@ struct text_report {
 	struct frames frames;
 };
 
-static void put_colour(struct text_report *text, const char *code)
+static void write_colour(struct text_report *text, const char *code)
 {
 	if (text->whole->style.is_coloured)
 		out_printf(text->out, "\033[%sm", code);
@@ -44,7 +44,7 @@ static void put_colour(struct text_report *text, const char *code)
 /* ---------------------------------------------------------------- numbers */
 
 /* Writes "+12.3 MiB", right-justified, in the colour for growth or for shrinking. */
-static void put_bytes(struct text_report *text, const struct change *change, unsigned width)
+static void write_bytes(struct text_report *text, const struct change *change, unsigned width)
 {
 	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
 	char size[REPORT_SIZE_BYTES], word[REPORT_SIZE_BYTES + 1];
@@ -55,13 +55,13 @@ static void put_bytes(struct text_report *text, const struct change *change, uns
 				  "",
 		report_size(growth.amount, size));
 	if (growth.amount && !text->is_single)
-		put_colour(text, growth.sign == '+' ? "31" : "36");
+		write_colour(text, growth.sign == '+' ? "31" : "36");
 	out_printf(text->out, "%*s", (int)width, word);
 	if (growth.amount && !text->is_single)
-		put_colour(text, "0");
+		write_colour(text, "0");
 }
 
-static void put_blocks(struct text_report *text, const struct change *change, unsigned width)
+static void write_blocks(struct text_report *text, const struct change *change, unsigned width)
 {
 	struct growth growth = growth_of(change->new.block_count, change->old.block_count);
 	char count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
@@ -76,7 +76,7 @@ static void put_blocks(struct text_report *text, const struct change *change, un
 
 /* Writes "+28.4 GiB/h (11.8 to 50.8)". All numbers have the unit of the rate or, if the rate is 0,
  * of its bounds. */
-static void put_rate(
+static void write_rate(
 	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width)
 {
 	static const char units[] = "BKMGTPE";
@@ -104,17 +104,17 @@ static void put_rate(
 }
 
 /* Writes a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its spark line. */
-static void put_trend(
+static void write_trend(
 	struct text_report *text, const struct trend *trend, const struct block_totals *totals)
 {
 	out_text(text->out, trend_verdict_name(trend->verdict));
 	if (report_has_rates(text->comparison)) {
 		out_text(text->out, ", ");
-		put_rate(text, trend, true, 0);
+		write_rate(text, trend, true, 0);
 	}
 	if (text->spark.style != SPARK_NONE)
 		out_text(text->out, "  ");
-	spark_put(text->out, &text->spark, totals);
+	spark_print(text->out, &text->spark, totals);
 	out_char(text->out, '\n');
 }
 
@@ -161,7 +161,7 @@ static void add_caller(struct text_report *text, unsigned columns)
 }
 
 /* Writes the one-line label of a row: the first function that belongs to the program itself. */
-static void put_name(struct text_report *text, uint32_t number, unsigned columns)
+static void write_name(struct text_report *text, uint32_t number, unsigned columns)
 {
 	const struct row *row = &text->comparison->rows[number];
 	char space[ROW_WORDS_BYTES];
@@ -171,7 +171,7 @@ static void put_name(struct text_report *text, uint32_t number, unsigned columns
 	naming_frames(&text->view->naming, number, &text->frames);
 	strip_frames(text->whole->strip, &text->frames);
 	if (!text->frames.count) {
-		report_put_cut(text->out, report_row_words(row, space), columns);
+		report_write_cut(text->out, report_row_words(row, space), columns);
 		return;
 	}
 	add_place(&text->word, &text->frames.items[0]);
@@ -184,20 +184,20 @@ static void put_name(struct text_report *text, uint32_t number, unsigned columns
 	left = place ? columns - place - 2 : columns;
 	report_shorten(&text->word, 0, left);
 	add_caller(text, left);
-	used = report_put_cut(text->out, text->word.data, left);
+	used = report_write_cut(text->out, text->word.data, left);
 	if (!place || used + place + 2 > columns)
 		return;
 	buf_clear(&text->word);
 	add_place(&text->word, &text->frames.items[0]);
-	put_colour(text, "2");
+	write_colour(text, "2");
 	out_printf(text->out, "  %s", text->word.data);
-	put_colour(text, "0");
+	write_colour(text, "0");
 }
 
 /* ---------------------------------------------------------------- head */
 
 /* Writes "of app.exe, process 4242", if known. */
-static void put_process(struct text_report *text, const struct dump_sums *sums)
+static void write_process(struct text_report *text, const struct dump_sums *sums)
 {
 	if (sums->image) {
 		out_text(text->out, " of ");
@@ -224,7 +224,7 @@ static bool has_notes(const struct dump_sums *sums)
 	return sums->fate != FATE_LIVE || sums->is_attached || sums->sample_bytes || sums->is_cut;
 }
 
-static void put_file(struct text_report *text, const char *before, const struct dump_sums *sums)
+static void write_file(struct text_report *text, const char *before, const struct dump_sums *sums)
 {
 	buf_clear(&text->word);
 	add_file(&text->word, before, sums);
@@ -234,7 +234,7 @@ static void put_file(struct text_report *text, const char *before, const struct 
 }
 
 /* Writes both files, on one line if they fit. */
-static void put_files(struct text_report *text)
+static void write_files(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
 	const struct dump_sums *first = comparison->dumps,
@@ -243,7 +243,7 @@ static void put_files(struct text_report *text)
 	if (comparison->is_sum)
 		return;
 	if (text->is_single) {
-		put_file(text, "in ", last);
+		write_file(text, "in ", last);
 		return;
 	}
 	buf_clear(&text->word);
@@ -254,11 +254,11 @@ static void put_files(struct text_report *text)
 		out_printf(text->out, "%s\n", text->word.data);
 		return;
 	}
-	put_file(text, "from ", first);
-	put_file(text, "to   ", last);
+	write_file(text, "from ", first);
+	write_file(text, "to   ", last);
 }
 
-static void put_span(
+static void write_span(
 	struct text_report *text, const struct dump_sums *first, const struct dump_sums *last)
 {
 	char span[DURATION_TEXT_BYTES];
@@ -269,7 +269,7 @@ static void put_span(
 	out_char(text->out, '\n');
 }
 
-static void put_title(struct text_report *text)
+static void write_title(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
 	const struct dump_sums *first = comparison->dumps,
@@ -281,7 +281,7 @@ static void put_title(struct text_report *text)
 			out_text(text->out, " of ");
 			out_harmless(text->out, comparison->image);
 		} else {
-			put_process(text, first);
+			write_process(text, first);
 		}
 		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
 			text_plural(comparison->dump_count));
@@ -289,12 +289,12 @@ static void put_title(struct text_report *text)
 		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
 	} else {
 		out_text(text->out, text->is_single ? "Memory" : "Growth");
-		put_process(text, last);
+		write_process(text, last);
 	}
-	put_span(text, first, last);
+	write_span(text, first, last);
 }
 
-static void put_warnings(struct text_report *text)
+static void write_warnings(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
 
@@ -304,26 +304,26 @@ static void put_warnings(struct text_report *text)
 		comparison->warnings, comparison->warning_count);
 }
 
-static void put_head(struct text_report *text)
+static void write_head(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
 
-	put_colour(text, "1");
+	write_colour(text, "1");
 	if (comparison->dumps) {
-		put_title(text);
+		write_title(text);
 	} else {
 		out_text(text->out, "Growth as ");
 		out_harmless(text->out, comparison->read_from ? comparison->read_from : "-");
 		out_text(text->out,
 			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
 	}
-	put_colour(text, "0");
+	write_colour(text, "0");
 	if (comparison->dumps)
-		put_files(text);
-	put_warnings(text);
+		write_files(text);
+	write_warnings(text);
 	if (comparison->axis) {
 		out_text(text->out, text->view->is_filtered ? "selected: " : "in all: ");
-		put_trend(text, &text->view->trend, text->view->series);
+		write_trend(text, &text->view->trend, text->view->series);
 	}
 	out_char(text->out, '\n');
 }
@@ -334,7 +334,7 @@ static void put_head(struct text_report *text)
 enum { BYTES = 11, BLOCKS = 10, SIZES = 15, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
 
 /* Writes the share of a change among all changes in its direction. */
-static void put_share(
+static void write_share(
 	struct text_report *text, const struct report_ways *ways, const struct change *change)
 {
 	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
@@ -349,7 +349,7 @@ static void put_share(
 		out_printf(text->out, "%*u %%", SHARE - 2, share);
 }
 
-static void put_judged_headings(struct text_report *text)
+static void write_judged_headings(struct text_report *text)
 {
 	bool has_rates = report_has_rates(text->comparison);
 
@@ -357,30 +357,30 @@ static void put_judged_headings(struct text_report *text)
 		has_rates ? "rate" : "");
 }
 
-static void put_headings(struct text_report *text, const char *name)
+static void write_headings(struct text_report *text, const char *name)
 {
-	put_colour(text, "2");
+	write_colour(text, "2");
 	out_printf(text->out, "%*s%*s%*s%*s", NUMBER, "", BYTES,
 		text->is_single ? "bytes" : "growth", BLOCKS, "blocks", SHARE, "share");
 	if (text->comparison->axis)
-		put_judged_headings(text);
+		write_judged_headings(text);
 	out_printf(text->out, "  %s\n", name);
-	put_colour(text, "0");
+	write_colour(text, "0");
 }
 
 /* Writes the verdict and the rate. Returns the number of columns left. */
-static unsigned put_judged(struct text_report *text, const struct trend *trend, unsigned left)
+static unsigned write_judged(struct text_report *text, const struct trend *trend, unsigned left)
 {
 	out_text(text->out, "  ");
 	buf_clear(&text->word);
 	out_printf(text->out, "%-*s", VERDICT, trend_verdict_name(trend->verdict));
 	if (!report_has_rates(text->comparison))
 		return left - VERDICT - 2;
-	put_rate(text, trend, false, RATE);
+	write_rate(text, trend, false, RATE);
 	return left - VERDICT - RATE - 2;
 }
 
-static void put_table_row(struct text_report *text, size_t shown, const struct report_ways *ways)
+static void write_table_row(struct text_report *text, size_t shown, const struct report_ways *ways)
 {
 	uint32_t number = text->view->rows[shown];
 	const struct row *row = &text->comparison->rows[number];
@@ -388,17 +388,17 @@ static void put_table_row(struct text_report *text, size_t shown, const struct r
 	unsigned left = text->columns - NUMBER - BYTES - BLOCKS - SHARE - 2;
 
 	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
-	put_bytes(text, &change, BYTES);
-	put_blocks(text, &change, BLOCKS);
-	put_share(text, ways, &change);
+	write_bytes(text, &change, BYTES);
+	write_blocks(text, &change, BLOCKS);
+	write_share(text, ways, &change);
 	if (text->comparison->axis)
-		left = put_judged(text, row_trend(text->comparison, row), left);
+		left = write_judged(text, row_trend(text->comparison, row), left);
 	out_text(text->out, "  ");
-	put_name(text, number, left);
+	write_name(text, number, left);
 	out_char(text->out, '\n');
 }
 
-static void put_table(struct text_report *text, const struct report_ways *ways)
+static void write_table(struct text_report *text, const struct report_ways *ways)
 {
 	size_t count = text->view->shown_count;
 
@@ -406,26 +406,26 @@ static void put_table(struct text_report *text, const struct report_ways *ways)
 		count = TABLE_MAX;
 	if (!count)
 		return;
-	put_headings(text, "function");
+	write_headings(text, "function");
 	for (size_t i = 0; i < count; i++)
-		put_table_row(text, i, ways);
+		write_table_row(text, i, ways);
 	out_char(text->out, '\n');
 }
 
 /* ---------------------------------------------------------------- totals */
 
-static void put_sum(struct text_report *text, const struct change *change)
+static void write_sum(struct text_report *text, const struct change *change)
 {
-	put_bytes(text, change, 0);
+	write_bytes(text, change, 0);
 	out_text(text->out, ", ");
-	put_blocks(text, change, 0);
+	write_blocks(text, change, 0);
 	out_text(
 		text->out, growth_of(change->new.block_count, change->old.block_count).amount == 1 ?
 				   " block" :
 				   " blocks");
 }
 
-static void put_ways(struct text_report *text, const struct report_ways *ways)
+static void write_ways(struct text_report *text, const struct report_ways *ways)
 {
 	struct out *out = text->out;
 	unsigned share = report_percent(ways->first_bytes, ways->grown_bytes);
@@ -442,13 +442,13 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 	if (ways->grown_count > FIRST && ways->first_bytes)
 		out_printf(out, "; the first %d are %u %%", FIRST, share);
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
-	put_sum(text, &text->view->selected);
+	write_sum(text, &text->view->selected);
 	out_char(out, '\n');
 }
 
 /* Reports growth of stacks that end in an allocator. Also of stacks that end in a frame without a
  * name, if symbols would show that it is not an allocator. */
-static void put_uncalled(struct text_report *text, const struct report_ways *ways)
+static void write_uncalled(struct text_report *text, const struct report_ways *ways)
 {
 	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
 
@@ -461,7 +461,7 @@ static void put_uncalled(struct text_report *text, const struct report_ways *way
 }
 
 /* Writes the sums of blocks that are in no row, if such blocks exist. */
-static void put_apart(struct text_report *text)
+static void write_apart(struct text_report *text)
 {
 	const struct view *view = text->view;
 	struct change left_out = report_left_out(view);
@@ -469,26 +469,26 @@ static void put_apart(struct text_report *text)
 	if (view->suppressed_count) {
 		out_printf(text->out, "suppressed: %zu stack%s, ", view->suppressed_count,
 			text_plural(view->suppressed_count));
-		put_sum(text, &view->suppressed);
+		write_sum(text, &view->suppressed);
 		out_char(text->out, '\n');
 	}
 	if (view->is_filtered) {
 		out_text(text->out, "left out: ");
-		put_sum(text, &left_out);
+		write_sum(text, &left_out);
 		out_text(text->out, "; all: ");
-		put_sum(text, &view->all);
+		write_sum(text, &view->all);
 		out_char(text->out, '\n');
 	}
 	if (text->comparison->hides_reserved) {
 		out_text(text->out, "not counted: address space that is only reserved, ");
-		put_bytes(text, &text->comparison->reserved, 0);
+		write_bytes(text, &text->comparison->reserved, 0);
 		out_text(text->out, " (--heap reserved)\n");
 	}
 }
 
 /* ---------------------------------------------------------------- stacks */
 
-static void put_window(struct text_report *text, const struct window_sums *sums)
+static void write_window(struct text_report *text, const struct window_sums *sums)
 {
 	const struct block_totals *size = &sums->by_fate[FATE_AI],
 				  *kept = &sums->by_fate[FATE_AIFO];
@@ -510,7 +510,8 @@ static void put_window(struct text_report *text, const struct window_sums *sums)
 }
 
 /* Writes a range of sizes: one size, or a power of two up to the next. */
-static void put_size(struct text_report *text, const struct size_change *size, uint64_t last_bytes)
+static void write_size(
+	struct text_report *text, const struct size_change *size, uint64_t last_bytes)
 {
 	const struct change blocks = {
 		.old.block_count = size->old_count, .new.block_count = size->new_count};
@@ -523,7 +524,7 @@ static void put_size(struct text_report *text, const struct size_change *size, u
 	else
 		buf_printf(&text->word, "%s-%s", first, report_count(last_bytes, last));
 	out_printf(text->out, "      %*s", SIZES, text->word.data);
-	put_blocks(text, &blocks, BLOCKS);
+	write_blocks(text, &blocks, BLOCKS);
 	if (!text->is_single)
 		out_printf(text->out, "%*s", BLOCKS, report_count(size->new_count, count));
 	out_char(text->out, '\n');
@@ -531,7 +532,7 @@ static void put_size(struct text_report *text, const struct size_change *size, u
 
 /* Writes the sizes of a row's blocks: singly if they are few, otherwise grouped by powers of
  * two. */
-static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
+static void write_sizes(struct text_report *text, const struct row_blocks *blocks)
 {
 	out_printf(text->out, "      %*s%*s", SIZES, "size", BLOCKS,
 		text->is_single ? "blocks" : "growth");
@@ -539,7 +540,7 @@ static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
 		out_printf(text->out, "%*s", BLOCKS, "now");
 	out_char(text->out, '\n');
 	for (size_t i = 0; blocks->size_count <= SIZES_MAX && i < blocks->size_count; i++)
-		put_size(text, &blocks->sizes[i], blocks->sizes[i].bytes);
+		write_size(text, &blocks->sizes[i], blocks->sizes[i].bytes);
 	for (size_t i = 0; blocks->size_count > SIZES_MAX && i < blocks->size_count;) {
 		size_t class = use_class(blocks->sizes[i].bytes, 0);
 		struct size_change sum = {.bytes = use_class_first(class, 0)};
@@ -549,11 +550,11 @@ static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
 			sum.old_count += blocks->sizes[i].old_count;
 			sum.new_count += blocks->sizes[i].new_count;
 		}
-		put_size(text, &sum, use_class_first(class + 1, 0) - 1);
+		write_size(text, &sum, use_class_first(class + 1, 0) - 1);
 	}
 }
 
-static void put_age(struct text_report *text, const struct row_blocks *blocks)
+static void write_age(struct text_report *text, const struct row_blocks *blocks)
 {
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
 
@@ -567,7 +568,7 @@ static void put_age(struct text_report *text, const struct row_blocks *blocks)
 }
 
 /* Writes a word of a block: its value, its bytes as text, and the target if it is an address. */
-static void put_word(struct text_report *text, const struct row_contents *row,
+static void write_word(struct text_report *text, const struct row_contents *row,
 	const struct dump_content *content, const struct shown_word *word)
 {
 	struct out *out = text->out;
@@ -594,7 +595,7 @@ static void put_word(struct text_report *text, const struct row_contents *row,
 }
 
 /* Writes the contents of blocks, without trailing zeros. */
-static void put_contents(struct text_report *text, const struct row_contents *row)
+static void write_contents(struct text_report *text, const struct row_contents *row)
 {
 	char size[REPORT_COUNT_BYTES];
 
@@ -608,11 +609,11 @@ static void put_contents(struct text_report *text, const struct row_contents *ro
 			shown->content->addr, report_count(shown->content->requested_bytes, size),
 			count ? ":" : ": zeros");
 		for (size_t k = 0; k < count; k++)
-			put_word(text, row, shown->content, &shown->words[k]);
+			write_word(text, row, shown->content, &shown->words[k]);
 	}
 }
 
-static void put_frames(struct text_report *text)
+static void write_frames(struct text_report *text)
 {
 	for (size_t i = 0; i < text->frames.count; i++) {
 		const struct frame *frame = &text->frames.items[i];
@@ -624,15 +625,15 @@ static void put_frames(struct text_report *text)
 		buf_clear(&text->word);
 		add_place(&text->word, frame);
 		if (text->word.len) {
-			put_colour(text, "2");
+			write_colour(text, "2");
 			out_printf(text->out, "  %s", text->word.data);
-			put_colour(text, "0");
+			write_colour(text, "0");
 		}
 		out_text(text->out, frame->is_inline ? " [inline]\n" : "\n");
 	}
 }
 
-static void put_stack(struct text_report *text, size_t shown)
+static void write_stack(struct text_report *text, size_t shown)
 {
 	uint32_t number = text->view->rows[shown];
 	const struct row *row = &text->comparison->rows[number];
@@ -640,7 +641,7 @@ static void put_stack(struct text_report *text, size_t shown)
 	char space[ROW_WORDS_BYTES], size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
 
 	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
-	put_sum(text, &change);
+	write_sum(text, &change);
 	if (!text->is_single)
 		out_printf(text->out, "; now %s in %s", report_size(now.new.requested_bytes, size),
 			report_count(now.new.block_count, count));
@@ -651,14 +652,14 @@ static void put_stack(struct text_report *text, size_t shown)
 	out_char(text->out, '\n');
 	if (text->comparison->axis) {
 		out_text(text->out, "      ");
-		put_trend(text, row_trend(text->comparison, row), row->totals);
+		write_trend(text, row_trend(text->comparison, row), row->totals);
 	}
 	if (text->view->window)
-		put_window(text, &text->view->window[shown + 1]);
+		write_window(text, &text->view->window[shown + 1]);
 	if (text->view->has_age)
-		put_age(text, &text->view->blocks[shown]);
+		write_age(text, &text->view->blocks[shown]);
 	if (text->view->has_sizes)
-		put_sizes(text, &text->view->blocks[shown]);
+		write_sizes(text, &text->view->blocks[shown]);
 	view_frames(text->view, number, &text->frames);
 	strip_start_up(text->whole->start_up, &text->frames, text->view->is_inverted);
 	if (row->kind == ROW_AMBIGUOUS)
@@ -666,9 +667,9 @@ static void put_stack(struct text_report *text, size_t shown)
 			text->frames.part_count + 1);
 	if (!text->frames.count)
 		out_printf(text->out, "      %s\n", report_row_words(row, space));
-	put_frames(text);
+	write_frames(text);
 	if (text->view->contents)
-		put_contents(text, &text->view->contents[shown]);
+		write_contents(text, &text->view->contents[shown]);
 	out_char(text->out, '\n');
 }
 
@@ -682,64 +683,65 @@ static bool has_self(const struct view_group_row *group)
 
 /* Writes a group. In a trend, its figures are those that groups are sorted by: `self` or
  * `total`. */
-static void put_group_row(struct text_report *text, const struct view_group_row *group)
+static void write_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
 	unsigned left = text->columns - BYTES - BLOCKS - 2;
 
-	put_bytes(text, is_trend && is_total ? &group->total : &group->self, BYTES);
-	put_blocks(text, is_trend && is_total ? &group->total : &group->self, BLOCKS);
+	write_bytes(text, is_trend && is_total ? &group->total : &group->self, BYTES);
+	write_blocks(text, is_trend && is_total ? &group->total : &group->self, BLOCKS);
 	if (!is_trend) {
 		out_char(text->out, ' ');
-		put_bytes(text, &group->total, BYTES);
+		write_bytes(text, &group->total, BYTES);
 		left -= BYTES + 1;
 	} else {
-		left = put_judged(text, is_total ? &group->total_trend : &group->self_trend, left);
+		left = write_judged(
+			text, is_total ? &group->total_trend : &group->self_trend, left);
 	}
 	if (is_trend && text->columns >= WIDE && text->spark.style != SPARK_NONE) {
 		out_text(text->out, "  ");
-		spark_put(text->out, &text->spark, is_total ? group->total_of : group->self_of);
+		spark_print(text->out, &text->spark, is_total ? group->total_of : group->self_of);
 		left -= (unsigned)text->spark.count + 2;
 	}
 	out_text(text->out, "  ");
 	buf_clear(&text->word);
 	clean_text(&text->word, group->name, true);
 	report_shorten(&text->word, 0, left);
-	report_put_cut(text->out, text->word.data, left);
+	report_write_cut(text->out, text->word.data, left);
 	out_char(text->out, '\n');
 }
 
-static void put_group_headings(struct text_report *text)
+static void write_group_headings(struct text_report *text)
 {
 	bool has_bars = text->columns >= WIDE && text->spark.style != SPARK_NONE;
 
-	put_colour(text, "2");
+	write_colour(text, "2");
 	out_printf(text->out, "%*s%*s", BYTES,
 		text->comparison->axis && text->view->sort == SORT_TOTAL ? "total" : "self", BLOCKS,
 		"blocks");
 	if (!text->comparison->axis)
 		out_printf(text->out, " %*s", BYTES, "total");
 	else
-		put_judged_headings(text);
+		write_judged_headings(text);
 	if (text->comparison->axis && has_bars)
 		out_printf(text->out, "  %*s", (int)text->spark.count, "");
 	out_printf(text->out, "  %s\n", report_group_kind(text->view->group));
-	put_colour(text, "0");
+	write_colour(text, "0");
 }
 
 /* Writes the groups. If groups are sorted by total, includes functions that only call others. */
-static void put_groups(struct text_report *text)
+static void write_groups(struct text_report *text)
 {
 	const struct view *view = text->view;
 	size_t count = 0, shown = 0;
 
-	put_group_headings(text);
+	write_group_headings(text);
 	for (size_t i = 0; i < view->group_count; i++) {
 		if (view->sort != SORT_TOTAL && !has_self(&view->groups[i]))
 			continue;
 		if (++count > view->shown_count)
 			continue;
-		put_group_row(text, &view->groups[i]);
+		write_group_row(text, &view->groups[i]);
 		shown++;
 	}
 	if (view->group == GROUP_MEMORY)
@@ -756,7 +758,7 @@ static void put_groups(struct text_report *text)
 
 /* ---------------------------------------------------------------- the report */
 
-static void put_more(struct text_report *text)
+static void write_more(struct text_report *text)
 {
 	size_t of = text->view->group == GROUP_STACK ? text->view->row_count : 0;
 
@@ -770,30 +772,30 @@ static void put_more(struct text_report *text)
 					      "Bottom up: --invert");
 }
 
-static void put_view(struct text_report *text)
+static void write_view(struct text_report *text)
 {
 	const struct view *view = text->view;
 	struct report_ways ways;
 
-	put_head(text);
+	write_head(text);
 	report_ways(view, FIRST, &ways);
 	if (text->whole->style.is_tree) {
 		report_tree(text->out, view, text->whole, text->columns);
 	} else if (view->group != GROUP_STACK) {
-		put_groups(text);
+		write_groups(text);
 	} else {
-		put_table(text, &ways);
+		write_table(text, &ways);
 	}
-	put_ways(text, &ways);
-	put_uncalled(text, &ways);
-	put_apart(text);
+	write_ways(text, &ways);
+	write_uncalled(text, &ways);
+	write_apart(text);
 	if (view->group == GROUP_STACK && !text->whole->style.is_tree &&
 		!text->whole->style.no_stacks && view->shown_count) {
 		out_char(text->out, '\n');
 		for (size_t i = 0; i < view->shown_count && !text->out->err.code; i++)
-			put_stack(text, i);
+			write_stack(text, i);
 	}
-	put_more(text);
+	write_more(text);
 }
 
 void report_text(struct out *out, const struct report *report)
@@ -816,7 +818,7 @@ void report_text(struct out *out, const struct report *report)
 		if (text.comparison->axis)
 			spark_make(&text.spark, text.comparison->axis, report->style.spark,
 				text.columns < WIDE ? 12 : 24);
-		put_view(&text);
+		write_view(&text);
 	}
 	frames_release(&text.frames);
 	buf_release(&text.word);

@@ -60,7 +60,7 @@ static uint32_t child_of(struct call_tree *tree, uint32_t parent, const char *na
 
 	if (!known)
 		table_add(&tree->names, name, len, number);
-	if (!u64map_put(&tree->known, (uint64_t)parent << 32 | number, &node))
+	if (!u64map_add(&tree->known, (uint64_t)parent << 32 | number, &node))
 		return node;
 	return add_node(tree, arena_text(&tree->texts, name, len), parent);
 }
@@ -210,7 +210,7 @@ static bool is_one_of_several(const struct printed_tree *printed, const struct c
 }
 
 /* Writes a node with its sign and colour, and a word if all of it is new or freed. */
-static void put_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
+static void write_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
 	struct growth bytes = growth_of(change->new.requested_bytes, change->old.requested_bytes);
@@ -244,12 +244,12 @@ static void put_node(struct printed_tree *printed, const struct call_node *node,
 	buf_clear(&printed->word);
 	clean_text(&printed->word, *node->name ? node->name : "(all)", true);
 	report_shorten(&printed->word, 0, left - indent);
-	report_put_cut(printed->out, printed->word.data, left - indent);
+	report_write_cut(printed->out, printed->word.data, left - indent);
 	out_char(printed->out, '\n');
 }
 
 /* Writes nodes depth first. Not recursive, because stacks may be deep. */
-static void put_nodes(struct printed_tree *printed)
+static void write_nodes(struct printed_tree *printed)
 {
 	const struct call_node *nodes = printed->tree->nodes;
 	uint32_t at = 0;
@@ -258,7 +258,7 @@ static void put_nodes(struct printed_tree *printed)
 	for (;;) {
 		uint32_t next = nodes[at].first_child;
 
-		put_node(printed, &nodes[at], indent);
+		write_node(printed, &nodes[at], indent);
 		if (next != CALL_NONE && is_shown(printed, &nodes[next])) {
 			at = next;
 			indent += is_one_of_several(printed, &nodes[at]) ? 2 : 0;
@@ -293,7 +293,7 @@ void report_tree(
 	out_printf(out, "%*s%*s%*s  %s%s\n", BYTES, printed.is_single ? "bytes" : "growth", BLOCKS,
 		"blocks", SHARE, "share", printed.is_single ? "" : "     ",
 		view->is_inverted ? "called by" : "calls");
-	put_nodes(&printed);
+	write_nodes(&printed);
 	for (size_t i = 0; i < tree.count; i++)
 		printed.left_out += !is_shown(&printed, &tree.nodes[i]);
 	out_printf(out, "\n");

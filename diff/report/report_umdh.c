@@ -5,7 +5,7 @@
 
 /* ---------------------------------------------------------------- frames */
 
-static void put_place(struct out *out, const struct frame *frame)
+static void write_place(struct out *out, const struct frame *frame)
 {
 	if (frame->module) {
 		out_harmless(out, frame->module);
@@ -20,7 +20,7 @@ static void put_place(struct out *out, const struct frame *frame)
 		out_char(out, '?');
 }
 
-static void put_symbol(struct out *out, const struct frame *frame)
+static void write_symbol(struct out *out, const struct frame *frame)
 {
 	if (frame->module) {
 		out_harmless(out, frame->module);
@@ -43,7 +43,7 @@ static void put_symbol(struct out *out, const struct frame *frame)
 }
 
 /* Writes each frame on a line that starts with `before`. */
-static void put_frames(struct out *out, const char *before, const struct frames *frames)
+static void write_frames(struct out *out, const char *before, const struct frames *frames)
 {
 	size_t part = 0;
 
@@ -54,16 +54,16 @@ static void put_frames(struct out *out, const char *before, const struct frames 
 		}
 		out_text(out, before);
 		if (frames->items[i].function)
-			put_symbol(out, &frames->items[i]);
+			write_symbol(out, &frames->items[i]);
 		else
-			put_place(out, &frames->items[i]);
+			write_place(out, &frames->items[i]);
 		out_char(out, '\n');
 	}
 }
 
 /* ---------------------------------------------------------------- windows */
 
-static void put_sum(struct umdh_report *report, const char *what, const struct block_totals *sum)
+static void write_sum(struct umdh_report *report, const char *what, const struct block_totals *sum)
 {
 	out_text(report->out, what);
 	out_number(report->out, sum->requested_bytes, report->base, 0);
@@ -71,7 +71,7 @@ static void put_sum(struct umdh_report *report, const char *what, const struct b
 	out_number(report->out, sum->block_count, report->base, 0);
 }
 
-static void put_span(struct umdh_report *report, const char *what, const struct time_span *span)
+static void write_span(struct umdh_report *report, const char *what, const struct time_span *span)
 {
 	if (span->first_ms > span->last_ms)
 		return;
@@ -83,7 +83,7 @@ static void put_span(struct umdh_report *report, const char *what, const struct 
 	umdh_seconds(report->out, span->last_ms);
 }
 
-static void put_fraction(
+static void write_fraction(
 	struct umdh_report *report, const char *before, double value, const char *behind)
 {
 	char text[FRACTION_TEXT_BYTES];
@@ -93,7 +93,7 @@ static void put_fraction(
 		out_printf(report->out, "%s%s%s", before, digits, behind);
 }
 
-static void put_heap(struct out *out, uint64_t heap)
+static void write_heap(struct out *out, uint64_t heap)
 {
 	if (heap_name(heap)) {
 		out_text(out, heap_name(heap));
@@ -104,7 +104,7 @@ static void put_heap(struct out *out, uint64_t heap)
 }
 
 /* Writes the thread and the heap, or how many there are. */
-static void put_who(struct umdh_report *report, const struct window_sums *sums)
+static void write_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 
@@ -114,52 +114,53 @@ static void put_who(struct umdh_report *report, const struct window_sums *sums)
 		out_printf(out, "; %zu threads", sums->thread_count);
 	out_text(out, "; ");
 	if (sums->heap_count == 1)
-		put_heap(out, sums->heaps[0]);
+		write_heap(out, sums->heaps[0]);
 	else
 		out_printf(out, "%zu heaps", sums->heap_count);
 }
 
-static void put_freed_by(struct umdh_report *report, const struct window_sums *sums)
+static void write_freed_by(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 	struct frames frames;
 
-	put_sum(report, "//     freed by (", &sums->freed_by_sum);
+	write_sum(report, "//     freed by (", &sums->freed_by_sum);
 	if (sums->freed_by_count > 1)
 		out_printf(out, "; more by %zu other stack%s", sums->freed_by_count - 1,
 			sums->freed_by_count > 2 ? "s" : "");
 	out_text(out, "):\n");
 	frames_init(&frames);
 	view_freed_by_frames(report->view, sums, &frames);
-	put_frames(out, "//         ", &frames);
+	write_frames(out, "//         ", &frames);
 	frames_release(&frames);
 }
 
 /* Writes the sums of a row, a group or all selected rows in a window. */
-static void put_window(struct umdh_report *report, const struct window_sums *sums)
+static void write_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 
-	put_sum(report, "//     size ", &sums->by_fate[FATE_AI]);
-	put_fraction(report, " (", report_window_rate(report->comparison, sums), "/s)");
-	put_sum(report, "; impacting ", &sums->by_fate[FATE_AIFO]);
+	write_sum(report, "//     size ", &sums->by_fate[FATE_AI]);
+	write_fraction(report, " (", report_window_rate(report->comparison, sums), "/s)");
+	write_sum(report, "; impacting ", &sums->by_fate[FATE_AIFO]);
 	out_text(out, "; peak ");
 	out_number(out, sums->peak_bytes, report->base, 0);
 	out_text(out, " at ");
 	umdh_seconds(out, sums->peak_ms);
 	out_text(out, "\n//     ");
-	put_span(report, "allocated ", &sums->allocated);
-	put_span(report, sums->by_fate[FATE_AI].block_count ? "; freed " : "freed ", &sums->freed);
+	write_span(report, "allocated ", &sums->allocated);
+	write_span(
+		report, sums->by_fate[FATE_AI].block_count ? "; freed " : "freed ", &sums->freed);
 	if (sums->by_fate[FATE_AIFI].block_count) {
 		out_printf(out, "; lived %" PRIu64 " to %" PRIu64 " ms", sums->shortest_ms,
 			sums->longest_ms);
-		put_fraction(report, ", on average ", report_window_life(sums), ", median ");
+		write_fraction(report, ", on average ", report_window_life(sums), ", median ");
 		out_number(out, sums->median_ms, 10, 0);
 	}
-	put_who(report, sums);
+	write_who(report, sums);
 	out_char(out, '\n');
 	if (sums->freed_by)
-		put_freed_by(report, sums);
+		write_freed_by(report, sums);
 }
 
 /* ---------------------------------------------------------------- groups */
@@ -168,7 +169,8 @@ static void put_window(struct umdh_report *report, const struct window_sums *sum
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
-static void put_group_growth(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
+static void write_group_growth(
+	struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -176,17 +178,17 @@ static void put_group_growth(struct umdh_report *report, uint64_t new, uint64_t 
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-static void put_change(struct umdh_report *report, const struct change *change)
+static void write_change(struct umdh_report *report, const struct change *change)
 {
-	put_group_growth(
+	write_group_growth(
 		report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
-	put_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
+	write_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
 }
 
 /* Widths of a trend's columns. */
 enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13, SPARK_COLUMNS = 24 };
 
-static void put_trend(struct umdh_report *report, const struct trend *trend, bool is_any)
+static void write_trend(struct umdh_report *report, const struct trend *trend, bool is_any)
 {
 	const char *verdict = is_any ? trend_verdict_name(trend->verdict) : "-";
 
@@ -197,43 +199,43 @@ static void put_trend(struct umdh_report *report, const struct trend *trend, boo
 		out_printf(report->out, "%*s", RATE_WIDTH, is_any ? "?" : "-");
 }
 
-static void put_name(struct umdh_report *report, const struct view_group_row *group)
+static void write_name(struct umdh_report *report, const struct view_group_row *group)
 {
 	out_text(report->out, "  ");
 	out_harmless(report->out, group->name);
 	out_char(report->out, '\n');
 }
 
-static void put_group_of_trend(struct umdh_report *report, const struct view_group_row *group)
+static void write_group_of_trend(struct umdh_report *report, const struct view_group_row *group)
 {
-	put_change(report, &group->self);
-	put_trend(report, &group->self_trend, group->self_of);
-	put_change(report, &group->total);
-	put_trend(report, &group->total_trend, group->total_of);
+	write_change(report, &group->self);
+	write_trend(report, &group->self_trend, group->self_of);
+	write_change(report, &group->total);
+	write_trend(report, &group->total_trend, group->total_of);
 	if (report->spark.style != SPARK_NONE)
 		out_text(report->out, "  ");
-	spark_put(report->out, &report->spark, group->total_of);
-	put_name(report, group);
+	spark_print(report->out, &report->spark, group->total_of);
+	write_name(report, group);
 }
 
-static void put_group_window(struct umdh_report *report, const struct window_sums *sums)
+static void write_group_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	const struct block_totals *size = &sums->by_fate[FATE_AI];
 
-	put_group_growth(report, size->requested_bytes, 0, BYTES_WIDTH);
-	put_group_growth(report, size->block_count, 0, COUNT_WIDTH);
-	put_group_growth(report, sums->peak_bytes, 0, BYTES_WIDTH);
+	write_group_growth(report, size->requested_bytes, 0, BYTES_WIDTH);
+	write_group_growth(report, size->block_count, 0, COUNT_WIDTH);
+	write_group_growth(report, sums->peak_bytes, 0, BYTES_WIDTH);
 }
 
-static void put_group(struct umdh_report *report, size_t shown)
+static void write_group(struct umdh_report *report, size_t shown)
 {
 	const struct view_group_row *group = &report->view->groups[shown];
 
-	put_change(report, &group->self);
-	put_change(report, &group->total);
+	write_change(report, &group->self);
+	write_change(report, &group->total);
 	if (report->view->window)
-		put_group_window(report, &report->view->window[shown + 1]);
-	put_name(report, group);
+		write_group_window(report, &report->view->window[shown + 1]);
+	write_name(report, group);
 }
 
 static void umdh_groups(struct umdh_report *report)
@@ -245,13 +247,13 @@ static void umdh_groups(struct umdh_report *report)
 		spark_make(&report->spark, axis, report->spark.style, SPARK_COLUMNS);
 	for (size_t i = 0; i < view->shown_count && !report->out->err.code; i++) {
 		if (axis)
-			put_group_of_trend(report, &view->groups[i]);
+			write_group_of_trend(report, &view->groups[i]);
 		else
-			put_group(report, i);
+			write_group(report, i);
 	}
 }
 
-static void put_columns(struct umdh_report *report)
+static void write_columns(struct umdh_report *report)
 {
 	struct spark spark;
 
@@ -295,13 +297,13 @@ void umdh_groups_legend(struct umdh_report *report)
 		"// not add up to the last line. Numbers are %s.\n"
 		"//\n",
 		report->base == 16 ? "hexadecimal" : "decimal");
-	put_columns(report);
+	write_columns(report);
 }
 
 /* Widths of the columns "requested", "overhead" and "blocks", without the separating blank. */
 enum { REQUESTED_WIDTH = 13, OVERHEAD_WIDTH = 13, BLOCKS_WIDTH = 10 };
 
-static void put_signed(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
+static void write_signed(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -309,25 +311,25 @@ static void put_signed(struct umdh_report *report, uint64_t new, uint64_t old, u
 }
 
 /* Writes a part of the total, so that a reader can check the sum. */
-static void put_share(struct umdh_report *report, const struct change *change, bool has_overhead,
+static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
 
 	out_text(report->out, "// ");
-	put_signed(report, new->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
+	write_signed(report, new->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
 	out_char(report->out, ' ');
 	if (has_overhead)
-		put_signed(report, new->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
+		write_signed(report, new->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
 	else
 		out_text(report->out, "            ?");
 	out_char(report->out, ' ');
-	put_signed(report, new->block_count, old->block_count, BLOCKS_WIDTH);
+	write_signed(report, new->block_count, old->block_count, BLOCKS_WIDTH);
 	out_text(report->out, "  ");
 	out_text(report->out, what);
 }
 
-static void put_shares(struct umdh_report *report)
+static void write_shares(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool has_overhead = report_rows_have_overhead(report->comparison);
@@ -339,16 +341,16 @@ static void put_shares(struct umdh_report *report)
 		"// selected:\n"
 		"//\n"
 		"//     requested      overhead     blocks\n");
-	put_share(report, &view->selected, has_overhead, "selected");
+	write_share(report, &view->selected, has_overhead, "selected");
 	out_printf(report->out, ": %zu stacks\n", view->row_count);
-	put_share(report, &view->suppressed, has_overhead, "suppressed");
+	write_share(report, &view->suppressed, has_overhead, "suppressed");
 	out_printf(report->out, ": %zu stacks\n", view->suppressed_count);
-	put_share(report, &left_out, has_overhead, "left out\n");
-	put_share(report, &view->all, report->comparison->has_overhead, "all\n");
+	write_share(report, &left_out, has_overhead, "left out\n");
+	write_share(report, &view->all, report->comparison->has_overhead, "all\n");
 	out_text(report->out, "//\n");
 }
 
-static void put_rest(struct umdh_report *report)
+static void write_rest(struct umdh_report *report)
 {
 	size_t count;
 	struct change rest = report_not_shown(report->view, &count);
@@ -360,15 +362,15 @@ static void put_rest(struct umdh_report *report)
 		return;
 	}
 	out_printf(report->out, "// %zu more stacks are not shown; they add up to ", count);
-	put_signed(report, rest.new.requested_bytes, rest.old.requested_bytes, 0);
+	write_signed(report, rest.new.requested_bytes, rest.old.requested_bytes, 0);
 	out_text(report->out, " bytes, ");
-	put_signed(report, rest.new.block_count, rest.old.block_count, 0);
+	write_signed(report, rest.new.block_count, rest.old.block_count, 0);
 	out_text(report->out, " blocks\n");
 }
 
 /* Writes a number right-justified in six columns. Adds a sign if the number's direction is opposite
  * to the total's. */
-static void put_part(
+static void write_part(
 	struct umdh_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
 {
 	struct growth growth = growth_of(new, old);
@@ -379,7 +381,7 @@ static void put_part(
 	out_text(report->out, behind);
 }
 
-static void put_total(struct umdh_report *report)
+static void write_total(struct umdh_report *report)
 {
 	const struct block_totals *new = &report->view->selected.new,
 				  *old = &report->view->selected.old;
@@ -397,13 +399,13 @@ static void put_total(struct umdh_report *report)
 		out_char(report->out, '\n');
 		return;
 	}
-	put_part(report, direction, new->requested_bytes, old->requested_bytes, " requested +");
-	put_part(report, direction, new->overhead_bytes, old->overhead_bytes, " overhead =");
-	put_part(report, direction, new_sum, old_sum, "\n");
+	write_part(report, direction, new->requested_bytes, old->requested_bytes, " requested +");
+	write_part(report, direction, new->overhead_bytes, old->overhead_bytes, " overhead =");
+	write_part(report, direction, new_sum, old_sum, "\n");
 }
 
 /* Writes a last line if no stack changed, because the total alone is easily misread. */
-static void put_unchanged(struct umdh_report *report)
+static void write_unchanged(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	struct delta delta = change_delta(&view->selected);
@@ -419,26 +421,26 @@ static void put_unchanged(struct umdh_report *report)
 /* Writes, as comments, the part that is not shown. Then writes the total. */
 static void umdh_end(struct umdh_report *report)
 {
-	put_rest(report);
+	write_rest(report);
 	if (report->view->is_filtered)
-		put_shares(report);
+		write_shares(report);
 	if (report->view->window && report->view->row_count) {
 		out_text(report->out, "// All stacks that are selected:\n");
-		put_window(report, report->view->window);
+		write_window(report, report->view->window);
 	}
-	put_total(report);
-	put_unchanged(report);
+	write_total(report);
+	write_unchanged(report);
 }
 
 #define ALSO_MAX 64 /* maximum number of further ids that are listed */
 
-static void put_number(struct umdh_report *report, unsigned width, uint64_t value)
+static void write_number(struct umdh_report *report, unsigned width, uint64_t value)
 {
 	out_number(report->out, value, report->base, width);
 }
 
 /* Writes comments before the row, where readers of UMDH's comparisons skip them. */
-static void put_notes(
+static void write_notes(
 	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {
 	struct out *out = report->out;
@@ -449,7 +451,7 @@ static void put_notes(
 	}
 	if (row->heap) {
 		out_text(out, heap_name(row->heap) ? "//     heap " : "//     ");
-		put_heap(out, row->heap);
+		write_heap(out, row->heap);
 		out_char(out, '\n');
 	}
 	if (row->kind == ROW_AMBIGUOUS)
@@ -471,72 +473,72 @@ static void put_notes(
 }
 
 /* Writes "+ GROWTH ( NEW - OLD)", which starts both lines of a row. */
-static void put_growth(struct umdh_report *report, uint64_t new, uint64_t old)
+static void write_growth(struct umdh_report *report, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
 	out_char(report->out, growth.sign);
-	put_number(report, report->delta_width, growth.amount);
+	write_number(report, report->delta_width, growth.amount);
 	out_text(report->out, " ( ");
-	put_number(report, report->sum_width, new);
+	write_number(report, report->sum_width, new);
 	out_text(report->out, " - ");
-	put_number(report, report->sum_width, old);
+	write_number(report, report->sum_width, old);
 	out_char(report->out, ')');
 }
 
-static void put_label(struct umdh_report *report, const struct row *row)
+static void write_label(struct umdh_report *report, const struct row *row)
 {
 	out_text(report->out, "\tBackTrace");
 	out_harmless(report->out, row->id_count ? row->ids[0] : "0");
 }
 
-static void put_sums(struct umdh_report *report, const struct row *row)
+static void write_sums(struct umdh_report *report, const struct row *row)
 {
 	struct block_totals new = row_new(report->comparison, row);
 	struct block_totals old = row_old(report->comparison, row);
 
-	put_growth(report, new.requested_bytes, old.requested_bytes);
+	write_growth(report, new.requested_bytes, old.requested_bytes);
 	out_char(report->out, ' ');
-	put_number(report, report->count_width, new.block_count);
+	write_number(report, report->count_width, new.block_count);
 	out_text(report->out, " allocs");
-	put_label(report, row);
+	write_label(report, row);
 	out_char(report->out, '\n');
-	put_growth(report, new.block_count, old.block_count);
-	put_label(report, row);
+	write_growth(report, new.block_count, old.block_count);
+	write_label(report, row);
 	out_text(report->out, "\tallocations\n\n");
 }
 
-static void put_row(struct umdh_report *report, size_t shown, struct frames *frames)
+static void write_row(struct umdh_report *report, size_t shown, struct frames *frames)
 {
 	uint32_t number = report->view->rows[shown];
 	const struct row *row = &report->comparison->rows[number];
 	char space[ROW_WORDS_BYTES];
 
 	view_frames(report->view, number, frames);
-	put_notes(report, row, frames);
+	write_notes(report, row, frames);
 	if (report->view->window)
-		put_window(report, &report->view->window[shown + 1]);
-	put_sums(report, row);
+		write_window(report, &report->view->window[shown + 1]);
+	write_sums(report, row);
 	if (!frames->count) {
 		out_char(report->out, '\t');
 		out_text(report->out, report_row_words(row, space));
 		out_char(report->out, '\n');
 	}
-	put_frames(report->out, "\t", frames);
+	write_frames(report->out, "\t", frames);
 	out_char(report->out, '\n');
 }
 
-static void put_rows(struct umdh_report *report)
+static void write_rows(struct umdh_report *report)
 {
 	struct frames frames;
 
 	frames_init(&frames);
 	for (size_t i = 0; i < report->view->shown_count && !report->out->err.code; i++)
-		put_row(report, i, &frames);
+		write_row(report, i, &frames);
 	frames_release(&frames);
 }
 
-static void put_view(struct out *out, const struct view *view, const struct report *whole)
+static void write_view(struct out *out, const struct view *view, const struct report *whole)
 {
 	const struct report_style *style = &whole->style;
 	struct umdh_report report = {.out = out,
@@ -552,7 +554,7 @@ static void put_view(struct out *out, const struct view *view, const struct repo
 		spark_make(&report.spark, view->comparison->axis, style->spark, SPARK_WIDTH);
 	umdh_head(&report);
 	if (view->group == GROUP_STACK)
-		put_rows(&report);
+		write_rows(&report);
 	else
 		umdh_groups(&report);
 	umdh_end(&report);
@@ -563,6 +565,6 @@ void report_umdh(struct out *out, const struct report *report)
 	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
 		if (i)
 			out_text(out, "\n\n");
-		put_view(out, &report->views[i], report);
+		write_view(out, &report->views[i], report);
 	}
 }

@@ -51,7 +51,7 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 		out_text(out, CUT_SHORT);
 }
 
-static void put_dump(struct out *out, const char *role, const struct dump_sums *sums)
+static void write_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
@@ -88,11 +88,11 @@ void umdh_warnings(struct out *out, const char *before, const char *path,
 
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
-	put_dump(out, role, sums);
+	write_dump(out, role, sums);
 	umdh_warnings(out, "// ", sums->path, sums->warnings, sums->warning_count);
 }
 
-static void put_all_warnings(struct out *out, const struct comparison *comparison)
+static void write_all_warnings(struct out *out, const struct comparison *comparison)
 {
 	for (size_t i = comparison->dump_count; i--;)
 		umdh_warnings(out, "// ", comparison->dumps[i].path, comparison->dumps[i].warnings,
@@ -116,22 +116,22 @@ void umdh_series_warnings(struct out *out, const char *before, const struct comp
 	dump_warnings_release(&warnings);
 }
 
-static void put_dumps(struct out *out, const struct comparison *comparison)
+static void write_dumps(struct out *out, const struct comparison *comparison)
 {
 	size_t count = comparison->dump_count;
 
 	for (size_t i = 0; comparison->is_sum && i + 1 < count; i++)
-		put_dump(out, "NEW", &comparison->dumps[i]);
-	put_dump(out, "NEW", &comparison->dumps[count - 1]);
+		write_dump(out, "NEW", &comparison->dumps[i]);
+	write_dump(out, "NEW", &comparison->dumps[count - 1]);
 	if (comparison_columns(comparison) > 1)
-		put_dump(out, "OLD", &comparison->dumps[0]);
+		write_dump(out, "OLD", &comparison->dumps[0]);
 	else
 		out_text(out, "// OLD: none: everything counts as new\n");
-	put_all_warnings(out, comparison);
+	write_all_warnings(out, comparison);
 }
 
 /* Lists input files that are in no view. */
-static void put_left_out(struct out *out, const struct report *report)
+static void write_left_out(struct out *out, const struct report *report)
 {
 	if (!report->left_out_count)
 		return;
@@ -146,7 +146,7 @@ static void put_left_out(struct out *out, const struct report *report)
 }
 
 /* Writes the reserved address space, which is in no sum. */
-static void put_reserved(struct umdh_report *report)
+static void write_reserved(struct umdh_report *report)
 {
 	const struct change *reserved = &report->comparison->reserved;
 	struct growth growth =
@@ -169,7 +169,7 @@ static void put_reserved(struct umdh_report *report)
 	out_text(report->out, "; --heap reserved shows by whom\n");
 }
 
-static void put_read(struct out *out, const struct comparison *comparison)
+static void write_read(struct out *out, const struct comparison *comparison)
 {
 	const char *path = comparison->read_from ? comparison->read_from : "";
 
@@ -205,7 +205,7 @@ static bool largest_come_first(const struct view *view)
 }
 
 /* Writes the order of the rows, and a note that unchanged rows are left out. */
-static void put_order(struct umdh_report *report)
+static void write_order(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool is_judged = view->trend.verdict != TREND_TOO_FEW;
@@ -224,7 +224,7 @@ static void put_order(struct umdh_report *report)
 		out_text(report->out, "What did not change is left out.\n// ");
 }
 
-static void put_stack_legend(struct umdh_report *report)
+static void write_stack_legend(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool is_trend = report->comparison->axis;
@@ -254,7 +254,7 @@ static void put_stack_legend(struct umdh_report *report)
 		"// BLOCKS are those in NEW. Numbers are %s; offsets and addresses are\n"
 		"// always hexadecimal. ",
 		report->base == 16 ? "hexadecimal" : "decimal");
-	put_order(report);
+	write_order(report);
 	out_text(
 		report->out, "ID is what the dumps call the stack, for looking it up there.\n//\n");
 }
@@ -270,14 +270,14 @@ void umdh_head(struct umdh_report *report)
 		umdh_series(report);
 		umdh_series_warnings(out, "// ", report->comparison);
 	} else if (report->comparison->dumps)
-		put_dumps(out, report->comparison);
+		write_dumps(out, report->comparison);
 	else
-		put_read(out, report->comparison);
-	put_left_out(out, report->whole);
-	put_reserved(report);
+		write_read(out, report->comparison);
+	write_left_out(out, report->whole);
+	write_reserved(report);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)
-		put_stack_legend(report);
+		write_stack_legend(report);
 	else
 		umdh_groups_legend(report);
 }

@@ -40,7 +40,7 @@ void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width)
 		out_printf(out, ".%u", (unsigned)tenths);
 }
 
-static void put_rates(struct out *out, const struct trend *trend)
+static void write_rates(struct out *out, const struct trend *trend)
 {
 	out_text(out, ", ");
 	umdh_rate(out, trend->bytes_per_hour, true, 0);
@@ -54,7 +54,7 @@ static void put_rates(struct out *out, const struct trend *trend)
 }
 
 /* Writes a verdict, with blanks in place of hyphens. */
-static void put_verdict(struct out *out, enum trend_verdict verdict)
+static void write_verdict(struct out *out, enum trend_verdict verdict)
 {
 	for (const char *at = trend_verdict_name(verdict); *at; at++)
 		out_char(out, *at == '-' ? ' ' : *at);
@@ -65,20 +65,20 @@ void umdh_trend(
 {
 	struct out *out = report->out;
 
-	put_verdict(out, trend->verdict);
+	write_verdict(out, trend->verdict);
 	if (series_by_blocks(report->comparison->axis, totals))
 		out_text(out, " by blocks");
 	if (report_has_rates(report->comparison))
-		put_rates(out, trend);
+		write_rates(out, trend);
 	if (report->spark.style != SPARK_NONE)
 		out_text(out, "  ");
-	spark_put(out, &report->spark, totals);
+	spark_print(out, &report->spark, totals);
 	out_char(out, '\n');
 }
 
 /* ---------------------------------------------------------------- snapshots */
 
-static void put_process(struct out *out, const struct dump_sums *sums)
+static void write_process(struct out *out, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
@@ -101,7 +101,7 @@ static size_t count_parts(const struct trend_axis *axis)
 
 /* Writes "// SERIES 1 of 2: app.exe, process 4242, started TIME, 48 snapshots from TIME to
  * TIME". */
-static void put_title(struct umdh_report *report, size_t parts)
+static void write_title(struct umdh_report *report, size_t parts)
 {
 	const struct trend_axis *axis = report->comparison->axis;
 	const struct dump_sums *dumps = report->comparison->dumps;
@@ -118,7 +118,7 @@ static void put_title(struct umdh_report *report, size_t parts)
 	if (parts > 1)
 		out_printf(out, "%zu processes", parts);
 	else
-		put_process(out, &dumps[0]);
+		write_process(out, &dumps[0]);
 	out_printf(out, ", %zu snapshot%s", axis->count, text_plural(axis->count));
 	if (axis->times_ms && axis->count > 1)
 		out_printf(out, " from %s to %s", report_dump_time(&dumps[0], from),
@@ -126,7 +126,7 @@ static void put_title(struct umdh_report *report, size_t parts)
 	out_char(out, '\n');
 }
 
-static void put_snapshot(struct umdh_report *report, size_t number)
+static void write_snapshot(struct umdh_report *report, size_t number)
 {
 	const struct dump_sums *sums = &report->comparison->dumps[number];
 	const struct block_totals *sum = &report->view->series[number];
@@ -149,14 +149,14 @@ void umdh_series(struct umdh_report *report)
 	const struct comparison *comparison = report->comparison;
 	size_t parts = count_parts(comparison->axis);
 
-	put_title(report, parts);
+	write_title(report, parts);
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		if (parts > 1 && axis_begins(comparison->axis, i)) {
 			out_text(report->out, "//   ");
-			put_process(report->out, &comparison->dumps[i]);
+			write_process(report->out, &comparison->dumps[i]);
 			out_char(report->out, '\n');
 		}
-		put_snapshot(report, i);
+		write_snapshot(report, i);
 	}
 	out_text(report->out, "//   sum: ");
 	umdh_trend(report, &report->view->trend, report->view->series);

@@ -223,7 +223,7 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 static int find_reach(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	reach_free(captured->reach.reach);
-	return reach_take(target, &captured->walk, !captured->only_starts, captured->apart,
+	return reach_capture(target, &captured->walk, !captured->only_starts, captured->apart,
 		APART_COUNT, &captured->reach, err);
 }
 
@@ -272,7 +272,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 
 	if (rc || !captured->wants_ust || captured->is_from_tables)
 		return rc;
-	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
+	if (ust_read(captured->ust, memory, &captured->walk, snapshot->modules,
 		    snapshot->module_count, nt_global_flag(target)))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return 0;
@@ -517,7 +517,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
 	if (!rc && captured->is_from_tables && !captured->is_unwalkable &&
-		(!tables_have_all(captured) || !tables_give_blocks(captured))) {
+		(!tables_have_all(captured) || !tables_add_blocks(captured))) {
 		captured->is_from_tables = false;
 		rc = take_all(&memory, snapshot, captured, stats, err);
 	}
@@ -528,7 +528,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	target_copy_free(captured->copy);
 	captured->copy = NULL;
 	if (!rc && captured->reach.reach)
-		rc = reach_settle(captured->reach.reach, target->name, err);
+		rc = reach_resolve(captured->reach.reach, target->name, err);
 	memory_release(&memory);
 	stats->walked_running = captured->is_from_tables;
 	if (!rc && captured->source.may_have_all && options->walks)
@@ -560,7 +560,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	if (!rc)
 		build(target, snapshot, &captured);
 	if (!rc && options->content_count)
-		content_take(target, options->content_count, snapshot);
+		content_capture(target, options->content_count, snapshot);
 	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);

@@ -55,7 +55,7 @@ struct raw_capture {
 
 /* Adds the current first bytes of `count` blocks of each stack, and the blocks to which these bytes
  * point. Unreadable blocks are left out: they have been freed since, or a minidump lacks them. */
-void content_take(struct target *target, unsigned count, struct snapshot *snapshot);
+void content_capture(struct target *target, unsigned count, struct snapshot *snapshot);
 
 /*
  * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
@@ -96,7 +96,7 @@ const char *tables_judge(struct raw_capture *captured);
  * block gets the overhead of a walked block of the same heap and size. Returns false if no such
  * block exists or if the walk contradicts the tables. In this case, the target must be walked while
  * it is held. */
-bool tables_give_blocks(struct raw_capture *captured);
+bool tables_add_blocks(struct raw_capture *captured);
 
 /* Counts the differences between the tables and a walk while the target was held. */
 void tables_compare(struct raw_capture *captured);

@@ -114,7 +114,7 @@ static void find_blocks(const struct snapshot *snapshot, struct content_word *wo
 	}
 }
 
-void content_take(struct target *target, unsigned count, struct snapshot *snapshot)
+void content_capture(struct target *target, unsigned count, struct snapshot *snapshot)
 {
 	struct content_word *words;
 	size_t word_count;

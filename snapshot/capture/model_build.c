@@ -37,7 +37,7 @@ static uint32_t put_stack(
 	uint32_t index = STACK_NONE;
 
 	if (count)
-		stackset_put(&snapshot->stacks, &stack, len, &index);
+		stackset_add(&snapshot->stacks, &stack, len, &index);
 	return index;
 }
 
@@ -51,7 +51,7 @@ static uint32_t traced_stack(struct joining *joining, uint32_t id)
 		return index;
 	count = tracer_copy_stack(&joining->captured->tracer, id, frames);
 	index = put_stack(joining->snapshot, id, frames, count);
-	u64map_put(&joining->traced, id, &index);
+	u64map_add(&joining->traced, id, &index);
 	return index;
 }
 
@@ -187,7 +187,7 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	found = reach_of(reach, number);
 	if (found.reach != BLOCK_LOST_WITH)
 		return found.reach;
-	if (u64map_put(&joining->lost, found.with, &place)) {
+	if (u64map_add(&joining->lost, found.with, &place)) {
 		array_grow((void **)&snapshot->lost, &snapshot->lost_cap, snapshot->lost_count,
 			sizeof(*snapshot->lost));
 		snapshot->lost[snapshot->lost_count++] = found.with;
@@ -239,7 +239,7 @@ static void join_unwalked(struct joining *joining)
 		uint32_t index = (uint32_t)i;
 
 		if (heap->unwalked || heap->is_partial)
-			u64map_put(&incomplete, heap->addr, &index);
+			u64map_add(&incomplete, heap->addr, &index);
 	}
 	for (size_t i = 0; incomplete.index.count && i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
@@ -279,7 +279,7 @@ static uint64_t count_freed_unseen(struct joining *joining)
 		const struct heap *heap = &captured->walk.heaps[i];
 
 		if (!heap->unwalked && !heap->is_partial)
-			u64map_put(&sound, heap->addr, &index);
+			u64map_add(&sound, heap->addr, &index);
 	}
 	for (size_t i = 0; i < tracer->block_count; i++)
 		count += !joining->is_joined[i] &&
@@ -390,7 +390,7 @@ static void add_sum(struct summing *summing, const struct block_sum *more)
 	uint32_t at = (uint32_t)summing->count;
 	struct block_sum *to;
 
-	if (u64map_put(&summing->known,
+	if (u64map_add(&summing->known,
 		    (uint64_t)more->reach << 60 | (uint64_t)more->heap << 32 | more->stack, &at)) {
 		array_grow((void **)&summing->sums, &summing->cap, summing->count,
 			sizeof(*summing->sums));

@@ -31,7 +31,7 @@ static void index_heaps(const struct walk *walk, struct u64map *heaps)
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		uint32_t index = (uint32_t)i;
 
-		u64map_put(heaps, walk->heaps[i].addr, &index);
+		u64map_add(heaps, walk->heaps[i].addr, &index);
 	}
 }
 
@@ -341,7 +341,7 @@ static void note_overheads(struct giving *giving)
 		uint32_t overhead = (uint32_t)walked->overhead_bytes;
 
 		if (walked->requested_bytes < TRACER_SIZE_MAX)
-			u64map_put(&giving->overheads,
+			u64map_add(&giving->overheads,
 				size_key(walked->heap, walked->requested_bytes), &overhead);
 	}
 }
@@ -411,7 +411,7 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 	return true;
 }
 
-bool tables_give_blocks(struct raw_capture *captured)
+bool tables_add_blocks(struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	struct giving giving = {.captured = captured};

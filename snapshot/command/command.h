@@ -98,10 +98,10 @@ struct snapshot_result {
  * Returns 0 or an error. After -ERR_INCOMPLETE and -ERR_NO_HEAPS, the file exists and *taken is
  * set.
  */
-int snapshot_take(const struct snapshot_request *take, struct target *target, const char *path,
+int snapshot_capture(const struct snapshot_request *take, struct target *target, const char *path,
 	struct snapshot_result *taken, struct err *err);
 
-/* Prepares snapshot_take() for interrupts. Must be called once, before snapshot_take(). */
+/* Prepares snapshot_capture() for interrupts. Must be called once, before snapshot_capture(). */
 void snapshot_guard_interrupts(void);
 
 /* -p and -pn: the process that a command works on. */

@@ -154,7 +154,7 @@ static int list_processes(const char *pattern, struct err *err)
 	struct arena arena; /* memory for command lines */
 	struct ps_row *rows;
 	size_t count = 0, closed_count = 0, other_count = 0, ended_count = 0;
-	int rc = process_list_take(&list, err);
+	int rc = process_list_capture(&list, err);
 
 	if (rc)
 		return rc;

@@ -61,11 +61,11 @@ struct reading_progress {
 	const char *path;
 };
 
-static void tell(void *ctx, uint64_t done, uint64_t total)
+static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct reading_progress *progress = ctx;
 
-	progress_tell(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
+	progress_report(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
 }
 
 static int check(const struct log_request *request, struct err *err)
@@ -107,11 +107,11 @@ int command_record_log(int argc, char **argv)
 		progress_begin(&progress.line, stderr, "hsnap: reading", os_time_ms());
 		rc = etw_open(&log, request.logs, request.log_count, &err);
 		if (!rc)
-			rc = etw_scan(log, false, tell, &progress, &err);
+			rc = etw_scan(log, false, show_progress, &progress, &err);
 		if (!rc)
 			rc = etw_choose(log, request.process, &process, &err);
 		if (!rc)
-			rc = etw_record(log, process, &request.how, tell, &progress, &err);
+			rc = etw_record(log, process, &request.how, show_progress, &progress, &err);
 		progress_wipe(&progress.line);
 		etw_close(log);
 		temp_remove_all();

@@ -120,7 +120,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 }
 
 /* Prints the outcome of a recording. Returns 0, or 2 if the recording is incomplete. */
-static int tell(const struct record_request *request, const char *path,
+static int print_result(const struct record_request *request, const char *path,
 	const struct record_session_result *result)
 {
 	char unseen[RECORD_UNSEEN_BYTES];
@@ -205,7 +205,7 @@ static void end_child(void *ctx, const struct recording_link *link)
 	if (record_session_end(child->session, &result, &err))
 		command_fail(&err);
 	else if (result.file_bytes) /* otherwise, the recording never began */
-		tell(ctx, child->path.data, &result);
+		print_result(ctx, child->path.data, &result);
 	buf_release(&child->path);
 	free(child);
 }
@@ -236,13 +236,13 @@ static int record_program(
 		return exit_status ? (int)exit_status : 2;
 	}
 	if (session)
-		tell(request, request->plan.path, &result);
+		print_result(request, request->plan.path, &result);
 	return (int)exit_status;
 }
 
 /* Sends a request to another hsnap: a mark with this label, or, if label is NULL, the end of its
  * recording. */
-static int tell_recorder(uint32_t pid, const char *label)
+static int print_recorder(uint32_t pid, const char *label)
 {
 	struct mailbox *mailbox = NULL;
 	struct err err;
@@ -289,7 +289,7 @@ static DWORD WINAPI mark_lines(void *ctx)
 		char number[16], *label = wide_to_utf8(line);
 
 		snprintf(number, sizeof(number), "%u", ++count);
-		tell_recorder(pid, label && *label ? label : number);
+		print_recorder(pid, label && *label ? label : number);
 		free(label);
 	}
 	return 0;
@@ -346,7 +346,7 @@ static int record_process(struct record_request *request, struct record_session 
 		return command_fail_or_delegate(rc, pid, err);
 	if (end_rc)
 		return command_fail(&end_err);
-	return tell(request, request->plan.path, &result);
+	return print_result(request, request->plan.path, &result);
 }
 
 int command_record(int argc, char **argv)
@@ -378,7 +378,7 @@ int command_record(int argc, char **argv)
 	if (!rc && !request.word_count)
 		rc = process_choose(&request.process, false, &pid, &err);
 	if (!rc && request.stops)
-		return tell_recorder(pid, NULL);
+		return print_recorder(pid, NULL);
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
 	request.plan.is_attached = !request.word_count;
 	if (!rc)
@@ -436,5 +436,5 @@ int command_mark(int argc, char **argv)
 		rc = process_choose(&request.process, false, &pid, &err);
 	if (rc)
 		return rc < 0 ? command_fail(&err) : 0;
-	return tell_recorder(pid, request.label ? request.label : "mark");
+	return print_recorder(pid, request.label ? request.label : "mark");
 }

@@ -121,7 +121,7 @@ static int snapshot_at_exit(void *ctx, struct target *target, struct err *err)
 
 	buf_init(&path);
 	name_file(request, target->image, target->pid, &path);
-	rc = snapshot_take(&request->take, target, path.data, NULL, err);
+	rc = snapshot_capture(&request->take, target, path.data, NULL, err);
 	buf_release(&path);
 	return rc;
 }

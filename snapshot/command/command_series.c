@@ -18,7 +18,7 @@ struct series_run {
 	struct series_log log;
 };
 
-static void say(void *ctx, const char *line)
+static void print_line(void *ctx, const char *line)
 {
 	struct series_run *series = ctx;
 	struct err err;
@@ -33,7 +33,7 @@ static int fail(struct series_run *series, const struct err *err)
 {
 	char text[1600];
 
-	say(series, err_text(err, text, sizeof(text)));
+	print_line(series, err_text(err, text, sizeof(text)));
 	return 2;
 }
 
@@ -43,7 +43,7 @@ static struct interrupt_cleanup ending;
 
 static void on_end(void)
 {
-	struct series_log log = {.path = interrupt_cleanup_take(&ending)};
+	struct series_log log = {.path = interrupt_cleanup_get(&ending)};
 
 	series_log_add(&log, os_time_ms(), "ended from outside: the current file is dropped", NULL);
 	interrupt_cleanup_done(&ending);
@@ -75,7 +75,7 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 		return rc;
 	how.names = names;
 	is_taking = true;
-	rc = snapshot_take(&how, &target, path, &taken, err);
+	rc = snapshot_capture(&how, &target, path, &taken, err);
 	is_taking = false;
 	target.ops->close(&target);
 	if (rc && rc != -ERR_INCOMPLETE)
@@ -91,8 +91,8 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
  * snapshot ends immediately; a longer series first completes its file. */
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
-	const struct series_calls calls = {
-		os_clock_ms, os_time_ms, os_wait, os_was_interrupted, take_file, say, series};
+	const struct series_calls calls = {os_clock_ms, os_time_ms, os_wait, os_was_interrupted,
+		take_file, print_line, series};
 	struct series_result result = {0};
 	int rc;
 
@@ -129,7 +129,7 @@ int series_main(const struct series_request *request)
 	if (rc)
 		return command_fail(&err);
 	series.take.is_new = words & (PATTERN_TIME | PATTERN_NUMBER);
-	series.take.warn = say;
+	series.take.warn = print_line;
 	series.take.warn_ctx = &series;
 	rc = series_files_check(&plan, &err);
 	if (!rc)

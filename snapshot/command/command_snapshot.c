@@ -1,5 +1,5 @@
 /* hsnap snapshot, the default command: takes one snapshot of a process or a minidump. Other
- * commands also use snapshot_take(). command_series.c handles series. */
+ * commands also use snapshot_capture(). command_series.c handles series. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static struct interrupt_cleanup held;
 
 static void on_interrupt(void)
 {
-	struct target *target = interrupt_cleanup_take(&held);
+	struct target *target = interrupt_cleanup_get(&held);
 
 	if (target && target->ops->interrupt)
 		target->ops->interrupt(target);
@@ -42,7 +42,7 @@ static const char *how_read(const struct target *target)
 }
 
 /* Prints a warning. The warning may contain names of files or modules. */
-static void say_warning(
+static void message_warning(
 	const struct snapshot_request *take, const struct target *target, const char *warning)
 {
 	char text[1600];
@@ -187,13 +187,13 @@ static void wait_for_tracer(const struct snapshot_request *take, const struct ta
 
 	if (target->is_file || !process_is_changing(target->pid))
 		return;
-	say_warning(take, target, "its tracer is being switched on or off: waiting for that");
+	message_warning(take, target, "its tracer is being switched on or off: waiting for that");
 	while (process_is_changing(target->pid) && os_clock_ms() < until_ms &&
 		!os_was_interrupted())
 		os_sleep_ms(10);
 }
 
-int snapshot_take(const struct snapshot_request *take, struct target *target, const char *path,
+int snapshot_capture(const struct snapshot_request *take, struct target *target, const char *path,
 	struct snapshot_result *taken, struct err *err)
 {
 	struct capture_stats stats = {0};
@@ -224,7 +224,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 		rc = out_commit_as(&out, take->names, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
-		say_warning(take, target, snapshot.warnings[i]);
+		message_warning(take, target, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
 		report(&snapshot, target, &stats, &written);
 	if (!rc && taken) {
@@ -315,7 +315,7 @@ static int name_file(const struct one_request *request, const struct target *tar
 }
 
 /* Prints a summary of a written file. The percentage is rounded down, so 100 % means all blocks. */
-static void say_written(const char *path, const struct snapshot_result *taken)
+static void print_written(const char *path, const struct snapshot_result *taken)
 {
 	const uint64_t count = taken->block_count, with = count - taken->stackless_count;
 	char name[1600]; /* a fixed buffer: the file already exists, so nothing may fail now */
@@ -351,10 +351,10 @@ static int take_one(const struct one_request *request, struct err *err)
 	buf_init(&path);
 	rc = name_file(request, &target, &path, err);
 	if (!rc)
-		rc = snapshot_take(&request->series.take, &target, path.data, &taken, err);
+		rc = snapshot_capture(&request->series.take, &target, path.data, &taken, err);
 	target.ops->close(&target);
 	if (!rc && path.data && !request->series.take.is_verbose)
-		say_written(path.data, &taken);
+		print_written(path.data, &taken);
 	buf_release(&path);
 	return rc;
 }

@@ -79,7 +79,7 @@ static int print_running(const char *image, const char *words, struct err *err)
 {
 	struct process_list list;
 	unsigned count = 0;
-	int rc = process_list_take(&list, err);
+	int rc = process_list_capture(&list, err);
 
 	for (size_t i = 0; !rc && i < list.count; i++) {
 		if (process_is_called(list.items[i].name, image))

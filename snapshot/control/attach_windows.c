@@ -31,7 +31,7 @@ int traced_prepare(
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
 	/* Do not wait for the lock: its holder may wait for us to resume the process. */
-	if (!rc && !process_lock_take(&traced->lock, traced->target.pid, 0))
+	if (!rc && !process_lock_acquire(&traced->lock, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
 		rc = injection_prepare(&traced->injection, process, thread, name, err);
@@ -234,7 +234,7 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	if (!rc && attaching->target.bits != 8 * sizeof(void *))
 		rc = err_set(err, ERR_BITS, attaching->target.name, NULL);
 	if (!rc)
-		rc = process_lock_take(&attaching->lock, pid, PATIENCE_MS) ?
+		rc = process_lock_acquire(&attaching->lock, pid, PATIENCE_MS) ?
 			     0 :
 			     err_set(err, ERR_BUSY, attaching->target.name,
 				     "another hsnap is working on it");

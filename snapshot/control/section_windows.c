@@ -79,7 +79,7 @@ void ring_section_reclaim(const struct ring_section *section, uint32_t pid)
 		uint32_t owner = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE);
 
 		if (owner && !is_running(owner, pid))
-			ring_give_back(ring);
+			ring_release(ring);
 	}
 }
 

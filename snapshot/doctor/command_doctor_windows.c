@@ -89,7 +89,7 @@ static void compare_file(struct doctor *doctor, const struct doctor_dump *use, c
 	struct err err = {0};
 
 	if (target_open_minidump(&target, path, &err)) {
-		doctor_say(doctor, use->source, "the minidump", DOCTOR_OFF, &err);
+		doctor_add_error(doctor, use->source, "the minidump", DOCTOR_OFF, &err);
 		return;
 	}
 	if (use->has_stacks)
@@ -112,7 +112,7 @@ static void examine_file(
 
 	if ((!path && doctor_fail(ERR_CREATE, "a temporary file", &err)) ||
 		write_minidump(child, file, &err)) {
-		doctor_say(doctor, name, "a minidump", DOCTOR_NOT_THERE, &err);
+		doctor_add_error(doctor, name, "a minidump", DOCTOR_NOT_THERE, &err);
 		keep_error(doctor, child, use->state, &err);
 	} else {
 		if (use->source)
@@ -134,11 +134,11 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 		if (!doctor->truth->heaps[i])
-			doctor_say_why(doctor, source, doctor_heap_names[i], DOCTOR_NOT_THERE,
+			doctor_add_reason(doctor, source, doctor_heap_names[i], DOCTOR_NOT_THERE,
 				"the system makes none for a program that asks for one");
 	}
 	if (!has_front_end)
-		doctor_say_why(doctor, source, "low fragmentation heap", DOCTOR_NOT_THERE,
+		doctor_add_reason(doctor, source, "low fragmentation heap", DOCTOR_NOT_THERE,
 			"the system gave no heap of the child one");
 }
 
@@ -184,7 +184,7 @@ static void examine_segment(struct doctor *doctor, struct doctor_child *child, c
 	const struct doctor_dump use = {.state = trial_states[TRIAL_SEGMENT]};
 
 	if (!has_segment_heap(child, doctor->truth)) {
-		doctor_say_why(doctor, source, "segment heaps", DOCTOR_NOT_THERE, why);
+		doctor_add_reason(doctor, source, "segment heaps", DOCTOR_NOT_THERE, why);
 		keep_reason(doctor, child, use.state, "the manifest did not enable segment heaps");
 		return;
 	}
@@ -215,7 +215,7 @@ static void examine(struct doctor *doctor, struct doctor_child *child, enum doct
 	struct err err = {0};
 
 	if (doctor_child_work(child, doctor->truth, &err)) {
-		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
+		doctor_add_error(doctor, source, "the child", DOCTOR_OFF, &err);
 		keep_error(doctor, child, trial_states[trial], &err);
 		return;
 	}
@@ -240,7 +240,7 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 
 	if ((trial == TRIAL_SEGMENT && doctor_child_copy(&child, doctor->keep->folder, &err)) ||
 		doctor_child_start(&child, trial, &err)) {
-		doctor_say(doctor, source, "the child",
+		doctor_add_error(doctor, source, "the child",
 			trial == TRIAL_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
 		keep_error(doctor, &child, trial_states[trial], &err);
 		doctor_child_end(&child);
@@ -266,7 +266,7 @@ static bool can_be_other(struct doctor *doctor)
 	else if (!other_bits_can_run(image))
 		why = "this system runs no 32-bit programs";
 	if (why)
-		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE, why);
+		doctor_add_reason(doctor, source, what, DOCTOR_NOT_THERE, why);
 	free(image);
 	return !why;
 }

@@ -91,9 +91,9 @@ bool doctor_truth_add(struct doctor_truth *truth, const struct doctor_block *blo
 
 /* Sorts the blocks by address. Removes blocks without an address, and freed blocks whose address is
  * now that of another block. */
-void doctor_truth_settle(struct doctor_truth *truth);
+void doctor_truth_sort(struct doctor_truth *truth);
 
-/* Returns true if a truth, after doctor_truth_settle(), is within its bounds. */
+/* Returns true if a truth, after doctor_truth_sort(), is within its bounds. */
 bool doctor_truth_is_sound(const struct doctor_truth *truth);
 
 /* The doctor's output: rows of "expected, found". */
@@ -135,12 +135,12 @@ void doctor_release(struct doctor *doctor);
 void doctor_add(struct doctor *doctor, const struct doctor_row *row);
 
 /* Adds a row without numbers. */
-void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
+void doctor_add_reason(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const char *why);
 
 /* Adds a row without numbers. Its detail is the error's reason and, if the verdict is DOCTOR_OFF,
  * the error's remedy. */
-void doctor_say(struct doctor *doctor, const char *source, const char *what,
+void doctor_add_error(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const struct err *why);
 
 /* Adds a line to the notes, unless they already contain it. */

@@ -144,7 +144,7 @@ static uint64_t addr_of(void (*function)(void))
 	return (uint64_t)(ULONG_PTR)function;
 }
 
-static void tell_code(struct doctor_truth *truth)
+static void print_code(struct doctor_truth *truth)
 {
 	const char *base = (const char *)GetModuleHandleW(NULL);
 	const IMAGE_DOS_HEADER *dos = (const IMAGE_DOS_HEADER *)base;
@@ -180,7 +180,7 @@ static void make_heaps(struct doctor_truth *truth)
 
 /* Records the heaps' front ends. Called after the work, because a heap activates its front end only
  * after some use. */
-static void tell_front_ends(struct doctor_truth *truth)
+static void print_front_ends(struct doctor_truth *truth)
 {
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
 		ULONG front_end = 0;
@@ -231,13 +231,13 @@ int doctor_child_main(int argc, char **argv)
 		handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, sizeof(*truth));
 	if (!truth || !take_turns(handles))
 		return 2;
-	tell_code(truth);
+	print_code(truth);
 	make_heaps(truth);
 	doctor_plan(truth);
 	doctor_perform(truth);
-	tell_front_ends(truth);
+	print_front_ends(truth);
 	list_heaps(truth);
-	doctor_truth_settle(truth);
+	doctor_truth_sort(truth);
 	take_turns(handles);
 	return 0;
 }

@@ -557,7 +557,7 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 		rc = walk_held(&memory, &walk, &err);
 	} while (!rc && !walk_is_sound(&walk) && ++walks < WALKS_MAX);
 	if (rc)
-		doctor_say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
+		doctor_add_error(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
 	else
 		compare_walk(doctor, source, &walk, target->bits);
 	note_unknown_heaps(doctor, target, &walk);
@@ -584,8 +584,8 @@ void doctor_look_dump(struct doctor *doctor, struct target *target, const char *
 			!must_be && (err.code == ERR_NO_STACKS || err.code == ERR_NOT_TRACED ||
 					    err.code == ERR_PLATFORM);
 
-		doctor_say(doctor, source, "dump", is_no_mistake ? DOCTOR_NOT_THERE : DOCTOR_OFF,
-			&err);
+		doctor_add_error(doctor, source, "dump",
+			is_no_mistake ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
 	} else {
 		doctor_compare(doctor, source, &snapshot, true);
 		for (size_t i = 0; i < snapshot.warning_count; i++)

@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b)
 	return (int)x->is_freed - (int)y->is_freed;
 }
 
-void doctor_truth_settle(struct doctor_truth *truth)
+void doctor_truth_sort(struct doctor_truth *truth)
 {
 	uint64_t last = 0;
 	uint32_t kept = 0;

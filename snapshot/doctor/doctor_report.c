@@ -31,7 +31,7 @@ void doctor_add(struct doctor *doctor, const struct doctor_row *row)
 		added->verdict = DOCTOR_OFF;
 }
 
-void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
+void doctor_add_reason(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const char *why)
 {
 	struct doctor_row row = {.source = source,
@@ -45,13 +45,13 @@ void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
 	doctor_add(doctor, &row);
 }
 
-void doctor_say(struct doctor *doctor, const char *source, const char *what,
+void doctor_add_error(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const struct err *why)
 {
 	char text[700];
 
 	(verdict == DOCTOR_OFF ? err_text : err_reason)(why, text, sizeof(text));
-	doctor_say_why(doctor, source, what, verdict, text);
+	doctor_add_reason(doctor, source, what, verdict, text);
 }
 
 void doctor_note(struct doctor *doctor, const char *name, const char *format, ...)
@@ -129,7 +129,7 @@ static size_t add_part(char *text, size_t size, const struct doctor_row *rows, s
 
 /* Prints one line for the rows of one source and heap. Any other verdict takes precedence over
  * DOCTOR_NOT_THERE. */
-static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
+static void print_findings(const struct doctor_row *rows, size_t count, FILE *to)
 {
 	enum doctor_verdict worst = rows[0].verdict;
 	char text[400] = "";
@@ -159,7 +159,7 @@ static void print_short(const struct doctor *doctor, FILE *to)
 			!strcmp(rows->heap, rows[count].heap))
 			count++;
 		if (*rows->heap || !rows->has_no_numbers)
-			print_line(rows, count, to);
+			print_findings(rows, count, to);
 	}
 }
 

@@ -39,7 +39,7 @@ static void try_heap(struct heap_scan *scan, uint64_t addr)
 	if (scan->rc || u64map_find(&scan->known, addr, &unused) || !is_heap(scan, addr) ||
 		page_heap_knows(scan->nt, addr))
 		return;
-	u64map_put(&scan->known, addr, &unused);
+	u64map_add(&scan->known, addr, &unused);
 	scan->rc = nt_process_add_heap(scan->process, addr);
 	if (!scan->rc && !walk->unlisted_count++)
 		walk->unlisted_addr = addr;
@@ -72,9 +72,9 @@ int heap_scan(struct nt_walk *nt, struct nt_process *process, const struct heap_
 
 	u64map_init(&scan.known);
 	for (size_t i = 0; i < process->heap_count; i++)
-		u64map_put(&scan.known, process->heaps[i], &unused);
+		u64map_add(&scan.known, process->heaps[i], &unused);
 	for (size_t i = 0; i < nt->behind_count; i++)
-		u64map_put(&scan.known, nt->behind[i], &unused);
+		u64map_add(&scan.known, nt->behind[i], &unused);
 	while (!scan.rc && target->ops->region &&
 		!target->ops->region(target, region.end, &region) && region.end > region.addr)
 		try_region(&scan, &region);

@@ -188,7 +188,7 @@ static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32
 	record = &walk->records[*recent];
 	if (*recent >= walk->record_count || record->addr != addr || record->bits != bits) {
 		*recent = (uint32_t)walk->record_count;
-		if (u64map_put(&walk->record_numbers[bits == 64], addr, recent))
+		if (u64map_add(&walk->record_numbers[bits == 64], addr, recent))
 			walk->records[walk->record_count++] = (struct walk_record){addr, bits};
 	}
 	*number = *recent;

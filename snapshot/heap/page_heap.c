@@ -387,10 +387,10 @@ static void drop_listed(struct nt_walk *nt)
 		return;
 	u64map_init(&known);
 	for (size_t i = 0; i < process->heap_count; i++)
-		u64map_put(&known, process->heaps[i], &ignored);
+		u64map_add(&known, process->heaps[i], &ignored);
 	qsort(nt->behind, nt->behind_count, sizeof(*nt->behind), by_value);
 	for (size_t i = 0; i < nt->behind_count; i++) {
-		if (u64map_put(&known, nt->behind[i], &ignored))
+		if (u64map_add(&known, nt->behind[i], &ignored))
 			nt->behind[count++] = nt->behind[i];
 	}
 	nt->behind_count = count;

@@ -52,7 +52,7 @@ struct process_lock {
  * is free, too. Returns false if another hsnap, of any session and user, still holds the lock.
  * Returns true, but without a lock, if the system cannot create the lock's object.
  */
-bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms);
+bool process_lock_acquire(struct process_lock *lock, uint32_t pid, uint32_t patience_ms);
 
 /* Releases the lock. Does nothing if no lock is held. */
 void process_lock_release(struct process_lock *lock);

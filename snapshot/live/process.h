@@ -43,7 +43,7 @@ struct process_list {
 
 /* Lists all processes, except the idle process, processes without threads, and hsnap itself.
  * Returns 0, -ERR_SYSTEM or -ERR_NOMEM. The caller must always call process_list_release(). */
-int process_list_take(struct process_list *list, struct err *err);
+int process_list_capture(struct process_list *list, struct err *err);
 void process_list_release(struct process_list *list);
 
 /* Returns true if `name` is a name of a process with this image. Case is ignored: "app.exe" and

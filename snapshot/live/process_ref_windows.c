@@ -89,7 +89,7 @@ int process_ref_find(const char *name, struct process_seen **seen, size_t *count
 {
 	struct process_list list;
 	size_t cap = 0;
-	int rc = process_list_take(&list, err);
+	int rc = process_list_capture(&list, err);
 
 	*seen = NULL;
 	*count = 0;

@@ -90,7 +90,7 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
 #define AGAIN_MS 10
 
-bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms)
+bool process_lock_acquire(struct process_lock *lock, uint32_t pid, uint32_t patience_ms)
 {
 	wchar_t name[60];
 	DWORD status;
@@ -196,7 +196,7 @@ static int compare(const void *a, const void *b)
 	return left->pid < right->pid ? -1 : left->pid > right->pid;
 }
 
-int process_list_take(struct process_list *list, struct err *err)
+int process_list_capture(struct process_list *list, struct err *err)
 {
 	HANDLE processes = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
 	PROCESSENTRY32W entry = {.dwSize = sizeof(entry)};

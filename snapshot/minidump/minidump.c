@@ -40,7 +40,7 @@ static int compare(const void *a, const void *b)
 	return (x->access > y->access) - (x->access < y->access);
 }
 
-size_t spans_settle(struct spans *spans)
+size_t spans_sort(struct spans *spans)
 {
 	size_t kept = 0, overlaps = 0;
 	uint64_t end = 0; /* end of the addresses that are already covered */
@@ -384,7 +384,7 @@ static void settle(struct minidump *dump)
 }
 
 /* Sorts the modules, finds the program, whose base is `first`, and lists the modules' spans. */
-static int settle_all(struct minidump *dump, uint64_t first)
+static int finish_all(struct minidump *dump, uint64_t first)
 {
 	int rc = 0;
 
@@ -410,7 +410,7 @@ int minidump_read_modules(struct minidump *dump)
 
 	for (size_t i = 0; !rc && i < list.count; i++)
 		rc = add_module(dump, list.entries + i * MD_MODULE_BYTES);
-	return rc ? rc : settle_all(dump, dump->module_count ? dump->modules[0].base : 0);
+	return rc ? rc : finish_all(dump, dump->module_count ? dump->modules[0].base : 0);
 }
 
 /* Returns true if the module overlaps one of the first `count` modules. A module with the same base
@@ -456,5 +456,5 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 		}
 		dump->modules[dump->module_count++] = module;
 	}
-	return settle_all(dump, first);
+	return finish_all(dump, first);
 }

@@ -30,7 +30,7 @@ int spans_add(struct spans *spans, const struct span *span);
 /* Sorts the spans and removes overlaps. The overlapping part remains in the span that begins lower
  * or, if both begin at the same address, in the span with the lower offset. Returns the number of
  * spans that lost a part. */
-size_t spans_settle(struct spans *spans);
+size_t spans_sort(struct spans *spans);
 
 /* Joins adjacent spans. by_offset: only if they are also adjacent in the file. */
 void spans_join(struct spans *spans, bool by_offset);

@@ -119,7 +119,7 @@ static int read_infos(struct minidump *dump)
 		dump, bytes_u64(stream->bytes + MD_INFOS_COUNT), stream->len - head, entry_bytes);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = add_info(dump, stream->bytes + head + i * entry_bytes);
-	spans_settle(&dump->infos);
+	spans_sort(&dump->infos);
 	return rc;
 }
 
@@ -151,7 +151,7 @@ int minidump_read_memory(struct minidump *dump)
 		rc = read_list(dump);
 	if (!rc)
 		rc = read_infos(dump);
-	dump->gaps.overlaps = spans_settle(&dump->memory);
+	dump->gaps.overlaps = spans_sort(&dump->memory);
 	bound_memory(dump);
 	spans_join(&dump->memory, true);
 	for (size_t i = 0; !rc && i < dump->memory.count; i++)

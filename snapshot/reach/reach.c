@@ -528,7 +528,7 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 	}
 }
 
-int reach_settle(struct reach *reach, const char *name, struct err *err)
+int reach_resolve(struct reach *reach, const char *name, struct err *err)
 {
 	uint32_t *order;
 	size_t held, lost;

@@ -54,7 +54,7 @@ void reach_root(struct reach *reach, uint64_t word);
 
 /* Determines the result for each block. Returns 0, or -ERR_LIMIT if there are too many pointers to
  * store. */
-int reach_settle(struct reach *reach, const char *name, struct err *err);
+int reach_resolve(struct reach *reach, const char *name, struct err *err);
 
 /* Returns the number of blocks that are held only through parts of words. */
 size_t reach_part_count(const struct reach *reach);
@@ -68,7 +68,7 @@ struct reach_found reach_of(const struct reach *reach, size_t i);
  * modules, stacks above the stack pointer, and all other pages except read-only views. */
 
 struct reach_taken {
-	/* Owned by the caller, who calls reach_settle() after the process has been resumed. Its
+	/* Owned by the caller, who calls reach_resolve() after the process has been resumed. Its
 	 * blocks are those of the walk, in the same order. */
 	struct reach *reach;
 	/* Number of threads, and number of threads whose registers are unknown. */
@@ -84,7 +84,7 @@ struct target_range reach_apart_from(struct target *target, uint64_t addr);
 /* Creates a search and shows the process to it. apart: memory that does not belong to the program,
  * so its words do not count. Returns 0, -ERR_TARGET or -ERR_SYSTEM. The caller must always call
  * reach_free(). */
-int reach_take(struct target *target, const struct walk *walk, bool by_middle,
+int reach_capture(struct target *target, const struct walk *walk, bool by_middle,
 	const struct target_range *apart, size_t apart_count, struct reach_taken *taken,
 	struct err *err);
 

@@ -71,7 +71,7 @@ static int by_from(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static void settle_apart(struct taking *taking)
+static void finish_apart(struct taking *taking)
 {
 	size_t count = 0;
 
@@ -249,7 +249,7 @@ static void show_all(struct taking *taking)
 		show_region(taking, &region);
 }
 
-int reach_take(struct target *target, const struct walk *walk, bool by_middle,
+int reach_capture(struct target *target, const struct walk *walk, bool by_middle,
 	const struct target_range *apart, size_t apart_count, struct reach_taken *taken,
 	struct err *err)
 {
@@ -271,7 +271,7 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	}
 	if (target->ops->threads)
 		rc = target->ops->threads(target, take_thread, &taking, err);
-	settle_apart(&taking);
+	finish_apart(&taking);
 	taking.own = xmalloc((walk->own_count + 1) * sizeof(*taking.own));
 	taking.own_count = walk->own_count;
 	if (walk->own_count) {

@@ -188,7 +188,7 @@ static void look(struct drain *drain)
 	}
 }
 
-static bool tell(struct drain *drain, uint32_t thread, const struct ring_event *event)
+static bool record_event(struct drain *drain, uint32_t thread, const struct ring_event *event)
 {
 	if (drain->thread != thread)
 		recorder_thread_is(drain->recorder, drain->thread = thread);
@@ -219,7 +219,7 @@ static bool release(struct drain *drain, uint32_t at)
 	const struct drained_ring *ring = &drain->rings[drain->held[at]];
 
 	drain->held[at] = drain->held[--drain->held_count];
-	return tell(drain, ring->held_thread, &ring->held);
+	return record_event(drain, ring->held_thread, &ring->held);
 }
 
 /*
@@ -276,7 +276,7 @@ static bool pass(struct drain *drain, uint32_t index, const struct ring_event *e
 	if (event->type == RING_ALLOC_INSIDE)
 		hold(drain, index, event);
 	else if (!is_over)
-		return tell(drain, ring->thread, event);
+		return record_event(drain, ring->thread, event);
 	return true;
 }
 

@@ -193,7 +193,7 @@ bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES])
 	return true;
 }
 
-void mailbox_taken(struct mailbox *mailbox, bool is_refused)
+void mailbox_acknowledge(struct mailbox *mailbox, bool is_refused)
 {
 	InterlockedExchange(&mailbox->letter->is_refused, is_refused);
 	InterlockedExchange(&mailbox->letter->is_sent, 0);

@@ -178,13 +178,13 @@ bool replay_event(struct replay *replay, const struct ring_event *event)
 	}
 }
 
-size_t replay_keep_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
+size_t replay_filter_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
 	const void *ctx, bool may_free_unseen, bool *is_freed)
 {
 	const size_t share = live_blocks_count(replay->blocks) / UNSEEN_SHARE;
 	const size_t few = share > UNSEEN_FEWEST ? share : UNSEEN_FEWEST;
 	const size_t most = may_free_unseen ? SIZE_MAX : few;
-	size_t count = live_blocks_keep(replay->blocks, exists, ctx, most);
+	size_t count = live_blocks_filter(replay->blocks, exists, ctx, most);
 
 	*is_freed = count <= most;
 	return count;

@@ -40,7 +40,7 @@ bool replay_event(struct replay *replay, const struct ring_event *event);
  * few: about one in a hundred live blocks. Returns the number of blocks that are in no heap. Sets
  * *is_freed to true if they were freed.
  */
-size_t replay_keep_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
+size_t replay_filter_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
 	const void *ctx, bool may_free_unseen, bool *is_freed);
 
 /* Consumer of a section of rings that hsnap has mapped. The section's own header is not trusted and
@@ -123,7 +123,7 @@ struct heap_look {
  * false, with an empty *look, if the walk may have missed a block: a thread was always in a heap, a
  * heap is damaged, or a heap's layout is not known.
  */
-bool heap_look_take(struct heap_look *look, struct target *target, uint64_t area_addr);
+bool heap_look_capture(struct heap_look *look, struct target *target, uint64_t area_addr);
 void heap_look_release(struct heap_look *look);
 
 /* Returns true if a block is at addr. look: a struct heap_look. */

@@ -92,9 +92,9 @@ int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err);
 int mailbox_stop(struct mailbox *mailbox, struct err *err);
 
 /* Copies the next mark, for the recorder. Returns false if no mark is waiting. The recorder calls
- * mailbox_taken() after it has written or refused the mark. */
+ * mailbox_acknowledge() after it has written or refused the mark. */
 bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES]);
-void mailbox_taken(struct mailbox *mailbox, bool is_refused);
+void mailbox_acknowledge(struct mailbox *mailbox, bool is_refused);
 /* Returns true if the end of the recording was requested. */
 bool mailbox_is_stopped(const struct mailbox *mailbox);
 

@@ -186,7 +186,7 @@ static size_t pass_events(struct record_session *session)
 static void keep_blocks(struct record_session *session, const struct heap_look *look)
 {
 	bool is_freed;
-	size_t count = replay_keep_blocks(session->replay, heap_look_has, look,
+	size_t count = replay_filter_blocks(session->replay, heap_look_has, look,
 		target_may_free_unseen(&session->target), &is_freed);
 
 	if (is_freed)
@@ -211,7 +211,7 @@ static void drop_unseen(struct record_session *session)
 
 	if (!session->target.ops->is_alive(&session->target))
 		return;
-	if (heap_look_take(&look, &session->target, session->area_addr)) {
+	if (heap_look_capture(&look, &session->target, session->area_addr)) {
 		drain_limit(session->drain, look.orders);
 		while (!drain_is_at_limit(session->drain) && os_clock_ms() - start < LIMIT_MS) {
 			if (!pass_events(session))
@@ -251,7 +251,7 @@ static size_t go_round(struct record_session *session)
 		recorder_mark(session->recorder, label);
 	}
 	if (is_marked)
-		mailbox_taken(session->mailbox, is_over);
+		mailbox_acknowledge(session->mailbox, is_over);
 	return count;
 }
 

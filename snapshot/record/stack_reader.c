@@ -101,7 +101,7 @@ static void keep_identities(const struct stack_reader *reader, struct snapshot *
 
 /* Reports that a module is loaded, or is no longer loaded. Modules in the first listing were loaded
  * from the beginning. */
-static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
+static void record_module(struct stack_reader *reader, uint32_t number, bool is_loaded)
 {
 	struct module_state *state;
 
@@ -145,7 +145,7 @@ static void list_modules(struct stack_reader *reader)
 	reader->listing_count++;
 	for (size_t i = 0; i < listing.module_count; i++) {
 		numbers[i] = recorder_module(reader->recorder, &listing.modules[i]);
-		say(reader, numbers[i], true);
+		record_module(reader, numbers[i], true);
 	}
 	for (size_t i = 0; i < reader->listing.module_count; i++) {
 		uint32_t number = reader->numbers[i];
@@ -154,7 +154,7 @@ static void list_modules(struct stack_reader *reader)
 
 		if (state && state->is_loaded && state->listing != reader->listing_count) {
 			state->is_missed = true;
-			say(reader, number, false);
+			record_module(reader, number, false);
 		}
 	}
 	snapshot_release(&reader->listing);
@@ -199,8 +199,8 @@ static void leave(struct stack_reader *reader, const struct module *went)
 		reader->states[number].is_missed = false;
 		return;
 	}
-	say(reader, number, true);
-	say(reader, number, false);
+	record_module(reader, number, true);
+	record_module(reader, number, false);
 }
 
 /* Reads the unloaded modules. Returns false if they cannot be read, or if some are missing. */
@@ -392,7 +392,7 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 		found.module = recorder_module(reader->recorder, &went);
 		if (found.module >= reader->state_count || !reader->states[found.module].is_known)
 			/* the module was unloaded before the recording */
-			say(reader, found.module, false);
+			record_module(reader, found.module, false);
 		found.offset = frame - went.base;
 	} else if (unload != SIZE_MAX ||
 		   (frame && tracer_unload_is_lost(&reader->gone->area, born, frame - 1))) {
@@ -445,7 +445,7 @@ uint32_t stack_reader_number(void *ctx, uint32_t id)
 
 	if (!u64map_find(&reader->known, id, &number)) {
 		number = read_stack(reader, id);
-		u64map_put(&reader->known, id, &number);
+		u64map_add(&reader->known, id, &number);
 	}
 	return number;
 }

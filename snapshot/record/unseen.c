@@ -70,7 +70,7 @@ static bool keep_addrs(struct heap_look *look, const struct walk *walk)
 	return true;
 }
 
-bool heap_look_take(struct heap_look *look, struct target *target, uint64_t area_addr)
+bool heap_look_capture(struct heap_look *look, struct target *target, uint64_t area_addr)
 {
 	struct memory memory;
 	struct walk walk;

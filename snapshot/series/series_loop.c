@@ -58,7 +58,7 @@ static void PRINTF_LIKE(2, 3) say(const struct loop *loop, const char *format, .
 	loop->calls->say(loop->calls->ctx, text_harmless(line));
 }
 
-static void say_err(const struct loop *loop, const char *before, const struct err *err)
+static void print_err(const struct loop *loop, const char *before, const struct err *err)
 {
 	char text[1600];
 
@@ -66,7 +66,7 @@ static void say_err(const struct loop *loop, const char *before, const struct er
 }
 
 /* Reports that no process was found, or why the search failed. */
-static void say_trouble(struct loop *loop, const struct err *err)
+static void print_trouble(struct loop *loop, const struct err *err)
 {
 	if (loop->said == err->code)
 		return;
@@ -74,7 +74,7 @@ static void say_trouble(struct loop *loop, const struct err *err)
 	if (err->code == ERR_NO_PROCESS)
 		say(loop, "%s: waiting for such a process", loop->place);
 	else
-		say_err(loop, "", err);
+		print_err(loop, "", err);
 }
 
 int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
@@ -220,7 +220,7 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 		rc = open_files(loop, member, &err);
 	if (rc && rc != member->refused && !is_gone(rc)) {
 		loop->result.failed++;
-		say_err(loop, "", &err);
+		print_err(loop, "", &err);
 	}
 	member->refused = rc;
 	if (is_gone(rc))
@@ -277,7 +277,7 @@ static int next_name(void *ctx, const char **path, struct err *err)
 	return rc;
 }
 
-static void say_file(const struct loop *loop, const char *path, const struct series_taken *taken,
+static void print_file(const struct loop *loop, const char *path, const struct series_taken *taken,
 	uint64_t from_bytes, uint64_t now_bytes)
 {
 	char apart[100] = "";
@@ -318,7 +318,7 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->process))
 		return;
 	loop->result.failed++;
-	say_err(loop, "", err);
+	print_err(loop, "", err);
 	member->retry_at_ms = loop->calls->clock_ms() + SERIES_RETRY_MS;
 	if (!member->failures++)
 		member->failing_from_ms = loop->calls->clock_ms();
@@ -337,7 +337,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 	struct err err;
 
 	if (series_files_written(member->files, path, &err))
-		say_err(loop, "warning: ", &err);
+		print_err(loop, "warning: ", &err);
 }
 
 static void take_one(struct loop *loop, struct member *member, uint64_t private_bytes)
@@ -356,7 +356,7 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 			loop->calls->ctx, &member->process, first, &names, &taken, &err)) {
 		fail(loop, member, &err);
 	} else {
-		say_file(loop, naming.path.data, &taken, member->base_bytes, private_bytes);
+		print_file(loop, naming.path.data, &taken, member->base_bytes, private_bytes);
 		loop->result.written++;
 		loop->result.incomplete += taken.is_incomplete;
 		member->written++;
@@ -427,7 +427,7 @@ static void look_for_one(struct loop *loop)
 	struct err err = {0};
 
 	if (look(loop, &err))
-		say_trouble(loop, &err);
+		print_trouble(loop, &err);
 	else
 		loop->said = 0;
 	loop->is_waiting = !living(loop, false);
@@ -442,7 +442,7 @@ static void look_for_more(struct loop *loop)
 	int rc = look(loop, &err);
 
 	if (rc && rc != -ERR_NO_PROCESS)
-		say_trouble(loop, &err);
+		print_trouble(loop, &err);
 }
 
 /* Advances due_ms by whole intervals to the first time that is not in the past. */
@@ -530,7 +530,7 @@ int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	rc = look(&loop, err);
 	loop.is_waiting = rc == -ERR_NO_PROCESS && plan->waits;
 	if (loop.is_waiting) {
-		say_trouble(&loop, err);
+		print_trouble(&loop, err);
 		rc = 0;
 	}
 	loop.due_ms = calls->clock_ms() + (loop.is_waiting ? SERIES_LOOK_MS : 0);

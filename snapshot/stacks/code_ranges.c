@@ -71,7 +71,7 @@ static int add_executable(struct code_ranges *ranges, struct target *target)
 	return rc;
 }
 
-int code_ranges_take(struct code_ranges *ranges, struct target *target,
+int code_ranges_capture(struct code_ranges *ranges, struct target *target,
 	const struct module *modules, size_t module_count)
 {
 	int rc = 0;

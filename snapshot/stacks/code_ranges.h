@@ -25,7 +25,7 @@ void code_ranges_init(struct code_ranges *ranges);
 void code_ranges_release(struct code_ranges *ranges);
 
 /* Replaces the list with the target's ranges. Returns 0 or -ERR_NOMEM. */
-int code_ranges_take(struct code_ranges *ranges, struct target *target,
+int code_ranges_capture(struct code_ranges *ranges, struct target *target,
 	const struct module *modules, size_t module_count);
 
 /* Returns true if addr can be a return address. If a call never returns, its return address may be

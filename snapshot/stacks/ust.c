@@ -193,7 +193,7 @@ struct ust {
 	 * if no frames are shared by records. */
 	uint64_t frames_left;
 	struct code_ranges code;
-	const struct module *modules; /* owned by the caller; valid during ust_take() */
+	const struct module *modules; /* owned by the caller; valid during ust_read() */
 	size_t module_count;
 	struct ust_facts facts;
 };
@@ -346,7 +346,7 @@ static int read_record(struct ust *ust, struct memory *memory, struct ust_entry 
 static int prepare(struct ust *ust, struct target *target)
 {
 	ust->frames_left = target_committed_bytes(target) / 4;
-	return code_ranges_take(&ust->code, target, ust->modules, ust->module_count);
+	return code_ranges_capture(&ust->code, target, ust->modules, ust->module_count);
 }
 
 static int add_records(struct ust *ust, struct memory *memory, const struct walk *walk)
@@ -408,7 +408,7 @@ static void choose_all(struct ust *ust, uint32_t global_flag)
 	}
 }
 
-int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
+int ust_read(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, uint32_t global_flag)
 {
 	int rc;

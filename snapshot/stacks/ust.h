@@ -62,7 +62,7 @@ struct ust_habit {
 /*
  * The user-mode stack trace database of Windows ("ust"): records of stacks in the target, to which
  * heap blocks point. A heap walker finds the address of each block's record and collects these
- * addresses in walk.records. ust_take() reads the records while the target is held. The number of
+ * addresses in walk.records. ust_read() reads the records while the target is held. The number of
  * frames in a record is not clear from published facts; see above. */
 
 /* Facts from the database's head, if it was found. */
@@ -94,7 +94,7 @@ void ust_free(struct ust *ust);
  * Replaces the contents of ust with the records of a walk. Also searches for the database if there
  * are any records, or if the process's global_flag requests stacks. Returns 0 or -ERR_NOMEM. An
  * invalid record has no frames. */
-int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
+int ust_read(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, uint32_t global_flag);
 
 /* Returns the number of frames of one of the walk's records. Stores the frames, innermost first.

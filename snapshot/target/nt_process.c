@@ -47,7 +47,7 @@ static int read_list(
 		nt_process_list_fault(process, list, "list of heaps of an impossible length");
 	count = is_count_wrong ? HEAPS_MAX : count;
 	u64map_init(&known);
-	u64map_put(&known, first, &unused);
+	u64map_add(&known, first, &unused);
 	for (uint32_t i = 0; !rc && i < count; i++) {
 		if (memory_ptr(memory, process->bits, list + (uint64_t)i * (process->bits / 8),
 			    &addr)) {
@@ -57,7 +57,7 @@ static int read_list(
 		/* If the list's length is impossible, the list ends at its first unused entry. */
 		if (is_count_wrong && !addr)
 			break;
-		if (addr && addr != first && u64map_put(&known, addr, &unused))
+		if (addr && addr != first && u64map_add(&known, addr, &unused))
 			rc = nt_process_add_heap(process, addr);
 		else if (addr && (addr != first || is_first_seen))
 			nt_process_list_fault(process, list, "heap that is listed twice");

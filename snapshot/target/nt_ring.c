@@ -99,7 +99,7 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 			"entry of the ring of heaps whose heap does not point back to it");
 		return 0;
 	}
-	return u64map_put(&ring->known, descriptor->heap, &unused) ?
+	return u64map_add(&ring->known, descriptor->heap, &unused) ?
 		       nt_process_add_heap(ring->process, descriptor->heap) :
 		       0;
 }
@@ -158,7 +158,7 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 	}
 	u64map_init(&ring.known);
 	for (size_t i = 0; i < process->heap_count; i++)
-		u64map_put(&ring.known, process->heaps[i], &unused);
+		u64map_add(&ring.known, process->heaps[i], &unused);
 	snapshot_init(&ring.modules);
 	if (memory->target->ops->modules(memory->target, &ring.modules, &ignored))
 		ring.modules.module_count = 0;

@@ -349,12 +349,13 @@ static struct tracer_block *place_for(
 }
 
 /* Records a change in a shard. The caller holds the shard's lock. */
-static __attribute__((noinline)) void say(struct tracer_area *area, struct tracer_shard *shard,
-	struct ring *ring, enum ring_event_type type, struct tracer_block block)
+static __attribute__((noinline)) void publish_event(struct tracer_area *area,
+	struct tracer_shard *shard, struct ring *ring, enum ring_event_type type,
+	struct tracer_block block)
 {
 	uint64_t heap = tracer_heap_handle(area, tracer_block_heap(&block));
 
-	rings_say(ring, &shard->order,
+	rings_publish(ring, &shard->order,
 		&(struct ring_event){
 			.block = block,
 			.low = (uint32_t)heap,
@@ -373,7 +374,7 @@ void blocktable_expect(const struct tracer_area *area, uint64_t addr)
 		__builtin_prefetch(&entries(shard)[blocktable_home(addr, lines)], 1);
 }
 
-void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
+void blocktable_add(struct tracer_area *area, const struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, tracer_block_addr(block));
 	struct tracer_block *entry = NULL;
@@ -387,8 +388,8 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 			entry_set(area, shard, entry, block);
 		}
 		if (__builtin_expect(ring && entry, 0))
-			say(area, shard, ring, memory_is_in_heap() ? RING_ALLOC_INSIDE : RING_ALLOC,
-				*block);
+			publish_event(area, shard, ring,
+				memory_is_in_heap() ? RING_ALLOC_INSIDE : RING_ALLOC, *block);
 		memory_unlock(&shard->lock);
 	}
 	rings_end(ring);
@@ -404,7 +405,7 @@ static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 		fit(area, shard);
 }
 
-/* Does the work of blocktable_take(). The caller holds the shard's lock. */
+/* Does the work of blocktable_remove(). The caller holds the shard's lock. */
 static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
 	struct tracer_block *block)
 {
@@ -426,7 +427,7 @@ static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t 
 	return is_live;
 }
 
-bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
+bool blocktable_remove(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, addr);
 	struct ring *ring;
@@ -437,7 +438,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
 		is_live = take(area, shard, addr, block);
 		if (__builtin_expect(ring && is_live, 0))
-			say(area, shard, ring, RING_FREE, *block);
+			publish_event(area, shard, ring, RING_FREE, *block);
 		memory_unlock(&shard->lock);
 	}
 	rings_end(ring);
@@ -451,7 +452,8 @@ void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
 		if (ring && (!shard->table || !find(shard, addr)->key))
-			say(area, shard, ring, RING_FREE_OLD, (struct tracer_block){.key = addr});
+			publish_event(area, shard, ring, RING_FREE_OLD,
+				(struct tracer_block){.key = addr});
 		memory_unlock(&shard->lock);
 	}
 	rings_end(ring);
@@ -482,7 +484,8 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 
 /* Records the end of a heap in each stream. Must be called before many more generations begin,
  * because the tag is then reused for another heap. */
-static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
+static void publish_heap_end(
+	struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
 	const struct tracer_block any = {.key = (uint64_t)heap << TRACER_ADDR_BITS};
 
@@ -492,7 +495,7 @@ static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring
 		if (!memory_lock(&shard->lock, &shard->broken))
 			continue;
 		if (area->rings == rings)
-			say(area, shard, ring, RING_HEAP_GONE, any);
+			publish_event(area, shard, ring, RING_HEAP_GONE, any);
 		memory_unlock(&shard->lock);
 	}
 }
@@ -505,7 +508,7 @@ void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 	struct ring *ring = rings_begin(area, RINGS_EVENTS_MAX);
 
 	if (ring)
-		say_gone(area, rings, ring, heap);
+		publish_heap_end(area, rings, ring, heap);
 	rings_end(ring);
 	if (change_heap(area, heap, TRACER_HEAP_LEAVING, TRACER_HEAP_DEAD))
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);

@@ -91,6 +91,6 @@ EXCEPTION_DISPOSITION guard_unwound(
 	(void)dispatch;
 	guard_end(*(uintptr_t *)(frame + FRAME_BEFORE));
 	if (taken && taken->key && hooks_are_on())
-		liveblocks_put(taken);
+		liveblocks_add(taken);
 	return ExceptionContinueSearch;
 }

@@ -69,7 +69,7 @@ void record_init(uint64_t from, uint64_t to);
  * Recorded blocks: all blocks, or a sample of them (tracer_area.sample_bytes).
  *
  * In a sample, most blocks are not in the table. A filter avoids searching the table for these
- * blocks when they are freed. Some blocks leave the table without liveblocks_take(), because their
+ * blocks when they are freed. Some blocks leave the table without liveblocks_remove(), because their
  * heap is destroyed or because the same address is added again. Such blocks stay in the filter and
  * only make it less effective.
  */
@@ -79,8 +79,8 @@ void liveblocks_init(void);
 
 /* The next three functions are used only in a sample. */
 bool liveblocks_sample(uint64_t bytes);
-void liveblocks_put_sampled(const struct tracer_block *block);
-bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block);
+void liveblocks_add_sampled(const struct tracer_block *block);
+bool liveblocks_remove_sampled(uint64_t addr, struct tracer_block *block);
 
 static inline bool liveblocks_are_sampled(void)
 {
@@ -94,20 +94,20 @@ static inline bool liveblocks_want(uint64_t bytes)
 	return !liveblocks_are_sampled() || liveblocks_sample(bytes);
 }
 
-static inline void liveblocks_put(const struct tracer_block *block)
+static inline void liveblocks_add(const struct tracer_block *block)
 {
 	if (liveblocks_are_sampled())
-		liveblocks_put_sampled(block);
+		liveblocks_add_sampled(block);
 	else
-		blocktable_put(&hsnap_tracer, block);
+		blocktable_add(&hsnap_tracer, block);
 }
 
 /* Removes a block from the table. Returns true if the block was recorded. */
-static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
+static inline bool liveblocks_remove(uint64_t addr, struct tracer_block *block)
 {
 	if (liveblocks_are_sampled())
-		return liveblocks_take_sampled(addr, block);
-	return blocktable_take(&hsnap_tracer, addr, block);
+		return liveblocks_remove_sampled(addr, block);
+	return blocktable_remove(&hsnap_tracer, addr, block);
 }
 
 /*
@@ -142,7 +142,7 @@ struct pages_kind {
 
 /* Queries the pages that begin at an address. Returns false if the address is beyond the address
  * space. */
-bool pages_ask(uint64_t addr, struct pages_kind *kind);
+bool pages_query(uint64_t addr, struct pages_kind *kind);
 
 bool pages_of_image(uint64_t addr, struct pages *image);
 

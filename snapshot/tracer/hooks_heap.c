@@ -47,15 +47,16 @@ bool liveblocks_sample(uint64_t bytes)
 	return sample_crosses(thread_word(), &random_state, hsnap_tracer.sample_bytes, bytes);
 }
 
-void liveblocks_put_sampled(const struct tracer_block *block)
+void liveblocks_add_sampled(const struct tracer_block *block)
 {
 	tracer_filter_add(&filter, tracer_block_addr(block));
-	blocktable_put(&hsnap_tracer, block);
+	blocktable_add(&hsnap_tracer, block);
 }
 
-bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block)
+bool liveblocks_remove_sampled(uint64_t addr, struct tracer_block *block)
 {
-	if (!tracer_filter_may_hold(&filter, addr) || !blocktable_take(&hsnap_tracer, addr, block))
+	if (!tracer_filter_may_hold(&filter, addr) ||
+		!blocktable_remove(&hsnap_tracer, addr, block))
 		return false;
 	tracer_filter_remove(&filter, addr);
 	return true;
@@ -118,7 +119,7 @@ uint32_t record_stack_of(const struct hook_caller *caller)
 	const struct unwind_note *last = NULL;
 
 	if (guard_now() == GUARD_NONE)
-		last = unwind_again((uintptr_t)caller->slot, caller->rbp);
+		last = unwind_reuse((uintptr_t)caller->slot, caller->rbp);
 	if (last && last->id && last->session == hsnap_tracer.session)
 		return last->id;
 	return record_frames(caller, *caller->slot);
@@ -278,7 +279,7 @@ static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const struct hook_c
 	stack = record_stack_of(caller);
 	block = tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
 	if (hooks_are_on())
-		liveblocks_put(&block);
+		liveblocks_add(&block);
 }
 
 ULONG_PTR WINAPI hooks_heap_allocate_for(
@@ -306,7 +307,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 
 	if (!block || !hooks_are_on())
 		return ((free_fn)original)(heap, flags, block);
-	found = liveblocks_take((ULONG_PTR)block, &taken);
+	found = liveblocks_remove((ULONG_PTR)block, &taken);
 	result = guard_call(
 		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
 	if (!hooks_are_on())
@@ -314,7 +315,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	if (result & 0xff)
 		liveblocks_free_old((ULONG_PTR)block, found, rings);
 	else if (found) /* the free was refused: the block is still live */
-		liveblocks_put(&taken);
+		liveblocks_add(&taken);
 	return result;
 }
 
@@ -326,11 +327,11 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 
 	/* The sample chose the block for the inner allocation, not for this reallocation. */
 	if (addr && liveblocks_are_sampled())
-		liveblocks_take(addr, &unused);
+		liveblocks_remove(addr, &unused);
 	if (addr && liveblocks_want(bytes))
 		record(heap, addr, bytes, caller);
 	else if (!addr && old) /* refused: the old block is still live */
-		liveblocks_put(old);
+		liveblocks_add(old);
 	if (addr && addr != (ULONG_PTR)block)
 		liveblocks_free_old((ULONG_PTR)block, old, rings);
 }
@@ -354,7 +355,7 @@ ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	if (!block || !hooks_are_on())
 		return ((reallocate_fn)original)(heap, flags, block, bytes);
 	__atomic_fetch_add(reallocating, 1, __ATOMIC_SEQ_CST);
-	found = liveblocks_take((ULONG_PTR)block, &taken);
+	found = liveblocks_remove((ULONG_PTR)block, &taken);
 	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
 		found ? &taken : NULL);
 	if (hooks_are_on())

@@ -33,7 +33,7 @@ static uint64_t region_end(const MEMORY_BASIC_INFORMATION *info)
 	return (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize;
 }
 
-bool pages_ask(uint64_t addr, struct pages_kind *kind)
+bool pages_query(uint64_t addr, struct pages_kind *kind)
 {
 	MEMORY_BASIC_INFORMATION info;
 
@@ -53,11 +53,11 @@ bool pages_of_image(uint64_t addr, struct pages *image)
 	struct pages_kind kind;
 	uint64_t base;
 
-	if (!pages_ask(addr, &kind) || kind.type != MEM_IMAGE)
+	if (!pages_query(addr, &kind) || kind.type != MEM_IMAGE)
 		return false;
 	base = kind.allocation;
 	image->from = image->to = base;
-	while (pages_ask(image->to, &kind) && kind.type == MEM_IMAGE && kind.allocation == base)
+	while (pages_query(image->to, &kind) && kind.type == MEM_IMAGE && kind.allocation == base)
 		image->to = kind.pages.to;
 	return image->to > base;
 }
@@ -164,7 +164,7 @@ static void learn_reserved(const struct pages *pages)
 
 	if (ranges_is_known(&hsnap_tracer, pages->from, pages->to))
 		return;
-	for (uint64_t at = pages->from; at < pages->to && pages_ask(at, &kind);
+	for (uint64_t at = pages->from; at < pages->to && pages_query(at, &kind);
 		at = kind.pages.to) {
 		struct tracer_range range = {.start = at,
 			.end = kind.pages.to < pages->to ? kind.pages.to : pages->to,
@@ -297,10 +297,10 @@ static void after_refused_free(const struct pages *pages, const struct ranges_ta
 {
 	struct pages_kind kind;
 
-	if (pages_ask(pages->from, &kind) && kind.state == MEM_FREE)
+	if (pages_query(pages->from, &kind) && kind.state == MEM_FREE)
 		ranges_drop(&hsnap_tracer, taken);
 	else
-		ranges_put_back(&hsnap_tracer, taken);
+		ranges_restore(&hsnap_tracer, taken);
 }
 
 static void after_free(any result, const struct pages *pages, const struct ranges_taken *taken)
@@ -320,7 +320,7 @@ static void split_off(const struct pages *pages, uint32_t stack)
 	struct tracer_area *area = &hsnap_tracer;
 	struct ranges_extent extent;
 
-	ranges_give_up(area, pages->from, pages->to, RANGE_COMMITTED, stack);
+	ranges_decommit(area, pages->from, pages->to, RANGE_COMMITTED, stack);
 	if (ranges_find(area, pages->from, &extent) && extent.end > pages->to)
 		ranges_rebase(area, pages->to, extent.end, pages->to);
 	ranges_rebase(area, pages->from, pages->to, pages->from);
@@ -331,7 +331,7 @@ static void split_off(const struct pages *pages, uint32_t stack)
 static void after_give_up(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
-		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
+		ranges_decommit(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
 	else if (type & FREE_COALESCE_PLACEHOLDERS)
 		ranges_rebase(&hsnap_tracer, pages->from, pages->to, pages->from);
 	else
@@ -350,7 +350,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 
 	if (!before_free(process, base, bytes, &pages))
 		return original(process, base, bytes, type);
-	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, stack, &taken))
+	if (leaves && !ranges_detach(&hsnap_tracer, pages.from, pages.to, stack, &taken))
 		return original(process, base, bytes, type);
 	result = original(process, base, bytes, type);
 	if (!hooks_are_on())
@@ -371,7 +371,7 @@ static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const vo
 	struct pages pages;
 	uint32_t stack;
 
-	if (!pages_given(base, bytes, &pages) || !pages_ask(pages.from, &kind) ||
+	if (!pages_given(base, bytes, &pages) || !pages_query(pages.from, &kind) ||
 		kind.type == MEM_IMAGE)
 		return;
 	stack = record_stack(caller);
@@ -440,8 +440,8 @@ static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint3
 	*pages = (struct pages){extent.base, extent.end};
 	if (flags & FREE_PRESERVE_PLACEHOLDER)
 		return UNMAP_PLACEHOLDER;
-	return ranges_take(&hsnap_tracer, pages->from, pages->to, stack, taken) ? UNMAP_TAKEN :
-										  UNMAP_UNSEEN;
+	return ranges_detach(&hsnap_tracer, pages->from, pages->to, stack, taken) ? UNMAP_TAKEN :
+										    UNMAP_UNSEEN;
 }
 
 static void after_unmap(enum unmap_kind how, any result, uint32_t stack, const struct pages *pages,
@@ -454,7 +454,7 @@ static void after_unmap(enum unmap_kind how, any result, uint32_t stack, const s
 	else if (how == UNMAP_TAKEN)
 		after_free(result, pages, taken);
 	else if (how == UNMAP_PLACEHOLDER && is_success(result))
-		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED, stack);
+		ranges_decommit(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED, stack);
 }
 
 static any WINAPI hook_unmap(HANDLE process, PVOID addr)

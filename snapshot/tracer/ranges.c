@@ -234,14 +234,14 @@ static void end(struct tracer_area *area, struct ring *ring)
 }
 
 /* Records an event of the given type for the pages of *range. */
-static void say(struct tracer_area *area, struct ring *ring, enum ring_event_type type,
+static void publish_range(struct tracer_area *area, struct ring *ring, enum ring_event_type type,
 	const struct tracer_range *range)
 {
 	uint64_t pages = (range->end - range->start) / TRACER_PAGE;
 
 	if (!ring)
 		return;
-	rings_say(ring, &area->ranges.order,
+	rings_publish(ring, &area->ranges.order,
 		&(struct ring_event){
 			.block = tracer_block_make(range->start, 0, range->stack, pages),
 			.low = range->kind,
@@ -378,7 +378,7 @@ static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, s
 		return;
 	stale = (struct tracer_range){.start = first->allocation, .end = end_of(ranges, to - 1)};
 	discard(ranges, tree_take(ranges, stale.start, stale.end));
-	say(area, ring, RING_RANGE_TAKE, &stale);
+	publish_range(area, ring, RING_RANGE_TAKE, &stale);
 }
 
 void ranges_add(struct tracer_area *area, const struct tracer_range *range)
@@ -390,7 +390,7 @@ void ranges_add(struct tracer_area *area, const struct tracer_range *range)
 	forget_stale(area, range->start, range->end, ring);
 	if (has_room(area, 1)) {
 		tree_add(&area->ranges, range);
-		say(area, ring, RING_RANGE_ADD, range);
+		publish_range(area, ring, RING_RANGE_ADD, range);
 	}
 	end(area, ring);
 }
@@ -413,7 +413,7 @@ void ranges_fill(struct tracer_area *area, const struct tracer_range *range)
 		gap.start = next;
 	}
 	join(ranges, range->start, range->end);
-	say(area, ring, RING_RANGE_FILL, range);
+	publish_range(area, ring, RING_RANGE_FILL, range);
 	end(area, ring);
 }
 
@@ -439,12 +439,12 @@ void ranges_use(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t k
 			node->stack = stack;
 		}
 		join(ranges, from, to);
-		say(area, ring, RING_RANGE_USE, &used);
+		publish_range(area, ring, RING_RANGE_USE, &used);
 	}
 	end(area, ring);
 }
 
-void ranges_give_up(
+void ranges_decommit(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack)
 {
 	const struct tracer_range given_up = {
@@ -465,7 +465,7 @@ void ranges_give_up(
 		node->reserve_stack = 0;
 	}
 	join(ranges, from, to);
-	say(area, ring, RING_RANGE_GIVE_UP, &given_up);
+	publish_range(area, ring, RING_RANGE_GIVE_UP, &given_up);
 	end(area, ring);
 }
 
@@ -502,7 +502,7 @@ static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 		node->kind |= RANGE_TAKEN;
 }
 
-bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
+bool ranges_detach(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
 	struct ranges_taken *taken)
 {
 	const struct tracer_range gone = {.start = from, .end = to, .stack = stack};
@@ -525,7 +525,7 @@ bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t 
 		set_base(ranges, to, taken->rest_end, to);
 	}
 	if (taken->nodes)
-		say(area, ring, RING_RANGE_TAKE, &gone);
+		publish_range(area, ring, RING_RANGE_TAKE, &gone);
 	end(area, ring);
 	return taken->nodes || taken->rest_end;
 }
@@ -556,15 +556,16 @@ static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 	if (node->kind != RANGE_RESERVED) {
 		below.kind = RANGE_RESERVED;
 		below.stack = node->reserve_stack;
-		say(area, ring, RING_RANGE_ADD, &below);
+		publish_range(area, ring, RING_RANGE_ADD, &below);
 	}
-	say(area, ring, node->kind == RANGE_RESERVED ? RING_RANGE_ADD : RING_RANGE_USE, node);
+	publish_range(
+		area, ring, node->kind == RANGE_RESERVED ? RING_RANGE_ADD : RING_RANGE_USE, node);
 	tree_insert(ranges, link);
 	join(ranges, from, to);
 }
 
 /* Puts nodes back one at a time, because each needs its own events. */
-void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken)
+void ranges_restore(struct tracer_area *area, const struct ranges_taken *taken)
 {
 	uint32_t nodes = taken->nodes;
 	struct ring *ring;
@@ -589,6 +590,6 @@ void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to)
 	cut(area, from);
 	cut(area, to);
 	discard(&area->ranges, tree_take(&area->ranges, from, to));
-	say(area, ring, RING_RANGE_TAKE, &gone);
+	publish_range(area, ring, RING_RANGE_TAKE, &gone);
 	end(area, ring);
 }

@@ -284,7 +284,7 @@ static inline void ring_consume(struct ring *ring, uint32_t tail)
  * the thread has exited. In the other order, the id could belong to a new thread, which has another
  * ring.
  */
-static inline void ring_give_back(struct ring *ring)
+static inline void ring_release(struct ring *ring)
 {
 	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
 }

@@ -68,7 +68,7 @@ static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t
 
 /* Adds an event and sets its order and time. The caller holds the lock of the stream that *order
  * belongs to. */
-static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_event *event)
+static inline void rings_publish(struct ring *ring, uint32_t *order, struct ring_event *event)
 {
 	if (__builtin_expect(ring->is_full, 0)) {
 		ring->dropped++;
@@ -161,15 +161,15 @@ static inline uint64_t blocktable_at(const struct tracer_area *area, unsigned sh
 	return area->shard_tables + shard * area->shard_bytes;
 }
 
-/* Prefetches the home of a block. Call it about 100 ns before blocktable_put(). */
+/* Prefetches the home of a block. Call it about 100 ns before blocktable_add(). */
 void blocktable_expect(const struct tracer_area *area, uint64_t addr);
 
 /* Adds a block made by tracer_block_make(). Replaces any block at the same address. */
-void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
+void blocktable_add(struct tracer_area *area, const struct tracer_block *block);
 
 /* Removes a block. Returns true and sets *block if the block was in the table and its heap is not
  * destroyed. */
-bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
+bool blocktable_remove(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
 
 /*
  * Disowns all blocks of a heap that is about to be destroyed. heap: the heap's tag. Takes constant
@@ -288,7 +288,7 @@ void ranges_use(
 
 /* Makes memory of the given kind in [from, to) reserved again, with the stack that reserved it.
  * stack: the stack that releases the memory. */
-void ranges_give_up(
+void ranges_decommit(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
 /* Assigns the memory in [from, to) to the allocation with this base. */
@@ -313,15 +313,15 @@ struct ranges_taken {
  * Removes [from, to) before the system is asked to free it. So if another thread gets the same
  * memory, the thread finds none of the old nodes. Outside readers still see the old nodes, with
  * RANGE_TAKEN. ranges_drop() frees these nodes. If the system refused to free the memory,
- * ranges_put_back() restores them, except where other memory has become known. If the allocation
+ * ranges_restore() restores them, except where other memory has become known. If the allocation
  * continues after `to`, the rest becomes an allocation of its own, as it does in the system, unless
- * ranges_put_back() is called. stack: the stack that frees the memory. Returns false if nothing was
- * known. Otherwise the caller must call ranges_drop() or ranges_put_back().
+ * ranges_restore() is called. stack: the stack that frees the memory. Returns false if nothing was
+ * known. Otherwise the caller must call ranges_drop() or ranges_restore().
  */
-bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
+bool ranges_detach(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
 	struct ranges_taken *taken);
 void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken);
-void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken);
+void ranges_restore(struct tracer_area *area, const struct ranges_taken *taken);
 
 /* Forgets [from, to) because the memory has a new owner, such as a heap that was created there. */
 void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to);

@@ -199,7 +199,7 @@ static bool is_mapped(const struct note *note)
 {
 	struct pages_kind kind;
 
-	return pages_ask((ULONG_PTR)note->base, &kind) && kind.state == MEM_COMMIT &&
+	return pages_query((ULONG_PTR)note->base, &kind) && kind.state == MEM_COMMIT &&
 	       kind.type == MEM_IMAGE && kind.allocation == (ULONG_PTR)note->base;
 }
 

@@ -76,7 +76,7 @@ struct unwind_note *unwind_note(void);
 
 /* Returns the note on one of the thread's last stacks if unwind_from() would find the same stack
  * again; otherwise NULL. Takes less time than unwind_from(). */
-const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
+const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp);
 
 /*
  * Forgets everything about return addresses in [from, to). Meant for modules that are unmapped:

@@ -1,6 +1,6 @@
 /*
  * The cache of steps, and the walks that use it. unwind_read() makes a step from unwind data.
- * unwind_cache_put() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
+ * unwind_cache_add() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
  * It repeats an earlier walk of the thread (its trail), starting at the first unchanged frame.
  */
 #include <stdbool.h>
@@ -136,7 +136,7 @@ static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 	return (unsigned)(addr * 0x9e3779b97f4a7c15u >> 32) % UNWIND_WAYS;
 }
 
-void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun)
+void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 {
 	uint64_t tag = unwind_tag(addr), entry = tag << 32 | packed;
 	struct unwind_entry *set = &unwind_cache[unwind_index(addr, tag) * UNWIND_WAYS];

@@ -122,7 +122,7 @@ static uint32_t *way_for(uint32_t *set, uint32_t addr)
 	return &set[(addr * 0x9e3779b1u >> 16) % WAYS];
 }
 
-void unwind32_put(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun)
+void unwind32_add(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun)
 {
 	uint32_t tag = tag_of(addr), number = rule_number(rule);
 	uint32_t entry = tag << NUMBER_BITS | number, *at;

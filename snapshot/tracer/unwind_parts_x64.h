@@ -121,12 +121,12 @@ uint32_t unwind_pack(const struct unwind_step *step);
 uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset);
 
 /*
- * Learning a step: call unwind_cache_begin(), then ask the system, then call unwind_cache_put()
+ * Learning a step: call unwind_cache_begin(), then ask the system, then call unwind_cache_add()
  * with the value from unwind_cache_begin(). The step is not cached if anything was forgotten in
  * between.
  */
 uint64_t unwind_cache_begin(void);
-void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun);
+void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun);
 
 /* Walks that use only the cache. They read no memory except the stack. */
 

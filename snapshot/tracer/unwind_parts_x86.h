@@ -90,12 +90,12 @@ enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 /* ---------------------------------------------------------------- cached rules */
 
 /*
- * Learning a rule: call unwind32_begin(), then find the rule in the image, then call unwind32_put()
+ * Learning a rule: call unwind32_begin(), then find the rule in the image, then call unwind32_add()
  * with the value from unwind32_begin(). The rule is not cached if anything was forgotten in
  * between.
  */
 uint32_t unwind32_begin(void);
-void unwind32_put(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun);
+void unwind32_add(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun);
 
 /* Returns the rule of a return address, or NULL. */
 const struct unwind32_rule *unwind32_find(uint32_t addr);

@@ -320,7 +320,7 @@ static bool look_up_bare(
 	if (packed == UNWIND_NO_CODE || packed == UNWIND_UNKNOWN)
 		drop(walk, context);
 	if (found->is_new && packed != UNWIND_UNKNOWN)
-		unwind_cache_put(context->Rip, packed, found->begun);
+		unwind_cache_add(context->Rip, packed, found->begun);
 	return false;
 }
 
@@ -372,7 +372,7 @@ static __attribute__((noinline)) void step_and_learn(
 	if (found->function ||
 		/* without a table, UNWIND_NEVER would mean that a call precedes the address */
 		packed != UNWIND_NEVER)
-		unwind_cache_put(walk->addr, packed, found->begun);
+		unwind_cache_add(walk->addr, packed, found->begun);
 	*context = trial.context;
 }
 
@@ -492,7 +492,7 @@ static bool step_in_region(struct unwind_walk *walk)
 		walk->count--;
 	if (!is_in_image || packed == UNWIND_UNKNOWN || packed == UNWIND_NEVER)
 		return false;
-	unwind_cache_put(addr, packed, begun);
+	unwind_cache_add(addr, packed, begun);
 	return packed != UNWIND_END && packed != UNWIND_NO_CODE &&
 	       unwind_step_on(&walk->at, packed);
 }
@@ -571,9 +571,9 @@ static void note_exception(const struct unwind_walk *walk)
 
 	__atomic_fetch_add(&unwind_exceptions, 1, __ATOMIC_RELAXED);
 	if (walk->doing == UNWIND_LEARNING)
-		unwind_cache_put(walk->addr, UNWIND_NEVER, begun);
+		unwind_cache_add(walk->addr, UNWIND_NEVER, begun);
 	else if (walk->doing == UNWIND_READING && unwind_is_in_image(walk->addr, 0))
-		unwind_cache_put(walk->addr, UNWIND_END, begun);
+		unwind_cache_add(walk->addr, UNWIND_END, begun);
 	else if (walk->doing == UNWIND_LOOKING_UP && !unwind_is_in_image(walk->addr, 0))
 		__atomic_store_n(&unwind_lookup_raised, true, __ATOMIC_RELAXED);
 }
@@ -658,7 +658,7 @@ static inline bool is_to_be_checked(uint32_t number)
 	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
 }
 
-const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(tib);

@@ -352,7 +352,7 @@ static struct unwind32_rule learn(uint32_t addr)
 			end_adding(&question);
 	}
 	if (question.is_kept)
-		unwind32_put(addr, &question.rule, question.begun);
+		unwind32_add(addr, &question.rule, question.begun);
 	return question.rule;
 }
 
@@ -441,7 +441,7 @@ static bool is_in_stack(const NT_TIB *tib, uint64_t slot)
 	       !(slot & 3) && !((uintptr_t)tib->StackBase & 3);
 }
 
-const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(tib);

@@ -451,7 +451,7 @@ static void look_up(struct dbghelp_session *backend, const struct dbghelp_module
 		info->Name[0] && !(info->Flags & SYMFLAG_EXPORT)) {
 		lookup->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;
 		take_symbol(backend, &question, info, displacement, false);
-		names_keep(arena, question.chain, question.count, &lookup->found);
+		names_copy(arena, question.chain, question.count, &lookup->found);
 	}
 	lookup->is_answered = true;
 	arena_release(&question.texts);

@@ -368,7 +368,7 @@ static void keep_names(
 		if (!is_sure)
 			outer->offset_bytes = 0;
 	}
-	names_keep(asking->arena, chain, count, &lookup->found);
+	names_copy(asking->arena, chain, count, &lookup->found);
 }
 
 static void take_answer(struct llvm_asking *asking, char *text, size_t len)
@@ -471,7 +471,8 @@ static void ask_end(struct llvm_asking *asking, int rc)
 	}
 }
 
-static void tell(const struct llvm_asking *asking, int64_t *told_ms, size_t done, size_t count)
+static void report_progress(
+	const struct llvm_asking *asking, int64_t *told_ms, size_t done, size_t count)
 {
 	int64_t now_ms = os_clock_ms();
 
@@ -494,7 +495,7 @@ static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size
 	if (!ask_begin(asking, kind, *at, end))
 		return -ERR_TARGET;
 	while (!rc && !asking->is_done) {
-		tell(asking, &told_ms, asking->at, end);
+		report_progress(asking, &told_ms, asking->at, end);
 		rc = ask_step(asking);
 	}
 	*at = asking->at;
@@ -535,7 +536,7 @@ static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 			}
 			done += parts[i].at - count * i / want;
 		}
-		tell(all, &told_ms, done, count);
+		report_progress(all, &told_ms, done, count);
 	}
 	for (size_t i = 0; i < part_count; i++)
 		ask_end(&parts[i], rcs[i]);

@@ -83,20 +83,20 @@ static uint64_t in_pages(uint64_t bytes)
 	return bytes / PAGE_BYTES + (bytes % PAGE_BYTES != 0);
 }
 
-static bool say(char *how, const char *what, const char *ours, const char *theirs)
+static bool describe_difference(char *how, const char *what, const char *ours, const char *theirs)
 {
 	snprintf(how, DIFFERENCE_BYTES, "%s %s in the dump, %s in the file", what, ours, theirs);
 	return true;
 }
 
-static bool say_numbers(
+static bool print_numbers(
 	char *how, const char *what, int digits, unsigned long long x, unsigned long long y)
 {
 	char ours[20], theirs[20];
 
 	snprintf(ours, sizeof(ours), "%0*llX", digits, x);
 	snprintf(theirs, sizeof(theirs), "%0*llX", digits, y);
-	return say(how, what, ours, theirs);
+	return describe_difference(how, what, ours, theirs);
 }
 
 /* Returns 0 if the GUIDs are equal, 1 if they differ, -1 if the dump has no GUID. */
@@ -107,12 +107,12 @@ static int guids_differ(const struct module *module, const struct pe_image *pe, 
 	if (!build_guid_is_known(module->pdb_guid, ours))
 		return -1;
 	if (!build_guid_is_known(pe->pdb_guid, theirs))
-		return say(how, "GUID", ours, "none");
+		return describe_difference(how, "GUID", ours, "none");
 	if (!strcmp(ours, theirs) && module->pdb_age == pe->pdb_age)
 		return 0;
 	snprintf(our_key, sizeof(our_key), "%s %lX", ours, (unsigned long)module->pdb_age);
 	snprintf(their_key, sizeof(their_key), "%s %lX", theirs, (unsigned long)pe->pdb_age);
-	return say(how, "GUID and age", our_key, their_key);
+	return describe_difference(how, "GUID and age", our_key, their_key);
 }
 
 /* Compares all known values, because reproducible builds may share a time stamp. */
@@ -121,17 +121,17 @@ bool build_image_differs(const struct module *module, const struct pe_image *pe,
 	int guids;
 
 	if (module->has_identity && module->timestamp && module->timestamp != pe->timestamp)
-		return say_numbers(how, "time stamp", 8, module->timestamp, pe->timestamp);
+		return print_numbers(how, "time stamp", 8, module->timestamp, pe->timestamp);
 	guids = module->has_identity ? guids_differ(module, pe, how) : -1;
 	if (guids > 0)
 		return true;
 	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
-		return say_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
+		return print_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
 	/* Compare the checksum only without a GUID: a signature added after the build changes
 	 * it. */
 	if (guids < 0 && module->has_identity && module->checksum && pe->checksum &&
 		module->checksum != pe->checksum)
-		return say_numbers(how, "checksum", 8, module->checksum, pe->checksum);
+		return print_numbers(how, "checksum", 8, module->checksum, pe->checksum);
 	return false;
 }
 

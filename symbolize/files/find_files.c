@@ -508,7 +508,7 @@ static void add_reason(struct search *search, const char *format, ...)
 }
 
 /* Reports a warning, unless it has already been reported. */
-static void say(struct finder *finder, const char *sentence)
+static void report_sentence(struct finder *finder, const char *sentence)
 {
 	if (is_new(&finder->said, sentence))
 		listener_warn(finder->options, "%s", sentence);
@@ -534,7 +534,7 @@ static bool is_settled(const struct search *search, const struct misfit *misfit)
 	return misfit->is_pdb ? search->files->pdb : search->files->image;
 }
 
-static void say_misfit(struct search *search, const struct misfit *misfit)
+static void print_misfit(struct search *search, const struct misfit *misfit)
 {
 	const char *remedy = "";
 	char sentence[3000];
@@ -547,7 +547,7 @@ static void say_misfit(struct search *search, const struct misfit *misfit)
 		remedy = "; --allow-mismatch uses it nevertheless";
 	snprintf(sentence, sizeof(sentence), "%.200s: " SHOWN " %s%s",
 		module_path_base(search->module->path), misfit->path, misfit->how, remedy);
-	say(search->finder, sentence);
+	report_sentence(search->finder, sentence);
 }
 
 /* Appends the misfits of one kind as reasons. Returns false if no misfit of this kind is
@@ -624,7 +624,7 @@ static void explain_servers(struct search *search)
 	bool is_missing = search->pdb_name ? !files->pdb : !files->image;
 	char sentence[1000];
 
-	if (!server || !is_missing || local_asks_servers())
+	if (!server || !is_missing || local_can_query_servers())
 		return;
 	if (!search->finder->options->is_one_file) /* otherwise the warning below reports it */
 		add_reason(search, "symbol servers cannot be used here: %.300s", server);
@@ -632,7 +632,7 @@ static void explain_servers(struct search *search)
 		"the symbol path names a server, and symbol servers cannot be used here: %.300s; "
 		"copy what is missing into a folder or store that the symbol path names",
 		server);
-	say(search->finder, sentence);
+	report_sentence(search->finder, sentence);
 }
 
 void finder_find(struct finder *finder, const struct module *module, struct module_files *files)
@@ -650,7 +650,7 @@ void finder_find(struct finder *finder, const struct module *module, struct modu
 		search_others(&search);
 	files->is_pdb_damaged = search.has_damaged && (!files->pdb || files->is_mismatch);
 	for (size_t i = 0; i < search.misfit_count; i++)
-		say_misfit(&search, &search.misfits[i]);
+		print_misfit(&search, &search.misfits[i]);
 	explain_image(&search);
 	explain_pdb(&search);
 	explain_servers(&search);

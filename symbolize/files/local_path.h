@@ -61,7 +61,7 @@ bool local_leads_away(const char *path);
 const char *local_plain(const char *path);
 
 /* Returns true if symbol servers can be queried, which only DbgHelp can do. */
-bool local_asks_servers(void);
+bool local_can_query_servers(void);
 
 /*
  * The symbol path, with the syntax of Microsoft's _NT_SYMBOL_PATH: elements separated by ";". An

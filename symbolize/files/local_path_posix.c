@@ -385,7 +385,7 @@ bool local_guess(struct local_paths *paths, const char *path, local_use *use, vo
 	return is_used;
 }
 
-bool local_asks_servers(void)
+bool local_can_query_servers(void)
 {
 	return false;
 }

@@ -198,7 +198,7 @@ bool local_is_other_system(const char *path)
 	return false;
 }
 
-bool local_asks_servers(void)
+bool local_can_query_servers(void)
 {
 	return true;
 }

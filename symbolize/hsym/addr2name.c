@@ -281,7 +281,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 	}
 	if (lack) {
 		trouble = symbolizer_trouble(symbolizer);
-		symbolizer_story(symbolizer, module, &story, err);
+		symbolizer_explain(symbolizer, module, &story, err);
 		buf_init(&words);
 		buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
 		if (story.reason[0])
@@ -297,7 +297,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 	return 0;
 }
 
-int addr2name_ask(const struct address_request *request, struct out *out, struct err *err)
+int addr2name_print(const struct address_request *request, struct out *out, struct err *err)
 {
 	const char *base = module_path_base(request->file), *dot = strrchr(base, '.');
 	struct asking asking = {.request = request,

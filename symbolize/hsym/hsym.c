@@ -156,7 +156,7 @@ static int run_addresses(const struct hsym_request *request, struct err *err)
 	struct out out;
 	int rc = out_open(&out, request->out, err);
 
-	return rc ? rc : finish_out(&out, addr2name_ask(&asked, &out, err), err);
+	return rc ? rc : finish_out(&out, addr2name_print(&asked, &out, err), err);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -180,7 +180,7 @@ static int take_option(
 	case OPT_ARGUMENT: request->arguments[request->count++] = state->value; return 1;
 	default:
 		return id < 0 ? id :
-				symbol_arguments_take(&request->symbols, id, state->value, err);
+				symbol_arguments_handle(&request->symbols, id, state->value, err);
 	}
 }
 

@@ -126,6 +126,6 @@ struct address_request {
  * Returns 0; -ERR_OPEN, -ERR_NOT_FILE, -ERR_READ; -ERR_NOT_IMAGE; -ERR_SYMBOLS for a damaged PDB;
  * -ERR_USAGE for an invalid address.
  */
-int addr2name_ask(const struct address_request *request, struct out *out, struct err *err);
+int addr2name_print(const struct address_request *request, struct out *out, struct err *err);
 
 #endif

@@ -16,7 +16,7 @@ static void replace_function(
 		return;
 	memcpy(chain, lookup->found.list, count * sizeof(*chain));
 	chain[count - 1] = *function;
-	names_keep(arena, chain, count, &lookup->found);
+	names_copy(arena, chain, count, &lookup->found);
 }
 
 /* Sets the offset from the function's start, if the tables contain it. Tables that lack some
@@ -115,7 +115,7 @@ const char *choose_name(struct sym_module *subject, struct lookup *lookup,
 	if (tables_find(subject->tables, lookup->rva,
 		    found->count ? found->list[found->count - 1].function : NULL, arena, &symbol,
 		    &by) == 1) {
-		names_keep(arena, &symbol, 1, found);
+		names_copy(arena, &symbol, 1, found);
 		return by;
 	}
 	if (!find_start(lookup, &start) || !tables_reach(subject->tables, start, lookup->rva))

@@ -70,7 +70,7 @@ void sources_release(struct sources *sources);
 /* Fills in found for lookups of one subject, which must be sorted by rva. New strings are in the
  * arena, which must live as long as the sources. If the listener cancels, the remaining lookups get
  * no names. */
-void sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
+void sources_resolve(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena);
 
 /* Returns why names may be missing, or NULL. */
@@ -78,7 +78,7 @@ const char *sources_trouble(const struct sources *sources);
 
 /* Appends the sources of the subject's names, such as "cache, llvm-symbolizer", to text, which must
  * be empty. */
-void sources_say(const struct sym_module *subject, struct buf *text);
+void sources_describe(const struct sym_module *subject, struct buf *text);
 
 /*
  * Chooses between a backend's name and those in the module's own tables.

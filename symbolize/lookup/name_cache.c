@@ -31,7 +31,7 @@
 #define MARK "\nmodule "
 #define MARK_BYTES (sizeof(MARK) - 1)
 #define HEAD_MAX 40 /* maximum bytes of mark, check and length */
-#define PAD_BYTES 16 /* NULs required after the file in memory, for hex_take() */
+#define PAD_BYTES 16 /* NULs required after the file in memory, for hex_parse() */
 
 struct name_chunk {
 	char *key; /* not NUL-terminated; the chunk's lines follow the key */
@@ -125,7 +125,7 @@ static bool read_head(const struct buf *bytes, size_t at, struct name_chunk *chu
 	const char *text = bytes->data + at + MARK_BYTES, *key_end;
 	uint64_t len;
 
-	if (!hex_take(&text, &chunk->check) || *text++ != ' ' || !hex_take(&text, &len) ||
+	if (!hex_parse(&text, &chunk->check) || *text++ != ' ' || !hex_parse(&text, &len) ||
 		*text++ != ' ')
 		return false;
 	chunk->key = bytes->data + (text - bytes->data);
@@ -208,7 +208,7 @@ static bool read_number(char **at, uint64_t max, uint64_t *number)
 {
 	const char *field = *at;
 
-	if (!field || !hex_take(&field, number) || (*field && *field != '\t') || *number > max)
+	if (!field || !hex_parse(&field, number) || (*field && *field != '\t') || *number > max)
 		return false;
 	*at = *field ? *at + (field - *at) + 1 : NULL;
 	return true;
@@ -270,7 +270,7 @@ static void read_line(struct name_cache *cache, size_t module, char *at, const c
 		sizeof(*cache->answers));
 	/* A newer answer replaces an older answer for the same place. */
 	cache->answer_count +=
-		(size_t)u64map_put(&cache->locations, location_of(module, rva), &index);
+		(size_t)u64map_add(&cache->locations, location_of(module, rva), &index);
 	cache->answers[index] = (struct symbols){copy, count};
 }
 

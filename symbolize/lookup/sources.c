@@ -64,7 +64,7 @@ static void note_answer(struct sym_module *subject, unsigned by)
 	subject->answered_by |= (uint16_t)(1u << by);
 }
 
-void sources_say(const struct sym_module *subject, struct buf *text)
+void sources_describe(const struct sym_module *subject, struct buf *text)
 {
 	for (unsigned i = 0; i < BY_COUNT; i++) {
 		if (subject->answered_by & 1u << i)
@@ -244,7 +244,7 @@ static void ask_files(struct lookup_batch *batch)
 	free(open);
 }
 
-void sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
+void sources_resolve(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct lookup_batch batch = {sources, subject, arena, NULL, NULL, lookups, count};

@@ -45,7 +45,7 @@ static int check_value(
 	return rc ? rc : 1;
 }
 
-int symbol_arguments_take(
+int symbol_arguments_handle(
 	struct symbol_arguments *arguments, int id, const char *value, struct err *err)
 {
 	struct symbol_options *options = &arguments->options;
@@ -90,11 +90,11 @@ static void warn(void *ctx, const char *sentence)
 	fflush(console->to);
 }
 
-static void tell(void *ctx, const char *module, size_t done, size_t total)
+static void show_progress(void *ctx, const char *module, size_t done, size_t total)
 {
 	struct symbol_console *console = ctx;
 
-	progress_tell(&console->progress, module, done, total, os_time_ms());
+	progress_report(&console->progress, module, done, total, os_time_ms());
 }
 
 static bool is_cancelled(void *ctx)
@@ -121,7 +121,7 @@ struct symbol_listener symbol_console_listener(
 	snprintf(console->what, sizeof(console->what), "%s: looking up names", program);
 	return (struct symbol_listener){.ctx = console,
 		.warn = warn,
-		.progress = tell,
+		.progress = show_progress,
 		.is_cancelled = is_cancelled,
 		.busy = set_busy};
 }

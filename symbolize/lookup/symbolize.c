@@ -28,7 +28,7 @@ struct symbolizer {
 	size_t undname_count, undname_cap;
 	size_t asked_count; /* number of names already passed to undname_find() */
 	struct sources sources;
-	struct buf by; /* string returned by the last symbolizer_story() */
+	struct buf by; /* string returned by the last symbolizer_explain() */
 	/* The previous query's module and subject, within one call: most queries have the same
 	 * module. */
 	const struct module *last;
@@ -283,13 +283,13 @@ static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locat
 
 	for (size_t i = 0; i < count; i++)
 		lookups[i].rva = (uint32_t)locations[i];
-	sources_ask(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
+	sources_resolve(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
 	for (size_t i = 0; i < count; i++) {
 		uint32_t number = (uint32_t)symbolizer->answer_count;
 
 		if (!lookups[i].is_answered) /* "no name" is also an answer */
 			continue;
-		u64map_put(&symbolizer->answers, locations[i], &number);
+		u64map_add(&symbolizer->answers, locations[i], &number);
 		array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
 			symbolizer->answer_count, sizeof(*symbolizer->answer_list));
 		symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
@@ -298,7 +298,7 @@ static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locat
 	free(lookups);
 }
 
-static void tell_progress(const struct symbolizer *symbolizer, uint32_t subject, size_t total)
+static void print_progress(const struct symbolizer *symbolizer, uint32_t subject, size_t total)
 {
 	listener_progress(&symbolizer->sources.options,
 		module_path_base(symbolizer->subjects[subject]->module->path), 0, total);
@@ -316,13 +316,13 @@ static void resolve_locations(
 		for (to = from + 1; to < count && location_subject(locations[to]) == subject; to++)
 			;
 		sources->counts.done = from;
-		tell_progress(symbolizer, subject, to - from);
+		print_progress(symbolizer, subject, to - from);
 		if (listener_is_cancelled(&sources->options))
 			break;
 		resolve_subject(symbolizer, locations + from, to - from);
 	}
 	sources->counts.done = count;
-	tell_progress(symbolizer, location_subject(locations[count - 1]), count);
+	print_progress(symbolizer, location_subject(locations[count - 1]), count);
 }
 
 void symbolizer_resolve(
@@ -360,7 +360,7 @@ const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 	return sources_trouble(&symbolizer->sources);
 }
 
-void symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+void symbolizer_explain(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err)
 {
 	struct sym_module *subject;
@@ -370,7 +370,7 @@ void symbolizer_story(struct symbolizer *symbolizer, const struct module *module
 	subject = subject_of(symbolizer, module);
 	finder_find(symbolizer->sources.finder, module, &subject->files);
 	buf_clear(&symbolizer->by);
-	sources_say(subject, &symbolizer->by);
+	sources_describe(subject, &symbolizer->by);
 	*story = (struct symbol_status){.image = subject->files.image,
 		.debug = subject->files.pdb,
 		.by = symbolizer->by.len ? symbolizer->by.data : "",

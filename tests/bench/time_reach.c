@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	reach_show(reach, 0x10000, (unsigned char *)root, count * sizeof(*root), true);
 	reach_show(reach, AT, (unsigned char *)memory, count * step, false);
 	printf("%.2f s shown, ", (double)(os_clock_ms() - start) / 1000);
-	if (reach_settle(reach, "made", &err))
+	if (reach_resolve(reach, "made", &err))
 		exit(1);
 	printf("%.2f s, %.1f bytes a block, ", (double)(os_clock_ms() - start) / 1000,
 		1024.0 * (double)(peak_kib() - before) / (double)count);

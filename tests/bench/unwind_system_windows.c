@@ -44,7 +44,7 @@ struct unwind_note *unwind_note(void)
 	return NULL;
 }
 
-const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp)
 {
 	(void)slot;
 	(void)rbp;

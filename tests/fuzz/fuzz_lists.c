@@ -72,7 +72,7 @@ static void check_lists(const char *path, struct frames *frames)
 	HOLDS(!rc || (int)err.code == -rc);
 	strip_add_known(&strip);
 	for (size_t i = 0; i < frames->count; i++)
-		strip_takes(&strip, &frames->items[i]);
+		strip_matches(&strip, &frames->items[i]);
 	strip_frames(&strip, frames);
 	HOLDS(frames->count <= count && (!count || frames->count));
 	strip_release(&strip);

@@ -33,7 +33,7 @@ static void load_all(void)
 
 	for (size_t i = 0;; i++) {
 		snprintf(path, sizeof(path), "build/fuzz/images/%zu.dmp", i);
-		if (!os_is_there(path))
+		if (!os_exists(path))
 			break;
 		load(path);
 	}

@@ -104,7 +104,7 @@ static void join(struct buf *to, const struct split_chunk *chunks, size_t count,
 	unsigned char head[FILE_HEAD_BYTES], trailer[FILE_TRAILER_BYTES];
 	size_t index = 0;
 
-	file_head_put(head);
+	file_head_write(head);
 	buf_add(to, head, sizeof(head));
 	for (size_t i = 0; i < count; i++) {
 		if (chunks[i].head[4] == CHUNK_INDEX && !has_index)
@@ -114,7 +114,7 @@ static void join(struct buf *to, const struct split_chunk *chunks, size_t count,
 		add_chunk(to, &chunks[i]);
 	}
 	if (index) {
-		file_trailer_put(trailer, index);
+		file_trailer_write(trailer, index);
 		buf_add(to, trailer, sizeof(trailer));
 	}
 }

@@ -37,7 +37,7 @@ static void add_stacks(struct snapshot *snapshot)
 
 		snprintf(id, sizeof(id), "%" PRIX32, 0x100 + i);
 		stack.id = id;
-		stackset_put(&snapshot->stacks, &stack, strlen(id), &index);
+		stackset_add(&snapshot->stacks, &stack, strlen(id), &index);
 		assert_int_equal(index, i);
 	}
 }

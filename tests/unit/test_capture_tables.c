@@ -80,7 +80,7 @@ static void assert_given(uint64_t addr, uint64_t heap, uint64_t bytes, uint64_t 
 TEST(where_nothing_changed_walk_holds)
 {
 	assert_true(tables_have_all(&captured));
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 3);
 	assert_given(0x10100, HEAP_A, 100, 16);
 	assert_given(0x10200, HEAP_A, 40, 24);
@@ -92,7 +92,7 @@ TEST(what_was_freed_since_is_gone)
 	walked(HEAP_B, 0x20300, 7, 16);
 	/* A block found twice because the heap changed during the walk. */
 	walked(HEAP_B, 0x20100, 100, 18);
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 3);
 	assert_given(0x20100, HEAP_B, 100, 18);
 }
@@ -103,7 +103,7 @@ TEST(what_came_since_has_overhead_of_its_like_in_its_heap)
 	traced(0x10300, TAG_A, 100);
 	traced(0x20200, TAG_B, 100);
 	traced(0x20400, TAG_B, 55);
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 6);
 	assert_given(0x10300, HEAP_A, 100, 16);
 	assert_given(0x20200, HEAP_B, 100, 18);
@@ -113,14 +113,14 @@ TEST(what_came_since_has_overhead_of_its_like_in_its_heap)
 TEST(block_that_walk_should_have_found_needs_walk_while_it_is_held)
 {
 	traced(0x10300, TAG_A | 1u << TRACER_HEAPS_LOG2, 100); /* allocated before the walk */
-	assert_false(tables_give_blocks(&captured));
+	assert_false(tables_add_blocks(&captured));
 }
 
 TEST(block_without_its_like_needs_walk_while_it_is_held)
 {
 	walked(HEAP_B, 0x20300, 55, 33);
 	traced(0x10400, TAG_A, 55); /* the walk found no block of this size in this heap */
-	assert_false(tables_give_blocks(&captured));
+	assert_false(tables_add_blocks(&captured));
 }
 
 TEST(another_block_in_same_place_is_another_block)
@@ -128,7 +128,7 @@ TEST(another_block_in_same_place_is_another_block)
 	captured.tracer.block_count = 0;
 	traced(0x10100, TAG_A, 40); /* freed and allocated again */
 	traced(0x20100, TAG_A, 100); /* freed and allocated again in another heap */
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 2);
 	assert_given(0x10100, HEAP_A, 40, 24);
 	assert_given(0x20100, HEAP_A, 100, 16);
@@ -138,7 +138,7 @@ TEST(process_without_blocks_has_none)
 {
 	captured.tracer.block_count = 0;
 	assert_true(tables_have_all(&captured));
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 0);
 }
 
@@ -221,7 +221,7 @@ TEST(blocks_of_other_half_of_process_are_kept)
 	tables_compare(&captured);
 	assert_int_equal(captured.untraced_count, 0);
 	assert_true(tables_have_all(&captured));
-	assert_true(tables_give_blocks(&captured));
+	assert_true(tables_add_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 4);
 	assert_given(0x90100, 0x90000, 30, 16);
 }

@@ -37,7 +37,7 @@ static uint32_t put_stack(const uint64_t *frames, uint32_t count)
 	const struct stack stack = {.id = "A1", .frames = frames, .frame_count = count};
 	uint32_t index = 0;
 
-	stackset_put(&scene.found.stacks, &stack, 2, &index);
+	stackset_add(&scene.found.stacks, &stack, 2, &index);
 	return index;
 }
 
@@ -75,7 +75,7 @@ static void find_all(void)
 {
 	struct doctor_truth *truth = scene.doctor.truth;
 
-	doctor_truth_settle(truth);
+	doctor_truth_sort(truth);
 	assert_true(doctor_truth_is_sound(truth));
 	scene.found.block_count = 0;
 	for (uint32_t i = 0; i < truth->block_count; i++) {

@@ -51,7 +51,7 @@ static void use(void)
 		assert_true(doctor_truth_add(look.doctor.truth, &block));
 	}
 	fill_rest(&fill);
-	doctor_truth_settle(look.doctor.truth);
+	doctor_truth_sort(look.doctor.truth);
 }
 
 static void walk(void)

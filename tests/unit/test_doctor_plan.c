@@ -177,7 +177,7 @@ TEST_WITH(test_a_place_that_is_taken_again_is_not_free, make_truth, NULL)
 	assert_true(doctor_truth_add(&truth, &again));
 	again.addr = 0; /* a missing heap */
 	assert_true(doctor_truth_add(&truth, &again));
-	doctor_truth_settle(&truth);
+	doctor_truth_sort(&truth);
 	assert_int_equal(truth.block_count, 41);
 	assert_true(find(0x900)->is_freed);
 	assert_false(find(0x1020)->is_freed);

@@ -25,7 +25,7 @@ static void say(const char *source, enum doctor_verdict verdict)
 	struct err err;
 
 	err_set(&err, ERR_NO_STACKS, "", "no such");
-	doctor_say(&doctor, source, "stacks", verdict, &err);
+	doctor_add_error(&doctor, source, "stacks", verdict, &err);
 }
 
 static void add(const char *heap, const char *part, uint64_t expected, uint64_t found,

@@ -19,7 +19,7 @@ static uint32_t put_stack(struct snapshot *snapshot, const char *id, uint32_t co
 		.alias_at = alias_at};
 	uint32_t index;
 
-	stackset_put(&snapshot->stacks, &wanted, strlen(id), &index);
+	stackset_add(&snapshot->stacks, &wanted, strlen(id), &index);
 	return index;
 }
 

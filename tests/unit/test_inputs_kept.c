@@ -122,10 +122,10 @@ TEST(modules_are_lent_to_those_that_have_same)
 	struct dump_sums none = with_modules(made, 0), fewer = with_modules(made, 1), changed;
 
 	assert_non_null(store);
-	stack_store_take(store, &first);
-	stack_store_take(store, &fewer);
-	stack_store_take(store, &none);
-	stack_store_take(store, &same);
+	stack_store_add(store, &first);
+	stack_store_add(store, &fewer);
+	stack_store_add(store, &none);
+	stack_store_add(store, &same);
 	assert_ptr_equal(first.modules, same.modules);
 	assert_ptr_not_equal(first.modules, fewer.modules);
 	assert_int_equal(none.module_count, 0);
@@ -144,7 +144,7 @@ TEST(modules_are_lent_to_those_that_have_same)
 	other[10][0].unloaded_at = 7;
 	for (size_t i = 0; i < 11; i++) {
 		changed = with_modules(other[i], 2);
-		stack_store_take(store, &changed);
+		stack_store_add(store, &changed);
 		assert_ptr_not_equal(changed.modules, first.modules);
 		assert_memory_equal(&changed.modules[0].base, &other[i][0].base, sizeof(uint64_t));
 		sums_release(&changed);
@@ -204,7 +204,7 @@ TEST(head_tells_what_all_of_it_tells)
 
 		write_bytes("old.txt", texts[i], strlen(texts[i]));
 		(void)read_sums(&all, "old.txt"); /* the end mark may be missing */
-		sums_take_banner(&all);
+		sums_copy_banner(&all);
 		assert_int_equal(read_head(&head, "old.txt"), 0);
 		assert_string_equal(head.path, "old.txt");
 		assert_int_equal(head.pid, all.pid);

@@ -127,7 +127,7 @@ TEST(banners_are_read_as_far_as_they_go)
 			assert_int_equal(date_parse(cases[i].time, &time), 0);
 		assert_int_equal(sums.pid, 0);
 		assert_true(sums.time_ms == 0);
-		sums_take_banner(&sums);
+		sums_copy_banner(&sums);
 		assert_int_equal(sums.pid, cases[i].pid);
 		assert_true(sums.time_ms == time);
 		assert_int_equal(sums.has_wall_time, time != 0);

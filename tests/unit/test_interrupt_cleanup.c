@@ -11,7 +11,7 @@ static atomic_int has_taken, was_cleared;
 /* Holds the object until another thread begins to clear it, then reads it. */
 static void *handle_interrupt(void *ctx)
 {
-	const int *thing = interrupt_cleanup_take(&hand);
+	const int *thing = interrupt_cleanup_get(&hand);
 	int *seen = ctx;
 
 	atomic_store(&has_taken, 1);
@@ -48,9 +48,9 @@ TEST(test_what_was_cleared_is_not_taken)
 	int thing;
 
 	interrupt_cleanup_set(&hand, &thing);
-	assert_ptr_equal(interrupt_cleanup_take(&hand), &thing);
+	assert_ptr_equal(interrupt_cleanup_get(&hand), &thing);
 	interrupt_cleanup_done(&hand);
 	interrupt_cleanup_clear(&hand);
-	assert_null(interrupt_cleanup_take(&hand));
+	assert_null(interrupt_cleanup_get(&hand));
 	interrupt_cleanup_done(&hand);
 }

@@ -446,7 +446,7 @@ TEST(test_without_helper_story_says_so)
 	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* not a full path */
 	start(NULL);
 	assert_string_equal(ask(&module, api_return).list[0].function, "api");
-	symbolizer_story(symbolizer, &module, &story, NULL);
+	symbolizer_explain(symbolizer, &module, &story, NULL);
 	assert_non_null(strstr(story.reason, "HSYM_LLVM is not the full path of a program"));
 	assert_null(symbolizer_trouble(symbolizer));
 	unsetenv("HSYM_LLVM");
@@ -454,7 +454,7 @@ TEST(test_without_helper_story_says_so)
 	start(NULL);
 	ask(&module, api_return);
 	ask(&module, hidden_return);
-	symbolizer_story(symbolizer, &module, &story, NULL);
+	symbolizer_explain(symbolizer, &module, &story, NULL);
 	assert_non_null(strstr(story.reason, "llvm-symbolizer is not installed"));
 	assert_null(strstr(strstr(story.reason, "not installed") + 1, "not installed"));
 	setenv("PATH", old_path, 1);

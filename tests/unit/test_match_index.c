@@ -102,7 +102,7 @@ TEST(id_of_many_stacks_in_many_heaps_is_gone_through_once)
 			uint32_t index;
 
 			frame = k;
-			stackset_put(&sums->stacks, &stack, 1, &index);
+			stackset_add(&sums->stacks, &stack, 1, &index);
 			sums->heaps[k] = k << 16;
 			sums->cells[k] = (struct stack_total){0, k, true, {1, 16, 0}};
 		}
@@ -129,7 +129,7 @@ TEST(stacks_of_equal_hashes_stay_apart)
 		frame = 0x1000 + i;
 		snprintf(id, sizeof(id), "%X", i + 1);
 		stack.id = id;
-		stackset_put(&sums->stacks, &stack, strlen(id), &sums->cells[i].stack);
+		stackset_add(&sums->stacks, &stack, strlen(id), &sums->cells[i].stack);
 		sums->cells[i].sums = (struct block_totals){1, i, 0};
 	}
 	compared_make((struct match_request){0});

@@ -383,7 +383,7 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
 	for (size_t i = 0; i < MANY; i++) {
 		assert_int_equal(read_sums(&dumps[i], i % 2 ? "new.txt" : "old.txt"), 0);
 		if (store)
-			stack_store_take(store, &dumps[i]);
+			stack_store_add(store, &dumps[i]);
 	}
 	for (uint32_t k = 0; store && k < dumps[0].stacks.count; k++) {
 		const struct stack *stack = sums_stack(&dumps[0], k);

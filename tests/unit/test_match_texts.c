@@ -32,7 +32,7 @@ static void sums_add(
 		sums->texts[sums->text_count++] = *texts;
 	}
 	stack.frames = frames;
-	stackset_put(&sums->stacks, &stack, strlen(id), &cell->stack);
+	stackset_add(&sums->stacks, &stack, strlen(id), &cell->stack);
 	cell->sums = (struct block_totals){1, bytes, 0};
 	sums->total.block_count++;
 	sums->total.requested_bytes += bytes;
@@ -102,7 +102,7 @@ TEST(texts_and_addresses_of_equal_numbers_are_different)
 		made_begin(2);
 		for (size_t i = 0; i < 2; i++)
 			sums_add(&compared.dumps[i], "A", 10, TEXTS("a!b+8"));
-		stackset_put(
+		stackset_add(
 			&compared.dumps[1].stacks, &stack, 1, &compared.dumps[1].cells[0].stack);
 		compared_make((struct match_request){.mode = mode});
 		assert_int_equal(compared.comparison.row_count, mode == MATCH_ID ? 0 : 2);

@@ -146,7 +146,7 @@ static uint32_t put(struct stackset *set, const char *id, size_t count, const ui
 	for (size_t i = 0; id[i]; i++)
 		bytes[i] = id[i];
 	wanted.id = bytes;
-	stackset_put(set, &wanted, strlen(id), &index);
+	stackset_add(set, &wanted, strlen(id), &index);
 	free(bytes);
 	assert_true(index < set->count);
 	return index;
@@ -163,7 +163,7 @@ TEST(frames_are_kept_however_far_apart_they_are)
 		uint64_t frames[] = {UINT64_MAX - most, UINT64_MAX, UINT64_MAX - most / 2};
 		struct stack wanted = {.id = "A", .frames = frames, .frame_count = 3};
 
-		stackset_put(&set, &wanted, 1, &number);
+		stackset_add(&set, &wanted, 1, &number);
 		assert_int_equal(set.count, bits + 1);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_int_equal(stack_frame(&set.stacks[number], i), frames[i]);
@@ -217,10 +217,10 @@ TEST(stacks_with_candidates_differ)
 	y.alias_at = at2;
 	x.alias_count = y.alias_count = 1;
 	stackset_init(&set);
-	stackset_put(&set, &plain, 1, &index[0]);
-	stackset_put(&set, &x, 1, &index[1]);
-	stackset_put(&set, &y, 1, &index[2]);
-	stackset_put(&set, &x, 1, &index[3]);
+	stackset_add(&set, &plain, 1, &index[0]);
+	stackset_add(&set, &x, 1, &index[1]);
+	stackset_add(&set, &y, 1, &index[2]);
+	stackset_add(&set, &x, 1, &index[3]);
 	assert_int_equal(set.count, 3);
 	assert_int_equal(index[3], index[1]);
 	assert_int_equal(set.stacks[index[2]].alias_at[0], 2);

@@ -88,7 +88,7 @@ static void join_all(void)
 	if (captured->source.has_tracer)
 		assert_int_equal(
 			take_tables(&captured->tracer, &fake.target, TRACER_AREA, NULL), 0);
-	assert_int_equal(ust_take(captured->ust, &scene.memory, &captured->walk, fake.modules,
+	assert_int_equal(ust_read(captured->ust, &scene.memory, &captured->walk, fake.modules,
 				 fake.module_count, 0),
 		0);
 	model_add_blocks(&scene.snapshot, captured);
@@ -249,7 +249,7 @@ static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reser
 	walk_clear(&scene.captured.walk);
 	walk_add_heap(&scene.captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
 	add(0x3000, 10, put_stack(0, 4, FRAME));
-	assert_int_equal(ust_take(scene.captured.ust, &scene.memory, &scene.captured.walk,
+	assert_int_equal(ust_read(scene.captured.ust, &scene.memory, &scene.captured.walk,
 				 fake.modules, fake.module_count, 0),
 		0);
 	database = (struct ust_database *)&ust_facts(scene.captured.ust)->database;

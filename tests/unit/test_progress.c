@@ -56,8 +56,8 @@ static const char *seen(void)
 TEST(what_is_done_soon_shows_nothing)
 {
 	progress_begin(&progress, terminal, WHAT, 1000);
-	progress_tell(&progress, "app.dll", 1, 10, 1000);
-	progress_tell(&progress, "app.dll", 9, 10, 1000 + PROGRESS_AFTER_MS - 1);
+	progress_report(&progress, "app.dll", 1, 10, 1000);
+	progress_report(&progress, "app.dll", 9, 10, 1000 + PROGRESS_AFTER_MS - 1);
 	progress_wipe(&progress);
 	assert_string_equal(seen(), "");
 }
@@ -67,11 +67,11 @@ TEST(line_is_rewritten_in_place_and_wiped)
 	char blanks[200];
 
 	progress_begin(&progress, terminal, WHAT, 1000);
-	progress_tell(&progress, "application.dll", 1234, 10000, 1500);
+	progress_report(&progress, "application.dll", 1234, 10000, 1500);
 	assert_string_equal(seen(), "\r" WHAT ": 1234 of 10000, application.dll");
-	progress_tell(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS - 1);
+	progress_report(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS - 1);
 	assert_string_equal(seen(), "");
-	progress_tell(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS);
+	progress_report(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS);
 	assert_string_equal(seen(), "\r" WHAT ": 5678 of 10000, a.dll          ");
 	progress_wipe(&progress);
 	snprintf(blanks, sizeof(blanks), "\r%*s\r", (int)strlen(WHAT ": 5678 of 10000, a.dll^C"),
@@ -84,12 +84,12 @@ TEST(line_is_rewritten_in_place_and_wiped)
 TEST(what_takes_long_is_named)
 {
 	progress_begin(&progress, terminal, WHAT, 0);
-	progress_tell(&progress, "big.dll", 1, 2, 1000);
-	progress_tell(&progress, "big.dll", 1, 2, 1000 + PROGRESS_LONG_MS);
+	progress_report(&progress, "big.dll", 1, 2, 1000);
+	progress_report(&progress, "big.dll", 1, 2, 1000 + PROGRESS_LONG_MS);
 	assert_null(strstr(seen(), "takes long"));
-	progress_tell(&progress, "big.dll", 1, 2, 1100 + PROGRESS_LONG_MS);
+	progress_report(&progress, "big.dll", 1, 2, 1100 + PROGRESS_LONG_MS);
 	assert_string_equal(seen(), "\r" WHAT ": 1 of 2, big.dll takes long");
-	progress_tell(&progress, "b.dll", 2, 2, 1200 + PROGRESS_LONG_MS);
+	progress_report(&progress, "b.dll", 2, 2, 1200 + PROGRESS_LONG_MS);
 	assert_null(strstr(seen(), "takes long"));
 }
 
@@ -103,7 +103,7 @@ TEST(long_or_hostile_name_stays_on_its_line)
 	for (size_t i = 0; i < 140; i++)
 		memcpy(name + 2 * i, "\xc3\xa4", 3);
 	progress_begin(&progress, terminal, WHAT, 0);
-	progress_tell(&progress, name, SIZE_MAX, SIZE_MAX, 1000);
+	progress_report(&progress, name, SIZE_MAX, SIZE_MAX, 1000);
 	line = seen();
 	assert_non_null(strstr(line, "\xc3\xa4"));
 	for (const char *at = line + 1; *at; at++) {
@@ -111,7 +111,7 @@ TEST(long_or_hostile_name_stays_on_its_line)
 		assert_true((at[0] & 0xff) != 0xc3 || (at[1] & 0xff) == 0xa4);
 	}
 	assert_true(columns <= PROGRESS_COLUMNS);
-	progress_tell(&progress,
+	progress_report(&progress,
 		"a\x1b[2J\x9b"
 		"b\n",
 		1, 2, 2000);
@@ -128,7 +128,7 @@ TEST(where_nobody_looks_nothing_is_written)
 
 	assert_non_null(file);
 	progress_begin(&progress, file, WHAT, 0);
-	progress_tell(&progress, "app.dll", 1, 10, 10000);
+	progress_report(&progress, "app.dll", 1, 10, 10000);
 	progress_wipe(&progress);
 	assert_int_equal(ftell(file), 0);
 	(void)fclose(file);
@@ -137,9 +137,9 @@ TEST(where_nobody_looks_nothing_is_written)
 TEST(clock_that_goes_back_does_no_harm)
 {
 	progress_begin(&progress, terminal, WHAT, 0);
-	progress_tell(&progress, "app.dll", 1, 10, 100000);
+	progress_report(&progress, "app.dll", 1, 10, 100000);
 	assert_non_null(strstr(seen(), "1 of 10"));
-	progress_tell(&progress, "app.dll", 2, 10, 50000);
+	progress_report(&progress, "app.dll", 2, 10, 50000);
 	assert_non_null(strstr(seen(), "2 of 10"));
 	progress_wipe(&progress);
 	seen();

@@ -51,7 +51,7 @@ static inline struct asked *asked_begin(bool has_old, bool by_name)
 
 static inline void asked_do(struct asked *asked)
 {
-	assert_int_equal(view_ask(&asked->view, &asked->request, NULL), 0);
+	assert_int_equal(view_select(&asked->view, &asked->request, NULL), 0);
 }
 
 static inline void asked_suppress(struct asked *asked, const char *list)

@@ -188,7 +188,7 @@ static struct reach *take(void)
 				bytes, scene.word_bytes, false);
 		}
 	}
-	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	assert_int_equal(reach_resolve(reach, "made", &err), 0);
 	return reach;
 }
 
@@ -336,7 +336,7 @@ TEST(blocks_that_cannot_be_are_no_harm)
 	reach_show(reach, UINT64_MAX - 63, bytes, sizeof(bytes), true);
 	reach_root(reach, AT + 20);
 	reach_root(reach, UINT64_MAX);
-	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	assert_int_equal(reach_resolve(reach, "made", &err), 0);
 	for (size_t i = 0; i < 6; i++)
 		reach_of(reach, i);
 	assert_int_equal(reach_of(reach, 2).reach, BLOCK_INTERIOR);
@@ -344,7 +344,7 @@ TEST(blocks_that_cannot_be_are_no_harm)
 	reach = reach_new(32, true, 0);
 	reach_ready(reach);
 	reach_show(reach, AT, bytes, sizeof(bytes), true);
-	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	assert_int_equal(reach_resolve(reach, "made", &err), 0);
 	reach_free(reach);
 }
 
@@ -398,9 +398,9 @@ static void check_taken(const struct walk *walk, const enum block_reach *wanted,
 	struct reach_taken taken;
 	struct err err;
 
-	assert_int_equal(reach_take(&target, walk, true, NULL, 0, &taken, &err), 0);
+	assert_int_equal(reach_capture(&target, walk, true, NULL, 0, &taken, &err), 0);
 	assert_int_equal(taken.low_count, low_count);
-	assert_int_equal(reach_settle(taken.reach, "made", &err), 0);
+	assert_int_equal(reach_resolve(taken.reach, "made", &err), 0);
 	for (size_t i = 0; i < walk->block_count; i++)
 		assert_int_equal(reach_of(taken.reach, i).reach, wanted[i]);
 	reach_free(taken.reach);

@@ -797,7 +797,7 @@ TEST(blocks_that_no_heap_has_end)
 	while (drain_now())
 		;
 	assert_int_equal(
-		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 50);
+		replay_filter_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 50);
 	assert_true(is_freed);
 	assert_int_equal(scene.told_count, 150);
 	for (size_t i = 100; i < 150; i++) {
@@ -806,7 +806,7 @@ TEST(blocks_that_no_heap_has_end)
 		assert_int_equal(scene.told[scene.told[i].alloc].addr / 16 % 2, 1);
 	}
 	assert_int_equal(
-		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 0);
+		replay_filter_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 0);
 }
 
 static bool is_none(const void *ctx, uint64_t addr)
@@ -823,11 +823,11 @@ TEST(walk_that_lacks_many_blocks_is_not_believed_unless_sure)
 	put_many(8, RING_ALLOC);
 	while (drain_now())
 		;
-	assert_int_equal(replay_keep_blocks(scene.replay, is_none, NULL, false, &is_freed), 100);
+	assert_int_equal(replay_filter_blocks(scene.replay, is_none, NULL, false, &is_freed), 100);
 	assert_false(is_freed);
 	assert_int_equal(scene.told_count, 100);
 	assert_int_equal(
-		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, false, &is_freed), 50);
+		replay_filter_blocks(scene.replay, is_even_sixteenth, NULL, false, &is_freed), 50);
 	assert_true(is_freed);
 	assert_int_equal(scene.told_count, 150);
 }

@@ -303,7 +303,7 @@ TEST(folders_may_have_words_too)
 {
 	open_series("{name} {pid} {{x/{n}", NO_LIMITS);
 	check_name(TIME_MS, 0, "my app 42 {x/000001"); /* the folder was created */
-	assert_true(os_is_there(in_scene("my app 42 {x")));
+	assert_true(os_exists(in_scene("my app 42 {x")));
 }
 
 TEST(without_folder_it_is_current_one)
@@ -344,7 +344,7 @@ TEST(folder_is_tried_before_first_file)
 	check_folder(in_scene("{name}/{n}"), 0, NULL);
 	check_folder(in_scene("none/a"), 0, NULL); /* not a pattern of a series */
 	check_folder(in_scene("none/deep/{n}"), 0, NULL); /* hsnap will create the folder */
-	assert_true(os_is_there(in_scene("none/deep")));
+	assert_true(os_exists(in_scene("none/deep")));
 	os_remove_folder(in_scene("none/deep"));
 	os_remove_folder(in_scene("none"));
 	snprintf(path, sizeof(path), "%s", in_scene("file/"));

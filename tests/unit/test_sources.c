@@ -82,7 +82,7 @@ static int resolve(void *of_backend, struct sym_module *subject, struct lookup *
 		if (!fake->is_dead && known && known->function) {
 			const struct symbol chain[] = {{.function = "inlined"}, *known};
 
-			names_keep(arena, chain + !has_bare_inline, 1 + (size_t)has_bare_inline,
+			names_copy(arena, chain + !has_bare_inline, 1 + (size_t)has_bare_inline,
 				&lookups[i].found);
 		}
 	}
@@ -281,7 +281,7 @@ static const char *by_whom(void)
 {
 	struct symbol_status story;
 
-	symbolizer_story(symbolizer, &app, &story, NULL);
+	symbolizer_explain(symbolizer, &app, &story, NULL);
 	return story.by;
 }
 

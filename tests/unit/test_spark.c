@@ -27,7 +27,7 @@ static const char *draw(enum spark_style style, size_t width)
 	assert_int_equal(out_open(&out, path, NULL), 0);
 	spark_make(&spark, &scene.axis, style, width);
 	assert_true(spark.count <= width);
-	spark_put(&out, &spark, scene.of);
+	spark_print(&out, &spark, scene.of);
 	assert_int_equal(out_commit(&out, NULL), 0);
 	close(file);
 	written = fopen(path, "rb");

@@ -282,10 +282,10 @@ TEST(frames_of_cpp_librarys_sources_are_stripped_whatever_their_names)
 			.line = 7};
 
 		for (int again = 0; again < 2; again++) {
-			if (strip_takes(&strip, &frame) != (i < library_count))
+			if (strip_matches(&strip, &frame) != (i < library_count))
 				fail_msg("%s", file);
 			/* This list has only the user's lines. */
-			assert_false(strip_takes(&own, &frame));
+			assert_false(strip_matches(&own, &frame));
 		}
 	}
 	strip_release(&strip);

@@ -24,13 +24,13 @@ static void put(uint64_t addr, uint32_t heap)
 {
 	struct tracer_block block = tracer_block_make(addr, heap, 1, 32);
 
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 }
 
 static bool take(uint64_t addr)
 {
 	struct tracer_block block = {0};
-	bool was_there = blocktable_take(&area, addr, &block);
+	bool was_there = blocktable_remove(&area, addr, &block);
 
 	assert_int_equal(tracer_block_addr(&block), was_there ? addr : 0);
 	return was_there;

@@ -271,7 +271,7 @@ static void free_overlapped(struct worker *worker)
 	struct ranges_taken taken;
 
 	model_overlapped(&worker->model, &from, &to);
-	if (ranges_take(&area, addr(worker, from), addr(worker, to), 0, &taken))
+	if (ranges_detach(&area, addr(worker, from), addr(worker, to), 0, &taken))
 		ranges_drop(&area, &taken);
 }
 
@@ -334,7 +334,7 @@ static void give_up(struct worker *worker)
 
 	model_give_up(&worker->model, worker->from, worker->to, kind);
 	expect(worker);
-	ranges_give_up(&area, addr(worker, worker->from), addr(worker, worker->to), kind, 0);
+	ranges_decommit(&area, addr(worker, worker->from), addr(worker, worker->to), kind, 0);
 }
 
 static void rebase(struct worker *worker, unsigned from, unsigned to)
@@ -391,7 +391,7 @@ static void take(struct worker *worker)
 	if (base < to)
 		model_rebase(&worker->model, to, model_end(&before, base), to);
 	expect(worker);
-	if (!ranges_take(&area, addr(worker, from), addr(worker, to), 0, &taken)) {
+	if (!ranges_detach(&area, addr(worker, from), addr(worker, to), 0, &taken)) {
 		memset(worker->listed, 0, sizeof(worker->listed));
 		return;
 	}
@@ -399,7 +399,7 @@ static void take(struct worker *worker)
 		worker->model = before;
 		memset(worker->listed, 0, sizeof(worker->listed));
 		expect(worker);
-		ranges_put_back(&area, &taken);
+		ranges_restore(&area, &taken);
 		return;
 	}
 	if (dice(worker, 2))
@@ -497,17 +497,17 @@ TEST(test_what_is_taken_is_marked)
 
 	ranges_add(&area, &range);
 	ranges_use(&area, BASE + 2 * PAGE, BASE + 3 * PAGE, RANGE_COMMITTED, 2);
-	assert_true(ranges_take(&area, BASE + PAGE, BASE + 6 * PAGE, 0, &taken));
+	assert_true(ranges_detach(&area, BASE + PAGE, BASE + 6 * PAGE, 0, &taken));
 	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED);
 	assert_int_equal(kind_at(BASE + PAGE, 1), RANGE_RESERVED | RANGE_TAKEN);
 	assert_int_equal(kind_at(BASE + 2 * PAGE, 2), RANGE_COMMITTED | RANGE_TAKEN);
 	assert_int_equal(kind_at(BASE + 3 * PAGE, 1), RANGE_RESERVED | RANGE_TAKEN);
 	assert_int_equal(kind_at(BASE + 6 * PAGE, 1), RANGE_RESERVED);
-	ranges_put_back(&area, &taken);
+	ranges_restore(&area, &taken);
 	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED);
 	assert_int_equal(kind_at(BASE + 2 * PAGE, 2), RANGE_COMMITTED);
 	assert_int_equal(kind_at(BASE + 3 * PAGE, 1), RANGE_RESERVED);
-	assert_true(ranges_take(&area, BASE, BASE + 9 * PAGE, 0, &taken));
+	assert_true(ranges_detach(&area, BASE, BASE + 9 * PAGE, 0, &taken));
 	ranges_add(&area, &other);
 	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED | RANGE_TAKEN);
 	assert_int_equal(kind_at(BASE + PAGE, 3), RANGE_MAPPED);
@@ -537,7 +537,7 @@ TEST(test_neighbours_become_one)
 	for (uint32_t i = 0; i < area.ranges.node_count; i++)
 		live += nodes_of(&area.ranges)[i].kind != RANGE_NONE;
 	assert_int_equal(live, 1);
-	assert_true(ranges_take(&area, BASE, BASE + count * PAGE, 0, &taken));
+	assert_true(ranges_detach(&area, BASE, BASE + count * PAGE, 0, &taken));
 	ranges_drop(&area, &taken);
 	assert_int_equal(area.ranges.root, 0);
 	assert_true(area.ranges.node_count <= count + 2);
@@ -586,10 +586,10 @@ TEST(test_extreme_addresses)
 	assert_true(extent.base == last - 4 * PAGE && extent.end == last);
 	assert_false(ranges_find(&area, last, &extent));
 	assert_false(ranges_find(&area, 4 * PAGE, &extent));
-	ranges_give_up(&area, 0, last, RANGE_COMMITTED, 0);
-	assert_true(ranges_take(&area, 0, last, 0, &taken));
+	ranges_decommit(&area, 0, last, RANGE_COMMITTED, 0);
+	assert_true(ranges_detach(&area, 0, last, 0, &taken));
 	assert_int_equal(area.ranges.root, 0);
-	ranges_put_back(&area, &taken);
+	ranges_restore(&area, &taken);
 	assert_true(ranges_is_known(&area, 0, 4 * PAGE));
 	assert_true(ranges_is_known(&area, last - 4 * PAGE, last));
 	ranges_forget(&area, 0, UINT64_MAX);
@@ -688,10 +688,10 @@ TEST(test_lock_never_given_back)
 	assert_int_equal(area.dropped_ranges, 1);
 	ranges_add(&area, &range);
 	ranges_fill(&area, &range);
-	ranges_give_up(&area, BASE, BASE + PAGE, RANGE_COMMITTED, 0);
+	ranges_decommit(&area, BASE, BASE + PAGE, RANGE_COMMITTED, 0);
 	ranges_rebase(&area, BASE, BASE + PAGE, BASE);
 	ranges_forget(&area, BASE, BASE + PAGE);
-	assert_false(ranges_take(&area, BASE, BASE + PAGE, 0, &taken));
+	assert_false(ranges_detach(&area, BASE, BASE + PAGE, 0, &taken));
 	assert_false(ranges_find(&area, BASE, &extent));
 	assert_int_equal(area.dropped_ranges, 7);
 	assert_int_equal(nodes_of(&area.ranges)[0].kind, RANGE_RESERVED);

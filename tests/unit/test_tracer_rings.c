@@ -146,7 +146,7 @@ static void put(uint32_t slot, uint32_t stack)
 {
 	struct tracer_block block = block_of(slot, stack, 8);
 
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 }
 
 static int set_up_rings(void **state)
@@ -228,11 +228,11 @@ static void *allocate_and_free(void *seed)
 			struct tracer_block block =
 				block_of(slot, ++slots[slot].version, memory_thread_id());
 
-			blocktable_put(&area, &block);
+			blocktable_add(&area, &block);
 			disown(slot, SLOT_LIVE);
 			i++;
 		} else if (own(slot, SLOT_LIVE)) {
-			if (!blocktable_take(&area, addr_of(slot), &taken) ||
+			if (!blocktable_remove(&area, addr_of(slot), &taken) ||
 				tracer_block_stack(&taken) != slots[slot].version)
 				__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 			disown(slot, SLOT_FREE);
@@ -337,9 +337,9 @@ static void *put_and_take_blindly(void *seed)
 			tag = heapindex_new(&area, heap);
 		} else if (fake_dice(seed) % 2) {
 			block = tracer_block_make(addr_of(slot), tag, (uint32_t)(heap >> 16), i);
-			blocktable_put(&area, &block);
+			blocktable_add(&area, &block);
 		} else {
-			blocktable_take(&area, addr_of(slot), &block);
+			blocktable_remove(&area, addr_of(slot), &block);
 		}
 	}
 	return NULL;
@@ -356,7 +356,7 @@ TEST(what_is_replayed_is_what_table_holds)
 	area.rings = 0;
 	for (unsigned i = 0; i < ADDRS; i++) {
 		struct tracer_block block = {0};
-		bool is_live = blocktable_take(&area, addr_of(i), &block);
+		bool is_live = blocktable_remove(&area, addr_of(i), &block);
 
 		assert_int_equal(is_live, replayed[i].key != 0);
 		assert_true(!is_live || is_same(&block, &replayed[i]));
@@ -438,7 +438,7 @@ TEST(when_hsnap_ends_nobody_waits_and_nothing_is_recorded_any_more)
 	put_many(&count);
 	assert_int_equal(area.rings, 0);
 	assert_int_equal(total_waits(), 1);
-	assert_true(blocktable_take(&area, addr_of(0), &block));
+	assert_true(blocktable_remove(&area, addr_of(0), &block));
 	assert_int_equal(tracer_block_stack(&block), count);
 	assert_true(ring_ready(&reader.rings->rings[1], 0) <= 1u << RING_LOG2_MIN);
 }
@@ -473,7 +473,7 @@ TEST(ring_that_is_given_back_serves_another_thread)
 		pthread_join(thread, NULL);
 		assert_int_equal(reader.rings->rings[1].owner, first + i);
 		/* The ring's events have not been read yet. */
-		ring_give_back(&reader.rings->rings[1]);
+		ring_release(&reader.rings->rings[1]);
 	}
 	read_all();
 	assert_int_equal(reader.passed, 3);
@@ -555,7 +555,7 @@ TEST(free_of_block_that_is_older_than_tracer_is_told_by_its_address)
 
 	reader_begin(2, RING_LOG2_MIN, 0);
 	reader.see = see_last;
-	assert_false(blocktable_take(&area, addr_of(1), &block));
+	assert_false(blocktable_remove(&area, addr_of(1), &block));
 	assert_int_equal(new_events(), 0);
 	blocktable_free_old(&area, addr_of(1));
 	assert_int_equal(new_events(), 1);
@@ -603,8 +603,8 @@ TEST(recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
 	assert_int_equal(last.type, RING_ALLOC);
 	put_meanwhile(2, end_meanwhile);
 	assert_int_equal(new_events(), 0);
-	assert_true(blocktable_take(&area, addr_of(1), &block));
-	assert_true(blocktable_take(&area, addr_of(2), &block));
+	assert_true(blocktable_remove(&area, addr_of(1), &block));
+	assert_true(blocktable_remove(&area, addr_of(2), &block));
 	assert_int_equal(new_events(), 0);
 }
 
@@ -723,14 +723,14 @@ static void change_ranges(uint64_t *seed)
 	case 1: fill_allocation(page_addr(from), page_addr(to), stack); break;
 	case 2:
 	case 3: ranges_use(&area, range.start, range.end, RANGE_COMMITTED, stack); break;
-	case 4: ranges_give_up(&area, range.start, range.end, RANGE_COMMITTED, stack); break;
+	case 4: ranges_decommit(&area, range.start, range.end, RANGE_COMMITTED, stack); break;
 	case 5:
-		if (ranges_take(&area, range.start, range.end, stack, &taken))
+		if (ranges_detach(&area, range.start, range.end, stack, &taken))
 			ranges_drop(&area, &taken);
 		break;
 	case 6: /* the system refuses */
-		if (ranges_take(&area, range.start, range.end, stack, &taken))
-			ranges_put_back(&area, &taken);
+		if (ranges_detach(&area, range.start, range.end, stack, &taken))
+			ranges_restore(&area, &taken);
 		break;
 	default: ranges_forget(&area, range.start, range.end); break;
 	}

@@ -488,14 +488,14 @@ static void put_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 	const struct tracer_block block = tracer_block_make(
 		block_addr(worker, i), worker->number, worker->ids[i % STACKS], size_bytes);
 
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 }
 
 static void take_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 {
 	struct tracer_block block;
 
-	worker->wrong += !blocktable_take(&area, block_addr(worker, i), &block) ||
+	worker->wrong += !blocktable_remove(&area, block_addr(worker, i), &block) ||
 			 tracer_block_bytes(&block) != size_bytes ||
 			 tracer_block_heap(&block) != worker->number ||
 			 tracer_block_stack(&block) != worker->ids[i % STACKS];

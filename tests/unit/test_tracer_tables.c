@@ -112,7 +112,7 @@ static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
 	bool is_ours;
 
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 	is_ours = area.shards[0].count != 0;
 	if (is_ours) {
 		const struct tracer_block *table = table_of(&area.shards[0], home_count);
@@ -121,7 +121,7 @@ static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 		for (*entry = 0; table[*entry].key != addr; ++*entry)
 			assert_true(*entry < *home_count);
 	}
-	assert_true(blocktable_take(&area, addr, &block));
+	assert_true(blocktable_remove(&area, addr, &block));
 	return is_ours;
 }
 
@@ -201,7 +201,7 @@ static void put(uint32_t index)
 
 	model.changing = index;
 	steps_begin();
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 	steps_end();
 	model.live_count += !model.versions[index];
 	model.versions[index] = model.last_version;
@@ -215,7 +215,7 @@ static void take(uint32_t index)
 
 	model.changing = index;
 	steps_begin();
-	was_there = blocktable_take(&area, model.addrs[index], &block);
+	was_there = blocktable_remove(&area, model.addrs[index], &block);
 	steps_end();
 	assert_int_equal(was_there, model.versions[index] != 0);
 	if (was_there) {
@@ -279,13 +279,13 @@ TEST(what_was_never_put_is_not_found)
 	struct tracer_block block = {.key = 1};
 
 	model_init();
-	assert_false(blocktable_take(&area, 0x1000, &block)); /* the table does not exist yet */
+	assert_false(blocktable_remove(&area, 0x1000, &block)); /* the table does not exist yet */
 	model_add_anywhere(1000);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
 	for (uint32_t i = 0; i < model.count; i++) {
-		assert_false(blocktable_take(&area, model.addrs[i] + 8, &block));
-		assert_false(blocktable_take(&area, model.addrs[i] - 8, &block));
+		assert_false(blocktable_remove(&area, model.addrs[i] + 8, &block));
+		assert_false(blocktable_remove(&area, model.addrs[i] - 8, &block));
 	}
 	assert_int_equal(block.key, 1);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
@@ -554,11 +554,11 @@ TEST(without_memory_table_stays_and_drops_are_counted)
 		assert_int_equal(area.dropped_blocks, 0);
 		late = block_of(model.count - 1, 1);
 		for (uint64_t i = 1; i <= 3; i++) {
-			blocktable_put(&area, &late);
+			blocktable_add(&area, &late);
 			assert_int_equal(area.dropped_blocks, i);
 			assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		}
-		assert_false(blocktable_take(&area, tracer_block_addr(&late), &taken));
+		assert_false(blocktable_remove(&area, tracer_block_addr(&late), &taken));
 		put(0); /* a present block can be replaced */
 		assert_int_equal(area.dropped_blocks, 3);
 		assert_int_equal(area.shards[0].pages, PAGES);
@@ -577,12 +577,12 @@ TEST(first_table_may_find_no_memory_either)
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
 	memory.commits_left = 0;
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 	assert_int_equal(area.dropped_blocks, 1);
-	assert_false(blocktable_take(&area, 0x1000, &block));
+	assert_false(blocktable_remove(&area, 0x1000, &block));
 	memory.commits_left = FAKE_ALWAYS;
-	blocktable_put(&area, &block);
-	assert_true(blocktable_take(&area, 0x1000, &block));
+	blocktable_add(&area, &block);
+	assert_true(blocktable_remove(&area, 0x1000, &block));
 }
 
 TEST(lock_that_is_never_given_back_breaks_its_shard_only)
@@ -597,14 +597,14 @@ TEST(lock_that_is_never_given_back_breaks_its_shard_only)
 		put(i);
 	area.shards[0].lock = 1; /* a thread was terminated while it held the lock */
 	block = block_of(0, 7);
-	blocktable_put(&area, &block);
+	blocktable_add(&area, &block);
 	waited = memory.waits;
 	assert_in_range(waited, 1, patience);
 	assert_int_equal(area.shards[0].broken, 1);
 	assert_int_equal(area.dropped_blocks, 1);
 	for (unsigned i = 0; i < 1000; i++) { /* must not wait again */
-		assert_false(blocktable_take(&area, model.addrs[i % 100], &block));
-		blocktable_put(&area, &block);
+		assert_false(blocktable_remove(&area, model.addrs[i % 100], &block));
+		blocktable_add(&area, &block);
 	}
 	assert_int_equal(memory.waits, waited);
 	assert_int_equal(area.dropped_blocks, 1001);
@@ -613,7 +613,7 @@ TEST(lock_that_is_never_given_back_breaks_its_shard_only)
 	model_add_anywhere(1000);
 	for (uint32_t i = 0; i < model.count; i++) {
 		block = block_of(i, 1);
-		blocktable_put(&area, &block);
+		blocktable_add(&area, &block);
 	}
 	assert_in_range(area.dropped_blocks, 1001, 1001 + 1000 / 64 * 3);
 }

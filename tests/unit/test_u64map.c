@@ -21,7 +21,7 @@ TEST(what_was_put_is_found_and_nothing_else)
 	assert_true(map.index.cap >= 1000 && map.index.cap < 8000);
 	for (uint32_t i = 1; i < COUNT; i++) {
 		value = i;
-		assert_int_equal(u64map_put(&map, i % 2 ? i : number_of(i), &value), 1);
+		assert_int_equal(u64map_add(&map, i % 2 ? i : number_of(i), &value), 1);
 	}
 	assert_int_equal(map.index.count, COUNT - 1);
 	for (uint32_t i = 1; i < COUNT; i++) {
@@ -29,7 +29,7 @@ TEST(what_was_put_is_found_and_nothing_else)
 		assert_true(u64map_find(&map, i % 2 ? i : number_of(i), &value));
 		assert_int_equal(value, i);
 		value = 0;
-		assert_int_equal(u64map_put(&map, i % 2 ? i : number_of(i), &value), 0);
+		assert_int_equal(u64map_add(&map, i % 2 ? i : number_of(i), &value), 0);
 		assert_int_equal(value, i);
 		value = 77;
 		assert_false(u64map_find(&map, ((uint64_t)1 << 63) + i, &value));
@@ -47,7 +47,7 @@ TEST(zero_and_last_number_are_numbers)
 	u64map_init(&map);
 	for (uint32_t i = 0; i < 2; i++) {
 		value = i;
-		assert_int_equal(u64map_put(&map, numbers[i], &value), 1);
+		assert_int_equal(u64map_add(&map, numbers[i], &value), 1);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_true(u64map_find(&map, numbers[i], &value));

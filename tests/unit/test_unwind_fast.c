@@ -18,7 +18,7 @@ static uint64_t next_random(uint64_t *state)
 
 static void put(uint64_t addr, uint32_t packed)
 {
-	unwind_cache_put(addr, packed, unwind_cache_begin());
+	unwind_cache_add(addr, packed, unwind_cache_begin());
 }
 
 static int forget(void **state)
@@ -133,9 +133,9 @@ TEST(what_is_learnt_too_late_does_not_count)
 	uint64_t begun = unwind_cache_begin();
 
 	unwind_forget(0x5000, 0x6000);
-	unwind_cache_put(0x5800, 5, begun);
+	unwind_cache_add(0x5800, 5, begun);
 	assert_int_equal(unwind_cache_find(0x5800), 0);
-	unwind_cache_put(0x5800, 5, unwind_cache_begin());
+	unwind_cache_add(0x5800, 5, unwind_cache_begin());
 	assert_int_equal(unwind_cache_find(0x5800), 5);
 }
 
@@ -215,7 +215,7 @@ static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
 	uint32_t packed = unwind_pack(&step);
 
 	assert_int_not_equal(packed, UNWIND_NEVER);
-	unwind_cache_put(addr, packed, unwind_cache_begin());
+	unwind_cache_add(addr, packed, unwind_cache_begin());
 }
 
 /* Builds frames of random kinds, from the inner end outwards, while there is room. All other words
@@ -340,12 +340,12 @@ TEST(what_is_not_known_is_missed)
 	assert_int_equal(unwind_fast(frames, 1, &none, &start, &stop, NULL), 1);
 	know(0x2000, false, 16, UNWIND_RBP_KEPT);
 	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 2);
-	unwind_cache_put(0x2000, UNWIND_NEVER, unwind_cache_begin());
+	unwind_cache_add(0x2000, UNWIND_NEVER, unwind_cache_begin());
 	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
-	unwind_cache_put(0x2000, UNWIND_END, unwind_cache_begin());
+	unwind_cache_add(0x2000, UNWIND_END, unwind_cache_begin());
 	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 2);
 	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), 2);
-	unwind_cache_put(0x2000, UNWIND_NO_CODE, unwind_cache_begin());
+	unwind_cache_add(0x2000, UNWIND_NO_CODE, unwind_cache_begin());
 	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 1);
 	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), 1);
 }

@@ -22,7 +22,7 @@ static uint32_t below(uint64_t *random, uint32_t limit)
 
 static void know(uint32_t addr, struct unwind32_rule rule)
 {
-	unwind32_put(addr, &rule, unwind32_begin());
+	unwind32_add(addr, &rule, unwind32_begin());
 }
 
 static void know_esp(uint32_t addr, int32_t cfa)
@@ -120,9 +120,9 @@ TEST(rule_learnt_too_late_does_not_count)
 	uint32_t begun = unwind32_begin();
 
 	unwind32_forget(0x5000, 0x6000);
-	unwind32_put(0x5800, &frame_rule, begun);
+	unwind32_add(0x5800, &frame_rule, begun);
 	assert_null(unwind32_find(0x5800));
-	unwind32_put(0x5800, &frame_rule, unwind32_begin());
+	unwind32_add(0x5800, &frame_rule, unwind32_begin());
 	assert_non_null(unwind32_find(0x5800));
 }
 

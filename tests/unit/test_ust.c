@@ -60,7 +60,7 @@ static void add_block(uint64_t record)
 
 static void take(void)
 {
-	assert_int_equal(ust_take(scene.ust, &scene.memory, &scene.walk, fake.modules,
+	assert_int_equal(ust_read(scene.ust, &scene.memory, &scene.walk, fake.modules,
 				 fake.module_count, scene.global_flag),
 		0);
 	assert_int_equal(fake.loose_reads, 0);

@@ -11,7 +11,8 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	puts(process_lock_take(&lock, (uint32_t)strtoul(argv[1], NULL, 10), 0) ? "free" : "taken");
+	puts(process_lock_acquire(&lock, (uint32_t)strtoul(argv[1], NULL, 10), 0) ? "free" :
+										    "taken");
 	process_lock_release(&lock);
 	return 0;
 }

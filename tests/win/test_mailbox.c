@@ -78,7 +78,7 @@ static void test_label_without_an_end(void)
 	memset(label, 0, sizeof(label));
 	ok(mailbox_next(mailbox, label) && strlen(label) == MAILBOX_LABEL_BYTES - 1,
 		"a label without an end gets one");
-	mailbox_taken(mailbox, false);
+	mailbox_acknowledge(mailbox, false);
 	ok(!mailbox_next(mailbox, label), "and is taken once");
 	UnmapViewOfFile(view);
 	CloseHandle(section);

@@ -56,7 +56,7 @@ static BOOL WINAPI on_flush(HANDLE handle)
 	BOOL(WINAPI * flush)(HANDLE) = system_call("FlushFileBuffers");
 
 	scene.flushes++;
-	scene.was_there = os_is_there(path);
+	scene.was_there = os_exists(path);
 	if (scene.opens_at_flush) {
 		scene.opened = open_closely(temp, OPEN_EXISTING);
 		if (scene.opened == INVALID_HANDLE_VALUE)

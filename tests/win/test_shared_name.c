@@ -90,14 +90,14 @@ static void test_process_lock(void)
 	HANDLE stranger = CreateMutexW(closed(), FALSE, L"Global\\hsnap-control-4242");
 	struct process_lock lock;
 
-	ok(stranger && !process_lock_take(&lock, PID, 0), "another user's lock is a lock");
+	ok(stranger && !process_lock_acquire(&lock, PID, 0), "another user's lock is a lock");
 	ok(process_is_changing(PID), "whose process is being changed");
-	ok(!process_lock_take(&lock, PID, 50), "and is waited for in vain");
+	ok(!process_lock_acquire(&lock, PID, 50), "and is waited for in vain");
 	CloseHandle(stranger);
-	ok(process_lock_take(&lock, PID, 0), "until it is gone");
+	ok(process_lock_acquire(&lock, PID, 0), "until it is gone");
 	process_lock_release(&lock);
 	stranger = CreateEventW(NULL, TRUE, FALSE, L"Global\\hsnap-control-4242");
-	ok(process_lock_take(&lock, PID, 0), "something else of that name is no lock");
+	ok(process_lock_acquire(&lock, PID, 0), "something else of that name is no lock");
 	process_lock_release(&lock);
 	CloseHandle(stranger);
 }

@@ -298,7 +298,7 @@ int segment_block_add(struct segment_heap *heap, const struct segment_block *blo
 
 /* Returns true if an unused tail contains the mark of a stack, whether or not the mark's pointer is
  * valid. */
-bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
+bool segment_mark_exists(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
 
 /* Returns the address of the record of a block's stack, which is stored in the block's unused tail,
  * or 0. Records a fault if the tail should lead to a record but does not. */

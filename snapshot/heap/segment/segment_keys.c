@@ -357,7 +357,7 @@ static size_t looked_bytes(uint64_t tail_bytes)
 	return tail_bytes < MEMORY_AT_MAX ? (size_t)tail_bytes : MEMORY_AT_MAX;
 }
 
-bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
+bool segment_mark_exists(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
 	size_t len = looked_bytes(tail_bytes), i = 0;
 	const unsigned char *bytes = tail_bytes_at(heap->nt->memory, tail, &len);

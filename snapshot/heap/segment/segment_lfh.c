@@ -141,8 +141,7 @@ static int tail_score(struct segment_heap *heap, uint64_t end, uint32_t block_by
 
 	if (!segment_tail_read(heap, end, block_bytes, SEGMENT_TAIL_LFH, &tail))
 		return -TAIL_FAULT;
-	if (tail.has_extra &&
-		segment_mark_is_there(heap, end - tail.unused_bytes, tail.unused_bytes))
+	if (tail.has_extra && segment_mark_exists(heap, end - tail.unused_bytes, tail.unused_bytes))
 		return TAIL_MARK_WEIGHT;
 	return tail.unused_bytes > 1 && !tail.has_extra ? TAIL_LENGTH_WEIGHT : 0;
 }
