@@ -95,7 +95,7 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 	int64_t len = source_peek(source, &bytes, err);
 
 	if (len == -ERR_CUT)
-		return err_set(err, ERR_EMPTY, path, "the packed data are cut off");
+		return err_set(err, ERR_EMPTY, path, "the compressed data is truncated");
 	if (len < 0)
 		return (int)len;
 	if (record_is_head(bytes, (size_t)len)) {
@@ -133,7 +133,7 @@ bool input_is_log(struct source *source)
 static int add(struct file_list *list, const char *path, bool is_found, struct err *err)
 {
 	if (list->count >= FILES_MAX)
-		return err_set(err, ERR_USAGE, path, "%d files at most; name fewer by a pattern",
+		return err_set(err, ERR_USAGE, path, "more than %d files; use a narrower pattern",
 			FILES_MAX);
 	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
 	list->items[list->count++] =
@@ -267,7 +267,8 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	rc = add_entries(list, &found, path, NULL, err);
 	folder_list_release(&found);
 	if (!rc && list->count == before)
-		rc = err_set(err, ERR_NOT_DUMP, path, "no file in the folder could be one");
+		rc = err_set(err, ERR_NOT_DUMP, path,
+			"the folder contains no file that looks like a dump");
 	list->has_found = true;
 	return rc;
 }

@@ -419,7 +419,7 @@ static int too_many(size_t count, bool has_window, struct err *err)
 	return err_set(err, ERR_USAGE, has_window ? "--since, --until" : "a trend",
 		"%zu files match, and at most %d are read; %s", count, READ_MAX,
 		has_window ? "choose a shorter time" :
-			     "name fewer by a pattern, or give --since or --until");
+			     "use a narrower pattern, --since or --until");
 }
 
 /* Reads the files that are needed. Their content may show that other files are needed, too. */

@@ -152,10 +152,10 @@ sub beside_the_dumps {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
 	mkdir "$dir/empty" or die;
-	gate('an empty folder', 2, [qr/^hdiff: \Q$dir\E\/empty: .*no file in the folder/], $files[0], "$dir/empty");
-	gate('alone', 2, [qr/^hdiff: \Q$dir\E\/empty: .*no file in the folder/], "$dir/empty");
+	gate('an empty folder', 2, [qr/^hdiff: \Q$dir\E\/empty: .*the folder contains no file/], $files[0], "$dir/empty");
+	gate('alone', 2, [qr/^hdiff: \Q$dir\E\/empty: .*the folder contains no file/], "$dir/empty");
 	spew("$dir/empty/app.log", iso($start) . " a line\n");
-	gate('with nothing but a log', 2, [qr/no file in the folder/], $files[0], "$dir/empty");
+	gate('with nothing but a log', 2, [qr/the folder contains no file/], $files[0], "$dir/empty");
 	spew("$dir/log", iso($start) . " pid 12: made-001.txt: 5 blocks\n" . iso($start) . " interrupted\n");
 	my $report = gate("hsnap's own log", 0, [], $dir);
 	is($report->{totals}{all}{growth}{bytes}, 1500, 'is passed over');

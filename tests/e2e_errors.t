@@ -144,10 +144,10 @@ sub wrong_usage {
 	}
 	for my $case (['--at-exit', '-g'], ['--at-exit', '--'], ['--time-limit', '--children']) {
 		my ($option, $value) = @$case;
-		check_error(hsnap('run', $option, $value, '--', win($exe)), 'hsnap', "$option $value", $option, "$value is an option");
+		check_error(hsnap('run', $option, $value, '--', win($exe)), 'hsnap', "$option $value", $option, "the option $value follows");
 	}
 	for my $side (tool_names()) {
-		check_error(run(tool('hdiff', $side, '-f', '--tree', 'a.txt', 'b.txt')), 'hdiff', "$side: -f --tree", 'needs a value', '--tree is an option');
+		check_error(run(tool('hdiff', $side, '-f', '--tree', 'a.txt', 'b.txt')), 'hdiff', "$side: -f --tree", 'needs a value', 'the option --tree follows');
 	}
 	check_error(run(tool('hsnap', 'linux', 'run', '--', 'app.exe')), 'hsnap', 'run on Linux', 'or under Wine') if !$as_windows;
 	check_error(hsnap('run', '--at-exit', '{nix}.txt', '--', win($exe)), 'hsnap', 'a word that there is not', '{name}', '{pid}');

@@ -101,10 +101,10 @@ sub no_memory {
 sub nothing_packed {
 	my $zip = "\x1f\x8b\x08\0\0\0\0\0\0\x03";
 	my $file = spew("$dir/cut.gz", $zip);
-	check_error(run(tool('hsym', 'linux', '--force', '-o', $file, $file)), 'hsym', 'hsym --force -o X X', 'the packed data are cut off');
+	check_error(run(tool('hsym', 'linux', '--force', '-o', $file, $file)), 'hsym', 'hsym --force -o X X', 'the compressed data is truncated');
 	ok(slurp($file) eq $zip, 'hsym --force -o X X: the file stays');
-	check_error(run(tool('hsym', 'linux', '--force', '--explain', $file)), 'hsym', 'hsym --force --explain', 'the packed data are cut off');
-	check_error(run(tool('hdiff', 'linux', '--force', $file)), 'hdiff', 'hdiff --force', 'the packed data are cut off');
+	check_error(run(tool('hsym', 'linux', '--force', '--explain', $file)), 'hsym', 'hsym --force --explain', 'the compressed data is truncated');
+	check_error(run(tool('hdiff', 'linux', '--force', $file)), 'hdiff', 'hdiff --force', 'the compressed data is truncated');
 	return;
 }
 

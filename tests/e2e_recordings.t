@@ -512,8 +512,8 @@ sub check_errors {
 	my ($run, $small) = @file{qw(run small)};
 	my @wrong = (
 		[["$run\@11s"], 'run.hrec@11s', '11s'],
-		[["$run\@nobody"], 'run.hrec@nobody', 'no mark is called nobody'],
-		[["$run\@nobody+1s"], 'run.hrec@nobody+1s', 'no mark is called nobody'],
+		[["$run\@nobody"], 'run.hrec@nobody', 'no mark is named nobody'],
+		[["$run\@nobody+1s"], 'run.hrec@nobody+1s', 'no mark is named nobody'],
 		[["$run\@peak+99s"], 'run.hrec@peak+99s', '(peak+99s: the recording is 10.000 s long)'],
 		[["$run\@5"], 'run.hrec@5', 'no mark', '5s'],
 		[["$run\@-11s"], 'run.hrec@-11s', '10.000 s long'],
@@ -524,7 +524,7 @@ sub check_errors {
 		[['--transient', $dump], 'dump.txt', 'recording'],
 		[['--class', 'all', $run], '--class all', 'aifo, aifi, aofi, aofo'],
 		[['--from', '5s', '--to', '1s', $run], '--from'],
-		[['--from', 'nobody', $run], '--from nobody', 'no mark is called nobody'],
+		[['--from', 'nobody', $run], '--from nobody', 'no mark is named nobody'],
 		[['--peak', '--to', '5s', $run], '--peak'],
 		[['--list', '--extract', $run], '--list'],
 		[['--list', $dump], 'dump.txt', 'recording'],

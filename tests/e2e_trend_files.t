@@ -188,7 +188,7 @@ subtest 'three or more snapshots are looked at for a trend, in the order of thei
 	unlink "$pair/d0.txt";
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
 	like($result->{out}, qr/^\+\s+1000 \(\s*1000 -\s+0\)/m, 'one of a folder is read as one dump');
-	check_error(run(tool('hdiff', 'linux', '--no-symbols', fresh_dir())), 'hdiff', 'an empty folder', 'no file in the folder');
+	check_error(run(tool('hdiff', 'linux', '--no-symbols', fresh_dir())), 'hdiff', 'an empty folder', 'the folder contains no file');
 	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/x*")), 'hdiff', 'a pattern of nothing', 'x*', 'no file matches');
 	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/none/x*")), 'hdiff', 'a pattern in no folder', 'none');
 };

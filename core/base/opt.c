@@ -76,8 +76,9 @@ static int take(struct opt_state *state, const struct opt *opt, const char *rest
 	if (*rest == ':' || *rest == '=')
 		rest++;
 	else if (!*rest && state->at < state->argc && is_option(state, state->argv[state->at]))
-		return err_set(err, ERR_USAGE, name, "needs a value: %s; %s is an option",
-			opt->value, state->argv[state->at]);
+		return err_set(err, ERR_USAGE, name,
+			"needs a value (%s), but the option %s follows", opt->value,
+			state->argv[state->at]);
 	else if (!*rest)
 		rest = state->at < state->argc ? state->argv[state->at++] : "";
 	if (!*rest)

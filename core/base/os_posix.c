@@ -78,7 +78,7 @@ int os_open(struct os_file *file, const char *path, struct err *err)
 		return err_set(err, ERR_OPEN, path, "%s", strerror(errno));
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		close(fd);
-		return err_set(err, ERR_OPEN, path, "a folder");
+		return err_set(err, ERR_OPEN, path, "is a folder");
 	}
 	file->handle = fd;
 	return 0;

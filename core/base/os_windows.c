@@ -217,7 +217,7 @@ int os_open(struct os_file *file, const char *path, struct err *err)
 	}
 	attributes = path_attributes(path);
 	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
-		return err_set(err, ERR_OPEN, path, "a folder");
+		return err_set(err, ERR_OPEN, path, "is a folder");
 	handle = file_handle(path, GENERIC_READ, OPEN_EXISTING);
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_OPEN, path, "%s", error_text(text, sizeof(text)));
@@ -438,7 +438,7 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 		if (!WriteFile((HANDLE)file->handle, from, part, &put, NULL))
 			return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
 		if (!put)
-			return err_set(err, ERR_WRITE, path, "no room");
+			return err_set(err, ERR_WRITE, path, "not enough disk space");
 		from += put;
 		len -= put;
 	}

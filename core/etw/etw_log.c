@@ -516,8 +516,9 @@ int etw_choose(const struct etw_log *log, const char *wanted, const struct etw_p
 	} else if (wanted && !any) {
 		rc = err_set(err, ERR_NO_PROCESS, wanted, "not in %s", path);
 	} else {
-		rc = err_set(err, ERR_NOT_ETW, path, "no events of heaps or virtual memory%s%s",
-			wanted ? " of " : "", wanted ? wanted : "");
+		rc = err_set(err, ERR_NOT_ETW, path,
+			"contains no heap or virtual-memory events%s%s", wanted ? " of " : "",
+			wanted ? wanted : "");
 	}
 	buf_release(&list);
 	return rc;

@@ -54,9 +54,9 @@ static int no_moment(
 
 	if (*moment && !moment[strspn(moment, "0123456789.")])
 		return err_set(err, ERR_MOMENT, recording->path,
-			"no mark is called %s; a time needs its unit: %ss", moment, moment);
+			"no mark is named %s; a time needs its unit: %ss", moment, moment);
 	if (!is_past && len && len <= RECORD_TEXT_MAX)
-		return err_set(err, ERR_MOMENT, recording->path, "no mark is called %.*s", (int)len,
+		return err_set(err, ERR_MOMENT, recording->path, "no mark is named %.*s", (int)len,
 			moment);
 	return err_set(err, ERR_MOMENT, recording->path,
 		"%s: the recording is %" PRIu64 ".%03u s long", moment, length_ms / 1000,

@@ -455,7 +455,7 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 		snapshot_lacks(snapshot, "no block is marked as lost or held: pointers may be in a "
 					 "heap that could not be walked");
 	if (reach->reach && !reach->thread_count)
-		snapshot_warn(snapshot, "its threads are not known: blocks to which only their "
+		snapshot_warn(snapshot, "its threads are unknown: blocks to which only their "
 					"registers lead are called lost");
 	if (reach->unseen_count)
 		snapshot_warn(snapshot,

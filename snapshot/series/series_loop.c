@@ -100,7 +100,8 @@ int series_several(const char *place, const struct process_seen *seen, size_t co
 			break;
 		}
 	}
-	rc = err_set(err, ERR_MANY, place, "%s%s", text.data, with_all ? "; --all takes each" : "");
+	rc = err_set(err, ERR_MANY, place, "%s%s", text.data,
+		with_all ? "; use --all for all of them" : "");
 	buf_release(&text);
 	return rc;
 }

@@ -82,7 +82,7 @@ static int parse_maps(struct finder *finder, struct err *err)
 		const char *from = options->maps[i], *equals = strchr(from, '=');
 
 		if (!equals || equals == from || !equals[1])
-			return err_set(err, ERR_USAGE, from, "give FROM=TO");
+			return err_set(err, ERR_USAGE, from, "expected FROM=TO");
 		finder->maps[i] = (struct finder_map){
 			.from = from, .from_len = (size_t)(equals - from), .to = equals + 1};
 	}

@@ -294,7 +294,8 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 		return rc;
 	/* The last entry or line may be incomplete. */
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
-	return tail.at ? 0 : err_set(err, ERR_EMPTY, input->name, "the packed data are cut off");
+	return tail.at ? 0 :
+			 err_set(err, ERR_EMPTY, input->name, "the compressed data is truncated");
 }
 
 /* ---------------------------------------------------------------- names */

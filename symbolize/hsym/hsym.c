@@ -195,7 +195,7 @@ static int check(const struct hsym_request *request, struct err *err)
 	if (request->count > 1)
 		return err_set(err, ERR_USAGE, request->arguments[1], "one dump at a time");
 	if (!request->count && os_is_terminal(stdin))
-		return err_set(err, ERR_USAGE, "hsym", "give a dump");
+		return err_set(err, ERR_USAGE, "hsym", "no dump specified");
 	return 0;
 }
 

@@ -630,7 +630,7 @@ TEST(test_several_are_listed_and_none_is_touched)
 		assert_int_equal(RUN(.every_ms = 1000, .waits = waits), -ERR_MANY);
 		assert_string_equal(scene.err.detail,
 			"pid 12 started 2023-11-14T22:13:20.123Z "
-			"with 4096 private bytes, pid 1300; --all takes each");
+			"with 4096 private bytes, pid 1300; use --all for all of them");
 		assert_int_equal(scene.takes, 0);
 	}
 }
