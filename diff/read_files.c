@@ -223,6 +223,7 @@ static void read_head(struct read_file *file, struct stack_store *store)
 		image = dump_image(&head);
 		file->sums.path = path;
 		file->sums.image = image ? stack_store_text(store, image) : NULL;
+		file->sums.host = head.host ? stack_store_text(store, head.host) : NULL;
 		file->sums.pid = head.pid;
 		file->sums.time_ms = head.time_ms;
 		file->sums.start_ms = head.start_ms;

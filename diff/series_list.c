@@ -54,12 +54,23 @@ static int64_t second_of(int64_t ms)
 	return ms / 1000 - (ms % 1000 < 0);
 }
 
+/* Orders logs of UMDH by their machines. A start identifies a process on any machine. */
+static int host_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	if (a->start_ms || b->start_ms)
+		return 0;
+	return a->host && b->host ? text_compare(a->host, b->host) :
+				    order_of(a->host != NULL, b->host != NULL);
+}
+
 static int process_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	int order = order_of(a->pid, b->pid);
 
 	if (!order)
 		order = order_of(second_of(a->start_ms), second_of(b->start_ms));
+	if (!order)
+		order = host_order(a, b);
 	return order ? order : image_order(a, b);
 }
 

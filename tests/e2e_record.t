@@ -136,7 +136,8 @@ sub begin {
 sub attached {
 	my $target = $running;
 	is($target->step, 2, 'it went on');
-	check_ok(hsnap('mark', '-p', $target->{pid}, 'end'), 'a second mark');
+	check_ok(hsnap('mark', '-p', $target->{pid}, 'the end'), 'a second mark');
+	check_error(hsnap('mark', '-p', $target->{pid}, $_), 'hsnap', "a label like a moment: $_", 'as a moment') for qw(end peak 5s 1.5ms 40%);
 	check_error(hsnap('record', '-o', win("$dir/second.hrec"), '-p', $target->{pid}), 'hsnap', 'a second recorder');
 	check_error(hsnap('record', '-o', win("$dir/second.hrec.GZ"), '-p', $target->{pid}), 'hsnap', 'a name that ends in .gz', qr/compressed already/);
 	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');

@@ -296,6 +296,21 @@ subtest 'sums that do not fit, and rates that are more than any memory' => sub {
 };
 
 # UMDH's logs have local times, which are set back an hour at the end of summer time.
+subtest 'logs of two machines with one pid' => sub {
+	my $dir = fresh_dir();
+	for my $machine (0, 1) {
+		for my $i (0 .. 2) {
+			my $log = umdh("$dir/$machine-$i.txt", sprintf('1%d:0%d', $i, $machine), 44, 1000 + ($machine ? 0 : 4096 * $i));
+			spew($log, slurp($log) =~ s/Machine=MADEUP/Machine=PC-$machine/r);
+		}
+	}
+	my $report = json($dir);
+	is_deeply([sort map { $_->{totals}{all}{growth}{bytes} } @{ $report->{series} }], [0, 8192], 'two series');
+	is(hdiff('--max-growth', '1K/h', $dir)->{status}, 1, 'one of them grows');
+	is(hdiff('--max-growth', '1K/h', glob "$dir/1-*.txt")->{status}, 0, 'the other does not');
+};
+
+# Logs of UMDH's have local times, which go back an hour at the end of summer time.
 subtest 'the night in which summer time ends' => sub {
 	my %nights = ('25 minutes apart' => [qw(01:40 02:05 02:30 02:55 02:20 02:45 03:10 03:35)], '20 minutes apart' => [qw(02:00 02:20 02:40 02:00 02:20 02:40 03:00)],
 		'an hour apart' => [qw(00:30 01:30 02:30 02:30 03:30)]);

@@ -184,15 +184,24 @@ static size_t take_digits(const char **at, const char *end, size_t max)
 	return (size_t)(*at - from);
 }
 
+#define HOST_MAX 63
+
+static bool is_host_char(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
+	       c == '_';
+}
+
 /* Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
- * the banner on as a note of kind "umdh" with the pid and the time (local time, treated as UTC).
+ * the banner on as a note of kind "umdh" with the pid, the machine's name and the time (local time,
+ * treated as UTC).
  * Any other form is an ordinary comment. */
 static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
-	const char *end = line->text + line->len, *at = line->text, *time, *pid;
-	const char logtime[] = ": Logtime ", machine[] = " - PID=";
-	char pairs[80];
-	size_t digits;
+	const char *end = line->text + line->len, *at = line->text, *time, *pid, *host = NULL;
+	const char logtime[] = ": Logtime ", machine[] = " - Machine=", process[] = " - PID=";
+	char pairs[200];
+	size_t digits, host_len = 0;
 
 	if (!scanner->sink.note)
 		return 0;
@@ -201,18 +210,27 @@ static int banner_line(struct dump_scanner *scanner, const struct scan_line *lin
 	time = at + strlen(logtime);
 	if ((size_t)(end - at) < strlen(logtime) + strlen("0000-00-00 00:00"))
 		return 0;
-	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, machine))
-		at++;
+	for (; at < end; at++) {
+		const struct scan_line rest = {at, (size_t)(end - at)};
+
+		if (scan_starts(&rest, process))
+			break;
+		if (scan_starts(&rest, machine))
+			host = at + strlen(machine);
+		host_len += host && at >= host && is_host_char(*at);
+	}
 	if (at == end)
 		return 0;
-	pid = at += strlen(machine);
+	if (!host || host_len != (size_t)(at - host) || host_len > HOST_MAX)
+		host_len = 0;
+	pid = at += strlen(process);
 	digits = take_digits(&at, end, 10);
 	while (at < end && *at == ' ')
 		at++;
 	if (!digits || at != end)
 		return 0;
-	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s", time, time + 11, (int)digits,
-		pid);
+	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s%s%.*s", time, time + 11,
+		(int)digits, pid, host_len ? " host=" : "", (int)host_len, host_len ? host : "");
 	if (kv_parse(&scanner->pairs, pairs, strlen(pairs)))
 		return 0;
 	return scanner->sink.note(scanner->sink.ctx, "umdh", &scanner->pairs);

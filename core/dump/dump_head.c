@@ -66,6 +66,7 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
 		if (kv_get_u32(kv, "id", 10, &told.banner_pid) ||
 			kv_get_date(kv, "time", &told.banner_time_ms))
 			return 0; /* a line of another program, not a banner */
+		told.banner_host = kv_get(kv, "host");
 	}
 	if (!rc)
 		*head = told;
@@ -138,7 +139,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 		rc = reading.head.is_ours ? 0 :
 					    err_set(err, ERR_NOT_DUMP, source_name(source),
 						    "does not begin like one");
-	reading.head.image = reading.head.host = NULL;
+	reading.head.image = reading.head.host = reading.head.banner_host = NULL;
 	if (!rc)
 		*head = reading.head;
 	source_close(source);

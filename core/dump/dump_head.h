@@ -23,6 +23,7 @@ struct dump_head {
 	/* From UMDH's banner. Its time has whole minutes and an unknown time zone; it is treated as
 	 * UTC. */
 	uint32_t banner_pid;
+	const char *banner_host; /* or NULL */
 	int64_t banner_time_ms;
 };
 

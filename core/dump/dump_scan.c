@@ -169,7 +169,9 @@ void dump_scanner_free(struct dump_scanner *scanner)
 bool scan_may_be_cut(const struct dump_scanner *scanner)
 {
 	return scanner->is_cut ||
-	       (scanner->is_ours ? !scanner->ended : scanner->heap_open || scanner->in_modules);
+	       (scanner->is_ours ?
+			       !scanner->ended :
+			       scanner->heap_open || scanner->lacks_heading || scanner->in_modules);
 }
 
 static int not_understood(struct dump_scanner *scanner, const char *detail)
@@ -212,7 +214,7 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line)
 static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
-	bool is_start;
+	bool is_start, was_open;
 	uint32_t none = 0;
 	uint64_t addr;
 	int rc;
@@ -220,13 +222,14 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	while (at < end && (*at == '*' || *at == '-' || *at == ' '))
 		at++;
 	if (SCAN_MATCH(&at, end, "End of data for heap @ ")) {
-		if (hex_parse(&at, &addr))
-			scanner->heap_open = false;
-		else if (!scanner->no_newline)
-			return scan_skip(scanner, "bad heap heading");
+		if (!hex_parse(&at, &addr))
+			return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
+		scanner->lacks_heading |= !scanner->heap_open || addr != scanner->open_heap;
+		scanner->heap_open = false;
 		return 0;
 	}
 	is_start = SCAN_MATCH(&at, end, "Start of data for heap @ ");
+	was_open = scanner->heap_open;
 	scanner->heap_open |= is_start;
 	scanner->has_list |= is_start;
 	scanner->in_modules &= !is_start; /* also where the end of the module list was cut out */
@@ -236,6 +239,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
 	if (!scanner->is_ours && !u64map_add(&scanner->headings[!is_start], addr, &none))
 		return scan_fail(scanner, ERR_SECOND, "the heap was listed before");
+	scanner->lacks_heading |= was_open && (is_start || addr != scanner->open_heap);
+	scanner->open_heap = is_start ? addr : scanner->open_heap;
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
@@ -500,10 +505,11 @@ static int report_unread(struct dump_scanner *scanner)
 
 static const char *missing(const struct dump_scanner *scanner)
 {
-	return scanner->is_cut	  ? "the end of the packed data is missing" :
-	       scanner->is_ours	  ? "the end mark is missing" :
-	       scanner->heap_open ? "the end of a heap is missing" :
-				    "the end of the module list is missing";
+	return scanner->is_cut	      ? "the end of the packed data is missing" :
+	       scanner->is_ours	      ? "the end mark is missing" :
+	       scanner->heap_open     ? "the end of a heap is missing" :
+	       scanner->lacks_heading ? "the start or the end of a heap in its middle is missing" :
+					"the end of the module list is missing";
 }
 
 int dump_scanner_end(struct dump_scanner *scanner)

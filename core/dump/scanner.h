@@ -57,6 +57,8 @@ struct dump_scanner {
 	uint64_t line_number; /* number of the current line */
 	bool has_list; /* a module list or a heap's list of blocks has begun */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
+	uint64_t open_heap; /* address, if heap_open */
+	bool lacks_heading; /* in another program's file: the start or the end of a heap */
 	/* For files not written by hsnap: the heaps that had a "Start of data" heading, and the
 	 * heaps that had a "Hogs" heading. */
 	struct u64map headings[2];

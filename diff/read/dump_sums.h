@@ -163,6 +163,7 @@ struct dump_sums {
 	 * if it were UTC. Only differences between such times are usable. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
+	const char *banner_host; /* or NULL */
 	bool has_wall_time; /* time_ms is banner_time_ms, see sums_copy_banner() */
 	/* In a recording: the position of the moment plus 1. With a fate, also the start of the
 	 * window and the times at both ends. A dump has position 0. */
@@ -217,7 +218,7 @@ static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack
 	return sums->stacks.stacks[stack].same_id;
 }
 
-/* Copies the pid and the time from UMDH's banner if the dump has no better values. */
+/* Copies the pid, the machine and the time from UMDH's banner if the dump has no better values. */
 void sums_copy_banner(struct dump_sums *sums);
 
 /*

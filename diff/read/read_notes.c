@@ -56,6 +56,8 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 		head->image = keep(sums, head->image);
 		head->host = keep(sums, head->host);
 	}
+	if (!rc && !strcmp(kind, "umdh"))
+		sums->banner_host = head->banner_host = keep(sums, head->banner_host);
 	sums->time_ms = head->time_ms;
 	sums->start_ms = head->start_ms;
 	sums->clock_ms = head->clock_ms;
@@ -76,6 +78,8 @@ void sums_copy_banner(struct dump_sums *sums)
 	}
 	if (!sums->pid)
 		sums->pid = sums->banner_pid;
+	if (!sums->host)
+		sums->host = sums->banner_host;
 }
 
 static int note_module(struct sum_reader *reader, const struct kv *kv)

@@ -410,6 +410,24 @@ struct mark_request {
 	const char *label;
 };
 
+/* Returns true for a label that hdiff would read as a moment: "end", "5s", "40%". */
+static bool is_moment(const char *label)
+{
+	static const char *const words[] = {"start", "end", "peak"};
+	static const char *const units[] = {"ms", "s", "m", "h", "d", "%"};
+	size_t digits = strspn(label, "0123456789.");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (!strcmp(label, words[i]))
+			return true;
+	}
+	for (size_t i = 0; digits && i < sizeof(units) / sizeof(*units); i++) {
+		if (!strcmp(label + digits, units[i]))
+			return true;
+	}
+	return false;
+}
+
 static int set_mark_option(void *ctx, int id, const char *value, struct err *err)
 {
 	struct mark_request *request = ctx;
@@ -418,6 +436,9 @@ static int set_mark_option(void *ctx, int id, const char *value, struct err *err
 		return process_option(&request->process, id, value, err);
 	if (request->label)
 		return err_set(err, ERR_USAGE, value, "mark takes one label; put it into quotes");
+	if (is_moment(value))
+		return err_set(err, ERR_USAGE, value,
+			"hdiff would read such a label as a moment; use another one");
 	request->label = value;
 	return 0;
 }
