@@ -35,7 +35,7 @@ static void test_scheduler(void)
 		{0x80041315, ERR_SYSTEM, "net start Schedule"}, /* SCHED_E_SERVICE_NOT_RUNNING */
 		{0x80041322, ERR_SYSTEM, "net start Schedule"}, /* _NOT_AVAILABLE */
 		{0x800706ba, ERR_SYSTEM, "net start Schedule"}, /* 1722, RPC_S_SERVER_UNAVAILABLE */
-		{0x80004002, ERR_TASK, "'hsnap schedule remove'"}, /* E_NOINTERFACE */
+		{0x80004002, ERR_TASK, "'hsnap schedule remove NAME'"}, /* E_NOINTERFACE */
 		{0x80004001, ERR_SYSTEM, "--print-xml"}, /* E_NOTIMPL: Wine */
 	};
 
