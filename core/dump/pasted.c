@@ -187,9 +187,10 @@ static size_t stands_for(const char *at, bool with_dashes, char *as)
 		char as;
 	} signs[] = {{"\xc2\xa0", ' '}, {"\xe2\x80\x87", ' '}, {"\xe2\x80\xaf", ' '},
 		{"\xe2\x80\x82", ' '}, {"\xe2\x80\x83", ' '}, {"\xe2\x80\x89", ' '},
-		{"\xe3\x80\x80", ' '}, {"\xe2\x80\x8b", 0}, {"\xef\xbb\xbf", 0}, {"\xc2\xad", 0},
-		{"\xe2\x80\x90", '-'}, {"\xe2\x80\x91", '-'}, {"\xe2\x80\x92", '-'},
-		{"\xe2\x80\x93", '-'}, {"\xe2\x80\x94", '-'}, {"\xe2\x88\x92", '-'}};
+		{"\xe3\x80\x80", ' '}, {"\xe2\x80\x8b", 0}, {"\xe2\x81\xa0", 0},
+		{"\xef\xbb\xbf", 0}, {"\xc2\xad", 0}, {"\xe2\x80\x90", '-'}, {"\xe2\x80\x91", '-'},
+		{"\xe2\x80\x92", '-'}, {"\xe2\x80\x93", '-'}, {"\xe2\x80\x94", '-'},
+		{"\xe2\x88\x92", '-'}};
 	uint32_t code;
 
 	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
@@ -535,6 +536,9 @@ static void see_line(
 		/* In a comparison, an empty line precedes each stack. */
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
+		/* Invisible characters make two names of one. */
+		signs->is_found |= in_record && taken.kind == PASTED_NAME && !taken.is_quoted &&
+				   taken.blanks + pasted->plain.len != text_len;
 		signs->has_frames |= in_record && taken.blanks;
 		signs->has_bare |= in_record && taken.kind == PASTED_FRAME && !taken.blanks &&
 				   hex_count(pasted->plain.data) >= BARE_MIN;
