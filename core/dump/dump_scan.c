@@ -239,7 +239,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
 	if (!scanner->is_ours && !u64map_add(&scanner->headings[!is_start], addr, &none))
 		return scan_fail(scanner, ERR_SECOND, "the heap was listed before");
-	scanner->lacks_heading |= was_open && (is_start || addr != scanner->open_heap);
+	scanner->lacks_heading |= was_open && is_start;
 	scanner->open_heap = is_start ? addr : scanner->open_heap;
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;

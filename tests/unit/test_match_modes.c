@@ -26,7 +26,7 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
  * generated code, lib!, and then the given values up to 0. */
 static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
-	struct maker maker = dump_new((struct maker){0});
+	struct maker maker = dump_new((struct maker){.bare = !has_modules});
 
 	if (!has_modules)
 		buf_clear(&maker.text);

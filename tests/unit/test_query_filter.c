@@ -225,6 +225,7 @@ TEST(module_that_only_one_dump_has_is_known)
 	put(&maker, "//     Base Size Module");
 	put(&maker, "//             66660000    10000 C:\\made up\\gone.dll");
 	put(&maker, "//\n// Process modules enumerated.");
+	put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
 	put_entry(&maker, 5, 8, "1");
 	put(&maker, "\t66661000\n");

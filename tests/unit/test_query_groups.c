@@ -298,6 +298,7 @@ static void write_spelt(const char *path, const char *const *modules, size_t cou
 			0x10000, i, modules[i]);
 	put(&maker, "//\n// Process modules enumerated.");
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=f offset=5", APP_BASE + 0x3010);
+	put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
 	for (size_t i = 0; i < count; i++) {
 		put_entry(&maker, UINT64_C(1) << i, 8, "1");

@@ -54,7 +54,7 @@ static const char umdh_log[] =
 #define STACK " 7FFE82352933 401234 401490\n"
 static const char umdh_told[] =
 	/* the banner's time is local time */
-	"note umdh time=[2010-05-04T10:11:00Z] id=[4711]\n"
+	"note umdh time=[2010-05-04T10:11:00Z] id=[4711] host=[BOX]\n"
 	"module 400000 24000 C:\\Program Files\\app.exe\n"
 	"module 7FFE82340000 1F8000 C:\\Windows\\SYSTEM32\\ntdll.dll\n"
 	"heap 650000\n"
