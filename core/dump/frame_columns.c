@@ -1,4 +1,8 @@
-/* Columns are words between blanks. Those that could be part of a name count only before one that could not. */
+/*
+ * Columns that debuggers print before the name of a frame: frame numbers, addresses, arguments.
+ * Columns are words between blanks. A word that may belong to a name counts as a column only if a
+ * word that cannot belong to a name follows.
+ */
 #include "core/dump/frame_columns.h"
 
 #include <string.h>

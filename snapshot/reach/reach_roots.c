@@ -188,7 +188,7 @@ static bool is_own(const struct taking *taking, const struct target_region *regi
  *
  * Memory of heaps counts only inside live blocks, because freed memory still contains pointers. The
  * read-only parts of modules contain only code and constants; small constants look like addresses.
- * The same applies to files that are mapped for reading. A read-only view contains pointers of this
+ * Files that are mapped for reading do not count either. A read-only view contains pointers of this
  * process only if the process writes to the same section through another view, and that view is a
  * root. */
 static void show_region(struct taking *taking, const struct target_region *region)

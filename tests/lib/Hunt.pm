@@ -209,7 +209,7 @@ sub forget { delete $running{ $_[0] } }
 # The last stderr line of a successful snapshot summarizes the file. Only that line is moved from
 # {err} to {wrote}.
 #
-# Where setup/wine may not turn address randomization off, one start in some thousands under Wine
+# If setup/wine may not turn address randomization off, one start in some thousands under Wine
 # 8.0 ends with status 1 and no output. Rarely one ends with an error of Wine's own client. None of
 # our programs ends like that: it is reported and tried once more.
 sub run {
