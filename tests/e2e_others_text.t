@@ -357,6 +357,7 @@ sub packed {
 sub nearly_right {
 	my $log = raw(1);
 	my $far = raw(0, blocks => 5000); # beyond the part in which the file's kind is recognized
+	my $cut = sub { my ($end) = @_; return comparison({}) =~ s/^(\tstock!main\+\w+) \(.*/$1$end/mr };
 	my @cases = ( # the text; the first unread line and the number of such lines, or a fault in a line
 		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), qr/^ +7FFE1000A121/, 5],
 		['an entry with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", qr/^\|/, 'bad entry'],
@@ -369,6 +370,10 @@ sub nearly_right {
 		['frames of another form', hogs({}, 1) =~ s/^ntdll!RtlAlloc.*\n/<no symbol>!?\n/mr, qr/^<no/, 4],
 		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", qr/^  \+/, 2],
 		['a row without its sign', "x\n" . comparison({}) =~ s/^\+ /  /gmr, qr/^ +280/, 6],
+		['the output of diff', "8a9,40\n" . $log =~ s/^/> /gmr, qr/^8a9/, 1],
+		['the number of a page in a stack', $log =~ s/^\t/        /gmr =~ s/(?<=7FFE1000A123\n)/                       12\n/r, qr/^ +7FF600001211/, 2],
+		['a file that is cut off', $cut->(' (d:\src'), qr/^\tstock!main/, 1], ['dots at the end of a file', $cut->(' (d:\src (new)\main...'), qr/^\tstock!main/, 1],
+		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],
 		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'belongs to no row'],
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
@@ -379,13 +384,19 @@ sub nearly_right {
 		my $file = spew("$dir/near.txt", $text);
 		my $result = hdiff('-o', 'json', $file);
 		is($result->{status}, 2, "$what: status 2");
-		my $shown = substr $lines[$at] =~ tr/\t/?/r, 0, 60;
+		my $shown = substr $lines[$at] =~ s/^\t//r =~ tr/\t/?/r, 0, 60;
 		my $words = $count eq 1 ? '1 line that looks' : "$count lines that look";
 		my $wanted = $count =~ /\D/ ? $count : "$words like data; the first: \"$shown";
 		my @said = grep { /left out/ } split /\n/, $result->{err};
 		is(scalar @said, 1, "$what: one message") or diag($result->{err});
 		like($said[0], qr/^hdiff: \Q$file\E:@{[$at + 1]}: warning: left out: \Q$wanted\E/, "$what: which lines");
 	}
+	my $page = hdiff(spew("$dir/near.txt", $log =~ s/^\t//gmr =~ s/(?<=7FFE1000A123\n)/12\n/r));
+	is($page->{status}, 2, 'the number of a page in a stack without TABs: status 2');
+	like($page->{err}, qr/near\.txt:20: warning: left out: bad entry/, 'the number of a page in a stack without TABs: its line');
+	# The module, function and offset of a frame count even if its file is cut off.
+	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/near.txt", $cut->(' (d:\src')))->{out})->{rows}[0]{frames};
+	is_deeply([@{ $frames->[-1] }{qw(module function offset file)}], ['stock', 'main', '150', undef], 'a file that is cut off: the rest of the frame');
 	my $result = hdiff(spew("$dir/near.txt", "Dear reader,\n\x3d 30 bytes + 10 at 1F0740 by BackTrace11\n    7FFE1000A123\n"));
 	is($result->{status}, 2, 'no dump: status 2');
 	like($result->{err}, qr/near\.txt: is not a heap dump \(line 3 only looks like data: "    7FFE1000A123"\)/, 'no dump: which line is nearly right');

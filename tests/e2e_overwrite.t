@@ -34,11 +34,19 @@ $log->process(type => 3, at => 0, image => 'app.exe');
 $log->alloc(at => 100, bytes => 1000, addr => 0x20000, frames => [0x140001000]);
 my $packed = '';
 gzip(\$text => \$packed) or die 'gzip';
+my $twice = '';
+gzip(\$packed => \$twice) or die 'gzip';
 my %kept = (
 	'dump' => [$text, 'a heap dump'],
 	'packed dump' => [$packed, 'a heap dump'],
 	'UMDH log' => [$umdh, "a log of UMDH's"],
 	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a log of UMDH's"],
+	'UTF-16 without a mark' => [encode('UTF-16LE', $umdh), "a log of UMDH's"],
+	'UTF-16BE without a mark' => [encode('UTF-16BE', $umdh), "a log of UMDH's"],
+	'build log with times' => ["2026-11-20T10:00:00.1Z building\n" . $umdh =~ s/^/2026-11-20T10:00:00.2Z /gmr, "a log of UMDH's"],
+	'mail' => ["From: a\@example.com\nSubject: leak\n\nHello,\n\n" . $umdh, "a log of UMDH's"],
+	'web page' => ["<html><body>\n<pre class=\"log\">" . $umdh =~ s/^.*?Start of data/Start of data/sr, 'a heap dump'],
+	'twice packed dump' => [$twice, 'a heap dump'],
 	'quoted UMDH log' => [$umdh =~ s/^/> /gmr, "a log of UMDH's"],
 	'a part of a log' => ["64 bytes + 1C at 7F0120 by BackTrace2A\n\t7B601234\n", 'a heap dump'],
 	'an old log' => ["00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\napp!main+0x00000040\n", 'a heap dump'],

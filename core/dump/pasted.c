@@ -12,6 +12,7 @@
 #define EMPTY_MAX 100 /* maximum number of lines held back */
 #define LINE_PAD 16 /* zeros after a line, for hex_parse() */
 #define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
+#define ADDR_MIN 5 /* minimum number of digits of an address after blanks: 64 KiB or more */
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
@@ -328,6 +329,18 @@ static bool are_addresses(const char *at, const char *end)
 	return true;
 }
 
+/* Returns true for a line such as "5a6,9" of diff's output, which has lines of two files. */
+static bool is_hunk(const char *at)
+{
+	static const char decimal[] = "0123456789,";
+	size_t left = strspn(at, decimal), right;
+
+	if (!left || !at[left] || !strchr("acd", at[left]))
+		return false;
+	right = strspn(at + left + 1, decimal);
+	return right && !at[left + 1 + right] && strchr(at, ',');
+}
+
 bool pasted_is_data(const char *line, size_t len)
 {
 	struct pasted pasted;
@@ -340,7 +353,7 @@ bool pasted_is_data(const char *line, size_t len)
 	text = pasted.plain.data;
 	is_data = kind != PASTED_COMMENT && kind != PASTED_EMPTY &&
 		  ((kind >= PASTED_HEADING && kind != PASTED_FRAME) || has_words(text) ||
-			  are_addresses(text, text + pasted.plain.len));
+			  are_addresses(text, text + pasted.plain.len) || is_hunk(text));
 	pasted_release(&pasted);
 	return is_data;
 }
@@ -381,14 +394,25 @@ void pasted_end(struct pasted *pasted, struct buf *to)
 	add_empty(pasted, false, to);
 }
 
+/* Returns true if a line of a stack without a TAB has enough digits for an address. A smaller number
+ * may be that of a page. */
+static bool is_long_number(const struct pasted *pasted, const struct pasted_line *line)
+{
+	const char *plain = pasted->plain.data;
+
+	return !strcmp(plain, "Alias") || hex_count(plain) >= (line->blanks ? ADDR_MIN : BARE_MIN);
+}
+
 /* Returns true if a line belongs to the preceding record. */
 static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
 {
+	bool has_tab = *pasted->text.data == '\t';
+
 	if (!pasted->in_record)
 		return false;
 	if (line->kind == PASTED_FRAME)
-		return line->blanks || pasted->has_bare ||
-		       (line->is_quoted && hex_count(pasted->plain.data) >= BARE_MIN);
+		return has_tab || ((line->blanks || line->is_quoted || pasted->has_bare) &&
+					  is_long_number(pasted, line));
 	return line->kind == PASTED_NAME || line->kind == PASTED_COUNTS;
 }
 

@@ -20,6 +20,7 @@
 
 #define LOOK_BYTES ((size_t)64 << 10)
 #define GZIP_WINDOW (MAX_WBITS + 16)
+#define UNPACK_MAX 3 /* gzip in gzip */
 
 static bool is_protecting;
 
@@ -58,7 +59,7 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	z_stream stream = {0};
 	char *packed;
 
-	if (!starts(bytes, len, "\x1f\x8b") || inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
 		return len;
 	packed = xmalloc(len);
 	memcpy(packed, bytes, len);
@@ -73,79 +74,70 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	return len;
 }
 
-/* Converts UTF-16 with a byte order mark to ASCII in place. Copies only the ASCII byte of each
- * unit, because the lines of a dump begin with ASCII. */
+/* Converts UTF-16 to ASCII in place, with or without a byte order mark. Copies only the ASCII byte
+ * of each unit, because the lines of a dump begin with ASCII. */
 static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 {
-	bool is_little = starts(bytes, len, "\xff\xfe");
-	size_t at = 2, to = 0;
+	bool is_little = starts(bytes, len, "\xff\xfe") || (len > 3 && !bytes[1] && !bytes[3]);
+	bool is_big = starts(bytes, len, "\xfe\xff") || (len > 3 && !bytes[0] && !bytes[2]);
+	size_t to = 0;
 
-	if (!is_little && !starts(bytes, len, "\xfe\xff"))
+	if (is_little == is_big)
 		return len;
-	for (; at + 1 < len; at += 2)
-		bytes[to++] = bytes[at + !is_little];
+	for (size_t at = is_big; at < len; at += 2)
+		bytes[to++] = bytes[at];
 	return to;
 }
 
-/* Returns true for "64 bytes + 1C at ..." and "00005320 bytes in 0x14 allocations". */
-static bool is_entry(const char *line, size_t len)
+/* Returns true if a line contains `word`. */
+static bool contains(const char *line, size_t len, const char *word)
 {
-	size_t digits = 0;
+	const char *end = line + len;
 
-	while (digits < len && hex_digits[(unsigned char)line[digits]])
-		digits++;
-	line += digits;
-	len -= digits;
-	return digits && (starts(line, len, " bytes + ") || starts(line, len, " bytes in 0x"));
-}
-
-/* Returns true for "+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D". */
-static bool is_row(const char *line, size_t len)
-{
-	static const char words[] = " allocs\tBackTrace";
-
-	if (!starts(line, len, "+") && !starts(line, len, "-"))
-		return false;
-	for (; len >= sizeof(words) - 1; line++, len--) {
-		if (starts(line, len, words))
+	while (line < end && (line = memchr(line, *word, (size_t)(end - line)))) {
+		if (starts(line, (size_t)(end - line), word))
 			return true;
+		line++;
 	}
 	return false;
+}
+
+/* Returns the name of the protected kind of text that has such a line, or NULL. The line may be
+ * part of a mail, a web page or a build log. */
+static const char *line_kind(const char *line, size_t len)
+{
+	static const struct {
+		const char *word, *kind;
+	} words[] = {{"// + BYTES_DELTA ", "a comparison of UMDH's"},
+		{" allocs\tBackTrace", "a comparison of UMDH's"},
+		{" allocs BackTrace", "a comparison of UMDH's"}, {"// hsnap: ", "a heap dump"},
+		{" by BackTrace", "a heap dump"}, {" by: BackTrace", "a heap dump"},
+		{"// UMDH: version ", "a log of UMDH's"}, {"// Loaded modules", "a log of UMDH's"},
+		{"// Process modules", "a log of UMDH's"}, {"*- - - - -", "a log of UMDH's"},
+		{"REQUESTED bytes + OVERHEAD", "a log of UMDH's"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (contains(line, len, words[i].word))
+			return words[i].kind;
+	}
+	return NULL;
 }
 
 /* Returns the name of the protected kind of text that begins like this, or NULL. */
 static const char *text_kind(const char *text, size_t len)
 {
-	static const char *const umdh[] = {"// UMDH: version ", "// Loaded modules",
-		"// Process modules", "*- - - - -", "REQUESTED bytes + OVERHEAD"};
-	const char *end = text + len;
+	const char *end = text + len, *kind = NULL;
 
-	if (starts(text, len, "\xef\xbb\xbf"))
-		text += 3;
-	while (text < end) {
+	while (text < end && !kind) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		size_t line = (size_t)((newline ? newline : end) - text), quoted = 0;
+		size_t line = (size_t)((newline ? newline : end) - text);
 
-		/* Skip the quote marks of a mail. */
-		while (quoted < line && (text[quoted] == '>' || text[quoted] == ' '))
-			quoted++;
-		text += quoted;
-		line -= quoted;
 		if (starts(text, line, "// hdiff "))
-			return NULL;
-		if (starts(text, line, "// + BYTES_DELTA ") || is_row(text, line))
-			return "a comparison of UMDH's";
-		if (starts(text, line, "// hsnap: "))
-			return "a heap dump";
-		for (size_t i = 0; i < sizeof(umdh) / sizeof(*umdh); i++) {
-			if (starts(text, line, umdh[i]))
-				return "a log of UMDH's";
-		}
-		if (is_entry(text, line))
-			return "a heap dump";
+			return NULL; /* a report, which the dumps can produce again */
+		kind = line_kind(text, line);
 		text += line + !!newline;
 	}
-	return NULL;
+	return kind;
 }
 
 /* Returns true for the first buffer of an ETW log: a 72-byte head of type 4, followed by the log
@@ -161,10 +153,13 @@ static bool is_etw(const unsigned char *bytes, size_t len)
 static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);
-	size_t len = narrow_start(bytes, unpack_start(bytes, read_start(path, bytes)));
-	static const char *const packed[] = {"\3757zXZ", "BZh", "\x28\xb5\x2f\xfd", "7z\xbc\xaf"};
+	size_t len = read_start(path, bytes);
+	static const char *const packed[] = {
+		"\x1f\x8b", "\3757zXZ", "BZh", "\x28\xb5\x2f\xfd", "7z\xbc\xaf"};
 	const char *kind = NULL;
 
+	for (int tries = 0; tries < UNPACK_MAX && starts(bytes, len, "\x1f\x8b"); tries++)
+		len = unpack_start(bytes, len);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(*packed); i++)
 		kind = starts(bytes, len, packed[i]) ? "a packed file" : kind;
 	if (starts(bytes, len, "\x89hrc\r\n"))
@@ -176,7 +171,7 @@ static const char *find_kind(const char *path)
 	else if (is_etw((const unsigned char *)bytes, len))
 		kind = "an ETW log";
 	else if (!kind)
-		kind = text_kind(bytes, len);
+		kind = text_kind(bytes, narrow_start(bytes, len));
 	free(bytes);
 	return kind;
 }

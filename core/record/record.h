@@ -218,7 +218,7 @@ uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
  * - a time since time 0 ("1m30s", "500ms")
  * - a percentage of the whole time ("40%", "12.5%")
  * - a time in UTC ("2026-11-20T10:00")
- * - the label of a mark; if several marks have that label, the first counts
+ * - the label of a mark, unless several marks have that label
  * - a distance from a name ("peak-1s")
  * Returns 0; -ERR_MOMENT for any other text, or for a moment outside the recording; or a read
  * error. */

@@ -63,6 +63,28 @@ static int no_moment(
 		(unsigned)(length_ms % 1000));
 }
 
+/* Fails if several marks have the label that a moment starts with. len: length of the label. */
+static int check_label(
+	const struct recording *recording, const char *moment, size_t len, struct err *err)
+{
+	const struct record_facts *facts = &recording->facts;
+	const struct record_mark *first = NULL;
+
+	for (size_t i = 0; i < facts->mark_count; i++) {
+		const struct record_mark *mark = &facts->marks[i];
+
+		if (strlen(mark->label) != len || memcmp(mark->label, moment, len) != 0)
+			continue;
+		if (first)
+			return err_set(err, ERR_MOMENT, recording->path,
+				"several marks are named %s: give the time of one, such as "
+				"%" PRIu64 "ms or %" PRIu64 "ms",
+				first->label, first->time_ms, mark->time_ms);
+		first = mark;
+	}
+	return 0;
+}
+
 /* Parses a duration, a percentage or a date. Returns true if the text is one of these. Sets *is_in
  * if its time lies within the recording, and then stores the time. */
 static bool time_parse(
@@ -143,20 +165,26 @@ int recording_position(struct recording *recording, const char *moment, uint64_t
 	const struct record_facts *facts = &recording->facts;
 	const bool is_word =
 		!strcmp(moment, "start") || !strcmp(moment, "end") || !strcmp(moment, "peak");
+	size_t label_len = strlen(moment);
+	bool is_known = true, is_in = true, has_position = false;
 	uint64_t at = 0, ms = 0;
-	bool is_in = true;
+	int64_t distance_ms;
 	int rc = 0;
 
 	if (!is_word && time_parse(facts, moment, &ms, &is_in))
-		rc = is_in ? record_events_until(recording, ms, &at, err) : -ERR_MOMENT;
+		label_len = 0;
 	else if (name_parse(facts, moment, &at, &ms))
-		rc = 0;
-	else if (distance_parse(facts, moment, &ms, &is_in) && is_in)
-		rc = record_events_until(recording, ms, &at, err);
+		has_position = true;
+	else if (distance_parse(facts, moment, &ms, &is_in))
+		label_len = (size_t)(find_distance(moment, &distance_ms) - moment);
 	else
-		rc = -ERR_MOMENT;
-	if (rc == -ERR_MOMENT)
+		is_known = false;
+	if (!is_known || !is_in)
 		return no_moment(recording, moment, !is_in, err);
+	if (!is_word && label_len)
+		rc = check_label(recording, moment, label_len, err);
+	if (!rc && !has_position)
+		rc = record_events_until(recording, ms, &at, err);
 	if (rc)
 		return rc;
 	*position = at;

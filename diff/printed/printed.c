@@ -403,9 +403,11 @@ static void row_frame(struct printed_reader *reader, struct words words)
 	} else {
 		reader->place = IN_STACK;
 		/* Our own reports print these texts in place of a stack; they are not frames. */
-		if (!is_first || (!words_equal(words, NO_STACK) &&
-					 !words_equal(words, "(stack not in the dump)")))
-			read_rows_frame(&reader->rows, words);
+		if (is_first && (words_equal(words, NO_STACK) ||
+					words_equal(words, "(stack not in the dump)")))
+			return;
+		if (!read_rows_frame(&reader->rows, words, reader->is_ours))
+			unread_line(reader, words);
 	}
 }
 

@@ -126,7 +126,10 @@ void read_rows_init(struct read_rows *rows, struct arena *arena);
 void read_rows_release(struct read_rows *rows);
 
 void read_rows_add(struct read_rows *rows, const struct read_row *row);
-void read_rows_frame(struct read_rows *rows, struct words text);
+
+/* Adds a frame to the rows' frames. Unless the report `is_ours`, removes text that follows the
+ * frame's offset and is not a file, and then returns false. */
+bool read_rows_frame(struct read_rows *rows, struct words text, bool is_ours);
 
 /* Returns true if a row's numbers are consistent in this base. */
 bool read_row_holds(const struct read_row *row, int reading);

@@ -28,22 +28,36 @@ void read_rows_add(struct read_rows *rows, const struct read_row *row)
 	rows->items[rows->count++] = *row;
 }
 
-void read_rows_frame(struct read_rows *rows, struct words text)
+/* Parses a frame. Removes text after its offset, and then returns false. */
+static bool parse_frame(struct frame *frame, struct arena *arena, struct words text, bool is_ours)
+{
+	const char *odd;
+
+	frame_parse(frame, arena, text.text, text.len);
+	odd = is_ours ? NULL : frame_odd_end(frame);
+	if (!odd || !words_end(text, odd))
+		return true;
+	frame_parse(frame, arena, text.text, text.len - strlen(odd));
+	return false;
+}
+
+bool read_rows_frame(struct read_rows *rows, struct words text, bool is_ours)
 {
 	const uint64_t *known = table_find(&rows->numbers, text.text, text.len);
-	size_t number = known ? (size_t)*known : rows->known_count;
+	uint64_t frame = known ? *known : (uint64_t)rows->known_count << 1; /* lowest bit: odd */
 
 	if (!known) {
 		array_grow((void **)&rows->known, &rows->known_cap, rows->known_count,
 			sizeof(*rows->known));
 		rows->has_code_page |= !text_is_utf8(text.text, text.len);
-		frame_parse(&rows->known[number], rows->arena, text.text, text.len);
-		table_add(&rows->numbers, text.text, text.len, number);
-		rows->known_count++;
+		frame |=
+			!parse_frame(&rows->known[rows->known_count++], rows->arena, text, is_ours);
+		table_add(&rows->numbers, text.text, text.len, frame);
 	}
 	array_grow(
 		(void **)&rows->frames, &rows->frame_cap, rows->frame_count, sizeof(*rows->frames));
-	rows->frames[rows->frame_count++] = (uint32_t)number;
+	rows->frames[rows->frame_count++] = (uint32_t)(frame >> 1);
+	return !(frame & 1);
 }
 
 bool read_row_holds(const struct read_row *row, int reading)

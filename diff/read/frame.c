@@ -499,3 +499,24 @@ void frame_parse(struct frame *frame, struct arena *arena, const char *text, siz
 	frame->function = copy(arena, function);
 	frame->file = copy(arena, file);
 }
+
+const char *frame_odd_end(const struct frame *frame)
+{
+	size_t depth = 0;
+	const char *at = frame->module && !frame->file ? frame->function : NULL;
+
+	while (at && *at) {
+		const char *past = function_pass_operator(frame->function, at);
+		size_t digits = 0;
+
+		if (past == at)
+			depth = count_depth(frame->function, past++, depth);
+		while (*at == '+' && !depth && hex_digits[(unsigned char)past[digits]])
+			digits++;
+		past += digits;
+		if (digits && *past && strchr(" ([,.", *past))
+			return past;
+		at = past;
+	}
+	return NULL;
+}

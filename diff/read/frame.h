@@ -89,4 +89,8 @@ void function_shown(const char *function, struct buf *shown);
  * printed frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
+/* Returns the text that follows the offset in the function of a parsed frame, such as the start of
+ * a file name whose end is missing. Returns NULL if no text follows. */
+const char *frame_odd_end(const struct frame *frame);
+
 #endif
