@@ -5,6 +5,8 @@
  * the comparisons. A stack that is missing in a comparison did not change in it. Stacks are also
  * distinguished by their ids, because UMDH prints a row for each id. Two ids with the same stack
  * may change in different comparisons. */
+#include "diff/chain.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,10 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
-#include "diff/hdiff.h"
-#include "diff/input_parts.h"
+#include "diff/file_list.h"
+#include "diff/inputs.h"
+#include "diff/messages.h"
+#include "diff/options.h"
 #include "diff/printed/printed.h"
 
 /* A stack and its sums at each moment. */

@@ -1,5 +1,7 @@
 /* The list of input files: expands folders and patterns, splits FILE@MOMENT, and marks files that
  * were given twice. */
+#include "diff/file_list.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "core/base/text.h"
 #include "core/io/file.h"
 #include "core/record/record.h"
-#include "diff/input_parts.h"
 
 static bool is_digit(char c)
 {

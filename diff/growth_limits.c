@@ -1,6 +1,6 @@
 /* Limits of growth: compares the growth of a view with the limits in the options. Reports exceeded
  * limits and limits that cannot be judged. */
-#include "diff/hdiff.h"
+#include "diff/growth_limits.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -8,9 +8,11 @@
 #include <stdlib.h>
 
 #include "core/base/text.h"
+#include "diff/dump_identity.h"
 #include "diff/match/row_series.h"
+#include "diff/messages.h"
+#include "diff/options.h"
 #include "diff/report/report_parts.h"
-#include "diff/series_list.h"
 
 #define NAMES_MAX 3 /* number of frames that name a stack */
 #define NO_ROW UINT32_MAX

@@ -1,10 +1,11 @@
 /* hdiff: compares heap dumps and shows which stacks grew. */
+#include "diff/hdiff.h"
+
 #include <stdio.h>
 
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/io/out.h"
-#include "diff/hdiff.h"
 
 int main(int argc, char **argv)
 {

@@ -1,17 +1,21 @@
 /* Inputs: decides which files are used, and whether they form a comparison, a trend or a sum.
- * Checks that their dumps belong together, and matches them. Reading is in read_files.c, sorting
- * into series in series_list.c. */
+ * Matches their dumps. Reading is in read_files.c, sorting into series in series_list.c, checks of
+ * the dumps in inputs_check.c. */
+#include "diff/inputs.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
 #include "core/base/parse.h"
-#include "diff/hdiff.h"
-#include "diff/input_parts.h"
+#include "diff/chain.h"
+#include "diff/dump_identity.h"
+#include "diff/file_list.h"
+#include "diff/messages.h"
+#include "diff/options.h"
 #include "diff/printed/printed.h"
 #include "diff/query/group.h"
-#include "diff/read/read_dump.h"
-#include "diff/report/report_parts.h"
+#include "diff/read_files.h"
 #include "diff/series_list.h"
 
 /* ---------------------------------------------------------------- a printed comparison */
@@ -276,218 +280,6 @@ static bool are_few(const struct file_list *list, const struct options *options)
 		       (list->count == 2 && !list->has_found));
 }
 
-/* ---------------------------------------------------------------- processes of the dumps */
-
-/* Warns if dumps were sampled differently, because growth between them may be only the error of the
- * estimates. In a trend, warns about the first dump that differs from its predecessor. Otherwise
- * warns about the newest dump if another differs from it. */
-static void check_samples(struct inputs *inputs, const struct series *series)
-{
-	struct dump_sums *dumps = &inputs->dumps[series->first],
-			 *newest = &dumps[series->count - 1];
-	const char *words = series->number ?
-				    "sampled at another rate than the snapshot before it: growth "
-				    "in its series may be an error of the estimates" :
-				    "sampled at another rate than the dump it is compared with: "
-				    "growth may be an error of the estimates";
-
-	for (size_t i = 1; i < series->count; i++) {
-		struct dump_sums *later = series->number ? &dumps[i] : newest;
-
-		if (dumps[i - 1].sample_bytes == later->sample_bytes)
-			continue;
-		sums_warn(later, words);
-		message_warning(inputs->say, later->path, "", words);
-		return;
-	}
-}
-
-#define NOTED_MS 2000 /* smaller corrections need no message */
-#define DAY_MS 86400000 /* more than the greatest difference between time zones */
-
-/* Adds a warning to a dump. Prints it unless the warnings of all dumps are printed later. */
-static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
-{
-	sums_warn(dump, words);
-	if (inputs->is_few)
-		message_warning(inputs->say, dump->path, "", words);
-}
-
-/* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
- * cannot be corrected. */
-static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
-{
-	const struct inputs *inputs = ctx;
-	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
-
-	if (stated_ms - dump->time_ms < NOTED_MS && dump->time_ms - stated_ms < NOTED_MS)
-		return;
-	snprintf(words, sizeof(words),
-		"its date is %s, but by the machine's running clock it was taken at %s, which "
-		"counts",
-		date_text(stated_ms, stated), date_text(dump->time_ms, taken));
-	add_remark(inputs, dump, words);
-	for (size_t i = 0; i < inputs->dump_count; i++) {
-		struct dump_sums *other = &inputs->dumps[i];
-
-		if (!other->clock_ms && other->time_ms && dump_same_process(dump, other))
-			other->date_doubt = DATE_UNKNOWN;
-	}
-}
-
-/* Checks the date of a dump that was not corrected using a clock. */
-static void check_date(struct inputs *inputs, struct dump_sums *dump)
-{
-	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
-
-	if (dump->date_doubt == DATE_UNKNOWN) {
-		add_remark(inputs, dump,
-			"lacks the machine's running clock, by which other dumps of its process "
-			"have a wrong date: its own time is not known");
-	} else if (!dump->has_wall_time && dump->time_ms < dump->start_ms - NOTED_MS) {
-		dump->date_doubt = DATE_EARLY;
-		snprintf(words, sizeof(words),
-			"its date is %s, before its process began (%s): the clock was set",
-			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
-		add_remark(inputs, dump, words);
-	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
-		/* Not added to the dump's warnings, because reports must not depend on when they
-		 * are made. */
-		dump->date_doubt = DATE_AHEAD;
-		snprintf(words, sizeof(words), "its date, %s, lies in the future",
-			report_dump_time(dump, stated));
-		message_warning(inputs->say, dump->path, "", words);
-	}
-}
-
-#define HOUR_MS 3600000
-
-/* Returns true if summer time may have ended between two of UMDH's times, which are in the order of
- * the logs. Summer time mostly ends on a Sunday before four o'clock. */
-static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
-{
-	int64_t day = after->time_ms / DAY_MS;
-
-	return before->has_wall_time && after->has_wall_time && dump_same_process(before, after) &&
-	       before->time_ms >= after->time_ms && before->time_ms - after->time_ms <= HOUR_MS &&
-	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
-}
-
-/* Drops the times of a process if clocks may have been set back an hour while its logs were
- * taken. */
-static void check_summer_time(struct inputs *inputs)
-{
-	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
-		struct dump_sums *dump = &inputs->dumps[i];
-		char words[200], time[DATE_TEXT_BYTES];
-
-		if (!may_be_set_back(dump - 1, dump))
-			continue;
-		snprintf(words, sizeof(words),
-			"its time, %s, is not after that of the log before it: clocks may have "
-			"been set back at the end of summer time, so the times do not count",
-			report_dump_time(dump, time));
-		add_remark(inputs, dump, words);
-		for (size_t k = 0; k < inputs->dump_count; k++) {
-			if (k != i && dump_same_process(dump, &inputs->dumps[k]))
-				inputs->dumps[k].time_ms = 0;
-		}
-		dump->time_ms = 0;
-	}
-}
-
-/* Corrects the times of dumps if the system's clock was wrong. */
-static void finish_clocks(struct inputs *inputs)
-{
-	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
-
-	for (size_t i = 0; i < inputs->dump_count; i++)
-		dumps[i] = &inputs->dumps[i];
-	dumps_correct_clocks(dumps, inputs->dump_count, note_dated, inputs);
-	free(dumps);
-	check_summer_time(inputs);
-	for (size_t i = 0; i < inputs->dump_count; i++) {
-		if (inputs->dumps[i].time_ms)
-			check_date(inputs, &inputs->dumps[i]);
-	}
-}
-
-/* Swaps two dumps of one process that were named in the wrong order. Found dumps are ordered only
- * by their times, even without a pid. */
-static void order_pair(struct inputs *inputs, bool has_found)
-{
-	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
-	char words[700];
-
-	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
-		!dumps[0].time_ms || !dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
-		return;
-	dumps[0] = dumps[1];
-	dumps[1] = newer;
-	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].path);
-	if (!has_found)
-		message_warning(inputs->say, newer.path, "", words);
-}
-
-static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
-{
-	struct dump_sums *dumps = inputs->dumps;
-	char words[700];
-
-	for (int i = 0; i < 2; i++) {
-		if (dump_is_child(&dumps[i], &dumps[!i]))
-			return err_set(err, ERR_USAGE, dumps[i].path,
-				"from a child process of %s, not a later state of it; --sum adds "
-				"up both",
-				dumps[!i].path);
-	}
-	order_pair(inputs, has_found);
-	if (!dump_other_program(&dumps[0], &dumps[1]))
-		return 0;
-	if (!inputs->options->force) /* differences between two programs are not growth */
-		inputs->growth_unknown = "the dumps are from different programs; to compare them "
-					 "nevertheless, use --force";
-	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
-		dump_image(&dumps[1]), dump_image(&dumps[0]));
-	sums_warn(&dumps[1], words);
-	message_warning(inputs->say, dumps[1].path, "", words);
-	return 0;
-}
-
-/* In a trend with one dump per process, warns about dumps whose process is a child of another
- * one. */
-static void check_family(const struct inputs *inputs)
-{
-	const struct dump_sums *dumps = inputs->dumps;
-	char words[700];
-
-	for (size_t i = 0; i < inputs->dump_count; i++) {
-		for (size_t k = 0; dumps[i].parent_pid && k < inputs->dump_count; k++) {
-			if (!dump_is_child(&dumps[i], &dumps[k]))
-				continue;
-			snprintf(words, sizeof(words),
-				"from a child process of %.600s; --sum adds up all dumps",
-				dumps[k].path);
-			message_warning(inputs->say, dumps[i].path, "", words);
-			return;
-		}
-	}
-}
-
-/* Checks that dumps of different processes can be compared. */
-static int finish_processes(struct inputs *inputs, bool has_found, struct err *err)
-{
-	if (inputs->options->sum || inputs->is_printed)
-		return 0;
-	if (inputs->dump_count == 1 && has_found)
-		inputs->growth_unknown = "a single dump was found";
-	if (inputs->dump_count == 2 && !inputs->series[0].number)
-		return finish_pair(inputs, has_found, err);
-	if (inputs->series_count == inputs->dump_count)
-		check_family(inputs);
-	return 0;
-}
-
 /* ---------------------------------------------------------------- reading and matching */
 
 void inputs_leave_out(struct inputs *inputs, const char *path)
@@ -531,7 +323,7 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 	if (!rc && !inputs->is_few && !inputs->dump_count)
 		rc = print_none(inputs, files, list->count, err);
 	if (!rc && !inputs->is_printed)
-		finish_clocks(inputs);
+		inputs_correct_clocks(inputs);
 	if (!rc && !inputs->is_few && is_trend(inputs, files, list)) {
 		rc = series_list_trend(inputs, err);
 	} else if (!rc && !inputs->is_printed) {
@@ -542,7 +334,7 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 			message_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
 	}
 	if (!rc)
-		rc = finish_processes(inputs, list->has_found, err);
+		rc = inputs_check_processes(inputs, list->has_found, err);
 	read_files_release(files, list->count);
 	free(files);
 	return rc;
@@ -571,7 +363,7 @@ void inputs_match(struct inputs *inputs)
 			match.heap_count = inputs->dumps->heap_count;
 		}
 		if (!options->sum)
-			check_samples(inputs, series);
+			inputs_check_samples(inputs, series);
 		comparison_make(
 			&series->comparison, &inputs->dumps[series->first], series->count, &match);
 		series->comparison.series_number = series->number;

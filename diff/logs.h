@@ -7,7 +7,8 @@
 #include <stdbool.h>
 
 #include "core/base/err.h"
-#include "diff/input_parts.h"
+#include "diff/file_list.h"
+#include "diff/options.h"
 
 /* Returns true if `path` is an ETW log, or an archive that may contain logs. */
 bool log_exists(const char *path);

@@ -1,4 +1,6 @@
 /* hdiff's options: the table, keyword values, parsing, and checks of combinations. */
+#include "diff/options.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include "core/base/memory.h"
 #include "core/base/parse.h"
 #include "core/dump/kv.h"
-#include "diff/hdiff.h"
 #include "diff/match/match.h"
 #include "diff/query/view.h"
 #include "diff/trend/trend.h"
@@ -509,123 +510,9 @@ bool options_has_limit(const struct options *options)
 	return options_limit_ends(options) || options->rate_max_hours;
 }
 
-static size_t count_stdin(const char *const *paths, size_t count)
-{
-	size_t found = 0;
-
-	for (size_t i = 0; i < count; i++)
-		found += !strcmp(paths[i], "-");
-	return found;
-}
-
-static const char *chart_option(const struct options *options)
+const char *options_of_chart(const struct options *options)
 {
 	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";
-}
-
-/* Checks the options for recordings. Some require a moment, others a window. */
-static int check_recording(const struct options *options, struct err *err)
-{
-	const struct recording_part *part = &options->part;
-	const char *whole = options->list ? "--list" : "--extract";
-
-	if (part->moment && (part->fate || part->from || part->to))
-		return err_set(err, ERR_USAGE, "--peak",
-			"names a moment; --class, --from, --to and --transient describe a window");
-	if (options->list && (part->is_asked || options->extract))
-		return err_set(err, ERR_USAGE, "--list", "applies to the whole recording");
-	if (options->extract && part->is_asked && !part->moment)
-		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
-	if (options->extract && options->paths.count > 1)
-		return err_set(err, ERR_USAGE, whole, "applies to one recording");
-	return 0;
-}
-
-/* Checks that a chart has a suitable form and content. */
-static int check_chart(const struct options *options, struct err *err)
-{
-	const char *format = options->format->name;
-	char form[40];
-
-	snprintf(form, sizeof(form), "-o %s", format);
-	if (!options->chart)
-		return 0;
-	if (!options->format->write_chart)
-		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
-	if (options->part.moment || options->part.fate)
-		return err_set(err, ERR_USAGE, options_of_recording(options),
-			"a chart is of all that was there from --from to --to");
-	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||
-		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
-		options_of_trend(options))
-		return err_set(err, ERR_USAGE, chart_option(options),
-			"a chart has no rows and judges nothing: leave out --sum, --group, --sort, "
-			"--max-growth and the options of trends");
-	return 0;
-}
-
-/* Checks --sizes and --age, which apply to the stacks of one or two dumps. */
-static int check_blocks(const struct options *options, struct err *err)
-{
-	const char *name = options->shows_age ? "--age" : "--sizes";
-
-	if (!options->shows_sizes && !options->shows_age)
-		return 0;
-	if (!options->format->has_blocks || options->style.is_tree)
-		return err_set(err, ERR_USAGE, name,
-			"only the text report without --tree and -o json show it");
-	if (options->chart || options->list || options->extract || options->part.is_asked ||
-		options->sum || options_request_trend(options) || options->group != GROUP_STACK)
-		return err_set(err, ERR_USAGE, name,
-			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
-			"the options of trends and recordings");
-	return 0;
-}
-
-static int check(const struct options *options, struct err *err)
-{
-	const struct option_list *strip = &options->strip_files,
-				 *suppress = &options->suppress_files;
-	int rc;
-
-	if (count_stdin(options->paths.items, options->paths.count) +
-			count_stdin(strip->items, strip->count) +
-			count_stdin(suppress->items, suppress->count) >
-		1)
-		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
-	if (options->style.is_tree &&
-		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
-		return err_set(
-			err, ERR_USAGE, "--tree", "only the text report of stacks has a tree");
-	if (options->style.no_stacks &&
-		(strcmp(options->format->name, "text") != 0 || options->shows_sizes ||
-			options->shows_age || options->list || options->extract || options->chart))
-		return err_set(err, ERR_USAGE, "--no-stacks",
-			"only the text report, without --sizes and --age, has stacks below a "
-			"table");
-	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
-		return err_set(err, ERR_USAGE, "--sort total",
-			"only groups have totals: for instance --group function");
-	if (options->is_inverted && options->group != GROUP_STACK)
-		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
-	if (options->style.is_reverse && options->format->write != report_folded)
-		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
-	if (options->sum && options_request_trend(options))
-		return err_set(err, ERR_USAGE, "--sum",
-			"makes no trend: leave out --warm-up, --since, --until, --across-restarts "
-			"and --series");
-	if (options->junit && (options->chart || options->list || options->extract))
-		return err_set(
-			err, ERR_USAGE, "--junit", "applies to the growth of dumps or moments");
-	if (options->junit && !options_has_limit(options))
-		return err_set(err, ERR_USAGE, "--junit",
-			"without a limit nothing fails: give --max-growth, for instance 0");
-	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
-		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");
-	rc = check_recording(options, err);
-	if (!rc)
-		rc = check_blocks(options, err);
-	return rc ? rc : check_chart(options, err);
 }
 
 /* Inserts the option's name before its value in the error. Uses the form given if --help lists
@@ -691,7 +578,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	options->style.is_whole_table = options->is_shown_asked || options->style.no_stacks;
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->chart;
-	return rc || options->help || options->version ? rc : check(options, err);
+	return rc || options->help || options->version ? rc : options_check(options, err);
 }
 
 static void list_release(struct option_list *list)
@@ -746,7 +633,7 @@ const char *options_of_recording(const struct options *options)
 		return part->fate == FATE_AIFI ? "--class, --transient" : "--class";
 	if (part->from || part->to)
 		return part->from ? "--from" : "--to";
-	return chart_option(options);
+	return options_of_chart(options);
 }
 
 bool options_request_trend(const struct options *options)

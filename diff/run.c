@@ -1,5 +1,5 @@
 /* The run of hdiff: from the options to the report and the exit status. compare() is the sequence
- * of steps. The checks that need no input come at the end of this file. */
+ * of steps. */
 #include "diff/hdiff.h"
 
 #include <inttypes.h>
@@ -19,9 +19,13 @@
 #include "core/io/out.h"
 #include "core/io/temp.h"
 #include "core/record/record.h"
-#include "diff/input_parts.h"
+#include "diff/file_list.h"
+#include "diff/growth_limits.h"
+#include "diff/inputs.h"
 #include "diff/logs.h"
 #include "diff/match/locations.h"
+#include "diff/messages.h"
+#include "diff/options.h"
 #include "diff/query/filter.h"
 #include "diff/query/pattern.h"
 #include "diff/query/strip.h"
@@ -266,78 +270,6 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 	return rc;
 }
 
-static int check_blocks(const struct options *options, const struct inputs *inputs, struct err *err)
-{
-	const char *name = options->shows_age ? "--age" : "--sizes";
-	const struct dump_sums *dumps = inputs->dumps;
-
-	if (!options->shows_sizes && !options->shows_age)
-		return 0;
-	if (inputs->series[0].number)
-		return err_set(err, ERR_USAGE, name, "applies to one dump or two, not to a trend");
-	for (size_t i = 0; i < inputs->dump_count; i++) {
-		if (dumps[i].file)
-			return err_set(err, ERR_USAGE, name,
-				"applies to dumps; for a recording use --histogram, or make a dump "
-				"of a moment with hdiff --extract");
-		if (dumps[i].has_unlisted)
-			return err_set(err, ERR_USAGE, dumps[i].path,
-				"has only sums, no blocks: take it without --by-stack and "
-				"--sample");
-	}
-	if (!options->shows_age ||
-		(inputs->dump_count == 2 && dump_same_process(&dumps[0], &dumps[1])))
-		return 0;
-	return err_set(err, ERR_USAGE, "--age", "needs two dumps of one process");
-}
-
-/* Rejects options that do not apply to the inputs, before anything is written. */
-static int check_asked(const struct options *options, const struct inputs *inputs, struct err *err)
-{
-	const char *of_trend = options_of_trend(options);
-	char form[40];
-	int rc = check_blocks(options, inputs, err);
-
-	if (rc)
-		return rc;
-	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
-		if (!inputs->dumps[i].has_reach)
-			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
-				"does not record which blocks are lost: take it with hsnap -g");
-	}
-	if (of_trend && !inputs->series[0].comparison.axis)
-		return err_set(
-			err, ERR_USAGE, of_trend, "only a trend, of more than two dumps, has that");
-	snprintf(form, sizeof(form), "-o %s", options->format->name);
-	if (options->format->is_of_dumps &&
-		(inputs->is_printed || options->sum || options->group != GROUP_STACK))
-		return err_set(err, ERR_USAGE, form,
-			"shows each stack in each dump: leave out --sum and --group, and give "
-			"dumps");
-	if (options->format->is_packed && options_is_shown(options) && os_is_terminal(stdout))
-		return err_set(err, ERR_USAGE, form,
-			"compressed output is not for a terminal; give -f FILE");
-	if (inputs->series_count < 2 || !options->format->is_of_one)
-		return 0;
-	return err_set(err, ERR_USAGE, form, "shows one series of %zu; choose it with --series N",
-		inputs->series_count);
-}
-
-/* Warns if a limit of growth cannot be judged because a dump is incomplete. */
-static void check_whole(struct comparison_run *run, struct inputs *inputs)
-{
-	const struct options *options = &run->options;
-	const bool has_limit = options_has_limit(options);
-
-	for (size_t i = 0; has_limit && !options->force && i < inputs->dump_count; i++) {
-		if (!inputs->dumps[i].is_incomplete)
-			continue;
-		inputs->is_partial = true;
-		message_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
-			"the snapshot is incomplete; take it again, or use --force");
-	}
-}
-
 /* Compares the inputs: list, read, match, name, select, report, judge. */
 static int compare(struct comparison_run *run, struct err *err)
 {
@@ -352,8 +284,8 @@ static int compare(struct comparison_run *run, struct err *err)
 		rc = inputs_read(&inputs, &list, err);
 	if (!rc) {
 		inputs_match(&inputs);
-		check_whole(run, &inputs);
-		rc = check_asked(options, &inputs, err);
+		inputs_check_whole(&inputs);
+		rc = inputs_check_options(&inputs, err);
 	}
 	if (!rc) {
 		run->limits.growth_unknown = inputs.growth_unknown;
@@ -392,74 +324,12 @@ static int compare(struct comparison_run *run, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- checks before reading */
-
-static int check_inputs(const char *output, const char *const *paths, size_t count, struct err *err)
-{
-	for (size_t i = 0; output && i < count; i++) {
-		if (strcmp(paths[i], "-") != 0 && !os_is_special(paths[i]) &&
-			os_same_file(output, paths[i]))
-			return err_set(
-				err, ERR_USAGE, output, "input and output are the same file");
-	}
-	return 0;
-}
-
-static int stop(void *ctx, const struct folder_entry *entry)
-{
-	(void)ctx;
-	(void)entry;
-	return 1;
-}
-
-static int check_no_folder(const char *output, struct err *err)
-{
-	struct err none;
-
-	if (!output || !*output || !strcmp(output, "-") || os_is_special(output) ||
-		folder_each(output, FOLDER_NAMES, stop, NULL, &none) < 0)
-		return 0;
-	return err_set(err, ERR_USAGE, output, "a folder; give the name of a file");
-}
-
-/* Checks that the output can be written. This comes before dumps are read, which may take a long
- * time. */
-static int check_output(const struct options *options, const char *output, struct err *err)
-{
-	const struct option_list *strip = &options->strip_files,
-				 *suppress = &options->suppress_files;
-	int rc = check_no_folder(output, err);
-
-	if (!rc)
-		rc = check_inputs(output, options->paths.items, options->paths.count, err);
-	if (!rc)
-		rc = check_inputs(output, strip->items, strip->count, err);
-	if (!rc)
-		rc = check_inputs(output, suppress->items, suppress->count, err);
-	return rc ? rc : out_check(output, err);
-}
-
-/* The JUnit file and the report must be different files. */
-static int check_outputs(const struct options *options, struct err *err)
-{
-	const char *output = options->output, *junit = options->junit;
-	int rc = check_output(options, output, err);
-
-	if (!rc)
-		rc = check_output(options, junit, err);
-	if (rc || !output || !junit || os_is_special(junit))
-		return rc;
-	return !strcmp(output, junit) || os_same_file(output, junit) ?
-		       err_set(err, ERR_USAGE, junit, "also the report") :
-		       0;
-}
-
 /* Checks the outputs and reads all lists, so that errors in unused lists are reported, too. */
 static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;
 	struct filter *filter = &run->filter;
-	int rc = check_outputs(options, err);
+	int rc = options_check_outputs(options, err);
 
 	options->symbols.options.listener =
 		symbol_console_listener(&run->console, "hdiff", run->say);

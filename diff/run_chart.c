@@ -7,6 +7,7 @@
 #include "core/io/out.h"
 #include "core/record/record.h"
 #include "diff/hdiff.h"
+#include "diff/options.h"
 #include "diff/query/filter.h"
 #include "diff/read/read_use.h"
 #include "diff/report/report.h"

@@ -11,9 +11,11 @@
 #include "core/dump/dump_head.h"
 #include "core/io/out.h"
 #include "core/record/record.h"
+#include "diff/file_list.h"
 #include "diff/hdiff.h"
-#include "diff/input_parts.h"
 #include "diff/logs.h"
+#include "diff/messages.h"
+#include "diff/options.h"
 #include "diff/report/json.h"
 #include "diff/report/report_parts.h"
 

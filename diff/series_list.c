@@ -1,5 +1,4 @@
-/* Series: identifies the processes of dumps, and corrects their times. Sorts dumps by process and
- * time, leaves out unused ones, and builds the series. */
+/* Series: sorts dumps by process and time, leaves out unused ones, and builds the series. */
 #include "diff/series_list.h"
 
 #include <stdlib.h>
@@ -8,111 +7,35 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
-#include "core/dump/model.h"
-#include "diff/hdiff.h"
+#include "diff/dump_identity.h"
+#include "diff/inputs.h"
 #include "diff/match/row_series.h"
-
-/* ---------------------------------------------------------------- the order of dumps */
-
-#define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
-
-static int order_of(int64_t a, int64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-/* In UMDH's logs, only the module list contains the image. If two programs are in the list, the
- * image is unknown. */
-const char *dump_image(const struct dump_sums *dump)
-{
-	const char *found = NULL;
-
-	if (dump->image)
-		return module_path_base(dump->image);
-	for (size_t i = 0; i < dump->module_count; i++) {
-		const char *path = dump->modules[i].path;
-		size_t len = strlen(path);
-
-		if (len <= 4 || text_compare(path + len - 4, ".exe") != 0)
-			continue;
-		if (found && text_compare(found, module_path_base(path)) != 0)
-			return NULL;
-		found = module_path_base(path);
-	}
-	return found;
-}
-
-static int image_order(const struct dump_sums *a, const struct dump_sums *b)
-{
-	const char *x = dump_image(a), *y = dump_image(b);
-
-	return x && y ? text_compare(x, y) : order_of(x != NULL, y != NULL);
-}
-
-static int64_t second_of(int64_t ms)
-{
-	return ms / 1000 - (ms % 1000 < 0);
-}
-
-/* Orders logs of UMDH by their machines. A start identifies a process on any machine. */
-static int host_order(const struct dump_sums *a, const struct dump_sums *b)
-{
-	if (a->start_ms || b->start_ms)
-		return 0;
-	return a->host && b->host ? text_compare(a->host, b->host) :
-				    order_of(a->host != NULL, b->host != NULL);
-}
-
-static int process_order(const struct dump_sums *a, const struct dump_sums *b)
-{
-	int order = order_of(a->pid, b->pid);
-
-	if (!order)
-		order = order_of(second_of(a->start_ms), second_of(b->start_ms));
-	if (!order)
-		order = host_order(a, b);
-	return order ? order : image_order(a, b);
-}
-
-bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
-{
-	return !process_order(a, b);
-}
-
-bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
-{
-	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
-	       parent->start_ms <= child->start_ms;
-}
-
-bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
-{
-	return dump_image(a) && dump_image(b) && image_order(a, b);
-}
+#include "diff/messages.h"
+#include "diff/options.h"
 
 static int by_process(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = process_order(x->dump, y->dump);
+	int order = dump_process_order(x->dump, y->dump);
 
-	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
+	return order ? order : int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
 static int by_time(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = x->is_timeless ? 0 : order_of(x->dump->time_ms, y->dump->time_ms);
+	int order = x->is_timeless ? 0 : int64_order(x->dump->time_ms, y->dump->time_ms);
 
 	if (!order && !x->is_timeless)
-		order = order_of((int64_t)x->dump->position, (int64_t)y->dump->position);
-	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
+		order = int64_order((int64_t)x->dump->position, (int64_t)y->dump->position);
+	return order ? order : int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
 /* Compares by time. Dumps that are already left out come last. */
 static int by_use(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = order_of(x->use != USE_IT, y->use != USE_IT);
+	int order = int64_order(x->use != USE_IT, y->use != USE_IT);
 
 	return order ? order : by_time(x, y);
 }
@@ -127,114 +50,9 @@ static int by_beginning(const void *a, const void *b)
 {
 	const struct timed_dump *x = ((const struct process_run *)a)->first,
 				*y = ((const struct process_run *)b)->first;
-	int order = order_of(x->is_timeless, y->is_timeless);
+	int order = int64_order(x->is_timeless, y->is_timeless);
 
 	return order ? order : by_time(x, y);
-}
-
-/* Returns true for two dumps of one moment. If a dump lacks its process's start, its time is only
- * accurate to the minute, and a minute may contain two snapshots. Several moments of a recording
- * may be in one millisecond. */
-static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
-{
-	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
-			   (!a->clock_ms || !b->clock_ms || a->clock_ms == b->clock_ms);
-
-	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
-	       a->time_ms == b->time_ms && may_be_same;
-}
-
-/* Compares by process, then dumps with a clock first, then by the difference between time and
- * clock. */
-static int by_offset(const void *a, const void *b)
-{
-	const struct dump_sums *x = *(struct dump_sums *const *)a,
-			       *y = *(struct dump_sums *const *)b;
-	int order = process_order(x, y);
-
-	if (!order)
-		order = order_of(!x->clock_ms, !y->clock_ms);
-	return order ? order : order_of(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
-}
-
-/* Returns the number of dumps at the start of the array that are of one process and have a
- * clock. */
-static size_t clocked_count(struct dump_sums *const *first, size_t count)
-{
-	size_t found = 0;
-
-	while (found < count && first[found]->clock_ms && first[found]->time_ms &&
-		!process_order(*first, first[found]))
-		found++;
-	return found;
-}
-
-/* Returns the median offset of the dumps. Ignores offsets that would make a dump older than its
- * process. */
-static int64_t usual_offset(struct dump_sums *const *first, size_t count)
-{
-	int64_t least_ms = first[0]->clock_ms;
-	size_t early = 0;
-
-	for (size_t i = 1; i < count; i++)
-		least_ms = first[i]->clock_ms < least_ms ? first[i]->clock_ms : least_ms;
-	while (early < count &&
-		first[early]->time_ms - first[early]->clock_ms + least_ms < first[early]->start_ms)
-		early++;
-	early = early < count ? early : 0;
-	early += (count - early - 1) / 2;
-	return first[early]->time_ms - first[early]->clock_ms;
-}
-
-void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
-{
-	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
-	size_t clocked;
-
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = dumps[i];
-	qsort(sorted, count, sizeof(struct dump_sums *), by_offset);
-	for (size_t i = 0; i < count; i += clocked ? clocked : 1) {
-		int64_t offset;
-
-		clocked = clocked_count(sorted + i, count - i);
-		if (!clocked || !sorted[i]->pid || !sorted[i]->start_ms)
-			continue;
-		offset = usual_offset(sorted + i, clocked);
-		for (size_t k = i; k < i + clocked; k++) {
-			int64_t stated_ms = sorted[k]->time_ms, ms = sorted[k]->clock_ms + offset;
-
-			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
-				continue;
-			sorted[k]->time_ms = ms;
-			if (told)
-				told(ctx, sorted[k], stated_ms);
-		}
-	}
-	free(sorted);
-}
-
-const char *dumps_doubt_words(const struct dump_sums *dump)
-{
-	return dump->date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
-}
-
-const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count)
-{
-	const struct dump_sums *found = NULL;
-	bool is_clocked = true;
-
-	for (size_t i = 0; i < count; i++) {
-		is_clocked &= dumps[i].clock_ms != 0;
-		if (dumps[i].date_doubt && (!found || dumps[i].date_doubt > found->date_doubt))
-			found = &dumps[i];
-	}
-	return is_clocked ? NULL : found;
-}
-
-bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
-{
-	return dump_same_process(a, b) && is_twin(a, b);
 }
 
 /* If some dumps have a time and others do not, leaves out the smaller set, because the two have no
@@ -266,7 +84,7 @@ static void process_settle(struct process_run *run)
 	for (size_t i = 1; i < run->count && all[i].use == USE_IT; i++) {
 		struct timed_dump *out = &all[i];
 
-		if (!is_twin(last->dump, out->dump)) {
+		if (!dump_same_snapshot(last->dump, out->dump)) {
 			last = out;
 			continue;
 		}
@@ -315,7 +133,7 @@ static size_t find_runs(struct timed_dump *snapshots, size_t count, struct proce
 	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!i || process_order(snapshots[i - 1].dump, snapshots[i].dump))
+		if (!i || dump_process_order(snapshots[i - 1].dump, snapshots[i].dump))
 			runs[found++] = (struct process_run){.first = &snapshots[i]};
 		runs[found - 1].count++;
 	}

@@ -287,3 +287,24 @@ const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES])
 	}
 	return text;
 }
+
+int moment_parse(const char *text, bool is_end, struct moment *moment)
+{
+	int64_t ms, last_ms;
+
+	if (!duration_parse(text, &ms)) {
+		*moment = (struct moment){MOMENT_BEFORE_NEWEST, ms};
+		return 0;
+	}
+	if (date_span_parse(text, &ms, &last_ms))
+		return -ERR_USAGE;
+	*moment = (struct moment){MOMENT_AT, is_end ? last_ms : ms};
+	return 0;
+}
+
+int64_t moment_ms(const struct moment *moment, int64_t newest_ms)
+{
+	if (moment->kind == MOMENT_AT)
+		return moment->ms;
+	return newest_ms >= INT64_MIN + moment->ms ? newest_ms - moment->ms : INT64_MIN;
+}

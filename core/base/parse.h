@@ -2,6 +2,7 @@
 #ifndef CORE_BASE_PARSE_H
 #define CORE_BASE_PARSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,5 +44,20 @@ int duration_parse(const char *text, int64_t *ms);
  * than a second). ms must not be negative. Returns text. */
 #define DURATION_TEXT_BYTES 48
 const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES]);
+
+/* Moments: a date such as "2026-11-20T10:00", or a span before the newest snapshot. */
+
+struct moment {
+	enum { MOMENT_NONE, MOMENT_AT, MOMENT_BEFORE_NEWEST } kind;
+	int64_t ms; /* since 1970-01-01 UTC, or before the newest snapshot */
+};
+
+/* Parses a date or time like date_span_parse(), or a duration like
+ * duration_parse(). A time without milliseconds becomes the first moment of the time it covers, or
+ * the last one if is_end. Returns 0, or -ERR_USAGE with *moment unchanged. */
+int moment_parse(const char *text, bool is_end, struct moment *moment);
+
+/* Converts a moment to ms since 1970-01-01 UTC. kind must not be MOMENT_NONE. */
+int64_t moment_ms(const struct moment *moment, int64_t newest_ms);
 
 #endif

@@ -8,8 +8,8 @@
 #include "core/dump/dump_head.h"
 #include "core/dump/model.h"
 #include "core/dump/source.h"
-#include "diff/input_parts.h"
 #include "diff/read/read_dump.h"
+#include "diff/read_files.h"
 
 /* FNV-1a, by Fowler, Noll and Vo, over all reported items in order. */
 static void digest_add(uint64_t *digest, const void *bytes, size_t len)

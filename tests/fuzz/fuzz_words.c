@@ -7,7 +7,6 @@
 #include "core/base/parse.h"
 #include "core/base/text.h"
 #include "core/dump/kv.h"
-#include "diff/hdiff.h"
 #include "diff/read/frame.h"
 #include "snapshot/series/file_pattern.h"
 #include "symbolize/files/local_path.h"

@@ -1,6 +1,7 @@
 #include "tests/unit/t.h"
 
-#include "diff/input_parts.h"
+#include "diff/file_list.h"
+#include "diff/hdiff.h"
 #include "tests/unit/test_naming.h"
 #include "tests/unit/test_report.h"
 

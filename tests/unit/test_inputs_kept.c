@@ -3,8 +3,8 @@
 #define _XOPEN_SOURCE 700
 #include "tests/unit/test_diff.h"
 
-#include "diff/input_parts.h"
 #include "diff/read/stack_store.h"
+#include "diff/read_files.h"
 
 #define CELLS 4000
 

@@ -4,8 +4,6 @@
 
 #include "core/base/err.h"
 #include "core/base/parse.h"
-#include "diff/hdiff.h"
-#include "diff/input_parts.h"
 #include "diff/series_list.h"
 
 #define DUMPS 12

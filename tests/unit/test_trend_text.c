@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "diff/hdiff.h"
+#include "diff/options.h"
 #include "diff/report/report_parts.h"
 #include "tests/unit/test_report.h"
 

@@ -1,0 +1,185 @@
+/* Identity of dumps: the process and program of each, its moment, and corrections of its time. */
+#include "diff/dump_identity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/dump/model.h"
+
+#define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
+
+/* In UMDH's logs, only the module list contains the image. If two programs are in the list, the
+ * image is unknown. */
+const char *dump_image(const struct dump_sums *dump)
+{
+	const char *found = NULL;
+
+	if (dump->image)
+		return module_path_base(dump->image);
+	for (size_t i = 0; i < dump->module_count; i++) {
+		const char *path = dump->modules[i].path;
+		size_t len = strlen(path);
+
+		if (len <= 4 || text_compare(path + len - 4, ".exe") != 0)
+			continue;
+		if (found && text_compare(found, module_path_base(path)) != 0)
+			return NULL;
+		found = module_path_base(path);
+	}
+	return found;
+}
+
+static int image_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	const char *x = dump_image(a), *y = dump_image(b);
+
+	return x && y ? text_compare(x, y) : int64_order(x != NULL, y != NULL);
+}
+
+static int64_t second_of(int64_t ms)
+{
+	return ms / 1000 - (ms % 1000 < 0);
+}
+
+/* Orders logs of UMDH by their machines. A start identifies a process on any machine. */
+static int host_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	if (a->start_ms || b->start_ms)
+		return 0;
+	return a->host && b->host ? text_compare(a->host, b->host) :
+				    int64_order(a->host != NULL, b->host != NULL);
+}
+
+int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	int order = int64_order(a->pid, b->pid);
+
+	if (!order)
+		order = int64_order(second_of(a->start_ms), second_of(b->start_ms));
+	if (!order)
+		order = host_order(a, b);
+	return order ? order : image_order(a, b);
+}
+
+bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return !dump_process_order(a, b);
+}
+
+bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
+{
+	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
+	       parent->start_ms <= child->start_ms;
+}
+
+bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return dump_image(a) && dump_image(b) && image_order(a, b);
+}
+
+/* Returns true for two dumps of one moment. If a dump lacks its process's start, its time is only
+ * accurate to the minute, and a minute may contain two snapshots. Several moments of a recording
+ * may be in one millisecond. */
+static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
+{
+	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
+			   (!a->clock_ms || !b->clock_ms || a->clock_ms == b->clock_ms);
+
+	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
+	       a->time_ms == b->time_ms && may_be_same;
+}
+
+/* Compares by process, then dumps with a clock first, then by the difference between time and
+ * clock. */
+static int by_offset(const void *a, const void *b)
+{
+	const struct dump_sums *x = *(struct dump_sums *const *)a,
+			       *y = *(struct dump_sums *const *)b;
+	int order = dump_process_order(x, y);
+
+	if (!order)
+		order = int64_order(!x->clock_ms, !y->clock_ms);
+	return order ? order : int64_order(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
+}
+
+/* Returns the number of dumps at the start of the array that are of one process and have a
+ * clock. */
+static size_t clocked_count(struct dump_sums *const *first, size_t count)
+{
+	size_t found = 0;
+
+	while (found < count && first[found]->clock_ms && first[found]->time_ms &&
+		!dump_process_order(*first, first[found]))
+		found++;
+	return found;
+}
+
+/* Returns the median offset of the dumps. Ignores offsets that would make a dump older than its
+ * process. */
+static int64_t usual_offset(struct dump_sums *const *first, size_t count)
+{
+	int64_t least_ms = first[0]->clock_ms;
+	size_t early = 0;
+
+	for (size_t i = 1; i < count; i++)
+		least_ms = first[i]->clock_ms < least_ms ? first[i]->clock_ms : least_ms;
+	while (early < count &&
+		first[early]->time_ms - first[early]->clock_ms + least_ms < first[early]->start_ms)
+		early++;
+	early = early < count ? early : 0;
+	early += (count - early - 1) / 2;
+	return first[early]->time_ms - first[early]->clock_ms;
+}
+
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
+{
+	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
+	size_t clocked;
+
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = dumps[i];
+	qsort(sorted, count, sizeof(struct dump_sums *), by_offset);
+	for (size_t i = 0; i < count; i += clocked ? clocked : 1) {
+		int64_t offset;
+
+		clocked = clocked_count(sorted + i, count - i);
+		if (!clocked || !sorted[i]->pid || !sorted[i]->start_ms)
+			continue;
+		offset = usual_offset(sorted + i, clocked);
+		for (size_t k = i; k < i + clocked; k++) {
+			int64_t stated_ms = sorted[k]->time_ms, ms = sorted[k]->clock_ms + offset;
+
+			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
+				continue;
+			sorted[k]->time_ms = ms;
+			if (told)
+				told(ctx, sorted[k], stated_ms);
+		}
+	}
+	free(sorted);
+}
+
+const char *dumps_doubt_words(const struct dump_sums *dump)
+{
+	return dump->date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
+}
+
+const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count)
+{
+	const struct dump_sums *found = NULL;
+	bool is_clocked = true;
+
+	for (size_t i = 0; i < count; i++) {
+		is_clocked &= dumps[i].clock_ms != 0;
+		if (dumps[i].date_doubt && (!found || dumps[i].date_doubt > found->date_doubt))
+			found = &dumps[i];
+	}
+	return is_clocked ? NULL : found;
+}
+
+bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return dump_same_process(a, b) && is_twin(a, b);
+}

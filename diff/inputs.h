@@ -1,0 +1,91 @@
+/*
+ * hdiff's inputs: dumps to compare or add up, or a printed comparison.
+ *
+ * One or two named files are compared. Two dumps of one process are put in the order of their
+ * times, if both have a pid and a time. These are a trend: more than two dumps; two found dumps
+ * (diff/input_parts.h) of different processes; any dumps if an option requires a trend. The dumps
+ * of a trend are sorted by time and split into series, one per process. In a trend or a sum, files
+ * that are damaged or not dumps are left out. If a dump is outside --since and --until, only its
+ * head is read.
+ *
+ * Each defect of a file is reported in a line. A named file that is cut short is used up to the
+ * cut, without its malformed lines. `is_partial` is set if data of a named file is missing. In a
+ * sum, it is also set if data of a found dump is missing. */
+#ifndef DIFF_INPUTS_H
+#define DIFF_INPUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "diff/file_list.h"
+#include "diff/match/match.h"
+#include "diff/options.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/stack_store.h"
+
+/* Dumps that are compared with each other. These are two dumps or, in a trend, those of one process
+ * or of several processes with the same image. */
+struct series {
+	size_t first, count; /* range in inputs.dumps */
+	size_t number, series_count; /* from 1, among all series of a trend; 0: not a trend */
+	struct trend_axis axis; /* only in a trend */
+	int64_t *times_ms; /* array that `axis` points to, or NULL */
+	uint32_t *parts;
+	struct comparison comparison;
+};
+
+struct file_list;
+
+struct inputs {
+	const struct options *options;
+	FILE *say; /* receives a line for each defect of a file */
+	struct dump_sums *dumps; /* grouped by series, each in order of time */
+	size_t dump_count;
+	struct stack_store *store; /* stacks shared by the dumps, if there are many dumps */
+	struct series *series; /* at least one, on success */
+	size_t series_count;
+	bool is_partial;
+	bool is_few; /* a single file or two named ones; warnings are printed at once */
+	bool is_printed; /* a printed comparison: its rows were read, and no stacks are matched */
+	const char *printed_name; /* set while the comparison is read */
+	const char *growth_unknown; /* why these dumps cannot show growth, or NULL */
+	const char **left_out; /* paths of unused files, without files that were named twice */
+	size_t left_out_count, left_out_cap;
+	struct arena paths; /* storage of `left_out` */
+};
+
+/* Adds a copy of `path` to `left_out`. */
+void inputs_leave_out(struct inputs *inputs, const char *path);
+
+/* Reads the files and sorts their dumps into series. The caller sets the first two members of
+ * `inputs` and zeroes the rest. The caller must release `inputs` even after an error. Returns 0 or
+ * an error. Returns -ERR_USAGE if printed comparisons are mixed with other files. */
+int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err);
+
+/* The following functions check the inputs after they were read. Messages go to `inputs->say`.
+ *
+ * inputs_check_samples() warns if the dumps of a series were sampled differently.
+ * inputs_correct_clocks() corrects the times of dumps if the system's clock was wrong, and warns about
+ * times that cannot be right. inputs_check_processes() checks that dumps of different processes can be
+ * compared. */
+void inputs_check_samples(struct inputs *inputs, const struct series *series);
+void inputs_correct_clocks(struct inputs *inputs);
+int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *err);
+
+/* Warns if a limit of growth cannot be judged because a dump is incomplete. */
+void inputs_check_whole(struct inputs *inputs);
+
+/* Rejects options that do not apply to the inputs. */
+int inputs_check_options(const struct inputs *inputs, struct err *err);
+
+void inputs_match(struct inputs *inputs);
+void inputs_release(struct inputs *inputs);
+
+/* Warns if limits are requested that cannot be checked against a printed comparison. */
+void inputs_judge_printed(struct inputs *inputs, const struct comparison *comparison);
+
+#endif

@@ -1,0 +1,298 @@
+/* Checks of the inputs as a whole: whether their dumps belong together, whether their dates can be
+ * right, and whether the options apply to them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "diff/dump_identity.h"
+#include "diff/inputs.h"
+#include "diff/messages.h"
+#include "diff/options.h"
+#include "diff/read/read_dump.h"
+#include "diff/report/report_parts.h"
+
+/* Warns if dumps were sampled differently, because growth between them may be only the error of the
+ * estimates. In a trend, warns about the first dump that differs from its predecessor. Otherwise
+ * warns about the newest dump if another differs from it. */
+void inputs_check_samples(struct inputs *inputs, const struct series *series)
+{
+	struct dump_sums *dumps = &inputs->dumps[series->first],
+			 *newest = &dumps[series->count - 1];
+	const char *words = series->number ?
+				    "sampled at another rate than the snapshot before it: growth "
+				    "in its series may be an error of the estimates" :
+				    "sampled at another rate than the dump it is compared with: "
+				    "growth may be an error of the estimates";
+
+	for (size_t i = 1; i < series->count; i++) {
+		struct dump_sums *later = series->number ? &dumps[i] : newest;
+
+		if (dumps[i - 1].sample_bytes == later->sample_bytes)
+			continue;
+		sums_warn(later, words);
+		message_warning(inputs->say, later->path, "", words);
+		return;
+	}
+}
+
+#define NOTED_MS 2000 /* smaller corrections need no message */
+#define DAY_MS 86400000 /* more than the greatest difference between time zones */
+
+/* Adds a warning to a dump. Prints it unless the warnings of all dumps are printed later. */
+static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
+{
+	sums_warn(dump, words);
+	if (inputs->is_few)
+		message_warning(inputs->say, dump->path, "", words);
+}
+
+/* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
+ * cannot be corrected. */
+static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
+{
+	const struct inputs *inputs = ctx;
+	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
+
+	if (stated_ms - dump->time_ms < NOTED_MS && dump->time_ms - stated_ms < NOTED_MS)
+		return;
+	snprintf(words, sizeof(words),
+		"its date is %s, but by the machine's running clock it was taken at %s, which "
+		"counts",
+		date_text(stated_ms, stated), date_text(dump->time_ms, taken));
+	add_remark(inputs, dump, words);
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		struct dump_sums *other = &inputs->dumps[i];
+
+		if (!other->clock_ms && other->time_ms && dump_same_process(dump, other))
+			other->date_doubt = DATE_UNKNOWN;
+	}
+}
+
+/* Checks the date of a dump that was not corrected using a clock. */
+static void check_date(struct inputs *inputs, struct dump_sums *dump)
+{
+	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+
+	if (dump->date_doubt == DATE_UNKNOWN) {
+		add_remark(inputs, dump,
+			"lacks the machine's running clock, by which other dumps of its process "
+			"have a wrong date: its own time is not known");
+	} else if (!dump->has_wall_time && dump->time_ms < dump->start_ms - NOTED_MS) {
+		dump->date_doubt = DATE_EARLY;
+		snprintf(words, sizeof(words),
+			"its date is %s, before its process began (%s): the clock was set",
+			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
+		add_remark(inputs, dump, words);
+	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
+		/* Not added to the dump's warnings, because reports must not depend on when they
+		 * are made. */
+		dump->date_doubt = DATE_AHEAD;
+		snprintf(words, sizeof(words), "its date, %s, lies in the future",
+			report_dump_time(dump, stated));
+		message_warning(inputs->say, dump->path, "", words);
+	}
+}
+
+#define HOUR_MS 3600000
+
+/* Returns true if summer time may have ended between two of UMDH's times, which are in the order of
+ * the logs. Summer time mostly ends on a Sunday before four o'clock. */
+static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
+{
+	int64_t day = after->time_ms / DAY_MS;
+
+	return before->has_wall_time && after->has_wall_time && dump_same_process(before, after) &&
+	       before->time_ms >= after->time_ms && before->time_ms - after->time_ms <= HOUR_MS &&
+	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
+}
+
+/* Drops the times of a process if clocks may have been set back an hour while its logs were
+ * taken. */
+static void check_summer_time(struct inputs *inputs)
+{
+	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
+		struct dump_sums *dump = &inputs->dumps[i];
+		char words[200], time[DATE_TEXT_BYTES];
+
+		if (!may_be_set_back(dump - 1, dump))
+			continue;
+		snprintf(words, sizeof(words),
+			"its time, %s, is not after that of the log before it: clocks may have "
+			"been set back at the end of summer time, so the times do not count",
+			report_dump_time(dump, time));
+		add_remark(inputs, dump, words);
+		for (size_t k = 0; k < inputs->dump_count; k++) {
+			if (k != i && dump_same_process(dump, &inputs->dumps[k]))
+				inputs->dumps[k].time_ms = 0;
+		}
+		dump->time_ms = 0;
+	}
+}
+
+/* Corrects the times of dumps if the system's clock was wrong. */
+void inputs_correct_clocks(struct inputs *inputs)
+{
+	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
+
+	for (size_t i = 0; i < inputs->dump_count; i++)
+		dumps[i] = &inputs->dumps[i];
+	dumps_correct_clocks(dumps, inputs->dump_count, note_dated, inputs);
+	free(dumps);
+	check_summer_time(inputs);
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		if (inputs->dumps[i].time_ms)
+			check_date(inputs, &inputs->dumps[i]);
+	}
+}
+
+/* Swaps two dumps of one process that were named in the wrong order. Found dumps are ordered only
+ * by their times, even without a pid. */
+static void order_pair(struct inputs *inputs, bool has_found)
+{
+	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
+	char words[700];
+
+	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
+		!dumps[0].time_ms || !dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
+		return;
+	dumps[0] = dumps[1];
+	dumps[1] = newer;
+	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].path);
+	if (!has_found)
+		message_warning(inputs->say, newer.path, "", words);
+}
+
+static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
+{
+	struct dump_sums *dumps = inputs->dumps;
+	char words[700];
+
+	for (int i = 0; i < 2; i++) {
+		if (dump_is_child(&dumps[i], &dumps[!i]))
+			return err_set(err, ERR_USAGE, dumps[i].path,
+				"from a child process of %s, not a later state of it; --sum adds "
+				"up both",
+				dumps[!i].path);
+	}
+	order_pair(inputs, has_found);
+	if (!dump_other_program(&dumps[0], &dumps[1]))
+		return 0;
+	if (!inputs->options->force) /* differences between two programs are not growth */
+		inputs->growth_unknown = "the dumps are from different programs; to compare them "
+					 "nevertheless, use --force";
+	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
+		dump_image(&dumps[1]), dump_image(&dumps[0]));
+	sums_warn(&dumps[1], words);
+	message_warning(inputs->say, dumps[1].path, "", words);
+	return 0;
+}
+
+/* In a trend with one dump per process, warns about dumps whose process is a child of another
+ * one. */
+static void check_family(const struct inputs *inputs)
+{
+	const struct dump_sums *dumps = inputs->dumps;
+	char words[700];
+
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		for (size_t k = 0; dumps[i].parent_pid && k < inputs->dump_count; k++) {
+			if (!dump_is_child(&dumps[i], &dumps[k]))
+				continue;
+			snprintf(words, sizeof(words),
+				"from a child process of %.600s; --sum adds up all dumps",
+				dumps[k].path);
+			message_warning(inputs->say, dumps[i].path, "", words);
+			return;
+		}
+	}
+}
+
+/* Checks that dumps of different processes can be compared. */
+int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *err)
+{
+	if (inputs->options->sum || inputs->is_printed)
+		return 0;
+	if (inputs->dump_count == 1 && has_found)
+		inputs->growth_unknown = "a single dump was found";
+	if (inputs->dump_count == 2 && !inputs->series[0].number)
+		return finish_pair(inputs, has_found, err);
+	if (inputs->series_count == inputs->dump_count)
+		check_family(inputs);
+	return 0;
+}
+
+/* Checks that the inputs list the blocks whose sizes or ages are requested. */
+static int check_blocks(const struct inputs *inputs, struct err *err)
+{
+	const struct options *options = inputs->options;
+	const char *name = options->shows_age ? "--age" : "--sizes";
+	const struct dump_sums *dumps = inputs->dumps;
+
+	if (!options->shows_sizes && !options->shows_age)
+		return 0;
+	if (inputs->series[0].number)
+		return err_set(err, ERR_USAGE, name, "applies to one dump or two, not to a trend");
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		if (dumps[i].file)
+			return err_set(err, ERR_USAGE, name,
+				"applies to dumps; for a recording use --histogram, or make a dump "
+				"of a moment with hdiff --extract");
+		if (dumps[i].has_unlisted)
+			return err_set(err, ERR_USAGE, dumps[i].path,
+				"has only sums, no blocks: take it without --by-stack and "
+				"--sample");
+	}
+	if (!options->shows_age ||
+		(inputs->dump_count == 2 && dump_same_process(&dumps[0], &dumps[1])))
+		return 0;
+	return err_set(err, ERR_USAGE, "--age", "needs two dumps of one process");
+}
+
+int inputs_check_options(const struct inputs *inputs, struct err *err)
+{
+	const struct options *options = inputs->options;
+	const char *of_trend = options_of_trend(options);
+	char form[40];
+	int rc = check_blocks(inputs, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
+		if (!inputs->dumps[i].has_reach)
+			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
+				"does not record which blocks are lost: take it with hsnap -g");
+	}
+	if (of_trend && !inputs->series[0].comparison.axis)
+		return err_set(
+			err, ERR_USAGE, of_trend, "only a trend, of more than two dumps, has that");
+	snprintf(form, sizeof(form), "-o %s", options->format->name);
+	if (options->format->is_of_dumps &&
+		(inputs->is_printed || options->sum || options->group != GROUP_STACK))
+		return err_set(err, ERR_USAGE, form,
+			"shows each stack in each dump: leave out --sum and --group, and give "
+			"dumps");
+	if (options->format->is_packed && options_is_shown(options) && os_is_terminal(stdout))
+		return err_set(err, ERR_USAGE, form,
+			"compressed output is not for a terminal; give -f FILE");
+	if (inputs->series_count < 2 || !options->format->is_of_one)
+		return 0;
+	return err_set(err, ERR_USAGE, form, "shows one series of %zu; choose it with --series N",
+		inputs->series_count);
+}
+
+void inputs_check_whole(struct inputs *inputs)
+{
+	const struct options *options = inputs->options;
+	const bool has_limit = options_has_limit(options);
+
+	for (size_t i = 0; has_limit && !options->force && i < inputs->dump_count; i++) {
+		if (!inputs->dumps[i].is_incomplete)
+			continue;
+		inputs->is_partial = true;
+		message_warning(inputs->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
+			"the snapshot is incomplete; take it again, or use --force");
+	}
+}

@@ -1,0 +1,98 @@
+/* Messages about input files: single lines, warnings, and the warnings of one dump or of a series. */
+#include "diff/messages.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "diff/read/dump_sums.h"
+
+void message_line(FILE *say, const char *format, ...)
+{
+	char small[200], *words = small;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(small, sizeof(small), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(small)) {
+		words = xmalloc((size_t)len + 1);
+		va_start(args, format);
+		vsnprintf(words, (size_t)len + 1, format, args);
+		va_end(args);
+	}
+	fprintf(say, "hdiff: %s\n", text_harmless(words));
+	fflush(say);
+	if (words != small)
+		free(words);
+}
+
+void message_warning(FILE *say, const char *place, const char *what, const char *text)
+{
+	message_line(say, "%s: warning: %s%s", place, what, text);
+}
+
+void message_left_out(FILE *say, const char *place, const char *why)
+{
+	message_warning(say, place, "left out: ", why);
+}
+
+/* Prints the reason's own place if it has one, because that place may be a line of the file. */
+void message_damaged(FILE *say, const char *place, const struct err *why)
+{
+	struct err without_place = *why;
+	char text[sizeof(why->detail) + 200];
+
+	without_place.place[0] = '\0';
+	message_left_out(say, why->place[0] ? why->place : place,
+		err_reason(&without_place, text, sizeof(text)));
+}
+
+void message_cut(FILE *say, const struct err *err)
+{
+	message_warning(say, err->place, "cut short, and used up to there: ", err->detail);
+}
+
+/* Malformed lines are reported with their own place. */
+void message_warnings(FILE *say, const char *name, const struct dump_sums *sums)
+{
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
+		const struct left_out *line = &sums->left_out[i];
+
+		if (line->place)
+			message_left_out(say, line->place, line->why);
+		else
+			message_warning(say, name, "", sums->warnings[i]);
+	}
+	if (sums->warning_count > WARNINGS_MAX)
+		message_line(
+			say, "%s: warning: and %zu more", name, sums->warning_count - WARNINGS_MAX);
+}
+
+void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
+{
+	struct dump_warnings warnings;
+	struct buf words;
+
+	buf_init(&words);
+	dump_warnings_gather(&warnings, dumps, count);
+	for (size_t i = 0; i < warnings.count; i++) {
+		const struct dump_warning *warning = &warnings.items[i];
+		const struct left_out none = {0}, *line = &none;
+
+		if (warning->number < WARNINGS_MAX)
+			line = &warning->first->left_out[warning->number];
+		buf_clear(&words);
+		dump_warning_words(&words, warning);
+		if (line->place)
+			message_left_out(say, line->place, line->why);
+		else
+			message_warning(say, warning->first->path, "", words.data);
+	}
+	dump_warnings_release(&warnings);
+	buf_release(&words);
+}

@@ -1,0 +1,140 @@
+/* hdiff's options: the table, the parsed values, and checks of their combinations. */
+#ifndef DIFF_OPTIONS_H
+#define DIFF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/base/opt.h"
+#include "core/base/parse.h"
+#include "diff/match/match.h"
+#include "diff/query/view.h"
+#include "diff/read/dump_sums.h"
+#include "diff/report/report.h"
+#include "symbolize/symbolize.h"
+
+/* Keyword values of options. The error for an unknown value lists them. */
+
+/* NULL ends a list */
+struct word {
+	const char *name;
+	int value;
+};
+extern const struct word sort_words[], spark_words[], group_words[], match_words[], fate_words[],
+	colour_words[], base_words[];
+
+enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
+
+/*
+ * hdiff's options.
+ *
+ * One table feeds the parser, --help and the test against the man page. One initializer contains
+ * all defaults. Strings point into argv, which must outlive the options. */
+
+/* Option table; ends with an entry whose id is 0. */
+extern const struct opt hdiff_options[];
+
+/* Values of an option that can be repeated. */
+struct option_list {
+	const char **items;
+	size_t count, cap;
+};
+
+struct options {
+	bool help, version;
+	/* input */
+	struct option_list paths;
+	bool force, no_symbols;
+	bool sum; /* add up all dumps instead of comparing them */
+	/* recordings */
+	bool list, extract; /* list or extract instead of comparing */
+	bool is_verbose; /* full list of an ETW log */
+	const char *process; /* in an ETW log: a pid or an image's name; NULL: the only process */
+	enum chart_kind {
+		CHART_NONE,
+		CHART_OVER_TIME,
+		CHART_SIZES
+	} chart; /* chart shown instead of rows */
+	struct recording_part part; /* FATE_LIVE without a moment: no option chose a part */
+	/* dumps of a series; any of these options makes them a trend */
+	bool across_restarts;
+	size_t warm_up; /* number of dumps left out at the start of each process */
+	struct moment since, until;
+	size_t series; /* number of the only series shown; 0: all */
+	int input_base; /* base of the numbers in a printed comparison: 16, 10; 0: detect */
+	struct symbol_arguments symbols; /* where names are looked up */
+	/* which stacks are equal */
+	enum match_mode match;
+	uint64_t *heaps;
+	size_t heap_count, heap_cap;
+	bool only_lost;
+	bool shows_sizes, shows_age; /* show sizes, or ages, for the blocks of each stack */
+	/* which rows are shown, and how */
+	struct option_list includes, excludes, modules, suppress_files, strip_files;
+	uint64_t min_bytes, min_blocks;
+	unsigned trend_verdicts; /* bit mask of the verdicts shown; 0: all */
+	enum view_group group;
+	enum view_sort sort;
+	bool is_inverted;
+	size_t shown_max;
+	bool is_shown_asked; /* `shown_max` was given; otherwise the format decides */
+	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* STRIP_DEFAULT strips groups only */
+	/* output */
+	struct report_style style; /* `style.spark` is the option's value and may be SPARK_AUTO */
+	const struct report_format *format;
+	bool is_umdh, no_pager; /* is_umdh: UMDH's form, because UMDH's switches were used */
+	int colour;
+	const char *output; /* NULL: standard output */
+	const char *junit; /* JUnit file for a build server, or NULL */
+	bool overwrite; /* may replace even dumps and recordings */
+	/* Limits for the sum of all rows that grew, for each such row, and for the sum of all
+	 * rows. */
+	struct growth_limit {
+		uint64_t bytes, blocks; /* UINT64_MAX: no limit */
+	} grown_max, row_max, net_max;
+	/* In a trend: at most `rate_max_bytes` in `rate_max_hours`, which is 1 or 24. 0: no
+	 * limit. */
+	uint64_t rate_max_bytes;
+	unsigned rate_max_hours;
+};
+
+/* Parses argv without argv[0]. The caller must release `options` even after an error. Returns 0, or
+ * -ERR_USAGE with the offending argument. Arguments after --help or --version are not checked. */
+int options_parse(struct options *options, int argc, char **argv, struct err *err);
+void options_release(struct options *options);
+
+bool options_strip(const struct options *options);
+
+/* Returns true if output goes to standard output. */
+bool options_is_shown(const struct options *options);
+
+/* Return true if growth from the first dump to the last has a limit; every such limit has bytes.
+ * The second function also counts limits of a rate. */
+bool options_limit_ends(const struct options *options);
+bool options_has_limit(const struct options *options);
+
+/* Checks that the options can be combined. Called by options_parse(). */
+int options_check(const struct options *options, struct err *err);
+
+/* Checks that the outputs can be written, are different files, and are no inputs. This comes before
+ * dumps are read, which may take a long time. */
+int options_check_outputs(const struct options *options, struct err *err);
+
+/* Returns the spelling of the option that requests a chart. */
+const char *options_of_chart(const struct options *options);
+
+/* If an option was given that only a trend allows, returns its spelling, otherwise NULL. */
+const char *options_of_trend(const struct options *options);
+
+/* If an option was given that only a recording allows, returns its spelling, otherwise NULL. */
+const char *options_of_recording(const struct options *options);
+
+/* Returns true if an option makes even two dumps a trend. */
+bool options_request_trend(const struct options *options);
+
+void options_usage(FILE *to);
+
+#endif

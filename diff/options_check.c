@@ -1,0 +1,184 @@
+/* Checks of the options before any input is read: combinations that are not allowed, and outputs
+ * that cannot be written or would replace an input. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/base/os.h"
+#include "core/io/file.h"
+#include "core/io/out.h"
+#include "diff/options.h"
+
+static size_t count_stdin(const char *const *paths, size_t count)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		found += !strcmp(paths[i], "-");
+	return found;
+}
+
+/* Checks the options for recordings. Some require a moment, others a window. */
+static int check_recording(const struct options *options, struct err *err)
+{
+	const struct recording_part *part = &options->part;
+	const char *whole = options->list ? "--list" : "--extract";
+
+	if (part->moment && (part->fate || part->from || part->to))
+		return err_set(err, ERR_USAGE, "--peak",
+			"names a moment; --class, --from, --to and --transient describe a window");
+	if (options->list && (part->is_asked || options->extract))
+		return err_set(err, ERR_USAGE, "--list", "applies to the whole recording");
+	if (options->extract && part->is_asked && !part->moment)
+		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
+	if (options->extract && options->paths.count > 1)
+		return err_set(err, ERR_USAGE, whole, "applies to one recording");
+	return 0;
+}
+
+/* Checks that a chart has a suitable form and content. */
+static int check_chart(const struct options *options, struct err *err)
+{
+	const char *format = options->format->name;
+	char form[40];
+
+	snprintf(form, sizeof(form), "-o %s", format);
+	if (!options->chart)
+		return 0;
+	if (!options->format->write_chart)
+		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
+	if (options->part.moment || options->part.fate)
+		return err_set(err, ERR_USAGE, options_of_recording(options),
+			"a chart is of all that was there from --from to --to");
+	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||
+		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
+		options_of_trend(options))
+		return err_set(err, ERR_USAGE, options_of_chart(options),
+			"a chart has no rows and judges nothing: leave out --sum, --group, --sort, "
+			"--max-growth and the options of trends");
+	return 0;
+}
+
+/* Checks --sizes and --age, which apply to the stacks of one or two dumps. */
+static int check_blocks(const struct options *options, struct err *err)
+{
+	const char *name = options->shows_age ? "--age" : "--sizes";
+
+	if (!options->shows_sizes && !options->shows_age)
+		return 0;
+	if (!options->format->has_blocks || options->style.is_tree)
+		return err_set(err, ERR_USAGE, name,
+			"only the text report without --tree and -o json show it");
+	if (options->chart || options->list || options->extract || options->part.is_asked ||
+		options->sum || options_request_trend(options) || options->group != GROUP_STACK)
+		return err_set(err, ERR_USAGE, name,
+			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
+			"the options of trends and recordings");
+	return 0;
+}
+
+int options_check(const struct options *options, struct err *err)
+{
+	const struct option_list *strip = &options->strip_files,
+				 *suppress = &options->suppress_files;
+	int rc;
+
+	if (count_stdin(options->paths.items, options->paths.count) +
+			count_stdin(strip->items, strip->count) +
+			count_stdin(suppress->items, suppress->count) >
+		1)
+		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
+	if (options->style.is_tree &&
+		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
+		return err_set(
+			err, ERR_USAGE, "--tree", "only the text report of stacks has a tree");
+	if (options->style.no_stacks &&
+		(strcmp(options->format->name, "text") != 0 || options->shows_sizes ||
+			options->shows_age || options->list || options->extract || options->chart))
+		return err_set(err, ERR_USAGE, "--no-stacks",
+			"only the text report, without --sizes and --age, has stacks below a "
+			"table");
+	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
+		return err_set(err, ERR_USAGE, "--sort total",
+			"only groups have totals: for instance --group function");
+	if (options->is_inverted && options->group != GROUP_STACK)
+		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
+	if (options->style.is_reverse && options->format->write != report_folded)
+		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
+	if (options->sum && options_request_trend(options))
+		return err_set(err, ERR_USAGE, "--sum",
+			"makes no trend: leave out --warm-up, --since, --until, --across-restarts "
+			"and --series");
+	if (options->junit && (options->chart || options->list || options->extract))
+		return err_set(
+			err, ERR_USAGE, "--junit", "applies to the growth of dumps or moments");
+	if (options->junit && !options_has_limit(options))
+		return err_set(err, ERR_USAGE, "--junit",
+			"without a limit nothing fails: give --max-growth, for instance 0");
+	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
+		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");
+	rc = check_recording(options, err);
+	if (!rc)
+		rc = check_blocks(options, err);
+	return rc ? rc : check_chart(options, err);
+}
+
+static int check_inputs(const char *output, const char *const *paths, size_t count, struct err *err)
+{
+	for (size_t i = 0; output && i < count; i++) {
+		if (strcmp(paths[i], "-") != 0 && !os_is_special(paths[i]) &&
+			os_same_file(output, paths[i]))
+			return err_set(
+				err, ERR_USAGE, output, "input and output are the same file");
+	}
+	return 0;
+}
+
+static int stop(void *ctx, const struct folder_entry *entry)
+{
+	(void)ctx;
+	(void)entry;
+	return 1;
+}
+
+static int check_no_folder(const char *output, struct err *err)
+{
+	struct err none;
+
+	if (!output || !*output || !strcmp(output, "-") || os_is_special(output) ||
+		folder_each(output, FOLDER_NAMES, stop, NULL, &none) < 0)
+		return 0;
+	return err_set(err, ERR_USAGE, output, "a folder; give the name of a file");
+}
+
+/* Checks that the output can be written. This comes before dumps are read, which may take a long
+ * time. */
+static int check_output(const struct options *options, const char *output, struct err *err)
+{
+	const struct option_list *strip = &options->strip_files,
+				 *suppress = &options->suppress_files;
+	int rc = check_no_folder(output, err);
+
+	if (!rc)
+		rc = check_inputs(output, options->paths.items, options->paths.count, err);
+	if (!rc)
+		rc = check_inputs(output, strip->items, strip->count, err);
+	if (!rc)
+		rc = check_inputs(output, suppress->items, suppress->count, err);
+	return rc ? rc : out_check(output, err);
+}
+
+/* The JUnit file and the report must be different files. */
+int options_check_outputs(const struct options *options, struct err *err)
+{
+	const char *output = options->output, *junit = options->junit;
+	int rc = check_output(options, output, err);
+
+	if (!rc)
+		rc = check_output(options, junit, err);
+	if (rc || !output || !junit || os_is_special(junit))
+		return rc;
+	return !strcmp(output, junit) || os_same_file(output, junit) ?
+		       err_set(err, ERR_USAGE, junit, "also the report") :
+		       0;
+}

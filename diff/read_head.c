@@ -1,0 +1,84 @@
+/* Reads the process and time of a dump from its head. The dump is scanned up to its first block. */
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/dump/dump_head.h"
+#include "diff/printed/printed.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/read_dump.h"
+#include "diff/read_files.h"
+
+struct head_reader {
+	struct sum_reader reader;
+	enum file_kind kind;
+};
+
+/* Refuses a comparison, although it may contain lines of a dump. */
+static int look_at_line(void *ctx, const char *text, size_t len)
+{
+	struct head_reader *head = ctx;
+
+	if (head->kind == FILE_UNKNOWN)
+		head->kind = file_kind_of(text, len);
+	return head->kind == FILE_COMPARISON ? -ERR_NOT_DUMP : 0;
+}
+
+/* Collects modules, which reveal the image if no note contains it. */
+static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	struct head_reader *head = ctx;
+
+	return module_list_add(&head->reader.modules, base, size_bytes, path, len);
+}
+
+static int end_at_heap(void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	(void)addr;
+	return DUMP_HEAD_ENOUGH;
+}
+
+static int end_at_entry(void *ctx, const struct dump_entry *entry)
+{
+	(void)ctx;
+	(void)entry;
+	return DUMP_HEAD_ENOUGH;
+}
+
+static int take_note(void *ctx, const char *kind, const struct kv *pairs)
+{
+	struct head_reader *head = ctx;
+	const struct dump_sums *sums = head->reader.sums;
+	int rc = 0;
+
+	if (!strcmp(kind, "dump") || !strcmp(kind, "process") || !strcmp(kind, "umdh"))
+		rc = sum_reader_note(&head->reader, kind, pairs);
+	if (!rc && sums->time_ms && sums->pid && sums->start_ms && sums->image)
+		rc = DUMP_HEAD_ENOUGH;
+	return rc;
+}
+
+int sums_read_head(struct dump_sums *sums, const char *path, struct source *source, struct err *err)
+{
+	struct err local;
+	struct head_reader head = {.reader = {.sums = sums, .err = err ? err : &local}};
+	const struct dump_sink sink = {.ctx = &head,
+		.line = look_at_line,
+		.module = take_module,
+		.heap = end_at_heap,
+		.entry = end_at_entry,
+		.note = take_note};
+	int rc;
+
+	module_list_init(&head.reader.modules, &sums->module_texts);
+	sums->path = arena_text(&sums->arena, path, strlen(path));
+	rc = dump_head_scan(source, &sink, err);
+	module_list_finish(&head.reader.modules);
+	sums->modules = head.reader.modules.items;
+	sums->module_count = head.reader.modules.count;
+	head.reader.modules.items = NULL;
+	module_list_release(&head.reader.modules);
+	sums_copy_banner(sums);
+	return rc;
+}
