@@ -12,6 +12,7 @@
 #include "diff/match/row_series.h"
 #include "diff/messages.h"
 #include "diff/options.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report_parts.h"
 
 #define NAMES_MAX 3 /* number of frames that name a stack */

@@ -292,7 +292,8 @@ void inputs_check_whole(struct inputs *inputs)
 		if (!inputs->dumps[i].is_incomplete)
 			continue;
 		inputs->is_partial = true;
-		message_warning(inputs->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
+		message_warning(inputs->say, inputs->dumps[i].path,
+			"--max-growth cannot judge it: ",
 			"the snapshot is incomplete; take it again, or use --force");
 	}
 }

@@ -15,7 +15,7 @@
 #include "core/io/temp.h"
 #include "core/io/zip.h"
 #include "diff/report/json.h"
-#include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #define LIST_SCHEMA "hdiff-list-etw/1"
 

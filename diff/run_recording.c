@@ -17,7 +17,7 @@
 #include "diff/messages.h"
 #include "diff/options.h"
 #include "diff/report/json.h"
-#include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #define LIST_SCHEMA "hdiff-list/1"
 

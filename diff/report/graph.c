@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "diff/query/group.h"
+#include "diff/report/clean.h"
 #include "diff/report/report_parts.h"
 
 bool graph_is_growth(const struct view *view)

@@ -2,6 +2,7 @@
 #include "diff/report/json.h"
 
 #include "core/base/text.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report_parts.h"
 
 static void write_key(struct json *json, const char *key)

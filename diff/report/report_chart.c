@@ -4,6 +4,7 @@
 
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #define BAR_MIN 10
 #define MARKS_MAX 3 /* per span */

@@ -4,6 +4,8 @@
 
 #include "core/base/parse.h"
 #include "core/base/text.h"
+#include "diff/report/clean.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 

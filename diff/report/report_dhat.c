@@ -8,9 +8,9 @@
 
 #include <inttypes.h>
 
+#include "diff/report/clean.h"
 #include "diff/report/graph.h"
 #include "diff/report/json.h"
-#include "diff/report/report_parts.h"
 
 /* Returns the time between two dumps, the length of a window, or the age of the process, in
  * microseconds. 0: unknown. */

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "diff/report/clean.h"
 #include "diff/report/graph.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 

@@ -11,9 +11,11 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "diff/query/strip.h"
+#include "diff/report/clean.h"
 #include "diff/report/json.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #define TABLE_ROWS 1000 /* more than a reader needs without sorting and searching */
 #define NAME_COLUMNS 100 /* longest name of a frame; longer names are shortened */

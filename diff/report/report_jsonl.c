@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "diff/query/strip.h"
+#include "diff/report/clean.h"
 #include "diff/report/json.h"
 #include "diff/report/report_parts.h"
 

@@ -6,6 +6,7 @@
 
 #include "core/dump/model.h"
 #include "diff/query/strip.h"
+#include "diff/report/clean.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 

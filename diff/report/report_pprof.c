@@ -11,9 +11,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "diff/report/clean.h"
 #include "diff/report/graph.h"
 #include "diff/report/report.h"
-#include "diff/report/report_parts.h"
 
 /* Field numbers. */
 enum {

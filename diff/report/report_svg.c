@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "core/base/parse.h"
+#include "diff/report/clean.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #define WIDTH 960
 #define MARK_GAP 12 /* minimum distance between the labels of marks */

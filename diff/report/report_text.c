@@ -1,143 +1,23 @@
 /* The report for people: two lines about the inputs, the largest rows in one line each, their sums,
  * and the largest stacks. It fits in 80 columns and uses more if available. Other forms are for
  * programs. */
-#include "diff/report/report.h"
+#include "diff/report/report_text.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#include "core/base/parse.h"
 #include "core/base/text.h"
-#include "core/dump/model.h"
 #include "diff/match/row_series.h"
-#include "diff/read/read_use.h"
+#include "diff/report/clean.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report_parts.h"
 
 enum {
 	TABLE_MAX = 10, /* maximum number of rows in the table, if stacks follow */
-	SIZES_MAX = 8, /* maximum number of a stack's sizes that are listed singly */
 	FIRST = 5, /* number of first rows whose share is stated */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
 	WIDE = 100, /* from this number of columns, lines contain more */
 };
-
-struct text_report {
-	struct out *out;
-	const struct report *whole;
-	const struct view *view;
-	const struct comparison *comparison;
-	bool is_single; /* nothing is old: figures are sizes, not growth */
-	unsigned columns;
-	struct spark spark;
-	struct buf word; /* scratch */
-	struct frames frames;
-};
-
-static void write_colour(struct text_report *text, const char *code)
-{
-	if (text->whole->style.is_coloured)
-		out_printf(text->out, "\033[%sm", code);
-}
-
-/* ---------------------------------------------------------------- numbers */
-
-/* Writes "+12.3 MiB", right-justified, in the colour for growth or for shrinking. */
-static void write_bytes(struct text_report *text, const struct change *change, unsigned width)
-{
-	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
-	char size[REPORT_SIZE_BYTES], word[REPORT_SIZE_BYTES + 1];
-
-	snprintf(word, sizeof(word), "%s%s",
-		text->is_single ? "" :
-		growth.amount	? (growth.sign == '+' ? "+" : "-") :
-				  "",
-		report_size(growth.amount, size));
-	if (growth.amount && !text->is_single)
-		write_colour(text, growth.sign == '+' ? "31" : "36");
-	out_printf(text->out, "%*s", (int)width, word);
-	if (growth.amount && !text->is_single)
-		write_colour(text, "0");
-}
-
-static void write_blocks(struct text_report *text, const struct change *change, unsigned width)
-{
-	struct growth growth = growth_of(change->new.block_count, change->old.block_count);
-	char count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
-
-	snprintf(word, sizeof(word), "%s%s",
-		text->is_single || !growth.amount ? "" :
-		growth.sign == '+'		  ? "+" :
-						    "-",
-		report_count(growth.amount, count));
-	out_printf(text->out, "%*s", (int)width, word);
-}
-
-/* Writes "+28.4 GiB/h (11.8 to 50.8)". All numbers have the unit of the rate or, if the rate is 0,
- * of its bounds. */
-static void write_rate(
-	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width)
-{
-	static const char units[] = "BKMGTPE";
-	double rate = trend->bytes_per_hour, most = fabs(rate);
-	char word[60], unit[5];
-	unsigned power = 0;
-
-	if (most < 1 && with_bounds)
-		most = -trend->low_bytes_per_hour > trend->high_bytes_per_hour ?
-			       -trend->low_bytes_per_hour :
-			       trend->high_bytes_per_hour;
-	for (; most >= 1023.95 && units[power + 1]; most /= 1024)
-		power++;
-	snprintf(unit, sizeof(unit), power ? "%ciB" : "%c", units[power]);
-	snprintf(word, sizeof(word), "%s%s %s/h", rate >= 1 ? "+" : "",
-		report_tenths(ldexp(rate, -10 * (int)power), (char[REPORT_SIZE_BYTES]){0}), unit);
-	out_printf(text->out, "%*s", (int)width, word);
-	if (!with_bounds)
-		return;
-	out_printf(text->out, " (%s to %s)",
-		report_tenths(ldexp(trend->low_bytes_per_hour, -10 * (int)power),
-			(char[REPORT_SIZE_BYTES]){0}),
-		report_tenths(ldexp(trend->high_bytes_per_hour, -10 * (int)power),
-			(char[REPORT_SIZE_BYTES]){0}));
-}
-
-/* Writes a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its spark line. */
-static void write_trend(
-	struct text_report *text, const struct trend *trend, const struct block_totals *totals)
-{
-	out_text(text->out, trend_verdict_name(trend->verdict));
-	if (report_has_rates(text->comparison)) {
-		out_text(text->out, ", ");
-		write_rate(text, trend, true, 0);
-	}
-	if (text->spark.style != SPARK_NONE)
-		out_text(text->out, "  ");
-	spark_print(text->out, &text->spark, totals);
-	out_char(text->out, '\n');
-}
-
-/* ---------------------------------------------------------------- names */
-
-/* Appends "parse.cpp:41", or nothing if the place is unknown. */
-static void add_place(struct buf *word, const struct frame *frame)
-{
-	if (!frame->file || !frame->line)
-		return;
-	clean_text(word, module_path_base(frame->file), true);
-	buf_printf(word, ":%" PRIu32, frame->line);
-}
-
-/* Appends the function. Includes its module if `with_module` is set or the file is unknown. */
-static void add_function(struct buf *word, const struct frame *frame, bool with_module)
-{
-	struct frame shown = *frame;
-
-	if (frame->function && !with_module && frame->file)
-		shown.module = NULL;
-	clean_frame(word, &shown, true);
-}
 
 /* Appends the caller: "app+1A12 < open_file". Leaves out its module if the previous frame has the
  * same module. */
@@ -174,13 +54,13 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 		report_write_cut(text->out, report_row_words(row, space), columns);
 		return;
 	}
-	add_place(&text->word, &text->frames.items[0]);
+	report_text_add_place(&text->word, &text->frames.items[0]);
 	if (text->word.len)
 		place = text_columns(text->word.data);
 	if (place + 2 > columns / 2)
 		place = 0;
 	buf_clear(&text->word);
-	add_function(&text->word, &text->frames.items[0], false);
+	report_text_add_function(&text->word, &text->frames.items[0], false);
 	left = place ? columns - place - 2 : columns;
 	report_shorten(&text->word, 0, left);
 	add_caller(text, left);
@@ -188,150 +68,14 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 	if (!place || used + place + 2 > columns)
 		return;
 	buf_clear(&text->word);
-	add_place(&text->word, &text->frames.items[0]);
-	write_colour(text, "2");
+	report_text_add_place(&text->word, &text->frames.items[0]);
+	report_text_colour(text, "2");
 	out_printf(text->out, "  %s", text->word.data);
-	write_colour(text, "0");
+	report_text_colour(text, "0");
 }
 
-/* ---------------------------------------------------------------- head */
-
-/* Writes "of app.exe, process 4242", if known. */
-static void write_process(struct text_report *text, const struct dump_sums *sums)
-{
-	if (sums->image) {
-		out_text(text->out, " of ");
-		out_harmless(text->out, module_path_base(sums->image));
-	}
-	if (sums->pid)
-		out_printf(text->out, "%s process %lu", sums->image ? "," : " of",
-			(unsigned long)sums->pid);
-}
-
-static void add_file(struct buf *word, const char *before, const struct dump_sums *sums)
-{
-	char time[DATE_TEXT_BYTES];
-
-	buf_add_text(word, before);
-	clean_text(word, sums->path, true);
-	/* "2026-11-24T03:43:15.021Z" without its fraction */
-	if (*report_dump_time(sums, time))
-		buf_printf(word, ", %.19s%s", time, strlen(time) > 19 ? "Z" : "");
-}
-
-static bool has_notes(const struct dump_sums *sums)
-{
-	return sums->fate != FATE_LIVE || sums->is_attached || sums->sample_bytes || sums->is_cut;
-}
-
-static void write_file(struct text_report *text, const char *before, const struct dump_sums *sums)
-{
-	buf_clear(&text->word);
-	add_file(&text->word, before, sums);
-	out_text(text->out, text->word.data);
-	umdh_dump_notes(text->out, sums);
-	out_char(text->out, '\n');
-}
-
-/* Writes both files, on one line if they fit. */
-static void write_files(struct text_report *text)
-{
-	const struct comparison *comparison = text->comparison;
-	const struct dump_sums *first = comparison->dumps,
-			       *last = first + comparison->dump_count - 1;
-
-	if (comparison->is_sum)
-		return;
-	if (text->is_single) {
-		write_file(text, "in ", last);
-		return;
-	}
-	buf_clear(&text->word);
-	add_file(&text->word, "from ", first);
-	add_file(&text->word, " to ", last);
-	if (!has_notes(first) && !has_notes(last) &&
-		text_columns(text->word.data) <= text->columns) {
-		out_printf(text->out, "%s\n", text->word.data);
-		return;
-	}
-	write_file(text, "from ", first);
-	write_file(text, "to   ", last);
-}
-
-static void write_span(
-	struct text_report *text, const struct dump_sums *first, const struct dump_sums *last)
-{
-	char span[DURATION_TEXT_BYTES];
-
-	if (first->time_ms && last->time_ms > first->time_ms)
-		out_printf(text->out, "%s in %s", text->comparison->axis ? "" : ",",
-			duration_text(last->time_ms - first->time_ms, span));
-	out_char(text->out, '\n');
-}
-
-static void write_title(struct text_report *text)
-{
-	const struct comparison *comparison = text->comparison;
-	const struct dump_sums *first = comparison->dumps,
-			       *last = first + comparison->dump_count - 1;
-
-	if (comparison->axis) {
-		out_text(text->out, "Trend");
-		if (comparison->image) {
-			out_text(text->out, " of ");
-			out_harmless(text->out, comparison->image);
-		} else {
-			write_process(text, first);
-		}
-		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
-			text_plural(comparison->dump_count));
-	} else if (comparison->is_sum) {
-		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
-	} else {
-		out_text(text->out, text->is_single ? "Memory" : "Growth");
-		write_process(text, last);
-	}
-	write_span(text, first, last);
-}
-
-static void write_warnings(struct text_report *text)
-{
-	const struct comparison *comparison = text->comparison;
-
-	if (comparison->dumps)
-		umdh_series_warnings(text->out, "", comparison);
-	umdh_warnings(text->out, "", comparison->read_from ? comparison->read_from : "",
-		comparison->warnings, comparison->warning_count);
-}
-
-static void write_head(struct text_report *text)
-{
-	const struct comparison *comparison = text->comparison;
-
-	write_colour(text, "1");
-	if (comparison->dumps) {
-		write_title(text);
-	} else {
-		out_text(text->out, "Growth as ");
-		out_harmless(text->out, comparison->read_from ? comparison->read_from : "-");
-		out_text(text->out,
-			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
-	}
-	write_colour(text, "0");
-	if (comparison->dumps)
-		write_files(text);
-	write_warnings(text);
-	if (comparison->axis) {
-		out_text(text->out, text->view->is_filtered ? "selected: " : "in all: ");
-		write_trend(text, &text->view->trend, text->view->series);
-	}
-	out_char(text->out, '\n');
-}
-
-/* ---------------------------------------------------------------- table */
-
-/* Widths of "+1023.9 MiB", "+123,456", "100 %", "grew once", "+1023.9 MiB/h". */
-enum { BYTES = 11, BLOCKS = 10, SIZES = 15, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
+/* Widths of "100 %", "grew once", "+1023.9 MiB/h". */
+enum { SHARE = 6, VERDICT = 10, RATE = 14 };
 
 /* Writes the share of a change among all changes in its direction. */
 static void write_share(
@@ -359,13 +103,13 @@ static void write_judged_headings(struct text_report *text)
 
 static void write_headings(struct text_report *text, const char *name)
 {
-	write_colour(text, "2");
-	out_printf(text->out, "%*s%*s%*s%*s", NUMBER, "", BYTES,
-		text->is_single ? "bytes" : "growth", BLOCKS, "blocks", SHARE, "share");
+	report_text_colour(text, "2");
+	out_printf(text->out, "%*s%*s%*s%*s", TEXT_NUMBER, "", TEXT_BYTES,
+		text->is_single ? "bytes" : "growth", TEXT_BLOCKS, "blocks", SHARE, "share");
 	if (text->comparison->axis)
 		write_judged_headings(text);
 	out_printf(text->out, "  %s\n", name);
-	write_colour(text, "0");
+	report_text_colour(text, "0");
 }
 
 /* Writes the verdict and the rate. Returns the number of columns left. */
@@ -376,7 +120,7 @@ static unsigned write_judged(struct text_report *text, const struct trend *trend
 	out_printf(text->out, "%-*s", VERDICT, trend_verdict_name(trend->verdict));
 	if (!report_has_rates(text->comparison))
 		return left - VERDICT - 2;
-	write_rate(text, trend, false, RATE);
+	report_text_rate(text, trend, false, RATE);
 	return left - VERDICT - RATE - 2;
 }
 
@@ -385,11 +129,11 @@ static void write_table_row(struct text_report *text, size_t shown, const struct
 	uint32_t number = text->view->rows[shown];
 	const struct row *row = &text->comparison->rows[number];
 	struct change change = row_change(text->comparison, row);
-	unsigned left = text->columns - NUMBER - BYTES - BLOCKS - SHARE - 2;
+	unsigned left = text->columns - TEXT_NUMBER - TEXT_BYTES - TEXT_BLOCKS - SHARE - 2;
 
-	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
-	write_bytes(text, &change, BYTES);
-	write_blocks(text, &change, BLOCKS);
+	out_printf(text->out, "%*zu ", TEXT_NUMBER - 1, shown + 1);
+	report_text_bytes(text, &change, TEXT_BYTES);
+	report_text_blocks(text, &change, TEXT_BLOCKS);
 	write_share(text, ways, &change);
 	if (text->comparison->axis)
 		left = write_judged(text, row_trend(text->comparison, row), left);
@@ -412,19 +156,6 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 	out_char(text->out, '\n');
 }
 
-/* ---------------------------------------------------------------- totals */
-
-static void write_sum(struct text_report *text, const struct change *change)
-{
-	write_bytes(text, change, 0);
-	out_text(text->out, ", ");
-	write_blocks(text, change, 0);
-	out_text(
-		text->out, growth_of(change->new.block_count, change->old.block_count).amount == 1 ?
-				   " block" :
-				   " blocks");
-}
-
 static void write_ways(struct text_report *text, const struct report_ways *ways)
 {
 	struct out *out = text->out;
@@ -442,7 +173,7 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 	if (ways->grown_count > FIRST && ways->first_bytes)
 		out_printf(out, "; the first %d are %u %%", FIRST, share);
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
-	write_sum(text, &text->view->selected);
+	report_text_sum(text, &text->view->selected);
 	out_char(out, '\n');
 }
 
@@ -469,211 +200,22 @@ static void write_apart(struct text_report *text)
 	if (view->suppressed_count) {
 		out_printf(text->out, "suppressed: %zu stack%s, ", view->suppressed_count,
 			text_plural(view->suppressed_count));
-		write_sum(text, &view->suppressed);
+		report_text_sum(text, &view->suppressed);
 		out_char(text->out, '\n');
 	}
 	if (view->is_filtered) {
 		out_text(text->out, "left out: ");
-		write_sum(text, &left_out);
+		report_text_sum(text, &left_out);
 		out_text(text->out, "; all: ");
-		write_sum(text, &view->all);
+		report_text_sum(text, &view->all);
 		out_char(text->out, '\n');
 	}
 	if (text->comparison->hides_reserved) {
 		out_text(text->out, "not counted: address space that is only reserved, ");
-		write_bytes(text, &text->comparison->reserved, 0);
+		report_text_bytes(text, &text->comparison->reserved, 0);
 		out_text(text->out, " (--heap reserved)\n");
 	}
 }
-
-/* ---------------------------------------------------------------- stacks */
-
-static void write_window(struct text_report *text, const struct window_sums *sums)
-{
-	const struct block_totals *size = &sums->by_fate[FATE_AI],
-				  *kept = &sums->by_fate[FATE_AIFO];
-	char bytes[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES], number[FRACTION_TEXT_BYTES];
-	struct out *out = text->out;
-
-	out_printf(out, "      allocated %s in %s", report_size(size->requested_bytes, bytes),
-		report_count(size->block_count, count));
-	out_printf(out, ", kept %s in %s", report_size(kept->requested_bytes, bytes),
-		report_count(kept->block_count, count));
-	out_printf(out, "; at most %s at ", report_size(sums->peak_bytes, bytes));
-	umdh_seconds(out, sums->peak_ms);
-	out_char(out, '\n');
-	if (!sums->by_fate[FATE_AIFI].block_count)
-		return;
-	out_printf(out, "      came and went: %s; lived %s ms on average, median %" PRIu64 "\n",
-		report_count(sums->by_fate[FATE_AIFI].block_count, count),
-		report_fraction(report_window_life(sums), number), sums->median_ms);
-}
-
-/* Writes a range of sizes: one size, or a power of two up to the next. */
-static void write_size(
-	struct text_report *text, const struct size_change *size, uint64_t last_bytes)
-{
-	const struct change blocks = {
-		.old.block_count = size->old_count, .new.block_count = size->new_count};
-	char first[REPORT_COUNT_BYTES], last[REPORT_COUNT_BYTES], count[REPORT_COUNT_BYTES];
-
-	report_count(size->bytes, first);
-	buf_clear(&text->word);
-	if (last_bytes == size->bytes)
-		buf_printf(&text->word, "%s", first);
-	else
-		buf_printf(&text->word, "%s-%s", first, report_count(last_bytes, last));
-	out_printf(text->out, "      %*s", SIZES, text->word.data);
-	write_blocks(text, &blocks, BLOCKS);
-	if (!text->is_single)
-		out_printf(text->out, "%*s", BLOCKS, report_count(size->new_count, count));
-	out_char(text->out, '\n');
-}
-
-/* Writes the sizes of a row's blocks: singly if they are few, otherwise grouped by powers of
- * two. */
-static void write_sizes(struct text_report *text, const struct row_blocks *blocks)
-{
-	out_printf(text->out, "      %*s%*s", SIZES, "size", BLOCKS,
-		text->is_single ? "blocks" : "growth");
-	if (!text->is_single)
-		out_printf(text->out, "%*s", BLOCKS, "now");
-	out_char(text->out, '\n');
-	for (size_t i = 0; blocks->size_count <= SIZES_MAX && i < blocks->size_count; i++)
-		write_size(text, &blocks->sizes[i], blocks->sizes[i].bytes);
-	for (size_t i = 0; blocks->size_count > SIZES_MAX && i < blocks->size_count;) {
-		size_t class = use_class(blocks->sizes[i].bytes, 0);
-		struct size_change sum = {.bytes = use_class_first(class, 0)};
-
-		for (; i < blocks->size_count && use_class(blocks->sizes[i].bytes, 0) == class;
-			i++) {
-			sum.old_count += blocks->sizes[i].old_count;
-			sum.new_count += blocks->sizes[i].new_count;
-		}
-		write_size(text, &sum, use_class_first(class + 1, 0) - 1);
-	}
-}
-
-static void write_age(struct text_report *text, const struct row_blocks *blocks)
-{
-	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
-
-	out_printf(text->out, "      were there before: %s in %s",
-		report_size(blocks->kept.requested_bytes, size),
-		report_count(blocks->kept.block_count, count));
-	out_printf(text->out, "; came: %s in %s", report_size(blocks->came.requested_bytes, size),
-		report_count(blocks->came.block_count, count));
-	out_printf(text->out, "; went: %s in %s\n", report_size(blocks->gone.requested_bytes, size),
-		report_count(blocks->gone.block_count, count));
-}
-
-/* Writes a word of a block: its value, its bytes as text, and the target if it is an address. */
-static void write_word(struct text_report *text, const struct row_contents *row,
-	const struct dump_content *content, const struct shown_word *word)
-{
-	struct out *out = text->out;
-	char size[REPORT_COUNT_BYTES];
-
-	out_printf(out, "        +%02" PRIX32 "  %0*" PRIX64 "  ", word->offset,
-		(int)content->bits / 4, word->value);
-	for (uint32_t i = 0; i < content->bits / 8; i++) {
-		unsigned char byte = i < word->len ? content->bytes[word->offset + i] : ' ';
-
-		out_char(out, byte >= ' ' && byte <= '~' ? (char)byte : '.');
-	}
-	if (word->to) {
-		out_printf(out, "  block %" PRIX64 " of %s bytes", word->to->to,
-			report_count(word->to->requested_bytes, size));
-	} else if (view_word_frame(text->view, row->dump, word, &text->frames)) {
-		buf_clear(&text->word);
-		add_function(&text->word, &text->frames.items[0], true);
-		out_printf(out, "  %s", text->word.data);
-		if (text->frames.items[0].function && text->frames.items[0].offset_bytes)
-			out_printf(out, "+%" PRIX64, text->frames.items[0].offset_bytes);
-	}
-	out_char(out, '\n');
-}
-
-/* Writes the contents of blocks, without trailing zeros. */
-static void write_contents(struct text_report *text, const struct row_contents *row)
-{
-	char size[REPORT_COUNT_BYTES];
-
-	for (size_t i = 0; i < row->count; i++) {
-		const struct shown_content *shown = &row->items[i];
-		size_t count = shown->word_count;
-
-		while (count && !shown->words[count - 1].value)
-			count--;
-		out_printf(text->out, "      block %" PRIX64 " of %s bytes%s\n",
-			shown->content->addr, report_count(shown->content->requested_bytes, size),
-			count ? ":" : ": zeros");
-		for (size_t k = 0; k < count; k++)
-			write_word(text, row, shown->content, &shown->words[k]);
-	}
-}
-
-static void write_frames(struct text_report *text)
-{
-	for (size_t i = 0; i < text->frames.count; i++) {
-		const struct frame *frame = &text->frames.items[i];
-
-		buf_clear(&text->word);
-		add_function(&text->word, frame, true);
-		report_shorten(&text->word, 0, text->columns - 6);
-		out_printf(text->out, "      %s", text->word.data);
-		buf_clear(&text->word);
-		add_place(&text->word, frame);
-		if (text->word.len) {
-			write_colour(text, "2");
-			out_printf(text->out, "  %s", text->word.data);
-			write_colour(text, "0");
-		}
-		out_text(text->out, frame->is_inline ? " [inline]\n" : "\n");
-	}
-}
-
-static void write_stack(struct text_report *text, size_t shown)
-{
-	uint32_t number = text->view->rows[shown];
-	const struct row *row = &text->comparison->rows[number];
-	struct change change = row_change(text->comparison, row), now = {.new = change.new};
-	char space[ROW_WORDS_BYTES], size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
-
-	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
-	write_sum(text, &change);
-	if (!text->is_single)
-		out_printf(text->out, "; now %s in %s", report_size(now.new.requested_bytes, size),
-			report_count(now.new.block_count, count));
-	if (row->heap && heap_name(row->heap))
-		out_printf(text->out, "; %s", heap_name(row->heap));
-	else if (row->heap)
-		out_printf(text->out, "; heap %" PRIX64, row->heap);
-	out_char(text->out, '\n');
-	if (text->comparison->axis) {
-		out_text(text->out, "      ");
-		write_trend(text, row_trend(text->comparison, row), row->totals);
-	}
-	if (text->view->window)
-		write_window(text, &text->view->window[shown + 1]);
-	if (text->view->has_age)
-		write_age(text, &text->view->blocks[shown]);
-	if (text->view->has_sizes)
-		write_sizes(text, &text->view->blocks[shown]);
-	view_frames(text->view, number, &text->frames);
-	strip_start_up(text->whole->start_up, &text->frames, text->view->is_inverted);
-	if (row->kind == ROW_AMBIGUOUS)
-		out_printf(text->out, "      (ambiguous: one of %zu stacks)\n",
-			text->frames.part_count + 1);
-	if (!text->frames.count)
-		out_printf(text->out, "      %s\n", report_row_words(row, space));
-	write_frames(text);
-	if (text->view->contents)
-		write_contents(text, &text->view->contents[shown]);
-	out_char(text->out, '\n');
-}
-
-/* ---------------------------------------------------------------- groups */
 
 static bool has_self(const struct view_group_row *group)
 {
@@ -686,14 +228,14 @@ static bool has_self(const struct view_group_row *group)
 static void write_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
-	unsigned left = text->columns - BYTES - BLOCKS - 2;
+	unsigned left = text->columns - TEXT_BYTES - TEXT_BLOCKS - 2;
 
-	write_bytes(text, is_trend && is_total ? &group->total : &group->self, BYTES);
-	write_blocks(text, is_trend && is_total ? &group->total : &group->self, BLOCKS);
+	report_text_bytes(text, is_trend && is_total ? &group->total : &group->self, TEXT_BYTES);
+	report_text_blocks(text, is_trend && is_total ? &group->total : &group->self, TEXT_BLOCKS);
 	if (!is_trend) {
 		out_char(text->out, ' ');
-		write_bytes(text, &group->total, BYTES);
-		left -= BYTES + 1;
+		report_text_bytes(text, &group->total, TEXT_BYTES);
+		left -= TEXT_BYTES + 1;
 	} else {
 		left = write_judged(
 			text, is_total ? &group->total_trend : &group->self_trend, left);
@@ -715,18 +257,18 @@ static void write_group_headings(struct text_report *text)
 {
 	bool has_bars = text->columns >= WIDE && text->spark.style != SPARK_NONE;
 
-	write_colour(text, "2");
-	out_printf(text->out, "%*s%*s", BYTES,
-		text->comparison->axis && text->view->sort == SORT_TOTAL ? "total" : "self", BLOCKS,
-		"blocks");
+	report_text_colour(text, "2");
+	out_printf(text->out, "%*s%*s", TEXT_BYTES,
+		text->comparison->axis && text->view->sort == SORT_TOTAL ? "total" : "self",
+		TEXT_BLOCKS, "blocks");
 	if (!text->comparison->axis)
-		out_printf(text->out, " %*s", BYTES, "total");
+		out_printf(text->out, " %*s", TEXT_BYTES, "total");
 	else
 		write_judged_headings(text);
 	if (text->comparison->axis && has_bars)
 		out_printf(text->out, "  %*s", (int)text->spark.count, "");
 	out_printf(text->out, "  %s\n", report_group_kind(text->view->group));
-	write_colour(text, "0");
+	report_text_colour(text, "0");
 }
 
 /* Writes the groups. If groups are sorted by total, includes functions that only call others. */
@@ -756,8 +298,6 @@ static void write_groups(struct text_report *text)
 	out_char(text->out, '\n');
 }
 
-/* ---------------------------------------------------------------- the report */
-
 static void write_more(struct text_report *text)
 {
 	size_t of = text->view->group == GROUP_STACK ? text->view->row_count : 0;
@@ -777,7 +317,7 @@ static void write_view(struct text_report *text)
 	const struct view *view = text->view;
 	struct report_ways ways;
 
-	write_head(text);
+	report_text_head(text);
 	report_ways(view, FIRST, &ways);
 	if (text->whole->style.is_tree) {
 		report_tree(text->out, view, text->whole, text->columns);
@@ -793,7 +333,7 @@ static void write_view(struct text_report *text)
 		!text->whole->style.no_stacks && view->shown_count) {
 		out_char(text->out, '\n');
 		for (size_t i = 0; i < view->shown_count && !text->out->err.code; i++)
-			write_stack(text, i);
+			report_text_stack(text, i);
 	}
 	write_more(text);
 }

@@ -10,6 +10,8 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "diff/report/clean.h"
+#include "diff/report/numbers.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 

@@ -1,5 +1,7 @@
 /* The report in UMDH's form: windows, groups, totals, and rows with their notes. */
+#include "diff/report/numbers.h"
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,6 @@
 /* The head of the report in UMDH's form: the dumps with their warnings, and the legend. */
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,6 @@
 /* Trends in the report in UMDH's form: the snapshots, and the trend of each series. */
 #include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 
 #include <math.h>
 

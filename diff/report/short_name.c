@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "diff/report/report_parts.h"
+#include "diff/report/clean.h"
 
 #define INSIDE_MIN 12 /* text in brackets must be longer than this to be replaced with three dots */
 #define SCOPES 16 /* maximum number of innermost parts that are kept; outer ones are left out */

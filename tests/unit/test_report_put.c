@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/io/out.h"
-#include "diff/report/report_parts.h"
+#include "diff/report/numbers.h"
 #include "tests/unit/test_diff.h"
 
 static uint64_t random_state;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "diff/options.h"
-#include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
 #include "tests/unit/test_report.h"
 
 /* ---------------------------------------------------------------- rates */

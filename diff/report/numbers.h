@@ -1,0 +1,29 @@
+/* Numbers as text. */
+#ifndef DIFF_REPORT_NUMBERS_H
+#define DIFF_REPORT_NUMBERS_H
+
+#include <stdint.h>
+
+/*
+ * Numbers with a fraction, as text that is equal on every system.
+ *
+ * C libraries print such numbers differently, so the digits are computed with integers. All digits
+ * before the point are written, and the fraction is rounded to thousandths (halves away from 0). No
+ * trailing zeros or trailing point, no exponent, no "-0". */
+
+#define FRACTION_TEXT_BYTES 320 /* enough for every double */
+
+/* Returns `text`, or NULL if `value` is not finite. */
+const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
+
+/* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two functions return `text`. */
+#define REPORT_SIZE_BYTES 40
+#define REPORT_COUNT_BYTES 32
+const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES]);
+const char *report_count(uint64_t count, char text[REPORT_COUNT_BYTES]);
+unsigned report_percent(uint64_t part, uint64_t whole);
+
+/* Writes one digit after the point: "-11.8". Writes "> 1e17" for larger numbers. Returns `text`. */
+const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
+
+#endif

@@ -1,0 +1,63 @@
+/* Parts of the report for people, which are in several files. */
+#ifndef DIFF_REPORT_REPORT_TEXT_H
+#define DIFF_REPORT_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "core/io/out.h"
+#include "diff/query/view.h"
+#include "diff/read/frame.h"
+#include "diff/report/report.h"
+#include "diff/report/spark.h"
+#include "diff/trend/trend.h"
+
+struct text_report {
+	struct out *out;
+	const struct report *whole;
+	const struct view *view;
+	const struct comparison *comparison;
+	bool is_single; /* nothing is old: figures are sizes, not growth */
+	unsigned columns;
+	struct spark spark;
+	struct buf word; /* scratch */
+	struct frames frames;
+};
+
+/* Widths of a row's number, "+1023.9 MiB" and "+123,456". */
+enum { TEXT_NUMBER = 4, TEXT_BYTES = 11, TEXT_BLOCKS = 10 };
+
+/* Starts a colour, or ends it with "0". Writes nothing without colours. */
+void report_text_colour(struct text_report *text, const char *code);
+
+/* Write "+12.3 MiB" in the colour for growth or for shrinking, and "+1,234", right-justified. */
+void report_text_bytes(struct text_report *text, const struct change *change, unsigned width);
+void report_text_blocks(struct text_report *text, const struct change *change, unsigned width);
+
+/* Writes "+12.3 MiB, +1,234 blocks". */
+void report_text_sum(struct text_report *text, const struct change *change);
+
+/* Writes "+28.4 GiB/h (11.8 to 50.8)". All numbers have the unit of the rate or, if the rate is 0,
+ * of its bounds. */
+void report_text_rate(
+	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width);
+
+/* Writes a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its spark line. */
+void report_text_trend(
+	struct text_report *text, const struct trend *trend, const struct block_totals *totals);
+
+/* Appends "parse.cpp:41", or nothing if the place is unknown. */
+void report_text_add_place(struct buf *word, const struct frame *frame);
+
+/* Appends the function. Includes its module if `with_module` is set or the file is unknown. */
+void report_text_add_function(struct buf *word, const struct frame *frame, bool with_module);
+
+/* Writes the lines about the inputs. */
+void report_text_head(struct text_report *text);
+
+/* Writes the stack of row number `shown` of the view. */
+void report_text_stack(struct text_report *text, size_t shown);
+
+#endif

@@ -1,0 +1,143 @@
+/* The head of the report for people: the inputs, their warnings, and the whole trend. */
+#include "diff/report/report_text.h"
+
+#include <string.h>
+
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/dump/model.h"
+#include "diff/report/clean.h"
+#include "diff/report/report_parts.h"
+#include "diff/report/umdh.h"
+
+/* Writes "of app.exe, process 4242", if known. */
+static void write_process(struct text_report *text, const struct dump_sums *sums)
+{
+	if (sums->image) {
+		out_text(text->out, " of ");
+		out_harmless(text->out, module_path_base(sums->image));
+	}
+	if (sums->pid)
+		out_printf(text->out, "%s process %lu", sums->image ? "," : " of",
+			(unsigned long)sums->pid);
+}
+
+static void add_file(struct buf *word, const char *before, const struct dump_sums *sums)
+{
+	char time[DATE_TEXT_BYTES];
+
+	buf_add_text(word, before);
+	clean_text(word, sums->path, true);
+	/* "2026-11-24T03:43:15.021Z" without its fraction */
+	if (*report_dump_time(sums, time))
+		buf_printf(word, ", %.19s%s", time, strlen(time) > 19 ? "Z" : "");
+}
+
+static bool has_notes(const struct dump_sums *sums)
+{
+	return sums->fate != FATE_LIVE || sums->is_attached || sums->sample_bytes || sums->is_cut;
+}
+
+static void write_file(struct text_report *text, const char *before, const struct dump_sums *sums)
+{
+	buf_clear(&text->word);
+	add_file(&text->word, before, sums);
+	out_text(text->out, text->word.data);
+	umdh_dump_notes(text->out, sums);
+	out_char(text->out, '\n');
+}
+
+/* Writes both files, on one line if they fit. */
+static void write_files(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	if (comparison->is_sum)
+		return;
+	if (text->is_single) {
+		write_file(text, "in ", last);
+		return;
+	}
+	buf_clear(&text->word);
+	add_file(&text->word, "from ", first);
+	add_file(&text->word, " to ", last);
+	if (!has_notes(first) && !has_notes(last) &&
+		text_columns(text->word.data) <= text->columns) {
+		out_printf(text->out, "%s\n", text->word.data);
+		return;
+	}
+	write_file(text, "from ", first);
+	write_file(text, "to   ", last);
+}
+
+static void write_span(
+	struct text_report *text, const struct dump_sums *first, const struct dump_sums *last)
+{
+	char span[DURATION_TEXT_BYTES];
+
+	if (first->time_ms && last->time_ms > first->time_ms)
+		out_printf(text->out, "%s in %s", text->comparison->axis ? "" : ",",
+			duration_text(last->time_ms - first->time_ms, span));
+	out_char(text->out, '\n');
+}
+
+static void write_title(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	if (comparison->axis) {
+		out_text(text->out, "Trend");
+		if (comparison->image) {
+			out_text(text->out, " of ");
+			out_harmless(text->out, comparison->image);
+		} else {
+			write_process(text, first);
+		}
+		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
+			text_plural(comparison->dump_count));
+	} else if (comparison->is_sum) {
+		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
+	} else {
+		out_text(text->out, text->is_single ? "Memory" : "Growth");
+		write_process(text, last);
+	}
+	write_span(text, first, last);
+}
+
+static void write_warnings(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+
+	if (comparison->dumps)
+		umdh_series_warnings(text->out, "", comparison);
+	umdh_warnings(text->out, "", comparison->read_from ? comparison->read_from : "",
+		comparison->warnings, comparison->warning_count);
+}
+
+void report_text_head(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+
+	report_text_colour(text, "1");
+	if (comparison->dumps) {
+		write_title(text);
+	} else {
+		out_text(text->out, "Growth as ");
+		out_harmless(text->out, comparison->read_from ? comparison->read_from : "-");
+		out_text(text->out,
+			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
+	}
+	report_text_colour(text, "0");
+	if (comparison->dumps)
+		write_files(text);
+	write_warnings(text);
+	if (comparison->axis) {
+		out_text(text->out, text->view->is_filtered ? "selected: " : "in all: ");
+		report_text_trend(text, &text->view->trend, text->view->series);
+	}
+	out_char(text->out, '\n');
+}

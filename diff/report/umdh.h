@@ -1,0 +1,64 @@
+/* Parts of the UMDH report, which are in several files. */
+#ifndef DIFF_REPORT_UMDH_H
+#define DIFF_REPORT_UMDH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/dump/model.h"
+#include "core/io/out.h"
+#include "diff/query/view.h"
+#include "diff/read/dump_sums.h"
+#include "diff/report/report.h"
+#include "diff/trend/trend.h"
+
+/* State of the UMDH report. */
+
+struct umdh_report {
+	struct out *out;
+	const struct comparison *comparison;
+	const struct view *view;
+	const struct report *whole;
+	unsigned base; /* base of numbers: 10 or 16 */
+	unsigned delta_width, sum_width, count_width;
+	struct spark spark; /* in a trend */
+};
+
+/* Writes the list of dumps and a legend, all as comments. */
+void umdh_head(struct umdh_report *report);
+
+/* Write the list of a trend's series and snapshots; the legend of the line before each row; and
+ * such a line. */
+void umdh_series(struct umdh_report *report);
+void umdh_trend_legend(struct umdh_report *report);
+void umdh_trend(
+	struct umdh_report *report, const struct trend *trend, const struct block_totals *totals);
+
+/* Writes a time in a recording: "10.250 s". */
+void umdh_seconds(struct out *out, uint64_t ms);
+
+/* Writes ", what was allocated and not freed from 1.000 s to 2.000 s": the fate and the window of a
+ * recording. Writes nothing for a moment. */
+void umdh_fate(struct out *out, const struct dump_sums *sums);
+
+/* Writes, after a dump's name, the notes that make the dump's numbers estimates or incomplete. */
+void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
+
+/* Writes a dump, with a line for each of its warnings. */
+void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
+
+/* Writes the warnings of a file, a line each. Each line starts with `before`. */
+void umdh_warnings(struct out *out, const char *before, const char *path,
+	const char *const *warnings, size_t count);
+
+/* Writes the warnings of all dumps of a comparison, each warning once. */
+void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison);
+
+/* Writes a rate with its significant digits, right-justified in `width` columns. */
+void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
+
+/* Writes the legend of groups: growth and name, one group per line. */
+void umdh_groups_legend(struct umdh_report *report);
+
+#endif
