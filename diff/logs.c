@@ -437,8 +437,7 @@ static void put_json(struct out *out, const struct etw_facts *facts, bool is_ver
 int run_list_logs(const struct options *options, FILE *say, struct err *err)
 {
 	struct log_progress progress = {.path = options->paths.items[0]};
-	const bool is_json = !strcmp(options->format->name, "json"),
-		   is_verbose = options->is_verbose;
+	const bool is_json = options->format->list == LIST_JSON, is_verbose = options->is_verbose;
 	const struct etw_facts *facts;
 	struct etw_log *log;
 	struct out out;

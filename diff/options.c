@@ -1,4 +1,4 @@
-/* hdiff's options: the table, keyword values, parsing, and checks of combinations. */
+/* hdiff's options: the table, and parsing. */
 #include "diff/options.h"
 
 #include <stdio.h>
@@ -11,142 +11,6 @@
 #include "diff/match/match.h"
 #include "diff/query/view.h"
 #include "diff/trend/trend.h"
-
-const struct word sort_words[] = {
-	{"bytes", SORT_BYTES},
-	{"count", SORT_COUNT},
-	{"new", SORT_NEW},
-	{"old", SORT_OLD},
-	{"total", SORT_TOTAL},
-	{"name", SORT_NAME},
-	{"verdict", SORT_VERDICT},
-	{"slope", SORT_SLOPE},
-	{NULL, 0},
-};
-
-const struct word spark_words[] = {
-	{"auto", SPARK_AUTO},
-	{"utf8", SPARK_UTF8},
-	{"ascii", SPARK_ASCII},
-	{"none", SPARK_NONE},
-	{NULL, 0},
-};
-
-const struct word group_words[] = {
-	{"stack", GROUP_STACK},
-	{"function", GROUP_FUNCTION},
-	{"file", GROUP_FILE},
-	{"module", GROUP_MODULE},
-	{"heap", GROUP_HEAP},
-	{"memory", GROUP_MEMORY},
-	{NULL, 0},
-};
-
-const struct word match_words[] = {
-	{"auto", MATCH_AUTO},
-	{"id", MATCH_ID},
-	{"address", MATCH_ADDRESS},
-	{"module", MATCH_MODULE},
-	{"symbol", MATCH_SYMBOL},
-	{"function", MATCH_FUNCTION},
-	{NULL, 0},
-};
-
-const struct word fate_words[] = {
-	{"aifo", FATE_AIFO},
-	{"aifi", FATE_AIFI},
-	{"aofi", FATE_AOFI},
-	{"aofo", FATE_AOFO},
-	{"ai", FATE_AI},
-	{NULL, 0},
-};
-
-const struct word colour_words[] = {
-	{"auto", COLOUR_AUTO},
-	{"always", COLOUR_ALWAYS},
-	{"never", COLOUR_NEVER},
-	{NULL, 0},
-};
-
-const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
-
-/* Sets the error for an unknown word and lists the known words in it. Releases `known`. */
-static int unknown_word(const char *text, struct buf *known, struct err *err)
-{
-	err_set(err, ERR_USAGE, text, "choose one of %s", known->data);
-	buf_release(known);
-	return -ERR_USAGE;
-}
-
-static void add_word(struct buf *known, const char *word)
-{
-	buf_printf(known, "%s%s", known->len ? ", " : "", word);
-}
-
-/* Stores the value of a word. Returns 0, or -ERR_USAGE after listing the known words in the
- * error. */
-static int word_value(const struct word *words, const char *text, int *value, struct err *err)
-{
-	struct buf known;
-
-	for (const struct word *word = words; word->name; word++) {
-		if (!strcmp(word->name, text)) {
-			*value = word->value;
-			return 0;
-		}
-	}
-	buf_init(&known);
-	for (const struct word *word = words; word->name; word++)
-		add_word(&known, word->name);
-	return unknown_word(text, &known, err);
-}
-
-/* Parses "grows,grew-once" into a bit mask of verdicts. */
-static int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
-{
-	unsigned found = 0;
-	struct buf known;
-
-	for (const char *at = text;; at++) {
-		size_t len = strcspn(at, ",");
-		unsigned i = 0;
-
-		for (; i < TREND_VERDICTS; i++) {
-			const char *name = trend_verdict_name((enum trend_verdict)i);
-
-			if (strlen(name) == len && !memcmp(name, at, len))
-				break;
-		}
-		if (i == TREND_VERDICTS) {
-			buf_init(&known);
-			for (i = 0; i < TREND_VERDICTS; i++)
-				add_word(&known, trend_verdict_name((enum trend_verdict)i));
-			return unknown_word(at, &known, err);
-		}
-		found |= 1u << i;
-		at += len;
-		if (!*at)
-			break;
-	}
-	*verdicts = found;
-	return 0;
-}
-
-static int word_format(const char *text, const struct report_format **found, struct err *err)
-{
-	struct buf known;
-
-	for (const struct report_format *format = report_formats; format->name; format++) {
-		if (!strcmp(format->name, text)) {
-			*found = format;
-			return 0;
-		}
-	}
-	buf_init(&known);
-	for (const struct report_format *format = report_formats; format->name; format++)
-		add_word(&known, format->name);
-	return unknown_word(text, &known, err);
-}
 
 enum {
 	DECIMAL = 1,
@@ -431,30 +295,30 @@ static int take_choice(struct options *options, int id, const char *text, struct
 
 	switch (id) {
 	case SORT:
-		rc = word_value(sort_words, text, &value, err);
+		rc = option_word_value(sort_words, text, &value, err);
 		options->sort = (enum view_sort)value;
 		break;
 	case SPARK:
-		rc = word_value(spark_words, text, &value, err);
+		rc = option_word_value(spark_words, text, &value, err);
 		options->style.spark = (enum spark_style)value;
 		break;
 	case GROUP:
-		rc = word_value(group_words, text, &value, err);
+		rc = option_word_value(group_words, text, &value, err);
 		options->group = (enum view_group)value;
 		break;
 	case MATCH:
-		rc = word_value(match_words, text, &value, err);
+		rc = option_word_value(match_words, text, &value, err);
 		options->match = (enum match_mode)value;
 		break;
 	case COLOUR:
-		rc = word_value(colour_words, text, &value, err);
+		rc = option_word_value(colour_words, text, &value, err);
 		options->colour = value;
 		break;
 	case CLASS:
-		rc = word_value(fate_words, text, &value, err);
+		rc = option_word_value(fate_words, text, &value, err);
 		options->part.fate = (enum block_fate)value;
 		break;
-	default: rc = word_value(base_words, text, &options->input_base, err);
+	default: rc = option_word_value(base_words, text, &options->input_base, err);
 	}
 	return rc;
 }
@@ -465,7 +329,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	int rc;
 
 	switch (id) {
-	case FORMAT: return word_format(text, &options->format, err);
+	case FORMAT: return option_word_format(text, &options->format, err);
 	case OUTPUT: options->output = text; return 0;
 	case JUNIT: options->junit = text; return 0;
 	case PROCESS: options->process = text; return 0;
@@ -476,7 +340,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case LOST: options->only_lost = true; return 0;
 	case MIN_BYTES: return take_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
-	case TREND_VERDICT: return word_verdicts(text, &options->trend_verdicts, err);
+	case TREND_VERDICT: return option_word_verdicts(text, &options->trend_verdicts, err);
 	case SHOWN:
 		options->is_shown_asked = true;
 		rc = take_number(text, &number, err);
@@ -574,7 +438,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 		rc = take(options, id, &state, given, err);
 	}
 	if (!options->format && !rc)
-		rc = word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);
+		rc = option_word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);
 	options->style.is_whole_table = options->is_shown_asked || options->style.no_stacks;
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->chart;

@@ -26,6 +26,12 @@ struct word {
 extern const struct word sort_words[], spark_words[], group_words[], match_words[], fate_words[],
 	colour_words[], base_words[];
 
+/* Store the value of a word, the bit mask of verdicts such as "grows,grew-once", or the format with a
+ * name. Return 0, or -ERR_USAGE after listing the known words in the error. */
+int option_word_value(const struct word *words, const char *text, int *value, struct err *err);
+int option_word_verdicts(const char *text, unsigned *verdicts, struct err *err);
+int option_word_format(const char *text, const struct report_format **found, struct err *err);
+
 enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 /*

@@ -89,12 +89,12 @@ int options_check(const struct options *options, struct err *err)
 		1)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
 	if (options->style.is_tree &&
-		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
+		(options->group != GROUP_STACK || !options->format->is_for_people))
 		return err_set(
 			err, ERR_USAGE, "--tree", "only the text report of stacks has a tree");
 	if (options->style.no_stacks &&
-		(strcmp(options->format->name, "text") != 0 || options->shows_sizes ||
-			options->shows_age || options->list || options->extract || options->chart))
+		(!options->format->is_for_people || options->shows_sizes || options->shows_age ||
+			options->list || options->extract || options->chart))
 		return err_set(err, ERR_USAGE, "--no-stacks",
 			"only the text report, without --sizes and --age, has stacks below a "
 			"table");
@@ -103,7 +103,7 @@ int options_check(const struct options *options, struct err *err)
 			"only groups have totals: for instance --group function");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
-	if (options->style.is_reverse && options->format->write != report_folded)
+	if (options->style.is_reverse && !options->format->can_reverse)
 		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
 	if (options->sum && options_request_trend(options))
 		return err_set(err, ERR_USAGE, "--sum",

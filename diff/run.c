@@ -152,16 +152,16 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		.charts = {charts[0] ? chart_of(charts[0]) : NULL,
 			charts[1] ? chart_of(charts[1]) : NULL}};
 	struct out out;
-	bool is_text = !strcmp(options->format->name, "text");
+	bool is_for_people = options->format->is_for_people;
 	bool is_terminal = options_is_shown(options) && os_is_terminal(stdout);
 	int rc;
 
 	report.style.columns = is_terminal ? terminal_columns(stdout) : TERMINAL_COLUMNS;
-	report.style.is_coloured = is_text && wants_colour(options, is_terminal);
+	report.style.is_coloured = is_for_people && wants_colour(options, is_terminal);
 	if (report.style.spark == SPARK_AUTO)
 		report.style.spark =
 			options_is_shown(options) && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
-	if (is_text && is_terminal && !options->no_pager)
+	if (is_for_people && is_terminal && !options->no_pager)
 		pager_start("HDIFF_PAGER");
 	rc = out_open_as(&out, options->output, options->format->is_packed ? OUT_GZIP : 0, err);
 	if (!rc) {
@@ -176,7 +176,7 @@ static int write_with_charts(
 	struct comparison_run *run, const struct inputs *inputs, const char *file, struct err *err)
 {
 	static const enum chart_kind kinds[] = {CHART_OVER_TIME, CHART_SIZES};
-	const bool has_charts = run->options.format->write == report_html && run->view_count == 1 &&
+	const bool has_charts = run->options.format->includes_charts && run->view_count == 1 &&
 				run->views[0].window && run->options.paths.count == 1;
 	struct chart_reading *charts[2] = {NULL, NULL};
 	int rc = 0;
@@ -265,7 +265,7 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		return view_select(view, &request, err);
 	strip_find_nameless(&run->strip, &view->naming);
 	rc = view_select(view, &request, err);
-	if (!rc && options->format->write == report_text)
+	if (!rc && options->format->is_for_people)
 		view_find_uncalled(view, &run->strip);
 	return rc;
 }

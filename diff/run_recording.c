@@ -242,12 +242,13 @@ static void put_json(struct out *out, const char *path, const struct record_fact
 
 int run_list(const struct options *options, FILE *say, struct err *err)
 {
-	const char *path = options->paths.items[0], *form = options->format->name;
+	const char *path = options->paths.items[0];
+	const enum list_form form = options->format->list;
 	struct recording *recording;
 	struct out out;
 	int rc;
 
-	if (strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
+	if (form == LIST_NONE)
 		return err_set(err, ERR_USAGE, "--list", "has only the forms text and json");
 	if (log_exists(path))
 		return run_list_logs(options, say, err);
@@ -261,7 +262,7 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 	if (!rc)
 		rc = out_open(&out, options->output, err);
 	if (!rc) {
-		(strcmp(form, "json") ? put_recording : put_json)(
+		(form == LIST_JSON ? put_json : put_recording)(
 			&out, path, recording_facts(recording));
 		rc = out_commit(&out, err);
 	}

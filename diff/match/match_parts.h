@@ -40,6 +40,13 @@ struct class_memo {
 	uint32_t number;
 };
 
+/* Numbers the texts of stacks that have texts instead of addresses. Returns the numbers, indexed by
+ * dump and text and allocated from `arena`. They start at 1 and are in the order of the texts.
+ * Equal texts have equal numbers in all dumps. The notation of an offset is ignored ("+0x00000808",
+ * "+808"). With `by_function`, the offset and the text after it are ignored. */
+uint32_t **text_numbers(
+	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena);
+
 struct stack_classes {
 	const struct dump_sums *dumps;
 	const struct locations *locations;

@@ -63,6 +63,10 @@ struct report_format {
 	size_t shown_max; /* default number of rows; 0: all */
 	size_t span_max; /* readable number of spans in a chart over time */
 	bool is_packed; /* gzip is part of the format */
+	bool is_for_people; /* has colours, a pager, --tree and --no-stacks */
+	bool can_reverse; /* has --reverse */
+	bool includes_charts; /* of a recording's window */
+	enum list_form { LIST_NONE, LIST_TEXT, LIST_JSON } list; /* form of --list */
 };
 extern const struct report_format report_formats[];
 
