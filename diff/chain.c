@@ -286,9 +286,9 @@ static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 	table_init(&texts);
 	buf_init(&name);
 	buf_printf(&name, "%s%s", moment ? "" : "OLD of ", path);
-	sums->path = arena_text(&sums->arena, name.data, name.len);
-	sums->is_printed = true;
-	sums->lacks_rows = chain->lacks_rows;
+	sums->id.path = arena_text(&sums->arena, name.data, name.len);
+	sums->quality.is_printed = true;
+	sums->quality.lacks_rows = chain->lacks_rows;
 	sums->heaps = xcalloc(1, sizeof(*sums->heaps));
 	sums->heap_count = 1;
 	sums->cells = xcalloc(chain->row_count + 1, sizeof(*sums->cells));

@@ -16,10 +16,10 @@ const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
 
-	if (dump->image)
-		return module_path_base(dump->image);
-	for (size_t i = 0; i < dump->module_count; i++) {
-		const char *path = dump->modules[i].path;
+	if (dump->id.image)
+		return module_path_base(dump->id.image);
+	for (size_t i = 0; i < dump->module_list.count; i++) {
+		const char *path = dump->module_list.items[i].path;
 		size_t len = strlen(path);
 
 		if (len <= 4 || text_compare(path + len - 4, ".exe") != 0)
@@ -46,18 +46,18 @@ static int64_t second_of(int64_t ms)
 /* Orders logs of UMDH by their machines. A start identifies a process on any machine. */
 static int host_order(const struct dump_sums *a, const struct dump_sums *b)
 {
-	if (a->start_ms || b->start_ms)
+	if (a->id.start_ms || b->id.start_ms)
 		return 0;
-	return a->host && b->host ? text_compare(a->host, b->host) :
-				    int64_order(a->host != NULL, b->host != NULL);
+	return a->id.host && b->id.host ? text_compare(a->id.host, b->id.host) :
+					  int64_order(a->id.host != NULL, b->id.host != NULL);
 }
 
 int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
 {
-	int order = int64_order(a->pid, b->pid);
+	int order = int64_order(a->id.pid, b->id.pid);
 
 	if (!order)
-		order = int64_order(second_of(a->start_ms), second_of(b->start_ms));
+		order = int64_order(second_of(a->id.start_ms), second_of(b->id.start_ms));
 	if (!order)
 		order = host_order(a, b);
 	return order ? order : image_order(a, b);
@@ -70,8 +70,8 @@ bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
 
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
 {
-	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
-	       parent->start_ms <= child->start_ms;
+	return child->id.parent_pid && child->id.parent_pid == parent->id.pid &&
+	       parent->id.start_ms && parent->id.start_ms <= child->id.start_ms;
 }
 
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
@@ -84,11 +84,12 @@ bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
  * may be in one millisecond. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
-	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
-			   (!a->clock_ms || !b->clock_ms || a->clock_ms == b->clock_ms);
+	bool may_be_same = (!a->window.position || !b->window.position ||
+				   a->window.position == b->window.position) &&
+			   (!a->id.clock_ms || !b->id.clock_ms || a->id.clock_ms == b->id.clock_ms);
 
-	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
-	       a->time_ms == b->time_ms && may_be_same;
+	return a->id.start_ms && !a->id.has_wall_time && !b->id.has_wall_time && a->id.time_ms &&
+	       a->id.time_ms == b->id.time_ms && may_be_same;
 }
 
 /* Compares by process, then dumps with a clock first, then by the difference between time and
@@ -100,8 +101,9 @@ static int by_offset(const void *a, const void *b)
 	int order = dump_process_order(x, y);
 
 	if (!order)
-		order = int64_order(!x->clock_ms, !y->clock_ms);
-	return order ? order : int64_order(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
+		order = int64_order(!x->id.clock_ms, !y->id.clock_ms);
+	return order ? order :
+		       int64_order(x->id.time_ms - x->id.clock_ms, y->id.time_ms - y->id.clock_ms);
 }
 
 /* Returns the number of dumps at the start of the array that are of one process and have a
@@ -110,7 +112,7 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 {
 	size_t found = 0;
 
-	while (found < count && first[found]->clock_ms && first[found]->time_ms &&
+	while (found < count && first[found]->id.clock_ms && first[found]->id.time_ms &&
 		!dump_process_order(*first, first[found]))
 		found++;
 	return found;
@@ -120,17 +122,17 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
  * process. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
-	int64_t least_ms = first[0]->clock_ms;
+	int64_t least_ms = first[0]->id.clock_ms;
 	size_t early = 0;
 
 	for (size_t i = 1; i < count; i++)
-		least_ms = first[i]->clock_ms < least_ms ? first[i]->clock_ms : least_ms;
-	while (early < count &&
-		first[early]->time_ms - first[early]->clock_ms + least_ms < first[early]->start_ms)
+		least_ms = first[i]->id.clock_ms < least_ms ? first[i]->id.clock_ms : least_ms;
+	while (early < count && first[early]->id.time_ms - first[early]->id.clock_ms + least_ms <
+					first[early]->id.start_ms)
 		early++;
 	early = early < count ? early : 0;
 	early += (count - early - 1) / 2;
-	return first[early]->time_ms - first[early]->clock_ms;
+	return first[early]->id.time_ms - first[early]->id.clock_ms;
 }
 
 void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
@@ -145,15 +147,16 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn
 		int64_t offset;
 
 		clocked = clocked_count(sorted + i, count - i);
-		if (!clocked || !sorted[i]->pid || !sorted[i]->start_ms)
+		if (!clocked || !sorted[i]->id.pid || !sorted[i]->id.start_ms)
 			continue;
 		offset = usual_offset(sorted + i, clocked);
 		for (size_t k = i; k < i + clocked; k++) {
-			int64_t stated_ms = sorted[k]->time_ms, ms = sorted[k]->clock_ms + offset;
+			int64_t stated_ms = sorted[k]->id.time_ms,
+				ms = sorted[k]->id.clock_ms + offset;
 
 			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
 				continue;
-			sorted[k]->time_ms = ms;
+			sorted[k]->id.time_ms = ms;
 			if (told)
 				told(ctx, sorted[k], stated_ms);
 		}
@@ -163,7 +166,7 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn
 
 const char *dumps_doubt_words(const struct dump_sums *dump)
 {
-	return dump->date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
+	return dump->id.date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
 }
 
 const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count)
@@ -172,8 +175,9 @@ const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t c
 	bool is_clocked = true;
 
 	for (size_t i = 0; i < count; i++) {
-		is_clocked &= dumps[i].clock_ms != 0;
-		if (dumps[i].date_doubt && (!found || dumps[i].date_doubt > found->date_doubt))
+		is_clocked &= dumps[i].id.clock_ms != 0;
+		if (dumps[i].id.date_doubt &&
+			(!found || dumps[i].id.date_doubt > found->id.date_doubt))
 			found = &dumps[i];
 	}
 	return is_clocked ? NULL : found;

@@ -112,8 +112,8 @@ static void add_cut_ends(struct buf *words, const struct comparison *comparison)
 	bool is_first = false, is_last = false;
 
 	for (size_t i = 0; axis && i < axis->count; i++) {
-		is_first |= comparison->dumps[i].is_cut && axis_begins(axis, i);
-		is_last |= comparison->dumps[i].is_cut && axis_ends(axis, i);
+		is_first |= comparison->dumps[i].quality.is_cut && axis_begins(axis, i);
+		is_last |= comparison->dumps[i].quality.is_cut && axis_ends(axis, i);
 	}
 	if (is_first || is_last)
 		buf_printf(words, "; the %s%s%s cut short", is_first ? "first" : "",
@@ -188,7 +188,7 @@ static void check_limit(struct growth_limits *limits, struct view *view, struct 
 static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
 {
 	buf_clear(words);
-	buf_printf(words, "the date of %s is %s", dump->path, dumps_doubt_words(dump));
+	buf_printf(words, "the date of %s is %s", dump->id.path, dumps_doubt_words(dump));
 	return words->data;
 }
 
@@ -210,7 +210,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 
 	if (axis && axis_longest(axis) < 2)
 		why = "fewer than two snapshots of a process";
-	if (!why && doubt && doubt->date_doubt == DATE_UNKNOWN)
+	if (!why && doubt && doubt->id.date_doubt == DATE_UNKNOWN)
 		why = doubt_words(doubt, words);
 	if (why) {
 		limits->ends_unknown++;
@@ -351,7 +351,7 @@ static void check_damage(struct growth_limits *limits, const struct view *view, 
 	for (size_t i = 0; comparison->axis && i < comparison->dump_count; i++) {
 		const struct dump_sums *dump = &comparison->dumps[i];
 
-		if (!dump->is_cut && !dump->skip_count)
+		if (!dump->quality.is_cut && !dump->quality.skip_count)
 			continue;
 		damaged = damaged ? damaged : dump;
 		count++;
@@ -360,7 +360,8 @@ static void check_damage(struct growth_limits *limits, const struct view *view, 
 		return;
 	limits->is_damaged = true;
 	buf_clear(why);
-	buf_printf(why, "%s is %s", damaged->path, damaged->is_cut ? "cut short" : "damaged");
+	buf_printf(why, "%s is %s", damaged->id.path,
+		damaged->quality.is_cut ? "cut short" : "damaged");
 	if (count > 1)
 		buf_printf(why, ", and %zu more %s cut short or damaged", count - 1,
 			count == 2 ? "is" : "are");

@@ -160,7 +160,7 @@ static int use_named(struct inputs *inputs, const struct file_list *list, struct
 		rc = read_comparison(inputs, list, file, err);
 	else if (rc)
 		*err = *file->err;
-	inputs->is_partial |= file->sums.skip_count || rc == -ERR_CUT;
+	inputs->is_partial |= file->sums.quality.skip_count || rc == -ERR_CUT;
 	if (!file->printed && (!rc || rc == -ERR_CUT))
 		message_warnings(inputs->say,
 			!strcmp(file->item->path, "-") ? "standard input" : file->item->path,
@@ -182,15 +182,17 @@ static struct err why_damaged(const struct read_file *file)
 
 	if (file->rc == -ERR_CUT)
 		return *file->err;
-	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
-		if (!sums->left_out[i].place)
+	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++) {
+		if (!sums->quality.left_out[i].place)
 			continue;
-		err_set(&why, ERR_BAD_LINE, sums->left_out[i].place, "%s", sums->left_out[i].why);
+		err_set(&why, ERR_BAD_LINE, sums->quality.left_out[i].place, "%s",
+			sums->quality.left_out[i].why);
 		return why;
 	}
 	/* the last warning is about the whole file */
-	if (sums->warning_count && sums->warning_count <= WARNINGS_MAX)
-		err_set(&why, ERR_BAD_LINE, "", "%s", sums->warnings[sums->warning_count - 1]);
+	if (sums->quality.warning_count && sums->quality.warning_count <= WARNINGS_MAX)
+		err_set(&why, ERR_BAD_LINE, "", "%s",
+			sums->quality.warnings[sums->quality.warning_count - 1]);
 	return why;
 }
 
@@ -238,7 +240,7 @@ static int print_none(
 	bool is_damaged = false;
 
 	for (size_t i = 0; i < count; i++)
-		is_damaged |= files[i].rc == -ERR_CUT || files[i].sums.skip_count;
+		is_damaged |= files[i].rc == -ERR_CUT || files[i].sums.quality.skip_count;
 	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, inputs->options->paths.items[0],
 		is_damaged ? "none of %zu files is complete" : "none of %zu files can be used",
 		count);
@@ -331,7 +333,7 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 		inputs->series_count = 1;
 		inputs->series[0].count = inputs->dump_count;
 		for (size_t i = 0; !inputs->is_few && i < inputs->dump_count; i++)
-			message_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
+			message_warnings(inputs->say, inputs->dumps[i].id.path, &inputs->dumps[i]);
 	}
 	if (!rc)
 		rc = inputs_check_processes(inputs, list->has_found, err);

@@ -30,10 +30,10 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 	for (size_t i = 1; i < series->count; i++) {
 		struct dump_sums *later = series->number ? &dumps[i] : newest;
 
-		if (dumps[i - 1].sample_bytes == later->sample_bytes)
+		if (dumps[i - 1].quality.sample_bytes == later->quality.sample_bytes)
 			continue;
 		sums_warn(later, words);
-		message_warning(inputs->say, later->path, "", words);
+		message_warning(inputs->say, later->id.path, "", words);
 		return;
 	}
 }
@@ -46,7 +46,7 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 {
 	sums_warn(dump, words);
 	if (inputs->is_few)
-		message_warning(inputs->say, dump->path, "", words);
+		message_warning(inputs->say, dump->id.path, "", words);
 }
 
 /* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
@@ -56,18 +56,18 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 	const struct inputs *inputs = ctx;
 	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
 
-	if (stated_ms - dump->time_ms < NOTED_MS && dump->time_ms - stated_ms < NOTED_MS)
+	if (stated_ms - dump->id.time_ms < NOTED_MS && dump->id.time_ms - stated_ms < NOTED_MS)
 		return;
 	snprintf(words, sizeof(words),
 		"its date is %s, but by the machine's running clock it was taken at %s, which "
 		"counts",
-		date_text(stated_ms, stated), date_text(dump->time_ms, taken));
+		date_text(stated_ms, stated), date_text(dump->id.time_ms, taken));
 	add_remark(inputs, dump, words);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
 		struct dump_sums *other = &inputs->dumps[i];
 
-		if (!other->clock_ms && other->time_ms && dump_same_process(dump, other))
-			other->date_doubt = DATE_UNKNOWN;
+		if (!other->id.clock_ms && other->id.time_ms && dump_same_process(dump, other))
+			other->id.date_doubt = DATE_UNKNOWN;
 	}
 }
 
@@ -76,23 +76,23 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 
-	if (dump->date_doubt == DATE_UNKNOWN) {
+	if (dump->id.date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
 			"lacks the machine's running clock, by which other dumps of its process "
 			"have a wrong date: its own time is not known");
-	} else if (!dump->has_wall_time && dump->time_ms < dump->start_ms - NOTED_MS) {
-		dump->date_doubt = DATE_EARLY;
+	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - NOTED_MS) {
+		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
 			"its date is %s, before its process began (%s): the clock was set",
-			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
+			date_text(dump->id.time_ms, stated), date_text(dump->id.start_ms, start));
 		add_remark(inputs, dump, words);
-	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
+	} else if (!dump->window.position && dump->id.time_ms - DAY_MS > os_time_ms()) {
 		/* Not added to the dump's warnings, because reports must not depend on when they
 		 * are made. */
-		dump->date_doubt = DATE_AHEAD;
+		dump->id.date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
-		message_warning(inputs->say, dump->path, "", words);
+		message_warning(inputs->say, dump->id.path, "", words);
 	}
 }
 
@@ -102,11 +102,12 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
  * the logs. Summer time mostly ends on a Sunday before four o'clock. */
 static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
 {
-	int64_t day = after->time_ms / DAY_MS;
+	int64_t day = after->id.time_ms / DAY_MS;
 
-	return before->has_wall_time && after->has_wall_time && dump_same_process(before, after) &&
-	       before->time_ms >= after->time_ms && before->time_ms - after->time_ms <= HOUR_MS &&
-	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
+	return before->id.has_wall_time && after->id.has_wall_time &&
+	       dump_same_process(before, after) && before->id.time_ms >= after->id.time_ms &&
+	       before->id.time_ms - after->id.time_ms <= HOUR_MS && (day + 4) % 7 == 0 &&
+	       after->id.time_ms % DAY_MS < 4 * HOUR_MS;
 }
 
 /* Drops the times of a process if clocks may have been set back an hour while its logs were
@@ -126,9 +127,9 @@ static void check_summer_time(struct inputs *inputs)
 		add_remark(inputs, dump, words);
 		for (size_t k = 0; k < inputs->dump_count; k++) {
 			if (k != i && dump_same_process(dump, &inputs->dumps[k]))
-				inputs->dumps[k].time_ms = 0;
+				inputs->dumps[k].id.time_ms = 0;
 		}
-		dump->time_ms = 0;
+		dump->id.time_ms = 0;
 	}
 }
 
@@ -143,7 +144,7 @@ void inputs_correct_clocks(struct inputs *inputs)
 	free(dumps);
 	check_summer_time(inputs);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
-		if (inputs->dumps[i].time_ms)
+		if (inputs->dumps[i].id.time_ms)
 			check_date(inputs, &inputs->dumps[i]);
 	}
 }
@@ -155,14 +156,15 @@ static void order_pair(struct inputs *inputs, bool has_found)
 	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
 	char words[700];
 
-	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
-		!dumps[0].time_ms || !dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
+	if ((!dumps[0].id.pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
+		!dumps[0].id.time_ms || !dumps[1].id.time_ms ||
+		dumps[0].id.time_ms <= dumps[1].id.time_ms)
 		return;
 	dumps[0] = dumps[1];
 	dumps[1] = newer;
-	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].path);
+	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].id.path);
 	if (!has_found)
-		message_warning(inputs->say, newer.path, "", words);
+		message_warning(inputs->say, newer.id.path, "", words);
 }
 
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
@@ -172,10 +174,10 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 
 	for (int i = 0; i < 2; i++) {
 		if (dump_is_child(&dumps[i], &dumps[!i]))
-			return err_set(err, ERR_USAGE, dumps[i].path,
+			return err_set(err, ERR_USAGE, dumps[i].id.path,
 				"from a child process of %s, not a later state of it; --sum adds "
 				"up both",
-				dumps[!i].path);
+				dumps[!i].id.path);
 	}
 	order_pair(inputs, has_found);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
@@ -186,7 +188,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
 		dump_image(&dumps[1]), dump_image(&dumps[0]));
 	sums_warn(&dumps[1], words);
-	message_warning(inputs->say, dumps[1].path, "", words);
+	message_warning(inputs->say, dumps[1].id.path, "", words);
 	return 0;
 }
 
@@ -198,13 +200,13 @@ static void check_family(const struct inputs *inputs)
 	char words[700];
 
 	for (size_t i = 0; i < inputs->dump_count; i++) {
-		for (size_t k = 0; dumps[i].parent_pid && k < inputs->dump_count; k++) {
+		for (size_t k = 0; dumps[i].id.parent_pid && k < inputs->dump_count; k++) {
 			if (!dump_is_child(&dumps[i], &dumps[k]))
 				continue;
 			snprintf(words, sizeof(words),
 				"from a child process of %.600s; --sum adds up all dumps",
-				dumps[k].path);
-			message_warning(inputs->say, dumps[i].path, "", words);
+				dumps[k].id.path);
+			message_warning(inputs->say, dumps[i].id.path, "", words);
 			return;
 		}
 	}
@@ -236,12 +238,12 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 	if (inputs->series[0].number)
 		return err_set(err, ERR_USAGE, name, "applies to one dump or two, not to a trend");
 	for (size_t i = 0; i < inputs->dump_count; i++) {
-		if (dumps[i].file)
+		if (dumps[i].id.file)
 			return err_set(err, ERR_USAGE, name,
 				"applies to dumps; for a recording use --histogram, or make a dump "
 				"of a moment with hdiff --extract");
-		if (dumps[i].has_unlisted)
-			return err_set(err, ERR_USAGE, dumps[i].path,
+		if (dumps[i].single.has_unlisted)
+			return err_set(err, ERR_USAGE, dumps[i].id.path,
 				"has only sums, no blocks: take it without --by-stack and "
 				"--sample");
 	}
@@ -262,7 +264,7 @@ int inputs_check_options(const struct inputs *inputs, struct err *err)
 		return rc;
 	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
 		if (!inputs->dumps[i].has_reach)
-			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
+			return err_set(err, ERR_USAGE, inputs->dumps[i].id.path,
 				"does not record which blocks are lost: take it with hsnap -g");
 	}
 	if (of_trend && !inputs->series[0].comparison.axis)
@@ -289,10 +291,10 @@ void inputs_check_whole(struct inputs *inputs)
 	const bool has_limit = options_has_limit(options);
 
 	for (size_t i = 0; has_limit && !options->force && i < inputs->dump_count; i++) {
-		if (!inputs->dumps[i].is_incomplete)
+		if (!inputs->dumps[i].quality.is_incomplete)
 			continue;
 		inputs->is_partial = true;
-		message_warning(inputs->say, inputs->dumps[i].path,
+		message_warning(inputs->say, inputs->dumps[i].id.path,
 			"--max-growth cannot judge it: ",
 			"the snapshot is incomplete; take it again, or use --force");
 	}

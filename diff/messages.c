@@ -60,17 +60,17 @@ void message_cut(FILE *say, const struct err *err)
 /* Malformed lines are reported with their own place. */
 void message_warnings(FILE *say, const char *name, const struct dump_sums *sums)
 {
-	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
-		const struct left_out *line = &sums->left_out[i];
+	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++) {
+		const struct left_out *line = &sums->quality.left_out[i];
 
 		if (line->place)
 			message_left_out(say, line->place, line->why);
 		else
-			message_warning(say, name, "", sums->warnings[i]);
+			message_warning(say, name, "", sums->quality.warnings[i]);
 	}
-	if (sums->warning_count > WARNINGS_MAX)
-		message_line(
-			say, "%s: warning: and %zu more", name, sums->warning_count - WARNINGS_MAX);
+	if (sums->quality.warning_count > WARNINGS_MAX)
+		message_line(say, "%s: warning: and %zu more", name,
+			sums->quality.warning_count - WARNINGS_MAX);
 }
 
 void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
@@ -85,13 +85,13 @@ void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t co
 		const struct left_out none = {0}, *line = &none;
 
 		if (warning->number < WARNINGS_MAX)
-			line = &warning->first->left_out[warning->number];
+			line = &warning->first->quality.left_out[warning->number];
 		buf_clear(&words);
 		dump_warning_words(&words, warning);
 		if (line->place)
 			message_left_out(say, line->place, line->why);
 		else
-			message_warning(say, warning->first->path, "", words.data);
+			message_warning(say, warning->first->id.path, "", words.data);
 	}
 	dump_warnings_release(&warnings);
 	buf_release(&words);

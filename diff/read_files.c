@@ -32,16 +32,16 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	sums_init(&head);
 	rc = sums_read_head(&head, path, source, NULL);
 	source_close(source);
-	if (!rc && head.time_ms) {
+	if (!rc && head.id.time_ms) {
 		image = dump_image(&head);
-		file->sums.path = path;
-		file->sums.image = image ? stack_store_text(store, image) : NULL;
-		file->sums.host = head.host ? stack_store_text(store, head.host) : NULL;
-		file->sums.pid = head.pid;
-		file->sums.time_ms = head.time_ms;
-		file->sums.start_ms = head.start_ms;
-		file->sums.clock_ms = head.clock_ms;
-		file->sums.has_wall_time = head.has_wall_time;
+		file->sums.id.path = path;
+		file->sums.id.image = image ? stack_store_text(store, image) : NULL;
+		file->sums.id.host = head.id.host ? stack_store_text(store, head.id.host) : NULL;
+		file->sums.id.pid = head.id.pid;
+		file->sums.id.time_ms = head.id.time_ms;
+		file->sums.id.start_ms = head.id.start_ms;
+		file->sums.id.clock_ms = head.id.clock_ms;
+		file->sums.id.has_wall_time = head.id.has_wall_time;
 		file->kind = FILE_DUMP;
 		file->is_unread = true;
 	}
@@ -60,8 +60,8 @@ static int64_t find_newest(
 			!read_file_is_damaged(&files[i]) ||
 			(window->takes_damaged && (!files[i].rc || files[i].rc == -ERR_CUT));
 
-		if (is_usable && files[i].sums.time_ms > newest)
-			newest = files[i].sums.time_ms;
+		if (is_usable && files[i].sums.id.time_ms > newest)
+			newest = files[i].sums.id.time_ms;
 	}
 	return newest;
 }
@@ -73,7 +73,7 @@ static void finish_heads(struct read_file *files, size_t count)
 	size_t known = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (files[i].sums.clock_ms && !read_file_is_damaged(&files[i]))
+		if (files[i].sums.id.clock_ms && !read_file_is_damaged(&files[i]))
 			dumps[known++] = &files[i].sums;
 	}
 	dumps_correct_clocks(dumps, known, NULL, NULL);
@@ -95,7 +95,7 @@ static size_t find_wanted(
 	from = window->since.kind ? moment_ms(&window->since, newest) : INT64_MIN;
 	to = window->until.kind ? moment_ms(&window->until, newest) : INT64_MAX;
 	for (size_t i = 0; i < count; i++) {
-		int64_t time_ms = files[i].sums.time_ms;
+		int64_t time_ms = files[i].sums.id.time_ms;
 
 		if (files[i].is_unread && ((time_ms >= from && time_ms <= to) ||
 						  (goes_by_newest && time_ms == newest)))
@@ -154,7 +154,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		*source = NULL;
 		return 0;
 	}
-	file->sums.wants_listed = file->item->part.wants_blocks;
+	file->sums.single.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
 	/* An almost correct line explains more than "not a dump". */
 	if (rc == -ERR_NOT_DUMP && words && (strncmp(words, "nor ", 4) != 0 || !err->detail[0]))
@@ -300,5 +300,5 @@ void read_files_release(struct read_file *files, size_t count)
 
 bool read_file_is_damaged(const struct read_file *file)
 {
-	return file->rc || file->sums.skip_count;
+	return file->rc || file->sums.quality.skip_count;
 }

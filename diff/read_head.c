@@ -54,7 +54,7 @@ static int take_note(void *ctx, const char *kind, const struct kv *pairs)
 
 	if (!strcmp(kind, "dump") || !strcmp(kind, "process") || !strcmp(kind, "umdh"))
 		rc = sum_reader_note(&head->reader, kind, pairs);
-	if (!rc && sums->time_ms && sums->pid && sums->start_ms && sums->image)
+	if (!rc && sums->id.time_ms && sums->id.pid && sums->id.start_ms && sums->id.image)
 		rc = DUMP_HEAD_ENOUGH;
 	return rc;
 }
@@ -71,12 +71,12 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 		.note = take_note};
 	int rc;
 
-	module_list_init(&head.reader.modules, &sums->module_texts);
-	sums->path = arena_text(&sums->arena, path, strlen(path));
+	module_list_init(&head.reader.modules, &sums->module_list.texts);
+	sums->id.path = arena_text(&sums->arena, path, strlen(path));
 	rc = dump_head_scan(source, &sink, err);
 	module_list_finish(&head.reader.modules);
-	sums->modules = head.reader.modules.items;
-	sums->module_count = head.reader.modules.count;
+	sums->module_list.items = head.reader.modules.items;
+	sums->module_list.count = head.reader.modules.count;
 	head.reader.modules.items = NULL;
 	module_list_release(&head.reader.modules);
 	sums_copy_banner(sums);

@@ -53,11 +53,12 @@ static bool *wanted_kinds(
 static void take_window(
 	struct use_window *window, const struct options *options, const struct dump_sums *sums)
 {
-	window->from = sums->from_position;
-	window->to = sums->position - 1;
-	window->from_ms = sums->from_ms;
+	window->from = sums->window.from_position;
+	window->to = sums->window.position - 1;
+	window->from_ms = sums->window.from_ms;
 	/* times of marks may be wrong */
-	window->to_ms = sums->to_ms > sums->from_ms ? sums->to_ms : sums->from_ms;
+	window->to_ms = sums->window.to_ms > sums->window.from_ms ? sums->window.to_ms :
+								    sums->window.from_ms;
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
 		window->is_counted[i] = i != RECORD_RESERVED;
 	if (options->heap_count)

@@ -306,7 +306,7 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 			block_totals_add(&snapshot->heaps[cell->heap].stackless, &cell->sums);
 			continue;
 		}
-		if (sums->blocks)
+		if (sums->single.blocks)
 			continue;
 		sum = snapshot_add_sum(snapshot);
 		*sum = (struct block_sum){.block_count = cell->sums.block_count,
@@ -316,39 +316,39 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 	}
 	if (snapshot->sum_count)
 		qsort(snapshot->sums, snapshot->sum_count, sizeof(*snapshot->sums), by_heap);
-	snapshot->is_by_stack = !sums->blocks;
-	snapshot->blocks = sums->blocks;
-	snapshot->block_count = sums->block_count;
+	snapshot->is_by_stack = !sums->single.blocks;
+	snapshot->blocks = sums->single.blocks;
+	snapshot->block_count = sums->single.block_count;
 }
 
 /* Fills a snapshot from sums. The snapshot borrows their texts, stacks and blocks. */
 static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
 {
-	snapshot->pid = sums->pid;
-	snapshot->parent_pid = sums->parent_pid;
-	snapshot->bits = sums->bits;
-	snapshot->start_ms = sums->start_ms;
-	snapshot->time_ms = sums->time_ms;
-	snapshot->image = sums->image;
-	snapshot->os = sums->os;
-	snapshot->stack_source = sums->source ? sums->source : "tracer";
-	if (sums->is_attached || sums->sample_bytes)
+	snapshot->pid = sums->id.pid;
+	snapshot->parent_pid = sums->id.parent_pid;
+	snapshot->bits = sums->id.bits;
+	snapshot->start_ms = sums->id.start_ms;
+	snapshot->time_ms = sums->id.time_ms;
+	snapshot->image = sums->id.image;
+	snapshot->os = sums->id.os;
+	snapshot->stack_source = sums->id.source ? sums->id.source : "tracer";
+	if (sums->is_attached || sums->quality.sample_bytes)
 		snapshot->tracer = (struct tracer_facts){.version = TRACER_FORMAT,
 			.is_attached = sums->is_attached,
 			.before = sums->before,
-			.sample_bytes = sums->sample_bytes};
-	for (size_t i = 0; i < sums->module_count; i++)
-		snapshot_copy_module(snapshot, &sums->modules[i]);
-	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++)
-		snapshot_warn(snapshot, "%s", sums->warnings[i]);
-	snapshot->missing_count = sums->is_incomplete;
+			.sample_bytes = sums->quality.sample_bytes};
+	for (size_t i = 0; i < sums->module_list.count; i++)
+		snapshot_copy_module(snapshot, &sums->module_list.items[i]);
+	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++)
+		snapshot_warn(snapshot, "%s", sums->quality.warnings[i]);
+	snapshot->missing_count = sums->quality.is_incomplete;
 	fill_heaps(snapshot, sums);
 }
 
 static int write_dump(const char *output, const struct dump_sums *sums, struct err *err)
 {
 	const struct dump_head head = {
-		.pid = sums->pid, .start_ms = sums->start_ms, .time_ms = sums->time_ms};
+		.pid = sums->id.pid, .start_ms = sums->id.start_ms, .time_ms = sums->id.time_ms};
 	struct stackset none;
 	struct snapshot snapshot;
 	struct out out;

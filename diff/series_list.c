@@ -24,10 +24,11 @@ static int by_process(const void *a, const void *b)
 static int by_time(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = x->is_timeless ? 0 : int64_order(x->dump->time_ms, y->dump->time_ms);
+	int order = x->is_timeless ? 0 : int64_order(x->dump->id.time_ms, y->dump->id.time_ms);
 
 	if (!order && !x->is_timeless)
-		order = int64_order((int64_t)x->dump->position, (int64_t)y->dump->position);
+		order = int64_order(
+			(int64_t)x->dump->window.position, (int64_t)y->dump->window.position);
 	return order ? order : int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
@@ -63,10 +64,10 @@ static void leave_mixed(struct process_run *run)
 	bool is_timeless;
 
 	for (size_t i = 0; i < run->count; i++)
-		timed += run->first[i].dump->time_ms != 0;
+		timed += run->first[i].dump->id.time_ms != 0;
 	is_timeless = timed < run->count - timed;
 	for (size_t i = 0; i < run->count; i++) {
-		bool lacks_time = !run->first[i].dump->time_ms;
+		bool lacks_time = !run->first[i].dump->id.time_ms;
 
 		run->first[i].is_timeless = is_timeless;
 		if (lacks_time != is_timeless)
@@ -88,7 +89,7 @@ static void process_settle(struct process_run *run)
 			last = out;
 			continue;
 		}
-		if (last->dump->is_cut && !out->dump->is_cut) {
+		if (last->dump->quality.is_cut && !out->dump->quality.is_cut) {
 			out = last;
 			last = &all[i];
 		}
@@ -112,11 +113,11 @@ static void leave_outside(struct timed_dump *all, size_t count, const struct ord
 	int64_t newest = 0, from, to;
 
 	for (size_t i = 0; i < count; i++)
-		newest = all[i].dump->time_ms > newest ? all[i].dump->time_ms : newest;
+		newest = all[i].dump->id.time_ms > newest ? all[i].dump->id.time_ms : newest;
 	from = filter->since.kind ? moment_ms(&filter->since, newest) : INT64_MIN;
 	to = filter->until.kind ? moment_ms(&filter->until, newest) : INT64_MAX;
 	for (size_t i = 0; (filter->since.kind || filter->until.kind) && i < count; i++) {
-		int64_t time_ms = all[i].dump->time_ms;
+		int64_t time_ms = all[i].dump->id.time_ms;
 
 		if (all[i].use != USE_IT)
 			continue;
@@ -204,13 +205,13 @@ static void print_unused(const struct lister *lister, const struct timed_dump *d
 
 	if (dump->use == USE_DOUBLE) {
 		snprintf(twin, sizeof(twin), "the same snapshot as %.600s",
-			lister->inputs->dumps[dump->twin].path);
+			lister->inputs->dumps[dump->twin].id.path);
 		why = twin;
 	}
 	if (!why)
 		return;
-	inputs_leave_out(lister->inputs, dump->dump->path);
-	message_left_out(lister->inputs->say, dump->dump->path, why);
+	inputs_leave_out(lister->inputs, dump->dump->id.path);
+	message_left_out(lister->inputs->say, dump->dump->id.path, why);
 }
 
 /* Reports processes whose snapshots are all warm-up. Otherwise they would vanish silently. */
@@ -227,7 +228,7 @@ static void print_all_warm_up(const struct lister *lister)
 			is_warm |= order[next].use == USE_WARM_UP;
 		}
 		if (is_warm && !is_left)
-			message_left_out(lister->inputs->say, order[next - 1].dump->path,
+			message_left_out(lister->inputs->say, order[next - 1].dump->id.path,
 				"all dumps of its process are warm-up or left out");
 	}
 }
@@ -319,12 +320,12 @@ static void check_times(
 	const struct lister *lister, struct trend_axis *axis, const struct dump_sums *dumps)
 {
 	const struct dump_sums *doubt = dumps_find_doubt(dumps, axis->count);
-	const char *path = dumps[axis->count - 1].path;
+	const char *path = dumps[axis->count - 1].id.path;
 
 	/* The report must not depend on when it is made. */
-	if (axis->times_ms && doubt && doubt->date_doubt != DATE_AHEAD) {
+	if (axis->times_ms && doubt && doubt->id.date_doubt != DATE_AHEAD) {
 		message_line(lister->inputs->say, "%s: warning: no rates: the date of %s is %s",
-			path, doubt->path, dumps_doubt_words(doubt));
+			path, doubt->id.path, dumps_doubt_words(doubt));
 		axis->times_ms = NULL;
 		return;
 	}
@@ -359,7 +360,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 	for (size_t i = 0; i < count; i++) {
 		part += i && members[i]->process != members[i - 1]->process;
 		series->parts[i] = (uint32_t)part;
-		series->times_ms[i] = members[i]->dump->time_ms;
+		series->times_ms[i] = members[i]->dump->id.time_ms;
 		is_timeless |= !series->times_ms[i];
 		to[(*at)++] = lister->inputs->dumps[members[i]->number];
 		sums_init(&lister->inputs->dumps[members[i]->number]);
@@ -398,12 +399,12 @@ static int check_sum(const struct lister *lister, struct err *err)
 		const struct timed_dump *dump = &lister->order[i];
 
 		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
-			return err_set(err, ERR_USAGE, dump->dump->path,
-				dump->dump->pid ? "from the same process as %s; --sum takes one "
-						  "dump of each" :
-						  "neither it nor %s records its process: --sum "
-						  "takes one dump of each",
-				dump[-1].dump->path);
+			return err_set(err, ERR_USAGE, dump->dump->id.path,
+				dump->dump->id.pid ? "from the same process as %s; --sum takes one "
+						     "dump of each" :
+						     "neither it nor %s records its process: --sum "
+						     "takes one dump of each",
+				dump[-1].dump->id.path);
 	}
 	return 0;
 }

@@ -36,7 +36,7 @@ void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *cla
 		for (; differs && build < BUILDS_MAX; build += differs) {
 			of = seen + build * (ranks->count + 1);
 			differs = false;
-			for (size_t i = 0; i < in->sums->module_count; i++) {
+			for (size_t i = 0; i < in->sums->module_list.count; i++) {
 				uint32_t rank = in->ranks[i], known = of[ranks->group[rank]];
 
 				differs |= ranks->is_rebuilt[rank] && known && known != rank + 1;
@@ -44,7 +44,7 @@ void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *cla
 		}
 		build = build < BUILDS_MAX ? build : BUILDS_MAX - 1;
 		of = seen + build * (ranks->count + 1);
-		for (size_t i = 0; i < in->sums->module_count; i++) {
+		for (size_t i = 0; i < in->sums->module_list.count; i++) {
 			if (ranks->is_rebuilt[in->ranks[i]])
 				of[ranks->group[in->ranks[i]]] = in->ranks[i] + 1;
 		}

@@ -72,7 +72,7 @@ static bool move_to(const struct locations *locations, struct named_place *named
 		return false;
 	named->dump = (uint32_t)dump;
 	if (named->module)
-		named->module = &in->sums->modules[in->first[rank]];
+		named->module = &in->sums->module_list.items[in->first[rank]];
 	return true;
 }
 
@@ -105,7 +105,7 @@ static void choose_aside(
 	uint64_t addr = addr_of(aside);
 
 	if (in->first[aside->place.unit - 1] == UINT32_MAX ||
-		&in->sums->modules[in->first[aside->place.unit - 1]] != aside->module) {
+		&in->sums->module_list.items[in->first[aside->place.unit - 1]] != aside->module) {
 		bool is_better = named->is_aside ? aside->dump > named->dump ||
 							   (aside->dump == named->dump &&
 								   addr < addr_of(named)) :

@@ -14,7 +14,8 @@
 
 static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
-	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
+	return a->id.pid && a->id.start_ms && a->id.pid == b->id.pid &&
+	       a->id.start_ms == b->id.start_ms;
 }
 
 /* Returns the size of the cache, as a power of two. With many small dumps, the caches must not use
@@ -33,15 +34,15 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
 	const struct dump_sums *sums = dump->sums;
 	size_t ranks_bytes = locations->ranks.count * sizeof(*dump->first);
 
-	dump->bases =
-		arena_alloc(&locations->arena, (sums->module_count + 1) * sizeof(*dump->bases));
+	dump->bases = arena_alloc(
+		&locations->arena, (sums->module_list.count + 1) * sizeof(*dump->bases));
 	dump->first = arena_alloc(&locations->arena, ranks_bytes + 1);
 	dump->memo_bits = memo_bits(sums->stacks.count);
 	dump->memo = arena_alloc(&locations->arena, sizeof(*dump->memo) << dump->memo_bits);
 	memset(dump->memo, 0xff, sizeof(*dump->memo) << dump->memo_bits);
 	memset(dump->first, 0xff, ranks_bytes);
-	for (size_t i = sums->module_count; i--;) {
-		dump->bases[i] = sums->modules[i].base;
+	for (size_t i = sums->module_list.count; i--;) {
+		dump->bases[i] = sums->module_list.items[i].base;
 		dump->first[dump->ranks[i]] = (uint32_t)i;
 	}
 }
@@ -50,13 +51,13 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
  * dumps are then equal for both, too. */
 static bool is_alike(const struct places_dump *a, const struct places_dump *b)
 {
-	const struct module *x = a->sums->modules, *y = b->sums->modules;
+	const struct module *x = a->sums->module_list.items, *y = b->sums->module_list.items;
 
-	if (a->sums->module_count != b->sums->module_count)
+	if (a->sums->module_list.count != b->sums->module_list.count)
 		return false;
 	if (x == y && a->ranks == b->ranks)
 		return true;
-	for (size_t i = 0; i < a->sums->module_count; i++) {
+	for (size_t i = 0; i < a->sums->module_list.count; i++) {
 		if (x[i].base != y[i].base || a->ranks[i] != b->ranks[i] ||
 			x[i].size_bytes != y[i].size_bytes)
 			return false;
@@ -68,10 +69,10 @@ static uint64_t hash_modules(const struct places_dump *dump, const struct hash_k
 {
 	struct hasher hasher = hasher_begin(key);
 
-	for (size_t i = 0; i < dump->sums->module_count; i++) {
-		hasher_add(&hasher, dump->sums->modules[i].base);
+	for (size_t i = 0; i < dump->sums->module_list.count; i++) {
+		hasher_add(&hasher, dump->sums->module_list.items[i].base);
 		hasher_add(&hasher, dump->ranks[i]);
-		hasher_add(&hasher, dump->sums->modules[i].size_bytes);
+		hasher_add(&hasher, dump->sums->module_list.items[i].size_bytes);
 	}
 	return hasher_end(&hasher);
 }
@@ -166,7 +167,7 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	/* The product's upper bits depend on all bits of the granule. */
 	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - dump->memo_bits));
 	uint64_t memo = atomic_load_explicit(&dump->memo[slot], memory_order_relaxed);
-	size_t below, count = dump->sums->module_count;
+	size_t below, count = dump->sums->module_list.count;
 
 	if (memo >> GRANULE_BITS == granule && memo != UINT64_MAX)
 		return (size_t)(memo & GRANULE_MASK);
@@ -189,7 +190,7 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 
 	if (!below)
 		return NULL;
-	module = &dump->sums->modules[below - 1];
+	module = &dump->sums->module_list.items[below - 1];
 	/* The call lies before the return address. */
 	if (addr == module->base && below > 1 && addr - 1 - module[-1].base < module[-1].size_bytes)
 		return module - 1;
@@ -220,7 +221,7 @@ struct location location_of(
 	if (!module)
 		return (struct location){0, addr};
 	return (struct location){
-		(uint64_t)in->ranks[module - in->sums->modules] + 1, addr - module->base};
+		(uint64_t)in->ranks[module - in->sums->module_list.items] + 1, addr - module->base};
 }
 
 uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack)

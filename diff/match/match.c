@@ -92,8 +92,8 @@ static struct delta subtract(struct block_totals new, struct block_totals old)
 
 bool comparison_is_window(const struct comparison *comparison)
 {
-	return comparison->dump_count == 1 && comparison->dumps && comparison->dumps->kind_cells &&
-	       !comparison->axis;
+	return comparison->dump_count == 1 && comparison->dumps &&
+	       comparison->dumps->window.kind_cells && !comparison->axis;
 }
 
 struct block_totals row_new(const struct comparison *comparison, const struct row *row)
@@ -572,8 +572,8 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		.is_sum = request->is_sum,
 		.has_unchanged = request->keeps_unchanged && !request->axis,
 		.axis = request->axis,
-		.has_overhead = !dumps->is_printed,
-		.lacks_rows = dumps->lacks_rows,
+		.has_overhead = !dumps->quality.is_printed,
+		.lacks_rows = dumps->quality.lacks_rows,
 		.locations = xcalloc(1, sizeof(*comparison->locations)),
 		.names = xcalloc(1, sizeof(*comparison->names))};
 	arena_init(&comparison->arena);
@@ -595,7 +595,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	if (comparison->axis)
 		series_judge_rows(comparison);
 	comparison->cell_rows = matcher.rows;
-	if (!comparison_is_window(comparison) && !dumps->wants_listed)
+	if (!comparison_is_window(comparison) && !dumps->single.wants_listed)
 		cell_rows_free(comparison);
 	free(matcher.sums);
 	free(matcher.heap_rows);

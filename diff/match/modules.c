@@ -99,13 +99,13 @@ static int by_file_and_module(const void *a, const void *b)
 /* Fills `files` with the dump's modules, sorted so that equal files are adjacent. */
 static void files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
 {
-	for (size_t i = 0; i < dump->module_count; i++) {
-		const char *path = lower_path(arena, dump->modules[i].path);
+	for (size_t i = 0; i < dump->module_list.count; i++) {
+		const char *path = lower_path(arena, dump->module_list.items[i].path);
 
 		files[i] = (struct module_file){
-			&dump->modules[i], path, module_path_base(path), NULL, 0};
+			&dump->module_list.items[i], path, module_path_base(path), NULL, 0};
 	}
-	qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
+	qsort(files, dump->module_list.count, sizeof(*files), by_file_and_module);
 }
 
 /* Returns 0 for files that are the same in this round. */
@@ -210,7 +210,7 @@ static void files_settle(struct known *known, size_t before)
 /* Pairs the modules of a dump. Stores each module's number among the known files in `kind_of`. */
 static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
-	size_t before = known->count, count = dump->module_count;
+	size_t before = known->count, count = dump->module_list.count;
 	struct module_file *all = arena_alloc(known->arena, count * sizeof(*all));
 
 	files_fill(all, dump, known->arena);
@@ -226,7 +226,7 @@ static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_
 	for (size_t i = 0; i < count; i++) {
 		if (i && !by_file(&all[i - 1], &all[i]))
 			all[i].rank = all[i - 1].rank;
-		kind_of[all[i].module - dump->modules] = all[i].rank;
+		kind_of[all[i].module - dump->module_list.items] = all[i].rank;
 	}
 }
 
@@ -255,7 +255,7 @@ static void rank(
 	for (size_t dump = 0; dump < count; dump++) {
 		if (dump && kind_of[dump] == kind_of[dump - 1])
 			continue;
-		for (size_t i = 0; i < dumps[dump].module_count; i++)
+		for (size_t i = 0; i < dumps[dump].module_list.count; i++)
 			kind_of[dump][i] = ranks[kind_of[dump][i]];
 	}
 	free(ranks);
@@ -266,7 +266,7 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 	size_t dump_count, bool by_group, struct occurrence *all)
 {
 	for (size_t dump = 0; dump < dump_count; dump++) {
-		for (size_t i = 0; i < dumps[dump].module_count; i++) {
+		for (size_t i = 0; i < dumps[dump].module_list.count; i++) {
 			uint32_t number = ranks->by_dump[dump][i];
 			struct occurrence *at = &all[by_group ? ranks->group[number] : number];
 
@@ -299,12 +299,13 @@ void module_ids_make(
 	uint32_t **by_dump = arena_alloc(arena, count * sizeof(*by_dump));
 
 	for (size_t i = 0; i < count; i++) {
-		if (i && dumps[i].module_count && dumps[i].modules == dumps[i - 1].modules) {
+		if (i && dumps[i].module_list.count &&
+			dumps[i].module_list.items == dumps[i - 1].module_list.items) {
 			by_dump[i] =
 				by_dump[i - 1]; /* most dumps of a process share their modules */
 			continue;
 		}
-		by_dump[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**by_dump));
+		by_dump[i] = arena_alloc(arena, dumps[i].module_list.count * sizeof(**by_dump));
 		dump_pair(&known, &dumps[i], by_dump[i]);
 	}
 	rank(&known, dumps, count, by_dump);

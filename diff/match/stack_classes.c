@@ -530,11 +530,11 @@ static void find_processes(struct stack_classes *classes, size_t dump_count)
 	table_init(&known);
 	for (size_t i = 0; i < dump_count; i++) {
 		const struct dump_sums *sums = &classes->dumps[i];
-		struct process_key key = {sums->start_ms, sums->pid};
+		struct process_key key = {sums->id.start_ms, sums->id.pid};
 		const uint64_t *same;
 
 		classes->process[i] = 0;
-		if (!sums->pid || !sums->start_ms) {
+		if (!sums->id.pid || !sums->id.start_ms) {
 			untold = untold < i ? untold : i;
 			continue;
 		}

@@ -34,14 +34,14 @@ static void take_blocks(struct block_run *run, size_t dump, bool is_new)
 {
 	const struct dump_sums *sums = &run->view->comparison->dumps[dump];
 
-	for (size_t i = 0; i < sums->listed_count; i++) {
-		uint32_t shown = shown_of(run, dump, &sums->listed[i]);
+	for (size_t i = 0; i < sums->single.listed_count; i++) {
+		uint32_t shown = shown_of(run, dump, &sums->single.listed[i]);
 
 		if (shown == ROW_NONE)
 			continue;
 		array_grow((void **)&run->blocks, &run->cap, run->count, sizeof(*run->blocks));
 		run->blocks[run->count++] =
-			(struct shown_block){sums->listed[i].requested_bytes, shown, is_new};
+			(struct shown_block){sums->single.listed[i].requested_bytes, shown, is_new};
 	}
 }
 
@@ -91,19 +91,19 @@ static void count_block(struct block_totals *to, const struct listed_block *bloc
 static void find_again(struct block_run *run)
 {
 	const struct dump_sums *old = run->view->comparison->dumps, *new = old + 1;
-	bool *is_found = xcalloc(old->listed_count + 1, sizeof(*is_found));
+	bool *is_found = xcalloc(old->single.listed_count + 1, sizeof(*is_found));
 	struct u64map numbers;
 
 	u64map_init(&numbers);
-	u64map_reserve(&numbers, old->listed_count);
-	for (size_t i = 0; i < old->listed_count; i++) {
+	u64map_reserve(&numbers, old->single.listed_count);
+	for (size_t i = 0; i < old->single.listed_count; i++) {
 		uint32_t number = (uint32_t)i;
 
-		if (shown_of(run, 0, &old->listed[i]) != ROW_NONE)
-			u64map_add(&numbers, old->listed[i].addr, &number);
+		if (shown_of(run, 0, &old->single.listed[i]) != ROW_NONE)
+			u64map_add(&numbers, old->single.listed[i].addr, &number);
 	}
-	for (size_t i = 0; i < new->listed_count; i++) {
-		const struct listed_block *block = &new->listed[i];
+	for (size_t i = 0; i < new->single.listed_count; i++) {
+		const struct listed_block *block = &new->single.listed[i];
 		uint32_t shown = shown_of(run, 1, block), number;
 		struct row_blocks *of;
 
@@ -111,19 +111,19 @@ static void find_again(struct block_run *run)
 			continue;
 		of = &run->view->blocks[shown];
 		if (!u64map_find(&numbers, block->addr, &number) || is_found[number] ||
-			shown_of(run, 0, &old->listed[number]) != shown ||
-			old->listed[number].requested_bytes != block->requested_bytes) {
+			shown_of(run, 0, &old->single.listed[number]) != shown ||
+			old->single.listed[number].requested_bytes != block->requested_bytes) {
 			count_block(&of->came, block);
 			continue;
 		}
 		is_found[number] = true;
 		count_block(&of->kept, block);
 	}
-	for (size_t i = 0; i < old->listed_count; i++) {
-		uint32_t shown = is_found[i] ? ROW_NONE : shown_of(run, 0, &old->listed[i]);
+	for (size_t i = 0; i < old->single.listed_count; i++) {
+		uint32_t shown = is_found[i] ? ROW_NONE : shown_of(run, 0, &old->single.listed[i]);
 
 		if (shown != ROW_NONE)
-			count_block(&run->view->blocks[shown].gone, &old->listed[i]);
+			count_block(&run->view->blocks[shown].gone, &old->single.listed[i]);
 	}
 	u64map_release(&numbers);
 	free(is_found);

@@ -10,12 +10,12 @@
 /* Returns the index of the first content whose stack has this id or a later one. */
 static size_t find_contents(const struct dump_sums *sums, const char *id)
 {
-	size_t low = 0, high = sums->content_count;
+	size_t low = 0, high = sums->single.content_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (strcmp(sums->contents[middle].stack, id) < 0)
+		if (strcmp(sums->single.contents[middle].stack, id) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -26,7 +26,7 @@ static size_t find_contents(const struct dump_sums *sums, const char *id)
 static const struct dump_pointer *pointer_at(
 	const struct dump_sums *sums, const struct dump_content *content, uint32_t offset)
 {
-	const struct dump_pointer *pointers = &sums->pointers[content->pointer_at];
+	const struct dump_pointer *pointers = &sums->single.pointers[content->pointer_at];
 
 	for (size_t i = 0; i < content->pointer_count; i++) {
 		if (pointers[i].offset == offset)
@@ -52,7 +52,7 @@ static void take_words(struct view *view, const struct dump_sums *sums, struct s
 			.value = content_word(content->bytes + at, len, content->bits)};
 		word->to = pointer_at(sums, content, at);
 		if (len == step && !word->to && word->value + 1 &&
-			module_at(sums->modules, sums->module_count, word->value)) {
+			module_at(sums->module_list.items, sums->module_list.count, word->value)) {
 			word->return_addr = word->value + 1;
 			word->is_in_module = true;
 		}
@@ -93,7 +93,7 @@ void view_contents(struct view *view)
 	bool has_some = false;
 
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
-		has_some |= comparison->dumps[i].content_count != 0;
+		has_some |= comparison->dumps[i].single.content_count != 0;
 	if (!has_some || view->group != GROUP_STACK)
 		return;
 	view->contents = xcalloc(view->shown_count + 1, sizeof(*view->contents));
@@ -107,14 +107,14 @@ void view_contents(struct view *view)
 		if (!row->stack || !row->stack->id)
 			continue;
 		first = end = find_contents(dump, row->stack->id);
-		while (end < dump->content_count &&
-			!strcmp(dump->contents[end].stack, row->stack->id))
+		while (end < dump->single.content_count &&
+			!strcmp(dump->single.contents[end].stack, row->stack->id))
 			end++;
 		to->items = arena_alloc(&view->arena, (end - first + 1) * sizeof(*to->items));
 		for (; first < end; first++) {
 			struct shown_content *shown = &to->items[to->count++];
 
-			*shown = (struct shown_content){.content = &dump->contents[first]};
+			*shown = (struct shown_content){.content = &dump->single.contents[first]};
 			take_words(view, dump, shown);
 		}
 	}

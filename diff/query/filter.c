@@ -70,7 +70,7 @@ bool filter_change(
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
-		module_of_return(dump->modules, dump->module_count, frame->addr);
+		module_of_return(dump->module_list.items, dump->module_list.count, frame->addr);
 	const char *file = module ? module_path_base(module->path) : "";
 	size_t len = strlen(frame->module);
 
@@ -217,9 +217,9 @@ static bool is_in_dump(const char *wanted, const struct naming *naming, size_t d
 {
 	const struct dump_sums *sums = &naming->comparison->dumps[dump];
 
-	for (size_t i = 0; i < sums->module_count; i++) {
+	for (size_t i = 0; i < sums->module_list.count; i++) {
 		if (filter_names_module(wanted, naming->modules[dump][i],
-			    module_path_base(sums->modules[i].path)))
+			    module_path_base(sums->module_list.items[i].path)))
 			return true;
 	}
 	return is_in_frames(wanted, naming->texts[dump], sums->text_count);

@@ -31,11 +31,12 @@ static size_t short_name(const struct module *module, const char **name)
 
 static const char **name_dump_modules(struct naming *naming, const struct dump_sums *dump)
 {
-	const char **names = arena_alloc(&naming->arena, dump->module_count * sizeof(*names) + 1);
+	const char **names =
+		arena_alloc(&naming->arena, dump->module_list.count * sizeof(*names) + 1);
 
-	for (size_t i = 0; i < dump->module_count; i++) {
+	for (size_t i = 0; i < dump->module_list.count; i++) {
 		const char *name;
-		size_t len = short_name(&dump->modules[i], &name);
+		size_t len = short_name(&dump->module_list.items[i], &name);
 
 		names[i] = arena_text(&naming->arena, name, len);
 	}
@@ -68,9 +69,10 @@ void naming_make(struct naming *naming, const struct comparison *comparison, boo
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
 		const struct dump_sums *dump = &comparison->dumps[i];
 
-		naming->modules[i] = i && dump->modules == dump[-1].modules /* shared */ ?
-					     naming->modules[i - 1] :
-					     name_dump_modules(naming, dump);
+		naming->modules[i] =
+			i && dump->module_list.items == dump[-1].module_list.items /* shared */ ?
+				naming->modules[i - 1] :
+				name_dump_modules(naming, dump);
 		naming->texts[i] = read_dump_texts(naming, dump);
 	}
 }
@@ -154,8 +156,9 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 	struct frame frame = {.has_addr = true, .addr = addr};
 
 	if (found.module) {
-		frame.module = naming->modules[found.dump][found.module -
-							   comparison->dumps[found.dump].modules];
+		frame.module =
+			naming->modules[found.dump][found.module - comparison->dumps[found.dump]
+									   .module_list.items];
 		frame.offset_bytes = location.offset;
 	}
 	if (!named || !named->found.count)
@@ -297,7 +300,8 @@ static size_t count_missing(
 				continue;
 			if (at.module)
 				all[first[at.dump] +
-					(size_t)(at.module - comparison->dumps[at.dump].modules)]
+					(size_t)(at.module -
+						 comparison->dumps[at.dump].module_list.items)]
 					.count++;
 			else
 				all[first[comparison->dump_count]].count++;
@@ -348,9 +352,9 @@ static void add_modules(struct buf *words, const struct missing_names *all, size
 		buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
 	if (!dump)
 		return;
-	buf_add_text(words, dump->file ? "; hdiff --extract " : "; hsym --explain ");
-	add_path(words, dump->path);
-	buf_printf(words, "%s shows why", dump->file ? " | hsym --explain -" : "");
+	buf_add_text(words, dump->id.file ? "; hdiff --extract " : "; hsym --explain ");
+	add_path(words, dump->id.path);
+	buf_printf(words, "%s shows why", dump->id.file ? " | hsym --explain -" : "");
 }
 
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words)
@@ -369,12 +373,12 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 		return;
 	first = xcalloc(dumps + 1, sizeof(*first));
 	for (size_t i = 0; i < dumps; i++)
-		first[i + 1] = first[i] + comparison->dumps[i].module_count;
+		first[i + 1] = first[i] + comparison->dumps[i].module_list.count;
 	all = xcalloc(first[dumps] + 1, sizeof(*all));
 	for (size_t i = 0; i < dumps; i++) {
-		for (size_t k = 0; k < comparison->dumps[i].module_count; k++, count++)
-			all[count].len =
-				short_name(&comparison->dumps[i].modules[k], &all[count].name);
+		for (size_t k = 0; k < comparison->dumps[i].module_list.count; k++, count++)
+			all[count].len = short_name(
+				&comparison->dumps[i].module_list.items[k], &all[count].name);
 	}
 	all[count].name = "no module";
 	all[count++].len = strlen("no module");

@@ -233,7 +233,7 @@ void spellings_make(struct spellings *spellings, const struct naming *naming)
 	table_init(&spellings->known);
 	buf_init(&spellings->lower);
 	for (size_t dump = comparison->dumps ? comparison->dump_count : 0; dump--;) {
-		for (size_t i = 0; i < comparison->dumps[dump].module_count; i++)
+		for (size_t i = 0; i < comparison->dumps[dump].module_list.count; i++)
 			add(spellings, naming->modules[dump][i], dump);
 		for (size_t i = 0; i < comparison->dumps[dump].text_count; i++)
 			add(spellings, naming->texts[dump][i].module, dump);

@@ -71,7 +71,7 @@ struct window_run {
 
 static int too_much(const struct window_run *run, struct err *err)
 {
-	return err_set(err, ERR_BAD_RECORDING, run->sums->path, SUMS_TOO_LARGE);
+	return err_set(err, ERR_BAD_RECORDING, run->sums->id.path, SUMS_TOO_LARGE);
 }
 
 /* ---------------------------------------------------------------- sums of each kind */
@@ -122,9 +122,9 @@ static int take_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
 	const struct dump_sums *sums = run->sums;
-	uint32_t row = sums->kind_cells[number] == CELL_NONE ?
+	uint32_t row = sums->window.kind_cells[number] == CELL_NONE ?
 			       ROW_NONE :
-			       run->view->comparison->cell_rows[0][sums->kind_cells[number]];
+			       run->view->comparison->cell_rows[0][sums->window.kind_cells[number]];
 	struct window_kind *kind;
 	uint64_t there;
 
@@ -162,18 +162,19 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 	struct record_state state;
 	int rc;
 
-	if (run->facts->kind_count < run->sums->kind_count ||
-		run->facts->event_count < run->sums->position - 1)
-		return err_set(err, ERR_CHANGED, run->sums->path, NULL);
-	rc = recording_state(recording, run->sums->from_position, &state, err);
+	if (run->facts->kind_count < run->sums->window.kind_count ||
+		run->facts->event_count < run->sums->window.position - 1)
+		return err_set(err, ERR_CHANGED, run->sums->id.path, NULL);
+	rc = recording_state(recording, run->sums->window.from_position, &state, err);
 	if (rc)
 		return rc;
 	run->uses = xcalloc(run->window_count, sizeof(*run->uses));
 	for (size_t i = 0; i < run->window_count; i++)
-		run->uses[i].peak_ms = run->sums->from_ms;
-	run->life_classes = use_class(run->sums->to_ms - run->sums->from_ms, LIFE_CLASS_BITS) + 1;
-	run->numbers = xcalloc(run->sums->kind_count + 1, sizeof(*run->numbers));
-	for (uint32_t i = 0; !rc && i < run->sums->kind_count; i++)
+		run->uses[i].peak_ms = run->sums->window.from_ms;
+	run->life_classes =
+		use_class(run->sums->window.to_ms - run->sums->window.from_ms, LIFE_CLASS_BITS) + 1;
+	run->numbers = xcalloc(run->sums->window.kind_count + 1, sizeof(*run->numbers));
+	for (uint32_t i = 0; !rc && i < run->sums->window.kind_count; i++)
 		rc = take_kind(run, i, &state, err);
 	record_state_release(&state);
 	return rc;
@@ -299,7 +300,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 	uint64_t made_ms = is_inside ? take_time(kind, event->number) : 0;
 
 	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
-		return err_set(err, ERR_BAD_RECORDING, run->sums->path, "a block is freed twice");
+		return err_set(
+			err, ERR_BAD_RECORDING, run->sums->id.path, "a block is freed twice");
 	span_take(&kind->freed_ms, event->time_ms);
 	if (event->freed_by != RECORD_NO_STACK)
 		take_freed_by(run, kind, event->freed_by);
@@ -319,7 +321,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 static inline __attribute__((always_inline)) void fetch_freed(
 	const struct window_run *run, const struct record_event *event)
 {
-	uint32_t number = event->kind < run->sums->kind_count ? run->numbers[event->kind] : NO_KIND;
+	uint32_t number =
+		event->kind < run->sums->window.kind_count ? run->numbers[event->kind] : NO_KIND;
 	const struct window_kind *kind = number == NO_KIND ? NULL : &run->kinds[number];
 	uint64_t index = kind ? event->number - kind->first_number : 0;
 	const struct time_page *page =
@@ -338,15 +341,15 @@ static int take_events(struct window_run *run, struct recording *recording, stru
 	const struct record_event *events;
 	struct record_cursor *cursor;
 	size_t count;
-	int rc = record_cursor_open(
-		&cursor, recording, run->sums->from_position, run->sums->position - 1, err);
+	int rc = record_cursor_open(&cursor, recording, run->sums->window.from_position,
+		run->sums->window.position - 1, err);
 
 	if (rc)
 		return rc;
 	while ((rc = record_next_events(cursor, &events, &count, err)) > 0) {
 		rc = 0;
 		for (size_t i = 0; !rc && i < count; i++) {
-			uint32_t number = events[i].kind < run->sums->kind_count ?
+			uint32_t number = events[i].kind < run->sums->window.kind_count ?
 						  run->numbers[events[i].kind] :
 						  NO_KIND;
 
@@ -591,7 +594,7 @@ int view_window(struct view *view, struct err *err)
 	if (!comparison_is_window(comparison))
 		return 0;
 	run.sums = &comparison->dumps[0];
-	rc = recording_open(&recording, run.sums->file, err);
+	rc = recording_open(&recording, run.sums->id.file, err);
 	if (rc)
 		return rc;
 	run.facts = recording_facts(recording);

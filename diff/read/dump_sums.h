@@ -102,12 +102,94 @@ enum date_doubt {
 	DATE_UNKNOWN,
 };
 
-struct dump_sums {
-	struct arena arena;
+/* The process and moment of a dump. */
+struct dump_identity {
 	/* file that was opened, for a recording; `path` is the user's name for it */
 	const char *file;
 	const char *source; /* program that recorded the events, unless it is our tracer */
 	const char *path; /* as specified by the user */
+	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
+	int64_t time_ms, start_ms;
+	/* like `clock_ms` in struct dump_head; dumps_correct_clocks() uses it to correct
+	 * `time_ms` */
+	int64_t clock_ms;
+	enum date_doubt date_doubt;
+	const char *image, *host; /* may be NULL */
+	/* Recordings only: */
+	const char *os;
+	unsigned bits;
+	/* From UMDH's banner; 0 without a banner. The time is local time to the minute, stored as
+	 * if it were UTC. Only differences between such times are usable. */
+	uint32_t banner_pid;
+	int64_t banner_time_ms;
+	const char *banner_host; /* or NULL */
+	bool has_wall_time; /* `time_ms` is `banner_time_ms`, see sums_copy_banner() */
+};
+
+/* The part of a recording that the sums are of. */
+struct recording_window {
+	/* Position of the moment plus 1. With a fate, also the start of the window and the times
+	 * at both ends. A dump has position 0. */
+	uint64_t position;
+	enum block_fate fate;
+	uint64_t from_position, from_ms, to_ms;
+	/* In a window, indexed by kind of the recording: the kind's cell, even if its sums are 0.
+	 * CELL_NONE: no block of the kind was live in the window. */
+	uint32_t *kind_cells;
+	size_t kind_count;
+	/* In a window, indexed by module of the recording: the module's base in the dump. */
+	uint64_t *module_bases;
+};
+
+/* Single blocks, which are stored only on request. */
+struct single_blocks {
+	/* In a recording with addresses: the blocks whose stack is known. Otherwise NULL. */
+	struct block *blocks;
+	size_t block_count;
+	/* Set before a dump is read, to list the dump's single blocks. */
+	bool wants_listed;
+	bool has_unlisted; /* some entries of the dump are sums */
+	struct listed_block *listed;
+	size_t listed_count;
+	struct dump_content *contents; /* sorted by stack */
+	size_t content_count;
+	struct dump_pointer *pointers;
+	size_t pointer_count;
+};
+
+/* Warnings about a dump, and reasons why its figures may be incomplete. */
+struct dump_quality {
+	/* The first WARNINGS_MAX warnings, a sentence each; NULL if there are no warnings. */
+	const char **warnings;
+	size_t warning_count; /* number of all warnings */
+	struct left_out *left_out; /* indexed by warning: the malformed line */
+	size_t skip_count; /* number of malformed lines skipped, each with a warning */
+	bool is_cut; /* the end of the file is missing */
+	bool is_incomplete; /* notes in the dump report missing data */
+	/* The dump was made from printed comparisons (diff/chain.c), whose rows have no overhead.
+	 * `lacks_rows`: the comparisons' totals include stacks without rows, so the dump's total
+	 * is more than the sum of its cells. */
+	bool is_printed, lacks_rows;
+	/* One allocation per this number of bytes was recorded, so all figures are estimates. 0:
+	 * all allocations were recorded. */
+	uint64_t sample_bytes;
+};
+
+struct dump_modules {
+	struct module *items; /* sorted by base */
+	size_t count;
+	struct arena texts; /* storage of the modules' texts */
+	/* `items` belongs to the store (diff/read/stack_store.h), and dumps with equal modules
+	 * share it. */
+	bool are_shared;
+};
+
+struct dump_sums {
+	struct arena arena;
+	struct dump_identity id;
+	struct recording_window window;
+	struct single_blocks single;
+	struct dump_quality quality;
 	struct stackset stacks;
 	/* Indexed by stack: its number in the stack store (diff/read/stack_store.h), equal for
 	 * equal ids with equal frames. STACK_NONE: not in the store. NULL: this dump shares no
@@ -135,71 +217,12 @@ struct dump_sums {
 	 * `reserved`, with their overhead, fit into an int64_t. */
 	struct block_totals total;
 	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
-	/* One allocation per this number of bytes was recorded, so all figures are estimates. 0:
-	 * all allocations were recorded. */
-	uint64_t sample_bytes;
 	/* The tracer was attached to the running process. `before` contains the blocks that are
 	 * older; they have no stack. */
 	bool is_attached;
 	struct block_totals before;
-	struct module *modules; /* sorted by base */
-	size_t module_count;
-	struct arena module_texts; /* storage of the modules' texts */
-	/* `modules` belongs to the store (diff/read/stack_store.h), and dumps with equal modules
-	 * share it. */
-	bool modules_are_shared;
+	struct dump_modules module_list;
 	struct symbol_names *names; /* names in the dump; NULL if it has no names */
-	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
-	int64_t time_ms, start_ms;
-	/* like `clock_ms` in struct dump_head; dumps_correct_clocks() uses it to correct
-	 * `time_ms` */
-	int64_t clock_ms;
-	enum date_doubt date_doubt;
-	const char *image, *host; /* may be NULL */
-	/* Recordings only: */
-	const char *os;
-	unsigned bits;
-	/* From UMDH's banner; 0 without a banner. The time is local time to the minute, stored as
-	 * if it were UTC. Only differences between such times are usable. */
-	uint32_t banner_pid;
-	int64_t banner_time_ms;
-	const char *banner_host; /* or NULL */
-	bool has_wall_time; /* time_ms is banner_time_ms, see sums_copy_banner() */
-	/* In a recording: the position of the moment plus 1. With a fate, also the start of the
-	 * window and the times at both ends. A dump has position 0. */
-	uint64_t position;
-	enum block_fate fate;
-	uint64_t from_position, from_ms, to_ms;
-	/* In a window, indexed by kind of the recording: the kind's cell, even if its sums are 0.
-	 * CELL_NONE: no block of the kind was live in the window. */
-	uint32_t *kind_cells;
-	size_t kind_count;
-	/* In a window, indexed by module of the recording: the module's base in `modules`. */
-	uint64_t *module_bases;
-	/* On request, in a recording with addresses: the blocks whose stack is known. Otherwise
-	 * NULL. */
-	struct block *blocks;
-	size_t block_count;
-	/* Set before a dump is read, to list the dump's single blocks. */
-	bool wants_listed;
-	bool has_unlisted; /* some entries of the dump are sums */
-	struct listed_block *listed;
-	size_t listed_count;
-	struct dump_content *contents; /* sorted by stack */
-	size_t content_count;
-	struct dump_pointer *pointers;
-	size_t pointer_count;
-	/* The first WARNINGS_MAX warnings, a sentence each; NULL if there are no warnings. */
-	const char **warnings;
-	size_t warning_count; /* number of all warnings */
-	struct left_out *left_out; /* indexed by warning: the malformed line */
-	size_t skip_count; /* number of malformed lines skipped, each with a warning */
-	bool is_cut; /* the end of the file is missing */
-	bool is_incomplete; /* notes in the dump report missing data */
-	/* The dump was made from printed comparisons (diff/chain.c), whose rows have no overhead.
-	 * `lacks_rows`: the comparisons' totals include stacks without rows, so `total` is more
-	 * than the sum of the cells. */
-	bool is_printed, lacks_rows;
 };
 
 void sums_init(struct dump_sums *sums);

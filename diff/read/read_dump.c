@@ -20,29 +20,29 @@ void sums_init(struct dump_sums *sums)
 {
 	*sums = (struct dump_sums){0};
 	arena_init(&sums->arena);
-	arena_init(&sums->module_texts);
+	arena_init(&sums->module_list.texts);
 	stackset_init(&sums->stacks);
 }
 
 void sums_release(struct dump_sums *sums)
 {
-	if (!sums->modules_are_shared)
-		free(sums->modules);
+	if (!sums->module_list.are_shared)
+		free(sums->module_list.items);
 	free(sums->shared);
 	free(sums->same_id);
 	free(sums->cells);
 	free(sums->packed_cells);
 	free(sums->heaps);
 	free(sums->reaches);
-	free(sums->blocks);
-	free(sums->listed);
-	free(sums->contents);
-	free(sums->pointers);
+	free(sums->single.blocks);
+	free(sums->single.listed);
+	free(sums->single.contents);
+	free(sums->single.pointers);
 	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
 	arena_release(&sums->arena);
-	arena_release(&sums->module_texts);
+	arena_release(&sums->module_list.texts);
 	sums_init(sums);
 }
 
@@ -68,7 +68,7 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 {
 	if (!add_total(&reader->sums->total, more))
 		return 0;
-	return err_set(reader->err, ERR_BAD_LINE, reader->sums->path, SUMS_TOO_LARGE);
+	return err_set(reader->err, ERR_BAD_LINE, reader->sums->id.path, SUMS_TOO_LARGE);
 }
 
 /* Warns about the first name that is not UTF-8. */
@@ -126,12 +126,12 @@ static void list_block(
 	struct dump_sums *sums = reader->sums;
 
 	if (!entry->addr) {
-		sums->has_unlisted = true;
+		sums->single.has_unlisted = true;
 		return;
 	}
-	array_grow((void **)&sums->listed, &reader->listed_cap, sums->listed_count,
-		sizeof(*sums->listed));
-	sums->listed[sums->listed_count++] = (struct listed_block){
+	array_grow((void **)&sums->single.listed, &reader->listed_cap, sums->single.listed_count,
+		sizeof(*sums->single.listed));
+	sums->single.listed[sums->single.listed_count++] = (struct listed_block){
 		entry->addr, entry->requested_bytes, stack, 2 * reader->tally.heap + is_bare};
 }
 
@@ -149,8 +149,8 @@ static void listed_settle(struct dump_sums *sums)
 		u64map_add(
 			&cells[cell->is_bare], (uint64_t)cell->stack << 32 | cell->heap, &number);
 	}
-	for (size_t i = 0; i < sums->listed_count; i++) {
-		struct listed_block *block = &sums->listed[i];
+	for (size_t i = 0; i < sums->single.listed_count; i++) {
+		struct listed_block *block = &sums->single.listed[i];
 		bool is_bare =
 			block->heap % 2 && sums->stacks.stacks[block->cell].same_id != STACK_NONE;
 		uint64_t key = (uint64_t)block->cell << 32 | block->heap / 2;
@@ -193,7 +193,7 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 		own.stack.is_named = true;
 	}
 	shared_stacks_entries(&reader->pool, &own, 1, reader->tally.heap, false);
-	if (reader->sums->wants_listed)
+	if (reader->sums->single.wants_listed)
 		list_block(reader, entry, own.number, !own.stack.frames);
 	return 0;
 }
@@ -221,16 +221,16 @@ static int read_skipped(void *ctx, const struct err *why)
 	struct dump_sums *sums = reader->sums;
 	const char *line = strrchr(why->place, ':'),
 		   *reason = why->detail[0] ? why->detail : "malformed";
-	size_t number = sums->warning_count;
+	size_t number = sums->quality.warning_count;
 	char text[sizeof(why->detail) + 60];
 
 	snprintf(text, sizeof(text), "line %.20s was left out: %s", line ? line + 1 : "?", reason);
-	sums->skip_count++;
+	sums->quality.skip_count++;
 	sums_warn(sums, text);
 	if (number < WARNINGS_MAX)
-		sums->left_out[number] =
+		sums->quality.left_out[number] =
 			(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
-				sums->warnings[number] + strlen(text) - strlen(reason)};
+				sums->quality.warnings[number] + strlen(text) - strlen(reason)};
 	return 0;
 }
 
@@ -299,7 +299,7 @@ static void check_stacks(struct dump_sums *sums)
 		if (!least || strcmp(stack->id, least) < 0)
 			least = stack->id;
 	}
-	if (!bare_count || (id_count == 1 && !sums->banner_time_ms) ||
+	if (!bare_count || (id_count == 1 && !sums->id.banner_time_ms) ||
 		id_count - bare_count >= (id_count + 9) / 10)
 		return;
 	snprintf(why, sizeof(why),
@@ -308,7 +308,7 @@ static void check_stacks(struct dump_sums *sums)
 		bare_count, id_count, id_count == 1 ? " is" : "s are", (int)strcspn(least, " <&"),
 		least);
 	sums_warn(sums, why);
-	sums->skip_count++;
+	sums->quality.skip_count++;
 }
 
 /* Completes the sums at the end of a dump, even if the dump is cut short. */
@@ -316,23 +316,24 @@ static int finish(struct sum_reader *reader, int rc)
 {
 	struct dump_sums *sums = reader->sums;
 
-	sums->is_cut = rc == -ERR_CUT;
+	sums->quality.is_cut = rc == -ERR_CUT;
 	module_list_finish(&reader->modules);
-	sums->modules = reader->modules.items;
-	sums->module_count = reader->modules.count;
+	sums->module_list.items = reader->modules.items;
+	sums->module_list.count = reader->modules.count;
 	reader->modules.items = NULL;
-	if (rc && !sums->is_cut)
+	if (rc && !sums->quality.is_cut)
 		return rc;
 	tally_flush(&reader->tally);
 	stackset_close(&sums->stacks, false);
 	bare_settle(reader);
 	check_stacks(reader->sums);
-	if (sums->listed_count)
+	if (sums->single.listed_count)
 		listed_settle(sums);
-	if (sums->content_count)
-		qsort(sums->contents, sums->content_count, sizeof(*sums->contents), by_stack);
+	if (sums->single.content_count)
+		qsort(sums->single.contents, sums->single.content_count,
+			sizeof(*sums->single.contents), by_stack);
 	if (has_nonsense(sums))
-		return err_set(reader->err, ERR_CHANGED, sums->path, NULL);
+		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
 	/* Address space is not memory: a reservation must not look like a leak of its size. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
@@ -344,7 +345,7 @@ static int finish(struct sum_reader *reader, int rc)
 	if (!sums->heap_count && !sums->cell_count)
 		sums_warn(sums, "no heap in it");
 	if (reader->is_over)
-		return err_set(reader->err, ERR_BAD_LINE, sums->path, SUMS_TOO_LARGE);
+		return err_set(reader->err, ERR_BAD_LINE, sums->id.path, SUMS_TOO_LARGE);
 	return rc;
 }
 
@@ -359,15 +360,15 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 		.entry = read_entry,
 		.note = sum_reader_note,
 		.skipped = read_skipped,
-		.plain = sums->wants_listed ? NULL : read_plain};
+		.plain = sums->single.wants_listed ? NULL : read_plain};
 	struct dump_source stream = source_stream(source);
 	int rc;
 
 	shared_stacks_init(&reader.pool, sums);
 	tally_init(&reader.tally, &reader.pool);
 	table_init(&reader.texts);
-	module_list_init(&reader.modules, &sums->module_texts);
-	sums->path = arena_text(&sums->arena, path, strlen(path));
+	module_list_init(&reader.modules, &sums->module_list.texts);
+	sums->id.path = arena_text(&sums->arena, path, strlen(path));
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
 	rc = plan ? reader_threads_read(&reader, source, plan) :
 		    dump_scanner_read(reader.scanner, &stream, reader.err);
@@ -389,7 +390,8 @@ int sums_read_with(struct dump_sums *sums, const char *path, struct source *sour
 {
 	struct read_plan plan = {
 		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
-	bool is_large = !sums->wants_listed && source_is_plain(source, &plan.from, &plan.to) &&
+	bool is_large = !sums->single.wants_listed &&
+			source_is_plain(source, &plan.from, &plan.to) &&
 			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;
 
 	if (plan.threads > THREADS_MAX)

@@ -10,13 +10,16 @@
 
 void sums_warn(struct dump_sums *sums, const char *text)
 {
-	if (!sums->warnings) { /* most dumps have no warnings */
-		sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
-		sums->warnings = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->warnings));
+	if (!sums->quality.warnings) { /* most dumps have no warnings */
+		sums->quality.left_out =
+			arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->quality.left_out));
+		sums->quality.warnings =
+			arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->quality.warnings));
 	}
-	if (sums->warning_count < WARNINGS_MAX)
-		sums->warnings[sums->warning_count] = arena_text(&sums->arena, text, strlen(text));
-	sums->warning_count++;
+	if (sums->quality.warning_count < WARNINGS_MAX)
+		sums->quality.warnings[sums->quality.warning_count] =
+			arena_text(&sums->arena, text, strlen(text));
+	sums->quality.warning_count++;
 }
 
 static int note_warning(struct sum_reader *reader, const struct kv *kv)
@@ -33,9 +36,9 @@ static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
 
-	if (sums->is_incomplete)
+	if (sums->quality.is_incomplete)
 		return;
-	sums->is_incomplete = true;
+	sums->quality.is_incomplete = true;
 	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
 		addr);
 	sums_warn(sums, text);
@@ -57,29 +60,29 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 		head->host = keep(sums, head->host);
 	}
 	if (!rc && !strcmp(kind, "umdh"))
-		sums->banner_host = head->banner_host = keep(sums, head->banner_host);
-	sums->time_ms = head->time_ms;
-	sums->start_ms = head->start_ms;
-	sums->clock_ms = head->clock_ms;
-	sums->pid = head->pid;
-	sums->parent_pid = head->parent_pid;
-	sums->image = head->image;
-	sums->host = head->host;
-	sums->banner_pid = head->banner_pid;
-	sums->banner_time_ms = head->banner_time_ms;
+		sums->id.banner_host = head->banner_host = keep(sums, head->banner_host);
+	sums->id.time_ms = head->time_ms;
+	sums->id.start_ms = head->start_ms;
+	sums->id.clock_ms = head->clock_ms;
+	sums->id.pid = head->pid;
+	sums->id.parent_pid = head->parent_pid;
+	sums->id.image = head->image;
+	sums->id.host = head->host;
+	sums->id.banner_pid = head->banner_pid;
+	sums->id.banner_time_ms = head->banner_time_ms;
 	return rc;
 }
 
 void sums_copy_banner(struct dump_sums *sums)
 {
-	if (!sums->time_ms && sums->banner_time_ms) {
-		sums->time_ms = sums->banner_time_ms;
-		sums->has_wall_time = true;
+	if (!sums->id.time_ms && sums->id.banner_time_ms) {
+		sums->id.time_ms = sums->id.banner_time_ms;
+		sums->id.has_wall_time = true;
 	}
-	if (!sums->pid)
-		sums->pid = sums->banner_pid;
-	if (!sums->host)
-		sums->host = sums->banner_host;
+	if (!sums->id.pid)
+		sums->id.pid = sums->id.banner_pid;
+	if (!sums->id.host)
+		sums->id.host = sums->id.banner_host;
 }
 
 static int note_module(struct sum_reader *reader, const struct kv *kv)
@@ -178,7 +181,7 @@ static int note_tracer(struct sum_reader *reader, const struct kv *kv)
 
 static int note_sample(struct sum_reader *reader, const struct kv *kv)
 {
-	return kv_get_number(kv, "bytes", 10, &reader->sums->sample_bytes);
+	return kv_get_number(kv, "bytes", 10, &reader->sums->quality.sample_bytes);
 }
 
 static int note_incomplete(struct sum_reader *reader, const struct kv *kv)
@@ -186,7 +189,7 @@ static int note_incomplete(struct sum_reader *reader, const struct kv *kv)
 	uint64_t missing = 0;
 	int rc = kv_get_number(kv, "missing", 10, &missing);
 
-	reader->sums->is_incomplete |= missing != 0;
+	reader->sums->quality.is_incomplete |= missing != 0;
 	return rc;
 }
 
@@ -199,9 +202,9 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 
 	if (rc)
 		return rc;
-	array_grow((void **)&sums->contents, &reader->content_cap, sums->content_count,
-		sizeof(*sums->contents));
-	sums->contents[sums->content_count++] = (struct dump_content){
+	array_grow((void **)&sums->single.contents, &reader->content_cap,
+		sums->single.content_count, sizeof(*sums->single.contents));
+	sums->single.contents[sums->single.content_count++] = (struct dump_content){
 		.stack = arena_text(&sums->arena, note.stack, strlen(note.stack)),
 		.addr = content->addr,
 		.requested_bytes = content->requested_bytes,
@@ -209,7 +212,7 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 		.len = content->len,
 		.bytes = (const unsigned char *)arena_text(
 			&sums->arena, (const char *)content->bytes, content->len),
-		.pointer_at = sums->pointer_count};
+		.pointer_at = sums->single.pointer_count};
 	return 0;
 }
 
@@ -218,7 +221,9 @@ static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
 	struct dump_content *content =
-		sums->content_count ? &sums->contents[sums->content_count - 1] : NULL;
+		sums->single.content_count ?
+			&sums->single.contents[sums->single.content_count - 1] :
+			NULL;
 	const char *stack = kv_get(kv, "stack");
 	struct dump_pointer pointer = {0};
 	uint64_t addr = 0;
@@ -232,9 +237,9 @@ static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 	if (kv_get_numbers(kv, numbers, 4) || !stack || !content || content->addr != addr)
 		return -ERR_BAD_LINE;
 	pointer.stack = arena_text(&sums->arena, stack, strlen(stack));
-	array_grow((void **)&sums->pointers, &reader->pointer_cap, sums->pointer_count,
-		sizeof(*sums->pointers));
-	sums->pointers[sums->pointer_count++] = pointer;
+	array_grow((void **)&sums->single.pointers, &reader->pointer_cap,
+		sums->single.pointer_count, sizeof(*sums->single.pointers));
+	sums->single.pointers[sums->single.pointer_count++] = pointer;
 	content->pointer_count++;
 	return 0;
 }
@@ -291,8 +296,8 @@ void dump_warnings_gather(
 	*warnings = (struct dump_warnings){0};
 	table_init(&numbers);
 	for (const struct dump_sums *dump = dumps; dump < dumps + count; dump++) {
-		for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
-			const char *text = dump->warnings[i];
+		for (size_t i = 0; i < dump->quality.warning_count && i < WARNINGS_MAX; i++) {
+			const char *text = dump->quality.warnings[i];
 			const uint64_t *known = table_find(&numbers, text, strlen(text));
 			size_t number = known ? (size_t)*known : warnings->count;
 
@@ -306,14 +311,14 @@ void dump_warnings_gather(
 		}
 	}
 	for (const struct dump_sums *dump = dumps; dump < dumps + count; dump++) {
-		if (dump->warning_count <= WARNINGS_MAX)
+		if (dump->quality.warning_count <= WARNINGS_MAX)
 			continue;
 		if (rest)
 			rest->dump_count++;
 		else
 			add(warnings, dump, WARNINGS_MAX);
 		rest = &warnings->items[warnings->count - 1];
-		rest->more += dump->warning_count - WARNINGS_MAX;
+		rest->more += dump->quality.warning_count - WARNINGS_MAX;
 	}
 	table_release(&numbers);
 	free(last);
@@ -328,7 +333,7 @@ void dump_warnings_release(struct dump_warnings *warnings)
 void dump_warning_words(struct buf *words, const struct dump_warning *warning)
 {
 	if (warning->number < WARNINGS_MAX)
-		buf_add_text(words, warning->first->warnings[warning->number]);
+		buf_add_text(words, warning->first->quality.warnings[warning->number]);
 	else
 		buf_printf(words, "and %zu more", warning->more);
 	if (warning->dump_count > 1)

@@ -132,7 +132,7 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 
 	reader->places = xcalloc(facts->module_count + 1, sizeof(*reader->places));
 	bases = arena_alloc(&reader->sums->arena, (facts->module_count + 1) * sizeof(*bases));
-	reader->sums->module_bases = bases;
+	reader->sums->window.module_bases = bases;
 	find_loaded(reader, time_ms);
 	order = modules_in_order(reader);
 	for (uint32_t i = 0; i < facts->module_count; i++) {
@@ -158,23 +158,24 @@ static void take_modules(struct record_reader *reader)
 	const struct record_facts *facts = reader->facts;
 	struct dump_sums *sums = reader->sums;
 
-	sums->modules = xcalloc(facts->module_count + 1, sizeof(*sums->modules));
+	sums->module_list.items =
+		xcalloc(facts->module_count + 1, sizeof(*sums->module_list.items));
 	for (uint32_t i = 0; i < facts->module_count; i++) {
 		const struct placing *place = &reader->places[i];
-		uint64_t base = sums->module_bases[i];
-		struct module *module = &sums->modules[sums->module_count];
+		uint64_t base = sums->window.module_bases[i];
+		struct module *module = &sums->module_list.items[sums->module_list.count];
 
-		if (!place->is_loaded && !place->is_used && sums->fate == FATE_LIVE)
+		if (!place->is_loaded && !place->is_used && sums->window.fate == FATE_LIVE)
 			continue;
 		*module = facts->modules[i];
-		module->path = copy_text(&sums->module_texts, module->path);
-		module->pdb = copy_text(&sums->module_texts, module->pdb);
-		module->pdb_guid = copy_text(&sums->module_texts, module->pdb_guid);
+		module->path = copy_text(&sums->module_list.texts, module->path);
+		module->pdb = copy_text(&sums->module_list.texts, module->pdb);
+		module->pdb_guid = copy_text(&sums->module_list.texts, module->pdb_guid);
 		module->unloaded_at = base != module->base ? module->base : 0;
 		module->base = base;
-		sums->module_count++;
+		sums->module_list.count++;
 	}
-	modules_sort(sums->modules, sums->module_count);
+	modules_sort(sums->module_list.items, sums->module_list.count);
 }
 
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack)
@@ -190,7 +191,7 @@ void record_stack_addrs(
 
 		frames[i] = frame->offset;
 		if (frame->module != RECORD_NO_MODULE)
-			frames[i] += sums->module_bases[frame->module];
+			frames[i] += sums->window.module_bases[frame->module];
 	}
 }
 
@@ -269,7 +270,7 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 	if (__builtin_mul_overflow(kind->bytes, count, &cell.sums.requested_bytes) ||
 		add_up(&reader->all.block_count, count) ||
 		add_up(&reader->all.requested_bytes, cell.sums.requested_bytes))
-		return err_set(err, ERR_BAD_RECORDING, sums->path, SUMS_TOO_LARGE);
+		return err_set(err, ERR_BAD_RECORDING, sums->id.path, SUMS_TOO_LARGE);
 	cell.heap = take_heap(reader, kind);
 	cell.stack = take_stack(reader, kind->stack);
 	block_totals_add(
@@ -305,13 +306,14 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 	struct dump_sums *sums = reader->sums;
 	int rc = 0;
 
-	sums->kind_count = to->kind_count;
-	sums->kind_cells = arena_alloc(&sums->arena, to->kind_count * sizeof(*sums->kind_cells));
+	sums->window.kind_count = to->kind_count;
+	sums->window.kind_cells =
+		arena_alloc(&sums->arena, to->kind_count * sizeof(*sums->window.kind_cells));
 	for (uint32_t i = 0; !rc && i < to->kind_count; i++) {
-		sums->kind_cells[i] = CELL_NONE;
+		sums->window.kind_cells[i] = CELL_NONE;
 		if (from->live[i] || to->allocated[i] > from->allocated[i])
 			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i],
-				&sums->kind_cells[i], err);
+				&sums->window.kind_cells[i], err);
 	}
 	return rc;
 }
@@ -435,7 +437,7 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 
 	if (rc)
 		return rc;
-	sums->blocks = xmalloc(count * sizeof(*sums->blocks));
+	sums->single.blocks = xmalloc(count * sizeof(*sums->single.blocks));
 	for (size_t i = 0; !rc && i < count; i++) {
 		const struct record_kind *kind = &reader->facts->kinds[from[i].kind];
 		struct block block = {.addr = from[i].addr,
@@ -444,10 +446,10 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 			.stack = take_stack(reader, kind->stack)};
 
 		if (!block_fits(from[i].addr, kind->bytes))
-			rc = err_set(err, ERR_BAD_RECORDING, sums->path,
+			rc = err_set(err, ERR_BAD_RECORDING, sums->id.path,
 				"contains a block of an impossible size");
 		else if (block.stack != STACK_NONE)
-			sums->blocks[sums->block_count++] = block;
+			sums->single.blocks[sums->single.block_count++] = block;
 	}
 	free(from);
 	return rc;
@@ -524,14 +526,14 @@ static void take_facts(struct record_reader *reader)
 	const struct record_facts *facts = reader->facts;
 	struct dump_sums *sums = reader->sums;
 
-	sums->pid = facts->pid;
-	sums->parent_pid = facts->parent_pid;
-	sums->start_ms = facts->start_ms;
-	sums->image = copy_text(&sums->arena, facts->image);
-	sums->os = copy_text(&sums->arena, facts->os);
-	sums->bits = facts->bits;
-	sums->source = copy_text(&sums->arena, facts->source);
-	sums->sample_bytes = facts->sample_bytes;
+	sums->id.pid = facts->pid;
+	sums->id.parent_pid = facts->parent_pid;
+	sums->id.start_ms = facts->start_ms;
+	sums->id.image = copy_text(&sums->arena, facts->image);
+	sums->id.os = copy_text(&sums->arena, facts->os);
+	sums->id.bits = facts->bits;
+	sums->id.source = copy_text(&sums->arena, facts->source);
+	sums->quality.sample_bytes = facts->sample_bytes;
 }
 
 /* Adds warnings about losses up to a position. A missing end does not affect earlier moments. */
@@ -548,7 +550,7 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 			"wrong by as many blocks",
 			facts->lost_count);
 		sums_warn(reader->sums, text);
-		reader->sums->is_incomplete = true;
+		reader->sums->quality.is_incomplete = true;
 	}
 	if (facts->is_cut) {
 		snprintf(text, sizeof(text),
@@ -556,7 +558,7 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 			".%03u s, and later events are missing",
 			facts->length_ms / 1000, (unsigned)(facts->length_ms % 1000));
 		sums_warn(reader->sums, text);
-		reader->sums->is_incomplete |= to == facts->event_count;
+		reader->sums->quality.is_incomplete |= to == facts->event_count;
 	}
 }
 
@@ -569,7 +571,7 @@ static int find_moment(const struct record_reader *reader, struct recording *rec
 
 	if (rc == -ERR_MOMENT)
 		snprintf(err->place, sizeof(err->place), "%s%s%s",
-			option ? option : reader->sums->path, option ? " " : "",
+			option ? option : reader->sums->id.path, option ? " " : "",
 			option ? moment : "");
 	return rc;
 }
@@ -589,7 +591,7 @@ static int find_part(const struct record_reader *reader, struct recording *recor
 	if (!rc)
 		rc = find_moment(reader, recording, "--to", part->to ? part->to : "end", to, err);
 	if (!rc && from->position > to->position)
-		rc = err_set(err, ERR_USAGE, reader->sums->path, "--from is after --to");
+		rc = err_set(err, ERR_USAGE, reader->sums->id.path, "--from is after --to");
 	return rc;
 }
 
@@ -608,12 +610,12 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 	take_facts(reader);
 	take_losses(reader, to.position);
 	if (reader->facts->time_ms)
-		sums->time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
-	sums->fate = part->fate;
-	sums->from_position = from.position;
-	sums->from_ms = from.time_ms;
-	sums->to_ms = to.time_ms;
-	sums->position = to.position + 1;
+		sums->id.time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
+	sums->window.fate = part->fate;
+	sums->window.from_position = from.position;
+	sums->window.from_ms = from.time_ms;
+	sums->window.to_ms = to.time_ms;
+	sums->window.position = to.position + 1;
 	if (part->fate != FATE_LIVE)
 		return read_fate(reader, recording, part->fate, from.position, to.position, err);
 	rc = read_live(reader, recording, to.position, err);
@@ -632,8 +634,8 @@ int sums_read_recording(struct dump_sums *sums, const char *path, const char *fi
 
 	if (rc)
 		return rc;
-	sums->path = arena_text(&sums->arena, path, strlen(path));
-	sums->file = arena_text(&sums->arena, file, strlen(file));
+	sums->id.path = arena_text(&sums->arena, path, strlen(path));
+	sums->id.file = arena_text(&sums->arena, file, strlen(file));
 	reader.facts = recording_facts(recording);
 	reader.stacks = xmalloc((reader.facts->stack_count + 1) * sizeof(*reader.stacks));
 	memset(reader.stacks, 0xff, reader.facts->stack_count * sizeof(*reader.stacks));

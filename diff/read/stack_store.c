@@ -252,10 +252,10 @@ static uint32_t hash_modules(const struct hash_key *key, const struct dump_sums 
 {
 	struct hasher hasher = hasher_begin(key);
 
-	for (size_t i = 0; i < sums->module_count; i++) {
-		hasher_add(&hasher, sums->modules[i].base);
-		hasher_add(&hasher, sums->modules[i].size_bytes);
-		hasher_add(&hasher, sums->modules[i].timestamp);
+	for (size_t i = 0; i < sums->module_list.count; i++) {
+		hasher_add(&hasher, sums->module_list.items[i].base);
+		hasher_add(&hasher, sums->module_list.items[i].size_bytes);
+		hasher_add(&hasher, sums->module_list.items[i].timestamp);
 	}
 	return hasher_end(&hasher);
 }
@@ -276,10 +276,10 @@ static bool same_module(const struct module *a, const struct module *b)
 
 static bool same_modules(const struct shared_modules *known, const struct dump_sums *sums)
 {
-	if (known->count != sums->module_count)
+	if (known->count != sums->module_list.count)
 		return false;
 	for (size_t i = 0; i < known->count; i++) {
-		if (!same_module(&known->modules[i], &sums->modules[i]))
+		if (!same_module(&known->modules[i], &sums->module_list.items[i]))
 			return false;
 	}
 	return true;
@@ -292,22 +292,23 @@ static void modules_take(struct stack_store *store, uint32_t hash, struct dump_s
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
 	uint32_t known;
 
-	sums->modules_are_shared = true;
+	sums->module_list.are_shared = true;
 	while ((known = hash_index_next(&store->module_index, &probe)) != INDEX_NONE) {
 		if (!same_modules(&store->lists[known], sums))
 			continue;
-		free(sums->modules);
-		arena_release(&sums->module_texts);
-		sums->modules = store->lists[known].modules;
+		free(sums->module_list.items);
+		arena_release(&sums->module_list.texts);
+		sums->module_list.items = store->lists[known].modules;
 		return;
 	}
 	array_grow(
 		(void **)&store->lists, &store->list_cap, store->list_count, sizeof(*store->lists));
 	hash_index_add(&store->module_index, hash, (uint32_t)store->list_count);
-	sums->modules = xrealloc(sums->modules, sums->module_count * sizeof(*sums->modules));
-	store->lists[store->list_count++] =
-		(struct shared_modules){sums->modules, sums->module_count, sums->module_texts};
-	arena_init(&sums->module_texts);
+	sums->module_list.items = xrealloc(sums->module_list.items,
+		sums->module_list.count * sizeof(*sums->module_list.items));
+	store->lists[store->list_count++] = (struct shared_modules){
+		sums->module_list.items, sums->module_list.count, sums->module_list.texts};
+	arena_init(&sums->module_list.texts);
 }
 
 void stack_store_add(struct stack_store *store, struct dump_sums *sums)

@@ -18,7 +18,7 @@ bool graph_is_growth(const struct view *view)
 const char *graph_what(const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
-	enum block_fate fate = comparison->dumps ? comparison->dumps[0].fate : FATE_LIVE;
+	enum block_fate fate = comparison->dumps ? comparison->dumps[0].window.fate : FATE_LIVE;
 
 	return fate == FATE_LIVE ? "inuse" : block_fate_name(fate);
 }
@@ -32,17 +32,18 @@ void graph_inputs(const struct view *view, struct buf *words)
 	uint64_t sample_bytes = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		is_partial |= dumps[i].is_incomplete || dumps[i].is_cut;
-		sample_bytes = dumps[i].sample_bytes ? dumps[i].sample_bytes : sample_bytes;
+		is_partial |= dumps[i].quality.is_incomplete || dumps[i].quality.is_cut;
+		sample_bytes = dumps[i].quality.sample_bytes ? dumps[i].quality.sample_bytes :
+							       sample_bytes;
 	}
 	if (!count)
 		buf_add_text(words, comparison->read_from ? comparison->read_from : "-");
 	else if (comparison->is_sum && count > 1)
-		buf_printf(words, "%s and %zu more", dumps[0].path, count - 1);
+		buf_printf(words, "%s and %zu more", dumps[0].id.path, count - 1);
 	else if (graph_is_growth(view))
-		buf_printf(words, "%s -> %s", dumps[0].path, dumps[count - 1].path);
+		buf_printf(words, "%s -> %s", dumps[0].id.path, dumps[count - 1].id.path);
 	else
-		buf_add_text(words, dumps[0].path);
+		buf_add_text(words, dumps[0].id.path);
 	if (view->is_filtered || graph_row_count(view) < view->row_count)
 		buf_add_text(words, ", only of what was asked for");
 	if (is_partial)

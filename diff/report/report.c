@@ -138,7 +138,7 @@ bool report_has_rates(const struct comparison *comparison)
 
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums)
 {
-	uint64_t ms = comparison->dumps[0].to_ms - comparison->dumps[0].from_ms;
+	uint64_t ms = comparison->dumps[0].window.to_ms - comparison->dumps[0].window.from_ms;
 
 	return ms ? (double)sums->by_fate[FATE_AI].block_count * 1000 / (double)ms : NAN;
 }
@@ -151,9 +151,9 @@ double report_window_life(const struct window_sums *sums)
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES])
 {
 	*text = '\0';
-	if (dump->time_ms)
-		date_text(dump->time_ms, text);
-	if (dump->has_wall_time && strlen(text) > strlen("2026-11-20T10:25"))
+	if (dump->id.time_ms)
+		date_text(dump->id.time_ms, text);
+	if (dump->id.has_wall_time && strlen(text) > strlen("2026-11-20T10:25"))
 		text[strlen("2026-11-20T10:25")] = '\0';
 	return text;
 }

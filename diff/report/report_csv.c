@@ -164,9 +164,9 @@ static void csv_process(struct csv *csv)
 	char text[DATE_TEXT_BYTES];
 
 	csv_number(csv, csv->view->series_number);
-	csv_name(csv, first->image);
-	csv_known(csv, first->pid);
-	csv_text(csv, first->start_ms ? date_text(first->start_ms, text) : "");
+	csv_name(csv, first->id.image);
+	csv_known(csv, first->id.pid);
+	csv_text(csv, first->id.start_ms ? date_text(first->id.start_ms, text) : "");
 }
 
 static void csv_trend(struct csv *csv, const struct trend *trend)
@@ -198,7 +198,7 @@ static void csv_snapshot_columns(struct csv *csv, const char *word)
 
 			buf_clear(&csv->field);
 			buf_printf(&csv->field, "%s ", word);
-			clean_text(&csv->field, is_known ? time : dump->path, true);
+			clean_text(&csv->field, is_known ? time : dump->id.path, true);
 			csv_field(csv);
 		}
 	}
@@ -260,8 +260,8 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 	uint64_t most = 0;
 
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
-		if (comparison->dumps[i].sample_bytes > most)
-			most = comparison->dumps[i].sample_bytes;
+		if (comparison->dumps[i].quality.sample_bytes > most)
+			most = comparison->dumps[i].quality.sample_bytes;
 	}
 	return most;
 }
@@ -568,7 +568,7 @@ static void write_over_time(struct csv *csv, const struct chart *chart)
 		csv_marks(csv, chart, i + 1 < over_time->span_count ? span->end_ms : UINT64_MAX,
 			&mark);
 		if (csv->has_sample)
-			csv_number(csv, chart->sums->sample_bytes);
+			csv_number(csv, chart->sums->quality.sample_bytes);
 		csv_end(csv);
 	}
 }
@@ -602,12 +602,12 @@ static void write_sizes(struct csv *csv, const struct use_sizes *sizes, uint64_t
 void chart_csv(struct out *out, const struct chart *chart)
 {
 	struct csv csv = {
-		.out = out, .is_first = true, .has_sample = chart->sums->sample_bytes != 0};
+		.out = out, .is_first = true, .has_sample = chart->sums->quality.sample_bytes != 0};
 
 	buf_init(&csv.field);
 	if (chart->over_time)
 		write_over_time(&csv, chart);
 	else
-		write_sizes(&csv, chart->sizes, chart->sums->sample_bytes);
+		write_sizes(&csv, chart->sizes, chart->sums->quality.sample_bytes);
 	buf_release(&csv.field);
 }

@@ -23,12 +23,14 @@ static uint64_t length_us(const struct view *view)
 	if (!first)
 		return 0;
 	last = &first[comparison->dump_count - 1];
-	if (last->fate != FATE_LIVE)
-		return (last->to_ms - last->from_ms) * 1000;
+	if (last->window.fate != FATE_LIVE)
+		return (last->window.to_ms - last->window.from_ms) * 1000;
 	if (graph_is_growth(view))
-		ms = first->time_ms && last->time_ms ? last->time_ms - first->time_ms : 0;
+		ms = first->id.time_ms && last->id.time_ms ? last->id.time_ms - first->id.time_ms :
+							     0;
 	else
-		ms = last->time_ms && last->start_ms ? last->time_ms - last->start_ms : 0;
+		ms = last->id.time_ms && last->id.start_ms ? last->id.time_ms - last->id.start_ms :
+							     0;
 	return ms > 0 ? (uint64_t)ms * 1000 : 0;
 }
 
@@ -47,7 +49,7 @@ static const char *verb_of(const struct view *view)
 
 	if (graph_is_growth(view))
 		return "Grown, allocated";
-	return verbs[dumps ? dumps[0].fate : FATE_LIVE];
+	return verbs[dumps ? dumps[0].window.fate : FATE_LIVE];
 }
 
 /* Writes the frames as "module!function (file:line)". */
@@ -123,7 +125,7 @@ void report_dhat(struct out *out, const struct report *report)
 	json_text(&json, "Mtu", "s");
 	json_text(&json, "cmd", words.data);
 	json_number(&json, "pid",
-		comparison->dumps ? comparison->dumps[comparison->dump_count - 1].pid : 0);
+		comparison->dumps ? comparison->dumps[comparison->dump_count - 1].id.pid : 0);
 	json_number(&json, "te", length_us(view));
 	write_points(&json, &graph);
 	write_boxes(&json, &graph);

@@ -248,12 +248,12 @@ static void write_head(const struct flame *flame, const struct view *view)
 	write_style(flame);
 	out_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%zu\"/>\n", WIDTH, height);
 	out_printf(out, "<text x=\"%d\" y=\"24\" font-size=\"16\">%s", MARGIN, title);
-	if (dump && dump->image) {
+	if (dump && dump->id.image) {
 		out_text(out, ": ");
-		xml_text(out, module_path_base(dump->image));
+		xml_text(out, module_path_base(dump->id.image));
 	}
-	if (dump && dump->pid)
-		out_printf(out, ", process %" PRIu32, dump->pid);
+	if (dump && dump->id.pid)
+		out_printf(out, ", process %" PRIu32, dump->id.pid);
 	out_printf(out, "</text>\n<text x=\"%d\" y=\"44\">", MARGIN);
 	buf_init(&words);
 	graph_inputs(view, &words);

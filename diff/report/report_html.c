@@ -53,7 +53,7 @@ static const char *image_of(const struct view *view)
 	const char *image = comparison->image;
 
 	for (size_t i = comparison->dump_count; comparison->dumps && !image && i;)
-		image = comparison->dumps[--i].image;
+		image = comparison->dumps[--i].id.image;
 	return image;
 }
 
@@ -79,19 +79,19 @@ static void write_dump(struct out *out, const char *role, const struct dump_sums
 	char time[DATE_TEXT_BYTES];
 
 	out_printf(out, "<li>%s ", role);
-	write_name(out, dump->path);
+	write_name(out, dump->id.path);
 	if (*report_dump_time(dump, time))
 		out_printf(out, ", %s", time);
-	if (dump->pid)
-		out_printf(out, ", process %" PRIu32, dump->pid);
-	if (dump->sample_bytes)
+	if (dump->id.pid)
+		out_printf(out, ", process %" PRIu32, dump->id.pid);
+	if (dump->quality.sample_bytes)
 		out_printf(out, ", estimates: one in %" PRIu64 " bytes was recorded",
-			dump->sample_bytes);
-	if (dump->is_cut)
+			dump->quality.sample_bytes);
+	if (dump->quality.is_cut)
 		out_text(out, ", <strong>its end is missing</strong>");
-	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
+	for (size_t i = 0; i < dump->quality.warning_count && i < WARNINGS_MAX; i++) {
 		out_text(out, i ? "<br>" : "<br><strong>Warnings:</strong> ");
-		write_name(out, dump->warnings[i]);
+		write_name(out, dump->quality.warnings[i]);
 	}
 	out_text(out, "</li>\n");
 }
@@ -163,16 +163,16 @@ static void write_classes(struct out *out, const struct view *view)
 	const struct dump_sums *dump = view->comparison->dumps;
 
 	out_text(out, "<table class=\"classes\">\n<tr><th>bytes</th><th>blocks</th><th>from ");
-	umdh_seconds(out, dump->from_ms);
+	umdh_seconds(out, dump->window.from_ms);
 	out_text(out, " to ");
-	umdh_seconds(out, dump->to_ms);
+	umdh_seconds(out, dump->window.to_ms);
 	out_text(out, "</th></tr>\n");
 	for (int fate = FATE_AIFO; fate <= FATE_AOFO; fate++) {
 		const struct block_totals *sum = &view->window->by_fate[fate];
 
 		out_printf(out, "<tr%s><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%s</td></tr>\n",
-			(int)dump->fate == fate ? " class=\"asked\"" : "", sum->requested_bytes,
-			sum->block_count, words[fate]);
+			(int)dump->window.fate == fate ? " class=\"asked\"" : "",
+			sum->requested_bytes, sum->block_count, words[fate]);
 	}
 	out_text(out, "</table>\n");
 }
@@ -425,8 +425,8 @@ void report_html(struct out *out, const struct report *report)
 void chart_html(struct out *out, const struct chart *chart)
 {
 	write_piece(out, PAGE_TITLE);
-	xml_text(
-		out, chart->sums->image ? module_path_base(chart->sums->image) : chart->sums->path);
+	xml_text(out, chart->sums->id.image ? module_path_base(chart->sums->id.image) :
+					      chart->sums->id.path);
 	out_text(out, chart->over_time ? ": memory over time" : ": sizes of allocations");
 	write_piece(out, PAGE_HEAD);
 	chart_svg(out, chart);

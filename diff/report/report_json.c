@@ -243,38 +243,39 @@ static void write_time(struct json *json, const struct dump_sums *dump)
 	char text[DATE_TEXT_BYTES];
 
 	if (*report_dump_time(dump, text))
-		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
+		json_text(json, dump->id.has_wall_time ? "local_time" : "time", text);
 }
 
 /* Writes the sampling, attaching and defects of a dump. */
 static void write_state(struct json *json, const struct dump_sums *dump)
 {
-	if (dump->sample_bytes)
-		json_number(json, "sample_bytes", dump->sample_bytes);
-	if (dump->is_attached && !dump->sample_bytes)
+	if (dump->quality.sample_bytes)
+		json_number(json, "sample_bytes", dump->quality.sample_bytes);
+	if (dump->is_attached && !dump->quality.sample_bytes)
 		write_totals(json, "before_attaching", &dump->before, false);
-	write_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+	write_lacks(
+		json, dump->quality.is_cut, dump->quality.warnings, dump->quality.warning_count);
 }
 
 static void write_process(struct json *json, const struct dump_sums *dump)
 {
 	char text[DATE_TEXT_BYTES];
 
-	if (dump->image)
-		json_text(json, "image", dump->image);
-	if (dump->pid)
-		json_number(json, "pid", dump->pid);
-	if (dump->start_ms)
-		json_text(json, "start", date_text(dump->start_ms, text));
+	if (dump->id.image)
+		json_text(json, "image", dump->id.image);
+	if (dump->id.pid)
+		json_number(json, "pid", dump->id.pid);
+	if (dump->id.start_ms)
+		json_text(json, "start", date_text(dump->id.start_ms, text));
 }
 
 static void write_window(struct json *json, const struct dump_sums *dump)
 {
-	if (dump->fate == FATE_LIVE)
+	if (dump->window.fate == FATE_LIVE)
 		return;
-	json_text(json, "class", block_fate_name(dump->fate));
-	json_number(json, "from_ms", dump->from_ms);
-	json_number(json, "to_ms", dump->to_ms);
+	json_text(json, "class", block_fate_name(dump->window.fate));
+	json_number(json, "from_ms", dump->window.from_ms);
+	json_number(json, "to_ms", dump->window.to_ms);
 }
 
 static void write_inputs(struct json *json)
@@ -287,7 +288,7 @@ static void write_inputs(struct json *json)
 
 		json_open_line(json, NULL, '{');
 		json_text(json, "role", report_dump_role(comparison, i));
-		json_text(json, "path", dump->path);
+		json_text(json, "path", dump->id.path);
 		write_process(json, dump);
 		write_time(json, dump);
 		write_window(json, dump);
@@ -334,7 +335,7 @@ static void write_snapshots(struct json *json)
 		const struct dump_sums *dump = &comparison->dumps[i];
 
 		json_open_line(json, NULL, '{');
-		json_text(json, "path", dump->path);
+		json_text(json, "path", dump->id.path);
 		write_time(json, dump);
 		write_totals(
 			json, "selected", &json->view->series[i], report_has_overhead(json->view));

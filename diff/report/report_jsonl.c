@@ -101,11 +101,11 @@ static void add_stack(struct line_writer *writer, uint32_t number)
 /* Returns the module with the image's name, or NULL. */
 static const struct module *main_module(const struct dump_sums *dump)
 {
-	const char *name = dump->image ? module_path_base(dump->image) : "";
+	const char *name = dump->id.image ? module_path_base(dump->id.image) : "";
 
-	for (size_t i = 0; i < dump->module_count; i++) {
-		if (!text_compare(module_path_base(dump->modules[i].path), name))
-			return &dump->modules[i];
+	for (size_t i = 0; i < dump->module_list.count; i++) {
+		if (!text_compare(module_path_base(dump->module_list.items[i].path), name))
+			return &dump->module_list.items[i];
 	}
 	return NULL;
 }
@@ -134,13 +134,13 @@ static void write_time(struct json *json, const char *key, int64_t time_ms)
 
 static void write_process(struct json *json, const struct dump_sums *dump)
 {
-	json_text(json, "host", dump->host ? dump->host : "");
-	json_text(json, "image", dump->image ? module_path_base(dump->image) : "");
+	json_text(json, "host", dump->id.host ? dump->id.host : "");
+	json_text(json, "image", dump->id.image ? module_path_base(dump->id.image) : "");
 	write_build(json, dump);
-	json_number(json, "pid", dump->pid);
-	write_time(json, "start", dump->start_ms);
-	write_time(json, "time", dump->time_ms);
-	json_text(json, "path", dump->path);
+	json_number(json, "pid", dump->id.pid);
+	write_time(json, "start", dump->id.start_ms);
+	write_time(json, "time", dump->id.time_ms);
+	json_text(json, "path", dump->id.path);
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -159,7 +159,7 @@ static void write_line(
 	json_text(&json, "frames", writer->text.data);
 	json_number(&json, "bytes", totals->requested_bytes);
 	json_number(&json, "blocks", totals->block_count);
-	json_known(&json, "overhead", totals->overhead_bytes, !dump->is_printed);
+	json_known(&json, "overhead", totals->overhead_bytes, !dump->quality.is_printed);
 	json_close(&json, '}');
 	out_char(writer->out, '\n');
 }

@@ -102,7 +102,7 @@ static void write_case_name(struct out *out, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
 	const char *image = comparison->dumps && comparison->dump_count ?
-				    comparison->dumps[comparison->dump_count - 1].image :
+				    comparison->dumps[comparison->dump_count - 1].id.image :
 				    NULL;
 	struct buf name;
 

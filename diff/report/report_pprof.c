@@ -213,7 +213,8 @@ static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const 
 	const struct module *module = NULL;
 
 	if (dump && frame->has_addr)
-		module = module_of_return(dump->modules, dump->module_count, frame->addr);
+		module = module_of_return(
+			dump->module_list.items, dump->module_list.count, frame->addr);
 	if (module)
 		return module_number(pprof, module);
 	if (!frame->module)
@@ -227,13 +228,13 @@ static void write_image(struct pprof *pprof)
 	const struct comparison *comparison = pprof->view->comparison;
 	const struct dump_sums *dump =
 		comparison->dumps ? &comparison->dumps[comparison->dump_count - 1] : NULL;
-	const char *image = dump && dump->image ? module_path_base(dump->image) : NULL;
+	const char *image = dump && dump->id.image ? module_path_base(dump->id.image) : NULL;
 
-	for (size_t i = 0; image && i < dump->module_count; i++) {
-		const char *path = module_path_base(dump->modules[i].path);
+	for (size_t i = 0; image && i < dump->module_list.count; i++) {
+		const char *path = module_path_base(dump->module_list.items[i].path);
 
 		if (text_same(path, strlen(path), image, strlen(image))) {
-			module_number(pprof, &dump->modules[i]);
+			module_number(pprof, &dump->module_list.items[i]);
 			break;
 		}
 	}
@@ -351,9 +352,10 @@ static void write_facts(struct pprof *pprof)
 	buf_init(&words);
 	graph_inputs(pprof->view, &words);
 	buf_clear(message);
-	if (last && last->time_ms > 0 && !last->has_wall_time)
-		add_number(message, PROFILE_TIME_NS, (uint64_t)last->time_ms * 1000000);
-	add_number(message, PROFILE_PERIOD, last && last->sample_bytes ? last->sample_bytes : 1);
+	if (last && last->id.time_ms > 0 && !last->id.has_wall_time)
+		add_number(message, PROFILE_TIME_NS, (uint64_t)last->id.time_ms * 1000000);
+	add_number(message, PROFILE_PERIOD,
+		last && last->quality.sample_bytes ? last->quality.sample_bytes : 1);
 	add_number(message, PROFILE_COMMENT, string_number(pprof, "hdiff " HSNAP_VERSION));
 	add_number(message, PROFILE_COMMENT, string_number(pprof, words.data));
 	out_write(pprof->out, message->data, message->len);

@@ -124,22 +124,22 @@ static void write_begin(struct svg *svg, const char *title, unsigned height)
 		"<style>\n%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%u\"/>\n",
 		WIDTH, height, WIDTH, height, title, style, WIDTH, height);
 	out_printf(out, "<text x=\"16\" y=\"24\" font-size=\"16\">%s: ", title);
-	xml_text(svg->out, sums->image ? module_path_base(sums->image) : sums->path);
-	if (sums->pid)
-		out_printf(out, ", process %" PRIu32, sums->pid);
+	xml_text(svg->out, sums->id.image ? module_path_base(sums->id.image) : sums->id.path);
+	if (sums->id.pid)
+		out_printf(out, ", process %" PRIu32, sums->id.pid);
 	out_text(out, "</text>\n<text x=\"16\" y=\"44\">");
-	xml_text(svg->out, sums->path);
+	xml_text(svg->out, sums->id.path);
 	out_text(out, ", ");
-	umdh_seconds(out, sums->from_ms);
+	umdh_seconds(out, sums->window.from_ms);
 	out_text(out, " to ");
-	umdh_seconds(out, sums->to_ms);
+	umdh_seconds(out, sums->window.to_ms);
 	if (svg->chart->is_filtered)
 		out_text(out, ", only of the stacks and heaps that were asked for");
-	if (sums->is_incomplete || sums->is_cut)
+	if (sums->quality.is_incomplete || sums->quality.is_cut)
 		out_text(out, ", INCOMPLETE");
-	if (sums->sample_bytes)
+	if (sums->quality.sample_bytes)
 		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
-			sums->sample_bytes);
+			sums->quality.sample_bytes);
 	out_text(out, "</text>\n");
 }
 

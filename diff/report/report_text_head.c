@@ -13,13 +13,13 @@
 /* Writes "of app.exe, process 4242", if known. */
 static void write_process(struct text_report *text, const struct dump_sums *sums)
 {
-	if (sums->image) {
+	if (sums->id.image) {
 		out_text(text->out, " of ");
-		out_harmless(text->out, module_path_base(sums->image));
+		out_harmless(text->out, module_path_base(sums->id.image));
 	}
-	if (sums->pid)
-		out_printf(text->out, "%s process %lu", sums->image ? "," : " of",
-			(unsigned long)sums->pid);
+	if (sums->id.pid)
+		out_printf(text->out, "%s process %lu", sums->id.image ? "," : " of",
+			(unsigned long)sums->id.pid);
 }
 
 static void add_file(struct buf *word, const char *before, const struct dump_sums *sums)
@@ -27,7 +27,7 @@ static void add_file(struct buf *word, const char *before, const struct dump_sum
 	char time[DATE_TEXT_BYTES];
 
 	buf_add_text(word, before);
-	clean_text(word, sums->path, true);
+	clean_text(word, sums->id.path, true);
 	/* "2026-11-24T03:43:15.021Z" without its fraction */
 	if (*report_dump_time(sums, time))
 		buf_printf(word, ", %.19s%s", time, strlen(time) > 19 ? "Z" : "");
@@ -35,7 +35,8 @@ static void add_file(struct buf *word, const char *before, const struct dump_sum
 
 static bool has_notes(const struct dump_sums *sums)
 {
-	return sums->fate != FATE_LIVE || sums->is_attached || sums->sample_bytes || sums->is_cut;
+	return sums->window.fate != FATE_LIVE || sums->is_attached || sums->quality.sample_bytes ||
+	       sums->quality.is_cut;
 }
 
 static void write_file(struct text_report *text, const char *before, const struct dump_sums *sums)
@@ -77,9 +78,9 @@ static void write_span(
 {
 	char span[DURATION_TEXT_BYTES];
 
-	if (first->time_ms && last->time_ms > first->time_ms)
+	if (first->id.time_ms && last->id.time_ms > first->id.time_ms)
 		out_printf(text->out, "%s in %s", text->comparison->axis ? "" : ",",
-			duration_text(last->time_ms - first->time_ms, span));
+			duration_text(last->id.time_ms - first->id.time_ms, span));
 	out_char(text->out, '\n');
 }
 

@@ -26,12 +26,12 @@ void umdh_fate(struct out *out, const struct dump_sums *sums)
 		[FATE_ALL] = "all that was there",
 	};
 
-	if (sums->fate == FATE_LIVE)
+	if (sums->window.fate == FATE_LIVE)
 		return;
-	out_printf(out, ", %s from ", words[sums->fate]);
-	umdh_seconds(out, sums->from_ms);
+	out_printf(out, ", %s from ", words[sums->window.fate]);
+	umdh_seconds(out, sums->window.from_ms);
 	out_text(out, " to ");
-	umdh_seconds(out, sums->to_ms);
+	umdh_seconds(out, sums->window.to_ms);
 }
 
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
@@ -39,16 +39,16 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 	umdh_fate(out, sums);
 	if (sums->is_attached)
 		out_text(out, ", attached to while it ran");
-	if (sums->is_attached && !sums->sample_bytes)
+	if (sums->is_attached && !sums->quality.sample_bytes)
 		out_printf(out,
 			": %" PRIu64 " block%s of %" PRIu64 " bytes from before %s no stack",
 			sums->before.block_count, sums->before.block_count == 1 ? "" : "s",
 			sums->before.requested_bytes,
 			sums->before.block_count == 1 ? "has" : "have");
-	if (sums->sample_bytes)
+	if (sums->quality.sample_bytes)
 		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
-			sums->sample_bytes);
-	if (sums->is_cut)
+			sums->quality.sample_bytes);
+	if (sums->quality.is_cut)
 		out_text(out, CUT_SHORT);
 }
 
@@ -57,15 +57,15 @@ static void write_dump(struct out *out, const char *role, const struct dump_sums
 	char time[DATE_TEXT_BYTES];
 
 	out_printf(out, "// %s: ", role);
-	out_harmless(out, sums->path);
-	if (sums->image) {
+	out_harmless(out, sums->id.path);
+	if (sums->id.image) {
 		out_text(out, ", ");
-		out_harmless(out, module_path_base(sums->image));
+		out_harmless(out, module_path_base(sums->id.image));
 	}
-	if (sums->pid)
-		out_printf(out, ", process %lu", (unsigned long)sums->pid);
-	if (sums->start_ms)
-		out_printf(out, ", started %s", date_text(sums->start_ms, time));
+	if (sums->id.pid)
+		out_printf(out, ", process %lu", (unsigned long)sums->id.pid);
+	if (sums->id.start_ms)
+		out_printf(out, ", started %s", date_text(sums->id.start_ms, time));
 	if (*report_dump_time(sums, time))
 		out_printf(out, ", taken %s", time);
 	umdh_dump_notes(out, sums);
@@ -90,14 +90,16 @@ void umdh_warnings(struct out *out, const char *before, const char *path,
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
 	write_dump(out, role, sums);
-	umdh_warnings(out, "// ", sums->path, sums->warnings, sums->warning_count);
+	umdh_warnings(
+		out, "// ", sums->id.path, sums->quality.warnings, sums->quality.warning_count);
 }
 
 static void write_all_warnings(struct out *out, const struct comparison *comparison)
 {
 	for (size_t i = comparison->dump_count; i--;)
-		umdh_warnings(out, "// ", comparison->dumps[i].path, comparison->dumps[i].warnings,
-			comparison->dumps[i].warning_count);
+		umdh_warnings(out, "// ", comparison->dumps[i].id.path,
+			comparison->dumps[i].quality.warnings,
+			comparison->dumps[i].quality.warning_count);
 }
 
 void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison)
@@ -110,7 +112,7 @@ void umdh_series_warnings(struct out *out, const char *before, const struct comp
 	for (size_t i = 0; i < warnings.count; i++) {
 		buf_clear(&words);
 		dump_warning_words(&words, &warnings.items[i]);
-		umdh_warnings(out, before, warnings.items[i].first->path,
+		umdh_warnings(out, before, warnings.items[i].first->id.path,
 			(const char *const[]){words.data}, 1);
 	}
 	buf_release(&words);

@@ -83,12 +83,12 @@ static void write_process(struct out *out, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
-	if (sums->pid)
-		out_printf(out, "process %lu", (unsigned long)sums->pid);
+	if (sums->id.pid)
+		out_printf(out, "process %lu", (unsigned long)sums->id.pid);
 	else
 		out_text(out, "process not told");
-	if (sums->start_ms)
-		out_printf(out, ", started %s", date_text(sums->start_ms, time));
+	if (sums->id.start_ms)
+		out_printf(out, ", started %s", date_text(sums->id.start_ms, time));
 }
 
 static size_t count_parts(const struct trend_axis *axis)
@@ -111,9 +111,9 @@ static void write_title(struct umdh_report *report, size_t parts)
 	struct out *out = report->out;
 
 	out_printf(out, "// SERIES %zu of %zu: ", view->series_number, view->series_count);
-	if (dumps[0].image || (parts > 1 && report->comparison->image)) {
-		out_harmless(out, dumps[0].image ? module_path_base(dumps[0].image) :
-						   report->comparison->image);
+	if (dumps[0].id.image || (parts > 1 && report->comparison->image)) {
+		out_harmless(out, dumps[0].id.image ? module_path_base(dumps[0].id.image) :
+						      report->comparison->image);
 		out_text(out, ", ");
 	}
 	if (parts > 1)
@@ -140,7 +140,7 @@ static void write_snapshot(struct umdh_report *report, size_t number)
 	out_text(out, " bytes ");
 	out_number(out, sum->block_count, report->base, 8);
 	out_text(out, " blocks  ");
-	out_harmless(out, sums->path);
+	out_harmless(out, sums->id.path);
 	umdh_dump_notes(out, sums);
 	out_char(out, '\n');
 }

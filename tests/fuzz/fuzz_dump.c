@@ -187,9 +187,9 @@ static uint64_t sums_digest(const struct dump_sums *sums)
 	HOLDS(sum.requested_bytes == sums->total.requested_bytes + sums->reserved.requested_bytes);
 	HOLDS(sum.overhead_bytes == sums->total.overhead_bytes + sums->reserved.overhead_bytes);
 	HOLDS(sum.requested_bytes <= INT64_MAX && sum.overhead_bytes <= INT64_MAX);
-	DIGEST(&all, sums->skip_count);
-	DIGEST(&all, sums->module_count);
-	DIGEST(&all, sums->is_cut);
+	DIGEST(&all, sums->quality.skip_count);
+	DIGEST(&all, sums->module_list.count);
+	DIGEST(&all, sums->quality.is_cut);
 	return all;
 }
 
@@ -205,7 +205,7 @@ static int read_sums(const char *path, unsigned threads, uint64_t *digest, uint6
 	HOLDS(!source_open(&source, path, NULL));
 	is_plain = source_is_plain(source, &plan.from, &plan.to);
 	sums_init(&sums);
-	sums.wants_listed = !threads;
+	sums.single.wants_listed = !threads;
 	rc = sums_read_by(&sums, path, source, threads > 1 && is_plain ? &plan : NULL, &err);
 	HOLDS(!rc || (int)err.code == -rc);
 	*digest = !rc || rc == -ERR_CUT ? sums_digest(&sums) : 0;

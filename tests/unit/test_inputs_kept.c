@@ -92,15 +92,15 @@ static struct dump_sums with_modules(const struct module *modules, size_t count)
 	struct dump_sums sums;
 
 	sums_init(&sums);
-	sums.modules = calloc(count + 1, sizeof(*modules));
-	assert_non_null(sums.modules);
+	sums.module_list.items = calloc(count + 1, sizeof(*modules));
+	assert_non_null(sums.module_list.items);
 	for (size_t i = 0; i < count; i++) {
-		sums.modules[i] = modules[i];
-		sums.modules[i].path =
-			arena_text(&sums.module_texts, modules[i].path, strlen(modules[i].path));
-		assert_non_null(sums.modules[i].path);
+		sums.module_list.items[i] = modules[i];
+		sums.module_list.items[i].path = arena_text(
+			&sums.module_list.texts, modules[i].path, strlen(modules[i].path));
+		assert_non_null(sums.module_list.items[i].path);
 	}
-	sums.module_count = count;
+	sums.module_list.count = count;
 	return sums;
 }
 
@@ -126,9 +126,9 @@ TEST(modules_are_lent_to_those_that_have_same)
 	stack_store_add(store, &fewer);
 	stack_store_add(store, &none);
 	stack_store_add(store, &same);
-	assert_ptr_equal(first.modules, same.modules);
-	assert_ptr_not_equal(first.modules, fewer.modules);
-	assert_int_equal(none.module_count, 0);
+	assert_ptr_equal(first.module_list.items, same.module_list.items);
+	assert_ptr_not_equal(first.module_list.items, fewer.module_list.items);
+	assert_int_equal(none.module_list.count, 0);
 	for (size_t i = 0; i < 11; i++)
 		memcpy(other[i], made, sizeof(made));
 	other[0][1].base++;
@@ -145,12 +145,13 @@ TEST(modules_are_lent_to_those_that_have_same)
 	for (size_t i = 0; i < 11; i++) {
 		changed = with_modules(other[i], 2);
 		stack_store_add(store, &changed);
-		assert_ptr_not_equal(changed.modules, first.modules);
-		assert_memory_equal(&changed.modules[0].base, &other[i][0].base, sizeof(uint64_t));
+		assert_ptr_not_equal(changed.module_list.items, first.module_list.items);
+		assert_memory_equal(
+			&changed.module_list.items[0].base, &other[i][0].base, sizeof(uint64_t));
 		sums_release(&changed);
 	}
 	sums_release(&first); /* the borrowed modules stay valid */
-	assert_string_equal(same.modules[1].path, "b.dll");
+	assert_string_equal(same.module_list.items[1].path, "b.dll");
 	sums_release(&same);
 	sums_release(&fewer);
 	sums_release(&none);
@@ -206,15 +207,17 @@ TEST(head_tells_what_all_of_it_tells)
 		(void)read_sums(&all, "old.txt"); /* the end mark may be missing */
 		sums_copy_banner(&all);
 		assert_int_equal(read_head(&head, "old.txt"), 0);
-		assert_string_equal(head.path, "old.txt");
-		assert_int_equal(head.pid, all.pid);
-		assert_true(head.time_ms == all.time_ms && head.start_ms == all.start_ms);
-		assert_int_equal(head.has_wall_time, all.has_wall_time);
-		assert_true(same_text(head.image, all.image));
-		if (!all.image) {
-			assert_int_equal(head.module_count, all.module_count);
-			for (size_t k = 0; k < all.module_count; k++)
-				assert_string_equal(head.modules[k].path, all.modules[k].path);
+		assert_string_equal(head.id.path, "old.txt");
+		assert_int_equal(head.id.pid, all.id.pid);
+		assert_true(
+			head.id.time_ms == all.id.time_ms && head.id.start_ms == all.id.start_ms);
+		assert_int_equal(head.id.has_wall_time, all.id.has_wall_time);
+		assert_true(same_text(head.id.image, all.id.image));
+		if (!all.id.image) {
+			assert_int_equal(head.module_list.count, all.module_list.count);
+			for (size_t k = 0; k < all.module_list.count; k++)
+				assert_string_equal(head.module_list.items[k].path,
+					all.module_list.items[k].path);
 		}
 		sums_release(&all);
 		sums_release(&head);

@@ -37,8 +37,10 @@ static const char *order_text(
 
 static struct dump_sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
 {
-	return (struct dump_sums){
-		.pid = pid, .start_ms = start_ms, .time_ms = time_ms, .image = "C:\\a\\app.exe"};
+	return (struct dump_sums){.id.pid = pid,
+		.id.start_ms = start_ms,
+		.id.time_ms = time_ms,
+		.id.image = "C:\\a\\app.exe"};
 }
 
 TEST(time_of_dump_decides)
@@ -46,12 +48,12 @@ TEST(time_of_dump_decides)
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0");
-	dumps[0].time_ms = 0;
+	dumps[0].id.time_ms = 0;
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
 	assert_string_equal(order_text(dumps, 2, (struct order_filter){0}), "0:1,0l");
-	dumps[2].time_ms = 0; /* most dumps have no time */
+	dumps[2].id.time_ms = 0; /* most dumps have no time */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,2,1h");
-	dumps[1].time_ms = 0; /* no dump has a time: the order of the arguments stays */
+	dumps[1].id.time_ms = 0; /* no dump has a time: the order of the arguments stays */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
@@ -60,9 +62,9 @@ TEST(process_is_pid_second_of_start_and_image)
 	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
 
-	dumps[4].image = "D:\\APP.EXE"; /* an image is the same program in any folder */
+	dumps[4].id.image = "D:\\APP.EXE"; /* an image is the same program in any folder */
 	assert_string_equal(order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0,4 3:2");
-	dumps[4].image = "C:\\a\\other.exe";
+	dumps[4].id.image = "C:\\a\\other.exe";
 	assert_string_equal(
 		order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0 3:2 4:4");
 }
@@ -73,11 +75,11 @@ TEST(snapshot_counts_once)
 		made(1, 5000, 9001), made(1, 5000, 9000)};
 
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1d,4d,3 1:2");
-	dumps[0].is_cut = true; /* the whole dump is kept */
+	dumps[0].quality.is_cut = true; /* the whole dump is kept */
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0d,1,4d,3 1:2");
 	for (int i = 0; i < 5; i++) { /* one minute may contain several dumps */
-		dumps[i].has_wall_time = true;
-		dumps[i].start_ms = 0;
+		dumps[i].id.has_wall_time = true;
+		dumps[i].id.start_ms = 0;
 	}
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1,4,3 1:2");
 }
@@ -95,7 +97,7 @@ TEST(some_are_left_out_as_asked_for)
 	assert_string_equal(order_text(dumps, 5, last), "0:0o,1o,2 1:3o,4");
 	assert_string_equal(order_text(dumps, 5, both), "0:0w,1,2o 1:3w,4o");
 	assert_string_equal(order_text(dumps, 6, since), "0:0o,1,2 1:3o,4 2:5t");
-	dumps[1].time_ms = 10000; /* a duplicate is not a warm-up */
+	dumps[1].id.time_ms = 10000; /* a duplicate is not a warm-up */
 	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
 }
 
@@ -123,9 +125,9 @@ TEST(order_does_not_depend_on_how_they_are_given)
 			const struct dump_sums *a = order[i - 1].dump, *b = order[i].dump;
 
 			assert_int_equal(
-				order[i - 1].process == order[i].process, a->pid == b->pid);
-			if (a->pid == b->pid)
-				assert_true(a->time_ms < b->time_ms);
+				order[i - 1].process == order[i].process, a->id.pid == b->id.pid);
+			if (a->id.pid == b->id.pid)
+				assert_true(a->id.time_ms < b->id.time_ms);
 		}
 	}
 }

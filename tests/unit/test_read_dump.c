@@ -167,11 +167,12 @@ static char *canonical(const struct dump_sums *sums)
 		buf_add_text(&all, lines[i]);
 		free(lines[i]);
 	}
-	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++)
-		buf_printf(&all, "warning %s\n", sums->warnings[i]);
+	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++)
+		buf_printf(&all, "warning %s\n", sums->quality.warnings[i]);
 	buf_printf(&all, "total %" PRIu64 " %" PRIu64 " %" PRIu64 ", %zu skipped, %zu modules%s",
 		sums->total.block_count, sums->total.requested_bytes, sums->total.overhead_bytes,
-		sums->skip_count, sums->module_count, sums->is_cut ? ", cut" : "");
+		sums->quality.skip_count, sums->module_list.count,
+		sums->quality.is_cut ? ", cut" : "");
 	free(lines);
 	return all.data;
 }
