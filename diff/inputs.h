@@ -66,7 +66,7 @@ void inputs_leave_out(struct inputs *inputs, const char *path);
  * an error. Returns -ERR_USAGE if printed comparisons are mixed with other files. */
 int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err);
 
-/* The following functions check the inputs after they were read. Messages go to `inputs->say`.
+/* The following functions check the inputs after they were read, and print warnings.
  *
  * inputs_check_samples() warns if the dumps of a series were sampled differently.
  * inputs_correct_clocks() corrects the times of dumps if the system's clock was wrong, and warns about

@@ -36,11 +36,11 @@ static inline void capture_read_back(const struct snapshot *snapshot)
 	HOLDS(!source_open(&source, path, NULL));
 	sums_init(&sums);
 	HOLDS(!sums_read(&sums, path, source, &err));
-	HOLDS(!sums.skip_count && !sums.is_cut);
+	HOLDS(!sums.quality.skip_count && !sums.quality.is_cut);
 	HOLDS(sums.total.block_count + sums.reserved.block_count == total.block_count);
 	HOLDS(sums.total.requested_bytes + sums.reserved.requested_bytes == total.requested_bytes);
 	HOLDS(sums.total.overhead_bytes + sums.reserved.overhead_bytes == total.overhead_bytes);
-	HOLDS(sums.is_incomplete == (snapshot->missing_count > 0));
+	HOLDS(sums.quality.is_incomplete == (snapshot->missing_count > 0));
 	sums_release(&sums);
 	source_close(source);
 }

@@ -96,8 +96,8 @@ static void check_modules(const char *moment, const char *wanted)
 
 	sums_init(&sums);
 	assert_int_equal(sums_read_recording(&sums, RECORDING, RECORDING, &part, NULL), 0);
-	for (size_t i = 0; i < sums.module_count; i++) {
-		const struct module *module = &sums.modules[i];
+	for (size_t i = 0; i < sums.module_list.count; i++) {
+		const struct module *module = &sums.module_list.items[i];
 
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s ",
 			module_path_base(module->path), module->unloaded_at ? "-" : "");

@@ -125,12 +125,12 @@ TEST(banners_are_read_as_far_as_they_go)
 		assert_int_equal(read_sums(&sums, "old.txt"), 0);
 		if (cases[i].time)
 			assert_int_equal(date_parse(cases[i].time, &time), 0);
-		assert_int_equal(sums.pid, 0);
-		assert_true(sums.time_ms == 0);
+		assert_int_equal(sums.id.pid, 0);
+		assert_true(sums.id.time_ms == 0);
 		sums_copy_banner(&sums);
-		assert_int_equal(sums.pid, cases[i].pid);
-		assert_true(sums.time_ms == time);
-		assert_int_equal(sums.has_wall_time, time != 0);
+		assert_int_equal(sums.id.pid, cases[i].pid);
+		assert_true(sums.id.time_ms == time);
+		assert_int_equal(sums.id.has_wall_time, time != 0);
 		assert_int_equal(sums.total.block_count, 1);
 		sums_release(&sums);
 	}

@@ -79,7 +79,7 @@ static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
 
 	compared_begin(1);
 	sums_init(sums);
-	sums->path = "made";
+	sums->id.path = "made";
 	sums->heaps = xcalloc(heaps, sizeof(*sums->heaps));
 	sums->cells = xcalloc(cells, sizeof(*sums->cells));
 	sums->heap_count = heaps;

@@ -12,7 +12,7 @@ static void made_begin(size_t count)
 		struct dump_sums *sums = &compared.dumps[i];
 
 		sums_init(sums);
-		sums->path = "made";
+		sums->id.path = "made";
 		sums->texts = xcalloc(TEXTS_MAX, sizeof(*sums->texts));
 		sums->heaps = xcalloc(1, sizeof(*sums->heaps));
 		sums->cells = xcalloc(TEXTS_MAX, sizeof(*sums->cells));

@@ -45,8 +45,8 @@ static int scene_begin(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		write_snapshot(i, i < 2 ? 1 : 2);
 		assert_int_equal(read_sums(&scene.dumps[i], "more.txt"), 0);
-		scene.dumps[i].path = (const char *[]){"0.txt", "1.txt", "a,\n2"}[i];
-		scene.times_ms[i] = scene.dumps[i].time_ms;
+		scene.dumps[i].id.path = (const char *[]){"0.txt", "1.txt", "a,\n2"}[i];
+		scene.times_ms[i] = scene.dumps[i].id.time_ms;
 		scene.series[i] = scene.dumps[i].total;
 	}
 	scene.axis = (struct trend_axis){scene.times_ms, scene.parts, 3};
@@ -148,7 +148,7 @@ TEST(what_is_not_known_is_null)
 		  "'bytes_per_hour':null,'low_bytes_per_hour':null,"
 		  "'high_bytes_per_hour':null,'blocks_per_hour':0},\n");
 	scene.axis.times_ms = NULL;
-	scene.dumps[1].time_ms = scene.dumps[1].pid = 0;
+	scene.dumps[1].id.time_ms = scene.dumps[1].id.pid = 0;
 	text = scene_report(1, report_json);
 	has(text, "{'path':'1.txt','selected':");
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
@@ -185,10 +185,10 @@ TEST(csv_of_several_series_has_columns_of_all)
 {
 	scene.axis.times_ms = NULL;
 	for (unsigned i = 0; i < 3; i++)
-		scene.dumps[i].time_ms = 0;
-	scene.dumps[0].pid = 0;
-	scene.dumps[0].start_ms = 0;
-	scene.dumps[0].image = NULL;
+		scene.dumps[i].id.time_ms = 0;
+	scene.dumps[0].id.pid = 0;
+	scene.dumps[0].id.start_ms = 0;
+	scene.dumps[0].id.image = NULL;
 	scene.view.shown_count = 1;
 	const char *text = scene_report(2, report_csv);
 	has(text, ",stack,bytes 0.txt,bytes 1.txt,'bytes a,?2',bytes 0.txt,bytes 1.txt,"
