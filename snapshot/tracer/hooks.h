@@ -41,6 +41,11 @@ static inline bool hooks_are_on(void)
 /* Set tracer_hook.hook for each function that they hook. */
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
+void hooks_process_init(void);
+
+/* Registers for the loader's notifications until the process exits. If the loader cannot notify
+ * (before Windows Vista) or refuses, unloads are not recorded. */
+void loader_notes_init(void);
 
 /* Callers: the stack of a thread that is in a hook, stored as an id of the stack table. */
 

@@ -1,6 +1,6 @@
 /*
- * System services for the tracer's tables. The DLL implements them with ntdll (tracer.c), and the
- * unit tests with the C library. None of them allocates from a heap, and no hook sees their calls.
+ * System services for the tracer's tables. The DLL implements them with ntdll
+ * (tracer_memory.c, guard.c), and the unit tests with the C library. None of them allocates from a heap, and no hook sees their calls.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
 #define SNAPSHOT_TRACER_TRACER_MEMORY_H
@@ -81,6 +81,9 @@ static inline void memory_unlock(uint32_t *lock)
 /* Returns the calling thread's id, never 0. */
 uint32_t memory_thread_id(void);
 
+/* Reserves a word per thread for memory_thread_word(). */
+void memory_thread_word_init(void);
+
 /* Returns the thread's own word, initially 0. Returns NULL if the thread has no word. */
 uintptr_t *memory_thread_word(void);
 
@@ -89,5 +92,8 @@ bool memory_is_in_heap(void);
 
 /* Waits a moment for hsnap. Later calls wait longer. Returns false if hsnap has exited. */
 bool memory_wait_hsnap(struct memory_patience *patience);
+
+/* Waits for 1 ms. Returns true if hsnap_process has exited. */
+bool memory_is_alone(uint64_t hsnap_process);
 
 #endif
