@@ -195,11 +195,6 @@ enum way {
 	WAY_AGAIN,
 };
 
-static uint64_t load(uint64_t addr)
-{
-	return *(const uint64_t *)(uintptr_t)addr;
-}
-
 /*
  * Returns true for a pseudo-random 1 in 64 wrong hints. If the next address varies, the hint
  * usually holds the most frequent address. Threads then seldom write memory that other threads
@@ -264,10 +259,10 @@ static ALWAYS_INLINE bool follow(
 	saved = cfa + (uint64_t)unwind_packed_rbp(packed);
 	if (UNLIKELY(cfa <= frame->rsp || cfa > start->high || saved - frame->rsp > room))
 		return false;
-	rbp = load(saved);
+	rbp = unwind_load(saved);
 	frame->saved = saved;
 	frame->rbp = unwind_packed_rbp(packed) == UNWIND_RBP_KEPT ? frame->rbp : rbp;
-	frame->addr = load(cfa - 8);
+	frame->addr = unwind_load(cfa - 8);
 	frame->rsp = cfa;
 	return true;
 }
@@ -341,7 +336,7 @@ static ALWAYS_INLINE bool is_still_saved(
 {
 	uint32_t at = mark[1].first_saved;
 
-	while (at < UNWIND_MARKS && load(trail->saved[at].place) == trail->saved[at].rbp)
+	while (at < UNWIND_MARKS && unwind_load(trail->saved[at].place) == trail->saved[at].rbp)
 		at++;
 	return at == UNWIND_MARKS;
 }
@@ -350,14 +345,14 @@ bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start 
 {
 	const struct unwind_mark *mark = &trail->marks[trail->first];
 	struct fast_frame frame = {
-		.addr = load(start->slot), .rsp = start->slot + 8, .rbp = start->rbp};
+		.addr = unwind_load(start->slot), .rsp = start->slot + 8, .rbp = start->rbp};
 
 	if (trail->begun != unwind_cache_begin() || trail->high != start->high ||
 		!is_there(mark, &frame) || !is_still_saved(trail, mark))
 		return false;
 	do
 		mark++;
-	while (mark->slot != UINT64_MAX && load(mark->slot) == mark->addr);
+	while (mark->slot != UINT64_MAX && unwind_load(mark->slot) == mark->addr);
 	return mark->slot == UINT64_MAX;
 }
 
@@ -380,7 +375,7 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 		mark++;
 		if (mark->slot == UINT64_MAX)
 			return mark->rbp_bits && count < max ? UNWIND_MISS : count;
-		if (load(mark->slot) != mark->addr)
+		if (unwind_load(mark->slot) != mark->addr)
 			return UNWIND_MISS;
 	}
 }
@@ -452,7 +447,7 @@ static ALWAYS_INLINE uint32_t first_mark(
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail)
 {
-	struct fast_frame frame = {.addr = load(start->slot),
+	struct fast_frame frame = {.addr = unwind_load(start->slot),
 		.rsp = start->slot + 8,
 		.rbp = start->rbp,
 		.saved = start->slot};

@@ -109,6 +109,12 @@ static inline int64_t unwind_packed_rbp(uint32_t packed)
 	return (int64_t)((int32_t)packed >> 18) * 8;
 }
 
+/* Reads a word of the stack. */
+static inline uint64_t unwind_load(uint64_t addr)
+{
+	return *(const uint64_t *)(uintptr_t)addr;
+}
+
 /* Packs a step. Returns UNWIND_NEVER if the step does not fit, or if its CFA is not above RSP. */
 uint32_t unwind_pack(const struct unwind_step *step);
 
@@ -200,5 +206,58 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 /* Moves *at one step outwards, from where a walk stopped. Returns false if the step does not lead
  * to a valid frame. */
 bool unwind_step_on(struct unwind_start *at, uint32_t packed);
+
+/* State of a walk that needs unwind data or the system's unwinder. Such walks run inside
+ * unwind_guarded(). */
+struct unwind_walk {
+	/* Set by the caller. */
+	uint64_t *frames;
+	uint32_t max;
+	const struct unwind_skip *skip;
+	uint64_t slot; /* address of the first wanted return address, in a caller's frame */
+	uint64_t low, high; /* bounds of the stack */
+	bool is_learning; /* adds learnt steps to the cache */
+	struct unwind_start at; /* where a fast walk stopped */
+	struct unwind_trail *trail; /* the thread's trail, or NULL */
+
+	/* Results. count is correct at any time, even if an exception ends the walk. */
+	volatile uint32_t count;
+	bool differs; /* a frame differs from the frame found by the fast walk */
+	bool is_done; /* set by unwind_data() if unwind data was sufficient */
+
+	/* Progress, for the exception handling. */
+	volatile uint64_t addr;
+	volatile enum unwind_doing {
+		UNWIND_LOOKING_UP, /* looks up the address, which may call the target */
+		UNWIND_READING, /* reads the unwind data; a fault depends on the address only */
+		UNWIND_STEPPING, /* makes a step that depends on the registers' contents */
+		UNWIND_LEARNING,
+	} doing;
+};
+
+/* Calls unwind_slow(), unwind_data() or unwind_region_data(). Returns false if an exception ended
+ * the call; otherwise true. */
+bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
+
+/* Walks with the system's unwinder only. May raise an exception. */
+void unwind_slow(struct unwind_walk *walk);
+
+/*
+ * Continues where a fast walk stopped at code that is never cached. Makes this one step with the
+ * current unwind data, then continues with the cache. So only frames of code generated at run time
+ * need a look-up.
+ */
+void unwind_data(struct unwind_walk *walk);
+
+/* Walks with unwind data on a stack that is not the thread's own and may be too small for the
+ * system's unwinder. Caches the learnt steps. */
+void unwind_region_data(struct unwind_walk *walk);
+
+/*
+ * Caches what an exception reveals. Unreadable unwind data in an image stays unreadable, so the
+ * data is not tried again. Unwind data of code outside images may be replaced, so nothing is cached
+ * for such code.
+ */
+void unwind_note_exception(const struct unwind_walk *walk);
 
 #endif
