@@ -1,17 +1,16 @@
-/* The keys of segment heaps, and the unused tails of their blocks. A tail may contain a pointer to
- * the record of a stack. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/base/memory.h"
-#include "snapshot/heap/segment/segment.h"
-
 /*
+ * Recovery of the keys of segment heaps.
+ *
  * The keys of a process are in ntdll, at addresses that are known only from symbols. So the keys
  * are computed from data that they encode, and verified on more such data. This happens before any
  * heap is walked; for the LFH's key, before the first LFH subsegment is walked. The LFH's key is
  * read from ntdll, next to the heap key (segment_heap.c). If it is not found there, it is
- * guessed. */
+ * guessed.
+ */
+#include <stdlib.h>
+
+#include "core/base/memory.h"
+#include "snapshot/heap/segment/segment.h"
 
 #define SAMPLES_MAX ((size_t)512) /* LFH subsegments */
 #define SAMPLES_ENOUGH ((size_t)64)
@@ -243,170 +242,4 @@ int segment_keys_find(struct nt_walk *nt)
 int segment_lfh_key_find(struct nt_walk *nt)
 {
 	return nt->segment_keys.is_lfh_tried ? 0 : search_quietly(nt, find_lfh_key);
-}
-
-/* _HEAP_LFH_UNUSED_BYTES_INFO, _HEAP_VS_UNUSED_BYTES_INFO */
-#define ONE_BYTE_UNUSED 0x8000u
-#define EXTRA_PRESENT 0x4000u
-#define VS_LFH_SUBSEGMENT 0x2000u
-#define VS_UNUSED 0x1fffu
-#define LFH_UNUSED 0x3fffu
-
-#define RECORD_BYTES_MIN 16 /* smallest size of a record with at least one frame */
-#define MARKS_MAX 4 /* limit of invalid marks to skip in one tail */
-
-bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
-	enum segment_tail_kind kind, struct segment_tail *tail)
-{
-	bool is_vs = kind == SEGMENT_TAIL_VS;
-	uint16_t word;
-	uint64_t unused;
-
-	if (bytes < sizeof(word) || memory_u16(heap->nt->memory, end - sizeof(word), &word))
-		return false;
-	unused = word & ONE_BYTE_UNUSED ? 1 : word & (is_vs ? VS_UNUSED : LFH_UNUSED);
-	/* A single unused byte has room only for the topmost flag. Otherwise the unused bytes
-	 * include the whole word. */
-	if (unused > bytes || (!(word & ONE_BYTE_UNUSED) && unused < sizeof(word)))
-		return false;
-	*tail = (struct segment_tail){.unused_bytes = unused,
-		.has_extra = !(word & ONE_BYTE_UNUSED) && (word & EXTRA_PRESENT),
-		.is_lfh = is_vs && (word & VS_LFH_SUBSEGMENT)};
-	return true;
-}
-
-/* ---------------------------------------------------------------- the record of a block's stack */
-
-/* Returns the number of bytes from the interceptor's index to the pointer after the
- * _SEGMENT_HEAP_EXTRA. */
-static size_t mark_bytes(const struct segment_parts *parts)
-{
-	return (size_t)parts->extra_bytes - parts->extra_interceptor;
-}
-
-/* Returns true if the bytes are the mark of a stack: the first interceptor, an extra of one unit,
- * and zeros. */
-static bool is_mark(const struct segment_parts *parts, const unsigned char *bytes)
-{
-	size_t len = mark_bytes(parts);
-
-	if (bytes[0] != 1 || bytes[1] != 1)
-		return false;
-	for (size_t i = 2; i < len; i++) {
-		if (bytes[i])
-			return false;
-	}
-	return true;
-}
-
-/* Returns true if the pointer to a record is aligned and leads to readable memory. Caches the
- * readable range, because records are close together. */
-static bool record_is_there(struct segment_heap *heap, uint64_t record)
-{
-	struct extent *known = &heap->records;
-	size_t len;
-
-	if (!record || record % (heap->parts->bits / 8))
-		return false;
-	if (record >= known->addr && record < known->end)
-		return known->end - record >= RECORD_BYTES_MIN;
-	if (!memory_from(heap->nt->memory, record, &len))
-		return false;
-	known->end =
-		record < known->addr && len >= known->addr - record ? known->end : record + len;
-	known->addr = record;
-	return known->end - record >= RECORD_BYTES_MIN;
-}
-
-/* Finds the first mark at or after *i and reads the pointer after the mark. Moves *i past the start
- * of the mark. Returns false if there is no further mark. */
-static bool mark_next(const struct segment_parts *parts, const unsigned char *bytes, size_t len,
-	size_t *i, uint64_t *record)
-{
-	size_t need = mark_bytes(parts) + parts->bits / 8;
-
-	while (*i + need <= len) {
-		const unsigned char *found = memchr(bytes + *i, 1, len - need - *i + 1);
-
-		if (!found)
-			return false;
-		*i = (size_t)(found - bytes) + 1;
-		if (is_mark(parts, found)) {
-			*record = bytes_ptr(found + mark_bytes(parts), parts->bits);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Returns a pointer to the readable bytes of a tail. The tail's last pages may not be committed;
- * *len is reduced then. */
-static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, size_t *len)
-{
-	const unsigned char *bytes = *len ? memory_at(memory, tail, *len) : NULL;
-	size_t page_left = CLAIM_PAGE_BYTES - (size_t)(tail % CLAIM_PAGE_BYTES);
-
-	if (bytes || *len <= page_left)
-		return bytes;
-	*len = page_left;
-	return memory_at(memory, tail, *len);
-}
-
-static size_t looked_bytes(uint64_t tail_bytes)
-{
-	return tail_bytes < MEMORY_AT_MAX ? (size_t)tail_bytes : MEMORY_AT_MAX;
-}
-
-bool segment_mark_exists(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
-{
-	size_t len = looked_bytes(tail_bytes), i = 0;
-	const unsigned char *bytes = tail_bytes_at(heap->nt->memory, tail, &len);
-	uint64_t record;
-
-	return bytes && mark_next(heap->parts, bytes, len, &i, &record);
-}
-
-static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
-{
-	uint8_t index;
-
-	return !memory_u8(heap->nt->memory, extra + heap->parts->extra_interceptor, &index) &&
-	       !(index & 0xf);
-}
-
-/* Returns true if the tail does not need a mark. Extras also store user-settable values, for which
- * no stack is recorded. An extra is at the tail's beginning or end. */
-static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
-{
-	unsigned unit = heap->parts->unit;
-
-	return !(heap->nt->process->global_flag & NT_FLAG_UST) ||
-	       has_no_interceptor(heap, (tail + unit - 1) / unit * unit) ||
-	       (tail_bytes >= 2 * unit && has_no_interceptor(heap, tail + tail_bytes - 2 * unit));
-}
-
-uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
-{
-	size_t len = looked_bytes(tail_bytes), i = 0;
-	unsigned wild_count = 0;
-	bool has_null = false;
-
-	while (wild_count < MARKS_MAX) {
-		const unsigned char *bytes = tail_bytes_at(heap->nt->memory, tail, &len);
-		uint64_t record;
-
-		if (!bytes || !mark_next(heap->parts, bytes, len, &i, &record))
-			break;
-		if (record == heap->parts->no_record)
-			return 0;
-		if (!record)
-			has_null = true;
-		else if (record_is_there(heap, record))
-			return record;
-		else
-			wild_count++;
-	}
-	if (!has_null && (wild_count || !may_have_no_mark(heap, tail, tail_bytes)))
-		walk_broken(heap->nt->walk, tail, "block without the stack that its end promises");
-	return 0;
 }
