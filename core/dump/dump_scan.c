@@ -1,137 +1,13 @@
-/* Scans dumps: moves a window over the source and passes each line of the window to its parser.
- * Malformed lines are reported and skipped, up to a limit. */
+/* Scans a part of a dump: passes each line to its parser, and checks at the end that the dump is
+ * whole. Comments are parsed by dump_comments.c, entries and their stacks by dump_entry.c. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/text.h"
 #include "core/dump/dump.h"
-#include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
-#include "core/dump/source.h"
-
-#define WINDOW_BYTES ((size_t)1 << 20)
-
-struct line_window {
-	char *bytes;
-	size_t len;
-	bool at_eof; /* the source has no more bytes */
-	/* an overlong line filled the window and was scanned; the rest of the line must be
-	 * skipped */
-	bool in_line;
-};
-
-static int fill(struct line_window *window, const struct dump_source *source, struct err *err)
-{
-	while (!window->at_eof && window->len < WINDOW_BYTES) {
-		int64_t got = source->read(
-			source->ctx, window->bytes + window->len, WINDOW_BYTES - window->len, err);
-
-		if (got < 0)
-			return (int)got;
-		window->at_eof = !got;
-		window->len += (size_t)got;
-	}
-	return 0;
-}
-
-/* Returns the offset of the start of the window's last line. Unless with_tab is set, lines that
- * start with a TAB do not count. Returns 0 if no such line exists. */
-static size_t last_line(const struct line_window *window, bool with_tab)
-{
-	for (size_t at = window->len; at > 1; at--) {
-		if (window->bytes[at - 2] == '\n' && (with_tab || window->bytes[at - 1] != '\t'))
-			return at - 1;
-	}
-	return 0;
-}
-
-static void drop(struct line_window *window, size_t len)
-{
-	window->len -= len;
-	memmove(window->bytes, window->bytes + len, window->len);
-}
-
-static void pass_line(struct line_window *window)
-{
-	const char *newline = memchr(window->bytes, '\n', window->len);
-
-	drop(window, newline ? (size_t)(newline + 1 - window->bytes) : window->len);
-	window->in_line = !newline;
-}
-
-/* Scans a full window up to the start of its last line, which stays for the next part. Scans the
- * final window to its end. */
-static int scan_window(struct dump_scanner *scanner, struct line_window *window)
-{
-	size_t len = window->at_eof ? window->len : last_line(window, false);
-	bool is_split = !len;
-	char behind[DUMP_PAD_BYTES];
-	int rc;
-
-	if (is_split)
-		len = last_line(window, true);
-	if (is_split && !len && !window->at_eof) {
-		window->in_line = true;
-		len = window->len;
-	}
-	scanner->is_last = window->at_eof;
-	memcpy(behind, window->bytes + len, DUMP_PAD_BYTES);
-	memset(window->bytes + len, 0, DUMP_PAD_BYTES);
-	rc = scan_part(scanner, window->bytes, len, is_split);
-	memcpy(window->bytes + len, behind, DUMP_PAD_BYTES);
-	drop(window, len);
-	return rc;
-}
-
-static int scan_all(struct dump_scanner *scanner, struct line_window *window,
-	const struct dump_source *source, struct err *cut)
-{
-	int rc = 0;
-
-	while (!rc && !(window->at_eof && !window->len)) {
-		rc = fill(window, source, cut);
-		if (rc == -ERR_CUT) {
-			dump_scanner_cut(scanner);
-			window->at_eof = true;
-			rc = 0;
-		} else if (rc) {
-			*scanner->err = *cut;
-		}
-		if (!rc && window->in_line)
-			pass_line(window);
-		else if (!rc)
-			rc = scan_window(scanner, window);
-	}
-	return rc ? rc : dump_scanner_end(scanner);
-}
-
-int dump_scanner_read(
-	struct dump_scanner *scanner, const struct dump_source *source, struct err *err)
-{
-	struct line_window window = {.bytes = xmalloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
-	struct err cut = {0};
-	int rc = scan_all(scanner, &window, source, &cut);
-
-	if (cut.code == ERR_CUT && (rc == -ERR_CUT || rc == -ERR_EMPTY)) {
-		rc = -ERR_CUT;
-		if (err)
-			*err = cut;
-	}
-	free(window.bytes);
-	return rc;
-}
-
-int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
-{
-	struct dump_scanner *scanner = dump_scanner_new(source->name, sink, err);
-	int rc = dump_scanner_read(scanner, source, err);
-
-	dump_scanner_free(scanner);
-	return rc;
-}
 
 /* the text is refused after this many lines without a sign of a dump */
 #define UNKNOWN_LINES_MAX 1000
@@ -164,50 +40,6 @@ void dump_scanner_free(struct dump_scanner *scanner)
 	buf_release(&scanner->open.name_text);
 	free(scanner->name);
 	free(scanner);
-}
-
-bool scan_may_be_cut(const struct dump_scanner *scanner)
-{
-	return scanner->is_cut ||
-	       (scanner->is_ours ?
-			       !scanner->ended :
-			       scanner->heap_open || scanner->lacks_heading || scanner->in_modules);
-}
-
-static int not_understood(struct dump_scanner *scanner, const char *detail)
-{
-	if (!scanner->is_dump)
-		return scan_fail(scanner, ERR_NOT_DUMP, detail);
-	if (scanner->open.is_open)
-		scanner->open.is_dropped = true;
-	return scan_skip(scanner, detail);
-}
-
-int scan_next(struct dump_scanner *scanner, struct scan_line *line)
-{
-	const char *at = scanner->at;
-	const char *newline = memchr(at, '\n', (size_t)(scanner->end - at));
-	bool is_stack = *at == '\t';
-	int rc;
-
-	scanner->line_number++;
-	scanner->no_newline = !newline && scanner->is_last;
-	line->text = at;
-	line->len = (size_t)((newline ? newline : scanner->end) - at);
-	scanner->at = newline ? newline + 1 : scanner->end;
-	if (line->len > DUMP_LINE_MAX) {
-		if (scan_starts(line, "//") || (is_stack && scanner->is_passing))
-			return 0;
-		return not_understood(scanner, "a line is too long");
-	}
-	if (memchr(at, '\0', line->len))
-		return is_stack && scanner->is_passing ?
-			       0 :
-			       not_understood(scanner, "bytes that are not text");
-	if (line->len && at[line->len - 1] == '\r')
-		line->len--;
-	rc = scanner->sink.line ? scanner->sink.line(scanner->sink.ctx, at, line->len) : 0;
-	return rc ? rc : 1;
 }
 
 /* Parses a heap heading, whose words may follow any number of dashes. */
@@ -304,49 +136,6 @@ static bool pass_plain(struct dump_scanner *scanner)
 	return stop != at;
 }
 
-void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line)
-{
-	size_t len = line->len;
-
-	if (scanner->unread_count++)
-		return;
-	scanner->unread_line = scanner->line_number;
-	if (len >= SCAN_SHOWN_BYTES)
-		len = SCAN_SHOWN_BYTES - 1;
-	while (len && len < line->len && (line->text[len] & 0xc0) == 0x80)
-		len--; /* do not split a UTF-8 character */
-	memcpy(scanner->unread, line->text, len);
-	scanner->unread[len] = '\0';
-	text_harmless(scanner->unread);
-}
-
-static bool is_like_name(const struct scan_line *line)
-{
-	size_t at = line->len;
-
-	while (at && hex_digits[(unsigned char)line->text[at - 1]])
-		at--;
-	return memchr(line->text, '!', line->len) ||
-	       (at < line->len && at && (line->text[at - 1] == '+' || line->text[at - 1] == 'x'));
-}
-
-void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line)
-{
-	/* Continuation of a wrapped note. */
-	bool is_of_note =
-		scanner->note_line && scanner->note_line + 1 == scanner->line_number &&
-		(memchr(line->text, '=', line->len) || memchr(line->text, '"', line->len));
-	/* Inside a module list, every line should be a comment. */
-	bool is_lost_module = scanner->in_modules && !scan_starts(line, "DBGHELP:") &&
-			      !scan_starts(line, "     ");
-
-	if (is_of_note)
-		scanner->note_line++;
-	if (is_of_note || is_lost_module || (scanner->after_names && is_like_name(line)) ||
-		pasted_is_data(line->text, line->len))
-		scan_unread_line(scanner, line);
-}
-
 static int not_dump(struct dump_scanner *scanner)
 {
 	return err_set(scanner->err, ERR_NOT_DUMP, scanner->name,
@@ -425,84 +214,6 @@ void dump_scanner_cut(struct dump_scanner *scanner)
 	scanner->is_cut = true;
 }
 
-#define TEXT_OF_(text) #text
-#define TEXT_OF(macro) TEXT_OF_(macro)
-
-static int fill_in(const struct dump_scanner *scanner, struct err *err, enum err_code code,
-	uint64_t line, const char *detail)
-{
-	char place[600];
-
-	snprintf(place, sizeof(place), "%.500s:%" PRIu64, scanner->name, line);
-	return err_set(err, code, place, detail ? "%s" : NULL, detail);
-}
-
-int scan_fail(struct dump_scanner *scanner, enum err_code code, const char *detail)
-{
-	return fill_in(scanner, scanner->err, code, scanner->line_number, detail);
-}
-
-static int report(struct dump_scanner *scanner, uint64_t line, const char *detail)
-{
-	struct err why = {0};
-
-	fill_in(scanner, &why, ERR_BAD_LINE, line, detail);
-	return scanner->sink.skipped(scanner->sink.ctx, &why);
-}
-
-int scan_skip(struct dump_scanner *scanner, const char *detail)
-{
-	scanner->is_passing = true;
-	if (!scanner->sink.skipped)
-		return scan_fail(scanner, ERR_BAD_LINE, detail);
-	if (scanner->skip_count == DUMP_SKIPS_MAX && !scanner->is_dump)
-		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
-	if (scanner->skip_count == DUMP_SKIPS_MAX)
-		return scan_fail(scanner, ERR_BAD_LINE,
-			"too many bad lines (" TEXT_OF(DUMP_SKIPS_MAX) " were passed over)");
-	scanner->skip_count++;
-	if (scanner->is_dump)
-		return report(scanner, scanner->line_number, detail);
-	scanner->held[scanner->skip_count - 1] = (struct scan_held){scanner->line_number, detail};
-	return 0;
-}
-
-int scan_skip_or_cut(struct dump_scanner *scanner, const char *detail)
-{
-	return scanner->no_newline ? scan_fail(scanner, ERR_CUT, detail) :
-				     scan_skip(scanner, detail);
-}
-
-int scan_is_dump(struct dump_scanner *scanner)
-{
-	int rc = 0;
-
-	if (scanner->is_dump)
-		return 0;
-	scanner->is_dump = true;
-	for (size_t i = 0; !rc && i < scanner->skip_count; i++)
-		rc = report(scanner, scanner->held[i].line, scanner->held[i].detail);
-	return rc;
-}
-
-const char *dump_unread_text(uint64_t count, const char *first, char *text, size_t size)
-{
-	snprintf(text, size, "%" PRIu64 " line%s that look%s like data; the first: \"%s\"", count,
-		text_plural(count), count == 1 ? "s" : "", first);
-	return text;
-}
-
-static int report_unread(struct dump_scanner *scanner)
-{
-	char detail[SCAN_SHOWN_BYTES + 100];
-
-	dump_unread_text(scanner->unread_count, scanner->unread, detail, sizeof(detail));
-	scanner->skip_count++;
-	return scanner->sink.skipped ?
-		       report(scanner, scanner->unread_line, detail) :
-		       fill_in(scanner, scanner->err, ERR_BAD_LINE, scanner->unread_line, detail);
-}
-
 static const char *missing(const struct dump_scanner *scanner)
 {
 	return scanner->is_cut	      ? "the end of the packed data is missing" :
@@ -523,7 +234,7 @@ int dump_scanner_end(struct dump_scanner *scanner)
 	if (!scanner->is_dump)
 		return not_dump(scanner);
 	if (scanner->unread_count)
-		rc = report_unread(scanner);
+		rc = scan_report_unread(scanner);
 	if (rc)
 		return rc;
 	return scan_may_be_cut(scanner) ? scan_fail(scanner, ERR_CUT, missing(scanner)) : 0;

@@ -358,27 +358,6 @@ bool pasted_is_data(const char *line, size_t len)
 	return is_data;
 }
 
-bool pasted_is_marked(const char *text, size_t len)
-{
-	size_t digits = 0;
-	char start[4] = {0};
-	uint32_t code = 0;
-
-	if (!len)
-		return false;
-	memcpy(start, text, len < sizeof(start) ? len : sizeof(start) - 1);
-	while (digits < len && text[digits] >= '0' && text[digits] <= '9')
-		digits++;
-	if (digits && len - digits > 2 && (text[digits] == '.' || text[digits] == ')'))
-		return is_blank(text[digits + 1]);
-	/* 0x8140: a blank in CP932 */
-	if (strchr("|*-#>&\\\"", *start) || !strncmp(start, "\x81\x40", 2))
-		return true;
-	(void)text_utf8(start, &code);
-	/* punctuation, arrows, boxes and symbols */
-	return (code >= 0x2000 && code < 0x2c00) || (code >= 0x3000 && code < 0x3040);
-}
-
 /* Adds the empty lines that were held back. Inside a stack, each gets a TAB so that the stack
  * continues. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)

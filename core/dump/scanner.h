@@ -114,6 +114,9 @@ int scan_skip_or_cut(struct dump_scanner *scanner, const char *detail);
 void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line);
 void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line);
 
+/* Reports the lines that were counted. Returns 0, an error, or the result of the sink. */
+int scan_report_unread(struct dump_scanner *scanner);
+
 /* Records that the text is proven to be a dump. Returns 0, or an error of the sink. */
 int scan_is_dump(struct dump_scanner *scanner);
 

@@ -1,7 +1,7 @@
 /*
  * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted text.
- * Each layer reads from the feed below it; a feed buffers bytes for lookahead. Lines are read from
- * the top layer.
+ * Each layer reads from the feed below it; a feed buffers bytes for lookahead. The top layer is read
+ * as bytes, or in lines (lines.c).
  */
 #include "core/dump/source.h"
 
@@ -542,86 +542,4 @@ int source_read_at(struct source *source, uint64_t offset, void *bytes, size_t l
 	int rc = os_read_at(&source->file, offset, bytes, len);
 
 	return rc ? err_set(err, ERR_READ, source->name, NULL) : 0;
-}
-
-#define WINDOW_BYTES ((size_t)1 << 20)
-#define PAD_BYTES 16
-
-void lines_init(struct lines *lines, const struct dump_source *source, struct err *err)
-{
-	*lines = (struct lines){.source = source, .err = err};
-	lines->window = xcalloc(1, WINDOW_BYTES + PAD_BYTES);
-	lines->at = lines->end = lines->window;
-}
-
-void lines_release(struct lines *lines)
-{
-	free(lines->window);
-	*lines = (struct lines){0};
-}
-
-/* Refills the window, moving its contents. Returns 0 or the source's error. */
-static int lines_refill(struct lines *lines)
-{
-	memmove(lines->window, lines->at, (size_t)(lines->end - lines->at));
-	lines->end -= lines->at - lines->window;
-	lines->at = lines->window;
-	while (!lines->at_eof && lines->end < lines->window + WINDOW_BYTES) {
-		int64_t got = lines->source->read(lines->source->ctx, lines->end,
-			(size_t)(lines->window + WINDOW_BYTES - lines->end), lines->err);
-
-		if (got < 0)
-			return (int)got;
-		lines->at_eof = !got;
-		lines->end += got;
-	}
-	memset(lines->end, 0, PAD_BYTES);
-	return 0;
-}
-
-/* Skips the rest of a line that does not fit into the window. */
-static int skip_rest(struct lines *lines)
-{
-	for (;;) {
-		char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-		int rc;
-
-		lines->at = newline ? newline + 1 : lines->end;
-		if (newline || lines->at_eof)
-			return 0;
-		rc = lines_refill(lines);
-		if (rc)
-			return rc;
-	}
-}
-
-int lines_next(struct lines *lines, struct line *line)
-{
-	char *newline;
-	int rc;
-
-	if (!lines->at_eof && lines->end - lines->at < 2 * DUMP_LINE_MAX) {
-		rc = lines_refill(lines);
-		if (rc)
-			return rc;
-	}
-	if (lines->at == lines->end)
-		return 0;
-	lines->number++;
-	newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-	lines->no_newline = !newline;
-	line->text = lines->at;
-	line->len = (size_t)((newline ? newline : lines->end) - lines->at);
-	line->is_long = line->len > DUMP_LINE_MAX;
-	lines->at += line->len + !!newline;
-	if (line->is_long && !newline) {
-		line->len = 2; /* the window will move; two bytes suffice to identify a comment */
-		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
-		/* Only comments may be too long: any other long line is an error for the caller. */
-		rc = line->text[0] == '/' ? skip_rest(lines) : 0;
-		return rc ? rc : 1;
-	}
-	if (line->len && line->text[line->len - 1] == '\r')
-		line->len--;
-	return 1;
 }
