@@ -30,13 +30,13 @@ struct record_cursor {
 	/* The current chunk, and the progress of decoding in its events and columns. */
 	struct record_events chunk;
 	uint64_t offset;
-	size_t at, age_at, far_at, tick_at, change_at, freed_at, addr_at;
+	size_t at, free_at, age_at, tick_at, thread_at, free_stack_at, address_at;
 	uint64_t addr; /* address of the last allocation */
 	/* number of the event before which the next tick (change of thread) comes; SIZE_MAX: none
 	 * left */
-	size_t next_tick, next_change;
+	size_t next_tick, next_thread;
 	/* event number of the next free with a known stack; SIZE_MAX: none left */
-	size_t next_freed;
+	size_t next_free_stack;
 
 	uint32_t codes[BATCH];
 	struct record_event events[BATCH];
@@ -45,44 +45,6 @@ struct record_cursor {
 };
 
 /* ---------------------------------------------------------------- chunks of events */
-
-bool record_events_parse(struct payload *payload, uint64_t begin_ms, bool has_addresses,
-	struct record_events *events)
-{
-	size_t far_count, tick_count, change_count, freed_count;
-	uint64_t span_ms;
-
-	*events = (struct record_events){.first = varint_parse(payload), .begin_ms = begin_ms};
-	events->count = (size_t)varint_parse_upto(payload, CHUNK_EVENTS_MAX);
-	events->age_count = (size_t)varint_parse_upto(payload, events->count);
-	far_count = (size_t)varint_parse_upto(payload, events->age_count);
-	tick_count = (size_t)varint_parse_upto(payload, events->count);
-	change_count = (size_t)varint_parse_upto(payload, events->count);
-	freed_count = (size_t)varint_parse_upto(payload, events->age_count);
-	events->thread = (uint32_t)varint_parse_upto(payload, UINT32_MAX);
-	span_ms = varint_parse(payload);
-	events->end_ms = begin_ms + span_ms;
-	events->lost_count = varint_parse(payload);
-	events->peak_bytes = varint_parse(payload);
-	events->peak_position = varint_parse(payload);
-	events->peak_ms = varint_parse(payload);
-	events->codes = column_parse(payload, events->count);
-	if (!payload->at || events->age_count > (size_t)(payload->end - payload->at))
-		return false;
-	events->ages = payload->at;
-	payload->at += events->age_count;
-	events->far = column_parse(payload, far_count);
-	events->tick_gaps = column_parse(payload, tick_count);
-	events->ticks = column_parse(payload, tick_count);
-	events->thread_gaps = column_parse(payload, change_count);
-	events->threads = column_parse(payload, change_count);
-	events->freed_gaps = column_parse(payload, freed_count);
-	events->freed_by = column_parse(payload, freed_count);
-	if (has_addresses)
-		events->addrs = column_parse(payload, events->count - events->age_count);
-	return payload->at == payload->end && events->count && events->codes.width <= 4 &&
-	       events->first <= UINT64_MAX - events->count && events->end_ms >= begin_ms;
-}
 
 size_t record_place_at(
 	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms)
@@ -343,16 +305,16 @@ static int next_chunk(struct record_cursor *cursor)
 	if (rc)
 		return rc;
 	cursor->next_chunk++;
-	cursor->at = cursor->age_at = cursor->far_at = 0;
-	cursor->tick_at = cursor->change_at = cursor->freed_at = 0;
-	cursor->addr = cursor->addr_at = 0;
-	cursor->next_tick = cursor->next_change = 0;
+	cursor->at = cursor->free_at = cursor->age_at = 0;
+	cursor->tick_at = cursor->thread_at = cursor->free_stack_at = 0;
+	cursor->addr = cursor->address_at = 0;
+	cursor->next_tick = cursor->next_thread = 0;
 	/* before the first event, which may itself be a free with a known stack */
-	cursor->next_freed = SIZE_MAX;
+	cursor->next_free_stack = SIZE_MAX;
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
-		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change) ||
-		!next_place(cursor, &chunk->freed_gaps, 0, &cursor->next_freed))
+		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_thread) ||
+		!next_place(cursor, &chunk->free_gaps, 0, &cursor->next_free_stack))
 		return -ERR_BAD_RECORDING;
 	cursor->time_ms = chunk->begin_ms;
 	cursor->thread = chunk->thread;
@@ -372,12 +334,12 @@ static int take_changes(struct record_cursor *cursor)
 			return -ERR_BAD_RECORDING;
 		cursor->time_ms += more_ms + 1;
 	}
-	if (cursor->at == cursor->next_change) {
-		uint64_t thread = column_get(&chunk->threads, cursor->change_at++);
+	if (cursor->at == cursor->next_thread) {
+		uint64_t thread = column_get(&chunk->threads, cursor->thread_at++);
 
 		if (thread >= cursor->recording->facts.thread_count ||
-			!next_place(cursor, &chunk->thread_gaps, cursor->change_at,
-				&cursor->next_change))
+			!next_place(cursor, &chunk->thread_gaps, cursor->thread_at,
+				&cursor->next_thread))
 			return -ERR_BAD_RECORDING;
 		cursor->thread = (uint32_t)thread;
 	}
@@ -403,17 +365,17 @@ static uint64_t take_number(struct record_cursor *cursor, const struct cursor_co
 	uint64_t age;
 	unsigned how;
 
-	if (cursor->age_at == chunk->age_count)
+	if (cursor->free_at == chunk->free_count)
 		return UINT64_MAX;
-	how = chunk->ages[cursor->age_at];
+	how = chunk->frees[cursor->free_at];
 	if (how < AGE_BACK)
 		return counter->freed + 1 + (how - AGE_AHEAD);
 	if (how < AGE_NEAR)
 		return counter->freed - 1 - (how - AGE_BACK);
 	if (how < AGE_FAR)
 		age = how - AGE_NEAR;
-	else if (cursor->far_at < chunk->far.count)
-		age = column_get(&chunk->far, cursor->far_at++);
+	else if (cursor->age_at < chunk->ages.count)
+		age = column_get(&chunk->ages, cursor->age_at++);
 	else
 		return UINT64_MAX;
 	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
@@ -437,7 +399,7 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 
 			if (number >= counter->allocated || !counter->live)
 				return -ERR_BAD_RECORDING;
-			cursor->age_at++;
+			cursor->free_at++;
 			counter->live--;
 			counter->freed = number;
 			events[i].number = number;
@@ -460,8 +422,8 @@ static bool is_used_up(const struct record_cursor *cursor)
 {
 	const struct record_events *chunk = &cursor->chunk;
 
-	return cursor->age_at == chunk->age_count && cursor->far_at == chunk->far.count &&
-	       cursor->tick_at == chunk->ticks.count && cursor->change_at == chunk->threads.count &&
+	return cursor->free_at == chunk->free_count && cursor->age_at == chunk->ages.count &&
+	       cursor->tick_at == chunk->ticks.count && cursor->thread_at == chunk->threads.count &&
 	       cursor->time_ms == chunk->end_ms;
 }
 
@@ -470,14 +432,14 @@ static int decode_freed_by(struct record_cursor *cursor, size_t count)
 {
 	const struct record_events *chunk = &cursor->chunk;
 
-	while (cursor->next_freed < cursor->at) {
+	while (cursor->next_free_stack < cursor->at) {
 		struct record_event *event =
-			&cursor->events[cursor->next_freed - (cursor->at - count)];
-		uint64_t stack = column_get(&chunk->freed_by, cursor->freed_at++);
+			&cursor->events[cursor->next_free_stack - (cursor->at - count)];
+		uint64_t stack = column_get(&chunk->free_stacks, cursor->free_stack_at++);
 
 		if (event->type != RECORD_FREE || stack >= cursor->recording->facts.stack_count ||
-			!next_place(
-				cursor, &chunk->freed_gaps, cursor->freed_at, &cursor->next_freed))
+			!next_place(cursor, &chunk->free_gaps, cursor->free_stack_at,
+				&cursor->next_free_stack))
 			return -ERR_BAD_RECORDING;
 		event->freed_by = (uint32_t)stack;
 	}
@@ -486,7 +448,7 @@ static int decode_freed_by(struct record_cursor *cursor, size_t count)
 
 static int decode_addrs(struct record_cursor *cursor, size_t count)
 {
-	const struct column *addrs = &cursor->chunk.addrs;
+	const struct column *addresses = &cursor->chunk.addresses;
 
 	for (size_t i = 0; i < count; i++) {
 		struct record_event *event = &cursor->events[i];
@@ -495,9 +457,9 @@ static int decode_addrs(struct record_cursor *cursor, size_t count)
 		event->addr = 0;
 		if (event->type == RECORD_FREE)
 			continue;
-		if (cursor->addr_at == addrs->count)
+		if (cursor->address_at == addresses->count)
 			return -ERR_BAD_RECORDING;
-		far = column_get(addrs, cursor->addr_at++);
+		far = column_get(addresses, cursor->address_at++);
 		cursor->addr += far & 1 ? ~(far >> 1) : far >> 1;
 		event->addr = cursor->addr;
 	}
@@ -523,8 +485,8 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 
 		rc = take_changes(cursor);
 		run = run < cursor->next_tick - cursor->at ? run : cursor->next_tick - cursor->at;
-		run = run < cursor->next_change - cursor->at ? run :
-							       cursor->next_change - cursor->at;
+		run = run < cursor->next_thread - cursor->at ? run :
+							       cursor->next_thread - cursor->at;
 		if (!rc)
 			rc = decode_run(cursor, cursor->codes + done, cursor->events + done, run);
 		done += run;

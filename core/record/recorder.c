@@ -14,9 +14,9 @@
 #include "core/io/file.h"
 #include "core/io/out.h"
 #include "core/record/chunk.h"
+#include "core/record/event_columns.h"
 #include "core/record/record.h"
 
-#define EVENTS_A_CHUNK ((size_t)128 << 10)
 /* Matches in columns are short. Level 9 gave the smallest files in tests (C++, node, Perl, Python)
  * at negligible CPU cost. */
 #define PACKING_LEVEL 9
@@ -62,11 +62,6 @@ struct pending_mark {
 	size_t label_at; /* offset in labels; SIZE_MAX: marks the start of the recording */
 };
 
-struct column_values {
-	uint64_t *values; /* has room for EVENTS_A_CHUNK */
-	size_t count;
-};
-
 struct recorder {
 	struct os_file file;
 	char *path;
@@ -86,18 +81,9 @@ struct recorder {
 	size_t stack_cap, kind_cap, counter_cap, frame_count;
 	uint32_t cache[CACHE_KINDS]; /* numbers of kinds plus one, indexed by a cheap hash */
 
-	/* Events not written yet. The first of them has number event_first. */
-	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
-	struct column_values freed_gaps, freed_by; /* one item per free with a known stack */
-	unsigned char *ages;
-	/* Index of the event at the last tick, and of the event at the last change of thread. */
-	size_t age_count, tick_at, thread_at;
-	size_t freed_at; /* index of the last free with a known stack; SIZE_MAX: none */
-	uint64_t event_first, begin_ms, last_ms;
-	uint32_t begin_thread, last_thread;
+	struct event_columns columns;
+	uint64_t event_first; /* number of the first event in columns */
 	bool has_addresses;
-	struct column_values addrs; /* addresses of allocations, as differences */
-	uint64_t last_addr;
 	uint64_t now_ms; /* time of the next event */
 	uint32_t now_thread;
 
@@ -224,51 +210,27 @@ static void write_lists(struct recorder *recorder)
 		varint_write(to, list->first);
 		varint_write(to, list->count - list->first);
 		buf_add(to, list->rows.data, list->rows.len);
-		write_chunk(recorder, lists[i].type, recorder->last_ms, 0);
+		write_chunk(recorder, lists[i].type, recorder->columns.last_ms, 0);
 		buf_clear(&list->rows);
 		list->first = list->count;
 	}
 }
 
-static void write_values(struct buf *to, struct column_values *values)
-{
-	column_write(to, values->values, values->count);
-	values->count = 0;
-}
-
 static void write_events(struct recorder *recorder)
 {
 	struct buf *to = begin_payload(recorder);
-	size_t count = recorder->codes.count;
+	struct event_columns *columns = &recorder->columns;
+	size_t count = columns->codes.count;
 
 	varint_write(to, recorder->event_first);
-	varint_write(to, count);
-	varint_write(to, recorder->age_count);
-	varint_write(to, recorder->far.count);
-	varint_write(to, recorder->ticks.count);
-	varint_write(to, recorder->threads_now.count);
-	varint_write(to, recorder->freed_by.count);
-	varint_write(to, recorder->begin_thread);
-	varint_write(to, recorder->last_ms - recorder->begin_ms);
+	event_columns_write_counts(to, columns);
 	varint_write(to, recorder->lost_count);
 	varint_write(to, recorder->peak_bytes);
 	varint_write(to, recorder->peak_position);
 	varint_write(to, recorder->peak_ms);
-	write_values(to, &recorder->codes);
-	buf_add(to, recorder->ages, recorder->age_count);
-	write_values(to, &recorder->far);
-	write_values(to, &recorder->tick_gaps);
-	write_values(to, &recorder->ticks);
-	write_values(to, &recorder->thread_gaps);
-	write_values(to, &recorder->threads_now);
-	write_values(to, &recorder->freed_gaps);
-	write_values(to, &recorder->freed_by);
-	if (recorder->has_addresses)
-		write_values(to, &recorder->addrs);
-	recorder->last_addr = 0;
-	write_chunk(recorder, CHUNK_EVENTS, recorder->begin_ms, recorder->event_first);
+	event_columns_write(to, columns, recorder->has_addresses);
+	write_chunk(recorder, CHUNK_EVENTS, columns->begin_ms, recorder->event_first);
 	recorder->event_first += count;
-	recorder->age_count = 0;
 }
 
 static void write_checkpoint(struct recorder *recorder)
@@ -289,7 +251,7 @@ static void write_checkpoint(struct recorder *recorder)
 	}
 	column_write(to, values, count);
 	free(values);
-	write_chunk(recorder, CHUNK_CHECKPOINT, recorder->last_ms, recorder->event_first);
+	write_chunk(recorder, CHUNK_CHECKPOINT, recorder->columns.last_ms, recorder->event_first);
 	recorder->checkpoint_position = recorder->event_first;
 }
 
@@ -327,11 +289,12 @@ static void write_pending(struct recorder *recorder)
 	write_lists(recorder);
 	if (recorder->load_count)
 		write_loads(recorder);
-	if (recorder->codes.count)
+	if (recorder->columns.codes.count)
 		write_events(recorder);
 	wanted = wanted < CHECKPOINT_LEAST ? CHECKPOINT_LEAST : wanted;
-	wanted = wanted > CHECKPOINT_MOST - EVENTS_A_CHUNK ? CHECKPOINT_MOST - EVENTS_A_CHUNK :
-							     wanted;
+	wanted = wanted > CHECKPOINT_MOST - EVENT_COLUMNS_MAX ?
+			 CHECKPOINT_MOST - EVENT_COLUMNS_MAX :
+			 wanted;
 	if (recorder->event_first - recorder->checkpoint_position >= wanted)
 		write_checkpoint(recorder);
 	write_marks(recorder);
@@ -584,57 +547,10 @@ void recorder_thread_is(struct recorder *recorder, uint32_t thread)
 	recorder->now_thread = thread;
 }
 
-static void values_add(struct column_values *values, uint64_t value)
-{
-	values->values[values->count++] = value;
-}
-
-/* Records a change of time or thread before an event. The first event of a chunk sets both. */
-static void note_change(struct recorder *recorder)
-{
-	size_t at = recorder->codes.count;
-
-	if (!at) {
-		recorder->begin_ms = recorder->now_ms;
-		recorder->begin_thread = recorder->now_thread;
-		recorder->tick_at = recorder->thread_at = 0;
-		recorder->freed_at = SIZE_MAX;
-	} else if (recorder->now_ms != recorder->last_ms) {
-		values_add(&recorder->tick_gaps, at - recorder->tick_at - 1);
-		values_add(&recorder->ticks, recorder->now_ms - recorder->last_ms - 1);
-		recorder->tick_at = at;
-	}
-	if (at && recorder->now_thread != recorder->last_thread) {
-		values_add(&recorder->thread_gaps, at - recorder->thread_at - 1);
-		values_add(&recorder->threads_now, recorder->now_thread);
-		recorder->thread_at = at;
-	}
-	recorder->last_ms = recorder->now_ms;
-	recorder->last_thread = recorder->now_thread;
-}
-
-static void add_event(struct recorder *recorder, uint64_t code)
-{
-	if (recorder->now_ms != recorder->last_ms ||
-		recorder->now_thread != recorder->last_thread || !recorder->codes.count)
-		note_change(recorder);
-	values_add(&recorder->codes, code);
-}
-
 static void write_full(struct recorder *recorder)
 {
-	if (recorder->codes.count == EVENTS_A_CHUNK)
+	if (recorder->columns.codes.count == EVENT_COLUMNS_MAX)
 		write_pending(recorder);
-}
-
-/* Adds the difference from the last address, with its sign in the lowest bit. The differences are
- * small, so they need only a narrow column. */
-static void add_addr(struct recorder *recorder, uint64_t addr)
-{
-	uint64_t far = addr - recorder->last_addr;
-
-	values_add(&recorder->addrs, far >> 63 ? ~(far << 1) : far << 1);
-	recorder->last_addr = addr;
 }
 
 uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
@@ -642,27 +558,19 @@ uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 	struct kind_counter *counter = &recorder->counters[kind];
 	uint64_t number = counter->allocated++;
 
-	add_event(recorder, (uint64_t)kind << 1);
+	event_columns_add(
+		&recorder->columns, recorder->now_ms, recorder->now_thread, (uint64_t)kind << 1);
 	if (recorder->has_addresses)
-		add_addr(recorder, addr);
+		event_columns_add_address(&recorder->columns, addr);
 	counter->live++;
 	recorder->live_bytes += counter->bytes;
 	if (recorder->live_bytes > recorder->peak_bytes) {
 		recorder->peak_bytes = recorder->live_bytes;
-		recorder->peak_position = recorder->event_first + recorder->codes.count;
+		recorder->peak_position = recorder->event_first + recorder->columns.codes.count;
 		recorder->peak_ms = recorder->now_ms;
 	}
 	write_full(recorder);
 	return number;
-}
-
-static void add_freed_by(struct recorder *recorder, uint32_t stack)
-{
-	size_t at = recorder->codes.count - 1;
-
-	values_add(&recorder->freed_gaps, at - recorder->freed_at - 1);
-	values_add(&recorder->freed_by, stack);
-	recorder->freed_at = at;
 }
 
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
@@ -674,27 +582,16 @@ void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number,
 {
 	struct kind_counter *counter = &recorder->counters[kind];
 	uint64_t age = counter->allocated - 1 - number;
-	uint64_t ahead = number - (counter->freed + 1), back = counter->freed - 1 - number;
-	unsigned char *how;
 
 	if (number >= counter->allocated || !counter->live) {
 		recorder->lost_count++;
 		return;
 	}
-	add_event(recorder, (uint64_t)kind << 1 | 1);
+	event_columns_add(&recorder->columns, recorder->now_ms, recorder->now_thread,
+		(uint64_t)kind << 1 | 1);
 	if (stack != RECORD_NO_STACK)
-		add_freed_by(recorder, stack);
-	how = &recorder->ages[recorder->age_count++];
-	if (ahead < AGE_BACK - AGE_AHEAD) {
-		*how = (unsigned char)(AGE_AHEAD + ahead);
-	} else if (back < AGE_NEAR - AGE_BACK) {
-		*how = (unsigned char)(AGE_BACK + back);
-	} else if (age < AGE_FAR - AGE_NEAR) {
-		*how = (unsigned char)(AGE_NEAR + age);
-	} else {
-		*how = AGE_FAR;
-		values_add(&recorder->far, age);
-	}
+		event_columns_add_free_stack(&recorder->columns, stack);
+	event_columns_add_free(&recorder->columns, number, counter->freed, age);
 	counter->freed = number;
 	counter->live--;
 	recorder->live_bytes -= counter->bytes;
@@ -710,7 +607,7 @@ static void add_mark(struct recorder *recorder, size_t label_at)
 	array_grow((void **)&recorder->marks, &recorder->mark_cap, recorder->mark_count,
 		sizeof(*recorder->marks));
 	recorder->marks[recorder->mark_count++] = (struct pending_mark){
-		recorder->now_ms, recorder->event_first + recorder->codes.count, label_at};
+		recorder->now_ms, recorder->event_first + recorder->columns.codes.count, label_at};
 }
 
 void recorder_start(struct recorder *recorder)
@@ -738,7 +635,7 @@ uint64_t recorder_bytes(const struct recorder *recorder)
 
 uint64_t recorder_events(const struct recorder *recorder)
 {
-	return recorder->event_first + recorder->codes.count;
+	return recorder->event_first + recorder->columns.codes.count;
 }
 
 void recorder_remark(struct recorder *recorder, const char *text)
@@ -749,7 +646,7 @@ void recorder_remark(struct recorder *recorder, const char *text)
 		return;
 	to = begin_payload(recorder);
 	write_text(to, text);
-	write_chunk(recorder, CHUNK_REMARK, recorder->last_ms, 0);
+	write_chunk(recorder, CHUNK_REMARK, recorder->columns.last_ms, 0);
 }
 
 /* ---------------------------------------------------------------- the file from start to end */
@@ -774,20 +671,13 @@ static int create(struct recorder *recorder, const char *path, const char *place
 
 static void recorder_init(struct recorder *recorder, const char *path)
 {
-	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
-		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now, &recorder->freed_gaps, &recorder->freed_by,
-		&recorder->addrs};
-
 	recorder->path = xstrdup(path);
 	recorder->zstd = ZSTD_createCCtx();
 	if (!recorder->zstd)
 		memory_out();
 	ZSTD_CCtx_setParameter(recorder->zstd, ZSTD_c_compressionLevel, PACKING_LEVEL);
 	ZSTD_CCtx_setParameter(recorder->zstd, ZSTD_c_minMatch, PACKING_MATCH);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-		columns[i]->values = xmalloc(EVENTS_A_CHUNK * sizeof(*columns[i]->values));
-	recorder->ages = xmalloc(EVENTS_A_CHUNK);
+	event_columns_init(&recorder->columns);
 	table_init(&recorder->modules);
 	u64map_init(&recorder->heaps);
 	u64map_init(&recorder->threads);
@@ -798,16 +688,9 @@ static void recorder_init(struct recorder *recorder, const char *path)
 
 static void recorder_release(struct recorder *recorder)
 {
-	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
-		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now, &recorder->freed_gaps, &recorder->freed_by,
-		&recorder->addrs};
-
-	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-		free(columns[i]->values);
+	event_columns_release(&recorder->columns);
 	for (size_t i = 0; i < LISTS; i++)
 		buf_release(&recorder->lists[i].rows);
-	free(recorder->ages);
 	free(recorder->marks);
 	free(recorder->stacks);
 	free(recorder->kinds);

@@ -1,4 +1,4 @@
-/* Shared by the files that read a recording: the open recording, and a chunk of its events. */
+/* Shared by the files that read a recording: the open recording, and the places of its chunks. */
 #ifndef CORE_RECORD_RECORDING_READ_H
 #define CORE_RECORD_RECORDING_READ_H
 
@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/record/chunk.h"
+#include "core/record/event_columns.h"
 #include "core/record/record.h"
 
 /* Place of an event chunk or a check-point. */
@@ -37,21 +38,6 @@ struct recording {
 		remark_cap;
 	size_t frame_count, text_bytes;
 };
-
-struct record_events {
-	uint64_t first, begin_ms, end_ms;
-	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* values after the chunk */
-	size_t count, age_count;
-	uint32_t thread; /* thread of the first event */
-	const unsigned char *ages;
-	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
-	struct column freed_gaps, freed_by; /* columns for frees with a known stack */
-	struct column addrs; /* empty if the recording has no addresses */
-};
-
-/* Parses an event chunk. Returns false if the chunk is invalid. */
-bool record_events_parse(struct payload *payload, uint64_t begin_ms, bool has_addresses,
-	struct record_events *events);
 
 /* Returns the index of the last place at or before position or time_ms; SIZE_MAX: none. */
 size_t record_place_at(
