@@ -1,8 +1,8 @@
 /* Lines of a dump: the next line is read, and a line that no parser can use is reported.
  *
  * A malformed line is skipped, up to a limit. It is reported only once the text is known to be a
- * dump. A line that is not malformed but unknown is counted if it looks like data. The first of them
- * is quoted in the report at the end. */
+ * dump. A line that is not malformed but unknown is counted if it looks like data. The first of
+ * them is quoted in the report at the end. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Recognizes named frames: a module, a function and an offset, as other programs print them. Text that
- * begins like a list, a table or a quotation is not a frame. */
+/* Recognizes named frames: a module, a function and an offset, as other programs print them. Text
+ * that begins like a list, a table or a quotation is not a frame. */
 #include <string.h>
 
 #include "core/base/text.h"

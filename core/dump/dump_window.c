@@ -1,5 +1,6 @@
-/* Reads a dump from a source, in parts. A window moves over the source. Each part ends before the last
- * line of the window that does not start with a TAB, so that an entry's stack is usually complete. */
+/* Reads a dump from a source, in parts. A window moves over the source. Each part ends before the
+ * last line of the window that does not start with a TAB, so that an entry's stack is usually
+ * complete. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted text.
- * Each layer reads from the feed below it; a feed buffers bytes for lookahead. The top layer is read
- * as bytes, or in lines (lines.c).
+ * Each layer reads from the feed below it; a feed buffers bytes for lookahead. The top layer is
+ * read as bytes, or in lines (lines.c).
  */
 #include "core/dump/source.h"
 

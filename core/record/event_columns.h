@@ -1,8 +1,8 @@
 /*
  * The columns of a chunk of events, with their names in man/hrec.5 (EVENTS).
  *
- * recorder.c collects events in struct event_columns and writes the chunk. The readers of a recording
- * parse it to struct record_events, whose columns still are in the file's form.
+ * recorder.c collects events in struct event_columns and writes the chunk. The readers of a
+ * recording parse it to struct record_events, whose columns still are in the file's form.
  */
 #ifndef CORE_RECORD_EVENT_COLUMNS_H
 #define CORE_RECORD_EVENT_COLUMNS_H
@@ -42,8 +42,8 @@ void event_columns_release(struct event_columns *columns);
 /* Records a change of time or thread before an event. The first event of a chunk sets both. */
 void event_columns_change(struct event_columns *columns, uint64_t now_ms, uint32_t now_thread);
 
-/* Write the numbers at the start of the chunk that describe the columns, and the columns. The latter
- * empties them. */
+/* Write the numbers at the start of the chunk that describe the columns, and the columns. The
+ * latter empties them. */
 void event_columns_write_counts(struct buf *to, const struct event_columns *columns);
 void event_columns_write(struct buf *to, struct event_columns *columns, bool has_addresses);
 

@@ -1,9 +1,9 @@
 /* Results of a walk, collected in struct walk: heaps, blocks, records of stacks, and faults.
  *
  * A block refers to the heap that was added last, and to its stack's record by number. Records are
- * numbered by address, with a cache of recent ones, because many blocks share a record. Of each kind
- * of fault, only the first place is stored; the others are counted. A second thread can add blocks
- * to a part of the walk, which walk_join() appends. */
+ * numbered by address, with a cache of recent ones, because many blocks share a record. For
+ * each kind of fault, the first place is stored and all places are counted. A second thread can add
+ * blocks to a part of the walk, which walk_join() appends. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"

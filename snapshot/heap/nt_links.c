@@ -1,5 +1,5 @@
-/* Traversal of linked structures that Windows' heaps share: binary trees and doubly linked lists. The
- * traversals check back pointers and are bounded, so damaged data cannot make a walk loop. */
+/* Traversal of linked structures that Windows' heaps share: binary trees and doubly linked lists.
+ * The traversals check back pointers and are bounded, so damaged data cannot make a walk loop. */
 #include "snapshot/heap/nt_heap.h"
 
 /* A red-black tree that fills the address space has 2^44 nodes; no such tree is this deep. */

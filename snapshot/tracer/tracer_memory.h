@@ -1,6 +1,7 @@
 /*
- * System services for the tracer's tables. The DLL implements them with ntdll
- * (tracer_memory.c, guard.c), and the unit tests with the C library. None of them allocates from a heap, and no hook sees their calls.
+ * System services for the tracer's tables. The DLL implements them with ntdll (tracer_memory.c,
+ * guard.c), and the unit tests with the C library. None of them allocates from a heap, and no hook
+ * sees their calls.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
 #define SNAPSHOT_TRACER_TRACER_MEMORY_H

@@ -99,11 +99,12 @@ extern const size_t segment_layout_count;
 /*
  * Parts of the walker of segment heaps.
  *
- * A heap's memory consists of page ranges (segment_ranges.c). Each range is a block, a VS subsegment
- * (segment_vs.c) or an LFH subsegment (segment_lfh.c). Chunks of VS subsegments can also contain
- * LFH subsegments. Large blocks are in a tree (segment_heap.c). The keys belong to the process.
- * They are recovered from all heaps of the process before the first heap is walked (segment_keys.c,
- * segment_lfh.c). The unused end of a block may lead to its stack (segment_tails.c).
+ * A heap's memory consists of page ranges (segment_ranges.c). Each range is a block, a VS
+ * subsegment (segment_vs.c) or an LFH subsegment (segment_lfh.c). Chunks of VS subsegments can also
+ * contain LFH subsegments. Large blocks are in a tree (segment_heap.c). The keys belong to the
+ * process. They are recovered from all heaps of the process before the first heap is walked
+ * (segment_keys.c, segment_lfh.c). The unused end of a block may lead to its stack
+ * (segment_tails.c).
  *
  * Functions return 0 or -ERR_NOMEM. They also return 0 after invalid data, which they record with
  * walk_broken(). */

@@ -1,6 +1,6 @@
-/* VS subsegments of segment heaps: chunks of variable size that follow each other, and live blocks in
- * them. The last part counts the subsegments that are in the heap's lists, in its VS context or in
- * affinity slots. The walker compares that number with the number of subsegments found. */
+/* VS subsegments of segment heaps: chunks of variable size that follow each other, and live blocks
+ * in them. The last part counts the subsegments that are in the heap's lists, in its VS context or
+ * in affinity slots. The walker compares that number with the number of subsegments found. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
