@@ -1,8 +1,7 @@
 /*
  * Decodes the events of a recording between two positions. A cursor starts at the last check-point
  * at or before the first position, and verifies its counters at each check-point that it passes.
- * Events are decoded from columns, in batches. This file also computes states and converts times to
- * positions.
+ * Events are decoded from columns, in batches. This file also computes states.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,113 +43,6 @@ struct record_cursor {
 	size_t event_count, event_at;
 };
 
-/* ---------------------------------------------------------------- chunks of events */
-
-size_t record_place_at(
-	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms)
-{
-	size_t from = 0, to = count;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (places[middle].position <= position && places[middle].time_ms <= time_ms)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from - 1;
-}
-
-/* Returns the position after the last event of a chunk, using the list of places. */
-static uint64_t chunk_end(const struct recording *recording, size_t number)
-{
-	return number + 1 < recording->event_chunk_count ? recording->events[number + 1].position :
-							   recording->facts.event_count;
-}
-
-/* Reads the payload of the chunk at a place, which must have the given type. */
-static int read_place(struct chunk_reader *reader, const struct record_place *place,
-	enum chunk_type type, struct payload *payload)
-{
-	struct chunk_head head;
-	int rc = chunk_read_head(reader, place->offset, &head);
-
-	if (!rc && (head.type != type || head.time_ms != place->time_ms))
-		rc = -ERR_BAD_RECORDING;
-	return rc ? rc : chunk_read(reader, place->offset, &head, payload);
-}
-
-static int read_events(const struct recording *recording, struct chunk_reader *reader,
-	size_t number, struct record_events *events)
-{
-	const struct record_place *place = &recording->events[number];
-	struct payload payload;
-	int rc = read_place(reader, place, CHUNK_EVENTS, &payload);
-
-	if (rc)
-		return rc;
-	return record_events_parse(
-		       &payload, place->time_ms, recording->facts.has_addresses, events) &&
-			       events->first == place->position &&
-			       events->count == chunk_end(recording, number) - events->first &&
-			       events->end_ms <= recording->facts.length_ms ?
-		       0 :
-		       -ERR_BAD_RECORDING;
-}
-
-/* Reports an invalid chunk, and the time up to which the recording is valid. */
-static int bad_events(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
-	struct err *err)
-{
-	char detail[80];
-
-	snprintf(detail, sizeof(detail), "readable up to %" PRIu64 ".%03u s", time_ms / 1000,
-		(unsigned)(time_ms % 1000));
-	return recording_bad(recording, rc, offset, detail, err);
-}
-
-int record_events_until(
-	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err)
-{
-	size_t number = record_place_at(
-		recording->events, recording->event_chunk_count, UINT64_MAX, time_ms);
-	struct chunk_reader reader;
-	struct record_events events;
-	uint64_t at = 0, now_ms;
-	size_t tick = 0;
-	int rc;
-
-	if (number == SIZE_MAX) {
-		*position = 0;
-		return 0;
-	}
-	chunk_reader_init(&reader, &recording->file, recording->facts.file_bytes);
-	rc = read_events(recording, &reader, number, &events);
-	for (now_ms = recording->events[number].time_ms; !rc && tick < events.ticks.count; tick++) {
-		uint64_t gap = column_get(&events.tick_gaps, tick);
-		uint64_t more_ms = column_get(&events.ticks, tick);
-
-		if (gap >= events.count - at - 1 || more_ms >= events.end_ms - now_ms) {
-			rc = -ERR_BAD_RECORDING;
-		} else if (more_ms >= time_ms - now_ms) {
-			break;
-		} else {
-			at += gap + 1;
-			now_ms += more_ms + 1;
-		}
-	}
-	if (rc)
-		bad_events(recording, rc, recording->events[number].offset,
-			recording->events[number].time_ms, err);
-	else if (tick < events.ticks.count)
-		*position = events.first + at + column_get(&events.tick_gaps, tick) + 1;
-	else
-		*position = events.first + events.count;
-	chunk_reader_release(&reader);
-	return rc;
-}
-
 /* ---------------------------------------------------------------- check-points */
 
 struct checkpoint {
@@ -188,7 +80,7 @@ static int read_checkpoint(
 	int rc;
 
 	cursor->offset = place->offset;
-	rc = read_place(&cursor->reader, place, CHUNK_CHECKPOINT, &payload);
+	rc = record_place_read(&cursor->reader, place, CHUNK_CHECKPOINT, &payload);
 	if (rc)
 		return rc;
 	position = varint_parse(&payload);
@@ -301,7 +193,7 @@ static int next_chunk(struct record_cursor *cursor)
 	if (rc)
 		return rc;
 	cursor->offset = recording->events[cursor->next_chunk].offset;
-	rc = read_events(recording, &cursor->reader, cursor->next_chunk, chunk);
+	rc = record_events_read(recording, &cursor->reader, cursor->next_chunk, chunk);
 	if (rc)
 		return rc;
 	cursor->next_chunk++;
@@ -509,7 +401,7 @@ static int fail(struct record_cursor *cursor, int rc, struct err *err)
 	cursor->to = cursor->position; /* read nothing more */
 	cursor->next_checkpoint = cursor->recording->checkpoint_count;
 	cursor->event_at = cursor->event_count = 0;
-	return bad_events(cursor->recording, rc, cursor->offset, cursor->time_ms, err);
+	return record_events_bad(cursor->recording, rc, cursor->offset, cursor->time_ms, err);
 }
 
 int record_cursor_open(struct record_cursor **cursor, struct recording *recording, uint64_t from,
