@@ -11,11 +11,9 @@
 #include "core/base/memory.h"
 #include "core/base/opt.h"
 #include "core/io/out.h"
-#include "snapshot/capture/capture.h"
+#include "snapshot/capture/snapshot_file.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
-
-/* Shared parts of hsnap's commands: their names, and taking one snapshot into one file. */
 
 /* Run "hsnap NAME ...", where argv[0] is NAME. Each command prints its own errors, prints its help
  * if --help is given, and returns the exit status. */
@@ -64,45 +62,6 @@ struct command_form {
  * help. */
 int command_read(
 	const struct command_form *form, int argc, char **argv, void *request, struct err *err);
-
-struct snapshot_request {
-	struct capture_options options;
-	bool is_forced; /* incomplete data does not count as an error */
-	bool is_verbose; /* prints a report to standard error */
-	bool by_stack; /* one line for each stack and heap instead of one for each block */
-	bool is_packed; /* compresses the file with gzip; the caller chooses the file's name */
-	/* creates missing folders in the file's path, which was made from a pattern */
-	bool makes_folders;
-	bool is_new; /* returns -ERR_EXISTS instead of replacing a file */
-	/* names to try if the name of a new file is taken, or NULL */
-	const struct out_names *names;
-	void (*warn)(void *ctx,
-		const char *line); /* prints a warning about the dump; NULL: to standard error */
-	void *warn_ctx;
-};
-
-struct snapshot_result {
-	/* does not include address space that is only reserved */
-	uint64_t block_count, requested_bytes;
-	uint64_t stackless_count; /* number of blocks without a stack */
-	/* hsnap has searched for pointers to the blocks; the next two fields are valid */
-	bool has_reach;
-	/* blocks that no pointer leads to: their number and their requested bytes */
-	uint64_t lost_count, lost_bytes;
-	int64_t held_ms;
-};
-
-/*
- * Takes a snapshot of an open target and writes it to path (NULL: standard output). Prints warnings
- * to standard error. An interrupt during the snapshot releases the target. taken may be NULL.
- * Returns 0 or an error. After -ERR_INCOMPLETE and -ERR_NO_HEAPS, the file exists and *taken is
- * set.
- */
-int snapshot_capture(const struct snapshot_request *take, struct target *target, const char *path,
-	struct snapshot_result *taken, struct err *err);
-
-/* Prepares snapshot_capture() for interrupts. Must be called once, before snapshot_capture(). */
-void snapshot_guard_interrupts(void);
 
 /* -p and -pn: the process that a command works on. */
 
@@ -196,13 +155,6 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
  * option that specifies out, such as "-f OUT". Returns 0 or -ERR_USAGE. */
 int dump_check_out(
 	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
-
-/*
- * Returns OUT_OVERWRITE if path is a dump written by hsnap that may be replaced, as UMDH does: a
- * dump of a process other than the target, or of the same moment. Otherwise returns 0. target: NULL
- * if the process has not been started yet.
- */
-unsigned dump_out_flags(const char *path, const struct target *target);
 
 /* Appends the file's name, made from a pattern that was checked before. The name of a compressed
  * file ends in .gz. */

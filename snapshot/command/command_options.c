@@ -152,18 +152,6 @@ int dump_check_out(
 	return 0;
 }
 
-unsigned dump_out_flags(const char *path, const struct target *target)
-{
-	struct dump_head head;
-	bool is_other;
-
-	if (!path || !strcmp(path, "-") || !os_exists(path) || dump_head_read(path, &head, NULL) ||
-		!head.is_ours)
-		return 0;
-	is_other = !target || head.pid != target->pid || head.start_ms != target->start_ms;
-	return is_other || (target->time_ms && head.time_ms == target->time_ms) ? OUT_OVERWRITE : 0;
-}
-
 void dump_name_add(
 	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed)
 {

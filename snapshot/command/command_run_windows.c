@@ -103,7 +103,7 @@ static int check_output(const struct run_request *request, struct err *err)
 	name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path);
 	if (request->take.makes_folders)
 		out_make_folders(path.data);
-	rc = out_open_as(&out, path.data, dump_out_flags(path.data, NULL), err);
+	rc = out_open_as(&out, path.data, snapshot_out_flags(path.data, NULL), err);
 	if (!rc)
 		out_abort(&out);
 	/* The pid in this name is hsnap's, not the program's. */
