@@ -10,7 +10,6 @@
 #include "core/base/os.h"
 #include "core/base/parse.h"
 #include "core/base/text.h"
-#include "core/dump/dump_head.h"
 #include "core/dump/kv.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process_ref.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/io/out.h"
+#include "snapshot/capture/snapshot_file.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
 

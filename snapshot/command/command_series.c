@@ -8,6 +8,7 @@
 
 #include "core/base/os.h"
 #include "core/io/interrupt.h"
+#include "snapshot/capture/snapshot_file.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process_ref.h"
 #include "snapshot/series/series.h"

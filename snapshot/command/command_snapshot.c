@@ -7,7 +7,7 @@
 
 #include "core/base/os.h"
 #include "core/base/text.h"
-#include "snapshot/capture/capture.h"
+#include "snapshot/capture/snapshot_file.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process.h"
 
