@@ -13,6 +13,8 @@
 #include "core/base/text.h"
 #include "snapshot/control/control.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/inject_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/control/refusal.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"

@@ -22,7 +22,7 @@ enum recording_start {
 };
 
 struct recording_link {
-	const struct ring_section *rings; /* snapshot/control/control_windows.h */
+	const struct ring_section *rings; /* snapshot/control/tracee_windows.h */
 	/* Called before the first event, while the process is suspended. Returns 0. An error ends
 	 * the recording. */
 	int (*begin)(void *ctx, struct target *target, uint64_t area_addr,

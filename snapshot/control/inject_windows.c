@@ -6,6 +6,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/inject_windows.h"
 #include "snapshot/control/refusal.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/tracer/shared.h"

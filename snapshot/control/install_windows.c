@@ -4,7 +4,8 @@
  * that will change, fills in the area, and writes the jumps. A recording can also use a tracer that
  * is already on.
  */
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/threads_windows.h"
+#include "snapshot/control/tracee_windows.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/target/target_memory.h"
 #include "snapshot/tracer/tables.h"

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "core/base/os.h"
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/threads_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/live/nt_windows.h"
 
 #define PIECE_BYTES ((size_t)1 << 16)
@@ -263,6 +264,34 @@ static bool is_anybody_inside(const struct tracee *tracee, const struct threads 
 			return true;
 	}
 	return false;
+}
+
+/* Returns true if private memory (not an image) was reserved at this address. */
+static bool is_reservation(const struct tracee *tracee, uint64_t addr)
+{
+	MEMORY_BASIC_INFORMATION info;
+	void *at = (void *)(ULONG_PTR)addr;
+
+	return VirtualQueryEx(tracee->process, at, &info, sizeof(info)) == sizeof(info) &&
+	       info.AllocationBase == at && info.Type == MEM_PRIVATE;
+}
+
+void tracee_free_tables(struct tracee *tracee)
+{
+	uint64_t none[2] = {0};
+	uint64_t reserved = tracee->area.reserved;
+
+	if (!reserved)
+		return;
+	ring_section_unmap(tracee);
+	/* Forget the memory before freeing it. Forgotten memory is only lost. But if memory were
+	 * freed twice, it might already have another owner the second time. */
+	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
+		    sizeof(none)))
+		return;
+	tracee->area.reserved = tracee->area.reserved_bytes = 0;
+	if (is_reservation(tracee, reserved))
+		VirtualFreeEx(tracee->process, (void *)(ULONG_PTR)reserved, 0, MEM_RELEASE);
 }
 
 static int remove_on(struct tracee *tracee, struct err *err)

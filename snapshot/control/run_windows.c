@@ -1,8 +1,8 @@
 /*
- * Programs that hsnap runs. The first part finds files: the program, and files next to hsnap. A
- * family is the program and its traced descendants. A thread of hsnap follows each of these
- * processes from its creation to its end: it brings the process up, takes over the process's
- * children while the process waits, and takes the snapshot at the process's exit.
+ * Programs that hsnap runs. A family is the program and its traced descendants. A thread of hsnap
+ * follows each of these processes from its creation to its end: it brings the process up, takes
+ * over the process's children while the process waits, and takes the snapshot at the process's
+ * exit.
  */
 #include "snapshot/control/control.h"
 
@@ -17,112 +17,12 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
-#include "core/base/command_line.h"
-#include "core/pe/pe.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/inject_windows.h"
 #include "snapshot/control/refusal.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/spawn_windows.h"
-
-#define PATH_UNITS 32768
-
-/* Returns the path where the system would find the program, or NULL if the path is not known. The
- * caller frees it. */
-static wchar_t *program_find(const char *program)
-{
-	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
-	DWORD len = wide && path ? SearchPathW(NULL, wide, L".exe", PATH_UNITS, path, NULL) : 0;
-
-	free(wide);
-	if (len && len < PATH_UNITS)
-		return wide_path_long(path);
-	free(path);
-	return NULL;
-}
-
-/* Returns `path` with another file name. `base` is the start of the file name in `path`. */
-static wchar_t *with_name(const wchar_t *path, size_t base, const wchar_t *name)
-{
-	wchar_t *result = malloc((base + wcslen(name) + 1) * sizeof(*result));
-
-	if (result) {
-		wmemcpy(result, path, base);
-		wcscpy(result + base, name);
-	}
-	return wide_path_long(result);
-}
-
-static wchar_t *own_path(DWORD *len)
-{
-	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
-
-	*len = path ? GetModuleFileNameW(NULL, path, PATH_UNITS) : 0;
-	if (*len && *len < PATH_UNITS)
-		return path;
-	free(path);
-	return NULL;
-}
-
-bool program_is_this(const wchar_t *path)
-{
-	DWORD len;
-	wchar_t *own = own_path(&len);
-	char *this = own ? wide_to_utf8(own) : NULL, *other = wide_to_utf8(path);
-	bool same = this && other && os_same_file(this, other);
-
-	free(own);
-	free(this);
-	free(other);
-	return same;
-}
-
-/* Replaces a link's path by the path of the linked file. Returns false if that path is not
- * known. */
-static bool follow_link(wchar_t *path, DWORD *len)
-{
-	HANDLE file = CreateFileW(path, FILE_READ_ATTRIBUTES,
-		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0,
-		NULL);
-
-	if (file == INVALID_HANDLE_VALUE)
-		return false;
-	*len = GetFinalPathNameByHandleW(file, path, PATH_UNITS, 0);
-	CloseHandle(file);
-	if (!*len || *len >= PATH_UNITS)
-		return false;
-	if (*len > 6 && !wcsncmp(path, L"\\\\?\\", 4) && path[5] == L':') {
-		*len -= 4;
-		wmemmove(path, path + 4, *len + 1);
-	}
-	return true;
-}
-
-/* Returns the path of a file in the same folder as `path`, or NULL if the file does not exist. */
-static wchar_t *beside(const wchar_t *path, size_t len, const wchar_t *name)
-{
-	wchar_t *found = NULL;
-
-	while (len && path[len - 1] != L'\\' && path[len - 1] != L'/')
-		len--;
-	if (len)
-		found = with_name(path, len, name);
-	if (found && GetFileAttributesW(found) != INVALID_FILE_ATTRIBUTES)
-		return found;
-	free(found);
-	return NULL;
-}
-
-wchar_t *program_beside(const wchar_t *name)
-{
-	DWORD len;
-	wchar_t *path = own_path(&len), *found = path ? beside(path, len, name) : NULL;
-
-	if (path && !found && follow_link(path, &len)) /* package managers create links */
-		found = beside(path, len, name);
-	free(path);
-	return found;
-}
 
 #define STACK_BYTES ((SIZE_T)1 << 20) /* address space per thread */
 
@@ -590,62 +490,6 @@ static void avoid_bstr_cache(void)
 		SetEnvironmentVariableW(name, L"1");
 }
 
-static wchar_t *command_line(const char *const *argv)
-{
-	struct buf line;
-	wchar_t *wide;
-
-	buf_init(&line);
-	command_line_add(&line, argv);
-	wide = line.len ? wide_from_utf8(line.data) : NULL;
-	buf_release(&line);
-	return wide;
-}
-
-static int create(
-	const struct program_run *run, struct spawn *spawn, const wchar_t *path, struct err *err)
-{
-	struct spawn_request request = {
-		.command = command_line(run->argv), .flags = CREATE_SUSPENDED};
-	int rc = 0;
-
-	if (!request.command)
-		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	/* If only the command line is given, the system does not find paths longer than the usual
-	 * limit. */
-	if (path && wcslen(path) >= MAX_PATH)
-		request.image = path;
-	spawn_pass_streams(&request.startup);
-	if (!spawn_start(spawn, &request)) {
-		rc = request.image ? err_set(err, ERR_START, run->argv[0],
-					     "its path has more than %d characters, which this "
-					     "system may refuse; start it by a shorter one",
-					     MAX_PATH - 1) :
-				     spawn_fail(GetLastError(), run->argv[0], err);
-	}
-	free(request.command);
-	return rc;
-}
-
-/* Starts the program, suspended. Returns an error if the program could not load the tracer. */
-static int start(const struct program_run *run, struct spawn *spawn, struct err *err)
-{
-	wchar_t *path = program_find(run->argv[0]);
-	struct control_facts facts;
-	int rc;
-
-	control_facts_of_host(&facts);
-	facts.image_machine = path ? control_file_machine(path) : 0;
-	rc = refusal_check(&facts, REFUSAL_RUN, run->argv[0], err);
-	if (!rc && facts.image_machine &&
-		(facts.image_machine == PE_MACHINE_I386) != (OUR_BITS == 32))
-		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
-	if (!rc)
-		rc = create(run, spawn, path, err);
-	free(path);
-	return rc;
-}
-
 /*
  * Brings the program from its creation to its first instruction, with the tracer on. A program may
  * end before that, for example because a DLL is missing. It then has an exit status but no trace.
@@ -719,7 +563,7 @@ static int run_here(const struct program_run *run, uint32_t *exit_status, struct
 
 	if (rc)
 		return rc;
-	rc = start(run, &spawn, err);
+	rc = program_start(run, &spawn, err);
 	if (!rc)
 		rc = run_started(run, &spawn, &family, exit_status, err);
 	family_end(&family);

@@ -1,6 +1,6 @@
 /* The section of a recording's rings: its size, and its mapping in the target. Words in the
  * tracer's area are written both in the target and in the copy in *tracee. */
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/os_windows.h"
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/threads_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 

@@ -1,6 +1,6 @@
 /* A process that has loaded the tracer. Finds ntdll, its exports and the tracer's DLL; writes the
  * area; writes or compares the jumps. */
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -269,32 +269,4 @@ bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in)
 	VirtualProtectEx(tracee->process, at, hook->patch_bytes, old, &unused);
 	FlushInstructionCache(tracee->process, at, hook->patch_bytes);
 	return ok;
-}
-
-/* Returns true if private memory (not an image) was reserved at this address. */
-static bool is_reservation(const struct tracee *tracee, uint64_t addr)
-{
-	MEMORY_BASIC_INFORMATION info;
-	void *at = (void *)(ULONG_PTR)addr;
-
-	return VirtualQueryEx(tracee->process, at, &info, sizeof(info)) == sizeof(info) &&
-	       info.AllocationBase == at && info.Type == MEM_PRIVATE;
-}
-
-void tracee_free_tables(struct tracee *tracee)
-{
-	uint64_t none[2] = {0};
-	uint64_t reserved = tracee->area.reserved;
-
-	if (!reserved)
-		return;
-	ring_section_unmap(tracee);
-	/* Forget the memory before freeing it. Forgotten memory is only lost. But if memory were
-	 * freed twice, it might already have another owner the second time. */
-	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
-		    sizeof(none)))
-		return;
-	tracee->area.reserved = tracee->area.reserved_bytes = 0;
-	if (is_reservation(tracee, reserved))
-		VirtualFreeEx(tracee->process, (void *)(ULONG_PTR)reserved, 0, MEM_RELEASE);
 }

@@ -12,6 +12,7 @@
 #include "core/base/opt.h"
 #include "core/base/os_windows.h"
 #include "snapshot/command/command.h"
+#include "snapshot/control/control_windows.h"
 #include "snapshot/doctor/doctor_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/target/nt_process.h"

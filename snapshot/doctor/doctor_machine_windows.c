@@ -11,6 +11,7 @@
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/doctor/doctor.h"
 
 #define CODE_BYTES 64 /* number of bytes to store per function */

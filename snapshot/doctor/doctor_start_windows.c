@@ -1,5 +1,6 @@
 /* The life of the doctor's child, controlled by the parent: shared memory and events, flags, a copy
  * of the program with a manifest, and the tracer. */
+#include "snapshot/control/control_windows.h"
 #include "snapshot/doctor/doctor_windows.h"
 
 #include <inttypes.h>

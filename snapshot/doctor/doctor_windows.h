@@ -4,7 +4,7 @@
 
 #include <windows.h>
 
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/inject_windows.h"
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/live/spawn_windows.h"
 

@@ -16,7 +16,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/live/process.h"
 #include "snapshot/record/replay.h"

@@ -7,7 +7,7 @@
 #include <windows.h>
 #include <sddl.h>
 
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/threads_windows.h"
 #include "snapshot/live/live_windows.h"
 #include "tests/win/again.h"
 #include "tests/win/tap.h"

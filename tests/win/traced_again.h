@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <wchar.h>
 
-#include "snapshot/control/control_windows.h"
+#include "snapshot/control/tracee_windows.h"
 #include "snapshot/live/process.h"
 #include "tests/win/again.h"
 
