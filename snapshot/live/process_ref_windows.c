@@ -21,17 +21,6 @@
 /* Right that GetProcessMemoryInfo() requires according to its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
 
-int64_t process_start_ms(HANDLE process)
-{
-	FILETIME start, exit, kernel, user;
-
-	if (!GetProcessTimes(process, &start, &exit, &kernel, &user))
-		return 0;
-	/* Converts from 100 ns units since 1601. There are 11644473600 s between 1601 and 1970. */
-	return (int64_t)(((uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime) / 10000) -
-	       11644473600000;
-}
-
 /*
  * Reads the size of the private memory from PROCESS_MEMORY_COUNTERS_EX, as documented by Microsoft.
  * PrivateUsage is the process's commit charge, which is its private memory. PagefileUsage is equal

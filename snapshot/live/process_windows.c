@@ -84,6 +84,17 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 	return rc;
 }
 
+int64_t process_start_ms(HANDLE process)
+{
+	FILETIME start, exit, kernel, user;
+
+	if (!GetProcessTimes(process, &start, &exit, &kernel, &user))
+		return 0;
+	/* Converts from 100 ns units since 1601. There are 11644473600 s between 1601 and 1970. */
+	return (int64_t)(((uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime) / 10000) -
+	       11644473600000;
+}
+
 /* The lock's name is machine-wide, because a program that may change a process can be in another
  * session. With these rights, another user's lock can be opened; with all rights, it cannot. */
 #define NAME L"Global\\hsnap-control-%" PRIu32
