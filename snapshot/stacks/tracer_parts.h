@@ -22,6 +22,21 @@ struct tracer_index {
 	size_t part_count;
 };
 
+/* Sorts blocks by address. */
+void tracer_blocks_sort(struct tracer_block *blocks, size_t count);
+
+/* Builds the index of sorted blocks. If memory is short, no index is built, and lookups take
+ * longer. */
+void tracer_index_build(
+	struct tracer_index *index, const struct tracer_block *blocks, size_t count);
+void tracer_index_release(struct tracer_index *index);
+
+/* Returns the part that contains an address, which is not below the first block's. */
+static inline size_t tracer_index_part(const struct tracer_index *index, uint64_t addr)
+{
+	return (size_t)((addr - index->first) >> index->shift);
+}
+
 /*
  * Modules that a target has unloaded, as recorded by its tracer, and the frames in these modules.
  *

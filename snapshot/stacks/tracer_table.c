@@ -1,5 +1,5 @@
-/* A copy of the tracer's tables: sorting and indexing of blocks, location and limits of the tables
- * in the target, repeated reading of changed pieces, and parsing. */
+/* A copy of the tracer's tables: location and limits of the tables in the target, repeated reading
+ * of changed pieces, and parsing. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,131 +8,6 @@
 #include "core/base/os.h"
 #include "snapshot/stacks/tracer_parts.h"
 #include "snapshot/stacks/tracer_read.h"
-
-/* ---------------------------------------------------------------- sorting */
-
-/* A radix sort that starts with the lowest digit. Most digits are the same in all addresses of a
- * process. */
-#define DIGIT_BITS 11
-#define DIGITS ((TRACER_ADDR_BITS + DIGIT_BITS - 1) / DIGIT_BITS)
-#define VALUES ((size_t)1 << DIGIT_BITS)
-#define FEW 64 /* with fewer blocks, qsort() is used */
-
-static int by_addr(const void *a, const void *b)
-{
-	uint64_t x = tracer_block_addr(a), y = tracer_block_addr(b);
-
-	return x < y ? -1 : x > y;
-}
-
-static unsigned digit_of(const struct tracer_block *block, unsigned digit)
-{
-	return tracer_block_addr(block) >> digit * DIGIT_BITS & (VALUES - 1);
-}
-
-/* Counts the values of each digit. Returns false if the blocks are already sorted. */
-static bool count_digits(const struct tracer_block *blocks, size_t count, size_t (*counts)[VALUES])
-{
-	bool is_ordered = true;
-
-	for (size_t i = 0; i < count; i++) {
-		is_ordered = is_ordered && (!i || tracer_block_addr(&blocks[i - 1]) <=
-							   tracer_block_addr(&blocks[i]));
-		for (unsigned k = 0; k < DIGITS; k++)
-			counts[k][digit_of(&blocks[i], k)]++;
-	}
-	return !is_ordered;
-}
-
-/* Sorts the blocks by one digit. Afterwards counts contains, for each value, the index after its
- * last block. */
-static void deal(struct tracer_block *to, const struct tracer_block *from, size_t count,
-	unsigned digit, size_t *counts)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < VALUES; i++) {
-		size_t here = counts[i];
-
-		counts[i] = at;
-		at += here;
-	}
-	for (size_t i = 0; i < count; i++)
-		to[counts[digit_of(&from[i], digit)]++] = from[i];
-}
-
-static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *other, size_t count,
-	size_t (*counts)[VALUES])
-{
-	struct tracer_block *from = blocks, *to = other;
-
-	for (unsigned k = 0; k < DIGITS; k++) {
-		struct tracer_block *dealt = to;
-
-		/* Skip digits that are the same in all blocks. */
-		if (counts[k][digit_of(&from[0], k)] == count)
-			continue;
-		deal(to, from, count, k, counts[k]);
-		to = from;
-		from = dealt;
-	}
-	if (from != blocks)
-		memcpy(blocks, from, count * sizeof(*blocks));
-}
-
-static void sort_blocks(struct tracer_block *blocks, size_t count)
-{
-	struct tracer_block *other = count > FEW ? malloc(count * sizeof(*other)) : NULL;
-	size_t(*counts)[VALUES] = other ? calloc(DIGITS, sizeof(*counts)) : NULL;
-
-	if (!counts) {
-		if (count)
-			qsort(blocks, count, sizeof(*blocks), by_addr);
-	} else if (count_digits(blocks, count, counts)) {
-		sort_by_digits(blocks, other, count, counts);
-	}
-	free(counts);
-	free(other);
-}
-
-/* ---------------------------------------------------------------- index */
-
-#define PARTS_MAX ((uint64_t)1 << 24)
-
-static void index_release(struct tracer_index *index)
-{
-	free(index->starts);
-	*index = (struct tracer_index){0};
-}
-
-static size_t part_of(const struct tracer_index *index, uint64_t addr)
-{
-	return (size_t)((addr - index->first) >> index->shift);
-}
-
-/* Builds the index of sorted blocks. If memory is short, no index is built, and lookups take
- * longer. */
-static void index_build(struct tracer_index *index, const struct tracer_block *blocks, size_t count)
-{
-	uint64_t span, parts = count;
-	size_t at = 0;
-
-	*index = (struct tracer_index){0};
-	if (!count || count > UINT32_MAX)
-		return;
-	index->first = tracer_block_addr(&blocks[0]);
-	span = tracer_block_addr(&blocks[count - 1]) - index->first;
-	parts = parts < PARTS_MAX ? parts : PARTS_MAX;
-	while (span >> index->shift >= parts)
-		index->shift++;
-	index->part_count = part_of(index, index->first + span) + 1;
-	index->starts = malloc((index->part_count + 1) * sizeof(*index->starts));
-	for (size_t i = 0; index->starts && i <= index->part_count; i++) {
-		while (at < count && part_of(index, tracer_block_addr(&blocks[at])) < i)
-			at++;
-		index->starts[i] = (uint32_t)at;
-	}
-}
 
 #define SHARD_PAGES_MAX (1u << 18)
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
@@ -159,7 +34,7 @@ static void forget(struct tracer_copy *copy)
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
-	index_release(&copy->index);
+	tracer_index_release(&copy->index);
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
@@ -550,14 +425,14 @@ void tracer_copy_sort(struct tracer_copy *copy)
 
 	if (!copy->block_count)
 		return;
-	sort_blocks(copy->blocks, copy->block_count);
+	tracer_blocks_sort(copy->blocks, copy->block_count);
 	for (size_t i = 1; i < copy->block_count; i++) {
 		if (tracer_block_addr(&copy->blocks[i]) != tracer_block_addr(&copy->blocks[kept]))
 			copy->blocks[++kept] = copy->blocks[i];
 	}
 	copy->block_count = kept + 1;
-	index_release(&copy->index);
-	index_build(&copy->index, copy->blocks, copy->block_count);
+	tracer_index_release(&copy->index);
+	tracer_index_build(&copy->index, copy->blocks, copy->block_count);
 }
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
@@ -568,10 +443,10 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 	if (addr >> TRACER_ADDR_BITS)
 		return NULL;
 	if (index->starts) {
-		if (addr < index->first || part_of(index, addr) >= index->part_count)
+		if (addr < index->first || tracer_index_part(index, addr) >= index->part_count)
 			return NULL;
-		low = index->starts[part_of(index, addr)];
-		high = index->starts[part_of(index, addr) + 1];
+		low = index->starts[tracer_index_part(index, addr)];
+		high = index->starts[tracer_index_part(index, addr) + 1];
 	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
