@@ -129,12 +129,19 @@ struct segment_heap {
  * `what` (a literal). Returns 0. */
 int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what);
 
+/* Returns true if the pointer at addr is readable and leads to `to`. */
+bool segment_points_to(struct nt_walk *nt, uint64_t addr, uint64_t to);
+
 /* Returns true if at least one neighbour of the list's head points back to the head. The other
  * neighbour may be damaged. */
 bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded);
 
 /* Finds the layout of the heap at addr. Returns false if none fits. */
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr);
+
+/* Records a warning if a context's pointers have the wrong targets. Pointers to the front ends may
+ * be null. */
+void segment_context_check(struct segment_heap *heap, uint64_t context);
 
 /* A run of pages that the back end allocated. */
 struct segment_range {
@@ -243,6 +250,27 @@ int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 /* Returns the block size of a bucket, or 0 if there is no such bucket. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket);
 
+#define BITMAP_BYTES_MAX (0xffffu / 4 + 1)
+
+/* An LFH subsegment whose offsets are decoded. */
+struct lfh {
+	struct segment_heap *heap;
+	const struct lfh_sample *sample;
+	uint64_t first;
+	uint32_t block_bytes;
+	enum lfh_form form;
+	bool skips_crossing; /* busy blocks that cross a page are skipped as withheld */
+	unsigned char bitmap[BITMAP_BYTES_MAX];
+};
+
+/* Returns the number of busy blocks. In either form of the bitmap, one mask selects the busy bits
+ * of a word. */
+uint32_t lfh_busy_count(const struct lfh *lfh);
+
+/* Reads the bitmap in whole words, because LFH_HALVES requires this. Returns false if the bitmap is
+ * unreadable. */
+bool lfh_read_bitmap(struct lfh *lfh);
+
 /*
  * Chooses the form of the bitmaps of all samples: the form for which busy and free blocks add up to
  * all blocks in more samples. If the samples do not decide, returns the layout's form. */
@@ -257,18 +285,6 @@ bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, s
 /* Guesses the LFH's key from samples. Returns false if no key is certain. */
 bool lfh_key_guess(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
 	uint32_t *key, bool *is_wide);
-
-/* Search of ntdll's writable data. At each address that contains heap_key, fits() is called with
- * the value that would be the LFH's key there. segment_globals_find() returns false if no value
- * fits. */
-struct segment_globals {
-	uint64_t heap_key;
-	bool (*fits)(void *ctx, uint32_t lfh_key);
-	void *ctx;
-};
-
-bool segment_globals_find(struct nt_walk *nt, const struct segment_parts *parts,
-	const struct segment_globals *wanted);
 
 /* Recover the process's keys: the first function those of page segments and VS chunks, the second
  * the LFH's key. Later calls do nothing. */
@@ -295,7 +311,10 @@ struct segment_block {
 	bool has_extra;
 };
 
+/* Claim the block's memory and add the live block; the second function only adds it. Return 0 or
+ * -ERR_NOMEM. */
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block);
+int segment_block_list(struct segment_heap *heap, const struct segment_block *block);
 
 /* Returns true if an unused tail contains the mark of a stack, whether or not the mark's pointer is
  * valid. */

@@ -1,64 +1,7 @@
-/* The walker of segment heaps: the search for keys in ntdll, the tree of large blocks, the choice
- * of a heap's layout, and the walk of page ranges. */
+/* The walk of a segment heap: its large blocks, which are in a tree, and its page ranges, each of
+ * which is a block, a VS subsegment or an LFH subsegment. */
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment/segment.h"
-
-/*
- * ntdll stores the keys of segment heaps side by side (RtlpHpHeapGlobals), at an address that is
- * known only from symbols. One of the keys is known from the heaps themselves. Where ntdll's
- * writable data contains that key, the other key is next to it. */
-
-/* Limit for all modules of that name together; ntdll is far smaller. */
-#define SCAN_BYTES_MAX ((uint64_t)16 << 20)
-#define NTDLL "ntdll.dll"
-
-struct scan {
-	struct nt_walk *nt;
-	const struct segment_parts *parts;
-	const struct segment_globals *wanted;
-	uint64_t left; /* bytes that may still be searched */
-};
-
-static bool is_at(const struct scan *scan, uint64_t addr)
-{
-	struct memory *memory = scan->nt->memory;
-	unsigned bits = scan->parts->bits;
-	uint64_t heap_key, lfh_key;
-
-	return !memory_ptr(memory, bits, addr + scan->parts->globals_heap_key, &heap_key) &&
-	       heap_key == scan->wanted->heap_key &&
-	       !memory_ptr(memory, bits, addr + scan->parts->globals_lfh_key, &lfh_key) &&
-	       scan->wanted->fits(scan->wanted->ctx, (uint32_t)lfh_key);
-}
-
-static bool scan_section(struct scan *scan, uint64_t addr, uint64_t end)
-{
-	unsigned step = scan->parts->bits / 8;
-	uint8_t there;
-
-	for (; addr + step <= end && scan->left >= step; addr += step) {
-		scan->left -= step;
-		if (is_at(scan, addr))
-			return true;
-		if (addr % CLAIM_PAGE_BYTES < step && memory_u8(scan->nt->memory, addr, &there))
-			addr = (addr | (CLAIM_PAGE_BYTES - 1)) + 1 -
-			       step; /* continue with the next page */
-	}
-	return false;
-}
-
-static bool scan_data(void *ctx, uint64_t addr, const struct pe_section *section)
-{
-	return section->is_writable && scan_section(ctx, addr, addr + section->size_bytes);
-}
-
-bool segment_globals_find(
-	struct nt_walk *nt, const struct segment_parts *parts, const struct segment_globals *wanted)
-{
-	struct scan scan = {.nt = nt, .parts = parts, .wanted = wanted, .left = SCAN_BYTES_MAX};
-
-	return nt_module_scan(nt, NTDLL, scan_data, &scan);
-}
 
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 /* bits of VirtualAddress that contain the number of unused bytes */
@@ -81,17 +24,6 @@ static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
 		pages > PAGES_MAX)
 		return 0;
 	return pages << 12;
-}
-
-/* Adds a live block without claiming its memory. */
-static int block_list(struct segment_heap *heap, const struct segment_block *block)
-{
-	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
-
-	if (block->has_extra)
-		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
-	return walk_add_block(heap->nt->walk, block->addr, requested,
-		block->header_bytes + block->unused_bytes, record);
 }
 
 static const char *large_fault(struct segment_heap *heap, const struct segment_block *block)
@@ -122,7 +54,7 @@ static int large_add(struct large_walk *walk, uint64_t node, const struct segmen
 		return walk_broken(heap->nt->walk, node, "more blocks than memory");
 	walk->committed_bytes += block->bytes;
 	rc = rc ? rc : walk_add_own(heap->nt->walk, node);
-	return rc ? rc : block_list(heap, block);
+	return rc ? rc : segment_block_list(heap, block);
 }
 
 static int each_large(void *ctx, uint64_t node)
@@ -180,184 +112,6 @@ static int segment_large_walk(struct segment_heap *heap)
 	if (!rc && heap->nt->walk->missing_count == missing_count)
 		large_check(&walk, addr, min);
 	return rc;
-}
-
-#define TRIAL_SEGMENTS 8u /* number of page segments that are read to choose between layouts */
-
-/* ---------------------------------------------------------------- choosing a layout */
-
-static bool points_to(struct nt_walk *nt, uint64_t addr, uint64_t to)
-{
-	uint64_t value;
-
-	return !memory_ptr(nt->memory, nt->process->bits, addr, &value) && value == to;
-}
-
-bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
-{
-	unsigned bits = nt->process->bits;
-	uint64_t next, previous, key = is_coded ? head : 0;
-
-	if (memory_ptr(nt->memory, bits, head, &next) ||
-		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
-		return false;
-	if (!next || !previous)
-		return false; /* encoded or not, zeros prove nothing */
-	next ^= key;
-	previous ^= key;
-	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
-	       points_to(nt, previous, is_coded ? head ^ previous : head);
-}
-
-/* Weights of the criteria for a layout: pointers and lists that have the right target. No criterion
- * is required, because any data may be damaged. It is not known what the second context contains in
- * real heaps. */
-enum segment_weight {
-	WEIGHT_LIST = 1,
-	WEIGHT_PART = 2,
-	WEIGHT_HEAP = 4,
-};
-
-static int context_weight(
-	struct nt_walk *nt, const struct segment_layout *layout, uint64_t heap, uint64_t context)
-{
-	int weight = segment_list_fits(nt, context + layout->segment_list, false) ? WEIGHT_LIST : 0;
-
-	if (!layout->context_bytes)
-		return weight;
-	if (points_to(nt, context + layout->to_heap, heap))
-		weight += WEIGHT_HEAP;
-	if (points_to(nt, context + layout->to_lfh, heap + layout->lfh_context))
-		weight += WEIGHT_PART;
-	if (points_to(nt, context + layout->to_vs, heap + layout->vs_context))
-		weight += WEIGHT_PART;
-	return weight;
-}
-
-static int layout_weight(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
-{
-	uint64_t context = addr + layout->contexts;
-	int weight = 0;
-
-	if (layout->parts->bits != nt->process->bits)
-		return 0;
-	if (layout->parts->slot_list ?
-			segment_vs_has_slots(nt, layout, addr) :
-			segment_list_fits(nt, addr + layout->vs_context + layout->vs_list, true))
-		weight += WEIGHT_LIST;
-	weight += context_weight(nt, layout, addr, context);
-	if (layout->context_bytes)
-		weight += context_weight(nt, layout, addr, context + layout->context_bytes);
-	return weight;
-}
-
-/* Records a warning if a context's pointers have the wrong targets. Pointers to the front ends may
- * be null. */
-static void check_context(struct segment_heap *heap, uint64_t context)
-{
-	const struct segment_layout *layout = heap->layout;
-	struct memory *memory = heap->nt->memory;
-	unsigned bits = heap->parts->bits;
-	uint64_t to_heap, to_lfh, to_vs;
-
-	if (memory_ptr(memory, bits, context + layout->to_heap, &to_heap) ||
-		memory_ptr(memory, bits, context + layout->to_lfh, &to_lfh) ||
-		memory_ptr(memory, bits, context + layout->to_vs, &to_vs))
-		return; /* the walk reports the missing memory */
-	if (to_heap != heap->addr)
-		walk_doubt(heap->nt->walk, context, "segment context of another heap");
-	if ((to_lfh && to_lfh != heap->addr + layout->lfh_context) ||
-		(to_vs && to_vs != heap->addr + layout->vs_context))
-		walk_doubt(heap->nt->walk, context, "segment context of another front end");
-}
-
-static int trial_segment(void *ctx, uint64_t addr, uint64_t seg_context)
-{
-	unsigned *segments_left = ctx;
-
-	(void)addr;
-	(void)seg_context;
-	if (!*segments_left)
-		return SEGMENT_STOP;
-	--*segments_left;
-	return SEGMENT_TAKE;
-}
-
-static int trial_range(void *ctx, const struct segment_range *range)
-{
-	(void)ctx;
-	(void)range;
-	return 0;
-}
-
-static unsigned range_faults(
-	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
-{
-	unsigned segments_left = TRIAL_SEGMENTS;
-	const struct segment_visit visit = {
-		.segment = trial_segment, .range = trial_range, .ctx = &segments_left};
-	struct walk unheard;
-	struct nt_walk quiet = *nt;
-	struct segment_heap heap = {
-		.nt = &quiet, .layout = layout, .parts = layout->parts, .addr = addr};
-
-	walk_init(&unheard);
-	quiet.walk = &unheard;
-	segment_ranges_walk(&heap, &visit);
-	return unheard.broken_count;
-}
-
-static bool is_better(const struct nt_walk *nt, uint64_t addr, const struct segment_layout *a,
-	const struct segment_layout *b)
-{
-	unsigned faults_a = range_faults(nt, a, addr), faults_b = range_faults(nt, b, addr);
-	uint32_t build = nt->process->os_build;
-
-	if (faults_a != faults_b)
-		return faults_a < faults_b;
-	return a->first_build <= build &&
-	       (b->first_build > build || b->first_build < a->first_build);
-}
-
-bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr)
-{
-	const struct segment_layout *best = NULL;
-	int best_weight = 0;
-
-	for (size_t i = 0; i < segment_layout_count; i++) {
-		const struct segment_layout *layout = &segment_layouts[i];
-		int weight = layout_weight(nt, layout, addr);
-
-		if (weight > best_weight ||
-			(best && weight == best_weight && is_better(nt, addr, layout, best))) {
-			best = layout;
-			best_weight = weight;
-		}
-	}
-	if (best)
-		*heap = (struct segment_heap){
-			.nt = nt, .layout = best, .parts = best->parts, .addr = addr};
-	return best != NULL;
-}
-
-int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what)
-{
-	uint8_t byte;
-
-	return memory_u8(heap->nt->memory, addr, &byte) ?
-		       walk_missing(heap->nt->walk, addr, "unreadable memory of a segment heap") :
-		       walk_broken(heap->nt->walk, addr, what);
-}
-
-/* ---------------------------------------------------------------- blocks */
-
-int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
-{
-	uint64_t requested = block->bytes - block->unused_bytes;
-	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
-		block->header_bytes + (requested ? requested : 1));
-
-	return rc ? rc : block_list(heap, block);
 }
 
 /* Adds a page range that is a single block. */
@@ -422,7 +176,7 @@ static int blocks(struct segment_heap *heap)
 	int rc = segment_large_walk(heap);
 
 	for (unsigned i = 0; heap->layout->context_bytes && i < 2; i++)
-		check_context(heap, contexts + i * heap->layout->context_bytes);
+		segment_context_check(heap, contexts + i * heap->layout->context_bytes);
 	rc = rc ? rc : segment_ranges_walk(heap, &visit);
 	if (rc)
 		return rc;

@@ -4,8 +4,8 @@
  * The keys of a process are in ntdll, at addresses that are known only from symbols. So the keys
  * are computed from data that they encode, and verified on more such data. This happens before any
  * heap is walked; for the LFH's key, before the first LFH subsegment is walked. The LFH's key is
- * read from ntdll, next to the heap key (segment_heap.c). If it is not found there, it is
- * guessed.
+ * read from ntdll, next to the heap key. If it is not found there, it is guessed
+ * (segment_lfh_key.c).
  */
 #include <stdlib.h>
 
@@ -157,6 +157,71 @@ static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t
 		rc = segment_ranges_walk(&search->heap, &visit);
 	}
 	return rc < 0 ? rc : 0;
+}
+
+/*
+ * ntdll stores the keys of segment heaps side by side (RtlpHpHeapGlobals), at an address that is
+ * known only from symbols. One of the keys is known from the heaps themselves. Where ntdll's
+ * writable data contains that key, the other key is next to it. */
+
+/* Limit for all modules of that name together; ntdll is far smaller. */
+#define SCAN_BYTES_MAX ((uint64_t)16 << 20)
+#define NTDLL "ntdll.dll"
+
+/* Search of ntdll's writable data. At each address that contains heap_key, fits() is called with
+ * the value that would be the LFH's key there. The search ends when a value fits. */
+struct segment_globals {
+	uint64_t heap_key;
+	bool (*fits)(void *ctx, uint32_t lfh_key);
+	void *ctx;
+};
+
+struct scan {
+	struct nt_walk *nt;
+	const struct segment_parts *parts;
+	const struct segment_globals *wanted;
+	uint64_t left; /* bytes that may still be searched */
+};
+
+static bool is_at(const struct scan *scan, uint64_t addr)
+{
+	struct memory *memory = scan->nt->memory;
+	unsigned bits = scan->parts->bits;
+	uint64_t heap_key, lfh_key;
+
+	return !memory_ptr(memory, bits, addr + scan->parts->globals_heap_key, &heap_key) &&
+	       heap_key == scan->wanted->heap_key &&
+	       !memory_ptr(memory, bits, addr + scan->parts->globals_lfh_key, &lfh_key) &&
+	       scan->wanted->fits(scan->wanted->ctx, (uint32_t)lfh_key);
+}
+
+static bool scan_section(struct scan *scan, uint64_t addr, uint64_t end)
+{
+	unsigned step = scan->parts->bits / 8;
+	uint8_t there;
+
+	for (; addr + step <= end && scan->left >= step; addr += step) {
+		scan->left -= step;
+		if (is_at(scan, addr))
+			return true;
+		if (addr % CLAIM_PAGE_BYTES < step && memory_u8(scan->nt->memory, addr, &there))
+			addr = (addr | (CLAIM_PAGE_BYTES - 1)) + 1 -
+			       step; /* continue with the next page */
+	}
+	return false;
+}
+
+static bool scan_data(void *ctx, uint64_t addr, const struct pe_section *section)
+{
+	return section->is_writable && scan_section(ctx, addr, addr + section->size_bytes);
+}
+
+static bool segment_globals_find(
+	struct nt_walk *nt, const struct segment_parts *parts, const struct segment_globals *wanted)
+{
+	struct scan scan = {.nt = nt, .parts = parts, .wanted = wanted, .left = SCAN_BYTES_MAX};
+
+	return nt_module_scan(nt, NTDLL, scan_data, &scan);
 }
 
 static int find_page_and_heap_key(struct data_search *search)

@@ -1,6 +1,7 @@
 /* The unused bytes at the end of a segment heap's block. Their number is in the last two bytes. If
  * stacks are recorded, a mark in the unused bytes precedes a pointer to the record of the block's
- * stack. The bytes between may be anything, so a mark with an invalid pointer is skipped. */
+ * stack. The bytes between may be anything, so a mark with an invalid pointer is skipped.
+ * Live blocks are added here, with that record. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -169,4 +170,23 @@ uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t 
 	if (!has_null && (wild_count || !may_have_no_mark(heap, tail, tail_bytes)))
 		walk_broken(heap->nt->walk, tail, "block without the stack that its end promises");
 	return 0;
+}
+
+int segment_block_list(struct segment_heap *heap, const struct segment_block *block)
+{
+	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
+
+	if (block->has_extra)
+		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
+	return walk_add_block(heap->nt->walk, block->addr, requested,
+		block->header_bytes + block->unused_bytes, record);
+}
+
+int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
+{
+	uint64_t requested = block->bytes - block->unused_bytes;
+	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
+		block->header_bytes + (requested ? requested : 1));
+
+	return rc ? rc : segment_block_list(heap, block);
 }
