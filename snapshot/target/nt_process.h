@@ -46,6 +46,12 @@ int nt_process_add_heap(struct nt_process *process, uint64_t addr);
 /* Records a fault (a literal) in the list of heaps, unless one is already recorded. */
 void nt_process_list_fault(struct nt_process *process, uint64_t addr, const char *fault);
 
+/* Adds the heaps of PEB.ProcessHeaps. The process heap always becomes the first, wherever it is in
+ * the list. Returns 0 or
+ * -ERR_NOMEM. */
+int nt_process_read_list(struct nt_process *process, struct memory *memory, uint64_t first,
+	const unsigned char *peb);
+
 /* Adds the heaps of the ring (nt_ring.c) that have not been added yet. Returns 0 or -ERR_NOMEM. */
 int nt_ring_read(struct nt_process *process, struct memory *memory);
 
