@@ -24,6 +24,9 @@ struct spans {
 	size_t count, cap;
 };
 
+/* Frees the spans. */
+void spans_release(struct spans *spans);
+
 /* Adds a span without sorting; an empty span is ignored. Returns 0 or -ERR_NOMEM. */
 int spans_add(struct spans *spans, const struct span *span);
 
@@ -112,7 +115,14 @@ void minidump_release(struct minidump *dump);
 /* Implements read() of struct target_ops. */
 int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_t len);
 
+/* Implements view() of struct target_ops. */
+const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, size_t *len);
+
 /* ---- interfaces between the parts of the reader ---- */
+
+/* Returns a pointer to the bytes at rva, or NULL. *len is reduced to the number of available
+ * bytes. */
+const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len);
 
 /* A list of entries of equal size, preceded by their number. */
 struct minidump_list {
