@@ -153,7 +153,7 @@ static DWORD rename_patiently(const struct file_naming *naming)
 	DWORD code = rename_once(naming);
 
 	for (int tries = 1; tries < PUT_TRIES && code && may_pass(naming, code); tries++) {
-		os_sleep_ms(PUT_WAIT_MS);
+		Sleep(PUT_WAIT_MS);
 		code = rename_once(naming);
 	}
 	return code;
