@@ -11,8 +11,8 @@
  * There are few different rules. Each is stored once and never changes. Any entry may be
  * overwritten at any time. No entry is ever wrong, unless the code at its address changed.
  *
- * unwind_rules_x86.c and unwind_fast_x86.c access only memory that the caller passes, so they can
- * be tested on any system.
+ * unwind_records_x86.c, unwind_rules_x86.c and unwind_fast_x86.c access only memory that the caller
+ * passes, so they can be tested on any system.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_PARTS_X86_H
 #define SNAPSHOT_TRACER_UNWIND_PARTS_X86_H
@@ -74,6 +74,43 @@ struct unwind32_place {
  * greater than room, places must not be used. */
 uint32_t unwind32_list(
 	const struct unwind32_section *section, struct unwind32_place *places, uint32_t room);
+
+#define UNWIND32_WORD_BYTES 4 /* bytes per word of 32-bit code */
+#define UNWIND32_REGISTER_RETURN 8
+
+/* Bytes of a section that are still to be read. A read beyond the end sets is_bad. */
+struct unwind32_cursor {
+	const uint8_t *at, *end;
+	bool is_bad;
+};
+
+/* Return the next bytes, or NULL, or a number of `len` bytes, or a LEB128 number. */
+const uint8_t *unwind32_skip(struct unwind32_cursor *cursor, uint32_t len);
+uint32_t unwind32_bytes(struct unwind32_cursor *cursor, uint32_t len);
+uint32_t unwind32_uleb(struct unwind32_cursor *cursor);
+int32_t unwind32_sleb(struct unwind32_cursor *cursor);
+
+/* A record that several functions share. */
+struct unwind32_cie {
+	uint32_t offset; /* offset in the section */
+	uint32_t code_align;
+	int32_t data_align;
+	uint8_t encoding; /* encoding of addresses in FDEs */
+	/* return addresses in these functions are addresses of interrupted instructions */
+	bool is_signal;
+	struct unwind32_cursor program;
+};
+
+/* The record of a function. */
+struct unwind32_fde {
+	uint32_t begin, end; /* bounds of the function, as addresses */
+	struct unwind32_cursor program;
+};
+
+/* Finds the function that contains an address. places: the list, or NULL to search the whole
+ * section. */
+bool unwind32_function(const struct unwind32_section *section, const struct unwind32_place *places,
+	uint32_t count, uint32_t addr, struct unwind32_cie *cie, struct unwind32_fde *fde);
 
 enum unwind32_answer {
 	UNWIND32_FOUND,
