@@ -490,8 +490,8 @@ subtest 'what is outside counts as what its head says' => sub {
 subtest 'more files than can be are an error that says what to do' => sub {
 	my $dir = fresh_dir();
 	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
-	my ($list_max) = slurp("$root/diff/input_parts.h") =~ /^#define FILES_MAX (\d+)/m;
-	my ($read_max) = slurp("$root/diff/input_parts.h") =~ /^#define READ_MAX (\d+)/m;
+	my ($list_max) = slurp("$root/diff/file_list.h") =~ /^#define FILES_MAX (\d+)/m;
+	my ($read_max) = slurp("$root/diff/read_files.h") =~ /^#define READ_MAX (\d+)/m;
 	for my $i (1 .. $read_max) { # NTFS has no more than 1023 links to a file
 		($as_windows ? copy($file, "$dir/n$i.txt") : link $file, "$dir/n$i.txt") or die "$!";
 	}
