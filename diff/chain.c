@@ -46,28 +46,59 @@ struct chain {
 
 #define TOO_MUCH "with those before it, " SUMS_TOO_LARGE
 
-static bool is_comparison(const struct file_item *item)
+enum chain_part {
+	PART_OTHER, /* forbids a chain */
+	PART_COMPARISON,
+	PART_DOUBLE, /* named twice */
+	PART_FOREIGN, /* a found file of no known kind, which may be beside comparisons */
+};
+
+static enum chain_part part_of(const struct file_item *item)
 {
 	enum file_kind kind = FILE_UNKNOWN;
 	struct source *source;
 	const char *words;
-	bool is_one;
+	int rc;
 
+	if (item->is_double)
+		return PART_DOUBLE;
 	if (!strcmp(item->path, "-") || os_is_special(item->path) || item->part.is_asked ||
-		item->is_double || source_open(&source, item->file, NULL))
-		return false;
-	is_one = !input_kind(item->path, source, &kind, &words, NULL) && kind == FILE_COMPARISON;
+		source_open(&source, item->file, NULL))
+		return PART_OTHER;
+	rc = input_kind(item->path, source, &kind, &words, NULL);
 	source_close(source);
-	return is_one;
+	if (!rc && kind == FILE_COMPARISON)
+		return PART_COMPARISON;
+	return !rc && kind == FILE_UNKNOWN && item->is_found ? PART_FOREIGN : PART_OTHER;
 }
 
-bool chain_is(const struct file_list *list)
+static bool is_kept(const struct file_item *item, size_t number, void *ctx)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		if (!is_comparison(&list->items[i]))
-			return false;
+	const enum chain_part *parts = ctx;
+
+	(void)item;
+	return parts[number] == PART_COMPARISON;
+}
+
+bool chain_find(struct file_list *list, FILE *say)
+{
+	enum chain_part *parts = xcalloc(list->count + 1, sizeof(*parts));
+	size_t comparisons = 0, others = 0;
+
+	for (size_t i = 0; i < list->count && !others; i++) {
+		parts[i] = part_of(&list->items[i]);
+		comparisons += parts[i] == PART_COMPARISON;
+		others += parts[i] == PART_OTHER;
 	}
-	return list->count > 1;
+	for (size_t i = 0; !others && comparisons > 1 && i < list->count; i++) {
+		if (parts[i] != PART_COMPARISON)
+			message_left_out(say, list->items[i].path,
+				parts[i] == PART_DOUBLE ? "named twice" : "not a comparison");
+	}
+	if (!others && comparisons > 1)
+		file_list_filter(list, is_kept, parts);
+	free(parts);
+	return !others && comparisons > 1;
 }
 
 /* ---------------------------------------------------------------- reading */

@@ -4,13 +4,15 @@
 #define DIFF_CHAIN_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "core/base/err.h"
 #include "diff/file_list.h"
 #include "diff/inputs.h"
 
-/* Returns true if all files are printed comparisons, and there are two or more. */
-bool chain_is(const struct file_list *list);
+/* Returns true if the files are two or more printed comparisons. Then removes duplicates, and found
+ * files of no known kind, from the list, and prints their names. */
+bool chain_find(struct file_list *list, FILE *say);
 
 /* Reads printed comparisons into one dump for each moment. Each file must continue where the
  * previous one ends. Returns 0, -ERR_USAGE if the files do not join, or an error of

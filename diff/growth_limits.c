@@ -303,7 +303,7 @@ static const char *no_rate(
 	if (doubt)
 		return doubt_words(doubt, words);
 	if (!axis->times_ms) {
-		return "not all snapshots record their time, or all record the same";
+		return "not all snapshots have a usable time, or all have the same";
 	}
 	limits->judged++;
 	return NULL;

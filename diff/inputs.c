@@ -303,7 +303,7 @@ static int read_chain(struct inputs *inputs, const struct file_list *list, struc
 	return rc ? rc : series_list_trend(inputs, err);
 }
 
-int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err)
+int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
 	struct time_filter window = {options->since, options->until, options->force};
@@ -311,7 +311,7 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 	int rc = ask_parts(inputs, list, err);
 
 	inputs->is_few = are_few(list, options);
-	if (!rc && chain_is(list))
+	if (!rc && chain_find(list, inputs->say))
 		return read_chain(inputs, list, err);
 	files = xcalloc(list->count + 1, sizeof(*files));
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));

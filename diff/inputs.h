@@ -64,7 +64,7 @@ void inputs_leave_out(struct inputs *inputs, const char *path);
 /* Reads the files and sorts their dumps into series. The caller sets the first two members of
  * `inputs` and zeroes the rest. The caller must release `inputs` even after an error. Returns 0 or
  * an error. Returns -ERR_USAGE if printed comparisons are mixed with other files. */
-int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err);
+int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err);
 
 /* The following functions check the inputs after they were read, and print warnings.
  *

@@ -187,8 +187,8 @@ struct lister {
 static const char *why_unused(const struct timed_dump *dump)
 {
 	switch (dump->use) {
-	case USE_TIMELESS: return "records no time, which --since and --until need";
-	case USE_LACKS_TIME: return "records no time, but other dumps of its process do";
+	case USE_TIMELESS: return "has no usable time, which --since and --until need";
+	case USE_LACKS_TIME: return "has no usable time, but other dumps of its process do";
 	case USE_HAS_TIME: return "records a time, but most other dumps of its process do not";
 	case USE_IT:
 	case USE_DOUBLE:
@@ -339,7 +339,7 @@ static void check_times(
 		"%s: warning: %s: they are ordered as given, or by name, and there are no rates",
 		path,
 		axis->times_ms ? "all dumps of its process record the same time" :
-				 "not all dumps of its process record their time");
+				 "not all dumps of its process have a usable time");
 	axis->times_ms = NULL;
 }
 

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use File::Basename qw(basename);
 use JSON::PP qw(decode_json);
 use Test::More;
 use Hunt;
@@ -120,7 +121,7 @@ sub frames_of_old_windows {
 	}
 	# A comparison treats other spellings of a frame as the same frame.
 	my @same = map { "\t$_\n" } 'ntdll!RtlAllocateHeap+44 : 7FFE12345678', "00007ffe`12345678 : ntdll!RtlAllocateHeap+0x44", "00007ffe`12345678 ntdll!RtlAllocateHeap+44",
-		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]', (map { "$_ ntdll!RtlAllocateHeap+0x44" } columns()),
+		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+0x44 7FFE12345678', '7FFE12345678 (ntdll!RtlAllocateHeap+0x44)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]', (map { "$_ ntdll!RtlAllocateHeap+0x44" } columns()),
 		'ntdll.dll!RtlAllocateHeap+0x44', "77c9a1f2 ntdll.DLL!RtlAllocateHeap+0x44";
 	my @source = map { "\t$_\n" } 'app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+1A (e:\\b c\\f.cpp, 12) : 7FF611110A1A', '7FF611110A1A : app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]',
 		"00007ff6`11110a1a app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]", 'app!f(int)+1A [e:\\b c\\f.cpp @ 12] : 7FF611110A1A', 'app!f(int)+1A (e:\\b c\\f.cpp:12)',
@@ -326,7 +327,7 @@ sub escaped {
 	my %ways = ('once' => $html, 'twice' => sub { $html->($html->($_[0])) }, 'by numbers' => sub { $_[0] =~ s/([&<>"'])/sprintf '&#%d;', ord $1/ger },
 		'by hexadecimal numbers' => sub { $_[0] =~ s/([&<>"'])/sprintf '&#x%x;', ord $1/ger }, 'for quotation marks alone' => sub { $_[0] =~ s/"/&quot;/gr =~ s/'/&apos;/gr },
 		'with blanks' => sub { $html->($_[0]) =~ s/^\t/&nbsp; &nbsp; /gmr }, 'quoted' => sub { $html->($_[0] =~ s/^/> /gmr) }, 'quoted after it' => sub { $html->($_[0]) =~ s/^/> /gmr },
-		'double-spaced' => sub { $html->($_[0]) =~ s/\n/\n\n/gr });
+		'double-spaced' => sub { $html->($_[0]) =~ s/\n/\n\n/gr }, 'with tags' => sub { $html->($_[0]) =~ s/$/<br \/>/gmr }, 'with tags at the end' => sub { $html->($_[0]) . "</pre></body></html>\n" });
 	my %change = (raw => sub { $_[0] =~ s/a p/R&D's/gr }, comparison => sub { $_[0] =~ s/Bin::add\(Item \*\)/Bin<Item,"a&b",std::less<> >::operator<<(Item const &)/gr =~ s/src \(new\)/R&D's/gr },
 		dump => sub { $_[0] =~ s/C:.{1,2}app/C:\\\\R&D's/gr });
 	my %plain = (raw => [map { raw($_) } 0, 1], comparison => [comparison({})], dump => [map { series_dump(1763632800000 + $_, { "f<R>(R &&, '<')" => 1000 + $_, 'g' => 5 }) =~ tr/\r//dr } 0, 900]);
@@ -363,7 +364,7 @@ sub nearly_right {
 		['an entry with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", qr/^\|/, 'bad entry'],
 		['an entry in two lines', $log . "| 30 bytes + 10 at 9F0740 by\n| BackTrace11\n", qr/^\|/, 2],
 		['frames in one line', $log . "\n 7FFE1000A123 7FF600001211 7FF600001A12\n", qr/^ 7FFE/, 1],
-		['frames with tags', $log . "\n7FFE1000A123<br>\n7FF600001211<br />\n", qr/^7FFE/, 2],
+		['frames with tags', $log . "\n7FFE1000A123</td>\n7FF600001211</td>\n", qr/^7FFE/, 2],
 		['a module in two lines', $log =~ s/\\a p\\/\\a p\n/r, qr/^stock/, 1],
 		['a module without a path', $log =~ s/ C:\\a p.*//r, qr{^// +7FF6}, 1],
 		['a heading with other words', $log =~ s/^\*-.*(Start of data for heap @ 2F0000).*\n/the $1\n/mr =~ s/^\*-.*(Heap 2F0000 Hogs).*\n//mr, qr/^the Start/, 1],
@@ -374,6 +375,7 @@ sub nearly_right {
 		['the number of a page in a stack', $log =~ s/^\t/        /gmr =~ s/(?<=7FFE1000A123\n)/                       12\n/r, qr/^ +7FF600001211/, 2],
 		['a file that is cut off', $cut->(' (d:\src'), qr/^\tstock!main/, 1], ['dots at the end of a file', $cut->(' (d:\src (new)\main...'), qr/^\tstock!main/, 1],
 		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],
+		['a place in the source before a frame', comparison({}) =~ s/^\tstock!main.*/\td:\\src\\main.c(41): stock!main+150/mr, qr/^\td:/, 1],
 		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'belongs to no row'],
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
@@ -397,6 +399,9 @@ sub nearly_right {
 	# The module, function and offset of a frame count even if its file is cut off.
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/near.txt", $cut->(' (d:\src')))->{out})->{rows}[0]{frames};
 	is_deeply([@{ $frames->[-1] }{qw(module function offset file)}], ['stock', 'main', '150', undef], 'a file that is cut off: the rest of the frame');
+	my $unread = hdiff('--force', '--max-growth', 1, spew("$dir/near.txt", comparison({}) =~ s/ allocs/ x/gr =~ s/^Total.*//mr));
+	is($unread->{status}, 2, 'a comparison without a readable row: status 2, even by --force');
+	like($unread->{err}, qr/a comparison, but none of its rows can be read/, 'a comparison without a readable row');
 	my $result = hdiff(spew("$dir/near.txt", "Dear reader,\n\x3d 30 bytes + 10 at 1F0740 by BackTrace11\n    7FFE1000A123\n"));
 	is($result->{status}, 2, 'no dump: status 2');
 	like($result->{err}, qr/near\.txt: is not a heap dump \(line 3 only looks like data: "    7FFE1000A123"\)/, 'no dump: which line is nearly right');
@@ -444,6 +449,7 @@ sub other_tools {
 		'lines end with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",
+		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
 	);
 	for my $what (sort keys %files) {
@@ -530,6 +536,16 @@ sub chains {
 	is(hdiff('--max-growth', 4064, @files)->{status}, 0, 'a chain: within its limit'); # 3600 of A1, 400 of B1, 64 of C1
 	is(hdiff('--max-growth', 4063, @files)->{status}, 1, 'a chain: over its limit');
 	is(hdiff('-o', $_, '-f', "$dir/out", '--overwrite', @files)->{status}, 0, "a chain: -o $_") for qw(text umdh html csv jsonl svg folded pprof speedscope);
+	my $folder = fresh_dir();
+	my @copies = map { spew("$folder/" . basename($_), slurp($_)) } @files;
+	my $notes = spew("$folder/notes.txt", "Tuesday: restarted nothing.\n");
+	my $found = hdiff('-o', 'json', $folder);
+	is($found->{status}, 0, 'a chain beside notes: status 0');
+	is_deeply([grep { /left out/ } split /\n/, $found->{err}], ["hdiff: $notes: warning: left out: not a comparison"], 'a chain beside notes: they are named');
+	is_deeply(decode_json($found->{out})->{series}[0]{rows}[0]{growth}, $series->{rows}[0]{growth}, 'a chain beside notes: the same growth');
+	my $twice = hdiff('-o', 'json', @files, $files[1]);
+	is_deeply([grep { /left out/ } split /\n/, $twice->{err}], ["hdiff: $files[1]: warning: left out: named twice"], 'a chain with a file named twice');
+	is_deeply(decode_json($twice->{out})->{series}[0]{rows}, $series->{rows}, 'a chain with a file named twice: the same rows');
 	$result = hdiff(@files[0, 2]);
 	is($result->{status}, 2, 'a link is missing: status 2');
 	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');

@@ -225,12 +225,12 @@ sub long_scopes {
 		'std::function<void (int)>::operator()(int) const' => 'std::function<void (int)>::operator()',
 		'Reef::run()::{lambda(int)#1}::operator()(int) const' => 'Reef::run()::{lambda(int)#1}::operator()',
 		'Reef::Coral::operator std::string() const volatile' => 'Reef::Coral::operator std::string',
-		'Reef::Coral::operator std::function<void (int)>() const' => 'Coral::operator std::function<void (int)>',
+		'Reef::Coral::operator std::function<void ()>() const' => '...Coral::operator std::function<void ()>',
 		'std::function<void (int)> Reef::Coral::make_them(int, long, char, double)' => 'Reef::Coral::make_them(...)',
 		'Reef::Coral::of<&Reef::operator< >::grow_it_slowly(int, int)' => 'Reef::Coral::of<...>::grow_it_slowly',
 		'Reef::Coral::of<decltype(a->b), int>::grow_it_slowly(int, int)' => 'Reef::Coral::of<...>::grow_it_slowly',
-		'a1::b2::c3::d4::e5::f6::g7::h8::i9::j10::k11::l12::m13::name' => 'f6::g7::h8::i9::j10::k11::l12::m13::name',
-		'a_long_outer_scope::one_more_long_scope::Coral::grow' => 'one_more_long_scope::Coral::grow');
+		'a1::b2::c3::d4::e5::f6::g7::h8::i9::j10::k11::l12::m13::names' => '...g7::h8::i9::j10::k11::l12::m13::names',
+		'a_long_outer_scope::one_more_long_scope::Coral::grow' => '...one_more_long_scope::Coral::grow');
 	my (@stacks, %names, @shown);
 	while (my ($name, $shown) = splice @names, 0, 2) {
 		my $at = sprintf 'app+%X', 0x100 * (1 + @stacks);

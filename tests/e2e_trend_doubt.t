@@ -73,7 +73,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	my @timed = series($dir, \@six, { leak => \@leak }, name => 't%d.txt');
 	my ($timeless) = series($dir, [1], { leak => [1] }, name => 'x%d.txt', no_time => 1);
 	my $result = hdiff($dir);
-	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: records no time, but other dumps of its process do$/m, 'the fewer are left out');
+	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: has no usable time, but other dumps of its process do$/m, 'the fewer are left out');
 	is_deeply([map { s/,.*//r } notes($result->{out})], ['grows'], 'a leak stays one');
 	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report tells it');
 	my $pair = fresh_dir();

@@ -510,7 +510,7 @@ subtest 'practice 2: dumps that tell no time stay in the order in which they are
 	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
 	my $result = trend(reverse @files);
 	is($result->{files}, 'd3.txt d2.txt d1.txt d0.txt', 'as they are given');
-	complains($result, 0, 'with a warning', qr/^hdiff: \S+: warning: not all dumps of its process record their time: .*no rates/);
+	complains($result, 0, 'with a warning', qr/^hdiff: \S+: warning: not all dumps of its process have a usable time: .*no rates/);
 	is(trend($dir)->{files}, 'd0.txt d1.txt d2.txt d3.txt', 'by name, in a folder');
 	$result = trend('--since', '2020-01-01', $dir);
 	is($result->{status}, 2, '--since has nothing to go by');

@@ -174,6 +174,11 @@ bool frame_columns_are_strange(const char *text, size_t len)
 	at = pass_blanks(at, mark);
 	while (word > at && !is_blank(word[-1]))
 		word--;
+	for (const char *sign = at; sign < mark; sign++) {
+		/* for example "c:\\a.c(88): app!f"; no name of a file has these */
+		if (*sign == '\\' || (*sign == ':' && is_blank(sign[1])))
+			return true;
+	}
 	if (word == at)
 		return false;
 	return is_decimal(*at) || strchr("[=:", *at) || is_system(word, mark);

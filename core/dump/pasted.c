@@ -288,14 +288,36 @@ static struct pasted_line take_apart(struct pasted *pasted, const char *line, si
 	return taken;
 }
 
-/* Returns a line without entities, or as it is where it has none. */
+/* Removes tags from the end of a line. The line end remains. */
+static size_t remove_tags(char *line, size_t len)
+{
+	static const char *const tags[] = {"<br>", "<br/>", "<br />", "</p>", "</div>", "</li>",
+		"</code>", "</pre>", "</body>", "</html>"};
+	size_t text_len = len, tags_at;
+
+	while (text_len && (line[text_len - 1] == '\n' || line[text_len - 1] == '\r'))
+		text_len--;
+	tags_at = text_len;
+	for (size_t i = 0; i < sizeof(tags) / sizeof(*tags); i++) {
+		size_t tag_len = strlen(tags[i]);
+
+		if (tags_at < tag_len || memcmp(line + tags_at - tag_len, tags[i], tag_len) != 0)
+			continue;
+		tags_at -= tag_len;
+		i = SIZE_MAX; /* start again */
+	}
+	memmove(line + tags_at, line + text_len, len - text_len);
+	return tags_at + len - text_len;
+}
+
+/* Returns a line without entities and without tags at its end. */
 static const char *decode(struct pasted *pasted, const char *line, size_t *len)
 {
-	if (!memchr(line, '&', *len))
+	if (!memchr(line, '&', *len) && !memchr(line, '<', *len))
 		return line;
 	buf_clear(&pasted->decoded);
 	buf_add(&pasted->decoded, line, *len);
-	*len = text_from_html(pasted->decoded.data, *len);
+	*len = remove_tags(pasted->decoded.data, text_from_html(pasted->decoded.data, *len));
 	return pasted->decoded.data;
 }
 
@@ -496,12 +518,13 @@ static bool is_html(struct pasted *pasted, const char *line, size_t len)
 	       (!memchr(line, '"', len) && memchr(decoded, '"', decoded_len));
 }
 
-static bool find_html(struct pasted *pasted, const char *text, size_t len)
+/* Returns true if a line with the sign has a meaning only, or another one, without its entities and
+ * tags. */
+static bool find_sign(struct pasted *pasted, const char *text, size_t len, char sign)
 {
 	const char *end = text + len, *at = text, *newline;
 
-	pasted->is_ours = !strncmp(text, "// hsnap: ", len < 10 ? len : 10);
-	for (; (at = memchr(at, '&', (size_t)(end - at))); at = newline) {
+	for (; (at = memchr(at, sign, (size_t)(end - at))); at = newline) {
 		const char *line = at;
 
 		while (line > text && line[-1] != '\n')
@@ -513,6 +536,12 @@ static bool find_html(struct pasted *pasted, const char *text, size_t len)
 			return true;
 	}
 	return false;
+}
+
+static bool find_html(struct pasted *pasted, const char *text, size_t len)
+{
+	pasted->is_ours = !strncmp(text, "// hsnap: ", len < 10 ? len : 10);
+	return find_sign(pasted, text, len, '&') || find_sign(pasted, text, len, '<');
 }
 
 /* Examines a line that is_plain() did not recognize. */

@@ -143,30 +143,29 @@ void names_want(struct names *names, size_t dump, uint64_t addr)
 		choose_aside(names, &names->list[number], &wanted);
 }
 
-int names_resolve(struct names *names, struct err *err)
+void names_resolve(struct names *names)
 {
 	size_t first = names->resolved_count, count = names->count - first;
 	struct named_place *wanted;
 	struct symbol_query *queries;
 
 	if (!count)
-		return 0;
+		return;
 	wanted = names->list + first;
 	if (!names->symbolizer)
-		names->symbolizer = symbolizer_new(names->options, err);
+		names->symbolizer = symbolizer_new(names->options, NULL);
 	if (!names->symbolizer)
-		return 0;
+		return;
 	queries = xcalloc(count, sizeof(*queries));
 	for (size_t i = 0; i < count; i++)
 		queries[i] = (struct symbol_query){.addr = addr_of(&wanted[i]),
 			.module = wanted[i].module,
 			.names = names->locations->dumps[wanted[i].dump].sums->names};
-	symbolizer_resolve(names->symbolizer, queries, count, err);
+	symbolizer_resolve(names->symbolizer, queries, count, NULL);
 	for (size_t i = 0; i < count; i++)
 		wanted[i].found = queries[i].found;
 	names->resolved_count = names->count;
 	free(queries);
-	return 0;
 }
 
 const char *names_trouble(const struct names *names)

@@ -157,7 +157,7 @@ void names_want(struct names *names, size_t dump, uint64_t addr);
 
 /* Looks up all requested names that are not resolved yet. Finds no names if symbol_options_check()
  * rejects the options. */
-int names_resolve(struct names *names, struct err *err);
+void names_resolve(struct names *names);
 
 /* Returns a short message about a failed lookup, or NULL. */
 const char *names_trouble(const struct names *names);

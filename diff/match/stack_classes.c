@@ -123,7 +123,7 @@ static void find_names(struct stack_classes *classes, struct names *names, size_
 			}
 		}
 	}
-	names_resolve(names, NULL);
+	names_resolve(names);
 	names_classify(names, by_mode[classes->mode]);
 	classes->has_names = arena_alloc(&classes->arena, ranks->count);
 	memset(classes->has_names, 0, ranks->count);

@@ -668,6 +668,8 @@ static void read_all(struct printed_reader *reader, unsigned base)
 			fail(reader, ERR_NOT_DUMP, "nor is it a comparison");
 		reader->cut = "nothing follows its header";
 	}
+	if (!reader->rc && reader->has_row && !reader->rows.count)
+		fail(reader, ERR_NOT_DUMP, "a comparison, but none of its rows can be read");
 	if (!reader->rc)
 		settle(reader, base);
 	if (reader->cut)

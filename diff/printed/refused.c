@@ -54,6 +54,10 @@ static const struct {
 	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
+	{"a PDF file; save its text", "%PDF-", false},
+	{"a mail in quoted-printable; save its text", "Content-Transfer-Encoding: quoted-printable",
+		true},
+	{"a mail in base64; save its text", "Content-Transfer-Encoding: base64", true},
 	{"a web page; save its text alone", "<!DOCTYPE html", false},
 	{"a web page; save its text alone", "<html", false},
 };

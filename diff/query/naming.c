@@ -89,25 +89,23 @@ static void want_stack(struct naming *naming, size_t dump, const struct stack *s
 void naming_find_stacks(
 	struct naming *naming, size_t dump, const struct stack *stacks, size_t count)
 {
-	struct err err;
 
 	if (!naming->by_name)
 		return;
 	for (size_t i = 0; i < count; i++)
 		want_stack(naming, dump, &stacks[i]);
-	(void)names_resolve(naming->comparison->names, &err);
+	names_resolve(naming->comparison->names);
 }
 
 bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr)
 {
 	const struct comparison *comparison = naming->comparison;
 	struct location place;
-	struct err err;
 
 	if (!naming->by_name)
 		return false;
 	names_want(comparison->names, dump, addr);
-	(void)names_resolve(comparison->names, &err);
+	names_resolve(comparison->names);
 	place = location_of(comparison->locations, dump, addr, NULL);
 	return names_find(comparison->names, &place)->found.count;
 }
@@ -115,7 +113,6 @@ bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr)
 void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 {
 	const struct comparison *comparison = naming->comparison;
-	struct err err;
 
 	if (!naming->by_name)
 		return;
@@ -128,9 +125,7 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 		if (!row->stack->is_named)
 			want_stack(naming, row->dump, row->stack);
 	}
-	/* names_resolve() fails only if symbol_options_check() rejects the options, but it accepted
-	 * these options. */
-	(void)names_resolve(comparison->names, &err);
+	names_resolve(comparison->names);
 }
 
 void naming_release(struct naming *naming)

@@ -11,7 +11,8 @@
  * MapViewOfFile*, and Nt* and Zw* are documented by Microsoft. std::_*, std::__* and __gnu_cxx are
  * in the open sources of Microsoft's, GNU's and LLVM's C++ libraries. _Zn* are C++'s operators in
  * the Itanium ABI, as mingw has them. allocator_*, IMalloc_*, alloc_bstr, heap_alloc and its kin,
- * Alloc and ReAlloc are in Wine 8.0's sources. g_* are in GLib's manual.
+ * Alloc and ReAlloc are in Wine 8.0's sources. g_* are in GLib's manual. alloc::* are modules of
+ * Rust's crate alloc, __rust_* and __rdl_* its allocator's symbols, both in Rust's documentation.
  *
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
  * call the program back, such as std::sort, std::function and std::thread, are not listed: a callee
@@ -224,6 +225,28 @@ const char *const allocators[] = {
 	"*!std::regex_traits<*>::*",
 	"*!std::valarray<*>::*",
 	"*!std::__valarray_*",
+	/* Rust */
+	"*!__rust_*",
+	"*!__rdl_*",
+	"*!__rg_*",
+	"*!std::sys::alloc::*",
+	"*!std::sys::*::alloc::*",
+	"*!std::alloc::*",
+	"*!std::collections::*",
+	"*!alloc::alloc::*",
+	"*!alloc::borrow::*",
+	"*!alloc::boxed::*",
+	"*!alloc::collections::*",
+	"*!alloc::fmt::*",
+	"*!alloc::raw_vec::*",
+	"*!alloc::rc::*",
+	"*!alloc::slice::*",
+	"*!alloc::str::*",
+	"*!alloc::string::*",
+	"*!alloc::sync::*",
+	"*!alloc::vec::*",
+	"*!<alloc::*",
+	"*!hashbrown::*",
 	NULL,
 };
 

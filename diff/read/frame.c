@@ -244,8 +244,9 @@ static bool take_offset(struct frame_part *part, uint64_t *offset)
 }
 
 #define ADDR_DIGITS_MIN 5 /* fewest digits of an address in brackets */
+#define BARE_DIGITS_MIN 8 /* fewest digits of an address after a blank */
 
-/* Removes " : ADDRESS", " (ADDRESS)" or " [ADDRESS]" from the end. */
+/* Removes " : ADDRESS", " (ADDRESS)", " [ADDRESS]" or " ADDRESS" from the end. */
 static bool take_number(struct frame_part *part, uint64_t *addr)
 {
 	size_t blank = last_of(*part, ' ');
@@ -261,7 +262,7 @@ static bool take_number(struct frame_part *part, uint64_t *addr)
 			digits.text[digits.len - 1] != (*open == '(' ? ')' : ']'))
 			return false;
 		digits = (struct frame_part){digits.text + 1, digits.len - 2};
-	} else if (!take_end(&front, " :")) {
+	} else if (!take_end(&front, " :") && digits.len < BARE_DIGITS_MIN) {
 		return false;
 	}
 	if (!hex_whole(digits, addr))
@@ -466,6 +467,9 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	frame->is_inline = take_end(&text, INLINE);
 	columns = frame_columns_find(text.text, text.len);
 	text = (struct frame_part){text.text + columns.len, text.len - columns.len};
+	if (columns.len && text.len > 2 && text.text[0] == '(' && text.text[text.len - 1] == ')' &&
+		memchr(text.text, '!', text.len)) /* "ADDRESS (MODULE!FUNCTION+OFFSET)" */
+		text = (struct frame_part){text.text + 1, text.len - 2};
 	frame->is_inline |= columns.is_inline;
 	take_place(frame, &text, file);
 	frame->has_addr |= take_addr(&text, &frame->addr);
@@ -511,6 +515,8 @@ const char *frame_odd_end(const struct frame *frame)
 
 		if (past == at)
 			depth = count_depth(frame->function, past++, depth);
+		if (*at == '+' && !depth && past[0] == '0' && (past[1] | 0x20) == 'x')
+			past += 2;
 		while (*at == '+' && !depth && hex_digits[(unsigned char)past[digits]])
 			digits++;
 		past += digits;

@@ -17,6 +17,7 @@ enum {
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
 	WIDE = 100, /* from this number of columns, lines contain more */
+	OVERHEAD_MIN = 1 << 20, /* bytes of overhead that are worth a line */
 };
 
 /* Appends the caller: "app+1A12 < open_file". Leaves out its module if the previous frame has the
@@ -156,6 +157,23 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 	out_char(text->out, '\n');
 }
 
+/* Writes the overhead's growth if it exceeds that of the blocks and counts in a process's memory. */
+static void write_overhead(struct text_report *text)
+{
+	const struct change *change = &text->view->selected;
+	struct growth bytes = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	struct change overhead = {.old.requested_bytes = change->old.overhead_bytes,
+		.new.requested_bytes = change->new.overhead_bytes};
+
+	if (!report_has_overhead(text->view) ||
+		growth_of(change->new.overhead_bytes, change->old.overhead_bytes).amount <=
+			(bytes.amount > OVERHEAD_MIN ? bytes.amount : OVERHEAD_MIN))
+		return;
+	out_text(text->out, "overhead of the heaps: ");
+	report_text_bytes(text, &overhead, 0);
+	out_text(text->out, ", more than their blocks\n");
+}
+
 static void write_ways(struct text_report *text, const struct report_ways *ways)
 {
 	struct out *out = text->out;
@@ -175,6 +193,7 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
 	report_text_sum(text, &text->view->selected);
 	out_char(out, '\n');
+	write_overhead(text);
 }
 
 /* Reports growth of stacks that end in an allocator. Also of stacks that end in a frame without a

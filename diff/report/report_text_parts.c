@@ -43,7 +43,8 @@ void report_text_blocks(struct text_report *text, const struct change *change, u
 		growth.sign == '+'		  ? "+" :
 						    "-",
 		report_count(growth.amount, count));
-	out_printf(text->out, "%*s", (int)width, word);
+	/* A blank separates the columns even if the number fills its own. */
+	out_printf(text->out, width ? " %*s" : "%*s", width ? (int)width - 1 : 0, word);
 }
 
 void report_text_rate(

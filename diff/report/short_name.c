@@ -1,7 +1,8 @@
 /*
  * Short names of functions for people, because C++ templates have names that fill screens. Until a
  * long name fits, parts are removed in this order: the return type and template arguments, long
- * parameters, all parameters, outer scopes.
+ * parameters, all parameters, outer scopes. Three dots stand for each removed part but parameters at
+ * the end.
  *
  * Forms for programs contain whole names. */
 #include <string.h>
@@ -94,6 +95,18 @@ static void replace(struct buf *words, size_t at, const char *by)
 	buf_release(&copy);
 }
 
+/* Replaces the outer scopes of the name that begins at `at` with three dots. */
+static void replace_scopes(struct buf *words, size_t at, const char *rest)
+{
+	struct buf shorter;
+
+	buf_init(&shorter);
+	buf_add_text(&shorter, "...");
+	buf_add_text(&shorter, rest);
+	replace(words, at, shorter.data);
+	buf_release(&shorter);
+}
+
 /* Removes the parameters of the name that begins at `at`, and then outer scopes until the name
  * fits. The last two parts remain. */
 static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
@@ -105,9 +118,14 @@ static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
 	words->len = (size_t)(end - words->data);
 	words->data[words->len] = '\0';
 	module = text_columns(words->data) - text_columns(words->data + at);
-	while (part + 2 < SCOPES && module + text_columns(parts[part]) > columns)
-		part++;
-	replace(words, at, parts[part]);
+	for (; part + 2 < SCOPES; part++) {
+		size_t mark = parts[part] > words->data + at ? strlen("...") : 0;
+
+		if (module + text_columns(parts[part]) + mark <= columns)
+			break;
+	}
+	if (parts[part] > words->data + at)
+		replace_scopes(words, at, parts[part]);
 }
 
 void report_shorten(struct buf *words, size_t from, unsigned columns)

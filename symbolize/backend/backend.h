@@ -103,9 +103,9 @@ struct backend_kind {
 	/*
 	 * For each lookup without a name, fills in found (strings in the arena) and sets
 	 * is_answered. The lookups must be sorted by rva. Returns early if the listener cancels. If
-	 * there are no names, may append the reason to subject->files.reason. Returns 0.
+	 * there are no names, may append the reason to subject->files.reason.
 	 */
-	int (*resolve)(void *backend, struct sym_module *subject, struct lookup *lookups,
+	void (*resolve)(void *backend, struct sym_module *subject, struct lookup *lookups,
 		size_t count, struct arena *arena);
 
 	/* Returns why the backend gave up, in a few words, or NULL. A missing backend does not

@@ -181,7 +181,7 @@ static bool is_askable(const char *name)
 	return name[0] == '?';
 }
 
-int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
+void undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
 	static struct dbghelp dbghelp; /* loaded once, because undecorating needs no session */
@@ -211,5 +211,4 @@ int undname_find(const char *const *names, const char **texts, size_t count, str
 		free(utf8);
 		free(wide);
 	}
-	return 0;
 }

@@ -457,7 +457,7 @@ static void look_up(struct dbghelp_session *backend, const struct dbghelp_module
 	arena_release(&question.texts);
 }
 
-static int dbghelp_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
+static void dbghelp_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct dbghelp_session *backend = of_backend;
@@ -466,7 +466,7 @@ static int dbghelp_resolve(void *of_backend, struct sym_module *subject, struct 
 	if (!backend->is_tried)
 		start(backend);
 	if (!backend->is_started)
-		return 0;
+		return;
 	module = load(backend, subject, count);
 	for (size_t i = 0; module->base && i < count; i++) {
 		if (i % LOOK_UP_EVERY == 0) {
@@ -483,7 +483,6 @@ static int dbghelp_resolve(void *of_backend, struct sym_module *subject, struct 
 		if (!lookups[i].found.count)
 			look_up(backend, module, &lookups[i], arena);
 	}
-	return 0;
 }
 
 static void *dbghelp_make(const struct symbol_options *options, const struct finder *finder)

@@ -589,7 +589,7 @@ static bool name_file(struct llvm_session *backend, const struct sym_module *sub
 	return true;
 }
 
-static int llvm_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
+static void llvm_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct llvm_session *backend = of_backend;
@@ -602,27 +602,26 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 	/* Without a PDB, only images that name no PDB are looked up: if an image names a PDB,
 	 * llvm-symbolizer uses any build of that PDB. */
 	if (!files->pdb && (!files->image || !files->pe || files->pe->pdb[0]))
-		return 0;
+		return;
 	if (first_wanted(lookups, 0, count) == count)
-		return 0;
+		return;
 	if (!start(backend, INLINED)) {
 		named = os_env("HSYM_LLVM");
 		add_reason(subject, !backend->is_absent ? "llvm-symbolizer failed" :
 				    named ? "HSYM_LLVM is not the full path of a program" :
 					    "llvm-symbolizer is not installed");
 		free(named);
-		return 0;
+		return;
 	}
 	if (!name_file(backend, subject)) {
 		add_reason(subject, "llvm-symbolizer cannot be used for it");
-		return 0;
+		return;
 	}
 	ask_side_by_side(&asking, count);
 	if (ask_all(&asking, count, &lost) != -ERR_INTERRUPTED && lost) {
 		backend->gave_up = true;
 		add_reason(subject, "llvm-symbolizer failed");
 	}
-	return 0;
 }
 
 static void *llvm_make(const struct symbol_options *options, const struct finder *finder)

