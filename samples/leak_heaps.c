@@ -1,8 +1,7 @@
 /*
  * Leaks through heaps other than the C library's: a private heap, LocalAlloc, GlobalAlloc, a block
  * that HeapReAlloc grows, a block too large for a heap's segments. Each step also creates, fills
- * and destroys a heap, which frees its blocks without one call per block: no block of it may
- * remain.
+ * and destroys a heap, which frees all its blocks at once: none of them may remain.
  *
  * truth: step 1->2 stack leak_private<-one_step<-main bytes +6000 allocs +20
  * truth: step 1->2 stack leak_local<-one_step<-main bytes +1105 allocs +5

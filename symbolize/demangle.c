@@ -173,7 +173,7 @@ static bool demangle_ends(const char *name)
 /*
  * The demangler of gcc's C++ library (libsupc++), used by the library's start-up code; no header
  * declares it. It passes the text to its callback in pieces and owns no memory, so the callback may
- * call longjmp(). Returns nonzero if name is not a mangled name.
+ * call longjmp(). Returns nonzero if `name` is not a mangled name.
  */
 int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's name */
 	void (*take)(const char *text, size_t len, void *ctx), void *ctx);
@@ -226,8 +226,8 @@ int demangle_name(const char *name, struct buf *text)
 	return 0;
 }
 
-/* Returns true if text contains the first identifier in mangled, such as "grab" for mangled
- * "?grab@Pool@app@@QEAAPEAXN@Z" and text "app::Pool::grab(double)". */
+/* Returns true if `text` contains the first identifier in a mangled name, such as "grab" for
+ * "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)". */
 static bool has_own_name(const char *mangled, const char *text)
 {
 	size_t len = strcspn(mangled + 1, "@?$");

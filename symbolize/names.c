@@ -270,7 +270,7 @@ static bool is_clone(const char *from, const char *end)
 	return from == end;
 }
 
-/* Finds the last occurrence of word that ends at or before end, except at the start of name.
+/* Finds the last occurrence of `word` that ends at or before `end`, except at the start of `name`.
  * Returns NULL if there is no such occurrence. */
 static const char *find_last(const char *name, const char *end, const char *word)
 {

@@ -71,8 +71,8 @@ const char *names_plain(struct arena *arena, const char *name);
  * ignores the case of ASCII letters. */
 const char *names_behind(const char *path, const char *prefix, size_t len, bool any_case);
 
-/* Removes the longest matching prefix, and any slashes after it, from file. Returns file itself if
- * no prefix matches or if nothing would remain. Ignores case if file has a drive letter or a
+/* Removes the longest matching prefix, and any slashes after it, from `file`. Returns `file` itself
+ * if no prefix matches or if nothing would remain. Ignores case if `file` has a drive letter or a
  * backslash. */
 const char *names_strip_path(const char *file, const char *const *prefixes, size_t count);
 
@@ -87,8 +87,8 @@ const char *names_strip_path(const char *file, const char *const *prefixes, size
 /* Returns true if name begins like a mangled C++ name: with "_Z", "__Z" or "?". */
 bool is_mangled(const char *name);
 
-/* Appends the demangled name to text and returns 1. If name is not an Itanium name or is too long,
- * appends nothing and returns 0. */
+/* Appends the demangled name to `text` and returns 1. If `name` is not an Itanium name or is too
+ * long, appends nothing and returns 0. */
 int demangle_name(const char *name, struct buf *text);
 
 /* Compares a name, mangled or not, with another tool's spelling, which may omit or change scopes,

@@ -17,8 +17,8 @@
 
 struct tables;
 
-/* Does not open any file yet. files must outlive the tables. With no_demangle, names are not
- * demangled. */
+/* Creates the tables of a module without opening a file. `files` must outlive them. With
+ * no_demangle, names stay as the compiler made them. */
 struct tables *tables_new(const struct module_files *files, bool no_demangle);
 void tables_free(struct tables *tables);
 
@@ -35,13 +35,13 @@ void tables_rest(struct tables *tables);
 int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
 	struct symbol *symbol, const char **by);
 
-/* Returns true if rva certainly belongs to the function at start. The table of functions must have
- * both in the same function. Without that table (32-bit images, PDBs without an image), all
- * function starts must be known, and none may lie between start and rva. */
+/* Returns true if rva certainly belongs to the function at `start`. The table of functions must
+ * have both in the same function. Without that table (32-bit images, PDBs without an image), all
+ * function starts must be known, and none may lie between `start` and rva. */
 bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
 
 /* Returns true if, according to the table of functions, rva certainly does not belong to the
- * function at start. */
+ * function at `start`. */
 bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva);
 
 /* Returns the distance from the start of rva's function to the byte after rva. Returns 0 if the
@@ -82,14 +82,13 @@ struct sym_module {
 struct lookup {
 	uint32_t rva; /* rva of the call: the return address minus 1 */
 	struct symbols found; /* offsets are computed for the return address */
-	/* True if a backend has read the files, and found is everything that they contain, even if
-	 * it is empty. False if a helper is missing or has died. */
+	/* true: a backend has read the files, so `found` is complete, even if empty; false: a
+	 * helper is missing or has died */
 	bool is_answered;
 	bool is_sure; /* the debug information itself confirms that the function covers rva */
 };
 
-/* Operations of a backend. make() returns the backend's state, which is passed to the other
- * functions. */
+/* Operations of a backend. Its state is created by make() and passed to all other functions. */
 struct backend_kind {
 	const char *name; /* name for messages */
 	/* C++ names include parameters; if not, the tables may add parameters */

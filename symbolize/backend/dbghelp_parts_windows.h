@@ -63,7 +63,7 @@ struct dbghelp {
 };
 
 /* Fills *dbghelp from the first copy that has the needed functions. Returns false if no copy is
- * usable. Warns the listener if a preferred copy cannot be used. options may be NULL. */
+ * usable. Warns the listener if a preferred copy cannot be used. `options` may be NULL. */
 bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp);
 
 #endif

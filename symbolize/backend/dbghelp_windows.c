@@ -381,7 +381,7 @@ static SYMBOL_INFOW *symbol_room(struct dbghelp_session *backend)
 	return info;
 }
 
-/* Adds the name in info, and the line for the question's inline context. */
+/* Adds the name in `info`, and the line for the question's inline context. */
 static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
 	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {

@@ -18,9 +18,8 @@
 
 struct helper;
 
-/* Starts a program. program is a full path. args does not include the program's name, is terminated
- * by NULL, and has at most HELPER_ARGS_MAX entries without blanks or quotes. Returns NULL on
- * failure. */
+/* Starts a program, given by its full path. `args` lacks the program's name, ends with NULL, and
+ * has at most HELPER_ARGS_MAX entries without blanks or quotes. Returns NULL on failure. */
 struct helper *helper_start(const char *program, const char *const *args);
 
 /*
@@ -31,7 +30,7 @@ struct helper *helper_start(const char *program, const char *const *args);
 int64_t helper_exchange(struct helper *helper, const char *bytes, size_t len, struct buf *answers,
 	unsigned wait_ms);
 
-/* Kills the helper immediately. helper may be NULL. */
+/* Kills the helper immediately. `helper` may be NULL. */
 void helper_stop(struct helper *helper);
 
 #endif

@@ -278,7 +278,7 @@ static bool is_full_path(const char *path)
 	       (path[0] == '\\' && path[1] == '\\');
 }
 
-/* If folder+name is the full path of a file, appends it to list, including the NUL. */
+/* If `folder`+`name` is the full path of a file, appends it to `list`, including the NUL. */
 static void add(struct buf *list, const char *folder, size_t len, const char *name)
 {
 	DWORD attributes = INVALID_FILE_ATTRIBUTES;

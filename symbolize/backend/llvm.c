@@ -292,9 +292,9 @@ static void take_detail(struct symbol *symbol, char *line)
 		symbol->offset_bytes = value;
 }
 
-/* Parses an answer. The symbols' strings point into text, and their offsets are start addresses. If
- * there are more than SYMBOL_CHAIN_MAX functions, keeps the innermost functions and the outermost
- * one. Returns the number of functions, or 0 if the answer is malformed. */
+/* Parses an answer. The symbols' strings point into `text`, and their offsets are start addresses.
+ * If there are more than SYMBOL_CHAIN_MAX functions, keeps the innermost functions and the
+ * outermost one. Returns the number of functions, or 0 if the answer is malformed. */
 static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 {
 	char *end = text + len;

@@ -14,7 +14,7 @@
 #include "symbolize/symbolize.h"
 
 /*
- * Appends the full paths of the available programs to list, best first, each with its NUL. If
+ * Appends the full paths of the available programs to `list`, best first, each with its NUL. If
  * HSYM_LLVM is set, only its program counts. Otherwise the programs beside this program come first
  * (Windows), then those in the folders of PATH, in order. Within a folder, the latest version comes
  * first (Debian's names are like llvm-symbolizer-19). The current folder is never searched.
@@ -32,7 +32,7 @@ struct llvm_talk {
 	int64_t deadline_ms; /* end of the current time limit, a value of os_clock_ms() */
 };
 
-/* helper and options must outlive talk. */
+/* Begins an exchange. `helper` and `options` must outlive `talk`. */
 void llvm_talk_init(
 	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options);
 void llvm_talk_release(struct llvm_talk *talk);
@@ -56,18 +56,18 @@ int llvm_talk_step(struct llvm_talk *talk);
 
 struct staging;
 
-/* Does not create a file yet. */
+/* Creates a staging without files. */
 struct staging *staging_new(void);
 void staging_free(struct staging *staging);
 
-/* Appends to name the path to use in questions: that of a stub for the PDB in files, or that of the
- * image if there is no PDB. number is the subject's number; the same number must always stand for
- * the same files. Returns false on failure. */
+/* Appends to `name` the path to use in questions: that of a stub for the PDB in `files`, or that of
+ * the image if there is no PDB. A subject's `number` must always stand for the same files. Returns
+ * false on failure. */
 bool staging_file(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name);
 
-/* Writes to stub an image without code that names pdb. Properties that affect names are copied from
- * the image in files, if there is one. */
+/* Writes to `stub` an image without code that names the file `pdb`. Properties that affect names
+ * are copied from the image in `files`, if there is one. */
 void staging_stub(struct buf *stub, const struct module_files *files, const char *pdb);
 
 #endif

@@ -148,7 +148,7 @@ static void read_lists(struct tables *tables)
 	}
 }
 
-/* Returns the number of list items that begin below rva. Each item starts with its rva, and the
+/* Returns the number of `list` items that begin below rva. Each item starts with its rva, and the
  * list must be sorted by rva. */
 static size_t count_below(const void *list, size_t count, size_t item_bytes, uint64_t rva)
 {
@@ -243,7 +243,7 @@ static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 	return part && start >= part->rva;
 }
 
-/* Returns true if the image's symbols contain a function at start. Unlike other tables, they
+/* Returns true if the image's symbols contain a function at `start`. Unlike other tables, they
  * include functions that are not public. */
 static bool is_symbol(struct tables *tables, uint32_t start)
 {
@@ -254,10 +254,10 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 	return function && function->rva == start;
 }
 
-/* Returns true if start and rva are in the same function according to the table of functions, even
- * if a part of the function was moved away. If the table has no entry for rva (a function without a
- * frame), no function may begin between start and rva. Without a table, all function starts must be
- * known. */
+/* Returns true if `start` and rva are in the same function according to the table of functions,
+ * even if a part of the function was moved away. If the table has no entry for rva (a function
+ * without a frame), no function may begin between `start` and rva. Without a table, all function
+ * starts must be known. */
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {

@@ -140,7 +140,7 @@ static int ask(
 	return rc;
 }
 
-/* Sets path to the first llvm-undname that is beside an llvm-symbolizer and has the same version
+/* Sets `path` to the first llvm-undname that is beside an llvm-symbolizer and has the same version
  * suffix. */
 static void find_program(struct buf *path)
 {

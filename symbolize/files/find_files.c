@@ -137,7 +137,7 @@ const char *finder_servers(const struct finder *finder)
 	return finder->symbol_path.server ? finder->path_text : NULL;
 }
 
-/* Adds text to the table. Returns false if the table already contained it. */
+/* Adds `text` to the table. Returns false if the table already contained it. */
 static bool is_new(struct table *table, const char *text)
 {
 	if (table_find(table, text, strlen(text)))
@@ -171,7 +171,7 @@ static bool use_map(struct search *search, struct finder_map *map, const char *p
 	return is_used;
 }
 
-/* Calls use for each local file that a full path may denote. Returns true if a file was
+/* Calls `use` for each local file that a full path may denote. Returns true if a file was
  * accepted. */
 static bool search_path(struct search *search, const char *path, local_use *use)
 {
@@ -240,7 +240,7 @@ static bool search_places(struct finder *finder, const struct store_question *qu
 	return false;
 }
 
-/* Records a misfit; how is printf-formatted. Always returns false, so that the caller can return
+/* Records a misfit; `how` is printf-formatted. Always returns false, so that the caller can return
  * the result. */
 static bool add_misfit(struct search *search, bool is_pdb, bool is_build, const char *file,
 	const char *how, ...) PRINTF_LIKE(5, 6);
@@ -312,7 +312,8 @@ static bool know_pdb(struct search *search, const char **full)
 	return *search->pdb_name != '\0';
 }
 
-/* Searches for the PDB in the folder of the file at path. is_foreign: path comes from the dump. */
+/* Searches for the PDB in the folder of the file at `path`. is_foreign: path comes from the
+ * dump. */
 static bool search_beside(struct search *search, const char *path, bool is_foreign)
 {
 	size_t folder = (size_t)(module_path_base(path) - path);

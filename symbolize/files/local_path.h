@@ -35,29 +35,29 @@ enum local_kind local_typed(struct local_paths *paths, const char *path, struct 
  * on to a foreign server. */
 enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Continues from the folder *here along the relative path rest, which is untrusted and restricted
- * like the path of local_foreign(). If rest is "", *here does not change. */
+/* Continues from the folder *here along the relative path `rest`, which is untrusted and restricted
+ * like the path of local_foreign(). If `rest` is "", *here does not change. */
 enum local_kind local_below(struct local_paths *paths, struct buf *here, const char *rest);
 
 /* Callback for a candidate file. Returns true to accept it and end the search. */
 typedef bool local_use(void *ctx, const char *file);
 
-/* Calls use for other files that may be the one missing at path: Wine's own DLLs may be missing
+/* Calls `use` for other files that may replace the file missing at `path`: Wine's DLLs may be missing
  * from the prefix but installed with Wine. */
 bool local_guess(struct local_paths *paths, const char *path, local_use *use, void *ctx);
 
-/* Returns true if path is one of Windows' own files but this is not Windows, so a different build
+/* Returns true if `path` is one of Windows' own files but this is not Windows, so a different build
  * is normal. */
 bool local_is_other_system(const char *path);
 
-/* Returns true if path leads to another machine or to a device. */
+/* Returns true if `path` leads to another machine or to a device. */
 bool local_is_remote(const char *path);
 
-/* Returns true if path is a full path to or through /net, /proc and similar folders of this
+/* Returns true if `path` is a full path to or through /net, /proc and similar folders of this
  * system. */
 bool local_leads_away(const char *path);
 
-/* Returns path without a prefix that only allows long paths ("\\?\" or "\??\"). */
+/* Returns `path` without a prefix that only allows long paths ("\\?\" or "\??\"). */
 const char *local_plain(const char *path);
 
 /* Returns true if symbol servers can be queried, which only DbgHelp can do. */

@@ -107,7 +107,7 @@ static int keep_name(void *ctx, const struct folder_entry *entry)
 	return 0;
 }
 
-/* Returns the spelling of name in the folder, ignoring case, or NULL if the folder has no such
+/* Returns the spelling of `name` in the folder, ignoring case, or NULL if the folder has no such
  * name. Reads the folder when it is first used; an unreadable folder counts as empty. */
 static const char *spelling_of(struct local_paths *paths, const char *folder, const char *name)
 {
@@ -205,8 +205,8 @@ static bool leads_away(const char *path)
 	return false;
 }
 
-/* Returns true if an untrusted name leads out of a folder to one of not_ours. path is the folder's
- * path, of length folder_len, followed by the name. */
+/* Returns true if an untrusted name leads out of a folder to one of not_ours. `path` is the
+ * folder's path, of length folder_len, followed by the name. */
 static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_t folder_len)
 {
 	bool is_out = !paths->is_typed && leads_away(path->data);
@@ -219,7 +219,7 @@ static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_
 	return is_out;
 }
 
-/* Appends /name to the first len bytes of path. Returns the kind of the new path. */
+/* Appends /name to the first len bytes of `path`. Returns the kind of the new path. */
 static enum local_kind look_at(
 	struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {
@@ -230,7 +230,7 @@ static enum local_kind look_at(
 	return is_kept_out(paths, path, len) || stat(path->data, &st) ? LOCAL_NONE : kind_of(&st);
 }
 
-/* Appends one component to path: name, or its spelling in the folder. */
+/* Appends one component to `path`: `name`, or its spelling in the folder. */
 static enum local_kind add_component(struct local_paths *paths, struct buf *path, const char *name)
 {
 	size_t len = path->len;

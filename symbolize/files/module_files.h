@@ -48,8 +48,8 @@ struct module_files {
 
 struct finder;
 
-/* Parses the symbol path and the maps; does not open any file. If one is invalid, returns NULL and
- * fills err (ERR_USAGE). options must outlive the finder. */
+/* Parses the symbol path and the maps; opens no file. If either is invalid, returns NULL and
+ * fills err (ERR_USAGE). `options` must outlive the finder. */
 struct finder *finder_new(const struct symbol_options *options, struct err *err);
 void finder_free(struct finder *finder);
 
@@ -75,11 +75,12 @@ const char *finder_servers(const struct finder *finder);
 bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how);
 
 /* Returns true if the PDB does not have this GUID (32 upper-case digits) and age, and writes the
- * difference to how. by_whom is the source of GUID and age, for the message: "dump" or "image". */
+ * difference to `how`. by_whom is the source of GUID and age, for the message: "dump" or
+ * "image". */
 bool build_pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
 	const char *by_whom, char *how);
 
-/* Returns true for 32 hexadecimal digits that are not all 0, and then writes them to upper (33
+/* Returns true for 32 hexadecimal digits that are not all 0, and then writes them to `upper` (33
  * bytes) in upper case. */
 bool build_guid_is_known(const char *guid, char *upper);
 
@@ -87,7 +88,7 @@ bool build_guid_is_known(const char *guid, char *upper);
 bool build_is_unknown(const struct module *module);
 
 /* Returns true if the image has a section named ".debug_info" or ".zdebug_info", and so contains
- * DWARF. source reads the image's file. */
+ * DWARF. `source` reads the image's file. */
 bool build_has_dwarf(const struct pe_source *source, const struct pe_image *image);
 
 #endif

@@ -82,7 +82,7 @@ static struct path_part take(struct path_part *rest, char mark)
 	return part;
 }
 
-/* Sets *text to a copy of part, unless *text is already set. */
+/* Sets *text to a copy of `part`, unless *text is already set. */
 static void name_first(struct symbol_path *path, const char **text, struct path_part part)
 {
 	if (!*text)
@@ -160,7 +160,7 @@ struct path_visit {
 	struct buf here;
 };
 
-/* Walks from root along three relative paths, each of which may be empty. Returns the kind of the
+/* Walks from `root` along three relative paths, each of which may be empty. Returns the kind of the
  * final path. */
 static enum local_kind go(struct path_visit *visit, const char *root, const char *first,
 	const char *second, const char *third)
@@ -189,7 +189,7 @@ static bool look_in(
 	return false;
 }
 
-/* Searches in the folders symbols/EXT and EXT, where EXT is the extension of name. */
+/* Searches in the folders symbols/EXT and EXT, where EXT is the extension of `name`. */
 static bool look_in_kinds(struct path_visit *visit, const char *root, const char *name)
 {
 	const char *dot = strrchr(name, '.');

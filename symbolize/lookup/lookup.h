@@ -20,24 +20,24 @@
 
 struct name_cache;
 
-/* Opens and reads the cache at path. If path is NULL, uses the path in HSYM_CACHE ("off": no cache)
- * or, if that is unset, "names" in the user's cache folder (own_cache_folder()). Memory and file
- * take at most limit bytes each. A file that is not a cache is never overwritten, unless it is at
- * the default place. Returns NULL if there is no cache. */
+/* Opens and reads the cache at `path`. If `path` is NULL, uses the path in HSYM_CACHE ("off": no
+ * cache) or, if that is unset, "names" in the user's cache folder (own_cache_folder()). Memory and
+ * file take at most limit bytes each. A file that is not a cache is never overwritten, unless it is
+ * at the default place. Returns NULL if there is no cache. */
 struct name_cache *name_cache_open(const char *path, size_t limit);
 
-/* Finds the names of rva in the module identified by key. The names are valid as long as the cache
- * is open. Returns false if the cache has no names for rva. Names added after the cache was opened,
- * by any program, are not found. cache may be NULL. */
+/* Finds the names of rva in the module identified by `key`. The names are valid as long as the
+ * cache is open. Returns false if the cache has no names for rva. Names added after the cache was
+ * opened, by any program, are not found. `cache` may be NULL. */
 bool name_cache_find(
 	struct name_cache *cache, const char *key, uint32_t rva, struct symbols *found);
 
 /* Stores names, which name_cache_close() will write. Their strings must stay valid until then.
- * Names that cannot be written as a line of text are skipped. cache may be NULL. */
+ * Names that cannot be written as a line of text are skipped. `cache` may be NULL. */
 void name_cache_add(
 	struct name_cache *cache, const char *key, uint32_t rva, const struct symbols *symbols);
 
-/* Writes the added names and frees the cache. Write errors are ignored. cache may be NULL. */
+/* Writes the added names and frees the cache. Write errors are ignored. `cache` may be NULL. */
 void name_cache_close(struct name_cache *cache);
 
 /*
@@ -62,7 +62,7 @@ struct sources {
 	bool is_cache_tried;
 };
 
-/* Returns 0 or -ERR_USAGE. In both cases the caller must call sources_release(). sources must not
+/* Returns 0 or -ERR_USAGE. In both cases the caller must call sources_release(). `sources` must not
  * be moved in memory. */
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err);
 void sources_release(struct sources *sources);
@@ -76,8 +76,8 @@ void sources_resolve(struct sources *sources, struct sym_module *subject, struct
 /* Returns why names may be missing, or NULL. */
 const char *sources_trouble(const struct sources *sources);
 
-/* Appends the sources of the subject's names, such as "cache, llvm-symbolizer", to text, which must
- * be empty. */
+/* Appends the sources of the subject's names, such as "cache, llvm-symbolizer", to `text`, which
+ * must be empty. */
 void sources_describe(const struct sym_module *subject, struct buf *text);
 
 /*
@@ -91,7 +91,7 @@ void sources_describe(const struct sym_module *subject, struct buf *text);
  * backend's name is that of a label, and the tables' name is used.
  */
 
-/* Chooses the name for lookup->found. given_by is the backend that returned found, or NULL if none
+/* Chooses the name for lookup->found. given_by is the backend that found a name, or NULL if none
  * did. New strings are in the arena. Returns the table from which the name was taken, or NULL if
  * the backend's name is used or there is no name. */
 const char *choose_name(struct sym_module *subject, struct lookup *lookup,

@@ -87,7 +87,7 @@ static bool is_cache(struct os_file *file)
 }
 
 /* Reads a whole cache in this version of the format. Reads nothing and returns false for any other
- * file and for a file larger than limit. */
+ * file and for a file larger than `limit`. */
 static bool read_file(struct os_file *file, size_t limit, struct buf *bytes)
 {
 	uint64_t size = os_size(file);

@@ -140,7 +140,7 @@ struct lookup_batch {
 	size_t count;
 };
 
-/* Fills in cached answers for key, unless key is NULL. Returns true if all lookups have an
+/* Fills in cached answers for `key`, unless `key` is NULL. Returns true if all lookups have an
  * answer. */
 static bool ask_cache(struct lookup_batch *batch, const char *key)
 {

@@ -1,6 +1,7 @@
 /*
- * collections: a C++ program, with what the standard library allocates for strings, maps, lists and vectors, and with exceptions that
- * pass through frames which allocate. It states what is live by each function (stated.h); sizes follow from the types.
+ * collections: a C++ program with strings, maps, lists and vectors of the standard library, and with
+ * exceptions that pass through functions that allocate. It states each function's live blocks
+ * (stated.h); their sizes follow from the types.
  *
  * Step K: each function has run K times.
  */
