@@ -124,7 +124,7 @@ TEST(noise_hardly_ever_grows)
 COURSE(random_walk, 100 + (made->state += made_noise(made)))
 COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(made)))
 
-/* A drifting walk and a leak cannot be distinguished, and the manual states the rate. Mann's and
+/* A drifting walk and a leak cannot be distinguished; docs/over-time.md has the rate. Mann's and
  * Kendall's test alone would report a rising trend for a third of such walks. */
 TEST(random_walk_grows_in_fewer_than_third)
 {
