@@ -331,8 +331,8 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 	buf_add_text(words, " is over the limit of ");
 	add_rate(words, options, (double)options->rate_max_bytes, -1);
 	if (rates.fastest == NO_ROW)
-		buf_add_text(words, "; it is that of all together, and no single stack keeps "
-				    "growing: try --group function or --group module");
+		buf_add_text(words, "; only the sum keeps growing, no single stack does: try "
+				    "--group function or --group module");
 	else
 		add_fastest(words, limits, view, rates.fastest);
 	add_verdict_line(limits, &limits->verdict->over, words->data);

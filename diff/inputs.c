@@ -84,10 +84,10 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 {
 	const struct options *options = inputs->options;
 	struct read_words words = {inputs, print_skipped, print_sentence, false};
-	const char *why = list->count > 1 ?
-				  "a comparison is read alone, or with other comparisons, each of "
-				  "which continues where the one before it ends" :
-				  too_much(options);
+	const char *why =
+		list->count > 1 ?
+			"a comparison is read alone, or with comparisons that continue it" :
+			too_much(options);
 	struct comparison *comparison;
 	int rc;
 

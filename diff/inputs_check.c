@@ -21,11 +21,10 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
 			 *newest = &dumps[series->count - 1];
-	const char *words = series->number ?
-				    "sampled at another rate than the snapshot before it: growth "
-				    "in its series may be an error of the estimates" :
-				    "sampled at another rate than the dump it is compared with: "
-				    "growth may be an error of the estimates";
+	const char *words = series->number ? "sampled at another rate than the snapshot before it: "
+					     "growth in its series may be a sampling error" :
+					     "sampled at another rate than the dump it is compared "
+					     "with: growth may be a sampling error";
 
 	for (size_t i = 1; i < series->count; i++) {
 		struct dump_sums *later = series->number ? &dumps[i] : newest;
@@ -78,8 +77,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 	if (dump->id.date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
-			"lacks the machine's running clock, by which other dumps of its process "
-			"have a wrong date: its own time is not known");
+			"lacks the machine's running clock, which shows that other dumps of its "
+			"process have wrong dates: its own time is not known");
 	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - NOTED_MS) {
 		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
@@ -268,8 +267,8 @@ int inputs_check_options(const struct inputs *inputs, struct err *err)
 				"does not record which blocks are lost: take it with hsnap -g");
 	}
 	if (of_trend && !inputs->series[0].comparison.axis)
-		return err_set(
-			err, ERR_USAGE, of_trend, "only a trend, of more than two dumps, has that");
+		return err_set(err, ERR_USAGE, of_trend,
+			"applies only to a trend, of more than two dumps");
 	snprintf(form, sizeof(form), "-o %s", options->format->name);
 	if (options->format->is_of_dumps &&
 		(inputs->is_printed || options->sum || options->group != GROUP_STACK))

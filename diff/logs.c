@@ -284,7 +284,7 @@ static void put_head(struct out *out, const struct etw_facts *facts)
 	out_printf(out, "%-10s %" PRIu64 " events, %" PRIu64 " buffers", "lost", losses.events,
 		losses.buffers);
 	if (losses.flagged)
-		out_printf(out, "; %" PRIu64 " buffers say that something is missing before them",
+		out_printf(out, "; %" PRIu64 " buffers are marked as following a loss",
 			losses.flagged);
 	out_char(out, '\n');
 	if (losses.is_cut)
@@ -294,8 +294,8 @@ static void put_head(struct out *out, const struct etw_facts *facts)
 		out_printf(out, "%-10s %" PRIu64 " buffers\n", "damaged", facts->bad_buffers);
 	if (facts->snapshot_parts)
 		out_printf(out,
-			"%-10s %" PRIu64 " parts of heap snapshots by WPR, whose form is published "
-			"nowhere\n",
+			"%-10s %" PRIu64
+			" parts of heap snapshots by WPR, whose form is not published\n",
 			"unreadable", facts->snapshot_parts);
 	if (facts->orphan_events)
 		out_printf(

@@ -49,7 +49,7 @@ static int check_chart(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
 	if (options->part.moment || options->part.fate)
 		return err_set(err, ERR_USAGE, options_of_recording(options),
-			"a chart is of all that was there from --from to --to");
+			"a chart shows all memory from --from to --to");
 	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||
 		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
 		options_of_trend(options))
@@ -102,7 +102,7 @@ int options_check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--sort total",
 			"only groups have totals: for instance --group function");
 	if (options->is_inverted && options->group != GROUP_STACK)
-		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
+		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to invert");
 	if (options->style.is_reverse && !options->format->can_reverse)
 		return err_set(err, ERR_USAGE, "--reverse", "applies only to -o folded");
 	if (options->sum && options_request_trend(options))

@@ -148,7 +148,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		return err_set(err, ERR_NOT_DUMP, name, NULL);
 	if (file->kind == FILE_COMPARISON && reading->store)
 		return err_set(err, ERR_NOT_DUMP, name,
-			"a comparison; comparisons are read alone or in a row, not beside dumps");
+			"a comparison; comparisons cannot be read together with dumps");
 	if (file->kind == FILE_COMPARISON) {
 		file->printed = *source;
 		*source = NULL;

@@ -122,7 +122,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 	put_process(out, facts);
 	put_date(out, "begun", facts->time_ms);
 	if (facts->is_attached)
-		out_printf(out, "%-10s with %" PRIu64 " blocks that were there\n", "attached",
+		out_printf(out, "%-10s with %" PRIu64 " blocks from before\n", "attached",
 			facts->start_position);
 	put_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);

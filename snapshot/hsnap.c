@@ -19,12 +19,11 @@ static const struct command {
 	int (*main)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
-	{"snapshot", command_snapshot,
-		"take one, or one every so often (what hsnap does without a command)"},
+	{"snapshot", command_snapshot, "take a snapshot, or a series (the default command)"},
 	{"watch", command_watch, "take a snapshot each time a process has grown"},
 	{"run", command_run, "start a program so that its blocks have stacks; see what it leaked"},
 	{"attach", command_attach, "record stacks in a running process from now on"},
-	{"detach", command_detach, "take the tracer out again"},
+	{"detach", command_detach, "remove the tracer again"},
 	{"record", command_record, "record every allocation and free of a process, in time"},
 	{"mark", command_mark, "name a moment in the recording of a process"},
 	{"ps", command_ps, "list processes, and where their stacks come from"},

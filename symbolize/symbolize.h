@@ -57,7 +57,7 @@ void symbol_names_free(struct symbol_names *names);
 int symbol_names_note(struct symbol_names *names, const struct kv *pairs);
 
 /* Finds the names of an address; count is 0 if the dump has none. The result is valid as long as
- * names is. */
+ * `names`. */
 struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr);
 
 /* Writes the "// hsnap: name" lines for one address. Each line ends with eol. */
@@ -117,7 +117,7 @@ struct symbol_query {
 
 struct symbolizer;
 
-/* Creates a symbolizer. Does not start a process yet. options may be NULL. If a map or the symbol
+/* Creates a symbolizer. Does not start a process yet. `options` may be NULL. If a map or the symbol
  * path is invalid, returns NULL and fills err (ERR_USAGE). */
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err);
 
@@ -168,8 +168,8 @@ enum {
 	{SYMBOL_OPT_STRIP, NULL, "strip-path", "PREFIX", "show source files without PREFIX; repeatable"}, \
 	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show names as the compiler made them"}, \
 	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "use files of another build, too"}, \
-	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "use no names found before, and keep none"}, \
-	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only where -y and --map say"}
+	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "neither use nor store cached names"}, \
+	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only in the places of -y and --map"}
 /* clang-format on */
 
 /* Parsed options. Must be zeroed first. Strings point into argv, which must outlive the struct. */
@@ -200,7 +200,7 @@ struct symbol_console {
 	struct progress progress;
 };
 
-/* Returns a listener that uses console and program; both must outlive the listener. */
+/* Returns a listener that uses console and `program`; both must outlive the listener. */
 struct symbol_listener symbol_console_listener(
 	struct symbol_console *console, const char *program, FILE *to);
 

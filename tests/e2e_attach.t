@@ -81,14 +81,14 @@ sub one_thread {
 	is_deeply(growth($first, $second), \%step, 'a step of the target is seen to the byte');
 	my $result = detach($target, '-v');
 	is($result->{status}, 0, 'detach');
-	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: .*not traced.*\n\z/, 'and it says so');
+	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: .*not traced.*\n\z/, 'and reports it');
 	my $detached = peek($target);
 	is($detached->{ntdll}, 0, 'ntdll is as in the file again');
 	like($detached->{state}, qr/^2 /, 'the tracer is off');
 	check_error(detach($target), 'hsnap', 'detach again', 'not traced', 'detached');
 	$result = hsnap('-p', $target->{pid}, '-f', win("$dir/detached.txt"));
 	is($result->{status}, 0, 'a snapshot of a detached process');
-	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: warning: .*detached.*\n\z/, 'says that it is one');
+	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: warning: .*detached.*\n\z/, 'reports that it was detached');
 	for my $round (1 .. 4) {
 		check_ok(attach($target), "attach, round $round");
 		is($target->next_step, $round + 3, 'the target goes on');
@@ -340,7 +340,7 @@ sub starting {
 			select undef, undef, undef, 0.005;
 		}
 		my $early = loop('-p', $target->{pid}, '-f', win("$out/early.txt"));
-		ok($early->wait_line(qr/its tracer is being switched on or off: waiting for that/), 'a snapshot waits, and says so');
+		ok($early->wait_line(qr/its tracer is being switched on or off: waiting for that/), 'a snapshot waits, and reports it');
 		is($target->next_step, 2, 'the program goes on');
 		is($early->end, 0, 'the snapshot is taken');
 		like(slurp("$out/early.txt"), qr{^// hsnap: stacks source=tracer}m, 'with the stacks that the tracer has');
@@ -367,7 +367,7 @@ sub nested {
 	my $result = hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win("$root/build/win64/hsnap.exe"),
 		'run', '--at-exit', win("$out/inner.txt"), '--', win("$root/build/win64/targets/odd.exe"), 'raise');
 	is($result->{status}, 2, 'run in a run that follows children');
-	like($result->{err}, qr/^hsnap: [^\n]*: the process is traced already/m, 'says that it is traced');
+	like($result->{err}, qr/^hsnap: [^\n]*: the process is traced already/m, 'reports that it is traced');
 	ok(!-e "$out/inner.txt", 'and leaves no file');
 }
 

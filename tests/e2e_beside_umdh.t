@@ -49,7 +49,7 @@ for my $case (@differ) {
 my $count = @{ $made->{blocks} };
 my $overhead = beside(changed(sub { $_->{overhead} += 16 for @{ $_[0]{blocks} } }));
 is($overhead->{status}, 0, 'another overhead is explained');
-is($overhead->{out}, "equal: 0 blocks\nexplained: overhead: $count\noverhead: UMDH's is 16 bytes more: $count blocks\n", 'and told');
+is($overhead->{out}, "equal: 0 blocks\nexplained: overhead: $count\noverhead: UMDH's is 16 bytes more: $count blocks\n", 'and reported');
 my $alias = beside(changed(sub { push @{ $_[0]{blocks}[7]{alias} }, [1, 2, 3] }));
 is("$alias->{status} $alias->{out}", '0 equal: ' . ($count - 1) . " blocks\nexplained: alias: 1\n", 'so are two stacks, of which ours is one');
 is(beside(changed(sub { $_[0]{blocks}[7]{alias} = [[1, 2, 3]]; stack_of_one($_[0], sub { $_[0][0]++ }) }))->{status}, 1,

@@ -151,7 +151,7 @@ sub refused {
 		my ($args, $expected) = @$_;
 		my $ran = hdiff(@$args);
 		is($ran->{status}, 2, "hdiff @$args");
-		like($ran->{err}, $expected, 'says why');
+		like($ran->{err}, $expected, 'reports why');
 		is($ran->{out}, '', 'and shows nothing');
 	}
 }

@@ -39,7 +39,7 @@ sub check_image {
 	is($results[1]{err}, $results[0]{err}, "$what: with the same warnings by stack");
 	my ($truth, $dump) = (truth_of(slurp("$image.truth")), read_dump($sums));
 	is_deeply($dump->{sums}, $truth->{sums}, "$what: what each stack has in each heap");
-	is_deeply($dump->{heaps}, $truth->{heaps}, "$what: what the heaps' notes tell");
+	is_deeply($dump->{heaps}, $truth->{heaps}, "$what: the heaps' notes");
 	is($dump->{end}, $truth->{end}, "$what: and the end mark");
 	is($dump->{blocks}, 0, "$what: no single block");
 	is_deeply($dump->{twice}, [], "$what: each stack has its frames once");

@@ -49,7 +49,7 @@ is(run([$hdiff, '-d', '--over-time', $file{run}])->{err}, '', 'a chart that need
 subtest 'both systems draw the same' => \&check_systems;
 subtest 'bars are as long as the terminal has room' => \&check_widths;
 subtest 'texts from elsewhere are shown as such' => \&check_texts;
-subtest 'what is wrong is said in a line' => \&check_errors;
+subtest 'errors are one line each' => \&check_errors;
 done_testing;
 
 # ---------------------------------------------------------------- the truth

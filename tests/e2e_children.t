@@ -12,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $family = "$root/build/win64/targets/family.exe";
-my $gone = 'before its own exit (status 9: a crash, an end by another process, or detached)';
+my $gone = 'did not exit normally (status 9: a crash, an end by another process, or detached)';
 
 {
 	my $out = fresh_dir();
@@ -77,7 +77,7 @@ my $gone = 'before its own exit (status 9: a crash, an end by another process, o
 	is($left->{status}, 5, 'a program ends and leaves a child suspended: hsnap does not wait for it');
 	my ($pid, $tid) = $left->{out} =~ /^abandoned (\d+) (\d+)\r?$/m;
 	like($left->{err}, qr/\Ahsnap: pid $pid: warning: this child process is not traced: .*left it suspended\)\n\z/,
-		'one line says so');
+		'one line reports it');
 	is(scalar files_in($out), 1, 'the first program has its snapshot');
 	is(run([wine($family, 'revive', $pid, $tid)])->{status}, 7, 'resumed after all, the child runs as ever');
 }
@@ -96,7 +96,7 @@ my $gone = 'before its own exit (status 9: a crash, an end by another process, o
 {
 	my $closed = hsnap('run', '--children', '--', win($family), 'closed');
 	is($closed->{status}, 8, 'a child that nobody may open runs on');
-	like($closed->{err}, qr/\Ahsnap: pid \d+: warning: this child process is not traced: no right.*\n\z/, 'one line says so');
+	like($closed->{err}, qr/\Ahsnap: pid \d+: warning: this child process is not traced: no right.*\n\z/, 'one line reports it');
 }
 {
 	my ($name, $out) = ("$dir/\x{e6}\x{9e}\x{97} b.exe", fresh_dir());

@@ -58,7 +58,7 @@ for my $gate ('sh leak-gate.sh', 'cmd leak-gate.cmd') {
 		ok(-s "$dir/leaks/$_", "$gate $what: $_ is kept") for qw(exit.txt report.txt report.html junit.xml);
 		my $junit = slurp("$dir/leaks/junit.xml");
 		is(xml_error($junit), '', 'junit.xml is XML');
-		is($junit =~ /<failure/ ? 1 : 0, $wanted{$what}, 'and says how it went');
+		is($junit =~ /<failure/ ? 1 : 0, $wanted{$what}, 'and reports the result');
 		like($junit, $gate =~ /^sh/ ? qr/1000 bytes.*: test!leak \(\S*test\.c:4\)/ : qr/1000 bytes.*: test!leak\b/, 'by whom') if $what eq 'leak';
 		like($result->{out}, qr/^1000 bytes in 1: leak$/m, 'so does jq') if $what eq 'leak' && $gate =~ /^sh/;
 	}

@@ -67,7 +67,7 @@ subtest 'dumps of format 1' => sub {
 	is_deeply([map { @$_{qw(offset block)} } $row->{contents}[0]{words}[0]], [8, '2782FC84290'], 'what a block holds');
 	is_deeply(live("$old/moment.txt"), $run{peak}, 'moment.txt: of a recording, with virtual memory');
 	is_deeply(live("$old/sampled.txt"), { $leak => [100 * $sampled, 0 + $sampled, 0] }, 'sampled.txt: estimates');
-	is(read_json("$old/sampled.txt")->{inputs}[0]{sample_bytes}, 1000, 'which is said');
+	is(read_json("$old/sampled.txt")->{inputs}[0]{sample_bytes}, 1000, 'which is reported');
 	is(run([$hsym, '-o', "$dir/named-$_", "$old/$_"])->{status}, 0, "hsym reads $_") for qw(lost.txt sums.txt moment.txt sampled.txt);
 };
 
@@ -222,7 +222,7 @@ END
 	is_deeply([(map { /"([a-z]+)":/g } $lines[0] =~ s/:"(?:[^"\\]|\\.)*"/:""/gr)[0 .. $#order]], \@order, 'those of JSON Lines first, in their order');
 	my $manual = slurp("$root/man/hdiff-json.5");
 	my %known = map { $_ => 1 } map { split /[ ,]+/ } $manual =~ /^(?:\.It |\.Pq )?\.?Cm (.*)/mg;
-	is(join("\n", grep { my ($key) = /: (\w+)/; !$known{$key} } @all), '', 'the manual has them all');
+	is(join("\n", grep { my ($key) = /: (\w+)/; !$known{$key} } @all), '', 'the manual has all keys');
 }
 
 # Returns a dump that has an inlined function, an id with several stacks, and a stack with a

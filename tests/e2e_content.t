@@ -88,7 +88,7 @@ sub at_exit {
 	for ([['--sample-content', '0'], qr/1 to 100/], [['--sample-content', '101'], qr/1 to 100/], [['--sample-content', 'x'], qr/1 to 100/]) {
 		my $bad = run(["$root/build/linux/hsnap", @{ $_->[0] }, '-z', "$dir/it.dmp"]);
 		is($bad->{status}, 2, "@{$_->[0]}");
-		like($bad->{err}, $_->[1], 'says why');
+		like($bad->{err}, $_->[1], 'reports why');
 	}
 	my $alone = run([wine("$root/build/win64/hsnap.exe", 'run', '--sample-content', 1, '--', 'x.exe')]);
 	like($alone->{err}, qr/--sample-content: .*--at-exit/, 'it is about a snapshot');

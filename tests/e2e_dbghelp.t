@@ -41,7 +41,7 @@ names_are('none', [$image], 'no PDB, and the image names none that is here');
 names_are('dbghelp', [$image, 'pdb=' . win("$apart/names_c.pdb"), @identity],
 	'the PDB that was found, in a folder with a blank and another letter');
 names_are('none', [$image, 'pdb=' . win("$apart/names_c.pdb"), "guid=$guid", 'age=1'],
-	'a PDB that is not what the dump means', says => qr/^reason DbgHelp took .*names_c\.pdb, which is another build$/m);
+	'a PDB of another build than the dump\'s', says => qr/^reason DbgHelp took .*names_c\.pdb, which is another build$/m);
 names_are('none', ['pdb=' . win("$apart/names_c.pdb"), @identity, sprintf 'size=%x', identity($exe)->{size}],
 	'the PDB without an image, which this DbgHelp refuses: no names, no harm');
 copy(pdb_of(program('pdb_other', 'names_c.exe')), "$alone/names_c.pdb") or die "$alone: $!\n";
@@ -110,7 +110,7 @@ is($told->{image}, win("$alone/names_c.exe"), 'it is given the image');
 is(hex $told->{size}, identity($exe)->{size}, 'and its size');
 ok($told->{options} & $bit{$_}, "option $_") for sort keys %bit;
 is($told->{stop}, 0, 'it may go on');
-is(asked_of_stand_in([$image, @right, 'cancel-load'])->{stop}, 1, 'it is told to stop loading');
+is(asked_of_stand_in([$image, @right, 'cancel-load'])->{stop}, 1, 'it is asked to stop loading');
 ok(!(asked_of_stand_in([$image, @right, 'raw'])->{options} & $bit{undname}), 'names as they are, when asked for');
 ok(asked_of_stand_in([$image, @right, 'allow'])->{options} & $bit{exact}, 'leave to take another build changes nothing for the right one');
 ok(!(asked_of_stand_in([$image, @right, qw(allow mismatch)])->{options} & $bit{exact}), 'another build, with leave');
@@ -126,14 +126,14 @@ is(asked_of_stand_in([$image, 'pdb=' . win("$apart/names_c.pdb"), "path=$servers
 is(asked_of_stand_in([$image, 'path=C:\\folder', @right])->{search_path}, win($alone), 'one without servers was searched already');
 my @served = ("path=$servers", 'size=12000', @right);
 is(asked_of_stand_in([@served, 'dump-pdb=C:\\made\\served.pdb'])->{image}, 'C:\\cache\\served.pdb',
-	'nothing is here: the servers are asked for the PDB that the dump tells');
+	'no file is here: the servers are queried for the PDB in the dump');
 is(asked_of_stand_in([@served, 'dump-pdb=other.pdb'])->{by}, '', 'they have no other one');
 is(asked_of_stand_in([@served, 'age=2', 'dump-pdb=served.pdb'])->{by}, '', 'nor of another age');
 is(asked_of_stand_in(['size=12000', @right, 'dump-pdb=served.pdb'])->{by}, '', 'nor are any asked that the user did not name');
 is_deeply(asked([@served, 'dump-pdb=served.pdb', '1000'])->{frames}, [], "Wine's own DbgHelp finds none, without harm");
 my $unasked = qr/^warning symbol servers are not used: this copy of DbgHelp has no symsrv\.dll beside it; /m;
 my @of_servers = asked([@served, 'dump-pdb=served.pdb', '1000', '2000'])->{out} =~ /$unasked/g;
-is(scalar @of_servers, 1, 'without symsrv.dll one warning says so');
+is(scalar @of_servers, 1, 'a missing symsrv.dll causes one warning');
 unlike(asked([$image, @right, '1000'])->{out}, $unasked, 'not when no server is named');
 spew("$dir/configured/symsrv.dll", 'it is only looked for');
 unlike(asked([@served, 'dump-pdb=served.pdb', '1000'], env => \%with)->{out}, $unasked, 'nor when it is there');
@@ -146,7 +146,7 @@ unlike(asked_of_stand_in(['image=' . win("$odd/names_c.exe"), @right])->{search_
 for (['age=2'], ["guid=F$guid" =~ s/.$//r]) {
 	my $result = asked([$image, @right, @$_, '1000'], env => \%with);
 	is_deeply($result->{frames}, [], "@$_: the PDB that it loaded is not that");
-	like($result->{out}, qr/^reason DbgHelp took C:\\some\.pdb, which is another build$/m, 'which is said');
+	like($result->{out}, qr/^reason DbgHelp took C:\\some\.pdb, which is another build$/m, 'which is reported');
 }
 for (['STAND_IN_UNMATCHED', 1, 'a PDB it took nevertheless'], ['STAND_IN_TYPE', 0, 'no symbols'],
 	['STAND_IN_TYPE', 4, 'exports alone'], ['STAND_IN_TYPE', 6, 'a .sym file']) {
@@ -161,14 +161,14 @@ for my $hidden (0xf00f00, 0xfeefee) {
 
 my $result = asked([$image, @right, '1000'], dir => $dir, env => { HSYM_DBGHELP => 'bare.dll' });
 is_deeply($result->{frames}, [], 'a copy in the current folder is not loaded by its name');
-like($result->{out}, qr/^warning bare\.dll in HSYM_DBGHELP is not a full path; another copy of DbgHelp is used$/m, 'which is said');
+like($result->{out}, qr/^warning bare\.dll in HSYM_DBGHELP is not a full path; another copy of DbgHelp is used$/m, 'which is reported');
 my ($gone, $broken) = map { win("$dir/$_.dll") } qw(gone broken);
 $result = asked([$image, @right, '1000'], env => { HSYM_DBGHELP => $gone });
-like($result->{out}, qr/^warning \Q$gone\E cannot be loaded: .*; another copy of DbgHelp is used$/m, 'a copy that is not there is said');
+like($result->{out}, qr/^warning \Q$gone\E cannot be loaded: .*; another copy of DbgHelp is used$/m, 'a missing copy is reported');
 spew("$dir/broken.dll", "MZ and no more");
 $result = asked(['image=' . win($exe), @identity, map { sprintf '%x', $_ } (values %{ modules('pdb_gnu')->[0]{notes} })[0]],
 	env => { HSYM_DBGHELP => $broken });
-like($result->{out}, qr/^warning \Q$broken\E cannot be loaded/m, 'a copy that is broken is said');
+like($result->{out}, qr/^warning \Q$broken\E cannot be loaded/m, 'a broken copy is reported');
 isnt(scalar @{ $result->{frames} }, 0, 'and the next one is used');
 
 # Makes a prefix with its own registry. Its programs are those of the other prefix.
@@ -249,7 +249,7 @@ sub names_are {
 	my ($level, $words, $what, %how) = @_;
 	my $says = delete $how{says};
 	check_names(names_of('pdb_gnu', @$words, \%how), modules('pdb_gnu'), $level, $what);
-	like($names_of::out, $says, 'which is said') if $says;
+	like($names_of::out, $says, 'which is reported') if $says;
 	return;
 }
 

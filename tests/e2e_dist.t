@@ -80,7 +80,7 @@ sub check_manifests {
 		[map { ['hsnap.hsnap', $version, $_, '1.6.0'] } qw(version installer defaultLocale)], 'of one version');
 	my ($head, $installer, $locale) = @manifests;
 	is($head->{DefaultLocale}, $locale->{PackageLocale}, 'in the same language');
-	is_deeply([grep { !length $locale->{$_} } qw(Publisher PackageName License ShortDescription)], [], 'with all that a package must tell');
+	is_deeply([grep { !length $locale->{$_} } qw(Publisher PackageName License ShortDescription)], [], 'with all that a package must contain');
 	is_deeply([@$installer{qw(InstallerType NestedInstallerType Installers)}],
 		['zip', 'portable', [{ Architecture => 'x64', InstallerUrl => $url, InstallerSha256 => uc $sum }]], 'winget gets the zip');
 	my @commands = grep { /\.exe$/ } @programs;
@@ -90,7 +90,7 @@ sub check_manifests {
 	my $scoop = decode_json(slurp("$root/build/dist/scoop/hsnap.json"));
 	is_deeply($scoop->{architecture}, { '64bit' => { url => $url, hash => $sum, extract_dir => "hsnap-$version-windows" } }, 'scoop gets the zip');
 	is_deeply([sort @{ $scoop->{bin} }], [sort @commands], 'and finds every program in it');
-	is_deeply([$scoop->{version}, grep { !length $scoop->{$_} } qw(description homepage license)], [$version], 'and what it must tell');
+	is_deeply([$scoop->{version}, grep { !length $scoop->{$_} } qw(description homepage license)], [$version], 'and what it must contain');
 }
 
 # Returns the file version in a VS_FIXEDFILEINFO, and the string FileVersion that follows.

@@ -26,7 +26,7 @@ my @rows = rows($doctor->{out});
 is_deeply([grep { $_->{ok} eq 'OFF' } @rows], [], 'no row is off');
 my @counted = grep { $_->{expected} ne '-' } @rows;
 is_deeply([grep { $_->{expected} != $_->{found} } @counted], [], 'what is ok has equal numbers');
-like($doctor->{out}, qr/^All that is there is as it should be\.$/m, 'and it says so');
+like($doctor->{out}, qr/^Everything was read correctly\.$/m, 'and reports it');
 
 my @heaps = ('process heap', 'growable', 'fixed maximum', 'no-serialize');
 my @groups = ('blocks of 0 to 1024 bytes', 'blocks to 16 KiB', 'blocks to 256 KiB', 'reallocated blocks');
@@ -73,8 +73,8 @@ spew("$dir/doctor.bat", join "\r\n", '@set TMP=' . win("$dir/none"), '@set TEMP=
 my $alone = run([wine('cmd', '/c', win("$dir/doctor.bat"))]);
 is($alone->{status}, 1, 'without its DLL: status 1');
 like($alone->{out}, qr/^OFF: tracer, the child: .*keep hsnap-tracer64\.dll and hsnap-tracer32\.dll beside hsnap\.exe/m, 'and what to do');
-like($alone->{out}, qr/^1 row is OFF: do not trust .*\n\z/m, 'the last line says so, of this alone');
-like($alone->{out}, qr/^not there: file, a minidump: .*cannot create \(.+\)/m, 'no place for a file: it is said');
+like($alone->{out}, qr/^1 row is OFF: do not trust .*\n\z/m, 'the last line reports only this row');
+like($alone->{out}, qr/^not there: file, a minidump: .*cannot create \(.+\)/m, 'a missing place for a file is reported');
 for my $source ('walk', 'walk+ust') {
 	for my $heap (@heaps) {
 		my $sum = 0;

@@ -80,7 +80,7 @@ sub not_traced {
 	refused('no ust', ['-p', $target->{pid}, '--stacks=ust'], qr/\b$target->{pid}\b/, 'not started with +ust', 'hsnap ust on');
 	my $without = hsnap('-p', $target->{pid});
 	is($without->{status}, 0, 'without --stacks the totals are reported');
-	like($without->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line says');
+	like($without->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line reports');
 	like($without->{err}, qr/'hsnap attach -p $target->{pid}'/, 'with what would help');
 	like($without->{out}, qr/^\/\/ hsnap: stacks source=none\r?$/m, 'and the dump');
 	is($target->next_step, 2, 'the target goes on');

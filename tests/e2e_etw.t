@@ -83,7 +83,7 @@ subtest 'blocks come, change and go' => sub {
 	is_live($path, '1500ms', { 'app+4000' => [700, 1], '123456' => [24, 1] }, 'one is freed');
 	is_live($path, 'end', { 'app+4000' => [700, 1] }, 'a heap that is destroyed takes its blocks with it');
 	says($path, '^1 free of blocks', 'a free of what was there before is counted');
-	says($path, 'tested on generated logs only', 'that no real heap trace was seen is said');
+	says($path, 'tested on generated logs only', 'a warning states that no real heap trace was tested');
 	says_not($path, 'ran before', 'a log that saw the heap being made has all');
 };
 
@@ -95,13 +95,13 @@ subtest 'a moving realloc is an allocation and a free, or one event' => sub {
 	$log->realloc(at => 200.2, bytes => 300, old_bytes => 100, addr => 0x30000, old => 0x20000, frames => [0x140004000]);
 	my $path = put($log);
 	is_live($path, 'end', { $deep => [300, 1] }, 'the realloc beside them adds nothing');
-	says_not($path, 'moved by realloc', 'nor is anything said');
+	says_not($path, 'moved by realloc', 'and nothing is reported');
 	$log = log_of();
 	$log->alloc(at => 100, bytes => 100, addr => 0x20000, frames => \@deep);
 	$log->realloc(at => 200.2, bytes => 300, old_bytes => 100, addr => 0x30000, old => 0x20000, frames => [0x140004000]);
 	$path = put($log);
 	is_live($path, 'end', { 'app+4000' => [300, 1] }, 'alone it counts');
-	says($path, '^1 block moved by realloc without', 'and that is said');
+	says($path, '^1 block moved by realloc without', 'and is reported');
 };
 
 subtest 'all headers, old heads, 32 bits, several processors' => sub {
@@ -179,7 +179,7 @@ subtest 'stacks by key' => sub {
 	ok((grep { /^2 of 5 allocations have no stack/ } @$warnings), 'those without are counted') or diag(explain($warnings));
 	my $list = decode_json(run([$hdiff, '--list', '-v', '-o', 'json', $path])->{out});
 	is_deeply($list->{stacks}, { full => 0, keys => 5, definitions => 3, bound => 5, unbound => 0, undefined => 1 },
-		'the list says how they bound');
+		'the list counts bound stacks');
 };
 
 subtest 'frames in the kernel are left out' => sub {
@@ -209,7 +209,7 @@ subtest 'virtual memory' => sub {
 		'what was reserved before the log counts once it is committed; memory of others does not');
 	is_deeply($at->(600), { 'app+400' => [3 * $page, 1] }, 'a release without a size releases all');
 	my (undef, $warnings) = live("$path\@end", @committed);
-	ok(!(grep { /generated logs only/ } @$warnings), 'nothing is said of heap events where there are none');
+	ok(!(grep { /generated logs only/ } @$warnings), 'no warning of heap events without heap events');
 	like(run([$hdiff, $path])->{err}, qr/none with heap events, and 2 with events of virtual memory/, 'one of two must be chosen');
 };
 
@@ -254,7 +254,7 @@ subtest 'modules that come and go' => sub {
 	like($dump, qr/^\/\/ hsnap: module base=140000000 timestamp=5F000000 .*pdb="app\.pdb" guid=0403020106050807090A0B0C0D0E0F10 age=3\r?$/m,
 		'a module has its PDB');
 	like($dump, qr/140000000 +20000 C:\\app\\app\.exe\r?$/m, 'and its path is one of people');
-	like($dump, qr/^\/\/ hsnap: stacks source=etw\r?$/m, 'the dump says where its stacks are from');
+	like($dump, qr/^\/\/ hsnap: stacks source=etw\r?$/m, 'the dump has the source of its stacks');
 };
 
 subtest 'which process' => sub {
@@ -267,7 +267,7 @@ subtest 'which process' => sub {
 	my $path = put($log);
 	my $run = run([$hdiff, $path]);
 	is($run->{status}, 2, 'of several one must be chosen');
-	like($run->{err}, qr/^hdiff: \Q$path\E: .* \(77 Other\.exe, 4321 app\.exe\); choose one by its PID \(hdiff --process, hsnap -p\)/m, 'those that there are, are said');
+	like($run->{err}, qr/^hdiff: \Q$path\E: .* \(77 Other\.exe, 4321 app\.exe\); choose one by its PID \(hdiff --process, hsnap -p\)/m, 'the processes are listed');
 	for my $name (77, 'Other.exe', 'other') {
 		my ($rows) = live($path, '--process', $name);
 		is((values %$rows)[0][0], 10, "--process $name");
@@ -278,14 +278,14 @@ subtest 'which process' => sub {
 	like(run([$hdiff, '--list', $path])->{out}, qr/^ +77 +2 +0  Other\.exe +heap blocks by stack$/m, 'the list has it');
 };
 
-subtest 'what is lost is said' => sub {
+subtest 'losses are reported' => sub {
 	my $log = log_of(lost => [7, 2]);
 	$log->alloc(at => 100, bytes => 1, addr => 0x20000, frames => \@deep);
 	my $path = put($log);
 	says($path, '^7 events were lost', 'events');
 	says($path, 'at least 2 buffers', 'buffers');
-	says($path, 'ran before the log began', 'what was there before');
-	is(run([$hdiff, '--max-growth', '1M', "$path\@0s", "$path\@end"])->{status}, 2, 'no limit is said to hold');
+	says($path, 'ran before the log began', 'existing blocks');
+	is(run([$hdiff, '--max-growth', '1M', "$path\@0s", "$path\@end"])->{status}, 2, 'no limit can be judged');
 	is(run([$hdiff, '--max-growth', '1M', '--force', "$path\@0s", "$path\@end"])->{status}, 0, 'but by force');
 };
 
@@ -318,8 +318,8 @@ subtest 'a recording of one process' => sub {
 	is($run->{status}, 0, 'hsnap record --from') or diag($run->{err});
 	my ($rows, $warnings) = live("$dir/run.hrec\@end");
 	is_deeply($rows, { $deep => [1275, 50] }, 'it has what the log has');
-	ok((grep { /generated logs only/ } @$warnings), 'and says what must be known');
-	like(run([$hdiff, '--list', "$dir/run.hrec"])->{out}, qr/^remark +heap events: /m, 'so does its list');
+	ok((grep { /generated logs only/ } @$warnings), 'and prints the warning');
+	like(run([$hdiff, '--list', "$dir/run.hrec"])->{out}, qr/^remark +heap events are /m, 'so does its list');
 	is(run(["$root/build/linux/hsnap", 'record', '--from', $path])->{status}, 2, 'it needs a file');
 };
 
@@ -334,10 +334,10 @@ subtest 'progress on a terminal' => sub {
 		$seen = run(['script', '-qec', join(' ', map { "'$_'" } @hsnap), '/dev/null'])->{out};
 	}
 	my @done = $seen =~ m{\rhsnap: reading: (\d+) of $bytes, \S*large\.etl}g;
-	cmp_ok(scalar @done, '>', 0, 'a line tells it');
+	cmp_ok(scalar @done, '>', 0, 'a line shows it');
 	ok((grep { $_ > 0 && $_ <= $bytes } @done) == @done, 'by bytes of the file') or diag("@done");
 	like($seen, qr/\r +\r[^\r]*\z/, 'and is wiped in the end') or diag($seen);
-	is(run(\@hsnap)->{err}, '', 'elsewhere nothing is said');
+	is(run(\@hsnap)->{err}, '', 'on no terminal nothing is printed');
 	unlink "$dir/large.etl";
 };
 

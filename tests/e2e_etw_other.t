@@ -30,7 +30,7 @@ for my $damage (sort keys %says) {
 			for my $moment (@{ decode_json($truth->{out})->{moments} }) {
 				my ($found, $said) = found("$made\@$moment->{ms}ms");
 				is_deeply($found, $moment->{rows}, "seed $seed, $moment->{ms} ms");
-				like($said, $says{$damage}, 'what is wrong is said');
+				like($said, $says{$damage}, 'the fault is reported');
 				$rows += keys %{ $moment->{rows} };
 			}
 		}

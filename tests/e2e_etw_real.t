@@ -79,5 +79,5 @@ my ($process) = grep { $_->{pid} == 3676 } @{ $list->{processes} };
 is($process->{image}, 'Test.x64.exe', 'processes have their names');
 my $run = run([$hdiff, "$data/net.4.5.2.x64.etl.zip"]);
 is($run->{status}, 2, 'it has no heap events');
-like($run->{err}, qr/^hdiff: .*\.zip: net\.4\.5\.2\.x64\.etl: .*contains no heap or virtual-memory events/, 'which is said');
+like($run->{err}, qr/^hdiff: .*\.zip: net\.4\.5\.2\.x64\.etl: .*contains no heap or virtual-memory events/, 'which is reported');
 done_testing;

@@ -100,7 +100,7 @@ my %wanted = (
 		my ($result) = @_;
 		my $grew = $total - $growth{test_parse}; # nothing shrank
 		is($result->{status}, 1, 'the limit is exceeded');
-		like($result->{err}, qr/growth of [\d.]+ [KM]iB \($grew bytes\) is [\d.]+ [KM]iB over the limit of 64\.0 KiB/, 'and by how much is said');
+		like($result->{err}, qr/growth of [\d.]+ [KM]iB \($grew bytes\) is [\d.]+ [KM]iB over the limit of 64\.0 KiB/, 'and by how much is reported');
 		like($result->{err}, qr/leak:test_parse suppressed stacks: 1, bytes: $growth{test_parse}, blocks: 4/, 'what is known of');
 	},
 );
@@ -120,7 +120,7 @@ $wanted{'hdiff --max-growth 1M/h trend/*.txt'} = sub {
 	my ($result) = @_;
 	is($result->{status}, 1, 'the limit is exceeded');
 	like($result->{err}, qr{growth of [\d.]+ MiB/h \(\d+ bytes/h\) is over the limit of 1\.0 MiB/h \(1048576 bytes/h\); fastest: app!leak < app\+FFF, by 2\.0 MiB/h \(2097152 bytes/h\)$}m,
-		'by what is said');
+		'the message names what grows');
 };
 
 # A recording with known contents.
@@ -208,7 +208,7 @@ my %series = (
 	},
 	q[hsnap -pn server --all -f "dumps/{pid}-{n}.txt" --every 1h --on-exit wait --keep 24 --log dumps/log] => sub {
 		$written->(qr/^$target->{pid}-000001\.txt$/, 1);
-		like(slurp("$dir/dumps/log"), qr/^\S+Z interrupted: \d+ files? written$/m, 'the log says how it ended');
+		like(slurp("$dir/dumps/log"), qr/^\S+Z interrupted: \d+ files? written$/m, 'the log records how it ended');
 	},
 	q[hsnap watch -pn server --growth 50M -f "dumps/{name}-{n}.txt" --count 20 --gzip] => sub {
 		$written->(qr/^server$$-000001\.txt\.gz$/, 1);

@@ -40,7 +40,7 @@ subtest 'one dump' => sub {
 subtest 'nothing' => sub {
 	my $svg = flame($dumps[0], $dumps[0]);
 	is_deeply([boxes($svg)], [], 'no boxes');
-	like($svg, qr/nothing grew or shrank/, 'and it says so');
+	like($svg, qr/nothing grew or shrank/, 'and reports it');
 };
 subtest 'names' => sub {
 	my $svg = flame(page_dumps($dir));
@@ -48,7 +48,7 @@ subtest 'names' => sub {
 	unlike($svg, qr/[\x00-\x08\x0b-\x1f\x7f]/, 'no control characters');
 	my $deep = spew("$dir/deep.txt", "*- - Start of data for heap \@ 1E0000 - -\n10 bytes + 8 at 200000 by BackTrace1\n"
 		. join('', map { sprintf "\t%X\n", 0x1000 + $_ } 1 .. 400) . "\n*- - End of data for heap \@ 1E0000 - -\n");
-	like(flame($deep), qr/; stacks are cut above 300 boxes</, 'a deep stack is cut, and that is said');
+	like(flame($deep), qr/; stacks are cut above 300 boxes</, 'a deep stack is cut, and that is reported');
 };
 subtest 'what cannot be drawn' => sub {
 	for my $form (qw(svg pprof speedscope dhat folded)) {

@@ -344,7 +344,7 @@ sub check_inverted {
 	my %turned = map { join(';', reverse split /;/, $_, -1) => $stacks->{$_} } keys %$stacks;
 	is_deeply(folded_in(report_in('folded', '--invert')), \%turned, 'folded: the leaf comes first');
 	my $json = JSON::PP->new->utf8->decode(report_in('json', '--invert'));
-	is($json->{frame_order}, 'outermost_first', 'json says so');
+	is($json->{frame_order}, 'outermost_first', 'so it is in JSON');
 	is(scalar(grep { @{ $_->{frames} } && ($_->{frames}[0]{offset} // '') ne '800' } @{ $json->{rows} }), 0,
 		'json: the outermost frame comes first');
 }

@@ -14,7 +14,7 @@ my $target = target("$root/build/win64/samples/many_blocks.exe", [$blocks], trac
 is($target->step, 1, 'the program has all its blocks') or BAIL_OUT('no target');
 my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/full.txt"));
 is($result->{status}, 0, 'a snapshot is taken');
-like($result->{err}, qr/warning: .*\b\d+ blocks\b.*--max-mb/, 'which warns of what was dropped, and says what helps');
+like($result->{err}, qr/warning: .*\b\d+ blocks\b.*--max-mb/, 'which warns of dropped blocks, with a remedy');
 $target->quit;
 
 my $dump = slurp("$dir/full.txt");
@@ -48,7 +48,7 @@ sub recorded {
 	$again->quit;
 	my ($dropped) = slurp("$dir/recorded.txt") =~ /dropped-blocks=(\d+)/;
 	my ($missing) = slurp("$dir/record.err") =~ /warning: it lacks (\d+) events?/;
-	is($missing, $dropped, 'it says how many events are missing: as many as the tracer dropped');
+	is($missing, $dropped, 'as many events are missing as the tracer dropped');
 	my $diff = run(tool('hdiff', 'linux', "$file\@begin", "$file\@end"));
 	my $there = 0;
 	$there += $_->{count} for grep { chain_of($_, 'many_blocks') } @{ report($diff->{out})->{rows} };

@@ -118,7 +118,7 @@ sub addresses {
 	}
 	my $none = run(tool('hsym', 'linux', '-e', "$dir/app.exe", sprintf '%X', $size - 1));
 	is($none->{out}, sprintf("app+%X\n", $size - 1), 'where no function is: module and offset');
-	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
+	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line reports it');
 }
 
 # The truth is the unwind information and another tool's output, both for the program of the PDB.
@@ -187,7 +187,7 @@ sub decorated {
 		sprintf '// hsnap: name addr=%X function="%s" offset=8', $_->[0] * 0x7FF600000000 + 0x1000 + $_->[0], $_->[1]) }
 	    [1, $name], [2, $plain];
 	my @files = (spew("$dir/old.txt", $dumps[0]), spew("$dir/new.txt", $dumps[1]));
-	is(run(tool('hsym', 'linux', $files[0]))->{out}, $dumps[0], 'what a dump says stays as it is');
+	is(run(tool('hsym', 'linux', $files[0]))->{out}, $dumps[0], 'names in a dump stay unchanged');
 	my %out = map { $_ => run(tool('hdiff', 'linux', '--match', $_, @files)) } qw(module symbol);
 	is($out{symbol}{err}, '', 'no complaint');
 	unlike($out{symbol}{out}, qr/app!/, 'a dump with the one is matched with one that has the other');
@@ -270,9 +270,9 @@ sub umdh {
 	my $named = run(tool('hsym', 'linux', $dump));
 	is(scalar keys %{ names_in($named->{out}) }, scalar @functions, 'names by path and size');
 	like($named->{err}, qr/^hsym: 5 of 5 addresses named; UMDH recorded no GUID: .*\n\z/, 'and what that rests on');
-	like(run(tool('hsym', 'linux', '--explain', $dump))->{out}, qr/^UMDH recorded no GUID/m, 'the table says so too');
+	like(run(tool('hsym', 'linux', '--explain', $dump))->{out}, qr/^UMDH recorded no GUID/m, 'the table also reports it');
 	my $ours = spew("$dir/ours.txt", "// hsnap: dump format=1\n" . slurp($dump) . "// hsnap: end blocks=1 requested=10 overhead=8\n");
-	unlike(run(tool('hsym', 'linux', $ours))->{err}, qr/UMDH/, 'of a dump of hsnap it is not said');
+	unlike(run(tool('hsym', 'linux', $ours))->{err}, qr/UMDH/, 'but not for a dump by hsnap');
 	my $logs = data_file('umdh');
 	note('no logs of real UMDHs here') unless $logs;
 	for my $log ($logs ? map { "$logs/$_" } grep { /^snap_.*\.txt$/ } files_in($logs) : ()) {

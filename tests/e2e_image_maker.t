@@ -597,7 +597,7 @@ subtest 'records of no stack in segment heaps' => sub {
 		my @addrs = sort { $a <=> $b } keys %{ $truth->{blocks} };
 		for my $record (0, no_stack($dump)) {
 			my @found = records_of($dump, $record);
-			cmp_ok(scalar @found, '>', 0, sprintf '%s: records that say %X', $profile, $record);
+			cmp_ok(scalar @found, '>', 0, sprintf '%s: records with the value %X', $profile, $record);
 			my $wrong = 0;
 			for my $at (@found) {
 				my ($addr) = grep { $_ <= $at } reverse @addrs;
@@ -752,7 +752,7 @@ subtest 'real heaps' => sub {
 	}
 	for my $kind (sort keys %is_real) {
 		cmp_ok($rows{$kind} // 0, '>', 0, "rows: $kind");
-		is_deeply($wrong{$kind} // [], [], 'are as the rules say');
+		is_deeply($wrong{$kind} // [], [], 'follow the rules');
 	}
 };
 
@@ -811,7 +811,7 @@ sub check_modules_listed {
 	is(scalar @{ $dump->{modules} }, scalar @{ $truth->{modules} }, 'modules are listed');
 }
 
-subtest 'damage is done where it is said to be' => sub {
+subtest 'damage is where the maker states' => sub {
 	my @kinds = map { (split /\t/)[0] } split /\n/, run([$maker, '--list-breaks'])->{out};
 	cmp_ok(scalar @kinds, '>', 20, 'kinds of damage: ' . @kinds);
 	my $whole = slurp(make_file('whole'));

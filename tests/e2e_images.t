@@ -93,7 +93,7 @@ sub read_image {
 	my $truth = truth("$file.truth");
 	my @odd = odd_warnings($result->{err}, $truth);
 	my $is_partial = "@how" =~ /--partial/;
-	my $as_should = $is_partial ? $result->{status} == 2 && $result->{err} =~ /^hsnap: [^\n]*memory is not in it[^\n]*\n\z/m :
+	my $as_should = $is_partial ? $result->{status} == 2 && $result->{err} =~ /^hsnap: [^\n]*contains no memory of the heaps[^\n]*\n\z/m :
 	    $result->{status} == 0 && !@odd;
 	ok($as_should, "$what: " . ($is_partial ? 'status 2, and why' : 'status 0, no complaint'))
 	    or diag("status $result->{status}\n", join "\n", @odd);

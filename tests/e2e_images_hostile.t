@@ -42,7 +42,7 @@ sub hurt {
 	ok(with_sanitizers("$dir/sound.dmp", "@how") && in_little_memory("$dir/sound.dmp", "@how"),
 		'the sound image') or return;
 	my $said = run(tool('hsnap', 'linux', '-z', "$dir/sound.dmp", '-f', "$dir/out.txt"))->{err};
-	is(join("\n", words_of($said, truth("$dir/sound.dmp.truth"))), '', 'of which nothing is said');
+	is(join("\n", words_of($said, truth("$dir/sound.dmp.truth"))), '', 'of which nothing is reported');
 	targeted(@how);
 	at_random(slurp("$dir/sound.dmp"));
 	cut(slurp("$dir/sound.dmp"));
@@ -127,7 +127,7 @@ sub loses_nothing {
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/out.txt"));
 	my $truth = truth("$file.truth");
 	my @wrong = wrong_of(found("$dir/out.txt"), walked($file), $truth);
-	push @wrong, 'nothing is said' if !words_of($result->{err}, $truth);
+	push @wrong, 'nothing is reported' if !words_of($result->{err}, $truth);
 	diag("$what: ", join "\n", @wrong) if @wrong;
 	return !@wrong;
 }
@@ -146,7 +146,7 @@ sub targeted {
 		    or push @bad, $kind;
 	}
 	cmp_ok($count, '>=', 10, "$count kinds of damage fit");
-	is_deeply(\@bad, [], 'each is survived, and what is lost by it is said');
+	is_deeply(\@bad, [], 'each is survived, and losses are reported');
 }
 
 # Returns a number below $limit. The sequence is the same in every run.

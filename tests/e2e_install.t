@@ -34,7 +34,7 @@ is_deeply(files(), [sort @pages, @windows, 'share/doc/hsnap/LICENSE',
 for my $program (qw(hdiff hsnap hsym)) {
 	like(run(["$to/bin/$program", '--version'])->{out}, qr/^$program \d/, "$program runs");
 }
-is((stat "$to/share/man/man1/hdiff.1")[2] & 07777, 0644, 'a manual is for all to read');
+is((stat "$to/share/man/man1/hdiff.1")[2] & 07777, 0644, 'a manual is readable by all');
 
 is(completed('hdiff', '--si'), '--since --sizes', 'options of hdiff');
 is(completed('hsnap', 'doc'), 'doctor', 'commands of hsnap');

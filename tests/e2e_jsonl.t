@@ -198,7 +198,7 @@ sub check_builds {
 	my $of = sub { my ($module) = @_; return dump_of('build.txt', $exe, process => $image, module => $module)->{build} };
 	is($of->("timestamp=5FB7A1C2 checksum=0 pdb=\"eapp.pdb\" guid=$guid age=1A"), "${guid}1A", 'by the PDB');
 	is($of->('timestamp=5FB7A1C checksum=0'), '05FB7A1C24000', 'by time stamp and size');
-	is($of->(undef), '', 'when nothing tells');
+	is($of->(undef), '', 'if nothing identifies it');
 	is(dump_of('no-image.txt', $exe, module => 'timestamp=1 checksum=0')->{build}, '', 'of no known image');
 }
 

@@ -44,7 +44,7 @@ subtest 'series' => sub {
 	like($case->{failure}, qr{bytes/h\) is over the limit of 500\.0 KiB/h \(512000 bytes/h\); fastest: app!leak}, 'which grows, and how fast');
 	like($case->{xml}, qr{name="app\.exe, series \d"}, 'which');
 };
-subtest 'what cannot be told' => sub {
+subtest 'what cannot be judged' => sub {
 	spew("$dir/cut.txt", substr slurp($dumps[1]), 0, 500_000);
 	my $case = junit(2, '--max-growth', '1T', $dumps[0], "$dir/cut.txt");
 	is($case->{counts}, 'tests 1 failures 0 errors 1 skipped 0', 'an error');

@@ -50,7 +50,7 @@ sub known_ways {
 	}
 	my $file = states("$dir/z.txt");
 	my %in_file = (%said, 1171 => has_memory_info($minidump) ? 'lost' : 'held');
-	is_deeply({ map { $_ => $file->{$_} } keys %said }, \%in_file, 'the minidump says the same, if it has how memory was mapped');
+	is_deeply({ map { $_ => $file->{$_} } keys %said }, \%in_file, 'the minidump gives the same, if it records how memory was mapped');
 	is_deeply([sort @pair], ['lost', 'lost-with ' . $circle[$pair[0] eq 'lost' ? 0 : 1]], 'of a circle one is lost, the other with it');
 	$states = states($starts);
 	is($states->{1031}, 'lost', 'without pointers into the middle a block that has only such is lost');
@@ -96,7 +96,7 @@ sub lost_alone {
 	is($blocks, scalar @lost, 'hdiff --lost: the blocks that are lost');
 	is($sum, $bytes, 'and their bytes');
 	my $refused = run([@hdiff, '--lost', $all, $without]);
-	is($refused->{status}, 2, 'a dump that does not tell');
+	is($refused->{status}, 2, 'a dump without this note');
 	like($refused->{err}, qr/\Ahdiff: \S+without\.txt: .*-g.*\n\z/, 'is refused in one line');
 }
 

@@ -162,11 +162,11 @@ sub lives {
 	}
 	my $lived = $window->{lifetime};
 	cmp_ok($lived->{shortest_ms}, '>=', min(@least), 'each is decommitted 100 ms after it was committed');
-	cmp_ok($lived->{shortest_ms}, '>=', 98, 'as it is told to');
-	cmp_ok($lived->{longest_ms}, '<=', max(@most), 'and not later than the program says');
+	cmp_ok($lived->{shortest_ms}, '>=', 98, 'as requested');
+	cmp_ok($lived->{longest_ms}, '<=', max(@most), 'and not later than the program states');
 	cmp_ok($lived->{mean_ms}, '>=', $lived->{shortest_ms}, 'on average, too');
 	my $apart = $buffers[-1]{alloc}{time} - $buffers[0]{alloc}{time};
-	cmp_ok(abs($window->{allocated}{last_ms} - $window->{allocated}{first_ms} - $apart), '<=', max(@most) - min(@least), 'first and last are as far apart as it says');
+	cmp_ok(abs($window->{allocated}{last_ms} - $window->{allocated}{first_ms} - $apart), '<=', max(@most) - min(@least), 'first and last are as far apart as it states');
 	cmp_ok($window->{freed}{first_ms} - $window->{allocated}{first_ms}, '>=', 98, 'the first goes after its time');
 	is_deeply([scalar @{ $window->{threads} }, $window->{heaps}], [1, ['VirtualAlloc']], 'one thread did it');
 	return;

@@ -78,7 +78,7 @@ sub traced {
 	is($target->quit, 0, 'the sample ends as it would untraced');
 	growth($dir, $name);
 	like(slurp("$dir/1.dmp.linux.txt"), qr{^// hsnap: process id=$target->{pid} bits=64 image="[^"]*$name\.exe"}m,
-		'the file says which process');
+		'the file identifies the process');
 	wanted_stacks("$dir/1.dmp");
 }
 
@@ -126,7 +126,7 @@ sub refused {
 		'a text' => ['text.dmp', "Windows\n", 'is not a minidump'],
 		'a cut header' => ['cut.dmp', 'MDMP' . "\x93\xa7\0\0", 'is not a minidump', 'cut short after 8 bytes'],
 		'a dump of a system' => ['system.dmp', 'PAGEDU64' . "\0" x 8192, 'is not a minidump', 'whole system'],
-		'nothing in it' => ['nothing.dmp', "MDMP\x93\xa7\0\0" . "\0" x 24, "the heaps' memory is not in it"],
+		'nothing in it' => ['nothing.dmp', "MDMP\x93\xa7\0\0" . "\0" x 24, "contains no memory of the heaps"],
 	);
 	for my $what (sort keys %bad) {
 		my ($name, $bytes, @words) = @{ $bad{$what} };
@@ -156,7 +156,7 @@ sub real {
 			my $result = run(tool('hsnap', 'linux', '-z', $dump, '-f', "$dir/$name.txt"));
 			is($result->{status}, 2, "$name: status");
 			# Only one minidump has a part of a heap.
-			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: the heaps' memory is not in it .*\n\z/,
+			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: contains no memory of the heaps .*\n\z/,
 				"$name: and why");
 			like($result->{err}, qr/warning: the dump was written without full memory: it has \d+ bytes in \d+ ranges?\n/, "$name: it is said");
 			my $text = slurp("$dir/$name.txt");
@@ -184,14 +184,14 @@ sub incomplete {
 	spew("$dir/cut.dmp", substr $bytes, 0, int(0.7 * length $bytes));
 	make_image("$dir/none.dmp", 'win10-x64', '--partial') or return fail('an image without memory');
 	my %said = (cut => qr/^hsnap: cut\.dmp: the snapshot is incomplete \(written as it is\); .*--force\n\z/m,
-		none => qr/^hsnap: none\.dmp: the heaps' memory is not in it \(written as it is\); .*\n\z/m);
+		none => qr/^hsnap: none\.dmp: contains no memory of the heaps \(written as it is\); .*\n\z/m);
 	for my $side (tool_names()) {
 		for my $name (sort keys %said) {
 			my @how = ('hsnap', $side, '-z', "$dir/$name.dmp", '-f');
 			my $result = run(tool(@how, "$dir/$name.txt"));
 			is($result->{status}, 2, "$name, $side: status 2");
-			like($result->{err}, $said{$name}, 'which is said last');
-			like(slurp("$dir/$name.txt"), qr{^// hsnap: incomplete missing=[1-9]\d*\r\n.*^// hsnap: end blocks=\d+}ms, 'the dump is written, and says so');
+			like($result->{err}, $said{$name}, 'which is reported last');
+			like(slurp("$dir/$name.txt"), qr{^// hsnap: incomplete missing=[1-9]\d*\r\n.*^// hsnap: end blocks=\d+}ms, 'the dump is written, and states it');
 			$result = run(tool(@how, "$dir/forced.txt", '--force'));
 			is($result->{status}, 0, "$name, $side: with --force status 0");
 			unlike($result->{err}, qr/: the (?:snapshot is incomplete|heaps' memory)/, 'and no error');

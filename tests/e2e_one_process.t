@@ -45,7 +45,7 @@ mkdir "$dir/named" or die;
 is(run([$hsnap, '-z', $image, '-f', "$dir/named/{name}-{pid}-{time}-{{.txt"])->{status}, 0, 'words in a name');
 my ($file) = files_in("$dir/named");
 my ($pid, $program) = slurp("$dir/named/$file") =~ m{^// hsnap: process id=(\d+) .*image="(?:[^"]*\\)?([^"\\]+)\.exe"}m;
-is($file, "$program-$pid-" . strftime('%Y%m%dT%H%M%SZ', gmtime unpack 'x20V', $bytes) . '-{.txt', 'stand for what they say');
+is($file, "$program-$pid-" . strftime('%Y%m%dT%H%M%SZ', gmtime unpack 'x20V', $bytes) . '-{.txt', 'are replaced');
 is(run([$hsnap, '-z', $image, '-f', "$dir/a{{b.txt"])->{status}, 0, 'two braces');
 ok(-s "$dir/a{b.txt", 'are one');
 is(run([$hsnap, '-z', $image, '-f', "$dir/made/deep/{name}.txt"])->{status}, 0, 'folders of a pattern');
@@ -83,10 +83,10 @@ sub says_what_it_wrote {
 	}
 	for my $out ([], ['-f', '-']) {
 		my $result = run([$hsnap, '-z', $made, @$out]);
-		is("$result->{status} $result->{wrote}", '0 ', "@$out: nothing is said of standard output");
+		is("$result->{status} $result->{wrote}", '0 ', "@$out: nothing is reported about standard output");
 		unlike($result->{err}, qr/blocks/, 'in no other words');
 	}
-	is(run([$hsnap, '-z', $made, '-v', '-f', "$dir/v.txt"])->{wrote}, '', 'nor with -v, which says more');
+	is(run([$hsnap, '-z', $made, '-v', '-f', "$dir/v.txt"])->{wrote}, '', 'nor with -v');
 }
 
 sub refused {

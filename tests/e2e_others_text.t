@@ -551,10 +551,10 @@ sub chains {
 	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
 	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
 	is($result->{status}, 2, 'of another process: status 2');
-	like($result->{err}, qr/other\.txt: .*no stack of it is in an earlier comparison/, 'of another process: named');
-	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/no stack of it is in an earlier comparison under the same id/, 'other ids: named');
+	like($result->{err}, qr/other\.txt: .*it shares no stack id with an earlier comparison/, 'of another process: named');
+	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/it shares no stack id with an earlier comparison/, 'other ids: named');
 	my $dump = spew("$dir/dump.txt", raw(0));
-	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with other comparisons, each of which continues/, 'beside a dump: refused');
+	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with comparisons that continue it/, 'beside a dump: refused');
 	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not record heaps/, 'heaps: refused');
 	my $huge = 1 << 62;
 	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;

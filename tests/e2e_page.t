@@ -158,7 +158,7 @@ sub check_one {
 		$bytes += $row->{new}{bytes};
 		$blocks += $row->{new}{blocks};
 	}
-	like($page, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks</p>}, 'it is said how much there is');
+	like($page, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks</p>}, 'it states how much there is');
 	return;
 }
 

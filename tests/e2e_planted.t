@@ -35,7 +35,7 @@ is(said($tool{hdiff}, win("$dir/exit.txt")), '', 'hdiff, which asks DbgHelp for 
 is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), '', 'hsym, which does too');
 {
 	local $ENV{HSYM_DBGHELP} = win("$dir/ours/dbghelp.dll");
-	is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), 'ours\\dbghelp.dll', 'a planted DLL that is loaded says so');
+	is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), 'ours\\dbghelp.dll', 'a loaded planted DLL reports it');
 }
 
 # Windows always takes these from its own folder, whatever files are beside a program ("KnownDLLs").

@@ -22,12 +22,12 @@ is(scalar(grep { /^x64 run(?: --at-exit)?: (?:no warning|a walk finds 0 untraced
 my %ok = map { s/:.*//r => 1 } @{ $whole->{ok} };
 is_deeply([grep { !$ok{$_} } @steps], [], 'each part was tried');
 is(join("\n", @{ $whole->{skipped} }), "x86: this system does not run such programs\n+ust: Wine records no stacks",
-	'what Wine has not is left out with a word');
-like($whole->{text}, qr/\Aprove\.cmd: what came of it\n\nMicrosoft Windows .*\nhsnap \d+\.\d+\.\d+\n.*\nAll that is there is as it should be\.\n/s,
-	'prove.txt has the version of the system, those of the programs, and what the doctor says');
+	'what Wine lacks is skipped with a message');
+like($whole->{text}, qr/\Aprove\.cmd: what came of it\n\nMicrosoft Windows .*\nhsnap \d+\.\d+\.\d+\n.*\nEverything was read correctly\.\n/s,
+	'prove.txt has the version of the system, those of the programs, and the doctor\'s output');
 like($whole->{text}, qr/^This is Wine/m, 'and that it proves nothing about Windows');
 is(() = $whole->{text} =~ /^ +1 +\+64\.0 KiB +\+64 100 % +(?:leak_steady!)?grow_log\b/mg, 3, 'and the reports: by run, attach and record');
-like($whole->{out}, qr/The result is in prove\.txt/, 'it says where the result is');
+like($whole->{out}, qr/The result is in prove\.txt/, 'it prints where the result is');
 is_deeply([grep { !/^(?:h.*\.(?:exe|dll)|prove(?:\.cmd|\.txt|))$/ } files_in($dir)], [], 'nothing else is left');
 is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work|kept)$/ } files_in("$dir/prove")], [], 'but what is in prove/work and prove/kept');
 is_deeply([grep { !-s "$dir/prove/kept/$_" } qw(machine.txt plain-64.dmp.gz plain-64.truth)], [], 'the doctor keeps what a machine can send back');
@@ -43,7 +43,7 @@ my $less = slurp("$root/samples/leak_steady.c") =~ s/char text\[1024 - /char tex
 spew("$dir/less.c", $less);
 my $made = run([qw(x86_64-w64-mingw32-gcc -I), $root, qw(-O1 -fno-optimize-sibling-calls -static -D_WIN32_WINNT=0x0601), "$dir/less.c",
 	'-o', "$dir/prove/x64/leak_steady.exe"]);
-is("$made->{status}$made->{err}", '0', 'a sample that leaks other blocks than it says');
+is("$made->{status}$made->{err}", '0', 'a sample that leaks other blocks than it states');
 unlink "$dir/less.c", map { "$dir/prove/x64/$_.exe" } qw(memory_test leak_heaps);
 my $broken = prove();
 is($broken->{status}, 1, 'something is wrong: status 1');
@@ -54,7 +54,7 @@ is_deeply([sort split /\n/, $broken->{failed}], [sort(
 	'x64 -g: more than half of it is (status 2, not 1)', 'x64 run --at-exit: no warning (status 1, not 0)',
 	(map { "x64 record: $_ (status 222, not 011)" } 'small objects that are left', 'large buffers that come and go', 'buffers at the peak'),
 )], 'what depends on it FAILED, and nothing else') or diag($broken->{text});
-like($broken->{out}, qr/^Something FAILED\. With prove\.txt the folder prove.work is of use/m, 'and it says what to send');
+like($broken->{out}, qr/^Something FAILED\. With prove\.txt the folder prove.work is of use/m, 'and prints what to send');
 done_testing;
 
 # Unpacks the released zip into a folder.

@@ -27,9 +27,9 @@ subtest 'children' => \&children;
 subtest 'in a terminal' => \&terminal;
 subtest 'standard input is somebody else\'s' => \&no_terminal;
 subtest 'hsnap is ended' => \&killed;
-subtest 'what is dropped is said' => \&dropped;
+subtest 'dropped events are reported' => \&dropped;
 subtest 'of a process that runs' => \&attached;
-subtest 'what is wrong is said in a line' => \&errors;
+subtest 'errors are one line each' => \&errors;
 done_testing;
 
 sub whole {
@@ -149,7 +149,7 @@ sub attached {
 		my $truth = $replay->fates($class, (map { $replay->mark("stop $_") } 1, 2), ['stack']);
 		same("attached, $class", $truth, '--class', $class, '--from', 'begin', '--to', 'end', "$dir/part.hrec");
 	}
-	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +with [1-9]\d* blocks/m, 'it says that the process ran before');
+	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +with [1-9]\d* blocks/m, 'it records that the process ran before');
 	return;
 }
 
@@ -197,7 +197,7 @@ sub full {
 	my $result = run([wine($record, 'record', '--max-bytes', '1M', '-o', win($file), '--', "$root/build/win64/bench/maps.exe", $insertions)]);
 	is($result->{status}, 0, 'status of the program') or diag($result->{err});
 	is($result->{out} =~ s/\r//r, $here->{out} =~ s/\r//r, 'which did all it does');
-	like($result->{err}, qr/\Ahsnap: \S+full\.hrec: .*--max-bytes.* after [\d.]+ s, .*\n\z/, 'one line says so');
+	like($result->{err}, qr/\Ahsnap: \S+full\.hrec: .*--max-bytes.* after [\d.]+ s, .*\n\z/, 'one line reports it');
 	cmp_ok(-s $file, '>=', 1 << 20, 'the file has the size');
 	cmp_ok(-s $file, '<', 3 << 19, 'and not much more');
 	my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
@@ -247,7 +247,7 @@ sub terminal {
 	pipe my $keys, my $hand or die "pipe: $!\n";
 	my $script = Hunt::start(['script', '-qefc', "exec '$root/setup/wine' '$record' record -o '" . win($file) . "' -p $target->{pid} 2>'$dir/said'",
 		"$dir/typescript"], stdin => $keys);
-	ok(comes(sub { -e "$dir/said" && slurp("$dir/said") =~ /Enter marks/ }), 'it says what can be done');
+	ok(comes(sub { -e "$dir/said" && slurp("$dir/said") =~ /Enter marks/ }), 'it prints the keys');
 	my $count = -1;
 	for my $line ('', 'half way there', '') {
 		my $is_marked = sub { (() = list($file) =~ /^mark /mg) > $count };
@@ -284,7 +284,7 @@ sub no_terminal {
 	pipe my $from, my $to or die "pipe: $!\n";
 	syswrite $to, "one\ntwo\n";
 	my $result = run([wine($record, 'record', '--for', '1s', '-o', win("$dir/piped.hrec"), '-p', $target->{pid})], stdin => $from);
-	is($result->{err}, '', 'it says nothing');
+	is($result->{err}, '', 'it prints nothing');
 	close $to;
 	is(join('', <$from>), "one\ntwo\n", 'what was to read is still there');
 	unlike(list("$dir/piped.hrec"), qr/^mark/m, 'and marks nothing');
@@ -332,7 +332,7 @@ sub dropped {
 			is($waits, 0, 'nobody waits');
 			cmp_ok($lost // 0, '>', 0, 'and events are lost') or diag($result->{err});
 			is($read->{status}, 2, 'so no limit holds');
-			like($read->{err}, qr/\b$lost\b/, 'and hdiff says how many') if $lost;
+			like($read->{err}, qr/\b$lost\b/, 'and hdiff reports how many') if $lost;
 		} else {
 			is($lost, undef, 'nothing is lost') or diag($result->{err});
 			is($read->{status}, 0, 'and limits hold') or diag($read->{err});

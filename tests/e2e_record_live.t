@@ -227,7 +227,7 @@ sub attached {
 # Checks that hdiff reads the contents of a file that was not finished.
 sub check_cut {
 	my ($file) = @_;
-	like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
+	like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file is marked as not ended');
 	return shown('up to there it is read', $file);
 }
 
@@ -254,7 +254,7 @@ sub full_disk {
 	like(slurp("$started->{err}") =~ s/\r//gr, $line, 'and a line');
 	like(to_end($target), qr/\nstatus 0\z/, 'the other one does what it should');
 	for my $file ("$dir/full.hrec", "$dir/prog.hrec") {
-		like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
+		like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file is marked as not ended');
 		cmp_ok(scalar keys %{ rows(shown('up to there it is read', $file)) }, '>', 16, 'many have blocks');
 	}
 	return;

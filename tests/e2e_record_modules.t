@@ -41,7 +41,7 @@ for my $step (1 .. 3) {
 	is_deeply($recorded, $found, 'and the recording, where it is');
 	my @heaps = map { { slurp("$dir/$_.txt") =~ /^\/\/ hsnap: heap addr=(\w+) (kind=\w+ bits=\d+) /mg } } $step, "extracted$step";
 	cmp_ok(scalar keys %{ $heaps[1] }, '>', 1, 'it has heaps');
-	is_deeply($heaps[1], { map { $_ => $heaps[0]{$_} } keys %{ $heaps[1] } }, 'of the kind that the snapshot tells');
+	is_deeply($heaps[1], { map { $_ => $heaps[0]{$_} } keys %{ $heaps[1] } }, 'of the kind in the snapshot');
 }
 is_deeply(rows("$file\@1", "$file\@2"), { plug => [[3, 1500], [5, 5000]], other => [[7, 14_000]] }, 'one stack, loaded or not, is one row');
 

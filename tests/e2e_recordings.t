@@ -36,9 +36,9 @@ subtest 'dumps with addresses' => \&check_addresses;
 subtest 'a trend' => \&check_trend;
 subtest 'on both systems' => \&check_systems;
 subtest '--list' => \&check_list;
-subtest 'what it lacks is said' => \&check_losses;
+subtest 'missing parts are reported' => \&check_losses;
 subtest 'names with an @' => \&check_names;
-subtest 'what is wrong is said in a line' => \&check_errors;
+subtest 'errors are one line each' => \&check_errors;
 done_testing;
 
 # ---------------------------------------------------------------- queries
@@ -126,7 +126,7 @@ sub check_windows {
 		for my $class (@classes) {
 			my $truth = by_stack(fate_of($of, $class, $from, $to));
 			my $report = check_live($truth, "$class from $from to $to", '--class', $class, '--from', $from, '--to', $to, $file);
-			is($report->{inputs}[0]{class}, $class, 'which the report says');
+			is($report->{inputs}[0]{class}, $class, 'which the report states');
 			check_sums($of, $report, $from, $to, $_, "$class from $from to $to") for undef, 'row';
 		}
 	}
@@ -134,7 +134,7 @@ sub check_windows {
 	check_live($until, 'a window is aifo', '--to', '30%', $file);
 	my $text = run([$hdiff, '-d', '--no-symbols', '--from', '0s', '--to', '50%', '--class', 'aifi', $file])->{out};
 	my $seconds = sprintf '%d.%03d s', int($of->{length} / 2000), $of->{length} / 2 % 1000;
-	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
+	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text states what it shows');
 }
 
 # Compares each row's window, or that of all stacks, with the replay.
@@ -344,7 +344,7 @@ sub check_addresses {
 		check_same($out, "$file\@$moment");
 		check_same(spew("$out-taken", dump_of($of, $blocks, 77)), $out);
 	}
-	like(run([$hdiff, '-d', '--list', $file])->{out}, qr/^addresses /m, '--list says so');
+	like(run([$hdiff, '-d', '--list', $file])->{out}, qr/^addresses /m, '--list shows it');
 	unlike(run([$hdiff, '-d', '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
 }
 
@@ -421,7 +421,7 @@ sub check_systems {
 		my ($linux, $windows) = map { run(tool('hdiff', $_, '--no-symbols', @$args)) } 'linux', 'windows';
 		is($windows->{status}, 0, "@$args on Windows") or diag($windows->{err});
 		my ($truth, $text) = map { $_->{out} =~ s{^// (?:NEW|OLD): .*\n}{}mgr } $linux, $windows;
-		ok($text eq $truth && length $text > 1000, 'says the same as on Linux');
+		ok($text eq $truth && length $text > 1000, 'prints the same as on Linux');
 	}
 }
 
@@ -437,7 +437,7 @@ sub check_list {
 	is($line{image}, 'C:\made\app.exe', 'its image');
 	is($line{started}, Recordings::date($of->{start_ms}), 'when it started');
 	is($line{begun}, Recordings::date($of->{wall_ms}), 'when the recording began');
-	is($line{attached}, 'with 300 blocks that were there', 'and what was there');
+	is($line{attached}, 'with 300 blocks from before', 'and existing blocks');
 	is($line{events}, "$events in 10.000 s", 'its events');
 	is($line{file}, sprintf('%d bytes, %.3f an event', $bytes, $bytes / $events), 'its size');
 	is($line{lost}, '0 events', 'nothing is lost');
@@ -445,7 +445,7 @@ sub check_list {
 	is($line{peak}, sprintf('%d bytes at %d.%03d s', $peak->{bytes}, int($peak->{time} / 1000), $peak->{time} % 1000), 'the peak');
 	is_deeply([$said->{out} =~ /^mark +(.*)$/mg], [map { sprintf '%d.%03d s %s', int($_->{time} / 1000), $_->{time} % 1000, $_->{label} } @{ $of->marks }], 'its marks');
 	ok(!exists $line{cut}, 'it is whole');
-	like(run([$hdiff, '-d', '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
+	like(run([$hdiff, '-d', '--list', $file{cut}])->{out}, qr/^cut /m, 'a recording that was not ended is marked');
 	run([$hdiff, '-d', '--list', $file, '-f', "$dir/list.txt"]);
 	is(as_here(slurp("$dir/list.txt")), $said->{out}, 'the same to a file');
 	my $json = decode_json(run([$hdiff, '-d', '--list', '-o', 'json', $file])->{out});
@@ -470,9 +470,9 @@ sub check_losses {
 	is(run([$hdiff, '-d', '--no-symbols', '--max-growth', '1T', "$file{cut}\@50%"])->{status}, 0, 'but by a moment before its end');
 	my $text = random_events(seed => 9, events => 50) . "lost 12\n";
 	my $lossy = run([$hdiff, '-d', '--no-symbols', make_recording($text, "$dir/lossy.hrec") . '@end']);
-	like($lossy->{err}, qr/warning: 12 events were lost/, 'lost events are told');
+	like($lossy->{err}, qr/warning: 12 events were lost/, 'lost events are reported');
 	my $dump = run([$hdiff, '-d', '--extract', "$dir/lossy.hrec\@end"]);
-	like($dump->{out}, qr/^\/\/ hsnap: incomplete missing=1\r$/m, 'an extracted dump tells it, too');
+	like($dump->{out}, qr/^\/\/ hsnap: incomplete missing=1\r$/m, 'and in an extracted dump');
 	like($dump->{err}, qr/12 events were lost/, 'as does standard error');
 }
 

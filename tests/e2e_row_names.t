@@ -94,7 +94,7 @@ sub nameless_modules {
 	is_deeply([grep { $flags->{$_}{layer} } sort keys %$flags],
 		['KERNEL32+5', 'MSVCR80+9', 'OLEAUT32+100', 'ntdll+12A33', 'ntdll+6', 'ntdll+A123', 'ucrtbase+F2B6'], 'the page knows them');
 	run([$hdiff, '--no-local-files', '--max-growth', 0, '--junit', "$dir/j.xml", $old, $new]);
-	like(slurp("$dir/j.xml"), qr/\+2432 bytes, \+38 blocks: plug\+1234\b/, 'a build server is told so');
+	like(slurp("$dir/j.xml"), qr/\+2432 bytes, \+38 blocks: plug\+1234\b/, 'the report for a build server has it');
 	is_deeply(named('--strip', '-o', 'text', $old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'also with --strip');
 }
 

@@ -19,13 +19,13 @@ is(traced('arguments', @arguments)->{out}, plain('arguments', @arguments)->{out}
 is($_->('early')->{status}, 33, 'a program that ends before main has its status') for \&plain, \&traced;
 my $early = traced_to("$dir/early.txt", 'early');
 is($early->{status}, 33, 'also when a snapshot was to be taken at its exit');
-like($early->{err}, qr/\Ahsnap: .*before its own exit \(status 33: .*\n\z/, 'which one line says');
+like($early->{err}, qr/\Ahsnap: .*did not exit normally \(status 33: .*\n\z/, 'which one line reports');
 
 my $without = slurp($odd);
 is($without =~ s/msvcrt\.dll/missed.dll/gi, 1, 'a program that needs a DLL which is nowhere');
 spew("$dir/without.exe", $without);
 my $missing = hsnap('run', '--at-exit', win("$dir/without.txt"), '--', win("$dir/without.exe"));
-is($missing->{err}, "hsnap: " . win("$dir/without.exe") . ": the process ended before its own exit "
+is($missing->{err}, "hsnap: " . win("$dir/without.exe") . ": the process did not exit normally "
 	. "(status C0000135: a DLL that it needs is missing); nothing was written\n", 'a warning counts them');
 is($missing->{status}, 0x35, 'and is its status, of which a shell here has 8 bits');
 unlink "$dir/without.exe";
@@ -229,7 +229,7 @@ sub incomplete {
 		my $result = hsnap('-p', $target->{pid}, '-f', win("$out/{n}.txt"), '--every', '1s', '--count', 2, @options);
 		is($result->{status}, $status, "a series of it, @options: status");
 		is_deeply([files_in($out)], ['000001.txt', '000002.txt'], 'all files');
-		is(scalar(() = $result->{err} =~ /: the snapshot is incomplete /g), @options ? 0 : 2, 'which is said of each');
+		is(scalar(() = $result->{err} =~ /: the snapshot is incomplete /g), @options ? 0 : 2, 'which is reported for each');
 		like($result->{err}, qr/^hsnap: 2 files written$/m, 'the series goes on');
 	}
 	is($target->quit, 0, 'the program goes on');

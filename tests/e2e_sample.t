@@ -27,10 +27,10 @@ my $many = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced
 is($many->step, 1, 'the program has its blocks') or BAIL_OUT('no target');
 my $dump = taken($many, 'many');
 $many->quit;
-like(slurp($dump), qr{^// hsnap: sample bytes=$mean\r$}m, 'the dump says that it is sampled');
+like(slurp($dump), qr{^// hsnap: sample bytes=$mean\r$}m, 'the dump is marked as sampled');
 my $diff = run(tool('hdiff', 'linux', $dump));
 is($diff->{status}, 0, 'hdiff reads it');
-like($diff->{out}, qr/ESTIMATES: one in $mean bytes was recorded/, 'and says that its figures are estimates');
+like($diff->{out}, qr/ESTIMATES: one in $mean bytes was recorded/, 'and its figures are marked as estimates');
 my $found = made_by('many_blocks', 'make_block', $diff->{out});
 within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
 within($found->[0], $blocks, sqrt $count_variance, 'blocks');

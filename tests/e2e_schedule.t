@@ -238,7 +238,7 @@ sub wines_scheduler {
 	check_error(schedule('list'), 'hsnap', 'Wine: list', @wine);
 	my $removed = schedule('remove', $name);
 	check_ok($removed, 'remove');
-	like($removed->{out}, qr/^\Q$name\E: the task was removed/, 'remove says what it did');
+	like($removed->{out}, qr/^\Q$name\E: the task was removed/, 'remove reports what it did');
 	is_deeply([stored()], [], 'nothing is left in the scheduler');
 }
 
@@ -294,7 +294,7 @@ sub no_environment {
 	like($all->{out}, qr/^HSNAP_MARK\r?$/m, 'a program as usual has our environment');
 	my $variables = run([wine($bare, win($bare))]);
 	check_ok($variables, 'a program as a task has it');
-	like($variables->{out}, qr/^SystemRoot\r?$/mi, 'it says what variables it has') or diag($variables->{out});
+	like($variables->{out}, qr/^SystemRoot\r?$/mi, 'it prints its variables') or diag($variables->{out});
 	unlike($variables->{out}, qr/^(?:HSNAP_MARK|PATH|TEMP|TMP|USERPROFILE|APPDATA)\r?$/mi, 'practice 5: a task has no environment')
 	    or diag($variables->{out});
 }

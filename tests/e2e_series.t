@@ -117,7 +117,7 @@ sub several {
 	ok($loop->wait_for("$name-$_->{pid}-000002.txt", $dir), 'those that are there are taken again') for @targets[0, 2];
 	$loop->interrupt;
 	is($loop->end, 0, 'status 0');
-	is(scalar($loop->said(qr/^(pid $targets[1]{pid}): the process has ended/)), 1, 'which is said');
+	is(scalar($loop->said(qr/^(pid $targets[1]{pid}): the process has ended/)), 1, 'which is reported');
 	is_deeply([grep { pid_in("$dir/$_") ne (/-(\d+)-\d{6}\.txt$/)[0] } files_in($dir)], [], 'each file is of its process');
 	my $once = fresh_dir();
 	is(hsnap('-pn', $name, '-f', win("$once/{pid}.txt"), '--all')->{status}, 0, 'each once');
@@ -135,7 +135,7 @@ sub comes_back {
 	is($first->step, 1, 'it comes');
 	ok($loop->wait_for("$first->{pid}-000001.txt", $dir), 'and is taken');
 	is($first->quit, 0, 'it goes');
-	ok($loop->wait_line(qr/pid $first->{pid}: the process has ended/), 'which is said');
+	ok($loop->wait_line(qr/pid $first->{pid}: the process has ended/), 'which is reported');
 	my $second = target($exe);
 	is($second->step, 1, 'another one comes');
 	ok($loop->wait_for("$second->{pid}-00000$_.txt", $dir), "its file $_") for 1, 2;
@@ -154,7 +154,7 @@ sub interrupted {
 	my $dir = fresh_dir();
 	my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h), '--log', win("$dir/log"));
 	ok($loop->wait_for('000001.txt', $dir), 'a first file');
-	ok($loop->wait_line(qr/: \d+ blocks/), 'is said');
+	ok($loop->wait_line(qr/: \d+ blocks/), 'is reported');
 	like(slurp("$dir/log"), qr/^\S+Z pid $target->{pid}: warning: no block has a stack/m, 'and what it lacks, in the log, too');
 	my $from = time;
 	$loop->interrupt;
@@ -193,7 +193,7 @@ sub in_the_middle {
 		if ($times == 1 || $status == 0) {
 			is($status, 0, "$times interrupts: status 0");
 			is_deeply(\@left, ['000001.txt'], 'the current file is finished');
-			is(scalar($loop->said(qr/^(interrupted: 1 file written)$/)), 1, 'and that is said');
+			is(scalar($loop->said(qr/^(interrupted: 1 file written)$/)), 1, 'and is reported');
 		} else {
 			is($status, 2, 'two interrupts: status 2');
 			like(slurp($log), qr/^\S+Z ended from outside: the current file is dropped\n\z/m, 'which is the last line of the log');

@@ -55,7 +55,7 @@ for my $args (@runs) {
 		return if "@$args" !~ /^-d/ || "@$args" =~ /-o|--group|-i|cut|bad/;
 		my $growth = defined $new ? $new - $old : $old;
 		my ($way, $size) = $got[0]{out} =~ /^Total (\w+) == +(\d+) requested/m;
-		is($way eq 'increase' ? $size : -$size, $growth, 'as the maker of the dumps says');
+		is($way eq 'increase' ? $size : -$size, $growth, 'as the maker of the dumps states');
 	};
 }
 done_testing;

@@ -77,7 +77,7 @@ subtest 'as many rows as are wanted' => sub {
 		my $alone = people(text('--no-stacks', '-n', $count));
 		is_deeply([$alone->{table}, $alone->{stacks}, $alone->{total}], [$report->{table}, [], $report->{total}], "--no-stacks: the same table alone");
 	}
-	is(scalar @{ people(text('--no-stacks'))->{table} }, 20, 'twenty where nothing is said');
+	is(scalar @{ people(text('--no-stacks'))->{table} }, 20, 'twenty by default');
 	check_error(run([$hdiff, '--no-stacks', @$_, "$dir/a.txt", "$dir/b.txt"]), 'hdiff', "@$_: it is about text", '--no-stacks')
 	    for ['-o', 'html'], ['-d'], ['--sizes'];
 };
@@ -142,7 +142,7 @@ sub groups {
 		is_deeply([@$group{qw(self total)}], [signed_units($self{$name}), signed_units($total{$name})], $name);
 	}
 	my $alone = keys(%total) - keys %self;
-	like($said, qr/; $alone pass through alone \(--sort total\)$/m, 'it is said how many others there are');
+	like($said, qr/; $alone pass through alone \(--sort total\)$/m, 'the number of other groups is printed');
 	my @most = map { signed_units($total{$_}) } sort { $total{$b} <=> $total{$a} } keys %total;
 	is_deeply([map { $_->{total} } @{ people(text('--group', 'function', '--sort', 'total'))->{groups} }], [@most[0 .. 19]],
 		'--sort total: all of them, 20 shown');

@@ -64,9 +64,9 @@ sub hdiff { return run(["$root/build/linux/hdiff", "-d", @_], dir => $dir) }
 
 my $whole = hdiff('a-*.txt');
 my $trend = trend($whole->{out});
-subtest 'every snapshot is told of, and every stack that ever changed' => sub {
+subtest 'every snapshot and every stack that ever changed is listed' => sub {
 	is($whole->{status}, 0, 'status 0');
-	like($whole->{out}, qr{\A// hdiff \S+: trend by stack\n}, 'the first line says that it is a trend');
+	like($whole->{out}, qr{\A// hdiff \S+: trend by stack\n}, 'the first line names a trend');
 	is_deeply($trend->{unread}, [], 'it is laid out as a comparison');
 	like($trend->{title}[0], qr{^SERIES 1 of 1: app\.exe, process 4242, started \Q@{[iso($start)]}\E, 12 snapshots from \Q@{[iso($times[0])]} to @{[iso($times[-1])]}\E$}, 'one process');
 	is_deeply($trend->{snapshots},
@@ -109,7 +109,7 @@ subtest 'practice 10: not one difference but many decide; the least doubtful lea
 
 subtest 'what is a trend\'s alone is refused of two dumps' => sub {
 	for (['--sort', 'verdict'], ['--sort', 'slope'], ['--verdict', 'grows'], ['--max-growth', '1M/h']) {
-		check_error(hdiff(@$_, @files[0, 1]), 'hdiff', "@$_", $_->[0], 'only a trend');
+		check_error(hdiff(@$_, @files[0, 1]), 'hdiff', "@$_", $_->[0], 'only to a trend');
 	}
 	check_error(hdiff('--verdict', 'grows,grew', 'a-*.txt'), 'hdiff', 'no verdict', 'grew-once');
 	check_error(hdiff('--max-growth', '1M/m', 'a-*.txt'), 'hdiff', 'no rate', 'SIZE/h');
@@ -220,7 +220,7 @@ subtest 'a limit per hour is for what keeps growing' => sub {
 	my $over = hdiff('--max-growth', '6599/h', @two, 'a-*.txt');
 	is($over->{status}, 1, 'over it');
 	like($over->{err}, qr{^hdiff: growth of 6\.4 KiB/h \(6600 bytes/h\) is over the limit of 6\.4 KiB/h \(6599 bytes/h\); fastest: app!leak < app\+FFF, by 5\.9 KiB/h \(6000 bytes/h\)$}m,
-		'which is said, and what grows fastest');
+		'which is reported, with what grows fastest');
 	is(hdiff('--max-growth', '6600/h', @two, 'a-*.txt')->{status}, 0, 'up to it');
 	is(hdiff('--max-growth', '158400/d', @two, 'a-*.txt')->{status}, 0, 'per day');
 	like(hdiff('--max-growth', '158399/d', @two, 'a-*.txt')->{err}, qr{growth of 154\.7 KiB/d \(158400 bytes/d\) is over}, 'over that');
@@ -240,11 +240,11 @@ subtest 'without times there are verdicts, and no rates' => sub {
 	is_deeply({ map { $_->{name} => $_->{verdict} } @{ $got->{rows} } }, \%verdict, 'verdicts');
 	is_deeply([grep { defined } map { $_->{rate} } @{ $got->{rows} }], [], 'no rates');
 	unlike($result->{out}, qr{bytes/h \(\d}, 'none for the sum either');
-	is(scalar(() = $result->{out} =~ m{^//  +\d+  \(time not told\) }mg), 12, 'no times');
+	is(scalar(() = $result->{out} =~ m{^//  +\d+  \(unknown time\) }mg), 12, 'no times');
 	for my $force ([], ['--force']) {
 		my $limit = hdiff(@$force, '--max-growth', '1T/h', 'timeless-*.txt');
 		is($limit->{status}, 2, "@$force a limit per hour cannot be judged");
-		like($limit->{err}, qr/cannot judge growth per hour: not all snapshots record/, 'which is said');
+		like($limit->{err}, qr/cannot judge growth per hour: not all snapshots record/, 'which is reported');
 		ok(length $limit->{out}, 'the report is written');
 	}
 	is(hdiff('--max-growth', '1T', 'timeless-*.txt')->{status}, 0, 'one from first to last can');
@@ -266,7 +266,7 @@ subtest 'each process is a series' => sub {
 	like($over->{err}, qr{^hdiff: series 2: growth of 300 bytes/h is over the limit of 299 bytes/h; fastest: app!leak}m, 'and the second');
 	my $warned = hdiff('-i', 'slow', '-i', 'nowhere', '--min-bytes', '1000', 'a-*.txt', 'b-*.txt')->{err};
 	unlike($warned, qr/-i slow: warning/, 'what one of them has is found');
-	is(scalar(() = $warned =~ /-i nowhere: warning/g), 1, 'what none has is said once, be one without any row');
+	is(scalar(() = $warned =~ /-i nowhere: warning/g), 1, 'a filter without a match is reported once');
 	is(scalar(() = hdiff('--module', 'none', 'a-*.txt', 'b-*.txt')->{err} =~ /--module none: warning/g), 1, 'of modules, too');
 
 	# If processes are joined, only growth within a process counts.
@@ -286,11 +286,11 @@ subtest 'damaged dumps' => sub {
 	spew($dumps[-1], substr $text, 0, index($text, 'End of data'));
 	my $result = hdiff('--max-growth', '1/h', @dumps);
 	is($result->{status}, 2, 'given by name: status 2, whatever is over a limit');
-	like($result->{err}, qr/growth of 5\.9 KiB\/h \(6000 bytes\/h\) is over/, 'which is said');
+	like($result->{err}, qr/growth of 5\.9 KiB\/h \(6000 bytes\/h\) is over/, 'which is reported');
 	is(scalar @{ trend($result->{out})->{snapshots} }, 11, 'of what is whole');
 	$result = hdiff('--force', '--max-growth', '1/h', @dumps);
 	is($result->{status}, 1, '--force: the limit counts');
-	like($result->{out}, qr{^//  +12  .*c-11\.txt, CUT SHORT: sums are of what is there$}m, 'and the report says what is cut short');
+	like($result->{out}, qr{^//  +12  .*c-11\.txt, CUT SHORT: sums are of what is there$}m, 'and the report marks the cut dump');
 };
 
 subtest 'few snapshots' => sub {
@@ -301,7 +301,7 @@ subtest 'few snapshots' => sub {
 	is(scalar(() = $result->{err} =~ /cannot judge growth per hour: fewer than three/g), 2, 'of neither');
 	$result = hdiff('--max-growth', '1T/h', 'two-0.txt', 'two-1.txt', 'a-*.txt');
 	is($result->{status}, 0, 'it is enough when one can be judged');
-	like($result->{err}, qr/series \d: --max-growth cannot judge/, 'and said that the other cannot');
+	like($result->{err}, qr/series \d: --max-growth cannot judge/, 'and that the other cannot be judged');
 	# Sen's bounds require five or more snapshots of one process.
 	my $sure = qr/^\/\/ [^\n]*with 95 percent$/m;
 	unlike(hdiff(@files[0 .. 3])->{out}, $sure, 'four of a process: no confidence');

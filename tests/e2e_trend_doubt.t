@@ -38,7 +38,7 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 		for my $limit ('1', '1T', '1T,100') {
 			my $result = hdiff(@args, '--max-growth', $limit, $dir);
 			is($result->{status}, 2, "$what, $limit: status 2");
-			like($result->{err}, $none, 'which is said');
+			like($result->{err}, $none, 'which is reported');
 			ok(length $result->{out}, 'the report is written');
 		}
 		is(hdiff(@args, $dir)->{status}, 0, "$what: without a limit all is well");
@@ -48,7 +48,7 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 	is($result->{status}, 2, 'five of six are cut short');
 	like($result->{err}, $none, 'which is no growth');
 	my $all = json($dir);
-	is_deeply([$all->{left_out_file_count}, $all->{left_out_files}], [5, [@files[1 .. 5]]], 'JSON tells which are left out');
+	is_deeply([$all->{left_out_file_count}, $all->{left_out_files}], [5, [@files[1 .. 5]]], 'JSON lists the files left out');
 	like(hdiff($dir)->{out}, qr{^// files that were left out: 5: \Q@{[join ', ', @files[1 .. 5]]}\E$}m, 'and the report');
 	my $many = fresh_dir();
 	series($many, [$six[$_]], { leak => [$leak[$_]] }, pid => 10 + $_, name => "p$_-%d.txt") for 0 .. 5;
@@ -62,7 +62,7 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 	my ($file) = series($alone, [$six[0]], { leak => [100] });
 	$result = hdiff('--max-growth', '1T', $alone);
 	is($result->{status}, 2, 'a folder with a single dump');
-	like($result->{err}, qr/^hdiff: --max-growth cannot judge growth: a single dump was found$/m, 'which is said');
+	like($result->{err}, qr/^hdiff: --max-growth cannot judge growth: a single dump was found$/m, 'which is reported');
 	is(hdiff('--max-growth', $_->[0], $file)->{status}, $_->[1], "by its name all of it is growth: $_->[0]") for [99, 1], [100, 0];
 	spew("$alone/made-000.txt", hdiff(@{ [series(fresh_dir(), [@six[0, 1]], { leak => [7, 9] })] })->{out});
 	is(hdiff('--max-growth', $_->[0], $alone)->{status}, $_->[1], "a comparison tells growth: $_->[0]") for [1, 1], [2, 0];
@@ -75,11 +75,11 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	my $result = hdiff($dir);
 	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: has no usable time, but other dumps of its process do$/m, 'the fewer are left out');
 	is_deeply([map { s/,.*//r } notes($result->{out})], ['grows'], 'a leak stays one');
-	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report tells it');
+	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report lists it');
 	my $pair = fresh_dir();
 	series($pair, [@six[0, 1]], { leak => [1, 2] });
 	my $foreign = spew("$pair/foreign.txt", "no dump\n");
-	like(hdiff($pair)->{out}, qr{^// OLD: .*\n// files that were left out: 1: \Q$foreign\E$}m, 'two that are left are compared, and that is told');
+	like(hdiff($pair)->{out}, qr{^// OLD: .*\n// files that were left out: 1: \Q$foreign\E$}m, 'the two remaining dumps are compared, which is reported');
 	my $few = fresh_dir();
 	series($few, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'n%d.txt', no_time => 1);
 	series($few, [@six[1, 4]], { leak => [8, 9] }, name => 't%d.txt');
@@ -91,7 +91,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	is(json("$dir/t0.txt", "$dir/x0.txt", "$dir/t5.txt")->{series}[0]{snapshots}[0]{path}, "$dir/t0.txt", 'whatever the order in which they are given');
 };
 
-subtest 'names are in the order in which people count; ties are said once' => sub {
+subtest 'names are sorted with numbers by value; ties are reported once' => sub {
 	my $dir = fresh_dir();
 	my @files = map { umdh("$dir/s$_.txt", int(($_ - 1) / 2), 4711, 500 + 500 * $_) } 1 .. 12;
 	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series record the same time as the one before them: /m;
@@ -145,7 +145,7 @@ subtest 'with --force no limit is kept by what a damaged dump lacks' => sub {
 	unlike($over->{err}, qr/cut short$/m, 'as before');
 	like(hdiff('--force', '--max-growth', '1T', $middle)->{err}, qr/: \Q$files[2]\E is cut short, and 1 more is cut short or damaged$/m, 'two');
 	cut($files[5]);
-	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1 byte; the last snapshot is cut short$/m, 'the last is said to be');
+	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1 byte; the last snapshot is cut short$/m, 'the message names the last snapshot');
 	cut($files[0]);
 	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1 byte; the first and the last snapshots are cut short$/m, 'and the first');
 	is(hdiff('--force', '--max-growth', '1T', @files[0, 5])->{status}, 0, 'of two dumps it is as it was');
@@ -165,7 +165,7 @@ subtest 'fewer than three snapshots of a process are too few for a verdict' => s
 		my $text = hdiff(@args)->{out};
 		is_deeply([map { /^(too few)/ } notes($text)], [('too few') x ($what eq 'joined' ? 3 : 6)], 'in text');
 		like($text, qr{^// Less than three snapshots of a process are too few for a verdict\.$}m, 'and what that is');
-		like($text, qr{^// BLOCKS are .*\n.*The largest growth comes first}m, 'the header tells the order');
+		like($text, qr{^// BLOCKS are .*\n.*The largest growth comes first}m, 'the header states the order');
 		like(hdiff('-o', 'csv', @args)->{out}, qr/,too-few,/, 'in CSV');
 		my @groups = @{ json('--group', 'module', @args)->{series}[0]{groups} };
 		is_deeply([map { $_->{self}{trend}{verdict}, $_->{total}{trend}{verdict} } @groups], [('too-few') x (2 * @groups)], 'of groups');
@@ -176,7 +176,7 @@ subtest 'fewer than three snapshots of a process are too few for a verdict' => s
 	series($three, [@six[0 .. 2]], { up => [1, 2, 3] });
 	unlike(hdiff($three)->{out}, qr/too few/, 'three are enough');
 	my $one = hdiff('--warm-up', 2, $three)->{out};
-	unlike($one, qr/Rates/, 'of one snapshot there are no rates to be told of');
+	unlike($one, qr/Rates/, 'a single snapshot has no rates');
 };
 
 subtest 'a series that is too short keeps no other from being judged, times or not' => sub {
@@ -206,11 +206,11 @@ subtest 'two dumps that are found are compared when they are of one process' => 
 	like($limit->{out}, qr{^// SERIES 1 of 1}m, 'and is shown');
 };
 
-subtest 'what leaks by blocks is told by blocks' => sub {
+subtest 'a leak of blocks is judged by blocks' => sub {
 	my $dir = fresh_dir();
 	series($dir, \@six, { count => [map { [4096, 10 + $_] } 0 .. 5], bytes => [map { [100 + $_, 1] } 0 .. 5], step => [map { [$_ < 3 ? 50 : 90_000, 3] } 0 .. 5] });
 	my $text = hdiff($dir)->{out};
-	like($text, qr{^//     grows by blocks, \+0 bytes/h \(0 to 0\), \+1 blocks/h  \.\S+@\n}m, 'said, and drawn');
+	like($text, qr{^//     grows by blocks, \+0 bytes/h \(0 to 0\), \+1 blocks/h  \.\S+@\n}m, 'printed, and drawn');
 	is((places(json($dir)))[1], place('count'), 'before what does not grow');
 	my $slope = fresh_dir();
 	series($slope, \@six, { count => [map { [4096, 10 + $_] } 0 .. 5], back => [map { [$_ == 2 ? 900_000 : 7, 1] } 0 .. 5] });
@@ -219,7 +219,7 @@ subtest 'what leaks by blocks is told by blocks' => sub {
 	like($group, qr{  \.\S+\@  app!count$}, 'groups are drawn so, too');
 };
 
-subtest 'limits are told by numbers that are over them, and by what grows' => sub {
+subtest 'exceeded limits are reported with numbers and what grows' => sub {
 	my $dir = fresh_dir();
 	series($dir, [map { START + 10 * HOUR * $_ } 1 .. 6], { leak => [map { 100 + 40_964 * $_ } 0 .. 5] });
 	like(hdiff('--max-growth', '4096/h', $dir)->{err}, qr{^hdiff: growth of 4\.0 KiB/h \(4096\.4 bytes/h\) is over the limit of 4\.0 KiB/h \(4096 bytes/h\); fastest: }m, 'a fraction');
@@ -227,7 +227,7 @@ subtest 'limits are told by numbers that are over them, and by what grows' => su
 	my @odd = map { $_ % 2 ? 500_000 : 1000 } 0 .. 11;
 	series($both, [map { START + HOUR * $_ } 1 .. 12], { here => \@odd, there => [map { 600_000 + 100 * $_ - $odd[$_] } 0 .. 11] });
 	like(hdiff('--max-growth', '1/h', $both)->{err},
-		qr{^hdiff: growth of 100 bytes/h is over the limit of 1 bytes/h; it is that of all together, and no single stack keeps growing: try --group}m,
+		qr{^hdiff: growth of 100 bytes/h is over the limit of 1 bytes/h; only the sum keeps growing, no single stack does: try --group}m,
 		'only the sum grows');
 };
 
@@ -242,17 +242,17 @@ subtest 'rows that are alike in what is asked for are in the order of the defaul
 	is_deeply([places(json('--sort', 'bytes', $same))], [map { place($_) } qw(leak step)], '--sort bytes: both grew by five');
 };
 
-subtest 'a sample among whole dumps is said of the series' => sub {
+subtest 'a sample among whole dumps is reported for the series' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, \@six, { leak => \@leak });
 	spew($files[2], slurp($files[2]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
 	my $result = hdiff($dir);
-	my $words = 'sampled at another rate than the snapshot before it: growth in its series may be an error of the estimates';
+	my $words = 'sampled at another rate than the snapshot before it: growth in its series may be a sampling error';
 	is($result->{err}, "hdiff: $files[2]: warning: $words\n", 'once, where it begins');
 	like($result->{out}, qr{^// warning: \Q$files[2]\E: $words$}m, 'in the report, too');
 };
 
-subtest 'address space that is reserved for a while is told' => sub {
+subtest 'address space that is reserved for a while is reported' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, \@six, { leak => \@leak });
 	for my $i (2, 3) {

@@ -178,12 +178,12 @@ subtest 'three or more snapshots are looked at for a trend, in the order of thei
 	}
 	my $result = run(tool('hdiff', 'linux', '--no-symbols', @files[0, 5]));
 	like($result->{out}, qr/^\+\s+500 \(\s*1500 -\s+1000\)/m, 'two by name: the older one is OLD');
-	like($result->{err}, qr/^hdiff: \S+d0\.txt: warning: counts as NEW: taken after \S+d5\.txt$/m, 'which a line says');
+	like($result->{err}, qr/^hdiff: \S+d0\.txt: warning: counts as NEW: taken after \S+d5\.txt$/m, 'which a line reports');
 	my $pair = fresh_dir();
 	spew("$pair/$_", slurp("$dir/$_")) for qw(d0.txt d5.txt);
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
 	like($result->{out}, qr/^\+\s+500 \(\s*1500 -\s+1000\)/m, 'two of a folder: the older one is OLD');
-	like($result->{out}, qr{^// OLD: \S+/d5\.txt}m, 'and said to be');
+	like($result->{out}, qr{^// OLD: \S+/d5\.txt}m, 'and reported as such');
 	ok(!trend($pair)->{is_trend}, 'two make no trend');
 	unlink "$pair/d0.txt";
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
@@ -247,7 +247,7 @@ subtest 'practice 1: partial dumps are passed over by their names, or named and 
 	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt', 'the same by name: the rest still answers');
 	complains($result, 2, 'and the status is 2', @bad);
 	$result = trend("$dir/empty.txt", $dir);
-	complains($result, 2, 'what is no use is not said to be used by another name', @bad);
+	complains($result, 2, 'an unusable file is not reported as a duplicate', @bad);
 	$result = trend(@files[0 .. 2], "$dir/missing.txt");
 	is($result->{files}, 'd0.txt d1.txt d2.txt', 'a file that is not there');
 	complains($result, 2, 'and is named', 'missing.txt');
@@ -290,7 +290,7 @@ subtest 'practice 1: of several files found, one that is left is no growth' => s
 };
 
 # The second practical fault: names that are reused, or that contain a wrong time.
-subtest 'practice 2: names that collide or lie do not matter, times do; the same snapshot counts once' => sub {
+subtest 'practice 2: times count, not names that collide or lie; the same snapshot counts once' => sub {
 	my $dir = fresh_dir();
 	mkdir "$dir/$_" for qw(a b);
 	series("$dir/a", [@six[0, 2, 4]], { leak => [1, 3, 5] }, name => 'umdh-08-11-%d.txt');
@@ -312,10 +312,10 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 	is(scalar(grep { defined $_->{bytes_per_hour} } map { $_->{trend} } $series, @{ $series->{rows} }), 0, 'so there are no rates');
 	my $limit = trend('--max-growth', '1M/h', @umdh);
 	is($limit->{status}, 2, 'and a limit per hour is not kept');
-	like($limit->{err}, qr/^hdiff: --max-growth cannot judge growth per hour: /m, 'which is said');
+	like($limit->{err}, qr/^hdiff: --max-growth cannot judge growth per hour: /m, 'which is reported');
 	my $text = run(tool('hdiff', 'linux', '--no-symbols', @umdh))->{out};
 	unlike($text, qr{bytes/h \(\d}, 'the text has none either');
-	like($text, qr{^// [^\n]*all tell the same}m, 'and says why');
+	like($text, qr{^// [^\n]*all record the same}m, 'and states why');
 	# If there are several processes, a violation in a process that has no trend does not count.
 	my @later = map { umdh("$dir/later-$_.txt", "2026-11-20 1$_:30", 4712, 2000 + $_) } 1, 2;
 	$result = trend('--across-restarts', '--max-growth', '1M/h', @umdh, @later);
@@ -324,7 +324,7 @@ subtest 'practice 2: names that collide or lie do not matter, times do; the same
 };
 
 # The third practical fault: a service restarts, and the system reuses its pid for another process.
-subtest 'practice 3: a pid that is used again is another process, and never goes on with a series' => sub {
+subtest 'practice 3: a reused pid is another process, and never continues a series' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
 	my @more = map { $_ + 24 * HOUR } @six[0 .. 3];
@@ -367,12 +367,12 @@ subtest 'practice 8: warm-up is left out, of each process' => sub {
 	is(trend('--warm-up', 2, '--across-restarts', $dir)->{files}, 'a2.txt a3.txt a4.txt a5.txt b2.txt', 'of each part, too');
 	my $result = trend('--warm-up', 3, $dir);
 	is($result->{files}, 'a3.txt a4.txt a5.txt', 'nothing is left of the second');
-	complains($result, 0, 'which is said', 'b2.txt');
+	complains($result, 0, 'which is reported', 'b2.txt');
 	my $one = trend('--warm-up', 2, '--series', 2, '--max-growth', '0', $dir);
 	is("$one->{files}; $one->{status}", 'b2.txt; 2', 'of a series of one snapshot nobody knows whether it grew');
 	my $none = trend('--warm-up', 6, $dir);
 	is($none->{status}, 2, 'nothing left at all is an error');
-	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 9 dumps/m, 'that says so');
+	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 9 dumps/m, 'which is reported');
 	is(trend('--since', '2025-11-20T12:00', '--until', '2025-11-20T14:25:48', $dir)->{files}, 'a2.txt a3.txt a4.txt', '--since and --until');
 	is(trend('--since', '2025-11-21', $dir)->{files}, 'b0.txt b1.txt b2.txt', 'a day');
 	is(trend('--until', '2025-11-20', $dir)->{files}, 'a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt', 'to the end of a day');
@@ -385,7 +385,7 @@ subtest 'practice 8: warm-up is left out, of each process' => sub {
 
 # The folder of a task that has run for a year. hdiff does not read dumps outside the range. So
 # damage after their heads causes no complaint, and the result is the same as without these files.
-subtest 'of what is outside --since and --until the head is read and no more' => sub {
+subtest 'outside --since and --until only heads are read' => sub {
 	my @times = map { T0 + $_ * HOUR } 0 .. 11;
 	my $iso = sub { iso($times[$_[0]]) };
 	for (
@@ -431,7 +431,7 @@ subtest 'a span goes back from the newest dump that can be used' => sub {
 	$cut->(8, 9, 2);
 	my $result = trend('--since', '2h', $dir);
 	is($result->{files}, 'd5.txt d6.txt d7.txt', 'the next when it is cut short');
-	complains($result, 0, 'which is said, but of none outside', 'd8.txt', 'd9.txt');
+	complains($result, 0, 'which is reported, but for none outside', 'd8.txt', 'd9.txt');
 	$result = trend('--until', '4h', '--since', '6h', @files);
 	is($result->{files}, 'd1.txt d3.txt', 'and where the window ends before it');
 	complains($result, 2, 'what is inside is named', 'd2.txt', 'd8.txt', 'd9.txt');
@@ -442,7 +442,7 @@ subtest 'a span goes back from the newest dump that can be used' => sub {
 	complains($result, 2, 'and is named', 'missing.txt');
 };
 
-subtest 'what is outside counts as what its head says' => sub {
+subtest 'dumps outside the range count by their heads' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
 	my $whole = slurp($files[0]);
@@ -487,7 +487,7 @@ subtest 'what is outside counts as what its head says' => sub {
 };
 
 # The message for each limit states a remedy.
-subtest 'more files than can be are an error that says what to do' => sub {
+subtest 'too many files are an error with a remedy' => sub {
 	my $dir = fresh_dir();
 	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
 	my ($list_max) = slurp("$root/diff/file_list.h") =~ /^#define FILES_MAX (\d+)/m;
@@ -500,12 +500,12 @@ subtest 'more files than can be are an error that says what to do' => sub {
 	my $result = trend('--since', '2030-01-01', "$dir/*");
 	like($result->{err}, qr/these options leave none of @{[$read_max + 1]} dumps/, 'but not when they are outside');
 	my ($looked, $read) = map { s/(?=\d{3}$)/,/r } $list_max, $read_max;
-	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual tells both');
+	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual states both');
 };
 
 # The tenth practical fault: heaps change while they are walked. Only growth over several snapshots
 # counts, so hdiff must not guess the position of a dump without a time.
-subtest 'practice 2: dumps that tell no time stay in the order in which they are given, and that is said' => sub {
+subtest 'practice 2: dumps without a time stay in the order given, which is reported' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
 	my $result = trend(reverse @files);
@@ -516,7 +516,7 @@ subtest 'practice 2: dumps that tell no time stay in the order in which they are
 	is($result->{status}, 2, '--since has nothing to go by');
 };
 
-subtest 'dumps of a sample and whole ones in one series are told' => sub {
+subtest 'sampled and whole dumps in one series are reported' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'd%d.txt');
 	series($dir, [map { $_ + 24 * HOUR } @six[0, 1]], { leak => [1, 2] }, name => 'e%d.txt', start => T0 + 23 * HOUR);
@@ -526,7 +526,7 @@ subtest 'dumps of a sample and whole ones in one series are told' => sub {
 	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d1\.txt: warning: sampled at another rate than the snapshot before it/);
 };
 
-subtest 'what many dumps lack is said once of a series' => sub {
+subtest 'what many dumps lack is reported once per series' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
 	push @files, series($dir, [map { $_ + 24 * HOUR } @six[0, 1]], { leak => [1, 2] }, name => 'e%d.txt', start => T0 + 23 * HOUR);
@@ -544,15 +544,15 @@ subtest 'what many dumps lack is said once of a series' => sub {
 	my $text = run(tool('hdiff', 'linux', '--no-symbols', $dir))->{out};
 	is_deeply([sort $text =~ m{^// warning: (.*)$}mg], [sort @want], 'in the header of each series');
 	my @told = map { [map { @{ $_->{warnings} // [] } } @{ $_->{snapshots} }] } @{ decode_json($result->{out})->{series} };
-	is_deeply([map { scalar @$_ } @told], [6 + 3 + 1 + 2, 2], 'JSON tells what each has');
-	is(scalar(() = trend('--series', 2, $dir)->{err} =~ /lacks/g), 1, 'of a series that is not shown nothing is said');
+	is_deeply([map { scalar @$_ } @told], [6 + 3 + 1 + 2, 2], 'JSON has the warnings of each');
+	is(scalar(() = trend('--series', 2, $dir)->{err} =~ /lacks/g), 1, 'nothing is reported for a series that is not shown');
 	unlink @files[2 .. $#files];
 	$result = trend($dir);
-	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'of two, each is told of');
+	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'for two dumps, each is reported');
 };
 
 # man/hdiff.1 states how much more memory a thousand dumps need than a few.
-subtest 'many small dumps take what the manual says' => sub {
+subtest 'many small dumps take the memory that the manual states' => sub {
 	needs_linux('getrusage()');
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
 	my ($few, $many, $processes) = map {

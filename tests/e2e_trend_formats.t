@@ -257,7 +257,7 @@ sub check_no_times {
 	ok(!grep({ exists $_->{time} } @{ $series->{snapshots} }), 'no time');
 	for my $trend ($series->{trend}, $series->{rows}[0]{trend}) {
 		is_deeply([grep { defined $trend->{$_} } grep { /hour/ } sort keys %$trend], [], 'no rates');
-		is(scalar(grep { /hour/ } keys %$trend), 4, 'which is said of each');
+		is(scalar(grep { /hour/ } keys %$trend), 4, 'which is reported for each');
 	}
 	my ($columns, $row) = csv_in(hdiff_in($sub, '-o', 'csv', @given)->{out});
 	is_deeply([grep { /^bytes / } @$columns], [map { "bytes $_" } @given], 'csv: columns have the names of the files');
@@ -383,7 +383,7 @@ sub check_umdh {
 	is($result->{status}, 0, 'well') or diag($result->{err});
 	my $series = json_in($result->{out})->{series}[0];
 	is_deeply([map { [@$_{qw(path local_time time)}] } @{ $series->{snapshots} }],
-		[map { ["$_.txt", "2026-11-20T10:$_", undef] } 10, 25, 40], 'in their order, and not said to be UTC');
+		[map { ["$_.txt", "2026-11-20T10:$_", undef] } 10, 25, 40], 'in their order, and not marked as UTC');
 	is($series->{parts}[0]{pid}, 4711, 'pid');
 	is($series->{trend}{bytes_per_hour}, 60_000, 'how fast it grows');
 	my ($columns) = csv_in(hdiff_in($sub, '-o', 'csv', @given)->{out});

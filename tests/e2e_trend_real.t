@@ -16,7 +16,7 @@ while ($source =~ /^ \* trend: (\S+) (\S+)<-one_step<-main (bytes|blocks) ([\d ]
 	$truth{$2}{verdict} = $1;
 	$truth{$2}{$3} = [split ' ', $4];
 }
-is_deeply([map { $truth{$_}{verdict} } sort keys %truth], [qw(grew-once grows same returns)], 'what the program says that it does');
+is_deeply([map { $truth{$_}{verdict} } sort keys %truth], [qw(grew-once grows same returns)], 'as the program states');
 my $steps = @{ $truth{leak}{bytes} };
 
 mkdir "$dir/dumps";

@@ -21,7 +21,7 @@ copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\
 # One Windows process keeps running, so that Wine's server does too.
 my $stays = target($exe);
 is(flags($stays), '00000000', 'at first a program has no flags');
-like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine it is said that the flag does nothing');
+like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine a message states that the flag does nothing');
 is(ust('off', $image)->{status}, 0, 'off again');
 my $first = exported();
 
@@ -128,7 +128,7 @@ sub no_rights {
 sub fresh {
 	my $on = ust('on', $image);
 	check_ok($on, 'on');
-	like($on->{out}, qr/^ust is on for \Q$image\E: .*started from now on/, 'which is said');
+	like($on->{out}, qr/^ust is on for \Q$image\E: .*started from now on/, 'which is reported');
 	like($on->{out}, qr/^running now: pid $stays->{pid}; start it again/m, 'and who runs without it');
 	is_deeply(values_now(), { GlobalFlag => ['REG_DWORD', '0x1000'] }, 'one value, a number');
 
@@ -195,7 +195,7 @@ sub text_and_more {
 	my $digits = exported();
 	check_error(ust($_, $image), 'hsnap', "$_, with digits that can mean two numbers", 'GlobalFlag', "'4096'",
 		'Image File Execution Options', '0x in front') for qw(on off);
-	like(ust('show', $image)->{out}, qr/a GlobalFlag that is no number\r?$/m, 'show says so');
+	like(ust('show', $image)->{out}, qr/a GlobalFlag that is no number\r?$/m, 'show reports it');
 	is(exported(), $digits, 'nothing was written');
 	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '0x00000070', '/f');
 	reg('add', $key, '/v', 'StackTraceDatabaseSizeInMb', '/t', 'REG_DWORD', '/d', '16', '/f');
@@ -205,7 +205,7 @@ sub text_and_more {
 	my $values = values_now();
 	is_deeply($values->{GlobalFlag}, ['REG_DWORD', '0x1070'], 'the text is a number now');
 	is_deeply($values->{StackTraceDatabaseSizeInMb}, ['REG_DWORD', '0x40'], '--db-mb is there');
-	like(ust('show', $image)->{out}, qr/GlobalFlag 00001070 .*, database of 64 MB/, 'show tells both');
+	like(ust('show', $image)->{out}, qr/GlobalFlag 00001070 .*, database of 64 MB/, 'show prints both');
 	check_ok(ust('off', $image), 'off');
 	is_deeply(values_now(), { GlobalFlag => ['REG_DWORD', '0x70'], Debugger => ['REG_SZ', ''] },
 		'the flag is as it was, as a number, and the size is gone');

@@ -44,11 +44,11 @@ sub compare {
 	my ($pid, $path) = @_;
 	my $result = hsnap('-p', $pid, '-v', '-f', win("$path.txt"));
 	is($result->{status}, 0, 'not held for a walk');
-	like($result->{err}, qr/^hsnap: pid $pid: walked in \d+ ms while it ran, /m, 'which is said');
+	like($result->{err}, qr/^hsnap: pid $pid: walked in \d+ ms while it ran, /m, 'which is reported');
 	unlike($result->{err}, qr/warning/, 'no complaint');
 	my $walked = hsnap('-p', $pid, '--walk', '-v', '-f', win("$path-walked.txt"));
 	is($walked->{status}, 0, '--walk');
-	like($walked->{err}, qr/^hsnap: pid $pid: walked in \d+ ms, /m, 'which is said');
+	like($walked->{err}, qr/^hsnap: pid $pid: walked in \d+ ms, /m, 'which is reported');
 	unlike($walked->{err}, qr/warning/, 'heaps and table have the same');
 	is_deeply(said("$path.txt"), said("$path-walked.txt"), 'both say the same');
 	cmp_ok(scalar(@{ said("$path.txt") }), '>', 10, 'and something');

@@ -33,19 +33,19 @@ for my $number (2, 3) {
 	ok($watch->wait_line(qr/00000$number\.txt: .*, private bytes \d+ to \d+$/m), "file $number");
 }
 is($watch->end, 0, 'status 0');
-is_deeply([grep { /\.txt$/ } files_in($dir)], [map { "00000$_.txt" } 1 .. 3], 'as many files as the growth says');
+is_deeply([grep { /\.txt$/ } files_in($dir)], [map { "00000$_.txt" } 1 .. 3], 'as many files as the growth requires');
 my @growth = $watch->said(qr/private bytes (\d+ to \d+)$/);
 my @sizes = map { [split / to /] } @growth;
 is_deeply([grep { abs($_->[1] - $_->[0] - 3 * $step_bytes) > $step_bytes / 2 } @sizes], [], 'three steps in each');
-is(scalar @sizes, 2, 'each says from where to where');
+is(scalar @sizes, 2, 'each prints the bytes before and after');
 is($sizes[1][0], $sizes[0][1], 'each from where the last one was');
-is(scalar(grep { /private bytes \d+ to \d+$/ } split /\n/, slurp("$dir/log")), 2, 'the log says it, too');
+is(scalar(grep { /private bytes \d+ to \d+$/ } split /\n/, slurp("$dir/log")), 2, 'the log has them, too');
 is($target->next_step, ++$step, 'the target goes on');
 
 my $here = fresh_dir();
 is(run([wine("$root/build/win64/hsnap.exe", 'watch', '-p', $target->{pid}, '--growth', '1G', '--count', 1)], dir => $here)->{status}, 0,
 	'without a name');
-like(join(' ', files_in($here)), qr/^watched\d+-$target->{pid}-\d{8}T\d{6}Z\.txt$/, 'the file says whose it is, and when');
+like(join(' ', files_in($here)), qr/^watched\d+-$target->{pid}-\d{8}T\d{6}Z\.txt$/, 'the file is named by process and time');
 
 my $idle = loop('watch', '-p', $target->{pid}, '--growth', '1G', '-f', win("$dir/idle-{n}.txt"), '--poll', '1h');
 ok($idle->wait_line(qr/idle-000001\.txt/), 'one that has nothing to do for an hour');

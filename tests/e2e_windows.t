@@ -26,7 +26,7 @@ for my $call (@called) {
 my %targets = map { $_ => 1 } slurp("$root/Makefile") =~ /^([a-z0-9-]+):/mg;
 my @made = map { ($_->{run} // '') =~ s/\$\{\{.*?\}\}//gr =~ /\bmake (.*)/ ? grep { !/=/ } split ' ', $1 : () } @steps;
 is_deeply([grep { !$targets{$_} } @made], [], 'it makes what the Makefile has');
-like($text, qr/\A(?:#.*\n)*#.*This workflow has never run/, 'and says that it has never run');
+like($text, qr/\A(?:#.*\n)*#.*This workflow has never run/, 'and states that it has never run');
 
 my $tools = fresh_dir();
 my $hsnap = "'$root/setup/wine' '$root/build/win64/hsnap.exe'";
@@ -53,7 +53,7 @@ my $missed = run(\@umdh, env => { HSNAP_DEBUGGERS => "$tools/none", HSNAP_MUST_H
 is($missed->{status}, 1, 'where it must be there, its absence is a failure');
 like($missed->{out}, qr/^not ok 1 - umdh is here: no UMDH/, 'which names it');
 my $true = run(\@umdh, env => \%how);
-is($true->{status}, 0, 'tests/windows/umdh.t passes where UMDH says what is so') or diag($true->{out}, $true->{err});
+is($true->{status}, 0, 'tests/windows/umdh.t passes if UMDH is right') or diag($true->{out}, $true->{err});
 my $lying = run(\@umdh, env => { %how, HSNAP_LIE => 1 });
 my @failed = $lying->{out} =~ /^not ok \d+ - (.*)$/mg;
 is_deeply([grep { /every block/ } @failed], [map { "step $_: every block, its bytes and its stack are the same, or a rule says why not" } 1, 2],

@@ -30,13 +30,14 @@
 	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \
 	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
 	X(ERR_EMPTY, "is empty", "write the file again")                                           \
-	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
+	X(ERR_CUT, "is cut short",                                                                 \
+		"take the snapshot again, or use the complete part with --force")                  \
 	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
 	X(ERR_SECOND, "another snapshot or comparison begins here",                                \
-		"split its text before this line ('csplit FILE LINE', once it is unpacked and "    \
-		"UTF-8) and give both parts")                                                      \
+		"split the text before this line ('csplit FILE LINE', on unpacked UTF-8) and "     \
+		"read both parts")                                                                 \
 	X(ERR_ENCODINGS, "the file is in two encodings",                                           \
-		"cut it after that byte ('head -c', 'tail -c') and give both parts, or take the "  \
+		"cut it after that byte ('head -c', 'tail -c') and read both parts, or take the "  \
 		"logs again with -f")                                                              \
 	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
 	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists processes")                         \
@@ -52,7 +53,7 @@
 		"take snapshots with hsnap -p, or first use 'hsnap detach'")                       \
 	X(ERR_BUSY, "this cannot be done now", "try again")                                        \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
-	X(ERR_NO_EXIT, "the process ended before its own exit", "nothing was written")             \
+	X(ERR_NO_EXIT, "the process did not exit normally", "nothing was written")                 \
 	X(ERR_TARGET, "cannot interpret the process's memory",                                     \
 		"try again; report it if it persists")                                             \
 	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
@@ -63,22 +64,23 @@
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
 		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
 	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
-	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
+	X(ERR_NO_HEAPS, "contains no memory of the heaps",                                         \
 		"write a dump with full memory, as procdump -ma PID does")                         \
 	X(ERR_INCOMPLETE, "the snapshot is incomplete",                                            \
-		"its warnings list what is missing; take it again, or use what is there with "     \
+		"its warnings list what is missing; take it again, or use it as it is with "       \
 		"--force")                                                                         \
-	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
+	X(ERR_NO_STACKS, "the process has no such stacks",                                         \
 		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on IMAGE' and start the "        \
 		"program again")                                                                   \
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_NOT_CHANGED, "was not changed", "")                                                  \
-	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove NAME', and add it again")  \
+	X(ERR_TASK, "is not a task of hsnap",                                                      \
+		"remove it with 'hsnap schedule remove NAME', and add it again")                   \
 	X(ERR_NO_TASK, "no such task", "'hsnap schedule list', as administrator, lists the tasks") \
 	X(ERR_TASK_EXISTS, "the task already exists",                                              \
-		"'hsnap schedule remove NAME' first, or give --replace")                           \
+		"use 'hsnap schedule remove NAME' first, or --replace")                            \
 	X(ERR_SYMBOLS, "no names", "")                                                             \
 	X(ERR_NOT_RECORDING, "is not a recording", "give a file written by hsnap record")          \
 	X(ERR_BAD_RECORDING, "the recording is damaged", "use earlier moments, or record again")   \

@@ -46,7 +46,7 @@ int scan_skip(struct dump_scanner *scanner, const char *detail)
 		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
 	if (scanner->skip_count == DUMP_SKIPS_MAX)
 		return scan_fail(scanner, ERR_BAD_LINE,
-			"too many bad lines (" TEXT_OF(DUMP_SKIPS_MAX) " were passed over)");
+			"too many bad lines (" TEXT_OF(DUMP_SKIPS_MAX) " were skipped)");
 	scanner->skip_count++;
 	if (scanner->is_dump)
 		return report(scanner, scanner->line_number, detail);

@@ -219,7 +219,7 @@ static const char *missing(const struct dump_scanner *scanner)
 	return scanner->is_cut	      ? "the end of the packed data is missing" :
 	       scanner->is_ours	      ? "the end mark is missing" :
 	       scanner->heap_open     ? "the end of a heap is missing" :
-	       scanner->lacks_heading ? "the start or the end of a heap in its middle is missing" :
+	       scanner->lacks_heading ? "a heap in the middle lacks its start or its end" :
 					"the end of the module list is missing";
 }
 

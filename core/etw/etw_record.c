@@ -525,12 +525,12 @@ static void remark_all(struct etw_recording *run)
 	const struct etw_process *process = run->process;
 
 	if (process->heap_events)
-		remark(run, "heap events: read by the published format, and tested on generated "
-			    "logs only, not yet on a log of a real program");
+		remark(run, "heap events are read by the published format, and were tested on "
+			    "generated logs only");
 	remark_losses(run);
 	if (!process->start_ticks && !process->has_heap_create)
-		remark(run, "the process ran before the log began: the memory that it had then is "
-			    "not in it");
+		remark(run, "the process ran before the log began: its memory from before is not "
+			    "known");
 	if (run->unknown_frees)
 		remark(run,
 			"%" PRIu64 " free%s of blocks that were allocated before the log began, or "

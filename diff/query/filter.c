@@ -355,9 +355,8 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 	for (size_t i = 0; say && count && (i = patterns_unmatched(patterns, i)) < patterns->count;
 		i++)
 		say(ctx, patterns->option, pattern_text(patterns, i),
-			is_part ? "no stack that changed and that other options leave has a "
-				  "matching frame" :
-				  "no stack that changed has a matching frame");
+			is_part ? "no changed stack that other options leave has a matching frame" :
+				  "no changed stack has a matching frame");
 	free(rows);
 	frames_release(&frames);
 }

@@ -45,7 +45,7 @@ void graph_inputs(const struct view *view, struct buf *words)
 	else
 		buf_add_text(words, dumps[0].id.path);
 	if (view->is_filtered || graph_row_count(view) < view->row_count)
-		buf_add_text(words, ", only of what was asked for");
+		buf_add_text(words, ", only the selected stacks");
 	if (is_partial)
 		buf_add_text(words, ", INCOMPLETE");
 	if (sample_bytes)

@@ -45,7 +45,7 @@ static void write_head(const struct text_chart *text, const char *title)
 	out_printf(text->out, "// hdiff " HSNAP_VERSION ": %s\n//\n", title);
 	umdh_dump(text->out, "RECORDING", chart->sums);
 	if (chart->is_filtered)
-		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
+		out_text(text->out, "// only the selected stacks and heaps\n");
 }
 
 /* Returns the length of the bar for a part. In a damaged file, a part may exceed the whole. */

@@ -143,7 +143,7 @@ static void write_totals(struct out *out, const struct view *view)
 	out_text(out, "<p class=\"totals\">");
 	write_change(out, view);
 	if (view->is_filtered)
-		out_text(out, ", of the stacks that were asked for");
+		out_text(out, ", of the selected stacks");
 	if (view->suppressed_count)
 		out_printf(out, "; %zu suppressed", view->suppressed_count);
 	if (view->comparison->axis)

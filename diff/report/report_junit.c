@@ -146,8 +146,8 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 			junit->is_unknown ? "unknown" : NULL, verdict->unknown.data);
 	} else if (junit->is_unknown) {
 		write_result(out, "error", "unknown",
-			"not all of the dumps could be used, so growth is not known; hdiff said "
-			"why");
+			"not all of the dumps could be used, so growth is not known; see hdiff's "
+			"messages");
 	}
 	buf_clear(&text);
 	buf_printf(&text, "growth: %+" PRId64 " bytes, %+" PRId64 " blocks", delta.requested_bytes,

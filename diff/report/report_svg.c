@@ -134,7 +134,7 @@ static void write_begin(struct svg *svg, const char *title, unsigned height)
 	out_text(out, " to ");
 	umdh_seconds(out, sums->window.to_ms);
 	if (svg->chart->is_filtered)
-		out_text(out, ", only of the stacks and heaps that were asked for");
+		out_text(out, ", only the selected stacks and heaps");
 	if (sums->quality.is_incomplete || sums->quality.is_cut)
 		out_text(out, ", INCOMPLETE");
 	if (sums->quality.sample_bytes)

@@ -280,7 +280,7 @@ void umdh_groups_legend(struct umdh_report *report)
 	struct out *out = report->out;
 
 	out_printf(out,
-		"// Growth by %s, in bytes asked for and in blocks. Groups: %zu, of stacks: %zu.\n"
+		"// Growth by %s, in requested bytes and in blocks. Groups: %zu, of stacks: %zu.\n"
 		"//\n"
 		"// self    of the stacks whose innermost frame is in the group\n"
 		"// total   of the stacks with any frame in the group; each counts once\n"

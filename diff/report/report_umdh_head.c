@@ -215,7 +215,7 @@ static void write_order(struct umdh_report *report)
 	const char *first = NULL;
 
 	if (view->sort == SORT_VERDICT && is_judged)
-		first = "The least doubtful leak";
+		first = "The most certain leak";
 	else if (view->sort == SORT_SLOPE)
 		first = "The fastest growth";
 	else if (largest_come_first(view))
@@ -239,7 +239,7 @@ static void write_stack_legend(struct umdh_report *report)
 		out_text(report->out,
 			"//     VERDICT, BYTES/h (FROM to TO), BLOCKS/h  bytes over time\n");
 	out_text(report->out,
-		"// + GROWTH ( NEW - OLD) BLOCKS allocs<TAB>BackTraceID     bytes asked for\n"
+		"// + GROWTH ( NEW - OLD) BLOCKS allocs<TAB>BackTraceID     bytes requested\n"
 		"// + GROWTH ( NEW - OLD)<TAB>BackTraceID<TAB>allocations   number of blocks\n"
 		"//\n");
 	if (view->window)
@@ -258,8 +258,7 @@ static void write_stack_legend(struct umdh_report *report)
 		"// always hexadecimal. ",
 		report->base == 16 ? "hexadecimal" : "decimal");
 	write_order(report);
-	out_text(
-		report->out, "ID is what the dumps call the stack, for looking it up there.\n//\n");
+	out_text(report->out, "ID is the stack's id in the dumps.\n//\n");
 }
 
 void umdh_head(struct umdh_report *report)

@@ -86,7 +86,7 @@ static void write_process(struct out *out, const struct dump_sums *sums)
 	if (sums->id.pid)
 		out_printf(out, "process %lu", (unsigned long)sums->id.pid);
 	else
-		out_text(out, "process not told");
+		out_text(out, "unknown process");
 	if (sums->id.start_ms)
 		out_printf(out, ", started %s", date_text(sums->id.start_ms, time));
 }
@@ -135,7 +135,7 @@ static void write_snapshot(struct umdh_report *report, size_t number)
 	struct out *out = report->out;
 
 	out_printf(out, "//  %4zu  %-24s ", number + 1,
-		*report_dump_time(sums, time) ? time : "(time not told)");
+		*report_dump_time(sums, time) ? time : "(unknown time)");
 	out_number(out, sum->requested_bytes, report->base, 12);
 	out_text(out, " bytes ");
 	out_number(out, sum->block_count, report->base, 8);
@@ -180,8 +180,8 @@ void umdh_trend_legend(struct umdh_report *report)
 	if (axis_longest(axis) < 2)
 		return;
 	if (!axis->times_ms)
-		out_text(out, "// Not all snapshots tell their time, or all tell the same: they "
-			      "count as\n"
+		out_text(out, "// Not all snapshots record their time, or all record the same: "
+			      "they count as\n"
 			      "// one hour apart, and there are no rates.\n");
 	else if (report->view->group != GROUP_STACK)
 		out_text(out, "// Rates are decimal.\n");

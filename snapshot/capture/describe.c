@@ -269,8 +269,8 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->failure_count, text_plural(records->failure_count), larger);
 	else if (records->used_bytes / FULL_PERCENT > records->reserved_bytes / 100)
 		snapshot_warn(snapshot,
-			"the system's database of stacks is all but full, at %" PRIu64
-			" of %" PRIu64 " bytes; %s",
+			"the system's database of stacks is nearly full, at %" PRIu64 " of %" PRIu64
+			" bytes; %s",
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
@@ -417,7 +417,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 	}
 	if (walk->missing_count) {
 		snprintf(text, sizeof(text),
-			"%u place%s to memory that is not there; the first: %s at "
+			"%u place%s to missing memory; the first: %s at "
 			"%" PRIX64 "%s",
 			walk->missing_count,
 			walk->missing_count == 1 ? " in the heaps leads" : "s in the heaps lead",

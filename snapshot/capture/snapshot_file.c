@@ -143,7 +143,8 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		written->bytes, written->ms, rate(written->bytes, written->ms));
 	if (snapshot->has_reach)
 		fprintf(stderr,
-			"hsnap: %s: what may lead to blocks was read in %" PRId64 " ms of that\n",
+			"hsnap: %s: memory with pointers to blocks was read in %" PRId64
+			" ms of that\n",
 			target->name, stats->reach_ms);
 }
 

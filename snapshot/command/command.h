@@ -119,7 +119,7 @@ enum {
 /* Rows of a command's table. Commands that read a process without running it have all of these
  * rows. */
 #define LOST_OPTIONS                                                                               \
-	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing leads to"},               \
+	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing points to"},              \
 		{OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                    \
 			"whether a pointer into a block's middle counts (yes)"},                   \
 	{                                                                                          \

@@ -28,7 +28,7 @@ static const struct opt attach_options[] = {
 
 static const struct opt detach_options[] = {
 	PROCESS_OPTIONS("stop tracing"),
-	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is not traced any more"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is no longer traced"},
 	HELP_OPTION,
 	{0},
 };
@@ -43,7 +43,7 @@ static const char attach_usage[] =
 static const char detach_usage[] =
 	"usage: hsnap detach -p PID | -pn NAME [-v]\n"
 	"\n"
-	"Take the tracer's hooks out of a process, which forgets its stacks.\n";
+	"Remove the tracer's hooks from a process; its stacks are lost.\n";
 
 struct attach_request {
 	const char *command;
@@ -141,8 +141,7 @@ int command_detach(int argc, char **argv)
 	if (rc)
 		return command_fail_or_delegate(rc, pid, &err);
 	if (request.is_verbose)
-		fprintf(stderr,
-			"hsnap: pid %" PRIu32 ": not traced any more: its stacks are forgotten\n",
+		fprintf(stderr, "hsnap: pid %" PRIu32 ": no longer traced: its stacks are lost\n",
 			pid);
 	return 0;
 }

@@ -18,7 +18,7 @@ static const struct opt options[] = {
 	{OPT_FROM, NULL, "from", "LOG", "an ETW log (.etl, .zip); repeat it for all of a session"},
 	{OPT_PROCESS, "p", "pid", "PID", "which process"},
 	{OPT_NAME, "pn", "name", "NAME", "which process, by its image"},
-	{OPT_ADDRESSES, NULL, "addresses", NULL, "keep the address of each block"},
+	{OPT_ADDRESSES, NULL, "addresses", NULL, "record the address of each block"},
 	OVERWRITE_OPTION,
 	HELP_OPTION,
 	{0},
@@ -27,7 +27,7 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG [--overwrite]\n"
 	"\n"
-	"Keep what an ETW log says of one process: small, and quick to read. hdiff --list LOG\n"
+	"Convert what an ETW log has of one process: small, and quick to read. hdiff --list LOG\n"
 	"shows which processes there are.\n";
 
 struct log_request {

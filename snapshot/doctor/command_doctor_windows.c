@@ -140,7 +140,7 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 	}
 	if (!has_front_end)
 		doctor_add_reason(doctor, source, "low fragmentation heap", DOCTOR_NOT_THERE,
-			"the system gave no heap of the child one");
+			"no heap of the child has one");
 }
 
 /* Examines a child with +ust. Stores the child even if Windows seems to record no stacks, because

@@ -357,8 +357,8 @@ static void add_broken(struct doctor *doctor, const char *source, const struct w
 {
 	struct doctor_row row = {.source = source,
 		.heap = "",
-		.what = "places without sense",
-		.part = "places without sense",
+		.what = "invalid places",
+		.part = "invalid places",
 		.found = (uint64_t)walk->broken_count + walk->missing_count};
 	int heap = child_heap(doctor->truth, walk->broken_heap);
 	char place[80] = "";

@@ -200,7 +200,7 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
 		fprintf(to, "\n%zu row%s OFF: do not trust hsnap's results on this system.\n", off,
 			off == 1 ? " is" : "s are");
 	else if (doctor_count(doctor, NULL, DOCTOR_NOTE))
-		fputs("\nNothing is off; what is noted above may well be right.\n", to);
+		fputs("\nNothing is off; the notes above are probably harmless.\n", to);
 	else
-		fputs("\nAll that is there is as it should be.\n", to);
+		fputs("\nEverything was read correctly.\n", to);
 }

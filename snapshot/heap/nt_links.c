@@ -65,7 +65,7 @@ static const char *node_at(
 	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
 {
 	if (depth == DEPTH_MAX)
-		return "tree of no end";
+		return "endless tree";
 	/* Misaligned nodes are refused. The low bits of a parent pointer are flags, so two
 	 * overlapping nodes could both match one child. */
 	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
@@ -151,7 +151,7 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 		if (rc || next == list->head)
 			return rc;
 		if (!nt_list_entry(nt))
-			return walk_broken(nt->walk, link, "lists of no end");
+			return walk_broken(nt->walk, link, "endless lists");
 		previous = link;
 		link = next;
 	}

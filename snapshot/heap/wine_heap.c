@@ -300,7 +300,7 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 		return walk_broken(wine->walk, addr, "subheap of another heap");
 	if (committed > reserved || committed < WINE_BLOCKS_END || data < addr ||
 		!claim(wine, data, reserved))
-		return walk_broken(wine->walk, addr, "subheap of no sound size");
+		return walk_broken(wine->walk, addr, "subheap of an invalid size");
 	if (wine->subheap_count == SUBHEAPS_MAX)
 		return walk_broken(wine->walk, addr, "too many subheaps");
 	rc = add_subheap(wine, addr, data + reserved, &is_fresh);
@@ -361,7 +361,7 @@ static int walk_list(struct wine_walk *wine, const struct list *list)
 		uint64_t entry = next, addr = entry - list->entry;
 
 		if (wine->entry_count++ == ENTRIES_MAX)
-			return walk_broken(wine->walk, entry, "lists of no end");
+			return walk_broken(wine->walk, entry, "endless lists");
 		if (target_read(wine->target, addr, bytes, list->bytes))
 			return walk_broken(wine->walk, entry, "unreadable list");
 		if (pointer_at(wine, bytes + list->entry + wine->layout->bits / 8) != previous)

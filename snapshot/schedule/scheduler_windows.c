@@ -51,7 +51,7 @@ int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 		{0x80070050, ERR_TASK_EXISTS, ""}, /* ERROR_FILE_EXISTS */
 		{0x80004002, ERR_TASK, "does not run exactly one program"}, /* E_NOINTERFACE */
 		{0x80004001, ERR_SYSTEM, /* E_NOTIMPL */
-			"Wine's Task Scheduler runs no tasks and forgets what they are to run; "
+			"Wine's Task Scheduler runs no tasks and forgets their programs; "
 			"'hsnap schedule add --print-xml' writes one for Windows"},
 		/* SCHED_E_SERVICE_NOT_RUNNING, SCHED_E_SERVICE_NOT_AVAILABLE */
 		{0x80041315, ERR_SYSTEM, STOPPED "80041315"},

@@ -351,7 +351,7 @@ static bool is_end_mark(const char *text, size_t len)
 	       (text[mark_len] == ' ' || text[mark_len] == '\r' || text[mark_len] == '\n');
 }
 
-/* Writes text, replacing control characters with "?", except for TABs and line ends. */
+/* Writes `text`, replacing control characters with "?", except for TABs and line ends. */
 static void show_piece(struct copy *copy, const char *text, size_t len)
 {
 	char *shown;
@@ -514,7 +514,7 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	if (addnames_lacks_builds(work))
 		fprintf(to, "; " LACKS_BUILDS);
 	if (work->bad_lines)
-		fprintf(to, "; %d bad line%s passed over, the first is %s", work->bad_lines,
+		fprintf(to, "; %d bad line%s skipped, the first is %s", work->bad_lines,
 			text_plural(work->bad_lines), text_harmless(first.place));
 	if (work->bad_lines && first.detail[0])
 		fprintf(to, " (%s)", text_harmless(first.detail));

@@ -99,7 +99,7 @@ static void put_reason(const struct addnames *work, struct out *out, const struc
 		out_harmless(out, module->path);
 		out_text(out, " here");
 	} else {
-		out_text(out, "the symbols that were found do not name the others");
+		out_text(out, "the symbols that were found lack the other names");
 	}
 	out_char(out, '\n');
 }

@@ -30,7 +30,7 @@ static const struct opt options[] = {
 	{OPT_OUT, "f", NULL, "OUT", "the same"},
 	{OPT_ADDRESSES, "e", "module", "MODULE",
 		"print the names of addresses in this image or PDB"},
-	{OPT_EXACT, NULL, "exact", NULL, "these are not return addresses"},
+	{OPT_EXACT, NULL, "exact", NULL, "with -e: the addresses are not return addresses"},
 	{OPT_EXPLAIN, NULL, "explain", NULL, "show for each module why there are no names"},
 	SYMBOL_OPTS,
 	{OPT_FORCE, NULL, "force", NULL, "accept a dump whose end is missing"},
@@ -56,8 +56,8 @@ static void print_help(FILE *to)
 		    "       hsym [options] --explain DUMP\n"
 		    "       hsym [options] -e MODULE [ADDR...]\n"
 		    "\n"
-		    "Write DUMP with names added to its addresses; - is standard input, and so is\n"
-		    "no DUMP at all when something is piped in. -e prints names of addresses.\n"
+		    "Write DUMP with names added to its addresses. Without DUMP, or with -,\nread "
+		    "standard input. -e prints names of addresses.\n"
 		    "\n");
 	opt_help(options, to);
 }

@@ -61,7 +61,7 @@ struct addnames {
 	uint64_t whole_bytes; /* valid if is_cut: offset of the incomplete entry or line */
 };
 
-/* options may be NULL; otherwise they must outlive work. Returns 0, or -ERR_USAGE if the options
+/* `options` may be NULL; otherwise they must outlive work. Returns 0, or -ERR_USAGE if the options
  * are invalid. In both cases the caller must call addnames_release(). */
 int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
 void addnames_release(struct addnames *work);
@@ -71,8 +71,8 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 
 void addnames_resolve(struct addnames *work);
 
-/* Copies input from its first byte. Write errors are stored in out. is_shown: out is a terminal, so
- * control characters are replaced. Returns 0 or -ERR_READ. */
+/* Copies `input` from its first byte. Write errors are stored in `out`. is_shown: `out` is a
+ * terminal, so control characters are replaced. Returns 0 or -ERR_READ. */
 int addnames_copy(const struct addnames *work, struct input *input, struct out *out, bool is_shown,
 	struct err *err);
 
@@ -89,7 +89,7 @@ size_t addnames_modules(const struct addnames *work, struct addnames_module **ro
 
 /* Returns true for a dump written by UMDH, which records the path and size of each module but not
  * its build. */
-#define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
+#define LACKS_BUILDS "UMDH recorded no GUID: files are matched only by name and size"
 bool addnames_lacks_builds(const struct addnames *work);
 
 /* Prints "41 of 45 addresses named". If names are missing, also prints which modules lack names,
@@ -101,7 +101,7 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
  * number of distinct addresses, number of named addresses, sources of the names, and the module's
  * file on this machine. Indented lines below contain the PDB, and the reason for missing or poor
  * names. The module with the most missing names comes first. Call addnames_resolve() before. Write
- * errors are stored in out.
+ * errors are stored in `out`.
  */
 void explain_write(const struct addnames *work, struct out *out);
 
@@ -122,7 +122,7 @@ struct address_request {
 /*
  * Writes a line for each frame, such as "app!main+1F (app.c, 12)": functions inlined at an address
  * first, marked " [inline]", then the function itself; "app+1A2B" without a name. Prints the number
- * of addresses without names, and the reason, to standard error. Write errors are kept in out.
+ * of addresses without names, and the reason, to standard error. Write errors are kept in `out`.
  * Returns 0; -ERR_OPEN, -ERR_NOT_FILE, -ERR_READ; -ERR_NOT_IMAGE; -ERR_SYMBOLS for a damaged PDB;
  * -ERR_USAGE for an invalid address.
  */

@@ -355,7 +355,7 @@ TEST(test_summary_names_what_is_missing)
 		"hsym: 0 of 3 addresses named; no names: 2 in a.exe, 1 outside all modules\n");
 	check_summary(
 		DUMP END, true, "hsym: 2 of 3 addresses named; no names: 1 outside all modules\n");
-	check_summary(DUMP DAMAGE END_2, false, "; 2 bad lines passed over, the first is ");
+	check_summary(DUMP DAMAGE END_2, false, "; 2 bad lines skipped, the first is ");
 	check_summary(DUMP DAMAGE END_2, false, "/in:16 (bad stack line)\n");
 }
 

@@ -236,7 +236,7 @@ TEST(each_block_gets_stack_tracer_has_for_it)
 	assert_true(scene.stats.held_ms >= 0);
 }
 
-TEST(snapshot_says_whose_it_is)
+TEST(snapshot_identifies_its_process)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
@@ -451,7 +451,7 @@ static void replace(void)
 	load(0x90000000, 0x2000, "C:\\app\\other.dll");
 }
 
-TEST(module_that_gives_way_to_another_stays_and_is_said)
+TEST(module_replaced_by_another_stays_and_is_reported)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
@@ -527,7 +527,7 @@ static void hold_for_a_second(void)
 	fake.target.held_from_ms = os_clock_ms() - 1000;
 }
 
-TEST(target_says_from_when_it_is_held)
+TEST(target_reports_start_of_hold)
 {
 	be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 	fake.on_suspend = hold_for_a_second;
@@ -754,7 +754,7 @@ TEST(process_without_stacks_gives_totals_only)
 	assert_false(scene.snapshot.records.is_known);
 }
 
-TEST(flag_of_ust_without_records_is_said)
+TEST(flag_of_ust_without_records_is_reported)
 {
 	fake.module_count = 1;
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
@@ -877,7 +877,7 @@ TEST(file_with_unreadable_tracer_gives_totals_only)
 	assert_int_equal(take(), -ERR_TARGET);
 }
 
-TEST(what_file_says_of_its_time_and_of_modules_build_stays)
+TEST(time_and_builds_in_file_stay)
 {
 	fake.target.is_file = true;
 	fake.target.time_ms = 123456789;

@@ -86,7 +86,7 @@ TEST(malformed_note_counts_for_nothing)
 	}
 }
 
-TEST(dump_without_heap_is_told_of)
+TEST(dump_without_heap_is_reported)
 {
 	struct maker maker = {.eol = "\n"};
 

@@ -24,7 +24,7 @@ static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 	}
 }
 
-TEST(address_space_is_told_apart_from_memory)
+TEST(address_space_is_distinguished_from_memory)
 {
 	make(12288, 1073741824, 8192);
 	struct result *result = run_expect(0, "", "old.txt", "new.txt");
@@ -81,7 +81,7 @@ static const char *report_as(const char *format)
 	return result->text;
 }
 
-TEST(json_tells_address_space_apart)
+TEST(json_has_address_space_separately)
 {
 	make(4096, 1073741824, 8192);
 	const char *text = report_as("json");

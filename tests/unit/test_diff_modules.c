@@ -53,7 +53,7 @@ static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
 			0x20000000 + 0x1000 * (is_new ? count - i : i), i + 1);
 }
 
-TEST(any_number_of_modules_of_one_name_are_told_apart)
+TEST(any_number_of_modules_with_one_name_are_distinguished)
 {
 	const unsigned count = 3000;
 
@@ -93,7 +93,7 @@ static void check_lines(uint64_t addr, const char *old, const char *new, size_t 
 #define APP_NOTE "// hsnap: module base=140000000 timestamp=7 "
 #define APP_PDB APP_NOTE "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEE"
 
-TEST(builds_are_told_apart_by_what_both_dumps_tell)
+TEST(builds_are_distinguished_by_what_both_dumps_record)
 {
 	static const char a[] = APP_PDB "FF age=1\n", b[] = APP_PDB "FE age=1\n",
 			  c[] = APP_PDB "FF age=2\n", bare[] = APP_NOTE "checksum=1\n",

@@ -55,7 +55,7 @@ TEST(lines_may_be_long_and_lie_anywhere)
 }
 
 /* The ids have equal prefixes that are longer than the stored part of short ids. */
-TEST(long_ids_are_told_apart)
+TEST(long_ids_are_distinguished)
 {
 	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
 		"ABCDEF1234568", "ABCDEF123456789ABCDEF0123456789", "A"};
@@ -259,7 +259,7 @@ TEST(unwalked_heaps_are_reported_once)
 	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 2);
 }
 
-TEST(unwalked_heap_is_not_reported_where_dump_says_what_is_missing)
+TEST(unwalked_heap_is_not_reported_if_dump_states_what_is_missing)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: incomplete missing=1");

@@ -422,7 +422,7 @@ TEST(spike_of_millisecond_is_seen_in_day)
 	}
 }
 
-TEST(charts_have_bounds_whatever_recording_says)
+TEST(charts_have_bounds_for_any_recording)
 {
 	enum { KINDS = 100000, MARKS = 100000 };
 	static const char *const forms[] = {"-otext", "-ocsv", "-osvg"};

@@ -81,7 +81,7 @@ TEST(test_sound_process_is_ok_and_its_layout_is_noted)
 	walk();
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 0);
 	assert_int_equal(row("growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE);
-	assert_int_equal(row("", "places without sense")->verdict, DOCTOR_OK);
+	assert_int_equal(row("", "invalid places")->verdict, DOCTOR_OK);
 	assert_non_null(strstr(look.doctor.notes.data, "kind wine, layout wine 8.0 x64,"));
 	assert_non_null(strstr(look.doctor.notes.data, "held"));
 }
@@ -114,7 +114,7 @@ TEST(test_place_without_sense_is_named_with_its_heap)
 	use();
 	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
 	walk();
-	broken = row("", "places without sense");
+	broken = row("", "invalid places");
 	assert_int_equal(broken->verdict, DOCTOR_OFF);
 	snprintf(place, sizeof(place), " at %X, in heap %X (process heap)",
 		HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, HEAP_A);
@@ -134,7 +134,7 @@ TEST(test_header_that_is_overwritten_is_off)
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
 }
 
-TEST(test_what_is_not_there_is_said_without_remedy)
+TEST(test_missing_parts_are_reported_without_remedy)
 {
 	use();
 	doctor_look_dump(&look.doctor, &fake.target, "ust", STACKS_UST, false);

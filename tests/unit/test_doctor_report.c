@@ -158,8 +158,7 @@ TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 
 	add("here", "blocks", 7, 7, DOCTOR_OK);
 	text = printed(false);
-	assert_non_null(
-		strstr(text, "\n\nused:\nnothing\n\n\nAll that is there is as it should be.\n"));
+	assert_non_null(strstr(text, "\n\nused:\nnothing\n\n\nEverything was read correctly.\n"));
 	add("here", "other", 0, 3, DOCTOR_NOTE);
 	say("os", DOCTOR_NOT_THERE);
 	doctor_note(&doctor, "held", "by %s", "hand");
@@ -167,9 +166,9 @@ TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 	text = printed(false);
 	assert_non_null(
 		strstr(text, "\n\nused:\nheld            by hand\n\n"
-			     "not there: os, stacks: its blocks carry no such stacks (no such)\n"
+			     "not there: os, stacks: the process has no such stacks (no such)\n"
 			     "note: walk, here, a kind: expected 0, found 3: a reason\n\n"
-			     "Nothing is off; what is noted above may well be right.\n"));
+			     "Nothing is off; the notes above are probably harmless.\n"));
 	add("here", "blocks", 7, 6, DOCTOR_OFF);
 	text = printed(true);
 	assert_non_null(

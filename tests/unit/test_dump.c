@@ -161,7 +161,7 @@ static int end(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND begin, end
 
-TEST(what_is_written_is_told_to_reader)
+TEST(written_facts_reach_reader)
 {
 	struct scan_log log;
 	struct err err;
@@ -383,7 +383,7 @@ static const char traced_told[] =
 	"note end blocks=[25] requested=[86818] overhead=[347]\n";
 
 /* The lines of the example in hdump.5. */
-TEST(facts_and_sums_are_told)
+TEST(facts_and_sums_are_written_and_read)
 {
 	struct scan_log log;
 	const char *at;

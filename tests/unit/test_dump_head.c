@@ -53,7 +53,7 @@ static void check_error(const void *text, size_t len, enum err_code code)
 	assert_int_equal(dump_head_read(path, &head, NULL), -(int)code);
 }
 
-TEST(notes_of_hsnap_tell_all)
+TEST(notes_of_hsnap_have_all_facts)
 {
 	check_text(OURS PROCESS, true, 208, TIME_MS, START_MS);
 	check_text(OURS PROCESS MODULES "what comes \1 behind is anything", true, 208, TIME_MS,
@@ -83,7 +83,7 @@ static void check_banner(const char *banner, uint32_t pid, int64_t time_ms)
 	assert_false(head.is_ours || head.pid || head.time_ms);
 }
 
-TEST(banners_of_umdh_tell_what_they_can)
+TEST(banners_of_umdh_give_pid_and_time)
 {
 	check_banner("// \r\n" BANNER "// \r\n" MODULES, 4711, LOGTIME_MS);
 	check_banner("// UMDH: version 6: Logtime 2010-05-04x10:11 - PID=0x10\n" MODULES, 0, 0);
@@ -205,7 +205,7 @@ TEST(what_is_no_file_is_not_waited_for)
 	assert_int_equal(remove(path), 0);
 }
 
-TEST(written_dumps_tell_what_they_are)
+TEST(written_dumps_identify_themselves)
 {
 	struct snapshot snapshot;
 	struct out out;

@@ -31,7 +31,7 @@ TEST(test_each_row_is_taken)
 	assert_int_equal(dump_option(&take, OPT_DUMP_STACKS, "x", &err), -ERR_USAGE);
 }
 
-TEST(test_packed_file_says_so_in_its_name_once)
+TEST(test_packed_file_has_one_gz_in_its_name)
 {
 	static const struct {
 		const char *pattern, *plain, *packed;

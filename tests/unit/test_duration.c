@@ -3,7 +3,7 @@
 #include "core/base/err.h"
 #include "core/base/parse.h"
 
-TEST(test_spans_are_what_their_units_say)
+TEST(test_spans_agree_with_their_units)
 {
 	static const struct {
 		const char *text;

@@ -117,7 +117,7 @@ TEST(test_right_pdb_beside_wrong_image)
 	assert_false(files.is_mismatch);
 }
 
-TEST(test_images_of_another_build_are_said_with_both_values)
+TEST(test_images_of_another_build_are_reported_with_both_values)
 {
 	struct image_plan plans[6];
 	static const char *const how[] = {"time stamp 5F3A0001 in the dump, 60112233 in the file",
@@ -274,7 +274,7 @@ TEST(test_user_may_lead_anywhere)
 	assert_false(finds("C:\\App\\..\\own\\away%s\\own\\app.exe"));
 }
 
-TEST(test_only_where_user_says_when_he_wants_it_so)
+TEST(test_no_local_files_limits_search_to_options)
 {
 	scene_image(IMAGE, NULL);
 	scene_pdb(OUT_PDB, 0, 3);

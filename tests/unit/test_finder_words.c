@@ -45,7 +45,7 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	assert_int_equal(told_count, 0);
 }
 
-TEST(test_mismatch_is_said_once)
+TEST(test_mismatch_is_reported_once)
 {
 	struct image_plan plan = scene_plan();
 	struct err err;
@@ -165,7 +165,7 @@ static bool has_dwarf(const char *section, const char *long_name)
 	return files.has_dwarf;
 }
 
-TEST(test_dwarf_is_told_by_long_names_of_sections)
+TEST(test_dwarf_is_recognized_by_long_section_names)
 {
 	assert_true(has_dwarf("/4", ".debug_info"));
 	assert_true(has_dwarf("/0000004", ".debug_info"));

@@ -43,7 +43,7 @@ static void check(const struct folder_entry *entry, const char *name, char kind,
 #undef TEST_AROUND
 #define TEST_AROUND NULL, empty_folder
 
-TEST(every_kind_is_told_in_order_of_bytes)
+TEST(every_kind_is_reported_in_order_of_bytes)
 {
 	struct folder_list list;
 	struct err err;

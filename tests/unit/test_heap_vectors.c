@@ -212,7 +212,7 @@ static void decode_container(const struct row *row, void *ctx)
 	scene_release();
 }
 
-TEST(every_container_tells_its_key_and_its_offsets)
+TEST(every_container_shows_its_key_and_its_offsets)
 {
 	unsigned keys = 0;
 
@@ -300,7 +300,7 @@ static int count_range(void *ctx, const struct segment_range *range)
 	return 0;
 }
 
-TEST(every_page_range_is_as_its_descriptor_says)
+TEST(every_page_range_agrees_with_its_descriptor)
 {
 	const struct segment_visit visit = {.range = count_range};
 	uint64_t head = HEAP + 0x148, other = HEAP + 0x1c0 + 0x48;

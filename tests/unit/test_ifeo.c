@@ -111,7 +111,7 @@ TEST(digits_without_0x_are_no_number)
 	check_number(text("0b1000"), false, 0);
 }
 
-TEST(flags_are_told_by_their_names)
+TEST(flags_are_printed_by_name)
 {
 	struct ifeo_image image = {.exists = true};
 	struct buf words;

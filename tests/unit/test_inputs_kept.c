@@ -191,7 +191,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-TEST(head_tells_what_all_of_it_tells)
+TEST(head_has_same_facts_as_whole_dump)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,
 		BANNER ENTRY, MODULES ENTRY, BANNER NOTES ENTRY, NOTES BANNER MODULES ENTRY,
@@ -224,7 +224,7 @@ TEST(head_tells_what_all_of_it_tells)
 	}
 }
 
-TEST(what_is_not_sure_by_head_is_told)
+TEST(uncertain_heads_are_reported)
 {
 	static const struct {
 		const char *text;

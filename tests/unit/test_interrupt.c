@@ -119,7 +119,7 @@ static void run_out(void *ctx, unsigned number)
 	memory_out();
 }
 
-TEST(test_threads_that_run_out_of_memory_together_say_it_once)
+TEST(test_threads_that_run_out_of_memory_together_report_it_once)
 {
 	for (int i = 0; i < 100; i++) {
 		char text[1000];

@@ -19,7 +19,7 @@ enum {
 	WRITECOMBINE = 0x400,
 };
 
-TEST(protections_say_what_may_be_done)
+TEST(protections_determine_access)
 {
 	const unsigned r = TARGET_READ, w = TARGET_WRITE, x = TARGET_EXECUTE;
 

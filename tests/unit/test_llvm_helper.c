@@ -438,7 +438,7 @@ TEST(test_listener_can_stop_it)
 	stop(NULL);
 }
 
-TEST(test_without_helper_story_says_so)
+TEST(test_missing_helper_is_reported)
 {
 	struct symbol_status story;
 

@@ -181,7 +181,7 @@ TEST(calls_of_one_function_behind_inserted_call_are_not_new)
 	assert_int_equal(row_growth(0), 50);
 }
 
-TEST(calls_of_one_function_are_told_apart_by_their_order)
+TEST(calls_of_one_function_are_distinguished_by_their_order)
 {
 	const struct call old[] = {
 		{"b", 14, 200}, {"b", 19, 300}, {"c", 24, 400}, {"d", 29, 500}, {0}};
@@ -319,7 +319,7 @@ TEST(function_of_another_module_is_another_one)
 	assert_int_equal(compare(by_symbol), 2);
 }
 
-TEST(builds_are_told_by_their_pdb_and_matched_by_name)
+TEST(builds_are_distinguished_by_pdb_and_matched_by_name)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put(&maker,

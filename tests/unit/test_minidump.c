@@ -9,7 +9,7 @@
 
 /* ---------------------------------------------------------------- streams */
 
-TEST(says_what_streams_say)
+TEST(target_has_facts_of_streams)
 {
 	dmp_make_full();
 	dmp_open();
@@ -29,7 +29,7 @@ TEST(says_what_streams_say)
 	dmp_survey(dmp.len);
 }
 
-TEST(modules_say_what_identifies_them)
+TEST(modules_have_their_identity)
 {
 	const struct module *modules;
 

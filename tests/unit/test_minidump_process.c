@@ -65,7 +65,7 @@ TEST(exception_list_makes_no_32_bits)
 }
 
 /* wow64.dll shows that the process is a 32-bit process, but the file lacks the 32-bit half. */
-TEST(missing_32_bit_half_is_said)
+TEST(missing_32_bit_half_is_reported)
 {
 	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
 		{0x75380000, 0x3f000, 0, 0, "C:\\Windows\\System32\\WOW64.dll", NULL}};

@@ -151,7 +151,7 @@ TEST(blocks_have_stacks_of_their_records)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-TEST(stack_that_is_cut_is_there_and_said)
+TEST(cut_stack_is_kept_and_reported)
 {
 	uint64_t cut = put_stack(0, 7, FRAME);
 
@@ -269,7 +269,7 @@ TEST(database_that_is_full_is_warned_of)
 	assert_int_equal(scene.snapshot.records.database, 0x5000);
 	assert_int_equal(scene.snapshot.records.used_bytes, 95000000);
 	describe_with(0, 95000200, 100000000);
-	assert_true(warns("all but full, at 95000200 of 100000000 bytes"));
+	assert_true(warns("nearly full, at 95000200 of 100000000 bytes"));
 	assert_true(warns("--db-mb"));
 	describe_with(17, 1000, 100000000);
 	assert_true(warns("no room for those of 17 allocations"));
@@ -304,7 +304,7 @@ TEST(heaps_are_of_unknown_kind_where_none_was_walked)
 	assert_true(warns("does not know the heaps"));
 }
 
-TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
+TEST_WITH(doubtful_places_are_reported_by_known_facts, NULL, NULL)
 {
 	struct raw_capture captured = {0};
 	struct snapshot snapshot;
@@ -329,8 +329,8 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 	walk_missing(&captured.walk, 0x789000, "a page");
 	describe_gaps(&snapshot, &captured);
 	assert_int_equal(snapshot.warning_count, 6);
-	assert_string_equal(snapshot.warnings[4], "2 places in the heaps lead to memory that is "
-						  "not there; the first: a list at 456000");
+	assert_string_equal(snapshot.warnings[4],
+		"2 places in the heaps lead to missing memory; the first: a list at 456000");
 	assert_int_equal(snapshot.missing_count, 3);
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
@@ -665,7 +665,7 @@ TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 	assert_int_equal(scene.snapshot.warning_count, 0);
 }
 
-TEST(whatever_it_dropped_is_said_with_remedy)
+TEST(all_drops_are_reported_with_remedy)
 {
 	AREA_PUT(dropped_blocks, 11);
 	AREA_PUT(dropped_stacks, 12);
@@ -730,7 +730,7 @@ TEST(many_modules_unwound_by_ebp_alone_are_counted)
 
 /* A larger table would not help. The later ranges count as dropped, but not because of a full
  * table. */
-TEST(ranges_left_locked_are_said_without_wrong_remedy)
+TEST(ranges_left_locked_are_reported_without_wrong_remedy)
 {
 	AREA_PUT(dropped_ranges, 13);
 	AREA_PUT(ranges.broken, 1);

@@ -87,7 +87,7 @@ TEST(test_it_is_in_user_s_folder_for_caches)
 	check_place(NULL, xdg);
 }
 
-TEST(test_hsym_cache_says_where_it_is)
+TEST(test_hsym_cache_sets_place)
 {
 	static const char *const said[] = {"a b", "a b/c", "a b/c/d"};
 

@@ -19,7 +19,7 @@ static void make_plain(void)
 /* ---------------------------------------------------------------- valid heaps */
 
 /* 0: in the first segment; 1: in the first 64 KB of another segment; 2: in the next 64 KB. */
-MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
+MADE_TIMES(a_block_with_a_wrong_offset_in_its_segment_is_in_doubt, X64, 3)
 {
 	static const struct {
 		uint64_t at;
@@ -45,7 +45,7 @@ MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
 	assert_int_equal(made.walk.doubt_addr, entry);
 }
 
-MADE_TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt, X64)
+MADE_TEST(a_block_marked_as_windows_own_in_another_heap_is_in_doubt, X64)
 {
 	uint64_t entry;
 
@@ -53,7 +53,7 @@ MADE_TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt, X64)
 	entry = made_block(0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made_end(MADE_HEAP + 0x4000, 0xc000);
 	made_walk_and_assert(0, NULL);
-	made_assert_doubt(1, "block that is Windows' own, as it says");
+	made_assert_doubt(1, "block marked as Windows' own");
 	assert_int_equal(made.walk.doubt_addr, entry);
 }
 
@@ -64,7 +64,7 @@ MADE_TEST(a_last_block_before_memory_that_is_not_there_is_one, X64)
 	made_list_init(MADE_HEAP + made.shape->segment_ucr_list);
 	made_walk_and_assert(0, NULL);
 	made_assert_missing(1, "heap memory");
-	made_assert_doubt(1, "uncommitted ranges of another size than the segment says");
+	made_assert_doubt(1, "uncommitted ranges of another size than the segment records");
 }
 
 MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
@@ -79,7 +79,7 @@ MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 	made_end(second + 0x2000, 0x5000);
 	made_put_ptr(MADE_HEAP + 0x4000 - made.shape->ucr_bytes + made.shape->ucr_size, 0x6000);
 	made_walk();
-	made_assert_doubt(1, "uncommitted ranges of another size than the segment says");
+	made_assert_doubt(1, "uncommitted ranges of another size than the segment records");
 	made_assert_blocks();
 }
 
@@ -221,7 +221,7 @@ MADE_TEST(a_lying_build_number_does_not_outweigh_the_signatures, WIN7_X86)
 
 /* One of the layout's characteristics is damaged. The other ones decide, and the walk records a
  * warning. */
-MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
+MADE_TIMES(a_layout_is_known_by_most_of_its_characteristics, ALL, 3)
 {
 	make_plain();
 	made_end(MADE_HEAP + 0x4000, 0xc000);
@@ -241,7 +241,7 @@ MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 
 /* A file may have only the first 180h bytes of a heap, and then the front end gives no evidence. A
  * build number that contradicts the layout is ignored. Some rows have equal sizes. */
-MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
+MADE_TEST(the_size_in_a_heap_decides_its_layout, ALL)
 {
 	const struct nt_layout *found;
 
@@ -440,7 +440,7 @@ static void expect_prefixed(uint64_t entry, uint64_t size_bytes, uint16_t length
 		length, record);
 }
 
-MADE_TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so, X64)
+MADE_TEST(a_prefix_counts_if_an_interceptor_or_the_header_marks_it, X64)
 {
 	uint64_t entry;
 

@@ -87,7 +87,7 @@ TEST(rows_of_bitness_cover_every_build_once)
 	}
 }
 
-TEST(heap_fields_lie_where_symbols_say)
+TEST(heap_fields_are_as_in_symbols)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -114,7 +114,7 @@ TEST(heap_fields_lie_where_symbols_say)
 	}
 }
 
-TEST(what_all_builds_share_lies_where_symbols_say)
+TEST(fields_common_to_all_builds_are_as_in_symbols)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -148,7 +148,7 @@ TEST(what_all_builds_share_lies_where_symbols_say)
 	}
 }
 
-TEST(header_fields_lie_where_symbols_say)
+TEST(header_fields_are_as_in_symbols)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -177,7 +177,7 @@ TEST(header_fields_lie_where_symbols_say)
 	}
 }
 
-TEST(lfh_fields_lie_where_symbols_say)
+TEST(lfh_fields_are_as_in_symbols)
 {
 	size_t known = 0;
 

@@ -18,7 +18,7 @@ MADE_TEST(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot, X64)
 	made_walk_and_assert(0, NULL);
 }
 
-MADE_TEST(without_a_bitmap_the_headers_say_what_is_busy, WIN7_X64)
+MADE_TEST(without_a_bitmap_the_headers_show_busy_blocks, WIN7_X64)
 {
 	struct made_container c;
 	uint64_t entry;
@@ -165,7 +165,7 @@ MADE_TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it
 
 /* ---------------------------------------------------------------- damage */
 
-MADE_TIMES(without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted, X64, 6)
+MADE_TIMES(without_a_sound_bitmap_marks_show_busy_blocks_and_it_is_counted, X64, 6)
 {
 	uint64_t container = made_lfh_plain();
 	/* Offsets in the first container, which has 20 blocks of 20h bytes: some places and its
@@ -297,7 +297,7 @@ MADE_TEST(a_single_container_is_believed_when_its_headers_agree, X64)
 	assert_int_equal(made.nt.lfh_key, MADE_LFH_KEY);
 }
 
-MADE_TEST(without_a_key_blocks_are_found_by_their_marks_and_it_is_said, X64)
+MADE_TEST(without_a_key_blocks_are_found_by_their_marks_with_a_warning, X64)
 {
 	make_single(true);
 	made_walk_and_assert(1, "LFH key that does not verify");

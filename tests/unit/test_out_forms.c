@@ -76,7 +76,7 @@ TEST(much_is_written_whole_and_what_is_packed_gzip_unpacks)
 	}
 }
 
-TEST(name_says_whether_file_is_packed)
+TEST(name_determines_if_file_is_packed)
 {
 	static const struct {
 		const char *name;

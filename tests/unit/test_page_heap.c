@@ -368,7 +368,7 @@ PAGE_TEST(a_block_of_too_many_pages_is_in_doubt)
 	assert_int_equal(page.walk.doubt_count, 1);
 }
 
-PAGE_TIMES(a_block_whose_information_says_otherwise_is_in_doubt, 3)
+PAGE_TIMES(a_block_that_contradicts_its_information_is_in_doubt, 3)
 {
 	uint64_t user = BLOCKS + 0x20000 + 0x1000 - 0x12, at = user - f->info.bytes;
 

@@ -67,7 +67,7 @@ static const char *detail_of(const void *bytes, size_t len)
 	return err.detail;
 }
 
-TEST(test_file_that_is_cut_says_so)
+TEST(test_cut_file_is_reported)
 {
 	struct made_pdb pdb = made_small(4096);
 
@@ -246,7 +246,7 @@ TEST(test_long_and_many_names)
 	free(name);
 }
 
-TEST(test_what_is_missing_or_rearranged_is_said)
+TEST(test_missing_or_rearranged_parts_are_reported)
 {
 	static const struct {
 		size_t at, value, len;

@@ -63,7 +63,7 @@ static void need_dll(void)
 	}
 }
 
-TEST(test_headers_are_what_objdump_says)
+TEST(test_headers_agree_with_objdump)
 {
 	char first[9] = {0};
 
@@ -112,7 +112,7 @@ static void check_exports(const struct pe_source *from)
 	pe_exports_release(&exports);
 }
 
-TEST(test_exports_are_what_nm_says)
+TEST(test_exports_agree_with_nm)
 {
 	need_dll();
 	check_exports(&source);
@@ -147,7 +147,7 @@ TEST(test_exports_are_found_at_one_read)
 	assert_int_equal(rvas[3], scratch_rva(dll, "alpha"));
 }
 
-TEST(test_symbols_are_what_nm_says)
+TEST(test_symbols_agree_with_nm)
 {
 	static const char *const names[] = {"hidden", "alpha", "omega"};
 	struct pe_source in_memory = {.read = read_bytes, .ctx = &file, .in_memory = true};
@@ -204,7 +204,7 @@ TEST(test_memory_reads_as_file_does)
 	free(memory.data);
 }
 
-TEST(test_function_starts_where_nm_says)
+TEST(test_function_starts_agree_with_nm)
 {
 	uint32_t start = 0, hidden;
 
@@ -281,7 +281,7 @@ TEST(test_damage_is_survived)
 	assert_int_equal(exercise(&file, false), 0);
 }
 
-TEST(test_what_is_no_image_is_said_so)
+TEST(test_files_that_are_not_images_are_reported)
 {
 	unsigned char nothing[1024] = {'M', 'Z'};
 	struct bytes bytes = {nothing, sizeof(nothing)};

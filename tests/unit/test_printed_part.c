@@ -196,7 +196,7 @@ TEST(limit_is_not_kept_by_what_is_not_known)
 	}
 }
 
-TEST(base_that_is_said_or_force_lets_limit_judge)
+TEST(known_base_or_force_lets_limit_judge)
 {
 	static const char text[] = ONE_ROW("10", "10", "0") "Total increase == 10\n";
 	static const struct {

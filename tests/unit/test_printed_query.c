@@ -11,7 +11,7 @@ static void write_new(const char *text)
 	write_bytes("new.txt", text, strlen(text));
 }
 
-TEST(what_comparison_does_not_tell_is_refused)
+TEST(options_beyond_comparison_are_refused)
 {
 	write_new(hex_text);
 	refused("a comparison does not record heaps", "--heap", "1E0000", "new.txt");
@@ -145,7 +145,7 @@ TEST(from_standard_input_that_is_refused_with_remedy)
 	run_hdiff("-");
 }
 
-TEST(first_sign_tells_what_file_is)
+TEST(first_sign_identifies_kind_of_file)
 {
 	static const struct {
 		const char *text;
@@ -196,7 +196,7 @@ TEST(rows_with_header_and_no_total_line_are_cut_short)
 	}
 }
 
-TEST(report_says_what_its_comparison_lacks)
+TEST(report_states_what_its_comparison_lacks)
 {
 	static const struct {
 		const char *text, *header, *json;

@@ -73,7 +73,7 @@ TEST(comparison_that_is_cut_is_used_as_far_as_it_goes)
 	}
 }
 
-TEST(what_is_left_out_is_said_with_its_place)
+TEST(skipped_lines_are_reported_with_place)
 {
 	static const char chatter[] =
 		"hello\n" GOOD "Total increase == 8 requested + 0 overhead = 8\n";

@@ -151,7 +151,7 @@ static void set_columns(unsigned short columns)
 		ioctl(master, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = columns}), 0);
 }
 
-TEST(terminal_is_as_wide_as_it_or_columns_says)
+TEST(terminal_width_is_its_own_or_columns)
 {
 	FILE *file = tmpfile();
 

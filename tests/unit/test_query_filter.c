@@ -204,7 +204,7 @@ static void check_said(const char *wanted, int status, const char *const *args)
 #define said(wanted, status, ...)                                                                  \
 	check_said(wanted, status, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(module_that_no_dump_has_is_said)
+TEST(module_that_no_dump_has_is_reported)
 {
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
 		"--max-growth", "0", "new.txt");
@@ -248,7 +248,7 @@ TEST(module_that_texts_name_is_known)
 		"--module", "third", "--module", "msvcrt.dll", "new.txt");
 }
 
-TEST(heap_that_no_dump_has_is_said)
+TEST(heap_that_no_dump_has_is_reported)
 {
 	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
 		"--max-growth", "0", "new.txt");
@@ -260,19 +260,19 @@ TEST(heap_that_no_dump_has_is_said)
 	said("", 0, "--heap", "heaps", "new.txt");
 }
 
-TEST(pattern_that_matches_nothing_is_said)
+TEST(pattern_that_matches_nothing_is_reported)
 {
-	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n", 0, "-i",
-		"leek", "--max-growth", "0", "new.txt");
-	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n"
-	     "hdiff: -i MAIN: warning: no stack that changed has a matching frame\n",
+	said("hdiff: -i leek: warning: no changed stack has a matching frame\n", 0, "-i", "leek",
+		"--max-growth", "0", "new.txt");
+	said("hdiff: -i leek: warning: no changed stack has a matching frame\n"
+	     "hdiff: -i MAIN: warning: no changed stack has a matching frame\n",
 		1, "-i", "leek", "-i", "leak", "-i", "MAIN", "--max-growth", "0", "new.txt");
-	said("hdiff: -i main: warning: no stack that changed has a matching frame\n", 0,
-		"--no-symbols", "-i", "main", "new.txt");
+	said("hdiff: -i main: warning: no changed stack has a matching frame\n", 0, "--no-symbols",
+		"-i", "main", "new.txt");
 }
 
 /* Each pattern matches a frame, although an earlier pattern already decides the result. */
-TEST(pattern_that_matches_anything_is_not_said)
+TEST(pattern_that_matches_anything_is_not_reported)
 {
 	char raw[40], addr[40];
 
@@ -289,16 +289,16 @@ TEST(pattern_that_matches_anything_is_not_said)
 TEST(pattern_is_held_against_what_other_filters_leave)
 {
 	said("", 0, "-i", "leak", "--module", "app", "new.txt");
-	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "
-	     "matching frame\n",
+	said("hdiff: -i helper: warning: no changed stack that other options leave has a matching "
+	     "frame\n",
 		0, "-i", "helper", "--min-bytes", "5", "new.txt");
-	said("hdiff: -i leek: warning: no stack that changed and that other options leave has a "
-	     "matching frame\n",
+	said("hdiff: -i leek: warning: no changed stack that other options leave has a matching "
+	     "frame\n",
 		0, "-i", "leek", "--heap", "1E0000", "new.txt");
-	said("hdiff: -i leek: warning: no stack that changed has a matching frame\n", 0, "-i",
-		"leek", "-x", "leak", "new.txt");
-	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
-	     "matching frame\n",
+	said("hdiff: -i leek: warning: no changed stack has a matching frame\n", 0, "-i", "leek",
+		"-x", "leak", "new.txt");
+	said("hdiff: -i ^2: warning: no changed stack that other options leave has a matching "
+	     "frame\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
 	/* The dumps are equal, so the pattern had nothing to match. */
 	said("", 0, "-i", "leak", "new.txt", "new.txt");

@@ -53,7 +53,7 @@ TEST(rows_of_umdh_are_read_in_decimal)
 }
 
 /* 0xf110 - 0x9df0 = 0x5320. The file does not contain the growth of 20 blocks of 0x428 bytes. */
-TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
+TEST(dhcmp_lacks_old_counts_and_none_is_invented)
 {
 	struct got *got = read_in("+ 5320 ( f110 - 9df0) 3a allocs BackTrace00B53 \n"
 				  "ntdll!RtlDebugAllocateHeap+0x000000FD\n"
@@ -171,7 +171,7 @@ TEST(overhead_counts_to_side_that_has_more)
 
 /* ---------------------------------------------------------------- bases */
 
-TEST(practice_11_base_is_found_in_what_file_tells)
+TEST(practice_11_base_is_found_in_contents)
 {
 	static const struct {
 		const char *text;
@@ -297,7 +297,7 @@ TEST(equal_stacks_under_several_ids_are_one_row)
 	assert_sound(got);
 }
 
-TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
+TEST(rows_without_stack_are_equal_by_known_facts)
 {
 #define BARE(id, stack)                                                                            \
 	"+ 4 ( 4 - 0) 1 allocs\tBackTrace" id "\n+ 1 ( 1 - 0)\tBackTrace" id                       \

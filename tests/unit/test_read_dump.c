@@ -361,7 +361,7 @@ static void check_ways(const struct buf *text, size_t step, const char *words)
 	free(at_once);
 }
 
-TEST(sums_mean_what_scanner_says)
+TEST(sums_equal_scanners_sums)
 {
 	size_t bytes = 0;
 	struct buf text;

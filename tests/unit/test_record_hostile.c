@@ -411,7 +411,7 @@ TEST(any_byte_that_changed_is_noticed_or_means_nothing)
 
 /* With an index, the reader can read the chunks before the damage and after the next
  * check-point. */
-TEST(damage_in_middle_is_told_with_its_place_and_time)
+TEST(damage_in_middle_is_reported_with_place_and_time)
 {
 	struct made_file file = good_file();
 	struct recording *recording;

@@ -333,7 +333,7 @@ static void step(struct live *lives, unsigned *generations)
 		.thread = 100 + thread});
 }
 
-TEST(what_threads_do_is_told_in_order_in_which_it_was_done)
+TEST(events_of_threads_are_recorded_in_their_order)
 {
 	struct live lives[ADDRS] = {0};
 	unsigned generations[HEAPS] = {0};
@@ -366,7 +366,7 @@ static void want_alloc(struct live *live, uint32_t thread)
 
 /* A block that the real heap allocates for itself is part of its thread's next event, or is an
  * independent allocation. */
-TEST(block_that_moves_is_told_once)
+TEST(moved_block_is_recorded_once)
 {
 	struct tracer_block old = tracer_block_make(0x9000, 0, 0, 0);
 	struct live inside, moved, other;
@@ -577,7 +577,7 @@ static void check_pages(const struct page *pages)
 	}
 }
 
-TEST(ranges_are_what_their_pages_are_and_freed_by_whom_event_says)
+TEST(ranges_agree_with_pages_and_are_freed_by_events_stack)
 {
 	struct page pages[PAGES] = {0};
 	size_t frees = 0;
@@ -672,7 +672,7 @@ TEST(stream_whose_next_event_never_comes_goes_on_after_while)
 	assert_int_equal(scene.lost, 3);
 }
 
-TEST(what_waits_at_end_is_told_and_what_is_missing_counted)
+TEST(waiting_events_are_recorded_at_end_and_missing_ones_counted)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 

@@ -197,7 +197,7 @@ TEST(stack_is_in_module_that_was_there_when_it_was_made)
 	check_frame(0, NULL, DLL + 0x1010);
 }
 
-TEST(what_comes_and_goes_is_said_once)
+TEST(loads_and_unloads_are_recorded_once)
 {
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
@@ -361,7 +361,7 @@ TEST(modules_are_listed_when_one_was_loaded)
 	check_frame(0, "C:\\app\\late.dll", 0x6010);
 }
 
-TEST(where_loader_says_nothing_modules_are_listed_now_and_then)
+TEST(without_loader_facts_modules_are_listed_periodically)
 {
 	stack_reader_free(scene.reader);
 	AREA_PUT(load_count, 0);

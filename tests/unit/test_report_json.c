@@ -9,7 +9,7 @@ static void lacks(const char *text, const char *part)
 		fail_msg("%s in:\n%s", quoted(part), text);
 }
 
-TEST(whole_report_is_as_man_page_says)
+TEST(whole_report_is_as_in_man_page)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
@@ -103,7 +103,7 @@ TEST(candidates_are_kept_apart)
 	has(text, "\n{'kind':'stackless',");
 }
 
-TEST(blocks_that_may_be_of_several_stacks_say_of_how_many)
+TEST(blocks_of_one_of_several_stacks_show_how_many)
 {
 	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 1; i <= 3; i++)

@@ -92,7 +92,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	assert_null(strstr(text, "The largest growth comes first"));
 }
 
-TEST(heap_of_row_and_turned_frames_are_told)
+TEST(heap_of_row_and_inverted_frames_are_printed)
 {
 	struct made *made = made_three();
 	const char *text;
@@ -128,7 +128,7 @@ TEST(groups_are_table_of_self_and_total)
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
 			  "// 1 more groups are not shown\n");
-	line_behind(text, "// Growth by function, in bytes asked for and in blocks. Groups: 3, of "
+	line_behind(text, "// Growth by function, in requested bytes and in blocks. Groups: 3, of "
 			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
@@ -198,7 +198,7 @@ TEST(overhead_of_part_of_read_comparison_is_not_known)
 }
 
 /* UMDH's total contains only the growth, but its rows contain OLD and NEW. */
-TEST(growth_is_left_when_rows_say_more_than_total)
+TEST(growth_is_left_when_rows_have_more_than_total)
 {
 	static const long long wanted[2] = {-80, 4};
 	long long got[3];

@@ -94,7 +94,7 @@ static const char *scene_report(size_t count, void (*write)(struct out *, const 
 	return text = read_text("out.txt");
 }
 
-TEST(json_is_as_man_page_says)
+TEST(json_is_as_in_man_page)
 {
 	const char *text = scene_report(1, report_json);
 	has(text, "{'schema':'hdiff-trend/1',\n"

@@ -47,7 +47,7 @@ static const struct {
 	{"\n\tAlias\n", "a stack without an entry"},
 };
 
-TEST(bad_lines_are_told_of_and_passed_over)
+TEST(bad_lines_are_reported_and_skipped)
 {
 	for (size_t i = 0; i < COUNT(bad_lines); i++) {
 		const char *line = bad_lines[i].line;
@@ -149,12 +149,12 @@ TEST(there_is_limit_of_bad_lines)
 	assert_int_equal(scan(&log, text, &err), -ERR_BAD_LINE);
 	assert_int_equal(log.skips, DUMP_SKIPS_MAX);
 	assert_string_equal(err.place, "made:102"); /* after one entry */
-	assert_string_equal(err.detail, "too many bad lines (100 were passed over)");
+	assert_string_equal(err.detail, "too many bad lines (100 were skipped)");
 	buf_release(&log.text);
 	free(text);
 }
 
-TEST(of_what_is_no_dump_nothing_is_told)
+TEST(bad_lines_of_other_files_are_not_reported)
 {
 	static const char *const texts[] = {
 		"words\n\t401000\nand words\n",
@@ -171,7 +171,7 @@ TEST(of_what_is_no_dump_nothing_is_told)
 	free(text);
 }
 
-TEST(bad_lines_before_first_sign_of_dump_are_told_of_then)
+TEST(bad_lines_before_first_sign_of_dump_are_reported_later)
 {
 	expect_log("\t401000\nwords\n5 bytes + x\n\t402000\n" ONE,
 		BAD "1 a stack without an entry\n" BAD "3 bad entry\n" ONE_LOG "\n");
@@ -179,7 +179,7 @@ TEST(bad_lines_before_first_sign_of_dump_are_told_of_then)
 
 #define END1 "// hsnap: end blocks=1 requested=1 overhead=2\n"
 
-TEST(wrong_sums_are_told_of)
+TEST(wrong_sums_are_reported)
 {
 	expect_log(OURS ONE END1, "note dump 1\n" ONE_LOG "\nnote end 3\n");
 	expect_log(OURS ONE ONE END1, "note dump 1\n" ONE_LOG "\n" ONE_LOG "\n" BAD
@@ -226,7 +226,7 @@ TEST(some_things_are_errors_in_any_case)
 }
 
 /* The caller may know that the text was cut, even if the text does not show it. */
-TEST(text_that_is_said_to_be_cut_is_not_trusted_at_its_end)
+TEST(text_that_caller_calls_cut_is_not_trusted_at_its_end)
 {
 	static const char *const ends[] = {"5 bytes + 6 at 7 by BackTrace8", "\t401000\n", "\n"};
 

@@ -151,7 +151,7 @@ ZOO_TEST(a_subsegment_without_its_signature_is_noted)
 /* ---------------------------------------------------------------- LFH */
 
 /* More blocks cross a page than are withheld, so the walk cannot identify the withheld ones. */
-ZOO_TEST(withheld_blocks_that_cannot_be_told_are_noted)
+ZOO_TEST(withheld_blocks_that_cannot_be_identified_are_noted)
 {
 	for (unsigned k = 0; k < 0x80; k++)
 		seg_lfh_set(&(struct fake_lfh){.addr = zoo.lfh}, k, 0);
@@ -246,7 +246,7 @@ static void assert_noted(size_t blocks, const char *what)
 
 /* Ranges begin at the descriptors 0, 1 and 3. The last range has four units, and all later units
  * are free. */
-ZOO_TEST(a_free_range_is_passed_whatever_its_length_says)
+ZOO_TEST(a_free_range_is_skipped_whatever_its_length_is)
 {
 	uint64_t far = seg_range(zoo.segment, 12, 200, 2, 3, 0, false);
 
@@ -273,7 +273,7 @@ ZOO_TIMES(a_range_of_no_known_kind_is_noted, 3)
 	static const unsigned flags[3] = {0x13, 0x17, 0x1f};
 
 	flags_put(0, flags[i]);
-	assert_noted(ZOO_BLOCKS - 1, "page range of no known kind");
+	assert_noted(ZOO_BLOCKS - 1, "page range of an unknown kind");
 }
 
 /* A block may contain an old subsegment without live blocks. */

@@ -59,7 +59,7 @@ SEG_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, ALL)
 	assert_true(seg.walk.heaps[0].unwalked);
 }
 
-SEG_TIMES(contents_tell_layouts_apart_whatever_the_build, BUILD_26100 | BUILD_22000, 4)
+SEG_TIMES(contents_distinguish_layouts_of_any_build, BUILD_26100 | BUILD_22000, 4)
 {
 	static const uint32_t builds[4] = {0, 22000, 26100, 99999};
 
@@ -153,7 +153,7 @@ SEG_TEST(a_vs_subsegment_that_is_not_listed_is_noted, BUILD_26100 | BUILD_19041)
 
 /* ---------------------------------------------------------------- LFH */
 
-SEG_TEST(bitmaps_of_lfh_subsegments_say_which_blocks_are_live, ALL)
+SEG_TEST(bitmaps_of_lfh_subsegments_show_live_blocks, ALL)
 {
 	struct fake_lfh lfh, other;
 	uint64_t at, a, b, c, d, e;

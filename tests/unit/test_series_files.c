@@ -553,7 +553,7 @@ static void take_rights_back(void)
 	assert_int_equal(chmod(scene_folder, 0755), 0);
 }
 
-TEST(what_cannot_be_removed_is_told_once)
+TEST(failed_removal_is_reported_once)
 {
 	struct err err = {0};
 	bool dropped;

@@ -144,7 +144,7 @@ TEST(test_log_that_cannot_be_set_aside_goes_on)
 	free(text);
 }
 
-TEST(test_what_is_lost_is_said_once)
+TEST(test_losses_are_reported_once)
 {
 	struct series_log log;
 	struct err err = {0};

@@ -336,7 +336,7 @@ TEST(test_thousand_snapshots_do_not_drift)
 	assert_int_equal(said("left out"), 0);
 }
 
-TEST(test_times_that_passed_are_left_out_and_said)
+TEST(test_missed_times_are_skipped_and_reported)
 {
 	static const struct {
 		int64_t take_ms, step_ms;
@@ -547,7 +547,7 @@ TEST(test_interrupt_lets_file_at_hand_be_finished)
 	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
 }
 
-TEST(test_each_file_is_said)
+TEST(test_each_file_is_reported)
 {
 	add_one();
 	assert_int_equal(RUN(.every_ms = 1000, .file_count = 2), 0);
@@ -635,7 +635,7 @@ TEST(test_several_are_listed_and_none_is_touched)
 	}
 }
 
-TEST(test_long_list_says_how_many_more)
+TEST(test_long_list_ends_with_number_of_others)
 {
 	unsigned shown = 0, more;
 
@@ -724,7 +724,7 @@ TEST(test_end_in_middle_of_snapshot_is_no_failure)
 
 /* The process is killed during its first snapshot. Without a file the series is no success, at any
  * interval. */
-TEST(test_end_before_first_file_is_told_by_status)
+TEST(test_end_before_first_file_is_reported_by_status)
 {
 	static const int64_t every_ms[] = {0, 10000};
 
@@ -741,7 +741,7 @@ TEST(test_end_before_first_file_is_told_by_status)
 }
 
 /* For example, the disk is full when the process ends. */
-TEST(test_what_is_not_end_is_said_though_it_has_ended)
+TEST(test_other_errors_are_reported_even_after_end)
 {
 	add_one();
 	fail_takes(1, 2, ERR_WRITE);
@@ -751,7 +751,7 @@ TEST(test_what_is_not_end_is_said_though_it_has_ended)
 	assert_int_equal(said("has ended; 1 file of it"), 1);
 }
 
-TEST(test_one_that_lets_nobody_in_is_said_once)
+TEST(test_inaccessible_process_is_reported_once)
 {
 	add(1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
 	add(2, 1, 0, NEVER);
@@ -783,7 +783,7 @@ TEST(test_when_all_let_nobody_in_that_is_end)
 	assert_int_equal(scene.waits, 0);
 }
 
-TEST(test_list_that_fails_is_said_and_no_end)
+TEST(test_failing_list_is_reported_and_does_not_end_series)
 {
 	add(1, 1, 0, NEVER);
 	scene.find_fails_from_ms = START_MS + 1;

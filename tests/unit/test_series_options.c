@@ -5,7 +5,7 @@
 
 static const struct series_request fresh = SERIES_REQUEST_INIT;
 
-TEST(test_each_option_is_what_it_says)
+TEST(test_each_option_has_its_effect)
 {
 	struct series_request request = fresh;
 	struct err err;

@@ -195,7 +195,7 @@ TEST(cut_gzip_gives_what_is_there)
 	free(text);
 }
 
-TEST(damaged_gzip_is_told_from_cut)
+TEST(damaged_gzip_is_distinguished_from_cut_gzip)
 {
 	char *text = some_text(20000);
 	struct buf got;

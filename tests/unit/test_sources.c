@@ -315,7 +315,7 @@ TEST(test_next_is_asked_for_what_is_left)
 	assert_int_equal(find_count, 1);
 }
 
-TEST(test_trouble_of_any_is_said)
+TEST(test_trouble_of_any_backend_is_reported)
 {
 	assert_null(symbolizer_trouble(symbolizer));
 	fakes[1].is_dead = true;
@@ -357,7 +357,7 @@ TEST(test_name_that_tables_deny_is_not_shown)
 	check(ask_one(8), "true", 5, 0);
 }
 
-TEST(test_overloads_are_told_apart_by_whole_name)
+TEST(test_overloads_are_distinguished_by_whole_name)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"app::f", 5, "a.cpp", 3},
 		[24] = {"app::f", 5, "a.cpp", 4},
@@ -524,7 +524,7 @@ TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
 }
 
 /* An all-zero GUID is invalid. Images that were linked without a GUID contain it. */
-TEST(test_dump_that_tells_no_build_is_looked_up_again)
+TEST(test_dump_without_build_is_looked_up_again)
 {
 	struct module old = app;
 

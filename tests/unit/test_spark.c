@@ -117,7 +117,7 @@ TEST(thousand_restarts_fit)
 	assert_int_equal(strlen(line), 59 * strlen("▁"));
 }
 
-TEST(locale_says_utf_8_in_many_ways)
+TEST(locale_names_utf_8_in_many_ways)
 {
 	static const char *const yes[] = {
 		"en_US.UTF-8", "C.UTF-8", "C.utf8", "de_DE.utf-8@euro", "x.Utf8"};

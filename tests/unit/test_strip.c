@@ -429,7 +429,7 @@ TEST(what_has_no_stack_is_suppressed_by_its_words_alone)
 	assert_int_equal(left_of_stackless(false, "leak:(no stack recorded)\n"), 30);
 }
 
-TEST(what_is_built_in_says_one_line)
+TEST(built_in_list_reports_one_line)
 {
 	left_of_stackless(true, "");
 	struct result *result = ask_hdiff("--suppress=runtime", "new.txt");
@@ -440,7 +440,7 @@ TEST(what_is_built_in_says_one_line)
 		"shows why\n");
 }
 
-TEST(each_suppression_says_what_it_took)
+TEST(each_suppression_reports_what_it_suppressed)
 {
 	write_list("leak:nothing\nleak:malloc\nleak:main\nleak:leak\n");
 	struct result *result = ask_rows(0, "--suppress", "more.txt", "new.txt");
@@ -464,7 +464,7 @@ TEST(what_is_filtered_out_is_not_suppressed)
 
 /* ---------------------------------------------------------------- limits */
 
-TEST(growth_over_limit_is_status_1_and_says_by_how_much)
+TEST(growth_over_limit_is_status_1_and_reports_excess)
 {
 	struct result *result =
 		ask_expect(1, "hdiff: growth of 31 bytes is 1 byte over the limit of 30 bytes\n",
@@ -554,7 +554,7 @@ TEST(amounts_over_limit_have_units)
 }
 
 /* Unless --force is given, missing data outweighs excess growth. */
-TEST(growth_of_damaged_dump_is_said_and_status_2)
+TEST(growth_of_damaged_dump_is_reported_with_status_2)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 40, 8, "1", 1);

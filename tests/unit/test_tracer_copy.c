@@ -88,7 +88,7 @@ TEST(process_without_it_is_not_traced)
 	assert_int_equal(addr, 7);
 }
 
-TEST(dll_that_is_not_what_its_name_says_is_error)
+TEST(damaged_tracer_dll_is_error)
 {
 	const unsigned offsets[] = {0, 60, 0x80, 0x80 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
 	uint64_t addr = 7;

@@ -194,7 +194,7 @@ TEST(bases_stay_when_more_modules_go)
 	}
 }
 
-TEST(of_module_without_headers_unload_tells_size)
+TEST(unload_gives_size_of_module_without_headers)
 {
 	uint64_t found;
 

@@ -549,7 +549,7 @@ static unsigned new_events(void)
 	return event_count;
 }
 
-TEST(free_of_block_that_is_older_than_tracer_is_told_by_its_address)
+TEST(free_of_block_older_than_tracer_is_recorded_by_address)
 {
 	struct tracer_block block;
 

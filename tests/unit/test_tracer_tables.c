@@ -233,7 +233,7 @@ static void take(uint32_t index)
 #undef TEST_AROUND
 #define TEST_AROUND set_up_stepping, tear_down
 
-TEST(crowded_table_says_what_model_says)
+TEST(crowded_table_equals_model)
 {
 	model_init();
 	model_add_crowd(5000, ANY_ENTRY);

@@ -167,7 +167,7 @@ TEST(without_any_memory_all_are_lost)
 	assert_lost(0, 3);
 }
 
-TEST(module_without_room_is_told_as_unknown)
+TEST(module_without_room_is_reported_as_unknown)
 {
 	area.modules_limit = 4096;
 	for (uint32_t i = 0; i < 1000; i++)

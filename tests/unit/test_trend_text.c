@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- rates */
 
-TEST(rate_has_no_more_digits_than_say_something)
+TEST(rate_has_significant_digits_only)
 {
 	static const struct {
 		double rate;

@@ -659,7 +659,7 @@ TEST(walks_go_on_from_where_they_stop)
 /* UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
  * with the step that results. The CFA includes pushed registers, allocated bytes, and the return
  * address. */
-TEST(unwind_data_tells_step)
+TEST(unwind_data_gives_step)
 {
 	static const struct {
 		uint8_t info[24];

@@ -115,7 +115,7 @@ static bool is_found(void)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, release
 
-TEST(database_is_found_and_says_what_it_holds)
+TEST(database_is_found_with_its_contents)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		uint64_t records_end;

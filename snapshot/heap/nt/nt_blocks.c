@@ -266,7 +266,7 @@ static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struc
 	if (nt_lfh_owns(&heap->lfh, user, block_end))
 		return 0;
 	if (header->unused == NT_UNUSED_OWN)
-		return walk_doubt(heap->nt->walk, at, "block that is Windows' own, as it says");
+		return walk_doubt(heap->nt->walk, at, "block marked as Windows' own");
 	return nt_block_add(heap, &block);
 }
 

@@ -253,7 +253,7 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 			/* Another thread will free the block later (DelayFreeList), or the block is
 			 * damaged. */
 			walk_doubt(heap->nt->walk, entry,
-				"LFH block that its container has in use and its header has not");
+				"LFH block in use in its container, but not in its header");
 		else if (is_used)
 			rc = add_block(heap, view, entry, mark);
 		else if (!view->has_bitmap && !(mark & NT_UNUSED_LFH))
@@ -267,8 +267,8 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 		walk_doubt(heap->nt->walk, view->container->addr,
 			"LFH container of another number of free blocks than its subsegment has");
 	if (odd)
-		walk_broken(
-			heap->nt->walk, odd, "LFH block in use that its container has not in use");
+		walk_broken(heap->nt->walk, odd,
+			"LFH block in use in its header, but not in its container");
 	return rc;
 }
 

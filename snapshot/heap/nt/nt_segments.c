@@ -29,7 +29,7 @@ static int add_large(void *ctx, uint64_t link)
 		return walk_broken(heap->nt->walk, link, "large block of an impossible size");
 	end = target_committed_end(target, link, link + commit);
 	if (end < link + commit)
-		walk_broken(heap->nt->walk, link, "large block that is not all there");
+		walk_broken(heap->nt->walk, link, "large block that is partly missing");
 	else if (end < link + reserve && target->ops->region &&
 		 target_committed_end(target, end, end + 1) > end)
 		walk_doubt(heap->nt->walk, link, "large block of less than is committed for it");
@@ -321,7 +321,7 @@ static void check_holes(struct nt_finder *finder, const struct segment *segment)
 		bytes += finder->holes.list[i].end - finder->holes.list[i].addr;
 	if (bytes != (uint64_t)segment->hole_pages * NT_PAGE_BYTES)
 		walk_doubt(finder->heap->nt->walk, segment->addr,
-			"uncommitted ranges of another size than the segment says");
+			"uncommitted ranges of another size than the segment records");
 }
 
 static int split_segment(struct nt_finder *finder, const struct segment *segment)

@@ -140,7 +140,7 @@ static int range_blocks(struct segment_heap *heap, const struct segment_range *r
 		return segment_vs_walk(heap, range->addr, range->bytes);
 	case SEGMENT_RANGE_INTERNAL: /* used by the heap itself */
 		return segment_lfh_notice(heap, range->addr, range->bytes);
-	default: return walk_broken(heap->nt->walk, range->addr, "page range of no known kind");
+	default: return walk_broken(heap->nt->walk, range->addr, "page range of an unknown kind");
 	}
 }
 
@@ -164,7 +164,7 @@ static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 
 	if (segment_page_key(heap, addr, seg_context, &key) && key == heap->nt->segment_keys.page)
 		return 1;
-	return walk_broken(heap->nt->walk, addr, "page segment of no known key");
+	return walk_broken(heap->nt->walk, addr, "page segment of an unknown key");
 }
 
 static int blocks(struct segment_heap *heap)

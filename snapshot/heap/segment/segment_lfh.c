@@ -99,7 +99,7 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	if (!lfh_sample_read(heap, addr, bytes, &sample))
 		return segment_fault(heap, addr, "broken LFH subsegment");
 	if (!keys->has_lfh)
-		return walk_broken(walk, addr, "LFH subsegment of no certain key");
+		return walk_broken(walk, addr, "LFH subsegment of an uncertain key");
 	offsets = lfh_decode(&sample, keys->lfh, keys->is_wide);
 	if (!lfh_offsets_fit(heap->parts, &sample, &offsets))
 		return walk_broken(walk, addr, "LFH subsegment of another key");
