@@ -298,3 +298,38 @@ void inputs_check_whole(struct inputs *inputs)
 			"the snapshot is incomplete; take it again, or use --force");
 	}
 }
+
+/* Returns why growth cannot be compared with the limits, or NULL. A limit must not hold only
+ * because rows are missing or numbers were guessed. */
+static const char *no_limit(const struct options *options, const struct comparison *comparison)
+{
+	bool has_limit = !options->force && options_limit_ends(options);
+
+	if (!has_limit)
+		return NULL;
+	if (comparison->lacks_rows || comparison->may_lack_rows)
+		return "may not show all that grew; compare the dumps, or use --force";
+	if (comparison->is_guess)
+		return "its number base was guessed; give --input-base";
+	if (comparison->lacks_counts && (options->grown_max.blocks & options->row_max.blocks &
+						options->net_max.blocks) != UINT64_MAX)
+		return "does not record by how many blocks";
+	return NULL;
+}
+
+void inputs_judge_printed(struct inputs *inputs, const struct comparison *comparison)
+{
+	const char *why = no_limit(inputs->options, comparison);
+
+	inputs->is_partial |= why || comparison->is_partial;
+	if (why)
+		message_warning(
+			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
+}
+
+void inputs_leave_out(struct inputs *inputs, const char *path)
+{
+	array_grow((void **)&inputs->left_out, &inputs->left_out_cap, inputs->left_out_count,
+		sizeof(*inputs->left_out));
+	inputs->left_out[inputs->left_out_count++] = arena_text(&inputs->paths, path, strlen(path));
+}

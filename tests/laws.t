@@ -176,21 +176,6 @@ sub known_circles {
 		# memory_out() ends the program by functions of the system, and these allocate.
 		'core/base/memory.c core/base/os_posix.c',
 		'core/base/memory.c core/base/os_windows.c',
-		# What is read, checked and sorted is decided in several files at once.
-		'diff/chain.c diff/inputs.c',
-		'diff/inputs.c diff/series_list.c',
-		'diff/options.c diff/options_check.c',
-		'diff/query/group.c diff/query/view.c',
-		'diff/read/count.c diff/read/read_parallel.c',
-		'diff/read/read_dump.c diff/read/read_notes.c',
-		'diff/read/read_dump.c diff/read/read_parallel.c',
-		# Reports borrow each other's parts.
-		'diff/report/report_html.c diff/report/report_json.c',
-		'diff/report/report_umdh.c diff/report/report_umdh_head.c',
-		'diff/report/report_umdh_head.c diff/report/report_umdh_trend.c',
-		# Paths are plain by rules that both systems share.
-		'symbolize/files/local_path_posix.c symbolize/files/symbol_path.c',
-		'symbolize/files/local_path_windows.c symbolize/files/symbol_path.c',
 	);
 }
 

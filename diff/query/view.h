@@ -208,6 +208,14 @@ bool view_word_frame(const struct view *view, const struct dump_sums *dump,
  * sorts first. */
 #define TREND_KEYS 6
 
+#define SIGN_BIT (UINT64_C(1) << 63)
+
+/* Returns a key that preserves the order of signed numbers. */
+static inline uint64_t signed_key(int64_t value)
+{
+	return (uint64_t)value ^ SIGN_BIT;
+}
+
 /* The keys for SORT_VERDICT: the verdict; the lower bound of the rate; the rate in bytes and in
  * blocks; the net growth in bytes and in blocks. With too few snapshots, only the net growth. For
  * SORT_SLOPE: the rate, then the net growth. For other sorts, all keys are equal. */

@@ -46,31 +46,6 @@ void sums_release(struct dump_sums *sums)
 	sums_init(sums);
 }
 
-/* Adds to a total. Fails above a limit which ensures that the difference of two totals fits in a
- * signed number. */
-static int add_total(struct block_totals *total, const struct block_totals *more)
-{
-	struct block_totals sum = *total;
-
-	if (more->block_count > INT64_MAX - sum.block_count ||
-		more->requested_bytes > INT64_MAX - sum.requested_bytes - sum.overhead_bytes)
-		return -ERR_BAD_LINE;
-	sum.block_count += more->block_count;
-	sum.requested_bytes += more->requested_bytes;
-	if (more->overhead_bytes > INT64_MAX - sum.requested_bytes - sum.overhead_bytes)
-		return -ERR_BAD_LINE;
-	sum.overhead_bytes += more->overhead_bytes;
-	*total = sum;
-	return 0;
-}
-
-int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
-{
-	if (!add_total(&reader->sums->total, more))
-		return 0;
-	return err_set(reader->err, ERR_BAD_LINE, reader->sums->id.path, SUMS_TOO_LARGE);
-}
-
 /* Warns about the first name that is not UTF-8. */
 static void check_name(struct sum_reader *reader, const char *name, size_t len)
 {
@@ -86,17 +61,6 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 
 	check_name(reader, path, len);
 	return module_list_add(&reader->modules, base, size_bytes, path, len);
-}
-
-int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach reach)
-{
-	uint32_t heap = shared_stacks_heap(&reader->pool, addr, reach);
-
-	reader->heap_addr = addr;
-	if (heap != reader->tally.heap)
-		tally_flush(&reader->tally);
-	reader->tally.heap = heap;
-	return 0;
 }
 
 /* Returns the number of a text that stands for a frame. */
@@ -208,7 +172,7 @@ static const char *read_plain(
 	progress->line_count += plain.line_count;
 	block_totals_add(&progress->seen, &plain.seen);
 	/* An entry is below 2^33, so the sum of a part cannot overflow, but the total can. */
-	if (add_total(&reader->sums->total, &plain.seen))
+	if (sum_reader_add(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
 }

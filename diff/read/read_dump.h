@@ -27,6 +27,10 @@ struct sum_reader {
 	bool has_code_page; /* some names are not UTF-8 */
 };
 
+/* Adds to a total. Fails above a limit which ensures that the difference of two totals fits in a
+ * signed number. */
+int sum_reader_add(struct block_totals *total, const struct block_totals *more);
+
 /* Adds to the dump's total. Must be called before `more` is counted anywhere else: if the total
  * does not overflow, the sums of its parts cannot overflow. Returns 0, or -ERR_BAD_LINE after
  * filling the reader's `err`. */

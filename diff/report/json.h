@@ -57,6 +57,14 @@ void json_report(struct json *json, const struct report *report);
 /* Opens a frame, to which the caller may add keys before closing it. */
 void json_open_frame(struct json *json, const struct frame *frame);
 
+/* The distinct frames of a page, in order of occurrence. */
+struct page_frames {
+	struct frame *items;
+	size_t count, cap;
+	struct table numbers;
+	struct buf key;
+};
+
 /* Returns the number of a frame in the page's table, from 0. Equal frames have the same number. */
 size_t page_frame_number(struct page_frames *frames, const struct frame *frame);
 

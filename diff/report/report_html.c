@@ -20,14 +20,6 @@
 #define TABLE_ROWS 1000 /* more than a reader needs without sorting and searching */
 #define NAME_COLUMNS 100 /* longest name of a frame; longer names are shortened */
 
-/* The distinct frames of a page, in order of occurrence. */
-struct page_frames {
-	struct frame *items;
-	size_t count, cap;
-	struct table numbers;
-	struct buf key;
-};
-
 /* ---------------------------------------------------------------- text */
 
 /* Writes a name. If the name is written from right to left, the text around it is not affected. */
@@ -302,45 +294,6 @@ static void write_table(struct out *out, const struct view *view)
 }
 
 /* ---------------------------------------------------------------- the data */
-
-/* Makes the key that identifies equal frames. It does not contain the offset in a function, because
- * a function makes many calls. */
-static void make_key(struct buf *key, const struct frame *frame)
-{
-	const char *texts[] = {frame->module, frame->function, frame->file};
-
-	buf_clear(key);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		buf_add(key, texts[i] ? "+" : "-", 1);
-		if (texts[i])
-			buf_add(key, texts[i], strlen(texts[i]) + 1);
-	}
-	buf_add(key, &frame->line, sizeof(frame->line));
-	buf_add(key, frame->is_inline ? "i" : "", 1);
-	if (!frame->function)
-		buf_add(key, &frame->offset_bytes, sizeof(frame->offset_bytes));
-	if (!frame->function && !frame->module)
-		buf_add(key, &frame->addr, sizeof(frame->addr));
-}
-
-size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
-{
-	const uint64_t *known;
-	struct frame *item;
-
-	make_key(&frames->key, frame);
-	known = table_find(&frames->numbers, frames->key.data, frames->key.len);
-	if (known)
-		return *known;
-	table_add(&frames->numbers, frames->key.data, frames->key.len, frames->count);
-	array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frames->items));
-	item = &frames->items[frames->count];
-	*item = *frame;
-	item->has_addr = !frame->function && !frame->module;
-	if (frame->function)
-		item->offset_bytes = 0;
-	return frames->count++;
-}
 
 /* Writes the data that the table needs to name rows: which frames to skip, and short forms of long
  * names. */

@@ -188,7 +188,7 @@ static void write_change(struct umdh_report *report, const struct change *change
 }
 
 /* Widths of a trend's columns. */
-enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13, SPARK_COLUMNS = 24 };
+enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13 };
 
 static void write_trend(struct umdh_report *report, const struct trend *trend, bool is_any)
 {
@@ -246,60 +246,13 @@ static void umdh_groups(struct umdh_report *report)
 	const struct trend_axis *axis = report->comparison->axis;
 
 	if (axis)
-		spark_make(&report->spark, axis, report->spark.style, SPARK_COLUMNS);
+		spark_make(&report->spark, axis, report->spark.style, UMDH_SPARK_COLUMNS);
 	for (size_t i = 0; i < view->shown_count && !report->out->err.code; i++) {
 		if (axis)
 			write_group_of_trend(report, &view->groups[i]);
 		else
 			write_group(report, i);
 	}
-}
-
-static void write_columns(struct umdh_report *report)
-{
-	struct spark spark;
-
-	if (!report->comparison->axis) {
-		out_text(report->out, "//  self bytes    blocks   total bytes    blocks  ");
-		if (report->view->window)
-			out_text(report->out, "  size bytes    blocks    peak bytes  ");
-		out_text(report->out, "name\n");
-		return;
-	}
-	spark_make(&spark, report->comparison->axis, report->spark.style, SPARK_COLUMNS);
-	out_text(report->out,
-		"//  self bytes    blocks  verdict         bytes/h   total bytes    blocks  verdict"
-		"         bytes/h  ");
-	if (report->spark.style != SPARK_NONE)
-		out_printf(report->out, "%-*s  ", (int)spark.count, "total");
-	out_text(report->out, "name\n");
-}
-
-void umdh_groups_legend(struct umdh_report *report)
-{
-	struct out *out = report->out;
-
-	out_printf(out,
-		"// Growth by %s, in requested bytes and in blocks. Groups: %zu, of stacks: %zu.\n"
-		"//\n"
-		"// self    of the stacks whose innermost frame is in the group\n"
-		"// total   of the stacks with any frame in the group; each counts once\n"
-		"%s"
-		"//\n",
-		report_group_kind(report->view->group), report->view->group_count,
-		report->view->row_count,
-		report->view->window ? "// size    of these, what was allocated in the window\n"
-				       "// peak    of these, the most that was there at once\n" :
-				       "");
-	if (report->comparison->axis)
-		umdh_trend_legend(report);
-	out_printf(out,
-		"// A stack is in the total of every group on it: totals of groups overlap, and "
-		"do\n"
-		"// not add up to the last line. Numbers are %s.\n"
-		"//\n",
-		report->base == 16 ? "hexadecimal" : "decimal");
-	write_columns(report);
 }
 
 /* Widths of the columns "requested", "overhead" and "blocks", without the separating blank. */

@@ -8,131 +8,6 @@
 #include "core/dump/model.h"
 #include "diff/read/dump_sums.h"
 
-#define CUT_SHORT ", CUT SHORT: sums are of what is there"
-
-void umdh_seconds(struct out *out, uint64_t ms)
-{
-	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
-}
-
-void umdh_fate(struct out *out, const struct dump_sums *sums)
-{
-	static const char *const words[] = {
-		[FATE_AIFO] = "what was allocated and not freed",
-		[FATE_AIFI] = "what was allocated and freed",
-		[FATE_AOFI] = "what was there before and was freed",
-		[FATE_AOFO] = "what was there before and was not freed",
-		[FATE_AI] = "what was allocated",
-		[FATE_ALL] = "all that was there",
-	};
-
-	if (sums->window.fate == FATE_LIVE)
-		return;
-	out_printf(out, ", %s from ", words[sums->window.fate]);
-	umdh_seconds(out, sums->window.from_ms);
-	out_text(out, " to ");
-	umdh_seconds(out, sums->window.to_ms);
-}
-
-void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
-{
-	umdh_fate(out, sums);
-	if (sums->is_attached)
-		out_text(out, ", attached to while it ran");
-	if (sums->is_attached && !sums->quality.sample_bytes)
-		out_printf(out,
-			": %" PRIu64 " block%s of %" PRIu64 " bytes from before %s no stack",
-			sums->before.block_count, sums->before.block_count == 1 ? "" : "s",
-			sums->before.requested_bytes,
-			sums->before.block_count == 1 ? "has" : "have");
-	if (sums->quality.sample_bytes)
-		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
-			sums->quality.sample_bytes);
-	if (sums->quality.is_cut)
-		out_text(out, CUT_SHORT);
-}
-
-static void write_dump(struct out *out, const char *role, const struct dump_sums *sums)
-{
-	char time[DATE_TEXT_BYTES];
-
-	out_printf(out, "// %s: ", role);
-	out_harmless(out, sums->id.path);
-	if (sums->id.image) {
-		out_text(out, ", ");
-		out_harmless(out, module_path_base(sums->id.image));
-	}
-	if (sums->id.pid)
-		out_printf(out, ", process %lu", (unsigned long)sums->id.pid);
-	if (sums->id.start_ms)
-		out_printf(out, ", started %s", date_text(sums->id.start_ms, time));
-	if (*report_dump_time(sums, time))
-		out_printf(out, ", taken %s", time);
-	umdh_dump_notes(out, sums);
-	out_text(out, "\n");
-}
-
-void umdh_warnings(struct out *out, const char *before, const char *path,
-	const char *const *warnings, size_t count)
-{
-	for (size_t i = 0; i < count && i <= WARNINGS_MAX; i++) {
-		out_printf(out, "%swarning: ", before);
-		out_harmless(out, path);
-		out_text(out, ": ");
-		if (i < WARNINGS_MAX)
-			out_harmless(out, warnings[i]);
-		else
-			out_printf(out, "and %zu more", count - WARNINGS_MAX);
-		out_text(out, "\n");
-	}
-}
-
-void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums)
-{
-	write_dump(out, role, sums);
-	umdh_warnings(
-		out, "// ", sums->id.path, sums->quality.warnings, sums->quality.warning_count);
-}
-
-static void write_all_warnings(struct out *out, const struct comparison *comparison)
-{
-	for (size_t i = comparison->dump_count; i--;)
-		umdh_warnings(out, "// ", comparison->dumps[i].id.path,
-			comparison->dumps[i].quality.warnings,
-			comparison->dumps[i].quality.warning_count);
-}
-
-void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison)
-{
-	struct dump_warnings warnings;
-	struct buf words;
-
-	dump_warnings_gather(&warnings, comparison->dumps, comparison->dump_count);
-	buf_init(&words);
-	for (size_t i = 0; i < warnings.count; i++) {
-		buf_clear(&words);
-		dump_warning_words(&words, &warnings.items[i]);
-		umdh_warnings(out, before, warnings.items[i].first->id.path,
-			(const char *const[]){words.data}, 1);
-	}
-	buf_release(&words);
-	dump_warnings_release(&warnings);
-}
-
-static void write_dumps(struct out *out, const struct comparison *comparison)
-{
-	size_t count = comparison->dump_count;
-
-	for (size_t i = 0; comparison->is_sum && i + 1 < count; i++)
-		write_dump(out, "NEW", &comparison->dumps[i]);
-	write_dump(out, "NEW", &comparison->dumps[count - 1]);
-	if (comparison_columns(comparison) > 1)
-		write_dump(out, "OLD", &comparison->dumps[0]);
-	else
-		out_text(out, "// OLD: none: everything counts as new\n");
-	write_all_warnings(out, comparison);
-}
-
 /* Lists input files that are in no view. */
 static void write_left_out(struct out *out, const struct report *report)
 {
@@ -272,7 +147,7 @@ void umdh_head(struct umdh_report *report)
 		umdh_series(report);
 		umdh_series_warnings(out, "// ", report->comparison);
 	} else if (report->comparison->dumps)
-		write_dumps(out, report->comparison);
+		umdh_dumps(out, report->comparison);
 	else
 		write_read(out, report->comparison);
 	write_left_out(out, report->whole);
@@ -282,4 +157,51 @@ void umdh_head(struct umdh_report *report)
 		write_stack_legend(report);
 	else
 		umdh_groups_legend(report);
+}
+
+static void write_columns(struct umdh_report *report)
+{
+	struct spark spark;
+
+	if (!report->comparison->axis) {
+		out_text(report->out, "//  self bytes    blocks   total bytes    blocks  ");
+		if (report->view->window)
+			out_text(report->out, "  size bytes    blocks    peak bytes  ");
+		out_text(report->out, "name\n");
+		return;
+	}
+	spark_make(&spark, report->comparison->axis, report->spark.style, UMDH_SPARK_COLUMNS);
+	out_text(report->out,
+		"//  self bytes    blocks  verdict         bytes/h   total bytes    blocks  verdict"
+		"         bytes/h  ");
+	if (report->spark.style != SPARK_NONE)
+		out_printf(report->out, "%-*s  ", (int)spark.count, "total");
+	out_text(report->out, "name\n");
+}
+
+void umdh_groups_legend(struct umdh_report *report)
+{
+	struct out *out = report->out;
+
+	out_printf(out,
+		"// Growth by %s, in requested bytes and in blocks. Groups: %zu, of stacks: %zu.\n"
+		"//\n"
+		"// self    of the stacks whose innermost frame is in the group\n"
+		"// total   of the stacks with any frame in the group; each counts once\n"
+		"%s"
+		"//\n",
+		report_group_kind(report->view->group), report->view->group_count,
+		report->view->row_count,
+		report->view->window ? "// size    of these, what was allocated in the window\n"
+				       "// peak    of these, the most that was there at once\n" :
+				       "");
+	if (report->comparison->axis)
+		umdh_trend_legend(report);
+	out_printf(out,
+		"// A stack is in the total of every group on it: totals of groups overlap, and "
+		"do\n"
+		"// not add up to the last line. Numbers are %s.\n"
+		"//\n",
+		report->base == 16 ? "hexadecimal" : "decimal");
+	write_columns(report);
 }

@@ -13,6 +13,8 @@
 #include "diff/report/report.h"
 #include "diff/trend/trend.h"
 
+enum { UMDH_SPARK_COLUMNS = 24 }; /* width of spark lines */
+
 /* State of the UMDH report. */
 
 struct umdh_report {
@@ -47,6 +49,11 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* Writes a dump, with a line for each of its warnings. */
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
+
+/* Writes all dumps of a comparison, with their warnings. */
+void umdh_dumps(struct out *out, const struct comparison *comparison);
+
+#define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
 /* Writes the warnings of a file, a line each. Each line starts with `before`. */
 void umdh_warnings(struct out *out, const char *before, const char *path,

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -58,7 +59,12 @@ bool local_is_remote(const char *path);
 bool local_leads_away(const char *path);
 
 /* Returns `path` without a prefix that only allows long paths ("\\?\" or "\??\"). */
-const char *local_plain(const char *path);
+static inline const char *local_plain(const char *path)
+{
+	bool is_long = !strncmp(path, "\\\\?\\", 4) || !strncmp(path, "\\??\\", 4);
+
+	return is_long && path[4] && path[5] == ':' ? path + 4 : path;
+}
 
 /* Returns true if symbol servers can be queried, which only DbgHelp can do. */
 bool local_can_query_servers(void);

@@ -11,13 +11,6 @@ static bool is_slash(char c)
 	return c == '/' || c == '\\';
 }
 
-const char *local_plain(const char *path)
-{
-	bool is_long = !strncmp(path, "\\\\?\\", 4) || !strncmp(path, "\\??\\", 4);
-
-	return is_long && path[4] && path[5] == ':' ? path + 4 : path;
-}
-
 bool local_is_remote(const char *path)
 {
 	path = local_plain(path);
