@@ -93,16 +93,16 @@ struct lone_class {
 static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
 {
 	const struct stack_classes *classes = pairs->classes;
-	const struct stack_class *class = &classes->list[number];
+	const struct stack_class *row_class = &classes->list[number];
 	struct hasher hasher = hasher_begin(&classes->index.key);
 	bool is_rebuilt = false;
 
-	if (class->kind != ROW_STACK)
+	if (row_class->kind != ROW_STACK)
 		return false;
 	*lone = (struct lone_class){.classes = classes,
-		.stack = sums_stack(&classes->dumps[class->dump], class->stack),
+		.stack = sums_stack(&classes->dumps[row_class->dump], row_class->stack),
 		.number = number,
-		.dump = class->dump,
+		.dump = row_class->dump,
 		.mask = pairs->masks[number]};
 	if (lone->stack->is_named)
 		return false;
@@ -243,16 +243,16 @@ static bool find_torn(struct lone_list *list)
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {
 	for (size_t i = 0; i < pairs->mask_count; i++) {
-		const struct stack_class *class = &pairs->classes->list[i];
+		const struct stack_class *row_class = &pairs->classes->list[i];
 		const struct stack *stack;
 		struct location at;
 
-		if (pairs->masks[i] != all || class->kind != ROW_STACK)
+		if (pairs->masks[i] != all || row_class->kind != ROW_STACK)
 			continue;
-		stack = sums_stack(&pairs->classes->dumps[class->dump], class->stack);
+		stack = sums_stack(&pairs->classes->dumps[row_class->dump], row_class->stack);
 		if (stack->is_named)
 			continue;
-		at = stack_class_function(pairs->classes, class->dump, stack, 0);
+		at = stack_class_function(pairs->classes, row_class->dump, stack, 0);
 		if (list->filter[filter_bit(&at) / 8] >> filter_bit(&at) % 8 & 1)
 			list_add(list, pairs, (uint32_t)i);
 	}

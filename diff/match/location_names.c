@@ -264,7 +264,7 @@ static void class_all(struct classes *classes, struct asked_location *members, s
 {
 	classes->last += count != 0;
 	for (size_t i = 0; i < count; i++)
-		members[i].named->class = classes->last;
+		members[i].named->row_class = classes->last;
 }
 
 static void class_lines(struct classes *classes, struct asked_location *members, size_t count)
@@ -273,7 +273,7 @@ static void class_lines(struct classes *classes, struct asked_location *members,
 	for (size_t i = 0; i < count; i++) {
 		if (!i || line_order(members[i - 1].named, members[i].named))
 			classes->last++;
-		members[i].named->class = classes->last;
+		members[i].named->row_class = classes->last;
 	}
 }
 

@@ -129,7 +129,7 @@ struct named_place {
 	struct location place;
 	const struct module *module; /* NULL: in no module */
 	uint32_t dump; /* dump that provides the names and the module */
-	uint32_t class; /* assigned by names_classify(); 0: no class */
+	uint32_t row_class; /* assigned by names_classify(); 0: no class */
 	uint32_t function; /* class according to CLASS_FUNCTION */
 	/* the name comes from a further copy of the module in the dump, or from an unloaded
 	 * module */

@@ -38,18 +38,18 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 			totals_add(&reserved.old, &dump->reserved);
 		}
 		if (axis ? axis_ends(axis, i) : is_last) {
-			totals_add(&total.new, &dump->total);
-			totals_add(&reserved.new, &dump->reserved);
+			totals_add(&total.now, &dump->total);
+			totals_add(&reserved.now, &dump->reserved);
 		}
 	}
 	for (size_t i = 0; i < request->heap_count; i++)
 		is_asked |= request->heaps[i] == HEAP_RESERVED;
 	if (is_asked) {
 		totals_add(&total.old, &reserved.old);
-		totals_add(&total.new, &reserved.new);
+		totals_add(&total.now, &reserved.now);
 	} else {
 		comparison->reserved = reserved;
-		comparison->hides_reserved = reserved.new.block_count || reserved.old.block_count;
+		comparison->hides_reserved = reserved.now.block_count || reserved.old.block_count;
 		for (size_t i = 0; axis && i < comparison->dump_count; i++) {
 			const struct block_totals *any = &comparison->dumps[i].reserved;
 
@@ -59,12 +59,12 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 		}
 	}
 	comparison->old_total = total.old;
-	comparison->new_total = total.new;
+	comparison->new_total = total.now;
 }
 
 /* Key of a row when rows are kept per heap. */
 struct heap_row {
-	uint64_t heap, class; /* number of the class */
+	uint64_t heap, row_class; /* number of the class */
 };
 
 /* State of matching. A row's number is its class number or, with rows per heap, its index in
@@ -82,12 +82,12 @@ struct matcher {
 	uint32_t **rows; /* row numbers, indexed by dump and cell */
 };
 
-static struct delta subtract(struct block_totals new, struct block_totals old)
+static struct delta subtract(struct block_totals now, struct block_totals old)
 {
 	/* Each number is at most INT64_MAX, see read_dump.c. */
-	return (struct delta){(int64_t) new.block_count - (int64_t)old.block_count,
-		(int64_t) new.requested_bytes - (int64_t)old.requested_bytes,
-		(int64_t) new.overhead_bytes - (int64_t)old.overhead_bytes};
+	return (struct delta){(int64_t)now.block_count - (int64_t)old.block_count,
+		(int64_t)now.requested_bytes - (int64_t)old.requested_bytes,
+		(int64_t)now.overhead_bytes - (int64_t)old.overhead_bytes};
 }
 
 bool comparison_is_window(const struct comparison *comparison)
@@ -122,9 +122,9 @@ struct delta comparison_delta(const struct comparison *comparison)
 /* ---------------------------------------------------------------- sums */
 
 /* Returns the row number of a class in a heap. */
-static uint32_t heap_row_number(struct matcher *matcher, uint32_t class, uint64_t heap)
+static uint32_t heap_row_number(struct matcher *matcher, uint32_t row_class, uint64_t heap)
 {
-	struct heap_row row = {heap, class};
+	struct heap_row row = {heap, row_class};
 	const uint64_t *known = table_find(&matcher->heap_row_numbers, &row, sizeof(row));
 
 	if (known)
@@ -138,7 +138,7 @@ static uint32_t heap_row_number(struct matcher *matcher, uint32_t class, uint64_
 
 static uint32_t class_of_row(const struct matcher *matcher, uint32_t row)
 {
-	return matcher->request->by_heap ? (uint32_t)matcher->heap_rows[row].class : row;
+	return matcher->request->by_heap ? (uint32_t)matcher->heap_rows[row].row_class : row;
 }
 
 static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
@@ -210,15 +210,15 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,
 	const struct stack_total *cell, uint64_t heap)
 {
-	uint32_t class;
+	uint32_t row_class;
 
 	if (cell->stack == STACK_NONE)
-		class = stack_class_none(&matcher->classes, stacks->dump);
+		row_class = stack_class_none(&matcher->classes, stacks->dump);
 	else if (cell->is_bare)
-		class = bare_class(matcher, stacks, cell->stack);
+		row_class = bare_class(matcher, stacks, cell->stack);
 	else
-		class = stacks->classes[cell->stack];
-	return matcher->request->by_heap ? heap_row_number(matcher, class, heap) : class;
+		row_class = stacks->classes[cell->stack];
+	return matcher->request->by_heap ? heap_row_number(matcher, row_class, heap) : row_class;
 }
 
 static void dump_match(struct matcher *matcher, size_t dump)
@@ -269,14 +269,14 @@ static void join_builds(struct matcher *matcher)
 		return;
 	rows = xmalloc(row_count * sizeof(*rows));
 	for (uint32_t i = 0; i < row_count; i++) {
-		uint32_t class = class_of_row(matcher, i);
+		uint32_t row_class = class_of_row(matcher, i);
 
 		rows[i] = i;
-		if (into[class] == class)
+		if (into[row_class] == row_class)
 			continue;
-		rows[i] = matcher->request->by_heap ?
-				  heap_row_number(matcher, into[class], heap_of_row(matcher, i)) :
-				  into[class];
+		rows[i] = matcher->request->by_heap ? heap_row_number(matcher, into[row_class],
+							      heap_of_row(matcher, i)) :
+						      into[row_class];
 		row_move(matcher, i, rows[i]);
 	}
 	for (size_t dump = 0; dump < matcher->comparison->dump_count; dump++) {
@@ -526,7 +526,7 @@ static void rows_make(struct matcher *matcher)
 	sums_keep(matcher, places);
 	sums = comparison->sums;
 	for (uint32_t i = 0; i < matcher->row_count; i++) {
-		const struct stack_class *class = &classes->list[class_of_row(matcher, i)];
+		const struct stack_class *row_class = &classes->list[class_of_row(matcher, i)];
 		struct row *row;
 
 		if (matcher->row_count - i > PREFETCH_AHEAD &&
@@ -536,9 +536,9 @@ static void rows_make(struct matcher *matcher)
 			continue;
 		row = &comparison->rows[places[i]];
 		*row = (struct row){
-			.kind = class->kind, .heap = heap_of_row(matcher, i), .totals = sums};
+			.kind = row_class->kind, .heap = heap_of_row(matcher, i), .totals = sums};
 		if (row->kind == ROW_ONE_OF)
-			row->candidate_count = (uint32_t)classes->lists[class->stack].count;
+			row->candidate_count = (uint32_t)classes->lists[row_class->stack].count;
 		sums += comparison_columns(comparison);
 	}
 	for (size_t dump = 0; dump < comparison->dump_count; dump++) {

@@ -93,7 +93,7 @@ struct match_request {
 #define ROW_NONE UINT32_MAX
 
 struct change {
-	struct block_totals old, new;
+	struct block_totals old, now;
 };
 
 struct comparison {

@@ -141,13 +141,13 @@ static void group_pair(struct seeker *group, size_t count)
 	while (known < count && !group[known].is_new)
 		known++;
 	for (size_t i = 0; i < known && known + i < count; i++) {
-		struct module_file *old = group[i].file, *new = group[known + i].file;
+		struct module_file *old = group[i].file, *now = group[known + i].file;
 
 		if (detail_of(old->module) > group->detail &&
-			detail_of(new->module) > group->detail)
+			detail_of(now->module) > group->detail)
 			break;
-		new->same = old;
-		old->same = new;
+		now->same = old;
+		old->same = now;
 	}
 }
 
@@ -193,16 +193,16 @@ static void files_settle(struct known *known, size_t before)
 
 	known->count = before;
 	for (size_t i = before; i < count; i++) {
-		struct module_file *new = known->files[i], *old = new->same;
+		struct module_file *now = known->files[i], *old = now->same;
 
 		if (old) {
-			if (detail_of(new->module) >= detail_of(old->module))
-				old->module = new->module;
-			new->rank = old->rank;
+			if (detail_of(now->module) >= detail_of(old->module))
+				old->module = now->module;
+			now->rank = old->rank;
 			old->same = NULL;
 		} else {
-			new->rank = (uint32_t)known->count;
-			known->files[known->count++] = new;
+			now->rank = (uint32_t)known->count;
+			known->files[known->count++] = now;
 		}
 	}
 }

@@ -22,8 +22,6 @@ int stack_id_order(const char *a, const char *b)
 	return x != y ? (x < y ? -1 : 1) : strcmp(a, b);
 }
 
-/* ---------------------------------------------------------------- frames */
-
 static bool is_all_by_name(enum match_mode mode)
 {
 	return mode == MATCH_SYMBOL || mode == MATCH_FUNCTION;
@@ -59,8 +57,8 @@ static struct location named_place_at(
 	if (!goes_by_name(classes, place))
 		return *place;
 	named = names_find(classes->names, place);
-	if (named && named->class)
-		return (struct location){UNIT_SYMBOL + group, named->class};
+	if (named && named->row_class)
+		return (struct location){UNIT_SYMBOL + group, named->row_class};
 	if (is_any_nameless(classes, place))
 		return (struct location){UNIT_NAMELESS + group, 0};
 	return *place;
@@ -92,7 +90,7 @@ struct location stack_class_function(
 	if (!goes_by_name(classes, &place))
 		return place;
 	named = names_find(classes->names, &place);
-	return named && named->class ? (struct location){at.unit, named->function} : at;
+	return named && named->row_class ? (struct location){at.unit, named->function} : at;
 }
 
 /* Looks up, in one batch, all names that stacks are compared by. */
@@ -149,9 +147,9 @@ static enum row_kind kind_of(const struct stack_classes *classes, const struct s
 }
 
 static const struct stack *stack_of(
-	const struct stack_classes *classes, const struct stack_class *class)
+	const struct stack_classes *classes, const struct stack_class *row_class)
 {
-	return sums_stack(&classes->dumps[class->dump], class->stack);
+	return sums_stack(&classes->dumps[row_class->dump], row_class->stack);
 }
 
 static bool is_by_id(const struct stack_classes *classes, enum row_kind kind)
@@ -244,11 +242,12 @@ static bool is_same(const struct stack_classes *classes, const struct stack_clas
 	return true;
 }
 
-static uint32_t add(struct stack_classes *classes, uint32_t hash, const struct stack_class *class)
+static uint32_t add(
+	struct stack_classes *classes, uint32_t hash, const struct stack_class *row_class)
 {
-	array_grow((void **)&classes->list, &classes->cap, classes->count, sizeof(*class));
+	array_grow((void **)&classes->list, &classes->cap, classes->count, sizeof(*row_class));
 	hash_index_add(&classes->index, hash, (uint32_t)classes->count);
-	classes->list[classes->count] = *class;
+	classes->list[classes->count] = *row_class;
 	return (uint32_t)classes->count++;
 }
 
@@ -413,9 +412,9 @@ int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t 
 }
 
 /* Returns true if classes of this kind are ordered by frames. */
-static bool is_by_frames(const struct stack_classes *classes, const struct stack_class *class)
+static bool is_by_frames(const struct stack_classes *classes, const struct stack_class *row_class)
 {
-	return class->kind == ROW_STACK && !is_by_id(classes, class->kind);
+	return row_class->kind == ROW_STACK && !is_by_id(classes, row_class->kind);
 }
 
 uint32_t stack_class_common(
@@ -442,18 +441,18 @@ uint32_t stack_class_common(
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common)
 {
 	const uint64_t offset_max = (UINT64_C(1) << KEY_OFFSET_BITS) - 1;
-	const struct stack_class *class = &classes->list[number];
+	const struct stack_class *row_class = &classes->list[number];
 	const struct stack *stack;
 	struct location place;
-	uint64_t key = (uint64_t) class->kind << (KEY_UNIT_BITS + KEY_OFFSET_BITS);
+	uint64_t key = (uint64_t)row_class->kind << (KEY_UNIT_BITS + KEY_OFFSET_BITS);
 
-	if (!is_by_frames(classes, class))
+	if (!is_by_frames(classes, row_class))
 		return key;
-	stack = stack_of(classes, class);
+	stack = stack_of(classes, row_class);
 	if (common >= stack->frame_count)
 		return key;
-	place = frame_at(classes, class->dump, stack, common);
-	if (!is_within(classes, class->dump, stack, common, &place))
+	place = frame_at(classes, row_class->dump, stack, common);
+	if (!is_within(classes, row_class->dump, stack, common, &place))
 		return key;
 	return key | place.unit << KEY_OFFSET_BITS |
 	       (place.offset < offset_max ? place.offset : offset_max);
@@ -478,7 +477,7 @@ uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t
 {
 	struct sorted_class *sorted = xcalloc(count, sizeof(*sorted));
 	struct hasher hasher = hasher_begin(&classes->index.key);
-	struct stack_class class = {.kind = ROW_ONE_OF, .stack = (uint32_t)classes->list_count};
+	struct stack_class row_class = {.kind = ROW_ONE_OF, .stack = (uint32_t)classes->list_count};
 	struct class_list list = {.classes = all};
 	struct hash_probe probe;
 	uint32_t hash, known;
@@ -509,7 +508,7 @@ uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t
 	memcpy(list.classes, all, list.count * sizeof(*all));
 	array_grow((void **)&classes->lists, &classes->list_cap, classes->list_count, sizeof(list));
 	classes->lists[classes->list_count++] = list;
-	return add(classes, hash, &class);
+	return add(classes, hash, &row_class);
 }
 
 /* ---------------------------------------------------------------- making and freeing */

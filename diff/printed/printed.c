@@ -210,7 +210,7 @@ static void see(struct base_signs *signs, const struct number *numbers, size_t c
 
 static void see_growth(struct base_signs *signs, const struct growth_text *growth)
 {
-	const struct number numbers[] = {growth->growth, growth->new, growth->old};
+	const struct number numbers[] = {growth->growth, growth->now, growth->old};
 
 	see(signs, numbers, 3);
 	for (int i = 0; i < READINGS; i++)
@@ -235,7 +235,7 @@ static bool adds_up(const struct printed_reader *reader, int reading)
 		const struct read_row *row = &reader->rows.items[i];
 
 		if (read_row_holds(row, reading))
-			sum += row->bytes.new.value[reading] - row->bytes.old.value[reading];
+			sum += row->bytes.now.value[reading] - row->bytes.old.value[reading];
 	}
 	return reader->has_total && total_holds(&reader->total, reading) &&
 	       sum == (uint64_t)total_part(&reader->total, 0, reading);

@@ -106,7 +106,7 @@ static bool take_growth(struct words *words, struct growth_text *growth)
 	growth->is_minus = words_start(*words, "-");
 	pass(words, 1);
 	return take_number(words, &growth->growth) && take(words, "(") &&
-	       take_number(words, &growth->new) && take(words, "-") && take_old(words, growth) &&
+	       take_number(words, &growth->now) && take(words, "-") && take_old(words, growth) &&
 	       take(words, ")");
 }
 
@@ -223,9 +223,9 @@ bool growth_holds(const struct growth_text *growth, int reading)
 {
 	/* If all three numbers fit, they have this difference modulo 2^64 only if it is their true
 	 * difference. */
-	uint64_t change = growth->new.value[reading] - growth->old.value[reading];
+	uint64_t change = growth->now.value[reading] - growth->old.value[reading];
 
-	return fits(&growth->growth, reading) && fits(&growth->new, reading) &&
+	return fits(&growth->growth, reading) && fits(&growth->now, reading) &&
 	       fits(&growth->old, reading) &&
 	       growth->growth.value[reading] == (growth->is_minus ? -change : change);
 }

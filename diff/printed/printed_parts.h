@@ -29,7 +29,7 @@ struct number {
 /* "SIGN GROWTH ( NEW - OLD)" */
 struct growth_text {
 	bool is_minus;
-	struct number growth, new, old;
+	struct number growth, now, old;
 	/* OLD is padded to the width that UMDH uses in this base. */
 	bool is_padded[READINGS];
 };

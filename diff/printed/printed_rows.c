@@ -67,7 +67,7 @@ bool read_row_holds(const struct read_row *row, int reading)
 		return false;
 	return !row->has_counts ||
 	       (growth_holds(&row->counts, reading) &&
-		       row->counts.new.value[reading] == row->count.value[reading]);
+		       row->counts.now.value[reading] == row->count.value[reading]);
 }
 
 /* ---------------------------------------------------------------- merging */
@@ -164,24 +164,24 @@ static const char *merge(struct merger *merger, const struct read_row *row, int 
 {
 	struct comparison *comparison = merger->comparison;
 	struct block_totals old = {.requested_bytes = row->bytes.old.value[reading]};
-	struct block_totals new = {.block_count = row->count.value[reading],
-		.requested_bytes = row->bytes.new.value[reading]};
+	struct block_totals now = {.block_count = row->count.value[reading],
+		.requested_bytes = row->bytes.now.value[reading]};
 	size_t number;
 
 	if (row->has_counts)
 		old.block_count = row->counts.old.value[reading];
 	else if (old.requested_bytes)
-		old.block_count = new.block_count;
+		old.block_count = now.block_count;
 	if (!read_row_holds(row, reading))
 		return "its numbers contradict each other";
-	if (!fits(&comparison->new_total, &new) || !fits(&comparison->old_total, &old))
+	if (!fits(&comparison->new_total, &now) || !fits(&comparison->old_total, &old))
 		return "the rows add up to more than any address space holds";
 	number = find_row(merger, row);
 	add_id(merger, number, row->id);
 	block_totals_add(&comparison->rows[number].totals[0], &old);
-	block_totals_add(&comparison->rows[number].totals[1], &new);
+	block_totals_add(&comparison->rows[number].totals[1], &now);
 	block_totals_add(&comparison->old_total, &old);
-	block_totals_add(&comparison->new_total, &new);
+	block_totals_add(&comparison->new_total, &now);
 	comparison->lacks_counts |= !row->has_counts && old.requested_bytes;
 	return NULL;
 }
@@ -246,12 +246,12 @@ void read_rows_finish(struct read_rows *rows, int reading, struct comparison *co
 /* ---------------------------------------------------------------- the total line */
 
 /* Adds growth without a row to the larger of OLD and NEW. */
-static void grow(uint64_t *old, uint64_t *new, int64_t growth)
+static void grow(uint64_t *old, uint64_t *now, int64_t growth)
 {
 	if (growth < 0)
 		*old -= (uint64_t)growth;
 	else
-		*new += (uint64_t)growth;
+		*now += (uint64_t)growth;
 }
 
 /* Returns true if the bytes fit in a signed number. Each number is a sum of two signed numbers, so
@@ -264,20 +264,20 @@ static bool is_sum(const struct block_totals *sum)
 
 bool read_total_finish(const struct total_text *total, int reading, struct comparison *comparison)
 {
-	struct block_totals old = comparison->old_total, new = comparison->new_total;
+	struct block_totals old = comparison->old_total, now = comparison->new_total;
 	int64_t rest;
 
 	if (!total_holds(total, reading) ||
 		__builtin_sub_overflow(total_part(total, 0, reading),
 			comparison_delta(comparison).requested_bytes, &rest))
 		return false;
-	grow(&old.requested_bytes, &new.requested_bytes, rest);
+	grow(&old.requested_bytes, &now.requested_bytes, rest);
 	if (total->has_overhead)
-		grow(&old.overhead_bytes, &new.overhead_bytes, total_part(total, 1, reading));
-	if (!is_sum(&old) || !is_sum(&new))
+		grow(&old.overhead_bytes, &now.overhead_bytes, total_part(total, 1, reading));
+	if (!is_sum(&old) || !is_sum(&now))
 		return false;
 	comparison->old_total = old;
-	comparison->new_total = new;
+	comparison->new_total = now;
 	comparison->has_overhead = total->has_overhead;
 	comparison->lacks_rows = rest != 0;
 	return !rest;

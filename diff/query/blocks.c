@@ -90,7 +90,7 @@ static void count_block(struct block_totals *to, const struct listed_block *bloc
  * lists duplicates. */
 static void find_again(struct block_run *run)
 {
-	const struct dump_sums *old = run->view->comparison->dumps, *new = old + 1;
+	const struct dump_sums *old = run->view->comparison->dumps, *now = old + 1;
 	bool *is_found = xcalloc(old->single.listed_count + 1, sizeof(*is_found));
 	struct u64map numbers;
 
@@ -102,8 +102,8 @@ static void find_again(struct block_run *run)
 		if (shown_of(run, 0, &old->single.listed[i]) != ROW_NONE)
 			u64map_add(&numbers, old->single.listed[i].addr, &number);
 	}
-	for (size_t i = 0; i < new->single.listed_count; i++) {
-		const struct listed_block *block = &new->single.listed[i];
+	for (size_t i = 0; i < now->single.listed_count; i++) {
+		const struct listed_block *block = &now->single.listed[i];
 		uint32_t shown = shown_of(run, 1, block), number;
 		struct row_blocks *of;
 

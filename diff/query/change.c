@@ -49,7 +49,7 @@ struct change row_change(const struct comparison *comparison, const struct row *
 void change_add(struct change *to, const struct change *more)
 {
 	block_totals_add(&to->old, &more->old);
-	block_totals_add(&to->new, &more->new);
+	block_totals_add(&to->now, &more->now);
 }
 
 void change_add_row(
@@ -64,8 +64,8 @@ struct delta change_delta(const struct change *change)
 {
 	/* Parts of sums that fit, see dump_sums.h. */
 	return (struct delta){
-		(int64_t)(change->new.block_count - change->old.block_count),
-		(int64_t)(change->new.requested_bytes - change->old.requested_bytes),
-		(int64_t)(change->new.overhead_bytes - change->old.overhead_bytes),
+		(int64_t)(change->now.block_count - change->old.block_count),
+		(int64_t)(change->now.requested_bytes - change->old.requested_bytes),
+		(int64_t)(change->now.overhead_bytes - change->old.overhead_bytes),
 	};
 }

@@ -211,7 +211,7 @@ static int64_t sort_key(const struct change *change, enum view_sort sort)
 	case SORT_TOTAL:
 	case SORT_BYTES: return change_delta(change).requested_bytes;
 	case SORT_COUNT: return change_delta(change).block_count;
-	case SORT_NEW: return (int64_t)change->new.requested_bytes;
+	case SORT_NEW: return (int64_t)change->now.requested_bytes;
 	case SORT_OLD: return (int64_t)change->old.requested_bytes;
 	case SORT_NAME: break;
 	}

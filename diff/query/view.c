@@ -121,7 +121,7 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	view->selected = (struct change){0};
 	if (!is_filtered) {
 		view->selected.old = totals_less(view->all.old, view->suppressed.old);
-		view->selected.new = totals_less(view->all.new, view->suppressed.new);
+		view->selected.now = totals_less(view->all.now, view->suppressed.now);
 	}
 	for (size_t i = 0; is_filtered && i < view->row_count; i++)
 		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);

@@ -275,16 +275,16 @@ static void take_freed_by(struct window_run *run, const struct window_kind *kind
 
 static void keep_life(struct window_run *run, struct window_kind *kind, uint64_t lived_ms)
 {
-	size_t class = use_class(lived_ms, LIFE_CLASS_BITS);
+	size_t life_class = use_class(lived_ms, LIFE_CLASS_BITS);
 
 	/* times of marks may be wrong */
-	class = class < run->life_classes ? class : run->life_classes - 1;
+	life_class = life_class < run->life_classes ? life_class : run->life_classes - 1;
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_use *use = &run->uses[kind->windows[i]];
 
 		if (!use->lives)
 			use->lives = xcalloc(run->life_classes, sizeof(*use->lives));
-		use->lives[class] += kind->stands_for;
+		use->lives[life_class] += kind->stands_for;
 	}
 	kind->lives_ms += (double)lived_ms;
 	if (lived_ms < kind->shortest_ms)
@@ -424,14 +424,14 @@ static uint64_t median_life(
 	const struct window_run *run, const struct window_use *use, const struct window_sums *sums)
 {
 	uint64_t all = 0, sum = 0, first, last;
-	size_t class = 0;
+	size_t life_class = 0;
 
 	for (size_t i = 0; i < run->life_classes; i++)
 		all += use->lives[i];
-	while ((sum += use->lives[class]) < all - all / 2)
-		class ++;
-	first = use_class_first(class, LIFE_CLASS_BITS);
-	last = use_class_first(class + 1, LIFE_CLASS_BITS) - 1;
+	while ((sum += use->lives[life_class]) < all - all / 2)
+		life_class++;
+	first = use_class_first(life_class, LIFE_CLASS_BITS);
+	last = use_class_first(life_class + 1, LIFE_CLASS_BITS) - 1;
 	first += (last - first) / 2;
 	first = first > sums->shortest_ms ? first : sums->shortest_ms;
 	return first < sums->longest_ms ? first : sums->longest_ms;

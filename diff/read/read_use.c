@@ -404,9 +404,9 @@ int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, str
 	rc = recording_state(window->recording, window->to, &to, err);
 	for (size_t i = 0; !rc && i < facts->kind_count; i++) {
 		const struct record_kind *kind = &facts->kinds[i];
-		size_t class = use_class(kind->bytes, USE_CLASS_BITS);
-		struct use *live = &sizes->live[kind->memory][class];
-		struct use *allocated = &sizes->allocated[kind->memory][class];
+		size_t size_class = use_class(kind->bytes, USE_CLASS_BITS);
+		struct use *live = &sizes->live[kind->memory][size_class];
+		struct use *allocated = &sizes->allocated[kind->memory][size_class];
 		uint64_t there = record_kind_stands_for(facts, (uint32_t)i, to.live[i]);
 		uint64_t more = record_kind_stands_for(
 			facts, (uint32_t)i, to.allocated[i] - from.allocated[i]);

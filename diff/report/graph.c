@@ -135,14 +135,14 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 {
 	const struct row *row = &view->comparison->rows[number];
 	struct change change = row_change(view->comparison, row);
-	const struct block_totals *old = &change.old, *new = &change.new;
+	const struct block_totals *old = &change.old, *now = &change.now;
 
 	stack->change = change;
-	if (!old->requested_bytes && !new->requested_bytes && !old->block_count &&
-		!new->block_count)
+	if (!old->requested_bytes && !now->requested_bytes && !old->block_count &&
+		!now->block_count)
 		return false;
 	/* The sum changed only between the ends, and only the ends are shown here. */
-	if (view->comparison->axis && old->requested_bytes == new->requested_bytes)
+	if (view->comparison->axis && old->requested_bytes == now->requested_bytes)
 		return false;
 	stack->count = 0;
 	buf_clear(&stack->names);
@@ -252,10 +252,10 @@ static int by_boxes(const struct graph_line *x, const struct graph_line *y)
 static int by_boxes_and_sums(const void *a, const void *b)
 {
 	const struct graph_line *x = a, *y = b;
-	const uint64_t of_x[] = {x->change.old.requested_bytes, x->change.new.requested_bytes,
-		x->change.old.block_count, x->change.new.block_count};
-	const uint64_t of_y[] = {y->change.old.requested_bytes, y->change.new.requested_bytes,
-		y->change.old.block_count, y->change.new.block_count};
+	const uint64_t of_x[] = {x->change.old.requested_bytes, x->change.now.requested_bytes,
+		x->change.old.block_count, x->change.now.block_count};
+	const uint64_t of_y[] = {y->change.old.requested_bytes, y->change.now.requested_bytes,
+		y->change.old.block_count, y->change.now.block_count};
 	int order = by_boxes(x, y);
 
 	for (size_t i = 0; !order && i < 4; i++)
@@ -280,7 +280,7 @@ static void unite_lines(struct graph *graph)
 		struct graph_line *to = kept ? &graph->lines[kept - 1] : NULL;
 
 		if (to && !by_boxes(to, line) && has_room(&to->change.old, &line->change.old) &&
-			has_room(&to->change.new, &line->change.new))
+			has_room(&to->change.now, &line->change.now))
 			change_add(&to->change, &line->change);
 		else
 			graph->lines[kept++] = *line;

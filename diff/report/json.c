@@ -149,9 +149,9 @@ void json_known(struct json *json, const char *key, uint64_t value, bool is_know
 		out_text(json->out, "null");
 }
 
-void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old)
+void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	write_key(json, key);
 	out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);

@@ -18,7 +18,7 @@ void report_ways(const struct view *view, size_t first, struct report_ways *ways
 		struct change change =
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
-			growth_of(change.new.requested_bytes, change.old.requested_bytes);
+			growth_of(change.now.requested_bytes, change.old.requested_bytes);
 
 		if (growth.sign == '-' && growth.amount) {
 			ways->shrunk_count++;
@@ -31,22 +31,22 @@ void report_ways(const struct view *view, size_t first, struct report_ways *ways
 	}
 }
 
-struct growth growth_of(uint64_t new, uint64_t old)
+struct growth growth_of(uint64_t now, uint64_t old)
 {
-	return new < old ? (struct growth){'-', old - new} : (struct growth){'+', new - old};
+	return now < old ? (struct growth){'-', old - now} : (struct growth){'+', now - old};
 }
 
-static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_new)
+static void take(uint64_t *old, uint64_t *now, uint64_t part_old, uint64_t part_new)
 {
 	uint64_t growth;
 
 	*old -= part_old;
-	*new -= part_new;
-	if (*old <= INT64_MAX && *new <= INT64_MAX)
+	*now -= part_new;
+	if (*old <= INT64_MAX && *now <= INT64_MAX)
 		return;
-	growth = *new - *old;
+	growth = *now - *old;
 	*old = growth > INT64_MAX ? 0 - growth : 0;
-	*new = growth > INT64_MAX ? 0 : growth;
+	*now = growth > INT64_MAX ? 0 : growth;
 }
 
 const enum record_memory chart_memories[RECORD_MEMORIES] = {
@@ -86,14 +86,14 @@ double chart_log(uint64_t value)
 struct change report_left_out(const struct view *view)
 {
 	struct change rest = view->all, taken = view->selected;
-	struct block_totals *old = &rest.old, *new = &rest.new;
+	struct block_totals *old = &rest.old, *now = &rest.now;
 
 	change_add(&taken, &view->suppressed);
-	take(&old->block_count, &new->block_count, taken.old.block_count, taken.new.block_count);
-	take(&old->requested_bytes, &new->requested_bytes, taken.old.requested_bytes,
-		taken.new.requested_bytes);
-	take(&old->overhead_bytes, &new->overhead_bytes, taken.old.overhead_bytes,
-		taken.new.overhead_bytes);
+	take(&old->block_count, &now->block_count, taken.old.block_count, taken.now.block_count);
+	take(&old->requested_bytes, &now->requested_bytes, taken.old.requested_bytes,
+		taken.now.requested_bytes);
+	take(&old->overhead_bytes, &now->overhead_bytes, taken.old.overhead_bytes,
+		taken.now.overhead_bytes);
 	return rest;
 }
 

@@ -106,9 +106,9 @@ static void csv_signed(struct csv *csv, int64_t value)
 }
 
 /* Writes new - old as a signed number. */
-static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
+static void csv_growth(struct csv *csv, uint64_t now, uint64_t old)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	write_comma(csv);
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
@@ -233,24 +233,24 @@ static void csv_series(struct csv *csv, const struct block_totals *sums)
 /* ---------------------------------------------------------------- sums */
 
 /* Writes growth, NEW and OLD of a sum, or empty fields if unknown. */
-static void write_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
+static void write_sums(struct csv *csv, uint64_t now, uint64_t old, bool is_known)
 {
 	if (!is_known) {
 		csv_empty(csv, 3);
 		return;
 	}
-	csv_growth(csv, new, old);
-	csv_number(csv, new);
+	csv_growth(csv, now, old);
+	csv_number(csv, now);
 	csv_number(csv, old);
 }
 
 static void write_change(struct csv *csv, const struct change *change)
 {
-	const struct block_totals *new = &change->new, *old = &change->old;
+	const struct block_totals *now = &change->now, *old = &change->old;
 
-	write_sums(csv, new->requested_bytes, old->requested_bytes, true);
-	write_sums(csv, new->block_count, old->block_count, true);
-	write_sums(csv, new->overhead_bytes, old->overhead_bytes,
+	write_sums(csv, now->requested_bytes, old->requested_bytes, true);
+	write_sums(csv, now->block_count, old->block_count, true);
+	write_sums(csv, now->overhead_bytes, old->overhead_bytes,
 		report_rows_have_overhead(csv->comparison));
 }
 

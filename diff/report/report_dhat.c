@@ -85,13 +85,13 @@ static void write_points(struct json *json, const struct graph *graph)
 	json_open_line(json, "pps", '[');
 	for (size_t i = 0; i < graph->line_count; i++) {
 		const struct graph_line *line = &graph->lines[i];
-		const struct block_totals *old = &line->change.old, *new = &line->change.new;
+		const struct block_totals *old = &line->change.old, *now = &line->change.now;
 
-		if (new->requested_bytes <= old->requested_bytes)
+		if (now->requested_bytes <= old->requested_bytes)
 			continue;
 		json_open_line(json, NULL, '{');
-		json_growth(json, "tb", new->requested_bytes, old->requested_bytes);
-		json_growth(json, "tbk", new->block_count, old->block_count);
+		json_growth(json, "tb", now->requested_bytes, old->requested_bytes);
+		json_growth(json, "tbk", now->block_count, old->block_count);
 		json_open(json, "fs", '[');
 		for (size_t k = line->count; k--;)
 			json_number(json, NULL, (uint64_t)line->boxes[k] + 1);

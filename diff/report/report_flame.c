@@ -26,7 +26,7 @@ struct flame {
 	/* Sums of all lines before each line, starting at 0. They may wrap around; differences are
 	 * still correct. */
 	struct flame_sums {
-		uint64_t old, new, grown, shrunk;
+		uint64_t old, now, grown, shrunk;
 	} * sums;
 	double scale; /* units of width per byte */
 	size_t levels; /* number of levels that have a box */
@@ -46,10 +46,10 @@ static const char dark_style[] =
 
 /* Writes classes with SHADES colours from pale to full: g0 to g8. */
 static void write_shades(
-	struct out *out, char class, const unsigned pale[3], const unsigned full[3])
+	struct out *out, char css_class, const unsigned pale[3], const unsigned full[3])
 {
 	for (unsigned i = 0; i < SHADES; i++) {
-		out_printf(out, ".%c%u{fill:#", class, i);
+		out_printf(out, ".%c%u{fill:#", css_class, i);
 		for (unsigned k = 0; k < 3; k++)
 			out_printf(out, "%02x",
 				(pale[k] * (SHADES - 1 - i) + full[k] * i) / (SHADES - 1));
@@ -133,7 +133,7 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 	const struct flame_sums *a = &flame->sums[from], *b = &flame->sums[end];
 
 	return (struct flame_sums){
-		b->old - a->old, b->new - a->new, b->grown - a->grown, b->shrunk - a->shrunk};
+		b->old - a->old, b->now - a->now, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
 /* Returns the number of bytes that grew or shrank, which determines the width. */
@@ -144,17 +144,17 @@ static double involved(const struct flame_sums *sums)
 
 static void write_figures(const struct flame *flame, const struct flame_sums *sums, double share)
 {
-	struct growth growth = growth_of(sums->new, sums->old);
+	struct growth growth = growth_of(sums->now, sums->old);
 	char text[FRACTION_TEXT_BYTES];
 
 	if (flame->is_growth)
 		out_printf(flame->out,
 			"%c%" PRIu64 " bytes (%" PRIu64 " - %" PRIu64 "), grew %" PRIu64
 			", shrank %" PRIu64,
-			growth.sign, growth.amount, sums->new, sums->old, sums->grown,
+			growth.sign, growth.amount, sums->now, sums->old, sums->grown,
 			sums->shrunk);
 	else
-		out_printf(flame->out, "%" PRIu64 " bytes", sums->new);
+		out_printf(flame->out, "%" PRIu64 " bytes", sums->now);
 	out_printf(flame->out, ", %s %%", report_fraction(share * 100, text));
 }
 
@@ -223,12 +223,12 @@ static void write_boxes(struct flame *flame, size_t from, size_t end, size_t lev
 
 /* ---------------------------------------------------------------- the report */
 
-static void write_key(struct out *out, unsigned x, const char *class, const char *word)
+static void write_key(struct out *out, unsigned x, const char *css_class, const char *word)
 {
 	out_printf(out,
 		"<rect class=\"%s\" x=\"%u\" y=\"56\" width=\"12\" height=\"12\"/>\n"
 		"<text x=\"%u\" y=\"66\">%s</text>\n",
-		class, x, x + 17, word);
+		css_class, x, x + 17, word);
 }
 
 static void write_head(const struct flame *flame, const struct view *view)
@@ -291,12 +291,12 @@ static void add_up(struct flame *flame)
 	flame->sums = xcalloc(graph->line_count + 1, sizeof(*flame->sums));
 	for (size_t i = 0; i < graph->line_count; i++) {
 		uint64_t old = graph->lines[i].change.old.requested_bytes,
-			 new = graph->lines[i].change.new.requested_bytes;
+			 now = graph->lines[i].change.now.requested_bytes;
 		const struct flame_sums *sums = &flame->sums[i];
 
-		flame->sums[i + 1] = (struct flame_sums){sums->old + old, sums->new + new,
-			sums->grown + (new > old ? new - old : 0),
-			sums->shrunk + (old > new ? old - new : 0)};
+		flame->sums[i + 1] = (struct flame_sums){sums->old + old, sums->now + now,
+			sums->grown + (now > old ? now - old : 0),
+			sums->shrunk + (old > now ? old - now : 0)};
 	}
 }
 

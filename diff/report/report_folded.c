@@ -28,14 +28,14 @@ void report_folded(struct out *out, const struct report *report)
 	graph_make(&graph, report->views, GRAPH_FOLDED);
 	for (size_t i = 0; i < graph.line_count && !out->err.code; i++) {
 		const struct graph_line *line = &graph.lines[i];
-		const struct block_totals *old = &line->change.old, *new = &line->change.new;
+		const struct block_totals *old = &line->change.old, *now = &line->change.now;
 
-		if (!old->requested_bytes && !new->requested_bytes)
+		if (!old->requested_bytes && !now->requested_bytes)
 			continue;
 		write_line(out, &graph, line);
 		if (is_growth)
-			write_bytes(out, is_reverse ? new : old);
-		write_bytes(out, is_reverse && is_growth ? old : new);
+			write_bytes(out, is_reverse ? now : old);
+		write_bytes(out, is_reverse && is_growth ? old : now);
 		out_char(out, '\n');
 	}
 	graph_release(&graph);

@@ -30,9 +30,9 @@ static void write_name(struct out *out, const char *text)
 	out_text(out, "</bdi>");
 }
 
-static void write_growth(struct out *out, uint64_t new, uint64_t old)
+static void write_growth(struct out *out, uint64_t now, uint64_t old)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	out_signed(out, growth.sign, growth.amount, 10, 0);
 }
@@ -108,25 +108,25 @@ static void write_inputs(struct out *out, const struct comparison *comparison)
 
 static void write_change(struct out *out, const struct view *view)
 {
-	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
+	const struct block_totals *old = &view->selected.old, *now = &view->selected.now;
 
 	if (is_of_one(view)) {
 		out_printf(out, "<b>%" PRIu64 "</b> byte%s in <b>%" PRIu64 "</b> block%s",
-			new->requested_bytes, text_plural(new->requested_bytes), new->block_count,
-			text_plural(new->block_count));
+			now->requested_bytes, text_plural(now->requested_bytes), now->block_count,
+			text_plural(now->block_count));
 		if (view->window)
 			umdh_fate(out, view->comparison->dumps);
 		return;
 	}
 	out_text(out, "<b>");
-	write_growth(out, new->requested_bytes, old->requested_bytes);
+	write_growth(out, now->requested_bytes, old->requested_bytes);
 	out_text(out, "</b> bytes, <b>");
-	write_growth(out, new->block_count, old->block_count);
+	write_growth(out, now->block_count, old->block_count);
 	out_printf(out,
 		"</b> blocks: from %" PRIu64 " to %" PRIu64 " byte%s, from %" PRIu64 " to %" PRIu64
 		" block%s",
-		old->requested_bytes, new->requested_bytes, text_plural(new->requested_bytes),
-		old->block_count, new->block_count, text_plural(new->block_count));
+		old->requested_bytes, now->requested_bytes, text_plural(now->requested_bytes),
+		old->block_count, now->block_count, text_plural(now->block_count));
 }
 
 /* Writes the sum of the selected rows and, in a trend, its verdict. */
@@ -198,14 +198,14 @@ static void write_head(struct out *out, const struct report *report)
 
 static void write_cells(struct out *out, const struct change *change)
 {
-	const struct block_totals *old = &change->old, *new = &change->new;
+	const struct block_totals *old = &change->old, *now = &change->now;
 
 	out_text(out, "<td>");
-	write_growth(out, new->requested_bytes, old->requested_bytes);
+	write_growth(out, now->requested_bytes, old->requested_bytes);
 	out_text(out, "</td><td>");
-	write_growth(out, new->block_count, old->block_count);
+	write_growth(out, now->block_count, old->block_count);
 	out_printf(out, "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", old->requested_bytes,
-		new->requested_bytes);
+		now->requested_bytes);
 }
 
 static void write_frames(struct out *out, const struct frames *frames)
@@ -260,7 +260,7 @@ static void write_group(struct out *out, const struct view_group_row *group)
 	out_text(out, "<tr>");
 	write_cells(out, &group->total);
 	out_text(out, "<td>");
-	write_growth(out, group->self.new.requested_bytes, group->self.old.requested_bytes);
+	write_growth(out, group->self.now.requested_bytes, group->self.old.requested_bytes);
 	out_text(out, "</td><td>");
 	write_name(out, group->name);
 	out_text(out, "</td></tr>\n");

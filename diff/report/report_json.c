@@ -31,15 +31,15 @@ static void write_heap(struct json *json, const char *key, uint64_t heap)
 /* Writes "old", "new" and "growth" in the object that the caller opened. */
 static void write_change(struct json *json, const struct change *change, bool has_overhead)
 {
-	const struct block_totals *new = &change->new, *old = &change->old;
+	const struct block_totals *now = &change->now, *old = &change->old;
 
 	write_totals(json, "old", old, has_overhead);
-	write_totals(json, "new", new, has_overhead);
+	write_totals(json, "new", now, has_overhead);
 	json_open(json, "growth", '{');
-	json_growth(json, "bytes", new->requested_bytes, old->requested_bytes);
-	json_growth(json, "blocks", new->block_count, old->block_count);
+	json_growth(json, "bytes", now->requested_bytes, old->requested_bytes);
+	json_growth(json, "blocks", now->block_count, old->block_count);
 	if (has_overhead)
-		json_growth(json, "overhead", new->overhead_bytes, old->overhead_bytes);
+		json_growth(json, "overhead", now->overhead_bytes, old->overhead_bytes);
 	else
 		json_known(json, "overhead", 0, false);
 	json_close(json, '}');

@@ -175,15 +175,15 @@ static void write_property(
 
 static void write_totals(struct out *out, const struct view *view)
 {
-	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
-	struct growth bytes = growth_of(new->requested_bytes, old->requested_bytes);
-	struct growth blocks = growth_of(new->block_count, old->block_count);
+	const struct block_totals *old = &view->selected.old, *now = &view->selected.now;
+	struct growth bytes = growth_of(now->requested_bytes, old->requested_bytes);
+	struct growth blocks = growth_of(now->block_count, old->block_count);
 
 	write_property(out, view, "old bytes", 0, old->requested_bytes);
-	write_property(out, view, "new bytes", 0, new->requested_bytes);
+	write_property(out, view, "new bytes", 0, now->requested_bytes);
 	write_property(out, view, "growth bytes", bytes.sign, bytes.amount);
 	write_property(out, view, "old blocks", 0, old->block_count);
-	write_property(out, view, "new blocks", 0, new->block_count);
+	write_property(out, view, "new blocks", 0, now->block_count);
 	write_property(out, view, "growth blocks", blocks.sign, blocks.amount);
 }
 

@@ -31,7 +31,7 @@ struct growth {
 	uint64_t amount;
 };
 
-struct growth growth_of(uint64_t new, uint64_t old);
+struct growth growth_of(uint64_t now, uint64_t old);
 
 /* Returns the blocks that are neither selected nor suppressed. The total of a printed comparison
  * may contain only growth. In this case the result does, too. */

@@ -303,8 +303,8 @@ static void write_sample(
 		add_varint(&numbers, location_number(pprof, row, stack, &count));
 	add_bytes(sample, SAMPLE_LOCATIONS, numbers.data, numbers.len);
 	buf_clear(&numbers);
-	add_varint(&numbers, change->new.block_count - change->old.block_count);
-	add_varint(&numbers, change->new.requested_bytes - change->old.requested_bytes);
+	add_varint(&numbers, change->now.block_count - change->old.block_count);
+	add_varint(&numbers, change->now.requested_bytes - change->old.requested_bytes);
 	add_bytes(sample, SAMPLE_VALUES, numbers.data, numbers.len);
 	if (row->heap) {
 		snprintf(text, sizeof(text), "%" PRIX64, row->heap);

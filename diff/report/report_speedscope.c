@@ -14,19 +14,19 @@ struct profile {
 
 static uint64_t growth_bytes(const struct change *change)
 {
-	uint64_t old = change->old.requested_bytes, new = change->new.requested_bytes;
+	uint64_t old = change->old.requested_bytes, now = change->now.requested_bytes;
 
-	return new > old ? new - old : 0;
+	return now > old ? now - old : 0;
 }
 
 static uint64_t shrink_bytes(const struct change *change)
 {
-	return growth_bytes(&(struct change){.old = change->new, .new = change->old});
+	return growth_bytes(&(struct change){.old = change->now, .now = change->old});
 }
 
 static uint64_t new_bytes(const struct change *change)
 {
-	return change->new.requested_bytes;
+	return change->now.requested_bytes;
 }
 
 static uint64_t old_bytes(const struct change *change)

@@ -58,9 +58,9 @@ void svg_attribute(struct out *out, const char *name, double value)
 }
 
 static void write_line(
-	struct out *out, const char *class, double x1, double y1, double x2, double y2)
+	struct out *out, const char *css_class, double x1, double y1, double x2, double y2)
 {
-	out_printf(out, "<line class=\"%s\"", class);
+	out_printf(out, "<line class=\"%s\"", css_class);
 	svg_attribute(out, "x1", x1);
 	svg_attribute(out, "y1", y1);
 	svg_attribute(out, "x2", x2);
@@ -69,9 +69,9 @@ static void write_line(
 }
 
 static void open_rect(
-	struct out *out, const char *class, double x, double y, double width, double height)
+	struct out *out, const char *css_class, double x, double y, double width, double height)
 {
-	out_printf(out, "<rect class=\"%s\"", class);
+	out_printf(out, "<rect class=\"%s\"", css_class);
 	svg_attribute(out, "x", x);
 	svg_attribute(out, "y", y);
 	svg_attribute(out, "width", width);
@@ -144,9 +144,10 @@ static void write_begin(struct svg *svg, const char *title, unsigned height)
 }
 
 /* Writes an entry of the colour key at `x`. Returns the x coordinate after the entry. */
-static double write_key(struct out *out, double x, double y, const char *class, const char *word)
+static double write_key(
+	struct out *out, double x, double y, const char *css_class, const char *word)
 {
-	open_rect(out, class, x, y - 10, 12, 12);
+	open_rect(out, css_class, x, y - 10, 12, 12);
 	out_text(out, "/>\n");
 	open_text(out, "start", x + 17, y);
 	out_printf(out, "%s</text>\n", word);
@@ -449,7 +450,7 @@ static void write_class_bars(struct out *out, const struct use_sizes *sizes,
 	const struct size_range *range, const struct plot *plot, uint64_t most, bool by_bytes)
 {
 	const double step = plot->width / (double)(range->end - range->first);
-	char class[40];
+	char css_class[40];
 
 	for (size_t i = range->first; i < range->end; i++) {
 		const struct use *allocated = &sizes->allocated[range->memory][i];
@@ -463,9 +464,9 @@ static void write_class_bars(struct out *out, const struct use_sizes *sizes,
 			double height = chart_log(figure_of(uses[k], by_bytes)) / chart_log(most) *
 					plot->height;
 
-			snprintf(class, sizeof(class), "%s%s", use_memory_name(range->memory),
-				k ? "" : " all");
-			open_rect(out, class, x + step * 0.1, plot->top + plot->height - height,
+			snprintf(css_class, sizeof(css_class), "%s%s",
+				use_memory_name(range->memory), k ? "" : " all");
+			open_rect(out, css_class, x + step * 0.1, plot->top + plot->height - height,
 				step * 0.8, height);
 			out_text(out, "/>\n");
 		}

@@ -82,7 +82,7 @@ enum { SHARE = 6, VERDICT = 10, RATE = 14 };
 static void write_share(
 	struct text_report *text, const struct report_ways *ways, const struct change *change)
 {
-	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	struct growth growth = growth_of(change->now.requested_bytes, change->old.requested_bytes);
 	uint64_t whole = growth.sign == '+' ? ways->grown_bytes : ways->shrunk_bytes;
 	unsigned share = report_percent(growth.amount, whole);
 
@@ -161,12 +161,12 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 static void write_overhead(struct text_report *text)
 {
 	const struct change *change = &text->view->selected;
-	struct growth bytes = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	struct growth bytes = growth_of(change->now.requested_bytes, change->old.requested_bytes);
 	struct change overhead = {.old.requested_bytes = change->old.overhead_bytes,
-		.new.requested_bytes = change->new.overhead_bytes};
+		.now.requested_bytes = change->now.overhead_bytes};
 
 	if (!report_has_overhead(text->view) ||
-		growth_of(change->new.overhead_bytes, change->old.overhead_bytes).amount <=
+		growth_of(change->now.overhead_bytes, change->old.overhead_bytes).amount <=
 			(bytes.amount > OVERHEAD_MIN ? bytes.amount : OVERHEAD_MIN))
 		return;
 	out_text(text->out, "overhead of the heaps: ");
@@ -238,8 +238,8 @@ static void write_apart(struct text_report *text)
 
 static bool has_self(const struct view_group_row *group)
 {
-	return group->self_of || group->self.old.block_count || group->self.new.block_count ||
-	       group->self.old.requested_bytes || group->self.new.requested_bytes;
+	return group->self_of || group->self.old.block_count || group->self.now.block_count ||
+	       group->self.old.requested_bytes || group->self.now.requested_bytes;
 }
 
 /* Writes a group. In a trend, its figures are those that groups are sorted by: `self` or

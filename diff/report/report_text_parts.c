@@ -18,7 +18,7 @@ void report_text_colour(struct text_report *text, const char *code)
 
 void report_text_bytes(struct text_report *text, const struct change *change, unsigned width)
 {
-	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	struct growth growth = growth_of(change->now.requested_bytes, change->old.requested_bytes);
 	char size[REPORT_SIZE_BYTES], word[REPORT_SIZE_BYTES + 1];
 
 	snprintf(word, sizeof(word), "%s%s",
@@ -35,7 +35,7 @@ void report_text_bytes(struct text_report *text, const struct change *change, un
 
 void report_text_blocks(struct text_report *text, const struct change *change, unsigned width)
 {
-	struct growth growth = growth_of(change->new.block_count, change->old.block_count);
+	struct growth growth = growth_of(change->now.block_count, change->old.block_count);
 	char count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
 
 	snprintf(word, sizeof(word), "%s%s",
@@ -111,7 +111,7 @@ void report_text_sum(struct text_report *text, const struct change *change)
 	out_text(text->out, ", ");
 	report_text_blocks(text, change, 0);
 	out_text(
-		text->out, growth_of(change->new.block_count, change->old.block_count).amount == 1 ?
+		text->out, growth_of(change->now.block_count, change->old.block_count).amount == 1 ?
 				   " block" :
 				   " blocks");
 }

@@ -43,7 +43,7 @@ static void write_size(
 	struct text_report *text, const struct size_change *size, uint64_t last_bytes)
 {
 	const struct change blocks = {
-		.old.block_count = size->old_count, .new.block_count = size->new_count};
+		.old.block_count = size->old_count, .now.block_count = size->new_count};
 	char first[REPORT_COUNT_BYTES], last[REPORT_COUNT_BYTES], count[REPORT_COUNT_BYTES];
 
 	report_count(size->bytes, first);
@@ -71,15 +71,15 @@ static void write_sizes(struct text_report *text, const struct row_blocks *block
 	for (size_t i = 0; blocks->size_count <= SIZES_MAX && i < blocks->size_count; i++)
 		write_size(text, &blocks->sizes[i], blocks->sizes[i].bytes);
 	for (size_t i = 0; blocks->size_count > SIZES_MAX && i < blocks->size_count;) {
-		size_t class = use_class(blocks->sizes[i].bytes, 0);
-		struct size_change sum = {.bytes = use_class_first(class, 0)};
+		size_t size_class = use_class(blocks->sizes[i].bytes, 0);
+		struct size_change sum = {.bytes = use_class_first(size_class, 0)};
 
-		for (; i < blocks->size_count && use_class(blocks->sizes[i].bytes, 0) == class;
+		for (; i < blocks->size_count && use_class(blocks->sizes[i].bytes, 0) == size_class;
 			i++) {
 			sum.old_count += blocks->sizes[i].old_count;
 			sum.new_count += blocks->sizes[i].new_count;
 		}
-		write_size(text, &sum, use_class_first(class + 1, 0) - 1);
+		write_size(text, &sum, use_class_first(size_class + 1, 0) - 1);
 	}
 }
 
@@ -166,14 +166,14 @@ void report_text_stack(struct text_report *text, size_t shown)
 {
 	uint32_t number = text->view->rows[shown];
 	const struct row *row = &text->comparison->rows[number];
-	struct change change = row_change(text->comparison, row), now = {.new = change.new};
+	struct change change = row_change(text->comparison, row), now = {.now = change.now};
 	char space[ROW_WORDS_BYTES], size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
 
 	out_printf(text->out, "%*zu ", TEXT_NUMBER - 1, shown + 1);
 	report_text_sum(text, &change);
 	if (!text->is_single)
-		out_printf(text->out, "; now %s in %s", report_size(now.new.requested_bytes, size),
-			report_count(now.new.block_count, count));
+		out_printf(text->out, "; now %s in %s", report_size(now.now.requested_bytes, size),
+			report_count(now.now.block_count, count));
 	if (row->heap && heap_name(row->heap))
 		out_printf(text->out, "; %s", heap_name(row->heap));
 	else if (row->heap)

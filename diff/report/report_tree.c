@@ -75,9 +75,9 @@ static void count(struct call_node *node, const struct change *change, uint64_t 
 
 static uint64_t moved(const struct change *change)
 {
-	uint64_t old = change->old.requested_bytes, new = change->new.requested_bytes;
+	uint64_t old = change->old.requested_bytes, now = change->now.requested_bytes;
 
-	return new > old ? new - old : old - new;
+	return now > old ? now - old : old - now;
 }
 
 static void add_row(struct call_tree *tree, const struct view *view, const struct row *row,
@@ -215,14 +215,14 @@ static bool is_one_of_several(const struct printed_tree *printed, const struct c
 static void write_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
-	struct growth bytes = growth_of(change->new.requested_bytes, change->old.requested_bytes);
-	struct growth blocks = growth_of(change->new.block_count, change->old.block_count);
+	struct growth bytes = growth_of(change->now.requested_bytes, change->old.requested_bytes);
+	struct growth blocks = growth_of(change->now.block_count, change->old.block_count);
 	const bool is_marked =
 		printed->report->style.is_coloured && bytes.amount && !printed->is_single;
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
 	const char *mark = printed->is_single	    ? "" :
 			   !change->old.block_count ? "new  " :
-			   !change->new.block_count ? "gone " :
+			   !change->now.block_count ? "gone " :
 						      "     ";
 	unsigned left = printed->columns - BYTES - BLOCKS - SHARE - 2 - (unsigned)strlen(mark);
 

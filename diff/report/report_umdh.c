@@ -172,9 +172,9 @@ static void write_window(struct umdh_report *report, const struct window_sums *s
 #define COUNT_WIDTH 9
 
 static void write_group_growth(
-	struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
+	struct umdh_report *report, uint64_t now, uint64_t old, unsigned width)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	out_char(report->out, ' ');
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
@@ -183,8 +183,8 @@ static void write_group_growth(
 static void write_change(struct umdh_report *report, const struct change *change)
 {
 	write_group_growth(
-		report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
-	write_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
+		report, change->now.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
+	write_group_growth(report, change->now.block_count, change->old.block_count, COUNT_WIDTH);
 }
 
 /* Widths of a trend's columns. */
@@ -258,9 +258,9 @@ static void umdh_groups(struct umdh_report *report)
 /* Widths of the columns "requested", "overhead" and "blocks", without the separating blank. */
 enum { REQUESTED_WIDTH = 13, OVERHEAD_WIDTH = 13, BLOCKS_WIDTH = 10 };
 
-static void write_signed(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
+static void write_signed(struct umdh_report *report, uint64_t now, uint64_t old, unsigned width)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
@@ -269,17 +269,17 @@ static void write_signed(struct umdh_report *report, uint64_t new, uint64_t old,
 static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
-	const struct block_totals *new = &change->new, *old = &change->old;
+	const struct block_totals *now = &change->now, *old = &change->old;
 
 	out_text(report->out, "// ");
-	write_signed(report, new->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
+	write_signed(report, now->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
 	out_char(report->out, ' ');
 	if (has_overhead)
-		write_signed(report, new->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
+		write_signed(report, now->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
 	else
 		out_text(report->out, "            ?");
 	out_char(report->out, ' ');
-	write_signed(report, new->block_count, old->block_count, BLOCKS_WIDTH);
+	write_signed(report, now->block_count, old->block_count, BLOCKS_WIDTH);
 	out_text(report->out, "  ");
 	out_text(report->out, what);
 }
@@ -317,18 +317,18 @@ static void write_rest(struct umdh_report *report)
 		return;
 	}
 	out_printf(report->out, "// %zu more stacks are not shown; they add up to ", count);
-	write_signed(report, rest.new.requested_bytes, rest.old.requested_bytes, 0);
+	write_signed(report, rest.now.requested_bytes, rest.old.requested_bytes, 0);
 	out_text(report->out, " bytes, ");
-	write_signed(report, rest.new.block_count, rest.old.block_count, 0);
+	write_signed(report, rest.now.block_count, rest.old.block_count, 0);
 	out_text(report->out, " blocks\n");
 }
 
 /* Writes a number right-justified in six columns. Adds a sign if the number's direction is opposite
  * to the total's. */
 static void write_part(
-	struct umdh_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
+	struct umdh_report *report, char direction, uint64_t now, uint64_t old, const char *behind)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 	bool is_against = growth.amount && growth.sign != direction;
 
 	out_char(report->out, ' ');
@@ -338,11 +338,11 @@ static void write_part(
 
 static void write_total(struct umdh_report *report)
 {
-	const struct block_totals *new = &report->view->selected.new,
+	const struct block_totals *now = &report->view->selected.now,
 				  *old = &report->view->selected.old;
 	bool has_overhead = report_has_overhead(report->view);
 	/* These sums do not overflow, see dump_sums.h. */
-	uint64_t new_sum = new->requested_bytes + (has_overhead ? new->overhead_bytes : 0);
+	uint64_t new_sum = now->requested_bytes + (has_overhead ? now->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
 	char direction = new_sum > old_sum ? '+' : '-'; /* UMDH calls no change a decrease */
 
@@ -354,8 +354,8 @@ static void write_total(struct umdh_report *report)
 		out_char(report->out, '\n');
 		return;
 	}
-	write_part(report, direction, new->requested_bytes, old->requested_bytes, " requested +");
-	write_part(report, direction, new->overhead_bytes, old->overhead_bytes, " overhead =");
+	write_part(report, direction, now->requested_bytes, old->requested_bytes, " requested +");
+	write_part(report, direction, now->overhead_bytes, old->overhead_bytes, " overhead =");
 	write_part(report, direction, new_sum, old_sum, "\n");
 }
 
@@ -428,14 +428,14 @@ static void write_notes(
 }
 
 /* Writes "+ GROWTH ( NEW - OLD)", which starts both lines of a row. */
-static void write_growth(struct umdh_report *report, uint64_t new, uint64_t old)
+static void write_growth(struct umdh_report *report, uint64_t now, uint64_t old)
 {
-	struct growth growth = growth_of(new, old);
+	struct growth growth = growth_of(now, old);
 
 	out_char(report->out, growth.sign);
 	write_number(report, report->delta_width, growth.amount);
 	out_text(report->out, " ( ");
-	write_number(report, report->sum_width, new);
+	write_number(report, report->sum_width, now);
 	out_text(report->out, " - ");
 	write_number(report, report->sum_width, old);
 	out_char(report->out, ')');
@@ -449,16 +449,16 @@ static void write_label(struct umdh_report *report, const struct row *row)
 
 static void write_sums(struct umdh_report *report, const struct row *row)
 {
-	struct block_totals new = row_new(report->comparison, row);
+	struct block_totals now = row_new(report->comparison, row);
 	struct block_totals old = row_old(report->comparison, row);
 
-	write_growth(report, new.requested_bytes, old.requested_bytes);
+	write_growth(report, now.requested_bytes, old.requested_bytes);
 	out_char(report->out, ' ');
-	write_number(report, report->count_width, new.block_count);
+	write_number(report, report->count_width, now.block_count);
 	out_text(report->out, " allocs");
 	write_label(report, row);
 	out_char(report->out, '\n');
-	write_growth(report, new.block_count, old.block_count);
+	write_growth(report, now.block_count, old.block_count);
 	write_label(report, row);
 	out_text(report->out, "\tallocations\n\n");
 }

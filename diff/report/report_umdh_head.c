@@ -28,14 +28,14 @@ static void write_reserved(struct umdh_report *report)
 {
 	const struct change *reserved = &report->comparison->reserved;
 	struct growth growth =
-		growth_of(reserved->new.requested_bytes, reserved->old.requested_bytes);
+		growth_of(reserved->now.requested_bytes, reserved->old.requested_bytes);
 
 	if (!report->comparison->hides_reserved)
 		return;
 	out_text(report->out, "// address space reserved and not committed, not counted here: ");
 	out_signed(report->out, growth.sign, growth.amount, report->base, 0);
 	out_text(report->out, " ( ");
-	out_number(report->out, reserved->new.requested_bytes, report->base, 0);
+	out_number(report->out, reserved->now.requested_bytes, report->base, 0);
 	out_text(report->out, " - ");
 	out_number(report->out, reserved->old.requested_bytes, report->base, 0);
 	out_char(report->out, ')');
@@ -69,7 +69,7 @@ static bool largest_come_first(const struct view *view)
 		struct change change =
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
-			growth_of(change.new.requested_bytes, change.old.requested_bytes);
+			growth_of(change.now.requested_bytes, change.old.requested_bytes);
 		/* Adding 2^63 makes growth unsigned and preserves its order, because sums are below
 		 * 2^63. */
 		uint64_t place = (UINT64_C(1) << 63) +

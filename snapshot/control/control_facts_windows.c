@@ -33,7 +33,7 @@
 
 typedef BOOL(WINAPI *machines_fn)(HANDLE process, USHORT *process_machine, USHORT *native_machine);
 typedef BOOL(WINAPI *policy_fn)(HANDLE process, int policy, void *flags, SIZE_T bytes);
-typedef BOOL(WINAPI *information_fn)(HANDLE process, int class, void *answer, DWORD bytes);
+typedef BOOL(WINAPI *information_fn)(HANDLE process, int info_class, void *answer, DWORD bytes);
 
 static void *kernel32(const char *name)
 {

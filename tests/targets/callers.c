@@ -62,15 +62,15 @@ static NOINLINE void call_at(unsigned depth)
 int main(void)
 {
 	RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
-	WNDCLASSW class = {.lpfnWndProc = in_window, .lpszClassName = L"callers"};
+	WNDCLASSW window_class = {.lpfnWndProc = in_window, .lpszClassName = L"callers"};
 
 	bare_allocate = HeapAlloc;
 	code = code_make(in_code);
 	bare_code = code_make(in_bare_code);
 	RtlAddFunctionTable(&function, 1, (DWORD64)code);
-	RegisterClassW(&class);
+	RegisterClassW(&window_class);
 	window = CreateWindowW(
-		class.lpszClassName, L"", 0, 0, 0, 0, 0, HWND_MESSAGE, NULL, NULL, NULL);
+		window_class.lpszClassName, L"", 0, 0, 0, 0, 0, HWND_MESSAGE, NULL, NULL, NULL);
 	if (!window)
 		return 4;
 	for (volatile unsigned i = 0; i < TIMES; i++) {

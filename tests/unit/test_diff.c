@@ -185,12 +185,12 @@ TEST(overhead_may_go_against_direction)
 
 /* Compares two dumps that contain only an id without a stack. old and new: notes about the dumps'
  * processes. Expects `rows` rows. */
-static void check_processes(const char *old, const char *new, size_t rows)
+static void check_processes(const char *old, const char *now, size_t rows)
 {
 	struct result *result;
 
 	EACH_DUMP (maker, is_new, 0) {
-		put_lines(&maker, is_new ? new : old);
+		put_lines(&maker, is_new ? now : old);
 		put_entry(&maker, is_new ? 50 : 20, 8, "AB");
 	}
 	result = run_rows(rows, "old.txt", "new.txt");

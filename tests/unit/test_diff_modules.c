@@ -13,7 +13,7 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 				  "20 bytes + 8 at 200 by BackTrace2\n\t20123\n\n";
 	/* In the new file the two modules have exchanged addresses, and their names differ in
 	 * case. */
-	static const char new[] = "// Loaded modules: \n"
+	static const char now[] = "// Loaded modules: \n"
 				  "//    20000 1000 c:\\A\\SAME.dll\n"
 				  "//    10000 1000 C:\\B\\same.dll\n"
 				  "// Process modules enumerated.\n"
@@ -22,7 +22,7 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 				  "28 bytes + 8 at 200 by BackTrace2\n\t10123\n\n";
 
 	write_bytes("old.txt", old, strlen(old));
-	write_bytes("new.txt", new, strlen(new));
+	write_bytes("new.txt", now, strlen(now));
 	struct result *result = run_rows(1, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 8);
 	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
@@ -76,12 +76,12 @@ TEST(any_number_of_modules_with_one_name_are_distinguished)
 
 /* Compares two dumps that contain one block with this return address. old and new: lines before the
  * block. Expects `rows` rows. */
-static void check_lines(uint64_t addr, const char *old, const char *new, size_t rows)
+static void check_lines(uint64_t addr, const char *old, const char *now, size_t rows)
 {
 	struct result *result;
 
 	EACH_DUMP (maker, is_new, 0) {
-		put_lines(&maker, is_new ? new : old);
+		put_lines(&maker, is_new ? now : old);
 		put_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t%" PRIX64, addr);
 	}

@@ -331,7 +331,7 @@ TEST(windows_that_several_threads_count_are_as_if_one_did)
 	}
 	end();
 	const struct {
-		const char *class;
+		const char *fate;
 		int64_t requested;
 	} truths[] = {
 		{"aifo", LAG},
@@ -340,7 +340,7 @@ TEST(windows_that_several_threads_count_are_as_if_one_did)
 		{"aofo", 3000000},
 	};
 	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++)
-		assert_int_equal(run_hdiff("--class", truths[i].class, "--from", "400ms", "--to",
+		assert_int_equal(run_hdiff("--class", truths[i].fate, "--from", "400ms", "--to",
 					 "1700ms", RECORDING)
 					 ->requested,
 			truths[i].requested);

@@ -233,13 +233,13 @@ TEST(only_blocks_of_heaps_asked_for_count_but_totals_are_of_all)
 
 /* Compares two dumps that have these modules and one block with return address 10123. Returns the
  * number of rows. */
-static size_t rows_of_one_process(const char *old, const char *new, unsigned new_start)
+static size_t rows_of_one_process(const char *old, const char *now, unsigned new_start)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put(&maker, "// hsnap: process id=5 start=2026-01-01T00:00:%02u.000Z",
 			is_new ? new_start : 1);
 		put(&maker, "// Loaded modules: ");
-		put_lines(&maker, is_new ? new : old);
+		put_lines(&maker, is_new ? now : old);
 		put(&maker, "// Process modules enumerated.");
 		put_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t10123");

@@ -32,11 +32,11 @@ static void put_place(struct maker *maker, struct place place, unsigned bytes, c
 
 /* Compares one block in each dump; returns the number of rows. Between the dumps app.exe was
  * rebuilt and all modules moved. */
-static size_t rows_of(struct place old, struct place new)
+static size_t rows_of(struct place old, struct place now)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7,
 		.slide = is_new ? 0x330000 : 0)
-		put_place(&maker, is_new ? new : old, is_new ? 300 : 100, "A");
+		put_place(&maker, is_new ? now : old, is_new ? 300 : 100, "A");
 	return compare(automatic);
 }
 
@@ -79,10 +79,10 @@ TEST(what_moved_to_another_line_or_file_is_same_function)
 
 /* Compares blocks from app.exe in two builds. A block of 0 bytes ends each list. */
 static size_t compare_builds(
-	const struct place *old, const struct place *new, struct match_request request)
+	const struct place *old, const struct place *now, struct match_request request)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
-		for (const struct place *at = is_new ? new : old; at->bytes; at++)
+		for (const struct place *at = is_new ? now : old; at->bytes; at++)
 			put_place(&maker, *at, at->bytes, at->line % 2 ? "A" : "B");
 	}
 	return compare(request);
@@ -92,23 +92,23 @@ TEST(code_that_stayed_matches_however_its_lines_moved)
 {
 	const struct place old[] = {
 		{0x1010, "f", "a.c", 10, 0x10, 100}, {0x1020, "f", "a.c", 11, 0x20, 200}, {0}};
-	const struct place new[] = {
+	const struct place now[] = {
 		{0x2010, "f", "a.c", 11, 0x10, 100}, {0x2020, "f", "a.c", 12, 0x20, 200}, {0}};
 
-	assert_int_equal(compare_builds(old, new, automatic), 0);
-	assert_int_equal(compare_builds(old, new, by_symbol), 3); /* lines 10, 11 and 12 */
+	assert_int_equal(compare_builds(old, now, automatic), 0);
+	assert_int_equal(compare_builds(old, now, by_symbol), 3); /* lines 10, 11 and 12 */
 }
 
 TEST(in_code_that_changed_lines_match_that_are_still_there)
 {
 	const struct place old[] = {
 		{0x1010, "f", "a.c", 10, 0x10, 100}, {0x1020, "f", "a.c", 11, 0x20, 200}, {0}};
-	const struct place new[] = {{0x2018, "f", "a.c", 10, 0x18, 100},
+	const struct place now[] = {{0x2018, "f", "a.c", 10, 0x18, 100},
 		{0x202c, "f", "a.c", 11, 0x2c, 200}, {0x2040, "f", "a.c", 15, 0x40, 50}, {0}};
 
 	for (int is_back = 0; is_back < 2; is_back++) {
 		assert_int_equal(
-			compare_builds(is_back ? new : old, is_back ? old : new, automatic), 1);
+			compare_builds(is_back ? now : old, is_back ? old : now, automatic), 1);
 		assert_int_equal(row_growth(0), is_back ? -50 : 50);
 		assert_int_equal(
 			stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x2040);
@@ -119,10 +119,10 @@ TEST(code_whose_lines_moved_too_is_one_with_rest_of_its_function)
 {
 	const struct place old[] = {{0x1010, "f", "a.c", 10, 0x10, 100},
 		{0x1020, "f", "a.c", 11, 0x20, 200}, {0x1030, "g", "a.c", 31, 0x4, 7}, {0}};
-	const struct place new[] = {{0x2018, "f", "a.c", 11, 0x18, 100},
+	const struct place now[] = {{0x2018, "f", "a.c", 11, 0x18, 100},
 		{0x202c, "f", "a.c", 12, 0x2c, 260}, {0x2040, "g", "a.c", 32, 0x4, 7}, {0}};
 
-	assert_int_equal(compare_builds(old, new, automatic), 1);
+	assert_int_equal(compare_builds(old, now, automatic), 1);
 	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 300);
 	assert_int_equal(row_growth(0), 60);
 }
@@ -150,10 +150,10 @@ static void put_calls(struct maker *maker, const struct call *calls, uint64_t mo
 	}
 }
 
-static size_t compare_calls(const struct call *old, const struct call *new)
+static size_t compare_calls(const struct call *old, const struct call *now)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7)
-		put_calls(&maker, is_new ? new : old, is_new ? 0x20 : 0);
+		put_calls(&maker, is_new ? now : old, is_new ? 0x20 : 0);
 	return compare(automatic);
 }
 
@@ -163,13 +163,13 @@ TEST(old_leaks_behind_inserted_call_are_not_new)
 {
 	const struct call old[] = {
 		{"a", 9, 100}, {"b", 14, 200}, {"c", 19, 300}, {"d", 24, 400}, {0}};
-	const struct call new[] = {
+	const struct call now[] = {
 		{"a", 9, 100}, {"x", 14, 50}, {"b", 19, 200}, {"c", 24, 300}, {"d", 29, 400}, {0}};
 
-	assert_int_equal(compare_calls(old, new), 1);
+	assert_int_equal(compare_calls(old, now), 1);
 	assert_int_equal(row_growth(0), 50);
 	assert_non_null(strstr(report_of(true), "\tapp!x"));
-	assert_int_equal(compare_calls(new, old), 1);
+	assert_int_equal(compare_calls(now, old), 1);
 	assert_int_equal(row_growth(0), -50);
 }
 
@@ -185,10 +185,10 @@ TEST(calls_of_one_function_are_distinguished_by_their_order)
 {
 	const struct call old[] = {
 		{"b", 14, 200}, {"b", 19, 300}, {"c", 24, 400}, {"d", 29, 500}, {0}};
-	const struct call new[] = {{"x", 14, 50}, {"y", 19, 60}, {"b", 24, 200}, {"b", 29, 330},
+	const struct call now[] = {{"x", 14, 50}, {"y", 19, 60}, {"b", 24, 200}, {"b", 29, 330},
 		{"c", 34, 400}, {"d", 39, 500}, {0}};
 
-	assert_int_equal(compare_calls(old, new), 3);
+	assert_int_equal(compare_calls(old, now), 3);
 	assert_int_equal(row_growth(2), 30);
 	assert_int_equal(compared.comparison.rows[2].totals[0].requested_bytes, 300);
 }
@@ -196,9 +196,9 @@ TEST(calls_of_one_function_are_distinguished_by_their_order)
 TEST(new_call_of_function_is_new_where_others_stayed)
 {
 	const struct call old[] = {{"b", 14, 200}, {0}};
-	const struct call new[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
+	const struct call now[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
 
-	assert_int_equal(compare_calls(old, new), 1);
+	assert_int_equal(compare_calls(old, now), 1);
 	assert_int_equal(row_growth(0), 300);
 	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 0);
 }

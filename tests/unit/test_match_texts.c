@@ -40,14 +40,14 @@ static void sums_add(
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
+static size_t rows_of(const char *const *old, const char *const *now, enum match_mode mode)
 {
 	made_begin(2);
 	/* A text's number is valid only within its dump. */
 	sums_add(&compared.dumps[1], "other", 0, TEXTS("nothing"));
 	compared.dumps[1].cells[0].sums.block_count = 0;
 	sums_add(&compared.dumps[0], "A", 10, old);
-	sums_add(&compared.dumps[1], "B", 30, new);
+	sums_add(&compared.dumps[1], "B", 30, now);
 	compared_make((struct match_request){.mode = mode});
 	return compared.comparison.row_count;
 }

@@ -25,10 +25,10 @@ int fsync(int fd)
 	return flush_fails ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
-int rename(const char *old, const char *new)
+int rename(const char *old, const char *now)
 {
 	note("name");
-	return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
+	return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, now, 0);
 }
 
 int link(const char *from, const char *to)

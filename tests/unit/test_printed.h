@@ -168,9 +168,9 @@ static const char hex_text[] =
 	"Total increase == 2a96c78 requested + 1f3b20 overhead = 2c8a798\n";
 
 /* A row with one block before and after. */
-#define ONE_ROW(growth, new, old)                                                                  \
-	"+ " growth " ( " new " - " old ") 1 allocs\tBackTrace1\n"                                 \
-			      "+ 0 ( 1 - 1)\tBackTrace1\tallocations\n\n\ta!b+1\n\n"
+#define ONE_ROW(growth, now, old)                                                                  \
+	"+ " growth " ( " now " - " old ") 1 allocs\tBackTrace1\n"                                 \
+	"+ 0 ( 1 - 1)\tBackTrace1\tallocations\n\n\ta!b+1\n\n"
 
 #define GOOD ONE_ROW("8", "9", "1")
 

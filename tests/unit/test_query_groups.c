@@ -26,8 +26,8 @@ static void check_groups(const struct asked *asked, const struct wanted *wanted,
 
 	for (size_t i = 0; i < count && i < view->group_count; i++) {
 		assert_string_equal(view->groups[i].name, wanted[i].name);
-		assert_int_equal(view->groups[i].self.new.requested_bytes, wanted[i].self);
-		assert_int_equal(view->groups[i].total.new.requested_bytes, wanted[i].total);
+		assert_int_equal(view->groups[i].self.now.requested_bytes, wanted[i].self);
+		assert_int_equal(view->groups[i].total.now.requested_bytes, wanted[i].total);
 	}
 	assert_int_equal(view->group_count, count);
 	assert_int_equal(view->shown_count, count);
@@ -249,7 +249,7 @@ TEST(groups_are_of_what_is_selected)
 	struct asked *asked = begin(GROUP_MODULE);
 	assert_int_equal(patterns_add(&asked->filter.include, "Cache", NULL), 0);
 	asked_do(asked);
-	assert_int_equal(asked->view.selected.new.requested_bytes, 2 + 32);
+	assert_int_equal(asked->view.selected.now.requested_bytes, 2 + 32);
 	CHECK(asked, wanted);
 }
 
@@ -273,12 +273,12 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 		for (size_t k = 0; k < asked->view.group_count; k++) {
 			const struct view_group_row *group = &asked->view.groups[k];
 
-			block_totals_add(&sum, &group->self.new);
-			assert_true(group->self.new.block_count <= group->total.new.block_count);
-			assert_true(group->total.new.block_count <= 12);
+			block_totals_add(&sum, &group->self.now);
+			assert_true(group->self.now.block_count <= group->total.now.block_count);
+			assert_true(group->total.now.block_count <= 12);
 		}
 		check_block_totals(sum, (struct block_totals){12, 4095, 12 * 8});
-		check_block_totals(asked->view.selected.new, sum);
+		check_block_totals(asked->view.selected.now, sum);
 	}
 }
 

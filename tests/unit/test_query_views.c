@@ -51,7 +51,7 @@ TEST(filters_without_names_run_first)
 	assert_int_equal(patterns_add(&asked->filter.exclude, offset, NULL), 0);
 	asked_do(asked);
 	assert_int_equal(named_rows(asked), 2);
-	assert_int_equal(asked->view.selected.new.requested_bytes, 16 + 32);
+	assert_int_equal(asked->view.selected.now.requested_bytes, 16 + 32);
 }
 
 /* If no filter can exclude the row, a match of the raw form suffices. */
@@ -108,13 +108,13 @@ static void write_numbers(const struct numbers *numbers, size_t count)
 
 static int64_t sort_number(const struct numbers *of, enum view_sort sort)
 {
-	int64_t new = (int64_t)of->new_blocks * of->new_bytes;
+	int64_t now = (int64_t)of->new_blocks * of->new_bytes;
 	int64_t old = (int64_t)of->old_blocks * of->old_bytes;
 
 	switch (sort) {
-	case SORT_BYTES: return new - old;
+	case SORT_BYTES: return now - old;
 	case SORT_COUNT: return (int64_t)of->new_blocks - (int64_t)of->old_blocks;
-	case SORT_NEW: return new;
+	case SORT_NEW: return now;
 	case SORT_OLD: return old;
 	default: break;
 	}
@@ -206,7 +206,7 @@ static void write_random(struct truth *truth)
 			put_entry(&maker, bytes, overhead, "1");
 			put_frames(&maker, stacks[i]);
 			put(&maker, "%s", "");
-			block_totals_add(is_new ? &truth->of[i].new : &truth->of[i].old,
+			block_totals_add(is_new ? &truth->of[i].now : &truth->of[i].old,
 				&(struct block_totals){1, bytes, overhead});
 		}
 	}
@@ -215,7 +215,7 @@ static void write_random(struct truth *truth)
 static void add(struct change *to, const struct change *more)
 {
 	block_totals_add(&to->old, &more->old);
-	block_totals_add(&to->new, &more->new);
+	block_totals_add(&to->now, &more->now);
 }
 
 static uint64_t size_of_change(uint64_t a, uint64_t b)
@@ -244,8 +244,8 @@ static bool asks_for_stacks(const struct wanted *wanted)
 /* Returns a stack's class: 's'elected, s'u'ppressed, 'l'eft out. */
 static char place_of(const struct wanted *wanted, size_t i, const struct change *change)
 {
-	uint64_t bytes = size_of_change(change->new.requested_bytes, change->old.requested_bytes);
-	uint64_t blocks = size_of_change(change->new.block_count, change->old.block_count);
+	uint64_t bytes = size_of_change(change->now.requested_bytes, change->old.requested_bytes);
+	uint64_t blocks = size_of_change(change->now.block_count, change->old.block_count);
 
 	if (!bytes && !blocks) /* the growth cancels: no row, but selected if there is no filter */
 		return asks_for_stacks(wanted) ? 'l' : 's';
@@ -286,11 +286,11 @@ static void check_sums(const struct wanted *wanted, const struct truth *truth)
 	if (wanted->suppress < 0)
 		assert_int_equal(asked->view.is_filtered, asks_for_stacks(wanted));
 	check_block_totals(asked->view.all.old, all.old);
-	check_block_totals(asked->view.all.new, all.new);
+	check_block_totals(asked->view.all.now, all.now);
 	check_block_totals(asked->view.selected.old, selected.old);
-	check_block_totals(asked->view.selected.new, selected.new);
+	check_block_totals(asked->view.selected.now, selected.now);
 	check_block_totals(asked->view.suppressed.old, suppressed.old);
-	check_block_totals(asked->view.suppressed.new, suppressed.new);
+	check_block_totals(asked->view.suppressed.now, suppressed.now);
 }
 
 TEST(selected_suppressed_and_left_out_add_up_to_all)
@@ -316,8 +316,8 @@ TEST(part_of_blocks_is_filter)
 	asked->request.is_part = true;
 	asked_do(asked);
 	assert_true(asked->view.is_filtered);
-	assert_int_equal(asked->view.all.new.requested_bytes, 63);
-	assert_int_equal(asked->view.selected.new.requested_bytes, 32 + 16);
+	assert_int_equal(asked->view.all.now.requested_bytes, 63);
+	assert_int_equal(asked->view.selected.now.requested_bytes, 32 + 16);
 }
 
 TEST(what_is_suppressed_is_not_in_rows)
@@ -328,7 +328,7 @@ TEST(what_is_suppressed_is_not_in_rows)
 	asked_do(asked);
 	assert_int_equal(asked->view.suppressed_count, 2);
 	assert_int_equal(asked->view.row_count, STACKS - 2);
-	assert_int_equal(asked->view.suppressed.new.requested_bytes, 1 + 2);
+	assert_int_equal(asked->view.suppressed.now.requested_bytes, 1 + 2);
 	assert_true(asked->view.is_filtered);
 }
 
@@ -348,8 +348,8 @@ TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 			assert_int_equal(patterns_add(&asked->filter.include, ".", NULL), 0);
 		asked_do(asked);
 		assert_int_equal(asked->view.selected.old.requested_bytes, is_asked ? 0 : 1);
-		assert_int_equal(asked->view.selected.new.requested_bytes, is_asked ? 4 : 1 + 4);
-		assert_int_equal(asked->view.suppressed.new.requested_bytes, 2);
+		assert_int_equal(asked->view.selected.now.requested_bytes, is_asked ? 4 : 1 + 4);
+		assert_int_equal(asked->view.suppressed.now.requested_bytes, 2);
 		assert_true(asked->view.is_filtered);
 	}
 }

@@ -104,8 +104,8 @@ TEST(group_is_row_with_self_and_total)
 {
 	static struct view_group_row groups[] = {
 		{.name = "=x",
-			.self = {.new = {1, 500, 8}},
-			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+			.self = {.now = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .now = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
 

@@ -64,8 +64,8 @@ TEST(sums_of_what_is_not_selected_are_given)
 	made->view.row_count = 2;
 	made->view.shown_count = 1;
 	made->view.is_filtered = made->view.is_inverted = true;
-	made->view.selected = (struct change){.new = {1, 500, 8}};
-	made->view.suppressed = (struct change){.new = {3, 300, 24}};
+	made->view.selected = (struct change){.now = {1, 500, 8}};
+	made->view.suppressed = (struct change){.now = {3, 300, 24}};
 	made->view.suppressed_count = 1;
 	const char *text = made_report(made, "json", false);
 	has(text, "{'role':'old','path':'old.txt',");
@@ -137,8 +137,8 @@ TEST(groups_take_place_of_rows)
 {
 	struct view_group_row groups[] = {
 		{.name = "a\"b",
-			.self = {.new = {1, 500, 8}},
-			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+			.self = {.now = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .now = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
 
@@ -218,7 +218,7 @@ TEST(numbers_reach_to_limits_of_64_bits)
 {
 	static struct view_group_row groups[2] = {{.name = "a",
 		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},
-		.total = {.new = {0, INT64_MAX, 0}}}};
+		.total = {.now = {0, INT64_MAX, 0}}}};
 
 	struct made *made = made_grouped(GROUP_FUNCTION, groups);
 	const char *text = made_report(made, "json", false);

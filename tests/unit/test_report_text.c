@@ -36,8 +36,8 @@ static void filter(struct made *made)
 {
 	made->view.row_count = made->view.shown_count = 1;
 	made->view.is_filtered = true;
-	made->view.selected = (struct change){.new = {1, 500, 8}};
-	made->view.suppressed = (struct change){.new = {3, 300, 24}};
+	made->view.selected = (struct change){.now = {1, 500, 8}};
+	made->view.suppressed = (struct change){.now = {3, 300, 24}};
 	made->view.suppressed_count = 1;
 }
 
@@ -110,8 +110,8 @@ TEST(groups_are_table_of_self_and_total)
 {
 	struct view_group_row groups[] = {
 		{.name = "app!leak",
-			.self = {.new = {1, 500, 8}},
-			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+			.self = {.now = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .now = {4, 800, 32}}},
 		{.name = "bad\x1b\n",
 			.self = {.old = {3, 0x123456789ab, 0}},
 			.total = {.old = {3, 0x123456789ab, 0}}},
@@ -185,12 +185,12 @@ TEST(overhead_of_part_of_read_comparison_is_not_known)
 {
 	struct made *made = made_comparison();
 	made->comparison.has_overhead = true;
-	made->view.all.new.overhead_bytes = 80;
+	made->view.all.now.overhead_bytes = 80;
 	made->view.selected = made->view.all;
 	const char *text = made_report(made, "umdh", false);
 	line_behind(text, "Total increase ==   5320 requested +     80 overhead =   5400\n");
 	made->view.is_filtered = true;
-	made->view.selected = (struct change){.new = {1, 70, 0}};
+	made->view.selected = (struct change){.now = {1, 70, 0}};
 	text = made_report(made, "umdh", false);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 70\n");
 	line_behind(text, "//           +70             ?         +1  selected: 1 stacks\n");
@@ -204,7 +204,7 @@ TEST(growth_is_left_when_rows_have_more_than_total)
 	long long got[3];
 	struct made *made = made_comparison();
 	made->comparison.has_overhead = true;
-	made->view.all = (struct change){.new = {7, 5240, 0}};
+	made->view.all = (struct change){.now = {7, 5240, 0}};
 	made->view.is_filtered = true;
 	/* 3 blocks and 5320 bytes. */
 	made->view.selected = (struct change){given_sums[0], given_sums[1]};

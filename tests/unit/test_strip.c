@@ -515,15 +515,15 @@ static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_st
  * block. */
 TEST(what_shrank_hides_no_growth)
 {
-	struct maker old = dump_new((struct maker){0}), new;
+	struct maker old = dump_new((struct maker){0}), now;
 	put_names(&old);
 	put_one(&old, 40, "1", (made_stack){MALLOC, CACHE, MAIN});
 	dump_end(&old, "old.txt");
-	new = dump_new((struct maker){0});
-	put_names(&new);
-	put_one(&new, 30, "2", (made_stack){MALLOC, LEAK, MAIN});
-	put_one(&new, 10, "3", (made_stack){MALLOC, HELPER});
-	dump_end(&new, "new.txt");
+	now = dump_new((struct maker){0});
+	put_names(&now);
+	put_one(&now, 30, "2", (made_stack){MALLOC, LEAK, MAIN});
+	put_one(&now, 10, "3", (made_stack){MALLOC, HELPER});
+	dump_end(&now, "new.txt");
 
 	ask_expect(1, "hdiff: growth of 40 bytes is 1 byte over the limit of 39 bytes\n",
 		"--max-growth", "39", "old.txt", "new.txt");
