@@ -174,7 +174,8 @@ static int take_count(const char *text, uint64_t least, size_t *value, struct er
 	uint64_t number;
 
 	if (kv_number(text, 10, &number) || number < least || number > SIZE_MAX)
-		return err_set(err, ERR_USAGE, text, "not a decimal number from %d on", (int)least);
+		return err_set(
+			err, ERR_USAGE, text, "not a decimal number of at least %d", (int)least);
 	*value = (size_t)number;
 	return 0;
 }

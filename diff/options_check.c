@@ -96,8 +96,7 @@ int options_check(const struct options *options, struct err *err)
 		(!options->format->is_for_people || options->shows_sizes || options->shows_age ||
 			options->list || options->extract || options->chart))
 		return err_set(err, ERR_USAGE, "--no-stacks",
-			"only the text report, without --sizes and --age, has stacks below a "
-			"table");
+			"applies only to the text report, without --sizes and --age");
 	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--sort total",
 			"only groups have totals: for instance --group function");
@@ -179,6 +178,6 @@ int options_check_outputs(const struct options *options, struct err *err)
 	if (rc || !output || !junit || os_is_special(junit))
 		return rc;
 	return !strcmp(output, junit) || os_same_file(output, junit) ?
-		       err_set(err, ERR_USAGE, junit, "also the report") :
+		       err_set(err, ERR_USAGE, junit, "the report is written to the same file") :
 		       0;
 }

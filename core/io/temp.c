@@ -31,7 +31,7 @@ static char *new_folder(struct err *err)
 	if (!os_make_private_folder(path.data))
 		return path.data;
 	err_set(err, ERR_CREATE, path.data,
-		"a folder for temporary files; TMPDIR or TEMP sets its place");
+		"the folder for temporary files; set TMPDIR or TEMP to use another");
 	buf_release(&path);
 	return NULL;
 }

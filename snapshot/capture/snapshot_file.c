@@ -258,7 +258,7 @@ int snapshot_capture(const struct snapshot_request *take, struct target *target,
 	/* The dump may be incomplete. */
 	if (!rc && snapshot.missing_count && !take->is_forced)
 		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
-			target->name, "written as it is");
+			target->name, "the dump was written anyway");
 	snapshot_release(&snapshot);
 	return rc;
 }

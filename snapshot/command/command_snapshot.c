@@ -120,7 +120,7 @@ static int check_one(const struct one_request *request, unsigned words, struct e
 
 	if (request->dump && series->given)
 		return err_set(err, ERR_USAGE, series->given,
-			"a minidump does not change: only for processes, -p and -pn");
+			"applies only to a process, by -p or -pn: a minidump never changes");
 	if (request->dump && words & PATTERN_NUMBER)
 		return err_set(
 			err, ERR_USAGE, series->out, "{n} is only for processes, -p and -pn");

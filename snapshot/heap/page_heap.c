@@ -330,7 +330,7 @@ static int each_block(void *ctx, uint64_t node)
 		walk_doubt(walk, node, "page heap block without its information before it");
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
-		return walk_broken(walk, node, "more blocks than memory"), 1;
+		return walk_broken(walk, node, "more blocks than the memory can hold"), 1;
 	rc = rc ? rc : walk_add_own(walk, node);
 	return rc ? rc :
 		    walk_add_block(walk, pages.user, pages.requested_bytes,

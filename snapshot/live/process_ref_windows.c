@@ -157,7 +157,8 @@ int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, st
 	if (process_ref_has_ended(ref))
 		return err_set(err, ERR_GONE, place, NULL);
 	if (!read_private_bytes((HANDLE)ref->handle, bytes))
-		return err_set(err, ERR_SYSTEM, place, "its private bytes: %s",
+		return err_set(err, ERR_SYSTEM, place,
+			"cannot read the number of private bytes: %s",
 			windows_error(GetLastError(), text, sizeof(text)));
 	return 0;
 }

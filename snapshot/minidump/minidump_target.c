@@ -199,7 +199,8 @@ int target_open_minidump_bytes(
 		if (rc)
 			err_set(err, ERR_NOMEM, path, NULL);
 		else if (!file->dump.module_count && !target->peb && !target->host_peb)
-			rc = err_set(err, ERR_NO_HEAPS, path, "nor are its modules or threads");
+			rc = err_set(err, ERR_NO_HEAPS, path,
+				"its modules and threads are missing, too");
 	}
 	if (rc)
 		file_close(target);

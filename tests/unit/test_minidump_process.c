@@ -228,7 +228,7 @@ static void check_refused(const struct dmp *bad, int rc, const char *words)
 TEST(what_is_no_minidump_is_named)
 {
 	dmp_start(0, 0);
-	check_refused(&dmp, -ERR_NO_HEAPS, "nor are its modules or threads");
+	check_refused(&dmp, -ERR_NO_HEAPS, "its modules and threads are missing, too");
 	dmp.len = 31;
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "cut short after 31 bytes");
 	dmp.len = 3;

@@ -51,7 +51,7 @@ static int large_add(struct large_walk *walk, uint64_t node, const struct segmen
 		return walk_broken(heap->nt->walk, node, fault);
 	rc = claims_add(&heap->nt->claims, block->addr, requested ? requested : 1);
 	if (rc == -ERR_TARGET)
-		return walk_broken(heap->nt->walk, node, "more blocks than memory");
+		return walk_broken(heap->nt->walk, node, "more blocks than the memory can hold");
 	walk->committed_bytes += block->bytes;
 	rc = rc ? rc : walk_add_own(heap->nt->walk, node);
 	return rc ? rc : segment_block_list(heap, block);
@@ -87,7 +87,7 @@ static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t m
 	if (min && min != tree && min != walk->first && (min ^ tree) != walk->first)
 		walk_broken(heap->nt->walk, tree, "tree of large blocks without its first one");
 	if (committed && walk->committed_bytes < pages_at(heap, committed))
-		walk_broken(heap->nt->walk, tree, "fewer large blocks than the heap counts");
+		walk_broken(heap->nt->walk, tree, "fewer large blocks than the heap's own count");
 }
 
 static int segment_large_walk(struct segment_heap *heap)
@@ -152,7 +152,8 @@ static int each_range(void *ctx, const struct segment_range *range)
 	flushed = claim_run_flush(&heap->run, &heap->nt->claims);
 	rc = rc ? rc : flushed;
 	if (rc == -ERR_TARGET)
-		return walk_broken(heap->nt->walk, range->addr, "more blocks than memory");
+		return walk_broken(
+			heap->nt->walk, range->addr, "more blocks than the memory can hold");
 	return rc;
 }
 
