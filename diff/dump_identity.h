@@ -1,9 +1,8 @@
 /*
- * Identity of dumps: which are of one process, one program or one moment.
+ * Identity of dumps: finding dumps of one process, of one program or of one moment.
  *
- * A process is identified by its pid, the second in which it started, and its image. If a pid was
- * used again, that is another process. Dumps that lack one of these data belong to one process with
- * other dumps that lack it. */
+ * A process is identified by its pid, its start time in seconds, and its image. A reused pid is
+ * another process. A value that is missing in two dumps counts as equal. */
 #ifndef DIFF_DUMP_IDENTITY_H
 #define DIFF_DUMP_IDENTITY_H
 
@@ -30,24 +29,25 @@ const char *dump_image(const struct dump_sums *dump);
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 
-/* Returns true if the parent's process started the child's. The parent must have started first,
- * because pids are reused. */
+/* Returns true if the process of `parent` started the process of `child`. Pids are reused, so the
+ * parent must be older. */
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);
 
-/* Corrects the times of dumps of one process using the machine's running clock, which is never set.
- * Most dumps are assumed to be dated correctly. If the callback is not NULL, it is called for each
- * corrected dump, with the dump's original time. */
+/* Corrects the times of dumps of one process. Compares them with the machine's running clock, which
+ * is never adjusted. Assumes that most dumps have correct times. Calls the callback, unless it is
+ * NULL, for each corrected dump with the dump's original time. */
 typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
 void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
 
-/* Returns a dump whose date is known to be wrong, or NULL. Returns NULL if the machine's clock
- * orders all dumps. */
+/* Returns a dump whose time is known to be wrong, or NULL. Also returns NULL if the machine's
+ * running clock orders all dumps. */
 const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count);
 
 /* Returns "wrong" or "not known". */
 const char *dumps_doubt_words(const struct dump_sums *dump);
 
-/* Returns true if both dumps record their programs and these differ. */
+/* Returns true if the dumps record different programs. Returns false if one of them records
+ * none. */
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 
 #endif

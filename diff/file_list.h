@@ -2,14 +2,14 @@
  * Listing the input files: arguments may be files, folders, and patterns that no shell has
  * expanded.
  *
- * A folder stands for the files directly in it, except names that dumps do not have: "*.tmp" (still
- * being written), "*.log" and "*.log.1", and names that start with a dot. Links to files are
- * listed, even if their target is missing. Pipes and devices are not listed.
+ * A folder stands for the files directly in it. Names that dumps never have are skipped: "*.tmp"
+ * (files still being written), "*.log", "*.log.1", and names that start with a dot. Links to files
+ * are listed, even if the target is missing. Pipes and devices are not listed.
  *
- * A pattern has '*' or '?' in its last part, and is used if no file has exactly that name. It skips
- * "*.tmp" and "*.log", too, unless the pattern itself ends in them. Patterns ignore the case of
- * ASCII letters. FILE@MOMENT is a moment of a recording, if no file has the whole name. FILE ends
- * at the last '@' and may be a pattern. */
+ * An argument is a pattern if its last part contains '*' or '?' and no file has exactly that name.
+ * A pattern skips "*.tmp" and "*.log" unless it ends in them. Patterns ignore the case of ASCII
+ * letters. FILE@MOMENT is a moment of a recording, unless a file has that whole name. FILE ends at
+ * the last '@' and may be a pattern. */
 #ifndef DIFF_FILE_LIST_H
 #define DIFF_FILE_LIST_H
 
@@ -26,7 +26,7 @@
 
 struct file_item {
 	const char *path; /* "-": standard input; FILE@MOMENT for a moment */
-	const char *file; /* file to open: `path`, or FILE in FILE@MOMENT */
+	const char *file; /* file to open: `path`, or the FILE part of FILE@MOMENT */
 	struct recording_part part; /* part to read, if the file is a recording */
 	bool is_found; /* found in a folder or by a pattern, not named */
 	bool is_double; /* the path occurs earlier in the list */
@@ -46,17 +46,16 @@ struct file_list {
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err);
 void file_list_release(struct file_list *list);
 
-/* Removes the items for which keep() returns false. `number` is the item's index before any
- * removal. */
+/* Removes the items for which keep() returns false. keep() receives the item's original index. */
 void file_list_filter(struct file_list *list,
 	bool (*keep)(const struct file_item *item, size_t number, void *ctx), void *ctx);
 
-/* Finds the kind of a source. Sets `*words` to the reason for refusing the file, or NULL. Returns
- * 0, -ERR_EMPTY or -ERR_READ. */
+/* Finds the kind of a file. If the file must be refused, sets `*words` to the reason, otherwise to
+ * NULL. Returns 0, -ERR_EMPTY or -ERR_READ. */
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err);
 
-/* Returns true for a log that hsnap wrote, which begins with a time. */
+/* Returns true for a log written by hsnap. Such logs begin with a time. */
 bool input_is_log(struct source *source);
 
 #endif

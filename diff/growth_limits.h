@@ -1,11 +1,11 @@
 /*
  * Limits of growth, for build jobs.
  *
- * From the first dump to the last: limits of bytes and blocks for the sum of all rows that grew,
- * for each such row, and for the sum of all rows. Per hour or day, in a trend: a limit for the
- * selected rows that are judged to grow, or for the whole selection if it grows faster. If a limit
- * cannot be judged, a line reports it. In a trend, a line also reports damaged dumps if no limit is
- * exceeded. */
+ * Limits of growth from the first dump to the last exist for the sum of all rows that grew, for
+ * each row that grew, and for the sum of all rows. Each limits bytes, blocks or both. In a trend,
+ * growth per hour or per day can also be limited. This limit applies to the selected rows with the
+ * verdict "grows", or to the whole selection if that grows faster. A limit that cannot be judged is
+ * reported. In a trend, damaged dumps are also reported if no limit is exceeded. */
 #ifndef DIFF_GROWTH_LIMITS_H
 #define DIFF_GROWTH_LIMITS_H
 
@@ -20,28 +20,29 @@
 
 struct growth_limits {
 	const struct options *options;
-	struct strip *strip; /* frames of allocators and libraries to skip in names */
+	struct strip *strip; /* frames of allocators and libraries, which names of rows skip */
 	FILE *say;
 	const char *growth_unknown; /* why no growth can be computed from the dumps, or NULL */
 	/* Results of all views checked so far. */
 	bool is_over;
-	/* number of series compared from first to last; number of series where this was
+	/* number of series whose first and last dump were compared; number of series where this was
 	 * impossible */
 	size_t ends_judged, ends_unknown;
-	/* number of series checked against a rate; number of series with too few snapshots */
+	/* number of series checked against the rate limit; number of series with too few
+	 * snapshots */
 	size_t judged, too_few;
-	bool lacks_times; /* times for a rate are missing or wrong */
+	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */
 	struct growth_verdict *verdict; /* verdict of the current view; receives the messages */
 };
 
-/* Checks one view. Reports exceeded limits and limits that cannot be judged. Adds the same lines to
- * `verdict`, which must be empty. If a limit is exceeded, looks up names for the row that grows
- * fastest. */
+/* Checks one view. Reports exceeded limits and limits that cannot be judged. Stores the same lines
+ * in `verdict`, which must be empty. If a limit is exceeded, looks up the names of the
+ * fastest-growing row. */
 void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict);
 
-/* Returns true if a limit was not judged and may be exceeded. Must be called after all views were
- * checked. */
+/* Returns true if some limit could not be judged and may be exceeded. Call this after checking all
+ * views. */
 bool growth_is_unknown(const struct growth_limits *limits);
 
 #endif

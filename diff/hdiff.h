@@ -9,12 +9,12 @@
 #include "diff/query/view.h"
 #include "diff/report/report.h"
 
-/* Other actions on a recording. Each fills `err` and reports the recording's defects. */
+/* Other actions on a recording. They report defects of the recording, and fill `err` on failure. */
 
 int run_list(const struct options *options, FILE *say, struct err *err);
 
-/* Writes the state at a moment of a recording as a dump: single blocks if the recording has their
- * addresses, otherwise the sums of each stack. */
+/* Writes the state at a moment of a recording as a dump. Writes single blocks if the recording
+ * contains addresses, otherwise sums per stack. */
 int run_extract(const struct options *options, FILE *say, struct err *err);
 
 /* Reads a chart of the view's stacks from the recording in `file`. Returns NULL and fills `err` on
@@ -24,13 +24,13 @@ struct chart_reading *chart_read(const struct options *options, const struct vie
 const struct chart *chart_of(const struct chart_reading *reading);
 void chart_free(struct chart_reading *reading); /* NULL is allowed */
 
-/* Writes the requested chart of the view's stacks, from the recording in `file`. */
+/* Writes the requested chart of the view's stacks. Reads the recording in `file`. */
 int run_chart(
 	const struct options *options, const struct view *view, const char *file, struct err *err);
 
-/* Runs hdiff with argv, without argv[0]. Messages go to the given stream; an error takes one line.
- * Returns the exit status: 0 success, 1 growth over a limit, 2 failure. main() and tests call
- * this. */
+/* Runs hdiff. `argv` excludes the program's name. Messages go to `say`; an error is one line.
+ * Returns the exit status: 0 success, 1 growth over a limit, 2 failure. Called by main() and
+ * tests. */
 int hdiff_run(int argc, char **argv, FILE *say);
 
 #endif

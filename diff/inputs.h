@@ -1,16 +1,16 @@
 /*
  * hdiff's inputs: dumps to compare or add up, or a printed comparison.
  *
- * One or two named files are compared. Two dumps of one process are put in the order of their
- * times, if both have a pid and a time. These are a trend: more than two dumps; two found dumps
- * (diff/input_parts.h) of different processes; any dumps if an option requires a trend. The dumps
- * of a trend are sorted by time and split into series, one per process. In a trend or a sum, files
- * that are damaged or not dumps are left out. If a dump is outside --since and --until, only its
- * head is read.
+ * One or two named files are compared. Two dumps of one process are sorted by time if both have a
+ * pid and a time. More than two dumps form a trend. So do two dumps of different processes that
+ * were found in a folder or by a pattern, and any dumps if an option requires a trend. The dumps of
+ * a trend are sorted by time and split into series, one per process. In a trend or a sum, damaged
+ * files and files that are not dumps are left out. If a dump is outside the window of --since and
+ * --until, only its head is read.
  *
  * Each defect of a file is reported in a line. A named file that is cut short is used up to the
- * cut, without its malformed lines. `is_partial` is set if data of a named file is missing. In a
- * sum, it is also set if data of a found dump is missing. */
+ * cut; its malformed lines are skipped. `is_partial` is set if a named file lacks data, and in a
+ * sum also if a found dump lacks data. */
 #ifndef DIFF_INPUTS_H
 #define DIFF_INPUTS_H
 
@@ -27,8 +27,8 @@
 #include "diff/read/dump_sums.h"
 #include "diff/read/stack_store.h"
 
-/* Dumps that are compared with each other. These are two dumps or, in a trend, those of one process
- * or of several processes with the same image. */
+/* Dumps that are compared with each other: two dumps or, in a trend, all dumps of one process or of
+ * several processes with the same image. */
 struct series {
 	size_t first, count; /* range in inputs.dumps */
 	size_t number, series_count; /* from 1, among all series of a trend; 0: not a trend */
@@ -51,9 +51,9 @@ struct inputs {
 	bool is_partial;
 	bool is_few; /* a single file or two named ones; warnings are printed at once */
 	bool is_printed; /* a printed comparison: its rows were read, and no stacks are matched */
-	const char *printed_name; /* set while the comparison is read */
+	const char *printed_name; /* name of the printed comparison; set only while it is read */
 	const char *growth_unknown; /* why these dumps cannot show growth, or NULL */
-	const char **left_out; /* paths of unused files, without files that were named twice */
+	const char **left_out; /* paths of unused files, except files that were named twice */
 	size_t left_out_count, left_out_cap;
 	struct arena paths; /* storage of `left_out` */
 };
@@ -62,16 +62,16 @@ struct inputs {
 void inputs_leave_out(struct inputs *inputs, const char *path);
 
 /* Reads the files and sorts their dumps into series. The caller sets the first two members of
- * `inputs` and zeroes the rest. The caller must release `inputs` even after an error. Returns 0 or
- * an error. Returns -ERR_USAGE if printed comparisons are mixed with other files. */
+ * `inputs`, zeroes the rest, and must release `inputs` even after an error. Returns 0 or an error.
+ * Returns -ERR_USAGE if printed comparisons are mixed with other files. */
 int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err);
 
-/* The following functions check the inputs after they were read, and print warnings.
+/* Checks of inputs that were read. They print warnings.
  *
  * inputs_check_samples() warns if the dumps of a series were sampled differently.
- * inputs_correct_clocks() corrects the times of dumps if the system's clock was wrong, and warns about
- * times that cannot be right. inputs_check_processes() checks that dumps of different processes can be
- * compared. */
+ * inputs_correct_clocks() corrects the times of dumps if the system's clock was wrong, and warns
+ * about times that cannot be right. inputs_check_processes() checks that dumps of different
+ * processes can be compared. */
 void inputs_check_samples(struct inputs *inputs, const struct series *series);
 void inputs_correct_clocks(struct inputs *inputs);
 int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *err);
@@ -85,7 +85,7 @@ int inputs_check_options(const struct inputs *inputs, struct err *err);
 void inputs_match(struct inputs *inputs);
 void inputs_release(struct inputs *inputs);
 
-/* Warns if limits are requested that cannot be checked against a printed comparison. */
+/* Warns about requested limits that cannot be checked against a printed comparison. */
 void inputs_judge_printed(struct inputs *inputs, const struct comparison *comparison);
 
 #endif

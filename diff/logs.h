@@ -1,5 +1,5 @@
 /* ETW logs among the input files. The events of one process are converted to a recording in a
- * temporary file, and the recording is read in place of the log. Logs of one session are read
+ * temporary file. hdiff then reads this recording instead of the log. Logs of one session are read
  * together. */
 #ifndef DIFF_LOGS_H
 #define DIFF_LOGS_H
@@ -13,9 +13,9 @@
 /* Returns true if `path` is an ETW log, or an archive that may contain logs. */
 bool log_exists(const char *path);
 
-/* Reads the logs in the list and points their items to recordings. The items of a session that have
- * a moment stay in the list. If none has a moment, only the first stays. Returns 0 or an error.
- * temp_remove_all() removes the recordings. */
+/* Converts the logs in the list to recordings, and points their items to the recordings. If several
+ * items belong to one session, only the items with a moment stay in the list, or the first item if
+ * none has a moment. Returns 0 or an error. temp_remove_all() removes the recordings. */
 int logs_read(struct file_list *list, const struct options *options, FILE *say, struct err *err);
 
 /* Lists the content of logs, which must belong to one session. */

@@ -21,7 +21,7 @@ void message_damaged(FILE *say, const char *place, const struct err *why);
 /* Reports the defects of a dump that is used. */
 void message_warnings(FILE *say, const char *name, const struct dump_sums *sums);
 
-/* Reports the defects of the dumps in a series, each text once. */
+/* Reports the defects of the dumps in a series. Prints equal texts only once. */
 void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
 
 void message_cut(FILE *say, const struct err *err);

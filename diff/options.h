@@ -26,8 +26,8 @@ struct word {
 extern const struct word sort_words[], spark_words[], group_words[], match_words[], fate_words[],
 	colour_words[], base_words[];
 
-/* Store the value of a word, the bit mask of verdicts such as "grows,grew-once", or the format with a
- * name. Return 0, or -ERR_USAGE after listing the known words in the error. */
+/* Parse an option's value: a keyword; verdicts such as "grows,grew-once", which become a bit mask;
+ * or the name of a format. Return 0, or -ERR_USAGE with the known words in the error. */
 int option_word_value(const struct word *words, const char *text, int *value, struct err *err);
 int option_word_verdicts(const char *text, unsigned *verdicts, struct err *err);
 int option_word_format(const char *text, const struct report_format **found, struct err *err);
@@ -38,7 +38,7 @@ enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
  * hdiff's options.
  *
  * One table feeds the parser, --help and the test against the man page. One initializer contains
- * all defaults. Strings point into argv, which must outlive the options. */
+ * all defaults. Strings are borrowed from `argv`, which must outlive the options. */
 
 /* Option table; ends with an entry whose id is 0. */
 extern const struct opt hdiff_options[];
@@ -64,21 +64,21 @@ struct options {
 		CHART_OVER_TIME,
 		CHART_SIZES
 	} chart; /* chart shown instead of rows */
-	struct recording_part part; /* FATE_LIVE without a moment: no option chose a part */
+	struct recording_part part; /* if no option selects a part: FATE_LIVE without a moment */
 	/* dumps of a series; any of these options makes them a trend */
 	bool across_restarts;
 	size_t warm_up; /* number of dumps left out at the start of each process */
 	struct moment since, until;
-	size_t series; /* number of the only series shown; 0: all */
+	size_t series; /* number of the series to show; 0: all */
 	int input_base; /* base of the numbers in a printed comparison: 16, 10; 0: detect */
-	struct symbol_arguments symbols; /* where names are looked up */
-	/* which stacks are equal */
+	struct symbol_arguments symbols; /* sources of names */
+	/* criteria for equal stacks */
 	enum match_mode match;
 	uint64_t *heaps;
 	size_t heap_count, heap_cap;
 	bool only_lost;
 	bool shows_sizes, shows_age; /* show sizes, or ages, for the blocks of each stack */
-	/* which rows are shown, and how */
+	/* selection and display of rows */
 	struct option_list includes, excludes, modules, suppress_files, strip_files;
 	uint64_t min_bytes, min_blocks;
 	unsigned trend_verdicts; /* bit mask of the verdicts shown; 0: all */
@@ -86,7 +86,7 @@ struct options {
 	enum view_sort sort;
 	bool is_inverted;
 	size_t shown_max;
-	bool is_shown_asked; /* `shown_max` was given; otherwise the format decides */
+	bool is_shown_asked; /* an option set `shown_max`; otherwise the format's default applies */
 	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* STRIP_DEFAULT strips groups only */
 	/* output */
 	struct report_style style; /* `style.spark` is the option's value and may be SPARK_AUTO */
@@ -95,9 +95,9 @@ struct options {
 	int colour;
 	const char *output; /* NULL: standard output */
 	const char *junit; /* JUnit file for a build server, or NULL */
-	bool overwrite; /* may replace even dumps and recordings */
-	/* Limits for the sum of all rows that grew, for each such row, and for the sum of all
-	 * rows. */
+	bool overwrite; /* outputs may even replace dumps and recordings */
+	/* Limits of growth for the sum of all rows that grew, for each row that grew, and for the
+	 * sum of all rows. */
 	struct growth_limit {
 		uint64_t bytes, blocks; /* UINT64_MAX: no limit */
 	} grown_max, row_max, net_max;
@@ -107,8 +107,9 @@ struct options {
 	unsigned rate_max_hours;
 };
 
-/* Parses argv without argv[0]. The caller must release `options` even after an error. Returns 0, or
- * -ERR_USAGE with the offending argument. Arguments after --help or --version are not checked. */
+/* Parses `argv`, which excludes the program's name. The caller must release `options` even after an
+ * error. Returns 0, or -ERR_USAGE with the offending argument. Ignores arguments after --help or
+ * --version. */
 int options_parse(struct options *options, int argc, char **argv, struct err *err);
 void options_release(struct options *options);
 
@@ -117,25 +118,25 @@ bool options_strip(const struct options *options);
 /* Returns true if output goes to standard output. */
 bool options_is_shown(const struct options *options);
 
-/* Return true if growth from the first dump to the last has a limit; every such limit has bytes.
- * The second function also counts limits of a rate. */
+/* Return true if growth from the first dump to the last is limited (second function: if that growth
+ * or its rate is limited). A limit always includes bytes. */
 bool options_limit_ends(const struct options *options);
 bool options_has_limit(const struct options *options);
 
 /* Checks that the options can be combined. Called by options_parse(). */
 int options_check(const struct options *options, struct err *err);
 
-/* Checks that the outputs can be written, are different files, and are no inputs. This comes before
- * dumps are read, which may take a long time. */
+/* Checks that outputs are writable, distinct, and not also inputs. Called before the dumps are
+ * read, which may take a long time. */
 int options_check_outputs(const struct options *options, struct err *err);
 
 /* Returns the spelling of the option that requests a chart. */
 const char *options_of_chart(const struct options *options);
 
-/* If an option was given that only a trend allows, returns its spelling, otherwise NULL. */
+/* Returns the spelling of a given option that requires a trend, or NULL. */
 const char *options_of_trend(const struct options *options);
 
-/* If an option was given that only a recording allows, returns its spelling, otherwise NULL. */
+/* Returns the spelling of a given option that requires a recording, or NULL. */
 const char *options_of_recording(const struct options *options);
 
 /* Returns true if an option makes even two dumps a trend. */
