@@ -80,7 +80,7 @@ static bool is_kept(const struct file_item *item, size_t number, void *ctx)
 	return parts[number] == PART_COMPARISON;
 }
 
-bool chain_find(struct file_list *list, FILE *say)
+bool chain_find(struct file_list *list, FILE *messages)
 {
 	enum chain_part *parts = xcalloc(list->count + 1, sizeof(*parts));
 	size_t comparisons = 0, others = 0;
@@ -92,7 +92,7 @@ bool chain_find(struct file_list *list, FILE *say)
 	}
 	for (size_t i = 0; !others && comparisons > 1 && i < list->count; i++) {
 		if (parts[i] != PART_COMPARISON)
-			message_left_out(say, list->items[i].path,
+			message_left_out(messages, list->items[i].path,
 				parts[i] == PART_DOUBLE ? "named twice" : "not a comparison");
 	}
 	if (!others && comparisons > 1)
@@ -108,7 +108,7 @@ static int count_skipped(void *ctx, const struct err *why)
 	struct inputs *inputs = ctx;
 
 	inputs->is_partial = true;
-	message_left_out(inputs->say, why->place, why->detail);
+	message_left_out(inputs->messages, why->place, why->detail);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static int print_warning(void *ctx, const char *text)
 {
 	struct inputs *inputs = ctx;
 
-	message_warning(inputs->say, inputs->printed_name, "", text);
+	message_warning(inputs->messages, inputs->printed_name, "", text);
 	return 0;
 }
 

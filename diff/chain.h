@@ -13,7 +13,7 @@
 /* Returns true if the files are two or more printed comparisons. In that case, also removes
  * duplicates and found files of unknown kind from the list, and prints the names of the removed
  * files. */
-bool chain_find(struct file_list *list, FILE *say);
+bool chain_find(struct file_list *list, FILE *messages);
 
 /* Converts printed comparisons to dumps, one per moment. Returns 0, -ERR_USAGE if the files do not
  * join, or an error of comparison_read(). */

@@ -32,7 +32,7 @@ static void begin(struct buf *words, const struct view *view)
 static void add_verdict_line(
 	const struct growth_limits *limits, struct buf *verdict, const char *words)
 {
-	message_line(limits->say, "%s", words);
+	message_line(limits->messages, "%s", words);
 	buf_printf(verdict, "%s%s", verdict->len ? "\n" : "", words);
 }
 

@@ -11,11 +11,11 @@
 
 /* Other actions on a recording. They report defects of the recording, and fill `err` on failure. */
 
-int run_list(const struct options *options, FILE *say, struct err *err);
+int run_list(const struct options *options, FILE *messages, struct err *err);
 
 /* Writes the state at a moment of a recording as a dump. Writes single blocks if the recording
  * contains addresses, otherwise sums per stack. */
-int run_extract(const struct options *options, FILE *say, struct err *err);
+int run_extract(const struct options *options, FILE *messages, struct err *err);
 
 /* Reads a chart of the view's stacks from the recording in `file`. Returns NULL and fills `err` on
  * failure. */
@@ -28,9 +28,9 @@ void chart_free(struct chart_reading *reading); /* NULL is allowed */
 int run_chart(
 	const struct options *options, const struct view *view, const char *file, struct err *err);
 
-/* Runs hdiff. `argv` excludes the program's name. Messages go to `say`; an error is one line.
+/* Runs hdiff. `argv` excludes the program's name. Messages go to `messages`; an error is one line.
  * Returns the exit status: 0 success, 1 growth over a limit, 2 failure. Called by main() and
  * tests. */
-int hdiff_run(int argc, char **argv, FILE *say);
+int hdiff_run(int argc, char **argv, FILE *messages);
 
 #endif

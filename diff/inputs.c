@@ -25,7 +25,7 @@ static int print_skipped(void *ctx, const struct err *why)
 	struct inputs *inputs = ctx;
 
 	inputs->is_partial = true;
-	message_left_out(inputs->say, why->place, why->detail);
+	message_left_out(inputs->messages, why->place, why->detail);
 	return 0;
 }
 
@@ -33,7 +33,7 @@ static int print_sentence(void *ctx, const char *text)
 {
 	struct inputs *inputs = ctx;
 
-	message_warning(inputs->say, inputs->printed_name, "", text);
+	message_warning(inputs->messages, inputs->printed_name, "", text);
 	return 0;
 }
 
@@ -134,11 +134,11 @@ static int use_named(struct inputs *inputs, const struct file_list *list, struct
 		*err = *file->err;
 	inputs->is_partial |= file->sums.quality.skip_count || rc == -ERR_CUT;
 	if (!file->printed && (!rc || rc == -ERR_CUT))
-		message_warnings(inputs->say,
+		message_warnings(inputs->messages,
 			!strcmp(file->item->path, "-") ? "standard input" : file->item->path,
 			&file->sums);
 	if (rc == -ERR_CUT)
-		message_cut(inputs->say, err);
+		message_cut(inputs->messages, err);
 	else if (rc)
 		return rc;
 	if (!file->printed)
@@ -181,7 +181,7 @@ static int use_of_many(
 
 	if (file->item->is_double) {
 		if (files[file->item->twin].is_used)
-			message_left_out(inputs->say, path, "named twice");
+			message_left_out(inputs->messages, path, "named twice");
 		return 0;
 	}
 	if (input_is_output(options, path))
@@ -197,11 +197,11 @@ static int use_of_many(
 	if (is_no_dump || (is_damaged && !options->force)) {
 		why = is_no_dump ? *file->err : why_damaged(file);
 		inputs_leave_out(inputs, path);
-		message_damaged(inputs->say, path, &why);
+		message_damaged(inputs->messages, path, &why);
 		return 0;
 	}
 	if (file->rc)
-		message_cut(inputs->say, file->err);
+		message_cut(inputs->messages, file->err);
 	use(inputs, file);
 	return 0;
 }
@@ -276,7 +276,7 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 	int rc = ask_parts(inputs, list, err);
 
 	inputs->is_few = are_few(list, options);
-	if (!rc && chain_find(list, inputs->say))
+	if (!rc && chain_find(list, inputs->messages))
 		return read_chain(inputs, list, err);
 	files = xcalloc(list->count + 1, sizeof(*files));
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
@@ -298,7 +298,8 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 		inputs->series_count = 1;
 		inputs->series[0].count = inputs->dump_count;
 		for (size_t i = 0; !inputs->is_few && i < inputs->dump_count; i++)
-			message_warnings(inputs->say, inputs->dumps[i].id.path, &inputs->dumps[i]);
+			message_warnings(
+				inputs->messages, inputs->dumps[i].id.path, &inputs->dumps[i]);
 	}
 	if (!rc)
 		rc = inputs_check_processes(inputs, list->has_found, err);

@@ -42,7 +42,7 @@ struct file_list;
 
 struct inputs {
 	const struct options *options;
-	FILE *say; /* receives a line for each defect of a file */
+	FILE *messages; /* receives a line for each defect of a file */
 	struct dump_sums *dumps; /* grouped by series, each in order of time */
 	size_t dump_count;
 	struct stack_store *store; /* stacks shared by the dumps, if there are many dumps */

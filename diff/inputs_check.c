@@ -32,7 +32,7 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 		if (dumps[i - 1].quality.sample_bytes == later->quality.sample_bytes)
 			continue;
 		sums_warn(later, words);
-		message_warning(inputs->say, later->id.path, "", words);
+		message_warning(inputs->messages, later->id.path, "", words);
 		return;
 	}
 }
@@ -45,7 +45,7 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 {
 	sums_warn(dump, words);
 	if (inputs->is_few)
-		message_warning(inputs->say, dump->id.path, "", words);
+		message_warning(inputs->messages, dump->id.path, "", words);
 }
 
 /* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
@@ -91,7 +91,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 		dump->id.date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
-		message_warning(inputs->say, dump->id.path, "", words);
+		message_warning(inputs->messages, dump->id.path, "", words);
 	}
 }
 
@@ -163,7 +163,7 @@ static void order_pair(struct inputs *inputs, bool has_found)
 	dumps[1] = newer;
 	snprintf(words, sizeof(words), "counts as NEW: taken after %.600s", dumps[0].id.path);
 	if (!has_found)
-		message_warning(inputs->say, newer.id.path, "", words);
+		message_warning(inputs->messages, newer.id.path, "", words);
 }
 
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
@@ -187,7 +187,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
 		dump_image(&dumps[1]), dump_image(&dumps[0]));
 	sums_warn(&dumps[1], words);
-	message_warning(inputs->say, dumps[1].id.path, "", words);
+	message_warning(inputs->messages, dumps[1].id.path, "", words);
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static void check_family(const struct inputs *inputs)
 			snprintf(words, sizeof(words),
 				"from a child process of %.600s; --sum adds up all dumps",
 				dumps[k].id.path);
-			message_warning(inputs->say, dumps[i].id.path, "", words);
+			message_warning(inputs->messages, dumps[i].id.path, "", words);
 			return;
 		}
 	}
@@ -293,7 +293,7 @@ void inputs_check_whole(struct inputs *inputs)
 		if (!inputs->dumps[i].quality.is_incomplete)
 			continue;
 		inputs->is_partial = true;
-		message_warning(inputs->say, inputs->dumps[i].id.path,
+		message_warning(inputs->messages, inputs->dumps[i].id.path,
 			"--max-growth cannot judge it: ",
 			"the snapshot is incomplete; take it again, or use --force");
 	}
@@ -323,8 +323,8 @@ void inputs_judge_printed(struct inputs *inputs, const struct comparison *compar
 
 	inputs->is_partial |= why || comparison->is_partial;
 	if (why)
-		message_warning(
-			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
+		message_warning(inputs->messages, inputs->printed_name,
+			"--max-growth cannot judge it: ", why);
 }
 
 void inputs_leave_out(struct inputs *inputs, const char *path)

@@ -64,7 +64,7 @@ struct log_sessions {
 };
 
 static int read_session(
-	struct log_session *session, const struct options *options, FILE *say, struct err *err)
+	struct log_session *session, const struct options *options, FILE *messages, struct err *err)
 {
 	const struct etw_process *process;
 	struct etw_record_options how = {.is_temporary = true};
@@ -76,7 +76,7 @@ static int read_session(
 		session->log = NULL;
 		rc = etw_open(&session->log, session->paths, session->count, err);
 	}
-	progress_begin(&progress.line, say, "hdiff: reading", os_time_ms());
+	progress_begin(&progress.line, messages, "hdiff: reading", os_time_ms());
 	if (!rc)
 		rc = etw_scan(session->log, false, show_progress, &progress, err);
 	if (!rc)
@@ -144,7 +144,8 @@ static bool keep(const struct file_item *item, size_t number, void *ctx)
 	return session->has_moment ? item->part.moment != NULL : number == session->first;
 }
 
-int logs_read(struct file_list *list, const struct options *options, FILE *say, struct err *err)
+int logs_read(
+	struct file_list *list, const struct options *options, FILE *messages, struct err *err)
 {
 	struct log_sessions all = {.of_item = xcalloc(list->count + 1, sizeof(size_t))};
 	int rc = 0;
@@ -157,7 +158,7 @@ int logs_read(struct file_list *list, const struct options *options, FILE *say, 
 			all.items[all.of_item[i]].has_moment |= list->items[i].part.moment != NULL;
 	}
 	for (size_t i = 0; !rc && i < all.count; i++)
-		rc = read_session(&all.items[i], options, say, err);
+		rc = read_session(&all.items[i], options, messages, err);
 	for (size_t i = 0; !rc && i < list->count; i++) {
 		if (all.of_item[i] != SIZE_MAX)
 			list->items[i].file = all.items[all.of_item[i]].recording;
@@ -434,7 +435,7 @@ static void put_json(struct out *out, const struct etw_facts *facts, bool is_ver
 	out_char(out, '\n');
 }
 
-int run_list_logs(const struct options *options, FILE *say, struct err *err)
+int run_list_logs(const struct options *options, FILE *messages, struct err *err)
 {
 	struct log_progress progress = {.path = options->paths.items[0]};
 	const bool is_json = options->format->list == LIST_JSON, is_verbose = options->is_verbose;
@@ -450,7 +451,7 @@ int run_list_logs(const struct options *options, FILE *say, struct err *err)
 			rc = err_set(err, ERR_USAGE, options->output,
 				"input and output are the same file");
 	}
-	progress_begin(&progress.line, say, "hdiff: reading", os_time_ms());
+	progress_begin(&progress.line, messages, "hdiff: reading", os_time_ms());
 	if (!rc)
 		rc = etw_scan(log, is_verbose, show_progress, &progress, err);
 	if (!rc && is_verbose)

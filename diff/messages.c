@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "diff/read/dump_sums.h"
 
-void message_line(FILE *say, const char *format, ...)
+void message_line(FILE *messages, const char *format, ...)
 {
 	char small[200], *words = small;
 	va_list args;
@@ -25,55 +25,55 @@ void message_line(FILE *say, const char *format, ...)
 		vsnprintf(words, (size_t)len + 1, format, args);
 		va_end(args);
 	}
-	fprintf(say, "hdiff: %s\n", text_harmless(words));
-	fflush(say);
+	fprintf(messages, "hdiff: %s\n", text_harmless(words));
+	fflush(messages);
 	if (words != small)
 		free(words);
 }
 
-void message_warning(FILE *say, const char *place, const char *what, const char *text)
+void message_warning(FILE *messages, const char *place, const char *what, const char *text)
 {
-	message_line(say, "%s: warning: %s%s", place, what, text);
+	message_line(messages, "%s: warning: %s%s", place, what, text);
 }
 
-void message_left_out(FILE *say, const char *place, const char *why)
+void message_left_out(FILE *messages, const char *place, const char *why)
 {
-	message_warning(say, place, "left out: ", why);
+	message_warning(messages, place, "left out: ", why);
 }
 
 /* Prints the reason's own place if it has one, because that place may be a line of the file. */
-void message_damaged(FILE *say, const char *place, const struct err *why)
+void message_damaged(FILE *messages, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
 	char text[sizeof(why->detail) + 200];
 
 	without_place.place[0] = '\0';
-	message_left_out(say, why->place[0] ? why->place : place,
+	message_left_out(messages, why->place[0] ? why->place : place,
 		err_reason(&without_place, text, sizeof(text)));
 }
 
-void message_cut(FILE *say, const struct err *err)
+void message_cut(FILE *messages, const struct err *err)
 {
-	message_warning(say, err->place, "cut short, and used up to there: ", err->detail);
+	message_warning(messages, err->place, "cut short, and used up to there: ", err->detail);
 }
 
 /* Malformed lines are reported with their own place. */
-void message_warnings(FILE *say, const char *name, const struct dump_sums *sums)
+void message_warnings(FILE *messages, const char *name, const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++) {
 		const struct left_out *line = &sums->quality.left_out[i];
 
 		if (line->place)
-			message_left_out(say, line->place, line->why);
+			message_left_out(messages, line->place, line->why);
 		else
-			message_warning(say, name, "", sums->quality.warnings[i]);
+			message_warning(messages, name, "", sums->quality.warnings[i]);
 	}
 	if (sums->quality.warning_count > WARNINGS_MAX)
-		message_line(say, "%s: warning: and %zu more", name,
+		message_line(messages, "%s: warning: and %zu more", name,
 			sums->quality.warning_count - WARNINGS_MAX);
 }
 
-void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
+void message_series_warnings(FILE *messages, const struct dump_sums *dumps, size_t count)
 {
 	struct dump_warnings warnings;
 	struct buf words;
@@ -89,9 +89,9 @@ void message_series_warnings(FILE *say, const struct dump_sums *dumps, size_t co
 		buf_clear(&words);
 		dump_warning_words(&words, warning);
 		if (line->place)
-			message_left_out(say, line->place, line->why);
+			message_left_out(messages, line->place, line->why);
 		else
-			message_warning(say, warning->first->id.path, "", words.data);
+			message_warning(messages, warning->first->id.path, "", words.data);
 	}
 	dump_warnings_release(&warnings);
 	buf_release(&words);

@@ -41,7 +41,7 @@ struct comparison_run {
 	struct suppressions suppressions;
 	struct strip strip, start_up;
 	struct symbol_console console;
-	FILE *say;
+	FILE *messages;
 	struct growth_limits limits;
 	struct view *views; /* indexed by series; each has the names of its frames */
 	size_t view_count;
@@ -51,21 +51,21 @@ struct comparison_run {
 	bool is_partial; /* some input was not read completely */
 };
 
-static void print_suppression(const struct suppression *one, FILE *say)
+static void print_suppression(const struct suppression *one, FILE *messages)
 {
 	if (one->row_count)
-		message_line(say,
+		message_line(messages,
 			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
 			one->place, one->text, one->row_count, one->requested_bytes,
 			one->block_count);
 	else
-		message_line(say, "%s: %s suppressed %s", one->place, one->text,
+		message_line(messages, "%s: %s suppressed %s", one->place, one->text,
 			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 }
 
 /* Prints what each suppression removed. The built-in ones are summed up in one line. A suppression
  * that removed nothing may be obsolete. */
-static void print_suppressions(const struct suppressions *suppressions, FILE *say)
+static void print_suppressions(const struct suppressions *suppressions, FILE *messages)
 {
 	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
 
@@ -73,7 +73,7 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *sa
 		const struct suppression *one = &suppressions->items[i];
 
 		if (!one->is_shipped) {
-			print_suppression(one, say);
+			print_suppression(one, messages);
 			continue;
 		}
 		shipped.is_shipped = true;
@@ -82,7 +82,7 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *sa
 		shipped.block_count += one->block_count;
 	}
 	if (shipped.is_shipped)
-		print_suppression(&shipped, say);
+		print_suppression(&shipped, messages);
 }
 
 /* Counts the series in which a filter matches nothing. Reports the filter only if it matches
@@ -103,7 +103,7 @@ static void print_unmatched(void *ctx, const char *option, const char *value, co
 		found = table_find(&run->unmatched, words.data, words.len);
 	}
 	if (++*found == (is_pattern ? 1 : run->view_count))
-		message_line(run->say, "%s", words.data);
+		message_line(run->messages, "%s", words.data);
 	buf_release(&words);
 }
 
@@ -197,7 +197,7 @@ static void judge(struct comparison_run *run)
 {
 	struct buf missing; /* message about missing names, for the first series that lacks some */
 
-	print_suppressions(&run->suppressions, run->say);
+	print_suppressions(&run->suppressions, run->messages);
 	buf_init(&missing); /* for the rows shown, before further names are looked up */
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
@@ -209,10 +209,10 @@ static void judge(struct comparison_run *run)
 		const char *trouble = names ? names_trouble(names) : NULL;
 
 		if (trouble)
-			message_line(run->say, "%s", trouble);
+			message_line(run->messages, "%s", trouble);
 	}
 	if (missing.len)
-		message_line(run->say, "%s", missing.data);
+		message_line(run->messages, "%s", missing.data);
 	buf_release(&missing);
 }
 
@@ -274,12 +274,12 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 static int compare(struct comparison_run *run, struct err *err)
 {
 	const struct options *options = &run->options;
-	struct inputs inputs = {.options = options, .say = run->say};
+	struct inputs inputs = {.options = options, .messages = run->messages};
 	struct file_list list;
 	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
 
 	if (!rc)
-		rc = logs_read(&list, options, run->say, err);
+		rc = logs_read(&list, options, run->messages, err);
 	if (!rc)
 		rc = inputs_read(&inputs, &list, err);
 	if (!rc) {
@@ -332,7 +332,7 @@ static int prepare(struct comparison_run *run, struct err *err)
 	int rc = options_check_outputs(options, err);
 
 	options->symbols.options.listener =
-		symbol_console_listener(&run->console, "hdiff", run->say);
+		symbol_console_listener(&run->console, "hdiff", run->messages);
 	if (!rc && !options->no_symbols)
 		rc = symbol_options_check(&options->symbols.options, err);
 	if (!rc && !options->no_symbols)
@@ -367,7 +367,7 @@ static int run_all(struct comparison_run *run, struct err *err)
 	run->suppressions.start_up = &run->start_up;
 	table_init(&run->unmatched);
 	run->limits = (struct growth_limits){
-		.options = &run->options, .strip = &run->strip, .say = run->say};
+		.options = &run->options, .strip = &run->strip, .messages = run->messages};
 	rc = prepare(run, err);
 	if (!rc)
 		rc = compare(run, err);
@@ -390,19 +390,19 @@ static void print_version(void)
 }
 
 /* Prints the usage. If an output option took the only file name, reports that. */
-static int report_empty(const struct options *options, FILE *say, struct err *err)
+static int report_empty(const struct options *options, FILE *messages, struct err *err)
 {
 	const char *taken = options->junit ? options->junit : options->output;
 
-	options_usage(say);
+	options_usage(messages);
 	return !taken ?
 		       -ERR_USAGE :
 		       err_set(err, ERR_USAGE, taken, "names the output; no file to read is given");
 }
 
-int hdiff_run(int argc, char **argv, FILE *say)
+int hdiff_run(int argc, char **argv, FILE *messages)
 {
-	struct comparison_run run = {.say = say};
+	struct comparison_run run = {.messages = messages};
 	struct err err = {0};
 	int rc = options_parse(&run.options, argc, argv, &err);
 	bool is_empty = !rc && !run.options.paths.count;
@@ -413,18 +413,18 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	} else if (!rc && run.options.version) {
 		print_version();
 	} else if (is_empty) {
-		rc = report_empty(&run.options, say, &err);
+		rc = report_empty(&run.options, messages, &err);
 	} else if (!rc && run.options.list) {
-		rc = run_list(&run.options, say, &err);
+		rc = run_list(&run.options, messages, &err);
 	} else if (!rc && run.options.extract) {
-		rc = run_extract(&run.options, say, &err);
+		rc = run_extract(&run.options, messages, &err);
 	} else if (!rc) {
 		rc = run_all(&run, &err);
 	}
 	if (!rc && fflush(stdout))
 		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
 	if (rc && err.code)
-		err_print(say, "hdiff", &err);
+		err_print(messages, "hdiff", &err);
 	if ((run.is_partial && !run.options.force) || growth_is_unknown(&run.limits))
 		rc = -ERR_CUT;
 	options_release(&run.options);

@@ -240,7 +240,7 @@ static void put_json(struct out *out, const char *path, const struct record_fact
 	out_char(out, '\n');
 }
 
-int run_list(const struct options *options, FILE *say, struct err *err)
+int run_list(const struct options *options, FILE *messages, struct err *err)
 {
 	const char *path = options->paths.items[0];
 	const enum list_form form = options->format->list;
@@ -251,7 +251,7 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 	if (form == LIST_NONE)
 		return err_set(err, ERR_USAGE, "--list", "has only the forms text and json");
 	if (log_exists(path))
-		return run_list_logs(options, say, err);
+		return run_list_logs(options, messages, err);
 	if (options->paths.count > 1)
 		return err_set(err, ERR_USAGE, "--list", "applies to one recording");
 	rc = recording_open(&recording, path, err);
@@ -372,7 +372,7 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	return rc;
 }
 
-int run_extract(const struct options *options, FILE *say, struct err *err)
+int run_extract(const struct options *options, FILE *messages, struct err *err)
 {
 	struct recording_part part;
 	struct file_list list;
@@ -382,7 +382,7 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 
 	sums_init(&sums);
 	if (!rc)
-		rc = logs_read(&list, options, say, err);
+		rc = logs_read(&list, options, messages, err);
 	item = list.items;
 	if (!rc && list.count > 1)
 		rc = err_set(err, ERR_USAGE, "--extract", "applies to one recording");
@@ -397,7 +397,7 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 		rc = sums_read_recording(&sums, item->path, item->file, &part, err);
 	}
 	if (!rc) {
-		message_warnings(say, item->path, &sums);
+		message_warnings(messages, item->path, &sums);
 		rc = write_dump(options->output, &sums, err);
 	}
 	sums_release(&sums);

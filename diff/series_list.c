@@ -211,7 +211,7 @@ static void print_unused(const struct lister *lister, const struct timed_dump *d
 	if (!why)
 		return;
 	inputs_leave_out(lister->inputs, dump->dump->id.path);
-	message_left_out(lister->inputs->say, dump->dump->id.path, why);
+	message_left_out(lister->inputs->messages, dump->dump->id.path, why);
 }
 
 /* Reports processes whose snapshots are all warm-up. Otherwise they would vanish silently. */
@@ -228,7 +228,7 @@ static void print_all_warm_up(const struct lister *lister)
 			is_warm |= order[next].use == USE_WARM_UP;
 		}
 		if (is_warm && !is_left)
-			message_left_out(lister->inputs->say, order[next - 1].dump->id.path,
+			message_left_out(lister->inputs->messages, order[next - 1].dump->id.path,
 				"all dumps of its process are warm-up or left out");
 	}
 }
@@ -309,7 +309,7 @@ static void print_ties(const struct lister *lister, const struct trend_axis *axi
 	for (size_t i = 1; axis->times_ms && i < axis->count; i++)
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
 	if (count)
-		message_line(lister->inputs->say,
+		message_line(lister->inputs->messages,
 			"%s: warning: %zu dumps of its series record the same time as the one "
 			"before them: they are ordered as given, or by name",
 			path, count);
@@ -324,8 +324,9 @@ static void check_times(
 
 	/* The report must not depend on when it is made. */
 	if (axis->times_ms && doubt && doubt->id.date_doubt != DATE_AHEAD) {
-		message_line(lister->inputs->say, "%s: warning: no rates: the date of %s is %s",
-			path, doubt->id.path, dumps_doubt_words(doubt));
+		message_line(lister->inputs->messages,
+			"%s: warning: no rates: the date of %s is %s", path, doubt->id.path,
+			dumps_doubt_words(doubt));
 		axis->times_ms = NULL;
 		return;
 	}
@@ -335,7 +336,7 @@ static void check_times(
 		print_ties(lister, axis, path);
 		return;
 	}
-	message_line(lister->inputs->say,
+	message_line(lister->inputs->messages,
 		"%s: warning: %s: they are ordered as given, or by name, and there are no rates",
 		path,
 		axis->times_ms ? "all dumps of its process record the same time" :
@@ -371,7 +372,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 		series->number = series->series_count = 0;
 	else
 		check_times(lister, &series->axis, &to[series->first]);
-	message_series_warnings(lister->inputs->say, &to[series->first], count);
+	message_series_warnings(lister->inputs->messages, &to[series->first], count);
 }
 
 static void take_all(struct lister *lister)

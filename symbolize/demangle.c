@@ -243,28 +243,28 @@ static bool has_own_name(const char *mangled, const char *text)
 
 /* Returns true if the two own names are equal, ignoring suffixes such as ".part.0", or "@8" in
  * 32-bit images. */
-static bool is_own_name(const char *name, const char *said)
+static bool is_own_name(const char *name, const char *other_name)
 {
-	size_t len, said_len;
-	const char *own = names_own(name, &len), *said_own = names_own(said, &said_len);
-	size_t plain = strcspn(own, "<(.@"), said_plain = strcspn(said_own, "<(.@");
+	size_t len, other_len;
+	const char *own = names_own(name, &len), *other_own = names_own(other_name, &other_len);
+	size_t plain = strcspn(own, "<(.@"), said_plain = strcspn(other_own, "<(.@");
 
-	return plain && plain == said_plain && !strncmp(own, said_own, plain);
+	return plain && plain == said_plain && !strncmp(own, other_own, plain);
 }
 
-int is_name_of(const char *name, const char *said)
+int is_name_of(const char *name, const char *other_name)
 {
 	struct buf text;
 	int fits;
 
-	if (!strcmp(name, said))
+	if (!strcmp(name, other_name))
 		return 2;
 	if (name[0] == '?')
-		return has_own_name(name, said);
+		return has_own_name(name, other_name);
 	buf_init(&text);
 	if (demangle_name(name, &text))
 		name = text.data;
-	fits = !strcmp(name, said) ? 2 : is_own_name(name, said);
+	fits = !strcmp(name, other_name) ? 2 : is_own_name(name, other_name);
 	buf_release(&text);
 	return fits;
 }

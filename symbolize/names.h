@@ -94,7 +94,7 @@ int demangle_name(const char *name, struct buf *text);
 /* Compares a name, mangled or not, with another tool's spelling, which may omit or change scopes,
  * parameters or suffixes. Returns 2 if they are equal, 1 if they are probably the same function, 0
  * if they differ. */
-int is_name_of(const char *name, const char *said);
+int is_name_of(const char *name, const char *other_name);
 
 /* Longest name that is demangled. */
 

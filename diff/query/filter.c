@@ -242,12 +242,12 @@ static bool is_module(const char *wanted, const struct naming *naming)
 	return false;
 }
 
-void unmatched_modules(
-	const struct filter *filter, const struct naming *naming, unmatched_report *say, void *ctx)
+void unmatched_modules(const struct filter *filter, const struct naming *naming,
+	unmatched_report *messages, void *ctx)
 {
 	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
-			say(ctx, "--module", filter->modules[i], "no module has this name");
+			messages(ctx, "--module", filter->modules[i], "no module has this name");
 	}
 }
 
@@ -265,7 +265,7 @@ static bool is_heap(const struct comparison *comparison, uint64_t addr)
 }
 
 void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
-	unmatched_report *say, void *ctx)
+	unmatched_report *messages, void *ctx)
 {
 	char addr[20];
 
@@ -274,11 +274,12 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 			continue;
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
 		if (heaps[i] == HEAPS_ALL)
-			say(ctx, "--heap", "heaps", "no dump has a heap");
+			messages(ctx, "--heap", "heaps", "no dump has a heap");
 		else if (heap_name(heaps[i]))
-			say(ctx, "--heap", heap_name(heaps[i]), "no dump has recorded such memory");
+			messages(ctx, "--heap", heap_name(heaps[i]),
+				"no dump has recorded such memory");
 		else
-			say(ctx, "--heap", addr, "no dump has this heap");
+			messages(ctx, "--heap", addr, "no dump has this heap");
 	}
 }
 
@@ -312,7 +313,7 @@ static bool were_all_held(const struct filter *filter)
 }
 
 void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
-	unmatched_report *say, void *ctx)
+	unmatched_report *messages, void *ctx)
 {
 	const struct comparison *comparison = naming->comparison;
 	struct patterns *patterns = &filter->include;
@@ -352,9 +353,9 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 			try_row(filter, &frames);
 		}
 	}
-	for (size_t i = 0; say && count && (i = patterns_unmatched(patterns, i)) < patterns->count;
-		i++)
-		say(ctx, patterns->option, pattern_text(patterns, i),
+	for (size_t i = 0;
+		messages && count && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
+		messages(ctx, patterns->option, pattern_text(patterns, i),
 			is_part ? "no changed stack that other options leave has a matching frame" :
 				  "no changed stack has a matching frame");
 	free(rows);

@@ -70,12 +70,12 @@ typedef void unmatched_report(void *ctx, const char *option, const char *value, 
 
 /* Checks the values of --module against the modules of the dumps. For a printed comparison, checks
  * them against the modules of its frames. */
-void unmatched_modules(
-	const struct filter *filter, const struct naming *naming, unmatched_report *say, void *ctx);
+void unmatched_modules(const struct filter *filter, const struct naming *naming,
+	unmatched_report *messages, void *ctx);
 
 /* Checks the values of --heap. Reports nothing for a printed comparison, which has no heaps. */
 void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
-	unmatched_report *say, void *ctx);
+	unmatched_report *messages, void *ctx);
 
 /*
  * Checks the values of -i after rows were selected. Looks up names, and matches the patterns that
@@ -83,6 +83,6 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
  * pass, or for a pattern that takes too long on a text. is_part: rows do not cover all blocks.
  * Without a callback, patterns are matched but not reported. */
 void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
-	unmatched_report *say, void *ctx);
+	unmatched_report *messages, void *ctx);
 
 #endif

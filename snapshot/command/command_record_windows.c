@@ -46,7 +46,7 @@ static const struct opt options[] = {
 		"drop events, and count them, where a thread would have to wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
 	{OPT_FROM, NULL, "from", "LOG",
-		"convert the events of a process in an ETW log; give each log of a session"},
+		"convert the events of a process in an ETW log; repeatable"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
 		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (256M)"},

@@ -67,7 +67,7 @@ struct series_calls {
 	int (*take)(void *ctx, const struct process_ref *process, const char *path,
 		const struct out_names *names, struct series_taken *taken, struct err *err);
 	/* Reports one line of text that contains no unsafe characters and no newline. */
-	void (*say)(void *ctx, const char *line);
+	void (*messages)(void *ctx, const char *line);
 	void *ctx;
 };
 

@@ -47,7 +47,7 @@ struct loop {
 
 /* ---------------------------------------------------------------- messages */
 
-static void PRINTF_LIKE(2, 3) say(const struct loop *loop, const char *format, ...)
+static void PRINTF_LIKE(2, 3) messages(const struct loop *loop, const char *format, ...)
 {
 	char line[2400];
 	va_list args;
@@ -55,14 +55,14 @@ static void PRINTF_LIKE(2, 3) say(const struct loop *loop, const char *format, .
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	loop->calls->say(loop->calls->ctx, text_harmless(line));
+	loop->calls->messages(loop->calls->ctx, text_harmless(line));
 }
 
 static void print_err(const struct loop *loop, const char *before, const struct err *err)
 {
 	char text[1600];
 
-	say(loop, "%s%s", before, err_text(err, text, sizeof(text)));
+	messages(loop, "%s%s", before, err_text(err, text, sizeof(text)));
 }
 
 /* Reports that no process was found, or why the search failed. */
@@ -72,7 +72,7 @@ static void print_trouble(struct loop *loop, const struct err *err)
 		return;
 	loop->said = err->code;
 	if (err->code == ERR_NO_PROCESS)
-		say(loop, "%s: waiting for such a process", loop->place);
+		messages(loop, "%s: waiting for such a process", loop->place);
 	else
 		print_err(loop, "", err);
 }
@@ -158,7 +158,7 @@ static void reap(struct loop *loop)
 
 		if (!member->files || !process_ref_has_ended(&member->process))
 			continue;
-		say(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
+		messages(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
 			member->id.pid, member->written, text_plural(member->written));
 		if (is_short && !loop->plan->waits)
 			loop->result.is_short = true;
@@ -288,7 +288,7 @@ static void print_file(const struct loop *loop, const char *path, const struct s
 			from_bytes, now_bytes);
 	else if (now_bytes != KEPT_UNKNOWN_BYTES)
 		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, now_bytes);
-	say(loop, "%s: %" PRIu64 " block%s, %" PRIu64 " byte%s, held %" PRId64 " ms%s", path,
+	messages(loop, "%s: %" PRIu64 " block%s, %" PRIu64 " byte%s, held %" PRId64 " ms%s", path,
 		taken->block_count, text_plural(taken->block_count), taken->requested_bytes,
 		text_plural(taken->requested_bytes), taken->held_ms, apart);
 }
@@ -325,7 +325,8 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 		member->failing_from_ms = loop->calls->clock_ms();
 	if (!loop->plan->every_ms || member->failures < patience(loop, member, err->code))
 		return;
-	say(loop, "pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s of it",
+	messages(loop,
+		"pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s of it",
 		member->id.pid, member->failures, text_plural(member->failures), member->written,
 		text_plural(member->written));
 	member->is_given_up = true;
@@ -457,7 +458,7 @@ static void set_next(struct loop *loop)
 		steps = (late_ms - 1) / plan->every_ms + 1;
 	loop->due_ms += steps * plan->every_ms;
 	if (steps > 1 && !plan->growth_bytes)
-		say(loop,
+		messages(loop,
 			"%" PRId64
 			" snapshot%s left out: the last one was done %s after it was due",
 			steps - 1, text_plural((uint64_t)steps - 1), duration_text(late_ms, text));
@@ -538,7 +539,7 @@ int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	if (loop.is_waiting || living(&loop, false))
 		run(&loop);
 	if (!rc && (plan->every_ms || calls->is_interrupted()))
-		say(&loop, "%s%" PRIu64 " file%s written",
+		messages(&loop, "%s%" PRIu64 " file%s written",
 			calls->is_interrupted() ? "interrupted: " : "", loop.result.written,
 			text_plural(loop.result.written));
 	*result = loop.result;

@@ -28,11 +28,11 @@ void tables_rest(struct tables *tables);
 /*
  * Finds the function that covers rva: the last function that begins at or below rva and extends to
  * rva, or a function from which the part at rva was separated. If another source has a name for the
- * function, `said` is that name, and selects among several names; otherwise `said` is NULL. Returns
+ * function, `other_name` is that name, and selects among several names; otherwise `other_name` is NULL. Returns
  * 1 and fills *symbol (its strings are in the arena; its offset is that of the byte after rva) and
  * *by ("symbols", "private symbols", "publics" or "exports"). Returns 0 if no function is found.
  */
-int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+int tables_find(struct tables *tables, uint32_t rva, const char *other_name, struct arena *arena,
 	struct symbol *symbol, const char **by);
 
 /* Returns true if rva certainly belongs to the function at `start`. The table of functions must
@@ -53,13 +53,14 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure);
 struct table_name {
 	const char *raw; /* mangled name; valid as long as the tables */
 	const char *table; /* "symbols", "private symbols", "publics" or "exports" */
-	bool is_said; /* names the same function as `said` */
+	bool is_said; /* names the same function as `other_name` */
 	bool is_for_others; /* an export's name, which may differ from the name in the source */
 };
 
 /* Finds the best name of a function that begins exactly at rva. Returns 1, or 0 if no table has a
- * name. `said` has the same meaning as for tables_find(). */
-int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name);
+ * name. `other_name` has the same meaning as for tables_find(). */
+int tables_name_at(
+	struct tables *tables, uint32_t rva, const char *other_name, struct table_name *name);
 
 /* Returns a copy of the name in the arena, demangled if possible and not disabled. */
 const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena);

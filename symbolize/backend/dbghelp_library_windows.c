@@ -193,7 +193,7 @@ void undname_find(const char *const *names, const char **texts, size_t count, st
 		is_there = dbghelp_load(NULL, &dbghelp) && dbghelp.UnDecorateSymbolNameW;
 	is_tried = true;
 	for (size_t i = 0; is_there && i < count; i++) {
-		wchar_t said[TEXT_UNITS] = {0}, *wide = NULL;
+		wchar_t undecorated[TEXT_UNITS] = {0}, *wide = NULL;
 		char *utf8 = NULL;
 		DWORD len = 0;
 
@@ -201,11 +201,11 @@ void undname_find(const char *const *names, const char **texts, size_t count, st
 			wide = wide_from_utf8(names[i]);
 		if (wide)
 			len = dbghelp.UnDecorateSymbolNameW(
-				wide, said, TEXT_UNITS, UNDNAME_NAME_ONLY);
-		said[TEXT_UNITS - 1] = 0;
+				wide, undecorated, TEXT_UNITS, UNDNAME_NAME_ONLY);
+		undecorated[TEXT_UNITS - 1] = 0;
 		/* If the result fills the buffer, it may have been truncated. */
-		if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?')
-			utf8 = wide_to_utf8(said);
+		if (len && len < TEXT_UNITS - 1 && undecorated[0] && undecorated[0] != '?')
+			utf8 = wide_to_utf8(undecorated);
 		if (utf8)
 			texts[i] = arena_text(arena, utf8, strlen(utf8));
 		free(utf8);

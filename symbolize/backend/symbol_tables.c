@@ -336,7 +336,7 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 }
 
 /* Ranks a name. Readable names (with or without parameters) come first, then names from tables
- * other than exports. A match with `said` counts more than that, except for a PDB, where a backend
+ * other than exports. A match with `other_name` counts more than that, except for a PDB, where a backend
  * may mix up public names. */
 static int rank(const struct tables *tables, int table, const char *raw, int same)
 {
@@ -347,7 +347,8 @@ static int rank(const struct tables *tables, int table, const char *raw, int sam
 	return 1 + (tables->files->pdb ? kind * 4 + same : same * 4 + kind);
 }
 
-int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name)
+int tables_name_at(
+	struct tables *tables, uint32_t rva, const char *other_name, struct table_name *name)
 {
 	int best = 0;
 
@@ -360,7 +361,7 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 
 		for (size_t i = from; list->list && i < end && i - from < NAMES_LOOKED_AT; i++) {
 			const char *raw = list->list[i].name;
-			int same = said ? is_name_of(raw, said) : 0;
+			int same = other_name ? is_name_of(raw, other_name) : 0;
 			int fits = rank(tables, table, raw, same);
 
 			if (fits <= best)
@@ -388,14 +389,14 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
 	return copy;
 }
 
-int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+int tables_find(struct tables *tables, uint32_t rva, const char *other_name, struct arena *arena,
 	struct symbol *symbol, const char **by)
 {
 	const char *table = "";
 	const struct pe_export *function = find_function(tables, rva, &table);
 	struct table_name best;
 
-	if (!function || !tables_name_at(tables, function->rva, said, &best))
+	if (!function || !tables_name_at(tables, function->rva, other_name, &best))
 		return 0;
 	*symbol = (struct symbol){.function = tables_shown(tables, best.raw, arena),
 		.offset_bytes = function->rva <= rva ? (uint64_t)rva + 1 - function->rva : 0};

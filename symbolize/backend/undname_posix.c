@@ -15,7 +15,7 @@
 #include "symbolize/names.h"
 
 #define NAME_BYTES_MAX 4096 /* limit of Microsoft's compilers */
-#define SAID_BYTES_MAX ((size_t)16 << 20) /* maximum length of one line of output */
+#define ANSWER_BYTES_MAX ((size_t)16 << 20) /* maximum length of one line of output */
 #define STARTS_MAX 4
 
 static const char script[] = "ulimit -v 524288; ulimit -t 5; LLVM_DISABLE_SYMBOLIZATION=1 exec "
@@ -100,17 +100,17 @@ static void take_line(struct questions *questions, const char *line)
 }
 
 /* Handles all complete lines, and removes them from the buffer. */
-static void take_lines(struct questions *questions, struct buf *said)
+static void take_lines(struct questions *questions, struct buf *answers)
 {
-	char *from = said->data, *end = said->data + said->len, *newline;
+	char *from = answers->data, *end = answers->data + answers->len, *newline;
 
 	while (from < end && (newline = memchr(from, '\n', (size_t)(end - from)))) {
 		*newline = '\0';
 		take_line(questions, from);
 		from = newline + 1;
 	}
-	said->len = (size_t)(end - from);
-	memmove(said->data, from, said->len);
+	answers->len = (size_t)(end - from);
+	memmove(answers->data, from, answers->len);
 }
 
 /* Sends all names starting at questions->next. Returns the same values as llvm_talk_step(), and
@@ -119,7 +119,7 @@ static int ask(
 	struct questions *questions, struct helper *helper, const struct symbol_options *options)
 {
 	struct llvm_talk talk;
-	struct buf *said = &talk.answers;
+	struct buf *answers = &talk.answers;
 	int rc = 0;
 
 	llvm_talk_init(&talk, helper, options);
@@ -127,14 +127,14 @@ static int ask(
 		buf_printf(&talk.questions, "%s\n", questions->names[i]);
 	buf_printf(&talk.questions, "%s\n", end_mark);
 	while (!rc && !questions->is_done) {
-		size_t had = said->len;
+		size_t had = answers->len;
 
 		rc = llvm_talk_step(&talk);
-		if (rc || said->len == had)
+		if (rc || answers->len == had)
 			continue;
 		talk.deadline_ms = os_clock_ms() + talk.patience_ms;
-		take_lines(questions, said);
-		rc = said->len > SAID_BYTES_MAX ? -ERR_READ : 0;
+		take_lines(questions, answers);
+		rc = answers->len > ANSWER_BYTES_MAX ? -ERR_READ : 0;
 	}
 	llvm_talk_release(&talk);
 	return rc;

@@ -18,7 +18,7 @@
 
 #define MISFITS_MAX 8 /* limit per module; further misfits are not reported */
 #define MISFITS_IN_REASON 3
-#define MISSING_FOLDERS_SAID 3
+#define MISSING_FOLDERS_MAX 3
 /* Format of a path in a one-line message. */
 #define SHOWN "%.600s"
 
@@ -42,7 +42,7 @@ struct finder {
 	struct symbol_path symbol_path;
 	bool is_looked; /* the places of the symbol path were looked up */
 	struct local_paths *local;
-	struct table said; /* warnings that have been reported */
+	struct table warned; /* warnings that have been reported */
 };
 
 /* A candidate file that does not fit. */
@@ -91,14 +91,14 @@ static int parse_maps(struct finder *finder, struct err *err)
 
 static int parse_symbol_path(struct finder *finder, struct err *err)
 {
-	const char *said = finder->options->symbol_path;
+	const char *given = finder->options->symbol_path;
 
-	finder->path_text = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
+	finder->path_text = given ? xstrdup(given) : os_env("_NT_SYMBOL_PATH");
 	if (finder->path_text)
 		symbol_path_parse(&finder->symbol_path, finder->path_text);
 	/* Do not fail if the environment variable is invalid: other programs also use it.
 	 * open_places() only warns. */
-	if (!finder->symbol_path.strange || !said)
+	if (!finder->symbol_path.strange || !given)
 		return 0;
 	return err_set(err, ERR_USAGE, finder->symbol_path.strange,
 		"only srv, symsrv and cache may stand before * in a symbol path");
@@ -110,7 +110,7 @@ struct finder *finder_new(const struct symbol_options *options, struct err *err)
 
 	finder->options = options;
 	symbol_path_init(&finder->symbol_path);
-	table_init(&finder->said);
+	table_init(&finder->warned);
 	finder->local = local_paths_new();
 	if (!parse_maps(finder, err) && !parse_symbol_path(finder, err))
 		return finder;
@@ -126,7 +126,7 @@ void finder_free(struct finder *finder)
 		buf_release(&finder->maps[i].here);
 	local_paths_free(finder->local);
 	symbol_path_release(&finder->symbol_path);
-	table_release(&finder->said);
+	table_release(&finder->warned);
 	free(finder->path_text);
 	free(finder->maps);
 	free(finder);
@@ -195,7 +195,7 @@ static void open_places(struct finder *finder)
 {
 	struct symbol_path *path = &finder->symbol_path;
 	struct buf here;
-	size_t said = 0;
+	size_t reported = 0;
 
 	finder->is_looked = true;
 	if (path->strange)
@@ -211,7 +211,7 @@ static void open_places(struct finder *finder)
 		/* A missing store may be created later by a fetch, but a missing folder is a
 		 * mistake. */
 		else if (!place->is_store && !finder->options->is_path_checked &&
-			 said++ < MISSING_FOLDERS_SAID)
+			 reported++ < MISSING_FOLDERS_MAX)
 			listener_warn(finder->options,
 				"the symbol path names " SHOWN
 				", which is not a folder here; check -y or _NT_SYMBOL_PATH",
@@ -297,14 +297,15 @@ static bool know_pdb(struct search *search, const char **full)
 {
 	const struct pe_image *pe = search->files->pe;
 	const struct module *module = search->module;
-	const char *said = module->has_identity && module->pdb && *module->pdb ? module->pdb : NULL;
+	const char *recorded =
+		module->has_identity && module->pdb && *module->pdb ? module->pdb : NULL;
 	char guid[33];
 
-	if ((pe ? !pe->pdb[0] : !said) ||
+	if ((pe ? !pe->pdb[0] : !recorded) ||
 		!build_guid_is_known(pe ? pe->pdb_guid : module->pdb_guid, guid))
 		return false;
 	/* A name that fills its field was truncated; the dump may contain the whole name. */
-	*full = pe && (!said || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : said;
+	*full = pe && (!recorded || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : recorded;
 	search->pdb_name = module_path_base(*full);
 	search->pdb_owner = pe ? "image" : "dump";
 	memcpy(search->files->guid, guid, sizeof(guid));
@@ -511,7 +512,7 @@ static void add_reason(struct search *search, const char *format, ...)
 /* Reports a warning, unless it has already been reported. */
 static void report_sentence(struct finder *finder, const char *sentence)
 {
-	if (is_new(&finder->said, sentence))
+	if (is_new(&finder->warned, sentence))
 		listener_warn(finder->options, "%s", sentence);
 }
 

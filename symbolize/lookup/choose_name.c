@@ -42,7 +42,7 @@ static void find_offset(
  * may know the start but have another name: llvm-symbolizer may prefer a linker's label. Or the
  * backend may have only a part of the name, without the parameters that distinguish overloads. */
 static void find_name(struct sym_module *subject, const struct lookup *lookup,
-	struct symbol *function, const struct backend_kind *given_by, bool is_start_told,
+	struct symbol *function, const struct backend_kind *given_by, bool has_start,
 	struct arena *arena)
 {
 	uint64_t end = (uint64_t)lookup->rva + 1;
@@ -57,7 +57,7 @@ static void find_name(struct sym_module *subject, const struct lookup *lookup,
 		is_better = subject->files.pdb ||
 			    !(given_by->says_parameters || strchr(function->function, '('));
 	else
-		is_better = is_start_told && !name.is_for_others;
+		is_better = has_start && !name.is_for_others;
 	if (is_better)
 		function->function = tables_shown(subject->tables, name.raw, arena);
 }
@@ -65,10 +65,10 @@ static void find_name(struct sym_module *subject, const struct lookup *lookup,
 static void complete(struct sym_module *subject, struct lookup *lookup,
 	const struct backend_kind *given_by, struct arena *arena)
 {
-	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
-	struct symbol function = *said, found;
+	const struct symbol *symbol = &lookup->found.list[lookup->found.count - 1];
+	struct symbol function = *symbol, found;
 	/* for a PDB, the tables may supply the start */
-	bool is_start_told = said->offset_bytes || subject->files.pdb;
+	bool has_start = symbol->offset_bytes || subject->files.pdb;
 	const char *by;
 
 	/* A symbol whose name begins with a dot is a label inside a function. */
@@ -79,8 +79,8 @@ static void complete(struct sym_module *subject, struct lookup *lookup,
 	}
 	if (!function.offset_bytes)
 		find_offset(subject, lookup, &function);
-	find_name(subject, lookup, &function, given_by, is_start_told, arena);
-	if (function.function != said->function || function.offset_bytes != said->offset_bytes)
+	find_name(subject, lookup, &function, given_by, has_start, arena);
+	if (function.function != symbol->function || function.offset_bytes != symbol->offset_bytes)
 		replace_function(lookup, &function, arena);
 }
 

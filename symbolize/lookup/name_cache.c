@@ -161,13 +161,13 @@ static void find_chunks(struct name_cache *cache)
 /* Returns the path of the cache, which the caller frees, or NULL if no cache is to be used. */
 static char *find_path(const char *path, bool *is_own_place)
 {
-	char *said = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
+	char *given = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
 	struct buf text;
 
-	*is_own_place = !said;
-	if (said && (path || (*said && strcmp(said, "off") != 0)))
-		return said;
-	free(said);
+	*is_own_place = !given;
+	if (given && (path || (*given && strcmp(given, "off") != 0)))
+		return given;
+	free(given);
 	folder = *is_own_place ? own_cache_folder() : NULL;
 	if (!folder)
 		return NULL;

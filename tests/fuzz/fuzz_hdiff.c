@@ -41,7 +41,7 @@ static void run(const char *const *paths, size_t count, unsigned option, const c
 	char out[60], *said = NULL;
 	size_t said_len;
 	int argc = 5, status;
-	FILE *say;
+	FILE *messages;
 
 	/* hdiff renames a finished report into place, so the report needs a named file. */
 	snprintf(out, sizeof(out), "/dev/shm/fuzz-hdiff-%lu", os_pid());
@@ -52,10 +52,10 @@ static void run(const char *const *paths, size_t count, unsigned option, const c
 		argv[argc++] = asked[option % ASKED][i];
 	for (size_t i = 0; i < count; i++)
 		argv[argc++] = paths[i];
-	say = open_memstream(&said, &said_len);
-	HOLDS(say);
-	status = hdiff_run(argc, (char **)(uintptr_t)argv, say);
-	(void)fclose(say);
+	messages = open_memstream(&said, &said_len);
+	HOLDS(messages);
+	status = hdiff_run(argc, (char **)(uintptr_t)argv, messages);
+	(void)fclose(messages);
 	HOLDS(fuzz_is_harmless(said, said_len));
 	HOLDS(status == 0 || said_len > 0);
 	if (status == 0)

@@ -17,7 +17,7 @@
 #include <objbase.h>
 #include <oleauto.h>
 
-static void say(const char *way, uintptr_t addr, size_t bytes)
+static void messages(const char *way, uintptr_t addr, size_t bytes)
 {
 	char line[120];
 	DWORD put;
@@ -36,7 +36,7 @@ static void say(const char *way, uintptr_t addr, size_t bytes)
 		void *block = (void *)(uintptr_t)(expression);                                     \
                                                                                                    \
 		step_leak(block);                                                                  \
-		say(#name, (uintptr_t)block, bytes);                                               \
+		messages(#name, (uintptr_t)block, bytes);                                          \
 	}
 
 /* Finds a function by its name in a library that this program does not import. */
@@ -93,13 +93,13 @@ WAY(way_task_alloc, 124, ((task_alloc_fn)function(L"ole32.dll", "CoTaskMemAlloc"
 static DWORD WINAPI thread_main(LPVOID unused)
 {
 	(void)unused;
-	say("thread_main", (uintptr_t)step_leak(malloc(125)), 125);
+	messages("thread_main", (uintptr_t)step_leak(malloc(125)), 125);
 	return 0;
 }
 
 static void WINAPI fiber_main(LPVOID main_fiber)
 {
-	say("fiber_main", (uintptr_t)step_leak(malloc(126)), 126);
+	messages("fiber_main", (uintptr_t)step_leak(malloc(126)), 126);
 	SwitchToFiber(main_fiber);
 }
 

@@ -7,7 +7,7 @@
 
 static HANDLE heap;
 
-static void say(const char *what, const void *addr, size_t bytes)
+static void messages(const char *what, const void *addr, size_t bytes)
 {
 	LARGE_INTEGER now;
 
@@ -20,21 +20,21 @@ __attribute__((noinline)) static char *take(size_t bytes)
 {
 	char *block = HeapAlloc(heap, 0, bytes);
 
-	say("alloc", block, bytes);
+	messages("alloc", block, bytes);
 	return block;
 }
 
 __attribute__((noinline)) static void give(char *block)
 {
 	HeapFree(heap, 0, block);
-	say("free", block, 0);
+	messages("free", block, 0);
 }
 
 __attribute__((noinline)) static char *change(char *block, size_t bytes)
 {
 	char *now = HeapReAlloc(heap, 0, block, bytes);
 
-	say(now == block ? "resize" : "move", now, bytes);
+	messages(now == block ? "resize" : "move", now, bytes);
 	return now;
 }
 
@@ -77,14 +77,14 @@ int main(int argc, char **argv)
 	heap = HeapCreate(0, 0, 0);
 	take(64007);
 	HeapDestroy(heap);
-	say("destroy", NULL, 0);
+	messages("destroy", NULL, 0);
 	printf("phase 7: virtual memory: 1 MiB reserved, half of it committed, a part given up\n");
 	pages = VirtualAlloc(NULL, 1 << 20, MEM_RESERVE, PAGE_READWRITE);
-	say("reserve", pages, 1 << 20);
+	messages("reserve", pages, 1 << 20);
 	VirtualAlloc(pages, 1 << 19, MEM_COMMIT, PAGE_READWRITE);
-	say("commit", pages, 1 << 19);
+	messages("commit", pages, 1 << 19);
 	VirtualFree(pages, 1 << 16, MEM_DECOMMIT);
-	say("decommit", pages, 1 << 16);
+	messages("decommit", pages, 1 << 16);
 	printf("left: 1009 + 2003 + 4001 + 500009 bytes in 4, 50 of 48, 1 of 2097152; 458752 of "
 	       "pages\n");
 	return 0;

@@ -24,7 +24,7 @@ static const struct tracer_area *area;
 static HANDLE heap;
 static int status;
 
-static void say(const char *format, ...)
+static void messages(const char *format, ...)
 {
 	char line[200];
 	va_list args;
@@ -43,13 +43,13 @@ static void answer(const char *what, unsigned long long value)
 {
 	DWORD error = GetLastError();
 
-	say("%s: %llu, error %lu", what, value, error);
+	messages("%s: %llu, error %lu", what, value, error);
 	SetLastError(MARK);
 }
 
 static void wrong(const char *what, const char *why)
 {
-	say("table: %s: %s", what, why);
+	messages("table: %s: %s", what, why);
 	status = 9;
 }
 
@@ -398,7 +398,7 @@ static NOINLINE void WINAPI at_the_end(PVOID image, DWORD reason, PVOID reserved
 		return;
 	block = HeapAlloc(heap, 0, 31);
 	known("at the end", block, 31, heap, at_the_end);
-	say("at the end: %d", HeapFree(heap, 0, block));
+	messages("at the end: %d", HeapFree(heap, 0, block));
 	unknown("at the end", block);
 	if (status)
 		TerminateProcess(GetCurrentProcess(), (UINT)status);

@@ -30,14 +30,15 @@ static volatile uintptr_t hidden;
 static volatile LONG is_running, is_over;
 static HANDLE blocks_heap;
 
-/* Allocates a block with room for three pointers. `said`: the result expected for the block. */
-static NOINLINE void **make(size_t bytes, const char *said)
+/* Allocates a block with room for three pointers. `expected`: the result expected for the block. */
+static NOINLINE void **make(size_t bytes, const char *expected)
 {
 	void **block = HeapAlloc(blocks_heap, HEAP_ZERO_MEMORY, bytes);
 
 	if (!block)
 		ExitProcess(3);
-	printf("%s %u%s\n", strcmp(said, "circle") ? "block" : "half", (unsigned)bytes, said);
+	printf("%s %u%s\n", strcmp(expected, "circle") ? "block" : "half", (unsigned)bytes,
+		expected);
 	return block;
 }
 

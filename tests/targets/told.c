@@ -29,7 +29,7 @@
 static HANDLE seen;
 static DWORD expected;
 
-static void say(HANDLE to, const wchar_t *wide)
+static void messages(HANDLE to, const wchar_t *wide)
 {
 	static char text[3 * UNITS];
 	int len = WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, sizeof(text), NULL, NULL);
@@ -59,12 +59,12 @@ static void tell_streams(HANDLE to)
 	wchar_t wide[100] = L"";
 	DWORD got = 0, put;
 
-	say(to, kind(STD_INPUT_HANDLE));
-	say(to, kind(STD_OUTPUT_HANDLE));
-	say(to, kind(STD_ERROR_HANDLE));
+	messages(to, kind(STD_INPUT_HANDLE));
+	messages(to, kind(STD_OUTPUT_HANDLE));
+	messages(to, kind(STD_ERROR_HANDLE));
 	if (ReadFile(GetStdHandle(STD_INPUT_HANDLE), line, sizeof(line) - 1, &got, NULL) && got)
 		MultiByteToWideChar(CP_UTF8, 0, line, (int)got, wide, 99);
-	say(to, wide);
+	messages(to, wide);
 	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), "out", 3, &put, NULL);
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), "err", 3, &put, NULL);
 }
@@ -77,13 +77,13 @@ static void tell_status(HANDLE to, wchar_t *line, DWORD startup_flags)
 	wchar_t text[20];
 
 	if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &info)) {
-		say(to, L"not started");
+		messages(to, L"not started");
 		return;
 	}
 	WaitForSingleObject(info.hProcess, INFINITE);
 	GetExitCodeProcess(info.hProcess, &status);
 	_snwprintf(text, 20, L"%lX", status);
-	say(to, text);
+	messages(to, text);
 }
 
 static BOOL WINAPI ignore(DWORD event)
@@ -122,10 +122,10 @@ static int tell(HANDLE to, const wchar_t *what, wchar_t *arg)
 	static wchar_t text[UNITS];
 
 	if (!wcscmp(what, L"env"))
-		say(to, GetEnvironmentVariableW(arg, text, UNITS) ? text : L"unset");
+		messages(to, GetEnvironmentVariableW(arg, text, UNITS) ? text : L"unset");
 	else if ((!wcscmp(what, L"folder") && GetCurrentDirectoryW(UNITS, text)) ||
 		 (!wcscmp(what, L"image") && GetModuleFileNameW(NULL, text, UNITS)))
-		say(to, text);
+		messages(to, text);
 	else if (!wcscmp(what, L"streams"))
 		tell_streams(to);
 	else if (!wcscmp(what, L"exit"))

@@ -59,7 +59,7 @@ static char *put_hex(char *to, uint64_t value)
 	return to;
 }
 
-static void say(const char *words)
+static void messages(const char *words)
 {
 	said_end = step_text(said_end, words);
 }
@@ -90,23 +90,23 @@ static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
 static void state(const char *kind, const void *addr, SIZE_T bytes, const char *function)
 {
 	if (!is_so(kind, addr, bytes))
-		say("wrong ");
-	say("pages ");
-	say(kind);
+		messages("wrong ");
+	messages("pages ");
+	messages(kind);
 	say_hex((uintptr_t)addr);
 	say_hex(bytes);
-	say(" ");
-	say(function);
-	say("\n");
+	messages(" ");
+	messages(function);
+	messages("\n");
 }
 
 /* Prints a mismatch, or an operation that the system refused. */
 static void tell(const char *which, const char *what)
 {
-	say(which);
-	say(" ");
-	say(what);
-	say("\n");
+	messages(which);
+	messages(" ");
+	messages(what);
+	messages("\n");
 }
 
 static void done(const char *name)
@@ -760,10 +760,10 @@ int main(int argc, char **argv)
 	allocate2 = (allocate2_fn)(void *)GetProcAddress(
 		GetModuleHandleA("kernelbase.dll"), "VirtualAlloc2");
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		say("function ");
-		say(functions[i].name);
+		messages("function ");
+		messages(functions[i].name);
 		say_hex(functions[i].addr);
-		say("\n");
+		messages("\n");
 	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		cases[i]();

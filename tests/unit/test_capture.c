@@ -58,7 +58,7 @@ static uint64_t first_frame_of(size_t stack)
 	return 0x140001000 + stack * 0x10000;
 }
 
-static void say(size_t i)
+static void messages(size_t i)
 {
 	const struct placed *placed = &truth.blocks[i];
 	struct made_block block = {.addr = placed->addr,
@@ -91,7 +91,7 @@ static int set_up(void **state)
 		tracer_place_table(shard, TABLE_PAGES);
 	assert_true(truth.block_count < 24 * 256 * TABLE_PAGES);
 	for (size_t i = 0; i < truth.block_count; i++)
-		say(i);
+		messages(i);
 	tracer_put_block(24, 3, &gone); /* in the tracer's table, but in no heap */
 	snapshot_init(&scene.snapshot);
 	return 0;
@@ -364,7 +364,7 @@ TEST(layout_that_tracer_contradicts_is_not_believed)
 
 	for (size_t i = 0; i < truth.block_count; i++) {
 		truth.blocks[i].addr += 1;
-		say(i);
+		messages(i);
 		count += said_of(i) != NOTHING;
 	}
 	assert_int_equal(take(), 0);

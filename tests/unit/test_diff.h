@@ -331,19 +331,19 @@ static inline struct result *run_raw(const char *const *args)
 	struct result *result = &results[runs++ % 4];
 	/* Selects UMDH's format. */
 	char *argv[25] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-d"};
-	FILE *say = tmpfile();
+	FILE *messages = tmpfile();
 	int argc = 2;
 
-	assert_non_null(say);
+	assert_non_null(messages);
 	free(result->text);
 	memset(result, 0, sizeof(*result));
 	for (; *args; args++)
 		argv[argc++] = (char *)(uintptr_t)*args;
 	(void)remove("out.txt");
-	result->status = hdiff_run(argc, argv, say);
-	rewind(say);
-	result->words[fread(result->words, 1, sizeof(result->words) - 1, say)] = '\0';
-	assert_int_equal(fclose(say), 0);
+	result->status = hdiff_run(argc, argv, messages);
+	rewind(messages);
+	result->words[fread(result->words, 1, sizeof(result->words) - 1, messages)] = '\0';
+	assert_int_equal(fclose(messages), 0);
 	result->text = read_text("out.txt");
 	return result;
 }

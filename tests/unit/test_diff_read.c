@@ -149,13 +149,13 @@ static void check_no_dump(const char *path, const char *word)
 	static const char old[] = "an old report\n";
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t)path};
-	FILE *say = tmpfile();
+	FILE *messages = tmpfile();
 
-	assert_non_null(say);
+	assert_non_null(messages);
 	refused(word, path);
 	write_bytes("out.txt", old, strlen(old));
-	assert_int_equal(hdiff_run(3, argv, say), 2);
-	assert_int_equal(fclose(say), 0);
+	assert_int_equal(hdiff_run(3, argv, messages), 2);
+	assert_int_equal(fclose(messages), 0);
 	char *text = read_text("out.txt");
 	assert_string_equal(text, old);
 	free(text);

@@ -224,17 +224,17 @@ TEST(wrong_usage_is_refused)
 {
 	static char *argv[FILES_MAX + 2];
 	struct maker maker = dump_new((struct maker){0});
-	FILE *say = tmpfile();
+	FILE *messages = tmpfile();
 	char words[200];
 
 	dump_end(&maker, "new.txt");
 	for (size_t i = 0; i < FILES_MAX + 2; i++)
 		argv[i] = (char *)(uintptr_t)(i ? "new.txt" : "hdiff");
-	assert_int_equal(hdiff_run(FILES_MAX + 2, argv, say), 2);
-	rewind(say);
-	assert_non_null(fgets(words, sizeof(words), say));
+	assert_int_equal(hdiff_run(FILES_MAX + 2, argv, messages), 2);
+	rewind(messages);
+	assert_non_null(fgets(words, sizeof(words), messages));
 	assert_non_null(strstr(words, "more than 60000 files; "));
-	assert_int_equal(fclose(say), 0);
+	assert_int_equal(fclose(messages), 0);
 	run_expect(2, "no such option", "--nonsense", "new.txt");
 	assert_int_equal(strncmp(run_status(2, NULL)->words, "usage: hdiff ", 13), 0);
 	run_expect(2, "cannot create", "-f", "missing/out.txt", "new.txt");

@@ -20,7 +20,7 @@ static const char *printed(bool is_verbose)
 	return text;
 }
 
-static void say(const char *source, enum doctor_verdict verdict)
+static void messages(const char *source, enum doctor_verdict verdict)
 {
 	struct err err;
 
@@ -86,7 +86,7 @@ TEST(test_every_row_is_in_full_table)
 	add("here", "blocks", 7, 7, DOCTOR_OK);
 	add("there", "other", 0, UINT64_MAX, DOCTOR_OFF);
 	add("there", "freed", 5, 4, DOCTOR_NOTE);
-	say("os", DOCTOR_NOT_THERE);
+	messages("os", DOCTOR_NOT_THERE);
 	text = printed(true);
 	assert_non_null(strstr(text, "7         7  ok\n"));
 	assert_non_null(strstr(text, "0 18446744073709551615  OFF\n"));
@@ -144,7 +144,7 @@ TEST(test_what_has_no_numbers_is_in_short_table_with_its_heap_only)
 		.has_no_numbers = true};
 	const char *text;
 
-	say("os", DOCTOR_NOT_THERE);
+	messages("os", DOCTOR_NOT_THERE);
 	doctor_add(&doctor, &unwalked);
 	text = printed(false);
 	assert_non_null(strstr(line(text, "walk      there          walking it "), "  OFF"));
@@ -160,7 +160,7 @@ TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 	text = printed(false);
 	assert_non_null(strstr(text, "\n\nused:\nnothing\n\n\nEverything was read correctly.\n"));
 	add("here", "other", 0, 3, DOCTOR_NOTE);
-	say("os", DOCTOR_NOT_THERE);
+	messages("os", DOCTOR_NOT_THERE);
 	doctor_note(&doctor, "held", "by %s", "hand");
 	doctor_note(&doctor, "held", "by %s", "hand");
 	text = printed(false);
@@ -181,9 +181,9 @@ TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 
 TEST(test_administrator_is_asked_for_ust_where_that_may_help)
 {
-	say("os", DOCTOR_NOT_THERE);
+	messages("os", DOCTOR_NOT_THERE);
 	assert_null(strstr(printed(false), "hsnap ust on hsnap.exe"));
-	say("ust", DOCTOR_NOT_THERE);
+	messages("ust", DOCTOR_NOT_THERE);
 	assert_non_null(strstr(printed(false), "hsnap ust on hsnap.exe"));
 	doctor.is_wine = true;
 	assert_null(strstr(printed(false), "hsnap ust on hsnap.exe"));

@@ -10,7 +10,7 @@
 #define ADDRS 60
 
 /* An event that is passed to a recorder, or that is expected. */
-struct told {
+struct allocations {
 	bool is_free;
 	uint64_t addr, bytes, heap; /* addr: address of an allocation */
 	uint32_t stack, thread;
@@ -24,11 +24,11 @@ static struct scene {
 	struct ring_area *area;
 	struct replay *replay;
 	struct drain *drain;
-	struct told *told, *wanted;
+	struct allocations *allocations, *wanted;
 	size_t told_count, wanted_count;
 	struct record_kind kinds[20000];
 	size_t kind_count;
-	/* By kind and number: the allocation's index plus one in the list `told`; 0: freed. */
+	/* By kind and number: the allocation's index plus one in the list `allocations`; 0: freed. */
 	uint32_t *allocs[20000];
 	uint64_t alloc_counts[20000];
 	uint64_t heaps[200];
@@ -94,17 +94,17 @@ void recorder_thread_is(struct recorder *recorder, uint32_t thread)
 	scene.thread = thread;
 }
 
-static struct told *tell(uint32_t kind)
+static struct allocations *tell(uint32_t kind)
 {
 	const struct record_kind *known = &scene.kinds[kind];
 
 	assert_true(kind < scene.kind_count && scene.told_count < TOLD_MAX);
-	scene.told[scene.told_count] = (struct told){.bytes = known->bytes,
+	scene.allocations[scene.told_count] = (struct allocations){.bytes = known->bytes,
 		.heap = known->memory == RECORD_HEAP ? scene.heaps[known->heap] : 0,
 		.stack = known->stack,
 		.thread = scene.thread,
 		.memory = known->memory};
-	return &scene.told[scene.told_count++];
+	return &scene.allocations[scene.told_count++];
 }
 
 uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
@@ -129,13 +129,13 @@ void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
 
 void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack)
 {
-	struct told *told = tell(kind);
+	struct allocations *allocations = tell(kind);
 
 	(void)recorder;
-	told->freed_by = stack;
+	allocations->freed_by = stack;
 	assert_true(number < scene.alloc_counts[kind] && scene.allocs[kind][number]);
-	told->is_free = true;
-	told->alloc = scene.allocs[kind][number] - 1;
+	allocations->is_free = true;
+	allocations->alloc = scene.allocs[kind][number] - 1;
 	scene.allocs[kind][number] = 0;
 }
 
@@ -158,9 +158,9 @@ static int begin(void **state)
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
 	scene.area = calloc(1, ring_area_bytes(THREADS + 1, LOG2));
-	scene.told = calloc(TOLD_MAX, sizeof(*scene.told));
+	scene.allocations = calloc(TOLD_MAX, sizeof(*scene.allocations));
 	scene.wanted = calloc(TOLD_MAX, sizeof(*scene.wanted));
-	assert_true(scene.area && scene.told && scene.wanted);
+	assert_true(scene.area && scene.allocations && scene.wanted);
 	ring_area_init(scene.area, THREADS + 1, LOG2, 0);
 	scene.replay = replay_new(NULL, stack_number, NULL);
 	scene.drain = drain_new(scene.replay, NULL, scene.area, THREADS + 1, LOG2, NULL);
@@ -176,7 +176,7 @@ static int end(void **state)
 	drain_free(scene.drain);
 	replay_free(scene.replay);
 	free(scene.area);
-	free(scene.told);
+	free(scene.allocations);
 	free(scene.wanted);
 	for (size_t i = 0; i < scene.kind_count; i++)
 		free(scene.allocs[i]);
@@ -220,16 +220,16 @@ static void put_block(
 			    .stream = (uint8_t)((tracer_block_addr(block) >> 4) % TRACER_SHARDS)});
 }
 
-static size_t want(struct told told)
+static size_t want(struct allocations allocations)
 {
 	assert_true(scene.wanted_count < TOLD_MAX);
-	scene.wanted[scene.wanted_count] = told;
+	scene.wanted[scene.wanted_count] = allocations;
 	return scene.wanted_count++;
 }
 
 static int by_alloc(const void *a, const void *b)
 {
-	const struct told *x = a, *y = b;
+	const struct allocations *x = a, *y = b;
 
 	return (x->alloc > y->alloc) - (x->alloc < y->alloc);
 }
@@ -241,7 +241,7 @@ static void sort_groups(void)
 				   scene.wanted[next].group == scene.wanted[i].group;)
 			next++;
 		qsort(&scene.wanted[i], next - i, sizeof(*scene.wanted), by_alloc);
-		qsort(&scene.told[i], next - i, sizeof(*scene.told), by_alloc);
+		qsort(&scene.allocations[i], next - i, sizeof(*scene.allocations), by_alloc);
 	}
 }
 
@@ -254,16 +254,17 @@ static void check_told(void)
 	assert_int_equal(scene.told_count, scene.wanted_count);
 	sort_groups();
 	for (size_t i = 0; i < scene.told_count; i++) {
-		const struct told *told = &scene.told[i], *wanted = &scene.wanted[i];
+		const struct allocations *allocations = &scene.allocations[i],
+					 *wanted = &scene.wanted[i];
 
-		assert_int_equal(told->is_free, wanted->is_free);
-		assert_int_equal(told->addr, wanted->addr);
-		assert_int_equal(told->bytes, wanted->bytes);
-		assert_int_equal(told->heap, wanted->heap);
-		assert_int_equal(told->stack, wanted->stack);
-		assert_int_equal(told->thread, wanted->thread);
-		if (told->is_free)
-			assert_int_equal(told->alloc, wanted->alloc);
+		assert_int_equal(allocations->is_free, wanted->is_free);
+		assert_int_equal(allocations->addr, wanted->addr);
+		assert_int_equal(allocations->bytes, wanted->bytes);
+		assert_int_equal(allocations->heap, wanted->heap);
+		assert_int_equal(allocations->stack, wanted->stack);
+		assert_int_equal(allocations->thread, wanted->thread);
+		if (allocations->is_free)
+			assert_int_equal(allocations->alloc, wanted->alloc);
 	}
 }
 
@@ -282,14 +283,14 @@ struct live {
 
 static void free_wanted(struct live *live, uint32_t thread)
 {
-	struct told told = scene.wanted[live->alloc];
+	struct allocations allocations = scene.wanted[live->alloc];
 
-	told.is_free = true;
-	told.addr = 0;
-	told.thread = 100 + thread;
-	told.alloc = live->alloc;
-	told.group = scene.group;
-	want(told);
+	allocations.is_free = true;
+	allocations.addr = 0;
+	allocations.thread = 100 + thread;
+	allocations.alloc = live->alloc;
+	allocations.group = scene.group;
+	want(allocations);
 	live->is_live = false;
 }
 
@@ -326,7 +327,7 @@ static void step(struct live *lives, unsigned *generations)
 		1 + random_below(50), random_below(30) ? random_below(100) : TRACER_SIZE_MAX);
 	put_block(thread, RING_ALLOC, &live->block, live->heap);
 	stack = tracer_block_stack(&live->block);
-	live->alloc = want((struct told){.addr = tracer_block_addr(&live->block),
+	live->alloc = want((struct allocations){.addr = tracer_block_addr(&live->block),
 		.bytes = tracer_block_bytes(&live->block),
 		.heap = live->heap,
 		.stack = stack ? stack + 1000 : RECORD_NO_STACK,
@@ -357,7 +358,7 @@ static struct live allocated(uint32_t thread, unsigned type, uint64_t addr, uint
 
 static void want_alloc(struct live *live, uint32_t thread)
 {
-	live->alloc = want((struct told){.addr = tracer_block_addr(&live->block),
+	live->alloc = want((struct allocations){.addr = tracer_block_addr(&live->block),
 		.bytes = 40,
 		.heap = live->heap,
 		.stack = tracer_block_stack(&live->block) + 1000,
@@ -434,7 +435,8 @@ static size_t freed_of(uint64_t heap, size_t since)
 	size_t count = 0;
 
 	for (; since < scene.told_count; since++, count++)
-		assert_true(scene.told[since].is_free && scene.told[since].heap == heap);
+		assert_true(
+			scene.allocations[since].is_free && scene.allocations[since].heap == heap);
 	return count;
 }
 
@@ -509,7 +511,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 	for (size_t i = 0; i < ADDRS; i++)
 		live_count += lives[i].is_live;
 	for (size_t i = 0; i < scene.told_count; i++)
-		told_live += scene.told[i].is_free ? (size_t)-1 : 1;
+		told_live += scene.allocations[i].is_free ? (size_t)-1 : 1;
 	assert_int_equal(told_live, live_count);
 	assert_int_equal(scene.told_count, scene.wanted_count);
 	assert_int_equal(scene.lost + drain_damaged(scene.drain), 0);
@@ -551,7 +553,7 @@ static void check_pages(const struct page *pages)
 	static const uint32_t states[RECORD_MEMORIES] = {[RECORD_COMMITTED] = RANGE_COMMITTED,
 		[RECORD_RESERVED] = RANGE_RESERVED,
 		[RECORD_MAPPED] = RANGE_MAPPED};
-	struct page told[PAGES] = {0};
+	struct page allocations[PAGES] = {0};
 
 	for (size_t kind = 0; kind < scene.kind_count; kind++) {
 		const struct record_kind *known = &scene.kinds[kind];
@@ -562,18 +564,18 @@ static void check_pages(const struct page *pages)
 
 			if (!alloc)
 				continue;
-			first = (scene.told[alloc - 1].addr - BASE) / TRACER_PAGE;
+			first = (scene.allocations[alloc - 1].addr - BASE) / TRACER_PAGE;
 			assert_true(first + known->bytes / TRACER_PAGE <= PAGES);
 			for (uint64_t at = first; at < first + known->bytes / TRACER_PAGE; at++) {
-				assert_int_equal(told[at].state, 0);
-				told[at].state = states[known->memory];
-				told[at].stack = known->stack - 1000;
+				assert_int_equal(allocations[at].state, 0);
+				allocations[at].state = states[known->memory];
+				allocations[at].stack = known->stack - 1000;
 			}
 		}
 	}
 	for (unsigned i = 0; i < PAGES; i++) {
-		assert_int_equal(told[i].state, pages[i].state);
-		assert_int_equal(told[i].stack, pages[i].stack);
+		assert_int_equal(allocations[i].state, pages[i].state);
+		assert_int_equal(allocations[i].stack, pages[i].stack);
 	}
 }
 
@@ -586,7 +588,7 @@ TEST(ranges_agree_with_pages_and_are_freed_by_events_stack)
 		unsigned type = RING_RANGE_ADD + random_below(5), from = random_below(PAGES);
 		unsigned count = 1 + random_below(random_below(i < 4000 ? 4 : 200) ? 6 : PAGES);
 		uint32_t became = RANGE_RESERVED + random_below(3), stack = 1 + random_below(7);
-		size_t told;
+		size_t allocations;
 
 		count = count > PAGES - from ? PAGES - from : count;
 		scene.time++;
@@ -598,15 +600,15 @@ TEST(ranges_agree_with_pages_and_are_freed_by_events_stack)
 				.stream = RING_RANGES});
 		for (unsigned page = from; page < from + count; page++)
 			change_page(type, &pages[page], became, stack);
-		told = scene.told_count;
+		allocations = scene.told_count;
 		drain_now();
 		if (i % 8 == 0)
 			check_pages(pages);
-		for (; told < scene.told_count; told++) {
-			if (!scene.told[told].is_free)
+		for (; allocations < scene.told_count; allocations++) {
+			if (!scene.allocations[allocations].is_free)
 				continue;
 			frees++;
-			assert_int_equal(scene.told[told].freed_by,
+			assert_int_equal(scene.allocations[allocations].freed_by,
 				type == RING_RANGE_ADD ? RECORD_NO_STACK : stack + 1000);
 		}
 	}
@@ -801,9 +803,9 @@ TEST(blocks_that_no_heap_has_end)
 	assert_true(is_freed);
 	assert_int_equal(scene.told_count, 150);
 	for (size_t i = 100; i < 150; i++) {
-		assert_true(scene.told[i].is_free);
-		assert_int_equal(scene.told[i].freed_by, RECORD_NO_STACK);
-		assert_int_equal(scene.told[scene.told[i].alloc].addr / 16 % 2, 1);
+		assert_true(scene.allocations[i].is_free);
+		assert_int_equal(scene.allocations[i].freed_by, RECORD_NO_STACK);
+		assert_int_equal(scene.allocations[scene.allocations[i].alloc].addr / 16 % 2, 1);
 	}
 	assert_int_equal(
 		replay_filter_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 0);
