@@ -243,8 +243,8 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		rc = take_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
-			"it shares no stack id with an earlier comparison, so it may not continue "
-			"one; give the dumps, or use --force");
+			"has no stack with the id and names of one in an earlier comparison, so it "
+			"may not continue one; give the dumps, or use --force");
 	buf_release(&key);
 	return rc;
 }

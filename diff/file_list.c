@@ -186,15 +186,11 @@ static bool ends_in(const char *name, const char *end)
 	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
-/* Returns true for names that dumps do not have. `pattern` is NULL or the user's pattern. */
+/* Returns true if a file with this name cannot be a dump. `pattern` is NULL or the user's pattern. */
 static bool is_no_name(const char *name, const char *pattern)
 {
-	static const char *const ends[] = {".tmp", ".log", ".log.1"};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		if (ends_in(name, ends[i]) && !(pattern && ends_in(pattern, ends[i])))
-			return true;
-	}
+	if (ends_in(name, ".tmp"))
+		return !pattern || !ends_in(pattern, ".tmp");
 	return *name == '.' && !pattern;
 }
 

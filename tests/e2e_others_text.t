@@ -248,6 +248,14 @@ sub two_in_one_file {
 	my $file = spew("$dir/large.txt", $large . raw(1));
 	like(hdiff($file)->{err}, qr/large\.txt:$line: another snapshot/, 'a large file');
 	like(run(["$root/build/linux/hsym", $file])->{err}, qr/large\.txt:$line: another snapshot/, 'hsym');
+	# UMDH's users often name its logs "*.log"; only hsnap's own logs are left out.
+	my $logs = fresh_dir();
+	spew("$logs/$_.log", raw($_)) for 0, 1;
+	spew("$logs/hsnap.log", "2026-11-20T10:00:00.000Z pid 4312: 8 blocks\n");
+	for my $given ($logs, "$logs/*") {
+		my $found = hdiff('-o', 'json', $given);
+		is("$found->{status} " . decode_json($found->{out})->{totals}{all}{growth}{blocks}, '0 8', "logs named *.log: $given");
+	}
 	# In a folder, such a file is left out, and the other files are used.
 	my $folder = fresh_dir();
 	spew("$folder/$_.txt", raw($_)) for 0, 1;
@@ -376,6 +384,8 @@ sub nearly_right {
 		['a file that is cut off', $cut->(' (d:\src'), qr/^\tstock!main/, 1], ['dots at the end of a file', $cut->(' (d:\src (new)\main...'), qr/^\tstock!main/, 1],
 		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],
 		['a place in the source before a frame', comparison({}) =~ s/^\tstock!main.*/\td:\\src\\main.c(41): stock!main+150/mr, qr/^\td:/, 1],
+		['frames in one line of a row', comparison({}) =~ s/^(\tntdll.*)\n\t(.*)\n\t(.*)\n\t(.*)/$1 $2 $3 $4/mr, qr/^\tntdll/, 1],
+		['two lines of a row in one line', comparison({}) =~ s/(allocs\tBackTrace363)\n/$1 /r, qr/^\+ +280/, 'begins like a row and does not continue like one'],
 		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'belongs to no row'],
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
@@ -399,6 +409,8 @@ sub nearly_right {
 	# The module, function and offset of a frame count even if its file is cut off.
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/near.txt", $cut->(' (d:\src')))->{out})->{rows}[0]{frames};
 	is_deeply([@{ $frames->[-1] }{qw(module function offset file)}], ['stock', 'main', '150', undef], 'a file that is cut off: the rest of the frame');
+	my $ended = hdiff('-o', 'json', spew("$dir/near.txt", comparison({}) . "\x1a"));
+	is("$ended->{status} $ended->{err}", '0 ', 'a mark of DOS at the end');
 	my $unread = hdiff('--force', '--max-growth', 1, spew("$dir/near.txt", comparison({}) =~ s/ allocs/ x/gr =~ s/^Total.*//mr));
 	is($unread->{status}, 2, 'a comparison without a readable row: status 2, even by --force');
 	like($unread->{err}, qr/a comparison, but none of its rows can be read/, 'a comparison without a readable row');
@@ -551,8 +563,8 @@ sub chains {
 	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
 	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
 	is($result->{status}, 2, 'of another process: status 2');
-	like($result->{err}, qr/other\.txt: .*it shares no stack id with an earlier comparison/, 'of another process: named');
-	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/it shares no stack id with an earlier comparison/, 'other ids: named');
+	like($result->{err}, qr/other\.txt: .*has no stack with the id and names of one in an earlier comparison/, 'of another process: named');
+	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/has no stack with the id and names of one in an earlier comparison/, 'other ids: named');
 	my $dump = spew("$dir/dump.txt", raw(0));
 	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with comparisons that continue it/, 'beside a dump: refused');
 	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not record heaps/, 'heaps: refused');

@@ -110,13 +110,13 @@ static bool take_growth(struct words *words, struct growth_text *growth)
 	       take(words, ")");
 }
 
-/* Reads "BackTraceID". It and everything after it is the id. */
+/* Reads "BackTraceID". The id is the rest of the line. Fails if another line was joined to it. */
 static bool take_id(struct words *words, struct words *id)
 {
 	if (!take(words, "BackTrace"))
 		return false;
 	*id = words_trim(*words);
-	return id->len != 0;
+	return id->len && !memchr(id->text, '(', id->len);
 }
 
 /* Removes the word "allocations" from the end of an id. */
@@ -200,7 +200,7 @@ enum line_kind line_parse(
 	struct words line = {text, len};
 	enum line_kind kind;
 
-	if (!words_trim(line).len)
+	if (!words_trim(line).len || words_equal(line, "\x1a")) /* DOS's mark for the end */
 		return LINE_BLANK;
 	if (words_start(line, "//"))
 		return LINE_COMMENT;

@@ -31,13 +31,18 @@ void read_rows_add(struct read_rows *rows, const struct read_row *row)
 /* Parses a frame. Removes text after its offset, and then returns false. */
 static bool parse_frame(struct frame *frame, struct arena *arena, struct words text, bool is_ours)
 {
-	const char *odd;
+	const char *odd, *function;
+	size_t len, at = 0;
 
 	frame_parse(frame, arena, text.text, text.len);
 	odd = is_ours ? NULL : frame_odd_end(frame);
-	if (!odd || !words_end(text, odd))
+	if (!odd)
 		return true;
-	frame_parse(frame, arena, text.text, text.len - strlen(odd));
+	function = frame->function;
+	len = strlen(function);
+	while (at + len < text.len && memcmp(text.text + at, function, len) != 0)
+		at++;
+	frame_parse(frame, arena, text.text, at + (size_t)(odd - function));
 	return false;
 }
 

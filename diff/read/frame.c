@@ -507,7 +507,7 @@ void frame_parse(struct frame *frame, struct arena *arena, const char *text, siz
 const char *frame_odd_end(const struct frame *frame)
 {
 	size_t depth = 0;
-	const char *at = frame->module && !frame->file ? frame->function : NULL;
+	const char *at = frame->module ? frame->function : NULL;
 
 	while (at && *at) {
 		const char *past = function_pass_operator(frame->function, at);
