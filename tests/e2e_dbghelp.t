@@ -111,7 +111,7 @@ is(hex $told->{size}, identity($exe)->{size}, 'and its size');
 ok($told->{options} & $bit{$_}, "option $_") for sort keys %bit;
 is($told->{stop}, 0, 'it may go on');
 is(asked_of_stand_in([$image, @right, 'cancel-load'])->{stop}, 1, 'it is asked to stop loading');
-ok(!(asked_of_stand_in([$image, @right, 'raw'])->{options} & $bit{undname}), 'names as they are, when asked for');
+ok(!(asked_of_stand_in([$image, @right, 'raw'])->{options} & $bit{undname}), 'raw names, if requested');
 ok(asked_of_stand_in([$image, @right, 'allow'])->{options} & $bit{exact}, 'leave to take another build changes nothing for the right one');
 ok(!(asked_of_stand_in([$image, @right, qw(allow mismatch)])->{options} & $bit{exact}), 'another build, with leave');
 

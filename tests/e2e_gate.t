@@ -148,6 +148,6 @@ sub own_of {
 	my $groups = run(tool('hdiff', 'linux', '--group', 'function', '--suppress=runtime', $dump))->{out};
 	my ($self, $total) = $groups =~ /^ *\+(\d+) +\+\d+ +\+(\d+) +\+\d+  \S+!\Q$function\E$/m;
 	cmp_ok($self // 0, '>', 0, "$what: it has bytes of its own");
-	is($self, $total, "$what: all that was asked for there");
+	is($self, $total, "$what: all that was allocated there");
 	is_deeply([$groups =~ /^ *\+[1-9]\d* +\+\d+ +\+\d+ +\+\d+  \S+!(?:\S+ )*(std::.*)$/mg], [], "$what: none is the library's");
 }

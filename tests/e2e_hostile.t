@@ -125,7 +125,7 @@ sub named_files {
 			my @asked = grep { m{"/(?:net|sys|proc/self/root|dev)/stranger|"\Q$dir\E/link/} } split /\n/,
 			    # The targets of links may be shown.
 			    slurp($seen) =~ s/readlink\("[^"]*"\K, "[^"]*"//gr;
-			is_deeply(\@asked, [], "$tool->[0], $path: nobody is asked for it");
+			is_deeply(\@asked, [], "$tool->[0], $path: no call uses it");
 			$count += () = slurp($seen) =~ /named\.txt/g;
 		}
 	}

@@ -116,7 +116,7 @@ sub check_one {
 	for my $option (['--strip'], ['--invert'], ['--hex']) {
 		is_deeply([by_stack(lines_of($option, 'one.txt'))], [by_stack(@lines)], "@$option changes nothing");
 	}
-	is(scalar lines_of(['-i', 'leak'], 'one.txt'), 1, 'what is not asked for has no line');
+	is(scalar lines_of(['-i', 'leak'], 'one.txt'), 1, 'stacks that are not selected have no line');
 	is(scalar lines_of(['-n', 2], 'one.txt'), 2, 'nor what is not shown');
 }
 
@@ -207,7 +207,7 @@ sub check_function {
 		['C:\w\msvcrt.dll', 0x40, 'malloc']);
 	for my $args ([], ['--strip'], ['--no-strip']) {
 		my $line = dump_of('strip.txt', \@where, args => $args);
-		is($line->{function}, 'app!grow', "what asked for it (@$args)");
+		is($line->{function}, 'app!grow', "the caller (@$args)");
 		is($line->{frames}, 'ntdll!RtlAllocateHeap;msvcrt!malloc;app!grow;msvcrt!malloc', 'the frames are all there');
 	}
 	spew("$dir/list.txt", "app!grow\nmsvcrt!*\nntdll!*\n");

@@ -53,7 +53,7 @@ sub check_image {
 	ok($one->{bytes} eq $two->{bytes} && $one->{truth} eq $two->{truth}, "$what: a seed is an image");
 	my $blocks = blocks_of($one->{truth});
 	my $count = keys %$blocks;
-	cmp_ok(abs($count - 1200), '<', 600, "$what: about as many blocks as were asked for");
+	cmp_ok(abs($count - 1200), '<', 600, "$what: about as many blocks as requested");
 	is(overlaps(values %$blocks), 0, "$what: no block lies in another");
 	my ($requested, $overhead) = (0, 0);
 	$requested += $_->{requested}, $overhead += $_->{overhead} for values %$blocks;

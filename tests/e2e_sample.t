@@ -72,7 +72,7 @@ ok(!-e "$dir/other.hrec", 'which leaves no file');
 check_ok(hsnap('record', '--for', '1s', '-o', win("$dir/later.hrec"), '-p', $later->{pid}), 'a recording of it');
 $later->quit;
 my $there = made_by('many_blocks', 'make_block', run(tool('hdiff', 'linux', "$dir/later.hrec\@start"))->{out});
-within($there->[0], $blocks, sqrt($count_variance) + 97 / 5, 'blocks that were there');
+within($there->[0], $blocks, sqrt($count_variance) + 97 / 5, 'existing blocks');
 within($there->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'and their bytes');
 
 # Eight threads free and reallocate each other's blocks. After all blocks are freed, none remains.

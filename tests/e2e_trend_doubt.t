@@ -196,7 +196,7 @@ subtest 'two dumps that are found are compared when they are of one process' => 
 	my $json = json($dir);
 	is($json->{schema}, 'hdiff-trend/1', 'else they are a trend');
 	is(scalar @{ $json->{series} }, 2, 'of two series');
-	is(json("$dir/a0.txt", "$dir/b0.txt")->{schema}, 'hdiff/1', 'by name they are what was asked for');
+	is(json("$dir/a0.txt", "$dir/b0.txt")->{schema}, 'hdiff/1', 'two dumps given by name are compared');
 	my $pair = fresh_dir();
 	series($pair, [@six[0, 1]], { leak => [1, 2] });
 	is(json($pair)->{schema}, 'hdiff/1', 'of one process they are compared');
@@ -231,7 +231,7 @@ subtest 'exceeded limits are reported with numbers and what grows' => sub {
 		'only the sum grows');
 };
 
-subtest 'rows that are alike in what is asked for are in the order of the default' => sub {
+subtest 'rows with equal sort keys are in the default order' => sub {
 	my $dir = fresh_dir();
 	series($dir, \@six, { step => [map { $_ < 3 ? [10, 1] : [90_000, 6] } 0 .. 5], leak => [map { [100 + $_, 1 + $_] } 0 .. 5] });
 	my @default = places(json($dir));
@@ -268,7 +268,7 @@ subtest 'address space that is reserved for a while is reported' => sub {
 	is($result->{err}, '', 'it is sound');
 	like($result->{out}, qr{^// address space reserved .*: \+0 \( 0 - 0\), 196608 at most; --heap reserved shows by whom$}m, 'in the header');
 	is_deeply([map { $_->{reserved}{bytes} } @{ json($dir)->{series}[0]{snapshots} }], [0, 0, 131072, 196608, 0, 0], 'in JSON');
-	unlike(hdiff('--heap', 'reserved', $dir)->{out}, qr{^// address space reserved}m, 'when it is asked for it is in the sums');
+	unlike(hdiff('--heap', 'reserved', $dir)->{out}, qr{^// address space reserved}m, 'if selected, it is in the sums');
 };
 
 subtest 'messages' => sub {

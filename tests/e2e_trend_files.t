@@ -233,7 +233,7 @@ subtest 'practice 1: partial dumps are passed over by their names, or named and 
 		complains($result, 0, 'one that leads nowhere is named', 'to-nothing.txt');
 		unlink map { "$dir/$_" } qw(to-dump.txt to-nothing.txt);
 	}
-	is(trend("$dir/*.tmp", @files[0, 1])->{files}, 'd0.txt d1.txt d5.txt.123.tmp', 'unless it is asked for');
+	is(trend("$dir/*.tmp", @files[0, 1])->{files}, 'd0.txt d1.txt d5.txt.123.tmp', 'unless the pattern includes it');
 	spew($files[5], substr $whole, 0, length($whole) / 2);
 	spew("$dir/foreign.txt", "no dump\n");
 	spew("$dir/empty.txt", '');
@@ -416,7 +416,7 @@ subtest 'outside --since and --until only heads are read' => sub {
 			my $result = trend(@args, $dir);
 			my $kind = "$what, " . ($dir eq $all ? 'plain' : 'packed');
 			is("$result->{status}$result->{err}", 0, "$kind: no complaint");
-			is($result->{files}, join(' ', map { sprintf 'd%02d.txt', $_ } @$inside), "$kind: what was asked for");
+			is($result->{files}, join(' ', map { sprintf 'd%02d.txt', $_ } @$inside), "$kind: the selected dumps");
 			is_deeply($result->{series}, $want->{series}, "$kind: as where there is nothing else");
 			$result = trend(@args, map { "$dir/" . basename($_) } reverse @files);
 			is("$result->{status}$result->{err}", 0, "$kind: by name, too") if @args;

@@ -120,7 +120,7 @@ sub net { return $_[0][-1] - $_[0][0] }
 sub check_json {
 	my $bytes = report_of('-o', 'json', @files);
 	my $json = json_in($bytes);
-	is_deeply([@$json{qw(group frame_order)}], [qw(stack innermost_first)], 'what is asked for');
+	is_deeply([@$json{qw(group frame_order)}], [qw(stack innermost_first)], 'group and frame order');
 	is(scalar @{ $json->{series} }, 1, 'one series');
 	my $series = $json->{series}[0];
 	is_deeply($series->{parts}, [{ image => 'C:\\app\\app.exe', pid => 4242, start => iso($start), first => 0, count => 12 }],
