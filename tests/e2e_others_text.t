@@ -256,6 +256,10 @@ sub two_in_one_file {
 		my $found = hdiff('-o', 'json', $given);
 		is("$found->{status} " . decode_json($found->{out})->{totals}{all}{growth}{blocks}, '0 8', "logs named *.log: $given");
 	}
+	# With UMDH's matching, an id may stand for several stacks; none of them is named for the row.
+	my @two = map { spew("$dir/id$_.txt", raw($_) =~ s/(Start of data for heap @ 2F0000.*?)\t7FFE1000A123\n/$1\t7FFE1000B456\n/sr) } 0, 1;
+	like(hdiff('--no-pager', '--no-symbols', '--match', 'id', @two)->{out}, qr/^ +1 .*\(one of 2 stacks under this id\)\n.*^ +\(2 different stacks have this id: one is shown\)\n/ms, '--match id: an id of two stacks');
+	is_deeply([sort map { $_->{stack_count} // 1 } @{ decode_json(hdiff('-o', 'json', '--match', 'id', @two)->{out})->{rows} }], [1, 2], '--match id: their number in json');
 	# In a folder, such a file is left out, and the other files are used.
 	my $folder = fresh_dir();
 	spew("$folder/$_.txt", raw($_)) for 0, 1;

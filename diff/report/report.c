@@ -180,11 +180,13 @@ const char *report_row_kind(enum row_kind kind)
 
 const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 {
+	if (row->kind == ROW_ONE_OF || row->id_stack_count > 1) {
+		snprintf(space, ROW_WORDS_BYTES, "(one of %u stacks under this id)",
+			row->kind == ROW_ONE_OF ? row->candidate_count : row->id_stack_count);
+		return space;
+	}
 	switch (row->kind) {
 	case ROW_ONE_OF:
-		snprintf(space, ROW_WORDS_BYTES, "(one of %u stacks under this id)",
-			row->candidate_count);
-		return space;
 	case ROW_UNKNOWN: return "(stack not in the dump)";
 	case ROW_STACKLESS: return NO_STACK;
 	case ROW_STACK:

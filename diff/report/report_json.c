@@ -451,6 +451,8 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);
+	if (row->id_stack_count > 1)
+		json_number(json, "stack_count", row->id_stack_count);
 	if (row->kind == ROW_AMBIGUOUS)
 		write_candidates(json, frames);
 	else

@@ -51,7 +51,7 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 	buf_clear(&text->word);
 	naming_frames(&text->view->naming, number, &text->frames);
 	strip_frames(text->whole->strip, &text->frames);
-	if (!text->frames.count) {
+	if (!text->frames.count || row->id_stack_count > 1) {
 		report_write_cut(text->out, report_row_words(row, space), columns);
 		return;
 	}

@@ -194,6 +194,9 @@ void report_text_stack(struct text_report *text, size_t shown)
 	if (row->kind == ROW_AMBIGUOUS)
 		out_printf(text->out, "      (ambiguous: one of %zu stacks)\n",
 			text->frames.part_count + 1);
+	if (row->id_stack_count > 1)
+		out_printf(text->out, "      (%u different stacks have this id: one is shown)\n",
+			row->id_stack_count);
 	if (!text->frames.count)
 		out_printf(text->out, "      %s\n", report_row_words(row, space));
 	write_frames(text);
