@@ -1,6 +1,6 @@
 /*
  * The dump: a snapshot as text. A dump is UMDH's snapshot log, plus comment lines ("// hsnap: ...")
- * for facts that UMDH does not record and that UMDH's readers skip. man/hdump.5 is the
+ * with facts that UMDH does not record. Readers of UMDH's logs skip these lines. man/hdump.5 is the
  * specification.
  *
  * A streaming scanner reads a dump and passes records to a sink. The scanner stores no records:
@@ -21,9 +21,10 @@
 #define DUMP_FORMAT 1
 #define DUMP_FRAMES_MAX 1024 /* frames per entry, including those of all candidates */
 #define DUMP_SKIPS_MAX 100 /* maximum number of malformed lines that are skipped */
-/* zeros required after the text, because it is read many bytes at a time */
+/* Number of zero bytes required after the text, because the scanner reads many bytes at a time. */
 #define DUMP_PAD_BYTES 128
-/* Bytes. A longer comment line is skipped; any other longer line is malformed. */
+/* Maximum length of a line, in bytes. A longer comment line is skipped; any other longer line is
+ * malformed. */
 #define DUMP_LINE_MAX 65536
 
 /* Writes a snapshot. Write errors are stored in out. */
@@ -39,16 +40,16 @@ struct dump_name {
 struct dump_entry {
 	uint64_t block_count, requested_bytes, overhead_bytes;
 	uint64_t addr; /* 0 if the entry is a sum */
-	/* id is not NUL-terminated: id_len is its length. frames is NULL if no stack follows the
-	 * entry. */
+	/* `stack.id` is not NUL-terminated: its length is `id_len`. `stack.frames` is NULL if no
+	 * stack follows the entry. */
 	struct stack stack;
 	size_t id_len;
-	/* Replaces stack.frames in old logs with named frames; innermost first. */
+	/* Named frames of an old log, innermost first. They replace `stack.frames`. */
 	const struct dump_name *names;
 	uint32_t name_count;
 };
 
-/* Progress through a dump: used in messages, and compared with the dump's end mark. */
+/* Progress through a dump: used in messages, and compared with the end mark. */
 struct dump_progress {
 	uint64_t line_count;
 	struct block_totals seen; /* totals of entries and of blocks without a stack */
@@ -66,18 +67,19 @@ struct dump_sink {
 	int (*heap)(void *ctx, uint64_t addr);
 	int (*entry)(void *ctx, const struct dump_entry *entry);
 	/* A note "// hsnap: KIND key=value ..."; a missing key has the value NULL. Returns
-	 * -ERR_BAD_LINE for invalid values; the scanner adds the location. */
+	 * -ERR_BAD_LINE for invalid values. The scanner then adds the location. */
 	int (*note)(void *ctx, const char *kind, const struct kv *pairs);
-	/* Called when a malformed line was skipped; why contains its location. Returns 0 to
-	 * continue. If this callback is NULL, or after DUMP_SKIPS_MAX malformed lines, a malformed
-	 * line is an error. */
+	/* Called after a malformed line was skipped. `why` describes the error and its location.
+	 * Returns 0 to continue. If this callback is NULL, a malformed line is an error; so is
+	 * every malformed line after the first DUMP_SKIPS_MAX. */
 	int (*skipped)(void *ctx, const struct err *why);
-	/* Fast path. Reads entries with complete stacks, and empty lines, beginning at `at`, which
-	 * is the start of a line. Adds them to progress, and returns the start of the first line
-	 * that it did not read. entry() receives all other entries, including the first of a dump.
-	 * DUMP_PAD_BYTES zeros follow end. An entry whose lines reach end is left to the scanner,
-	 * because only the scanner knows whether the entry is complete. Not called if line() is
-	 * set. */
+	/* Optional fast path; not called if line() is set. Reads entries with complete stacks, and
+	 * empty lines, starting at `at`, which is the start of a line. Adds them to `progress`, and
+	 * returns the start of the first line that it did not read. The scanner parses the
+	 * following entry and passes it to entry(); the first entry of a dump always goes to
+	 * entry(). DUMP_PAD_BYTES zeros follow `end`. If the lines of an entry reach `end`, this
+	 * function must not read the entry, because only the scanner knows whether it is
+	 * complete. */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };
@@ -90,18 +92,18 @@ struct dump_source {
 	const char *name; /* name for messages */
 };
 
-/* Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE at
- * "name:line"; -ERR_SECOND at "name:line" if another snapshot begins there; -ERR_CUT if the end is
- * missing, after everything before it was passed on; an error of the source; or the result of the
- * sink. */
+/* Reads a dump to its end. Returns 0, the sink's result, an error of the source, or one of these:
+ * -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE at "name:line"; -ERR_SECOND at the
+ * "name:line" where another snapshot begins; -ERR_CUT if the end is missing. Before -ERR_CUT,
+ * everything that was read has been passed to the sink. */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
-/* Writes a message about lines that look like data. Returns text. */
+/* Writes a message about skipped lines that look like data into `text`, and returns `text`. */
 const char *dump_unread_text(uint64_t count, const char *first, char *text, size_t size);
 
-/* Reads a dump in parts, for a reader that splits a file itself. Parts come in order, and each
- * begins at the start of a line that does not start with a TAB. The functions return as dump_scan()
- * does. */
+/* Scans a dump in parts, for a reader that splits a file itself. The caller passes the parts in
+ * order. Each part begins at the start of a line that does not start with a TAB. The functions
+ * return the same values as dump_scan(). */
 struct dump_scanner;
 struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err);
@@ -115,11 +117,12 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 int dump_scanner_read(
 	struct dump_scanner *scanner, const struct dump_source *source, struct err *err);
 
-/* Adds the progress of a part that was read elsewhere and contains only entries and empty lines. */
+/* Adds the progress of a part that the caller read without the scanner. The part must contain only
+ * entries and empty lines. */
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed);
 
 /* Records that the compressed file is truncated (its source returned -ERR_CUT). Call this before
- * the last part is scanned: the part's last line and last stack are then treated as incomplete. */
+ * scanning the last part, so that the last line and the last stack are treated as incomplete. */
 void dump_scanner_cut(struct dump_scanner *scanner);
 
 /* Reports an error if the end of the file is missing. */

@@ -90,8 +90,8 @@ static int get_totals(
 	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
-/* Adds blocks without a stack, and overhead that sums omit, to the totals that the end mark must
- * match. */
+/* Adds blocks without a stack, and overhead that the lines of sums omit, to the totals. The end
+ * mark must match these totals. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {
@@ -121,7 +121,7 @@ static int check_end(struct dump_scanner *scanner, const char **detail)
 	}
 	if (get_totals(&scanner->pairs, names, &said))
 		return -ERR_BAD_LINE;
-	/* A truncated number is still a valid number; only matching totals prove that the line is
+	/* A truncated number is still a number, so only matching totals prove that the line is
 	 * complete. */
 	if (said.block_count == seen->block_count &&
 		said.requested_bytes == seen->requested_bytes &&

@@ -36,8 +36,8 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 	return true;
 }
 
-/* Returns true if a line that does not begin like an entry is a damaged entry. UMDH's heading
- * contains the words of an entry but is not one. */
+/* Returns true if a line contains a damaged entry that does not begin like an entry. UMDH's heading
+ * contains the words of an entry and is excluded. */
 static bool was_entry(const struct scan_line *line)
 {
 	const char *end = line->text + line->len, *words = line->text;
@@ -99,8 +99,8 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 	return is_sum ? SUM : ONE_BLOCK;
 }
 
-/* Returns true for a sum whose id and block size equal those of an earlier sum. Checks only files that
- * begin with sums and have no headings: an id may occur in two heaps. */
+/* Returns true for a sum whose id and block size equal those of an earlier sum. Checks only files
+ * that begin with sums and have no headings; in other files an id may occur in two heaps. */
 static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entry *entry)
 {
 	struct {
@@ -171,7 +171,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 	struct block_totals *seen = &scanner->seen;
 
 	open->is_open = false;
-	/* At the end of a truncated file the stack may be incomplete, and no stack is better than a
+	/* The stack may be incomplete at the end of a truncated file. No stack is better than a
 	 * wrong one. */
 	if (open->is_dropped || (at_end && scan_may_be_cut(scanner)))
 		entry->stack.frame_count = entry->name_count = 0;

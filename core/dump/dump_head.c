@@ -82,8 +82,8 @@ static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 	return rc || !reading->head.is_ours || !reading->has_process ? rc : DUMP_HEAD_ENOUGH;
 }
 
-/* Reads up to DUMP_HEAD_BYTES. Returns 0; 1 if the text continues; or an error, after storing the
- * bytes that precede it. */
+/* Reads up to DUMP_HEAD_BYTES. Returns 0 at the end, 1 if the text continues, or an error. After an
+ * error, the bytes before it are stored. */
 static int fill(struct source *source, char *text, size_t *len, struct err *err)
 {
 	int64_t got = 0;

@@ -1,6 +1,6 @@
 /*
- * The head of a dump: the process and the time, read from the first lines without reading the rest
- * of the file.
+ * The head of a dump, which names the process and the time. It is read from the first lines; the
+ * rest of the file is not read.
  */
 #ifndef CORE_DUMP_DUMP_HEAD_H
 #define CORE_DUMP_DUMP_HEAD_H
@@ -12,7 +12,7 @@
 #include "core/dump/dump.h"
 #include "core/dump/source.h"
 
-#define DUMP_HEAD_BYTES ((size_t)64 << 10) /* limit, in bytes of unpacked text */
+#define DUMP_HEAD_BYTES ((size_t)64 << 10) /* maximum length, in bytes of unpacked text */
 
 struct dump_head {
 	bool is_ours; /* written by hsnap; the remaining members come from its notes */
@@ -20,8 +20,8 @@ struct dump_head {
 	int64_t time_ms, start_ms; /* ms since 1970-01-01 UTC; 0: not recorded */
 	int64_t clock_ms; /* value of os_clock_ms() at the snapshot; 0: not recorded */
 	const char *image, *host; /* NULL: not recorded; valid until the next note */
-	/* From UMDH's banner. Its time has whole minutes and an unknown time zone; it is treated as
-	 * UTC. */
+	/* Members from UMDH's banner. The banner's time has whole minutes and no time zone; it is
+	 * treated as UTC. */
 	uint32_t banner_pid;
 	const char *banner_host; /* or NULL */
 	int64_t banner_time_ms;
@@ -43,8 +43,8 @@ bool dump_head_is_of(const char *path, const struct dump_head *of);
 #define DUMP_HEAD_ENOUGH (-1000) /* a sink returns this when it needs no more data */
 
 /* Scans whole lines at the start of a text, up to DUMP_HEAD_BYTES. Returns 0 if the sink returned
- * DUMP_HEAD_ENOUGH or a valid text ended; 1 if the text continues; or an error as above, including
- * the sink's own. */
+ * DUMP_HEAD_ENOUGH or a valid text ended; 1 if the text continues; or an error of dump_head_read()
+ * or of the sink. */
 int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* Lines of a dump: the next line is read, and a line that no parser can use is reported.
+/* Reads the lines of a dump and reports lines that no parser can use.
  *
- * A malformed line is skipped, up to a limit. It is reported only once the text is known to be a
- * dump. A line that is not malformed but unknown is counted if it looks like data. The first of
- * them is quoted in the report at the end. */
+ * A malformed line is skipped, up to a limit, and is reported only once the text is known to be a
+ * dump. An unknown line is counted if it looks like data. The report at the end quotes the first
+ * such line. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

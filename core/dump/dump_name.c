@@ -44,7 +44,7 @@ static const char *addr_start(const char *at, const char *end)
 }
 
 /* Returns true for "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" and "MODULE+0x12". "MODULE+12" is
- * accepted only if the address is known. Each form may end with " : ADDRESS". */
+ * accepted only if the address of the frame is known. Each form may end with " : ADDRESS". */
 static bool is_place(const char *at, const char *end, bool has_addr)
 {
 	const char *addr = addr_start(at, end), *plus, *digits, *bang;

@@ -1,5 +1,5 @@
 /* Scans a part of a dump: passes each line to its parser, and checks at the end that the dump is
- * whole. Comments are parsed by dump_comments.c, entries and their stacks by dump_entry.c. */
+ * complete. dump_comments.c parses comments; dump_entry.c parses entries and their stacks. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,7 +64,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	was_open = scanner->heap_open;
 	scanner->heap_open |= is_start;
 	scanner->has_list |= is_start;
-	scanner->in_modules &= !is_start; /* also where the end of the module list was cut out */
+	/* also at the place where the end of the module list was cut out */
+	scanner->in_modules &= !is_start;
 	if (!is_start && !SCAN_MATCH(&at, end, "Heap "))
 		return 0;
 	if (!hex_parse(&at, &addr))
@@ -77,8 +78,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
 
-/* Returns true for "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID", a line of a comparison, not of a
- * dump. */
+/* Returns true for a line of a comparison: "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID". */
 static bool is_comparison(const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
@@ -109,7 +109,7 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	if (is_comparison(line))
 		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "a comparison") :
 					  scan_fail(scanner, ERR_NOT_DUMP, "a comparison");
-	/* an entry, or unrelated output such as that of a debug library */
+	/* an entry, or unrelated output, for example of a debug library */
 	return scan_entry_line(scanner, line);
 }
 
@@ -120,8 +120,8 @@ static bool pass_plain(struct dump_scanner *scanner)
 	struct dump_progress taken = {0};
 	const char *at = scanner->at, *stop;
 
-	/* The first entry must be parsed here: it proves that the text is a dump, and shows whether it
-	 * begins with sums, which are then all checked. */
+	/* The first entry must be parsed here. It proves that the text is a dump, and shows whether
+	 * the dump begins with sums, which must then all be checked. */
 	if (!scanner->has_entries && !scanner->is_ours)
 		return false;
 	if (!sink->plain || sink->line || scanner->sums.count || !scanner->is_dump ||
@@ -187,7 +187,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 	scanner->is_last = is_last;
 	rc = scan_part(scanner, text, len, false);
-	/* names may continue in the next part, but addresses may not */
+	/* names may continue in the next part; addresses may not */
 	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
 		rc = scan_close_entry(scanner, is_last);
 	return rc;

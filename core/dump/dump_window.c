@@ -33,8 +33,8 @@ static int fill(struct line_window *window, const struct dump_source *source, st
 	return 0;
 }
 
-/* Returns the offset of the start of the window's last line. Unless with_tab is set, lines that
- * start with a TAB do not count. Returns 0 if no such line exists. */
+/* Returns the offset of the start of the window's last line. Ignores lines that start with a TAB,
+ * unless `with_tab` is set. Returns 0 if no such line exists. */
 static size_t last_line(const struct line_window *window, bool with_tab)
 {
 	for (size_t at = window->len; at > 1; at--) {
@@ -58,8 +58,8 @@ static void pass_line(struct line_window *window)
 	window->in_line = !newline;
 }
 
-/* Scans a full window up to the start of its last line, which stays for the next part. Scans the
- * final window to its end. */
+/* Scans a full window up to the start of its last line, and keeps that line for the next part.
+ * Scans the final window to its end. */
 static int scan_window(struct dump_scanner *scanner, struct line_window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);

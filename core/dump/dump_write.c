@@ -14,7 +14,7 @@
 
 #define EOL "\r\n" /* line end of UMDH's logs */
 #define LABEL_BYTES 22
-#define LINE_BYTES 128 /* longer than any entry line whose id is shorter than LABEL_BYTES */
+#define LINE_BYTES 128 /* longer than any entry line with an id shorter than LABEL_BYTES */
 
 static void write_quoted(struct out *out, const char *key, const char *value)
 {
@@ -153,14 +153,14 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 		write_identity(out, &snapshot->modules[i]);
 }
 
-/* Returns the overhead that a sum's line cannot represent, because the line contains the average
- * per block, rounded down. */
+/* Returns the overhead that is missing from a sum's line, which contains only the average per
+ * block, rounded down. */
 static uint64_t rest_of(const struct block_sum *sum)
 {
 	return sum->overhead_bytes % sum->block_count;
 }
 
-/* Returns the unrepresented overhead of all sums of a heap, starting at sum *at. Sets *at to the
+/* Returns the missing overhead of all sums of a heap, starting with sum `*at`. Sets `*at` to the
  * first sum of the next heap. */
 static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
 {
@@ -255,7 +255,7 @@ struct entries {
 	size_t span_count;
 	struct label *labels; /* one per stack */
 	size_t span_at, sum_at; /* next span of blocks; next sum */
-	uint32_t reach; /* reach of the last entry */
+	uint32_t reach; /* reachability written in the last note */
 };
 
 static void label_fill(struct label *label, const char *id)
@@ -343,7 +343,7 @@ static void write_sum(struct entries *entries, const struct block_sum *sum)
 	end_entry(entries, stack, label);
 }
 
-/* Writes a note if reach differs from the reach of the previous entry. */
+/* Writes a note if `reach` differs from that of the previous entry. */
 static void write_reach(struct entries *entries, uint32_t reach)
 {
 	const struct snapshot *snapshot = entries->snapshot;
@@ -359,7 +359,7 @@ static void write_reach(struct entries *entries, uint32_t reach)
 	out_text(entries->out, EOL);
 }
 
-/* Writes those blocks of a span that have this reach. All values from BLOCK_LOST_WITH upwards count
+/* Writes the blocks of a span that have this `reach`. All values from BLOCK_LOST_WITH upwards count
  * as BLOCK_LOST_WITH. */
 static void write_blocks(
 	struct entries *entries, const struct block_span *span, enum block_reach reach)

@@ -1,7 +1,7 @@
 /*
  * Columns that debuggers print before the name of a frame: frame numbers, addresses, arguments.
- * Columns are words between blanks. A word that may belong to a name counts as a column only if a
- * word that cannot belong to a name follows.
+ * Columns are words separated by blanks. Some words may be a column or the start of a name. Such a
+ * word counts as a column only if it is followed by a word that cannot belong to a name.
  */
 #include "core/dump/frame_columns.h"
 
@@ -11,7 +11,7 @@
 
 #define ADDR_DIGITS_MIN 6
 #define DASHES_MIN 8
-#define CODE_MIN 0x10000 /* Windows keeps what is below free */
+#define CODE_MIN 0x10000 /* lowest address of code: Windows leaves lower addresses free */
 
 static bool is_blank(char c)
 {
@@ -61,10 +61,10 @@ bool frame_columns_number(const char *text, size_t len, uint64_t *value)
 enum frame_column {
 	COLUMN_NONE,
 	COLUMN_MAYBE, /* a number that may be part of a name */
-	COLUMN_NUMBER, /* of the frame */
+	COLUMN_NUMBER, /* number of the frame */
 	COLUMN_ADDR,
 	COLUMN_COLON,
-	COLUMN_INLINE, /* "(Inline Function)", and dashes for an address */
+	COLUMN_INLINE, /* "(Inline Function)", and the dashes that replace an address */
 };
 
 static bool is_number_of_frame(const char *word, size_t len)
@@ -124,7 +124,7 @@ struct frame_columns frame_columns_find(const char *text, size_t len)
 {
 	struct frame_columns found = {0};
 	const char *end = text + len, *at = pass_blanks(text, end), *name = text;
-	size_t count = 0, addr_count = 0; /* of columns */
+	size_t count = 0, addr_count = 0; /* numbers of columns */
 	uint64_t value = 0;
 
 	while (at < end) {
@@ -132,7 +132,7 @@ struct frame_columns frame_columns_find(const char *text, size_t len)
 		enum frame_column column;
 
 		if (past - at > 1 && past[-1] == ':')
-			past--; /* a column of its own */
+			past--; /* the ':' is a column of its own */
 		column = column_of(at, (size_t)(past - at), &value);
 		if (column == COLUMN_NONE || (column == COLUMN_COLON && !count))
 			break;
@@ -167,7 +167,7 @@ bool frame_columns_are_strange(const char *text, size_t len)
 {
 	const char *at = text + frame_columns_find(text, len).len, *end = text + len;
 	const char *mark = at < end ? memchr(at, '!', (size_t)(end - at)) : NULL;
-	const char *word = mark; /* the last one before the mark */
+	const char *word = mark; /* last word before the mark */
 
 	if (!mark)
 		return false;
@@ -175,7 +175,8 @@ bool frame_columns_are_strange(const char *text, size_t len)
 	while (word > at && !is_blank(word[-1]))
 		word--;
 	for (const char *sign = at; sign < mark; sign++) {
-		/* for example "c:\\a.c(88): app!f"; no name of a file has these */
+		/* for example "c:\\a.c(88): app!f"; a file name does not contain these
+		 * characters */
 		if (*sign == '\\' || (*sign == ':' && is_blank(sign[1])))
 			return true;
 	}

@@ -14,18 +14,20 @@
  *     [NUMBER] RETURN : ARGUMENT... : NAME         kb of 64-bit programs
  *     NUMBER (Inline Function) -------- NAME
  *
- * NAME has a '!' or a '+'. Modules may have blanks in their names: a lone NUMBER has two lower-case digits, the first
- * a decimal one, and an address has 6 digits, one of them decimal, or "0x" or WinDbg's '`'.
+ * NAME contains '!' or '+'. The name of a module may contain blanks, so columns must look unlike
+ * names. A NUMBER without other columns has two lower-case hexadecimal digits, and the first digit
+ * is decimal. An address has "0x" or WinDbg's '`', or at least 6 digits, one of them decimal.
  */
 struct frame_columns {
 	size_t len; /* bytes before NAME; 0: no columns */
 	bool has_addr, is_inline;
-	uint64_t addr; /* the frame's own: RETURN is the caller's */
+	uint64_t addr; /* address of this frame (RETURN is the caller's address) */
 };
 
 struct frame_columns frame_columns_find(const char *text, size_t len);
 
-/* Returns true if "MODULE!" has words before it that are neither columns nor part of the name of a file. */
+/* Returns true if "MODULE!" is preceded by words that are neither columns nor part of a file
+ * name. */
 bool frame_columns_are_strange(const char *text, size_t len);
 
 /* Parses a number of up to 64 bits, which may have "0x" before it or '`' before the last 8 digits. */

@@ -1,7 +1,7 @@
 /*
  * The key=value words of a "// hsnap:" line.
  *
- * A value is a run of bytes without blanks, quotes and control characters, or a string in double
+ * A value is a run of bytes without blanks, quotes or control characters, or a string in double
  * quotes. Inside quotes, \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is
  * the specification.
  */
@@ -50,8 +50,8 @@ struct kv_number {
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
-/* Returns true if value needs no escapes inside quotes. A fast path: most names need no escapes,
- * and there may be many thousands of names. */
+/* Returns true if `value` needs no escapes inside quotes. This fast path exists because there may
+ * be many thousands of names, and most need no escapes. */
 bool kv_is_plain(const char *value, size_t len);
 
 /* Appends a quoted value on one line, escaping bytes that text_unfit() finds. */

@@ -1,5 +1,5 @@
-/* Lines of a source, read through a window. The window is refilled before it contains less than two
- * lines of the longest kind. */
+/* Reads the lines of a source through a window. The window is refilled before it contains less than
+ * two lines of maximum length. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,9 +77,11 @@ int lines_next(struct lines *lines, struct line *line)
 	line->is_long = line->len > DUMP_LINE_MAX;
 	lines->at += line->len + !!newline;
 	if (line->is_long && !newline) {
-		line->len = 2; /* the window will move; two bytes suffice to identify a comment */
+		/* the window will move; the first two bytes are enough to identify a comment */
+		line->len = 2;
 		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
-		/* Only comments may be too long: any other long line is an error for the caller. */
+		/* Only comments may be too long. The caller treats any other long line as an
+		 * error. */
 		rc = line->text[0] == '/' ? skip_rest(lines) : 0;
 		return rc ? rc : 1;
 	}

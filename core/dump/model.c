@@ -330,9 +330,10 @@ void module_list_finish(struct module_list *list)
 }
 
 /*
- * A merge sort of spans (runs of blocks already in order). Walkers find blocks in ascending order
- * of address, but one kind of block at a time, so there are few spans, and merging splits them into
- * few pieces. So the sort costs little more than one pass over the blocks, and almost no memory.
+ * A merge sort of spans, which are runs of blocks that are already in order. Walkers find blocks in
+ * ascending order of address, but one type of block at a time. So there are few spans, and merging
+ * splits them into few pieces. The sort costs little more than one pass over the blocks, and needs
+ * almost no memory.
  */
 
 struct block_spans {
@@ -354,15 +355,15 @@ static int add_span(struct block_spans *spans, size_t first, size_t end)
 	return 0;
 }
 
-/* Returns true if block comes before limit. If equal is set, also returns true for blocks at the
- * same place as limit. */
+/* Returns true if `block` comes before `limit`. If `equal` is set, also returns true if both have
+ * the same place in the order. */
 static bool is_part(const struct block *block, const struct block *limit, bool equal)
 {
 	return equal ? !is_before(limit, block) : is_before(block, limit);
 }
 
-/* Returns the end of the leading part of a span for which is_part() is true. The first block always
- * belongs to that part. The search doubles its step, because most parts are short. */
+/* Returns the end of the leading part of a span for which is_part() is true; the part has at least
+ * one block. Doubles the search step each time, because most parts are short. */
 static size_t part_end(const struct block *blocks, const struct block_span *span,
 	const struct block *limit, bool equal)
 {
@@ -461,8 +462,9 @@ int block_order(const struct snapshot *snapshot, struct block_span **spans, size
 	return rc;
 }
 
-/* Returns 1 - exp(-x) for x >= 0, accurate to a few units in the last place. For small x, sums the
- * series of e(x) = exp(-x) - 1. For larger x, uses e(2x) = e(x) * (e(x) + 2) repeatedly. */
+/* Returns 1 - exp(-x) for x >= 0, accurate to a few units in the last place. Let e(x) = exp(-x) -
+ * 1. For small x, sums the series of e(x). For larger x, uses e(2x) = e(x) * (e(x) + 2)
+ * repeatedly. */
 static double chance(double x)
 {
 	double sum = 0, term;

@@ -28,9 +28,9 @@ struct module {
 	uint32_t pdb_age;
 	uint32_t timestamp, checksum; /* from the image's headers */
 	bool has_identity;
-	/* For an unloaded module: its last base address; otherwise 0. The base of an unloaded
-	 * module is an address where no module was ever loaded, which keeps its frames apart from
-	 * those of a module loaded later at the old address. */
+	/* Last base address of an unloaded module; otherwise 0. The `base` of an unloaded module is
+	 * an address where no module was ever loaded. This keeps its frames apart from those of a
+	 * module that was loaded later at the old address. */
 	uint64_t unloaded_at;
 };
 
@@ -47,32 +47,31 @@ static inline void block_totals_add(struct block_totals *to, const struct block_
 
 struct heap {
 	uint64_t addr;
-	/* A walker ("nt", "segment", "page", "wine", "unknown"), or a heading for memory outside
-	 * heaps ("virtual", "reserved", "mapped"; see heap_name()). */
+	/* Name of a walker ("nt", "segment", "page", "wine", "unknown"), or, for memory outside
+	 * heaps, of a heading ("virtual", "reserved", "mapped"; see heap_name()). */
 	const char *kind;
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
-	/* Totals of the walk, if has_exact is set. They are exact even in a sampled snapshot, whose
-	 * entries and stackless are estimates. */
+	/* Totals of the walk; valid if `has_exact` is set. They are exact even in a sampled
+	 * snapshot, where the entries and `stackless` are estimates. */
 	struct block_totals exact;
 	struct block_totals stackless; /* blocks without a known stack; not in blocks[] */
 	struct block_totals stackless_lost; /* lost blocks among the stackless ones */
 	unsigned bits; /* 32 or 64; 0: not recorded */
 	bool has_exact;
-	bool unwalked; /* no walker knows this heap: its blocks come from the tracer */
-	/* The walk met damage or missing memory, so the blocks include some known only from the
+	bool unwalked; /* no walker knows this heap, so its blocks come from the tracer */
+	/* The walk met damaged or missing memory, so some of the blocks are known only from the
 	 * tracer. */
 	bool is_partial;
-	/* Set if a block was shrunk in place: sizes may then be too large by less than one size
-	 * class. */
+	/* A block was shrunk in place, so sizes may be too large by less than one size class. */
 	bool has_loose_sizes;
-	bool is_complete; /* unwalked or partial, but the tracer recorded every block */
+	bool is_complete; /* the heap is unwalked or partial, but the tracer recorded every block */
 	/* Number of blocks that the tracer recorded but the walk did not find. */
 	uint64_t traced_only;
 };
 
-/* Headings for memory outside heaps. They take the place of a heap's address, because no heap can
- * lie at such low addresses. "Reserved" address space is not committed, so it uses no memory. */
+/* Headings for memory outside heaps. A heading is stored in place of a heap's address; no heap can
+ * have such a low address. "Reserved" address space is not committed, so it uses no memory. */
 enum {
 	HEAP_VIRTUAL = 1, /* committed by VirtualAlloc */
 	HEAP_RESERVED, /* reserved by VirtualAlloc */
@@ -84,7 +83,7 @@ const char *heap_name(uint64_t addr);
 /* Returns a heading's kind ("reserved"), or NULL for a heap's address. */
 const char *heap_heading_kind(uint64_t addr);
 
-/* Returns the heading with that name or kind, ignoring case, or 0 if no heading has it. */
+/* Returns the heading with this name or kind, ignoring case, or 0 if no heading has it. */
 uint64_t heap_by_name(const char *name);
 
 /* How a block can be reached. */
@@ -93,7 +92,7 @@ enum block_reach {
 	BLOCK_INTERIOR, /* only pointers into its middle lead to it */
 	BLOCK_LOST, /* no pointer leads to it */
 	/* Only lost blocks point to it. In snapshot.reach, BLOCK_LOST_WITH + i marks a block that
-	 * was lost together with the block at lost[i]. */
+	 * was lost together with the block at `lost[i]`. */
 	BLOCK_LOST_WITH,
 };
 #define BLOCK_REACHES (BLOCK_LOST_WITH + 1)
@@ -148,8 +147,8 @@ struct content_pointer {
 	uint32_t stack;
 };
 
-/* A parsed note of kind "content". stack is the id of the block's stack and points into the pairs.
- * content_note_read() returns 0 or -ERR_BAD_LINE. */
+/* A parsed note of kind "content". `stack` is the id of the block's stack; the string belongs to
+ * the parsed pairs. content_note_read() returns 0 or -ERR_BAD_LINE. */
 struct content_note {
 	struct block_content content;
 	unsigned bits; /* size of a pointer */
@@ -157,20 +156,22 @@ struct content_note {
 };
 int content_note_read(const struct kv *kv, struct content_note *note);
 
-/* Returns the word at bytes: bits wide, but only len bytes may be read. */
+/* Returns the word of `bits` bits at `bytes`. Reads at most `len` bytes. */
 uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits);
 
-/* Facts about the system's stack database, for blocks that point into it (stack source "ust"). */
+/* Facts about the system's stack database. Used if blocks point to its records (stack source
+ * "ust"). */
 struct stack_records {
 	bool is_known; /* true if blocks point to such records */
-	/* Records that blocks point to; invalid ones among them; ones that claim more frames than
-	 * could be read. */
+	/* Numbers of records that blocks point to: all, invalid ones, and those that claim more
+	 * frames than could be read. */
 	uint64_t record_count, broken_count, cut_count;
-	/* the database's address; 0: not found, and the members below are unknown */
+	/* address of the database; 0: not found, and the members below are unknown */
 	uint64_t database;
-	/* Stacks in the database; lookups; allocations whose stack did not fit. */
+	/* Numbers of stacks in the database, of lookups, and of allocations whose stack did not
+	 * fit. */
 	uint64_t entry_count, lookup_count, failure_count;
-	/* Entries reachable through the database's index and through its hash chains. */
+	/* Numbers of entries reachable through the database's index and through its hash chains. */
 	uint64_t indexed_count, chained_count;
 	uint64_t used_bytes, reserved_bytes;
 };
@@ -178,11 +179,11 @@ struct stack_records {
 /* Facts about the tracer as the source of stacks. */
 struct tracer_facts {
 	uint32_t version; /* 0: no tracer */
-	/* Items that did not fit into the tracer's tables. */
+	/* Numbers of items that did not fit into the tracer's tables. */
 	uint64_t dropped_blocks, dropped_stacks, dropped_ranges, dropped_unloads;
 	uint64_t mismatch_count; /* stacks that the fast unwinder got wrong */
 	bool is_attached; /* the tracer was attached to a running program */
-	/* Blocks that are older than the tracer and have no stack; unknown if sampling is on. */
+	/* Blocks that are older than the tracer and have no stack. Unknown if sampling is on. */
 	struct block_totals before;
 	uint64_t limit_bytes, committed_bytes; /* size of the tracer's tables */
 	/* Sampling: one allocation is recorded per this many bytes, and all figures are estimates.
@@ -204,12 +205,13 @@ struct snapshot {
 	size_t heap_count, heap_cap;
 	struct block *blocks;
 	size_t block_count, block_cap;
-	struct block_sum *sums; /* in addition to blocks; ordered by heap */
+	struct block_sum *sums; /* sums that `blocks` does not contain; ordered by heap */
 	size_t sum_count, sum_cap;
 	bool has_reach; /* true if reachability was examined */
 	bool by_middle; /* true if a pointer into a block's middle also holds the block */
-	uint64_t part_held_count; /* blocks to which only parts of words point */
-	/* enum block_reach of each of the first reach_count blocks; the rest are held */
+	uint64_t part_held_count; /* number of blocks to which only parts of words point */
+	/* Values of enum block_reach for the first `reach_count` blocks. The remaining blocks are
+	 * held. */
 	uint32_t *reach;
 	size_t reach_count, reach_cap;
 	uint64_t *lost; /* addresses of lost blocks; see BLOCK_LOST_WITH */
@@ -218,7 +220,7 @@ struct snapshot {
 	size_t content_count, content_cap;
 	struct content_pointer *pointers; /* ordered by content and offset */
 	size_t pointer_count, pointer_cap;
-	bool is_by_stack; /* has one sum per stack and heap, but no single blocks */
+	bool is_by_stack; /* the snapshot has one sum per stack and heap, but no single blocks */
 	struct stackset stacks;
 	struct stack_records records;
 	struct tracer_facts tracer;
@@ -230,7 +232,8 @@ struct snapshot {
 void snapshot_init(struct snapshot *snapshot);
 void snapshot_release(struct snapshot *snapshot);
 
-/* Add a zeroed item and return a pointer that is valid until the next item is added. */
+/* Adds a zeroed item and returns a pointer to it. The pointer is valid until the next item is
+ * added. */
 struct module *snapshot_add_module(struct snapshot *snapshot);
 struct heap *snapshot_add_heap(struct snapshot *snapshot);
 struct block *snapshot_add_block(struct snapshot *snapshot);
@@ -239,26 +242,26 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 /* Adds a copy of a module and its strings. */
 void snapshot_copy_module(struct snapshot *snapshot, const struct module *module);
 
-/* Returns how block i can be reached; same values as in struct snapshot. */
+/* Returns how block `i` can be reached, as a value of snapshot.reach. */
 static inline uint32_t snapshot_reach(const struct snapshot *snapshot, size_t i)
 {
 	return i < snapshot->reach_count ? snapshot->reach[i] : BLOCK_HELD;
 }
 
-/* Add a printf-formatted warning. Call snapshot_lacks() if heaps, memory, blocks or ranges are
- * known to be missing: it also marks the snapshot as incomplete. */
+/* Adds a printf-formatted warning. Call snapshot_lacks() instead if heaps, memory, blocks or ranges
+ * are known to be missing: it also marks the snapshot as incomplete. */
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
 void snapshot_lacks(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Returns the total of all blocks, including blocks without a stack. */
 struct block_totals snapshot_total(const struct snapshot *snapshot);
 
-/* Returns the module that contains addr, or NULL. modules must be sorted by base and must not
+/* Returns the module that contains `addr`, or NULL. `modules` must be sorted by base and must not
  * overlap. */
 const struct module *module_at(const struct module *modules, size_t count, uint64_t addr);
 
-/* Returns the module of a return address, or NULL. Looks up the call instruction before the
- * address, because if the callee never returns, the return address may lie past the end of the
+/* Returns the module of a return address, or NULL. Looks up the address of the call instruction
+ * instead: after a call that never returns, the return address may lie past the end of the
  * module. */
 const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr);
 
@@ -273,12 +276,13 @@ const char *module_path_base(const char *path);
  */
 
 #define MODULE_TEXT_MAX 4096 /* bytes of a path or other string of a module */
-#define MODULE_LIST_MAX ((size_t)16 << 20) /* bytes per list; many times what a process needs */
+/* maximum bytes of a list; many times what a process needs */
+#define MODULE_LIST_MAX ((size_t)16 << 20)
 
 struct module_list {
-	struct module *items; /* sorted by base after module_list_finish() */
+	struct module *items; /* module table; sorted by base after module_list_finish() */
 	size_t count, cap;
-	struct module *notes; /* without size_bytes and path */
+	struct module *notes; /* identities; size_bytes and path are not set */
 	size_t note_count, note_cap;
 	size_t bytes; /* size of the items and their strings */
 	struct arena *arena; /* owned by the caller; holds the strings */
@@ -307,12 +311,12 @@ struct block_span {
 	size_t first, end;
 };
 
-/* Returns all blocks in dump order, as spans of consecutive blocks. Blocks with equal addresses
+/* Returns all blocks in dump order, as spans of adjacent array items. Blocks with equal addresses
  * stay in their original order. The caller frees *spans. Returns 0 or -ERR_NOMEM. */
 int block_order(const struct snapshot *snapshot, struct block_span **spans, size_t *count);
 
-/* Returns the number of real blocks that one sampled block of this size stands for, if one
- * allocation per sample_bytes bytes was recorded. */
+/* Returns the number of real blocks that one sampled block of this size stands for, if on average
+ * one allocation per `sample_bytes` bytes was recorded. */
 double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);
 
 #endif

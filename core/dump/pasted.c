@@ -1,6 +1,6 @@
 /*
- * Repairs pasted text: classifies lines, restores replaced characters, repairs lines, and detects
- * at the start of a text whether the text needs repair.
+ * Repairs pasted text: classifies lines, restores replaced characters, and repairs lines. Examines
+ * the start of a text to find out whether the text needs repair.
  */
 #include "core/dump/pasted.h"
 
@@ -12,7 +12,8 @@
 #define EMPTY_MAX 100 /* maximum number of lines held back */
 #define LINE_PAD 16 /* zeros after a line, for hex_parse() */
 #define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
-#define ADDR_MIN 5 /* minimum number of digits of an address after blanks: 64 KiB or more */
+/* minimum number of digits of an address after blanks, because addresses start at 64 KiB */
+#define ADDR_MIN 5
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
@@ -130,9 +131,8 @@ static bool is_module(const char *at, const char *end)
 	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
 }
 
-/* Returns true for a line that becomes a module line only after its typographic characters are
- * replaced, because they are in its numbers. Typographic characters in a path are left
- * unchanged. */
+/* Returns true for a line that becomes a module line only after the typographic characters in its
+ * numbers are replaced. Typographic characters in a path stay unchanged. */
 static bool is_mended_module(const struct pasted *pasted, const char *at, const char *end)
 {
 	pass_blanks(&at);
@@ -208,7 +208,7 @@ static size_t stands_for(const char *at, bool with_dashes, char *as)
 	return text_utf8(at, &code) ? 0 : 1;
 }
 
-/* Copies a line to pasted->plain with its characters restored and the blanks around it removed.
+/* Copies a line to pasted->plain, restores its characters, and removes the blanks around it.
  * Returns the number of blanks that preceded the line. */
 static size_t plain_line(struct pasted *pasted, const char *at, const char *end, bool with_dashes)
 {
@@ -321,8 +321,8 @@ static const char *decode(struct pasted *pasted, const char *line, size_t *len)
 	return pasted->decoded.data;
 }
 
-/* Returns true if the line contains words that only entries, headings, rows and totals have,
- * followed by a number. */
+/* Returns true if the line contains a number after words that occur only in entries, headings, rows
+ * and totals. */
 static bool has_words(const char *text)
 {
 	static const char *const words[] = {" bytes + ", " bytes in 0x", "data for heap @ ",
@@ -351,7 +351,7 @@ static bool are_addresses(const char *at, const char *end)
 	return true;
 }
 
-/* Returns true for a line such as "5a6,9" of diff's output, which has lines of two files. */
+/* Returns true for a line of diff output, such as "5a6,9". Such output mixes lines of two files. */
 static bool is_hunk(const char *at)
 {
 	static const char decimal[] = "0123456789,";
@@ -380,8 +380,8 @@ bool pasted_is_data(const char *line, size_t len)
 	return is_data;
 }
 
-/* Adds the empty lines that were held back. Inside a stack, each gets a TAB so that the stack
- * continues. */
+/* Appends the empty lines that were held back. Inside a stack, each empty line gets a TAB so that
+ * the stack continues. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
 {
 	for (; pasted->empty_count; pasted->empty_count--) {
@@ -395,8 +395,8 @@ void pasted_end(struct pasted *pasted, struct buf *to)
 	add_empty(pasted, false, to);
 }
 
-/* Returns true if a line of a stack without a TAB has enough digits for an address. A smaller number
- * may be that of a page. */
+/* Returns true if a stack line without a TAB has enough digits for an address. A smaller number may
+ * be a page number. */
 static bool is_long_number(const struct pasted *pasted, const struct pasted_line *line)
 {
 	const char *plain = pasted->plain.data;
@@ -495,7 +495,8 @@ struct pasted_signs {
 	bool is_found;
 };
 
-/* Returns true if a line means something only, or something else, without its entities. */
+/* Returns true if a line has a meaning only after its entities are decoded, or has another meaning
+ * then. */
 static bool is_html(struct pasted *pasted, const char *line, size_t len)
 {
 	size_t decoded_len = len;
@@ -512,14 +513,13 @@ static bool is_html(struct pasted *pasted, const char *line, size_t len)
 		return strchr(plain, '!'); /* a frame without an offset */
 	if (kind != PASTED_COMMENT || before != PASTED_COMMENT)
 		return kind != PASTED_EMPTY;
-	/* Values of notes are in quotation marks, and may hold anything. Names of modules may hold an
-	 * entity, too: they prove nothing in a dump of hsnap's, whose notes do. */
+	/* Values of notes are in quotation marks and may contain anything. Module names may contain
+	 * an entity too, so in a dump written by hsnap they prove nothing; its notes do. */
 	return (!pasted->is_ours && is_module(plain, plain + pasted->plain.len)) ||
 	       (!memchr(line, '"', len) && memchr(decoded, '"', decoded_len));
 }
 
-/* Returns true if a line with the sign has a meaning only, or another one, without its entities and
- * tags. */
+/* Returns true if is_html() is true for a line that contains `sign`. */
 static bool find_sign(struct pasted *pasted, const char *text, size_t len, char sign)
 {
 	const char *end = text + len, *at = text, *newline;
@@ -568,7 +568,7 @@ static void see_line(
 		/* In a comparison, an empty line precedes each stack. */
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
-		/* Invisible characters make two names of one. */
+		/* Invisible characters would turn one name into two. */
 		signs->is_found |= in_record && taken.kind == PASTED_NAME && !taken.is_quoted &&
 				   taken.blanks + pasted->plain.len != text_len;
 		signs->has_frames |= in_record && taken.blanks;

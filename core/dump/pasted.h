@@ -1,10 +1,10 @@
 /*
  * Repairs text that went through mail, a web page or an editor.
  *
- * Programs print dumps and comparisons with a TAB before each frame. Pasting removes TABs or turns
- * them into blanks, quotes lines, inserts empty lines, and replaces dashes, blanks and line ends. A
- * line with only one possible meaning is restored to the printed form. Other lines stay unchanged,
- * and so does the number of lines.
+ * Programs print dumps and comparisons with a TAB before each frame. Pasting changes such text:
+ * TABs disappear or become blanks, lines are quoted, empty lines appear, and dashes, blanks and
+ * line ends are replaced. A line with only one possible meaning is restored to the printed form.
+ * Other lines and the number of lines stay unchanged.
  */
 #ifndef CORE_DUMP_PASTED_H
 #define CORE_DUMP_PASTED_H
@@ -29,13 +29,13 @@ enum pasted_kind {
 
 struct pasted {
 	bool is_ours; /* the text begins with a note of hsnap's */
-	bool is_html; /* characters are entities */
-	bool has_bare; /* addresses of frames have no TAB or blank before them */
+	bool is_html; /* characters are written as HTML entities */
+	bool has_bare; /* the addresses of frames are not indented */
 	bool in_record; /* further lines of an entry or a row may follow */
 	/* Number of empty lines held back, because a stack may continue after them. */
 	size_t empty_count;
-	const char *empty_end; /* line end of the empty lines */
-	struct buf decoded, text, plain; /* of the current line */
+	const char *empty_end; /* line end that the empty lines have */
+	struct buf decoded, text, plain; /* buffers for the current line */
 };
 
 void pasted_init(struct pasted *pasted);
@@ -44,8 +44,7 @@ void pasted_release(struct pasted *pasted);
 /* Returns true if the start of a text shows that the text needs repair. */
 bool pasted_find(struct pasted *pasted, const char *text, size_t len);
 
-/* Appends a repaired line to *to. line includes its line end, except for the last line of the
- * text. */
+/* Appends a repaired line to `*to`. `line` includes its line end, except at the end of the text. */
 void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to);
 
 /* Appends the lines that were held back. Call this at the end of the text. */

@@ -2,8 +2,8 @@
  * The state of the dump scanner between two lines. Only for core/dump/dump_*.c; other code uses
  * core/dump/dump.h.
  *
- * The text arrives in parts. An entry is passed on when the scanner sees the first line after the
- * entry's stack, so an entry may span several parts.
+ * The text arrives in parts. An entry may span several parts. It is passed to the sink when the
+ * scanner sees the first line after the entry's stack.
  */
 #ifndef CORE_DUMP_SCANNER_H
 #define CORE_DUMP_SCANNER_H
@@ -36,7 +36,7 @@ struct scan_entry {
 	uint64_t frames[DUMP_FRAMES_MAX];
 	uint32_t aliases[DUMP_FRAMES_MAX];
 	struct buf name_text; /* all names, concatenated */
-	/* text pointers are set once all names are known */
+	/* the `text` pointers are set once all names are known */
 	struct dump_name names[DUMP_FRAMES_MAX];
 };
 
@@ -55,30 +55,32 @@ struct dump_scanner {
 	bool is_split; /* the part may end inside an entry or inside an overlong line */
 	bool no_newline; /* the final line of the text has no line end */
 	uint64_t line_number; /* number of the current line */
-	bool has_list; /* a module list or a heap's list of blocks has begun */
+	bool has_list; /* a module list or the block list of a heap has begun */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
-	uint64_t open_heap; /* address, if heap_open */
-	bool lacks_heading; /* in another program's file: the start or the end of a heap */
-	/* For files not written by hsnap: the heaps that had a "Start of data" heading, and the
-	 * heaps that had a "Hogs" heading. */
+	uint64_t open_heap; /* address of the open heap; valid if `heap_open` is set */
+	/* the start or end of a heap is missing; only for files not written by hsnap */
+	bool lacks_heading;
+	/* For files not written by hsnap: the heaps with a "Start of data" heading, and the heaps
+	 * with a "Hogs" heading. */
 	struct u64map headings[2];
 	bool has_entries; /* an entry was parsed */
-	/* Id and block size of each sum, in other programs' files that begin with sums and have no
-	 * headings. */
+	/* Id and block size of each sum. Only for files not written by hsnap that begin with sums
+	 * and have no headings. */
 	struct table sums;
 	bool is_cut; /* the reader reported that the file is truncated */
-	/* the current line directly follows a sum's stack, whose frames may be names */
+	/* the current line directly follows the stack of a sum, so it may be a named frame */
 	bool after_names;
 	bool is_passing; /* stack lines are being skipped because their entry is malformed */
-	/* Number of the last line of a note, including continuation lines of a wrapped note. */
+	/* Number of the last line of a note, including the continuation lines of a wrapped note. */
 	uint64_t note_line;
 	struct block_totals seen;
 	struct kv pairs;
-	/* Number of skipped lines that look like data; line number of the first one. */
+	/* Number of skipped lines that look like data, and the line number of the first such
+	 * line. */
 	uint64_t unread_count, unread_line;
 	char unread[SCAN_SHOWN_BYTES]; /* start of the first skipped line */
 	size_t skip_count;
-	/* the first skip_count malformed lines, held until is_dump is set */
+	/* the first `skip_count` malformed lines, held until `is_dump` is set */
 	struct scan_held held[DUMP_SKIPS_MAX];
 	struct scan_entry open;
 };
@@ -100,17 +102,17 @@ static inline bool scan_starts(const struct scan_line *line, const char *text)
 	return line->len >= len && !memcmp(line->text, text, len);
 }
 
-/* Sets the error, located at the current line. detail may be NULL. Returns -code. */
+/* Sets an error at the current line. `detail` may be NULL. Returns -code. */
 int scan_fail(struct dump_scanner *scanner, enum err_code code, const char *detail);
 
-/* Handles a malformed line; detail is a string literal. Returns 0 if the line was skipped, or an
+/* Handles a malformed line; `detail` is a string literal. Returns 0 if the line was skipped, or an
  * error. */
 int scan_skip(struct dump_scanner *scanner, const char *detail);
 
 /* Like scan_skip(), except that a final line without a line end is treated as truncated. */
 int scan_skip_or_cut(struct dump_scanner *scanner, const char *detail);
 
-/* Counts the line for the report at the end, if it looks like data. */
+/* Counts an unknown line if it looks like data. The count is reported at the end. */
 void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line);
 void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line);
 
@@ -146,7 +148,7 @@ bool scan_is_name(const char *at, const char *end);
  * 0 if the line is not a named frame, or an error. */
 int scan_name_line(struct dump_scanner *scanner);
 
-/* Passes the open entry on. at_end: the text ends directly after the entry. */
+/* Passes the open entry to the sink. `at_end`: the text ends directly after the entry. */
 int scan_close_entry(struct dump_scanner *scanner, bool at_end);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted text.
- * Each layer reads from the feed below it; a feed buffers bytes for lookahead. The top layer is
- * read as bytes, or in lines (lines.c).
+ * Each layer reads from the feed below it; a feed buffers bytes for lookahead. Readers read bytes
+ * from the top layer, or lines (lines.c).
  */
 #include "core/dump/source.h"
 
@@ -22,8 +22,8 @@
 
 /*
  * Buffered bytes between two layers. The reader can look at buffered bytes before consuming them.
- * An error of the layer below is returned only after all bytes that precede it, and on every later
- * read.
+ * An error of the layer below is returned after all bytes that precede the error, and again on
+ * every later read.
  */
 
 /* Returns the number of bytes read, 0 at the end, or a negative error code. len is at least 16,
@@ -35,11 +35,12 @@ struct feed {
 	void *ctx;
 	unsigned char *bytes; /* bytes[at..end) are buffered */
 	size_t cap, at, end;
-	int rc; /* result of `read`: 1 continue, 0 end, or an error described by why */
+	/* result of `read`: 1 to continue, 0 at the end, or an error, which `why` describes */
+	int rc;
 	struct err why;
 };
 
-/* minimum buffer size passed to a layer, which may return only whole characters */
+/* minimum size of the buffer passed to a layer, because a layer may return only whole characters */
 #define ROOM_BYTES 16
 #define DIRECT_BYTES 4096 /* larger reads bypass the buffer */
 
@@ -161,7 +162,7 @@ static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err
 		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
 }
 
-/* Skips zeros up to the end: tapes and some file systems pad files with zeros. */
+/* Skips zeros up to the end, because tapes and some file systems pad files with zeros. */
 static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -218,7 +219,7 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	if (rc == Z_MEM_ERROR)
 		memory_out();
 	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
-	return len - stream->avail_out; /* unpacked bytes come before an error */
+	return len - stream->avail_out; /* the bytes unpacked so far come before an error */
 }
 
 /* A feed_reader; ctx is a struct gunzip. Returns an error only after all unpacked bytes: -ERR_CUT
@@ -249,11 +250,11 @@ struct utf16 {
 	const char *name; /* for messages */
 	bool is_big; /* big-endian */
 	bool is_over; /* 8-bit text follows */
-	uint64_t bytes, lines; /* read so far, without the mark */
-	unsigned run; /* number of last characters that may be 8-bit text */
+	uint64_t bytes, lines; /* read so far, not counting the byte order mark */
+	unsigned run; /* number of most recent characters that may be 8-bit text */
 };
 
-/* Minimum number of bytes to buffer, and the maximum length of a UTF-8 character. */
+/* Minimum number of bytes to buffer; also the maximum length of a UTF-8 character. */
 #define UTF16_MIN_BYTES 4
 #define UTF16_MARK_BYTES 2
 
@@ -275,15 +276,15 @@ static uint32_t take_char(struct utf16 *utf16, size_t ready)
 	return c;
 }
 
-#define RUN_MAX 32 /* in a row: single letters have two bytes of ASCII */
+#define RUN_MAX 32 /* this many such characters in a row are 8-bit text; a few may be real UTF-16 */
 
 static bool is_text_byte(uint32_t byte)
 {
 	return (byte >= ' ' && byte < 0x7f) || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Looks for 8-bit text that another program appended. Its line end would be U+0A0D, which Unicode
- * does not assign. */
+/* Looks for 8-bit text that another program appended to UTF-16 text. Read as UTF-16, a CR LF of
+ * 8-bit text is U+0A0D, which Unicode does not assign. */
 static void check_char(struct utf16 *utf16, uint32_t c)
 {
 	utf16->bytes += c > 0xffff ? 4 : 2;
@@ -302,9 +303,9 @@ static int fail_over(const struct utf16 *utf16, struct err *err)
 		UTF16_MARK_BYTES + utf16->bytes - 2 * utf16->run);
 }
 
-/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD.
- * Half a unit at the end is -ERR_CUT, and 8-bit text -ERR_ENCODINGS, after everything before it was
- * returned. */
+/* A feed_reader; `ctx` is a struct utf16, and `len` is at least UTF16_MIN_BYTES. Half a surrogate
+ * pair becomes U+FFFD. After all text before it was returned, half a code unit at the end is
+ * reported as -ERR_CUT, and 8-bit text as -ERR_ENCODINGS. */
 static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct utf16 *utf16 = ctx;
@@ -313,7 +314,7 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	size_t used = 0;
 
 	while (!utf16->is_over && len - used >= UTF16_MIN_BYTES) {
-		/* wait for more bytes only if there is nothing to return yet */
+		/* wait for more bytes only if nothing can be returned yet */
 		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
 		uint32_t c;
 
@@ -333,7 +334,8 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return used ? (int64_t)used : fail_over(utf16, err);
 }
 
-/* Each layer reads from the previous one: raw, unpacked (if packed), text, mended (if needed). */
+/* Each layer reads from the previous layer: raw, unpacked (if packed), text, mended (if
+ * repaired). */
 struct source {
 	struct os_file file;
 	char *name;
@@ -396,8 +398,7 @@ static void find_encoding(struct source *source, struct feed *from)
 		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
-/* Repairs the buffered lines. The repair may hold all of them back. Returns 1, 0 at the end, or an
- * error. */
+/* Repairs the buffered lines. All lines may be held back. Returns 1, 0 at the end, or an error. */
 static int mend_lines(struct source *source, struct err *err)
 {
 	struct feed *text = &source->text;

@@ -24,20 +24,23 @@ void source_close(struct source *source); /* source may be NULL */
 /* Returns the name for messages: the path, or "standard input". */
 const char *source_name(const struct source *source);
 
-/* Returns the next bytes without consuming them: SOURCE_PEEK_BYTES bytes, or the rest of the text.
- * *bytes is valid until the next call. Returns the number of bytes or a negative error code. */
+/* Returns the next bytes without consuming them: SOURCE_PEEK_BYTES bytes, or the rest of the text
+ * if that is less. `*bytes` is valid until the next call. Returns the number of bytes or a negative
+ * error code. */
 int64_t source_peek(struct source *source, const char **bytes, struct err *err);
 
-/* Reads up to len bytes. Returns the number of bytes read; 0 at the end; -ERR_READ; -ERR_CUT if
- * compressed data ends early; or -ERR_ENCODINGS if UTF-16 goes on as 8-bit text. The last two come
- * after everything before that place. */
+/* Reads up to `len` bytes. Returns the number of bytes read, 0 at the end, or an error: -ERR_READ;
+ * -ERR_CUT if compressed data ends early; -ERR_ENCODINGS if UTF-16 text continues as 8-bit text.
+ * -ERR_CUT and -ERR_ENCODINGS are returned only after all bytes before that place. */
 int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err);
 
-/* Wraps source, which must outlive the result, as a struct dump_source (core/dump/dump.h). */
+/* Returns a struct dump_source (core/dump/dump.h) that reads from `source`, which must outlive
+ * it. */
 struct dump_source source_stream(struct source *source);
 
 /* Returns true if the source is a regular file whose bytes need no conversion. Such a file can also
- * be read at any offset; its text lies at offsets [*from, *to), after a byte order mark. */
+ * be read at any offset. Its text, which excludes a byte order mark, lies at offsets [*from,
+ * *to). */
 bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
 
 /* Reads exactly len bytes of a plain source, from any thread. After this call the position of
@@ -64,16 +67,17 @@ struct lines {
 struct line {
 	const char *text;
 	size_t len; /* without the line end */
-	/* The line is longer than DUMP_LINE_MAX. len covers only the bytes in the window; the rest
-	 * is skipped. */
+	/* The line is longer than DUMP_LINE_MAX. `len` covers only the bytes in the window; the
+	 * remaining bytes are skipped. */
 	bool is_long;
 };
 
-/* source and err must outlive lines. */
+/* `source` and `err` must outlive `lines`. */
 void lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
 void lines_release(struct lines *lines);
 
-/* Returns 1 and the next line (valid until the next call), 0 at the end, or the source's error. */
+/* Gets the next line, which is valid until the next call. Returns 1, 0 at the end, or the source's
+ * error. */
 int lines_next(struct lines *lines, struct line *line);
 
 #endif

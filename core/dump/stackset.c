@@ -28,7 +28,7 @@ void stackset_release(struct stackset *set)
 	stackset_init(set);
 }
 
-/* Stores a word for hex_load() to load. */
+/* Stores a word in the form that hex_load() loads. */
 static inline void write_word(char *to, uint64_t word)
 {
 	to[0] = (char)word;
@@ -108,8 +108,8 @@ static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_
 	return (uint32_t)set->count++;
 }
 
-/* Builds the key of a stack far down its id's list. A NUL separates id and frames, because no id
- * contains a NUL. */
+/* Builds the hash key of a stack that is far down in its id's list. A NUL separates id and frames,
+ * because no id contains a NUL. */
 static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
 	uint32_t alias_count = stack->alias_count;
@@ -123,8 +123,8 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH);
 }
 
-/* Finds or adds the wanted stack among those after stack `at`, using a hash table: a damaged dump
- * may have any number of stacks with one id. */
+/* Finds the wanted stack among the stacks after `at`, or adds it. Uses a hash table, because a
+ * damaged dump may have any number of stacks with one id. */
 static uint32_t choose_far(
 	struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len)
 {
@@ -147,7 +147,7 @@ static uint32_t choose_far(
 	return index;
 }
 
-/* Finds or adds the wanted stack in an id's list, which starts at stack `first`. */
+/* Finds the wanted stack in an id's list, which starts at stack `first`, or adds it. */
 static uint32_t choose(
 	struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len)
 {

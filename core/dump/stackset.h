@@ -3,7 +3,7 @@
  *
  * An id is a label: opaque text. One id may stand for several stacks, because UMDH's ids are short
  * and wrap around. Stacks are stored separately for each id. Equal stacks with different ids are
- * not merged here; the reader does that.
+ * not merged here; readers of the dump merge them.
  */
 #ifndef CORE_DUMP_STACKSET_H
 #define CORE_DUMP_STACKSET_H
@@ -23,21 +23,22 @@
  * DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first, as uint64_t or packed by stack_frames_copy(); read
-	 * them with stack_frame(). NULL: the dump has not listed the frames yet. */
+	/* Return addresses, innermost first: an array of uint64_t, or packed by
+	 * stack_frames_copy(). Read them with stack_frame(). NULL: the dump has not listed the
+	 * frames yet. */
 	const void *frames;
-	/* Start of each further candidate stack under this id ("Alias" in UMDH's logs); only one
+	/* Start of each additional candidate stack with this id ("Alias" in UMDH's logs). Only one
 	 * candidate is the true stack. Candidate k is frames[alias_at[k]..alias_at[k + 1]); the
 	 * first candidate starts at 0. In a stack set every candidate has frames. */
 	const uint32_t *alias_at;
 	uint32_t same_id; /* next stack with this id, or STACK_NONE */
 	uint16_t frame_count;
 	uint16_t alias_count : 12;
-	/* Bytes saved per packed frame, compared with uint64_t. If nonzero, the frames are relative
-	 * to a base, which follows them. */
+	/* Number of bytes saved per packed frame, compared with uint64_t. If nonzero, each frame is
+	 * stored as its distance from a base, which is stored after the frames. */
 	uint16_t frame_cut : 3;
-	/* frames are not addresses but string numbers, which only the owner of the set can
-	 * resolve */
+	/* `frames` contains string numbers instead of addresses; only the owner of the set can
+	 * resolve them */
 	uint16_t is_named : 1;
 };
 
@@ -57,7 +58,8 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 	return frame + hex_load(frames + stack->frame_count * width);
 }
 
-/* Packs frames into arena: the addresses in one process are mostly close to each other. */
+/* Packs frames into `arena`. The addresses in one process are mostly close to each other, so
+ * distances take fewer bytes. */
 void stack_frames_copy(struct stack *to, const struct stack *from, struct arena *arena);
 
 /* Returns the packed bytes, which are equal for equal frames. *len is 0 for a stack without
@@ -76,7 +78,7 @@ bool stack_same_frames(const struct stack *a, const struct stack *b);
 struct stackset {
 	struct arena arena;
 	struct hash_index ids; /* maps each id to its first stack */
-	struct table behind; /* stacks far down their id's list */
+	struct table behind; /* stacks that are far down in the list of their id */
 	struct stack *stacks;
 	size_t count, cap;
 };
@@ -84,23 +86,23 @@ struct stackset {
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
 
-/* Frees the memory that only stackset_add() needs; do not call stackset_add() afterwards.
- * are_elsewhere: the stacks now point to other memory, so also frees the memory of ids, frames and
- * candidates. */
+/* Frees the memory that only stackset_add() needs. Do not call stackset_add() afterwards.
+ * `are_elsewhere`: the stacks now point to other memory, so the memory of ids, frames and
+ * candidates is freed too. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
-/* Finds or adds the stack of an entry and sets *index to its index in set->stacks. If frames is
- * NULL, finds the first stack with that id; otherwise compares id and frames. Candidates without
- * frames are ignored. Everything is copied. */
+/* Finds or adds the stack of an entry and sets `*index` to its index in set->stacks. If `frames` is
+ * NULL, finds the first stack with that id; otherwise compares id and frames. Ignores candidates
+ * without frames. Copies everything that it adds. */
 void stackset_add(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
-/* The two steps of stackset_add(), for adding many stacks at once. The hash of an id never changes
- * during the life of the set. */
+/* The two steps of stackset_add(), for adding many stacks at once. An id has the same hash
+ * throughout the life of the set. */
 uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len);
 uint32_t stackset_add_hashed(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len);
 
-/* Prefetches the data for an id. Call it with steps 0, 1 and 2 in turn, and do other work between
+/* Prefetches the data for an id. Call it with step 0, 1 and 2 in turn, and do other work between
  * the calls. */
 void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step);
 

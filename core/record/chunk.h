@@ -1,7 +1,7 @@
 /*
- * The elements of a recording (chunks, varints, columns), for its writer and its readers.
+ * The elements of a recording (chunks, varints, columns), for the writer and the readers of a file.
  * man/hrec.5 is the specification. Numbers in heads are little-endian. A varint has 7 bits per
- * byte, lowest first.
+ * byte, lowest bits first.
  */
 #ifndef CORE_RECORD_CHUNK_H
 #define CORE_RECORD_CHUNK_H
@@ -21,7 +21,7 @@
 #define CHUNK_UNPACKED_MAX ((size_t)64 << 20)
 #define CHUNK_EVENTS_MAX ((size_t)256 << 10)
 
-/* Limits of a recording. They limit the memory that a file can force its reader to allocate. */
+/* Limits of a recording. They limit how much memory a file can make its reader allocate. */
 #define RECORD_MODULES_MAX ((size_t)1 << 20)
 #define RECORD_HEAPS_MAX ((size_t)1 << 20)
 #define RECORD_THREADS_MAX ((size_t)1 << 22)
@@ -31,7 +31,7 @@
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
 #define RECORD_LOADS_MAX ((size_t)1 << 22)
 #define RECORD_REMARKS_MAX ((size_t)1000)
-/* total bytes of the strings in modules and marks */
+/* total bytes of the strings of all modules and marks */
 #define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20)
 
 enum chunk_type {
@@ -53,7 +53,7 @@ enum chunk_type {
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* module flags */
 enum { MARK_LABEL, MARK_START }; /* mark types */
 
-/* A free identifies its allocation with one byte. last is the number of the last freed allocation
+/* A free identifies its allocation with one byte. `last` is the number of the last freed allocation
  * of that kind.
  *   AGE_AHEAD + n: number last + 1 + n
  *   AGE_BACK + n: number last - 1 - n
@@ -61,8 +61,8 @@ enum { MARK_LABEL, MARK_START }; /* mark types */
  *   AGE_FAR: the age is in a separate column */
 enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };
 
-/* Initial value of the last freed allocation's number, and its value after each check-point: number
- * 0 comes next. */
+/* Number of the last freed allocation at the start and after each check-point: number 0 comes
+ * next. */
 #define NUMBER_NONE UINT64_MAX
 
 enum chunk_packing { CHUNK_PLAIN, CHUNK_ZSTD };
@@ -87,20 +87,21 @@ void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_hea
 /* Returns false if the head is invalid. */
 bool chunk_head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
-/* Returns true unless a list (of modules and so on) has such a high compression ratio that a
- * small file would need a lot of memory. */
+/* Returns true if the compression ratio of a list (of modules and so on) is plausible. Otherwise a
+ * small file could make its reader allocate a lot of memory. */
 bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
 
 void varint_write(struct buf *to, uint64_t value);
 
-/* Encodes a column of numbers: first one byte, the width in bytes of the largest number (0 if all
- * are 0); then the lowest bytes of all numbers, then their second bytes, and so on. */
+/* Encodes a column of numbers. The first byte is the width in bytes of the largest number (0 if all
+ * are 0). The lowest bytes of all numbers follow, then their second bytes, and so on. */
 void column_write(struct buf *to, const uint64_t *values, size_t count);
 
 /*
- * Reading a payload. The first error sets payload.at to NULL, after which all reads return 0.
+ * A payload that is being read. The first error sets payload.at to NULL; after that, all reads
+ * return 0.
  */
 
 struct payload {

@@ -1,4 +1,4 @@
-/* Columns of a chunk of events: collected, written, and parsed. */
+/* Collects, writes and parses the columns of a chunk of events. */
 #include "core/record/event_columns.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * The columns of a chunk of events, with their names in man/hrec.5 (EVENTS).
+ * The columns of a chunk of events. Their names are those in man/hrec.5 (EVENTS).
  *
- * recorder.c collects events in struct event_columns and writes the chunk. The readers of a
- * recording parse it to struct record_events, whose columns still are in the file's form.
+ * recorder.c collects events in struct event_columns and writes the chunk. Readers of a recording
+ * parse the chunk into struct record_events, whose columns are still encoded as in the file.
  */
 #ifndef CORE_RECORD_EVENT_COLUMNS_H
 #define CORE_RECORD_EVENT_COLUMNS_H
@@ -21,14 +21,15 @@ struct column_values {
 	size_t count;
 };
 
-/* Events that are not written yet. */
+/* Events that have not been written yet. */
 struct event_columns {
 	struct column_values codes, ages, tick_gaps, ticks, thread_gaps, threads;
 	struct column_values free_gaps, free_stacks; /* one item per free with a known stack */
 	struct column_values addresses; /* addresses of allocations, as differences */
 	unsigned char *frees;
 	size_t free_count;
-	/* Index of the event at the last tick, and of the event at the last change of thread. */
+	/* Index of the event at the last tick, and index of the event at the last change of
+	 * thread. */
 	size_t tick_at, thread_at;
 	size_t free_at; /* index of the last free with a known stack; SIZE_MAX: none */
 	uint64_t begin_ms, last_ms;
@@ -39,11 +40,12 @@ struct event_columns {
 void event_columns_init(struct event_columns *columns);
 void event_columns_release(struct event_columns *columns);
 
-/* Records a change of time or thread before an event. The first event of a chunk sets both. */
+/* Records a change of time or thread before an event. Also called for the first event of a chunk,
+ * to set both. */
 void event_columns_change(struct event_columns *columns, uint64_t now_ms, uint32_t now_thread);
 
-/* Write the numbers at the start of the chunk that describe the columns, and the columns. The
- * latter empties them. */
+/* Write the columns: the first function writes the numbers at the start of the chunk that describe
+ * them, the second writes and empties them. */
 void event_columns_write_counts(struct buf *to, const struct event_columns *columns);
 void event_columns_write(struct buf *to, struct event_columns *columns, bool has_addresses);
 
@@ -63,8 +65,8 @@ static inline void event_columns_add(
 	column_values_add(&columns->codes, code);
 }
 
-/* Adds the difference from the last address, with its sign in the lowest bit. The differences are
- * small, so they need only a narrow column. */
+/* Adds the difference from the last address, with the sign in the lowest bit. Most differences are
+ * small, so the column is narrow. */
 static inline void event_columns_add_address(struct event_columns *columns, uint64_t addr)
 {
 	uint64_t far = addr - columns->last_addr;
@@ -73,8 +75,8 @@ static inline void event_columns_add_address(struct event_columns *columns, uint
 	columns->last_addr = addr;
 }
 
-/* Adds the number of the allocation that the last event frees. last: number of the last freed
- * allocation of that kind. age: number of allocations of that kind after this one. */
+/* Adds the number of the allocation that the last event frees. `last` is the number of the last
+ * freed allocation of that kind. `age` is the number of allocations of that kind after this one. */
 static inline void event_columns_add_free(
 	struct event_columns *columns, uint64_t number, uint64_t last, uint64_t age)
 {
@@ -102,7 +104,7 @@ static inline void event_columns_add_free_stack(struct event_columns *columns, u
 	columns->free_at = at;
 }
 
-/* A chunk of events, as a reader finds it. */
+/* A chunk of events, as readers parse it. */
 struct record_events {
 	uint64_t first, begin_ms, end_ms;
 	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* values after the chunk */

@@ -1,5 +1,5 @@
 /*
- * Live blocks: an open hash table, indexed by address. The blocks of each heap also form a list
+ * Live blocks, in an open hash table indexed by address. The blocks of each heap also form a list
  * within the table, so destroying a heap takes time proportional to the number of its blocks.
  * Entries are small, because a process may have millions of blocks.
  */
@@ -14,18 +14,19 @@
 #define FIRST_CAP ((size_t)1 << 12)
 
 /* A live block: its kind, the low bits of its number (see number_of()), and its neighbours in the
- * list of its heap's blocks. */
+ * block list of its heap. */
 struct known_block {
 	uint64_t key; /* address and tag; 0 in a free entry */
 	uint32_t kind, number;
-	/* neighbours in the heap's list, as table index plus one; 0: none */
+	/* neighbours in the heap's list, as table indexes plus one; 0: none */
 	uint32_t next, previous;
 };
 
 struct kind_facts {
-	/* Number of allocations; supplies the upper bits of a block's number. */
+	/* Number of allocations of the kind. Supplies the upper bits of the numbers of its
+	 * blocks. */
 	uint64_t allocated;
-	uint32_t heap; /* for untagged blocks: number of their heap's handle */
+	uint32_t heap; /* number of the heap's handle, if the kind's blocks are untagged */
 };
 
 struct live_blocks {
@@ -79,7 +80,7 @@ static size_t home(const struct live_blocks *blocks, uint64_t addr)
 	return (size_t)((addr >> 3) * blocks->multiplier >> blocks->shift);
 }
 
-/* Returns the entry of the block at addr, or the free entry where that block would go. */
+/* Returns the entry of the block at `addr`, or the free entry where that block would be stored. */
 static struct known_block *find_block(const struct live_blocks *blocks, uint64_t addr)
 {
 	size_t at = home(blocks, addr);
@@ -133,9 +134,9 @@ static void write_block(
 	link_block(blocks, entry, place_of(blocks, entry));
 }
 
-/* Doubles the table in place, because the table is most of the memory in use. Blocks move to their
- * new entries, starting with the last block. A block's new entry normally lies after all blocks
- * that have not moved yet. The few blocks for which it does not are moved at the end. */
+/* Doubles the table in place, because the table takes up most of the memory. Blocks move to their
+ * new entries, starting with the last block. Normally a block's new entry lies after all blocks
+ * that have not moved yet. The few blocks for which this is not true are moved at the end. */
 static void grow(struct live_blocks *blocks)
 {
 	const size_t old_cap = blocks->block_cap;
@@ -209,7 +210,7 @@ static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, 
 	return number;
 }
 
-/* Returns the newest number with these low bits. That number is correct because fewer than 2^32
+/* Returns the newest number with these low bits. It is the right one, because fewer than 2^32
  * blocks of a kind are allocated during the life of one block. */
 static uint64_t number_of(const struct live_blocks *blocks, const struct known_block *block)
 {

@@ -11,7 +11,7 @@
 
 #define NOT_BEGUN UINT32_MAX /* kind of a range before its allocation is recorded */
 
-/* Pages with the same properties that were changed by the same call. */
+/* A range: pages that have the same properties and were changed by the same call. */
 struct known_range {
 	uint64_t start, end;
 	uint64_t region; /* start of the reservation that contains the range */
@@ -22,7 +22,7 @@ struct known_range {
 	uint64_t number;
 };
 
-/* Ranges sorted by address; they do not overlap. */
+/* Ranges sorted by address, without overlaps. */
 #define NODE_RANGES 128
 struct range_node {
 	size_t count; /* nonzero, unless this is the only node */
@@ -93,8 +93,8 @@ static void add_piece(
 	ranges->pieces[ranges->piece_count++] = piece;
 }
 
-/* Applies a change to the part of a range that it covers. Returns 1 and updates *range; -1 if the
- * pages become unknown; or 0 if the change does not affect the range. */
+/* Applies a change to the part of a range that the change covers. Returns 1 and updates `*range`,
+ * -1 if the pages become unknown, or 0 if the change does not affect the range. */
 static int change(enum live_change type, const struct known_range *how, struct known_range *range)
 {
 	switch (type) {
@@ -117,7 +117,7 @@ static int change(enum live_change type, const struct known_range *how, struct k
 	return 0;
 }
 
-/* Position of a range, or the position where a range would be inserted. */
+/* Position of a range, or position where a range would be inserted. */
 struct range_place {
 	size_t node, at;
 };

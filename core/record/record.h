@@ -1,14 +1,14 @@
 /*
  * Recordings: every allocation of a process, in order of time. man/hrec.5 specifies the file.
  *
- * An allocation is identified by its kind (stack, size, heap, type of memory) and by its number,
- * counted from 0, among all allocations of that kind. A free contains kind and number. So a state
+ * An allocation is identified by its kind (stack, size, heap, type of memory) and its number.
+ * Allocations of each kind are numbered from 0. A free contains kind and number, so a state
  * consists of two counters per kind, no matter how many blocks exist. A freed block was allocated
  * within a window if its number is at least the kind's count at the start of the window.
  *
  * A position is the number of events before it. Times are whole milliseconds since the start of the
- * recording and never decrease; a moment given in ms is after all events of that ms. A realloc is
- * recorded as a free and an allocation. If part of a range of virtual memory is freed, the
+ * recording and never decrease. A moment given in ms comes after all events of that ms. A realloc
+ * is recorded as a free and an allocation. If part of a range of virtual memory is freed, the
  * recording frees the whole range and allocates the rest.
  */
 #ifndef CORE_RECORD_RECORD_H
@@ -31,7 +31,7 @@
 enum record_memory { RECORD_HEAP, RECORD_COMMITTED, RECORD_RESERVED, RECORD_MAPPED };
 #define RECORD_MEMORIES 4
 
-/* A return address. */
+/* A return address of a stack. */
 struct record_frame {
 	uint64_t offset; /* offset in the module; with RECORD_NO_MODULE, the address */
 	uint32_t module; /* index into modules */
@@ -54,11 +54,12 @@ enum record_event_type { RECORD_ALLOC, RECORD_FREE };
 struct record_event {
 	uint64_t number; /* number of the allocation within its kind */
 	uint64_t time_ms;
-	uint64_t addr; /* address of an allocation, if has_addresses is set; otherwise 0 */
+	uint64_t addr; /* address of an allocation; 0 unless has_addresses is set */
 	uint32_t kind; /* index into kinds */
 	uint32_t thread; /* index into threads */
 	enum record_event_type type;
-	/* For a free: index into stacks of the stack that called it; RECORD_NO_STACK: unknown. */
+	/* Stack that called free, as an index into stacks; RECORD_NO_STACK: unknown or not a
+	 * free. */
 	uint32_t freed_by;
 };
 
@@ -67,8 +68,8 @@ struct record_mark {
 	const char *label;
 };
 
-/* A module was loaded or unloaded. A module was loaded before the recording if it has no such
- * event, or if its first event is an unload. */
+/* A load or unload of a module. A module was loaded before the recording if it has no such event,
+ * or if its first event is an unload. */
 struct record_load {
 	uint64_t time_ms;
 	uint32_t module; /* index into modules */
@@ -78,31 +79,31 @@ struct record_load {
 /* Facts about a recording. Strings may contain any byte except NUL: sanitize them before
  * display. */
 struct record_facts {
-	/* Set by the caller of recorder_open(). 0 or NULL: unknown. */
+	/* The next members are set by the caller of recorder_open(). 0 or NULL: unknown. */
 	uint32_t pid, parent_pid;
 	unsigned bits; /* 32 or 64 */
 	const char *image, *os;
-	/* Start of the process, and the time that counts as 0 in the recording: ms since 1970-01-01
-	 * UTC. */
+	/* Start of the process, and time 0 of the recording, both in ms since 1970-01-01 UTC. */
 	int64_t start_ms, time_ms;
 	/* sampling: one allocation is recorded per this many bytes; 0: no sampling */
 	uint64_t sample_bytes;
 	bool is_attached; /* the tracer was attached to a running program */
 	bool has_addresses; /* allocations have addresses */
-	const char *source; /* source of the events, if not our tracer: "etw" */
-	/* Used only by the recorder: the file will be read soon and then removed, so its size does
-	 * not matter. */
+	/* source of the events if they do not come from hsnap's tracer: "etw" */
+	const char *source;
+	/* Set if the file will be read soon and then removed, so that its size does not matter.
+	 * Readers do not set this member. */
 	bool is_temporary;
 
-	/* All members below are set by readers. */
-	/* the file is unfinished or damaged; only the first cut_bytes bytes are valid */
+	/* Readers set all members below. */
+	/* the file is unfinished or damaged; only its first cut_bytes bytes are valid */
 	bool is_cut;
 	uint64_t file_bytes, cut_bytes;
 	uint64_t length_ms, event_count;
 	/* Allocations before this position are older than the recording. */
 	uint64_t start_position;
 	uint64_t lost_count; /* number of events that happened but were not recorded */
-	/* The moment of highest memory use, not counting RECORD_RESERVED. */
+	/* The moment of highest memory use. RECORD_RESERVED does not count as use. */
 	struct {
 		uint64_t position, time_ms, bytes;
 	} peak;
@@ -120,7 +121,7 @@ struct record_facts {
 
 /*
  * Writing a recording, on one thread. Equal items get the same number, which never changes. After
- * the first write error nothing more is written; recorder_flush() and recorder_end() return that
+ * the first write error nothing more is written. recorder_flush() and recorder_end() return that
  * error, and the file is valid up to its last chunk. Exceeding a limit of man/hrec.5 counts as a
  * write error (-ERR_LIMIT).
  */
@@ -143,17 +144,18 @@ uint32_t recorder_heap(struct recorder *recorder, uint64_t handle);
 uint32_t recorder_thread(struct recorder *recorder, uint32_t tid); /* tid 0 has number 0 */
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind);
 
-/* Sets the time of the following events. Ignored if it is earlier than the current time. */
+/* Sets the time of the following events. A time before the current one is ignored. */
 void recorder_time(struct recorder *recorder, uint64_t time_ms);
 /* Sets the thread of the following events. Before the first call, the thread is 0. */
 void recorder_thread_is(struct recorder *recorder, uint32_t thread);
 
-/* Returns the number of the allocation. addr is recorded only if has_addresses is set in the
- * facts. */
+/* Records an allocation and returns its number. `addr` is recorded only if has_addresses is set in
+ * the facts. */
 uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr);
-/* number must come from recorder_alloc() with this kind, and must not have been freed yet. */
+/* Records a free. `number` must come from recorder_alloc() with this kind, and must not have been
+ * freed yet. */
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number);
-/* Like recorder_free(), but also records the stack that freed the allocation, or
+/* Like recorder_free(), but also records the stack that freed the allocation. That stack may be
  * RECORD_NO_STACK. */
 void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack);
 
@@ -174,8 +176,8 @@ void recorder_remark(struct recorder *recorder, const char *text);
 uint64_t recorder_bytes(const struct recorder *recorder);
 uint64_t recorder_events(const struct recorder *recorder);
 
-/* Writes pending data; call this once a second. Full chunks are written without it. Returns 0 or
- * the first error. */
+/* Writes pending data. Call this once a second; full chunks are also written without it. Returns 0
+ * or the first error. */
 int recorder_flush(struct recorder *recorder, struct err *err);
 
 /* Finishes and closes the file and frees recorder, even after an error. Returns 0 or the first
@@ -196,18 +198,18 @@ struct recording;
 /* Returns true if a file that begins with these bytes is a recording of any version. */
 bool record_is_head(const void *bytes, size_t len);
 
-/* Returns 0, -ERR_OPEN, -ERR_READ, -ERR_EMPTY, -ERR_NOT_RECORDING, -ERR_VERSION or
- * -ERR_BAD_RECORDING. An unfinished recording, whose writer was killed or ran out of disk space, is
- * not an error: see is_cut. */
+/* Opens a recording. Returns 0, -ERR_OPEN, -ERR_READ, -ERR_EMPTY, -ERR_NOT_RECORDING, -ERR_VERSION
+ * or -ERR_BAD_RECORDING. A recording is unfinished if its writer was killed or ran out of disk
+ * space. That is not an error: see is_cut. */
 int recording_open(struct recording **recording, const char *path, struct err *err);
 void recording_close(struct recording *recording); /* recording may be NULL */
 
 /* Returns the facts, which are valid until the recording is closed. */
 const struct record_facts *recording_facts(const struct recording *recording);
 
-/* Returns the number of real allocations that `count` sampled allocations of a kind represent.
- * Without sampling, that is count. The number is rounded up or down in a way that depends only on
- * the kind, but looks random. So sums over many kinds are correct, and equal counts give equal
+/* Returns the number of real allocations that `count` sampled allocations of a kind represent, or
+ * `count` without sampling. The result is rounded up or down. The direction looks random but
+ * depends only on the kind, so sums over many kinds are correct, and equal counts give equal
  * results. */
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count);
 /* Returns the number of bytes that one recorded allocation of a kind represents. */
@@ -225,13 +227,13 @@ uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
 int recording_position(struct recording *recording, const char *moment, uint64_t *position,
 	uint64_t *time_ms, struct err *err);
 
-/* Returns the last position, at or before position, whose state is cheap to find. The recording can
- * be split there to let several threads read it. */
+/* Returns the last position at or before `position` where the state is cheap to find. Several
+ * threads can read the recording in parts that are split at such positions. */
 uint64_t recording_checkpoint(const struct recording *recording, uint64_t position);
 
 /* Counters of all kinds at a position. */
 struct record_state {
-	uint64_t position, time_ms; /* time_ms: time of the last event before the position */
+	uint64_t position, time_ms; /* time_ms is the time of the last event before the position */
 	uint64_t *allocated, *live;
 	size_t kind_count;
 };
@@ -259,13 +261,13 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	uint64_t to, struct err *err);
 void record_cursor_close(struct record_cursor *cursor); /* cursor may be NULL */
 
-/* Returns 1 and the next event, 0 at the end, -ERR_BAD_RECORDING or -ERR_READ. Reading up to a
- * check-point verifies it. So if several cursors each read a part that begins at a check-point,
- * their results are consistent. */
+/* Gets the next event. Returns 1, 0 at the end, -ERR_BAD_RECORDING or -ERR_READ. Reading up to a
+ * check-point verifies its counters. So if several cursors each read a part that begins at a
+ * check-point, their results agree. */
 int record_next(struct record_cursor *cursor, struct record_event *event, struct err *err);
 
-/* Reads several events at once: returns 1 and at least one event, valid until the next call.
- * Otherwise like record_next(). */
+/* Like record_next(), but gets several events at once: at least one if it returns 1. The events are
+ * valid until the next call. */
 int record_next_events(struct record_cursor *cursor, const struct record_event **events,
 	size_t *count, struct err *err);
 

@@ -12,14 +12,14 @@
 #define BATCH 2048
 
 struct cursor_counter {
-	uint64_t allocated, live, freed; /* freed: number of the last freed allocation */
+	uint64_t allocated, live, freed; /* `freed` is the number of the last freed allocation */
 };
 
 struct record_cursor {
 	struct recording *recording;
 	struct chunk_reader reader;
 	struct cursor_counter *counters; /* indexed by kind */
-	/* position after the last decoded event; position where the cursor ends */
+	/* position after the last decoded event; position at which the cursor ends */
 	uint64_t position, to;
 	uint64_t time_ms; /* time of the last decoded event */
 	uint32_t thread;
@@ -31,8 +31,7 @@ struct record_cursor {
 	uint64_t offset;
 	size_t at, free_at, age_at, tick_at, thread_at, free_stack_at, address_at;
 	uint64_t addr; /* address of the last allocation */
-	/* number of the event before which the next tick (change of thread) comes; SIZE_MAX: none
-	 * left */
+	/* number of the event that follows the next tick (change of thread); SIZE_MAX: none left */
 	size_t next_tick, next_thread;
 	/* event number of the next free with a known stack; SIZE_MAX: none left */
 	size_t next_free_stack;
@@ -50,8 +49,8 @@ struct checkpoint {
 	struct column allocated, live;
 };
 
-/* Returns true if the total of all live blocks fits in 64 bits and equals the check-point's
- * total. */
+/* Returns true if the total of all live blocks fits into 64 bits and equals the total in the
+ * check-point. */
 static bool is_total(const struct recording *recording, const struct checkpoint *checkpoint,
 	uint64_t total_bytes)
 {
@@ -164,7 +163,7 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 
 /* ---------------------------------------------------------------- events */
 
-/* Advances *next by the next gap in the column, or sets it to SIZE_MAX after the last gap. Returns
+/* Advances `*next` by the next gap in the column. Sets it to SIZE_MAX after the last gap. Returns
  * false if the result lies outside the chunk. */
 static bool next_place(
 	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
@@ -201,7 +200,7 @@ static int next_chunk(struct record_cursor *cursor)
 	cursor->tick_at = cursor->thread_at = cursor->free_stack_at = 0;
 	cursor->addr = cursor->address_at = 0;
 	cursor->next_tick = cursor->next_thread = 0;
-	/* before the first event, which may itself be a free with a known stack */
+	/* must come before the first event, which may itself be a free with a known stack */
 	cursor->next_free_stack = SIZE_MAX;
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
@@ -213,7 +212,7 @@ static int next_chunk(struct record_cursor *cursor)
 	return 0;
 }
 
-/* Applies any tick and any change of thread that come before the current event. */
+/* Applies the tick and the change of thread that come before the current event, if any. */
 static int take_changes(struct record_cursor *cursor)
 {
 	struct record_events *chunk = &cursor->chunk;
@@ -250,7 +249,8 @@ static void decode_codes(struct record_cursor *cursor, size_t count)
 	}
 }
 
-/* Returns the number of the allocation that the next free releases; UINT64_MAX: invalid. */
+/* Returns the number of the allocation that the next free releases, or UINT64_MAX if it is
+ * invalid. */
 static uint64_t take_number(struct record_cursor *cursor, const struct cursor_counter *counter)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -273,7 +273,7 @@ static uint64_t take_number(struct record_cursor *cursor, const struct cursor_co
 	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
 }
 
-/* Decodes events that have the same time and thread. */
+/* Decodes consecutive events that have the same time and thread. */
 static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	struct record_event *events, size_t count)
 {
@@ -309,7 +309,8 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	return 0;
 }
 
-/* Returns true if all columns of the chunk are used up and its end time was reached. */
+/* Returns true if all columns of the chunk are used up and the end time of the chunk has been
+ * reached. */
 static bool is_used_up(const struct record_cursor *cursor)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -358,7 +359,8 @@ static int decode_addrs(struct record_cursor *cursor, size_t count)
 	return 0;
 }
 
-/* Decodes the next events of the current or next chunk into events[]. Stops at position end. */
+/* Decodes the next events of the current or next chunk into events[]. Stops at the position
+ * `end`. */
 static int decode(struct record_cursor *cursor, uint64_t end)
 {
 	size_t count, done = 0;
@@ -448,7 +450,7 @@ int record_next_events(struct record_cursor *cursor, const struct record_event *
 	bool is_end = cursor->position == cursor->to;
 
 	if (cursor->event_at == cursor->event_count) {
-		/* Another cursor may start at the check-point here, so the counters must agree. */
+		/* Another cursor may start at this check-point, so the counters must agree. */
 		int rc = is_end ? pass_checkpoints(cursor) : decode(cursor, cursor->to);
 
 		if (rc)
@@ -488,7 +490,7 @@ uint64_t recording_checkpoint(const struct recording *recording, uint64_t positi
 	return number == SIZE_MAX ? 0 : recording->checkpoints[number].position;
 }
 
-/* Adds up the memory in use at a state. Returns false if the sum does not fit in 64 bits. */
+/* Adds up the memory in use at a state. Returns false if the sum does not fit into 64 bits. */
 static bool state_bytes(
 	const struct recording *recording, const struct record_state *state, uint64_t *bytes)
 {

@@ -1,8 +1,8 @@
 /*
  * Writes a recording. Definitions are interned (recorder_lists.c); events are collected in columns
- * (event_columns.h). When a chunk of events is full or flushed, the definitions that it uses are
- * written before it. Check-points, marks and module loads are written between chunks of events. The
- * index and a trailer end the file.
+ * (event_columns.h). When a chunk of events is full or flushed, the recorder first writes the
+ * definitions that the chunk uses. Check-points, marks and module loads are written between chunks
+ * of events. The index and a trailer end the file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "core/io/out.h"
 #include "core/record/recorder_parts.h"
 
-/* Matches in columns are short. Level 9 gave the smallest files in tests (C++, node, Perl, Python)
- * at negligible CPU cost. */
+/* Level 9, because matches in columns are short. In tests (C++, node, Perl, Python) it gave the
+ * smallest files at negligible CPU cost. */
 #define PACKING_LEVEL 9
 #define PACKING_MATCH 4
 #define TEMPORARY_LEVEL 1
 
-/* The interval between check-points is this many events per kind, within limits. */
+/* Interval between check-points: this many events per kind, within limits. */
 #define EVENTS_A_KIND 32
 #define CHECKPOINT_LEAST ((uint64_t)1 << 20)
 #define CHECKPOINT_MOST ((uint64_t)4000000)
@@ -347,8 +347,8 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	char *place = os_final_path(path);
 	int rc;
 
-	/* A file without its first chunk is useless, so reserve that chunk's memory before creating
-	 * the file. */
+	/* A file without its first chunk is useless, so reserve the memory for that chunk before
+	 * creating the file. */
 	recorder_init(made, path);
 	write_start(made, facts);
 	rc = create(made, path, place ? place : path, err);
@@ -394,8 +394,8 @@ static void write_end(struct recorder *recorder)
 	recorder_write_chunk(recorder, CHUNK_END, recorder->now_ms, 0);
 }
 
-/* Writes the index. If the file has too many chunks, writes no index, and readers must then read
- * all chunks. */
+/* Writes the index. Writes none if the file has too many chunks; readers must then read all
+ * chunks. */
 static void write_index(struct recorder *recorder)
 {
 	unsigned char trailer[FILE_TRAILER_BYTES];

@@ -1,5 +1,5 @@
-/* Writes the chunks of a recording: packs the payload, and adds the chunk to the index. After an
- * error, nothing more is written; the first error is kept. */
+/* Writes the chunks of a recording: compresses the payload, and adds the chunk to the index. The
+ * first error is stored, and nothing is written after it. */
 #include <string.h>
 
 #include "core/record/recorder_parts.h"

@@ -1,11 +1,11 @@
-/* Definitions of a recording: modules, stacks, heaps, threads, and kinds of allocations. Each is
- * interned, and gets the next number of its list. Its row waits in the list until the events that
- * use it are written. */
+/* Definitions of a recording: modules, stacks, heaps, threads, and kinds of allocations. Each
+ * definition is interned, and gets the next number of its list. Its row stays in the list until the
+ * events that use the definition are written. */
 #include <string.h>
 
 #include "core/record/recorder_parts.h"
 
-/* Larger pending definitions are written without waiting for a flush. */
+/* Pending definitions larger than this are written without waiting for a flush. */
 #define ROWS_BYTES ((size_t)1 << 20)
 
 static const struct {
@@ -38,7 +38,7 @@ void recorder_write_lists(struct recorder *recorder)
 	}
 }
 
-/* Returns the number of a new item, or UINT32_MAX at the limit. The caller adds the item's row to
+/* Returns the number for a new item, or UINT32_MAX at the limit. The caller adds the item's row to
  * the list. */
 static uint32_t list_add(struct recorder *recorder, unsigned list)
 {
@@ -148,7 +148,7 @@ uint32_t recorder_stack(
 	return add_stack(recorder, frames, count, hash);
 }
 
-/* Interns a plain number. Returns `none` when the list is full. */
+/* Interns a plain number. Returns `none` if the list is full. */
 static uint32_t number_of(
 	struct recorder *recorder, unsigned list, struct u64map *map, uint64_t value, uint32_t none)
 {
@@ -220,8 +220,8 @@ static uint32_t find_kind(struct recorder *recorder, const struct record_kind *k
 	return add_kind(recorder, kind, hash);
 }
 
-/* Called for every allocation. The cache uses a cheap hash instead of the keyed hash: a collision
- * is harmless, because it only evicts an entry. */
+/* Called for every allocation. The cache therefore uses a cheap hash instead of the keyed hash. A
+ * collision is harmless: it only evicts an entry. */
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind)
 {
 	uint64_t mixed = (kind->bytes + ((uint64_t)kind->stack << 20)) ^ (uint64_t)kind->heap << 50;

@@ -1,6 +1,6 @@
 /*
- * A recording that is being written, in three layers: chunks (recorder_chunks.c), the lists of
- * definitions (recorder_lists.c), and events with everything else (recorder.c).
+ * A recording that is being written, in three layers: chunks (recorder_chunks.c); the lists of
+ * definitions (recorder_lists.c); events and everything else (recorder.c).
  */
 #ifndef CORE_RECORD_RECORDER_PARTS_H
 #define CORE_RECORD_RECORDER_PARTS_H
@@ -20,16 +20,16 @@
 
 #define CACHE_KINDS 4096 /* must be a power of two */
 
-/* Lists whose rows are spread over several chunks. */
+/* Lists whose rows may be spread over several chunks. */
 enum { MODULES, STACKS, HEAPS, THREADS, KINDS, LISTS };
 
 struct record_list {
 	struct buf rows; /* encoded rows not written yet */
-	size_t first, count; /* number of the first row in rows; number of all items */
+	size_t first, count; /* number of the first row in `rows`; number of all items */
 };
 
 struct kind_counter {
-	uint64_t allocated, live, freed; /* freed: number of the last freed allocation */
+	uint64_t allocated, live, freed; /* `freed` is the number of the last freed allocation */
 	uint64_t bytes; /* bytes per live allocation */
 };
 
@@ -67,7 +67,7 @@ struct recorder {
 	size_t mark_count, mark_cap, all_mark_count;
 	size_t text_bytes; /* total bytes of the strings of all modules and marks */
 	struct buf labels;
-	struct buf loads; /* not written yet; encoded as in the chunk */
+	struct buf loads; /* module loads that have not been written yet, encoded as in the chunk */
 	uint64_t loads_ms, load_ms; /* time of the first pending load; time of the last load */
 	size_t load_count, all_load_count, remark_count;
 	uint64_t live_bytes, lost_count;
@@ -81,21 +81,22 @@ void recorder_write_bytes(struct recorder *recorder, const void *bytes, size_t l
 /* Empties recorder->payload, and returns it. */
 struct buf *recorder_begin_payload(struct recorder *recorder);
 
-/* Adds a text to a payload: its length, then its bytes. A text that is too long is cut. */
+/* Adds a string to a payload: its length, then its bytes. Truncates a string that is too long. */
 void recorder_write_text(struct buf *to, const char *text);
 
-/* Compresses recorder->payload and writes it as a chunk. Only events and check-points use
- * position. */
+/* Compresses recorder->payload and writes it as a chunk. `position` is used only for events and
+ * check-points. */
 void recorder_write_chunk(
 	struct recorder *recorder, enum chunk_type type, uint64_t time_ms, uint64_t position);
 
-/* Records the error that ends a recording when it reaches a limit. */
+/* Records the error that ends a recording that has reached a limit. */
 void recorder_set_limit(struct recorder *recorder, size_t count, const char *what);
 
-/* Counts the bytes of a module's or mark's strings. Returns false at the limit. */
+/* Counts the bytes of the strings of a module or mark. Returns false if the limit is exceeded. */
 bool recorder_add_text(struct recorder *recorder, size_t bytes);
 
-/* Writes the definitions that were added since the last call, as a chunk of each list. */
+/* Writes the definitions that were added since the last call: one chunk for each list that has new
+ * ones. */
 void recorder_write_lists(struct recorder *recorder);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Opens a recording: reads all definitions, and the places of event chunks and check-points
- * (recording_contents.c). A finished file has an index, which is read first. If the index is
+ * (recording_contents.c). A finished file has an index, which is read first. If that index is
  * missing or invalid, all chunks are read in order, up to the first invalid chunk.
  */
 #include <inttypes.h>
@@ -58,8 +58,8 @@ static int take_entry(struct recording_opening *opening, struct payload *index, 
 	return rc;
 }
 
-/* Finds the index using the trailer and reads it into *copy: other chunks are read before the index
- * is used up. */
+/* Finds the index with the help of the trailer, and reads it into `*copy`. A copy is needed because
+ * other chunks are read while the index is in use. */
 static int read_index(struct recording_opening *opening, uint64_t *index_offset, struct buf *copy)
 {
 	uint64_t file_bytes = opening->recording->facts.file_bytes;
@@ -252,7 +252,8 @@ static uint64_t round_down(double number)
 
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count)
 {
-	/* The fractions of part are evenly distributed over all kinds. */
+	/* A multiple of the golden ratio. The fractions of such multiples are evenly
+	 * distributed. */
 	double weight = weight_of(facts, kind), part = kind * 0.6180339887498949;
 
 	return weight > 1 && count ?

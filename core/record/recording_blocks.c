@@ -5,7 +5,7 @@
 
 #include "core/record/recording_read.h"
 
-/* One bit per allocation of a kind; set if the allocation was freed. */
+/* Bits for the allocations of a kind. A bit is set if its allocation was freed. */
 struct freed_bits {
 	uint64_t *words;
 	size_t cap, count;
@@ -46,7 +46,7 @@ static void add_block(struct block_list *blocks, const struct record_event *even
 	blocks->items[blocks->count++] = (struct record_block){event->addr, event->kind};
 }
 
-/* Without a list, marks freed allocations. With a list, adds the allocations that were not
+/* Without a list, marks the freed allocations. With a list, adds the allocations that were not
  * freed. */
 static int read_events(struct recording *recording, uint64_t position, struct freed_bits *kinds,
 	struct block_list *blocks, struct err *err)

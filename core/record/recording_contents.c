@@ -1,7 +1,7 @@
 /*
- * Contents of a recording's chunks: each chunk is parsed and added to the recording that is being
- * opened. Numbers from the file are checked here, so that readers of the recording can rely on
- * them. The events themselves are not kept, only the places of their chunks.
+ * Contents of a recording's chunks. Each chunk is parsed and added to the recording that is being
+ * opened. This file checks the numbers in chunks, so that readers of the recording can rely on
+ * them. Events are not stored, only the places of their chunks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +58,8 @@ static int take_start(struct recording_opening *opening, struct payload *from)
 	return from->at ? 0 : -ERR_BAD_RECORDING;
 }
 
-/* Reads the head of one part of a list; the part must continue the list. Sets *count to the number
- * of items in the part. */
+/* Reads the head of one part of a list. The part must continue the list. Sets `*count` to the
+ * number of items in the part. */
 static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
 {
 	uint64_t first = varint_parse(from);
@@ -213,7 +213,7 @@ static int take_mark(struct recording_opening *opening, uint64_t time_ms, struct
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
 	uint64_t what = varint_parse_upto(from, MARK_START);
-	/* When a file is opened using its index, the number of events is known only at the end. */
+	/* The number of events is known only at the end if the file is opened with its index. */
 	uint64_t position =
 		varint_parse_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = keep_text(recording, from);
@@ -308,7 +308,7 @@ int recording_add_place(
 	return 0;
 }
 
-/* Reads an event chunk when all chunks are read. */
+/* Reads an event chunk, if all chunks are being read. */
 static int take_events(
 	struct recording_opening *opening, const struct chunk_head *head, struct payload *from)
 {

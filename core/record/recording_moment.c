@@ -10,7 +10,7 @@
 #include "core/record/recording_read.h"
 
 /* Parses "40%" or "12.5%" as a share of a length, rounded down. Returns false for other text. For
- * more than 100%, sets *value to 0 and *is_in to false. */
+ * more than 100%, sets `*value` to 0 and `*is_in` to false. */
 static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool *is_in)
 {
 	const char *at = text;
@@ -33,8 +33,8 @@ static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool
 	return true;
 }
 
-/* Returns the position of the distance's sign ("-1s" in "peak-1s") and stores the distance, or
- * returns NULL if there is no distance. */
+/* Stores the distance at the end of the text ("-1s" in "peak-1s"), and returns the position of its
+ * sign. Returns NULL if there is no distance. */
 static const char *find_distance(const char *moment, int64_t *ms)
 {
 	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
@@ -43,7 +43,7 @@ static const char *find_distance(const char *moment, int64_t *ms)
 	return sign && !duration_parse(sign + 1, ms) ? sign : NULL;
 }
 
-/* Reports an unknown moment. is_past: the moment is after the end of the recording. */
+/* Reports an unknown moment. `is_past`: the moment is after the end of the recording. */
 static int no_moment(
 	const struct recording *recording, const char *moment, bool is_past, struct err *err)
 {
@@ -63,7 +63,8 @@ static int no_moment(
 		(unsigned)(length_ms % 1000));
 }
 
-/* Fails if several marks have the label that a moment starts with. len: length of the label. */
+/* Fails if several marks have the label at the start of a moment. `len` is the length of the
+ * label. */
 static int check_label(
 	const struct recording *recording, const char *moment, size_t len, struct err *err)
 {
@@ -85,8 +86,8 @@ static int check_label(
 	return 0;
 }
 
-/* Parses a duration, a percentage or a date. Returns true if the text is one of these. Sets *is_in
- * if its time lies within the recording, and then stores the time. */
+/* Parses a duration, a percentage or a date. Returns true if the text is one of these. Sets
+ * `*is_in` if that time lies within the recording; only then stores the time. */
 static bool time_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {
@@ -139,7 +140,8 @@ static bool name_parse(
 }
 
 /* Parses a distance: "peak-1s", "noon+500ms", or "-1s" (before the end). Returns true if the text
- * is a distance. Sets *is_in if its time lies within the recording, and then stores the time. */
+ * is a distance. Sets `*is_in` if the resulting time lies within the recording; only then stores
+ * the time. */
 static bool distance_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {

@@ -1,5 +1,5 @@
-/* Places of the chunks of events and of the check-points in an open recording. A place is found by
- * its position or time, and its chunk is read and checked against the place. */
+/* Places of event chunks and check-points in an open recording. Finds a place by its position or
+ * time. Reads the chunk at a place, and checks it against the place. */
 #include <inttypes.h>
 #include <stdio.h>
 

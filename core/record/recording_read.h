@@ -45,7 +45,7 @@ struct recording_opening {
 	uint64_t offset; /* offset of the current chunk */
 	uint64_t event_ms; /* time of the last known event */
 	uint64_t mark_ms, load_ms; /* time of the last mark; time of the last module load */
-	bool is_by_index; /* the file is opened using its index, so event chunks are not read */
+	bool is_by_index; /* the file is opened with its index, so event chunks are not read */
 	bool has_start, has_end;
 };
 
@@ -53,12 +53,13 @@ struct recording_opening {
 int recording_add_chunk(
 	struct recording_opening *opening, const struct chunk_head *head, struct payload *from);
 
-/* Adds an event chunk or a check-point. When a file is opened using its index, event chunks are
- * read only when needed; the number of events in a chunk follows from the next entry. */
+/* Adds an event chunk or a check-point. When a file is opened with its index, an event chunk is
+ * read only when it is needed. The number of its events is known only from the next entry. */
 int recording_add_place(
 	struct recording_opening *opening, unsigned type, const struct record_place *place);
 
-/* Returns the index of the last place at or before position or time_ms; SIZE_MAX: none. */
+/* Returns the index of the last place at or before `position` or `time_ms`; SIZE_MAX if no such
+ * place exists. */
 size_t record_place_at(
 	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms);
 
@@ -67,12 +68,12 @@ size_t record_place_at(
 int record_place_read(struct chunk_reader *reader, const struct record_place *place,
 	enum chunk_type type, struct payload *payload);
 
-/* Reads the chunk of events with this number, and checks it against its place. Returns 0 or an
+/* Reads the chunk of events with this index, and checks it against its place. Returns 0 or an
  * error. */
 int record_events_read(const struct recording *recording, struct chunk_reader *reader,
 	size_t number, struct record_events *events);
 
-/* Reports an invalid chunk, and the time up to which the recording is valid. Returns rc. */
+/* Reports an invalid chunk, and the time up to which the recording is valid. Returns `rc`. */
 int record_events_bad(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
 	struct err *err);
 
@@ -80,7 +81,7 @@ int record_events_bad(const struct recording *recording, int rc, uint64_t offset
 int record_events_until(
 	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err);
 
-/* Sets an error that contains the offset in the file. Returns rc. */
+/* Sets an error that contains the offset in the file. Returns `rc`. */
 int recording_bad(const struct recording *recording, int rc, uint64_t offset, const char *detail,
 	struct err *err);
 
