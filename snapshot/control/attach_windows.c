@@ -32,7 +32,8 @@ int traced_prepare(
 	}
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
-	/* Do not wait for the lock: its holder may wait for us to resume the process. */
+	/* Do not wait for the lock, because its holder may be waiting for us to resume the
+	 * process. */
 	if (!rc && !process_lock_acquire(&traced->lock, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
@@ -40,8 +41,7 @@ int traced_prepare(
 	return rc;
 }
 
-/* Duplicates one of our handles into the process. Returns the handle's value in the process, or
- * 0. */
+/* Duplicates one of our handles into the process. Returns the value of the new handle, or 0. */
 static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
@@ -52,8 +52,8 @@ static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 	return (uintptr_t)theirs;
 }
 
-/* Creates two events for synchronizing the process with hsnap: first one that the process sets,
- * then one that the process waits for. Writes the process's handles for both events to addr. */
+/* Creates two events for synchronizing the process with hsnap: one that the process sets, and one
+ * that the process waits for. Writes the process's handles for these events to `addr`. */
 static bool share_events(
 	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
 {
@@ -79,7 +79,7 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 
 #define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
 
-/* Gives the tracer the events and a handle of hsnap's process, which it waits for. */
+/* Passes to the tracer the handles of the events, and a handle of hsnap's process to wait for. */
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
@@ -131,8 +131,8 @@ int traced_bring_up(
 			"its parent has ended and left it suspended");
 		break;
 	}
-	/* Release the lock before the process continues. A snapshot that is taken after the
-	 * process's first output must not find the lock taken. */
+	/* Release the lock before the process continues, because a snapshot may be taken as soon as
+	 * the process prints its first output. */
 	process_lock_release(&traced->lock);
 	if (!rc)
 		injection_release(&traced->injection);
@@ -212,7 +212,7 @@ static void end(struct attaching *attaching)
 }
 
 /* Adds the rule that explains why a process could not be opened. Most facts can be read with fewer
- * access rights. */
+ * access rights than opening requires. */
 static int explain_denial(uint32_t pid, struct err *err)
 {
 	HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
@@ -286,8 +286,8 @@ static uint64_t find_set_no_cache(struct target *target, const struct module *mo
 	return addr;
 }
 
-/* Turns off COM's cache. The cache reuses freed strings, which then have the stack of an earlier
- * user. Returns true if the cache was turned off. */
+/* Turns off COM's cache of freed strings. A string reused from the cache has the stack of an
+ * earlier user. Returns true if the cache was turned off. */
 static bool avoid_bstr_cache(struct attaching *attaching)
 {
 	struct target *target = &attaching->target;

@@ -1,6 +1,6 @@
 /*
- * Facts for the rules in refusal.c, from documented functions. Functions that are missing in
- * Windows 7 are looked up at run time. In Wine, some functions succeed without writing a result, so
+ * Reads the facts for the rules in refusal.c, using documented functions. Functions that Windows 7
+ * lacks are looked up at run time. In Wine, some functions succeed without writing a result, so
  * each result is preset to "no".
  */
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define PATH_UNITS 32768
 
-/* PROCESS_MITIGATION_POLICY and the flags in its structs: Microsoft Learn, winnt.h. */
+/* PROCESS_MITIGATION_POLICY and the flags in its structs. Source: Microsoft Learn, winnt.h. */
 #define POLICY_DYNAMIC_CODE 2
 #define POLICY_CFG 7
 #define POLICY_SIGNATURE 8
@@ -26,7 +26,7 @@
 #define SIGNED_OPT_IN 4u /* signed by Microsoft, the Store or WHQL */
 #define NO_CHILDREN 1u
 
-/* PROCESS_INFORMATION_CLASS and PROCESS_PROTECTION_LEVEL_INFORMATION: Microsoft Learn,
+/* PROCESS_INFORMATION_CLASS and PROCESS_PROTECTION_LEVEL_INFORMATION. Source: Microsoft Learn,
  * processthreadsapi.h. */
 #define CLASS_PROTECTION_LEVEL 7
 #define LEVEL_NONE 0xfffffffeu

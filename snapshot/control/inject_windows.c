@@ -1,5 +1,5 @@
-/* Loading the tracer into a process. Two methods: a new thread of a running process, or calls that
- * are queued to the first thread of a suspended process. */
+/* Loads the tracer into a process in one of two ways: by a new thread of a running process, or by
+ * calls that are queued to the first thread of a suspended process. */
 #include <stdlib.h>
 #include <wchar.h>
 
@@ -39,7 +39,8 @@ static void *place(HANDLE process, const wchar_t *path)
 	return placed;
 }
 
-/* Returns the address of a kernel32 function. It is the same in all processes of one bitness. */
+/* Returns the address of a kernel32 function. The address is the same in all processes of one
+ * bitness. */
 static void *kernel32(const char *name)
 {
 	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
@@ -107,7 +108,7 @@ bool inject_call(HANDLE process, uint64_t function)
 	return has_returned;
 }
 
-/* Time that a process has for loading the tracer after its parent has exited. Either its thread is
+/* Time that a process has for loading the tracer after its parent has exited. By then its thread is
  * running, or the thread will never be resumed. */
 #define ORPHAN_MS 10000
 
@@ -188,11 +189,11 @@ static void release_theirs(struct injection *injection)
 }
 
 /*
- * Releases the objects that the thread has used, before the tracer is turned on. In Wine 8, one of
- * the process's own threads makes such a release call. Wine may choose a thread that is still being
+ * Releases the objects that the thread has used, before the tracer is turned on. In Wine 8, a
+ * release call is made by some thread of the process. Wine may choose a thread that is still being
  * created, and the call is delayed until that thread itself waits. If that thread waits for the
- * loader lock, its holder may be a thread that is ending the process and is waiting for hsnap's
- * snapshot. Both would then wait forever.
+ * loader lock, the holder of the lock may be ending the process and waiting for hsnap's snapshot.
+ * Both would then wait forever.
  */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {

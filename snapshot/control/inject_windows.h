@@ -1,4 +1,5 @@
-/* Ways of the tracer into a process: before the program's first instruction, or while it runs. */
+/* Loading of the tracer into a process, either before the program's first instruction or while the
+ * program runs. */
 #ifndef SNAPSHOT_CONTROL_INJECT_WINDOWS_H
 #define SNAPSHOT_CONTROL_INJECT_WINDOWS_H
 
@@ -16,51 +17,52 @@
 /*
  * Injection of the tracer into a process that was created suspended.
  *
- * The process's first thread is given four calls, which it makes after the loader has finished and
- * before the program's first instruction. They load the tracer, set an event, wait for hsnap, and
- * close the waited-for object. So the program's own thread does everything that it does without
- * hsnap, in the same order. If hsnap dies meanwhile, the thread continues, because the object that
- * it waits for is a mutex that hsnap owns.
+ * Four calls are queued to the first thread of the process. The thread makes them after the loader
+ * has finished and before the program's first instruction. The calls load the tracer, set an event,
+ * wait for hsnap, and close the object that was waited for. So the program's own thread does
+ * everything that it does without hsnap, in the same order. If hsnap dies meanwhile, the thread
+ * continues, because it waits for a mutex that hsnap owns.
  */
 
 struct injection {
 	HANDLE process; /* owned by the caller */
-	HANDLE loaded, go; /* loaded: event; go: mutex */
-	HANDLE their_loaded, their_go; /* handles for `loaded` and `go` in the process */
+	HANDLE loaded, go; /* `loaded` is an event, `go` a mutex */
+	/* values of the handles for `loaded` and `go` in the process */
+	HANDLE their_loaded, their_go;
 	void *their_path;
 	bool is_queued; /* the thread may be using the process's handles and path */
 };
 
-/* Prepares an injection, before the thread is resumed. name: for messages. Returns 0 or
+/* Prepares an injection, before the thread is resumed. `name` is used in messages. Returns 0 or
  * -ERR_INJECT. The caller must always call injection_release(). */
 int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
 	struct err *err);
 
 enum injection_state {
 	INJECTION_LOADED, /* the thread has tried to load the tracer and is waiting */
-	INJECTION_ENDED, /* the process ended before that */
+	INJECTION_ENDED, /* the process ended before the tracer was loaded */
 	INJECTION_LATE, /* the time limit is over */
 	INJECTION_ORPHANED, /* the parent has exited, and the thread was probably never resumed */
 };
 
-/* Waits until the thread has loaded the tracer. parent: HANDLE of the process that will resume the
- * thread, or NULL if the thread is running. until_ms: as for inject_wait_any(). */
+/* Waits until the thread has loaded the tracer. `parent` is a HANDLE of the process that will
+ * resume the thread, or NULL if the thread is running. `until_ms` is as in inject_wait_any(). */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms);
 
 /* Lets the thread continue to the program, and closes everything. If the thread was not seen
- * waiting, it may still use some objects. These stay open in the thread's process. */
+ * waiting, it may still use some objects, which therefore stay open in its process. */
 void injection_release(struct injection *injection);
 
-/* Returns the result of WaitForMultipleObjects() for any of the handles. Returns WAIT_TIMEOUT when
- * os_clock_ms() reaches until_ms. until_ms 0: no limit. */
+/* Waits for any of the handles, and returns the result of WaitForMultipleObjects(). Returns
+ * WAIT_TIMEOUT when os_clock_ms() reaches `until_ms` (0: no limit). */
 DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
 
 /*
- * A process with the tracer, from before its first instruction until its end.
+ * A process that is traced from before its first instruction until its end.
  *
  * One thread of hsnap prepares the process, brings it up and follows it until it ends. If that
- * thread or hsnap ends for any reason, the process continues, because everything that the process
- * waits for ends, too.
+ * thread or hsnap ends for any reason, the process continues, because all objects that the process
+ * waits for are released.
  */
 
 struct traced {
@@ -68,20 +70,21 @@ struct traced {
 	const char *name; /* for messages; owned by the caller */
 	struct control_facts facts;
 	struct target target; /* open while the process is prepared */
-	/* held until the process is brought up; control_attach() waits for it */
+	/* held until the process is brought up, so that control_attach() waits */
 	struct process_lock lock;
 	struct injection injection;
 	uint64_t area_addr;
 	/* actual limit of the tables; lower than requested if address space is short */
 	uint64_t limit_bytes;
-	/* Events shared with the process. NULL: not requested. */
+	/* Events shared with the process. NULL: not used. */
 	HANDLE exit_reached, exit_continue, child_created, child_taken;
 };
 
 struct traced_options {
-	struct install_options install; /* flag TRACER_FLAG_CHILDREN: children are announced */
+	/* if TRACER_FLAG_CHILDREN is set, the process announces its children */
+	struct install_options install;
 	bool stops_at_exit;
-	int64_t until_ms; /* end of the time limit, as os_clock_ms() counts; 0: none */
+	int64_t until_ms; /* end of the time limit, in the time of os_clock_ms(); 0: none */
 };
 
 enum traced_event {
@@ -93,10 +96,10 @@ enum traced_event {
 };
 
 /*
- * Makes the first thread load the tracer as soon as it runs. The thread must not have run yet.
- * process has the rights TRACED_RIGHTS. Returns 0; -ERR_BITS or -ERR_CANNOT_TRACE (nothing was
- * written into the process); -ERR_TRACED (another hsnap is working on the process, for example one
- * that follows all children of this hsnap); -ERR_INJECT. The caller must always call
+ * Makes the first thread load the tracer as soon as the thread runs. The thread must not have run
+ * yet. `process` has the rights TRACED_RIGHTS. Returns 0; -ERR_BITS or -ERR_CANNOT_TRACE (nothing
+ * was written into the process); -ERR_INJECT; or -ERR_TRACED if another hsnap is working on the
+ * process, for example because it follows all children of this hsnap. The caller must always call
  * traced_release().
  */
 #define TRACED_RIGHTS                                                                              \
@@ -108,16 +111,16 @@ int traced_prepare(
 
 /*
  * Waits until the first thread has loaded the tracer, turns the tracer on, and lets the program
- * begin. parent: HANDLE of the process that will resume the thread, or NULL if the thread was
- * already resumed. Returns 0, even if the process exits first or the time limit ends first. After
- * an error, the thread waits until traced_release(), or was never resumed.
+ * begin. `parent` is a HANDLE of the process that will resume the thread, or NULL if the thread was
+ * already resumed. Returns 0 even if the process exits or the time limit ends first. After an
+ * error, the thread waits until traced_release(), or was never resumed.
  */
 int traced_bring_up(struct traced *traced, HANDLE parent, const struct traced_options *options,
 	struct err *err);
 
 enum traced_event traced_wait(struct traced *traced, int64_t until_ms);
 
-/* The child in a TRACED_CHILD event. The process supplies the ids, which may be any numbers.
+/* The child in a TRACED_CHILD event. The ids come from the process, so they may be any numbers.
  * traced_child() returns false if the ids cannot be read. */
 struct traced_child {
 	uint32_t pid, tid;
@@ -132,10 +135,10 @@ void traced_release(struct traced *traced);
 #define LOAD_RIGHTS (PROCESS_CREATE_THREAD | PROCESS_VM_OPERATION | PROCESS_VM_WRITE | SYNCHRONIZE)
 
 /*
- * Makes a new thread of the process load the DLL that is next to hsnap. Waits until the thread
- * ends, but at most ten seconds, because another thread may hold the loader lock. After ten
- * seconds, the thread and the path that it reads are left alone. If the DLL is loaded later, it
- * does nothing. name: for messages. facts: used to explain a failure. Returns 0 if the thread has
+ * Makes a new thread of the process load the DLL that is next to hsnap, and waits until the thread
+ * ends. Waits at most ten seconds, because another thread may hold the loader lock. After that,
+ * leaves the thread and its copy of the path in the process. If the DLL is loaded later, it does
+ * nothing. `name` is used in messages, and `facts` explain a failure. Returns 0 if the thread has
  * ended; -ERR_CANNOT_TRACE, -ERR_INJECT, -ERR_BUSY (ten seconds have passed), -ERR_GONE or
  * -ERR_NOMEM.
  */

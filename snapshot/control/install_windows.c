@@ -1,6 +1,6 @@
 /*
- * Installation of the tracer in a process that has loaded it. install_tracer() reserves memory for
- * the tables, plans the patches and writes trampolines. It then holds the threads outside the bytes
+ * Installs the tracer in a process that has loaded it. install_tracer() reserves memory for the
+ * tables, plans the patches and writes trampolines. It then holds the threads outside the bytes
  * that will change, fills in the area, and writes the jumps. A recording can also use a tracer that
  * is already on.
  */
@@ -17,9 +17,10 @@
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
 #define LIMIT_MIN ((uint64_t)1 << 20) /* a lower limit is useless */
-#define TRIES_MAX 100 /* tries to hold a process while its blocks can be listed */
-#define REST_TRIES 20 /* tries if listing the blocks is only an advantage */
-#define MOVE_TRIES 100 /* tries to move a thread, after the first try */
+/* maximum number of tries to hold a process in a state where its blocks can be listed */
+#define TRIES_MAX 100
+#define REST_TRIES 20 /* maximum number of tries if listing the blocks is only an advantage */
+#define MOVE_TRIES 100 /* maximum number of further tries to move a thread */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
@@ -63,7 +64,7 @@ static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
 		installing->tracee->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
 }
 
-/* Reserves the tables, with the highest limit that the address space allows. */
+/* Reserves memory for the tables, with the highest limit that the address space allows. */
 static int reserve(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -141,7 +142,7 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 	return 0;
 }
 
-/* Plans all hooks. A function that is not hooked is called at its own address. */
+/* Plans all hooks. The tracer calls a function that is not hooked at its own address. */
 static int plan(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -200,7 +201,7 @@ static int write_trampolines(struct installing *installing, struct err *err)
 	return rc ? rc : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Uses the last session's trampolines if they are equal, otherwise new trampolines. */
+/* Uses the trampolines of the last session if they are equal; otherwise writes new ones. */
 static int set_trampolines(struct installing *installing, struct err *err)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -232,8 +233,8 @@ static int check_bytes(const struct installing *installing, struct err *err)
 	return 0;
 }
 
-/* Returns the address where a thread inside the bytes that will change must continue. 0: the thread
- * can stay where it is. */
+/* Returns the address where a thread inside the bytes that will change must continue, or 0 if the
+ * thread can stay where it is. */
 static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -253,9 +254,9 @@ static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 }
 
 /*
- * Moves threads out of the bytes that will change. Returns false if a thread could not be moved.
- * Threads that were moved can continue at their new place, because the trampolines do the same as
- * the functions, hooked or not.
+ * Moves threads out of the bytes that will change. Returns false if a thread could not be moved. A
+ * moved thread can continue at its new place even if the hooks are not installed, because the
+ * trampolines have the same effect as the functions.
  */
 static bool move_threads(struct installing *installing)
 {
@@ -269,7 +270,7 @@ static bool move_threads(struct installing *installing)
 	return true;
 }
 
-/* Undoes the first `count` hooks. Returns false if some part of them remains. */
+/* Undoes the first `count` hooks. Returns false if any part of them remains. */
 static bool take_back(struct installing *installing, int count)
 {
 	bool ok = true;
@@ -279,7 +280,7 @@ static bool take_back(struct installing *installing, int count)
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
-/* Clears memory that the tracer used in an earlier session, outside the area. */
+/* Clears the tracer's memory outside its area, which an earlier session has used. */
 static bool clear(const struct tracee *tracee)
 {
 	static const uint8_t zeros[4096];
@@ -297,8 +298,8 @@ static bool clear(const struct tracee *tracee)
 	return true;
 }
 
-/* Reads counters again that the target updates even while the tracer is off. They may have changed
- * since the area was read. */
+/* Reads again the counters that the target updates even while the tracer is off. They may have
+ * changed since the area was read. */
 static bool read_counts(struct tracee *tracee)
 {
 	struct tracer_area *area = &tracee->area;
@@ -331,7 +332,7 @@ static int put_in(struct installing *installing, struct err *err)
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Returns true if a thread was suspended while it was changing the tracer's tables. is_on: the
+/* Returns true if a thread was suspended while it was changing the tracer's tables. `is_on`: the
  * tables exist. */
 static bool is_changing(const struct tracee *tracee, bool is_on)
 {
@@ -346,7 +347,7 @@ static bool is_changing(const struct tracee *tracee, bool is_on)
 }
 
 /* Returns true if no thread is inside a heap function. With Windows' own heaps, only the heap locks
- * reveal this, and the caller checks those. */
+ * show this; the caller checks the locks. */
 static bool are_at_rest(const struct tracee *tracee, const struct threads *threads)
 {
 	for (size_t i = 0; i < threads->count && tracee->target->is_wine; i++) {
@@ -357,8 +358,9 @@ static bool are_at_rest(const struct tracee *tracee, const struct threads *threa
 }
 
 /*
- * Holds all threads while the blocks can be listed. After that, the process itself records its
- * blocks. If a thread is stuck in a heap function, or is always in one, the attach does not fail.
+ * Holds all threads at a time when the blocks can be listed. After that, the tracer in the process
+ * records its blocks. The attach succeeds even if some thread is stuck in a heap function, or is
+ * always in one.
  */
 static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bool is_on,
 	unsigned tries_max, bool *is_at_rest, struct err *err)
@@ -372,8 +374,7 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		if (rc || *is_at_rest || (!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		/* If some thread is always in a heap, the last of these tries gives a random
-		 * result. */
+		/* If some thread is always in a heap, the result of the last try is random. */
 		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"one of its threads stays in the tracer");
@@ -384,10 +385,10 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 }
 
 /*
- * Returns true if listing the existing blocks is worthwhile. It is not worthwhile in three cases:
- * the process is read through a clone, so walks need no hold; the process is sampled, so the table
- * has few of the blocks; or the process is recorded, because a recording lists the existing blocks
- * itself.
+ * Returns true if listing the existing blocks is worthwhile. It is not worthwhile if the process is
+ * read through a clone, because walks then need no hold; if the process is sampled, because the
+ * table then has few of the blocks; or if the process is recorded, because a recording lists the
+ * existing blocks itself.
  */
 static bool wants_older(const struct installing *installing)
 {
@@ -399,7 +400,7 @@ static bool wants_older(const struct installing *installing)
 }
 
 /* Holds the threads. A process that is being started has only one thread, which is already waiting
- * for us. rest_tries: number of tries to find all threads at rest; 0: the usual number. */
+ * for us. `rest_tries` is the number of tries to find all threads at rest; 0: the usual number. */
 static int hold(struct installing *installing, unsigned rest_tries, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -416,9 +417,9 @@ static int hold(struct installing *installing, unsigned rest_tries, struct err *
 }
 
 /*
- * Holds the threads while none of them is inside the bytes that will change. If a thread cannot be
- * moved, lets it run for a moment: Windows may refuse an address that is not on the thread's shadow
- * stack.
+ * Holds the threads at a time when none of them is inside the bytes that will change. If a thread
+ * cannot be moved, lets it run for a moment. Windows may refuse to move a thread to an address that
+ * is not on its shadow stack.
  */
 static int hold_outside(struct installing *installing, struct err *err)
 {
@@ -483,8 +484,8 @@ static int set_up(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- earlier installations */
 
-/* Returns true if a tracer that is ON has all its jumps. Another program's jump on top of one of
- * these jumps is allowed. */
+/* Returns true if a tracer that is ON has all its jumps. Another program may have placed its jump
+ * on top of one of them. */
 static bool is_whole(const struct tracee *tracee)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -494,7 +495,7 @@ static bool is_whole(const struct tracee *tracee)
 	return true;
 }
 
-/* Begins a recording with a tracer that is already on and stays as it is. */
+/* Begins a recording with a tracer that is already on. The tracer is not changed. */
 static int join(struct tracee *tracee, const struct install_options *options, struct err *err)
 {
 	struct threads threads;
@@ -519,7 +520,7 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 	return rc;
 }
 
-/* Cleans up an earlier, incomplete installation. After that, *tracee's tracer is off. */
+/* Cleans up an earlier, incomplete installation. After that, the tracer in `*tracee` is off. */
 static int end_last(struct tracee **tracee, struct err *err)
 {
 	struct tracee *old = *tracee;

@@ -1,5 +1,5 @@
-/* Blocks that are older than the tracer. Walks the heaps of the held process, builds the tracer's
- * tables of these blocks in hsnap's memory, and writes the tables into the target. */
+/* Lists the blocks that are older than the tracer: walks the heaps of the held process, builds the
+ * tracer's tables of these blocks in hsnap's memory, and writes the tables into the target. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -21,10 +21,10 @@ struct older {
 	struct older_table tables[TRACER_SHARDS];
 };
 
-#define PROBES 64 /* fewer than the tracer itself probes */
+#define PROBES 64 /* maximum distance from a block's home; fewer than the tracer itself probes */
 
-/* Returns the tag that the tracer would give to the first heap at this address. Returns 0 if there
- * is no place for the heap. */
+/* Returns the tag that the tracer would assign to the first heap at this address, or 0 if its table
+ * has no place for the heap. */
 static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 {
 	uint32_t first = heapindex_home(heap);
@@ -84,7 +84,7 @@ static bool make_tables(struct older *older)
 	return bytes <= area->limit_bytes;
 }
 
-/* Adds a block. Returns false if too many blocks have their homes near the table's end. */
+/* Adds a block. Returns false if too many blocks belong near the end of the table. */
 static bool put(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];

@@ -3,9 +3,9 @@
  * cannot trace. It uses this hsnap's arguments and streams, and ends when this hsnap is terminated.
  *
  * If the program itself has the other bitness, the other hsnap does all the work. A child process
- * that a traced program starts is already waiting, so its ids are inserted before the arguments:
- * "hsnap --follow PID TID PARENT READY LOCK UNTIL run --children ...". The other hsnap takes over
- * the child from the parent's hsnap, and follows the child and all its descendants.
+ * of a traced program is different: it already exists and waits. So this hsnap inserts the ids of
+ * the child before the arguments: "hsnap --follow PID TID PARENT READY LOCK UNTIL run --children
+ * ...". The other hsnap takes over the child, and follows the child and all its descendants.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -81,8 +81,8 @@ static const wchar_t *own_arguments(void)
 	return rest;
 }
 
-/* Returns the command line of the other hsnap: its path, then front, then rest. front and rest each
- * begin with a blank or are empty. */
+/* Returns the command line of the other hsnap: its path, then `front`, then `rest`. Both begin with
+ * a blank or are empty. */
 static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 {
 	size_t units = wcslen(OTHER) + wcslen(front) + wcslen(rest) + 1;
@@ -111,7 +111,7 @@ bool other_bits_can_run(const wchar_t *image)
 	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
 
-/* Finds the other hsnap. Returns its path, which the caller frees. Returns NULL and sets *err if
+/* Finds the other hsnap. Returns its path, which the caller frees. Returns NULL and sets `*err` if
  * the file does not exist, is hsnap's own file, or cannot run on this system. */
 static wchar_t *find_other(const char *name, struct err *err)
 {
@@ -131,8 +131,8 @@ static wchar_t *find_other(const char *name, struct err *err)
 	return NULL;
 }
 
-/* Starts the other hsnap, suspended. It inherits the listed handles. If none are listed, it
- * inherits all inheritable handles. */
+/* Starts the other hsnap, suspended. It inherits the listed handles, or all inheritable handles if
+ * none are listed. */
 static int start(const char *name, wchar_t *command, HANDLE *handles, size_t handle_count,
 	struct spawn *spawn, struct err *err)
 {
@@ -153,8 +153,8 @@ static int start(const char *name, wchar_t *command, HANDLE *handles, size_t han
 	return rc;
 }
 
-/* Waits for the other hsnap. It stays tied to this process, because it works for this process's
- * caller. */
+/* Waits for the other hsnap. It stays tied to this process, because it works for the caller of this
+ * process. */
 static uint32_t finish(struct spawn *spawn)
 {
 	DWORD status = 2;
@@ -196,8 +196,8 @@ int run_other_hsnap_for(
 	return run_with(name, L" ", words, exit_status, err);
 }
 
-/* Adds an inheritable handle, unless it was added before. Before Windows 8, console handles cannot
- * be in such a list; their two low bits are set. */
+/* Adds an inheritable handle, unless it was added before. Before Windows 8, such a list cannot
+ * contain console handles, whose two low bits are set. */
 static void add_handle(HANDLE *handles, size_t *count, HANDLE handle)
 {
 	if (!handle || handle == INVALID_HANDLE_VALUE || ((ULONG_PTR)handle & 3) == 3)

@@ -1,5 +1,5 @@
-/* Layout of the tracer's tables, and planning of patches. The planner decodes a function's first
- * instructions with Zydis. It emits them into the slot with corrected distances. */
+/* Computes the layout of the tracer's tables, and plans patches. The planner decodes a function's
+ * first instructions with Zydis. It emits them into the slot with corrected distances. */
 #include "snapshot/control/patch_plan.h"
 
 #include <string.h>
@@ -49,7 +49,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
-	/* Room for twice the average, because shards never have the same size. */
+	/* Allow twice the average, because shards never have the same size. */
 	area->shard_bytes =
 		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
 	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);
@@ -66,7 +66,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->rings = area->rings_view = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;
-	/* the process's tracer never resets this counter */
+	/* never reset by the tracer of the process */
 	area->unwind_base += area->unwind_mismatches;
 	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
@@ -100,7 +100,8 @@ struct planning {
 	struct patch_plan *plan;
 	const struct patch_request *request;
 	ZydisDecoder decoder;
-	/* number of bytes of the function that were moved; number of slot bytes that were filled */
+	/* number of bytes of the function that were moved; number of bytes of the slot that were
+	 * filled */
 	uint32_t from, to;
 };
 
@@ -121,8 +122,8 @@ static void emit(struct planning *planning, const void *bytes, size_t len)
 	planning->to += (uint32_t)len;
 }
 
-/* Computes the distance from the end of an instruction to addr. `end` is the offset of that end in
- * the slot. Returns false if the distance does not fit. */
+/* Computes the distance from the end of an instruction to `addr`. `end` is the offset of the
+ * instruction's end in the slot. Returns false if the distance does not fit. */
 static bool distance(const struct planning *planning, uint32_t end, uint64_t addr, int32_t *result)
 {
 	uint64_t away = addr - (planning->request->slot + end);
@@ -131,8 +132,8 @@ static bool distance(const struct planning *planning, uint32_t end, uint64_t add
 	return !is_64(planning) || (uint64_t)(int64_t)*result == away;
 }
 
-/* Emits a branch to addr: its opcode, then the distance. Returns false if the branch cannot reach
- * addr. */
+/* Emits a branch to `addr`: the opcode, then the distance. Returns false if the branch cannot reach
+ * `addr`. */
 static bool emit_near(
 	struct planning *planning, const uint8_t *opcode, uint32_t opcode_bytes, uint64_t addr)
 {
@@ -177,7 +178,7 @@ static void emit_call(struct planning *planning, uint64_t addr)
 	emit(planning, &addr, sizeof(addr));
 }
 
-/* Emits a conditional jump. condition: the low four bits of its opcode. */
+/* Emits a conditional jump. `condition` is the low four bits of the opcode. */
 static void emit_conditional(struct planning *planning, uint8_t condition, uint64_t addr)
 {
 	const uint8_t jump[] = {0x0f, (uint8_t)(0x80 | condition)};
@@ -189,7 +190,7 @@ static void emit_conditional(struct planning *planning, uint8_t condition, uint6
 	emit_far_jump(planning, addr);
 }
 
-/* Emits loop or jcxz. They exist only as short jumps, so the emitted instruction leads to a long
+/* Emits loop or jcxz. They exist only as short jumps, so the emitted instruction jumps to a long
  * jump. If the condition is false, a second short jump skips the long jump. */
 static void emit_counting(
 	struct planning *planning, const ZydisDecodedInstruction *instruction, uint64_t addr)
@@ -255,7 +256,7 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	else if (opcode >= 0xe0 && opcode <= 0xe3)
 		emit_counting(planning, instruction, target);
 	else if (opcode == 0xe8 &&
-		 /* A call of the next instruction reads its own address. */
+		 /* A call of the next instruction reads the address of the code itself. */
 		 target != address(planning, planning->request->function + planning->from +
 						     instruction->length))
 		emit_call(planning, target);
@@ -291,7 +292,7 @@ static bool move_instruction(struct planning *planning, const ZydisDecodedInstru
 }
 
 /* Returns true for an instruction after which execution may not continue at the next instruction,
- * or to which outside code returns. No changed byte may follow such an instruction. */
+ * or to which code outside the function returns. No changed byte may follow such an instruction. */
 static bool leaves(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->meta.category) {
@@ -342,9 +343,9 @@ static bool move_prologue(struct planning *planning)
 }
 
 /*
- * Returns true if a visible jump leads into the changed bytes. Jumps after the moved instructions
- * must not lead into the bytes of the new jump. Jumps among the moved instructions must not lead to
- * any moved byte, because such a jump would have to be corrected.
+ * Returns true if a jump of the decoded code leads into the changed bytes. Jumps after the moved
+ * instructions must not lead into the bytes of the new jump. Jumps among the moved instructions
+ * must not lead to any moved byte, because such a jump would have to be corrected.
  */
 static bool is_entered(const struct planning *planning)
 {

@@ -1,5 +1,5 @@
-/* Program files: where the system finds a program, which files are beside hsnap's own, and the
- * start of a program. A program is started only if the tracer can be loaded into it. */
+/* Program files: finds the file of a program, finds files next to hsnap, and starts a program. A
+ * program is started only if the tracer can be loaded into it. */
 #include <stdlib.h>
 
 #include <windows.h>
@@ -16,8 +16,8 @@
 
 #define PATH_UNITS 32768
 
-/* Returns the path where the system would find the program, or NULL if the path is not known. The
- * caller frees it. */
+/* Returns the path where the system would find the program, or NULL if that path is not known. The
+ * caller frees the path. */
 static wchar_t *program_find(const char *program)
 {
 	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
@@ -134,8 +134,8 @@ static int create(
 
 	if (!request.command)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	/* If only the command line is given, the system does not find paths longer than the usual
-	 * limit. */
+	/* Specify the path too: from a command line alone, the system does not find paths longer
+	 * than the usual limit. */
 	if (path && wcslen(path) >= MAX_PATH)
 		request.image = path;
 	spawn_pass_streams(&request.startup);

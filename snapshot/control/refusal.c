@@ -7,7 +7,7 @@
 
 #include "core/pe/pe.h"
 
-/* Windows 8: from this build on, a process can start threads in other sessions */
+/* Windows 8; from this build on, a process can start threads in other sessions */
 #define FIRST_BUILD_ACROSS 9200u
 #define INTEGRITY_HIGH 0x3000u /* SECURITY_MANDATORY_HIGH_RID: the level of an elevated prompt */
 #define BOTH (REFUSAL_RUN | REFUSAL_ATTACH)
@@ -87,8 +87,8 @@ static const struct rule {
 	unsigned ways, steps; /* bits of enum refusal_way and enum refusal_step */
 	const char *text; /* a printf format that may use the target's session */
 } rules[] = {
-	/* Functions of ntdll are ARM64EC code on such systems, even in emulated processes:
-	 * Microsoft Learn, "Arm64EC ABI". */
+	/* On such systems ntdll's functions are ARM64EC code, even in emulated processes: Microsoft
+	 * Learn, "Arm64EC ABI". */
 	{is_arm64_host, BOTH, REFUSAL_BEFORE,
 		"the tracer does not run on ARM64 processors yet; " BY_UST_OR_READING},
 	{is_arm64_image, BOTH, REFUSAL_BEFORE,

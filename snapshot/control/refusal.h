@@ -1,9 +1,10 @@
 /*
- * Rules of the system that keep the tracer out of a process, and alternatives for the user.
+ * Rules of the system that keep the tracer out of a process, and the alternatives that the user
+ * has.
  *
- * control_facts_windows.c reads the facts. refusal.c has a single table of rules. Certain or
+ * control_facts_windows.c reads the facts; refusal.c has a single table of rules. Certain or
  * dangerous cases are refused before anything is written into the target. Uncertain cases are
- * tried, and if they fail, the rule explains the failure.
+ * tried. If the attempt fails, the rule explains the failure.
  */
 #ifndef SNAPSHOT_CONTROL_REFUSAL_H
 #define SNAPSHOT_CONTROL_REFUSAL_H
@@ -13,8 +14,8 @@
 
 #include "core/base/err.h"
 
-/* Facts about a target, about this hsnap and about the system. 0 and false mean "no" or "not
- * known". Facts that are not known never cause a refusal. */
+/* Facts about a target, this hsnap and the system. 0 and false mean "no" or "not known". A fact
+ * that is not known never causes a refusal. */
 struct control_facts {
 	uint16_t host_machine; /* PE_MACHINE_* of the physical processor, not of an emulation */
 	uint16_t image_machine; /* machine type of the target's program */
@@ -32,13 +33,13 @@ struct control_facts {
 	uint32_t integrity, own_integrity; /* SECURITY_MANDATORY_*_RID */
 };
 
-/* How the tracer gets into the target; bits. */
+/* Ways of loading the tracer into the target; bits. */
 enum refusal_way {
 	REFUSAL_RUN = 1, /* loaded by the first thread of a new process */
 	REFUSAL_ATTACH = 2, /* loaded by a new thread of a running process */
 };
 
-/* Step to which a rule applies; bits. */
+/* Steps to which a rule applies; bits. */
 enum refusal_step {
 	REFUSAL_BEFORE = 1, /* before anything is written into the target */
 	REFUSAL_OPEN = 2, /* the process could not be opened */
@@ -53,13 +54,13 @@ enum refusal_step {
 bool refusal_find(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	char *text, size_t size);
 
-/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. name: the target's
- * name, for messages. */
+/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. `name` is the target's
+ * name in messages. */
 int refusal_check(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);
 
-/* Adds the rule that explains a failure to *err, and changes the error to ERR_CANNOT_TRACE. If no
- * rule matches, does not change *err. Returns -err->code. */
+/* Adds the rule that explains a failure to `*err`, and changes the error to ERR_CANNOT_TRACE.
+ * Leaves `*err` unchanged if no rule matches. Returns -err->code. */
 int refusal_explain(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	struct err *err);
 

@@ -1,7 +1,6 @@
 /*
- * Removal of the tracer. Removes the jumps while all threads are held, and frees the tables and
- * rings when no thread can use them any more. A thread's stack shows whether the thread may be in a
- * hook.
+ * Removes the tracer: removes the jumps while all threads are held, and frees the tables and rings
+ * when no thread can use them any more. A thread's stack shows whether the thread may be in a hook.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,8 @@
 #define STACK_BYTES_MAX ((uint64_t)1 << 28) /* larger stacks are not searched */
 #define POINTER sizeof(void *)
 
-/* Result of NtQueryInformationThread(), class 0: Windows SDK pages of that function, and phnt,
- * ntpsapi.h. */
+/* Result of NtQueryInformationThread(), class 0. Sources: Windows SDK pages of that function, and
+ * phnt, ntpsapi.h. */
 struct thread_basic_information {
 	NTSTATUS exit_status;
 	NT_TIB *teb;
@@ -46,7 +45,7 @@ static uint64_t stack_base(const struct tracee *tracee, const struct held_thread
 	return (ULONG_PTR)tib.StackBase;
 }
 
-/* Returns the end of the memory around addr, for a stack that is not recorded in the thread's
+/* Returns the end of the memory around `addr`, for a stack that is not recorded in the thread's
  * TEB. */
 static uint64_t memory_end(const struct tracee *tracee, uint64_t addr)
 {
@@ -104,8 +103,8 @@ static bool may_be_inside(const struct tracee *tracee, const struct held_thread 
 	return inside;
 }
 
-/* Returns true if the thread is in the tracer's own code, or in a system call that this code has
- * made. For such a call, ntdll's function pushes nothing on x64, and one return address on x86. */
+/* Returns true if the thread is in the tracer's own code, or in a system call made by that code.
+ * During such a call, ntdll's function has pushed nothing on x64, and one return address on x86. */
 static bool is_in_code(const struct tracee *tracee, const struct held_thread *thread)
 {
 	unsigned char top[8];
@@ -116,9 +115,9 @@ static bool is_in_code(const struct tracee *tracee, const struct held_thread *th
 }
 
 /*
- * Threads that may still use the memory to be freed. No other thread can start using it. So each
- * thread counts only until it has been seen outside once. If many threads are active, there may
- * never be a moment when all of them are outside.
+ * Threads that may still use the memory to be freed. No other thread can start using the memory, so
+ * a thread is removed for good once it was seen outside. Waiting until all threads are outside at
+ * the same moment could take forever.
  */
 struct users {
 	DWORD *ids;
@@ -157,7 +156,7 @@ static void users_look(struct users *users, const struct tracee *tracee,
 #define AGAIN 1
 #define WRITE_TRIES 2
 
-/* Checks that each function has its original bytes, or the tracer's. */
+/* Checks that each function has its original bytes or the tracer's jump. */
 static int check_jumps(const struct tracee *tracee, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -173,8 +172,8 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* Removes the jumps. All threads are held. Other programs have no jumps here, so an unreadable jump
- * may be the tracer's. */
+/* Removes the jumps. All threads are held. At this point no function has another program's jump, so
+ * a jump that cannot be read may be the tracer's. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";
@@ -197,10 +196,10 @@ static int take_out(struct tracee *tracee, struct err *err)
 }
 
 /*
- * Tries once to free memory. Without jumps, no thread enters a hook. When a function called by a
- * hook returns, the hook no longer uses the tables. So only threads in the tracer's own code use
- * the tables, and they leave it quickly. If is_drained, no thread may be in the tracer's own code.
- * Otherwise no thread may be in a hook at all.
+ * Tries once to free memory. Without jumps, no thread enters a hook. A hook no longer uses the
+ * tables after the function that it called has returned. So only threads in the tracer's own code
+ * use the tables, and they leave that code quickly. If `is_drained` is set, no thread may be in the
+ * tracer's own code. Otherwise no thread may be in a hook at all.
  */
 static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
@@ -284,8 +283,8 @@ void tracee_free_tables(struct tracee *tracee)
 	if (!reserved)
 		return;
 	ring_section_unmap(tracee);
-	/* Forget the memory before freeing it. Forgotten memory is only lost. But if memory were
-	 * freed twice, it might already have another owner the second time. */
+	/* Forget the memory before freeing it. Memory that is forgotten but not freed is only lost.
+	 * Memory that is freed twice might already have another owner the second time. */
 	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
 		    sizeof(none)))
 		return;

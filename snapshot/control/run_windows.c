@@ -1,8 +1,7 @@
 /*
- * Programs that hsnap runs. A family is the program and its traced descendants. A thread of hsnap
- * follows each of these processes from its creation to its end: it brings the process up, takes
- * over the process's children while the process waits, and takes the snapshot at the process's
- * exit.
+ * Runs programs. A family is the program and its traced descendants. A thread of hsnap follows each
+ * of these processes from its creation to its end. The thread brings the process up, takes over the
+ * process's children while the process waits, and takes the snapshot when the process exits.
  */
 #include "snapshot/control/control.h"
 
@@ -30,21 +29,22 @@
 struct family {
 	const struct program_run *run;
 	struct traced_options options;
-	/* end of the time limit for the other hsnap, as os_clock_ms() counts; 0: none */
+	/* end of the time limit, passed to the other hsnap, in the time of os_clock_ms(); 0:
+	 * none */
 	int64_t until_ms;
-	HANDLE output_lock; /* mutex for snapshots and messages; the other hsnap uses it, too */
+	HANDLE output_lock; /* mutex for snapshots and messages, shared with the other hsnap */
 	volatile LONG count; /* number of threads that follow a process */
 	volatile LONG is_late; /* nonzero if a process was ended because its time limit was over */
 	HANDLE all_ended;
-	HANDLE volatile last; /* one of these threads; it outlives all others that have ended */
+	HANDLE volatile last; /* thread that ended last; it has waited for all earlier ones */
 };
 
-/* A process that another process of the family has just created. The new process is waiting. */
+/* A process that another process of the family has just created. The new process waits. */
 struct new_child {
 	struct family *family;
 	const struct traced *parent;
 	struct traced_child child;
-	HANDLE prepared; /* set when the child is prepared, or will not be traced */
+	HANDLE prepared; /* set when the child has been prepared or will not be traced */
 };
 
 struct follower {
@@ -65,8 +65,8 @@ static void unlock_output(struct family *family)
 	ReleaseMutex(family->output_lock);
 }
 
-/* Initializes a family. The calling thread counts as one that follows a process. handed: the child
- * that was handed over; pid 0: none. Returns 0 or -ERR_NOMEM. */
+/* Initializes a family. The calling thread counts as one that follows a process. `handed` is the
+ * child that was handed over; pid 0: none. Returns 0 or -ERR_NOMEM. */
 static int family_init(struct family *family, const struct program_run *run,
 	const struct handed_child *handed, struct err *err)
 {
@@ -103,9 +103,9 @@ static void wait_and_close(HANDLE thread)
 }
 
 /*
- * Ends the thread of a child, after waiting for the thread that ended before it. So a wait for the
- * last thread is a wait for all threads. This is needed because Wine 8 sometimes fails to end a
- * process while one of its threads is ending.
+ * Ends the thread of a child, after waiting for the thread that ended before it. So waiting for the
+ * last thread waits for all threads. This is needed because Wine 8 sometimes fails to end a process
+ * while one of its threads is ending.
  */
 static void last_follower_ends(struct family *family)
 {
@@ -127,8 +127,8 @@ static void family_end(struct family *family)
 	CloseHandle(family->output_lock);
 }
 
-/* Prints a one-line message about a process. If the error already names the same place, the place
- * is not repeated. */
+/* Prints a one-line message about a process. Does not repeat the place if the error already
+ * contains it. */
 static void warn(struct family *family, const char *name, const char *what, const struct err *err)
 {
 	struct err about = *err;
@@ -159,7 +159,7 @@ static int take_snapshot(
 }
 
 /* Returns true if this parent started the process. The check is needed because the parent may have
- * reported any id. */
+ * reported any number as an id. */
 static bool is_child(HANDLE process, uint32_t parent_pid)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -179,7 +179,8 @@ static int take_over(struct follower *follower, const struct new_child *born, st
 		return rc;
 	if (!is_child(follower->process, born->parent->target.pid))
 		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
-	/* The thread that follows the parent may close its own handle at any time. */
+	/* Duplicate the handle, because the thread that follows the parent may close its own at any
+	 * time. */
 	if (!DuplicateHandle(GetCurrentProcess(), born->parent->process, GetCurrentProcess(),
 		    &follower->parent, SYNCHRONIZE, FALSE, 0))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
@@ -265,7 +266,7 @@ static void follow_taken(struct follower *follower, struct err *err)
 }
 
 /* Takes over a child while its parent waits, and follows the child until it ends. `born` belongs to
- * the parent's thread, and is valid only until the child is prepared. */
+ * the thread of the parent, and is valid only until the child is prepared. */
 static void follow_born(const struct new_child *born)
 {
 	struct follower follower = {.family = born->family};
@@ -350,7 +351,7 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 	unlock_output(family);
 }
 
-/* With --children, warns if a policy prevents the program from having children. */
+/* With --children, warns if a policy prevents the program from creating children. */
 static void warn_of_policy(struct family *family, const struct traced *traced)
 {
 	char rule[600], text[1600];
@@ -414,8 +415,8 @@ static const char *why_ended(DWORD status)
 				  "a crash, an end by another process, or detached";
 }
 
-/* Warns of a crash that went through the program's normal exit, as in Wine 10. The snapshot looks
- * like any other. */
+/* Warns of a crash that went through the program's normal exit, as happens in Wine 10. The snapshot
+ * looks like any other. */
 static void warn_of_crash(struct family *family, const struct traced *traced)
 {
 	char text[1600];
@@ -440,9 +441,9 @@ static int fail_exit(const struct traced *traced, struct err *err)
 }
 
 /*
- * Follows a process that was brought up until it ends, or ends the process when its time limit is
- * over. Takes its snapshot, and starts threads that follow its children. Returns 0, the result of
- * the snapshot, or -ERR_NO_EXIT.
+ * Follows a process that was brought up, until it ends or its time limit is over. Takes its
+ * snapshot, and starts threads that follow its children. Returns 0, the result of the snapshot, or
+ * -ERR_NO_EXIT.
  */
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err)
@@ -463,7 +464,7 @@ static int follow(struct family *family, struct traced *traced,
 		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 
-			/* the limit applies to the program's running time, not to hsnap's */
+			/* the limit applies to the running time of the program, not of hsnap */
 			rc = take_snapshot(family, traced, event == TRACED_AT_EXIT, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
@@ -480,8 +481,8 @@ static int follow(struct family *family, struct traced *traced,
 	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 
-/* Sets OANOCACHE. Otherwise COM keeps freed strings for reuse, and their stacks are those of
- * earlier users: "Debugging memory leaks", Microsoft Learn. */
+/* Sets OANOCACHE. Otherwise COM keeps freed strings for reuse, and a reused string has the stack of
+ * an earlier user. Source: "Debugging memory leaks", Microsoft Learn. */
 static void avoid_bstr_cache(void)
 {
 	static const wchar_t name[] = L"OANOCACHE";
@@ -497,7 +498,8 @@ static void avoid_bstr_cache(void)
 static int bring_up(const struct program_run *run, struct spawn *spawn, struct traced *traced,
 	const struct traced_options *options, struct err *err)
 {
-	/* The file may have been no image, or another one, so the bitness may still be wrong. */
+	/* The file that was examined may not be the image that runs, so the bitness may still be
+	 * wrong. */
 	int rc = traced_prepare(
 		traced, spawn->info.hProcess, spawn->info.hThread, run->argv[0], err);
 
@@ -532,8 +534,8 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	return rc;
 }
 
-/* Follows a child that another hsnap has handed over. The child's status is for its parent, not for
- * this hsnap. */
+/* Follows a child that another hsnap has handed over. The child's own exit status is for its parent
+ * and is not returned. */
 static int run_handed(const struct program_run *run, const struct handed_child *handed,
 	uint32_t *exit_status, struct err *err)
 {

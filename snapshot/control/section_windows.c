@@ -1,5 +1,5 @@
-/* The section of a recording's rings: its size, and its mapping in the target. Words in the
- * tracer's area are written both in the target and in the copy in *tracee. */
+/* The section of a recording: the sizes of its rings, and its mapping in the target. Words of the
+ * tracer's area are written both to the target and to the copy in `*tracee`. */
 #include "snapshot/control/tracee_windows.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "snapshot/live/nt_windows.h"
 
-/* A ring must have enough room for the time when hsnap does not run: about 30 ms of one thread's
+/* A ring must have room for all events while hsnap is not scheduled: about 30 ms of one thread's
  * events. Threads that find no free ring share one ring. */
 #define EVENTS_LOG2_USUAL 17u
 #define RINGS_ENOUGH 16u
@@ -21,8 +21,7 @@ static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
 	return count;
 }
 
-/* Chooses as many rings of the usual size as fit. If there would be too few rings, chooses smaller
- * rings. */
+/* Chooses as many rings of the usual size as fit, or smaller rings if these would be too few. */
 static void choose_sizes(struct ring_section *section, uint64_t limit_bytes)
 {
 	section->events_log2 = EVENTS_LOG2_USUAL;
@@ -85,15 +84,15 @@ void ring_section_reclaim(const struct ring_section *section, uint32_t pid)
 
 #define FIELD(name) offsetof(struct tracer_area, name)
 
-/* Writes one word of the area, in the target and in *tracee. */
+/* Writes one word of the area, both in the target and in `*tracee`. */
 static bool set_word(struct tracee *tracee, size_t offset, uint64_t value)
 {
 	memcpy((char *)&tracee->area + offset, &value, sizeof(value));
 	return tracee_write(tracee, tracee->area_addr + offset, &value, sizeof(value));
 }
 
-/* Gives the target a handle of this process. With the handle, the target notices when hsnap has
- * exited and will make no more room. */
+/* Gives the target a handle of hsnap's process, which shows the target that hsnap has exited and
+ * will make no more room. */
 static bool share_process(struct tracee *tracee)
 {
 	HANDLE theirs = NULL;
@@ -167,7 +166,7 @@ void ring_section_unmap(struct tracee *tracee)
 {
 	uint64_t view = tracee->area.rings_view, process = tracee->area.rings_process;
 
-	/* Forget the view before unmapping it, as with the tables. */
+	/* Forget the view before unmapping it, for the same reason as with the tables. */
 	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
 		return;
 	if (is_view(tracee, view))

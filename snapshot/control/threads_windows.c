@@ -1,5 +1,5 @@
 /* Holds all threads of another process: suspends the process, lists its threads and reads where
- * each thread is. Repeats this until two lists agree. */
+ * each thread is. Repeats this until two lists are equal. */
 #include <stdlib.h>
 
 #include <windows.h>
@@ -13,7 +13,7 @@
 
 #define TRIES 100 /* tries until the same threads are found twice */
 #define RIGHTS (THREAD_GET_CONTEXT | THREAD_SET_CONTEXT | THREAD_QUERY_INFORMATION | SYNCHRONIZE)
-#define PATIENCE_MS 30000 /* maximum wait for another hsnap */
+#define PATIENCE_MS 30000 /* maximum time to wait for another hsnap */
 #define PAUSE_MS 10
 #define AGAIN 1 /* threads have started or ended meanwhile */
 
@@ -163,7 +163,8 @@ static HANDLE make_lock(const wchar_t *full, void *ctx)
 	return CreateEventW(ctx, TRUE, FALSE, full);
 }
 
-/* Waits until no other hsnap, and no other hsnap's helper, holds the process, in any session. */
+/* Waits until no other hsnap holds the process, in any session, and the helpers of other hsnaps
+ * have exited. */
 static bool take_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};

@@ -1,5 +1,5 @@
-/* A process that has loaded the tracer. Finds ntdll, its exports and the tracer's DLL; writes the
- * area; writes or compares the jumps. */
+/* A process that has loaded the tracer: finds ntdll, its exports and the tracer's DLL, writes the
+ * area, and writes or compares the jumps. */
 #include "snapshot/control/tracee_windows.h"
 
 #include <stddef.h>
@@ -122,8 +122,8 @@ static int find_modules(struct tracee *tracee, struct err *err)
 	return rc;
 }
 
-/* Returns the address for a function's hook: the end of its short jumps, as long as these lead to
- * addresses inside ntdll. */
+/* Returns the address to hook for a function: the end of its short jumps, if they stay inside
+ * ntdll. */
 static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 {
 	uint8_t code[PATCH_CODE_BYTES];
