@@ -11,7 +11,7 @@
 /* Range of addresses: [addr, end). */
 struct extent {
 	uint64_t addr, end;
-	/* Address of the containing segment, if the extent is a run of an NT heap. */
+	/* Address of the segment that contains the extent, if the extent is a run of an NT heap. */
 	uint64_t segment;
 };
 
@@ -24,19 +24,21 @@ struct extents {
 int extents_add(struct extents *extents, const struct extent *extent);
 void extents_release(struct extents *extents);
 
-/* Sorts the extents by address. If an extent begins inside an earlier one, removes the overlapping
- * part from the later extent. Returns the number of overlaps. Stores the address of the first
- * overlap in *addr (may be NULL). */
+/* Sorts the extents by address. If an extent begins inside an earlier one, shortens the later
+ * extent so that they do not overlap. Returns the number of overlaps. Stores the address of the
+ * first overlap in `*addr`, which may be NULL. */
 size_t extents_sort(struct extents *extents, uint64_t *addr);
 
-/* Search sorted extents. extents_above() returns the first extent that ends above addr;
- * extents_at() returns the extent that contains addr. Both return NULL if no such extent exists. */
+/* Search sorted extents. extents_above() returns the first extent that ends above `addr`;
+ * extents_at() returns the extent that contains `addr`. Both return NULL if no such extent
+ * exists. */
 const struct extent *extents_above(const struct extents *extents, uint64_t addr);
 const struct extent *extents_at(const struct extents *extents, uint64_t addr);
 
 /*
- * Memory that walkers have claimed for blocks. The total of all claims cannot exceed the target's
- * memory, and no memory should be claimed twice. */
+ * Memory that walkers have claimed for blocks. The claims together cannot exceed the target's
+ * memory, and no memory should be claimed twice.
+ */
 
 struct claims {
 	struct extents extents;
@@ -52,11 +54,12 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes);
 
 /*
  * Claims for many adjacent blocks. Blocks less than a page apart share one claim. This keeps the
- * number of claims small, and no page without a block is claimed. */
+ * number of claims small, and no page is claimed without a block.
+ */
 
 #define CLAIM_PAGE_BYTES 0x1000u
 
-/* Claims the gathered run and resets it to {0}, its initial value. Returns the result of
+/* Claims the run that was gathered, and resets it to its initial value {0}. Returns the result of
  * claims_add(). */
 static inline int claim_run_flush(struct extent *run, struct claims *claims)
 {
@@ -66,7 +69,7 @@ static inline int claim_run_flush(struct extent *run, struct claims *claims)
 	return whole.end == whole.addr ? 0 : claims_add(claims, whole.addr, whole.end - whole.addr);
 }
 
-/* Adds `bytes` (> 0) bytes at addr to the run; calls must be in ascending order of address. If the
+/* Adds `bytes` (> 0) bytes at `addr` to the run. Addresses must ascend from call to call. If the
  * new bytes are a page or more away from the run, claims the run and starts a new one. Returns the
  * result of claims_add(). */
 static inline int claim_run_add(

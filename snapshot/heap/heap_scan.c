@@ -2,9 +2,10 @@
  * Search for heaps that are in no list.
  *
  * Windows' lists of heaps have changed without notice: since build 26100 the PEB lists only the
- * process heap. So every region of private memory is checked. A heap is at the start of an
- * allocation, at a multiple of 64 KiB, and has a signature there. An NT heap also contains its own
- * address. */
+ * process heap. So this search checks every region of private memory. A heap begins at the start of
+ * an allocation, which is a multiple of 64 KiB, and has a signature there. An NT heap also contains
+ * its own address.
+ */
 #include "core/base/hash.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/nt_heap.h"
@@ -18,7 +19,7 @@ struct heap_scan {
 	int rc;
 };
 
-/* Returns true if a heap begins at addr. Reads only a few bytes unless the signature is right. */
+/* Returns true if a heap begins at `addr`. Reads only a few bytes unless the signature matches. */
 static bool is_heap(const struct heap_scan *scan, uint64_t addr)
 {
 	const unsigned bits = scan->process->bits;
@@ -45,8 +46,8 @@ static void try_heap(struct heap_scan *scan, uint64_t addr)
 		walk->unlisted_addr = addr;
 }
 
-/* Checks each address in a region where a heap can begin. In a file, one region may consist of
- * several adjacent allocations. */
+/* Checks each address in a region where a heap can begin. A region of a file may consist of several
+ * adjacent allocations. */
 static void try_region(struct heap_scan *scan, const struct target_region *region)
 {
 	const uint64_t step = GRANULARITY;

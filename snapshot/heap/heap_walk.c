@@ -1,9 +1,9 @@
 /* Results of a walk, collected in struct walk: heaps, blocks, records of stacks, and faults.
  *
- * A block refers to the heap that was added last, and to its stack's record by number. Records are
- * numbered by address, with a cache of recent ones, because many blocks share a record. For
- * each kind of fault, the first place is stored and all places are counted. A second thread can add
- * blocks to a part of the walk, which walk_join() appends. */
+ * A block refers to the heap that was added last. It refers to the record of its stack by number.
+ * The number of a record is found by address, with a cache of recent records, because many blocks
+ * share a record. For each kind of fault, the first place is stored and all places are counted. A
+ * second thread can add blocks to a part of the walk, which walk_join() appends. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -74,15 +74,15 @@ int walk_add_own(struct walk *walk, uint64_t addr)
 	return 0;
 }
 
-/* Returns true if this value in a block's prefix means that no stack was logged. The constants are
- * from DbgHelpUtils. */
+/* Returns true if this value in a block's prefix means that no stack was recorded. The constants
+ * are from DbgHelpUtils. */
 static bool is_nothing(uint64_t record)
 {
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-/* Stores the record's index in *number, and adds the record if it is new. Checks the cache of
- * recent records first. bits: bitness of the heap. Returns 0 or -ERR_NOMEM. */
+/* Finds or adds a record and stores its index in `*number`. Checks the cache of recent records
+ * first. `bits` is the bitness of the heap. Returns 0 or -ERR_NOMEM. */
 static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32_t *number)
 {
 	const struct walk_record *record;
@@ -133,7 +133,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
-		/* In a dubious block of a page heap, overhead_bytes can be any number. */
+		/* overhead_bytes may be any number in a page heap block that is in doubt. */
 		.overhead_bytes =
 			overhead_bytes < BLOCK_OVERHEAD_MAX ? overhead_bytes : BLOCK_OVERHEAD_MAX,
 		.heap = heap,
@@ -141,7 +141,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	return 0;
 }
 
-/* Counts a place, and stores it if it is the first. Returns true for the first. */
+/* Counts a place, and stores it if it is the first. Returns true if it is the first. */
 static bool note(unsigned *count, uint64_t *first_addr, const char **first_what, uint64_t addr,
 	const char *what)
 {
@@ -212,7 +212,7 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made)
 			block->stack = numbers[block->stack];
 	}
 	free(numbers);
-	part->heaps = NULL; /* the walk owns the heaps and the part's blocks */
+	part->heaps = NULL; /* the walk now owns the heaps and the part's blocks */
 	part->blocks = NULL;
 	walk_release(part);
 	return joins;

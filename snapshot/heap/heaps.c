@@ -1,7 +1,7 @@
-/* The search for all heaps of a target, and the choice of a walker for each.
+/* Finds all heaps of a target, and chooses a walker for each.
  *
- * A table lists the kinds of heaps. The heaps of the process's PEB are found and walked. For a
- * 32-bit process on 64-bit Windows, so are those of the 64-bit PEB. */
+ * A table lists the kinds of heaps. The heaps of the process's PEB are found and walked. A 32-bit
+ * process on 64-bit Windows also has a 64-bit PEB, whose heaps are found and walked too. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,12 +14,12 @@
  * their own. Heaps of the other kinds are in the PEB's list and are distinguished by their
  * signatures. */
 static const struct heap_kind {
-	/* If a process heap is in a ring, the process has no heaps outside the ring. */
+	/* If the process heap is in a ring, the process has no heaps outside the ring. */
 	bool (*is_ring)(struct target *target, uint64_t process_heap, unsigned bits);
 	bool (*is_ring_busy)(struct target *target, uint64_t process_heap, unsigned bits);
 	int (*walk_ring)(
 		struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
-	/* Walks those heaps of this kind that are not in the PEB's list. */
+	/* Walks the heaps of this kind that are not in the PEB's list. */
 	int (*walk_unlisted)(struct nt_walk *nt);
 	/* Walks the heap at addr, which has `signature` at NT_HEAP_SIGNATURE_AT. */
 	uint32_t signature;
@@ -58,7 +58,7 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 
 	if (page_heap_knows(nt, addr))
 		return 0;
-	/* Wine's heaps have the signature of NT heaps. */
+	/* Wine's heaps have the signature of NT heaps, so they must be recognized first. */
 	if (nt->memory->target->is_wine)
 		return unknown_heap(nt, addr);
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))

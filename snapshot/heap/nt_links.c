@@ -2,7 +2,8 @@
  * The traversals check back pointers and are bounded, so damaged data cannot make a walk loop. */
 #include "snapshot/heap/nt_heap.h"
 
-/* A red-black tree that fills the address space has 2^44 nodes; no such tree is this deep. */
+/* Maximum depth of a tree. A red-black tree that fills the address space has 2^44 nodes, and no
+ * such tree is this deep. */
 #define DEPTH_MAX 96
 #define PARENT_FLAGS ((uint64_t)3)
 
@@ -46,8 +47,8 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 	return (stored & ~PARENT_FLAGS) == ((parent ^ key) & ~PARENT_FLAGS);
 }
 
-/* Returns true if the node's parent pointer matches. The first match shows whether parent pointers
- * are encoded. */
+/* Returns true if the node's parent pointer matches. The first match determines whether parent
+ * pointers are encoded. */
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
@@ -59,15 +60,15 @@ static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_
 
 static const char unreadable[] = "unreadable tree";
 
-/* Reads the node at addr: a child of parent, or the root if parent is 0. Returns NULL or a
- * description of the fault. */
+/* Reads the node at `addr`, which is a child of `parent`, or the root if `parent` is 0. Returns
+ * NULL or a description of the fault. */
 static const char *node_at(
 	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
 {
 	if (depth == DEPTH_MAX)
 		return "endless tree";
-	/* Misaligned nodes are refused. The low bits of a parent pointer are flags, so two
-	 * overlapping nodes could both match one child. */
+	/* Misaligned nodes are refused. Because the low bits of a parent pointer are flags, two
+	 * overlapping nodes could otherwise both match one child. */
 	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
 		return "broken tree";
 	if (!node_read(walk, addr, node))
@@ -75,7 +76,7 @@ static const char *node_at(
 	return parent && !is_child_of(walk, node, parent) ? "broken tree" : NULL;
 }
 
-/* Pushes a node and its chain of left descendants onto the path. parent is 0 for the root. */
+/* Pushes a node and its chain of left descendants onto the path. `parent` is 0 for the root. */
 static void descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
 {
 	struct node node;

@@ -1,5 +1,5 @@
-/* Search of the sections of loaded modules, for addresses that only code in these modules knows:
- * keys in ntdll, and the list of page heaps in the verifier. */
+/* Searches the sections of loaded modules for data whose address only the code of these modules
+ * knows: keys in ntdll, and the list of page heaps in the verifier. */
 #include "snapshot/heap/nt_heap.h"
 
 #include <stdlib.h>

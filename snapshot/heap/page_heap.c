@@ -3,13 +3,14 @@
  *
  * The head of the list of page heaps is in verifier.dll, at an address that is known only from
  * symbols. So a root is recognized by its pointers. It points to an existing ordinary heap. It also
- * has neighbours that link back to it, or a table of blocks that points back to it. Roots are
- * searched for at the PEB's heap handles, along the list of roots, and from the writable sections
- * of verifier.dll.
+ * has neighbours that link back to it, or a table of blocks that points back to it. Three places
+ * lead to roots: the PEB's heap handles, the list of roots itself, and the writable sections of
+ * verifier.dll.
  *
- * The handle of an ordinary heap does not lead to a root. The data after that handle belongs to the
- * ordinary heap and may look like a root: the _LFH_HEAP of Windows 7 has a list, and a pointer to
- * its heap at the same offset as a root. */
+ * The handle of an ordinary heap does not lead to a root, although the data at that handle may look
+ * like one: the _LFH_HEAP of Windows 7 has a list, and has a pointer to its heap at the same offset
+ * as a root.
+ */
 #include <stdlib.h>
 
 #include "core/base/hash.h"
@@ -19,7 +20,7 @@
 #include "snapshot/heap/nt_heap.h"
 
 #define ALLOCATION_BYTES 0x10000u /* allocation granularity */
-/* Distance from handle to root, if the handle is the address of a separate page. */
+/* Distance from handle to root, if the handle is the address of a page of its own. */
 #define ROOT_AFTER_HANDLE 0x1000u
 #define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* limit per section of verifier.dll */
 #define SCAN_PIECE_BYTES 0x4000u
@@ -39,8 +40,7 @@ static bool heap_is_there(struct nt_walk *nt, uint64_t addr)
 	       (signature == NT_HEAP_SIGNATURE || signature == SEGMENT_HEAP_SIGNATURE);
 }
 
-/* Returns true if both neighbours of a link point back to the link. A link may be its own
- * neighbour. */
+/* Returns true if both neighbours of a link point back to it. A link may be its own neighbour. */
 static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t previous)
 {
 	unsigned bits = nt->process->bits;
@@ -82,7 +82,8 @@ static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 /* ---------------------------------------------------------------- finding roots */
 
 struct page_root {
-	uint64_t handle; /* the program's heap handle if known, otherwise `root` */
+	/* the program's heap handle if it is known; otherwise the same as `root` */
+	uint64_t handle;
 	uint64_t root; /* address of the _DPH_HEAP_ROOT */
 };
 
@@ -96,8 +97,8 @@ struct root_search {
 	struct page_roots *roots;
 };
 
-/* Adds the root at addr if one exists there for this handle. Returns 1 if a root was added, 0 if
- * not, or -ERR_NOMEM. */
+/* Adds the root at `addr` if a root with this handle exists there. Returns 1 if a root was added, 0
+ * if not, or -ERR_NOMEM. */
 static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 {
 	struct page_roots *roots = search->roots;
@@ -110,9 +111,9 @@ static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 	return 1;
 }
 
-/* Adds the root that contains a link; the list's head is not in a root. If the root is one page
- * into an allocation, its handle is the allocation's start, even if that handle is not in the PEB's
- * list. */
+/* Adds the root that contains a link. The head of the list is a link outside of roots. If the root
+ * is one page into an allocation, its handle is the allocation's start, even if that handle is not
+ * in the PEB's list. */
 static int each_link(void *ctx, uint64_t link)
 {
 	struct root_search *search = ctx;
@@ -126,7 +127,7 @@ static int each_link(void *ctx, uint64_t link)
 
 /* ---------------------------------------------------------------- verifier.dll */
 
-/* Returns true if the list's head is at addr: the next link belongs to a root. */
+/* Returns true if the head of the list is at `addr`: the next link belongs to a root. */
 static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *bytes)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
@@ -163,7 +164,7 @@ static bool scan_section(void *ctx, uint64_t addr, const struct pe_section *sect
 	uint32_t bytes = section->size_bytes;
 	uint32_t len = bytes < SCAN_BYTES_MAX ? bytes : SCAN_BYTES_MAX;
 
-	/* Pieces overlap, because a head may cross the boundary between two pieces. */
+	/* Pieces overlap, because a head may lie across the boundary between two pieces. */
 	for (uint32_t at = 0; !section->is_code && !scan->head && at < len;
 		at += SCAN_PIECE_BYTES - 16) {
 		uint32_t left = len - at;
@@ -182,7 +183,7 @@ static int by_root(const void *a, const void *b)
 
 	if (x->root != y->root)
 		return x->root < y->root ? -1 : 1;
-	/* Use a root's own address as its handle only if no other handle is known. */
+	/* Use the address of a root as its handle only if no other handle is known. */
 	return (x->handle == x->root) - (y->handle == y->root);
 }
 
@@ -235,8 +236,9 @@ static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 	return rc;
 }
 
-/* Largest known size of a block's inaccessible memory: one page, plus padding to a 64 KiB unit of
- * address space, for Windows versions that start each block at such a unit. */
+/* Largest known size of a block's inaccessible memory. Some versions of Windows start each block at
+ * a 64 KiB unit of address space, so the inaccessible page is followed by padding up to the next
+ * unit. */
 #define GUARD_BYTES_MAX 0x11000u
 
 struct page_walk {
@@ -258,8 +260,8 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 	return claims_add(&page->nt->claims, addr, pages * CLAIM_PAGE_BYTES);
 }
 
-/* Pages of a block. access_bytes: accessible pages; bytes: all pages, including the inaccessible
- * one. */
+/* Pages of a block. `access_bytes` is the size of the accessible pages; `bytes` is the size of all
+ * pages, including the inaccessible one. */
 struct heap_pages {
 	uint64_t addr, bytes, access_bytes, user, requested_bytes;
 };
@@ -473,7 +475,7 @@ bool page_block_parse(
 	start = bytes_u32(info);
 	end = bytes_u32(info + layout->info_end);
 	requested = bytes_ptr(info + layout->info_requested, bits);
-	/* Both stamps must be those of a live block, in the same kind of page heap. */
+	/* Both stamps must be those of a live block in the same kind of page heap. */
 	if (!(start == PAGE_START_FULL && end == PAGE_END_FULL) &&
 		!(start == PAGE_START_LIGHT && end == PAGE_END_LIGHT))
 		return false;

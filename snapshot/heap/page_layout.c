@@ -1,8 +1,7 @@
 /* Layouts of page heap structures, by bitness. */
 #include "snapshot/heap/page_layout.h"
 
-/* Source: ntdll listing of Windows 10 x64; the AVL table's offsets are from its public
- * declaration. */
+/* Source: ntdll listing of Windows 10 x64; for the AVL table, its public declaration. */
 static const struct page_layout layout_x64 = {
 	.name = "page 10.0 x64",
 	.bits = 64,

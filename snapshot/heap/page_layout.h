@@ -1,8 +1,9 @@
 /*
  * Page heap (verifier.dll): offsets, in bytes, of the fields that the walker reads. Sources: type
  * listings of ntdll for Windows 7 x86 and Windows 10 x64. The AVL table is a public type in
- * Microsoft's headers (RTL_AVL_TABLE). A comment next to each number names its structure and
- * field. */
+ * Microsoft's headers (RTL_AVL_TABLE). A comment next to each number names the structure and the
+ * field.
+ */
 #ifndef SNAPSHOT_HEAP_PAGE_LAYOUT_H
 #define SNAPSHOT_HEAP_PAGE_LAYOUT_H
 

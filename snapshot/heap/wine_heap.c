@@ -10,7 +10,7 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 
-/* Limits for a damaged or hostile process: entries of all lists together, and number of
+/* Limits for a damaged or hostile process: number of entries in all lists together, and number of
  * subheaps. */
 #define ENTRIES_MAX ((size_t)1 << 20)
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
@@ -49,9 +49,10 @@ static bool has_first_subheap(
 }
 
 /*
- * Returns the layout of the heap at addr in a process of the given bitness, or NULL. The signature
- * and the magic must be present, and the first subheap must point to the heap. If only the first
- * subheap is damaged, returns the layout that matches the magic. */
+ * Returns the layout of the heap at `addr` in a process of the given bitness, or NULL. The
+ * signature and the magic must be present, and the first subheap must point to the heap. If only
+ * the first subheap is damaged, returns the layout that matches the magic.
+ */
 static const struct wine_layout *find_layout(struct target *target, uint64_t addr, unsigned bits)
 {
 	const struct wine_layout *damaged = NULL;
@@ -81,8 +82,8 @@ static uint64_t pointer_at(const struct wine_walk *wine, const unsigned char *by
 	return bytes_ptr(bytes, wine->layout->bits);
 }
 
-/* Counts `bytes` bytes at addr. Returns false if they are outside the address space, or if the
- * total exceeds the size of the address space. */
+/* Counts `bytes` bytes at `addr`. Returns false if they lie outside the address space, or if the
+ * total exceeds its size. */
 static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	if (addr > TARGET_SPACE_BYTES || bytes > TARGET_SPACE_BYTES - addr ||
@@ -150,8 +151,8 @@ static const char *block_parse(
 
 /* ---------------------------------------------------------------- groups */
 
-/* Parses the header of the block with this number in a group. Returns NULL, or the reason why the
- * header is invalid. */
+/* Parses the header of block number `index` in a group. Returns NULL, or the reason why the header
+ * is invalid. */
 static const char *group_block_parse(const struct wine_walk *wine, const unsigned char *header,
 	unsigned number, uint64_t stride, struct wine_block *block)
 {
@@ -160,7 +161,7 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 	if (!parse_9(header, block, &is_free) || !(block->flags & WINE_BLOCK_GROUP) ||
 		block->index != number)
 		return "block of a group of unknown type";
-	/* In a group, free blocks also have the size of all other blocks. */
+	/* In a group, free blocks have the same size as all other blocks. */
 	block->bytes = bytes_u16(header) * (uint64_t)wine->layout->block_unit;
 	if (block->bytes != stride)
 		return "block of a group of another size";
@@ -170,10 +171,12 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 }
 
 /*
- * Adds the live blocks of the group at addr, which is in a block with `bytes` bytes of data. While
- * a thread is creating a group, only the first headers have been written, and all of these blocks
- * are free. Such a group is sound and has no live blocks. Whether a block is live depends on the
- * type in its header, not on its bit in the group, which changes earlier or later than the type. */
+ * Adds the live blocks of the group at `addr`, which is in a block with `bytes` bytes of data.
+ * While a thread is creating a group, only the first headers have been written, and all of their
+ * blocks are free. Such a group is valid and has no live blocks. Whether a block is live depends on
+ * the type in its header. The block's bit in the group is not used, because it changes earlier or
+ * later than the type.
+ */
 static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -273,8 +276,8 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 	return 0;
 }
 
-/* Returns the number of bytes in the region before a subheap's data. The first subheap follows the
- * other fields of its heap; every other subheap begins a region. */
+/* Returns the number of bytes between the start of the region and a subheap's data. The first
+ * subheap follows the other fields of its heap; every other subheap begins a region. */
 static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -287,8 +290,8 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 {
 	const struct wine_layout *layout = wine->layout;
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	/* The stored numbers differ: reserved bytes are counted from the first block, committed
-	 * bytes from the end of SUBHEAP. */
+	/* The two stored sizes have different origins: the reserved bytes are counted from the
+	 * first block, the committed bytes from the end of SUBHEAP. */
 	uint64_t blocks = layout->subheap_bytes - layout->subheap_first_block;
 	uint64_t reserved = pointer_at(wine, bytes + layout->subheap_block_size) - blocks;
 	uint64_t committed = pointer_at(wine, bytes + layout->subheap_data_size);
@@ -321,7 +324,7 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	bool is_large = layout->has_groups ? header[6] == WINE_TYPE_LARGE_9 :
 					     bytes_u16(header + 6) == WINE_TYPE_LARGE_8;
 	uint64_t data_bytes = pointer_at(wine, bytes + layout->large_data_size);
-	/* Counted from the block's header, not from the start of its region. */
+	/* counted from the block's header, not from the start of its region */
 	uint64_t block_bytes = pointer_at(wine, bytes + layout->large_block_size);
 	uint64_t region_bytes = layout->large_block + block_bytes;
 
@@ -340,17 +343,17 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 		wine->walk, addr + layout->large_bytes, data_bytes, region_bytes - data_bytes, 0);
 }
 
-/* A doubly linked list and the structures in it. */
+/* A doubly linked list that connects structures. */
 struct list {
 	uint64_t head; /* address */
 	uint64_t next, back; /* links of the head */
-	uint32_t entry; /* offset of a structure's links */
+	uint32_t entry; /* offset of the links in a structure */
 	uint32_t bytes;
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes);
 };
 
 /* Calls each() for every structure in the list. Each back link must point to the previous entry, so
- * the walk cannot reach an entry twice. */
+ * no entry is visited twice. */
 static int walk_list(struct wine_walk *wine, const struct list *list)
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];

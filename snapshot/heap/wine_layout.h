@@ -1,9 +1,10 @@
 /*
  * Wine's heaps: offsets, in bytes, of the fields that the walker reads. Pointers and sizes in the
- * heaps have the program's bitness; nothing is encoded. Source of every row: Wine's open source,
- * dlls/ntdll/heap.c, of 8.0, 9.0, 10.0 and 11.x. The offsets were also verified on running
- * processes of Wine 8.0 and 10.0, x86 and x64: the walker found exactly the blocks that a test
- * program had allocated. */
+ * heaps have the program's bitness; nothing is encoded. All rows come from Wine's open source:
+ * dlls/ntdll/heap.c of 8.0, 9.0, 10.0 and 11.x. The offsets were also verified on running processes
+ * of Wine 8.0 and 10.0, x86 and x64: the walker found exactly the blocks that a test program had
+ * allocated.
+ */
 #ifndef SNAPSHOT_HEAP_WINE_LAYOUT_H
 #define SNAPSHOT_HEAP_WINE_LAYOUT_H
 
@@ -13,7 +14,8 @@
 struct wine_layout {
 	const char *name;
 	unsigned bits;
-	/* Low fragmentation heap, and the form of struct block that was introduced with it. */
+	/* The heap has a low fragmentation heap, and struct block has the form that came with
+	 * it. */
 	bool has_groups;
 	/* struct heap */
 	uint32_t heap_signature; /* 0xffeeffee */
@@ -31,8 +33,8 @@ struct wine_layout {
 	uint32_t large_entry, large_data_size, large_block_size, large_block, large_bytes;
 	/* struct block: the 8 bytes before the program's bytes */
 	uint32_t block_bytes, block_unit;
-	/* struct group: the data of a block with WINE_BLOCK_GROUP; contains WINE_GROUP_BLOCKS
-	 * blocks of one size. */
+	/* struct group: the data of a block that has WINE_BLOCK_GROUP. A group contains
+	 * WINE_GROUP_BLOCKS blocks of one size. */
 	uint32_t group_first_block;
 };
 
@@ -42,7 +44,7 @@ extern const struct wine_layout wine_layouts[WINE_LAYOUT_COUNT];
 #define WINE_HEAP_SIGNATURE 0xffeeffeeu
 #define WINE_HEAP_MAGIC 0x50414548u
 #define WINE_GROUP_BLOCKS 31u
-/* Size of the part at the end of a subheap in which no block begins, x86 and x64. */
+/* Number of bytes at the end of a subheap in which no block begins, on x86 and x64. */
 #define WINE_BLOCKS_END 16u
 
 /* Flags of a block. */

@@ -37,12 +37,12 @@
 #define NT_BLOCK_BUSY 0x01u
 #define NT_BLOCK_INTERNAL 0x08u
 
-/* _HEAP_ENTRY.UnusedBytes: values with a special meaning. */
+/* Values of _HEAP_ENTRY.UnusedBytes that have a special meaning. */
 /* Windows' own block: the _HEAP itself, and the blocks directly after it */
 #define NT_UNUSED_OWN 0x01u
 #define NT_UNUSED_END 0x03u /* Windows' own block: the last entry before uncommitted memory */
 #define NT_UNUSED_EXTENDED 0x05u /* an extended header follows */
-/* The number of unused bytes is in the block's last pointer-sized slot. */
+/* The number of unused bytes is stored in the last pointer-sized slot of the block. */
 #define NT_UNUSED_LONG 0x3fu
 #define NT_UNUSED_NUMBER 0x3fu
 #define NT_UNUSED_MIN 8u /* size of the header itself */
@@ -68,21 +68,22 @@ struct nt_common_layout {
 	uint16_t hole_link, hole_address, hole_size, hole_bytes;
 	/* _HEAP_VIRTUAL_ALLOC_ENTRY */
 	uint16_t virtual_commit, virtual_reserve, virtual_entry, virtual_bytes;
-	/* For blocks with a stack's record. Offsets from the block's header: pointer to the record,
-	 * extended header, user's bytes. prefix_unused_min: smallest number of unused bytes of such
+	/* For blocks that point to the record of a stack. prefix_record, prefix_header and
+	 * prefix_user are offsets from the block's header to the pointer, to the extended header
+	 * and to the user's bytes. prefix_unused_min is the smallest number of unused bytes of such
 	 * a block. */
 	uint16_t prefix_record, prefix_header, prefix_user, prefix_unused_min;
 	/* _RTL_CRITICAL_SECTION.OwningThread */
 	uint16_t lock_owner;
-	/* Value of the pointer to the record if there is no record. */
+	/* Value of the pointer to a stack's record if there is no record. */
 	uint64_t no_record;
 };
 
 struct nt_lfh_layout {
 	/* _LFH_HEAP */
 	uint16_t lfh_zones, lfh_heap;
-	/* _LFH_BLOCK_ZONE. If zone_counts, zone_end is a number of subsegments, otherwise a
-	 * pointer. */
+	/* _LFH_BLOCK_ZONE. If `zone_counts` is set, `zone_end` contains a number of subsegments;
+	 * otherwise a pointer. */
 	uint16_t zone_end, zone_first;
 	bool zone_counts;
 	/* _HEAP_SUBSEGMENT */
@@ -90,14 +91,14 @@ struct nt_lfh_layout {
 	/* AggregateExchg.Depth: number of free blocks; 0 in builds with a bitmap. */
 	uint16_t sub_free_count;
 	/* _HEAP_USERDATA_HEADER. data_room (SizeIndexAndPadding), data_offsets and the bitmap are 0
-	 * if the build has no such field. */
+	 * if the build does not have the field. */
 	uint16_t data_sub, data_signature, data_room, data_offsets;
 	bool data_is_coded; /* the container's offsets are encoded */
 	uint16_t data_bitmap_count, data_bitmap_bytes, data_bitmap, data_bytes;
-	/* Distance to the first block, before adding 4 bytes per 32 blocks (or fewer) and rounding
-	 * up to a unit. */
+	/* Distance to the first block, before two corrections: adding 4 bytes per 32 blocks (or
+	 * fewer), and rounding up to a unit. */
 	uint16_t data_first;
-	/* Bytes at the end of a container's room that contain no block. */
+	/* Number of bytes at the end of a container's room that contain no block. */
 	uint16_t data_slack;
 };
 
@@ -107,7 +108,7 @@ struct nt_layout {
 	uint32_t first_build, last_build;
 	const struct nt_common_layout *common;
 	const struct nt_lfh_layout *lfh;
-	/* _HEAP; valid_bytes: offset of HeaderValidateLength, the size of _HEAP itself */
+	/* _HEAP. valid_bytes is the offset of HeaderValidateLength, the size of _HEAP itself. */
 	uint16_t encode_mask, encoding, interceptor, signature, virtual_list, segment_list, lock;
 	uint16_t front_end, front_end_type, valid_bytes, heap_bytes;
 };
@@ -116,9 +117,10 @@ extern const struct nt_layout nt_layouts[];
 extern const size_t nt_layout_count;
 
 /*
- * Finds the layout of the heap at addr, which has a segment's signature. Chooses the row that best
- * matches the heap (size, signature, list and front end) and the build (0: unknown). Returns NULL
- * if nothing in the heap matches any row. */
+ * Finds the layout of the heap at `addr`, which has the signature of a segment. Chooses the row
+ * that best matches the heap (size, signature, list and front end) and the build (0: unknown).
+ * Returns NULL if nothing in the heap matches any row.
+ */
 const struct nt_layout *nt_layout_find(
 	struct memory *memory, unsigned bits, uint64_t addr, uint32_t build);
 
@@ -127,8 +129,8 @@ const struct nt_layout *nt_layout_find(
 const char *nt_layout_fault(struct memory *memory, const struct nt_layout *layout, uint64_t addr);
 
 /* Returns the address of the heap's front end if it is a low fragmentation heap that points back to
- * the heap. If the front end's memory is missing, sets *is_missing and returns the address if it is
- * known. Otherwise returns 0. */
+ * the heap; otherwise 0. If the memory of the front end is missing, sets `*is_missing`, and returns
+ * the address if it is known. */
 uint64_t nt_front_end(
 	struct memory *memory, const struct nt_layout *layout, uint64_t addr, bool *is_missing);
 
@@ -140,13 +142,13 @@ uint64_t nt_front_end(
  * prefix_* in nt_layout.c. */
 
 struct nt_header {
-	uint32_t units, previous_units; /* sizes of the block and of the previous block */
-	uint8_t flags, segment, unused; /* segment: SegmentOffset */
+	uint32_t units, previous_units; /* sizes of this block and of the previous block */
+	uint8_t flags, segment, unused; /* `segment` is SegmentOffset */
 };
 
-/* Decodes a header's 8 coded bytes, using the heap's key. Returns false if the checksum is wrong.
- * In a heap with plain headers, the result proves nothing, because the checksum byte is a tag index
- * there (SmallTagIndex). */
+/* Decodes the 8 coded bytes of a header, using the heap's key. Returns false if the checksum is
+ * wrong. In a heap with plain headers, the result proves nothing, because the checksum byte is a
+ * tag index there (SmallTagIndex). */
 static inline bool nt_header_decode(uint64_t coded, uint64_t key, struct nt_header *header)
 {
 	uint64_t plain = coded ^ key;
@@ -162,7 +164,8 @@ static inline bool nt_header_decode(uint64_t coded, uint64_t key, struct nt_head
 
 /*
  * Sequential reads of the target's memory. Addresses should ascend; reads near the previous address
- * are cheap. A caller that has used memory_*() in between must call nt_span_forget(). */
+ * are cheap. After using memory_*() directly, the caller must call nt_span_forget().
+ */
 struct nt_span {
 	struct memory *memory;
 	struct memory_seen seen;
@@ -175,8 +178,8 @@ static inline void nt_span_forget(struct nt_span *span)
 	span->seen.len = 0;
 }
 
-/* Returns a pointer to len bytes at addr (at most MEMORY_AT_MAX), valid until the next call, or
- * NULL if the bytes are missing. */
+/* Returns a pointer to `len` bytes at `addr` (at most MEMORY_AT_MAX), or NULL if the bytes are
+ * missing. The pointer is valid until the next call. */
 static inline const unsigned char *nt_span_at(struct nt_span *span, uint64_t addr, size_t len)
 {
 	uint64_t skip = addr - span->seen.addr;
@@ -189,9 +192,9 @@ static inline const unsigned char *nt_span_at(struct nt_span *span, uint64_t add
 struct nt_block {
 	uint64_t entry;
 	uint64_t size_bytes; /* including the header */
-	uint32_t unused; /* UnusedBytes of the header; in LFH blocks, without the LFH bit */
-	bool is_large; /* large block: `unused` is a plain number */
-	bool is_extended; /* the header announces a prefix */
+	uint32_t unused; /* UnusedBytes of the header, without the LFH bit */
+	bool is_large; /* large block: `unused` contains a plain number of bytes */
+	bool is_extended; /* the header indicates a prefix */
 	bool may_be_extended; /* the heap's blocks have prefixes */
 };
 
@@ -213,15 +216,16 @@ struct nt_heap;
 struct nt_container {
 	uint64_t addr, end;
 	uint64_t subsegment;
-	/* Size of the container according to its own header; 0: not in its layout. */
+	/* Size of the container according to its own header; 0: the layout does not have this
+	 * field. */
 	uint64_t room_bytes;
-	uint32_t offsets; /* as stored in the container; 0: not in its layout */
-	uint32_t stride; /* bytes from block to block, from the subsegment; 0: no subsegment */
+	uint32_t offsets; /* as stored in the container; 0: the layout does not have this field */
+	uint32_t stride; /* distance between blocks, from the subsegment; 0: no subsegment */
 	uint32_t block_count;
-	uint32_t free_count; /* from the subsegment, if the layout has the field */
+	uint32_t free_count; /* from the subsegment; valid if the layout has the field */
 };
 
-/* A container and its subsegment, as found in a zone. */
+/* A container and its subsegment, as listed by a zone. */
 struct nt_listed {
 	uint64_t container, subsegment;
 };
@@ -229,14 +233,14 @@ struct nt_listed {
 struct nt_lfh {
 	uint64_t addr; /* address of the _LFH_HEAP; 0: none, or unknown */
 	bool is_list_cut; /* some zones or subsegments are missing */
-	/* Start addresses of the LFH and its zones, sorted. These structures may be in ordinary
+	/* Start addresses of the LFH and its zones, sorted. These structures may lie in ordinary
 	 * blocks. */
 	struct extents own;
 	struct nt_listed *listed; /* sorted by container */
 	size_t listed_count, listed_cap;
 	struct nt_container *containers;
 	size_t container_count, container_cap;
-	uint64_t taken_end; /* end of the last container that only the zones list */
+	uint64_t taken_end; /* end of the last container that was found only in the zones */
 };
 
 /* The following functions return 0 or -ERR_NOMEM. */
@@ -244,31 +248,32 @@ struct nt_lfh {
 /* Reads the heap's front end. Must be called before the heap's blocks are walked. */
 int nt_lfh_open(struct nt_heap *heap);
 
-/* Adds an internal block to `containers` if it is a container. */
+/* Adds an internal block to `containers` if the block is a container. */
 int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end);
 
-/* Adds the live blocks of all containers. Must be called after the whole back end was walked. */
+/* Adds the live blocks of all containers. Must be called after the whole back end has been
+ * walked. */
 int nt_lfh_walk(struct nt_heap *heap);
 
 void nt_lfh_release(struct nt_lfh *lfh);
 
-/* Returns true if a structure of the LFH itself begins between addr and end. */
+/* Returns true if a structure of the LFH itself begins between `addr` and `end`. */
 bool nt_lfh_owns(const struct nt_lfh *lfh, uint64_t addr, uint64_t end);
 
-/* Returns true if the zones list a container at addr, regardless of the block's header. */
+/* Returns true if the zones list a container at `addr`, regardless of the block's header. */
 bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end);
 
-/* Compares the containers with the entries of the zones, and copies each container's description
- * from its subsegment (nt_lfh_zones.c). Returns 0 or -ERR_NOMEM. */
+/* Compares the containers with the entries of the zones, and copies the description of each
+ * container from its subsegment (nt_lfh_zones.c). Returns 0 or -ERR_NOMEM. */
 int nt_lfh_match(struct nt_heap *heap);
 
 /* Copies the description of a container from its subsegment. Returns false if the subsegment is
- * missing or does not refer to the container at data. */
+ * missing or does not refer to the container at `data`. */
 bool nt_lfh_describe(
 	struct nt_heap *heap, struct nt_container *container, uint64_t subsegment, uint64_t data);
 
 struct nt_offsets {
-	uint32_t first, stride; /* bytes to the first block, and bytes from block to block */
+	uint32_t first, stride; /* bytes to the first block, and distance between blocks */
 };
 
 /* Decodes a container's offsets. The key is used only if the offsets are encoded. */
@@ -280,19 +285,20 @@ uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *
 /*
  * The back end of an NT heap: a chain of blocks whose headers contain their sizes.
  *
- * A header has a checksum and repeats the size of the previous block, so a walk notices when it
- * goes astray. The walk then resumes at the next address where two headers agree. */
+ * A header has a checksum and repeats the size of the previous block, so damage is noticed at the
+ * next header. The walk then resumes at the next address where two headers agree.
+ */
 
 struct nt_heap {
 	struct nt_walk *nt;
 	const struct nt_layout *layout;
 	uint64_t addr;
-	uint64_t key; /* XORed with headers */
+	uint64_t key; /* value that is XORed with headers */
 	bool is_coded; /* headers are encoded and have a checksum */
 	bool has_prefixes; /* blocks may have a prefix that points to a stack's record */
-	/* The process uses page heaps, so blocks may belong to a light page heap. */
+	/* The process uses page heaps, so a block may belong to a light page heap. */
 	bool has_page_blocks;
-	/* end of those of Windows' own blocks at the heap's start that have been found so far */
+	/* end of Windows' own blocks at the start of the heap, as found so far */
 	uint64_t own_end;
 	uint64_t committed_bytes, reserved_bytes;
 	struct nt_span span;
@@ -301,13 +307,12 @@ struct nt_heap {
 	struct nt_lfh lfh;
 };
 
-/* Reads the start of a heap: its layout and the format of its blocks. Returns false if no layout
- * fits; the heap cannot be used then. The caller must call nt_heap_close() afterwards. */
+/* Reads the start of a heap, to find its layout and the format of its blocks. Returns false if no
+ * layout fits; the heap then cannot be used. The caller must call nt_heap_close() afterwards. */
 bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr);
 void nt_heap_close(struct nt_heap *heap);
 
-/* Walks the blocks of a run. A run begins at the start of a block and ends at the end of a block.
- * Returns 0 or -ERR_NOMEM. */
+/* Walks the blocks of a run. A run begins and ends at a block boundary. Returns 0 or -ERR_NOMEM. */
 int nt_chain_walk(struct nt_heap *heap, const struct extent *run);
 
 /*

@@ -17,7 +17,7 @@ const unsigned char *nt_span_seek(struct nt_span *span, uint64_t addr, size_t le
 	return bytes;
 }
 
-/* Parses the prefix of a block. Returns false if the block has none. */
+/* Parses the prefix of a block. Returns false if the block has no prefix. */
 static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
 	const struct nt_block *block, struct nt_found *found)
 {
@@ -42,7 +42,7 @@ static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, s
 	return true;
 }
 
-/* Returns true if the block has a prefix's signature, although another field of the prefix is
+/* Returns true if the block has the signature of a prefix, but another field of the prefix is
  * wrong. Arbitrary bytes can match, because the signature has only 16 bits. */
 static bool has_damaged_prefix(
 	const struct nt_common_layout *layout, struct nt_span *span, const struct nt_block *block)
@@ -54,9 +54,11 @@ static bool has_damaged_prefix(
 }
 
 /*
- * Returns a number of unused bytes that is too large for the header. The number is in the block's
- * last pointer-sized slot. On x64 the block extends into the next header, so the slot may be that
- * header's first 8 bytes. Returns 0 if neither slot contains a possible number. */
+ * Returns the number of unused bytes if it is too large for the header. The number is then in the
+ * last pointer-sized slot of the block. On x64 a block extends into the next header, so that slot
+ * may be the first 8 bytes of the next header. Returns 0 if neither slot contains a possible
+ * number.
+ */
 static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block)
 {
@@ -72,8 +74,8 @@ static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits
 	return 0;
 }
 
-/* Finds the address and size of the program's part of a block. For a dubious block, the size is the
- * largest possible. */
+/* Finds the address and size of the program's part of a block. If the block is in doubt, the size
+ * is the largest possible. */
 static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block, struct nt_found *found)
 {
@@ -102,8 +104,8 @@ static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 static const char not_there[] = "heap memory";
 
 /* Reads and checks the header at `at`. Returns NULL or a description of the fault. A dump file may
- * contain zeros in place of omitted memory. An encoded header is never 0, so zeros count as missing
- * memory. */
+ * contain zeros in place of memory that was omitted. An encoded header is never 0, so zeros count
+ * as missing memory. */
 static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
 	uint32_t previous, struct nt_header *header)
 {
@@ -140,9 +142,9 @@ static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
 	return next > at && next < end ? next : end;
 }
 
-/* Returns true if a header's segment number matches the block's address. In the heap's first
- * segment, the number is 0. In other segments, it is 1 plus the number of whole 64 KiB units before
- * the block; numbers that do not fit into a byte match any value. */
+/* Returns true if the segment number in a header matches the address of the block. In the heap's
+ * first segment, the number is 0. In other segments, it is 1 plus the number of whole 64 KiB units
+ * before the block. If that does not fit into a byte, any number matches. */
 static inline bool is_of_segment(
 	const struct nt_heap *heap, uint64_t segment, uint64_t at, const struct nt_header *header)
 {
@@ -151,8 +153,8 @@ static inline bool is_of_segment(
 	return header->segment == number || number > UINT8_MAX;
 }
 
-/* Returns true if a block begins at `at`, and the block is the last of the run or the next header
- * agrees. */
+/* Returns true if a block begins at `at` and is followed by the end of the run or by a matching
+ * header. */
 static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	struct nt_header header, next;
@@ -190,8 +192,8 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
-/* If the found block contains a block of a light page heap (page heap information, then the user's
- * bytes), replaces *found with that inner block. */
+/* Replaces `*found` by the block of a light page heap that it contains, if any. Such a block
+ * consists of page heap information and the user's bytes. */
 static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
 	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
@@ -228,14 +230,15 @@ int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
 }
 
 /*
- * Returns true if a block is marked as Windows' own and is where such blocks belong: directly after
- * the _HEAP, or before uncommitted memory. */
+ * Returns true if a block is marked as Windows' own and is in a place for such blocks: directly
+ * after the _HEAP, or before uncommitted memory.
+ */
 static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
 	const struct nt_header *header)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 
-	/* Such a block contains the _HEAP_UCR_DESCRIPTOR of the uncommitted memory that follows. */
+	/* such a block contains the _HEAP_UCR_DESCRIPTOR of the uncommitted memory after it */
 	if (header->unused == NT_UNUSED_END &&
 		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
 		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);

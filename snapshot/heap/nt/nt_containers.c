@@ -6,9 +6,9 @@
 
 #define ROOM_SHIFT_MAX 31
 
-/* Returns the size of a container's room: 2^SizeIndex + PaddingBytes
- * (_HEAP_USERDATA_HEADER.SizeIndexAndPadding), or 0 if SizeIndex is invalid. GuardPagePresent marks
- * a guard page at the end; the padding precedes that page. */
+/* Returns the size of a container's room, or 0 if SizeIndex is invalid. The size is 2^SizeIndex +
+ * PaddingBytes (_HEAP_USERDATA_HEADER.SizeIndexAndPadding). GuardPagePresent marks a guard page at
+ * the end; the padding precedes that page. */
 static uint64_t room_of(uint32_t word)
 {
 	return (word & 0xff) > ROOM_SHIFT_MAX ? 0 : ((uint64_t)1 << (word & 0xff)) + (word >> 16);

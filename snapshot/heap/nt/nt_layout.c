@@ -1,5 +1,5 @@
-/* Layouts of NT heaps, with their sources, and the choice of a heap's layout. Every row is compared
- * with the heap, and the best match is chosen. */
+/* Layouts of NT heaps, with their sources, and the choice of a layout for a heap. Every row is
+ * compared with the heap, and the best match is chosen. */
 #include "snapshot/heap/nt/nt.h"
 
 #include <stddef.h>
@@ -86,11 +86,12 @@ static const struct nt_common_layout common_x64 = {
  * python-haystack. 8 x64: ntdiff of 9200. 8.1 x64: ntdiff of 9600. 10: radare2 (1607/1703 x64) and
  * ntdiff (1809, 2004, both).
  *
- * 8 and 8.1 x86: HeapStat, whose author tested it on these versions. It is the only source for 8
- * x86. In Windows 8 and later, the offset of _LFH_HEAP.Heap on x86 is inferred from the fields
- * around it.
+ * 8 and 8.1 x86: HeapStat, whose author tested it on these versions. HeapStat is the only source
+ * for 8 x86. In Windows 8 and later, the offset of _LFH_HEAP.Heap on x86 is inferred from the
+ * fields around it.
  *
- * data_first, data_slack: 188 containers in memory of 18362 to 26200, both bitnesses. */
+ * data_first, data_slack: measured on 188 containers in memory of 18362 to 26200, both bitnesses.
+ */
 static const struct nt_lfh_layout lfh_7_x86 = {
 	.lfh_zones = 0x18,
 	.lfh_heap = 0x24,
@@ -228,7 +229,7 @@ uint64_t nt_front_end(
 	return *is_missing || heap == addr ? lfh : 0;
 }
 
-/* Weights of the criteria for a layout. No criterion is required, because any data may be damaged
+/* Weights of the criteria for a layout. No criterion must be met, because any data may be damaged
  * or missing. */
 enum nt_weight {
 	WEIGHT_BUILD = 1,

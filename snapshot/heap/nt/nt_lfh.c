@@ -63,8 +63,8 @@ static struct sample sample_of(struct nt_heap *heap, const struct nt_container *
 	return sample;
 }
 
-/* Samples containers that have a description. Takes them from the whole heap, so that their block
- * sizes differ. */
+/* Samples containers that have a description. Takes samples from the whole heap, so that their
+ * block sizes differ. */
 static void pick(struct nt_heap *heap, struct samples *samples)
 {
 	const struct nt_lfh *lfh = &heap->lfh;
@@ -122,9 +122,10 @@ static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 	return true;
 }
 
-#define NT_MARKS_PER_ODD 8 /* headers that must agree with the bitmap, per header that does not */
+/* required number of headers that agree with the bitmap, per header that does not */
+#define NT_MARKS_PER_ODD 8
 #define MARK_SAMPLES 64u
-#define BLOCKS_MAX 65536 /* maximum per container, whose count is a u16 */
+#define BLOCKS_MAX 65536 /* maximum number of blocks in a container, whose count has 16 bits */
 #define SPLIT_MIN 8192u /* minimum number of blocks for a second thread */
 
 struct lfh_view {
@@ -197,7 +198,7 @@ static bool is_busy(const struct lfh_view *view, uint32_t block)
 }
 
 /* Returns true if all readable block headers have the LFH mark, and most of them agree with the
- * bitmap. Tolerates a few blocks whose header and bit disagree. */
+ * bitmap. Tolerates a few blocks for which header and bitmap disagree. */
 static bool is_marked(struct nt_heap *heap, const struct lfh_view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
@@ -281,8 +282,8 @@ static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *vie
 	       heap->layout->lfh->data_slack;
 }
 
-/* Records a warning unless the container has exactly as many blocks as fit next to its bitmap. With
- * another number, the subsegment may not describe all of the blocks. */
+/* Records a warning unless the container has exactly as many blocks as fit next to its bitmap.
+ * Otherwise the subsegment may not describe all of the blocks. */
 static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 {
 	const struct nt_container *container = view->container;
@@ -301,8 +302,9 @@ static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 
 /*
  * Returns true if a container without a subsegment is in use. Such a container should be empty and
- * waiting for reuse. Checks the bitmap. If there is no bitmap, checks the headers, using the block
- * size of the former subsegment. */
+ * waiting for reuse. Checks the bitmap. If there is no bitmap, checks the block headers; the block
+ * size is then that of the former subsegment.
+ */
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
 	struct nt_container had = *container;
@@ -333,9 +335,10 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 }
 
 /*
- * Finds the container's blocks. Their offsets are known from the subsegment and from the container
- * itself. If the two disagree, or if the container's offsets cannot be decoded, checks that the
- * block headers have the LFH mark. */
+ * Finds the container's blocks. The subsegment and the container both contain their offsets. If the
+ * two disagree, or if the container's offsets cannot be decoded, checks that the block headers have
+ * the LFH mark.
+ */
 static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint32_t *key)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -358,7 +361,7 @@ static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint
 	return own.stride == container->stride && is_marked(heap, view, own.first);
 }
 
-/* Walks one container. key: NULL if the offsets are not encoded or no key was found. */
+/* Walks one container. `key` is NULL if the offsets are not encoded or no key was found. */
 static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
@@ -388,8 +391,7 @@ static int walk_container(
 
 /* ---------------------------------------------------------------- all containers */
 
-/* Returns true if at least one container has blocks. All containers may be empty and waiting for
- * reuse. */
+/* Returns true if at least one container has blocks. Containers without blocks wait for reuse. */
 static bool has_blocks(const struct nt_lfh *lfh)
 {
 	for (size_t i = 0; i < lfh->container_count; i++)
@@ -450,8 +452,8 @@ static unsigned walk_at_once(struct containers parts[2])
 	return done;
 }
 
-/* Walks all containers. If they have many blocks and the target's memory can be accessed directly,
- * a second thread walks half of the blocks. */
+/* Walks all containers. A second thread walks half of the blocks if there are many and the target's
+ * memory can be accessed directly. */
 static int walk_all(struct nt_heap *heap, const uint32_t *key)
 {
 	const struct nt_lfh *lfh = &heap->lfh;

@@ -1,6 +1,6 @@
-/* The subsegments of an LFH, each of which describes a container. They are found through the LFH's
- * zones. The containers to which they refer are then compared with the containers that were found
- * in the back end. */
+/* The subsegments of an LFH. Each of them describes a container. The zones of the LFH lead to the
+ * subsegments. The containers to which the subsegments refer are then compared with the containers
+ * that were found in the back end. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -32,9 +32,10 @@ static int has_container(const void *a, const void *b)
 }
 
 /*
- * Returns true if memory at addr may be read. Reads of the heap's own memory are bounded, because
- * that memory was claimed. Zones may be in other memory; reads of it count against the limit for
- * list entries. */
+ * Returns true if memory at `addr` may be read. Reads of the heap's own memory are limited, because
+ * that memory was claimed. Zones may lie in other memory; reads of that memory count against the
+ * limit for list entries.
+ */
 static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct extent *run = extents_at(&heap->runs, addr);
@@ -50,7 +51,7 @@ static int add_own(void *ctx, uint64_t addr)
 	return extents_add(&heap->lfh.own, &(struct extent){.addr = addr, .end = addr + 1});
 }
 
-/* Returns the end of the zone's subsegments that are or were in use. */
+/* Returns the end of the part of a zone whose subsegments are or were in use. */
 static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -172,8 +173,10 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
 }
 
 /*
- * Handles a container that the zones list but the walk of the back end did not find. Adds it if it
- * is in a gap of that walk. Outside of gaps, the container's bytes have already been walked. */
+ * Handles a container that is listed by the zones but was not found in the walk of the back end.
+ * Adds the container if it lies in a gap of that walk. Outside of gaps, the bytes of the container
+ * have already been walked.
+ */
 static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
@@ -201,9 +204,10 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 }
 
 /*
- * Compares a container of the back end with its entry in the zones (or NULL). If the container's
- * own pointer does not lead to its subsegment, the description is taken from the zones' entry. A
- * container without a description is empty and waiting for reuse. */
+ * Compares a container of the back end with its entry in the zones, which may be NULL. If the
+ * container does not point to its subsegment, copies the description from the entry. A container
+ * without a description is empty and waiting for reuse.
+ */
 static void match(
 	struct nt_heap *heap, struct nt_container *container, const struct nt_listed *listed)
 {
@@ -221,7 +225,8 @@ static void match(
 	describe(heap, container, listed->subsegment);
 }
 
-/* Merges the two sorted lists of containers. found: number of containers found in the back end. */
+/* Merges the two sorted lists of containers. `found` is the number of containers found in the back
+ * end. */
 static int compare(struct nt_heap *heap, size_t found)
 {
 	struct nt_lfh *lfh = &heap->lfh;

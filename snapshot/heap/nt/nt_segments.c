@@ -158,7 +158,7 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 /* The segments of an NT heap, and their committed parts. */
 
 struct segment {
-	/* first: header of the first block; end: end of the last block */
+	/* header of the first block; end of the last block */
 	uint64_t addr, first, end;
 	uint64_t reserved_bytes;
 	uint32_t hole_pages; /* number of uncommitted pages, according to the segment */
@@ -169,12 +169,14 @@ struct nt_finder {
 	struct segment *segments;
 	size_t count, cap;
 	struct extents holes; /* uncommitted ranges of one segment */
-	const struct segment *segment; /* segment to which the holes belong */
+	const struct segment *segment; /* segment that contains the holes */
 };
 
 /*
  * Records a warning if blocks may be hidden at either end of a segment. A segment begins with an
- * entry that ends where the first block begins. The last block ends at the segment's end. */
+ * entry that should end where the first block begins. The last block should end at the end of the
+ * segment.
+ */
 static void check_ends(
 	struct nt_heap *heap, const unsigned char *bytes, const struct segment *segment)
 {
@@ -266,8 +268,8 @@ static int add_hole(void *ctx, uint64_t link)
 	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-/* Claims the committed memory in [`from`, end). Stores end in *claimed_end, or, if the process has
- * less memory than the claims, the address where claiming stopped. */
+/* Claims the committed memory in [`from`, `end`). Sets `*claimed_end` to `end`. If the process has
+ * less memory than the claims, sets it to the address where claiming stopped. */
 static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -297,8 +299,8 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 	return 0;
 }
 
-/* Adds the run, and counts its committed memory, which begins at `from`: the segment's header, or
- * the end of an uncommitted range. */
+/* Adds the run and counts its committed memory. That memory begins at `from`, which is the
+ * segment's header or the end of an uncommitted range. */
 static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 {
 	uint64_t claimed_end = from;
@@ -311,8 +313,8 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 	return rc;
 }
 
-/* Records a warning if the total size of the ranges differs from the segment's own count. A range
- * whose size is too large hides blocks. */
+/* Records a warning if the total size of the uncommitted ranges differs from the segment's own
+ * count. A range whose size is too large hides blocks. */
 static void check_holes(struct nt_finder *finder, const struct segment *segment)
 {
 	uint64_t bytes = 0;
@@ -372,7 +374,7 @@ int nt_segments_find(struct nt_heap *heap)
 	uint64_t end = 0;
 	int rc = nt_list_walk(heap->nt, &list);
 
-	/* A heap begins with a segment; use it even if the list is damaged. */
+	/* A heap begins with a segment, so use that segment even if the list is damaged. */
 	if (!rc && !finder.count)
 		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
 	if (finder.count)

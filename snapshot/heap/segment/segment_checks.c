@@ -17,7 +17,7 @@ bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
 		return false;
 	if (!next || !previous)
-		return false; /* encoded or not, zeros prove nothing */
+		return false; /* zeros prove nothing, encoded or not */
 	next ^= key;
 	previous ^= key;
 	return segment_points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||

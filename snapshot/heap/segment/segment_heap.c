@@ -1,12 +1,12 @@
-/* The walk of a segment heap: its large blocks, which are in a tree, and its page ranges, each of
- * which is a block, a VS subsegment or an LFH subsegment. */
+/* Walks a segment heap: its large blocks, which are in a tree, and its page ranges. Each page range
+ * is a block, a VS subsegment or an LFH subsegment. */
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment/segment.h"
 
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 /* bits of VirtualAddress that contain the number of unused bytes */
 #define LOW_BITS ((uint64_t)0xffff)
-#define PAGE_BITS ((uint64_t)0xfff) /* bits in the word of AllocatedPages that contain flags */
+#define PAGE_BITS ((uint64_t)0xfff) /* bits of the word AllocatedPages that contain flags */
 
 struct large_walk {
 	struct segment_heap *heap;
@@ -35,7 +35,8 @@ static const char *large_fault(struct segment_heap *heap, const struct segment_b
 		return "large block of no size";
 	if (block->addr >= space || block->bytes > space - block->addr)
 		return "large block past its memory";
-	/* If a dump lacks the block's beginning, it lacks the whole block, which is not a fault. */
+	/* If the beginning of the block is not in the dump, the whole block is missing, which is
+	 * not a fault. */
 	there = target_committed_end(heap->nt->memory->target, block->addr, end);
 	return there == block->addr || there == end ? NULL : "large block past its memory";
 }
@@ -76,8 +77,8 @@ static int each_large(void *ctx, uint64_t node)
 	return large_add(walk, node, &block);
 }
 
-/* Checks the result of the walk against the tree's pointer to its first node and the heap's total
- * of large blocks. Either may be stored as 0. */
+/* Checks the walk against the tree's pointer to its first node, and against the heap's total of
+ * large blocks. Either may be stored as 0. */
 static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t min)
 {
 	const struct segment_heap *heap = walk->heap;
@@ -157,7 +158,7 @@ static int each_range(void *ctx, const struct segment_range *range)
 	return rc;
 }
 
-/* Accepts a page segment if its signature fits the context. */
+/* Accepts a page segment if its signature matches the context. */
 static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 {
 	struct segment_heap *heap = ctx;
@@ -214,7 +215,8 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 
 	if (rc)
 		return rc;
-	/* These builds changed x64 heaps considerably; their x86 heaps are unknown. */
+	/* These builds changed x64 heaps considerably, and the form of their x86 heaps is
+	 * unknown. */
 	if (nt->process->bits == 32 && nt->process->os_build >= SEGMENT_BUILD_X64_ONLY)
 		nt->walk->unwalked_why = "32-bit segment heaps of this Windows are not known yet";
 	else if (segment_heap_open(&heap, nt, addr))

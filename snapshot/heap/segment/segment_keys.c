@@ -1,11 +1,11 @@
 /*
- * Recovery of the keys of segment heaps.
+ * Recovers the keys of segment heaps.
  *
  * The keys of a process are in ntdll, at addresses that are known only from symbols. So the keys
- * are computed from data that they encode, and verified on more such data. This happens before any
- * heap is walked; for the LFH's key, before the first LFH subsegment is walked. The LFH's key is
- * read from ntdll, next to the heap key. If it is not found there, it is guessed
- * (segment_lfh_key.c).
+ * are computed from data that they encode, and verified on more such data. The heap keys are
+ * recovered before any heap is walked; the key of the LFH, before the first LFH subsegment is
+ * walked. The key of the LFH is read from ntdll, where it is stored next to the heap key. If it is
+ * not found there, it is guessed (segment_lfh_key.c).
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ struct data_search {
 	struct segment_keys keys;
 	uint64_t page_keys[PAGE_KEYS_MAX];
 	size_t page_key_count;
-	uint64_t heap_keys[2]; /* with and without SEGMENT_CONSTANT; the likelier first */
+	uint64_t heap_keys[2]; /* with and without SEGMENT_CONSTANT; the likelier key is first */
 	unsigned vs_good[2], vs_trials;
 	struct lfh_sample *samples;
 	size_t sample_count, sample_cap;
@@ -161,15 +161,16 @@ static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t
 
 /*
  * ntdll stores the keys of segment heaps side by side (RtlpHpHeapGlobals), at an address that is
- * known only from symbols. One of the keys is known from the heaps themselves. Where ntdll's
- * writable data contains that key, the other key is next to it. */
+ * known only from symbols. One of the keys is known from the heaps themselves. So the search looks
+ * for that key in ntdll's writable data; the other key is next to it.
+ */
 
-/* Limit for all modules of that name together; ntdll is far smaller. */
+/* Limit for all modules with that name together; ntdll is far smaller. */
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20)
 #define NTDLL "ntdll.dll"
 
-/* Search of ntdll's writable data. At each address that contains heap_key, fits() is called with
- * the value that would be the LFH's key there. The search ends when a value fits. */
+/* Search of ntdll's writable data. At each address that contains `heap_key`, fits() is called with
+ * the value that would then be the key of the LFH. The search ends when fits() accepts a value. */
 struct segment_globals {
 	uint64_t heap_key;
 	bool (*fits)(void *ctx, uint32_t lfh_key);
@@ -247,7 +248,7 @@ static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 		&search->keys.is_wide);
 }
 
-/* If there are no VS subsegments, either heap key may be right. */
+/* Without VS subsegments, either heap key may be right. */
 static bool lfh_key_in_ntdll(struct data_search *search)
 {
 	struct segment_globals wanted = {
@@ -281,7 +282,7 @@ static int find_lfh_key(struct data_search *search)
 	return rc;
 }
 
-/* Searches using a temporary walk whose faults are discarded. */
+/* Searches with a temporary walk, whose faults are discarded. */
 static int search_quietly(struct nt_walk *nt, int (*find)(struct data_search *))
 {
 	struct walk unheard;

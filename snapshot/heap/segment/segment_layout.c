@@ -2,9 +2,9 @@
 #include "snapshot/heap/segment/segment.h"
 
 /* Fields that all x64 builds share. Sources: ntkrnlmp listings of 17763, 19041, 20348 and 22000,
- * and listings of ntdll and the kernel of 26100. Two open-source readers are the source for the
- * offset of a VS subsegment's first chunk and for the encoded fields. RtlpHpHeapGlobals is in these
- * readers and in the listings. */
+ * and listings of ntdll and the kernel of 26100. The offset of the first chunk of a VS subsegment,
+ * and the encoded fields, come from two open-source readers. RtlpHpHeapGlobals is in these readers
+ * and in the listings. */
 #define PARTS_X64                                                                                  \
 	.bits = 64, .unit = 16, .segment_signature = 0x10, .range_bytes = 0x20,                    \
 	.range_signature = 0x00, /* TreeSignature */                                               \
@@ -34,7 +34,7 @@ static const struct segment_parts parts_x64 = {
  * HeapWalk(). */
 static const struct segment_parts parts_x64_26100 = {
 	PARTS_X64, .vs_signature = 0x24, .lfh_bitmap = 0x40, .lfh_is_halved = true,
-	/* BucketRef, assumed to work like SlotRef; the table must confirm each reference */
+	/* BucketRef, assumed to work like SlotRef, so the table must confirm each reference */
 	.lfh_bucket_ref = 0x2c, .lfh_buckets = 0x1c0, /* _HEAP_LFH_CONTEXT.Buckets */
 	.slot_map = 0x00, /* _HEAP_VS_CONTEXT.SlotMapRef */
 	.slot_mask = 0x02, /* .AffinityMask */

@@ -1,6 +1,6 @@
 /* Live blocks of LFH subsegments. A subsegment is decoded with the key of the process, and its
- * counts are checked. Data that is marked as something else is reported if it looks like a
- * subsegment. */
+ * counts are checked. Data that is marked as something else but looks like a subsegment is
+ * reported. */
 #include "snapshot/heap/segment/segment.h"
 
 static unsigned state_of(const struct lfh *lfh, uint32_t k)
@@ -14,10 +14,10 @@ static bool crosses_page(const struct lfh *lfh, uint64_t addr)
 }
 
 /*
- * Decides whether blocks that cross a page are skipped. A subsegment may withhold such blocks,
- * which means that they are never allocated. It is not known how withheld blocks are marked. If the
- * number of crossing blocks that are marked live does not exceed the number of withheld blocks,
- * they are the withheld blocks. */
+ * Decides whether to skip blocks that cross a page. A subsegment may withhold such blocks: they are
+ * then never allocated. It is not known how withheld blocks are marked. So if no more crossing
+ * blocks are marked live than are withheld, the crossing blocks are taken to be the withheld ones.
+ */
 static void withheld_find(struct lfh *lfh)
 {
 	uint32_t crossing = 0, withheld = lfh->sample->withheld_count;
@@ -32,7 +32,7 @@ static void withheld_find(struct lfh *lfh)
 			"LFH blocks of which some are withheld");
 }
 
-/* Returns the reason why a subsegment's counts are impossible, or NULL. Withheld blocks may be
+/* Returns the reason why the counts of a subsegment are impossible, or NULL. Withheld blocks may be
  * counted as busy, as free, as both or as neither. */
 static const char *counts_fault(const struct lfh *lfh)
 {
@@ -112,7 +112,7 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	return live_blocks(&lfh);
 }
 
-/* Cheap first check, because it runs for many blocks. Few blocks pass it. */
+/* Cheap check that few blocks pass. It comes first, because it runs for many blocks. */
 static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -125,7 +125,8 @@ static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	       (uint64_t)blocks * parts->unit < bytes;
 }
 
-/* Returns true if the data is a subsegment with live blocks. A freed subsegment has none. */
+/* Returns true if the data is a subsegment with live blocks. A subsegment that was freed has no
+ * live blocks. */
 static bool is_live_lfh(struct lfh *lfh)
 {
 	const struct segment_keys *keys = &lfh->heap->nt->segment_keys;

@@ -1,16 +1,17 @@
 /*
- * The LFH's key is guessed from the data that it encodes: 16 bits of block size, and 16 bits of
+ * Guesses the key of the LFH from the data that it encodes: 16 bits of block size, and 16 bits of
  * offset of the first block.
  *
- * For a few subsegments (the seeds), every block size is tried, and the resulting key is tested on
- * the other subsegments (the judges). Block sizes must be whole units, and the blocks must fit into
- * their subsegment. Blocks should also fill their subsegment, and their size should be that of the
- * subsegment's bucket. Then every offset of the first block is tried. The first block must be after
- * the bitmap and leave room for all blocks. The last bytes of partly used blocks must contain the
- * number of unused bytes. The expected offset of the first block is not a criterion.
+ * First, every block size is tried for a few subsegments (the seeds). Each block size yields a key,
+ * which is tested on the other subsegments (the judges). Block sizes must be whole units, and the
+ * blocks must fit into their subsegment. Blocks should also fill their subsegment, and their size
+ * should be that of the bucket of the subsegment. Next, every offset of the first block is tried.
+ * The first block must be after the bitmap and leave room for all blocks. The last bytes of partly
+ * used blocks must contain the number of unused bytes. The expected offset of the first block is
+ * not a criterion.
  *
  * If all subsegments are of one kind, several keys may fit. Then no key is chosen, because blocks
- * at wrong addresses are worse than none.
+ * at wrong addresses are worse than no blocks.
  */
 #include <string.h>
 
@@ -30,7 +31,7 @@
 #define TAIL_LENGTH_WEIGHT 1
 #define TAIL_MARK_WEIGHT 16
 #define TAIL_FAULT 8
-#define MARGIN 8 /* lead that a key needs over the next best */
+#define MARGIN 8 /* lead in score that a key needs over the next best key */
 
 struct judge {
 	const struct lfh_sample *sample;
@@ -43,7 +44,7 @@ struct key_search {
 	struct judge judges[JUDGES_MAX];
 	size_t judge_count;
 	bool is_wide;
-	/* The best key so far, and the score of the next best. */
+	/* The best key so far, and the score of the next best key. */
 	uint32_t key;
 	int score, rival;
 	size_t fit_count;
@@ -87,7 +88,7 @@ static int sizes_score(const struct key_search *search, uint32_t key)
 	return score;
 }
 
-/* Finds partly used blocks, which end with the number of their unused bytes. */
+/* Finds partly used blocks. The number of their unused bytes is at their end. */
 static void tails_find(struct segment_heap *heap, struct judge *judge)
 {
 	const enum lfh_form form = heap->nt->segment_keys.is_halved ? LFH_HALVES : LFH_PAIRS;
@@ -157,7 +158,7 @@ static void key_judge(struct key_search *search, uint32_t key, int size)
 	}
 }
 
-/* Tries all offsets of the seed's first block, given the low half of the key. */
+/* Tries all offsets of the first block of the seed, given the low half of the key. */
 static void firsts_try(struct key_search *search, const struct lfh_sample *seed, uint32_t low)
 {
 	const struct segment_parts *parts = search->heap->parts;
@@ -174,7 +175,7 @@ static void firsts_try(struct key_search *search, const struct lfh_sample *seed,
 	}
 }
 
-/* Tries the block sizes whose score is close to the best. Gives up if there are too many. */
+/* Tries the block sizes whose score is close to the best score. Gives up if there are too many. */
 static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 {
 	uint32_t unit = search->heap->parts->unit, encoded = encoded_of(search, seed);
@@ -200,7 +201,7 @@ static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 		firsts_try(search, seed, lows[i]);
 }
 
-/* Uses three subsegments as seeds: the one with the most blocks, the first and the last. */
+/* Uses three subsegments as seeds: the largest number of blocks, the first and the last. */
 static void seeds_try(struct key_search *search)
 {
 	const struct lfh_sample *seeds[SEEDS];

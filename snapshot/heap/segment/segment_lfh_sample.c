@@ -1,10 +1,10 @@
-/* An LFH subsegment as it is stored: its header, its bucket, its encoded offsets, and its bitmap.
- * Samples of subsegments show which key and which form of bitmaps a process uses. */
+/* Reads an LFH subsegment as it is stored: its header, its bucket, its encoded offsets, and its
+ * bitmap. Samples of subsegments show which key and which form of bitmaps a process uses. */
 #include "snapshot/heap/segment/segment.h"
 
-/* Block sizes of consecutive buckets differ by `step`, up to and including bucket `last`, as
- * documented for the low-fragmentation heap. If the unit is 16 bytes, the first 64 buckets are 16
- * bytes apart. */
+/* Groups of buckets. Up to and including bucket `last`, the block sizes of consecutive buckets
+ * differ by `step`, as documented for the low-fragmentation heap. If the unit is 16 bytes, the step
+ * of the first 64 buckets is 16 bytes. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket)
 {
 	static const struct {
@@ -26,8 +26,8 @@ uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket)
 	return bytes;
 }
 
-/* Returns the bucket to which a subsegment refers, or -1 if the context's table does not confirm
- * the reference. */
+/* Returns the bucket to which a subsegment refers, or -1 if the table of the context does not
+ * confirm the reference. */
 static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -63,7 +63,7 @@ static int bucket_of(struct segment_heap *heap, uint64_t addr)
 	return bucket;
 }
 
-/* Returns the size of a header including its bitmap, which has two bits per block and consists of
+/* Returns the size of a header including the bitmap, which has two bits per block and consists of
  * whole words. */
 static uint32_t header_bytes(const struct segment_parts *parts, uint32_t block_count)
 {
@@ -141,7 +141,7 @@ enum lfh_form lfh_form_choose(
 	size_t fit_counts[LFH_FORMS] = {0};
 	enum lfh_form likely = heap->parts->lfh_is_halved ? LFH_HALVES : LFH_PAIRS;
 
-	/* In 32-bit heaps, words have 32 bits, and no bitmaps in halves are known. */
+	/* In 32-bit heaps, words have 32 bits, and bitmaps in halves are not known to exist. */
 	for (size_t i = 0; heap->parts->bits == 64 && i < count; i++) {
 		struct lfh lfh = {.heap = heap, .sample = &samples[i]};
 

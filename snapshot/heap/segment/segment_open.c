@@ -1,12 +1,12 @@
-/* Opens a segment heap: chooses the layout that fits its structures best. Weights count how many
- * links of a context lead back. If several layouts fit equally well, the page ranges of a few
- * segments decide. */
+/* Opens a segment heap: chooses the layout that best fits its structures. Each layout gets a score:
+ * the weights of the links that lead back to a context. If several layouts have the same score, the
+ * page ranges of a few segments decide. */
 #include "snapshot/heap/segment/segment.h"
 
 #define TRIAL_SEGMENTS 8u /* number of page segments that are read to choose between layouts */
 
 /* Weights of the criteria for a layout: pointers and lists that have the right target. No criterion
- * is required, because any data may be damaged. It is not known what the second context contains in
+ * must be met, because any data may be damaged. It is not known what the second context contains in
  * real heaps. */
 enum segment_weight {
 	WEIGHT_LIST = 1,

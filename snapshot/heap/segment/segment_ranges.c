@@ -1,5 +1,5 @@
 /* Page ranges of segment heaps. A heap has one or two contexts, a context has a list of page
- * segments, and a segment begins with the descriptors of its pages. Ranges in use are visited as a
+ * segments, and a segment begins with the descriptors of its pages. A range in use is visited as a
  * whole. Descriptors that contradict each other are recorded as faults. */
 #include "snapshot/heap/segment/segment.h"
 
@@ -51,9 +51,11 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 }
 
 /*
- * Returns the index of a descriptor inside a range that is itself flagged as the first of a range,
- * or 0. A first descriptor contains the range's length. In other descriptors, the same field
- * contains the distance from the first, so only the flag distinguishes the two kinds. */
+ * Searches the inside of a range for a descriptor that is flagged as the first of a range. Returns
+ * its index, or 0. A first descriptor contains the length of its range. In other descriptors, the
+ * same field contains the distance from the first descriptor, so only the flag distinguishes the
+ * two kinds.
+ */
 static unsigned inner_first(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
@@ -90,7 +92,7 @@ static const char *free_fault(
 }
 
 /* Visits a range in use. If another range begins inside it, visits only the part before that range.
- * *step: number of descriptors of the visited part. */
+ * Sets `*step` to the number of descriptors in the visited part. */
 static int used_range(const struct context_walk *walk, const unsigned char *all, unsigned i,
 	unsigned units, struct segment_range *range, unsigned *step)
 {
@@ -111,8 +113,9 @@ static int used_range(const struct context_walk *walk, const unsigned char *all,
 }
 
 /*
- * Walks the ranges of a page segment. Ranges in use are visited as a whole. The length of a free
- * range is checked but not trusted: all of the range's descriptors are read. */
+ * Walks the ranges of a page segment. A range in use is visited as a whole. The length of a free
+ * range is checked but not trusted: the walk reads all descriptors in the range.
+ */
 static int segment_walk(const struct context_walk *walk, uint64_t addr, const unsigned char *all)
 {
 	const struct segment_layout *layout = walk->heap->layout;
@@ -149,8 +152,8 @@ static int each_link(void *ctx, uint64_t link)
 	uint64_t bytes = (uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift;
 	int answer;
 
-	/* Windows finds page segments by masking addresses, so they are aligned to their size. This
-	 * also means that segments of one context cannot overlap. */
+	/* Windows finds page segments by masking addresses, so they are aligned to their size. For
+	 * the same reason, the segments of one context cannot overlap. */
 	if (link % bytes)
 		return walk_broken(nt->walk, link, "page segment at an odd place");
 	answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;

@@ -1,7 +1,7 @@
-/* The unused bytes at the end of a segment heap's block. Their number is in the last two bytes. If
- * stacks are recorded, a mark in the unused bytes precedes a pointer to the record of the block's
- * stack. The bytes between may be anything, so a mark with an invalid pointer is skipped.
- * Live blocks are added here, with that record. */
+/* The unused bytes at the end of a block of a segment heap. Their number is in the last two bytes.
+ * If stacks are recorded, the unused bytes also contain a mark, followed by a pointer to the record
+ * of the block's stack. The bytes around the mark may be anything, so a mark with an invalid
+ * pointer is skipped. This file also adds live blocks, with that record. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -14,7 +14,7 @@
 #define LFH_UNUSED 0x3fffu
 
 #define RECORD_BYTES_MIN 16 /* smallest size of a record with at least one frame */
-#define MARKS_MAX 4 /* limit of invalid marks to skip in one tail */
+#define MARKS_MAX 4 /* maximum number of invalid marks to skip in one tail */
 
 bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	enum segment_tail_kind kind, struct segment_tail *tail)
@@ -26,7 +26,7 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	if (bytes < sizeof(word) || memory_u16(heap->nt->memory, end - sizeof(word), &word))
 		return false;
 	unused = word & ONE_BYTE_UNUSED ? 1 : word & (is_vs ? VS_UNUSED : LFH_UNUSED);
-	/* A single unused byte has room only for the topmost flag. Otherwise the unused bytes
+	/* A single unused byte has room only for the topmost flag. With more unused bytes, they
 	 * include the whole word. */
 	if (unused > bytes || (!(word & ONE_BYTE_UNUSED) && unused < sizeof(word)))
 		return false;
@@ -38,7 +38,7 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 
 /* ---------------------------------------------------------------- the record of a block's stack */
 
-/* Returns the number of bytes from the interceptor's index to the pointer after the
+/* Returns the distance in bytes from the interceptor's index to the pointer after the
  * _SEGMENT_HEAP_EXTRA. */
 static size_t mark_bytes(const struct segment_parts *parts)
 {
@@ -60,7 +60,7 @@ static bool is_mark(const struct segment_parts *parts, const unsigned char *byte
 	return true;
 }
 
-/* Returns true if the pointer to a record is aligned and leads to readable memory. Caches the
+/* Returns true if the pointer to a record is aligned and points to readable memory. Caches the
  * readable range, because records are close together. */
 static bool record_is_there(struct segment_heap *heap, uint64_t record)
 {
@@ -100,8 +100,8 @@ static bool mark_next(const struct segment_parts *parts, const unsigned char *by
 	return false;
 }
 
-/* Returns a pointer to the readable bytes of a tail. The tail's last pages may not be committed;
- * *len is reduced then. */
+/* Returns a pointer to the readable bytes of a tail. The last pages of the tail may not be
+ * committed; `*len` is then reduced. */
 static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, size_t *len)
 {
 	const unsigned char *bytes = *len ? memory_at(memory, tail, *len) : NULL;
@@ -135,8 +135,8 @@ static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
 	       !(index & 0xf);
 }
 
-/* Returns true if the tail does not need a mark. Extras also store user-settable values, for which
- * no stack is recorded. An extra is at the tail's beginning or end. */
+/* Returns true if the tail does not need a mark. An extra also stores a user-settable value, and
+ * then no stack is recorded. An extra is at the beginning or end of the tail. */
 static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
 	unsigned unit = heap->parts->unit;

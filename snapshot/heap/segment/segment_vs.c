@@ -1,6 +1,6 @@
-/* VS subsegments of segment heaps: chunks of variable size that follow each other, and live blocks
- * in them. The last part counts the subsegments that are in the heap's lists, in its VS context or
- * in affinity slots. The walker compares that number with the number of subsegments found. */
+/* VS subsegments of segment heaps: adjacent chunks of different sizes, and the live blocks in them.
+ * The last part counts the subsegments in the heap's lists, which are in its VS context or in
+ * affinity slots. The walker compares that count with the number of subsegments found. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -53,9 +53,10 @@ bool vs_cursor_init(struct vs_cursor *cursor, struct segment_heap *heap, uint64_
 }
 
 /*
- * Returns true if one more chunk follows the subsegment's nominal end. Sources disagree on whether
- * a subsegment's size includes the header before the first chunk. If it does not, one more chunk
- * follows. That chunk contains the size of the previous chunk and fills the rest. */
+ * Returns true if one more chunk follows the nominal end of the subsegment. Sources disagree on
+ * whether the size of a subsegment includes the header before the first chunk. If it does not, one
+ * more chunk follows. That chunk contains the size of the previous chunk and fills the rest.
+ */
 static bool is_last_chunk(const struct vs_cursor *cursor, const struct sizes *sizes)
 {
 	const struct segment_parts *parts = cursor->heap->parts;
@@ -80,7 +81,7 @@ static bool fail(struct vs_cursor *cursor, const char *what)
 	return false;
 }
 
-/* Returns the number of bytes that the next chunk may have, up to the later of the two possible
+/* Returns the maximum number of bytes of the next chunk: up to the later of the two possible
  * ends. */
 static uint64_t cursor_room(const struct vs_cursor *cursor)
 {
@@ -123,7 +124,7 @@ bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk)
 
 /* ---------------------------------------------------------------- live chunks */
 
-/* Finds the number of bytes that are available to a chunk's user, and the chunk's unused tail.
+/* Finds the number of bytes that the user of a chunk can use, and the unused tail of the chunk.
  * Returns false if the two are inconsistent. */
 static bool chunk_tail(struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *bytes,
 	struct segment_tail *tail)
@@ -164,8 +165,8 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
-	/* The chunk of an LFH subsegment has an unused tail, but the bit that announces the tail
-	 * may be damaged. */
+	/* The chunk of an LFH subsegment has an unused tail, but the bit that marks the tail may be
+	 * damaged. */
 	rc = chunk->has_unused ? 0 : segment_lfh_notice(heap, addr, bytes);
 	if (rc)
 		return rc;
@@ -225,7 +226,7 @@ static uint64_t list_count(struct segment_heap *heap, uint64_t head, bool is_cod
 
 /* ---------------------------------------------------------------- affinity slots */
 
-/* Returns true if the slot at addr points back to its context. In builds of 26100, the slot
+/* Returns true if the slot at `addr` points back to its context. In builds of 26100, the slot
  * contains either a pointer to the context or the distance to it. */
 static bool is_slot(
 	struct nt_walk *nt, const struct segment_parts *parts, uint64_t context, uint64_t addr)
@@ -268,7 +269,8 @@ bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layou
 	       ref && is_slot(nt, parts, context, context + ((uint64_t)ref << parts->slot_shift));
 }
 
-/* Counts the subsegments in the lists of all slots to which the map or a subsegment refers. */
+/* Counts the subsegments in the lists of all slots. Slots are found through the map and through
+ * references in subsegments. */
 static uint64_t slots_listed(struct segment_heap *heap)
 {
 	const struct segment_parts *parts = heap->parts;
