@@ -1,8 +1,8 @@
 /*
- * The table of live blocks, and the tags of heaps. heapindex_*() map a heap's handle to an index
- * and a generation, without a lock. blocktable_*() are a hash table of blocks. It consists of
- * shards, each with its own lock. It grows and shrinks in place. Changes are recorded in the rings
- * while the shard's lock is held.
+ * The table of live blocks, and the tags of heaps. heapindex_*() map the handle of a heap to an
+ * index and a generation, without a lock. blocktable_*() implement a hash table of blocks that
+ * consists of shards. Each shard has its own lock, and grows and shrinks in place. Changes are
+ * recorded in the rings while the shard's lock is held.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,13 +42,13 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 	if (next)
 		return;
-	/* All generations were used. Remaining blocks of the first generations would count as live
-	 * again. */
+	/* All generations have been used. Remaining blocks of the first generations would otherwise
+	 * count as live again. */
 	blocktable_clean(area);
 	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
 }
 
-/* Finds the entry of a live or destroyed heap. If it has none, finds an entry that the heap may
+/* Finds the entry of a live or destroyed heap. If the heap has no entry, finds an entry that it may
  * use. Returns NULL if all probed entries are in use. */
 static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
@@ -199,9 +199,9 @@ static void move(struct tracer_block *to, struct tracer_block *from)
 }
 
 /*
- * Prepares a table of `lines` lines: moves each entry that lies before its new home to the home or
- * after it. Starts with the last entry, so that there is room. Returns false if there is still not
- * enough room.
+ * Prepares a table of `lines` lines: moves each entry that lies before its new home to that home or
+ * to a place after it. Starts with the last entry, so that there is room. Returns false if there is
+ * still not enough room.
  */
 static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
@@ -315,7 +315,8 @@ static __attribute__((noinline)) void clean(struct tracer_area *area, struct tra
 	settle(area, shard, shard->lines);
 }
 
-/* Cleans a shard only after many uses: the time of a pass is proportional to the table's size. */
+/* Cleans a shard only after many uses, because a pass takes time proportional to the size of the
+ * table. */
 static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||
@@ -335,7 +336,8 @@ static struct tracer_block *place_for(
 	if (!entry || (!entry->key && shard->count >= home_count(shard) / 5 * 4)) {
 		if (entry && shard->cleaned != heaps_destroyed(area))
 			clean(area, shard);
-		/* If there is no memory, the table may get fuller, until searches take too long. */
+		/* Without memory, let the table become fuller, but not so full that searches take
+		 * too long. */
 		if (entry && shard->count < home_count(shard) / 8 * 5)
 			fit(area, shard);
 		else if (!grow(area, shard) && shard->count >= home_count(shard) / 8 * 7)
@@ -397,8 +399,8 @@ void blocktable_add(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* Shrinks the table after a removal. Tries this only after some of the removals: if many entries
- * are crowded at the table's end, the table cannot get shorter. */
+/* Shrinks the table after a removal. Tries this only after some of the removals. The table cannot
+ * get shorter if many entries are crowded at its end. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if ((shard->count + 1) % 64 == 0)
@@ -483,7 +485,7 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 }
 
 /* Records the end of a heap in each stream. Must be called before many more generations begin,
- * because the tag is then reused for another heap. */
+ * because the tag is later reused for another heap. */
 static void publish_heap_end(
 	struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
@@ -500,8 +502,8 @@ static void publish_heap_end(
 	}
 }
 
-/* The thread that ends a generation counts the heap as destroyed. If a new heap at the same address
- * has already ended the generation, nothing is counted here. */
+/* The thread that ends a generation counts the heap as destroyed. Count nothing here if a new heap
+ * at the same address has already ended the generation. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
 	uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);

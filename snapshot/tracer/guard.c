@@ -1,7 +1,7 @@
-/* The words that each thread has, and the guard in one of them. A word is a TLS slot in the TEB, or
- * is in threadwords.c if the program has used all slots of the TEB. A thread without either shares
- * words that have no meaning. The functions of tracer_memory.h that read a thread's words are here,
- * too. */
+/* The words of each thread, one of which is the guard. A word is a TLS slot in the TEB. If the
+ * program has used all slots of the TEB, the word is in threadwords.c. A thread that has neither
+ * shares words that have no meaning. This file also contains the functions of tracer_memory.h that
+ * read a thread's words. */
 #include "snapshot/tracer/guard.h"
 
 #include "snapshot/tracer/tables.h"
@@ -12,7 +12,7 @@
 
 uint32_t guard_offset;
 
-/* Words for threads that have no words of their own. guard_now() recognizes these shared words. */
+/* Shared words for threads that have no words of their own. guard_now() recognizes them. */
 static uintptr_t shared_words[THREADWORDS_COUNT];
 
 uint32_t guard_new_slot(void)
@@ -59,7 +59,7 @@ uintptr_t *memory_thread_word(void)
 }
 
 /* Maximum depth of a heap call on a stack that is not recorded in the thread's TEB. A greater
- * distance means a different stack. */
+ * distance means that the stack is a different one. */
 #define GUARD_DEPTH_MAX 65536
 
 /* Returns true if the guard began on the thread's current stack. */

@@ -1,11 +1,11 @@
 /*
- * Activity of the calling thread: it is inside a call of the real heap, or does the tracer's own
- * work.
+ * The guard: marks the calling thread while it is inside a call of the real heap, or does work of
+ * the tracer.
  *
- * Each thread has a guard word: the stack address at which the activity began, and the kind of
- * activity in the low bits. The word is valid only while the stack is deeper than that address. A
- * jump out of a call, without unwinding, leaves a stale word. The next guarded call from a less
- * deep stack corrects the word.
+ * Each thread has a guard word. It contains the stack address at which the activity began, and the
+ * kind of activity in the low bits. The word is valid only while the stack is deeper than that
+ * address. A jump out of a call, without unwinding, leaves a stale word. The next guarded call from
+ * a less deep stack corrects the word.
  *
  * The word is a TLS slot in the thread's TEB. If the program has used all of those slots, the word
  * is in threadwords.c.
@@ -22,13 +22,13 @@
 enum guard {
 	GUARD_NONE,
 	GUARD_HEAP, /* inside the real heap: memory requested from the system belongs to the heap */
-	GUARD_TRACER, /* inside the tracer: looking up unwind data may call the target's code */
+	GUARD_TRACER, /* inside the tracer: looking up unwind data may call code of the target */
 };
 
 /* Offset of a thread's first TLS slot from its TEB. Defined in guard_x64.c and guard_x86.c. */
 extern const uint32_t guard_teb_slots;
 
-/* Offsets below this refer to words in threadwords.c. All other offsets are from the TEB. */
+/* Offsets below this refer to words in threadwords.c. All other offsets are relative to the TEB. */
 #define GUARD_FAR_END 64u
 
 /* Offset of the guard word. The assembly in guard_x64.c and guard_x86.c refers to this variable by
@@ -41,7 +41,7 @@ void guard_init(void);
 uint32_t guard_new_slot(void);
 
 /* Returns the calling thread's word in threadwords.c. If there is no room for the thread, returns a
- * word that is shared between threads and has no meaning. */
+ * word that threads share and that has no meaning. */
 uintptr_t *guard_far_slot(uint32_t offset);
 
 /* Returns the calling thread's word. TlsGetValue() cannot be used here, because it changes the last
@@ -71,13 +71,13 @@ static inline void guard_end(uintptr_t before)
 }
 
 /*
- * Calls function(a1 ... a6) under GUARD_HEAP and returns its result. function may have fewer
- * arguments. taken may be NULL. If an exception or longjmp() unwinds through the call, the call
- * counts as not made: the guard ends, and if *taken has a key, that block is added to the table
+ * Calls function(a1 ... a6) under GUARD_HEAP and returns its result. `function` may have fewer
+ * arguments. `taken` may be NULL. If an exception or longjmp() unwinds through the call, the call
+ * counts as not made: the guard ends, and if `*taken` has a key, that block is added to the table
  * again.
  *
- * On x86, functions have no unwind handlers. If an exception passes through there, the block loses
- * its stack. The guard word is corrected later, as described above.
+ * On x86, functions have no unwind handlers. If an exception passes through this call there, the
+ * block loses its stack, and the guard word is corrected later, as described above.
  */
 uintptr_t guard_call(uintptr_t a1, uintptr_t a2, uintptr_t a3, uintptr_t a4, uintptr_t a5,
 	uintptr_t a6, const void *function, struct tracer_block *taken);

@@ -40,7 +40,7 @@ __asm__(".text\n"
 	"	jb 3f\n"
 	"1:	movq %gs:(%r10), %rax\n"
 	"	leaq 3(%rsp), %r11\n"
-	"	cmpq %r11, %rax\n" /* a stale word left by a jump counts as 0 */
+	"	cmpq %r11, %rax\n" /* a stale word, left by a jump, counts as 0 */
 	"	movl $0, %r11d\n"
 	"	cmovbeq %r11, %rax\n"
 	"	movq %rax, 48(%rsp)\n"
@@ -58,7 +58,7 @@ __asm__(".text\n"
 	"	movq %rcx, %gs:(%r10)\n"
 	"	addq $72, %rsp\n"
 	"	ret\n"
-	/* For a word in threadwords.c, the offset is the distance from the TEB to the word. */
+	/* The offset of a word in threadwords.c is the distance from the TEB to the word. */
 	"3:	movq %rcx, 80(%rsp)\n"
 	"	movq %rdx, 88(%rsp)\n"
 	"	movq %r8, 96(%rsp)\n"

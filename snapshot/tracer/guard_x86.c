@@ -1,6 +1,7 @@
 /*
- * guard_call() for x86. A called function may have fewer arguments than it gets here, and removes
- * only its own arguments from the stack (stdcall). So the stack pointer is restored from EBP.
+ * guard_call() for x86. The called function may have fewer arguments than guard_call() pushes, and
+ * removes only its own arguments from the stack (stdcall). So the stack pointer is restored from
+ * EBP.
  *
  * Offsets from EBP:
  *   -4    previous value of the guard word
@@ -32,7 +33,7 @@ __asm__(".text\n"
 	"1:	leal 3(%esp), %eax\n"
 	"	cmpl %eax, (%ecx)\n"
 	"	ja 2f\n"
-	"	movl $0, (%ecx)\n" /* clears a stale word left by a jump */
+	"	movl $0, (%ecx)\n" /* clear a stale word, left by a jump */
 	"2:	pushl (%ecx)\n"
 	"	leal 1(%esp), %eax\n"
 	"	movl %eax, (%ecx)\n"

@@ -1,4 +1,4 @@
-/* The hooks, and the data they record: stacks, blocks, and pages. */
+/* The hooks and the data that they record: stacks, blocks, and pages. */
 #ifndef SNAPSHOT_TRACER_HOOKS_H
 #define SNAPSHOT_TRACER_HOOKS_H
 
@@ -10,7 +10,7 @@
 #include "snapshot/tracer/tables.h"
 
 /*
- * The hooks: functions that replace ntdll's functions.
+ * The hooks: functions that replace functions of ntdll.
  *
  * hsnap writes and removes the jumps to the hooks while no thread is executing the changed bytes.
  * Hooks call the original functions through hook_original(), which still works after a jump was
@@ -26,11 +26,11 @@ static inline void *hook_original(enum tracer_hook_id id)
 }
 
 /*
- * Returns true while the hooks record. hsnap turns the hooks on when everything is set up, and
- * turns them off when it removes them. It may turn them off while threads are inside hooks. The
- * tables may then be freed while a thread is in a function called by a hook, or in the system's
- * unwinder. So after such a call, each hook calls this function again, and does not use the tables
- * if it returns false.
+ * Returns true while the hooks record. hsnap turns recording on when everything is set up, and
+ * turns it off when it removes the hooks. It may do so while threads are inside hooks. The tables
+ * may then be freed while a thread is in a function called by a hook, or in the system's unwinder.
+ * So after such a call, each hook calls this function again, and does not use the tables if it
+ * returns false.
  */
 static inline bool hooks_are_on(void)
 {
@@ -38,45 +38,45 @@ static inline bool hooks_are_on(void)
 		__atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON, 1);
 }
 
-/* Set tracer_hook.hook for each function that they hook. */
+/* Set tracer_hook.hook for each function that these files hook. */
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
 
-/* Registers for the loader's notifications until the process exits. If the loader cannot notify
- * (before Windows Vista) or refuses, unloads are not recorded. */
+/* Registers for the loader's notifications until the process exits. Without notifications, unloads
+ * are not recorded. The loader may refuse, and does not support them before Windows Vista. */
 void loader_notes_init(void);
 
-/* Callers: the stack of a thread that is in a hook, stored as an id of the stack table. */
+/* Callers: the stack of a thread in a hook, stored as an id of the stack table. */
 
 /*
- * Records the stack of a hook. caller: the hook's return address, the only frame that is always
- * known. Returns the stack's id. Returns 0 if there is no room (this is counted), or if the hooks
+ * Records the stack of a hook. `caller` is the hook's return address, the only frame that is always
+ * known. Returns the stack's id. Returns 0 if there is no room (which is counted), or if the hooks
  * have been turned off. The stack is walked under GUARD_TRACER.
  */
 uint32_t record_stack(const void *caller);
 
-/* State at the call of a hook that is written in assembly: the slot of the hook's return address,
- * and RBP. */
+/* State when a hook written in assembly was called: the slot of the hook's return address, and
+ * RBP. */
 struct hook_caller {
 	const void *const *slot;
 	uintptr_t rbp;
 };
 
-/* Like record_stack(), for a hook written in assembly. Leaves out the hook's own frames. */
+/* Like record_stack(), for a hook written in assembly. Omits the hook's own frames. */
 uint32_t record_stack_of(const struct hook_caller *caller);
 
-/* Sets the address range of the tracer's own code. Innermost frames in [from, to) are left out.
- * Must be called once, before any stack is recorded. */
+/* Sets the address range of the tracer's own code. Innermost frames in [from, to) are omitted. Must
+ * be called once, before any stack is recorded. */
 void record_init(uint64_t from, uint64_t to);
 
 /*
  * Recorded blocks: all blocks, or a sample of them (tracer_area.sample_bytes).
  *
- * In a sample, most blocks are not in the table. A filter avoids searching the table for these
- * blocks when they are freed. Some blocks leave the table without liveblocks_remove(), because their
- * heap is destroyed or because the same address is added again. Such blocks stay in the filter and
- * only make it less effective.
+ * In a sample, most blocks are not in the table. A filter avoids searching the table when such a
+ * block is freed. Some blocks leave the table without liveblocks_remove(), because their heap is
+ * destroyed or because the same address is added again. They stay in the filter and only make it
+ * less effective.
  */
 
 /* Reserves the per-thread words that sampling needs. */
@@ -116,9 +116,10 @@ static inline bool liveblocks_remove(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * Records the free of a block that a recording may know although no table contained it when the
- * recording began. was_recorded: the block was removed from the table while tracer_area.rings had
- * the value `rings`. In that case, only a recording that began later may need this event.
+ * Records the free of a block that may be in a recording, although no table contained the block
+ * when the recording began. `was_recorded`: the block was removed from the table while
+ * tracer_area.rings had the value `rings`. Only a recording that began later may then need this
+ * event.
  */
 static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {
@@ -127,7 +128,8 @@ static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_
 		blocktable_free_old(&hsnap_tracer, addr);
 }
 
-/* Information about this process's pages. It comes from the system; the pages are not accessed. */
+/* Information about the pages of this process. It comes from the system; the pages are not
+ * accessed. */
 
 /* A range of whole pages. */
 struct pages {
@@ -151,8 +153,8 @@ bool pages_query(uint64_t addr, struct pages_kind *kind);
 
 bool pages_of_image(uint64_t addr, struct pages *image);
 
-/* Returns true if the bytes can be read. Another thread may unmap them at any time. In that case,
- * the program's own call would have failed, too. */
+/* Returns true if the bytes can be read. Another thread may unmap them at any time; the program's
+ * own call would then have failed too. */
 bool pages_can_read(const void *at, size_t bytes);
 
 #endif

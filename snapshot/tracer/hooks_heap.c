@@ -1,5 +1,5 @@
-/* Hooks of the heap functions. Before them are the shared parts: the sample's words and filter, and
- * the recording of stacks. */
+/* Hooks of the heap functions. The first part of this file is used by other hooks too: the words
+ * and the filter for sampling, and the recording of stacks. */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -8,8 +8,8 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-/* Offsets, for guard_slot(), of the thread's sample word and of the session in which that word was
- * set. */
+/* Offsets, for guard_slot(), of two words of the thread: the sample word, and the session in which
+ * that word was set. */
 static uint32_t word_offset, session_offset;
 
 void liveblocks_init(void)
@@ -25,8 +25,8 @@ void liveblocks_init(void)
 	hsnap_tracer.clear_bytes = sizeof(filter);
 }
 
-/* Returns the thread's sample word. Resets a distance from an earlier session, because that session
- * may have had a different mean. */
+/* Returns the thread's sample word. Resets a distance from an earlier session, which may have had a
+ * different mean. */
 static uint32_t *thread_word(void)
 {
 	uint32_t *word = (uint32_t *)guard_slot(word_offset);
@@ -69,7 +69,7 @@ void record_init(uint64_t from, uint64_t to)
 	own_code = (struct unwind_skip){from, to};
 }
 
-/* Walks the stack. caller: NULL if the caller's state is not known. */
+/* Walks the stack. `caller` is NULL if the caller's state is not known. */
 static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 {
 	uintptr_t before = guard_begin(GUARD_TRACER);
@@ -85,7 +85,7 @@ static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 	return depth;
 }
 
-/* Records the stack. addr: the only frame that is always known. */
+/* Records the stack. `addr` is the only frame that is always known. */
 static __attribute__((noinline)) uint32_t record_frames(
 	const struct hook_caller *caller, const void *addr)
 {
@@ -129,7 +129,7 @@ uint32_t record_stack_of(const struct hook_caller *caller)
  * Creation and destruction of heaps.
  *
  * Destroying a heap frees all its blocks. The blocks leave the table before the real call, because
- * another thread may get the memory as soon as it is free.
+ * another thread may get their memory as soon as it is free.
  */
 
 typedef ULONG_PTR(WINAPI *create_fn)(
@@ -138,8 +138,8 @@ typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
 
 static ULONG_PTR process_heap;
 
-/* Forgets memory that the caller supplied for a new heap. Until now the memory was the caller's
- * own; from now on, the heap's blocks are counted instead. */
+/* Forgets memory that the caller supplied for a new heap. The heap's blocks are counted instead of
+ * this memory. */
 static void give(PVOID base, SIZE_T reserve)
 {
 	struct ranges_extent extent;
@@ -176,8 +176,8 @@ static ULONG_PTR WINAPI hook_create(
 
 /*
  * If the call is refused, all blocks are live again, including blocks that other threads allocated
- * from the heap during the call. A call for the process heap is always refused, so the process
- * heap's blocks stay in the table.
+ * from the heap during the call. Destroying the process heap is always refused, so its blocks stay
+ * in the table.
  */
 static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
@@ -204,16 +204,16 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
  * Hooks of the block functions.
  *
  * A hook uses no heap, and holds no lock during the real call. A block is removed from the table
- * before it is freed, and added after it was allocated. So the table never contains memory that
- * another thread may already have got.
+ * before it is freed, and added after it was allocated. So a block in the table never has memory
+ * that another thread may already have got.
  */
 
-/* Results are returned as whole registers: some callers may use the upper bits. */
+/* Results are returned as whole registers, because some callers may use the upper bits. */
 typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *reallocate_fn)(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
-/* Hooks of allocate and reallocate. The fifth argument is the caller's state. */
+/* Hooks of allocate and reallocate. The last argument is the caller's state. */
 ULONG_PTR WINAPI hooks_heap_allocate_for(
 	PVOID heap, ULONG flags, SIZE_T bytes, PVOID unused, const struct hook_caller *caller);
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
@@ -319,13 +319,13 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	return result;
 }
 
-/* Records a reallocation. old: the block as it was in the table, or NULL. */
+/* Records a reallocation. `old` is the block as it was in the table, or NULL. */
 static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 	const struct tracer_block *old, uint64_t rings, const struct hook_caller *caller)
 {
 	struct tracer_block unused;
 
-	/* The sample chose the block for the inner allocation, not for this reallocation. */
+	/* The sample selected the block for the inner allocation, not for this reallocation. */
 	if (addr && liveblocks_are_sampled())
 		liveblocks_remove(addr, &unused);
 	if (addr && liveblocks_want(bytes))
@@ -338,8 +338,8 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 
 /*
  * If the block moves, the real function may call the hooked allocate and free functions. These
- * hooks do not know the old block. They record the block's new address, and that record is replaced
- * here.
+ * hooks do not know the old block. They record the new address of the block, and that record is
+ * replaced here.
  */
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller)

@@ -23,7 +23,7 @@ static HANDLE handle(uint64_t value)
 	return (HANDLE)(uintptr_t)value;
 }
 
-/* Blocks every thread that would end the process, until hsnap has taken its snapshot or has
+/* Blocks every thread that is about to end the process, until hsnap has taken its snapshot or has
  * exited. */
 static void wait_for_snapshot(void)
 {
@@ -40,7 +40,7 @@ static void wait_for_snapshot(void)
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
 }
 
-/* Returns true if a handle refers to this process, whatever rights the handle has. */
+/* Returns true if a handle refers to this process. The rights of the handle do not matter. */
 static bool is_own(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info = {0};
@@ -60,14 +60,14 @@ static bool is_own(HANDLE process)
 
 static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 {
-	/* NULL means all other threads of the process; an exiting process does this first */
+	/* NULL refers to all other threads of the process; an exiting process ends these first */
 	if (hooks_are_on() && (!process || is_own(process)))
 		wait_for_snapshot();
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
 }
 
-/* Session in which new processes are no longer announced, because hsnap did not answer, or because
- * a thread waiting for the answer was terminated. */
+/* Session in which new processes are no longer announced, because hsnap did not answer or because a
+ * thread was terminated while it waited for the answer. */
 static uint32_t over_in;
 
 static bool is_over(void)
@@ -80,8 +80,8 @@ static void be_over(void)
 	__atomic_store_n(&over_in, hsnap_tracer.session, __ATOMIC_RELAXED);
 }
 
-/* Acquires the right to announce; only one thread has it at a time. Returns false if announcing is
- * no longer useful. */
+/* Acquires the right to announce, which only one thread has at a time. Returns false if announcing
+ * is no longer useful. */
 static bool begin_announcing(void)
 {
 	struct memory_patience patience = {0};
@@ -98,9 +98,9 @@ static bool begin_announcing(void)
 }
 
 /*
- * Waits until hsnap has prepared the process. Returns false if hsnap does not answer in time. No
- * other process is announced after that, because a late answer would count as the answer for the
- * next process.
+ * Waits until hsnap has prepared the process. Returns false if hsnap does not answer in time. After
+ * that, no other process is announced, because a late answer would count as the answer for the next
+ * process.
  */
 static bool is_taken(void)
 {

@@ -1,5 +1,5 @@
-/* Hooks of the functions for virtual memory. Before them are queries of pages, which other hooks
- * use, too. */
+/* Hooks of the functions for virtual memory. The first part of this file queries pages, and is used
+ * by other hooks too. */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -62,8 +62,8 @@ bool pages_of_image(uint64_t addr, struct pages *image)
 	return image->to > base;
 }
 
-/* Returns true for memory on the thread's own stack, above this frame. Such memory needs no system
- * call. */
+/* Returns true for memory on the thread's own stack, above this frame. Such memory can be checked
+ * without a system call. */
 static bool is_on_stack(uintptr_t from, uintptr_t end)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -94,11 +94,11 @@ bool pages_can_read(const void *at, size_t bytes)
 /*
  * Functions for virtual memory.
  *
- * No lock is held during the real call. New memory is recorded after the call, and memory to be
- * freed is removed before the call. So the table never contains memory that another thread may
- * already have got. Three kinds of memory are not recorded: memory that a heap requests for itself,
- * the tracer's own memory, and the memory of other processes. However, freed memory is always
- * removed from the table, even if a heap frees it.
+ * No lock is held during the real call. New memory is added to the table after the call, and memory
+ * to be freed is removed before the call. So the table never contains memory that another thread
+ * may already have got. Three kinds of memory are not recorded: memory that a heap requests for
+ * itself, the tracer's own memory, and the memory of other processes. However, freed memory is
+ * always removed from the table, even if a heap frees it.
  *
  * The real functions check their arguments. Before the real call, a hook dereferences pointer
  * arguments only if they refer to readable memory.
@@ -113,7 +113,8 @@ bool pages_can_read(const void *at, size_t bytes)
 #define FREE_COALESCE_PLACEHOLDERS 0x1u
 #define FREE_PRESERVE_PLACEHOLDER 0x2u
 
-/* Results and parameters are passed on as whole registers: some callers may use the upper bits. */
+/* Results and parameters are passed as whole registers, because some callers may use the upper
+ * bits. */
 typedef ULONG_PTR any;
 typedef any(WINAPI *allocate_fn)(HANDLE, PVOID *base, any, PSIZE_T bytes, any type, any);
 typedef any(WINAPI *allocate_ex_fn)(HANDLE, PVOID *base, PSIZE_T bytes, any type, any, any, any);
@@ -156,8 +157,8 @@ static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pa
 
 /* ---------------------------------------------------------------- allocating */
 
-/* Adds memory that was reserved before the tracer was loaded, or by another process. Without this,
- * a commit could not distinguish new pages from pages that were committed before. */
+/* Adds memory that was reserved before the tracer was loaded, or by another process. Otherwise a
+ * commit could not distinguish new pages from pages that were committed before. */
 static void learn_reserved(const struct pages *pages)
 {
 	struct pages_kind kind;
@@ -200,7 +201,7 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	return ALLOCATION_INSIDE;
 }
 
-/* Adds a placeholder if it is not known yet. Known address space keeps the stack that reserved
+/* Adds a placeholder if it is not known yet. Known address space stays with the stack that reserved
  * it. */
 static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
@@ -273,8 +274,8 @@ static uint32_t freeing_stack(const void *caller)
 		       0;
 }
 
-/* Finds the pages that a call is about to free. If the size is 0, these are the known pages of the
- * allocation at *base. Returns false if there is nothing to remove. */
+/* Finds the pages that a call is about to free. If the size is 0, finds the known pages of the
+ * allocation at `*base`. Returns false if there is nothing to remove. */
 static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
 {
 	struct ranges_extent extent;
@@ -313,8 +314,8 @@ static void after_free(any result, const struct pages *pages, const struct range
 		after_refused_free(pages, taken);
 }
 
-/* Makes the pages a separate placeholder. The rest of the allocation, after these pages, becomes
- * another placeholder. */
+/* Makes the pages a placeholder of their own. The remaining part of the allocation, after these
+ * pages, becomes another placeholder. */
 static void split_off(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_area *area = &hsnap_tracer;
@@ -326,8 +327,8 @@ static void split_off(const struct pages *pages, uint32_t stack)
 	ranges_rebase(area, pages->from, pages->to, pages->from);
 }
 
-/* Records a free that keeps the address space. Called after the real call: no other thread can get
- * the memory in between. */
+/* Records a free that keeps the address space reserved. Called after the real call, because no
+ * other thread can get the memory in between. */
 static void after_give_up(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
@@ -364,7 +365,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 
 /* ---------------------------------------------------------------- views */
 
-/* Adds a view. Images are ignored: modules are listed separately. */
+/* Adds a view. Ignores images, because modules are listed separately. */
 static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
 {
 	struct pages_kind kind;
@@ -417,12 +418,12 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 
 enum unmap_kind {
 	UNMAP_UNSEEN,
-	UNMAP_TAKEN, /* must be dropped or put back later */
+	UNMAP_TAKEN, /* must later be dropped or restored */
 	UNMAP_PLACEHOLDER,
 	UNMAP_IMAGE, /* an image: cached facts about its code are now invalid */
 };
 
-/* Prepares an unmap before the call. Any address inside a view identifies the whole view. */
+/* Prepares an unmap before the call. The caller may pass any address inside the view. */
 static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint32_t stack,
 	struct pages *pages, struct ranges_taken *taken)
 {

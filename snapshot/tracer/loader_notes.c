@@ -1,6 +1,6 @@
 /* Notifications of the loader. Each load is counted. An unload is recorded with the name and the
- * identity of its module, because stacks may still contain addresses in it. The steps that the
- * unwinder has learnt of the module's code are forgotten. */
+ * identity of its module, because stacks may still contain addresses in the module. The unwinder
+ * forgets the steps that it has cached for the module's code. */
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"

@@ -2,11 +2,11 @@
  * The table of virtual memory: a tree of ranges, and the changes to it.
  *
  * The nodes are in one array and are linked by index + 1 (0: none). Their memory is committed when
- * it is needed. The tree is a treap whose priorities are a hash of the address. So the same calls
- * always produce the same tree, and it is balanced whatever the order of the calls. No function is
- * recursive.
+ * it is needed. The tree is a treap whose priorities are hashes of the addresses. So the same calls
+ * always produce the same tree, and the tree is balanced in whatever order the calls are made. No
+ * function is recursive.
  *
- * The nodes in the tree do not overlap, and neither do the allocations. So both are in ascending
+ * The nodes in the tree do not overlap, and allocations do not overlap. So both are in ascending
  * order of address. Callers of the tree functions hold the lock.
  */
 #include "snapshot/tracer/tables.h"
@@ -63,7 +63,8 @@ static bool nodes_are_there(struct tracer_area *area, unsigned count)
 
 /* ---------------------------------------------------------------- the tree */
 
-/* Splits a tree at an address: the nodes that start below the address, and all other nodes. */
+/* Splits a tree at an address into two: the nodes that start below the address, and all other
+ * nodes. */
 static void split(const struct tracer_ranges *ranges, uint32_t tree, uint64_t at, uint32_t *below,
 	uint32_t *others)
 {
@@ -152,8 +153,8 @@ static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 	return found;
 }
 
-/* Returns the last node of the allocation with this base. If there is no such allocation, returns
- * the last node of the next lower allocation. */
+/* Returns the last node of the allocation with this base. If no such allocation exists, returns the
+ * last node of the next lower allocation. */
 static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	uint32_t tree = ranges->root, found = 0;
@@ -251,7 +252,7 @@ static void publish_range(struct tracer_area *area, struct ring *ring, enum ring
 		});
 }
 
-/* ---------------------------------------------------------------- cutting and joining */
+/* ---------------------------------------------------------------- splitting and joining */
 
 static struct tracer_range *first_in(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
@@ -319,7 +320,7 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 
 /* ---------------------------------------------------------------- queries */
 
-/* Returns the end of the allocation with this base. If there is no such allocation, returns the end
+/* Returns the end of the allocation with this base. If no such allocation exists, returns the end
  * of the next lower allocation. */
 static uint64_t end_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
@@ -367,7 +368,7 @@ static void discard(struct tracer_ranges *ranges, uint32_t tree)
 }
 
 /* Forgets all allocations that overlap [from, to). They are stale, even if the overlapping part
- * itself was not known. */
+ * itself is not known. */
 static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -540,7 +541,7 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 	end(area, ring);
 }
 
-/* Puts a taken node back, unless other memory has become known at its addresses. */
+/* Restores a removed node, unless other memory has become known at its addresses. */
 static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -564,7 +565,7 @@ static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 	join(ranges, from, to);
 }
 
-/* Puts nodes back one at a time, because each needs its own events. */
+/* Restore nodes one at a time, because each of them needs its own events. */
 void ranges_restore(struct tracer_area *area, const struct ranges_taken *taken)
 {
 	uint32_t nodes = taken->nodes;

@@ -1,4 +1,5 @@
-/* The target's side of the rings: finds a thread's ring, and waits until the ring has room. */
+/* The target's side of the rings: finds a ring for the thread, and waits until the ring has
+ * room. */
 #include "snapshot/tracer/rings.h"
 
 #include <stddef.h>
@@ -6,7 +7,7 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* events in the shared ring after which a thread again tries to get its own ring */
+/* number of events in the shared ring after which a thread tries again to get its own ring */
 #define RETRY_EVENTS 1024u
 
 /* Returns a free ring, or the shared ring if no ring is free. */
@@ -29,8 +30,8 @@ static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_
 	return &rings->rings[RING_SHARED];
 }
 
-/* Returns the thread's ring. The thread's word is the index of its ring + 1. The word may be from
- * an earlier recording; in that case, the ring is not the thread's own. */
+/* Returns the thread's ring. The thread's word is the index of its ring + 1. The word may be left
+ * from an earlier recording; the ring then belongs to another thread. */
 static struct ring *ring_of(struct ring_area *rings, uint32_t thread)
 {
 	uintptr_t *word = memory_thread_word();
@@ -60,8 +61,8 @@ static bool is_shared(const struct ring_area *rings, const struct ring *ring)
 	return ring == &rings->rings[RING_SHARED];
 }
 
-/* Begins to use a ring. If it is the shared ring, its lock is taken before any table's lock. No
- * lock is held while a thread waits for room. */
+/* Begins to use a ring. The lock of the shared ring is taken before the lock of any table. No lock
+ * is held while a thread waits for room. */
 static bool begin_ring(struct ring_area *rings, struct ring *ring)
 {
 	if (!is_shared(rings, ring) || memory_lock(&ring->lock, &ring->broken))
@@ -70,8 +71,8 @@ static bool begin_ring(struct ring_area *rings, struct ring *ring)
 	return false;
 }
 
-/* Waits until the ring has room. If it never will, leaves the ring and returns false: either hsnap
- * has exited, which ends the recording, or the tracer is being turned off. */
+/* Waits until the ring has room. If it never will, leaves the ring and returns false. This happens
+ * if hsnap has exited, which ends the recording, or if the tracer is being turned off. */
 static bool wait_for_room(
 	struct tracer_area *area, struct ring_area *rings, struct ring *ring, uint32_t count)
 {

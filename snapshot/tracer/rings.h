@@ -1,13 +1,13 @@
 /*
- * Events of a recording on their way from the target's threads to hsnap. The events are in rings.
- * The rings are in a section that hsnap creates and both processes map. tracer_area.rings is the
- * section's address in the target, or 0 if there is no recording. It changes only while no thread
+ * Events of a recording on their way from the target's threads to hsnap. The events are in rings,
+ * in a section that hsnap creates and both processes map. tracer_area.rings is the address of the
+ * section in the target, or 0 if there is no recording. This address changes only while no thread
  * holds a lock under which events are published.
  *
- * Each ring has one producer, the thread that owns it, and one consumer, hsnap. Ring 0 is shared,
- * under a lock, by the threads that found no free ring. Integers are little-endian and have the
- * same layout for 32- and 64-bit targets. The target can write to the whole section. So hsnap uses
- * its own ring_count, events_log2 and tails, and checks everything else.
+ * Each ring has one producer, the thread that owns it, and one consumer, hsnap. Threads that found
+ * no free ring share ring 0, under a lock. Integers are little-endian and have the same layout for
+ * 32- and 64-bit targets. The target can write to the whole section. So hsnap uses its own
+ * ring_count, events_log2 and tails, and checks everything else.
  *
  * Streams: each shard of the block table is one stream, and virtual memory is another stream,
  * RING_RANGES. An event's order is its number in its stream, modulo 2^32. Counting begins at the
@@ -73,10 +73,10 @@
 #define RING_RANGES TRACER_SHARDS /* index of the stream of virtual memory */
 #define RING_STREAMS (TRACER_SHARDS + 1)
 #define RING_COUNT_MAX 1024u
-/* log2 of the minimum number of events in a ring: enough for all events of one call */
+/* log2 of the minimum number of events in a ring, which has room for all events of one call */
 #define RING_LOG2_MIN 8u
 #define RING_LOG2_MAX 20u
-#define RING_TIME_SHIFT 10 /* times are values of the time-stamp counter, divided by 2^10 */
+#define RING_TIME_SHIFT 10 /* times are values of the time-stamp counter divided by 2^10 */
 
 enum ring_event_type {
 	RING_NONE,
@@ -100,9 +100,9 @@ enum ring_event_type {
 /* One event; see the ring_event_*() accessors below. */
 struct ring_event {
 	/*
-	 * Block events: as in the table. RING_FREE_OLD has only a key, which is the address.
-	 * RING_HEAP_GONE has only a key, which contains the tag. Range events: the key is addr, and
-	 * the size is in pages.
+	 * Block events contain the table's entry. RING_FREE_OLD has only a key, which is the
+	 * address. RING_HEAP_GONE has only a key, which contains the tag. In range events, the key
+	 * is the address, and the size is in pages.
 	 */
 	struct tracer_block block;
 	uint32_t order;
@@ -117,23 +117,23 @@ struct ring_event {
 
 struct ring {
 	/* Id of the thread that writes to this ring; 0: free. Threads take free rings, and hsnap
-	 * returns them. The shared ring never has an owner. */
+	 * frees the rings of threads that have exited. The shared ring never has an owner. */
 	uint32_t owner;
-	uint32_t lock, broken; /* used in the shared ring only */
+	uint32_t lock, broken; /* used only in the shared ring */
 	uint32_t events_mask;
-	uint64_t events; /* offset of the ring's events, counted from the ring */
-	uint64_t waits; /* number of times that threads waited for room in this ring */
+	uint64_t events; /* offset of the ring's events, relative to the ring */
+	uint64_t waits; /* number of times that a thread has waited for room in this ring */
 	uint64_t waited; /* total duration of these waits, in units of time */
 	uint64_t dropped; /* number of dropped events */
 	uint64_t padding[2];
-	/* The producer's cache line. */
+	/* cache line of the producer */
 	uint32_t head; /* number of events ever written, modulo 2^32 */
 	uint32_t tail_seen;
 	uint32_t thread; /* thread in the last RING_THREAD event */
 	uint32_t is_full; /* nonzero: new events are dropped */
-	uint32_t time; /* time when the current call began */
+	uint32_t time; /* time at which the current call began */
 	uint32_t unused[11];
-	/* hsnap's cache line. */
+	/* cache line of hsnap */
 	uint32_t tail; /* number of events ever removed */
 	uint32_t unused_too[15];
 };
@@ -142,10 +142,11 @@ struct ring_area {
 	uint64_t magic;
 	uint32_t version, flags; /* flags: RING_DROP */
 	uint32_t ring_count, events_log2; /* ring_count includes the shared ring */
-	uint64_t dropped; /* events dropped without a ring, because the shared ring is broken */
+	/* events that were dropped without a ring, because the shared ring is broken */
+	uint64_t dropped;
 	uint64_t unused[4];
 	struct ring rings[];
-	/* after the rings are the events of each ring, at ring_events_offset() */
+	/* the events of each ring follow the rings, at ring_events_offset() */
 };
 
 #define RING_DROP 1u /* a thread whose ring is full does not wait */
@@ -194,8 +195,8 @@ static inline void ring_area_init(
 	}
 }
 
-/* Returns the event array of a ring, for hsnap. Event n, counted from the first event ever written,
- * is at index n modulo 2^events_log2. */
+/* Returns the event array of a ring, as hsnap needs it. Event n, counted from the first event ever
+ * written, has the index n modulo 2^events_log2. */
 static inline const struct ring_event *ring_events(
 	const struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t index)
 {
@@ -227,7 +228,7 @@ static inline uint64_t ring_event_heap(const struct ring_event *event)
 	return event->low | (uint64_t)event->high << 32;
 }
 
-/* Returns the full current time from this processor's counter; events contain only its low bits.
+/* Returns the full current time from this processor's counter. Events contain only its low bits.
  * The target and hsnap use the same clock. */
 static inline uint64_t ring_time(void)
 {
@@ -235,9 +236,9 @@ static inline uint64_t ring_time(void)
 }
 
 /*
- * Restores the full time of an event. The event must have been younger than 2^31 units (about 10
- * minutes) when it was read at `now`. Processors' clocks may differ by a few units. So the time may
- * be in the future, or may decrease slightly from one event of a stream to the next.
+ * Restores the full time of an event. The event must have been less than 2^31 units old (about 10
+ * minutes) when it was read at `now`. The clocks of processors may differ by a few units. So the
+ * time may be in the future, or may decrease slightly from one event of a stream to the next.
  */
 static inline uint64_t ring_event_time(const struct ring_event *event, uint64_t now)
 {
@@ -252,7 +253,7 @@ static inline void ring_write(struct ring *ring, const struct ring_event *event)
 	struct ring_event *to = (struct ring_event *)((char *)ring + ring->events) +
 				(ring->head & ring->events_mask);
 
-	/* Field by field, so that the compiler does not build a second copy in memory. */
+	/* Copy field by field; otherwise the compiler builds a second copy in memory. */
 	to->block.key = event->block.key;
 	to->block.what = event->block.what;
 	to->order = event->order;
@@ -266,21 +267,21 @@ static inline void ring_write(struct ring *ring, const struct ring_event *event)
 
 /* ---------------------------------------------------------------- the consumer's side */
 
-/* Returns the number of events after tail, which is the consumer's own count of removed events. If
- * the result is greater than 2^events_log2, the ring is damaged. */
+/* Returns the number of events after `tail`, which is the consumer's own count of removed events.
+ * If the result is greater than 2^events_log2, the ring is damaged. */
 static inline uint32_t ring_ready(const struct ring *ring, uint32_t tail)
 {
 	return __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - tail;
 }
 
-/* Frees the events before tail, so that they may be overwritten. */
+/* Frees the events before `tail`, so that they may be overwritten. */
 static inline void ring_consume(struct ring *ring, uint32_t tail)
 {
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 }
 
 /*
- * Returns a ring whose thread has exited. The caller must first read the owner and then check that
+ * Frees a ring whose thread has exited. The caller must first read the owner, and then check that
  * the thread has exited. In the other order, the id could belong to a new thread, which has another
  * ring.
  */

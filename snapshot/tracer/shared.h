@@ -1,26 +1,9 @@
 /*
- * Memory that the tracer keeps in the target, and that hsnap sets up and reads from outside.
+ * Memory of the tracer in the target. hsnap sets it up and reads it from outside.
  *
  * struct tracer_area is the DLL's data export TRACER_EXPORT. The DLL does nothing by itself. hsnap
- * reserves memory for its tables, fills in the fields "set by hsnap", sets the state to TRACER_ON,
+ * reserves memory for the tables, fills in the fields "set by hsnap", sets the state to TRACER_ON,
  * and then writes jumps to the hooks into ntdll (snapshot/control/).
- *
- * The area and the tables can be read at any instant, even while every thread of the target is
- * suspended at an arbitrary place:
- * - A block entry is valid if its key is not 0 and tracer_block_is_live(). The key is written last
- *   and cleared first. An entry that is being moved may be found twice, but is never missing.
- * - A stack record is complete before any thread gets its id. After that, only its `born` and the
- *   tracer's own `stale` change.
- * - While tracer_ranges.changing is odd, ranges are changing, and the reader must read them again
- *   later.
- * - A thread that has changed a block entry or a stack counts the change in tracer_area.changes
- *   afterwards. A piece of a table that was read is consistent if two conditions are met: its
- *   count is the same as before the read, and the table's lock is free.
- * - Modules and unloads are complete below their counts, and never change. For unloads that found
- *   no room, only their number is known, and an address range that contains all of them: see
- *   tracer_unload_is_lost().
- *
- * Integers are little-endian and have the same layout for 32- and 64-bit targets.
  */
 #ifndef SNAPSHOT_TRACER_SHARED_H
 #define SNAPSHOT_TRACER_SHARED_H
@@ -53,8 +36,8 @@
 enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
-	/* the tracer was on before; the hooks are removed and record nothing, and the tables may be
-	 * freed */
+	/* the tracer was on before; the hooks are removed and record nothing, and the tables may
+	 * have been freed */
 	TRACER_OFF,
 };
 
@@ -79,7 +62,7 @@ enum tracer_hook_id {
 };
 
 struct tracer_hook {
-	/* set by the DLL: address of the hook; 0: this DLL does not hook the function */
+	/* set by the DLL: address of the hook; 0: the DLL does not hook the function */
 	uint64_t hook;
 	/* Set by hsnap: */
 	uint64_t function; /* address in ntdll */
@@ -90,7 +73,7 @@ struct tracer_hook {
 	uint32_t unused;
 };
 
-/* One live block, in 16 bytes. See tracer_block_*() below. */
+/* A live block, in 16 bytes. See tracer_block_*() below. */
 struct tracer_block {
 	uint64_t key; /* address in the low 48 bits, the heap's tag above; 0: the entry is free */
 	/* stack id in the low TRACER_STACK_BITS, requested bytes above (saturating) */
@@ -101,18 +84,18 @@ struct tracer_block {
 #define TRACER_STACK_BITS 27
 #define TRACER_SIZE_MAX (((uint64_t)1 << (64 - TRACER_STACK_BITS)) - 1)
 
-/* Part of the live-block table, chosen by the block's address. */
+/* A part of the table of live blocks. A block's address determines its shard. */
 struct tracer_shard {
 	uint64_t table; /* address of an array of struct tracer_block; 0: not created yet */
 	uint32_t lock;
 	uint32_t count; /* number of blocks, including blocks of destroyed heaps */
 	uint32_t broken; /* nonzero: the lock was never released, so the contents are stale */
-	/* value of heaps_destroyed when blocks of destroyed heaps were last removed */
+	/* value of `heaps_destroyed` when blocks of destroyed heaps were last removed */
 	uint32_t cleaned;
-	uint32_t waited; /* number of uses since a heap was destroyed */
+	uint32_t waited; /* number of uses of the shard since a heap was destroyed */
 	uint32_t order; /* order number of the shard's next event (rings.h) */
-	/* number of threads inside RtlReAllocateHeap; their blocks are not in the table during the
-	 * call */
+	/* number of threads inside RtlReAllocateHeap; during that call, their blocks are not in the
+	 * table */
 	uint32_t reallocating;
 	/* size of the table in pages of TRACER_PAGE bytes; entries may be in any of the pages */
 	uint32_t pages;
@@ -129,15 +112,15 @@ struct tracer_stack {
 	 * to the tracer */
 	uint16_t stale;
 	/*
-	 * Number of unloads when the id was last returned. If an unload with this number or a later
-	 * one covers a frame, the frame belongs to the first such unload. Otherwise it belongs to a
-	 * loaded module.
+	 * Number of unloads when the id was last returned. Only unloads with this number or a
+	 * higher number can affect the stack. If such unloads cover a frame, the frame belongs to
+	 * the first of them. Otherwise it belongs to a loaded module.
 	 */
 	uint32_t born;
 	uint64_t frames[]; /* return addresses, innermost first */
 };
 
-/* An unloaded module, identified while it was still loaded. Records are packed and 8-byte
+/* A module that was unloaded, identified while it was still loaded. Records are packed and 8-byte
  * aligned. */
 struct tracer_module {
 	uint32_t record_bytes; /* size of this record, including path and pdb */
@@ -145,10 +128,10 @@ struct tracer_module {
 	/* from the RSDS debug record; guid and age are all 0 if the image has no such record */
 	uint8_t guid[16];
 	uint32_t age;
-	/* length of the path in UTF-16 units, length of pdb in UTF-8 bytes; neither is
-	 * terminated */
+	/* length of the path in UTF-16 units, and of the PDB name in UTF-8 bytes; neither has a
+	 * terminator */
 	uint16_t path_units, pdb_bytes;
-	/* after these fields: the path, then the PDB name */
+	/* the path and the PDB name follow these fields */
 };
 
 struct tracer_unload {
@@ -163,19 +146,19 @@ enum tracer_range_kind {
 	RANGE_MAPPED,
 };
 
-/* Bit of tracer_range.kind: the system is about to free the range. Another thread may already have
- * got the same memory. In that case, the other thread's node is the valid one. */
+/* Bit of tracer_range.kind: the system is about to free the range, and another thread may already
+ * have got the same memory. If two nodes overlap, the one without this bit is valid. */
 #define RANGE_TAKEN 0x100u
 
-/* Pages of virtual memory that did not come from a heap. A node of a tree (ranges.c). Nodes do not
- * overlap, except nodes with RANGE_TAKEN. */
+/* Pages of virtual memory that did not come from a heap. Ranges are nodes of a tree (ranges.c).
+ * Nodes do not overlap, except nodes with RANGE_TAKEN. */
 struct tracer_range {
 	uint64_t start, end;
 	uint64_t allocation; /* base of the whole reservation or mapping; 0: unknown */
 	uint32_t kind; /* enum tracer_range_kind, possibly with RANGE_TAKEN */
 	uint32_t stack; /* id of the stack that committed, reserved or mapped it */
 	uint32_t reserve_stack; /* for committed memory: id of the stack that reserved it */
-	uint32_t left, right, priority; /* indices of nodes + 1; private to the tracer */
+	uint32_t left, right, priority; /* indexes of nodes, plus 1; private to the tracer */
 };
 
 struct tracer_ranges {
@@ -198,8 +181,8 @@ struct tracer_area {
 	/* Set by hsnap before the state becomes TRACER_ON. All parts of the tables share one
 	 * reservation (snapshot/control/patch_plan.h). */
 	uint64_t reserved, reserved_bytes;
-	/* address of a recording's rings (rings.h); 0: no recording, or hsnap has exited during
-	 * one */
+	/* address of the rings of a recording (rings.h); 0: no recording, or hsnap has exited
+	 * during a recording */
 	uint64_t rings;
 	/* 0: every block is recorded; otherwise one block per sample_bytes on average */
 	uint64_t sample_bytes;
@@ -211,15 +194,17 @@ struct tracer_area {
 	uint64_t stacks_top; /* used bytes of the stack area */
 	uint64_t stacks_committed, stacks_limit; /* bytes */
 	uint64_t stack_buckets; /* address; the bits below 64 KiB are private to the tracer */
-	/* address of the first shard's room, and size of each shard's room */
+	/* address of the first shard's table, and number of bytes reserved for each shard's
+	 * table */
 	uint64_t shard_tables, shard_bytes;
-	/* address of the module area, used bytes, size */
+	/* address of the module area, used bytes, and size */
 	uint64_t modules, modules_top, modules_limit;
-	/* address and number of unloads; the number still increases after the limit is reached */
+	/* address and number of unloads; the number still increases after the limit has been
+	 * reached */
 	uint64_t unloads, unload_count, unload_limit;
 	struct tracer_ranges ranges;
 
-	/* Counters of data that is missing from the tables. */
+	/* Counters of data that the tables lack. */
 	uint64_t dropped_blocks; /* blocks not recorded: no room, or a broken shard */
 	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
 	uint64_t dropped_ranges; /* changes not recorded: no room, or ranges.broken is set */
@@ -230,14 +215,14 @@ struct tracer_area {
 
 	/*
 	 * Handles in the target, set by hsnap before the program starts; otherwise 0. When the
-	 * target exits, it sets the event exit_reached. It then waits for exit_continue or for the
+	 * target exits, it sets the event exit_reached, and then waits for exit_continue or for the
 	 * end of hsnap_process.
 	 */
 	uint64_t exit_reached, exit_continue, hsnap_process;
 	/*
-	 * TRACER_FLAG_CHILDREN: a thread that has created a process stores the ids here and sets
-	 * the event child_created. It then waits for child_taken or for the end of hsnap_process.
-	 * Only one thread does this at a time.
+	 * Used if TRACER_FLAG_CHILDREN is set. A thread that has created a process stores the ids
+	 * here and sets the event child_created. It then waits for child_taken or for the end of
+	 * hsnap_process. Only one thread does this at a time.
 	 */
 	uint64_t child_created, child_taken;
 	uint32_t child_pid, child_tid, child_lock;
@@ -246,40 +231,42 @@ struct tracer_area {
 	uint32_t unload_lock, unload_broken;
 	/* set by the DLL: memory that hsnap zeroes before it turns the tracer on again */
 	uint64_t clear, clear_bytes;
-	uint64_t unwind_base; /* set by hsnap: sum of unwind_mismatches in all earlier sessions */
+	/* set by hsnap: sum of `unwind_mismatches` over all earlier sessions */
+	uint64_t unwind_base;
 	/* set by hsnap: address at which the section of the rings is mapped, or 0 */
 	uint64_t rings_view;
 	/* set by hsnap: handle of the process that reads the rings, or 0 */
 	uint64_t rings_process;
-	/* Changes whenever a module is loaded, before the module's code runs. 0: the loader sends
-	 * no notifications. */
+	/* Counter that changes whenever a module is loaded, before code of the module runs. 0: the
+	 * loader sends no notifications. */
 	uint32_t load_count;
-	uint32_t exit_thread; /* id of the thread that has set exit_reached; it holds locks */
+	/* id of the thread that has set exit_reached; this thread may hold locks */
+	uint32_t exit_thread;
 	uint32_t unused[6];
 
 	/* The remaining fields begin on a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
-	/* Handle and state (TRACER_HEAP_*) of each heap. Index 0 stands for an unknown heap. */
+	/* Handle and state (TRACER_HEAP_*) of each heap. Index 0 represents an unknown heap. */
 	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2];
 	/* Change counters: changes[shard][piece % TRACER_COUNTS]. The last row is for the stack
 	 * area. */
 	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
 	/*
-	 * Bases of 32-bit images without unwinding rules that stacks passed through; 0 after the
-	 * last base. Code in these images was unwound using EBP only. Set by the DLL, and unchanged
-	 * until the process exits.
+	 * Bases of 32-bit images that have no unwinding rules and that stacks passed through; 0
+	 * after the last base. Code in these images was unwound using only EBP. Set by the DLL, and
+	 * unchanged until the process exits.
 	 */
 	uint32_t bare_images[TRACER_BARE_IMAGES];
 };
 
-#define TRACER_FLAG_ATTACHED                                                                       \
-	1u /* the program was already running: it may have blocks that the tracer has not seen */
+/* the program was already running, so it may have blocks that the tracer has not seen */
+#define TRACER_FLAG_ATTACHED 1u
 #define TRACER_FLAG_CHILDREN 2u
-/* turned on only for a recording, and turned off when the recording ends */
+/* turned on only for a recording, so turned off when the recording ends */
 #define TRACER_FLAG_RECORDING 4u
-#define TRACER_FLAG_LISTED                                                                         \
-	8u /* the table is complete: it also contains the older blocks, with stack 0 */
+/* the table is complete: it also contains the blocks older than the tracer, with stack 0 */
+#define TRACER_FLAG_LISTED 8u
 #define TRACER_FLAG_BSTR_CACHE 16u /* COM's string cache may be on */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
@@ -314,16 +301,16 @@ static inline uint64_t tracer_block_addr(const struct tracer_block *block)
 }
 
 /*
- * Destroying a heap ends all its blocks, but must take constant time. So each block stores its
- * heap's tag: an index in tracer_area.heaps, and a generation. The generation changes when a heap
- * is created at the same address again. Readers must ignore blocks whose generation differs from
- * the heap's.
+ * A destroyed heap ends all its blocks, but this must take constant time. So each block stores the
+ * tag of its heap: an index in tracer_area.heaps, and a generation. The generation changes when a
+ * heap is created at the same address again. Readers must ignore a block if its generation differs
+ * from that of the heap.
  */
 #define TRACER_HEAP_GENERATIONS 16u
-/* States of a heap, each combined with its generation or with 0. From TRACER_HEAP_DEAD upwards, no
- * block of the heap is live. */
+/* States of a heap, each combined with the heap's generation or with 0. In the state
+ * TRACER_HEAP_DEAD and all higher states, no block of the heap is live. */
 #define TRACER_HEAP_DEAD 16u /* destroyed */
-#define TRACER_HEAP_CLEANING 32u /* in use again as soon as the remaining blocks are removed */
+#define TRACER_HEAP_CLEANING 32u /* can be used again as soon as the remaining blocks are removed */
 #define TRACER_HEAP_LEAVING 48u /* being destroyed, but the system may refuse */
 #define TRACER_HEAP_STATE 63u /* bits of tracer_area.heaps that are not part of the handle */
 
@@ -373,9 +360,9 @@ static inline uint64_t tracer_unloads_kept(const struct tracer_area *area)
 }
 
 /*
- * Returns true if a frame may be in a module that was unloaded without a record, so that the module
- * is unknown. Call this function if no unload from `born` onwards covers the frame, before
- * searching the loaded modules.
+ * Returns true if a frame may be in a module that was unloaded without a record, so that its module
+ * is unknown. Call this function before searching the loaded modules, if no unload with the number
+ * `born` or higher covers the frame.
  */
 static inline int tracer_unload_is_lost(
 	const struct tracer_area *area, uint32_t born, uint64_t frame)
@@ -386,7 +373,7 @@ static inline int tracer_unload_is_lost(
 	       frame < area->lost_to;
 }
 
-/* Makes an entry. heap: tag returned by heapindex_of(). stack: 0 if there was no room for the
+/* Makes an entry. `heap` is a tag from heapindex_of(). `stack` is 0 if there was no room for the
  * stack. */
 static inline struct tracer_block tracer_block_make(
 	uint64_t addr, uint32_t heap, uint32_t stack, uint64_t bytes)

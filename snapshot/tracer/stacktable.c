@@ -1,6 +1,6 @@
 /*
- * The table of distinct stacks, which has no locks. It appends records, and finds them using a hash
- * index. When the index fills up, all threads help to move its entries to a larger index. Free
+ * The table of distinct stacks, which has no locks. New records are appended, and a hash index
+ * finds them. When the index fills up, all threads help to move its entries to a larger index. Free
  * entries of the old index are frozen, so that no thread adds a stack there.
  */
 #include <stddef.h>
@@ -13,13 +13,14 @@
 #define FROZEN UINT64_MAX /* this entry was free when its index was replaced */
 /* Parts of tracer_area.stack_buckets. */
 #define LEVEL_BITS ((uint64_t)0xff) /* number of indices in use, initially 0 */
-#define MOVED ((uint64_t)0x100) /* all entries of the previous index were moved to the last index */
+/* all entries of the previous index have been moved to the last index */
+#define MOVED ((uint64_t)0x100)
 #define ROOM_BITS (~(uint64_t)0xffff)
 
 _Static_assert(sizeof(uint64_t) << FIRST_LOG2 == STACKTABLE_FIRST_BYTES, "first index");
 
-/* Index of the stacks. The upper half of an entry is a stack's hash, the lower half is its id. 0:
- * the entry is free. */
+/* An index of stacks. The upper half of an entry is the hash of a stack, the lower half is the id.
+ * 0: the entry is free. */
 struct index_level {
 	uint64_t *entries;
 	uint32_t *count; /* number of entries that are not free */
@@ -28,7 +29,7 @@ struct index_level {
 
 struct wanted {
 	const uint64_t *frames;
-	uint32_t depth, hash, now; /* now: number of unloads so far */
+	uint32_t depth, hash, now; /* `now` is the number of unloads so far */
 };
 
 static struct tracer_stack *record(const struct tracer_area *area, uint32_t id)
@@ -88,7 +89,7 @@ static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
 	return true;
 }
 
-/* Counts the change of a record. The record may extend into the next piece. */
+/* Counts the change of a record, which may extend into the next piece. */
 static void count_change(struct tracer_area *area, const struct tracer_stack *stack)
 {
 	uint64_t offset = (uintptr_t)stack - (uintptr_t)area->stacks;
@@ -128,8 +129,9 @@ static bool is_wanted(struct tracer_area *area, uint32_t id, const struct wanted
 		       is_current(area, stack, wanted));
 }
 
-/* Looks up a stack in an index. Returns the stack's entry, or else the first free or frozen entry,
- * or NULL if the index has neither. Sets *seen to the entry's contents. */
+/* Looks up a stack in an index. Returns the entry of the stack, or, if the stack is missing, the
+ * first free or frozen entry. Returns NULL if the index has neither. Sets `*seen` to the contents
+ * of the entry. */
 static uint64_t *look_up(struct tracer_area *area, const struct index_level *level,
 	const struct wanted *wanted, uint64_t *seen)
 {
@@ -153,8 +155,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 		entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Looks up a stack in an index that is being replaced. If the stack is missing, freezes its entry
- * so that no thread adds the stack there. */
+/* Looks up a stack in an index that is being replaced. If the stack is missing, freezes the entry
+ * where it would be, so that no thread adds it there. */
 static uint32_t look_up_old(
 	struct tracer_area *area, const struct index_level *level, const struct wanted *wanted)
 {
@@ -190,7 +192,8 @@ static void move_entry(const struct index_level *level, uint64_t value)
 	}
 }
 
-/* Any number of threads may run this function at once. It need not be completed by any of them. */
+/* Moves the entries of the previous index. Any number of threads may run this function at once, and
+ * any of them may be terminated before the end. */
 static void move_all(const struct index_level *from, const struct index_level *to)
 {
 	for (uint32_t at = 0; at < 1u << from->log2; at++) {
@@ -232,7 +235,7 @@ static void finish_moving(struct tracer_area *area, uint64_t buckets)
 static bool grow(struct tracer_area *area, uint64_t buckets)
 {
 	if (!(buckets & MOVED)) {
-		/* The move was begun; the thread that began it may have been terminated. */
+		/* The move was begun, but the thread that began it may have been terminated. */
 		finish_moving(area, buckets);
 		buckets |= MOVED;
 	}
@@ -276,9 +279,9 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 }
 
 /*
- * Adds a stack that look_up() did not find. Returns its id, or the id of another thread's record
- * for the same stack, or 0 if there is no room. Sets *again if the index has changed and the caller
- * must retry.
+ * Adds a stack that look_up() did not find. Returns its id, or the id of a record that another
+ * thread has made for the same stack, or 0 if there is no room. Sets `*again` if the index has
+ * changed and the caller must retry.
  */
 static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
 	uint64_t *entry, bool *again)

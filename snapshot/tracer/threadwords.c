@@ -12,7 +12,7 @@
 
 #define THREADS_LOG2 12
 #define THREADS (1u << THREADS_LOG2)
-#define PROBES 32u /* a thread that finds no free place within this many has no words */
+#define PROBES 32u /* a thread that finds no free place in this number of tries has no words */
 
 static struct thread_place {
 	uint64_t block; /* address of the TEB; 0: free */

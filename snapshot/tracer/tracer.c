@@ -1,6 +1,6 @@
 /*
- * The tracer DLL's data export and entry point. When the DLL is loaded, it only publishes the
- * addresses of its hooks, and registers for the loader's notifications. hsnap does everything else.
+ * Data export and entry point of the tracer's DLL. When the DLL is loaded, it only publishes the
+ * addresses of its hooks and registers for the loader's notifications. hsnap does everything else.
  * The DLL does not use a C library, so this file defines memcpy() and memset() for the compiler.
  */
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Memory, clock and waiting in the target, with ntdll alone. Implements tracer_memory.h, except for
+/* Memory, clock and waiting in the target, using only ntdll. Implements tracer_memory.h, except for
  * the functions that read a thread's words (guard.c). A thread that waits first yields its
  * processor, and later sleeps. */
 #include "snapshot/tracer/tracer_memory.h"
@@ -6,8 +6,8 @@
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tracer_nt.h"
 
-/* Number of tries before waiting. A preempted lock holder runs again within milliseconds. A
- * suspended one may take longer, and a terminated one never releases the lock. */
+/* Number of tries before waiting. A lock holder that was preempted runs again within milliseconds.
+ * A suspended holder may take longer, and a terminated holder never releases the lock. */
 #define YIELDS 100
 
 /* The system's own functions. Calls through the hooks would count as the target's calls. */

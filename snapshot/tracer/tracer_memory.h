@@ -1,7 +1,7 @@
 /*
  * System services for the tracer's tables. The DLL implements them with ntdll (tracer_memory.c,
- * guard.c), and the unit tests with the C library. None of them allocates from a heap, and no hook
- * sees their calls.
+ * guard.c); the unit tests implement them with the C library. None of these functions allocates
+ * from a heap, and no hook sees their calls.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
 #define SNAPSHOT_TRACER_TRACER_MEMORY_H
@@ -15,9 +15,9 @@ bool memory_commit(void *at, uint64_t bytes);
 /* Decommits memory. The range stays reserved. */
 void memory_decommit(void *at, uint64_t bytes);
 
-/* Times here are in units of 100 ns. */
+/* times are in units of 100 ns */
 #define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* maximum wait for a thread that holds a lock */
-#define MEMORY_SPINS 2000 /* number of tries before the wait begins */
+#define MEMORY_SPINS 2000 /* number of tries before waiting begins */
 #define MEMORY_STEP_MAX ((uint64_t)100 * 10000)
 #define MEMORY_STEP_MIN ((uint64_t)1000)
 
@@ -29,9 +29,9 @@ struct memory_patience {
 
 /*
  * Returns true if the wait has taken less than `limit` when the clock reads `now`. The number of
- * sleeps is not a measure of time, because one sleep may take 1 ms or 20 ms. A step much longer
- * than a sleep is not counted: the whole process was suspended, or the clock was set. Even if the
- * clock is set, the wait ends.
+ * sleeps is not a measure of time, because one sleep may take 1 ms or 20 ms. A step that is much
+ * longer than a sleep is not counted: the whole process was suspended, or the clock was set. So the
+ * wait ends even if the clock is set.
  */
 static inline bool memory_is_patient(struct memory_patience *patience, uint64_t now, uint64_t limit)
 {
@@ -47,12 +47,13 @@ static inline bool memory_is_patient(struct memory_patience *patience, uint64_t 
 /* Calls memory_is_patient() with the current time. */
 bool memory_may_wait(struct memory_patience *patience, uint64_t limit);
 
-/* Waits for another thread. Later calls wait longer. Returns false if waiting is pointless:
- * MEMORY_PATIENCE has passed, or the process is ending and its other threads have exited. */
+/* Waits for another thread. Each call waits longer than the call before. Returns false if waiting
+ * is pointless: MEMORY_PATIENCE has passed, or the process is ending and its other threads have
+ * exited. */
 bool memory_wait(struct memory_patience *patience);
 
-/* Takes a table's lock. If the lock was never released, sets *broken and returns false. The lock's
- * holder needs it only for a few memory accesses or for one system call. */
+/* Takes the lock of a table. Sets `*broken` and returns false if the lock was never released. A
+ * thread holds the lock only for a few memory accesses or one system call. */
 static inline bool memory_lock(uint32_t *lock, uint32_t *broken)
 {
 	struct memory_patience patience = {0};
@@ -85,13 +86,14 @@ uint32_t memory_thread_id(void);
 /* Reserves a word per thread for memory_thread_word(). */
 void memory_thread_word_init(void);
 
-/* Returns the thread's own word, initially 0. Returns NULL if the thread has no word. */
+/* Returns the thread's own word, initially 0, or NULL if the thread has none. */
 uintptr_t *memory_thread_word(void);
 
 /* Returns true if the thread is inside a function of the real heap. */
 bool memory_is_in_heap(void);
 
-/* Waits a moment for hsnap. Later calls wait longer. Returns false if hsnap has exited. */
+/* Waits a moment for hsnap. Each call waits longer than the call before. Returns false if hsnap has
+ * exited. */
 bool memory_wait_hsnap(struct memory_patience *patience);
 
 /* Waits for 1 ms. Returns true if hsnap_process has exited. */

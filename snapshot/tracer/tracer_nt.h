@@ -1,12 +1,13 @@
 /*
  * Functions of ntdll that the tracer calls. None of them allocates memory. The tracer also imports
- * three kinds of kernel32 functions: functions used while the DLL is loaded, functions that only
- * read a value of the process, and Rtl functions that kernel32 forwards to ntdll.
+ * three kinds of kernel32 functions: those used while the DLL is loaded, those that only read a
+ * value of the process, and Rtl functions that kernel32 forwards to ntdll.
  *
- * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
- * of NtAllocateVirtualMemory, NtFreeVirtualMemory). For NtYieldExecution, NtDelayExecution,
- * NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress:
- * their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
+ * Sources: for the documented Nt and Rtl functions, Windows SDK winternl.h and winnt.h, and the
+ * driver kit pages of NtAllocateVirtualMemory and NtFreeVirtualMemory. For NtYieldExecution,
+ * NtDelayExecution, NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and
+ * RtlDllShutdownInProgress, their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h,
+ * ntobapi.h).
  */
 #ifndef SNAPSHOT_TRACER_TRACER_NT_H
 #define SNAPSHOT_TRACER_TRACER_NT_H

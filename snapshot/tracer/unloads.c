@@ -1,14 +1,14 @@
-/* Unloaded modules: their identity, read from mapped headers, and the tables of their records and
- * unloads. */
+/* Unloaded modules: their identity, which is read from mapped headers, and the tables of their
+ * records and unloads. */
 #include <stddef.h>
 
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
 /*
- * Offsets in PE images: "PE Format", Microsoft Learn. Offsets in the optional header are the same
- * for both bitnesses; where they differ, the first value is for PE32. RSDS: CV_INFO_PDB70, as
- * described in "Matching debug information" and in LLVM's include/llvm/Object/CVDebugRecord.h.
+ * Offsets in PE images: "PE Format", Microsoft Learn. If offsets in the optional header differ by
+ * bitness, the first value is for PE32. RSDS: CV_INFO_PDB70, as described in "Matching debug
+ * information" and in LLVM's include/llvm/Object/CVDebugRecord.h.
  */
 #define DOS_PE_OFFSET 0x3c
 #define PE_TIMESTAMP 8
@@ -129,8 +129,8 @@ static struct tracer_module *module_at(const struct tracer_area *area, uint64_t 
 	return (struct tracer_module *)(uintptr_t)(area->modules + offset);
 }
 
-/* Makes room for `bytes` bytes at the end of a table with `used` used bytes. The committed size is
- * derived from `used`. */
+/* Makes room for `bytes` bytes at the end of a table with `used` used bytes. Derives the committed
+ * size from `used`. */
 static bool extend(
 	struct tracer_area *area, uint64_t start, uint64_t limit, uint64_t used, uint64_t bytes)
 {
@@ -194,9 +194,9 @@ static bool append(
 }
 
 /*
- * Counts an unload that found no room. After that, the count is no longer an index of unloads.
- * However, it still increases, which shows whether a stack is older than a lost unload. May be
- * called without the lock.
+ * Counts an unload for which there was no room. After that, the count is no longer an index of
+ * unloads. However, it still increases, which shows whether a stack is older than a lost unload.
+ * May be called without the lock.
  */
 static void lose(struct tracer_area *area, uint64_t base, uint64_t end)
 {

@@ -1,20 +1,20 @@
 /*
  * Return addresses of the calling thread.
  *
- * x64: the system's unwinder is asked only once how to get from a return address to the caller's
- * frame. The answer is cached (unwind_parts_x64.h). After that, a walk takes a few loads per frame,
- * all of them from the thread's stack. If the walk meets a frame of an earlier walk of the thread,
- * it only checks that the words read by the earlier walk are unchanged. Code outside images is
- * generated at run time, and its unwind data may be replaced. So no steps are cached for such code:
- * its unwind data is looked up and read each time. If an address is new, or its step depends on a
- * register other than RSP and RBP, the system's unwinder walks the whole stack. The system's
- * unwinder is slow but correct. All methods find the same frames. As a check, some walks are
+ * x64: a step leads from a return address to the caller's frame. The system's unwinder finds each
+ * step only once; then the step is cached (unwind_parts_x64.h). After that, a walk takes a few
+ * loads per frame, all of them from the thread's stack. When the walk reaches a frame of an earlier
+ * walk of the thread, it only checks that the words read by the earlier walk are unchanged. Code
+ * outside images is generated at run time, and its unwind data may be replaced. So no steps are
+ * cached for such code: its unwind data is looked up and read each time. If an address is new, or
+ * its step depends on a register other than RSP and RBP, the system's unwinder walks the whole
+ * stack. It is slow but correct. All methods find the same frames. As a check, some walks are
  * repeated with the system's unwinder.
  *
  * A walk ends where the next frame cannot be proven. It ends before a return address that is not
  * code. It also ends at code that made a call but has no unwind data. Examples are Go code,
  * hand-written assembly, and Wine 8's transition from Unix code into a window procedure. Words
- * further out on the stack do not count as frames.
+ * further out on the stack are not reported as frames.
  *
  * x86: the system has no unwinder. Walks follow the rules in .eh_frame, which are cached in the
  * same way (unwind_parts_x86.h). In images without .eh_frame, and in code outside images, walks
@@ -37,18 +37,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The tracer's own code. Innermost frames whose addresses are in [from, to) are left out. */
+/* Address range of the tracer's own code. Innermost frames in [from, to) are omitted. */
 struct unwind_skip {
 	uint64_t from, to;
 };
 
 /*
  * Fills `frames` with up to `max` return addresses, innermost first, and returns their number. The
- * first address is in the caller, unless `skip` leaves it out. The walk ends before the first
- * address that is 0 or not code. (Wine's own unwinder continues past 0 with arbitrary words.) The
- * walk also ends after code without unwind data, at the end of the thread's stack, and after `max`
- * frames. Returns 0 if the walk would need the system's unwinder and less than 32 KiB of the stack
- * are left.
+ * first address is in the caller, unless `skip` omits it. The walk ends before the first address
+ * that is 0 or not code. (Wine's own unwinder continues past 0 with arbitrary words.) The walk also
+ * ends after code without unwind data, at the end of the thread's stack, and after `max` frames.
+ * Returns 0 if the walk would need the system's unwinder and less than 32 KiB of the stack are
+ * left.
  *
  * If the stack is not the thread's own, the walk stays in the memory around the stack pointer. Such
  * a stack may be too small for the system's unwinder. Unknown steps are therefore read from unwind
@@ -57,16 +57,17 @@ struct unwind_skip {
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
 /*
- * Walks like unwind_stack(), but starts at an outer function and so leaves out the frames inside
- * it. slot is the address of that function's return address, and rbp is RBP as its caller has it.
+ * Walks like unwind_stack(), but starts at an outer function, so the frames inside that function
+ * are omitted. `slot` is the address of that function's return address, and `rbp` is the caller's
+ * value of RBP.
  */
 uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
 	uint64_t rbp);
 
 /*
- * The caller's note on the stack found by the calling thread's last walk. All fields are 0 if there
- * is no note yet. unwind_note() returns NULL if that stack was not recorded. A note is valid only
- * for the same max and skip. Any unwind_forget() discards it.
+ * A note that the caller of the unwinder attaches to the stack that the thread's last walk found.
+ * All fields are 0 if there is no note yet. unwind_note() returns NULL if that stack was not
+ * recorded. A note is valid only for the same `max` and `skip`. Any unwind_forget() discards it.
  */
 struct unwind_note {
 	uint32_t id, session;
@@ -79,28 +80,28 @@ struct unwind_note *unwind_note(void);
 const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp);
 
 /*
- * Forgets everything about return addresses in [from, to). Meant for modules that are unmapped:
- * call this function after the module's memory was freed. If other threads may reuse the addresses
- * at once, call it before the memory is freed, too.
+ * Forgets everything about return addresses in [from, to). Call this function after the memory of
+ * an unmapped module was freed. If other threads may reuse the addresses at once, call it before
+ * the memory is freed, too.
  */
 void unwind_forget(uint64_t from, uint64_t to);
 void unwind_forget_all(void);
 
-/* Number of times that memory was freed. Each time, facts known about a stack that is not the
- * thread's own may become invalid. */
+/* Number of times that memory was freed. Each time, facts about a stack that is not the thread's
+ * own may become invalid. */
 extern uint32_t unwind_frees;
 
-/* Number of checked walks whose cached steps and the system's unwinder gave different frames. After
- * each one, the cache was emptied and the frames of the system's unwinder were used. */
+/* Number of checked walks in which cached steps and the system's unwinder gave different frames.
+ * Each time, the cache was emptied, and the frames of the system's unwinder were used. */
 extern uint64_t unwind_mismatches;
 
 /* Number of walks that were ended by an exception. */
 extern uint64_t unwind_exceptions;
 
 /*
- * Returns true if a near call instruction ends at `code`, as one must before a return address.
- * `room` bytes before `code`, and the byte at `code`, must be readable. The call may begin in the
- * previous page.
+ * Returns true if a near call instruction ends at `code`, as it must before a return address. The
+ * byte at `code`, and `room` bytes before it, must be readable. The call may begin in the previous
+ * page.
  */
 bool unwind_is_after_call(const uint8_t *code, uint64_t room);
 

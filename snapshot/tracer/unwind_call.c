@@ -1,5 +1,5 @@
-/* Call instructions, recognized backwards from the address they return to. Both unwinders use them
- * to reject stack words that are not return addresses. */
+/* Recognizes call instructions, given the address after them. Both unwinders use this to reject
+ * stack words that are not return addresses. */
 #include "snapshot/tracer/unwind.h"
 
 uint32_t unwind_frees;

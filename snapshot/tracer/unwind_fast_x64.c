@@ -1,5 +1,5 @@
 /*
- * The cache of steps, and the walks that use it. unwind_read() makes a step from unwind data.
+ * The cache of steps, and the walks that use it. unwind_read() finds a step by reading unwind data.
  * unwind_cache_add() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
  * It repeats an earlier walk of the thread (its trail), starting at the first unchanged frame.
  */
@@ -26,7 +26,7 @@ uint32_t unwind_pack(const struct unwind_step *step)
 	return (uint32_t)rbp << 18 | (uint32_t)(uint16_t)cfa << 2 | step->is_from_rbp << 1 | 1;
 }
 
-/* State while UNWIND_INFO is read. Offsets are from RSP or, if there is a frame register, from
+/* State while UNWIND_INFO is read. Offsets are relative to RSP or, if there is a frame register, to
  * RBP. */
 struct unwind_reading {
 	int64_t at; /* top of the stack; moves as the codes are undone one by one */
@@ -37,8 +37,8 @@ struct unwind_reading {
 
 #define RBP 5
 
-/* Undoes one unwind code. room: number of 2-byte words left. Returns the number of words in the
- * code, or 0 if the code cannot be undone. */
+/* Undoes one unwind code. `room` is the number of 2-byte words that remain. Returns the number of
+ * words in the code, or 0 if the code cannot be undone. */
 static unsigned undo(struct unwind_reading *reading, const volatile uint8_t *code, unsigned room)
 {
 	enum {
@@ -123,8 +123,8 @@ uint64_t unwind_cache_begin(void)
 	return __atomic_load_n(&forgets, __ATOMIC_SEQ_CST);
 }
 
-/* Returns the way for an entry: the way that already holds the address, else a free way, else a
- * pseudo-random way. */
+/* Returns the way in which to store an entry: the way that already has the address; otherwise a
+ * free way; otherwise a pseudo-random way. */
 static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 {
 	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
@@ -178,7 +178,7 @@ void unwind_forget_all(void)
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A frame: its return address, and the registers as the code at that address has them. */
+/* A frame: its return address, and the registers that the code at that address has. */
 struct fast_frame {
 	uint64_t addr, rsp, rbp;
 	uint64_t place; /* place of the address's cache entry, if there is one */
@@ -196,9 +196,9 @@ enum way {
 };
 
 /*
- * Returns true for a pseudo-random 1 in 64 wrong hints. If the next address varies, the hint
- * usually holds the most frequent address. Threads then seldom write memory that other threads
- * read.
+ * Decides whether to replace a wrong hint: returns true for a pseudo-random 1 in 64. If the next
+ * address varies, the hint then usually contains the most frequent address, and threads seldom
+ * write memory that other threads read.
  */
 static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
 {
@@ -207,7 +207,7 @@ static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
 
 /*
  * Returns the place of the frame's cache entry, using the hint at the previous place. The processor
- * predicts that the hint is right, so it can continue with the next frame while it still loads this
+ * predicts that the hint is right. So it can continue with the next frame while it still loads this
  * frame's return address from memory.
  */
 static ALWAYS_INLINE uint64_t next_place(
@@ -304,8 +304,8 @@ static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwin
 	return way;
 }
 
-/* Ends a walk. Takes the frame by value: a pointer would force the frame into memory for the whole
- * walk. */
+/* Ends a walk. The frame is passed by value, because a pointer would force it into memory for the
+ * whole walk. */
 static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 	struct fast_frame frame, const struct unwind_start *start, struct unwind_start *stop)
 {
@@ -330,7 +330,7 @@ static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct 
 	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
 }
 
-/* Returns true if each saved RBP that the walk from a mark outwards depends on is unchanged. */
+/* Returns true if each saved RBP on which the walk outwards from a mark depends is unchanged. */
 static ALWAYS_INLINE bool is_still_saved(
 	const struct unwind_trail *trail, const struct unwind_mark *mark)
 {
@@ -356,7 +356,7 @@ bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start 
 	return mark->slot == UINT64_MAX;
 }
 
-/* Appends the frames from a mark outwards, after the count frames found so far. Returns the total
+/* Appends the frames from a mark outwards, after the `count` frames found so far. Returns the total
  * number of frames, or UNWIND_MISS if the stack has changed there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
 	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
@@ -380,8 +380,8 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 	}
 }
 
-/* Sets the mark's first_saved. If the walk outwards depends on the mark's RBP, and RBP was read
- * from place, adds this word to the saved words. */
+/* Sets the mark's first_saved. If the walk outwards depends on the mark's RBP, and that RBP was
+ * read from `place`, adds the word at `place` to the saved words. */
 static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
 	struct unwind_mark *mark = &trail->marks[at];
@@ -393,9 +393,9 @@ static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64
 }
 
 /*
- * Stores a walk in the trail: the count walked frames become marks before the existing mark `from`,
- * which is the walk's current frame. If the thread is terminated in this function, another thread
- * may inherit the trail.
+ * Stores a walk in the trail. The `count` walked frames become marks before the existing mark
+ * `from`, which is the walk's current frame. If the thread is terminated in this function, another
+ * thread may inherit the trail.
  */
 static __attribute__((noinline)) void keep(
 	struct unwind_trail *trail, uint32_t count, uint32_t from, uint64_t saved, bool is_at_end)
@@ -487,7 +487,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 			break;
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* Step from the last frame, too: only the step shows whether its address is
+		/* Make a step from the last frame, too: only the step shows whether its address is
 		 * code. */
 		way = go_on(&frame, start);
 		if (trail && way == WAY_ON)

@@ -10,7 +10,7 @@
 #define SETS_LOG2 15
 #define SETS (1u << SETS_LOG2)
 #define WAYS 2
-#define NUMBER_BITS 15 /* bits of a rule's number; the tag takes the other bits of an entry */
+#define NUMBER_BITS 15 /* bits of a rule's number; the remaining bits of an entry are the tag */
 #define NUMBER_MASK ((1u << NUMBER_BITS) - 1)
 
 /* Each entry is a tag (the address bits above the index) and a rule number. An empty entry is 0. */
@@ -109,8 +109,8 @@ const struct unwind32_rule *unwind32_find(uint32_t addr)
 	return find(addr);
 }
 
-/* Returns the way for an entry: the way that already holds the address, else a free way, else a
- * pseudo-random way. */
+/* Returns the way in which to store an entry: the way that already has the address; otherwise a
+ * free way; otherwise a pseudo-random way. */
 static uint32_t *way_for(uint32_t *set, uint32_t addr)
 {
 	for (unsigned way = 0; way < WAYS; way++) {
@@ -290,8 +290,8 @@ static uint32_t add_word(
 /* Maximum number of words that one frame adds. */
 #define WORDS_OF_FRAME 3
 
-/* Stores a walk in the trail: the count walked frames become marks before the existing mark `from`.
- * If the thread is terminated in this function, another thread may inherit the trail. */
+/* Stores a walk in the trail. The `count` walked frames become marks before the existing mark
+ * `from`. If the thread is terminated in this function, another thread may inherit the trail. */
 static __attribute__((noinline)) void keep(struct unwind32_trail *trail,
 	const struct unwind32_stack *stack, uint32_t count, uint32_t from, bool is_cut)
 {
@@ -417,7 +417,7 @@ uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip 
 		}
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* Step from the last frame, too: only its rule shows whether its address is
+		/* Make a step from the last frame, too: only its rule shows whether its address is
 		 * code. */
 		frame.cfa_place = frame.ebp_place = 0;
 		way = step(stack, &frame, is_own, &needs_ebp);

@@ -3,8 +3,8 @@
  *
  * Reading unwind data may fault, and a look-up may call the target. So both run inside
  * unwind_guarded(), a call that returns if an exception occurs in it. The compiler has no __try.
- * Instead, unwind_guarded() is written in assembly and has a language handler, which unwinds to the
- * instruction after the call, as __except does. Handlers of the frames in between are called.
+ * Instead, unwind_guarded() is written in assembly and has a language handler. Like __except, it
+ * unwinds to the instruction after the call, and calls the handlers of the frames in between.
  * Exceptions that cannot be continued, such as C++ exceptions, need no special treatment. Unwinds
  * that pass through, started by an outer handler or by a thread's exit, are not intercepted.
  */
@@ -21,7 +21,8 @@ struct unwind_trial {
 	KNONVOLATILE_CONTEXT_POINTERS saved; /* all NULL before the step */
 };
 
-/* Set after a look-up has raised an exception. Code outside images is not looked up after that. */
+/* Set after a look-up has raised an exception. After that, code outside images is not looked up any
+ * more. */
 static bool unwind_lookup_raised;
 
 /* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND and _COLLIDED_UNWIND, from the SDK's
@@ -33,7 +34,7 @@ extern const char unwind_guard_out[];
 EXCEPTION_DISPOSITION unwind_guard_handler(
 	EXCEPTION_RECORD *exception, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatch);
 
-/* The nop after the call keeps the code there from looking like an epilogue. */
+/* The nop after the call prevents the code there from looking like an epilogue. */
 __asm__(".text\n"
 	".globl unwind_guarded\n"
 	".def unwind_guarded; .scl 2; .type 32; .endef\n"
@@ -65,9 +66,9 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 }
 
 /*
- * Finds the register that the CFA depends on: moves each register by a different distance, and
- * repeats the step. The distance by which the CFA moves identifies the register. So neither the
- * format of the unwind data nor the address's position in a prologue or epilogue needs to be known.
+ * Finds the register on which the CFA depends: moves each register by a different distance, and
+ * repeats the step. The distance by which the CFA moves identifies the register. This works without
+ * knowing the format of the unwind data, or whether the address is in a prologue or epilogue.
  *
  * The distances preserve 16-byte alignment. No sum or difference of two distances equals the third.
  */
@@ -82,9 +83,9 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 #define RBP 5
 
 /*
- * Begins a trial. If is_moved, subtracts a different distance from RSP, from RBP and from the other
- * registers. The registers then point into the stack below their real values. The frames there
- * belong to the target or, at worst, to the tracer.
+ * Begins a trial. If `is_moved`, subtracts a different distance from RSP, from RBP and from the
+ * other registers. The registers then point into the stack below their real values. That part of
+ * the stack belongs to the target or, at worst, to the tracer.
  */
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
 {
@@ -104,7 +105,7 @@ static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *contex
 	trial->rbp = trial->context.Rbp;
 }
 
-/* Returns where a trial found the caller's RBP, as an offset from the CFA. */
+/* Returns the place where a trial found the caller's RBP, relative to the CFA. */
 static int64_t saved_rbp(const struct unwind_trial *trial)
 {
 	uint64_t at = (uint64_t)(uintptr_t)trial->saved.IntegerContext[RBP];
@@ -123,8 +124,8 @@ static bool leads_there(const struct unwind_step *step, const struct unwind_tria
 	return cfa == after->Rsp && unwind_load(cfa - 8) == after->Rip && rbp == after->Rbp;
 }
 
-/* Returns the packed step that results from an unmoved trial and a moved trial of the same address.
- * Returns UNWIND_NEVER if the trials do not determine a step. */
+/* Returns the packed step that two trials of the same address determine, one unmoved and one moved.
+ * Returns UNWIND_NEVER if they do not determine a step. */
 static uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high)
 {
@@ -149,8 +150,8 @@ static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 		       sizeof(*info), NULL) >= 0;
 }
 
-/* Returns true if an address is in a mapped image. If base is not 0, the image must be the one at
- * base. */
+/* Returns true if an address is in a mapped image. If `base` is not 0, the image must be the one at
+ * `base`. */
 static bool unwind_is_in_image(uint64_t addr, uint64_t base)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -161,14 +162,14 @@ static bool unwind_is_in_image(uint64_t addr, uint64_t base)
 
 /*
  * Returns the packed step of an address that no function table covers. Only a leaf function may
- * lack a table, and a leaf function makes no calls. A leaf is on a stack only if it was
+ * lack a table, and a leaf function makes no calls. A leaf function is on a stack only if it was
  * interrupted, by an exception or by the system. Then no call instruction precedes the address, and
  * the step is UNWIND_LEAF.
  *
  * If a call precedes the address, the code has no unwind data, and no unwinder can make a step from
- * it. The step is then UNWIND_END in an image, and UNWIND_NEVER elsewhere, because the code may
- * still get a table. The step is UNWIND_NO_CODE if there is no memory at the address. It is
- * UNWIND_UNKNOWN if the memory is not executable, because it may become executable.
+ * it. The step is then UNWIND_END in an image. Elsewhere it is UNWIND_NEVER, because the code may
+ * still get a table. If there is no memory at the address, the step is UNWIND_NO_CODE. If the
+ * memory is not executable, the step is UNWIND_UNKNOWN, because the memory may become executable.
  */
 static uint32_t unwind_learn_bare(uint64_t addr)
 {
@@ -190,7 +191,7 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 
 /*
  * Returns true if the function has no frame register, or if its frame register points into the
- * stack. The unwinder follows the frame register. After wrong unwind data, the register may have
+ * stack. The unwinder follows the frame register. If unwind data was wrong, the register may have
  * any value, and must not be followed.
  *
  * UNWIND_INFO: the high 5 bits of byte 0 are the flags. Byte 2 is the number of 2-byte codes. The
@@ -207,8 +208,8 @@ static bool frame_is_sound(
 	return frame >= walk->low && frame < walk->high;
 }
 
-/* Reads all of the unwind data before the system does. A fault here is therefore caused by the
- * data, not by the stack. Returns false if the system must not use the data. */
+/* Reads all of the unwind data before the system reads it. So a fault here is caused by the data,
+ * not by the stack. Returns false if the system must not use the data. */
 static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
 	const RUNTIME_FUNCTION *function, uint64_t base)
 {
@@ -263,8 +264,8 @@ static void drop(struct unwind_walk *walk, const CONTEXT *context)
 
 /*
  * Handles an address that no function table covers, or that must not be looked up. Returns true for
- * a leaf function, where the walk continues. If the address is known to be code generated at run
- * time that made a call, does not query its memory again.
+ * a leaf function, where the walk continues. If the address is known to be after a call in code
+ * that was generated at run time, does not query its memory again.
  */
 static bool look_up_bare(
 	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
@@ -286,7 +287,7 @@ static bool look_up_bare(
 static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
 {
 	uint32_t known = unwind_cache_find(context->Rip);
-	/* this frame is inside the first wanted one, so its address is not a return address */
+	/* this frame is inside the first wanted frame, so its address is not a return address */
 	bool is_own = context->Rsp <= walk->slot;
 
 	if (known == UNWIND_END)
@@ -312,7 +313,7 @@ static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct fou
 	return is_sound(walk, context, found->function, found->base);
 }
 
-/* Makes one step twice: unmoved and moved. Caches the resulting step. */
+/* Makes one step twice, unmoved and moved, and caches the result. */
 static __attribute__((noinline)) void step_and_learn(
 	struct unwind_walk *walk, CONTEXT *context, const struct found *found)
 {
@@ -369,10 +370,10 @@ void unwind_slow(struct unwind_walk *walk)
 {
 	CONTEXT context;
 
-	/* Unwinding from here to slot restores the registers that the code at slot had. */
+	/* Unwinding from here to `slot` restores the registers that the code at `slot` had. */
 	RtlCaptureContext(&context);
 	walk->count = 0;
-	/* Step from the last frame, too: only the step shows whether its address is code. */
+	/* Make a step from the last frame, too: only the step shows whether its address is code. */
 	while (step(walk, &context)) {
 		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
 			break;
@@ -414,7 +415,7 @@ void unwind_data(struct unwind_walk *walk)
 	walk->is_done = true;
 }
 
-/* Returns the packed step of an address in an image. The address is not in the cache. */
+/* Returns the packed step of an address in an image that is not in the cache. */
 static uint32_t read_step(struct unwind_walk *walk, uint64_t addr)
 {
 	const RUNTIME_FUNCTION *function;

@@ -1,10 +1,10 @@
 /*
  * Walks of 32-bit stacks: rules, their sources, and their cache.
  *
- * A rule depends on a return address only. It states where the caller's frame begins (the CFA,
+ * A rule depends only on a return address. It states where the caller's frame begins (the CFA,
  * which is ESP before the call), and where the caller's EBP is. The return address is just below
  * the CFA. Rules come from .eh_frame, which gcc and clang put into images (unwind_rules_x86.c). In
- * an image without .eh_frame, each function has the rule of a frame addressed by EBP.
+ * an image without .eh_frame, all functions have the same rule: that of a frame addressed by EBP.
  *
  * One cache holds the rules for all threads, without locks (unwind_fast_x86.c). An entry is one
  * word: the tag, which contains the address bits that the index lacks, and the number of a rule.
@@ -31,14 +31,15 @@ enum unwind32_kind {
 enum unwind32_from {
 	UNWIND32_ESP,
 	UNWIND32_EBP,
-	UNWIND32_CFA, /* for ebp_from only */
-	UNWIND32_KEPT, /* for ebp_from only: the code leaves EBP unchanged */
+	UNWIND32_CFA, /* only in ebp_from */
+	UNWIND32_KEPT, /* only in ebp_from: the code leaves EBP unchanged */
 };
 
 struct unwind32_rule {
-	int32_t cfa; /* bytes from the register cfa_from */
-	int32_t ebp; /* bytes from ebp_from to the saved EBP of the caller; 0 if EBP is unchanged */
-	uint8_t kind; /* enum unwind32_kind; the other fields are 0 unless kind is UNWIND32_STEP */
+	int32_t cfa; /* bytes from the register `cfa_from` */
+	/* bytes from `ebp_from` to the saved EBP of the caller; 0 if EBP is unchanged */
+	int32_t ebp;
+	uint8_t kind; /* enum unwind32_kind; unless it is UNWIND32_STEP, the other fields are 0 */
 	uint8_t cfa_from; /* UNWIND32_ESP or UNWIND32_EBP */
 	/* 1: the CFA is the word stored at the computed address; 0: the address itself */
 	uint8_t is_indirect;
@@ -53,8 +54,8 @@ struct unwind32_rule {
 
 /* ---------------------------------------------------------------- rules of an image */
 
-/* An .eh_frame section. image and addr are addresses in the target. bytes is where the section can
- * be read. */
+/* An .eh_frame section. `image` and `addr` are addresses in the target. The section can be read at
+ * `bytes`. */
 struct unwind32_section {
 	uint32_t image, image_end;
 	uint32_t addr, len;
@@ -64,27 +65,29 @@ struct unwind32_section {
 /* Returns true if a section begins like .eh_frame, with a readable CIE. */
 bool unwind32_is_eh_frame(const struct unwind32_section *section);
 
-/* Place of a function's rules, for a search. It does not depend on the image's load address. */
+/* Place of the rules of a function, used for searching. It does not depend on the load address of
+ * the image. */
 struct unwind32_place {
 	uint32_t begin; /* first address of the function, from the image's base */
 	uint32_t offset; /* offset of the function's FDE in the section */
 };
 
-/* Lists the image's functions in ascending order of address. Returns their number. If the number is
- * greater than room, places must not be used. */
+/* Lists the image's functions in ascending order of address. Returns the number of functions. If
+ * that number is greater than `room`, `places` must not be used. */
 uint32_t unwind32_list(
 	const struct unwind32_section *section, struct unwind32_place *places, uint32_t room);
 
 #define UNWIND32_WORD_BYTES 4 /* bytes per word of 32-bit code */
 #define UNWIND32_REGISTER_RETURN 8
 
-/* Bytes of a section that are still to be read. A read beyond the end sets is_bad. */
+/* Bytes of a section that remain to be read. A read beyond the end sets is_bad. */
 struct unwind32_cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
 };
 
-/* Return the next bytes, or NULL, or a number of `len` bytes, or a LEB128 number. */
+/* Read from the cursor. In order, the functions return the next bytes or NULL, a number of `len`
+ * bytes, and a LEB128 number. */
 const uint8_t *unwind32_skip(struct unwind32_cursor *cursor, uint32_t len);
 uint32_t unwind32_bytes(struct unwind32_cursor *cursor, uint32_t len);
 uint32_t unwind32_uleb(struct unwind32_cursor *cursor);
@@ -107,8 +110,8 @@ struct unwind32_fde {
 	struct unwind32_cursor program;
 };
 
-/* Finds the function that contains an address. places: the list, or NULL to search the whole
- * section. */
+/* Finds the function that contains an address. `places` is the list of functions, or NULL to search
+ * the whole section. */
 bool unwind32_function(const struct unwind32_section *section, const struct unwind32_place *places,
 	uint32_t count, uint32_t addr, struct unwind32_cie *cie, struct unwind32_fde *fde);
 
@@ -118,8 +121,8 @@ enum unwind32_answer {
 	UNWIND32_NOT_UNDERSTOOD, /* the code's rules are damaged, or of an unknown form */
 };
 
-/* Finds the rule of a return address, and the first address of its function. places: result of
- * unwind32_list(), or NULL to search the whole section. */
+/* Finds the rule of a return address, and the first address of its function. `places` is the result
+ * of unwind32_list(), or NULL to search the whole section. */
 enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr,
 	struct unwind32_rule *rule, uint32_t *begin);
@@ -127,9 +130,9 @@ enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 /* ---------------------------------------------------------------- cached rules */
 
 /*
- * Learning a rule: call unwind32_begin(), then find the rule in the image, then call unwind32_add()
- * with the value from unwind32_begin(). The rule is not cached if anything was forgotten in
- * between.
+ * Caching of a new rule: call unwind32_begin(), then find the rule in the image, then call
+ * unwind32_add() with the value from unwind32_begin(). The rule is not cached if anything was
+ * forgotten in between.
  */
 uint32_t unwind32_begin(void);
 void unwind32_add(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun);
@@ -151,21 +154,21 @@ struct unwind32_stack {
 struct unwind32_start {
 	/* address of a return address, aligned to 4; the walk reads only [slot, high) */
 	uint32_t slot;
-	uint32_t ebp; /* EBP as the code at the return address has it */
+	uint32_t ebp; /* value of EBP for the code at the return address */
 	uint32_t count; /* number of frames found so far */
 };
 
-/* An earlier walk of a thread: its frames, and each stack word that the walk depended on. If these
- * words are unchanged, a new walk gets the same result, starting at the first unchanged frame. */
+/* An earlier walk of a thread: its frames, and each stack word on which the walk depended. If these
+ * words are unchanged, a new walk gets the same result after the first unchanged frame. */
 #define UNWIND32_MARKS 80
 #define UNWIND32_WORDS 200
 
 struct unwind32_mark {
 	uint32_t slot, addr; /* return address and its slot */
-	uint32_t ebp; /* EBP as the code at addr has it */
-	/* mask of the EBP bits that the rest of the walk depends on: all or none */
+	uint32_t ebp; /* value of EBP for the code at `addr` */
+	/* mask of the EBP bits on which the remaining walk depends: all or none */
 	uint32_t ebp_bits;
-	uint32_t first_word; /* index of the first word that the rest of the walk depends on */
+	uint32_t first_word; /* index of the first word on which the remaining walk depends */
 };
 
 /* A frame passed by a walk. */
@@ -196,7 +199,8 @@ struct unwind32_trail {
 
 void unwind32_trail_init(struct unwind32_trail *trail, struct unwind32_walked *walked);
 
-/* Returns true if a walk with the same max and skip would find all marked frames and no others. */
+/* Returns true if a walk with the same `max` and `skip` would find all marked frames and no
+ * others. */
 bool unwind32_is_same(const struct unwind32_trail *trail, const struct unwind32_stack *stack,
 	const struct unwind32_start *start);
 
@@ -204,16 +208,16 @@ bool unwind32_is_same(const struct unwind32_trail *trail, const struct unwind32_
 
 /*
  * Walks like unwind_stack(). Returns UNWIND32_MISS if the rule of an address is not in the cache.
- * In that case, *stop is where the walk stopped, and its count includes the address there, unless
- * skip leaves it out. stop may equal start. trail is the thread's trail, or NULL. A walk that
+ * `*stop` is then the place where the walk stopped. Its count includes the address there, unless
+ * `skip` omits it. `stop` may equal `start`. `trail` is the thread's trail, or NULL. A walk that
  * misses does not change the trail.
  */
 uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind32_stack *stack, const struct unwind32_start *start,
 	struct unwind32_start *stop, struct unwind32_trail *trail);
 
-/* Moves *at one step outwards, from where a walk stopped. Returns false if the rule does not lead
- * to a valid frame. */
+/* Moves `*at` one step outwards, starting where a walk stopped. Returns false if the rule does not
+ * lead to a valid frame. */
 bool unwind32_step_on(const struct unwind32_stack *stack, struct unwind32_start *at,
 	const struct unwind32_rule *rule);
 

@@ -1,6 +1,6 @@
 /*
  * The records of .eh_frame: CIEs, which several functions share, and FDEs, one for each function.
- * They lead from an address to the function that contains it, and to its program of rules. The
+ * Given an address, they identify the function that contains it, and its program of rules. The
  * format is described in "DWARF Debugging Information Format", version 4, section 6.4. The Linux
  * Standard Base, "Exception Frames", describes how .eh_frame differs.
  *
@@ -68,10 +68,10 @@ int32_t unwind32_sleb(struct unwind32_cursor *cursor)
 #define ENCODING_PCREL 0x10
 #define ENCODING_OMIT 0xff
 
-/* A CIE or an FDE. body is the part after its length and id. */
+/* A CIE or an FDE. `body` is the part after its length and id. */
 struct record {
 	uint32_t offset;
-	uint32_t id; /* 0 for a CIE; in an FDE, bytes from the id back to its CIE */
+	uint32_t id; /* 0 for a CIE; in an FDE, the number of bytes from the id back to the CIE */
 	struct unwind32_cursor body;
 };
 
@@ -91,8 +91,8 @@ static bool read_record(
 	if (!len)
 		return true;
 	record->body.at = cursor.at;
-	/* A length of 0xffffffff introduces the 64-bit form. Such a length is too large for any
-	 * section. */
+	/* A length of 0xffffffff introduces the 64-bit form. It is rejected, because it is too
+	 * large for any section. */
 	if (len < 4 || !unwind32_skip(&cursor, len))
 		return false;
 	record->body.end = cursor.at;
@@ -112,8 +112,8 @@ static uint32_t pointer_bytes(uint8_t encoding)
 	}
 }
 
-/* Reads the augmentation data, one letter at a time. "R": encoding; "P": personality; "L": encoding
- * of the language-specific data; "S": signal frame. */
+/* Reads the augmentation data, whose items are identified by letters. "R": encoding; "P":
+ * personality; "L": encoding of the language-specific data; "S": signal frame. */
 static bool read_augmentation(
 	struct unwind32_cie *cie, const uint8_t *letters, struct unwind32_cursor data)
 {
@@ -203,7 +203,7 @@ bool unwind32_is_eh_frame(const struct unwind32_section *section)
 	       parse_cie(&record, &cie);
 }
 
-/* Moves a place down in a heap whose top is the place with the highest address. */
+/* Moves a place down in a heap. The top of the heap is the place with the highest address. */
 static void sink(struct unwind32_place *places, uint32_t at, uint32_t count)
 {
 	struct unwind32_place moved = places[at];

@@ -1,6 +1,6 @@
 /*
- * Stacks that are not recorded in the thread's TEB, for example stacks made by coroutine libraries.
- * The memory region around the stack pointer is used instead of the stack's bounds.
+ * Stacks that are not recorded in the thread's TEB, for example those made by coroutine libraries.
+ * Their bounds are those of the memory region around the stack pointer.
  *
  * The system dispatches exceptions only on a stack that is recorded in the TEB. Reading unwind data
  * may fault, so the region is recorded in the TEB while unwind data is read.
@@ -11,8 +11,8 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* Bytes that the unwinder may need below the frames. The number of free bytes there is not known.
- * It is only known that the region extends further down. */
+/* Number of bytes that the unwinder may need below the frames. It is not known how many bytes are
+ * free there, only that the region extends further down. */
 #define UNWIND_REGION_ROOM 8192
 
 struct unwind_region {
@@ -48,8 +48,8 @@ static inline bool unwind_region_has_room(const struct unwind_region *region)
 	return (ULONG_PTR)__builtin_frame_address(0) - region->allocation > UNWIND_REGION_ROOM;
 }
 
-/* Records the region as the thread's stack in the TEB. Returns the previous contents, for
- * unwind_region_leave(). */
+/* Records the region as the thread's stack in the TEB. Returns the previous contents, which
+ * unwind_region_leave() restores. */
 static inline NT_TIB unwind_region_enter(const struct unwind_region *region)
 {
 	NT_TIB *tib = (NT_TIB *)NtCurrentTeb(), before = *tib;

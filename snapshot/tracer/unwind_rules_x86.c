@@ -15,7 +15,7 @@
 enum return_rule {
 	RETURN_UNKNOWN,
 	RETURN_BELOW_CFA,
-	RETURN_NONE, /* the frame is the outermost one */
+	RETURN_NONE, /* the frame is the outermost frame */
 };
 
 /* Rules that apply to one instruction. */
@@ -33,11 +33,11 @@ struct machine {
 	const struct unwind32_cie *cie;
 	struct rule_row row, initial, remembered[REMEMBERED_MAX];
 	uint32_t remembered_count;
-	uint32_t at, until; /* current address; address whose row is wanted */
+	uint32_t at, until; /* current address; address for which the row is wanted */
 };
 
-/* An address expression: register plus bytes, optionally dereferenced. Compilers write no other
- * forms. */
+/* An address expression: a register plus a number of bytes, optionally dereferenced. Compilers
+ * write no other forms. */
 struct expression {
 	uint32_t from_register;
 	int32_t bytes;
@@ -118,8 +118,8 @@ static void set_place(struct rule_row *row, uint32_t reg, struct unwind32_cursor
 	}
 }
 
-/* Records that a register is unchanged. This is assumed for undefined registers, too: code that
- * does not save a register usually does not change it. */
+/* Records that a register is unchanged. Undefined registers are treated the same way, because code
+ * that does not save a register usually does not change it. */
 static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 {
 	if (reg == REGISTER_EBP) {
@@ -267,8 +267,8 @@ static bool set_frame(struct machine *machine, uint32_t what, struct unwind32_cu
 	return true;
 }
 
-/* Pushes the current row, or pops the last one if is_back. Returns false if the stack is full or
- * empty. */
+/* Pushes the current row or, if `is_back` is set, pops the last row. Returns false if the stack is
+ * full or empty. */
 static bool remember(struct machine *machine, bool is_back)
 {
 	if (is_back && machine->remembered_count)
@@ -280,7 +280,7 @@ static bool remember(struct machine *machine, bool is_back)
 	return true;
 }
 
-/* Runs a program to the wanted row, or to the program's end. Returns false if the program is not
+/* Runs a program up to the wanted row or to the program's end. Returns false if the program is not
  * understood. */
 static bool run(struct machine *machine, struct unwind32_cursor program)
 {

@@ -1,8 +1,8 @@
 /*
  * Walks of 64-bit stacks. unwind_from() first walks with the cache (unwind_fast_x64.c). If the
- * cache is not sufficient, it continues with unwind data or with the system's unwinder, and adds
- * the learnt steps to the cache (unwind_guarded_x64.c). Each thread has a few trails, which are
- * earlier walks that a new walk may meet.
+ * cache is not sufficient, it continues with unwind data or with the system's unwinder, and caches
+ * the new steps (unwind_guarded_x64.c). Each thread has a few trails. A trail is an earlier walk
+ * that a new walk may join.
  */
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
@@ -17,15 +17,15 @@
  * the frames of an exception dispatch. */
 #define SLOW_STACK_BYTES 32768
 
-#define CHECK_EVERY 4096 /* a power of 2 */
+#define CHECK_EVERY 4096 /* must be a power of 2 */
 #define WALKERS_LOG2 6
 #define TRAILS_LOG2 2
 #define TRAILS (1 << TRAILS_LOG2)
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* State of one thread, or of a few threads whose TEBs hash to the same index. A single state for
- * all threads would be contended. */
+/* State of a thread. If the TEBs of several threads hash to the same index, they share it. A single
+ * state for all threads would be contended. */
 static struct walker {
 	__attribute__((aligned(64))) uint32_t walks; /* number of walks so far */
 	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
@@ -38,7 +38,7 @@ static struct walker {
 	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
-/* Written in assembly because C cannot get the address of the return address or the caller's
+/* Written in assembly, because C cannot get the address of the return address or the caller's
  * RBP. */
 __asm__(".text\n"
 	".globl unwind_stack\n"
@@ -56,7 +56,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".seh_endproc\n");
 
-/* Walks with the system's unwinder. fast: number of frames found by the fast walk, or
+/* Walks with the system's unwinder. `fast` is the number of frames found by the fast walk, or
  * UNWIND_MISS. */
 static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *walk, uint32_t fast)
 {
@@ -96,8 +96,8 @@ static inline uint32_t walk_number(struct walker *walker)
 	return number;
 }
 
-/* Chooses a trail by the value and the slot of the first return address. Two alternating calls
- * therefore usually have different trails. */
+/* Chooses a trail by the value and the slot of the first return address. So two calls that
+ * alternate usually have different trails. */
 static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t slot)
 {
 	return &walker->trails[(slot + unwind_load(slot)) * 0x9e3779b97f4a7c15u >>
@@ -107,8 +107,8 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* Not a TEB. Remains the owner if the thread is terminated before the trails are
-	 * initialized. */
+	/* Not the address of a TEB. Remains the owner if the thread is terminated before the trails
+	 * are initialized. */
 	const void *nobody = walker;
 
 	if (__builtin_expect(owner == teb, 1))

@@ -75,9 +75,9 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 #define PLACES 131072 /* number of functions in all images; `places` takes 1 MiB */
 
 /*
- * Facts about an image. base is written last and cleared first. So the facts that a thread has read
- * are correct if unwind32_begin() still returns the same value. The entry of an unloaded image is
- * reused if the same image is loaded again.
+ * Facts about an image. `base` is written last and cleared first. So the facts that a thread has
+ * read are correct if unwind32_begin() still returns the same value. The entry of an unloaded image
+ * is reused if the same image is loaded again.
  */
 struct image {
 	uint32_t base; /* 0: the entry is free, or the image is unloaded */
@@ -114,8 +114,8 @@ static struct unwind32_section section_of(const struct image *image)
 #define SECTIONS_MAX 96
 #define HEADERS_MAX 65536
 
-/* Finds .eh_frame by its contents. Its name does not help: it is truncated, or only the file
- * contains it. */
+/* Finds .eh_frame by its contents. Its name cannot be used: it is truncated, or is only in the
+ * file. */
 static void find_section(struct image *image)
 {
 	const IMAGE_DOS_HEADER *dos = at(image->base);
@@ -161,7 +161,7 @@ static uint32_t hash_section(const struct image *image)
 	return hash;
 }
 
-/* Returns the entry of the same image, if it was unloaded before; otherwise a new entry. Returns
+/* Returns the entry of the same image if it was unloaded before; otherwise a new entry. Returns
  * NULL if there is no room. */
 static struct image *room_for(const struct image *image)
 {
@@ -191,7 +191,8 @@ static void list_functions(struct image *image)
 struct question {
 	uint32_t addr, begun;
 	struct unwind32_rule rule;
-	bool is_kept; /* the rule is valid as long as the address's module is loaded */
+	/* the rule is valid as long as the module that contains the address is loaded */
+	bool is_kept;
 	bool is_adding; /* this thread holds the lock of `images` */
 };
 
@@ -285,16 +286,16 @@ NTSYSAPI void NTAPI KiUserApcDispatcher(
 	PVOID function, PVOID a, PVOID b, PVOID c, CONTEXT *interrupted);
 NTSYSAPI void NTAPI KiUserExceptionDispatcher(EXCEPTION_RECORD *exception, CONTEXT *interrupted);
 
-/* Returns true if the system itself enters the function, at any instruction of a thread. The
- * function's rules, if it has any, are then wrong. */
+/* Returns true for a function that the system enters at any instruction of a thread. If such a
+ * function has rules, they are wrong. */
 static bool is_entered(uint32_t begin)
 {
 	return begin == (uint32_t)(uintptr_t)KiUserApcDispatcher ||
 	       begin == (uint32_t)(uintptr_t)KiUserExceptionDispatcher;
 }
 
-/* Finds the rule of code in an image. Uses the image's rules if it has any, otherwise the rule of
- * an EBP frame. */
+/* Finds the rule of code in an image. Uses the rules of the image, or the rule of an EBP frame if
+ * the image has none. */
 static void ask_image(struct question *question, uint32_t base)
 {
 	struct image image = {.base = base};
@@ -380,8 +381,8 @@ void unwind_forget_all(void)
 #define TRAILS_LOG2 2
 #define TRAILS (1 << TRAILS_LOG2)
 
-/* State of one thread, or of a few threads whose TEBs hash to the same index. A single state for
- * all threads would be contended. */
+/* State of a thread. If the TEBs of several threads hash to the same index, they share it. A single
+ * state for all threads would be contended. */
 static struct walker {
 	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
 	 * this TEB inherits the trails. */
@@ -398,8 +399,8 @@ static inline struct walker *walker_of(const NT_TIB *teb)
 	return &walkers[(uint32_t)(uintptr_t)teb * 0x9e3779b1u >> (32 - WALKERS_LOG2)];
 }
 
-/* Chooses a trail by the value and the slot of the first return address. Two alternating calls
- * therefore usually have different trails. */
+/* Chooses a trail by the value and the slot of the first return address. So two calls that
+ * alternate usually have different trails. */
 static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t slot)
 {
 	uint32_t addr = *(const uint32_t *)at(slot);
@@ -410,8 +411,8 @@ static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t 
 static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* Not a TEB. Remains the owner if the thread is terminated before the trails are
-	 * initialized. */
+	/* Not the address of a TEB. Remains the owner if the thread is terminated before the trails
+	 * are initialized. */
 	const void *no_owner = walker;
 
 	if (__builtin_expect(owner == teb, 1))
@@ -467,7 +468,7 @@ static bool has_room(void)
 	return here - *(const uint32_t *)(teb + TEB_DEALLOCATION_STACK) > LEARN_STACK_BYTES;
 }
 
-/* Finds the rule of an address. region: the current stack, or NULL if the stack is the thread's
+/* Finds the rule of an address. `region` is the current stack, or NULL if the stack is the thread's
  * own. Returns false if the stack has too little room. */
 static bool find_rule(uint32_t addr, const struct unwind_region *region, struct unwind32_rule *rule)
 {

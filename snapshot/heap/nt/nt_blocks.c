@@ -178,7 +178,7 @@ static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t 
 	return at < run->end ? at : run->end;
 }
 
-/* Records the fault at `at`. Stores the address where the walk resumes in *next. */
+/* Records the fault at `at`. Sets `*next` to the address where the walk resumes. */
 static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, const char *what,
 	uint64_t *next)
 {

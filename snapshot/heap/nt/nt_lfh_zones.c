@@ -67,7 +67,8 @@ static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 	return zone + layout->zone_first + (uint64_t)count * layout->sub_bytes;
 }
 
-/* Adds the containers to which a zone's subsegments refer. limit: start of the next zone. */
+/* Adds the containers to which the subsegments of a zone refer. `limit` is the start of the next
+ * zone. */
 static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
