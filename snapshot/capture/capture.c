@@ -14,19 +14,19 @@
 #include "snapshot/target/nt_process.h"
 
 #define TRIES_MAX 100 /* maximum number of holds while a thread is inside a heap */
-/* After holding the target for this time without success, hsnap walks the heaps in their current
- * state. */
+/* After trying for this time to hold the target outside its heaps, hsnap walks the heaps in their
+ * current state. */
 #define BUSY_MS_MAX 300
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 #define RETRY_MS 1
 #define PAGE_BYTES 4096
-/* Fraction of the machine's memory; pages of a larger file would be evicted. */
+/* This fraction of the machine's memory; pages of a larger file would be evicted. */
 #define TOUCH_SHARE 2
-/* Limit for reading the tables again before the target is held. They are read again while the last
+/* Limit for reading the tables again before the target is held. They are read again if the last
  * reading took more than FEW_BYTES, and less than three quarters of the reading before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
 #define LESS 3
-/* Limits for the copy of a target that is made to find pointers to its blocks: a fraction of the
+/* Limits for the copy of a target in which pointers to its blocks are searched: a fraction of the
  * machine's memory, or COPY_BYTES if the size of that memory is unknown. */
 #define COPY_SHARE 8
 #define COPY_BYTES ((uint64_t)512 << 20)
@@ -53,7 +53,7 @@ static int find_source(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Reads the tracer's list of heaps. These are hints for the walk, which otherwise depends on
+/* Reads the tracer's list of heaps. The list gives hints to the walk, which otherwise depends on
  * Windows' lists of heaps. */
 static void read_hints(struct target *target, struct raw_capture *captured)
 {
@@ -85,8 +85,8 @@ struct walking {
 	atomic_bool is_done;
 };
 
-/* Touches each page of a mapped file, except pages of modules, in advance of the walk. Without
- * this, mapping the pages into this process takes a fifth of the walk's time. */
+/* Touches each page of a mapped file, except pages of modules, before the walk. Otherwise mapping
+ * the pages into this process takes a fifth of the walk's time. */
 static void touch(struct walking *walking)
 {
 	struct target *target = walking->memory->target;
@@ -121,7 +121,7 @@ static void walk_or_touch(void *ctx, unsigned number)
 	walking->is_done = true;
 }
 
-/* In a file, missing heaps are not an error. */
+/* Missing heaps are not an error in a file. */
 static int walk_heaps(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
@@ -144,8 +144,9 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
 
 /*
  * Runs a step that reads or parses the tracer's tables. In a file, unreadable tables are not an
- * error. With --stacks auto, which can fall back to ust, it is not an error either if the tracer
- * has been switched off since it was found. */
+ * error. With --stacks auto, hsnap can fall back to ust. So it is not an error either if the tracer
+ * has been switched off since it was found.
+ */
 static int take_tracer(struct target *target, struct raw_capture *captured,
 	int (*step)(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
 		struct err *err),
@@ -177,8 +178,8 @@ static int find_reach(struct target *target, struct raw_capture *captured, struc
 		APART_COUNT, &captured->reach, err);
 }
 
-/* Prepares find_reach() while the target is held, by copying the target's memory. If the copy would
- * be too large, runs find_reach() immediately. */
+/* Prepares find_reach() while the target is held, by copying the memory of the target. If the copy
+ * would be too large, runs find_reach() at once. */
 static int take_reach(struct target *target, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -188,9 +189,9 @@ static int take_reach(struct target *target, const struct snapshot *snapshot,
 
 	if (!captured->finds_lost)
 		return 0;
-	/* Leave out the tracer's tables and rings: they contain the addresses of all blocks, which
-	 * look like pointers in a 32-bit process. Also leave out the tracer's DLL, which stores old
-	 * registers of threads. */
+	/* Omit the tracer's tables and rings, because they contain the addresses of all blocks,
+	 * which look like pointers in a 32-bit process. Omit the tracer's DLL too, because it
+	 * stores old registers of threads. */
 	if (captured->source.has_tracer) {
 		const struct tracer_area *area = &captured->tracer.area;
 		const struct module *dll = module_at(
@@ -249,9 +250,10 @@ static int walk_again(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * Walks the heaps while the target runs. Apparent damage may be a change in progress. If it is the
- * same in each walk, the heap is damaged, but the tracer's tables contain its blocks. If it
- * changes, the target must be held. */
+ * Walks the heaps while the target runs. Apparent damage may be a change in progress. If the damage
+ * is the same in each walk, the heap is really damaged, but the tracer's tables contain its blocks.
+ * If the damage changes, the target must be held.
+ */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	const struct walk *walk = &captured->walk;
@@ -271,8 +273,9 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 	return rc;
 }
 
-/* Reads the tracer's tables while the target runs, so that only later changes have to be read while
- * it is held. Repeats this while each reading is considerably smaller than the one before. */
+/* Reads the tracer's tables while the target runs, so that only later changes must be read while
+ * the target is held. Repeats this as long as each reading is considerably smaller than the one
+ * before. */
 static void take_tracer_running(struct target *target, struct raw_capture *captured)
 {
 	uint64_t last = UINT64_MAX;
@@ -316,17 +319,18 @@ static bool is_busy(struct target *target, const struct raw_capture *captured)
 /*
  * Holds the target and captures it.
  *
- * A thread that was stopped inside a heap or the tracer leaves the data half changed, so the target
- * is resumed and held again. This is checked first, because the walk is expensive. If a lock stays
- * held, because its thread hangs or was terminated, the heap is walked in its current state. A file
- * never changes and is also walked in its current state. */
+ * If a thread was stopped inside a heap or the tracer, the data is half changed, so the target is
+ * resumed and held again. This is checked first, because the walk is expensive. A lock may stay
+ * held because its thread hangs or was terminated. The heap is then walked in its current state. A
+ * file never changes and is also walked in its current state.
+ */
 static int take(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	/* If this walk only prepares for another, its result is discarded, but its memory remains
+	/* If this walk only prepares another walk, its result is discarded but its memory stays
 	 * allocated. Otherwise page faults would take a quarter of the time for which the process
 	 * is held. */
 	if (captured->is_from_tables) {
@@ -363,7 +367,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 		stats->held_ms += held_ms;
 		if (!again)
 			return rc;
-		/* On a busy machine, the thread that holds the lock needs time to release it. */
+		/* On a busy machine, the lock's holder needs time to release the lock. */
 		os_sleep_ms(held_ms > RETRY_MS ? (unsigned)held_ms : RETRY_MS);
 	}
 }
@@ -395,8 +399,8 @@ static void build(struct target *target, struct snapshot *snapshot, struct raw_c
 	describe_gaps(snapshot, captured);
 }
 
-/* Adds modules that were loaded between the first listing and the hold. If the modules cannot be
- * listed again, for example because the process has exited, the first list remains unchanged. */
+/* Adds modules that were loaded between the first listing and the hold. The first list remains
+ * unchanged if the modules cannot be listed again, for example because the process has exited. */
 static void list_modules_again(struct target *target, struct snapshot *snapshot)
 {
 	struct snapshot later;

@@ -20,30 +20,30 @@
  * Data that was read from a held target. model_build.c assigns a stack to each block; describe.c
  * adds facts about the process and warnings about gaps. */
 
-#define APART_COUNT 3 /* memory of the tracer: its tables, rings and DLL */
+#define APART_COUNT 3 /* areas of the tracer's own memory: its tables, rings and DLL */
 
 struct raw_capture {
 	struct walk walk;
 	struct heap_hints hints; /* heaps that the tracer knew before the first walk */
-	uint64_t *traced_heaps; /* addresses of these heaps */
+	uint64_t *traced_heaps; /* addresses of the heaps in `hints` */
 	/* The heaps were walked while the target ran, so the tracer's tables take precedence. */
 	bool is_from_tables;
 	bool is_unwalkable; /* no heap has a known layout, so nothing can be walked */
-	/* Some blocks were not walked, so lost blocks cannot be distinguished from held ones. */
+	/* Some blocks were not walked, so lost and held blocks cannot be distinguished. */
 	bool is_reach_refused;
 	bool may_free_unseen; /* result of target_may_free_unseen() */
 	const char *wrong_layout; /* layout that the tracer's blocks contradict, or NULL */
-	/* If the tracer should have all blocks and the target was held during the walk: number of
-	 * blocks that only the walk has, and number of blocks that only the tracer has. */
+	/* Numbers of blocks that only the walk has, and that only the tracer has. Set if the tracer
+	 * should have all blocks and the target was held during the walk. */
 	uint64_t untraced_count, unfound_count;
 	/* Blocks without a stack that are older than the attached tracer. */
 	struct block_totals older;
 	/* Number of blocks in the tracer's tables that a sound walk of their heap did not find. */
 	uint64_t freed_unseen;
-	/* For a file: reason why its heaps could not be walked; code 0 if they could. */
+	/* Reason why the heaps of a file could not be walked; code 0 if they could be walked. */
 	struct err heaps_err;
 	struct capture_source source;
-	struct err tracer_err; /* for a file: reason why the tracer's data could not be read */
+	struct err tracer_err; /* reason why the tracer's data in a file could not be read */
 	struct tracer_copy tracer;
 	bool finds_lost, only_starts; /* copies of the options */
 	struct target_range apart[APART_COUNT]; /* the tracer's own memory */
@@ -54,20 +54,22 @@ struct raw_capture {
 };
 
 /* Adds the current first bytes of `count` blocks of each stack, and the blocks to which these bytes
- * point. Unreadable blocks are left out: they have been freed since, or a minidump lacks them. */
+ * point. Omits unreadable blocks: they have been freed since, or a minidump lacks them. */
 void content_capture(struct target *target, unsigned count, struct snapshot *snapshot);
 
 /*
  * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
  * recorded all blocks, so the target need not be held while its heaps are walked. This is done only
- * under Wine, because ntdll of Windows 7 and 8 frees some blocks without calling the hooks. On any
- * system, a program may free blocks in this way; then the walk contradicts the tables. */
+ * under Wine, because ntdll of Windows 7 and 8 frees some blocks without calling the hooks. A
+ * program may also free blocks without calling the hooks, on any system; the walk then contradicts
+ * the tables.
+ */
 
-/* Returns true if, judging by the tracer's area, the tracer's tables may contain every block. */
+/* Returns true if the tracer's tables may contain every block, according to the tracer's area. */
 bool tables_may_have_all(const struct tracer_area *area);
 
-/* Returns true if the tables contain every block of the walked heaps, without open questions. The
- * copy must have been parsed. */
+/* Returns true if it is certain that the tables contain every block of the walked heaps. The copy
+ * must have been parsed. */
 bool tables_have_all(const struct raw_capture *captured);
 
 /* Returns true if the tracer has recorded every block since the start of the program. */
@@ -77,44 +79,49 @@ bool tables_are_complete(const struct raw_capture *captured);
 uint64_t tables_heap_at(const struct tracer_area *area, uint32_t index);
 
 /*
- * Adds the heaps that only the tracer knows, as unwalked heaps. Marks unwalked and partly walked
- * heaps as complete if the tracer has all of their blocks. Returns 0 or -ERR_NOMEM. */
+ * Adds the heaps that only the tracer knows, as unwalked heaps. Marks an unwalked or partly walked
+ * heap as complete if the tracer has all blocks of the heap. Returns 0 or -ERR_NOMEM.
+ */
 int tables_add_heaps(struct raw_capture *captured);
 
-/* In heaps that do not record it when a block is shrunk in place, replaces the sizes of such blocks
- * with the tracer's sizes. */
+/* Corrects the sizes of blocks that were shrunk in place, using the tracer's sizes. This is needed
+ * in heaps that do not record such changes. */
 void tables_correct_sizes(struct raw_capture *captured);
 
 /*
- * Compares the tracer's blocks with the blocks that were found while the target was held. If more
- * than one in a hundred of a heap's blocks is missing, and nothing suggests that they were freed
- * unseen, the heap's layout was wrong. All heaps with this layout then count as not walked. Returns
- * the last such layout, or NULL. */
+ * Compares the tracer's blocks with the blocks that were found while the target was held. The
+ * layout of a heap was wrong if more than one in a hundred of its blocks is missing, and nothing
+ * suggests that these blocks were freed unseen. All heaps with this layout then count as not
+ * walked. Returns the last such layout, or NULL.
+ */
 const char *tables_judge(struct raw_capture *captured);
 
-/* Turns a walk of the running target into the result of a walk while the target was held. A new
+/* Changes a walk of the running target into the walk that a held target would have given. A new
  * block gets the overhead of a walked block of the same heap and size. Returns false if no such
- * block exists or if the walk contradicts the tables. In this case, the target must be walked while
- * it is held. */
+ * block exists or if the walk contradicts the tables. The target must then be walked while it is
+ * held. */
 bool tables_add_blocks(struct raw_capture *captured);
 
-/* Counts the differences between the tables and a walk while the target was held. */
+/* Counts the differences between the tables and a walk of the held target. */
 void tables_compare(struct raw_capture *captured);
 
-/* Scaling of a sampling tracer's blocks: the recorded blocks represent all blocks. */
+/* Scaling for a sampling tracer: the recorded blocks represent all blocks. */
 
-/* Replaces snapshot's blocks, all of which must have been recorded, with scaled sums. Blocks
- * without a stack are added to the counts of their heap. */
+/* Replaces the blocks of `snapshot` with scaled sums. All of these blocks must have been recorded.
+ * Blocks without a stack are added to the counts of their heap. */
 void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes);
 
 /*
- * Joining of blocks and stacks: turns the walkers' blocks, the tracer's tables and the records of
- * stacks into the heaps, blocks and stacks of a snapshot. */
+ * Joining of blocks and stacks: the walkers' blocks, the tracer's tables and the records of stacks
+ * become the heaps, blocks and stacks of a snapshot.
+ */
 
 /*
- * Adds everything to snapshot, which has no heaps and blocks yet. Adds a warning if the tracer and
- * the walkers disagree about blocks. Then adds the tracer's ranges of virtual memory: each is a
- * block under one of three headings, which are not heaps. Takes ownership of the walk's blocks. */
+ * Adds everything to `snapshot`, which has no heaps and blocks yet. Adds a warning if the tracer
+ * and the walkers disagree about blocks. Then adds the tracer's ranges of virtual memory. Each
+ * range is a block under one of three headings, which are not heaps. Takes ownership of the walk's
+ * blocks.
+ */
 void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
 
 /*
@@ -122,25 +129,29 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
  * because the snapshot may contain frames in modules that were loaded in between. */
 
 /*
- * Adds copies of those modules of the later list that are not in snapshot, and sorts the list.
- * snapshot's modules must be sorted. If two modules occupy the same addresses, the earlier one
- * remains: its frames were recorded over a long time, those of its successor over a moment at most.
- * Returns the number of modules that were left out because a different one remains. */
+ * Merges a later list of modules into `snapshot`, whose modules must be sorted: adds copies of
+ * modules that are missing there, and sorts the modules. If two modules occupy the same addresses,
+ * the earlier one stays: its frames were recorded over a long time, those of its successor over a
+ * moment at most. Returns the number of modules that were omitted for this reason.
+ */
 int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count);
 
 /*
- * Facts in a snapshot besides its blocks: the process, the builds of its modules, the source of its
- * stacks, and the gaps. */
+ * Facts in a snapshot other than its blocks: the process, the builds of its modules, the source of
+ * its stacks, and the gaps.
+ */
 
-/* Describes the process and its modules, which must already be listed. */
+/* Describes the process and its modules. The modules must already be listed. */
 void describe_process(struct target *target, struct snapshot *snapshot);
 
 #define BARE_TEXT_BYTES 800
 
 /*
  * Formats a warning about modules that were unwound only by EBP. Such unwinding skips the callers
- * of code without frame pointers. bases: addresses of these modules; a 0 may end the list early.
- * Returns false, and leaves text unchanged, if all of the modules are part of Windows. */
+ * of code without frame pointers. `bases` contains the addresses of these modules; a 0 may end the
+ * list early. Returns false, and leaves `text` unchanged, if all of the modules are part of
+ * Windows.
+ */
 bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases, size_t base_count,
 	char text[BARE_TEXT_BYTES]);
 

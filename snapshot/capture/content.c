@@ -1,5 +1,5 @@
-/* Contents of some blocks per stack: their first bytes, and the words in them that point to other
- * blocks. */
+/* Contents of some blocks of each stack: the first bytes of these blocks, and the words in them
+ * that point to other blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +9,13 @@
 struct content_word {
 	uint64_t value;
 	uint32_t content, offset;
-	uint32_t block; /* index (into blocks) of the block to which the word points, or NO_BLOCK */
+	uint32_t block; /* index of the block to which the word points, or NO_BLOCK */
 };
 
 #define NO_BLOCK UINT32_MAX
 
-/* Stores the first bytes of `count` blocks per stack, evenly distributed among the stack's
- * blocks. */
+/* Stores the first bytes of `count` blocks per stack. The blocks are evenly distributed among the
+ * blocks of the stack. */
 static void take_bytes(struct target *target, unsigned count, struct snapshot *snapshot)
 {
 	uint64_t *total = xcalloc(snapshot->stacks.count + 1, sizeof(*total));
@@ -90,15 +90,16 @@ static struct content_word *list_words(const struct snapshot *snapshot, size_t *
 	return words;
 }
 
-/* Finds the block to which each word points. There are many blocks and few words, so the sorted
- * words are searched for each block. */
+/* Finds the block to which each word points. There are many blocks and few words, so each block is
+ * looked up in the sorted words. */
 static void find_blocks(const struct snapshot *snapshot, struct content_word *words, size_t count)
 {
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
 		size_t low = 0, high = count;
 
-		while (low < high) { /* find the first word with a value >= the block's address */
+		/* find the first word whose value is at or above the block's address */
+		while (low < high) {
 			size_t middle = low + (high - low) / 2;
 
 			if (words[middle].value < block->addr)

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "snapshot/capture/capture_parts.h"
 
-/* Returns a module of the list that occupies some of module's addresses, or NULL. */
+/* Returns a module in the list that occupies some of the addresses of `module`, or NULL. */
 static const struct module *in_place_of(
 	const struct module *modules, size_t count, const struct module *module)
 {
@@ -80,7 +80,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 		snapshot_warn(snapshot,
 			"the tracer had no room for the stacks of %" PRIu64 " block%s; " REMEDY,
 			area->dropped_stacks, text_plural(area->dropped_stacks));
-	/* If the lock is broken, changes were not dropped for lack of room. */
+	/* If the lock is broken, changes were dropped for that reason, not for lack of room. */
 	if (area->ranges.broken)
 		snapshot_lacks(snapshot,
 			"a thread that ended left the tracer's table of virtual memory locked; "
@@ -98,7 +98,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads, text_plural(area->dropped_unloads));
 }
 
-/* Windows' own modules have frame pointers. */
+/* Do not warn about Windows' own modules, which have frame pointers. */
 static bool is_of_system(const char *path)
 {
 	static const char folder[] = ":\\windows\\";
@@ -181,7 +181,7 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 			text_plural(tracer->modules.unplaced_count));
 }
 
-#define FULL_PERCENT 95 /* usage of the stack database at which a warning is printed */
+#define FULL_PERCENT 95 /* a warning is printed if the stack database is this full */
 
 static const char *keep(struct snapshot *snapshot, const char *text)
 {
@@ -304,7 +304,7 @@ void describe_stacks(
 		warn_of_no_stacks(target, snapshot, captured);
 }
 
-/* Adds a warning, and marks the snapshot as incomplete unless the tracer has all blocks. */
+/* Adds a warning. Also marks the snapshot as incomplete, unless the tracer has all blocks. */
 static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char *text)
 {
 	if (is_complete)
@@ -313,7 +313,7 @@ static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char
 		snapshot_lacks(snapshot, "%s", text);
 }
 
-/* Describes which blocks of a heap that could not be walked are listed, and the remedy. */
+/* Describes which blocks of a heap that could not be walked are listed, and gives the remedy. */
 static const char *listed_blocks(const struct raw_capture *captured, bool is_complete)
 {
 	if (is_complete)
@@ -348,7 +348,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 		snprintf(layout, sizeof(layout),
 			" (%s was tried, and the tracer's blocks are not there)",
 			captured->wrong_layout);
-	/* If the layout fits some heaps, it is known, and the other heaps are damaged or
+	/* If the layout fits some heaps, it is known; the heaps that it does not fit are damaged or
 	 * unreadable. */
 	if (walk->unwalked_why)
 		snprintf(why, sizeof(why), "%s: ", walk->unwalked_why);
@@ -375,8 +375,8 @@ static bool is_made_up_for(const struct walk *walk)
 	return has_partial;
 }
 
-/* Warns about a fault in the list of heaps (later heaps may be missing), and about heaps that are
- * not in the list. */
+/* Warns about a fault in the list of heaps, after which heaps may be missing, and about heaps that
+ * are not in the list. */
 static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
@@ -445,8 +445,8 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
-/* Warns if some memory that may point to blocks is unknown: blocks that are reported as lost may
- * not be. */
+/* Warns if some memory that may point to blocks is unknown. Blocks that are reported as lost may
+ * then be held. */
 static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct reach_taken *reach = &captured->reach;
@@ -475,8 +475,7 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 			reach->unread_bytes, text_plural(reach->unread_bytes));
 }
 
-/* Warns about the BSTR cache. It reuses freed strings, so their stacks are those of earlier
- * users. */
+/* Warns about the BSTR cache. A string that the cache reuses has the stack of an earlier user. */
 static void warn_of_bstr_cache(struct snapshot *snapshot, const struct tracer_area *area)
 {
 	if (!(area->flags & TRACER_FLAG_BSTR_CACHE))

@@ -1,5 +1,5 @@
-/* Construction of the model from a capture: the heaps, the stack of each block, the blocks that
- * only the tracer has, and virtual memory. The last part replaces blocks with sums per stack. */
+/* Builds the model from a capture: the heaps, the stack of each block, the blocks that only the
+ * tracer has, and virtual memory. The last part replaces blocks with sums per stack. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,17 @@
 struct joining {
 	struct snapshot *snapshot;
 	struct raw_capture *captured;
-	/* Map from the tracer's id of a stack to the snapshot's index, or STACK_NONE. */
+	/* Maps the tracer's id of a stack to the index in the snapshot, or to STACK_NONE. */
 	struct u64map traced;
-	/* Snapshot's index of the stack of each record, or STACK_NONE. */
+	/* For each record: the index of its stack in the snapshot, or STACK_NONE. */
 	uint32_t *records;
 	uint64_t mismatches;
-	/* Map from the address of a lost block that holds other lost blocks to an index into
+	/* Maps the address of a lost block that holds other lost blocks to an index into
 	 * snapshot->lost. */
 	struct u64map lost;
 	bool is_sample;
-	bool *is_joined; /* for each of the tracer's blocks: the walk also found a block there */
+	/* for each of the tracer's blocks: the walk also found a block at its address */
+	bool *is_joined;
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -83,7 +84,7 @@ static bool is_size_traced(
 }
 
 /* Returns the tracer's entry for a walked block, or NULL. An entry with another size or heap
- * describes a different block. */
+ * belongs to a different block. */
 static const struct tracer_block *traced_block(struct joining *joining, struct block *walked)
 {
 	struct raw_capture *captured = joining->captured;
@@ -125,7 +126,7 @@ static uint32_t stack_of(
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Appends a block with this stack. block may be an element of snapshot->blocks, which was the
+/* Appends a block with this stack. `block` may be an element of snapshot->blocks, which was the
  * walk's array. */
 static void put_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
 {
@@ -147,8 +148,8 @@ static void count_stackless(struct snapshot *snapshot, const struct block *block
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
-/* Counts a block without a stack if the block is older than the attached tracer. The tracer lists
- * such blocks when it is attached. If it did not, any block that is not in its tables counts as
+/* Counts a block without a stack if the block is older than the attached tracer. When the tracer is
+ * attached, it lists such blocks. If it did not, every block that is not in its tables counts as
  * older. */
 static void count_older(
 	struct raw_capture *captured, const struct block *block, const struct tracer_block *traced)
@@ -159,7 +160,7 @@ static void count_older(
 			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
 }
 
-/* Inline, because there are millions of blocks. */
+/* inline, because there are millions of blocks */
 static inline void add_block(
 	struct snapshot *snapshot, const struct block *block, uint32_t stack, uint32_t reach)
 {
@@ -195,8 +196,9 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	return BLOCK_LOST_WITH + place;
 }
 
-/* Turns the walk's blocks into the snapshot's, in place; blocks that are dropped are overwritten.
- * In a sample, the walk counts all blocks, and the recorded blocks represent the others. */
+/* Turns the walk's blocks into the snapshot's blocks, in place: blocks that are dropped are
+ * overwritten. In a sample, the walk counts all blocks, and the recorded blocks represent all of
+ * them. */
 static void join_walked(struct joining *joining)
 {
 	struct walk *walk = &joining->captured->walk;
@@ -226,7 +228,8 @@ static void join_walked(struct joining *joining)
 	}
 }
 
-/* Adds the blocks that only the tracer has, in heaps that were not walked or only partly walked. */
+/* Adds the blocks that only the tracer has and that are in heaps that were not walked or only
+ * partly walked. */
 static void join_unwalked(struct joining *joining)
 {
 	struct raw_capture *captured = joining->captured;
@@ -263,7 +266,8 @@ static void join_unwalked(struct joining *joining)
 	u64map_release(&incomplete);
 }
 
-/* Returns the number of blocks that the tracer has but a sound walk of their heap did not find. */
+/* Returns the number of blocks that the tracer has but that a sound walk of their heap did not
+ * find. */
 static uint64_t count_freed_unseen(struct joining *joining)
 {
 	const struct raw_capture *captured = joining->captured;
@@ -300,8 +304,8 @@ static const struct {
 	{HEAP_MAPPED, RANGE_MAPPED},
 };
 
-/* Adds the headings after the heaps, even those without ranges, if the functions for virtual memory
- * are or were hooked. */
+/* Adds the headings after the heaps, if the functions for virtual memory are or were hooked.
+ * Headings without ranges are added too. */
 static void join_virtual(struct joining *joining)
 {
 	const struct tracer_copy *tracer = &joining->captured->tracer;
@@ -380,7 +384,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 /* ---------------------------------------------------------------- sums instead of blocks */
 
 struct summing {
-	struct u64map known; /* map from heap and stack to index into sums */
+	struct u64map known; /* maps heap and stack to an index into sums */
 	struct block_sum *sums;
 	size_t count, cap;
 };

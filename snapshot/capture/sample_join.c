@@ -6,7 +6,7 @@
 
 #include "core/base/memory.h"
 
-/* Up to this limit, a double represents every count exactly. */
+/* Up to this limit, a double can represent every count exactly. */
 #define COUNT_MAX ((uint64_t)1 << 53)
 
 static int order_of(uint64_t a, uint64_t b)
@@ -58,9 +58,10 @@ static void add_sum(struct snapshot *snapshot, const struct block *block, uint64
 }
 
 /*
- * Counts must be whole numbers. A rounding error of at most a half is carried over to the next
+ * Counts must be whole numbers. A rounding error, at most a half, is carried over to the next
  * count. So the sum of all counts is off by at most a half, and the sum of bytes by less than about
- * one largest block. */
+ * one largest block.
+ */
 void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 {
 	struct block *recorded = snapshot->blocks;
@@ -77,7 +78,8 @@ void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 			to++;
 		owed += (double)(to - from) *
 			block_sample_weight(block->requested_bytes, sample_bytes);
-		/* A group contains at least one block, so at least a half is owed. */
+		/* A group contains at least one block, so at least a half is still to be
+		 * counted. */
 		whole = owed < COUNT_MAX ? (uint64_t)(owed + 0.5) : COUNT_MAX;
 		whole += !whole;
 		owed -= (double)whole;

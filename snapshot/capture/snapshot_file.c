@@ -1,6 +1,5 @@
-/* Takes one snapshot of an open target into one file, and reports what was found. An interrupt
- * releases a held target and removes the unfinished file. A dump of hsnap's may be replaced; other
- * files may not. */
+/* Takes one snapshot of an open target into one file, and reports the result. An interrupt releases
+ * a held target and removes the unfinished file. Only dumps written by hsnap may be replaced. */
 #include "snapshot/capture/snapshot_file.h"
 
 #include <inttypes.h>
@@ -16,7 +15,7 @@
 
 #define TRACER_PATIENCE_MS 10000
 
-/* Target that an interrupt must release. Only one target at a time. */
+/* Target that an interrupt must release. There is only one target at a time. */
 static struct interrupt_cleanup held;
 
 static void on_interrupt(void)
@@ -42,7 +41,7 @@ static const char *how_read(const struct target *target)
 	return target->is_cloned ? "read from a clone" : "held";
 }
 
-/* Prints a warning. The warning may contain names of files or modules. */
+/* Prints a warning, which may contain names of files or modules. */
 static void message_warning(
 	const struct snapshot_request *take, const struct target *target, const char *warning)
 {
@@ -57,9 +56,9 @@ static void message_warning(
 }
 
 /*
- * If lost, returns the totals of lost blocks, which are reachable only from other lost blocks or
- * not at all. Otherwise returns the totals of address space that is only reserved and thus is not
- * memory.
+ * If `lost` is set, returns the totals of lost blocks, which are reachable only from other lost
+ * blocks or not at all. Otherwise returns the totals of address space that is only reserved, and so
+ * is not memory.
  */
 static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
@@ -149,9 +148,8 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 }
 
 /*
- * Returns false for a minidump that lacks the heaps. The dump of such a file lists what the file
- * contains. However, it must not look like the dump of a process without blocks, because two such
- * dumps would compare as equal.
+ * Returns false for a minidump that lacks the heaps. The dump of such a file must not look like the
+ * dump of a process without blocks, because two such dumps would compare as equal.
  */
 static bool has_heaps(const struct target *target, const struct snapshot *snapshot)
 {
@@ -193,8 +191,9 @@ static int open_out(const struct snapshot_request *take, const struct target *ta
 	return rc;
 }
 
-/* Waits while an hsnap is turning the process's tracer on or off. For example, a process that hsnap
- * run is just starting has no stacks yet, and would be the first one of its series. */
+/* Waits while another hsnap is turning the process's tracer on or off. For example, a process that
+ * hsnap run is just starting has no stacks yet. A snapshot without stacks would be the first one of
+ * its series. */
 static void wait_for_tracer(const struct snapshot_request *take, const struct target *target)
 {
 	int64_t until_ms = os_clock_ms() + TRACER_PATIENCE_MS;
@@ -255,7 +254,7 @@ int snapshot_capture(const struct snapshot_request *take, struct target *target,
 			.lost_bytes = lost.requested_bytes,
 			.held_ms = stats.held_ms};
 	}
-	/* The dump may be incomplete. */
+	/* the dump may be incomplete */
 	if (!rc && snapshot.missing_count && !take->is_forced)
 		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
 			target->name, "the dump was written anyway");

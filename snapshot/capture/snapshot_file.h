@@ -14,11 +14,11 @@ struct snapshot_request {
 	bool is_forced; /* incomplete data does not count as an error */
 	bool is_verbose; /* prints a report to standard error */
 	bool by_stack; /* one line for each stack and heap instead of one for each block */
-	bool is_packed; /* compresses the file with gzip; the caller chooses the file's name */
-	/* creates missing folders in the file's path, which was made from a pattern */
+	bool is_packed; /* compresses the file with gzip; the caller chooses its name accordingly */
+	/* creates missing folders in the path, which was made from a pattern */
 	bool makes_folders;
 	bool is_new; /* returns -ERR_EXISTS instead of replacing a file */
-	/* names to try if the name of a new file is taken, or NULL */
+	/* names to try if the name of a new file already exists, or NULL */
 	const struct out_names *names;
 	void (*warn)(void *ctx,
 		const char *line); /* prints a warning about the dump; NULL: to standard error */
@@ -26,21 +26,21 @@ struct snapshot_request {
 };
 
 struct snapshot_result {
-	/* does not include address space that is only reserved */
+	/* reserved address space is not included */
 	uint64_t block_count, requested_bytes;
 	uint64_t stackless_count; /* number of blocks without a stack */
-	/* hsnap has searched for pointers to the blocks; the next two fields are valid */
+	/* hsnap has searched for pointers to the blocks, so the next two fields are valid */
 	bool has_reach;
-	/* blocks that no pointer leads to: their number and their requested bytes */
+	/* number and requested bytes of the blocks to which no pointer leads */
 	uint64_t lost_count, lost_bytes;
 	int64_t held_ms;
 };
 
 /*
- * Takes a snapshot of an open target and writes it to path (NULL: standard output). Prints warnings
- * to standard error. An interrupt during the snapshot releases the target. taken may be NULL.
- * Returns 0 or an error. After -ERR_INCOMPLETE and -ERR_NO_HEAPS, the file exists and *taken is
- * set.
+ * Takes a snapshot of an open target and writes it to `path` (NULL: standard output). Prints
+ * warnings to standard error. An interrupt during the snapshot releases the target. `taken` may be
+ * NULL. Returns 0 or an error. After -ERR_INCOMPLETE and -ERR_NO_HEAPS, the file exists and
+ * `*taken` is set.
  */
 int snapshot_capture(const struct snapshot_request *take, struct target *target, const char *path,
 	struct snapshot_result *taken, struct err *err);
@@ -49,9 +49,9 @@ int snapshot_capture(const struct snapshot_request *take, struct target *target,
 void snapshot_guard_interrupts(void);
 
 /*
- * Returns OUT_OVERWRITE if path is a dump written by hsnap that may be replaced, as UMDH does: a
- * dump of a process other than the target, or of the same moment. Otherwise returns 0. target: NULL
- * if the process has not been started yet.
+ * Returns OUT_OVERWRITE if `path` is a dump that may be replaced, as UMDH does. It must have been
+ * written by hsnap, and be a dump of another process than the target or of the same moment.
+ * Otherwise returns 0. `target` is NULL if the process has not been started yet.
  */
 unsigned snapshot_out_flags(const char *path, const struct target *target);
 

@@ -1,6 +1,7 @@
 /*
  * Blocks from the tracer's tables. They replace the walk of a held process, or complete a walk that
- * could not read all heaps. Comparing the tables with a walk reveals a wrong layout. */
+ * could not read all heaps. A comparison of the tables with a walk reveals a wrong layout.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,13 +73,13 @@ bool tables_have_all(const struct raw_capture *captured)
 
 struct giving {
 	struct raw_capture *captured;
-	bool *is_known; /* for each of the tracer's blocks: the walk has the same block */
-	bool *is_kept; /* for each of the walk's blocks: the block remains */
+	bool *is_known; /* for each of the tracer's blocks: true if the walk has the same block */
+	bool *is_kept; /* for each of the walk's blocks: true if the block remains */
 	struct u64map heaps;
-	struct u64map overheads; /* map from heap and size to the overhead of such a block */
+	struct u64map overheads; /* maps heap and size to the overhead of such a block */
 };
 
-/* Returns true if the walk of a heap may have missed blocks, so that the tracer's blocks must be
+/* Returns true if the walk of a heap may have missed blocks, so the tracer's blocks must be
  * added. */
 static bool is_incomplete(const struct heap *heap)
 {
@@ -123,8 +124,10 @@ int tables_add_heaps(struct raw_capture *captured)
 /* ---------------------------------------------------------------- sizes */
 
 /*
- * Returns the largest possible excess in a block size that a heap reports: one size class. Up to
- * 256 bytes, classes are 16 bytes apart. Above, each power of two is divided into 16 classes. */
+ * Returns the maximum by which the size of a block that a heap reports may be too large: one size
+ * class. Up to 256 bytes, classes are 16 bytes apart. Above that, each power of two is divided into
+ * 16 classes.
+ */
 static uint64_t class_bytes(uint64_t bytes)
 {
 	uint64_t step = 16;
@@ -134,7 +137,7 @@ static uint64_t class_bytes(uint64_t bytes)
 	return step;
 }
 
-/* Returns true if the tracer's size of a block is right and the heap's is too large. */
+/* Returns true if the tracer's size of a block is right and the size from the heap is too large. */
 static bool is_loose(const struct heap *heap, uint64_t walked_bytes, uint64_t traced_bytes)
 {
 	return heap->has_loose_sizes && traced_bytes < walked_bytes &&
@@ -168,15 +171,16 @@ void tables_correct_sizes(struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- comparing walk and tracer */
 
-#define JUDGE_MANY ((size_t)1 << 12) /* with more blocks, only one in JUDGE_SHARE is looked up */
+/* if there are more blocks, only one in JUDGE_SHARE is looked up */
+#define JUDGE_MANY ((size_t)1 << 12)
 #define JUDGE_SHARE 16u
-#define JUDGE_FEWEST 64 /* with fewer blocks, a heap is not judged */
+#define JUDGE_FEWEST 64 /* a heap with fewer blocks is not judged */
 #define JUDGE_MISSING 100 /* one block in JUDGE_MISSING may be missing */
 
 struct lookups {
-	/* Number of the tracer's blocks, and of those that the walk found. */
+	/* Number of the tracer's blocks, and number of those that the walk found. */
 	uint32_t looked_up, found;
-	/* Number of the walk's blocks, and of those that are in the tracer's tables. */
+	/* Number of the walk's blocks, and number of those that are in the tracer's tables. */
 	uint32_t walked, traced;
 	uint64_t walked_bytes; /* total of all walked blocks, including overhead */
 	uint64_t missing_bytes; /* requested bytes of the tracer's blocks that were not found */
@@ -206,8 +210,8 @@ static void count_traced(
 	}
 }
 
-/* Counts the walk's blocks that the tracer has in the same heap, with the same size or a slightly
- * smaller one. */
+/* Counts the walk's blocks that match a block of the tracer: in the same heap, and with the same
+ * size or a slightly smaller size. */
 static void count_found(
 	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -241,13 +245,14 @@ static void count_found(
 }
 
 /*
- * Returns true if the heap's layout must be wrong because many of the tracer's blocks were not
+ * Returns true if the layout of the heap must be wrong because many of the tracer's blocks were not
  * found.
  *
- * If blocks can be freed unseen, which is known only of Windows before 10, this may also explain
- * missing blocks. If the tracer has all blocks, a wrong layout is recognized by blocks in the walk
- * that never existed. Otherwise it is recognized by missing blocks that do not fit into the heap's
- * free space, and so cannot have been freed. */
+ * Blocks may also be missing because they were freed unseen, which is known to happen only before
+ * Windows 10. If the tracer has all blocks, a wrong layout is recognized by blocks in the walk that
+ * never existed. Otherwise it is recognized by missing blocks that do not fit into the free space
+ * of the heap: they cannot have been freed.
+ */
 static bool is_contradicted(
 	const struct raw_capture *captured, const struct heap *heap, const struct lookups *of)
 {
@@ -346,8 +351,8 @@ static void note_overheads(struct giving *giving)
 	}
 }
 
-/* Returns true if a block belongs to the 64-bit half of a 32-bit process; the tracer does not see
- * that half. */
+/* Returns true if a block belongs to the 64-bit half of a 32-bit process, which the tracer does not
+ * see. */
 static bool is_of_other_half(const struct raw_capture *captured, const struct block *walked)
 {
 	const struct heap *heap = &captured->walk.heaps[walked->heap];
@@ -356,7 +361,7 @@ static bool is_of_other_half(const struct raw_capture *captured, const struct bl
 }
 
 /* Finds the walk's blocks that still exist, and matches each with at most one of the tracer's
- * blocks. Returns the number of matches. Blocks that the tracer cannot see are kept. */
+ * blocks. Returns the number of matches. Keeps blocks that the tracer cannot see. */
 static size_t find_known(struct giving *giving)
 {
 	const struct raw_capture *captured = giving->captured;
@@ -397,8 +402,8 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
 	if (is_incomplete(&walk->heaps[heap]))
-		return true; /* such blocks are added later, without the walk */
-	/* The block is older than the walk, but the walk did not find it: it was freed without
+		return true; /* such blocks are added later, without using the walk */
+	/* The block is older than the walk, but the walk did not find it, so it was freed without
 	 * calling the tracer's hooks. */
 	if (tracer_copy_is_old(traced))
 		return false;

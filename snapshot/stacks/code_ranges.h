@@ -1,6 +1,7 @@
 /*
- * Ranges of a target that may contain code: its modules and its executable memory. No address
- * outside these ranges is a frame of a stack. */
+ * Ranges of a target that may contain code: its modules and its executable memory. An address
+ * outside these ranges is never a frame of a stack.
+ */
 #ifndef SNAPSHOT_STACKS_CODE_RANGES_H
 #define SNAPSHOT_STACKS_CODE_RANGES_H
 
@@ -17,7 +18,7 @@ struct code_range {
 struct code_ranges {
 	struct code_range *list; /* sorted by address; adjacent ranges are merged */
 	size_t count, cap;
-	/* Cache, indexed by hashed address: index of the range that was found last. */
+	/* Cache of the ranges that were found last: indexes into `list`, by hashed address. */
 	uint32_t *recent;
 };
 
@@ -28,8 +29,8 @@ void code_ranges_release(struct code_ranges *ranges);
 int code_ranges_capture(struct code_ranges *ranges, struct target *target,
 	const struct module *modules, size_t module_count);
 
-/* Returns true if addr can be a return address. If a call never returns, its return address may be
- * directly after a range. */
+/* Returns true if `addr` can be a return address. The return address of a call that never returns
+ * may be directly after a range. */
 bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr);
 
 #endif

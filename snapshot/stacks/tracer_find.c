@@ -1,4 +1,4 @@
-/* Search for the tracer's DLL in a target, and checks of the tracer's area. */
+/* Finds the tracer's DLL in a target, and checks the tracer's area. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -8,7 +8,7 @@
 /* Size of the area's head, which is identical in every version. */
 #define HEAD_BYTES offsetof(struct tracer_area, pointer_bytes)
 
-/* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
+/* A 32-bit process also has 64-bit modules, but no 64-bit tracer. */
 static bool is_tracer(const struct target *target, const char *path)
 {
 	return !text_compare(
@@ -70,7 +70,7 @@ int tracer_check(const struct target *target, const struct tracer_area *area, st
 	}
 }
 
-/* Returns true if the tracer's reserved memory is in the address space. tracer_table.c checks the
+/* Returns true if the tracer's reserved memory lies in the address space. tracer_table.c checks the
  * tables in that memory. */
 static bool is_sound(const struct target *target, const struct tracer_area *area)
 {

@@ -38,8 +38,8 @@ static bool count_digits(const struct tracer_block *blocks, size_t count, size_t
 	return !is_ordered;
 }
 
-/* Sorts the blocks by one digit. Afterwards counts contains, for each value, the index after its
- * last block. */
+/* Sorts the blocks by one digit. Afterwards `counts` contains, for each value of the digit, the
+ * index after the last block with that value. */
 static void deal(struct tracer_block *to, const struct tracer_block *from, size_t count,
 	unsigned digit, size_t *counts)
 {

@@ -27,8 +27,8 @@ static bool is_sound(const struct tracer_range *range)
 	       range->end <= TARGET_SPACE_BYTES;
 }
 
-/* Sorts live ranges first, then by address. The order is total: of two ranges at one address, the
- * same one always remains. */
+/* Sorts live ranges first, then by address. No two ranges compare as equal, so of two ranges at one
+ * address the same one always remains. */
 static int by_start(const void *a, const void *b)
 {
 	const struct tracer_range *x = a, *y = b;
@@ -73,8 +73,8 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
 }
 
 /* Removes overlapping ranges. A range that is being freed remains, because the free may fail. If
- * two ranges occupy one place, one of them has been freed or was never allocated. A live range is
- * neither, so it remains. */
+ * two ranges occupy one place, one of them has been freed or was never allocated. This cannot be
+ * true of a live range, so a live range remains. */
 static void settle(struct tracer_range_list *list)
 {
 	size_t live_count = 0, taken_count, kept;
@@ -121,14 +121,15 @@ void tracer_ranges_parse(
 }
 
 /*
- * Synthetic bases begin at these addresses. On x64, programs have no addresses of 2^47 and above.
- * In 32 bits, only few programs may use the upper half, and no system loads DLLs there by
- * default. */
+ * Artificial bases begin at these addresses. On x64, programs have no addresses of 2^47 and above.
+ * In 32-bit address spaces, only few programs may use the upper half, and no system loads DLLs
+ * there by default.
+ */
 #define BASE_64 ((uint64_t)1 << 47)
 #define BASE_32 ((uint64_t)1 << 31)
 #define LIMIT_64 TRACER_LOST_BASE
 #define LIMIT_32 ((uint64_t)1 << 32)
-/* Granularity of modules; one such unit after each module remains free. */
+/* Granularity of modules. One such unit after each module stays free. */
 #define GRANULE ((uint64_t)0x10000)
 
 #define RECORDS_MAX ((size_t)1 << 28) /* bytes */
@@ -147,7 +148,7 @@ struct tracer_extent {
 	uint32_t module; /* index into items, or MODULE_UNKNOWN */
 };
 
-/* A record's offset and its module. */
+/* Offset of a record, and its module. */
 struct module_entry {
 	uint64_t at;
 	uint32_t module;
@@ -196,8 +197,8 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* Parses the head of the record at bytes; `left` bytes remain. Returns the distance to the next
- * record, or 0 if the record is invalid. */
+/* Parses the head of the record at `bytes`, where `left` bytes remain. Returns the distance to the
+ * next record, or 0 if the record is invalid. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
 	size_t place;
@@ -273,7 +274,7 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 			at, take_record(modules, &known, &item_cap, &head, bytes + at)};
 	}
 	table_release(&known);
-	/* The items no longer move, so pointers to them can be set. */
+	/* The items do not move any more, so pointers to them can be set. */
 	for (size_t i = 0; i < modules->count; i++) {
 		if (modules->items[i].module.pdb_guid)
 			modules->items[i].module.pdb_guid = modules->items[i].guid;
@@ -312,7 +313,8 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 			*extent = (struct tracer_extent){unload.base, unload.end, MODULE_UNKNOWN};
 			continue;
 		}
-		/* If its headers contain no size, the module gets the size of its first unload. */
+		/* If the headers of a module contain no size, the module gets the size of its first
+		 * unload. */
 		if (!modules->items[record->module].module.size_bytes)
 			modules->items[record->module].module.size_bytes =
 				(uint32_t)(unload.end - unload.base);
@@ -421,7 +423,7 @@ static void make_tree(struct tracer_modules *modules)
 		put_in_tree(modules, (uint32_t)i, add_at);
 }
 
-/* Returns the first unload, at or after number `born`, that covers addr, or extent_count. */
+/* Returns the first unload with number `born` or higher that covers `addr`, or extent_count. */
 static size_t find_unload(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
 {
 	size_t best = modules->extent_count, below = edges_below(modules, addr);
@@ -507,7 +509,7 @@ size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, 
 
 	if (born >= modules->extent_count || !addr)
 		return SIZE_MAX;
-	/* Look up the call, which precedes the return address. */
+	/* Look up the address of the call, which precedes the return address. */
 	number = find_unload(modules, born, addr - 1);
 	if (number == modules->extent_count)
 		number = find_unload(modules, born, addr);

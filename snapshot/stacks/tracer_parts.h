@@ -11,9 +11,9 @@
 #include "core/dump/model.h"
 #include "snapshot/tracer/shared.h"
 
-/* Index of sorted blocks. The address range of the blocks is divided into parts of equal size, and
- * the index stores where each part begins. Blocks are close together, so a part contains only a
- * few. */
+/* Index of sorted blocks. It divides the address range of the blocks into parts of equal size, and
+ * stores the position at which each part begins. Blocks are close together, so a part contains only
+ * a few. */
 struct tracer_index {
 	uint64_t first; /* address of the first block */
 	unsigned shift; /* a part covers 1 << shift bytes */
@@ -25,13 +25,14 @@ struct tracer_index {
 /* Sorts blocks by address. */
 void tracer_blocks_sort(struct tracer_block *blocks, size_t count);
 
-/* Builds the index of sorted blocks. If memory is short, no index is built, and lookups take
+/* Builds the index of sorted blocks. If memory is short, builds no index, and lookups take
  * longer. */
 void tracer_index_build(
 	struct tracer_index *index, const struct tracer_block *blocks, size_t count);
 void tracer_index_release(struct tracer_index *index);
 
-/* Returns the part that contains an address, which is not below the first block's. */
+/* Returns the part that contains an address. The address must not be below that of the first
+ * block. */
 static inline size_t tracer_index_part(const struct tracer_index *index, uint64_t addr)
 {
 	return (size_t)((addr - index->first) >> index->shift);
@@ -43,10 +44,11 @@ static inline size_t tracer_index_part(const struct tracer_index *index, uint64_
  * Several modules may have occupied one address, one after another. So frames in an unloaded module
  * are moved to a base address that is used for nothing else. Every reader of a dump then finds the
  * module and the offset without special handling. The base depends only on the list of unloaded
- * modules, which only grows. So the base is identical in all dumps of one process. */
+ * modules. Because that list only grows, the base is the same in all dumps of one process.
+ */
 
-/* Offset for frames in an unloaded module that is no longer known; it moves them out of all
- * modules. A program's addresses are far below this value. */
+/* Offset for a frame in an unloaded module that is no longer known. The offset moves the frame out
+ * of all modules, because the addresses of programs are far below this value. */
 #define TRACER_LOST_BASE ((uint64_t)1 << 62)
 
 struct tracer_unloaded; /* one module */
@@ -62,26 +64,27 @@ struct tracer_modules {
 	uint64_t *edges;
 	size_t edge_count;
 	uint32_t *first, *list;
-	size_t unplaced_count; /* number of modules for which the address space had no room */
+	size_t unplaced_count; /* number of modules for which there was no address space */
 };
 
 void tracer_modules_init(struct tracer_modules *modules);
 void tracer_modules_release(struct tracer_modules *modules);
 
 /*
- * Parses record_bytes of module records and unload_count unloads, as stored in the target, into
- * newly initialised modules. Returns 0, or -ERR_TARGET if the data is invalid. */
+ * Parses `record_bytes` bytes of module records and `unload_count` unloads, as stored in the
+ * target. `modules` must be newly initialised. Returns 0, or -ERR_TARGET if the data is invalid.
+ */
 int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *records,
 	size_t record_bytes, const unsigned char *unloads, size_t unload_count);
 
-/* Chooses the modules' bases. live is sorted. In a 32-bit address space, the bases avoid live
- * modules. In a 64-bit address space, nothing can conflict with the bases. */
+/* Chooses the bases of the modules. `live` is sorted. In a 32-bit address space, the bases avoid
+ * the live modules. In a 64-bit address space, nothing can conflict with the bases. */
 void tracer_modules_place(struct tracer_modules *modules, unsigned bits, const struct module *live,
 	size_t live_count);
 
-/* Returns the index of the unload of the module that contained a return address, or SIZE_MAX if the
- * module is still loaded or there was no module. born: number of unloads before the stack's id was
- * assigned. */
+/* Finds the unload of the module that contained a return address, and returns its index. Returns
+ * SIZE_MAX if the module is still loaded or there was no module. `born` is the number of unloads
+ * before the stack's id was assigned. */
 size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
 
 /* Fills *module with the module of an unload, at its original base. Returns false if the module
@@ -89,12 +92,12 @@ size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, 
 bool tracer_modules_unload(
 	const struct tracer_modules *modules, size_t number, struct module *module);
 
-/* Returns the address that represents a return address in a dump. born: number of unloads before
- * the stack's id was assigned. The result is the same address, an address in an unloaded module,
- * which is then marked as used, or the address plus TRACER_LOST_BASE. */
+/* Returns the address that represents a return address in a dump: the same address; an address in
+ * an unloaded module, which is then marked as used; or the address plus TRACER_LOST_BASE. `born` is
+ * the number of unloads before the stack's id was assigned. */
 uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
 
-/* Adds the used modules to the snapshot's modules and sorts the snapshot's modules. */
+/* Adds the used modules to the modules of the snapshot, and sorts these. */
 void tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot);
 
 /* Virtual memory outside of heaps, as recorded by the tracer. */
@@ -102,16 +105,17 @@ void tracer_modules_list(const struct tracer_modules *modules, struct snapshot *
 struct tracer_range_list {
 	struct tracer_range *items; /* sorted by address, without overlaps */
 	size_t count;
-	/* Number of invalid nodes: empty, of unknown kind, outside the address space, or live and
-	 * overlapping another live node. */
+	/* Number of invalid nodes. A node is invalid if it is empty, of unknown kind, outside the
+	 * address space, or live and overlaps another live node. */
 	uint64_t broken_count;
 };
 
 void tracer_ranges_release(struct tracer_range_list *list);
 
 /*
- * Parses those of node_count nodes, as stored in the target, that are not free. A node with
- * RANGE_TAKEN remains, without this mark, if nothing else has taken its place. */
+ * Parses `node_count` nodes, as stored in the target. Skips free nodes. A node with RANGE_TAKEN
+ * remains, without this mark, if no other node has taken its place.
+ */
 void tracer_ranges_parse(
 	struct tracer_range_list *list, const unsigned char *nodes, size_t node_count);
 

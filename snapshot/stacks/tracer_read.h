@@ -1,4 +1,4 @@
-/* Functions that find a tracer in a target and read its tables. */
+/* Finds a tracer in a target and reads its tables. */
 #ifndef SNAPSHOT_STACKS_TRACER_READ_H
 #define SNAPSHOT_STACKS_TRACER_READ_H
 
@@ -13,33 +13,35 @@
 
 /*
  * The tracer in a target: its address, its state and its counters. All of these are read from the
- * target and must be checked. */
+ * target, so they must be checked.
+ */
 
-/* Finds the area of a tracer, whatever its state, among the target's modules. Returns 0,
+/* Finds the area of a tracer in any state, among the modules of the target. Returns 0,
  * -ERR_NOT_TRACED, or -ERR_TARGET if a DLL has the tracer's name but is not a tracer. */
 int tracer_find(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err);
 
-/* Reads the area of a tracer, whatever its state, and checks that this hsnap knows the tracer's
- * version. Returns 0, -ERR_TARGET, or -ERR_GONE. After an error, *area is undefined. */
+/* Reads the area of a tracer in any state, and checks that this hsnap knows the tracer's version.
+ * Returns 0, -ERR_TARGET, or -ERR_GONE. After an error, `*area` is undefined. */
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
 
-/* Returns 0 if the area's tracer is recording. Otherwise returns -ERR_NOT_TRACED, with the reason
- * in err, or -ERR_TARGET. */
+/* Returns 0 if the area's tracer is recording. Otherwise returns -ERR_TARGET, or -ERR_NOT_TRACED
+ * with the reason in `err`. */
 int tracer_check(const struct target *target, const struct tracer_area *area, struct err *err);
 
-/* Returns true if a thread was stopped while it changed the tracer's records of virtual memory or
- * (with_blocks) of a block that remains live. The target should then be resumed for a moment. The
- * target must be held. */
+/* Returns true if a thread was stopped while it was changing the tracer's records of virtual memory
+ * or, if `with_blocks` is set, of a block that remains live. The target should then be resumed for
+ * a moment. The target must be held. */
 bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks);
 
 /*
  * A copy of the tracer's tables: live blocks, their stacks, unloaded modules and virtual memory.
- * All data is checked before it is used. All ranges that are listed in the area are read first, for
- * the last time while the target is held. They are parsed after the target was resumed. */
+ * All data is checked before it is used. First, all ranges that the area lists are read, for the
+ * last time while the target is held. They are parsed after the target was resumed.
+ */
 
-/* Ranges of the target's memory to read: one table per shard, then the following. */
+/* Ranges of the target's memory to read. The tables of the shards come first, one per shard. */
 enum tracer_part_id {
 	PART_STACKS = TRACER_SHARDS,
 	PART_MODULES,
@@ -50,18 +52,18 @@ enum tracer_part_id {
 
 struct tracer_part {
 	uint64_t addr, bytes; /* range in the target; 0 bytes: no such part */
-	unsigned char *copy; /* copy of the part; copies of shards are freed after parsing */
+	unsigned char *copy; /* copy of the part; the copy of a shard is freed after parsing */
 };
 
 struct tracer_copy {
 	struct tracer_area area; /* the tracer's area, including its counters */
 	struct tracer_area *since; /* the area at the time of tracer_copy_mark(), or NULL */
 	struct tracer_part parts[PART_COUNT];
-	/* Sorted by address, without duplicates, after tracer_copy_sort(). */
+	/* Sorted by address and without duplicates after tracer_copy_sort(). */
 	struct tracer_block *blocks;
 	size_t block_count;
 	struct tracer_index index; /* index of blocks; empty before tracer_copy_sort() */
-	unsigned broken_shards; /* number of shards that were left out */
+	unsigned broken_shards; /* number of shards that were omitted */
 	uint64_t read_bytes; /* number of bytes that the last tracer_copy_read() read */
 	struct tracer_modules modules;
 	struct tracer_range_list ranges;
@@ -72,27 +74,29 @@ void tracer_copy_release(struct tracer_copy *copy);
 
 /*
  * Reads the tables. The last reading must be done while the target does not change, so that the
- * copy is consistent. Earlier readings may be done while the target runs; they save time, because
+ * copy is consistent. Earlier readings may be done while the target runs. They save time, because
  * unchanged parts are not read again. Returns 0, -ERR_NOT_TRACED (the tracer was switched off),
  * -ERR_GONE, -ERR_TARGET (also if the tables exceed half of this machine's memory), or -ERR_NOMEM.
- * After an error, the copy is empty except for its area. */
+ * After an error, the copy is empty except for its area.
+ */
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
 /*
- * Stores this moment. tracer_copy_parse() then marks blocks that have been in the tables since this
- * moment, according to the change counters. Blocks near changed ones are not marked. If the area
- * cannot be read, no block is marked. */
+ * Remembers the current moment. tracer_copy_parse() then marks blocks that have been in the tables
+ * since that moment. It uses the change counters, so it does not mark blocks near changed blocks.
+ * If the area cannot be read, no block is marked.
+ */
 void tracer_copy_mark(struct tracer_copy *copy, struct target *target, uint64_t area_addr);
 
-/* Returns true if a block of a copy was marked in this way. The mark replaces the generation of the
- * block's heap. */
+/* Returns true if tracer_copy_parse() has marked a block as old. The mark replaces the generation
+ * of the block's heap. */
 static inline bool tracer_copy_is_old(const struct tracer_block *block)
 {
 	return block->key >> (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
 }
 
-/* Reads and parses only the unloaded modules, while the target runs. The results are those of
+/* Reads and parses only the unloaded modules, while the target runs. Returns the same values as
  * tracer_copy_read(). */
 int tracer_copy_read_unloads(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
@@ -109,15 +113,16 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 /* Returns the handle of a block's heap, or 0 if unknown. */
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
 
-/* Returns true if the entry has this size, and its heap is this one or has no number (see
- * tracer_area.heaps). */
+/* Returns true if the entry has this size and belongs to this heap. An entry whose heap has no
+ * number matches any heap (see tracer_area.heaps). */
 bool tracer_copy_matches(const struct tracer_copy *copy, const struct tracer_block *block,
 	uint64_t heap, uint64_t bytes);
 
 /*
- * Copies the frames of a stack and returns their number, or 0 if id is not that of a valid record.
- * After tracer_modules_place(), frames in unloaded modules are moved to the modules' new bases, and
- * these modules are marked as used. Several threads may call this function at once. */
+ * Copies the frames of a stack and returns their number, or 0 if no valid record has this id. After
+ * tracer_modules_place(), frames in unloaded modules are moved to the new bases of these modules,
+ * and the modules are marked as used. Several threads may call this function at once.
+ */
 uint32_t tracer_copy_stack(
 	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX]);
 

@@ -1,5 +1,5 @@
-/* A copy of the tracer's tables: location and limits of the tables in the target, repeated reading
- * of changed pieces, and parsing. */
+/* A copy of the tracer's tables: finds the tables in the target and checks their limits, reads
+ * changed pieces repeatedly, and parses the copy. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -59,8 +59,8 @@ static int set_part(
 	return 0;
 }
 
-/* Plans the reading of a shard. If a shard's lock was never released, the shard may be outdated and
- * is left out. */
+/* Plans the reading of a shard. A shard whose lock was never released may be outdated and is
+ * omitted. */
 static int set_shard(struct tracer_copy *copy, size_t id)
 {
 	const struct tracer_shard *shard = &copy->area.shards[id];
@@ -113,8 +113,9 @@ static int by_addr_of_part(const void *a, const void *b)
 }
 
 /*
- * Returns true if all parts are in the tracer's reservation and do not overlap. Otherwise the same
- * few bytes in the target could appear as any number of blocks. */
+ * Returns true if all parts lie in the tracer's reservation and do not overlap. Otherwise a few
+ * bytes in the target could appear as any number of blocks.
+ */
 static bool are_apart(struct tracer_copy *copy)
 {
 	const struct tracer_area *area = &copy->area;
@@ -192,8 +193,8 @@ static int plan(
 	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
 
-/* Allocates the copy of a part. If the target lacks the memory, reading the part fails, so at most
- * one part is allocated in vain. */
+/* Allocates the copy of a part. If the target lacks the memory, reading the part fails and no
+ * further part is allocated. So at most one part is allocated in vain. */
 static int room_for(struct tracer_part *part)
 {
 	if (part->bytes)
@@ -221,8 +222,8 @@ static int read_part(struct target *target, const struct tracer_part *part)
 
 /* ---------------------------------------------------------------- reading changes */
 
-/* Returns true if a part is still in the same place and all changes to it are counted. If a thread
- * holds a shard's lock, some changes may not be counted yet. */
+/* Returns true if a part is still in the same place and all its changes are counted. If a thread
+ * holds the lock of a shard, some changes may not be counted yet. */
 static bool is_counted(const struct tracer_copy *copy, const struct tracer_area *last_area,
 	size_t id, const struct tracer_part *last)
 {
@@ -248,7 +249,7 @@ static int read_changes(struct tracer_copy *copy, struct target *target, size_t 
 
 		if (changes[count] != last_changes[count])
 			continue;
-		/* [`from`, `at`) has changed. */
+		/* [`from`, `at`) has changed */
 		rc = read_bytes(target, part, from, at);
 		copy->read_bytes += at - from;
 		from = last_bytes - at < TRACER_PIECE ? last_bytes : at + TRACER_PIECE;
@@ -352,8 +353,8 @@ static size_t count_valid(const struct tracer_part *part)
 	return count;
 }
 
-/* Returns true if the shard's table has not changed near this offset since tracer_copy_mark(). If
- * the shard's lock is held, the table may be changing. */
+/* Returns true if the table of the shard has not changed near this offset since tracer_copy_mark().
+ * The table may be changing if the lock of the shard is held. */
 static bool is_unchanged(const struct tracer_copy *copy, size_t id, uint64_t offset)
 {
 	const struct tracer_area *now = &copy->area, *since = copy->since;
@@ -387,8 +388,8 @@ static int parse_blocks(struct tracer_copy *copy)
 
 	for (size_t i = 0; i < TRACER_SHARDS; i++)
 		count += count_valid(&copy->parts[i]);
-	/* One extra entry: an invalid entry is copied after the last valid one before it is
-	 * checked. */
+	/* One more entry than needed: an invalid entry is first copied after the last valid entry,
+	 * then checked. */
 	copy->blocks = malloc((count + 1) * sizeof(*copy->blocks));
 	if (!copy->blocks)
 		return -ERR_NOMEM;

@@ -1,5 +1,5 @@
-/* Records of the user-mode stack trace database: reads them, and chooses each record's number of
- * frames from two candidates (see ust.h). */
+/* Records of the user-mode stack trace database: reads the records, and chooses the number of
+ * frames of each from two candidates (see ust.h). */
 #include "snapshot/stacks/ust.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "snapshot/target/nt_process.h"
 
 #define CLEAR_MIN 8 /* minimum number of records in which one slot fits better */
-#define CLEAR_TIMES 4 /* minimum ratio to the records in which the other slot fits better */
+/* minimum ratio to the number of records in which the other slot fits better */
+#define CLEAR_TIMES 4
 #define ADDRESS_MIN 0x10000u /* Windows never maps memory below this address */
 
 static bool are_addresses(const uint64_t *frames, uint32_t count)
@@ -36,7 +37,7 @@ static enum ust_fit fit_of(uint32_t said, struct code_ranges *code, const uint64
 	return are_addresses(frames, said) ? UST_FIT_WHOLE : UST_FIT_NONE;
 }
 
-/* Compares a record's two numbers and its room with its first `count` slots (at most
+/* Compares the two numbers and the room of a record with its first `count` slots (at most
  * UST_DEPTH_MAX). */
 static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
 	struct code_ranges *code, const uint64_t *frames, uint32_t count)
@@ -84,7 +85,8 @@ static bool is_clear(size_t yes, size_t no)
 	return yes >= CLEAR_MIN && yes / CLEAR_TIMES >= no;
 }
 
-/* Derives the habit of a process. guess: slot to use if the records do not suffice to decide. */
+/* Derives the habit of a process. `guess` is the slot to use if there are too few records to
+ * decide. */
 static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess)
 {
 	size_t depth = votes->fits[UST_SLOT_DEPTH], index = votes->fits[UST_SLOT_INDEX];
@@ -97,7 +99,7 @@ static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_
 	return habit;
 }
 
-/* Returns true if the number in the usual slot may be right for a process with a clear habit: all
+/* Returns true if the number in the usual slot may be right, in a process with a clear habit: all
  * these frames are addresses, and some are in code. Frames at the end of a stack may be in unloaded
  * modules. */
 static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
@@ -112,8 +114,8 @@ static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	return has_code;
 }
 
-/* Returns the number of leading frames that are in code and within the room. *is_cut: the record's
- * number is larger. */
+/* Returns the number of leading frames that are in code and within the room. Sets `*is_cut` if the
+ * record's number is larger. */
 static uint32_t last_resort(
 	const struct ust_depth *depth, const struct ust_habit *habit, uint32_t said, bool *is_cut)
 {
@@ -124,8 +126,8 @@ static uint32_t last_resort(
 	return count;
 }
 
-/* Chooses between two numbers that fit equally well: the one in the usual slot, unless only the
- * other is within the room. */
+/* Chooses between two numbers that fit equally well: the number in the usual slot, unless only the
+ * other number is within the room. */
 static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_habit *habit)
 {
 	enum ust_slot other = habit->slot == UST_SLOT_DEPTH ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
@@ -137,8 +139,8 @@ static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_hab
 	return depth->said[habit->slot];
 }
 
-/* Chooses the number of frames, at most ust_depth_most(). *is_cut: the record's number is larger,
- * but the rest is not a stack. */
+/* Chooses the number of frames, at most ust_depth_most(). Sets `*is_cut` if the record's number is
+ * larger, but the remaining slots are not frames. */
 static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
 	struct code_ranges *code, const uint64_t *frames, bool *is_cut)
 {
@@ -189,8 +191,8 @@ struct ust {
 	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
-	/* Upper limit for further frames: number of frames that the target's memory can still hold
-	 * if no frames are shared by records. */
+	/* Maximum number of further frames: the number that the target's memory can still hold if
+	 * records do not share frames. */
 	uint64_t frames_left;
 	struct code_ranges code;
 	const struct module *modules; /* owned by the caller; valid during ust_read() */
@@ -228,7 +230,7 @@ static unsigned bits_of(const struct ust_entry *record)
 	return record->kind % 2 ? 64 : 32;
 }
 
-/* Returns true if addr is a possible address of a record or of a list of frames. Both contain
+/* Returns true if `addr` is a possible address of a record or of a list of frames. Both contain
  * pointers, so they must be aligned. */
 static bool can_be_there(uint64_t addr, unsigned bits)
 {
@@ -246,7 +248,7 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 	uint32_t count = 0;
 
 	for (; count < UST_DEPTH_MAX && count < ust->frames_left; count++) {
-		/* Slots at the end of memory may be missing. */
+		/* Slots at the end of a memory region may be missing. */
 		const unsigned char *bytes =
 			all ? all + count * size : memory_at(memory, slot + count * size, size);
 
@@ -280,7 +282,7 @@ static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_e
 	return ust_depth_most(&record->depth);
 }
 
-/* Returns the value at bytes, or 0 if it is too large for a number of frames. */
+/* Returns the value at `bytes`, or 0 if the value is too large for a number of frames. */
 static uint16_t number(const unsigned char *bytes)
 {
 	uint32_t value = bytes_u32(bytes);
@@ -289,10 +291,11 @@ static uint16_t number(const unsigned char *bytes)
 }
 
 /*
- * Tries to read a record as a trace of page heap, which may store its stacks in such traces. Traces
- * differ from entries of the database only in their form: they contain a pointer to their frames.
- * It is not known which of the two numbers in a trace is the number of frames. Returns the number
- * of frames to store, or 0 if the record is not a trace. */
+ * Tries to read a record as a trace of page heap, which may store its stacks in such traces. Unlike
+ * entries of the database, traces contain a pointer to their frames. It is not known which of the
+ * two numbers in a trace is the number of frames. Returns the number of frames to store, or 0 if
+ * the record is not a trace.
+ */
 static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	uint64_t frames[UST_DEPTH_MAX])
 {
@@ -342,7 +345,8 @@ static int read_record(struct ust *ust, struct memory *memory, struct ust_entry 
 	return other ? keep_frames(ust, others, other) : keep_frames(ust, frames, most);
 }
 
-/* Prepares for the first record. Only called when needed: most processes have no records. */
+/* Prepares for the first record. Called only when needed, because most processes have no
+ * records. */
 static int prepare(struct ust *ust, struct target *target)
 {
 	ust->frames_left = target_committed_bytes(target) / 4;
@@ -371,9 +375,9 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	return rc;
 }
 
-/* Guesses the slot of the number of frames if the records do not suffice to decide. If the
- * process's flags request stacks, this is the slot that programs tested on Windows use; otherwise
- * it is the slot named in public symbols. */
+/* Guesses the slot of the number of frames, if there are too few records to decide. If the
+ * process's flags request stacks, chooses the slot that programs tested on Windows use. Otherwise
+ * chooses the slot named in public symbols. */
 static enum ust_slot guess(uint32_t global_flag)
 {
 	bool is_index = global_flag & NT_FLAG_UST && !(global_flag & NT_FLAG_HPA);

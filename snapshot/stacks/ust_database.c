@@ -1,8 +1,9 @@
 /*
- * Search for the user-mode stack trace database. ntdll contains a pointer to the database, at an
- * address that is known only from symbols. So all of ntdll's writable sections are searched for a
- * pointer to memory with the structure of the database. All parts of the structure that can be
- * checked must be correct. */
+ * Finds the user-mode stack trace database. ntdll contains a pointer to the database, at an address
+ * that is known only from symbols. So this file searches all of ntdll's writable sections for a
+ * pointer to memory that has the structure of the database. All parts of the structure that can be
+ * checked must be correct.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* limit for ntdll, which is far smaller */
 #define BUCKETS_MAX ((uint32_t)1 << 20)
 #define INDEX_LOOKED 16
-/* Limit for bucket heads that are read in all candidates together. */
+/* Limit for the number of bucket heads that are read in all candidates together. */
 #define HEADS_MAX ((uint32_t)1 << 22)
 
 struct ust_search {
@@ -34,8 +35,8 @@ struct head {
 	unsigned bits;
 };
 
-/* Returns true if the parts of the database are in order. Head, buckets and records grow upwards
- * from the beginning; the index grows downwards from the end. */
+/* Returns true if the parts of the database are in the right order. Head, buckets and records grow
+ * upwards from the beginning; the index grows downwards from the end. */
 static bool is_in_order(const struct head *head, const unsigned char *bytes)
 {
 	const struct ust_layout *layout = head->layout;
@@ -110,7 +111,7 @@ static bool is_index_sound(struct memory *memory, const struct head *head)
 	return sound * 2 >= looked;
 }
 
-/* Counts the records that are reachable from the index and contain the number of their slot. */
+/* Counts the records that are reachable through the index and contain the number of their slot. */
 static uint32_t count_indexed(struct memory *memory, const struct head *head)
 {
 	const struct ust_layout *layout = head->layout;
@@ -174,7 +175,8 @@ static bool take(struct ust_search *search, uint64_t addr)
 	return true;
 }
 
-/* Follows each pointer between addr and end. Returns true if one of them points to the database. */
+/* Follows each pointer between `addr` and `end`. Returns true if one of them points to the
+ * database. */
 static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 {
 	unsigned bytes = search->bits / 8;
