@@ -60,9 +60,9 @@ static bool is_end(char c, bool is_quoted)
 	return !c || (!is_quoted && (c == ' ' || c == '\t'));
 }
 
-/* Unquotes one argument (not the program name) and appends it to *to with a NUL. Returns the end of
- * the argument in the line. Each pair of backslashes before a quote stands for one backslash;
- * inside quotes, two quotes stand for one. */
+/* Unquotes one argument (not the program name) and appends it to `*to` with a NUL. Returns the end
+ * of the argument in the line. Each pair of backslashes before a quote represents one backslash.
+ * Inside quotes, two quotes represent one quote. */
 static const char *split_word(const char *line, char **to)
 {
 	bool is_quoted = false;

@@ -9,8 +9,9 @@
 
 #include "core/base/memory.h"
 
-/* Appends UTF-8 arguments (NULL-terminated) in a form that CommandLineToArgvW() and the C runtimes
- * split back into equal arguments. If the line is empty, the first argument is the program. */
+/* Appends UTF-8 arguments (NULL-terminated). They are quoted so that CommandLineToArgvW() and the C
+ * runtimes split them back into equal arguments. If the line is empty, the first argument is the
+ * program. */
 void command_line_add(struct buf *line, const char *const *argv);
 
 /* Appends one argument, always in quotes. */

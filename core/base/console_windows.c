@@ -1,9 +1,9 @@
 /*
  * Output to a Windows console, always in UTF-16.
  *
- * The console's code page belongs to all programs that share the console, so it is not changed. The
- * result of writing bytes would depend on that code page. If the code page is UTF-8, WriteFile() on
- * Windows 7 returns the number of characters instead of bytes.
+ * All programs that share the console also share its code page, so the code page is not changed.
+ * The result of writing bytes would depend on it. If the code page is UTF-8, WriteFile() on Windows
+ * 7 returns the number of characters instead of bytes.
  */
 #include <io.h>
 #include <stdarg.h>
@@ -100,8 +100,8 @@ static bool write_message(FILE *stream, const char *text, size_t len)
 }
 
 /* Replace the functions that mingw's printf() and fprintf() call. The library's versions write byte
- * by byte to an unbuffered stream such as standard error, so a console would never receive a whole
- * character. */
+ * by byte to an unbuffered stream such as standard error. A console would then never receive a
+ * whole character of several bytes. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 int __mingw_vfprintf(FILE *stream, const char *format, va_list args)
 {

@@ -10,8 +10,8 @@
 
 /*
  * Hashes of data from files and processes, which may be hostile. SipHash-1-3 (by Aumasson and
- * Bernstein) with a secret key: an attacker cannot construct keys that collide. No result may
- * depend on the value of a hash.
+ * Bernstein) with a secret key, so that an attacker cannot construct keys that collide. No result
+ * may depend on the value of a hash.
  */
 
 struct hash_key {
@@ -60,8 +60,8 @@ static inline void hasher_add(struct hasher *hasher, uint64_t word)
 
 /*
  * An index that finds numbered items by their content. The caller owns the items, numbers them from
- * 0, and compares their content; the index uses eight bytes per item. Hashes must be computed with
- * the index's key. Items are never removed.
+ * 0, and compares their content. The index uses eight bytes per item. Hashes must be computed with
+ * the key of the index. Items are never removed.
  */
 
 #define INDEX_NONE UINT32_MAX
@@ -83,12 +83,12 @@ struct hash_probe {
 void hash_index_init(struct hash_index *index);
 void hash_index_release(struct hash_index *index);
 
-/* Start and continue a search for a hash: hash_index_next() returns the number of each candidate in
- * turn, then INDEX_NONE. */
+/* Start and continue a search for a hash. Each call of hash_index_next() returns the number of the
+ * next candidate; after the last candidate, INDEX_NONE. */
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
-/* Prefetches the slot where a search for hash will start. */
+/* Prefetches the slot where a search for `hash` will start. */
 void hash_index_expect(const struct hash_index *index, uint32_t hash);
 
 /* Makes room for that many more items, to avoid growing in several steps. */
@@ -108,10 +108,11 @@ struct table {
 void table_init(struct table *table);
 void table_release(struct table *table);
 
-/* Returns a pointer to key's value (the caller may modify it), or NULL if key is absent. */
+/* Returns a pointer to the value of `key`, or NULL if `key` is absent. The caller may modify the
+ * value. */
 uint64_t *table_find(const struct table *table, const void *key, size_t len);
 
-/* Adds key, which must not be in the table yet. */
+/* Adds `key`, which must not be in the table yet. */
 void table_add(struct table *table, const void *key, size_t len, uint64_t value);
 
 struct u64map {
@@ -128,11 +129,11 @@ void u64map_release(struct u64map *map);
 
 void u64map_reserve(struct u64map *map, size_t more);
 
-/* Returns true and sets *value if number is in the map. */
+/* Returns true and sets `*value` if `number` is in the map. */
 bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
 
-/* Returns false and sets *value if number is in the map; otherwise adds number with *value and
- * returns true. */
+/* Adds `number` with `*value` and returns true. If `number` is already in the map, sets `*value`
+ * and returns false. */
 bool u64map_add(struct u64map *map, uint64_t number, uint32_t *value);
 
 #endif

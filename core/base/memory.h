@@ -27,7 +27,7 @@ void *xrealloc(void *items, size_t bytes);
 char *xstrdup(const char *text);
 
 struct buf {
-	char *data; /* NULL until the first addition; then NUL-terminated */
+	char *data; /* NULL until the first addition, NUL-terminated after that */
 	size_t len, cap;
 };
 
@@ -41,8 +41,8 @@ void buf_add_text(struct buf *buf, const char *text);
 void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *buf, const char *format, va_list args) PRINTF_LIKE(2, 0);
 
-/* Makes room for one more item in the array *items, which has room for *cap items of item_bytes
- * each and contains count items. */
+/* Makes room for one more item in the array `*items`, which has room for `*cap` items of
+ * `item_bytes` each and contains `count` items. */
 void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
 /* Like array_grow(). Returns 0, or -ERR_NOMEM with the array unchanged. */
@@ -66,7 +66,7 @@ void *arena_alloc(struct arena *arena, size_t bytes);
 /* Returns a zeroed piece with any alignment. */
 void *arena_bytes(struct arena *arena, size_t bytes);
 
-/* Copies len bytes and appends a NUL. */
+/* Copies `len` bytes and appends a NUL. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 
 #endif

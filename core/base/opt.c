@@ -18,9 +18,9 @@ static const struct opt *find_long(const struct opt *table, const char *name, si
 	return NULL;
 }
 
-/* Finds the option whose short name is text, or the part of text before the ':' that starts a
- * value. With is_glued, finds a one-letter option directly followed by its value. Sets *rest to the
- * text after the name. */
+/* Finds the option whose short name is `text`, or is the part of `text` before the ':' that starts
+ * a value. If `is_glued` is set, finds a one-letter option that is directly followed by its value.
+ * Sets `*rest` to the text after the name. */
 static const struct opt *find_short(
 	const struct opt *table, const char *text, bool is_glued, const char **rest)
 {
@@ -62,7 +62,7 @@ static bool is_option(const struct opt_state *state, const char *text)
 	return !text[2] || find_long(state->table, text + 2, strcspn(text + 2, "="));
 }
 
-/* Reads the value of opt from rest, or from the next argument if rest is empty. Returns the
+/* Reads the value of `opt` from `rest`, or from the next argument if `rest` is empty. Returns the
  * option's id or -ERR_USAGE. */
 static int take(struct opt_state *state, const struct opt *opt, const char *rest, const char *name,
 	struct err *err)

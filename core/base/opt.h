@@ -25,7 +25,7 @@ struct opt_state {
 	const struct opt *table; /* terminated by an entry with id 0 */
 	int argc, at;
 	char **argv;
-	/* stop parsing options at the first argument ("hsnap run PROG -x") */
+	/* stops parsing options at the first argument ("hsnap run PROG -x") */
 	bool stop_at_argument;
 	bool ended;
 	const char *value; /* value of the last option, or the argument */

@@ -61,9 +61,9 @@ struct os_map {
 int os_map(struct os_map *map, const char *path, struct err *err);
 void os_unmap(struct os_map *map);
 
-/* Prepares for a failed read of the map. The process then calls handler, as os_on_interrupt()
- * would, writes line unchanged to standard error, and exits with status 2. line is copied, up to
- * OS_LINE_BYTES. Only one map at a time can be guarded. */
+/* Prepares for a failed read of the map. After such a read, the process calls `handler`, as
+ * os_on_interrupt() would, writes `line` unchanged to standard error, and exits with status 2.
+ * `line` is copied, up to OS_LINE_BYTES. Only one map at a time can be guarded. */
 #define OS_LINE_BYTES 1500
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
@@ -76,20 +76,21 @@ bool os_is_special(const char *path);
 /* Returns true if both paths exist and lead to the same file. */
 bool os_same_file(const char *a, const char *b);
 
-/* Returns the path of the file that a write to path would change: the target if path is a symbolic
- * link. The caller frees the result. */
+/* Returns the path of the file that a write to `path` would change. If `path` is a symbolic link,
+ * this is the target. The caller frees the result. */
 char *os_final_path(const char *path);
 
 /* Returns the absolute form of path, without resolving links. The path need not exist. The caller
  * frees the result. Returns NULL if the current folder no longer exists. */
 char *os_full_path(const char *path);
 
-/* Copies the access rights of the file at path, if there is one, to file. */
+/* Copies the access rights of the file at `path` to `file`. Does nothing if there is no file at
+ * `path`. */
 void os_copy_rights(struct os_file *file, const char *path);
 
-/* Opens path for writing. With fresh, creates a file that must not exist yet; otherwise opens an
- * existing special file. If the system supports it, a fresh file is deleted when it is closed or
- * the process ends, unless os_put() renamed the file first. Returns 0 or -ERR_CREATE. */
+/* Opens `path` for writing. If `fresh` is set, creates a file that must not exist yet; otherwise
+ * opens an existing special file. If the system supports it, a fresh file is deleted when it is
+ * closed or the process ends, unless os_put() has renamed it. Returns 0 or -ERR_CREATE. */
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
 
 void os_stdout(struct os_file *file);
@@ -121,7 +122,7 @@ void os_remove_folder(const char *path);
 /* Returns a number that is different for every running process. */
 unsigned long os_pid(void);
 
-/* Fills bytes with unpredictable numbers, if the system has a source of them. */
+/* Fills `bytes` with unpredictable numbers, if the system has a source of such numbers. */
 void os_random(void *bytes, size_t len);
 
 /* Sets the handler that is called once when the user or the system ends this process (Ctrl-C,
@@ -137,10 +138,10 @@ _Noreturn void os_end(void);
  * restrictions. Windows only; never called on POSIX. */
 void os_on_end(void (*last)(void));
 
-/* While is_held is true, the first Ctrl-C does not end a process that has called os_on_interrupt().
- * Instead, os_was_interrupted() returns true afterwards. On Windows, Ctrl-Break, which other
- * programs can send, is also held back. A second Ctrl-C and all other signals end the process. On
- * Windows, another Ctrl-C within 0.3 s is treated as part of the first. */
+/* While `is_held` is true, the first Ctrl-C does not end a process that has called
+ * os_on_interrupt(). Instead, os_was_interrupted() returns true afterwards. On Windows, Ctrl-Break,
+ * which other programs can send, is also held back. A second Ctrl-C and all other signals end the
+ * process. On Windows, another Ctrl-C within 0.3 s is treated as part of the first. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 
@@ -151,9 +152,10 @@ void os_on_held(void (*told)(void));
  * Its zero point is arbitrary. */
 int64_t os_clock_ms(void);
 
-/* Waits until os_clock_ms() reaches until_ms, or until a handle is signalled (Windows) or readable
- * (POSIX). An interrupt that was held back also ends this wait and all later waits. May return
- * early, because one wait is limited to OS_WAIT_MS: a sleeping machine may not count the time. */
+/* Waits until os_clock_ms() reaches `until_ms`, or until a handle is signalled (Windows) or
+ * readable (POSIX). An interrupt that was held back also ends this wait and all later waits. May
+ * return early: one wait is limited to OS_WAIT_MS, because a sleeping machine may not count the
+ * time. */
 #define OS_WAIT_MAX 32 /* number of handles */
 #define OS_WAIT_MS 10000 /* longest single wait */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);
@@ -169,10 +171,10 @@ void os_large_pages(void *start, size_t bytes);
 /* Returns the number of threads that this machine can run at once; at least 1. */
 unsigned thread_cores(void);
 
-/* Calls work(ctx, number) for each number below count, concurrently if possible, and returns when
+/* Calls work(ctx, number) for each number below `count`, concurrently if possible, and returns when
  * all calls have returned. Number 0 runs on the caller's thread. If the system refuses to create a
- * thread, the call for its number is omitted. So number 0 alone must be able to complete the
- * work. */
+ * thread, the call for its number is omitted. So the call for number 0 must be able to complete the
+ * work alone. */
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx);
 
 struct thread_lock;

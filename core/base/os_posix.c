@@ -304,8 +304,8 @@ int os_replace(const char *from, const char *to, struct err *err)
 
 /* Renames on a file system without hard links, such as FAT. Creates an empty file to claim the
  * name, and then replaces that file. A race remains: a reader may see the empty file, and data that
- * another writer stores in the empty file is lost. If this process is killed in between, the empty
- * file remains. */
+ * another writer stores in the empty file is lost. If this process is killed between the two steps,
+ * the empty file remains. */
 static int claim_and_move(const char *from, const char *to)
 {
 	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), code;

@@ -11,9 +11,9 @@
 wchar_t *wide_from_utf8(const char *text);
 char *wide_to_utf8(const wchar_t *wide);
 
-/* Convert a path for a system call. A path that is too long for the usual form (once the current
- * folder is added) is converted to the form without a length limit ("\\?\C:\..."). wide_path_long()
- * takes ownership of path, which may be NULL. */
+/* Convert a path for a system call. A path may be too long for the usual form after the current
+ * folder is added. It is then converted to the form without a length limit ("\\?\C:\...").
+ * wide_path_long() takes ownership of `path`, which may be NULL. */
 wchar_t *wide_path(const char *path);
 wchar_t *wide_path_long(wchar_t *path);
 
@@ -39,7 +39,7 @@ bool console_is(void *handle);
  * failure. */
 bool console_write(void *console, const char *bytes, size_t len);
 
-/* Marks a file for deletion when its handle is closed, even if the process is terminated; or
+/* Marks a file for deletion when its handle is closed, even if the process is terminated, or
  * removes that mark. The handle needs the DELETE access right. */
 
 bool path_set_temporary(void *handle, bool is_temporary);

@@ -32,8 +32,8 @@ static uint64_t size_unit(const char *text, size_t len)
 	return UINT64_C(1) << 10 * (unit - size_units + 1);
 }
 
-/* Returns unit times the decimal fraction 0.DIGITS. Starts at the last digit: rounding down at each
- * step gives the same result as rounding down once at the end. */
+/* Returns `unit` times the decimal fraction 0.DIGITS. Starts at the last digit, because rounding
+ * down at each step then gives the same result as rounding down once at the end. */
 static uint64_t fraction_of(const char *digits, size_t count, uint64_t unit)
 {
 	uint64_t sum = 0;
@@ -120,9 +120,8 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
 	return text;
 }
 
-/* Parses text of the given form, in which '0' stands for any digit. The first number is stored in
- * numbers[0], the second in numbers[1], and so on. Returns the rest of the text, or NULL if the
- * text does not have that form. */
+/* Parses text of the given form, in which '0' represents any digit. Stores the numbers in
+ * numbers[], in order. Returns the remaining text, or NULL if the text does not have that form. */
 static const char *take_form(const char *text, const char *form, int numbers[])
 {
 	for (; *form; form++, text++) {

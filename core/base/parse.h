@@ -8,10 +8,10 @@
 
 /* Sizes: "65536", "64K", "1.5M", "2GiB". */
 
-/* Parses len characters as a number of bytes: decimal digits and an optional unit. The units K, M,
- * G and T are powers of 1024; "KB" and "KiB" are equivalent to "K", and case is ignored. A number
- * with a unit may have a fraction; the result is rounded down. Returns 0, or -ERR_USAGE for other
- * text or a result of more than 64 bits. */
+/* Parses `len` characters as a number of bytes: decimal digits and an optional unit. The units K,
+ * M, G and T are powers of 1024. "KB" and "KiB" are equivalent to "K", and case is ignored. A
+ * number with a unit may have a fraction; the result is rounded down. Returns 0, or -ERR_USAGE for
+ * other text or a result of more than 64 bits. */
 int size_parse(const char *text, size_t len, uint64_t *bytes);
 
 /* Times: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds). */
@@ -35,9 +35,9 @@ int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms);
 
 /* Parses a duration: one or more numbers, each with a unit (d, h, m, s or ms; case is ignored),
  * largest unit first ("1d12h"). The last number may have a fraction, unless its unit is ms; the
- * result is rounded down. A blank may precede a unit, because printed durations contain one. Signs
- * are not allowed, and every number needs a unit; "0s" is valid. Returns 0, or -ERR_USAGE with *ms
- * unchanged. */
+ * result is rounded down. A blank may precede a unit, because printed durations contain a blank
+ * there. Signs are not allowed, and every number needs a unit; "0s" is valid. Returns 0, or
+ * -ERR_USAGE with `*ms` unchanged. */
 int duration_parse(const char *text, int64_t *ms);
 
 /* Prints a duration in whole seconds, rounded down, omitting zero parts ("1h30m"; "0s" for less
@@ -52,9 +52,9 @@ struct moment {
 	int64_t ms; /* since 1970-01-01 UTC, or before the newest snapshot */
 };
 
-/* Parses a date or time like date_span_parse(), or a duration like
- * duration_parse(). A time without milliseconds becomes the first moment of the time it covers, or
- * the last one if is_end. Returns 0, or -ERR_USAGE with *moment unchanged. */
+/* Parses a date or time like date_span_parse(), or a duration like duration_parse(). A time without
+ * milliseconds covers several moments. It becomes the first of them, or the last if `is_end` is
+ * set. Returns 0, or -ERR_USAGE with `*moment` unchanged. */
 int moment_parse(const char *text, bool is_end, struct moment *moment);
 
 /* Converts a moment to ms since 1970-01-01 UTC. kind must not be MOMENT_NONE. */

@@ -136,8 +136,8 @@ static DWORD rename_once(const struct file_naming *naming)
 		       GetLastError();
 }
 
-/* Returns true if the rename may have failed because the target is in use: a later attempt may then
- * succeed. */
+/* Returns true if the rename may have failed because the target is in use, so that a later attempt
+ * may succeed. */
 static bool may_pass(const struct file_naming *naming, DWORD code)
 {
 	DWORD attributes = GetFileAttributesW(naming->to);
@@ -159,8 +159,8 @@ static DWORD rename_patiently(const struct file_naming *naming)
 	return code;
 }
 
-/* Renames a file marked for deletion: removes the mark first, because a marked file cannot be
- * renamed. Restores the mark if the rename fails. */
+/* Renames a file that is marked for deletion. Removes the mark first, because a marked file cannot
+ * be renamed. Restores the mark if the rename fails. */
 static DWORD rename_temporary(const struct file_naming *naming)
 {
 	DWORD code;

@@ -55,8 +55,8 @@ bool pager_end(void);
 #define PROGRESS_AFTER_MS 500
 #define PROGRESS_EVERY_MS 100
 #define PROGRESS_LONG_MS 5000
-/* Maximum width of the line: 80 columns, less two for "^C" and less the last column. On a narrower
- * terminal, remnants of old lines stay visible. */
+/* Maximum width of the line: 80 columns, minus two for "^C" and minus the last column. On a
+ * narrower terminal, remnants of old lines stay visible. */
 #define PROGRESS_COLUMNS 77
 
 struct progress {
@@ -68,11 +68,11 @@ struct progress {
 	size_t columns; /* width of the line now on the terminal; 0: no line */
 };
 
-/* Begins a task. what must outlive it. Times are values of os_time_ms(). */
+/* Begins a task. `what` must outlive the task. Times are values of os_time_ms(). */
 void progress_begin(struct progress *progress, FILE *to, const char *what, int64_t now_ms);
 
-/* Reports that `done` of `total` items are done and that item is the current one. Cheap if nothing
- * is shown. */
+/* Reports that `done` of `total` items are done and that `item` is the current item. Cheap if
+ * nothing is shown. */
 void progress_report(
 	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms);
 

@@ -56,9 +56,9 @@ const char *text_tail(const char *text, size_t max)
 	return end;
 }
 
-/* Returns a number with the high bit of some byte set if any of the eight bytes lies outside ' ' to
- * '~'. A carry or borrow comes only from a byte that sets its own high bit, so it cannot cause a
- * false result. */
+/* Returns a number in which some high bit is set if any of the eight bytes lies outside ' ' to '~'.
+ * A carry or borrow comes only from a byte that sets its own high bit, so it cannot cause a false
+ * result. */
 static uint64_t suspects(const char *text)
 {
 	uint64_t bytes;
@@ -130,8 +130,8 @@ uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair)
 
 size_t text_char(const char *text, unsigned *columns)
 {
-	/* From EastAsianWidth.txt of Unicode 14: W and F. Some symbols in these ranges are narrow; with
-	 * them a line becomes shorter than the terminal is wide. */
+	/* From EastAsianWidth.txt of Unicode 14: W and F. Some symbols in these ranges are really
+	 * narrow; a line that contains them is then shorter than the terminal is wide. */
 	static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a},
 		{0x23e9, 0x23f3}, {0x25fd, 0x25fe}, {0x2614, 0x27bf}, {0x2b1b, 0x2b55},
 		{0x2e80, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff},

@@ -13,8 +13,8 @@
  * text. */
 char *text_harmless(char *text);
 
-/* Returns the length (1 to 3 bytes) of the character or stray byte at text if a terminal would obey
- * it. Otherwise, and at the NUL, returns 0. */
+/* Returns the length (1 to 3 bytes) of the character or stray byte at `text` if a terminal would
+ * obey it. Otherwise, and at the NUL, returns 0. */
 size_t text_obeyed(const char *text);
 
 /* Like text_obeyed(), but for characters that a text file must not contain: also returns 1 for a
@@ -44,17 +44,18 @@ unsigned text_columns(const char *text);
 /* Writes a character as UTF-8. Returns its length, 1 to 4 bytes. */
 size_t text_write_utf8(uint32_t c, unsigned char *to);
 
-/* Returns the character that starts with the unit high. If high and low form a surrogate pair, sets
- * *is_pair. */
+/* Returns the character that starts with the unit `high`. Sets `*is_pair` if `high` and `low` form
+ * a surrogate pair. */
 uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
 
-/* Converts little-endian UTF-16 to UTF-8, up to a NUL or up to units units; an unpaired surrogate
- * becomes U+FFFD. Writes as many whole characters as fit into size bytes, and a NUL. Returns the
- * number of bytes that all characters need, without the NUL. text may be NULL if size is 0. */
+/* Converts little-endian UTF-16 to UTF-8, up to a NUL or at most `units` units. An unpaired
+ * surrogate becomes U+FFFD. Writes as many whole characters as fit into `size` bytes, and a NUL.
+ * Returns the number of bytes that all characters need, without the NUL. `text` may be NULL if
+ * `size` is 0. */
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);
 
-/* Decodes in place the entities of HTML for its own signs and for blanks ("&lt;", "&nbsp;"), and
- * numbers ("&#39;", "&#x27;"). Text that was escaped more than once has "amp;" before the name:
+/* Decodes HTML entities in place: the names of HTML's own signs and of blanks ("&lt;", "&nbsp;"),
+ * and numbers ("&#39;", "&#x27;"). Text that was escaped more than once has "amp;" before the name:
  * "&amp;lt;". Returns the new length. */
 size_t text_from_html(char *text, size_t len);
 
@@ -78,17 +79,15 @@ bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
 /* Returns true if text begins with part, ignoring ASCII case. */
 bool text_begins(const char *text, const char *part);
 
-/* Returns true if all of text matches the pattern, in which '*' stands for any text. In the worst
- * case, the time is proportional to the product of both lengths. */
+/* Returns true if the whole of `text` matches the pattern, in which '*' represents any text. In the
+ * worst case, the time is proportional to the product of both lengths. */
 enum {
 	GLOB_FOLD = 1, /* ignore the case of ASCII letters */
 	GLOB_QUESTION = 2, /* '?' stands for any one character */
 };
 bool text_glob(const char *pattern, const char *text, unsigned flags);
 
-/*
- * Fast parsing of hexadecimal numbers, because dumps consist mostly of them.
- */
+/* Fast parsing of hexadecimal numbers. Dumps consist mostly of such numbers. */
 
 /* Value of each hexadecimal digit plus one; 0 for other bytes. */
 extern const unsigned char hex_digits[256];
@@ -106,8 +105,8 @@ static inline uint64_t hex_load(const char *text)
 }
 
 /* Sets the high bit of each of the eight bytes that is not a hexadecimal digit. Adding a constant
- * to a byte's lower seven bits sets its high bit if they exceed a limit, and never carries into the
- * next byte. */
+ * to the lower seven bits of a byte sets its high bit if the bits exceed a limit, and never carries
+ * into the next byte. */
 static inline uint64_t hex_others(uint64_t bytes)
 {
 	uint64_t low = bytes & HEX_EACH(0x7f), letter = low | HEX_EACH(0x20);
@@ -141,7 +140,7 @@ static inline bool hex_parse(const char **at, uint64_t *value)
 	unsigned digit;
 
 	/* Parse eight digits at once, then one at a time. Numbers of the same kind have similar
-	 * lengths, so the processor can predict where the next number starts and need not wait for
+	 * lengths. So the processor can predict where the next number starts, and need not wait for
 	 * this one. */
 	while (hex_all(bytes = hex_load(text))) {
 		if (sum >> 32)

@@ -2,8 +2,8 @@
  * ETW logs: recordings of a whole machine made by WPR, xperf or PerfView. The heap events and
  * virtual memory events of one process in a log are converted to a recording.
  *
- * A log is read twice. First a scan reads the events in file order and finds processes, modules and
- * definitions of stacks (most definitions come at the end of the log). Then the events are read
+ * A log is read twice. First, a scan reads the events in file order. It finds processes, modules,
+ * and definitions of stacks, most of which are at the end of the log. Then the events are read
  * again, in order of time. Memory is limited to the data found by the scan (which has limits), one
  * buffer per processor, and the live blocks.
  */
@@ -23,9 +23,10 @@ struct etw_process {
 	const char *image; /* file name, or NULL */
 	const char *command_line; /* command line, or NULL */
 	uint64_t start_ticks, end_ticks; /* 0: not recorded in the log */
-	/* Number of events about the process's blocks and heaps; about its virtual memory. */
+	/* Number of events about the blocks and heaps of the process, and about its virtual
+	 * memory. */
 	uint64_t heap_events, memory_events;
-	/* The log contains the creation of the process's first heaps, and so the start of the
+	/* The log contains the creation of the process's first heaps, so it covers the start of the
 	 * process. */
 	bool has_heap_create;
 };
@@ -48,9 +49,10 @@ struct etw_facts {
 	/* Valid after etw_scan(). */
 	uint64_t event_count, first_ticks, last_ticks;
 	uint64_t skipped_count; /* trace messages, and logging errors */
-	uint64_t bad_buffers; /* buffers that cannot be unpacked or that end in invalid data */
+	uint64_t bad_buffers; /* buffers that cannot be unpacked or whose end is invalid */
 	uint64_t snapshot_parts; /* parts of WPR's heap snapshots, whose format is unpublished */
-	/* stacks with frames; stacks that contain only a key; definitions of keys */
+	/* number of stacks with frames, of stacks that contain only a key, and of definitions of
+	 * keys */
 	uint64_t stack_count, key_count, definition_count;
 	uint64_t image_count, identity_count;
 	const struct etw_process *processes; /* sorted by pid */
@@ -60,7 +62,7 @@ struct etw_facts {
 	const struct etw_count *counts;
 	size_t count_count;
 	/* Valid after etw_bind(). */
-	/* stacks for which an event was found; stacks for which none was found */
+	/* number of stacks for which an event was found, and for which none was found */
 	uint64_t bound_count, unbound_count;
 	uint64_t undefined_count; /* keys without a definition */
 	uint64_t identified_count; /* images whose identity is known */
@@ -86,9 +88,9 @@ const struct etw_facts *etw_facts(const struct etw_log *log);
 /* Counts how many stacks bind to events, to describe the log. Call it after etw_scan(). */
 int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct err *err);
 
-/* Chooses the process whose pid or image name is wanted. If wanted is NULL, chooses the only
- * process with heap events or, if no process has heap events, the only process with virtual memory
- * events. Returns 0, -ERR_NO_PROCESS or -ERR_PROCESSES. */
+/* Chooses the process whose pid or image name is `wanted`. If `wanted` is NULL, chooses the only
+ * process with heap events. If no process has heap events, chooses the only process with virtual
+ * memory events. Returns 0, -ERR_NO_PROCESS or -ERR_PROCESSES. */
 int etw_choose(const struct etw_log *log, const char *wanted, const struct etw_process **process,
 	struct err *err);
 

@@ -236,11 +236,11 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
 
 /* ---------------------------------------------------------------- events */
 
-/* Heads of events, indexed by type, from ntwmi.h. Types that occur in real logs were verified using
- * them. */
+/* Heads of events, indexed by type, from ntwmi.h. Types that occur in real logs were verified with
+ * these logs. */
 struct header_layout {
 	uint8_t bytes; /* 0: not supported */
-	/* offsets; ids is 0 if the head has no ids; the size field has 2 bytes */
+	/* offsets; `ids` is 0 if the head has no ids; the size field has 2 bytes */
 	uint8_t size, version, time, ids;
 	uint8_t guid; /* offset; 0: the head has a group and a type instead */
 	uint8_t pointer_bytes;
@@ -341,7 +341,7 @@ static void take_kind(
 			event->type = at[45];
 		}
 	}
-	/* Events about image loads are logged in the group of processes. */
+	/* Events about loads of images are logged in the group of processes. */
 	if (event->group == ETW_PROCESS && event->type == 10)
 		event->group = ETW_IMAGE;
 }

@@ -1,7 +1,7 @@
 /*
  * The container of an ETW log: a sequence of buffers, each filled by one processor.
- * man/hdiff-etw.7, SOURCES, lists the sources of the layout. Nothing in a log is trusted. A session
- * consists of one or more log files, which all use the machine's clock.
+ * man/hdiff-etw.7, SOURCES, lists the sources of the layout. The reader trusts nothing in a log. A
+ * session consists of one or more log files, which all use the machine's clock.
  */
 #ifndef CORE_ETW_ETW_FILE_H
 #define CORE_ETW_ETW_FILE_H
@@ -34,25 +34,27 @@ struct etw_head {
 
 struct etw_buffer {
 	uint64_t offset, sequence;
-	/* bytes: size in the file; used: size after unpacking, including the head */
+	/* `bytes` is the size in the file; `used` is the size after unpacking, including the
+	 * head */
 	uint32_t bytes, used;
 	uint32_t cpu;
 	bool is_packed;
 };
 
 struct etw_file {
-	/* name for messages; for a file in an archive, includes the archive's name */
+	/* name for messages; includes the name of the archive if the file is in one */
 	const char *path;
 	struct os_file file;
 	uint64_t file_bytes;
 	struct etw_head head;
 	struct etw_buffer *buffers; /* in file order, without empty buffers */
 	size_t buffer_count, buffer_cap;
-	uint32_t used_max; /* largest used value of all buffers */
+	uint32_t used_max; /* largest `used` value of all buffers */
 	unsigned packing;
 	/* number of buffers whose flags report lost events or lost buffers */
 	uint64_t flagged_losses;
-	bool is_cut; /* the file's end is missing or invalid, starting at cut_bytes */
+	/* the end of the file is missing or invalid; the invalid part starts at cut_bytes */
+	bool is_cut;
 	uint64_t cut_bytes;
 	struct arena arena;
 };
@@ -62,7 +64,7 @@ struct etw_file {
 #define ETW_PEEK_BYTES 128
 bool etw_is_head(const void *bytes, size_t len);
 
-/* Opens a log and lists its buffers. name is used in messages and must stay valid. Returns 0,
+/* Opens a log and lists its buffers. `name` is used in messages and must stay valid. Returns 0,
  * -ERR_OPEN, -ERR_READ, -ERR_NOT_ETW or -ERR_BAD_ETW. */
 int etw_file_open(struct etw_file *file, const char *path, const char *name, struct err *err);
 void etw_file_close(struct etw_file *file);
@@ -89,8 +91,8 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
 	struct err *err);
 
 /*
- * Events. Windows kernel events have a group and a type, stored in their head or derived from their
- * provider's GUID. Other events have a GUID and an id.
+ * Events. Windows kernel events have a group and a type, which are stored in their head or derived
+ * from the GUID of their provider. Other events have a GUID and an id.
  */
 
 enum etw_group {
@@ -100,7 +102,7 @@ enum etw_group {
 	ETW_HEAP = 0x10,
 	ETW_IMAGE = 0x14,
 	ETW_STACK = 0x18,
-	/* The PDB of an image. This group and the next two exist only as GUIDs. */
+	/* The PDB of an image. This group and the next two are identified only by GUIDs. */
 	ETW_IMAGE_ID = 0x100,
 	ETW_PATHS, /* paths of volumes */
 	ETW_HEAP_SNAPSHOT, /* heap snapshot of WPR */
@@ -126,9 +128,9 @@ struct etw_events {
 	const unsigned char *bytes;
 	size_t at, used;
 	uint32_t cpu;
-	/* number of trace messages and logging errors; their format is not needed */
+	/* number of trace messages and logging errors, whose format is not needed */
 	uint64_t skipped;
-	bool is_bad; /* the rest of the buffer is invalid */
+	bool is_bad; /* the remaining part of the buffer is invalid */
 };
 
 /* Reads the next event. Returns false at the end of the buffer. */

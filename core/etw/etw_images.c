@@ -1,5 +1,5 @@
 /* Modules of processes: load times, PDBs and paths. The scan collects the events about images,
- * identities and volumes; they are joined afterwards. */
+ * identities and volumes, which are joined afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #define IMAGES_MAX ((size_t)1 << 18)
 #define VOLUMES_MAX ((size_t)1 << 12)
 
-/* Reads an image event. Versions 2 and 3 have all fields. In version 1 only the process follows the
- * size; in version 0 nothing does. */
+/* Reads an image event. Versions 2 and 3 have all fields. After the size, version 1 has only the
+ * process, and version 0 has nothing. */
 static void add_image(struct etw_images *images, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -160,9 +160,9 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Finds the identity whose event is nearest in time to the image's event: Windows logs the two
- * close together. The identities must be sorted. Returns NULL if there is no identity for the
- * image's process and base. */
+/* Finds the identity that belongs to an image's event, or NULL if none was logged for the image's
+ * process and base. Chooses the identity whose event is nearest in time, because Windows logs the
+ * two close together. The identities must be sorted. */
 static const struct etw_identity *find_identity(
 	const struct etw_images *images, const struct etw_image *image, const char *pdb)
 {
@@ -243,7 +243,8 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
 		/* The first event for this module is a rundown or an unload, so the module was
-		 * loaded earlier, but after the previous module at that base was unloaded. */
+		 * loaded earlier. The previous module at that base must have been unloaded
+		 * before. */
 		made.from = image->type == IMAGE_LOAD ? image->ticks :
 			    number		      ? modules[*number].to :
 							0;

@@ -1,5 +1,5 @@
-/* A log as a whole: opening its files, scanning them for processes, modules and stacks, and
- * choosing a process. */
+/* A log as a whole: opens its files, scans them for processes, modules and stacks, and chooses a
+ * process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +121,7 @@ int etw_open(struct etw_log **log, const char *const *paths, size_t count, struc
 		etw_close(made);
 		return rc;
 	}
-	/* Put the file that starts first at the front, because time 0 is its start. */
+	/* Put the file that starts first at the front, because its start is time 0. */
 	for (size_t i = 1; i < made->file_count; i++) {
 		struct etw_file first = made->files[0];
 
@@ -284,8 +284,8 @@ static void take_stack(struct etw_log *log, const struct etw_event *event)
 	}
 }
 
-/* Counts an event by kind. For other providers, only the first four bytes of the GUID belong to the
- * kind. */
+/* Counts an event by kind. For other providers, the kind contains only the first four bytes of the
+ * GUID. */
 static void count_event(struct etw_log *log, const struct etw_event *event)
 {
 	uint64_t key = (uint64_t)event->group << 8 | event->type;
@@ -365,8 +365,8 @@ static bool is_below(const char *path, const char *part)
 }
 
 /* Finishes the scan: sorts the processes, and determines the bitness of processes for which no
- * event contains it. A process that loaded a module from SysWOW64 is 32-bit; otherwise the bitness
- * of the recorded system is used. */
+ * event contains it. A process that loaded a module from SysWOW64 is 32-bit. Any other process has
+ * the bitness of the recorded system. */
 static void finish_scan(struct etw_log *log)
 {
 	struct etw_facts *facts = &log->facts;
@@ -464,7 +464,7 @@ int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct er
 
 /* ---------------------------------------------------------------- the choice of a process */
 
-/* Returns true if wanted is the process's pid, or the image name with or without ".exe". */
+/* Returns true if `wanted` is the pid of the process, or its image name with or without ".exe". */
 static bool is_wanted(const struct etw_process *process, const char *wanted)
 {
 	char *end;

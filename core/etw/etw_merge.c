@@ -40,8 +40,8 @@ static int by_sequence(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Orders events with the same time: frees come first, because the freed memory may be allocated
- * again at the same time; stacks come last. */
+/* Orders events with the same time. Frees come first, because the freed memory may be allocated
+ * again at the same time. Stacks come last. */
 static unsigned rank_of(const struct etw_event *event)
 {
 	if (event->group == ETW_STACK)
@@ -101,8 +101,8 @@ static void sift(struct etw_merge *merge, size_t at)
 	merge->heap[at] = moved;
 }
 
-/* Adds a stream for each processor of a file. Stores pointers to the file's buffers at first[].
- * Returns the memory needed for one buffer per stream. */
+/* Adds a stream for each processor of a file. Stores pointers to the buffers of the file at
+ * first[]. Returns the memory needed for one buffer per stream. */
 static uint64_t add_streams(
 	struct etw_merge *merge, struct etw_file *file, const struct etw_buffer **first)
 {

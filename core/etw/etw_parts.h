@@ -78,7 +78,8 @@ uint64_t etw_images_identified(const struct etw_images *images);
 /* A module of a process, and the time during which it was loaded. */
 struct etw_module {
 	struct module module; /* strings are in the images' arena */
-	/* ticks; from 0: loaded at the start; to UINT64_MAX: loaded until the end */
+	/* in ticks; `from` is 0 if the module was loaded at the start, `to` is UINT64_MAX if it was
+	 * loaded until the end */
 	uint64_t from, to;
 };
 
@@ -96,7 +97,7 @@ struct etw_raw_stack {
 	uint32_t count;
 };
 
-/* The stack that a key stands for. The definition is valid until ticks, when the system discarded
+/* The stack to which a key refers. The definition is valid until `ticks`, when the system discarded
  * the key. */
 struct etw_definition {
 	uint64_t key, ticks;
@@ -121,13 +122,13 @@ void etw_stacks_release(struct etw_stacks *stacks);
 void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event);
 void etw_stacks_sort(struct etw_stacks *stacks);
 
-/* An event that waits for its stack, which comes later in the log. */
+/* An event that waits for its stack. The stack comes later in the log. */
 struct etw_waiting {
 	uint64_t ticks;
 	uint32_t pid, tid, cpu;
 	uint32_t stack; /* index of a raw stack, or ETW_NO_STACK */
 	bool has_kernel, has_user; /* parts of the stack that have been read */
-	bool waits; /* waits for a stack; otherwise it only waits for earlier events to leave */
+	bool waits; /* waits for a stack; otherwise waits only until earlier events have left */
 	bool is_ours; /* used by the replay: the event belongs to the process */
 	uint8_t what; /* used by the replay: enum what */
 	uint64_t heap, addr, bytes, old_addr;
@@ -137,7 +138,8 @@ struct etw_binder {
 	struct etw_stacks *stacks;
 	struct etw_waiting *ring;
 	size_t cap; /* a power of two */
-	uint64_t head, tail; /* number of events that have left; number of events that were added */
+	/* number of events that have left, and number of events that were added */
+	uint64_t head, tail;
 	uint64_t wait_ticks; /* maximum time that an event waits */
 	/* number of waiting events for which only the kernel part of the stack was read */
 	size_t kernel_only;
@@ -149,7 +151,7 @@ struct etw_binder {
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx);
 void etw_binder_release(struct etw_binder *binder);
-/* Adds an event and returns it, for the caller to fill in. Events that have waited long enough
+/* Adds an event and returns it; the caller fills it in. Events that have waited long enough
  * leave. */
 struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_event *event);
 /* Binds a stack to its event. The stack is a STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER
@@ -176,7 +178,7 @@ struct etw_log {
 	struct etw_images images;
 	struct etw_stacks stacks;
 	struct etw_process *processes;
-	/* last_process: index of the process found by the last search */
+	/* `last_process` is the index of the process found by the last search */
 	size_t process_cap, last_process;
 	struct u64map process_numbers, count_numbers;
 	struct etw_count *counts;

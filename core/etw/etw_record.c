@@ -1,6 +1,6 @@
-/* Replays the events of one process in a log and writes them as a recording. Events wait in the
- * binder for their stacks. Then they change the live blocks and ranges, which write the recording.
- * Remarks report missing data. */
+/* Replays the events of one process in a log and writes them as a recording. Events first wait in
+ * the binder for their stacks. They then change the live blocks and ranges, which write the
+ * recording. Remarks report missing data. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ enum what {
 	BLOCK_RESIZE, /* resized in place */
 	BLOCK_MOVE,
 	HEAP_IS_GONE,
-	PAGES_ALLOC, /* old_addr holds the flags */
+	PAGES_ALLOC, /* old_addr contains the flags */
 	PAGES_FREE,
 };
 
@@ -39,7 +39,8 @@ struct module_change {
 	bool is_loaded;
 };
 
-/* The recorder's number for a raw stack; valid only for one generation of loaded modules. */
+/* The number that the recorder gave to a raw stack. It is valid only for one generation of loaded
+ * modules. */
 struct known_stack {
 	uint32_t generation, number;
 };
@@ -64,9 +65,9 @@ struct etw_recording {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	struct etw_binder binder;
-	/* All modules; modules now loaded, by address. */
+	/* All modules, and the modules that are loaded now, sorted by address. */
 	struct etw_module *modules;
-	uint32_t *numbers; /* the recorder's number of each module */
+	uint32_t *numbers; /* number that the recorder gave to each module */
 	struct module_change *changes;
 	uint32_t *loaded;
 	size_t module_count, change_count, changed, loaded_count;
@@ -76,7 +77,7 @@ struct etw_recording {
 	struct kind_entry *kinds;
 	struct looked_at *looked_at;
 	uint64_t page_changes;
-	uint32_t thread_tid, thread_number; /* tid and number of the last event's thread */
+	uint32_t thread_tid, thread_number; /* tid and number of the thread of the last event */
 	bool has_ended;
 	/* Counts for the remarks. */
 	uint64_t frees, free_stacks, allocated, stackless, unknown_frees, replaced, moved,
@@ -238,9 +239,9 @@ static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes
 	return entry->kind;
 }
 
-/* Removes the pages around a block from the recording: the heap got them from VirtualAlloc(), and
- * its blocks are already counted. Most calls return early, because the block's granule was already
- * checked after the last change to pages. */
+/* Removes the pages around a block from the recording, because the heap got them from
+ * VirtualAlloc() and its blocks are already counted. Most calls return early, because the block's
+ * granule was already checked after the last change to pages. */
 static void hide_pages(struct etw_recording *run, uint64_t addr)
 {
 	const uint64_t granule = (addr >> GRANULE_BITS) + 1;
@@ -322,7 +323,7 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 }
 
 /* Replays an event whose stack was read or is no longer expected. An event without a process id
- * belongs to the process if its stack does, or if it frees one of the process's blocks. */
+ * belongs to the process in two cases: its stack does, or it frees a block of the process. */
 static void take(void *ctx, const struct etw_waiting *event)
 {
 	struct etw_recording *run = ctx;

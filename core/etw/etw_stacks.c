@@ -1,6 +1,6 @@
-/* Stacks of a log: interning of frames, definitions of keys, and binding of stacks to events. A
- * stack comes after its event, in up to two parts (kernel and user), each as frames or as a key.
- * Meanwhile the event waits in a ring. */
+/* Stacks of a log: interns frames, stores definitions of keys, and binds stacks to events. A stack
+ * comes after its event, in up to two parts (kernel and user). Each part is a list of frames or a
+ * key. Meanwhile the event waits in a ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,8 +149,8 @@ void etw_stacks_sort(struct etw_stacks *stacks)
 			by_key);
 }
 
-/* Finds the definition of a key that was in use at ticks. This is the first definition at or after
- * ticks, because a definition is logged when its key is discarded. */
+/* Finds the definition of a key that was valid at `ticks`. This is the first definition at or after
+ * `ticks`, because a definition is logged when its key is discarded. */
 static const struct etw_definition *find(
 	const struct etw_stacks *stacks, bool is_kernel, uint64_t key, uint64_t ticks)
 {
@@ -257,8 +257,8 @@ static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 	return low;
 }
 
-/* Finds the waiting event at ticks to which a stack belongs: an event of the stack's thread, or an
- * event without a thread, preferably from the same processor. */
+/* Finds the waiting event at `ticks` to which a stack belongs. The event must be from the stack's
+ * thread or have no thread. An event from the same processor is preferred. */
 static struct etw_waiting *find_waiting(const struct etw_binder *binder, uint64_t ticks,
 	uint32_t tid, uint32_t cpu, uint64_t *number)
 {

@@ -26,8 +26,8 @@ static uint32_t take16(struct unpacking *at)
 	return value;
 }
 
-/* Appends len bytes copied from the output, starting back bytes before its end. The two ranges may
- * overlap. */
+/* Appends `len` bytes that are copied from the output, starting `back` bytes before its end. The
+ * two ranges may overlap. */
 static bool copy(struct unpacking *at, size_t back, size_t len)
 {
 	const unsigned char *source = at->to - back;
@@ -35,7 +35,7 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 	if (!back || back > (size_t)(at->to - at->begin) || len > room)
 		return false;
-	/* copies eight bytes at once, and so up to seven too many */
+	/* copies eight bytes at once, so up to seven bytes too many */
 	if (back >= 8 && room >= len + 8) {
 		unsigned char *to = at->to;
 
@@ -51,8 +51,8 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 /* Xpress: plain LZ77. */
 
-/* Reads the length of a match that is longer than fits into the token. Lengths of two matches share
- * a byte: *half points to the byte whose upper half is still unused, or is NULL. */
+/* Reads the length of a match if the length does not fit into the token. The lengths of two matches
+ * share a byte: `*half` points to the byte whose upper half is still unused, or is NULL. */
 static bool take_length(struct unpacking *at, const unsigned char **half, size_t *len)
 {
 	uint32_t more;
@@ -84,7 +84,7 @@ static bool take_length(struct unpacking *at, const unsigned char **half, size_t
 		more = take16(at);
 		more |= take16(at) << 16;
 	}
-	/* if more is below 7, this wraps around, and the next line returns false */
+	/* if `more` is below 7, this wraps around, and the next line returns false */
 	*len = more - 7;
 	return more >= 7 + 15;
 }
@@ -138,7 +138,7 @@ static bool unpack_xpress(struct unpacking *at)
 
 #define LZNT1_CHUNK 4096
 
-/* Unpacks one chunk, at->from to at->from_end, into at most LZNT1_CHUNK bytes. */
+/* Unpacks one chunk, from at->from to at->from_end, into at most LZNT1_CHUNK bytes. */
 static bool unpack_chunk(struct unpacking *at)
 {
 	const unsigned char *begin = at->to;
@@ -206,8 +206,8 @@ static bool unpack_lznt1(struct unpacking *at)
 #define BITS_MAX 15
 #define HUFFMAN_CHUNK 65536
 
-/* Fills table[] for lookup by the next BITS_MAX bits. An entry is symbol << 4 | length of the
- * symbol's code. */
+/* Fills table[], which is indexed by the next BITS_MAX bits. An entry contains a symbol and the
+ * length of its code: symbol << 4 | length. */
 static bool make_table(const unsigned char *lengths, uint16_t table[1 << BITS_MAX])
 {
 	size_t at = 0;

@@ -27,8 +27,8 @@ static int add(struct os_file *file, uint64_t size, const char *path, const char
 	return rc ? rc : os_write(file, line, len, path, err);
 }
 
-/* Renames the full log to aside and opens a new one. Holds the old file's lock until the new file
- * exists. If the old file cannot be renamed, continues to use it. */
+/* Renames the full log to `aside` and opens a new log. Holds the lock of the old file until the new
+ * file exists. If the old file cannot be renamed, continues to use it. */
 static int begin_new(struct os_file *file, const char *path, const char *aside, struct err *err)
 {
 	struct os_file full = *file;

@@ -11,16 +11,16 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-/* Files that only grow, such as logs, and that several processes may write at the same time. */
+/* Files that only grow, such as logs. Several processes may write them at the same time. */
 
 /* Appends a line, which must end with a newline, to the file at path. Creates the file if it is
- * missing. If the file would exceed limit_bytes, renames it to aside, replacing any older file
+ * missing. If the file would exceed `limit_bytes`, renames it to `aside`, replacing any older file
  * there, and begins a new file. If a reader blocks the renaming, appends to the full file.
  *
  * The file is locked during the call, so lines of several processes neither mix nor get lost. A
  * lock that another process holds for seconds is ignored. If the last line is torn because the disk
  * was full, ends it first. The file is closed after each call, so it may be moved or removed at any
- * time. If len is 0, writes nothing. Returns 0, -ERR_CREATE or -ERR_WRITE. */
+ * time. Writes nothing if `len` is 0. Returns 0, -ERR_CREATE or -ERR_WRITE. */
 int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err);
 
@@ -59,10 +59,10 @@ enum folder_want {
 	FOLDER_ENTRIES,
 };
 
-/* Calls entry for each entry, in unspecified order; the name is valid until entry returns. If path
- * is "", lists the current folder. Returns 0 at the end; -ERR_OPEN if the folder is missing or
- * unreadable; -ERR_READ if it cannot be read to the end; or the first nonzero result of entry, with
- * err unchanged. */
+/* Calls `entry` for each entry, in unspecified order. The name is valid until `entry` returns. If
+ * `path` is "", lists the current folder. Returns 0 at the end; -ERR_OPEN if the folder is missing
+ * or unreadable; -ERR_READ if the folder cannot be read to the end; or the first nonzero result of
+ * `entry`, with `err` unchanged. */
 int folder_each(const char *path, enum folder_want want,
 	int (*entry)(void *ctx, const struct folder_entry *entry), void *ctx, struct err *err);
 
@@ -79,8 +79,8 @@ int folder_list_read(const char *path, struct folder_list *list, struct err *err
 void folder_list_release(struct folder_list *list);
 
 /* Removes a file or a link (not the link's target), but never a folder. A missing file is not an
- * error. Returns 0 or -ERR_REMOVE. Wine shows a link of the host system as if it were the link's
- * target. Such a link and its target are not removed: the result is -ERR_REMOVE. */
+ * error. Returns 0 or -ERR_REMOVE. Wine shows a link of the host system as if it were the target of
+ * the link. In this case, returns -ERR_REMOVE and removes neither. */
 int folder_remove(const char *path, struct err *err);
 
 /*

@@ -111,8 +111,8 @@ int folder_remove(const char *path, struct err *err)
 #define NO_WAITING (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* Returns true if the folder belongs to this user. Under sudo, HOME may be another user's folder,
- * where this user must not create files. may_lack: also returns true for a missing folder, because
- * HOME of a user without a home folder may not exist. */
+ * where this user must not create files. If `may_lack` is set, also returns true for a missing
+ * folder, because HOME of a user without a home folder may not exist. */
 static bool is_our_folder(const char *folder, bool may_lack)
 {
 	struct stat st;

@@ -13,7 +13,7 @@
 #include "core/base/os_windows.h"
 #include "core/io/file.h"
 
-/* Flag of a reparse point that stands for another name ("Reparse Point Tags", Microsoft Learn). */
+/* Flag of a reparse point that represents another name ("Reparse Point Tags", Microsoft Learn). */
 #define NAME_SURROGATE 0x20000000
 
 static HANDLE open_any(const wchar_t *path, DWORD rights, DWORD how, DWORD flags)
@@ -160,8 +160,8 @@ static int hand_on(const WIN32_FIND_DATAW *found,
 	return rc;
 }
 
-/* Returns the pattern that lists path: path, a separator and "*". Adds no separator to "D:", which
- * means the current folder of that drive. */
+/* Returns the pattern that lists `path`: path, separator and "*". After "D:", which is the current
+ * folder of that drive, adds no separator. */
 static wchar_t *wide_pattern(const char *path)
 {
 	char last = *path ? path[strlen(path) - 1] : '\\';
@@ -254,7 +254,7 @@ static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
 
-/* Returns true if the opened file is really located somewhere other than at path. Wine opens and
+/* Returns true if the opened file is really located somewhere other than at `path`. Wine opens and
  * removes the target of a host system's link without reporting a link. */
 static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 {

@@ -1,11 +1,11 @@
 /*
- * Something that an interrupt has to clean up before the process ends, such as a file to remove or
- * a process to resume.
+ * A thing that an interrupt must clean up before the process ends, such as a file to remove or a
+ * process to resume.
  *
- * The owner calls _set and _clear. The handler of os_on_interrupt() calls _take, uses the thing,
- * and then calls _done, on any thread or inside a signal handler. _clear waits while a handler is
- * using the thing, which usually means until the process ends. After _clear the owner may free the
- * thing. There may be one owner and any number of handlers.
+ * The owner calls _set and _clear. The handler of os_on_interrupt() calls _get, uses the thing, and
+ * then calls _done. It runs on any thread or inside a signal handler. _clear waits while a handler
+ * is using the thing, which usually means until the process ends. After _clear the owner may free
+ * the thing. There may be one owner and any number of handlers.
  */
 #ifndef CORE_IO_INTERRUPT_H
 #define CORE_IO_INTERRUPT_H

@@ -182,7 +182,7 @@ static void pack(struct out *out, bool is_end)
 		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
 		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
-	/* Cannot happen, but must not let an incomplete file count as written. */
+	/* This cannot happen, but if it did, an incomplete file must not count as written. */
 	if (rc == Z_STREAM_ERROR)
 		err_set(&out->err, ERR_WRITE, out->path, "cannot be compressed");
 }
@@ -268,8 +268,8 @@ void out_harmless(struct out *out, const char *text)
 	out_write(out, text + from, at - from);
 }
 
-/* Writes value, which must be below 2^32, as eight hexadecimal digits; letter is the digit for 10.
- * Computes all digits at once, because reports consist mostly of addresses. */
+/* Writes `value`, which must be below 2^32, as eight hexadecimal digits; `letter` is the digit for
+ * 10. Computes all digits at once, because reports consist mostly of addresses. */
 static inline void put_eight(char *to, uint64_t value, char letter)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);

@@ -43,15 +43,16 @@ struct out {
 
 /* Enables or disables the protection of the files that out_check() recognizes: dumps, UMDH's logs
  * and comparisons, recordings, minidumps, ETW logs and packed files. Programs enable it at their
- * start; --overwrite disables it. While it is enabled, out_check() and the functions that open an
- * output return -ERR_KEPT for a path to such a file. Otherwise out_check() returns 0. */
+ * start; --overwrite disables it. While the protection is enabled, out_check() and the functions
+ * that open an output return -ERR_KEPT for the path of such a file. Otherwise out_check() returns
+ * 0. */
 void out_protect(bool is_on);
 int out_check(const char *path, struct err *err);
 
 /* Returns 0, -ERR_CREATE or -ERR_KEPT. After an error, nothing is open. */
 int out_open(struct out *out, const char *path, struct err *err);
 
-/* Returns true if the name ends in ".gz", ignoring case: such an output is compressed. */
+/* Returns true if the name ends in ".gz", ignoring case. Such an output is compressed. */
 bool out_is_packed_name(const char *path);
 
 /* Creates the missing folders in the path, accessible only to this user. Errors are ignored here:
@@ -78,19 +79,19 @@ static inline void out_char(struct out *out, char c)
 /* Writes text, sanitized as by text_harmless(). */
 void out_harmless(struct out *out, const char *text);
 
-/* Write a number in base 10 or 16 (lower-case), right-aligned with blanks to width columns; width
- * is at most 100. A number that does not fit takes more columns. sign precedes the digits unless it
- * is 0. */
+/* Write a number in base 10 or 16 (lower-case), right-aligned with blanks to `width` columns (at
+ * most 100). A number that does not fit takes more columns. `sign` precedes the digits unless it is
+ * 0. */
 void out_number(struct out *out, uint64_t value, unsigned base, unsigned width);
 void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsigned width);
 
 /* Writes upper-case hexadecimal digits without prefix or padding, the format used by UMDH. */
 void out_hex(struct out *out, uint64_t value);
 
-/* Fast path for many small pieces. out_room() returns room for len bytes, which must be far fewer
- * than the buffer's size. The caller adds the number of bytes it used to out->len. out_hex_digits()
- * writes the digits of value to to[] and returns the number of digits; the rest of to[] is
- * undefined. */
+/* Fast path for many small pieces. out_room() returns room for `len` bytes, which must be far fewer
+ * than the size of the buffer. The caller adds the number of used bytes to out->len.
+ * out_hex_digits() writes the digits of `value` to to[] and returns the number of digits; the
+ * remaining elements of to[] are undefined. */
 char *out_room(struct out *out, size_t len);
 size_t out_hex_digits(char to[16], uint64_t value);
 
@@ -105,8 +106,8 @@ struct out_names {
 	void *ctx;
 };
 
-/* Like out_commit(), except that if the output's name is taken, the file gets the first free name
- * from names. */
+/* Like out_commit(), but gives the file the first free name from `names` if the output's name is
+ * taken. */
 int out_commit_as(struct out *out, const struct out_names *names, struct err *err);
 
 /* Closes the output without leaving a file. */

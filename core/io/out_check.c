@@ -5,8 +5,8 @@
  *
  * Such files describe a process that may have exited, so they cannot be produced again. A file is
  * recognized by its first bytes (after gunzip), whatever its name. Reports are not protected,
- * because dumps can produce them again. The formats' own modules have stricter tests, but this
- * folder may not include them.
+ * because they can be produced again from dumps. The modules for these formats have stricter tests,
+ * but this folder may not include them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +133,7 @@ static const char *text_kind(const char *text, size_t len)
 		size_t line = (size_t)((newline ? newline : end) - text);
 
 		if (starts(text, line, "// hdiff "))
-			return NULL; /* a report, which the dumps can produce again */
+			return NULL; /* a report, which can be produced again from the dumps */
 		kind = line_kind(text, line);
 		text += line + !!newline;
 	}

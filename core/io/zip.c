@@ -24,7 +24,7 @@ enum {
 };
 #define COMMENT_MAX 65535
 /* Logs with almost empty buffers compress extremely well, but such logs are not large. So an entry
- * larger than LARGE_BYTES is refused if its compression ratio exceeds LARGE_RATIO. */
+ * that is larger than LARGE_BYTES is refused if its compression ratio exceeds LARGE_RATIO. */
 #define LARGE_BYTES ((uint64_t)4 << 30)
 #define LARGE_RATIO 300
 #define CENTRAL_MAX ((uint64_t)64 << 20)

@@ -307,7 +307,7 @@ static int read_entry(const struct pe_source *source, const struct pe_image *ima
 	return 0;
 }
 
-/* Follows the chain from a separate part of a function to the function's first entry. */
+/* Follows the chain from a separate part of a function to the first entry of the function. */
 static int follow_chain(
 	const struct pe_source *source, const struct pe_image *image, struct function *function)
 {

@@ -20,10 +20,10 @@
 #define PE_MACHINE_ARM64 0xaa64
 
 struct pe_source {
-	/* Reads exactly len bytes at offset. Returns 0 or a negative number. */
+	/* Reads exactly `len` bytes at `offset`. Returns 0 or a negative number. */
 	int (*read)(void *ctx, uint64_t offset, void *bytes, size_t len);
 	void *ctx;
-	bool in_memory; /* offset is an rva; otherwise a file offset */
+	bool in_memory; /* offsets are rvas; otherwise they are file offsets */
 };
 
 struct pe_section {
@@ -62,8 +62,9 @@ int pe_read_headers(const struct pe_source *source, struct pe_image *image);
 /* Returns the section that contains rva, or NULL. */
 const struct pe_section *pe_section_at(const struct pe_image *image, uint32_t rva);
 
-/* Reads len bytes at an rva. In a file, bytes that a section has only in memory read as 0. Returns
- * 0, -ERR_READ, or -ERR_TARGET if the bytes are not all in the headers or in one section. */
+/* Reads `len` bytes at an rva. A section may be larger in memory than in the file; in a file, the
+ * additional bytes read as 0. Returns 0, -ERR_READ, or -ERR_TARGET if the bytes are not all in the
+ * headers or in one section. */
 int pe_read(const struct pe_source *source, const struct pe_image *image, uint32_t rva, void *bytes,
 	size_t len);
 
@@ -118,7 +119,7 @@ int pe_find_export(const struct pe_source *source, const struct pe_image *image,
 	uint32_t *rva);
 
 /* Finds `count` exports in one pass. Sets rvas[i] to the rva of names[i], or to 0 if the image does
- * not export it. Returns 0, or -ERR_READ or -ERR_TARGET with rvas possibly incomplete. */
+ * not export it. Returns 0, -ERR_READ or -ERR_TARGET. After an error, `rvas` may be incomplete. */
 int pe_find_exports(const struct pe_source *source, const struct pe_image *image,
 	const char *const *names, size_t count, uint32_t *rvas);
 

@@ -26,8 +26,8 @@ struct export_table {
 	const struct pe_source *source;
 	const struct pe_image *image;
 	/* Copy of the export range given by the headers, which usually contains the table and its
-	 * names. Copied with one read, because reading another process's memory is slow. NULL: not
-	 * available. */
+	 * names. It is copied with one read, because reading another process's memory is slow.
+	 * NULL: not available. */
 	unsigned char *range;
 	size_t range_bytes;
 	unsigned char *functions, *names, *ordinals;
@@ -301,8 +301,8 @@ int pe_find_export(const struct pe_source *source, const struct pe_image *image,
 	return rc;
 }
 
-/* The symbol table has entries of 18 bytes; some are auxiliary entries of the entry before. Names
- * longer than 8 bytes are in a string table after it. */
+/* The symbol table has entries of 18 bytes. Some are auxiliary: they belong to the entry before.
+ * Names longer than 8 bytes are in a string table after the symbol table. */
 enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,
