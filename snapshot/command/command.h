@@ -15,14 +15,14 @@
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
 
-/* Run "hsnap NAME ...", where argv[0] is NAME. Each command prints its own errors, prints its help
- * if --help is given, and returns the exit status. */
+/* Run "hsnap NAME ..."; argv[0] is NAME. Each command prints its own errors, prints its help if
+ * --help is given, and returns the exit status. */
 int command_snapshot(int argc, char **argv);
 int command_watch(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_record(int argc, char **argv);
-/* Returns true for 'hsnap record --from LOG', which command_record_log() handles instead of
+/* Returns true for 'hsnap record --from LOG'. command_record_log() handles this form instead of
  * command_record(). */
 bool command_is_of_log(int argc, char **argv);
 int command_record_log(int argc, char **argv);
@@ -33,15 +33,15 @@ int command_schedule(int argc, char **argv);
 int command_ust(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
-/* Returns the libraries that only hsnap for this system uses, for --version: ", NAME VERSION", or
- * an empty string. */
+/* Returns the additional libraries of hsnap on this system, for --version: ", NAME VERSION", or an
+ * empty string. */
 const char *command_parts(void);
 
 /* Prints an error in one line. Returns the exit status for the error. */
 int command_fail(const struct err *err);
 
-/* Prints the error -rc about a process and returns the exit status for it. If the process is
- * 32-bit, instead starts the 32-bit hsnap with the same arguments and returns its exit status. */
+/* Prints the error `-rc` about a process and returns the exit status for it. If the process is
+ * 32-bit, starts the 32-bit hsnap with the same arguments instead, and returns its exit status. */
 int command_fail_or_delegate(int rc, uint32_t pid, struct err *err);
 
 struct command_form {
@@ -65,7 +65,7 @@ int command_read(
 
 /* -p and -pn: the process that a command works on. */
 
-/* Ids in a command's table. The command's own ids are lower. */
+/* Ids in the table of a command. The command's own ids are lower. */
 enum {
 	OPT_PROCESS_PID = 300,
 	OPT_PROCESS_NAME,
@@ -87,12 +87,13 @@ struct process_choice {
  * other ids unchanged. */
 int process_option(struct process_choice *choice, int id, const char *value, struct err *err);
 
-/* Checks that exactly one option names a process. place: the command, for messages. Returns 0 or
- * -ERR_USAGE. */
+/* Checks that exactly one option names a process. `place` is the name of the command, for messages.
+ * Returns 0 or -ERR_USAGE. */
 int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);
 
-/* Finds the process. with_all: the command also has --all. Returns 0 and *pid; -ERR_USAGE (not a
- * number), -ERR_NO_PROCESS, -ERR_MANY (several processes, which the error lists) or -ERR_SYSTEM. */
+/* Finds the process. `with_all`: the command also has --all. Returns 0 and `*pid`; -ERR_USAGE (not
+ * a number), -ERR_NO_PROCESS, -ERR_MANY (several processes, which the error lists) or
+ * -ERR_SYSTEM. */
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err);
 
@@ -102,7 +103,7 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
 /* Options of every command that writes a dump: the dump's format, the source of its stacks, and the
  * file's name. */
 
-/* Ids in a command's table. The command's own ids are lower. */
+/* Ids in the table of a command. The command's own ids are lower. */
 enum {
 	OPT_DUMP_STACKS = 200,
 	OPT_DUMP_WALK,
@@ -151,13 +152,13 @@ enum {
  * unchanged. */
 int dump_option(struct snapshot_request *take, int id, const char *value, struct err *err);
 
-/* Checks whether a compressed dump may be written to out (NULL: standard output). option: the
- * option that specifies out, such as "-f OUT". Returns 0 or -ERR_USAGE. */
+/* Checks whether a compressed dump may be written to `out` (NULL: standard output). `option` is the
+ * option that specifies `out`, such as "-f OUT". Returns 0 or -ERR_USAGE. */
 int dump_check_out(
 	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
 
-/* Appends the file's name, made from a pattern that was checked before. The name of a compressed
- * file ends in .gz. */
+/* Appends the name of the file, made from a pattern that was checked before. The name of a
+ * compressed file ends in .gz. */
 void dump_name_add(
 	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed);
 
@@ -171,16 +172,16 @@ int table_limit_parse(const char *text, uint64_t *bytes, struct err *err);
 int table_sample_parse(const char *text, uint64_t *bytes, struct err *err);
 
 /*
- * Returns true if name matches pattern. If pattern contains '*' (any text) or '?' (any one byte),
- * it must match the whole name, otherwise a part of the name. Ignores the case of ASCII letters. In
- * the worst case, takes time proportional to the product of both lengths.
+ * Returns true if `name` matches `pattern`. A pattern that contains '*' (any text) or '?' (any one
+ * byte) must match the whole name; any other pattern must match a part of the name. Ignores the
+ * case of ASCII letters. In the worst case, takes time proportional to the product of both lengths.
  */
 bool command_name_is_like(const char *name, const char *pattern);
 
-/* Options of repeated snapshots, triggered by time or by growth. They are also checked against each
- * other. */
+/* Options of repeated snapshots, which are triggered by time or by growth. This part also checks
+ * that the options fit together. */
 
-/* Ids in a command's table. The command's own ids are lower. */
+/* Ids in the table of a command. The command's own ids are lower. */
 enum {
 	OPT_SERIES_COUNT = 100,
 	OPT_SERIES_KEEP,
@@ -248,8 +249,8 @@ struct ps_row {
 	uint32_t pid;
 	unsigned bits; /* 0: the process could not be opened */
 	int64_t heap_count; /* -1: not known */
-	/* Source of the process's stacks: "tracer", "attached" (traced after its start), "ust",
-	 * "none", or "detached" (no longer traced). NULL: not known. */
+	/* Source of the stacks of the process: "tracer", "attached" (traced after its start),
+	 * "ust", "none", or "detached" (no longer traced). NULL: not known. */
 	const char *stacks;
 	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: not known */
 	int64_t start_ms; /* 0: not known */
@@ -259,8 +260,8 @@ struct ps_row {
 
 /*
  * Prints a header line and one line per row, in columns. Replaces characters that would control a
- * terminal. columns: width of the terminal, or 0. If columns is not 0, lines are cut to fit. The
- * command line is then printed without the program, because the program's name precedes it.
+ * terminal. `columns` is the width of the terminal, or 0. If it is not 0, lines are cut to fit, and
+ * the command line is printed without the program, because the name of the program precedes it.
  */
 void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 

@@ -26,9 +26,9 @@ enum doctor_heap {
 	DOCTOR_HEAPS,
 };
 
-/* Groups of blocks, by purpose. The limits are those of the allocators: blocks up to 16 KiB may be
- * in the low fragmentation heap, and big blocks are close to the size from which blocks have memory
- * of their own. */
+/* Groups of blocks, by purpose. The limits are those of the allocators. Blocks up to 16 KiB may be
+ * in the low fragmentation heap. The size of big blocks is close to the size from which blocks have
+ * memory of their own. */
 enum doctor_group {
 	DOCTOR_SMALL, /* every size from 0 to 1024 */
 	DOCTOR_MIDDLE, /* up to 16 KiB */
@@ -57,14 +57,14 @@ struct doctor_block {
 	bool is_late; /* allocated after other blocks were freed, possibly in their place */
 };
 
-/* Code of one function: its return addresses are > from and <= to. */
+/* Code of one function. Its return addresses are greater than `from` and at most `to`. */
 struct doctor_range {
 	uint64_t from, to;
 };
 
 /* Truth about a child, in memory that the child and its parent share. */
 struct doctor_truth {
-	/* Size of an allocation that failed, so that the child gave up; 0: success. */
+	/* Size of the allocation after whose failure the child gave up; 0: success. */
 	uint32_t failed_bytes;
 	uint64_t heaps[DOCTOR_HEAPS]; /* 0: no such heap */
 	/* HeapCompatibilityInformation: 0: none, 1: look-aside lists, 2: low fragmentation heap */
@@ -80,10 +80,11 @@ struct doctor_truth {
 };
 
 /*
- * Fills an empty truth with the blocks that the child is to allocate; their addresses are not yet
- * set. The plan is pure arithmetic and identical on every system. The child first allocates, in
- * this order, all blocks that are not late. It then reallocates some blocks, frees some, and
- * allocates the late blocks. */
+ * Fills an empty truth with the blocks that the child is to allocate. Their addresses are not set
+ * yet. The plan is pure arithmetic and identical on every system. The child first allocates all
+ * blocks that are not late, in this order. It then reallocates some blocks, frees some, and
+ * allocates the late blocks.
+ */
 void doctor_plan(struct doctor_truth *truth);
 
 /* Adds a block. Returns false if there is no room. */
@@ -105,8 +106,8 @@ enum doctor_verdict {
 	DOCTOR_NOT_THERE, /* not available on this system, so nothing was tested */
 };
 
-/* A row of the long table. The short table has one line for all rows of a source and heap; rows
- * with the same part are added up. */
+/* A row of the long table. The short table has one line per source and heap, which combines all of
+ * their rows; rows with the same part are added up. */
 struct doctor_row {
 	const char *source, *heap, *what, *part; /* literals; `heap` may be "" */
 	uint64_t expected, found;
@@ -130,8 +131,8 @@ struct doctor {
 void doctor_init(struct doctor *doctor);
 void doctor_release(struct doctor *doctor);
 
-/* Adds a copy of the row. If the row's two numbers differ, or if it has a detail, its verdict
- * becomes DOCTOR_OFF, unless it is DOCTOR_NOTE. */
+/* Adds a copy of the row. If the two numbers of the row differ, or if the row has a detail, the
+ * verdict becomes DOCTOR_OFF, unless it is DOCTOR_NOTE. */
 void doctor_add(struct doctor *doctor, const struct doctor_row *row);
 
 /* Adds a row without numbers. */
@@ -158,23 +159,25 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to);
  * Comparison with the truth. The child's own heaps must contain exactly the blocks in the truth.
  * The process heap may contain more blocks, because the system's DLLs also use it.
  *
- * In heaps of Windows, two kinds of differences need not be hsnap's mistake, because no published
- * fact excludes them. ntdll may have blocks of its own in a heap that a program created. It may
- * also keep a freed block for a while before marking it as free. Both are rare, whereas a walker
- * that mistakes free blocks for live ones does so for a whole kind of block. So a few such blocks
- * produce a note with their number; more produce DOCTOR_OFF. Wine's source is open, so its heaps
- * are known to do neither. */
+ * In heaps of Windows, two kinds of differences need not be a mistake of hsnap, because no
+ * published fact excludes them. ntdll may have blocks of its own in a heap that a program created.
+ * It may also keep a freed block for a while before marking it as free. Both are rare. A walker
+ * that mistakes free blocks for live ones, however, does so for a whole kind of block. So a few
+ * such blocks produce a note with their number; more produce DOCTOR_OFF. Wine's source shows that
+ * neither happens in its heaps.
+ */
 
-/* Compares the blocks of a snapshot. With has_stacks, compares only blocks that have a stack; the
- * other blocks are just counted in their heap. Sorts the blocks by address. */
+/* Compares the blocks of a snapshot. If `has_stacks` is set, compares only blocks that have a
+ * stack, and just counts the remaining blocks of their heap. Sorts the blocks by address. */
 void doctor_compare(
 	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks);
 
 /*
- * Compares the heaps of a walk with those that GetProcessHeaps() returned in the child. A missing
- * heap is a mistake, because dumps lack all of its blocks. An additional heap is only a note,
- * because Windows may not count it as one of the process's heaps. For a 32-bit process, the heaps
- * of its 64-bit half are ignored, because GetProcessHeaps() does not return them. */
+ * Compares the heaps of a walk with the heaps that GetProcessHeaps() returned in the child. A
+ * missing heap is a mistake, because dumps lack all of its blocks. An additional heap is only a
+ * note, because Windows may not count it as one of the process's heaps. The heaps of the 64-bit
+ * half of a 32-bit process are ignored, because GetProcessHeaps() does not return them.
+ */
 void doctor_compare_heaps(struct doctor *doctor, const char *source, const struct heap *heaps,
 	size_t count, unsigned bits);
 
@@ -182,7 +185,7 @@ void doctor_compare_heaps(struct doctor *doctor, const char *source, const struc
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source);
 
 /* Captures a snapshot with stacks from this source and compares it with the truth. Missing stacks
- * are a mistake only if must_be. */
+ * are a mistake only if `must_be` is set. */
 void doctor_look_dump(struct doctor *doctor, struct target *target, const char *source,
 	enum capture_stacks stacks, bool must_be);
 
@@ -212,9 +215,10 @@ struct doctor_secrets {
 void doctor_secrets_add(struct doctor_secrets *secrets, const char *text, bool is_path);
 
 /*
- * Overwrites the secrets in the bytes with the letter x, regardless of case. Searches for them in
- * UTF-16 and, if they are paths, also in UTF-8. A name is overwritten only as a whole word; a path
- * only if its last component is complete. Returns the number of places. */
+ * Overwrites the secrets in the bytes with the letter x, regardless of case. Searches for names in
+ * UTF-16, and for paths in UTF-16 and UTF-8. A name is overwritten only as a whole word; a path
+ * only if its last component is complete. Returns the number of places.
+ */
 size_t doctor_blank(const struct doctor_secrets *secrets, unsigned char *bytes, size_t len);
 
 /*
@@ -243,9 +247,9 @@ struct doctor_keep {
 /* Windows only: creates the folder. Returns 0, -ERR_EXISTS or -ERR_CREATE. */
 int doctor_keep_begin(struct doctor_keep *keep, struct err *err);
 
-/* Windows only: stores a child's minidump and truth in files named after the state. file: HANDLE of
- * the minidump, open for reading and writing; its contents are overwritten. process: HANDLE of the
- * child. Does nothing after a failure. */
+/* Windows only: stores the minidump and truth of a child in files named after `state`. `file` is a
+ * HANDLE of the minidump, open for reading and writing; its contents are overwritten. `process` is
+ * a HANDLE of the child. Does nothing after a failure. */
 void doctor_keep_child(
 	struct doctor *doctor, const char *state, struct target *target, void *process, void *file);
 

@@ -1,9 +1,9 @@
 /*
  * The consumer of the rings. Each round finds the rings that contain events, and removes the events
  * in order of time. If an event is the next one in its stream, it is passed to the replay.
- * Otherwise its ring waits for that stream. Allocations inside the real heap are held back until
- * the next event of their thread shows whether they belong to a reallocation. A ring with invalid
- * contents is abandoned.
+ * Otherwise its ring waits for that stream. Allocations inside the real heap may belong to a
+ * reallocation. They are held back until the next event of their thread shows this. A ring with
+ * invalid contents is abandoned.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 struct drained_ring {
 	uint32_t tail; /* number of events ever removed */
 	uint32_t end; /* number of events ever written, when this round began */
-	uint32_t thread; /* the recording's number of the thread that wrote the following events */
+	/* the recording's number of the thread that wrote the next events in the ring */
+	uint32_t thread;
 	uint32_t next_waiting; /* next ring in the list of rings that wait for the same stream */
 	uint64_t time; /* time of the event at the tail */
 	uint64_t dropped; /* the ring's counter of dropped events, as last read */
@@ -42,13 +43,14 @@ struct drain {
 	/* rings that contain events, as a binary heap with the earliest event at the top */
 	uint32_t *heap, heap_count;
 	uint32_t *held, held_count; /* rings whose `held` event is in use */
-	/* for each stream: list of rings whose event is not the stream's next one */
+	/* for each stream: list of the rings whose first event must wait for an earlier event of
+	 * the stream */
 	uint32_t waiting[RING_STREAMS];
 	uint32_t orders[RING_STREAMS]; /* for each stream: order of the next event */
 	/* if is_limited, for each stream: first order that must not pass */
 	uint32_t limits[RING_STREAMS];
 	bool is_limited;
-	uint64_t last, last_ms, now, now_ms; /* times of the last call and of this one */
+	uint64_t last, last_ms, now, now_ms; /* times of the last call and of the current call */
 	uint64_t dropped; /* number of events that found no ring, as last read */
 	uint64_t lost; /* number of events lost for any reason */
 	uint64_t moved_ms; /* last time when an event passed, or when no ring was waiting */
@@ -199,8 +201,8 @@ static bool record_event(struct drain *drain, uint32_t thread, const struct ring
 
 /*
  * Holds back an allocation inside the heap. If a block moves, the real RtlReAllocateHeap may call
- * the hooked RtlAllocateHeap and RtlFreeHeap. The thread's next event with that address is then the
- * request itself. Until then, no other thread knows the address.
+ * the hooked RtlAllocateHeap and RtlFreeHeap. The next event of the thread with the same address is
+ * then the reallocation itself. Until then, no other thread knows the address.
  */
 static void hold(struct drain *drain, uint32_t index, const struct ring_event *event)
 {
@@ -223,9 +225,9 @@ static bool release(struct drain *drain, uint32_t at)
 }
 
 /*
- * Decides about held events before an event passes. A held event is dropped if the passing event is
- * the request that it belongs to. It passes first if the order matters. Sets *is_over if the
- * passing event must be dropped, too, because it frees a block that was never reported.
+ * Decides about held events before another event passes. A held event is dropped if it belongs to
+ * the passing event. It passes first if the order matters. Sets `*is_over` if the passing event
+ * must be dropped too, because it frees a block that was never reported.
  */
 static bool settle(
 	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
@@ -306,7 +308,7 @@ static bool is_beyond_limit(const struct drain *drain, const struct ring_event *
 	return drain->is_limited && (int32_t)(event->order - drain->limits[event->stream]) >= 0;
 }
 
-/* Removes events from a ring while they are the earliest and may pass. Returns the number of
+/* Removes events from a ring as long as they are the earliest and may pass. Returns the number of
  * removed events. */
 static size_t take(struct drain *drain, uint32_t index)
 {
@@ -347,7 +349,7 @@ static size_t take(struct drain *drain, uint32_t index)
 	return count;
 }
 
-/* Gives up events that rings have waited for too long. These events count as lost. */
+/* Stops waiting for events for which rings have waited too long. These events count as lost. */
 static void skip(struct drain *drain)
 {
 	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {

@@ -22,7 +22,7 @@ struct letter {
 };
 
 struct mailbox {
-	/* stop and taken are events; turn is the senders' mutex */
+	/* `stop` and `taken` are events; `turn` is the mutex of the senders */
 	HANDLE section, stop, taken, turn;
 	struct letter *letter;
 	char name[40]; /* name of the process, for messages */
@@ -53,7 +53,7 @@ void mailbox_free(struct mailbox *mailbox)
 	free(mailbox);
 }
 
-/* Creates the name of an object. space: the namespace, or empty for names that only one session
+/* Creates the name of an object. `space` is the namespace, or empty for names that only one session
  * sees. */
 static const wchar_t *name_of(
 	wchar_t name[60], const wchar_t *space, uint32_t pid, const wchar_t *part)

@@ -10,7 +10,7 @@
 
 #define ADDR_MASK (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define CACHE_LOG2 14
-/* limit of unseen frees: one in this many live blocks, or UNSEEN_FEWEST if that is more */
+/* maximum number of unseen frees: one in this many live blocks, or UNSEEN_FEWEST if that is more */
 #define UNSEEN_SHARE 100
 #define UNSEEN_FEWEST 64
 
@@ -29,7 +29,7 @@ struct replay {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	uint64_t multiplier;
-	uint8_t *gone; /* for each tag: number of streams that have reported the heap's end */
+	uint8_t *gone; /* for each tag: number of streams that have reported the end of the heap */
 	struct cached_kind *kinds;
 };
 
@@ -99,8 +99,8 @@ void replay_add_block(
 }
 
 /*
- * Counts the streams that have reported a heap's end. Each stream reports the end once, after all
- * events of the heap's blocks. The last report ends the blocks. Blocks that are older than the
+ * Counts the streams that have reported the end of a heap. Each stream reports the end once, after
+ * all events of the heap's blocks. The last report ends the blocks. Blocks that are older than the
  * tracer have no tag.
  */
 static void heap_is_gone(struct replay *replay, uint32_t tag, uint64_t handle)

@@ -3,9 +3,9 @@
  * matched with its allocation, and changes of virtual memory become allocations and frees.
  *
  * The target may write anything into the rings. So everything is read once and checked. A ring with
- * invalid contents is abandoned. Invalid contents cannot use more memory than valid events. They
- * cannot use more time either, except that each range of virtual memory covered by a change takes
- * time.
+ * invalid contents is abandoned. Invalid contents use no more memory than valid events. They use no
+ * more time either, with one exception: a change of virtual memory takes time for each range that
+ * it covers.
  */
 #ifndef SNAPSHOT_RECORD_REPLAY_H
 #define SNAPSHOT_RECORD_REPLAY_H
@@ -20,8 +20,8 @@
 
 struct replay;
 
-/* Returns the recording's number of the stack with this id of the tracer. id is not 0. Returns
- * RECORD_NO_STACK if the stack cannot be read. */
+/* Returns the recording's number of the stack to which the tracer has given this id, which is not
+ * 0. Returns RECORD_NO_STACK if the stack cannot be read. */
 typedef uint32_t (*replay_stack_fn)(void *ctx, uint32_t id);
 
 struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx);
@@ -36,9 +36,9 @@ void replay_add_block(
 bool replay_event(struct replay *replay, const struct ring_event *event);
 
 /*
- * Frees the blocks that are in no heap. If may_free_unseen is false, frees them only if they are
+ * Frees the blocks that are in no heap. If `may_free_unseen` is false, frees them only if they are
  * few: about one in a hundred live blocks. Returns the number of blocks that are in no heap. Sets
- * *is_freed to true if they were freed.
+ * `*is_freed` to true if they were freed.
  */
 size_t replay_filter_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
 	const void *ctx, bool may_free_unseen, bool *is_freed);
@@ -47,26 +47,26 @@ size_t replay_filter_blocks(struct replay *replay, bool (*exists)(const void *ct
  * not used. */
 struct drain;
 
-/* orders: order of the next event in each stream; NULL: all 0. */
+/* Creates a consumer. `orders` contains the order of the next event in each stream; NULL: all 0. */
 struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct ring_area *area,
 	uint32_t ring_count, uint32_t events_log2, const uint32_t orders[RING_STREAMS]);
 void drain_free(struct drain *drain); /* accepts NULL */
 
 /*
- * Removes the events that are present and may pass. Returns their number. now: current ring_time().
- * now_ms: current length of the recording. Times between two calls are interpolated. The first call
- * begins the recording, and its now_ms is 0.
+ * Removes the events that are present and may pass. Returns the number of removed events. `now` is
+ * the current ring_time(), and `now_ms` is the current length of the recording. Times between two
+ * calls are interpolated. The first call begins the recording, and its `now_ms` is 0.
  */
 size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
 
-/* Limits the events that may pass to those before the given order in each stream. NULL removes the
- * limit. */
+/* Limits the events that may pass: in each stream, only events before the given order pass. NULL
+ * removes the limit. */
 void drain_limit(struct drain *drain, const uint32_t orders[RING_STREAMS]);
 
 bool drain_is_at_limit(const struct drain *drain);
 
-/* Lets the remaining events pass, even if they wait for others. Must be called when nothing writes
- * to the rings any more. */
+/* Lets the remaining events pass, even if they wait for earlier events. Must be called when nothing
+ * writes to the rings any more. */
 void drain_end(struct drain *drain);
 
 /* Returns the number of lost events: events that were dropped, or were in rings with invalid
@@ -90,11 +90,11 @@ struct stack_reader *stack_reader_new(
 	struct recorder *recorder, struct target *target, uint64_t area_addr);
 void stack_reader_free(struct stack_reader *reader); /* accepts NULL */
 
-/* Notices loads and unloads of modules that are not in any stack. Call this a few times per second.
- * now_ms: length of the recording up to which all events have been replayed. */
+/* Notices loads and unloads of modules that are in no stack. Call this a few times per second. All
+ * events have been replayed up to `now_ms`, a length of the recording. */
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms);
 
-/* Writes a remark about modules that were unwound using EBP only. Only covers modules that are new
+/* Writes a remark about modules that were unwound using only EBP. Covers only modules that are new
  * since the last call. */
 void stack_reader_remark(struct stack_reader *reader);
 
@@ -102,7 +102,7 @@ void stack_reader_remark(struct stack_reader *reader);
  * stacks of all events in the rings can be read. */
 void stack_reader_begin(struct stack_reader *reader);
 
-/* Implements replay_stack_fn. ctx: the reader. */
+/* Implements replay_stack_fn. `ctx` is the reader. */
 uint32_t stack_reader_number(void *ctx, uint32_t id);
 
 /*
@@ -126,7 +126,7 @@ struct heap_look {
 bool heap_look_capture(struct heap_look *look, struct target *target, uint64_t area_addr);
 void heap_look_release(struct heap_look *look);
 
-/* Returns true if a block is at addr. look: a struct heap_look. */
+/* Returns true if a block is at `addr`. `look` points to a struct heap_look. */
 bool heap_look_has(const void *look, uint64_t addr);
 
 #endif

@@ -14,10 +14,10 @@ struct record_session_plan {
 	uint64_t ring_bytes; /* total size of all rings */
 	int64_t for_ms; /* length of the recording in ms; 0: until the process exits */
 	uint64_t max_bytes; /* maximum file size; the recording ends there; 0: no limit */
-	/* one heap allocation per this many bytes is recorded; 0: all allocations, or the tracer's
-	 * setting */
+	/* bytes per recorded heap allocation; 0: all allocations are recorded, or the tracer's
+	 * setting applies */
 	uint64_t sample_bytes;
-	/* the process is already running: its existing blocks are recorded first */
+	/* the process is already running, so its existing blocks are recorded first */
 	bool is_attached;
 	bool keeps_addresses;
 	bool drops; /* a thread whose ring is full does not wait */
@@ -25,13 +25,14 @@ struct record_session_plan {
 
 struct record_session_result {
 	uint64_t event_count, file_bytes, lost_count, length_ms;
-	/* number of blocks freed without an event, found at a mark or at the end */
+	/* number of blocks that were freed without an event; found at a mark or at the end */
 	uint64_t unseen_count;
-	/* threads' waits for room in their rings: number and total duration */
+	/* number and total duration of the waits of threads for room in their rings */
 	uint64_t wait_count, waited_ms;
 	unsigned damaged_count; /* number of rings with invalid contents */
 	bool is_full; /* ended because the file reached its maximum size */
-	/* the heaps could not be walked, so blocks freed without an event may count as live */
+	/* the heaps could not be walked, so blocks that were freed without an event may count as
+	 * live */
 	bool is_uncompared;
 };
 
@@ -45,7 +46,7 @@ struct record_session;
 /* Writes a message about blocks that were freed without an event. Returns `text`. */
 const char *record_unseen_text(uint64_t count, char text[RECORD_UNSEEN_BYTES]);
 
-/* Creates a session with its rings. Returns 0 or -ERR_SYSTEM. plan must outlive the session. */
+/* Creates a session with its rings. Returns 0 or -ERR_SYSTEM. `plan` must outlive the session. */
 int record_session_new(
 	struct record_session **made, const struct record_session_plan *plan, struct err *err);
 
@@ -54,8 +55,8 @@ const struct recording_link *record_session_link(struct record_session *session)
 
 /*
  * Returns a handle for os_wait(). The handle is set when recording stops although the process
- * continues: the time is over, the file is full or cannot be written, or another hsnap has
- * requested the end.
+ * continues. This happens if the time is over, if the file is full or cannot be written, or if
+ * another hsnap has requested the end.
  */
 intptr_t record_session_over_handle(const struct record_session *session);
 bool record_session_is_over(const struct record_session *session);

@@ -26,7 +26,7 @@
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
 #define END_TRIES 10 /* number of tries to remove the tracer */
-#define LIMIT_MS 5000 /* maximum wait for the events from before a look at the heaps */
+#define LIMIT_MS 5000 /* maximum wait for the events that precede a walk of the heaps */
 #define LOOK_MS 100 /* time between two checks for loaded or unloaded modules */
 
 struct record_session {
@@ -47,7 +47,7 @@ struct record_session {
 	int64_t begin_ms, flushed_ms, end_ms;
 	uint64_t looked_ms; /* time of the last check, in ms since begin_ms */
 	uint64_t area_addr;
-	/* number of changes dropped by the tracer: before the recording, and until now */
+	/* number of changes that the tracer has dropped: before the recording, and until now */
 	uint64_t dropped_before, dropped;
 	uint64_t unseen; /* number of blocks that were found in no heap, until now */
 	bool doubted; /* the walk was not trusted, because too many blocks were found in no heap */
@@ -114,7 +114,7 @@ static void add_range(struct record_session *session, const struct tracer_range 
 }
 
 /* Adds the tracer's ranges, except ranges that are being freed. The tracer has already recorded
- * their free. If it restores them, it records another event. */
+ * that they are free. If it restores them, it records another event. */
 static void add_ranges(struct record_session *session)
 {
 	const struct tracer_part *nodes = &session->traced.parts[PART_RANGES];
@@ -159,7 +159,7 @@ static uint64_t counter(struct record_session *session, size_t offset)
 	return value;
 }
 
-/* Counts changes that found no room in the tracer's tables as lost, because such changes have no
+/* Counts changes for which the tracer's tables had no room as lost, because such changes have no
  * events. After the process has exited, uses the last known value. */
 static void notice_dropped(struct record_session *session)
 {
@@ -180,8 +180,8 @@ static size_t pass_events(struct record_session *session)
 }
 
 /*
- * Ends blocks that are in no heap. However, if there are many, and this Windows is not known to
- * free blocks unseen, the walk has probably missed these blocks. In that case, does not end them.
+ * Ends blocks that are in no heap. Ends none of them if there are many and this Windows is not
+ * known to free blocks unseen, because the walk has then probably missed these blocks.
  */
 static void keep_blocks(struct record_session *session, const struct heap_look *look)
 {
@@ -200,7 +200,7 @@ static void keep_blocks(struct record_session *session, const struct heap_look *
 
 /*
  * Compares the blocks that are live according to their events with the heaps. Ends the blocks that
- * are in no heap. Until then, events from after the walk of the heaps must wait. A single
+ * are in no heap. Until then, events that happened after the walk of the heaps must wait. Each
  * comparison replaces all earlier ones.
  */
 static void drop_unseen(struct record_session *session)
@@ -246,7 +246,7 @@ static size_t go_round(struct record_session *session)
 	}
 	if (is_marked && !is_over) {
 		drop_unseen(session);
-		/* The last event may have been long ago. */
+		/* the last event may have been long ago */
 		recorder_time(session->recorder, now_ms);
 		recorder_mark(session->recorder, label);
 	}
@@ -363,7 +363,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 	else if (!rc && session->plan->sample_bytes &&
 		 session->plan->sample_bytes != session->traced.area.sample_bytes)
 		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
-	/* Blocks that were not sampled have no free in the recording. */
+	/* Blocks outside the sample have no free in the recording. */
 	if (rc || session->traced.area.sample_bytes)
 		return rc;
 	if (memory_init(&memory, target))

@@ -13,7 +13,8 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-/* minimum time between two listings caused by code in no module, if loads are not counted */
+/* minimum time between two listings if loads are not counted; code in no module causes such
+ * listings */
 #define LISTING_MS 200
 #define TRIES 5
 #define NO_PAGE UINT64_MAX
@@ -23,7 +24,7 @@
 struct module_state {
 	uint32_t listing; /* number of the last listing that contained the module */
 	bool is_known, is_loaded;
-	/* the last listing did not contain the module, and the tracer has not reported its unload
+	/* the last listing did not contain the module, and the tracer has not reported the unload
 	 * yet */
 	bool is_missed;
 };
@@ -33,24 +34,24 @@ struct stack_reader {
 	struct target *target;
 	/* addresses in the target; stacks is 0 until it is known */
 	uint64_t area_addr, stacks, stacks_limit;
-	struct u64map known; /* maps the tracer's id to the recording's number */
+	struct u64map known; /* maps the tracer's id of a stack to the recording's number */
 	struct snapshot listing; /* loaded modules, in ascending order of base */
 	uint32_t *numbers; /* numbers of the listed modules in the recording */
 	struct module_state *states;
 	size_t state_count, state_cap;
 	uint32_t listing_count;
-	bool is_listed; /* a listing was made: from now on, loads and unloads are reported */
+	bool is_listed; /* a listing was made, so loads and unloads are now reported */
 	uint32_t load_count; /* the tracer's count of loads when the last listing was made */
-	/* modules unloaded at about the time of the last listing were removed from it; they may
+	/* modules unloaded at about the time of the last listing were removed from it, but they may
 	 * have been loaded again before the listing */
 	bool may_lack;
 	struct tracer_copy *gone; /* unloaded modules; the copy contains no blocks and no stacks */
-	/* number of unloads when `gone` was read; the listing was made later */
+	/* number of unloads when `gone` was read; the listing was made after that */
 	uint64_t unload_count;
 	size_t gone_count; /* number of unloads that were reported */
 	uint64_t look_ms; /* time of the last check, in the recording */
 	int64_t listed_ms;
-	/* number of the tracer's bare images that have a remark in the recording */
+	/* number of the tracer's bare images that the remarks of the recording already cover */
 	size_t bare_count;
 	uint64_t page_at; /* offset of the last page read, in the stack area; NO_PAGE: none */
 	unsigned char page[PAGE_BYTES];
@@ -78,8 +79,8 @@ static uint32_t loads_now(const struct stack_reader *reader)
 	return count;
 }
 
-/* Copies the identity of modules from the last listing. The identity is still valid, unless a
- * module was unloaded since. */
+/* Copies the identities of modules from the last listing. The identity of a module is still valid
+ * unless the module has been unloaded since. */
 static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
 {
 	const struct snapshot *last = &reader->listing;
@@ -164,7 +165,7 @@ static void list_modules(struct stack_reader *reader)
 	reader->is_listed = true;
 }
 
-/* Removes an unloaded module from the listing, unless another module is now at its place. Returns
+/* Removes an unloaded module from the listing, unless another module has taken its place. Returns
  * the module's number, or RECORD_NO_MODULE. */
 static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 {
@@ -272,7 +273,7 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 }
 
 /* Returns true if the module of a frame is known. The listing may contain a module that was just
- * being unloaded, and another module may now be at its place. */
+ * being unloaded, and another module may have taken its place. */
 static bool is_found(const struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
 	const struct tracer_modules *gone = &reader->gone->modules;
@@ -297,8 +298,8 @@ static bool are_found(
  * Updates the modules before the frames of a stack are assigned. Unloads are read up to now, or at
  * least up to a moment after the stack was recorded. The listing contains the modules that were
  * loaded after the last of these unloads. If a frame is in no known module, it may be in a new
- * module. The new module was loaded before the stack was recorded. So either a listing made now
- * contains the module, or it has been unloaded since.
+ * module, which was loaded before the stack was recorded. So either a listing made now contains the
+ * module, or the module has been unloaded since.
  */
 static void look_at_modules(
 	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
@@ -425,7 +426,7 @@ static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 	uint32_t born = 0, count = 0;
 	int tries = 1;
 
-	/* After the process has exited, its stacks can no longer be read. */
+	/* the stacks of a process can no longer be read after the process has exited */
 	do {
 		if (reader->stacks || find_stacks(reader))
 			count = read_frames(reader, id, frames, &born);
@@ -465,7 +466,7 @@ struct stack_reader *stack_reader_new(
 	snapshot_init(&reader->listing);
 	notice_unloads(reader);
 	find_modules(reader);
-	/* The first count may have been that of an earlier session. */
+	/* the first count may be that of an earlier session */
 	reader->unload_count = reader->gone->area.unload_count;
 	return reader;
 }

@@ -60,8 +60,9 @@ static bool program_name_is_device(const char *name, size_t name_len)
 }
 
 /* Replaces characters that Windows names cannot contain, and bytes that are not text. Also replaces
- * trailing dots and blanks: Windows drops them, and two dots are the parent folder. Also replaces a
- * leading dash, which would be an option where a shell expands a pattern. */
+ * trailing dots and blanks, because Windows drops them, and because two dots are the parent folder.
+ * Also replaces a leading dash, because a program would treat the name as an option after a shell
+ * has expanded a pattern. */
 static void replace_unfit(char *name)
 {
 	for (char *at = name; *at;) {
@@ -130,7 +131,7 @@ static size_t first_piece(const char *pattern, unsigned *word)
 	return strcspn(pattern, "}");
 }
 
-/* If name begins with the same character as pattern, returns that character's length in name,
+/* Returns the length of the first character in `name` if `pattern` begins with the same character;
  * otherwise 0. Invalid UTF-8 is compared byte by byte. */
 static size_t same_len(const char *pattern, const char *name)
 {

@@ -9,13 +9,14 @@
 #include "core/base/memory.h"
 
 /*
- * Patterns from which the file names for each process and each snapshot are made.
+ * Patterns for file names. A pattern is expanded for each process and each snapshot.
  *
  * {name} is replaced by the program's name, without the folder and ".exe"; {pid} by the process's
  * id; {time} by the time of the snapshot, in UTC, as in 20261120T102548Z; {n} by the number of the
  * file in its series, as in 000001; and {{ by a single brace. {time} and {n} may each occur once,
- * and only in the file's own name. The others may also occur in a folder's name. Path separators
- * are the system's (core/io/file.h). */
+ * and only in the file's own name. {name} and {pid} may also occur in a folder's name. Path
+ * separators are the system's (core/io/file.h).
+ */
 
 enum {
 	PATTERN_NAME = 1,
@@ -51,12 +52,12 @@ void file_pattern_bind(struct buf *bound, const char *pattern, const char *progr
 /* Returns a pointer to the file's own name in the pattern. */
 const char *file_pattern_last(const char *pattern);
 
-/* Returns true if file_pattern_add() could have produced name from `last`, the last component of a
- * bound pattern. *number is the value of {n}, or 0. */
+/* Returns true if file_pattern_add() could have produced `name` from `last`, the last component of
+ * a bound pattern. Sets `*number` to the value of {n}, or to 0. */
 bool file_pattern_fits(const char *last, const char *name, uint64_t *number);
 
-/* Adds path to name, followed by ".gz" unless out_is_packed_name(). A device and standard output
- * ("-") get no suffix. */
+/* Adds `path` to `name`, and ".gz" unless out_is_packed_name(). A device and standard output ("-")
+ * get no suffix. */
 void packed_name_add(struct buf *name, const char *path);
 
 #endif

@@ -60,7 +60,8 @@ struct series_files *series_files_new(const struct series_plan *plan, const char
 	buf_add_text(&files->folder, "");
 	file_pattern_add(&files->folder, folder.data, &names);
 	file_pattern_bind(&files->last, last, program, pid);
-	/* Create folders only now. If a folder disappears later, its disk may have been removed. */
+	/* Create folders only at this point. If a folder disappears later, its disk may have been
+	 * removed. */
 	if (files->words)
 		out_make_folders(files->folder.data);
 	buf_release(&pattern);
@@ -182,8 +183,8 @@ static int by_name(const void *name, const void *candidate)
 	return strcmp(name, ((const struct candidate *)candidate)->entry->name);
 }
 
-/* Marks those candidates (sorted by name) that this run has written, and forgets written files that
- * no longer exist. Returns false if the last file written does not exist. It was then removed, so
+/* Marks the candidates (sorted by name) that this run has written, and forgets written files that
+ * no longer exist. Returns false if the last file written does not exist. Either it was removed, so
  * that only older files are left, or the system gave it a different name. */
 static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
@@ -215,8 +216,8 @@ static bool read_head(const struct series_files *files, struct buf *path, const 
 	       head->time_ms && head->pid == files->pid && head->start_ms == files->start_ms;
 }
 
-/* Keeps those candidates that belong to the series. Checks the headers of files that this run has
- * not written. Returns the number of remaining candidates. */
+/* Keeps the candidates that belong to the series. Checks the headers of files that this run has not
+ * written. Returns the number of remaining candidates. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
 	struct dump_head head;

@@ -21,8 +21,8 @@ struct member {
 	struct series_files *files;
 	int refused; /* error in opening the process that was already reported */
 	uint64_t written;
-	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and,
-	 * after a failed snapshot, the earliest time of the next. */
+	/* Used when growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES;
+	 * and the earliest time of the next snapshot after a failed one. */
 	uint64_t base_bytes;
 	int64_t retry_at_ms;
 	unsigned failures; /* number of consecutive failures */
@@ -118,7 +118,7 @@ static bool is_full(const struct loop *loop, const struct member *member)
 	return loop->plan->file_count && member->written >= loop->plan->file_count;
 }
 
-/* Returns the number of open processes: all, or (unfinished) only those whose series is
+/* Returns the number of open processes. If `unfinished` is set, counts only those whose series is
  * unfinished. */
 static size_t living(const struct loop *loop, bool unfinished)
 {
@@ -402,7 +402,7 @@ static void take_each(struct loop *loop)
 /* ---------------------------------------------------------------- the loop */
 
 /* Waits until the next snapshot is due, the last process has exited, or an interrupt occurs. If
- * there are too many processes to wait for, the exit of the others is noticed when the next
+ * there are too many processes to wait for, the exit of the remaining ones is noticed when the next
  * snapshot is due. */
 static void wait_until_due(struct loop *loop)
 {
