@@ -17,18 +17,18 @@
 
 /*
  * Enables the right to debug any process (SeDebugPrivilege). Elevated administrators have this
- * right, but must enable it. Without it, a service's access list decides, and a service's list does
- * not let any user suspend or clone the service. The right stays enabled until this process exits.
- * Returns false, and changes nothing, if the right is not available. Programs that this process
- * starts would inherit the enabled right. So callers that start other programs do not call this
- * function.
+ * right, but must enable it. Without this right, the access list of a service decides, and such a
+ * list does not let any user suspend or clone the service. The right stays enabled until this
+ * process exits. Returns false, and changes nothing, if the right is not available. Programs that
+ * this process starts would inherit the enabled right, so callers that start other programs must
+ * not call this function.
  */
 bool process_enable_debug(void);
 
 /*
- * Opens a process with all of `rights` and, if possible, also with `more`. Returns 0 and *process,
- * which the caller closes. Returns -ERR_USAGE (the process is hsnap itself), -ERR_NO_PROCESS or
- * -ERR_RIGHTS.
+ * Opens a process with all of `rights` and, if possible, also with `more`. Returns 0 and
+ * `*process`, which the caller closes. Returns -ERR_USAGE (the process is hsnap itself),
+ * -ERR_NO_PROCESS or -ERR_RIGHTS.
  */
 int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct err *err);
 
@@ -38,7 +38,7 @@ int64_t process_start_ms(HANDLE process);
 /*
  * Lock of a process. Only one hsnap at a time changes a process: in attach, in detach, and in run
  * while the program starts. Otherwise two hsnaps could overwrite each other's tables and hooks, and
- * the process's recorded data would be lost.
+ * recorded data of the process would be lost.
  */
 
 /* {0} if no lock is held */
@@ -47,10 +47,10 @@ struct process_lock {
 };
 
 /*
- * Locks the process against other hsnaps that want to change it. Waits at most patience_ms. The
- * calling thread holds the lock, and the same thread must release it. If the thread exits, the lock
- * is free, too. Returns false if another hsnap, of any session and user, still holds the lock.
- * Returns true, but without a lock, if the system cannot create the lock's object.
+ * Locks the process against other hsnaps that want to change it. Waits at most `patience_ms`. The
+ * lock belongs to the calling thread, which must also release it. If the thread exits, the lock is
+ * free, too. Returns false if another hsnap, of any session and user, still holds the lock. Returns
+ * true, but without a lock, if the system cannot create the object for the lock.
  */
 bool process_lock_acquire(struct process_lock *lock, uint32_t pid, uint32_t patience_ms);
 
@@ -63,9 +63,10 @@ void process_lock_release(struct process_lock *lock);
 typedef HANDLE (*shared_name_fn)(const wchar_t *full, void *ctx);
 
 /*
- * Creates an object for all sessions, or for this session only if the system refuses the former.
- * Sets *space to the prefix of the object's name. Returns the result of make(), with its last
- * error. ERROR_ACCESS_DENIED: the name is used by an object that this process cannot open.
+ * Creates an object for all sessions. If the system refuses this, creates an object for this
+ * session only. Sets `*space` to the prefix of the object's name. Returns the result of make(),
+ * with its last error. ERROR_ACCESS_DENIED: the name is used by an object that this process cannot
+ * open.
  */
 HANDLE shared_name_make(const wchar_t *name, shared_name_fn make, void *ctx, const wchar_t **space);
 
@@ -73,9 +74,9 @@ HANDLE shared_name_make(const wchar_t *name, shared_name_fn make, void *ctx, con
 HANDLE shared_name_find(const wchar_t *name, shared_name_fn find, void *ctx, const wchar_t **space);
 
 /*
- * Sets an object's rights for administrators, the system and this user, no matter which of these
- * creates the object. The caller frees lpSecurityDescriptor with LocalFree(). NULL stands for the
- * system's default.
+ * Sets the rights of an object so that administrators, the system and this user can all use it, no
+ * matter which of them creates it. The caller frees lpSecurityDescriptor with LocalFree(). NULL
+ * represents the system's default.
  */
 void shared_name_rights(SECURITY_ATTRIBUTES *rights);
 
@@ -83,15 +84,15 @@ void shared_name_rights(SECURITY_ATTRIBUTES *rights);
  * each once. */
 int modules_list(struct target *target, struct snapshot *snapshot, struct err *err);
 
-/* Implements target_ops.region. For a large region, may return only the part near addr and
- * above. */
+/* Implements target_ops.region. For a large region, may return only the part at and above
+ * `addr`. */
 int region_query(HANDLE process, uint64_t addr, struct target_region *region);
 
 /*
- * Query a region, or read exactly len bytes at addr, in a process that is read through its clone.
- * The clone may lack memory that the process shares with other processes (mapped memory). Such
- * memory is read in the process itself, and may change meanwhile. Without a clone, both handles
- * refer to the process.
+ * Query a region, or read exactly `len` bytes at `addr`, in a process that is read through its
+ * clone. The clone may lack memory that the process shares with other processes (mapped memory).
+ * Such memory is read in the process itself, and may change meanwhile. Without a clone, both
+ * handles refer to the process.
  */
 int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct target_region *region);
 int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);

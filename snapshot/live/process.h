@@ -1,4 +1,4 @@
-/* Processes, by pid and by name. Operations on processes other than reading memory. */
+/* Processes, by pid and by name, and all operations on them except reading memory. */
 #ifndef SNAPSHOT_LIVE_PROCESS_H
 #define SNAPSHOT_LIVE_PROCESS_H
 
@@ -28,7 +28,7 @@ int target_open_minidump(struct target *target, const char *path, struct err *er
 int target_open_minidump_bytes(
 	struct target *target, const void *bytes, size_t len, const char *path, struct err *err);
 
-/* Like target_open_live(), but uses a handle, which the caller still owns. */
+/* Like target_open_live(), but uses a handle that the caller still owns. */
 int target_open_handle(struct target *target, void *process, struct err *err);
 
 struct process_entry {
@@ -46,20 +46,20 @@ struct process_list {
 int process_list_capture(struct process_list *list, struct err *err);
 void process_list_release(struct process_list *list);
 
-/* Returns true if `name` is a name of a process with this image. Case is ignored: "app.exe" and
- * "app" are names of APP.EXE. */
+/* Returns true if `name` is a name of a process with this image, ignoring case: "app.exe" and "app"
+ * are names of APP.EXE. */
 bool process_is_called(const char *image, const char *name);
 
-/* Returns true if an hsnap is just adding its tracer to the process, or removing it
+/* Returns true if another hsnap is adding its tracer to the process or removing it
  * (live_windows.h). */
 bool process_is_changing(uint32_t pid);
 
-/* Helper process that resumes the target if hsnap ends for any reason while it holds the target.
- * process is a HANDLE. guard_start() returns NULL if the helper could not be started. */
+/* Helper process that resumes the target if hsnap ends, for any reason, while it holds the target.
+ * `process` is a HANDLE. guard_start() returns NULL if the helper could not be started. */
 struct resume_guard;
 struct resume_guard *guard_start(void *process);
-/* Starts a helper that also keeps an inheritable HANDLE open until the helper exits. When the
- * HANDLE's object no longer exists, no helper will resume the process any more. */
+/* Starts a helper that also keeps an inheritable HANDLE open until the helper exits. Once the
+ * object of the HANDLE no longer exists, no helper will resume the process any more. */
 struct resume_guard *guard_start_keeping(void *process, void *kept);
 void guard_arm(struct resume_guard *guard); /* the target is about to be held */
 void guard_disarm(struct resume_guard *guard); /* the target is running again */
@@ -85,10 +85,10 @@ bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation
 /* Files of a 32-bit process's modules. */
 
 /*
- * Replaces the folder `system` in path by `wow64` if path is in `system`. Ignores the case of ASCII
- * letters. Otherwise returns path itself. This is needed because a 32-bit process on 64-bit Windows
- * sees `wow64` under the name of `system`. All strings are UTF-8. The folders do not end with a
- * backslash.
+ * Returns `path` with the folder `system` replaced by `wow64`. Returns `path` itself if it is not
+ * in `system`. Ignores the case of ASCII letters. This is needed because a 32-bit process on 64-bit
+ * Windows sees `wow64` under the name of `system`. All strings are UTF-8. The folders do not end
+ * with a backslash.
  */
 const char *live_wow64_path(
 	struct arena *arena, const char *path, const char *system, const char *wow64);
@@ -98,10 +98,10 @@ const char *live_wow64_path(
  * the clone while the process continues. Otherwise hsnap suspends the process.
  *
  * This part defines the order of the steps and handles their failures. target_live_windows.c is the
- * system-specific part. All handles belong to the system. The first thread that ends a hold ends
- * it; an interrupt ends it on another thread, permanently. If hsnap exits before the end, the guard
- * resumes a suspended process. A clone has no threads, and disappears when its last handle is
- * closed.
+ * system-specific part. All handles are those of the system. Any thread may end a hold, and only
+ * the first attempt has an effect. An interrupt ends holds permanently, on another thread. If hsnap
+ * exits before the end, the guard resumes a suspended process. A clone has no threads, and
+ * disappears when its last handle is closed.
  *
  * The guard is armed before the process is suspended, and is disarmed after the process runs again.
  * If hsnap is terminated in between, the guard may resume a process that is already running. This
@@ -118,7 +118,7 @@ struct hold_calls {
 	void (*free_snapshot)(void *snapshot);
 	long (*suspend)(void *process); /* returns a negative status if it fails */
 	void (*resume)(void *process);
-	/* Reads state that the clone will lack, while the process is suspended. */
+	/* Reads state that the clone will lack. Called while the process is suspended. */
 	void (*look)(void *ctx);
 	/* The guard: armed before the process is suspended, disarmed after the process runs
 	 * again. */
@@ -140,7 +140,8 @@ struct hold {
 	atomic_int state; /* enum hold_state */
 	atomic_bool is_over; /* an interrupt has occurred */
 	bool without_clones; /* making a clone has failed and is not tried again */
-	/* look() is called before a clone is made; its results and the clone have the same state */
+	/* look() is called before a clone is made, so that its results and the clone have the same
+	 * state */
 	bool looks;
 };
 
@@ -150,8 +151,8 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 
 /*
  * Holds the process. Returns 0 or more if the memory of hold->reader no longer changes. Returns the
- * negative status of suspend() if that failed. Returns HOLD_OVER after an interrupt; nothing is
- * held then.
+ * negative status of suspend() if suspending failed. Returns HOLD_OVER after an interrupt, when
+ * nothing is held.
  */
 long hold_start(struct hold *hold);
 
@@ -161,7 +162,7 @@ void hold_end(struct hold *hold);
 /*
  * Ends a hold because of an interrupt. May be called on any thread, at any moment. No process is
  * held after that. If another thread has just begun a hold, that thread ends it. If hsnap exits
- * before that, the guard ends it.
+ * before the hold has ended, the guard ends it.
  */
 void hold_interrupt(struct hold *hold);
 

@@ -1,7 +1,7 @@
 /*
- * References to processes: a pid with a start time. A reference remains valid across several looks
- * at the process. While the reference is open, no other process gets the pid, even after the
- * process has exited.
+ * References to processes: a pid and a start time. A reference identifies a process across several
+ * captures. While the reference is open, no other process gets the pid, even after the process has
+ * exited.
  */
 #ifndef SNAPSHOT_LIVE_PROCESS_REF_H
 #define SNAPSHOT_LIVE_PROCESS_REF_H
@@ -22,9 +22,8 @@ struct process_seen {
 };
 
 /*
- * Finds the processes whose image is called `name` ("app.exe" or "app", in any case), sorted by
- * pid. The caller frees *seen. Returns 0, even if there are no such processes; -ERR_SYSTEM or
- * -ERR_NOMEM.
+ * Finds the processes with the image name `name` ("app.exe" or "app", in any case), sorted by pid.
+ * The caller frees `*seen`. Returns 0, even if no process has that name; -ERR_SYSTEM or -ERR_NOMEM.
  */
 int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err);
 
@@ -35,7 +34,7 @@ struct process_ref {
 	intptr_t handle; /* os_wait() on this handle ends when the process ends */
 	uint32_t pid;
 	int64_t start_ms;
-	/* path of the process's program, or the end of the path; UTF-8, untrusted; empty: not
+	/* path of the process's program, or the end of that path; UTF-8, untrusted; empty: not
 	 * known */
 	char image[1024];
 };

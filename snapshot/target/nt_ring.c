@@ -68,8 +68,8 @@ static bool read_descriptor(
 	return true;
 }
 
-/* Returns true if addr is in a module. This is true of the ring's head; all other descriptors are
- * heap blocks. */
+/* Returns true if `addr` is in a module. Only the head of the ring is in a module; all other
+ * descriptors are heap blocks. */
 static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 {
 	struct target *target = ring->memory->target;
@@ -104,7 +104,7 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 		       0;
 }
 
-/* Follows the ring, beginning with a sound descriptor. Each Blink must point to the previous
+/* Follows the ring, starting at a valid descriptor. Each Blink must point to the previous
  * descriptor, so the walk cannot loop. */
 static int follow(struct heap_ring *ring, struct descriptor descriptor)
 {
@@ -146,7 +146,7 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 
 	if (memory->target->is_wine)
 		return 0;
-	/* In earlier builds, the field is 0 or a different field. */
+	/* In earlier builds, the field is 0 or has another meaning. */
 	if (!read_context(&ring, heap, &context) || !context ||
 		!read_descriptor(&ring, context, &first) || first.heap != heap) {
 		/* With page heap, the process heap is of another kind and has no UserContext. */

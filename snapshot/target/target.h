@@ -30,7 +30,7 @@ struct target_region {
 	uint64_t addr, end;
 	unsigned access; /* enum target_access; 0 for a guard page */
 	bool is_image; /* the region belongs to a module */
-	/* Read-only view of a file or section: the process wrote none of the view's bytes through
+	/* Read-only view of a file or section. The process has not written to its bytes through
 	 * this view. */
 	bool is_read_only_view;
 };
@@ -44,36 +44,37 @@ struct target_thread {
 	/* The thread's registers: the processor's CONTEXT of winnt.h. */
 	const unsigned char *context;
 	size_t context_bytes; /* 0: unknown */
-	uint64_t teb; /* address of the TEB of the process's bitness; 0: unknown */
+	uint64_t teb; /* address of the TEB that has the bitness of the process; 0: unknown */
 	uint64_t sp; /* stack pointer; 0: unknown */
 };
 
 struct target_ops {
 	/* Reads exactly len bytes. Returns 0, or -ERR_READ if any byte is missing. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
-	/* Finds the region that contains addr, or else the next region above addr. Returns 0, or
-	 * -ERR_READ if no such region exists. NULL: regions are unknown, and only reads reveal which memory
-	 * exists. */
+	/* Finds the region that contains `addr`, or, if no region contains it, the next region
+	 * above it. Returns 0, or -ERR_READ if no such region exists. NULL: regions are unknown,
+	 * and only reads reveal which memory exists. */
 	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
 	/* Like region(), for targets whose region is NULL; each call may be slow. NULL: regions are
 	 * unknown. */
 	int (*slow_region)(struct target *target, uint64_t addr, struct target_region *region);
-	/* Calls each() for all threads; none of them may be running. Returns 0, the nonzero result
-	 * of each(), or -ERR_SYSTEM. NULL: threads are unknown. */
+	/* Calls each() for all threads. No thread may be running. Returns 0, the nonzero result of
+	 * each(), or -ERR_SYSTEM. NULL: threads are unknown. */
 	int (*threads)(struct target *target,
 		int (*each)(void *ctx, const struct target_thread *thread), void *ctx,
 		struct err *err);
-	/* Returns a pointer to the bytes at addr in a mapped file, and their number, or NULL if
-	 * they are missing. The pointer is valid until close(). NULL: memory must be read. */
+	/* Returns a pointer to the bytes at `addr` in a mapped file, and their number, or NULL if
+	 * the bytes are missing. The pointer is valid until close(). NULL: memory must be read. */
 	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
-	/* Adds the loaded modules (base, size_bytes, path; for a file also their identities) to
-	 * snapshot, and warnings for missing information. Returns 0 or an error. */
+	/* Adds the loaded modules (base, size_bytes and path; for a file also their identities) to
+	 * `snapshot`, and a warning for each piece of missing information. Returns 0 or an
+	 * error. */
 	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
 	/* Suspend and resume all threads. resume() does nothing if nothing is suspended. */
 	int (*suspend)(struct target *target, struct err *err);
 	void (*resume)(struct target *target);
-	/* Resumes the process permanently. For an interrupt handler that then ends hsnap: a
-	 * concurrent or later suspend() never returns. NULL: nothing is ever held. */
+	/* Resumes the process permanently: a concurrent or later suspend() never returns. Called by
+	 * an interrupt handler that then ends hsnap. NULL: nothing is ever held. */
 	void (*interrupt)(struct target *target);
 	bool (*is_alive)(struct target *target);
 	void (*close)(struct target *target);
@@ -90,16 +91,17 @@ struct target {
 	/* Address of the 64-bit PEB of a 32-bit process on 64-bit Windows; otherwise 0. */
 	uint64_t host_peb;
 	uint32_t os_build; /* 0: unknown */
-	/* Time (os_clock_ms()) at which the last suspend() began to hold the process; 0: when it
+	/* Value of os_clock_ms() when the process was last held. 0: use the time at which suspend()
 	 * was called. */
 	int64_t held_from_ms;
-	/* suspend() copies the process and lets it continue; describes the last suspend(), or is an
-	 * estimate for the next */
+	/* suspend() copies the process and lets it continue. Describes the last suspend(), or
+	 * predicts the next one. */
 	bool is_cloned;
-	/* Id of the thread that is ending the process and waits in the tracer until the process has
-	 * been examined; 0: none. On Windows, this thread holds the process heap's lock. */
+	/* Id of the thread that is ending the process; 0: none. The thread waits in the tracer
+	 * until the process has been examined. On Windows, it holds the lock of the process
+	 * heap. */
 	uint32_t exit_thread;
-	/* suspend() must make threads() possible, even if the process is copied */
+	/* threads() must work after suspend(), even if the process is copied */
 	bool needs_threads;
 	bool is_wine; /* known to run under Wine; not detected in files */
 	/* The target neither runs nor changes, and parts of its memory may be permanently
@@ -117,8 +119,9 @@ int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
  * Copies a held target, so that the target can run while the copy is examined. Copies the state of
  * the threads and all readable memory, except the ranges in except[], read-only views, and the
  * parts of modules that are not writable. The copy is a target with only regions, views and
- * threads. Returns NULL if the target's regions are unknown, the copy would exceed max_bytes, or
- * memory is short. */
+ * threads. Returns NULL if the target's regions are unknown, the copy would exceed `max_bytes`, or
+ * memory is short.
+ */
 struct target *target_copy(struct target *target, const struct target_range *except,
 	size_t except_count, uint64_t max_bytes);
 void target_copy_free(struct target *copy); /* accepts NULL */
@@ -127,8 +130,8 @@ void target_copy_free(struct target *copy); /* accepts NULL */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
 int target_u64(struct target *target, uint64_t addr, uint64_t *value);
 
-/* Returns true if a lock's owner may be changing the data that the lock protects. Owner 0 means
- * that the lock is free. The exiting thread only waits, so it changes nothing. */
+/* Returns true if the owner of a lock may be changing the data that the lock protects. Owner 0
+ * means that the lock is free. The exiting thread only waits, so it changes nothing. */
 static inline bool target_lock_is_held(const struct target *target, uint64_t owner)
 {
 	return owner && owner != target->exit_thread;
@@ -136,9 +139,9 @@ static inline bool target_lock_is_held(const struct target *target, uint64_t own
 
 #define TARGET_BUILD_10 10240u /* first build of Windows 10 */
 
-/* Returns true if blocks may be freed without a call of RtlFreeHeap's entry, as in ntdll of Windows
- * 7 and 8. Under Wine, only programs can do so, and their heaps are walked according to Wine's own
- * source. */
+/* Returns true if blocks may be freed without entering RtlFreeHeap at its start, as in ntdll of
+ * Windows 7 and 8. Under Wine, only programs can do so, and their heaps are walked according to
+ * Wine's own source. */
 static inline bool target_may_free_unseen(const struct target *target)
 {
 	return target->is_wine || (target->os_build && target->os_build < TARGET_BUILD_10);
@@ -152,10 +155,10 @@ uint64_t target_committed_bytes(struct target *target);
 uint64_t target_committed_end(struct target *target, uint64_t addr, uint64_t end);
 
 /* Sets the error for a failed read: ERR_GONE if the process has exited, otherwise ERR_TARGET with
- * addr and `what`. Returns the negative code. */
+ * `addr` and `what`. Returns the negative code. */
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
 
-/* A loaded module as a source for core/pe/pe.h; image must outlive the source. */
+/* A loaded module as a source for core/pe/pe.h. `image` must outlive the source. */
 struct target_image {
 	struct target *target;
 	uint64_t base;

@@ -138,7 +138,7 @@ static bool is_wanted(const struct target_region *region)
 	       (!region->is_image || region->access & TARGET_WRITE);
 }
 
-/* Adds those parts of a region that are outside except[]. Returns their size in bytes. */
+/* Adds the parts of a region that are outside except[]. Returns their size in bytes. */
 static uint64_t add_region(struct copied *copied, struct target_region region,
 	const struct target_range *except, size_t except_count)
 {

@@ -45,8 +45,8 @@ void memory_within(struct memory *memory, uint64_t addr, uint64_t end)
 	memory->within_end = end;
 }
 
-/* Finds the part of addr's aligned piece that can be read with one call. If regions are unknown,
- * this is the whole piece. */
+/* Finds the part of the aligned piece around `addr` that can be read with one call. If regions are
+ * unknown, this is the whole piece. */
 static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, uint64_t *end)
 {
 	struct target *target = memory->target;
@@ -83,7 +83,8 @@ static bool piece_try(
 	return true;
 }
 
-/* Reads the piece that contains addr or, if part of it is missing, addr's page. */
+/* Reads the piece that contains `addr`. If a part of the piece is missing, reads the page that
+ * contains `addr`. */
 static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64_t addr)
 {
 	uint64_t page = addr - addr % PAGE_BYTES, start, end;

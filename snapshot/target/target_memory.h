@@ -1,7 +1,8 @@
 /*
- * Cached access to a target's memory. Walkers request small parts, but large pieces are read. A
- * mapped file is accessed without reads. Bytes are cached until memory_clear(), which must be
- * called after the target has run. */
+ * Cached access to the memory of a target. Walkers request small parts, but the cache reads large
+ * pieces. A mapped file is accessed without reads. Bytes are cached until memory_clear(), which
+ * must be called after the target has run.
+ */
 #ifndef SNAPSHOT_TARGET_TARGET_MEMORY_H
 #define SNAPSHOT_TARGET_TARGET_MEMORY_H
 
@@ -32,7 +33,7 @@ struct memory_seen {
 
 struct memory {
 	struct target *target;
-	struct memory_seen last; /* bytes that were found last; they satisfy most requests */
+	struct memory_seen last; /* bytes that were found last, which satisfy most requests */
 	struct memory_seen before; /* in a mapped file, the bytes that were found before `last` */
 	/* MEMORY_PIECES pieces, indexed by address; NULL for a mapped file */
 	struct memory_piece *pieces;
@@ -47,22 +48,23 @@ void memory_release(struct memory *memory);
 
 void memory_clear(struct memory *memory);
 
-/* Declares [addr, end) to be a region that the walker knows. If the target does not know its
- * regions, requests inside the range do not read memory around the range, because that memory may
- * not exist. */
+/* Declares [addr, end) to be a region that the walker knows. This matters if the target does not
+ * know its regions. Requests inside the range then read no memory outside it, because that memory
+ * may not exist. */
 void memory_within(struct memory *memory, uint64_t addr, uint64_t end);
 
-/* Returns a pointer to len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call, or NULL if
- * any of them is missing or unreadable. */
+/* Returns a pointer to `len` (1 to MEMORY_AT_MAX) bytes at `addr`, or NULL if any of them is
+ * missing or unreadable. The pointer is valid until the next call. */
 const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len);
 
-/* Returns a pointer to the cached bytes that begin at addr, and their number (at least 1), or NULL
- * if they are missing or unreadable. */
+/* Returns a pointer to the cached bytes that begin at `addr`, and their number (at least 1), or
+ * NULL if they are missing or unreadable. */
 const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len);
 
 /*
- * Prefetches bytes that will be needed soon, if they are in `seen`. Without this, waiting for
- * memory would take longer than all other work on a block. */
+ * Prefetches bytes that will be needed soon, if `seen` contains them. Otherwise waiting for memory
+ * would take longer than all other work on a block.
+ */
 #define MEMORY_AHEAD_BLOCKS 16 /* for blocks of one size */
 #define MEMORY_AHEAD_BYTES 512 /* if the next block's size is not known until the block is read */
 
