@@ -59,13 +59,13 @@ struct ifeo_change {
 	uint32_t db_mb; /* size of the database in MB; 0: unchanged */
 };
 
-/* Returns 0, or -ERR_IMAGE_NAME unless name is the plain file name of a program. */
+/* Returns 0, or -ERR_IMAGE_NAME unless `name` is the plain file name of a program. */
 int ifeo_check_name(const char *name, struct err *err);
 
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* Plans the change of an image's key in one view. name: the image's name, for messages. Returns 0,
- * or -ERR_NOT_CHANGED if the key contains a value that must be left alone. */
+/* Plans the change of an image's key in one view. `name` is the image's name in messages. Returns
+ * 0, or -ERR_NOT_CHANGED if the key contains a value that must not be changed. */
 int ifeo_plan(struct ifeo_image *image, const char *name, const struct ifeo_change *change,
 	struct err *err);
 
@@ -75,17 +75,17 @@ bool ifeo_is_same(const struct ifeo_image *a, const struct ifeo_image *b);
 void ifeo_describe(struct buf *text, const struct ifeo_image *image);
 
 /* The following functions of ifeo_windows.c access the registry of this machine. Errors are
- * -ERR_ADMIN (no right to change it) and -ERR_SYSTEM. */
+ * -ERR_ADMIN (no right to change the registry) and -ERR_SYSTEM. */
 
 int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err);
 
 /* Makes the change in both views. Also returns -ERR_BUSY if other instances of hsnap keep changing
- * flags. If an error occurs in the second view, the first has already been changed; the error
+ * flags. If an error occurs in the second view, the first view has already been changed; the error
  * reports this. */
 int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err);
 
 /* Adds a sorted list, such as "a.exe, b.exe", of all images for which ust is on in any view. Adds
- * nothing if no image has ust on. Returns 0 or -ERR_SYSTEM. */
+ * nothing if ust is on for no image. Returns 0 or -ERR_SYSTEM. */
 int ifeo_all_ust(struct buf *text, struct err *err);
 
 #endif

@@ -30,18 +30,18 @@ void spans_release(struct spans *spans);
 /* Adds a span without sorting; an empty span is ignored. Returns 0 or -ERR_NOMEM. */
 int spans_add(struct spans *spans, const struct span *span);
 
-/* Sorts the spans and removes overlaps. The overlapping part remains in the span that begins lower
- * or, if both begin at the same address, in the span with the lower offset. Returns the number of
- * spans that lost a part. */
+/* Sorts the spans and removes overlaps. The overlapping part stays in the span that begins lower.
+ * If both begin at the same address, it stays in the span with the lower offset. Returns the number
+ * of spans that lost a part. */
 size_t spans_sort(struct spans *spans);
 
-/* Joins adjacent spans. by_offset: only if they are also adjacent in the file. */
+/* Joins adjacent spans. `by_offset`: only if they are also adjacent in the file. */
 void spans_join(struct spans *spans, bool by_offset);
 
-/* Returns the index of the first span that ends above addr, or count. */
+/* Returns the index of the first span that ends above `addr`, or `count`. */
 size_t spans_find(const struct spans *spans, uint64_t addr);
 
-/* Returns the span that contains addr, or NULL. In both cases, narrows region to those addresses
+/* Returns the span that contains `addr`, or NULL. In both cases, narrows `region` to the addresses
  * for which the result is the same. */
 const struct span *spans_narrow(
 	const struct spans *spans, uint64_t addr, struct target_region *region);
@@ -70,7 +70,7 @@ struct minidump_stream {
 	uint32_t said_len; /* number of bytes according to the directory */
 };
 
-/* Number of parts that were left out, by reason. */
+/* Numbers of parts that were omitted, by reason. */
 struct minidump_gaps {
 	uint64_t cut_ranges, cut_bytes; /* memory beyond the end of the file */
 	uint64_t cut_entries; /* list entries beyond the end of the file or of their stream */
@@ -88,8 +88,8 @@ struct minidump {
 	struct minidump_stream streams[MD_STREAM_TYPES];
 	uint64_t flags; /* MINIDUMP_TYPE */
 	int64_t time_ms;
-	/* Bitness of the writer: 64 also for a 32-bit process whose file was written by a 64-bit
-	 * program. */
+	/* Bitness of the program that wrote the file. A 64-bit program may have written the file of
+	 * a 32-bit process. */
 	unsigned bits;
 	bool is_bits_guessed; /* the file does not specify the bitness */
 	struct module *modules; /* sorted by base, without overlaps; strings are in arena */
@@ -106,7 +106,7 @@ struct minidump {
 	struct arena arena;
 };
 
-/* Reads a file of len bytes, which must outlive the dump. name is for messages. Returns 0,
+/* Reads a file of `len` bytes, which must outlive the dump. `name` is used in messages. Returns 0,
  * -ERR_NOT_MINIDUMP, or -ERR_NOMEM. */
 int minidump_read(
 	struct minidump *dump, const void *bytes, size_t len, const char *name, struct err *err);
@@ -120,7 +120,7 @@ const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, s
 
 /* ---- interfaces between the parts of the reader ---- */
 
-/* Returns a pointer to the bytes at rva, or NULL. *len is reduced to the number of available
+/* Returns a pointer to the bytes at `rva`, or NULL. Reduces `*len` to the number of available
  * bytes. */
 const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len);
 
@@ -135,26 +135,26 @@ struct minidump_list {
 struct minidump_list minidump_list(
 	struct minidump *dump, enum minidump_stream_type type, size_t entry_bytes);
 
-/* Returns how many of `count` entries of entry_bytes fit into len bytes. The other entries are
- * counted as gaps. */
+/* Returns how many of `count` entries of `entry_bytes` fit into `len` bytes. The remaining entries
+ * are counted as gaps. */
 size_t minidump_entries(struct minidump *dump, uint64_t count, size_t len, size_t entry_bytes);
 
-/* Returns an address from the file without its sign extension: 32-bit addresses may have been
- * extended. */
+/* Returns an address from the file without its sign extension, because 32-bit addresses may have
+ * been extended. */
 uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);
 
-/* Each of the two functions reads its own streams. Returns 0 or -ERR_NOMEM. */
+/* Read the streams of memory, and those of modules. Return 0 or -ERR_NOMEM. */
 int minidump_read_memory(struct minidump *dump);
 int minidump_read_modules(struct minidump *dump);
 
-/* Adds modules that are not in the file's list, except modules that overlap one in the list.
+/* Adds modules that are not in the file's list, except modules that overlap a module in the list.
  * Returns 0 or -ERR_NOMEM. */
 int minidump_add_modules(struct minidump *dump, const struct module *modules, size_t count);
 
 /* Description of the process in a minidump, for struct target. */
 
-/* Fills target's bits, peb, host_peb, pid, times, image and os, if the file contains them.
- * target->ops->read() must read the file. If a 64-bit writer left out the modules of a 32-bit
+/* Fills the target's bits, peb, host_peb, pid, times, image and os, if the file contains them.
+ * target->ops->read() must read the file. If a 64-bit writer omitted the modules of a 32-bit
  * process, adds them. Returns 0 or -ERR_NOMEM. */
 int minidump_describe(struct minidump *dump, struct target *target);
 

@@ -2,8 +2,8 @@
  *
  * Each block becomes a place; places are sorted by address. Page tables find the place of an
  * address. Each pointer from one block to another becomes a link. At the end, blocks that are
- * reachable from roots are marked as held. The others are grouped by the lost block from which they
- * are reachable. */
+ * reachable from roots are marked as held. The remaining blocks are grouped by the lost block from
+ * which they are reachable. */
 #include "snapshot/reach/reach.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ struct block_place {
 	unsigned marks;
 };
 
-/* A word that may be a pointer. owner: place that contains the word, or NO_PLACE. */
+/* A word that may be a pointer. `owner` is the place that contains the word, or NO_PLACE. */
 struct found_word {
 	uint64_t word;
 	uint32_t owner;
@@ -56,9 +56,9 @@ struct reach {
 	bool by_middle;
 	struct block_place *places;
 	size_t count, cap;
-	/* For each page of each chunk, the index of the first place that begins in or after the
-	 * page, plus one final entry. NULL: the chunk contains no block. tables itself is NULL if
-	 * there would be too many tables; then all places are searched. */
+	/* For each page of each chunk: the index of the first place that begins in or after the
+	 * page, plus one final entry. NULL: the chunk contains no block. `tables` itself is NULL if
+	 * there would be too many tables; all places are then searched. */
 	uint32_t **tables;
 	uint64_t first_chunk, chunk_count; /* range of chunks in tables */
 	/* The links of place i are links[first[i]] to links[first[i + 1] - 1]. */
@@ -72,7 +72,7 @@ struct reach {
 	size_t part_count; /* number of places that are reachable only through parts of words */
 	size_t at; /* place that contains the memory being shown, or the next place */
 	size_t begun; /* number of places whose `first` is set */
-	/* Batch of words; their places are looked up together, so that the delay of memory occurs
+	/* Batch of words whose places are looked up together, so that the delay of memory occurs
 	 * only once. */
 	struct found_word words[WORDS];
 	size_t word_count;
@@ -239,7 +239,7 @@ void reach_ready(struct reach *reach)
 	make_tables(reach);
 }
 
-/* Guesses from a table which place of a page contains an address. Assumes that all blocks are of
+/* Guesses from a table which place of a page contains an address, assuming that all blocks are of
  * about the same size. */
 static size_t guess(const uint32_t *table, uint64_t addr)
 {
@@ -355,8 +355,8 @@ static void add_word(struct reach *reach, uint32_t owner, uint64_t word, bool is
 		take_words(reach);
 }
 
-/* Adds the parts of a word that may be addresses although the whole word is not: the word without a
- * tag in its upper bits, and both halves. */
+/* Adds the parts of a word that may be addresses although the whole word is not an address: the
+ * word without a tag in its upper bits, and both halves. */
 static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
 {
 	const uint64_t untagged = word & (TARGET_SPACE_BYTES - 1), min = reach->places->addr,
@@ -429,7 +429,7 @@ void reach_root(struct reach *reach, uint64_t word)
 
 /* ---------------------------------------------------------------- lost blocks */
 
-/* Marks all places that are reachable from held places. by_parts: parts of words also count as
+/* Marks all places that are reachable from held places. `by_parts`: parts of words also count as
  * pointers. Returns the number of held places. */
 static size_t mark_held(struct reach *reach, bool by_parts)
 {
@@ -465,8 +465,8 @@ static size_t mark_held(struct reach *reach, bool by_parts)
 }
 
 /* Orders the lost places depth first: a place comes after all places that are reachable from it. In
- * a cycle without pointers from outside, the place with the lowest address comes last. stack and
- * cursors are scratch memory. */
+ * a cycle without pointers from outside, the place with the lowest address comes last. `stack` and
+ * `cursors` are scratch memory. */
 static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, uint32_t *cursors)
 {
 	size_t count = 0;

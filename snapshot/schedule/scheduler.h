@@ -1,7 +1,8 @@
 /*
- * hsnap's tasks in Task Scheduler. They are in the folder \hsnap; each is named after the image
- * whose processes it captures. scheduler_posix.c refuses everything that requires Task Scheduler.
- * Names must have passed task_name_check(); strings are UTF-8. */
+ * hsnap's tasks in Task Scheduler. They are in the folder \hsnap. Each task is named after the
+ * image whose processes it captures. scheduler_posix.c refuses everything that requires Task
+ * Scheduler. Names must have passed task_name_check(); strings are UTF-8.
+ */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_H
 
@@ -10,10 +11,10 @@
 
 #include "core/base/memory.h"
 
-/* Registers a task as described by the XML. It is run by the system's account, or by a user without
- * a password. Checks that the scheduler has stored the program to run. Prints a warning on standard
- * error if the registered task still lacks something. Returns 0, -ERR_TASK_EXISTS (unless
- * may_replace), -ERR_ADMIN, or -ERR_SYSTEM (under Wine; the task is then removed). */
+/* Registers a task as described by the XML. The task runs under the system's account, or as a user
+ * without a password. Checks that the scheduler has stored the program to run. Prints a warning to
+ * standard error if the registered task still lacks something. Returns 0, -ERR_TASK_EXISTS (unless
+ * `may_replace` is set), -ERR_ADMIN, or -ERR_SYSTEM (under Wine; the task is then removed). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err);
 
@@ -24,14 +25,14 @@ int scheduler_remove(const char *name, struct err *err);
  * task. */
 int scheduler_list(struct err *err);
 
-/* Finds the arguments with which the task runs this program; they stay valid until the program
- * exits. The task's author may have fewer rights than this user. So returns -ERR_TASK unless the
- * task runs this very program with the arguments of a task. Also returns the errors of
+/* Finds the arguments with which the task runs this program. They stay valid until the program
+ * exits. Returns -ERR_TASK unless the task runs this very program with the arguments of a task,
+ * because the author of the task may have fewer rights than this user. Also returns the errors of
  * scheduler_remove(). */
 int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err);
 
-/* Each function adds one string to an empty buf: the full form of path, the path of this program,
- * or the current user (a SID). */
+/* Add one string to an empty buf: the full form of `path`, the path of this program, or the current
+ * user (a SID). */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err);
 int scheduler_program(struct buf *path, struct err *err);
 int scheduler_user(struct buf *user, struct err *err);

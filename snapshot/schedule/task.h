@@ -11,7 +11,7 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 
-/* Requests, and the plans that are made from them. */
+/* Requests for tasks, and the plans that are made from requests. */
 
 #define TASK_KEEP_DEFAULT "100"
 
@@ -23,15 +23,16 @@ struct task_request {
 	const char *folder; /* full path of the folder for the dumps and the log */
 	const char *program; /* full path of hsnap.exe */
 	const char *limit; /* time limit; NULL: an hour */
-	/* "2026-11-20T10:00", with or without seconds; UTC if Z follows, otherwise local time */
+	/* "2026-11-20T10:00", with or without seconds; UTC if "Z" follows, otherwise local time */
 	const char *start;
 	const char *user; /* a SID, or DOMAIN\NAME; NULL: the system */
 	bool at_boot, is_full, is_packed;
 };
 
-/* `user` and `keep` are those of the request. */
+/* Plan of a task. `user` and `keep` belong to the request. */
 struct task_plan {
-	struct buf program, home; /* home: the program's folder, used as its working directory */
+	/* `home` is the program's folder, which is used as its working directory */
+	struct buf program, home;
 	struct buf folder, arguments, description, start;
 	const char *user, *keep;
 	int64_t every_ms, limit_ms; /* whole minutes */
@@ -50,16 +51,18 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 int task_name_check(const char *name, struct err *err);
 
 /*
- * Checks that path is a full path, "C:\..." or "\\server\share...", without characters that are not
- * possible in names. Refuses '%' and "$(", because Task Scheduler may expand environment variables
- * and $(Arg0) ("ExecAction.Path property", "RunEx method"). Also refuses paths that are too long
- * for Task Scheduler's schema. Returns 0 or -ERR_USAGE. */
+ * Checks that `path` is a full path, "C:\..." or "\\server\share...", without characters that names
+ * cannot contain. Refuses '%' and "$(", because Task Scheduler may expand environment variables and
+ * $(Arg0) ("ExecAction.Path property", "RunEx method"). Also refuses paths that are too long for
+ * Task Scheduler's schema. Returns 0 or -ERR_USAGE.
+ */
 int task_path_check(const char *path, struct err *err);
 
 /*
- * Returns true if line contains exactly the arguments of a plan for the image; only the case of the
- * image's name may differ. So hsnap accepts what its tasks do and nothing more. If true, fills
- * folder and keep, which must be empty. */
+ * Returns true if `line` contains exactly the arguments of a plan for the image; only the case of
+ * the image's name may differ. So hsnap accepts the arguments of its own tasks and no others. If
+ * true, fills `folder` and `keep`, which must be empty.
+ */
 bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep);
 
 /*
@@ -71,8 +74,8 @@ bool task_arguments_read(const char *line, const char *image, struct buf *folder
  * characters. */
 int task_xml_add(struct buf *xml, const struct task_plan *plan, struct err *err);
 
-/* Adds UTF-8 text as little-endian UTF-16, with a byte order mark and CRLF line ends, as schtasks
- * /XML accepts it. */
+/* Adds UTF-8 text as little-endian UTF-16, with a byte order mark and CRLF line ends, which
+ * schtasks /XML accepts. */
 void task_xml_utf16(struct buf *bytes, const char *text);
 
 /* Output of "hsnap schedule list". */
