@@ -4,6 +4,23 @@
  * struct tracer_area is the DLL's data export TRACER_EXPORT. The DLL does nothing by itself. hsnap
  * reserves memory for the tables, fills in the fields "set by hsnap", sets the state to TRACER_ON,
  * and then writes jumps to the hooks into ntdll (snapshot/control/).
+ *
+ * The area and the tables can be read at any instant, even while every thread of the target is
+ * suspended at an arbitrary place:
+ * - A block entry is valid if its key is not 0 and tracer_block_is_live(). The key is written last
+ *   and cleared first. An entry that is being moved may be found twice, but is never missing.
+ * - A stack record is complete before any thread gets its id. After that, only its `born` and the
+ *   tracer's own `stale` change.
+ * - While tracer_ranges.changing is odd, ranges are changing, and the reader must read them again
+ *   later.
+ * - A thread that has changed a block entry or a stack counts the change in tracer_area.changes
+ *   afterwards. A piece of a table that was read is consistent if two conditions are met: its
+ *   count is the same as before the read, and the table's lock is free.
+ * - Modules and unloads are complete below their counts, and never change. For unloads that found
+ *   no room, only their number is known, and an address range that contains all of them: see
+ *   tracer_unload_is_lost().
+ *
+ * Integers are little-endian and have the same layout for 32- and 64-bit targets.
  */
 #ifndef SNAPSHOT_TRACER_SHARED_H
 #define SNAPSHOT_TRACER_SHARED_H
