@@ -14,19 +14,19 @@
 #include "symbolize/symbolize.h"
 
 /*
- * Identity of modules across dumps, so that their offsets can be compared.
+ * Identity of modules across dumps. It makes the offsets of frames comparable.
  *
- * Two modules of different dumps are the same if their files have the same name (without folder,
- * ignoring case). If both dumps record builds, the builds must be equal, too. Two modules of one
- * dump are the same only if they are the same file. */
+ * Two modules of different dumps are the same if their files have the same name, ignoring folder
+ * and case. If both dumps record builds, the builds must also be equal. Two modules of one dump are
+ * the same only if they are the same file. */
 
-/* Ranks of the modules of several dumps. The same module has the same rank in every dump. Ranks are
- * in order of names. */
+/* Ranks of the modules of several dumps, in order of names. A module has the same rank in every
+ * dump. */
 struct module_ids {
 	uint32_t **by_dump; /* rank, indexed by dump and module */
 	size_t count; /* number of ranks */
 	uint32_t *group; /* indexed by rank: first rank with the same file name */
-	/* Indexed by rank: some dump has files of this name, but only from other builds. */
+	/* Indexed by rank: some dump lacks this build and has another build of the module. */
 	bool *is_rebuilt;
 };
 
@@ -36,7 +36,7 @@ void module_ids_make(
 
 /*
  * Locations: a dump's addresses in a form that can be compared between dumps. A location is an
- * offset in a module, and the module is the same in all dumps.
+ * offset in a module, and the number of a module is the same in all dumps.
  *
  * Locations borrow the dumps. Modules are numbered by name, from 1. */
 
@@ -51,17 +51,17 @@ struct places_dump {
 	const struct dump_sums *sums;
 	uint64_t *bases;
 	/*
-	 * Cache of 1 << memo_bits entries. An entry serves all addresses that differ only in their
-	 * low 16 bits. Its upper bits are those of the addresses; its low 16 bits are the number of
-	 * modules that start at or below them. UINT64_MAX: empty. Threads read and write single
+	 * Cache of 1 << memo_bits entries. All addresses with the same upper 48 bits share an
+	 * entry. The entry has the same upper bits. Its low 16 bits are the number of modules that
+	 * start at or below these addresses. UINT64_MAX: empty. Threads read and write single
 	 * entries without a lock. */
 	_Atomic uint64_t *memo;
 	unsigned memo_bits;
 	const uint32_t *ranks; /* indexed by module */
 	/* indexed by rank: index of the module in the dump; UINT32_MAX: not in the dump */
 	uint32_t *first;
-	/* Nearest dumps of the same process that have other modules. An address has the same
-	 * meaning in all dumps of a process. */
+	/* Nearest dumps of the same process with different modules. They can identify addresses
+	 * that this dump's own modules cannot. */
 	const struct places_dump *older, *newer;
 };
 
@@ -69,8 +69,7 @@ struct locations {
 	const struct dump_sums *sums; /* indexed by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
-	/* indexed by dump: the first dump in which every address has the same location as in this
-	 * dump */
+	/* indexed by dump: the first dump in which all addresses have the same locations */
 	uint32_t *alike;
 	size_t *carriers; /* dumps with names, newest first */
 	size_t carrier_count;
@@ -87,17 +86,17 @@ struct place_module {
 	size_t dump;
 };
 
-/* Returns the location of a return address. Stores its module in `*found` unless `found` is NULL.
+/* Returns the location of a return address. Stores the module in `*found` unless `found` is NULL.
  * If the dump has no module at `addr`, searches other dumps of the same process, older ones
  * first. */
 struct location location_of(
 	const struct locations *locations, size_t dump, uint64_t addr, struct place_module *found);
 
 /*
- * Returns the number of frames that count in a dump's stack, starting at the innermost one. Outer
- * frames in no module are stack content after a frame that could not be unwound: they are not
- * calls, and they differ each time. If no frame is in a module, all frames count. All frames also
- * count if they are texts or candidates. */
+ * Returns the number of frames to compare in a dump's stack, starting at the innermost one.
+ * Outermost frames in no module are ignored. They are not calls, but arbitrary stack content after
+ * a frame that could not be unwound. All frames are compared if none is in a module, or if they are
+ * texts or candidates. */
 uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack);
 
 static inline bool same_place(const struct location *a, const struct location *b)
@@ -118,12 +117,11 @@ static inline int location_order(const struct location *a, const struct location
 }
 
 /*
- * Names of the requested locations. Each name is looked up once for all users: matching, which
- * compares rebuilt modules by name, and reports.
+ * Names of the requested locations. Each name is looked up once and shared by matching (which
+ * compares rebuilt modules by name) and reports.
  *
- * The name comes from the newest dump that has one for the location. If no dump has one, the
- * module's own file provides it. Names borrow the dumps and their locations, and own the
- * symbols. */
+ * A location's name comes from the newest dump that contains a name for it, otherwise from the
+ * module's own file. struct names borrows the dumps and locations, and owns the symbols. */
 
 struct named_place {
 	struct location place;
@@ -131,7 +129,7 @@ struct named_place {
 	uint32_t dump; /* dump that provides the names and the module */
 	uint32_t row_class; /* assigned by names_classify(); 0: no class */
 	uint32_t function; /* class according to CLASS_FUNCTION */
-	/* the name comes from a further copy of the module in the dump, or from an unloaded
+	/* the name comes from a second copy of the module in the dump, or from an unloaded
 	 * module */
 	bool is_aside;
 	struct symbols found;
@@ -152,7 +150,7 @@ void names_init(struct names *names, const struct locations *locations,
 	const struct symbol_options *options);
 void names_release(struct names *names);
 
-/* Requests the names of a return address in a dump. */
+/* Requests the name of a return address in a dump. */
 void names_want(struct names *names, size_t dump, uint64_t addr);
 
 /* Looks up all requested names that are not resolved yet. Finds no names if symbol_options_check()
@@ -162,18 +160,18 @@ void names_resolve(struct names *names);
 /* Returns a short message about a failed lookup, or NULL. */
 const char *names_trouble(const struct names *names);
 
-/* Rule that decides which locations in a function count as the same across builds of the module. */
+/* Rule for treating locations in a function as equal across builds of the module. */
 enum name_class {
 	CLASS_FUNCTION, /* all locations in the function */
 	CLASS_LINE, /* all locations on one line */
-	/* All locations at one offset from the function's start, if two builds have that offset:
-	 * the code there is unchanged, even if its lines moved. The remaining locations are
-	 * compared by line if the lines of one build include those of all others. Otherwise they
-	 * form one class. */
+	/* All locations at one offset from the function's start, if at least two builds have a
+	 * location at that offset. The code there is unchanged, even if its lines moved. The
+	 * remaining locations are compared by line if one build has all of their lines; otherwise
+	 * they form one class. */
 	CLASS_CODE,
 };
 
-/* Assigns a class, from 1, to every location that has a name. The same locations get equal classes.
+/* Assigns a class, from 1, to every location that has a name. Equal locations get equal classes.
  * Classes are in order of their names. */
 void names_classify(struct names *names, enum name_class by);
 

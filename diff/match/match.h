@@ -1,11 +1,11 @@
 /*
  * Rows: the sums of a stack in each of several dumps.
  *
- * Stacks are matched by class. A frame is compared by module and offset, using the modules of the
- * frame's own dump. If the module was rebuilt, the frame is compared by its location in a function.
- * If it lies in no module, it is compared by address. Ids are only labels, unless MATCH_ID is
- * requested. Results do not depend on the order of stacks and cells in the dumps. A comparison
- * borrows its dumps and owns everything else. */
+ * Stacks are matched by class. Frames are compared by module and offset; each dump has its own list
+ * of modules. Frames of a rebuilt module are compared by their location in a function, and frames
+ * in no module by address. Ids are only labels, unless MATCH_ID is requested. Results do not depend
+ * on the order of stacks and cells in the dumps. A comparison borrows its dumps and owns everything
+ * else. */
 #ifndef DIFF_MATCH_MATCH_H
 #define DIFF_MATCH_MATCH_H
 
@@ -20,9 +20,10 @@
 
 enum row_kind {
 	ROW_STACK,
-	ROW_AMBIGUOUS, /* one of several stacks, not known which: UMDH's "Alias" */
-	ROW_ONE_OF, /* one of several stacks, for blocks whose id has several stacks in the dump */
-	ROW_UNKNOWN, /* the dumps have the id but no stack for it */
+	ROW_AMBIGUOUS, /* one of several stacks; which one is unknown: UMDH's "Alias" */
+	/* one of several stacks: the dump has several stacks with the id of the blocks */
+	ROW_ONE_OF,
+	ROW_UNKNOWN, /* the dumps contain the id without a stack */
 	ROW_STACKLESS, /* blocks without a recorded stack */
 };
 
@@ -35,21 +36,21 @@ struct row {
 	uint64_t heap; /* address, if rows are kept per heap; otherwise 0 */
 	/* Indexed by dump. If all dumps are added up, a single element. */
 	struct block_totals *totals;
-	/* `dump` is the index of the newest dump that has the stack; it provides the row's
-	 * addresses and names. `older_dump` is the index of the next older dump with the stack,
-	 * whose names may differ. It equals `dump` if no other dump has the stack. */
+	/* `dump` is the newest dump with the stack; it provides the row's addresses and names.
+	 * `older_dump` is the next older dump with the stack; its names may differ. If only one
+	 * dump has the stack, both are equal. */
 	uint32_t dump, older_dump;
 	union {
 		const struct stack *stack; /* NULL: no frames to show */
 		/* as written in the file, if the comparison was read from a file */
 		const struct frames *frames;
 	};
-	/* Distinct ids: those of newer dumps first, and in ascending order within a dump. The first
-	 * id is the row's label. */
+	/* Distinct ids: ids of newer dumps first, ids of one dump in ascending order. The first id
+	 * is the row's label. */
 	const char *const *ids;
 	uint32_t id_count;
-	/* In mode MATCH_ID, the number of different stacks that the dumps have for the id. Only the
-	 * newest dump's first stack is shown. In other modes 0. */
+	/* In mode MATCH_ID: number of different stacks with the id in all dumps. Only the first one
+	 * in the newest dump is shown. In other modes: 0. */
 	uint32_t id_stack_count;
 };
 
@@ -68,7 +69,7 @@ enum match_mode {
 
 #define HEAPS_ALL UINT64_MAX /* all heaps, but not the entries for virtual memory */
 
-/* Returns true if the requested heap address selects `heap`. */
+/* Returns true if the requested heap address `asked` selects `heap`. */
 bool match_heap(uint64_t asked, uint64_t heap);
 
 /* All fields zero: the default request. */
@@ -77,16 +78,16 @@ struct match_request {
 	bool no_symbols; /* names must not be looked up */
 	/* Options for looking up names, or NULL. They must outlive the comparison. */
 	const struct symbol_options *symbols;
-	bool is_sum; /* all dumps are added up; everything in them is new */
+	bool is_sum; /* all dumps are added up, and all blocks count as new */
 	bool by_heap; /* rows are kept per heap */
-	bool keeps_unchanged; /* unchanged stacks become rows, too; ignored in a trend */
+	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */
 	const uint64_t *heaps; /* only blocks in these heaps are counted */
 	size_t heap_count; /* 0: all blocks except those under HEAP_RESERVED */
 	/* only blocks that are unreachable, or reachable only from unreachable blocks */
 	bool only_lost;
-	/* In a trend: the times of the dumps. The axis must outlive the comparison. Every stack
-	 * that differs between two dumps of a part becomes a row. NULL: only the first and the last
-	 * dump are compared. */
+	/* In a trend: times of the dumps; must outlive the comparison. Every stack whose sums
+	 * differ between two dumps of a part becomes a row. NULL: only the first and the last dump
+	 * are compared. */
 	const struct trend_axis *axis;
 };
 
@@ -98,34 +99,36 @@ struct change {
 
 struct comparison {
 	const struct dump_sums *dumps; /* oldest first; NULL: the comparison was read from a file */
-	size_t dump_count; /* 2 if it was read from a file; `totals[0]` of a row is then OLD */
+	/* 2 for a comparison that was read from a file; `totals[0]` of its rows is OLD */
+	size_t dump_count;
 	bool is_sum; /* all dumps are added up; nothing is old */
 	bool has_unchanged; /* unchanged stacks are rows, too */
 	const struct trend_axis *axis; /* in a trend; otherwise NULL */
-	/* in a trend: number from 1 among all its series, and their count */
+	/* in a trend: this series' number, from 1, and the number of all series */
 	size_t series_number, series_count;
 	/* Sums of all blocks, selected or not. Address space is included only if it is selected. */
 	struct block_totals old_total, new_total;
 	bool hides_reserved; /* some address space is not counted in any total or row */
 	struct change reserved;
-	uint64_t reserved_most; /* maximum number of bytes in any dump of a trend */
+	/* bytes of this address space; in a trend, the maximum over all dumps */
+	uint64_t reserved_most;
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */
 	/* The fields up to `warning_count` are mainly for a comparison that was read from a file.
-	 * Its rows lack overhead. `has_overhead` is true only if a total line contains overhead. It
-	 * is false for dumps made from several printed comparisons. */
+	 * The rows of such a comparison lack overhead. `has_overhead` is true only if its total
+	 * line contains overhead, and false for dumps made from several printed comparisons. */
 	const char *read_from;
 	bool has_overhead;
 	bool is_cut; /* the end is missing */
-	/* the file does not show whether its numbers are hexadecimal; a guess was made */
+	/* the base of the file's numbers was guessed, because the file does not show it */
 	bool is_guess;
 	bool lacks_rows; /* the totals include stacks without rows */
 	bool may_lack_rows; /* the file has no total line */
 	bool lacks_counts; /* some rows with blocks in OLD lack the number of these blocks */
 	bool is_partial; /* rows are missing */
-	const char *warnings[WARNINGS_MAX]; /* the first warnings, a sentence each */
+	const char *warnings[WARNINGS_MAX]; /* the first warnings, one sentence each */
 	size_t warning_count; /* number of all warnings */
-	/* Rows that changed, or all rows in a window of a recording or with `has_unchanged`.
-	 * Totally ordered, starting with the largest growth from the first dump to the last. */
+	/* Changed rows. In a window of a recording, or with `has_unchanged`, all rows. Totally
+	 * ordered; the largest growth from the first dump to the last comes first. */
 	struct row *rows;
 	size_t row_count;
 	/* Locations of addresses, and the names found so far. NULL if the comparison was read from
@@ -163,12 +166,12 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
-/* Returns true for a single window of a recording. Its rows without blocks of the window's fate
- * come last. */
+/* Returns true for a single window of a recording. In such a comparison, rows without blocks of the
+ * window's fate come last. */
 bool comparison_is_window(const struct comparison *comparison);
 
-/* Return a row's sums in the newest and in the oldest dump. A single dump has no old sums, except
- * in a trend, where it is both the newest and the oldest. */
+/* Return a row's sums in the newest (second function: the oldest) dump. A single dump has no old
+ * sums, except in a trend: there, it is both the newest and the oldest. */
 struct block_totals row_new(const struct comparison *comparison, const struct row *row);
 struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 

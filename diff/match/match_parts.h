@@ -20,14 +20,15 @@
  * matching mode assigns to each frame. */
 
 struct stack_class {
-	enum row_kind kind : 8; /* in mode MATCH_ID always ROW_STACK, whatever stacks the id has */
+	/* in mode MATCH_ID always ROW_STACK, even if the id has several stacks */
+	enum row_kind kind : 8;
 	/* A stack of the class. For ROW_ONE_OF, `stack` is an index in `lists`. For ROW_STACKLESS,
 	 * it is unused. */
 	uint32_t dump : 24; /* holds up to READ_MAX dumps */
 	uint32_t stack;
 };
 
-/* Distinct sorted classes; the true class is one of them. */
+/* Possible classes of a stack that is one of several; distinct and sorted. */
 struct class_list {
 	uint32_t *classes;
 	size_t count;
@@ -40,10 +41,10 @@ struct class_memo {
 	uint32_t number;
 };
 
-/* Numbers the texts of stacks that have texts instead of addresses. Returns the numbers, indexed by
- * dump and text and allocated from `arena`. They start at 1 and are in the order of the texts.
- * Equal texts have equal numbers in all dumps. The notation of an offset is ignored ("+0x00000808",
- * "+808"). With `by_function`, the offset and the text after it are ignored. */
+/* Numbers the texts of stacks that have texts instead of addresses. Returns the numbers, from 1,
+ * indexed by dump and text. They are allocated from `arena`, and have the same order as the texts.
+ * Equal texts have equal numbers in all dumps. Different notations of an offset are equal
+ * ("+0x00000808", "+808"). With `by_function`, the offset and the text after it are ignored. */
 uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena);
 
@@ -76,10 +77,10 @@ void stack_classes_make(struct stack_classes *classes, const struct dump_sums *d
 	const struct match_request *request);
 void stack_classes_release(struct stack_classes *classes);
 
-/* Frees memory that only finding classes requires. No class may be looked up after that. */
+/* Frees the memory that is needed only to find classes. After that, no class can be looked up. */
 void stack_classes_close(struct stack_classes *classes);
 
-/* Frees the classes. Only stack_order() may be called after that. */
+/* Frees the classes. After that, only stack_order() can be called. */
 void stack_classes_forget(struct stack_classes *classes);
 
 /* Finds the classes of all stacks of a dump, and stores them in `numbers`, which is indexed by
@@ -89,30 +90,30 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 /* Returns the class of a dump's blocks that have no stack. */
 uint32_t stack_class_none(struct stack_classes *classes, size_t dump);
 
-/* Returns the class for blocks whose stack is one of several. Sorts `all[0..count)`. If all its
- * elements are equal, returns that class. */
+/* Returns the class for blocks whose stack belongs to one of the classes in `all[0..count)`. Sorts
+ * the array. If all elements are equal, returns that class. */
 uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count);
 
 /* Compares two classes. Their order is total and depends only on their content. */
 int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
-/* Returns the number of innermost frames that two classes have in common, at most `most`. May
- * return fewer if the comparison would be expensive. */
+/* Returns the number of innermost frames that are equal in two classes, at most `most`. May return
+ * less to avoid an expensive comparison. */
 uint32_t stack_class_common(
 	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most);
 
-/* Returns a sort key for classes that have their `common` innermost frames in common. Different
- * keys have the same order as the classes. */
+/* Returns a sort key for classes whose first `common` innermost frames are equal. If keys differ,
+ * they have the same order as the classes. */
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common);
 
 /* Compares the frames of two stacks in the order of classes. */
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
-/* Returns a location for a frame that stands for its whole function, if the module was rebuilt and
- * the frame has a name. The unit of such a location is above UINT32_MAX. Otherwise returns the
- * location that the frame is compared by. If `by_symbol` is set, only stacks of addresses are
- * allowed. */
+/* Returns a location that represents the whole function of a frame, if the module was rebuilt and
+ * the frame has a name. The unit of this location is above UINT32_MAX. Otherwise returns the
+ * location by which the frame is compared. If `by_symbol` is set, the stack must consist of
+ * addresses. */
 struct location stack_class_function(const struct stack_classes *classes, size_t dump,
 	const struct stack *stack, uint32_t index);
 
@@ -122,7 +123,8 @@ struct class_pairs {
 	const struct stack_classes *classes;
 	uint32_t *builds; /* indexed by dump; NULL: nothing was rebuilt */
 	uint32_t build_count;
-	uint64_t *masks; /* indexed by class; one bit per build whose dumps contain the class */
+	/* indexed by class; bit N is set if a dump of build N contains the class */
+	uint64_t *masks;
 	size_t mask_count;
 };
 
@@ -133,15 +135,16 @@ void class_pairs_release(struct class_pairs *pairs);
 void class_pairs_add(
 	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
 
-/* Returns an array that contains, for each class, the class that replaces it. Returns NULL if no
- * class is replaced. The caller frees the array. Must be called before stack_classes_close(). */
+/* Returns an array, indexed by class, of the classes that replace the original ones. Returns NULL
+ * if no class is replaced. The caller frees the array. Must be called before
+ * stack_classes_close(). */
 uint32_t *class_pairs_find(const struct class_pairs *pairs);
 
 /* Compares ids as hexadecimal numbers of any length. */
 int stack_id_order(const char *a, const char *b);
 
-/* Labels the rows of a comparison with their ids, and with the dumps and stacks that their frames
- * come from. `rows[dump][cell]` is the row of the cell, or ROW_NONE. */
+/* Stores in each row of a comparison its ids, and the dumps and stack that provide its frames.
+ * `rows[dump][cell]` is the row of a cell, or ROW_NONE. */
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows);
 

@@ -15,7 +15,8 @@
 
 enum file_kind {
 	FILE_UNKNOWN, /* nothing identifies the file yet */
-	/* a comparison's header, row or total line occurs before anything that identifies a dump */
+	/* a header, row or total line of a comparison comes before anything that identifies a
+	 * dump */
 	FILE_COMPARISON,
 	FILE_DUMP,
 	FILE_RECORDING, /* recognized by its first bytes; not text */
@@ -29,54 +30,54 @@ enum file_kind file_kind_of(const char *bytes, size_t len);
  * before the cut. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 
-/* Examines the start of a file. Returns a sentence if hdiff cannot read the file: another tool's,
- * packed, or a report in another form. Otherwise returns NULL. */
+/* Examines the start of a file. Returns a message if the file belongs to another tool, is packed,
+ * or is a report in another form; hdiff cannot read such files. Otherwise returns NULL. */
 const char *printed_refused(const char *bytes, size_t len);
 
 /*
  * A comparison printed by UMDH (or dhcmp before it) or by hdiff, read back.
  *
- * Such a file contains less information than its dumps. It has requested bytes and numbers of
- * blocks per stack, in OLD and NEW. It has overhead only for the total, stacks only as text, and no
- * unchanged rows. */
+ * Such a file contains less information than its dumps. For each stack, it contains requested bytes
+ * and numbers of blocks in OLD and NEW. Only the total includes overhead, stacks are texts, and
+ * unchanged rows are missing. */
 
 /* Callbacks while a comparison is read. A negative return value ends the reading and becomes the
  * result of comparison_read(). */
 struct read_words {
 	void *ctx;
-	/* A malformed line or row was skipped; `why` contains its place. More than DUMP_SKIPS_MAX
-	 * (core/dump/dump.h) are an error. */
+	/* A malformed line or row was skipped; `why` contains the place. More than DUMP_SKIPS_MAX
+	 * skipped lines (core/dump/dump.h) are an error. */
 	int (*skipped)(void *ctx, const struct err *why);
 	/* A sentence about a defect of the file or a guess. */
 	int (*warning)(void *ctx, const char *text);
-	bool by_id; /* equal stacks with different ids are different rows */
+	bool by_id; /* equal stacks with different ids form separate rows */
 };
 
 /*
  * Reads all of `source`, which must be a FILE_COMPARISON, into `*comparison`. Overwrites
  * `*comparison`, which the caller must release even after an error.
  *
- * `base` is 16, 10, or 0 to detect the base. The base is detected from the first of these that
- * decides: hdiff's own header; a digit from a to f, unless more rows are consistent only in
- * decimal; the base in which more rows and the total line are consistent; the base in which the
- * rows add up to the total; the padding of OLD. If none decides, base 16 is used, with a warning
- * and `is_guess`.
+ * `base` is 16, 10, or 0 to detect the base. Detection uses the first criterion that decides:
+ * hdiff's own header; a digit from a to f, unless more rows are consistent only in decimal; the
+ * base in which more rows and the total line are consistent; the base in which the rows add up to
+ * the total; the padding of OLD. If no criterion decides, base 16 is used, with a warning and
+ * `is_guess`.
  *
- * Rows with equal stacks are merged, with the ids in the order of the file. Rows whose growth
- * cancels are left out. Rows are in the order of match.h; rows of equal growth keep the file's
- * order. A row without OLD's number of blocks (dhcmp) gets NEW's number, so that no growth is
- * invented, or 0 if OLD has no bytes. This also causes a warning.
+ * Rows with equal stacks are merged; their ids stay in the order of the file. Merged rows without
+ * growth are left out. Rows are sorted as in match.h; rows of equal growth keep the order of the
+ * file. If a row lacks the number of blocks in OLD (dhcmp), the number in NEW is used to avoid
+ * false growth, or 0 if OLD has no bytes. A warning reports this.
  *
- * Totals come from the file, or from the rows if the file has no totals. If they include stacks
- * without rows, `lacks_rows` is set and, for one of our reports, also `is_partial`. `is_partial` is
- * also set if lines were skipped or the file is cut. All messages are also stored in `warnings`.
+ * Totals come from the file, or from the rows if the file has no totals. If the totals include
+ * stacks without rows, `lacks_rows` is set. `is_partial` is set if lines were skipped, if the file
+ * is cut, or if one of our own reports lacks rows. All messages are also stored in `warnings`.
  *
  * Returns 0 or an error. -ERR_EMPTY: nothing to read. -ERR_NOT_DUMP: not a comparison, or one of
- * our reports that is not purely in UMDH's form or shows only some of the stacks. -ERR_BAD_LINE,
- * with place "name:line". -ERR_READ or -ERR_ENCODINGS. -ERR_CUT: the file ends in a row or before
- * the first row, or it has a header and rows but no total line. Everything before the cut was then
- * read. Without a header, a missing total line is only a warning. If a callback fails, returns its
- * result and leaves `err` unchanged. */
+ * our own reports that is not purely in UMDH's form or lacks stacks. -ERR_BAD_LINE, with place
+ * "name:line". -ERR_READ or -ERR_ENCODINGS. -ERR_CUT: the file ends in a row or before the first
+ * row, or it has a header and rows but no total line. In this case, everything before the cut was
+ * read. Without a header, a missing total line causes only a warning. If a callback fails, returns
+ * its result and leaves `err` unchanged. */
 int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
 	const struct read_words *words, struct err *err);
 

@@ -12,8 +12,8 @@
 #include "diff/printed/printed.h"
 
 /*
- * Lines of a printed comparison, UMDH's or our own, one at a time. A line is split into words, not
- * columns, because columns differ between versions and move with large values.
+ * Parsing single lines of a printed comparison made by UMDH or hdiff. A line is split into words.
+ * Columns cannot be used: they differ between versions and shift with large values.
  *
  * A file from UMDH does not state whether its numbers are hexadecimal or decimal. Each number is
  * therefore parsed in both bases. The base is chosen after the whole file was read. */
@@ -23,7 +23,7 @@ enum { AS_HEX, AS_DECIMAL, READINGS };
 
 struct number {
 	uint64_t value[READINGS];
-	bool fits[READINGS]; /* has only digits of this base, and fits in 64 bits */
+	bool fits[READINGS]; /* the number has only digits of this base, and fits in 64 bits */
 };
 
 /* "SIGN GROWTH ( NEW - OLD)" */
@@ -65,7 +65,7 @@ enum line_kind {
 	LINE_TOTAL,
 	LINE_BAD_TOTAL,
 	LINE_FRAME, /* a TAB and text */
-	LINE_OTHER, /* anything else; in old logs, frames */
+	LINE_OTHER, /* any other line; in old logs, a frame */
 };
 
 /* Parses a line without its line end. Returns the line's kind. Fills `row` for LINE_BYTES and
@@ -86,15 +86,16 @@ struct words words_trim(struct words words);
 /* Returns true if GROWTH is NEW - OLD in this base, and all fit in 63 bits. */
 bool growth_holds(const struct growth_text *growth, int reading);
 
-/* Returns true if REQUESTED + OVERHEAD = SUM in this base. REQUESTED alone only has to fit. */
+/* Returns true if REQUESTED + OVERHEAD = SUM in this base. If only REQUESTED is present, it only
+ * has to fit. */
 bool total_holds(const struct total_text *total, int reading);
 
-/* Returns a part of the total, positive for an increase. total_holds() must be true. */
+/* Returns a part of the total, positive for an increase. Requires total_holds(). */
 int64_t total_part(const struct total_text *total, int part, int reading);
 
 /*
- * The rows of a printed comparison while it is read. In the end they become a struct comparison in
- * which equal stacks are merged.
+ * The rows of a printed comparison while the file is read. At the end, equal stacks are merged, and
+ * the rows are converted to a struct comparison.
  *
  * Strings live in the comparison's arena. Everything else is released with the rows. */
 
@@ -102,7 +103,7 @@ struct read_row {
 	uint64_t line; /* number of the row's first line */
 	const char *id;
 	bool has_counts; /* the second line, which contains OLD's number of blocks, is present */
-	bool is_own; /* the row's stack is incomplete, so it never equals another stack */
+	bool is_own; /* the row's stack is incomplete, so it is never equal to another stack */
 	struct growth_text bytes, counts;
 	struct number count;
 	size_t frame_at, frame_count; /* range in the frames of all rows */
@@ -112,12 +113,12 @@ struct read_rows {
 	struct arena *arena;
 	struct read_row *items;
 	size_t count, cap;
-	uint32_t *frames; /* indexes in `known`, for all rows in sequence */
+	uint32_t *frames; /* frames of all rows in sequence, as indexes in `known` */
 	size_t frame_count, frame_cap;
 	/* Distinct frames; `numbers` maps a text to the index of its frame. */
 	struct frame *known;
 	size_t known_count, known_cap;
-	bool by_id; /* equal stacks with different ids are different rows */
+	bool by_id; /* equal stacks with different ids form separate rows */
 	bool has_code_page; /* some names are not UTF-8 */
 	struct table numbers;
 };
@@ -127,22 +128,22 @@ void read_rows_release(struct read_rows *rows);
 
 void read_rows_add(struct read_rows *rows, const struct read_row *row);
 
-/* Adds a frame to the rows' frames. Unless the report `is_ours`, removes text that follows the
- * frame's offset and is not a file, and then returns false. */
+/* Adds a frame. If the report is not ours and text other than a file follows the frame's offset,
+ * removes this text and returns false. */
 bool read_rows_frame(struct read_rows *rows, struct words text, bool is_ours);
 
 /* Returns true if a row's numbers are consistent in this base. */
 bool read_row_holds(const struct read_row *row, int reading);
 
-/* Computes the comparison's rows and totals from all rows that are consistent in this base and fit
- * in the sum. Equal rows are merged. Rows whose growth cancels are left out. The remaining rows are
- * sorted by growth, then by the order of the file. refuse() is called for each unusable row. */
+/* Computes the comparison's rows and totals. Skips rows that are inconsistent in this base or make
+ * the sum overflow, and calls refuse() for each. Merges equal rows and drops merged rows without
+ * growth. Sorts the remaining rows by growth, then by their order in the file. */
 void read_rows_finish(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
-/* Completes the totals, which are the sums of the rows, from the total line. Sets `lacks_rows` if
- * the line has more than the rows. For stacks without rows only the growth is known. It is added to
- * the larger of OLD and NEW. Returns true if the rows add up to the line. */
+/* Corrects the totals, so far the sums of the rows, using the total line. Sets `lacks_rows` if the
+ * line includes stacks without rows. Only the growth of such stacks is known; it is added to the
+ * larger of OLD and NEW. Returns true if the rows add up to the total line. */
 bool read_total_finish(const struct total_text *total, int reading, struct comparison *comparison);
 
 #endif

@@ -21,12 +21,12 @@ struct filter {
 	 * matches `exclude`. Patterns are matched against a frame's "module!function", its source
 	 * file, and its raw forms "module+OFFSET" and "ADDRESS". */
 	struct patterns include, exclude;
-	/* Only stacks with a frame in one of these modules. The names may lack the extension and
-	 * ignore case. */
+	/* A stack must also have a frame in one of these modules. Names ignore case and may omit
+	 * the extension. */
 	const char *const *modules;
 	size_t module_count;
-	/* Least growth or decrease in bytes and blocks. In a trend, least difference between the
-	 * lowest and the highest snapshot of a process. */
+	/* Minimum growth or decrease in bytes and blocks. In a trend, minimum difference between
+	 * the lowest and the highest snapshot of a process. */
 	uint64_t min_bytes, min_blocks;
 	unsigned trend_verdicts; /* in a trend: bit mask of the selected verdicts; 0: all */
 	struct buf name, addr;
@@ -35,7 +35,7 @@ struct filter {
 enum verdict {
 	VERDICT_DROP,
 	VERDICT_KEEP,
-	VERDICT_NAMES, /* names decide */
+	VERDICT_NAMES, /* the result depends on names */
 	VERDICT_NAMES_EXCLUDE, /* included, but names can still exclude the row */
 };
 
@@ -49,11 +49,12 @@ bool filter_is_active(const struct filter *filter);
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
-/* Decides about a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
+/* Filters a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);
 
-/* Continues after filter_raw() when the frames have names. The verdict becomes "drop" or "keep". */
+/* Completes a verdict of filter_raw(), once the frames have names. Sets it to VERDICT_DROP or
+ * VERDICT_KEEP. */
 int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
 
@@ -61,11 +62,10 @@ int filter_named(
 const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame);
 
-/* Filters that match nothing: a module or a heap that no dump has, or a pattern without a match.
- * Most likely they are mistyped. A limit of growth then always holds, because nothing is
- * checked. */
+/* Filters that match nothing: a module or heap that is in no dump, or a pattern without a match.
+ * Such a filter is probably a typing error, and would let every limit of growth pass. */
 
-/* Called for an option's value that matches nothing; `what` describes the problem. */
+/* Reports an option's value that matches nothing; `what` describes the problem. */
 typedef void unmatched_report(void *ctx, const char *option, const char *value, const char *what);
 
 /* Checks the values of --module against the modules of the dumps. For a printed comparison, checks
@@ -78,10 +78,10 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	unmatched_report *messages, void *ctx);
 
 /*
- * Checks the values of -i after rows were selected. Looks up names, and matches the patterns that
- * have matched nothing yet against all rows that pass the other filters. Reports nothing if no rows
- * pass, or for a pattern that takes too long on a text. is_part: rows do not cover all blocks.
- * Without a callback, patterns are matched but not reported. */
+ * Checks the values of -i after rows were selected. Tries each pattern without a match on all rows
+ * that pass the other filters, looking up their names. Reports nothing if no rows pass the other
+ * filters, or for a pattern that takes too long. `is_part`: the rows do not cover all blocks.
+ * Without a callback, patterns are matched and not reported. */
 void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
 	unmatched_report *messages, void *ctx);
 

@@ -7,13 +7,14 @@
 #include "diff/query/view.h"
 
 /*
- * Computes `groups` and `group_count` of a view whose `rows` and `group` are set. Frames without a
- * name belong to "module!?". The case of modules is ignored, see pattern.h. Rows without a stack
- * and rows with several candidates form their own groups, whose names are words in brackets. In a
- * view grouped by heap or memory, every row belongs to its heap's group. */
+ * Computes `groups` and `group_count` of a view from its `rows` and `group`. Frames without a name
+ * belong to "module!?". The case of module names is ignored, see pattern.h. Rows without a stack
+ * and rows with several candidates form their own groups, with names in brackets. In a view grouped
+ * by heap or memory, every row belongs to the group of its heap. */
 void groups_make(struct view *view);
 
-/* Store the name of the group that a frame (or heap) belongs to. Replace the content of `name`. */
+/* Store the name of a frame's group (second function: a heap's group) in `name`, replacing its
+ * content. */
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
 

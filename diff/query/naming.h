@@ -1,10 +1,10 @@
 /*
- * The frames of the rows to be shown, with their modules and names.
+ * Frames of the rows to show, with modules and names.
  *
- * Names are requested in batches, because looking them up is slow and much of the cost is per
- * batch. Each distinct address is looked up only once, even if matching has already requested it. A
- * naming borrows the comparison, which owns the names. For a printed comparison, no names are
- * looked up: its rows already have their frames. */
+ * Looking up names is slow and costs nearly the same for one name as for many, so names are
+ * requested in batches. No address is looked up twice, even if matching already requested it.
+ * struct naming borrows the comparison, which owns the names. Rows of a printed comparison already
+ * have their frames, so nothing is looked up for them. */
 #ifndef DIFF_QUERY_NAMING_H
 #define DIFF_QUERY_NAMING_H
 
@@ -28,19 +28,19 @@ struct naming {
 void naming_make(struct naming *naming, const struct comparison *comparison, bool by_name);
 void naming_release(struct naming *naming);
 
-/* Looks up the names of those rows that have not been looked up yet. Large batches are faster.
- * symbol_options_check() must have accepted the comparison's options. */
+/* Looks up the names of the given rows unless this was already done. Prefer large batches. Requires
+ * that symbol_options_check() accepted the comparison's options. */
 void naming_find(struct naming *naming, const uint32_t *rows, size_t count);
 
-/* Stores all frames of row number `index` in `frames`, innermost first. They have the names found,
- * in the form that function_shown() makes. Replaces the content of `frames`; stores no frames if
- * the row has no stack. Strings live as long as the naming and the comparison. */
+/* Stores all frames of row number `index` in `frames`, innermost first, with the names that were
+ * found. function_shown() defines the form of the names. Replaces the content of `frames`. Stores
+ * no frames if the row has no stack. Strings live as long as `naming` and the comparison. */
 void naming_frames(const struct naming *naming, size_t index, struct frames *frames);
 
 /* Stores the frames without names, except names that the stack itself contains. */
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* Look up names, and store frames, for stacks in a dump of the comparison that have no row. */
+/* Look up the names (second function: store the frames) of a dump's stacks that have no row. */
 void naming_find_stacks(
 	struct naming *naming, size_t dump, const struct stack *stacks, size_t count);
 void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
@@ -49,10 +49,10 @@ void naming_stack_frames(const struct naming *naming, const struct dump_sums *du
 /* Looks up the name of a return address in a dump. Returns true if the address has a name. */
 bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr);
 
-/* Appends a message about frames whose names were not found. It contains their number, their
- * modules, and a command that explains, for the first dump with such frames, why names are missing.
- * Appends nothing if all frames have names. If `is_stopped`, the lookup was interrupted, and the
- * message contains only the number. */
+/* Appends a message about frames without names: their number, their modules, and a command that
+ * explains why names are missing in the first dump concerned. If the lookup was interrupted
+ * (`is_stopped`), the message contains only the number. Appends nothing if all frames have
+ * names. */
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

@@ -23,7 +23,7 @@ struct patterns {
 	struct table known; /* maps a text to true if any pattern matches it */
 };
 
-/* The patterns keep pointers: their texts and `option` must outlive them. */
+/* The strings of patterns and `option` are borrowed and must outlive `patterns`. */
 void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
@@ -38,8 +38,8 @@ int patterns_match(const struct patterns *patterns, const char *text, struct err
  * number of patterns. */
 size_t patterns_unmatched(const struct patterns *patterns, size_t from);
 
-/* Matches a further text, using only the patterns that never matched. If a pattern takes too long,
- * its result is unknown, and it counts as matched after that. */
+/* Matches a text against the patterns that never matched. A pattern that takes too long has an
+ * unknown result, and counts as matched after that. */
 void patterns_try(struct patterns *patterns, const char *text);
 
 const char *pattern_text(const struct patterns *patterns, size_t index);
@@ -51,9 +51,9 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 #define PATTERN_VERSION_BYTES 64
 void pattern_version(char to[PATTERN_VERSION_BYTES]);
 
-/* Spellings of modules. Module names ignore case, so their case may differ between dumps. The
- * newest dump's spelling is used. If that dump has several, or in a printed comparison, the first
- * one in byte order is used. */
+/* Spellings of module names. Case is ignored, and may differ between dumps. The newest dump's
+ * spelling is used. If that dump has several spellings, or in a printed comparison, the first one
+ * in byte order is used. */
 
 struct spellings {
 	struct table known; /* maps a name in lower case to its index in `items` */
@@ -69,11 +69,11 @@ void spellings_release(struct spellings *spellings);
 /* Returns the spelling of a module's short name, or `module` itself if it is unknown. */
 const char *spelling_find(struct spellings *spellings, const char *module);
 
-/* Small text files that users write, one entry per line. Blank lines and lines that start with '#'
+/* Small text files written by users, one entry per line. Blank lines and lines that start with '#'
  * are ignored. */
 
-/* Handles a line, without surrounding blanks. Returns 0, or a negative code after filling `err`.
- * `place` is "file:line" for errors. Both strings are valid only during the call. */
+/* Handles a line, which has no surrounding blanks. `place` is "file:line", for errors. Both strings
+ * are valid only during the call. Returns 0, or a negative code after filling `err`. */
 typedef int listfile_line(void *ctx, const char *text, const char *place, struct err *err);
 
 /* Reads the file at `path` to its end or to the first failure. Returns 0, -ERR_OPEN, -ERR_READ,

@@ -3,7 +3,7 @@
  *
  * A frame is such a layer if its module and function_own() of its function are in the list, or if
  * its source file belongs to the C++ library. A frame without a name is a layer if it lies in a
- * module that allocates for others. Layers are removed outwards, from the innermost frame to the
+ * module that allocates for others. Layers are removed from the innermost frame outwards, up to the
  * first frame that is not a layer. The last remaining frame of a stack is never removed. */
 #ifndef DIFF_QUERY_STRIP_H
 #define DIFF_QUERY_STRIP_H
@@ -62,13 +62,13 @@ bool strip_matches(struct strip *strip, const struct frame *frame);
 /* Adds the frames that start a program and its threads, such as the callers of main(). */
 void strip_add_start_up(struct strip *strip);
 
-/* Removes frames that start a program or thread from the outer end of a stack. If `is_inverted`,
- * the outer end comes first. The last remaining frame is not removed. A stack that is one of
- * several is not changed. */
+/* Removes the frames that start a program or thread, at the outer end of a stack. If `is_inverted`,
+ * the outer end is the start of the list. The last remaining frame is never removed. A stack with
+ * several candidates is not changed. */
 void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
 
-/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name.
- * Ignores frames that start a program. Otherwise returns NULL. */
+/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name,
+ * ignoring frames that start a program. Otherwise returns NULL. */
 const struct frame *strip_caller(
 	struct strip *strip, struct strip *start_up, const struct frames *frames);
 

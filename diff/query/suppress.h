@@ -4,12 +4,12 @@
  * A line is "leak:PATTERN". PATTERN matches every text that contains it. In PATTERN, '*' matches
  * any text, a leading '^' the start of the text and a final '$' its end. PATTERN is matched against
  * the function, "module!function", the source file and the module of each frame. Frames that start
- * a program or a thread are in all stacks. So only their names are matched, and PATTERN must be a
- * whole name with '^' and '$'.
+ * a program or a thread are in all stacks. Only the names of such frames are matched, and only by a
+ * PATTERN for the whole name, with '^' and '$'.
  *
- * "INNER < OUTER" matches a frame and its caller, and so on; "..." stands for any number of frames.
- * Rows without a stack match only NO_STACK. A stack is counted for the first line that matches
- * it. */
+ * "INNER < OUTER" matches a frame and its caller. More frames can follow, and "..." stands for any
+ * number of frames. Rows without a stack match only NO_STACK. A stack counts for the first line
+ * that matches. */
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
 
@@ -26,18 +26,18 @@ struct suppression {
 	const char **globs;
 	size_t glob_count;
 	bool is_of_stackless;
-	bool is_shipped; /* from the built-in list, most of which is usually unused */
-	/* Number of rows that the suppression removed. */
+	bool is_shipped; /* from the built-in list; unused lines of this list are normal */
+	/* number of removed rows */
 	size_t row_count;
-	int64_t requested_bytes, block_count; /* growth */
+	int64_t requested_bytes, block_count; /* growth of the removed rows */
 };
 
 struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
 	struct arena arena;
-	/* Maps a text to the first suppression with a single glob that matches it, or to `count` if
-	 * none matches. For a frame that starts a program or thread, the text begins with "\t". */
+	/* Maps a text to the first matching suppression with a single glob, or to `count` if none
+	 * matches. "\t" precedes the text of a frame that starts a program or thread. */
 	struct table known;
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
@@ -51,7 +51,8 @@ void suppressions_release(struct suppressions *suppressions);
  * the first match. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
-/* Returns the suppression that removes a row with these named frames, or NULL. */
+/* Returns the suppression that removes a row with these frames, whose names must be known, or
+ * NULL. */
 struct suppression *suppressions_match(struct suppressions *suppressions,
 	const struct comparison *comparison, const struct row *row, const struct frames *frames);
 
