@@ -14,20 +14,20 @@
 /*
  * Series: which dumps are compared with each other, and in which order.
  *
- * Snapshots of a process (diff/dump_identity.h) are in the order of their times. If none has a time,
- * they are in the order in which they were given. If only some have a time, the smaller set is left
- * out. */
+ * Snapshots of a process (diff/dump_identity.h) are in the order of their times. If none has a
+ * time, they are in the order in which they were given. If only some have a time, either these or
+ * the rest are left out, whichever are fewer. */
 
 /* Reason why a snapshot is left out. */
 enum dump_use {
 	USE_IT,
-	/* duplicate of another snapshot (one process and time), which is used instead */
+	/* duplicate (same process and time) of another snapshot, which is used instead */
 	USE_DOUBLE,
 	USE_WARM_UP,
 	USE_OUTSIDE, /* outside --since and --until */
 	USE_TIMELESS, /* without a time, although --since or --until was given */
 	/* Only some dumps of the process have a time, and this dump belongs to the smaller set. If
-	 * both sets are equally large, those without a time are left out. */
+	 * both sets are equally large, the dumps without a time are left out. */
 	USE_LACKS_TIME,
 	USE_HAS_TIME,
 };
@@ -46,13 +46,14 @@ struct order_filter {
 	struct moment since, until;
 };
 
-/* Fills snapshots[0..count), process by process, each in order. Sets the use of each snapshot. */
+/* Fills snapshots[0..count), process by process and in order within each process. Sets the use of
+ * each snapshot. */
 void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
 	const struct order_filter *filter);
 
-/* Sorts inputs->dumps as the options request, releases those that are left out, and fills the
- * series except for their comparisons. Returns 0. Returns -ERR_USAGE if nothing is left, or if no
- * series has the requested number. */
+/* Sorts the dumps as the options request, releases the unused ones, and fills the series except for
+ * their comparisons. Returns 0. Returns -ERR_USAGE if nothing is left, or if no series has the
+ * requested number. */
 int series_list_trend(struct inputs *inputs, struct err *err);
 
 #endif

@@ -26,46 +26,45 @@ enum view_group {
 	GROUP_FILE,
 	GROUP_MODULE,
 	GROUP_HEAP,
-	GROUP_MEMORY, /* all heaps as one group, and a group for each kind of virtual memory */
+	GROUP_MEMORY, /* one group for all heaps, and one for each kind of virtual memory */
 };
 
-/* First sort key. Groups are sorted by the key of `self`, then of `total`, then by name. */
+/* Primary sort key. Groups are sorted by the key of `self`, then by the key of `total`, then by
+ * name. */
 enum view_sort {
 	SORT_DEFAULT, /* like SORT_BYTES; in a trend like SORT_VERDICT */
 	SORT_BYTES, /* largest growth in bytes first */
 	SORT_COUNT, /* largest growth in blocks first */
 	SORT_NEW, /* most bytes in NEW first */
 	SORT_OLD, /* most bytes in OLD first */
-	SORT_TOTAL, /* groups: largest growth of the total first */
+	SORT_TOTAL, /* only for groups: largest growth of `total` first */
 	SORT_NAME, /* innermost frame shown, from A to Z; rows without frames last */
 	/* Only in a trend: */
 	SORT_VERDICT, /* most certain leak first: by verdict, then by the lower bound of the rate */
 	SORT_SLOPE, /* most growth per hour first */
 };
 
-/* Request for a view. All zero, except `shown_max`, selects everything in the comparison's
- * order. */
+/* Request for a view. If all fields except `shown_max` are zero, everything is selected, in the
+ * comparison's order. */
 struct view_request {
 	enum view_group group;
 	enum view_sort sort;
 	size_t shown_max;
 	bool is_inverted;
 	bool is_part; /* the comparison's rows do not cover all blocks */
-	/* Each may be NULL. They keep their caches. */
+	/* Either may be NULL. Their caches can be reused for further views. */
 	struct filter *filter;
 	struct suppressions *suppressions;
 	struct strip *strip; /* must outlive the view */
 };
 
-/* Stacks with something in common. A stack counts once, however often its frames are in the
- * group. */
+/* Stacks with something in common. A stack with several frames in the group counts once. */
 struct view_group_row {
 	const char *name; /* "module!function", a path, a module, or a heap's address */
-	struct change self; /* stacks whose innermost frame is in the group: pprof's flat */
-	struct change total; /* stacks with any frame in the group: pprof's cum */
-	/* In a trend: sums at each snapshot, and their trends. `self_of` is NULL if no stack's
-	 * innermost frame is in the group. `self_trend` is then steady, if there are enough
-	 * snapshots. */
+	struct change self; /* stacks whose innermost frame is in the group ("flat" in pprof) */
+	struct change total; /* stacks with any frame in the group ("cum" in pprof) */
+	/* In a trend: sums at each snapshot, and their trends. If no stack has its innermost frame
+	 * in the group, `self_of` is NULL, and `self_trend` is steady (or too-few). */
 	struct block_totals *self_of, *total_of;
 	uint32_t *members; /* rows counted in `total`, if the comparison has cell_rows */
 	size_t member_count, member_cap;
@@ -89,8 +88,8 @@ struct window_sums {
 	 * live blocks */
 	const uint64_t *threads, *heaps;
 	size_t thread_count, heap_count;
-	/* Known stacks that freed blocks in the window: the stack that freed the most bytes, its
-	 * sums, and the number of such stacks. */
+	/* Known stacks that freed blocks in the window: the one that freed the most bytes, its
+	 * sums, and the number of stacks. */
 	const struct stack *freed_by; /* NULL: unknown */
 	struct block_totals freed_by_sum;
 	size_t freed_by_count;
@@ -101,8 +100,8 @@ struct row_blocks {
 		uint64_t bytes, old_count, new_count;
 	} * sizes; /* smallest first */
 	size_t size_count;
-	/* Between two dumps. `kept`: blocks of OLD that are in NEW at the same address with the
-	 * same stack and size. `came`: other blocks of NEW. `gone`: other blocks of OLD. */
+	/* For two dumps. `kept`: blocks that are in both dumps, with equal address, stack and size.
+	 * `came`: blocks only in NEW. `gone`: blocks only in OLD. */
 	struct block_totals kept, came, gone;
 };
 
@@ -128,15 +127,15 @@ struct row_contents {
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
-	/* In order. In a grouped view, groups are shown, and `rows` contains the members of the
-	 * groups. */
+	/* Row numbers, sorted. In a grouped view, `rows` contains the members of the groups, and
+	 * the groups are shown instead. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Number of rows after `row_count` that are selected but not shown. In a window of a
-	 * recording: rows without blocks of its fate, which count in `window`. In a grouped view:
-	 * unchanged rows, which count in groups. */
+	/* Number of selected rows, after the first `row_count`, that are never shown and only count
+	 * in sums. In a window of a recording: rows without blocks of the window's fate, which
+	 * count in `window`. In a grouped view: unchanged rows, which count in groups. */
 	size_t other_count;
-	/* number of rows or groups that are shown, from the start; the others only count in sums */
+	/* only the first `shown_count` rows or groups are shown; the rest only count in sums */
 	size_t shown_count;
 	enum view_group group;
 	enum view_sort sort; /* SORT_DEFAULT: the comparison's own order */
@@ -151,17 +150,18 @@ struct view {
 	size_t series_number, series_count; /* as in the comparison */
 	struct change suppressed;
 	size_t suppressed_count;
-	/* rows were left out on request or are missing, so `selected` is not everything */
+	/* `selected` is not everything: rows were left out on request or are missing */
 	bool is_filtered;
 	bool is_inverted; /* frames are shown outermost first */
 	struct strip *strip; /* may be NULL */
 	struct spellings *spellings; /* spellings of modules in names of groups; may be NULL */
 	/* growth of stacks that end in an allocator, see view_find_uncalled() */
 	uint64_t uncalled_bytes;
-	/* Results of view_window(), or NULL. First the sums of all selected stacks, including those
-	 * without blocks of the window's fate. Then the sums of each row or group shown. */
+	/* Results of view_window(), or NULL. The first element has the sums of all selected stacks,
+	 * including stacks without blocks of the window's fate. One element for each row or group
+	 * shown follows. */
 	struct window_sums *window;
-	bool has_sizes, has_age; /* `blocks` contains sizes; `blocks` contains ages */
+	bool has_sizes, has_age; /* contents of `blocks`: sizes; ages */
 	/* results of view_blocks(), indexed like the rows shown; may be NULL */
 	struct row_blocks *blocks;
 	/* results of view_contents(), indexed like the rows shown; NULL: the dumps have no
@@ -170,42 +170,41 @@ struct view {
 	struct arena arena; /* storage of groups and blocks */
 };
 
-/* Makes a view of everything in the comparison, in the comparison's order. The comparison must
- * outlive the view. by_name: see naming_make(). */
+/* Makes a view of the whole comparison, in the comparison's order. The comparison must outlive the
+ * view. `by_name`: see naming_make(). */
 void view_make(struct view *view, const struct comparison *comparison, bool by_name);
 void view_release(struct view *view);
 
 /*
- * Narrows a new view to the request, and sorts it. Looks up the names of rows if a condition needs
- * them, and of all rows that will be shown. Invariant: all = selected + suppressed + rows that the
- * filters dropped. Returns 0, or -ERR_USAGE if a pattern takes too long. After an error, the view
- * can only be released. */
+ * Restricts a new view to the requested rows, and sorts it. Looks up the names of all rows that
+ * will be shown, and of rows whose selection depends on names. Invariant: all = selected +
+ * suppressed + rows that the filters dropped. Returns 0, or -ERR_USAGE if a pattern takes too long.
+ * After an error, the view can only be released. */
 int view_select(struct view *view, const struct view_request *request, struct err *err);
 
-/* Adds up the growth of rows whose frames are all layers, so that the caller is missing. Ignores
- * rows with less than a thousandth of the growth. */
+/* Adds up the growth of rows without a caller: all of their frames are layers. Ignores rows with
+ * less than a thousandth of the growth. */
 void view_find_uncalled(struct view *view, struct strip *strip);
 
-/* Computes a view's sums of the window, if its comparison covers a window of a recording. Must be
- * called after view_select(). Reads the events of the window. Returns 0, or an error of
- * core/record. */
+/* Computes `window` if the comparison covers a window of a recording. Reads the events of the
+ * window. Must be called after view_select(). Returns 0, or an error of core/record. */
 int view_window(struct view *view, struct err *err);
 
 /* Finds the blocks of each row shown. Only for comparisons of one or two dumps that list their
  * blocks. `has_age` requires two. */
 void view_blocks(struct view *view, bool has_sizes, bool has_age);
 
-/* Finds the contents of blocks of the rows shown, and looks up the names of addresses in these
+/* Finds the contents of the blocks of the rows shown. Looks up the names of addresses in the
  * contents. */
 void view_contents(struct view *view);
 
-/* If a word has `is_in_module`, stores the frame that it points to in `frames`. Otherwise returns
- * false. */
+/* If `is_in_module` is set in a word, stores the frame at the word's address in `frames` and
+ * returns true. Otherwise returns false. */
 bool view_word_frame(const struct view *view, const struct dump_sums *dump,
 	const struct shown_word *word, struct frames *frames);
 
-/* Sort keys of the trends of rows and groups. The first key that differs decides; the larger one
- * sorts first. */
+/* Sort keys of the trends of rows and groups. Keys are compared in sequence; the larger key sorts
+ * first. */
 #define TREND_KEYS 6
 
 #define SIGN_BIT (UINT64_C(1) << 63)
@@ -216,9 +215,10 @@ static inline uint64_t signed_key(int64_t value)
 	return (uint64_t)value ^ SIGN_BIT;
 }
 
-/* The keys for SORT_VERDICT: the verdict; the lower bound of the rate; the rate in bytes and in
- * blocks; the net growth in bytes and in blocks. With too few snapshots, only the net growth. For
- * SORT_SLOPE: the rate, then the net growth. For other sorts, all keys are equal. */
+/* Computes the sort keys of a trend. For SORT_VERDICT: the verdict; the lower bound of the rate;
+ * the rate in bytes and in blocks; the net growth in bytes and in blocks. With too few snapshots,
+ * only the net growth is used. For SORT_SLOPE: the rate, then the net growth. For other sorts, all
+ * keys are equal. */
 void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TREND_KEYS]);
 
 /* Compares keys for qsort(). */
@@ -233,11 +233,12 @@ void change_add(struct change *to, const struct change *more);
 void change_add_row(
 	struct change *change, const struct comparison *comparison, const struct row *row);
 
-/* Stores the frames of a row as they are shown: without layers of allocators, and inverted if
- * requested. Replaces the content of `frames`; stores no frames if the row has no stack to show. */
+/* Stores the frames of a row in `frames` in the form that is shown: without layers of allocators,
+ * and inverted if requested. Replaces the content of `frames`. Stores no frames if the row has no
+ * stack to show. */
 void view_frames(const struct view *view, uint32_t row, struct frames *frames);
 
-/* Stores the frames of the stack that freed the most bytes. This stack must be known. */
+/* Stores the frames of `freed_by`, which must not be NULL. */
 void view_freed_by_frames(
 	const struct view *view, const struct window_sums *sums, struct frames *frames);
 

@@ -1,5 +1,5 @@
-/* Counting the entries of a dump on several threads: fast parsing of an entry, stacks shared by the
- * threads, and each thread's counts. */
+/* Counting the entries of a dump on several threads: fast parsing of entries, stacks shared by the
+ * threads, and counts of each thread. */
 #ifndef DIFF_READ_COUNT_H
 #define DIFF_READ_COUNT_H
 
@@ -14,14 +14,13 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Fast parsing of one dump entry. Accepts only the form that nearly all entries have. Quickly
- * rejects all other forms, which the scanner then parses carefully.
+ * Fast parsing of one dump entry. Accepts only the form of nearly all entries, and quickly rejects
+ * other forms. The scanner then parses the rejected entries.
  *
- * Such parsing is bound by latency: the end of a number determines where the next number starts,
- * and the end of a line determines where the next line starts. So the first 64 bytes are classified
- * at once: one bit per byte that is not a digit, and one bit per line end. Finding the line end
- * then depends on no other result. The processor can start on the next line while it still works on
- * this one. */
+ * Such parsing is limited by latency: a number starts where the previous one ends, and so does a
+ * line. Therefore, the first 64 bytes are classified at once, with one bit for each byte that is
+ * not a digit and one for each line end. Finding the line end then depends on no other result, and
+ * the processor can start the next line before it finishes the current one. */
 
 #if defined(ENTRY_PORTABLE) /* tests use the code for processors without vector instructions */
 #elif defined(__AVX2__)
@@ -36,7 +35,7 @@
 
 struct entry_plain {
 	uint32_t requested_bytes, overhead_bytes;
-	uint32_t id; /* the id's text is this number in upper case, without leading zeros */
+	uint32_t id; /* the id; its text is in upper case, without leading zeros */
 };
 
 /* Bit n describes byte n of 64. */
@@ -76,8 +75,8 @@ typedef __m128i entry_vector;
 
 #ifdef ENTRY_VECTOR_BYTES
 
-/* Returns a vector in which each byte in [first, first + count) is all ones, and all other bytes
- * are 0. */
+/* Returns a vector that is all ones at each byte with a value in [first, first + count), and 0 at
+ * all other bytes. */
 static inline entry_vector entry_in_range(entry_vector bytes, char first, char count)
 {
 	entry_vector offset = ENTRY_MINUS(bytes, ENTRY_EACH(first));
@@ -101,8 +100,8 @@ static inline struct entry_bits entry_classify(const char *text)
 	return bits;
 }
 
-/* Returns the end of the first line that is not followed by a TAB, or `end` if no such line ends
- * before it. Reads up to 80 bytes after `end`. */
+/* Returns the end of the first line that no TAB follows, or `end` if no such line ends before
+ * `end`. Reads up to 80 bytes after `end`. */
 static inline const char *entry_stack_end(const char *text, const char *end)
 {
 	for (; text < end; text += 64) {
@@ -167,8 +166,8 @@ static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 	return others ? (unsigned)__builtin_ctzll(others) : 64 - at;
 }
 
-/* Loads the 1 to 8 digits at `text` into the high bytes. The low bytes are zero, which is parsed
- * like the digit 0. */
+/* Loads `count` digits (1 to 8) into the high bytes. The low bytes are zero, and are parsed like
+ * the digit 0. */
 static inline uint64_t entry_number(const char *text, unsigned count)
 {
 	return hex_load(text) << (64 - 8 * count);
@@ -184,9 +183,9 @@ static inline void entry_fill(
 	__m256i letters = _mm256_cmpgt_epi8(digits, _mm256_set1_epi8('9'));
 	__m256i nibbles = _mm256_add_epi8(_mm256_and_si256(digits, _mm256_set1_epi8(0x0f)),
 		_mm256_and_si256(letters, _mm256_set1_epi8(9)));
-	/* Each 16 bits hold the value of two digits. */
+	/* Every 16 bits hold the value of two digits. */
 	__m256i bytes = _mm256_maddubs_epi16(nibbles, _mm256_set1_epi16(0x0110));
-	/* Reverse the order: the last of four such values becomes the lowest byte. */
+	/* Reverse the order: the last of four values becomes the lowest byte. */
 	__m256i order = _mm256_set1_epi64x(0x080a0c0e00020406);
 	__m256i numbers = _mm256_shuffle_epi8(bytes, order);
 	uint64_t first = (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(numbers));
@@ -202,9 +201,9 @@ static inline void entry_fill(
 }
 
 /* Parses "REQ bytes + OVH at ADDR by BackTraceID" and the line end. Returns the end of the line, or
- * NULL if the line differs or is not plain. A plain line has at most 64 bytes and no trailing
- * blanks. REQ, OVH and ID are numbers of up to 32 bits with digits in upper case. ID has no leading
- * zeros. */
+ * NULL if the line has another form or is not plain. A plain line has at most 64 bytes and no
+ * trailing blanks. REQ, OVH and the id are numbers of up to 32 bits in upper case. The id has no
+ * leading zeros. */
 static inline __attribute__((always_inline)) const char *entry_plain(
 	struct entry_plain *entry, const char *text)
 {
@@ -241,11 +240,11 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 }
 
 /*
- * Data shared by the threads that read one dump: the dump's stacks, and the sums of each stack in
- * each heap.
+ * Data shared by the threads that read one dump: its stacks, and the sums of each stack in each
+ * heap.
  *
- * Threads count in their own tallies (below) and use the shared data only for new stacks. Every
- * function except the first two takes the lock itself. */
+ * Each thread counts in its own tally (see below), and uses the shared data only for new stacks.
+ * Every function except the first two takes the lock. */
 
 #define HEAP_NONE INT32_MAX /* before the first heading; counted as heap 0 */
 
@@ -257,7 +256,7 @@ struct pool_text {
 
 struct shared_stacks {
 	struct thread_lock *lock;
-	struct dump_sums *sums; /* its stacks, cells and heaps are filled */
+	struct dump_sums *sums; /* sums of the dump; the pool fills their stacks, cells and heaps */
 	size_t cell_cap, heap_cap, reach_cap;
 	struct u64map heaps[BLOCK_REACHES]; /* indexed by reach; maps heap address to heap number */
 	/* First cell of a stack, or CELL_NONE. The index is twice the stack's number, plus 1 for
@@ -277,8 +276,8 @@ void shared_stacks_release(struct shared_stacks *pool);
 /* Returns the number of a heap. A heap has a different number for each reach of its blocks. */
 uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach);
 
-/* Adds `more[0..count)` to the sums of their cells. With `take_away`, subtracts what was added
- * earlier. */
+/* Adds `more[0..count)` to the sums of their cells. With `take_away`, subtracts them, undoing an
+ * earlier call. */
 void shared_stacks_count(
 	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away);
 
@@ -292,17 +291,18 @@ struct pool_entry {
 	uint32_t number; /* number of the stack, see stackset_add() */
 };
 
-/* Counts entries of one heap. With `take_away`, subtracts entries counted earlier. Texts returned
- * in entries live as long as `pool`. A stack that has occurred only once has no text. */
+/* Counts entries of one heap. With `take_away`, subtracts them, undoing an earlier call. Stores in
+ * each entry the cached text of its stack, which lives as long as `pool`. A stack that occurred
+ * only once has no cached text. */
 void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
 	uint32_t heap, bool take_away);
 
 /*
- * Counts of one thread: the hot loop of hdiff.
+ * Counts of one thread. Counting is the hot loop of hdiff.
  *
- * A tally knows the ids that its thread has met and, for each id, the text of one stack. If an
- * entry's stack has the same text, the stack's lines are not parsed: they are only compared and
- * skipped, at the speed of memory. New stacks go to the pool. */
+ * A tally contains the ids that its thread has read and, for each id, the text of one stack. If the
+ * stack of an entry has the text stored for its id, its lines are compared and skipped without
+ * parsing, at the speed of memory. New stacks go to the pool. */
 
 /* Entries that contain an id but no stack. Two of these structs fit in a cache line. */
 struct tally_id {
@@ -314,7 +314,7 @@ struct tally_id {
 /* Entries with the id's known stack. */
 struct tally_stack {
 	struct block_totals sums;
-	struct pool_text text; /* empty: the stack is unknown, too */
+	struct pool_text text; /* empty: the stack is unknown */
 	uint32_t stack;
 };
 
@@ -324,13 +324,13 @@ struct thread_counts {
 	bool take_away; /* subtract entries that were counted by mistake */
 	uint64_t *slots; /* open hash table; an element is 0 (free) or id | (number + 1) << 32 */
 	size_t slot_count;
-	uint64_t mixer; /* random, so that an input cannot force collisions */
+	uint64_t mixer; /* random, to prevent inputs that force collisions */
 	unsigned shift;
 	struct tally_id *ids; /* entries without a stack, indexed by number */
 	struct tally_stack *stacks; /* entries with a stack, indexed by number */
 	size_t count, cap;
 	struct entry_batch *batch; /* entries that are counted together; NULL until the first one */
-	uint32_t *touched; /* elements that are not zero: 2 * number, plus 1 for stacks */
+	uint32_t *touched; /* list of elements that are not zero: 2 * number, plus 1 for stacks */
 	size_t touched_count;
 	/* Version of tally_plain() for this processor. */
 	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,
@@ -357,14 +357,14 @@ void tally_flush(struct thread_counts *tally);
 #define TALLY_IDS_MAX ((size_t)1 << 17) /* approximate limit at which a tally is emptied */
 #define ENTRY_ID_BYTES 16
 
-/* Large enough that the work on a batch takes longer than waiting for another thread. */
+/* Large enough to make the work on a batch take longer than waiting for another thread. */
 #define BATCH_ENTRIES 1024
 #define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
 
 struct entry_batch {
 	struct pool_entry items[BATCH_ENTRIES];
 	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* ids of the entries */
-	uint32_t numbers[BATCH_ENTRIES]; /* numbers of these ids in the tally */
+	uint32_t numbers[BATCH_ENTRIES]; /* numbers of the ids in the tally */
 	const char *behind[BATCH_ENTRIES]; /* end of each entry; only for sums */
 	/* number of lines in each entry, including empty lines before it */
 	uint32_t lines[BATCH_ENTRIES];
@@ -375,19 +375,19 @@ struct entry_batch {
 /* Returns the batch of a tally, with room for one more entry. */
 struct entry_batch *tally_batch(struct thread_counts *tally);
 
-/* Passes the batch to the pool. The text that the batch was read from must still be in memory. */
+/* Passes the batch to the pool. The text of the entries must still be in memory. */
 void tally_batch_flush(struct thread_counts *tally);
 
 /* Adds a new id and returns its number. */
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
-/* Counts an entry whose stack, at `lines`, is not the known stack of its id. Returns the number of
- * the stack's lines, or 0 if they are not plain. */
+/* Counts an entry whose stack (at `lines`) differs from the stack stored for its id. Returns the
+ * number of lines in the stack, or 0 if they are not plain. */
 uint32_t tally_stack_add(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
-/* Counts sums. `at` must be the start of a line. Returns the first line that is not a sum. See
- * tally_plain(). */
+/* Counts sums, like tally_plain(). `at` must be the start of a line. Returns the first line that is
+ * not a sum. */
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 

@@ -7,9 +7,9 @@
 /*
  * Parsing the lines of a stack into numbers.
  *
- * Such parsing is bound by latency: the end of a number determines where the next line starts.
- * Addresses of one stack mostly have the same length, so the length is guessed. The processor can
- * start on the next line while it still checks the guess. */
+ * Such parsing is limited by latency: the next line starts where the number ends. Most addresses of
+ * one stack have the same length, so the length is guessed. The processor can start the next line
+ * while it checks the guess. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -39,7 +39,7 @@ static inline unsigned frame_digits(const char *text, __m128i *nibbles)
 /* Returns the number formed by the first `count` of 16 nibbles. `count` is 1 to 16. */
 static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 {
-	/* moves + count is a shuffle that moves the first `count` bytes to the end and fills the
+	/* `moves + count` is a shuffle that moves the first `count` bytes to the end and fills the
 	 * start with zeros. */
 	static const signed char moves[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 		-1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -54,7 +54,7 @@ static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
-	/* masks: `own` covers the digits of the guessed width, `all` one more bit */
+	/* bit masks: `own` has a bit for each digit of the guessed width, `all` has one more bit */
 	unsigned width = 1, own = 1, all = 3;
 	uint32_t frame_count = 0;
 
@@ -123,7 +123,7 @@ struct pending {
 	struct entry_plain entry;
 	uint32_t number; /* number of the entry's id */
 	uint32_t line_count; /* the entry's line and empty lines before it, without stack lines */
-	uint32_t stack_len; /* bytes in the following lines that start with a TAB */
+	uint32_t stack_len; /* length of the following lines that start with a TAB */
 	const char *behind; /* end of the entry and its stack */
 };
 
@@ -134,8 +134,8 @@ struct batch {
 	unsigned count;
 };
 
-/* Parses entries until the batch is full or another kind of line follows. An entry at the very end
- * may be incomplete and is left to the scanner. */
+/* Parses entries until the batch is full or another kind of line follows. Leaves an entry at the
+ * very end, which may be incomplete, to the scanner. */
 static inline void batch_fill(
 	struct thread_counts *tally, struct batch *batch, const char *at, const char *end)
 {
@@ -261,7 +261,8 @@ static inline const char *plain_blocks(struct thread_counts *tally, const char *
 static const char *plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
-	struct dump_progress own = *progress; /* not in a cache line that other threads use */
+	/* a copy outside the cache lines that other threads use */
+	struct dump_progress own = *progress;
 	const char *from;
 
 	do {

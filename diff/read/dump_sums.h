@@ -18,8 +18,8 @@
  *
  * Sums are computed while the file is read; single blocks are stored only on request. struct
  * dump_sums owns everything it points to, and sums_release() frees all of it. If a file is read
- * twice, the numbers of stacks, heaps and texts and the order of cells may differ. Their meaning
- * does not. */
+ * twice, stacks, heaps and texts may have other numbers, and cells another order. The meaning is
+ * the same. */
 
 #define WARNINGS_MAX 20 /* number of warnings that are stored */
 
@@ -30,16 +30,16 @@
 struct stack_total {
 	uint32_t stack; /* index in `stacks`; STACK_NONE: no stack is known for these blocks */
 	uint32_t heap : 31; /* index in `heaps` */
-	/* The entries contain only an id, and this id has several stacks. `stack` is the first of
-	 * them; `same_id` leads to the others. */
+	/* The blocks come from entries with an id and no stack, and the id has several stacks.
+	 * `stack` is the first of these stacks; sums_same_id() returns the next ones. */
 	uint32_t is_bare : 1;
 	struct block_totals sums;
 };
 
 struct listed_block {
 	uint64_t addr, requested_bytes;
-	/* number of the block's cell, or CELL_NONE. While the dump is read: number of the block's
-	 * stack. */
+	/* number of the block's cell, or CELL_NONE; while the dump is read: number of the block's
+	 * stack */
 	uint32_t cell;
 	/* while the dump is read: twice the heap's number, plus 1 for a bare entry */
 	uint32_t heap;
@@ -51,14 +51,14 @@ struct left_out {
 	const char *why;
 };
 
-/* Fate of a recording's allocations between two moments. */
+/* Fates of allocations between two moments of a recording. */
 enum block_fate {
-	FATE_LIVE, /* not a window: live at one moment */
-	/* allocated in the window, and freed after it or never: they increased memory usage */
+	FATE_LIVE, /* live at one moment; there is no window */
+	/* allocated in the window and not freed in it: increased memory usage */
 	FATE_AIFO,
-	FATE_AIFI, /* allocated and freed in the window: transient */
-	FATE_AOFI, /* live before the window, freed in it */
-	FATE_AOFO, /* live before the window and after it */
+	FATE_AIFI, /* allocated and freed in the window: transient blocks */
+	FATE_AOFI, /* live at the start of the window, and freed in it */
+	FATE_AOFO, /* live during the whole window */
 	FATE_AI, /* allocated in the window: AIFO and AIFI */
 	FATE_ALL, /* live at any moment of the window */
 };
@@ -67,12 +67,12 @@ enum block_fate {
 /* Returns "live", "aifo", ... */
 const char *block_fate_name(enum block_fate fate);
 
-/* The part of a recording that is read. recording_position() defines the form of moments. */
+/* Part of a recording to read. recording_position() defines the form of moments. */
 struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* for FATE_LIVE; NULL: the end of the recording */
 	const char *from, *to; /* for other fates; NULL: start and end of the recording */
-	/* Read single blocks: in a dump, and for FATE_LIVE in a recording that has addresses. */
+	/* single blocks are read too: in dumps, and for FATE_LIVE in recordings with addresses */
 	bool wants_blocks;
 	bool is_asked; /* an option requested this part, so any other input is an error */
 };
@@ -87,7 +87,7 @@ struct dump_content {
 	size_t pointer_at, pointer_count; /* range in `pointers`, in order of offset */
 };
 
-/* A word in a block that is an address in another block. */
+/* A word of a block that points into another block. */
 struct dump_pointer {
 	uint64_t offset, to, requested_bytes;
 	const char *stack;
@@ -98,55 +98,55 @@ enum date_doubt {
 	DATE_PLAUSIBLE,
 	DATE_EARLY, /* before the start of the dump's process */
 	DATE_AHEAD, /* more than a day ahead of this machine's clock */
-	/* lacks the running clock that proved other dumps of the process to be misdated */
+	/* no running clock: other dumps of the process were corrected using theirs */
 	DATE_UNKNOWN,
 };
 
 /* The process and moment of a dump. */
 struct dump_identity {
-	/* file that was opened, for a recording; `path` is the user's name for it */
+	/* for a recording: name of the file that was opened; `path` is the name that the user
+	 * gave */
 	const char *file;
-	const char *source; /* program that recorded the events, unless it is our tracer */
+	const char *source; /* program that recorded the events; NULL: our tracer */
 	const char *path; /* as specified by the user */
-	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
+	uint32_t pid, parent_pid; /* for this and the next three fields, 0: not recorded */
 	int64_t time_ms, start_ms;
-	/* like `clock_ms` in struct dump_head; dumps_correct_clocks() uses it to correct
-	 * `time_ms` */
+	/* see struct dump_head; used by dumps_correct_clocks() to correct `time_ms` */
 	int64_t clock_ms;
 	enum date_doubt date_doubt;
 	const char *image, *host; /* may be NULL */
 	/* Recordings only: */
 	const char *os;
 	unsigned bits;
-	/* From UMDH's banner; 0 without a banner. The time is local time to the minute, stored as
-	 * if it were UTC. Only differences between such times are usable. */
+	/* From UMDH's banner; 0 without a banner. The time is local time, accurate to the minute,
+	 * stored as if it were UTC. Only differences between banner times are meaningful. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	const char *banner_host; /* or NULL */
 	bool has_wall_time; /* `time_ms` is `banner_time_ms`, see sums_copy_banner() */
 };
 
-/* The part of a recording that the sums are of. */
+/* The part of a recording that the sums cover. */
 struct recording_window {
-	/* Position of the moment plus 1. With a fate, also the start of the window and the times
-	 * at both ends. A dump has position 0. */
+	/* Position of the moment plus 1, or 0 for a dump. With a fate, the window also has a start,
+	 * and times of both ends. */
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
-	/* In a window, indexed by kind of the recording: the kind's cell, even if its sums are 0.
-	 * CELL_NONE: no block of the kind was live in the window. */
+	/* In a window, indexed by kind: the kind's cell, even if its sums are 0. CELL_NONE: no
+	 * block of the kind was live in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
-	/* In a window, indexed by module of the recording: the module's base in the dump. */
+	/* In a window, indexed by module of the recording: the module's base in the sums. */
 	uint64_t *module_bases;
 };
 
-/* Single blocks, which are stored only on request. */
+/* Single blocks. They are stored only on request. */
 struct single_blocks {
-	/* In a recording with addresses: the blocks whose stack is known. Otherwise NULL. */
+	/* For a recording with addresses: blocks whose stack is known. Otherwise NULL. */
 	struct block *blocks;
 	size_t block_count;
-	/* Set before a dump is read, to list the dump's single blocks. */
+	/* request to list the dump's single blocks; set before the dump is read */
 	bool wants_listed;
 	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
@@ -159,19 +159,19 @@ struct single_blocks {
 
 /* Warnings about a dump, and reasons why its figures may be incomplete. */
 struct dump_quality {
-	/* The first WARNINGS_MAX warnings, a sentence each; NULL if there are no warnings. */
+	/* The first WARNINGS_MAX warnings, one sentence each; NULL: no warnings. */
 	const char **warnings;
 	size_t warning_count; /* number of all warnings */
-	struct left_out *left_out; /* indexed by warning: the malformed line */
+	struct left_out *left_out; /* indexed by warning: the malformed line that caused it */
 	size_t skip_count; /* number of malformed lines skipped, each with a warning */
 	bool is_cut; /* the end of the file is missing */
 	bool is_incomplete; /* notes in the dump report missing data */
-	/* The dump was made from printed comparisons (diff/chain.c), whose rows have no overhead.
-	 * `lacks_rows`: the comparisons' totals include stacks without rows, so the dump's total
-	 * is more than the sum of its cells. */
+	/* `is_printed`: the dump was made from printed comparisons (diff/chain.c), whose rows have
+	 * no overhead. `lacks_rows`: the totals of the comparisons include stacks without rows, so
+	 * the dump's total exceeds the sum of its cells. */
 	bool is_printed, lacks_rows;
-	/* One allocation per this number of bytes was recorded, so all figures are estimates. 0:
-	 * all allocations were recorded. */
+	/* Sampling: one allocation was recorded per `sample_bytes` bytes, so all figures are
+	 * estimates. 0: all allocations were recorded. */
 	uint64_t sample_bytes;
 };
 
@@ -179,8 +179,8 @@ struct dump_modules {
 	struct module *items; /* sorted by base */
 	size_t count;
 	struct arena texts; /* storage of the modules' texts */
-	/* `items` belongs to the store (diff/read/stack_store.h), and dumps with equal modules
-	 * share it. */
+	/* `items` belongs to the store (diff/read/stack_store.h), and is shared by dumps with equal
+	 * modules. */
 	bool are_shared;
 };
 
@@ -191,13 +191,13 @@ struct dump_sums {
 	struct single_blocks single;
 	struct dump_quality quality;
 	struct stackset stacks;
-	/* Indexed by stack: its number in the stack store (diff/read/stack_store.h), equal for
-	 * equal ids with equal frames. STACK_NONE: not in the store. NULL: this dump shares no
-	 * stacks. */
+	/* Indexed by stack: number in the stack store (diff/read/stack_store.h). Stacks with equal
+	 * ids and frames have equal numbers. STACK_NONE: not in the store. NULL: this dump shares
+	 * no stacks. */
 	uint32_t *shared;
-	/* The store's stacks, indexed by the numbers in `shared`. `stacks` then has a count but no
-	 * stacks, and `same_id` replaces the stacks' own lists. `same_id` is NULL if each id has
-	 * one stack. `common` is NULL if `stacks` contains the stacks. */
+	/* The store's stacks, indexed by the numbers in `shared`. NULL: `stacks` contains the
+	 * stacks. If `common` is used, `stacks` has only a count, and `same_id` replaces the lists
+	 * in the stacks. `same_id` is NULL if each id has one stack. */
 	const struct stack *const *common;
 	uint32_t *same_id;
 	/* One cell for each (stack, heap, is_bare) that occurs; NULL if the cells are packed.
@@ -206,19 +206,20 @@ struct dump_sums {
 	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before the first heading */
-	/* indexed by heap: enum block_reach, how its blocks are reached; NULL: unknown */
+	/* indexed by heap: enum block_reach, the way in which its blocks are reachable; NULL:
+	 * unknown */
 	unsigned char *reaches;
-	bool has_reach; /* the dump records how its blocks are reached */
+	bool has_reach; /* the dump records how its blocks are reachable */
 	size_t heap_count;
-	/* Texts of frames, for stacks with `is_named`. The frame's value is an index in `texts`. */
+	/* Texts of frames. In a stack with `is_named`, a frame is an index in `texts`. */
 	const char **texts;
 	size_t text_count;
-	/* Sums of all blocks except those in `reserved`, which are not memory. `total` plus
-	 * `reserved`, with their overhead, fit into an int64_t. */
+	/* Sums of all blocks except the address space in `reserved`. The sum of `total` and
+	 * `reserved`, including overhead, fits in an int64_t. */
 	struct block_totals total;
 	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
-	/* The tracer was attached to the running process. `before` contains the blocks that are
-	 * older; they have no stack. */
+	/* The tracer was attached to the running process. Older blocks have no stack; `before`
+	 * contains their sums. */
 	bool is_attached;
 	struct block_totals before;
 	struct dump_modules module_list;
@@ -233,7 +234,7 @@ static inline const struct stack *sums_stack(const struct dump_sums *sums, uint3
 	return sums->common ? &(*sums->common)[sums->shared[stack]] : &sums->stacks.stacks[stack];
 }
 
-/* Returns the number of the next stack under the same id in this dump, or STACK_NONE. */
+/* Returns the number of the next stack with the same id in this dump, or STACK_NONE. */
 static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack)
 {
 	if (sums->common)
@@ -264,25 +265,25 @@ struct record_facts;
 struct record_kind;
 struct record_stack;
 
-/* Returns the id that a recording's stack has in the sums: the stack's number plus 1, or 0 if none
+/* Returns the id used in sums for a stack of a recording: the stack's number plus 1, or 0 if none
  * of its frames is known. */
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
 
-/* Stores the return address of each frame of the stack in `frames`, using the module bases in
- * `sums`. */
+/* Stores the return addresses of a stack in `frames`, computed with the module bases in `sums`. */
 void record_stack_addrs(
 	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
-/* Returns the heap that a kind's blocks are counted under: the heap's address, or the heading for
- * the kind of memory, or 0 if unknown. */
+/* Returns the heap under which the blocks of a kind are counted: the heap's address, the heading
+ * for the kind of memory, or 0 if unknown. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
-/* A warning that occurs in one or more dumps of a series. Most dumps have the same warnings, so
- * each is printed once. */
+/* A warning that occurs in one or more dumps of a series. Each warning is printed once, because
+ * most dumps have the same warnings. */
 
 struct dump_warning {
 	const struct dump_sums *first; /* first dump with this warning */
-	/* index in `first->warnings`; WARNINGS_MAX: the warnings that are only counted */
+	/* index in `first->warnings`; WARNINGS_MAX: stands for all warnings that are only
+	 * counted */
 	size_t number;
 	size_t more; /* number of warnings that are only counted, in all dumps */
 	size_t dump_count; /* number of dumps with this warning */

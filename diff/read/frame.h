@@ -8,8 +8,8 @@
 
 #include "core/base/memory.h"
 
-/* A line of a stack as reports print it: an address from a dump, with its names, or a text from a
- * printed comparison or a log, with names. */
+/* A line of a stack, as reports print it: an address from a dump, or a text from a printed
+ * comparison or a log; both with names. */
 
 /* The frame borrows its strings from its source. */
 struct frame {
@@ -19,8 +19,8 @@ struct frame {
 	uint32_t line; /* from 1; 0: unknown */
 	bool is_inline; /* inlined into the function of the next frame */
 	bool has_addr;
-	/* Offset from the start of the function, where 0 means unknown. If the function is unknown,
-	 * offset from the start of the module. 0 if both are unknown. */
+	/* Offset from the start of the function (0: unknown). If the function is unknown, offset
+	 * from the start of the module. If both are unknown, 0. */
 	uint64_t offset_bytes;
 	uint64_t addr; /* return address; valid if `has_addr` */
 };
@@ -46,25 +46,24 @@ void frames_init(struct frames *frames);
 void frames_release(struct frames *frames);
 void frames_clear(struct frames *frames);
 
-/* frames_part() starts a further candidate. */
+/* Adds a frame. frames_part() starts a further candidate. */
 void frames_add(struct frames *frames, const struct frame *frame);
 void frames_part(struct frames *frames);
 
-/* Stores in `buf` the text that patterns are matched against. It is "module!function",
- * "module+OFFSET" if the function is unknown, or "ADDRESS". Replaces the content of `buf`. */
+/* Stores in `buf` the text that patterns are matched against: "module!function", or "module+OFFSET"
+ * if the function is unknown, or "ADDRESS". Replaces the content of `buf`. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
-/* Returns the end of an operator's name that begins at `at`, such as "operator->" or "operator
- * std::string". The signs in such a name are neither brackets nor scopes. Returns `at` if no
- * operator's name begins there. */
+/* If an operator's name begins at `at`, returns its end, otherwise `at`. Signs in such names
+ * ("operator->", "operator std::string") are neither brackets nor scopes. */
 const char *function_pass_operator(const char *function, const char *at);
 
-/* Returns the start of the function's own name with its scopes. Skips the return type at the start
- * of a template function's name. */
+/* Returns the start of the function's own name with its scopes. Skips the return type, with which
+ * names of template functions begin. */
 const char *function_own(const char *function);
 
-/* Appends the function's display name. It has std::string and std::wstring instead of their long
- * forms, and lacks the inline namespaces that libraries define in std::. */
+/* Appends the function's display name. It contains std::string and std::wstring instead of their
+ * long forms, and omits inline namespaces that libraries define in std::. */
 void function_shown(const char *function, struct buf *shown);
 
 /*
@@ -76,21 +75,21 @@ void function_shown(const char *function, struct buf *shown);
  *     ADDRESS : MODULE!FUNCTION+OFFSET [ (FILE, LINE)], or MODULE+OFFSET (Windows XP and 2003)
  *     ADDRESS
  *
- * and as debuggers print them: with columns before the name (core/dump/frame_columns.h), MODULE with
- * ".dll" or ".exe", FILE and LINE as "[FILE @ LINE]" or "(FILE:LINE)", ADDRESS in brackets.
+ * and as debuggers print them: with columns before the name (core/dump/frame_columns.h), MODULE
+ * with ".dll" or ".exe", FILE and LINE as "[FILE @ LINE]" or "(FILE:LINE)", ADDRESS in brackets.
  *
- * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be read in several ways: the
- * first '!' and the last '+' count, and a FILE whose parentheses match. Text in any other form
- * becomes the function, so that nothing is lost.
+ * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be parsed in several ways.
+ * The first '!' and the last '+' are used, and a FILE with matching parentheses. Text in any other
+ * form becomes the function, so nothing is lost.
  */
 
-/* Fills a frame by parsing text. The text contains no NUL; surrounding blanks are ignored. The
- * frame's strings are copied into `arena`. An offset of 0 after a function means "unknown", as in
- * printed frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
+/* Fills a frame by parsing text, which must not contain NUL. Ignores surrounding blanks. Copies the
+ * frame's strings into `arena`. An offset of 0 after a function means "unknown", as in printed
+ * frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
-/* Returns the text that follows the offset in the function of a parsed frame, such as the start of
- * a file name whose end is missing. Returns NULL if no text follows. */
+/* Returns text that follows an offset and was parsed as part of the function, such as an incomplete
+ * file name. Returns NULL if there is no such text. */
 const char *frame_odd_end(const struct frame *frame);
 
 #endif

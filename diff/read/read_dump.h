@@ -27,13 +27,12 @@ struct sum_reader {
 	bool has_code_page; /* some names are not UTF-8 */
 };
 
-/* Adds to a total. Fails above a limit which ensures that the difference of two totals fits in a
- * signed number. */
+/* Adds to a total. Fails if the total exceeds a limit. The limit ensures that the difference of two
+ * totals fits in a signed number. */
 int sum_reader_add(struct block_totals *total, const struct block_totals *more);
 
-/* Adds to the dump's total. Must be called before `more` is counted anywhere else: if the total
- * does not overflow, the sums of its parts cannot overflow. Returns 0, or -ERR_BAD_LINE after
- * filling the reader's `err`. */
+/* Adds to the dump's total. Call this before counting `more` anywhere else: if the total does not
+ * overflow, no partial sum can. Returns 0, or -ERR_BAD_LINE after filling the reader's `err`. */
 int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
 
 /* Sets the heap and the reach of the blocks that follow. Returns 0. */
@@ -52,15 +51,15 @@ struct read_plan {
 	uint64_t from, to; /* range of the text in the file, as offsets */
 };
 
-/* Reads a plain source with several threads. The reader's scanner reads, in order, all lines that
- * are not plain entries. Returns the same values as dump_scanner_read(), or READ_IN_ORDER if the
- * text cannot be divided. The caller must then discard the data read so far. */
+/* Reads a plain source with several threads. The reader's scanner reads all lines that are not
+ * plain entries, in order. Returns the same values as dump_scanner_read(), or READ_IN_ORDER if the
+ * text cannot be divided. After READ_IN_ORDER, the caller must discard the data read so far. */
 #define READ_IN_ORDER 1
 int reader_threads_read(
 	struct sum_reader *reader, struct source *source, const struct read_plan *plan);
 
-/* Reads a dump according to `plan`, whatever the dump's size. If `plan` is NULL, reads it in order
- * with one thread. Otherwise like sums_read(). */
+/* Like sums_read(), but divides the file according to `plan`, regardless of its size. If `plan` is
+ * NULL, reads the file in order with one thread. */
 int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
 	const struct read_plan *plan, struct err *err);
 

@@ -1,7 +1,7 @@
 /*
  * Memory usage in a window of a recording: usage over time, and sizes of allocations.
  *
- * All bytes that are live at any moment of the window add up to less than 2^63.
+ * All blocks that are live at any moment of the window together have less than 2^63 bytes.
  * sums_read_recording() checks this for FATE_ALL. */
 #ifndef DIFF_READ_READ_USE_H
 #define DIFF_READ_READ_USE_H
@@ -26,32 +26,32 @@ struct use_window {
 	uint64_t from, to; /* positions */
 	uint64_t from_ms, to_ms;
 	const bool *is_wanted; /* indexed by kind */
-	/* this memory counts as in use; it is not mere address space */
+	/* this memory counts as usage, and is not mere address space */
 	bool is_counted[RECORD_MEMORIES];
 };
 
-/* A span of the window, from the end of the previous span to its own end. */
+/* A span of the window. It starts at the end of the previous span. */
 struct use_span {
-	uint64_t end_ms; /* includes all events of that millisecond */
+	uint64_t end_ms; /* end of the span; includes all events of that millisecond */
 	struct use end[RECORD_MEMORIES];
-	/* Usage at the moment in the span when the sum of counted memory is highest, and that
-	 * sum. */
+	/* The highest sum of counted memory in the span, and the usage at that moment. */
 	struct use highest[RECORD_MEMORIES];
 	uint64_t highest_bytes, highest_ms;
-	struct use allocated, freed; /* in the span, only counted memory */
+	struct use allocated, freed; /* allocations and frees of counted memory in the span */
 };
 
 struct use_over_time {
-	struct use_span *spans; /* the first span is the moment at which the window begins */
+	struct use_span *spans; /* the first span is only the moment at the start of the window */
 	size_t span_count; /* at least 2 */
 	size_t peak; /* index of the first span with the highest usage */
-	bool is_there[RECORD_MEMORIES]; /* this memory was in use at some moment */
-	uint64_t reserved_bytes; /* largest address space at any moment, if it is not counted */
+	bool is_there[RECORD_MEMORIES]; /* indexed by memory: some was in use at some moment */
+	uint64_t reserved_bytes; /* maximum of the address space, if it is not counted */
 	struct use_window window;
 };
 
-/* Reads the events once. Spans begin at multiples of a round length, and at most span_max + 2 spans
- * exist. Returns 0 or a read error. The caller must release `over_time` even after an error. */
+/* Computes usage over time in one pass over the events. Spans begin at multiples of a round length;
+ * there are at most `span_max` + 2 spans. Returns 0 or a read error. The caller must release
+ * `over_time` even after an error. */
 int use_read_over_time(struct use_over_time *over_time, const struct use_window *window,
 	size_t span_max, struct err *err);
 void use_over_time_release(struct use_over_time *over_time);
@@ -86,9 +86,9 @@ uint64_t use_class_bytes(size_t number);
 
 #define USE_PARTS_MAX 8
 
-/* Divides the events in [from, to) into parts, at places where a state is available, and calls
- * `read` for each part. Calls run concurrently on several threads. Parts are numbered in order,
- * below USE_PARTS_MAX. Returns 0 or the first error. */
+/* Divides the events in [from, to) into parts, at positions where the recording has a state. Calls
+ * read() for each part, concurrently on several threads. Part numbers are in order and below
+ * USE_PARTS_MAX. Returns 0 or the first error. */
 int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
 	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err),
 	void *ctx, struct err *err);

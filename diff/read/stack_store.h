@@ -1,5 +1,5 @@
-/* The store for the stacks of many dumps, which keeps each stack once, and the packed totals of
- * each dump. */
+/* The store for the stacks of many dumps, with one copy of each stack, and the packed cells of each
+ * dump. */
 #ifndef DIFF_READ_STACK_STORE_H
 #define DIFF_READ_STACK_STORE_H
 
@@ -8,9 +8,9 @@
 /*
  * The cells of a dump in order, plain or packed.
  *
- * Cells are most of the memory of many dumps; they are read rarely and in order. A packed cell uses
- * only the bytes that its numbers need. Most cells have the stack after the previous cell's, the
- * same heap, and small sums, so ten bytes replace forty. */
+ * Cells of many dumps need most of the memory, and are read rarely and in order. A packed cell uses
+ * only as many bytes as its numbers need: about ten instead of forty. In most cells, the stack
+ * follows the previous cell's stack, the heap is the same, and the sums are small. */
 
 /* Packs the cells of `sums` and frees the plain ones. */
 void stack_totals_pack(struct dump_sums *sums);
@@ -42,13 +42,12 @@ static inline const struct stack_total *stack_totals_next(struct cell_walk *walk
 }
 
 /*
- * The stacks of many dumps, each stored once, and their modules. Dumps of one process have most of
- * them in common.
+ * The stacks and modules of many dumps, each stored once. Dumps of one process share most of them.
  *
- * The frames and the id of a stack are stored once for all dumps. In addition a dump needs 4 bytes
- * per stack, about ten per cell, and its names. If an id of the dump has several stacks, the dump
- * needs another 4 bytes per stack. If some of its frames are texts, it needs another 40 bytes per
- * stack, and these frames stay with the dump. */
+ * The frames and the id of a stack are stored once for all dumps. Each dump also needs 4 bytes per
+ * stack, about ten per cell, and its names. If an id of the dump has several stacks, the dump needs
+ * another 4 bytes per stack. If some frames of the dump are texts, they stay in the dump, which
+ * needs another 40 bytes per stack. */
 
 struct stack_store;
 

@@ -15,15 +15,15 @@ void clean_text(struct buf *buf, const char *text, bool one_line);
 /* Appends "module!function", "module+OFFSET" or "ADDRESS", sanitized. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
-/* Shortens a sanitized name, "module!function", that begins at `from`, if `words` needs more than
- * the given number of columns. The result may still be too long. */
+/* If `words` needs more than `columns` columns, shortens the name in it: a sanitized
+ * "module!function" that begins at `from`. The result may still be too long. */
 void report_shorten(struct buf *words, size_t from, unsigned columns);
 
 /* Writes as much of a sanitized text as fits in `columns`. Returns the number of columns used. */
 unsigned report_write_cut(struct out *out, const char *text, unsigned columns);
 
-/* Write foreign text for XML and HTML, including attributes, on one line or on several. Markup is
- * escaped. Control characters and characters that XML forbids are replaced. */
+/* Write foreign text for XML and HTML, including attributes, on one line or on several. Escape
+ * markup. Replace control characters and characters that XML forbids. */
 void xml_text(struct out *out, const char *text);
 void xml_lines(struct out *out, const char *text);
 

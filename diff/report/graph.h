@@ -18,10 +18,10 @@ bool graph_is_growth(const struct view *view);
 /* Returns the name of the figures: "inuse", or the fate of a window of a recording. */
 const char *graph_what(const struct view *view);
 
-/* Appends the input files and the reasons why their numbers are estimates or incomplete. */
+/* Appends the names of the input files, and reasons why figures are estimates or incomplete. */
 void graph_inputs(const struct view *view, struct buf *words);
 
-/* Returns the number of rows drawn, which are the first ones in view->rows. */
+/* Returns the number of rows to draw, starting with the first in `view->rows`. */
 size_t graph_row_count(const struct view *view);
 
 /* Stack of one row. Reused: call graph_stack_init() before the first row and graph_stack_release()
@@ -29,13 +29,13 @@ size_t graph_row_count(const struct view *view);
 struct graph_stack {
 	struct change change;
 	struct graph_frame {
-		/* as clean_frame() writes it; the name of a group; or words if no frame is known */
+		/* output of clean_frame(), the name of a group, or words if no frame is known */
 		const char *name;
 		const struct frame *frame; /* frame with this name, or NULL */
 	} * frames; /* starting with the root */
 	size_t count, cap;
 	struct frames found;
-	/* `names`: all names, each NUL-terminated. `group`: the group of the current frame */
+	/* all names, each NUL-terminated; the group of the current frame */
 	struct buf names, group;
 };
 
@@ -45,20 +45,20 @@ void graph_stack_release(struct graph_stack *stack);
 /* Fills `stack` from a row. Returns false if the row has nothing to draw. */
 bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32_t row);
 
-/* All stacks drawn. Each box is stored once, so memory does not depend on how often long names
- * occur. Stacks of equal boxes are one line with their sum. Lines are sorted by the names of their
- * boxes, starting with the root. */
+/* All stacks drawn. A line is the sum of all stacks with equal boxes. Lines are sorted by the names
+ * of their boxes, starting with the root. Each box is stored once, to save memory for long
+ * names. */
 struct graph {
 	struct graph_box {
 		const char *name;
 		const char *file; /* source file of the frame; NULL: unknown */
 		uint32_t line; /* 0: unknown */
-		uint32_t number; /* number of the box while lines are read */
+		uint32_t number; /* number of the box; used only while lines are read */
 	} * boxes;
 	size_t box_count, box_cap;
 	struct graph_line {
 		const uint32_t *boxes; /* starting with the root */
-		size_t at, count; /* range in numbers[] */
+		size_t at, count; /* range in `numbers` */
 		struct change change;
 	} * lines;
 	size_t line_count, line_cap;
@@ -69,7 +69,7 @@ struct graph {
 };
 
 enum {
-	/* boxes are distinguished by file and line; otherwise they have neither */
+	/* boxes are distinguished by file and line; without this flag, they have neither */
 	GRAPH_PLACES = 1,
 	GRAPH_FOLDED = 2, /* ';' in names becomes ':' */
 };

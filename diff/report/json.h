@@ -15,18 +15,18 @@ struct page_frames;
  * JSON output: commas, quotes and escapes. Output errors are stored in `out`.
  *
  * Texts may contain any bytes. Invalid UTF-8 becomes U+FFFD. Control characters (including DEL and
- * U+0080 to U+009F) and the line ends U+2028 and U+2029 are escaped. So the output is UTF-8, only
- * json_line() begins a line, and no control sequence reaches a terminal. */
+ * U+0080 to U+009F) and the line ends U+2028 and U+2029 are escaped. Therefore, the output is
+ * UTF-8, only json_line() starts a new line, and no control sequence reaches a terminal. */
 struct json {
 	struct out *out;
 	bool is_first; /* no comma before the next item */
-	/* '<', '>' and '&' are escaped too, so that no text can end its HTML element */
+	/* '<', '>' and '&' are escaped too; no text can end the HTML element around it */
 	bool is_in_page;
 	/* The part of the report that is being written. */
 	const struct view *view;
 	const struct comparison *comparison;
 	bool has_rates;
-	/* in a page: table of frames, which are written as numbers; otherwise NULL */
+	/* in a page: table of frames, whose numbers are written; otherwise NULL */
 	struct page_frames *frames;
 };
 
@@ -35,7 +35,7 @@ struct json {
 void json_open(struct json *json, const char *key, char kind); /* '{' or '[' */
 void json_close(struct json *json, char kind); /* '}' or ']' */
 
-/* Starts a new line for the next item, after writing its comma if it needs one. */
+/* Starts a new line for the next item. First writes a comma if the item needs one. */
 void json_line(struct json *json);
 void json_open_line(struct json *json, const char *key, char kind);
 

@@ -7,9 +7,9 @@
 /*
  * Numbers with a fraction, as text that is equal on every system.
  *
- * C libraries print such numbers differently, so the digits are computed with integers. All digits
- * before the point are written, and the fraction is rounded to thousandths (halves away from 0). No
- * trailing zeros or trailing point, no exponent, no "-0". */
+ * C libraries print fractions differently, so the digits are computed with integers. All digits
+ * before the point are written, and the fraction is rounded to thousandths (halves away from 0).
+ * The text has no trailing zeros or trailing point, no exponent, and is never "-0". */
 
 #define FRACTION_TEXT_BYTES 320 /* enough for every double */
 

@@ -21,8 +21,8 @@ struct report_style {
 	bool is_reverse; /* folded stacks: NEW before OLD */
 	bool is_coloured;
 	bool is_tree;
-	bool no_stacks; /* for text without stacks: */
-	bool is_whole_table; /* the table has a line for each row shown */
+	bool no_stacks;
+	bool is_whole_table; /* with `no_stacks`: the table lists every row shown */
 };
 
 struct chart;
@@ -35,11 +35,11 @@ struct report {
 	struct strip *strip, *start_up; /* frames of allocators; frames that start a program */
 	const char *const *left_out; /* paths of input files that are in no view */
 	size_t left_out_count;
-	/* in a page of a recording's window: usage over time, and sizes; may be NULL */
+	/* only in a page about a window of a recording: usage over time, and sizes; may be NULL */
 	const struct chart *charts[2];
 };
 
-/* Usage over time, or sizes of allocations, in a recording. One of `over_time` and `sizes` is
+/* Usage over time, or sizes of allocations, in a recording. Either `over_time` or `sizes` is
  * NULL. */
 struct chart {
 	const struct dump_sums *sums; /* the recording's sums */
@@ -54,18 +54,18 @@ struct chart {
 struct report_format {
 	const char *name;
 	void (*write)(struct out *out, const struct report *report);
-	bool is_of_one; /* only one view is possible */
-	/* shows the sums of each dump, so groups and a sum of dumps are impossible */
+	bool is_of_one; /* can show only one view */
+	/* shows the sums of each dump; not possible for groups or for a sum of dumps */
 	bool is_of_dumps;
 	bool has_window; /* shows the results of view_window() */
 	bool has_blocks; /* shows the results of view_blocks() */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: no charts */
 	size_t shown_max; /* default number of rows; 0: all */
-	size_t span_max; /* readable number of spans in a chart over time */
+	size_t span_max; /* maximum number of spans that are readable in a chart over time */
 	bool is_packed; /* gzip is part of the format */
 	bool is_for_people; /* has colours, a pager, --tree and --no-stacks */
 	bool can_reverse; /* has --reverse */
-	bool includes_charts; /* of a recording's window */
+	bool includes_charts; /* includes charts of a recording's window */
 	enum list_form { LIST_NONE, LIST_TEXT, LIST_JSON } list; /* form of --list */
 };
 extern const struct report_format report_formats[];

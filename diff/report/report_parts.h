@@ -16,8 +16,8 @@
 /* Figures and texts shared by all forms of reports: growth, which numbers are known, words for rows
  * without a stack, and names that fit on a line. */
 
-/* Numbers and bytes of the rows that grew and of those that shrank. `first_bytes` is the growth
- * within the first rows. */
+/* Number and bytes of the rows that grew, and of the rows that shrank. `first_bytes` is the growth
+ * of the first few rows. */
 struct report_ways {
 	size_t grown_count, shrunk_count;
 	uint64_t grown_bytes, shrunk_bytes, first_bytes;
@@ -33,15 +33,16 @@ struct growth {
 
 struct growth growth_of(uint64_t now, uint64_t old);
 
-/* Returns the blocks that are neither selected nor suppressed. The total of a printed comparison
- * may contain only growth. In this case the result does, too. */
+/* Returns the sums of the blocks that are neither selected nor suppressed. If the total of a
+ * printed comparison contains only growth, so does the result. */
 struct change report_left_out(const struct view *view);
 
 /* Returns the sum of the rows that are not shown, and stores their number in `*count`. Both are
  * zero in a grouped view, because groups overlap. */
 struct change report_not_shown(const struct view *view, size_t *count);
 
-/* Return true if the overhead of each row (second function: of the selected rows) is known. */
+/* Return true if the overhead of each row (second function: the overhead of the selected rows) is
+ * known. */
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
@@ -79,12 +80,12 @@ extern const enum record_memory chart_memories[RECORD_MEMORIES];
  * and starts at 0. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
-/* Returns log2(value) + 1, so that one block has a height, or 0 for 0. The result is equal on every
- * system. */
+/* Returns log2(value) + 1, because one block must have a height, or 0 for 0. The result is equal on
+ * every system. */
 double chart_log(uint64_t value);
 
-/* Pieces of a page, which the build makes from diff/report/html, including the style and the
- * script. Generated content goes between the pieces. */
+/* Pieces of a page. The build makes them from diff/report/html, including the style and the script.
+ * hdiff writes generated content between the pieces. */
 enum page_piece {
 	PAGE_TITLE, /* up to the title */
 	PAGE_HEAD, /* up to the summary, for every reader */
@@ -99,7 +100,7 @@ extern const char *const page_pieces[PAGE_PIECES];
 void report_tree(
 	struct out *out, const struct view *view, const struct report *report, unsigned columns);
 
-/* Writes a length, rounded to a tenth. */
+/* Writes an attribute that is a length, rounded to a tenth. */
 void svg_attribute(struct out *out, const char *name, double value);
 
 #endif

@@ -19,7 +19,7 @@ struct text_report {
 	const struct report *whole;
 	const struct view *view;
 	const struct comparison *comparison;
-	bool is_single; /* nothing is old: figures are sizes, not growth */
+	bool is_single; /* there is no OLD: figures are sizes, not growth */
 	unsigned columns;
 	struct spark spark;
 	struct buf word; /* scratch */
@@ -39,8 +39,8 @@ void report_text_blocks(struct text_report *text, const struct change *change, u
 /* Writes "+12.3 MiB, +1,234 blocks". */
 void report_text_sum(struct text_report *text, const struct change *change);
 
-/* Writes "+28.4 GiB/h (11.8 to 50.8)". All numbers have the unit of the rate or, if the rate is 0,
- * of its bounds. */
+/* Writes "+28.4 GiB/h (11.8 to 50.8)". All three numbers have the unit of the rate or, if the rate
+ * is 0, the unit of the bounds. */
 void report_text_rate(
 	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width);
 

@@ -2,8 +2,8 @@
  * Spark lines: a series as one line of small bars, scaled between the lowest and the highest number
  * of the series.
  *
- * A line has one bar per snapshot if the bars fit in its width. Otherwise neighbours are merged and
- * their mean is shown. '|' separates the parts of a series. All lines of a trend have the same
+ * A line has one bar per snapshot if there is room. Otherwise, neighbouring snapshots are merged
+ * and their mean is shown. '|' separates the parts of a series. All lines of a trend have the same
  * layout. */
 #ifndef DIFF_REPORT_SPARK_H
 #define DIFF_REPORT_SPARK_H

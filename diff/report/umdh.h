@@ -30,8 +30,8 @@ struct umdh_report {
 /* Writes the list of dumps and a legend, all as comments. */
 void umdh_head(struct umdh_report *report);
 
-/* Write the list of a trend's series and snapshots; the legend of the line before each row; and
- * such a line. */
+/* First function: writes the list of a trend's series and snapshots. The others write the trend
+ * line before a row, and the legend of these lines. */
 void umdh_series(struct umdh_report *report);
 void umdh_trend_legend(struct umdh_report *report);
 void umdh_trend(
@@ -40,11 +40,11 @@ void umdh_trend(
 /* Writes a time in a recording: "10.250 s". */
 void umdh_seconds(struct out *out, uint64_t ms);
 
-/* Writes ", what was allocated and not freed from 1.000 s to 2.000 s": the fate and the window of a
- * recording. Writes nothing for a moment. */
+/* Writes the fate and the window of a recording: ", what was allocated and not freed from 1.000 s
+ * to 2.000 s". Writes nothing for a moment. */
 void umdh_fate(struct out *out, const struct dump_sums *sums);
 
-/* Writes, after a dump's name, the notes that make the dump's numbers estimates or incomplete. */
+/* Writes notes after a dump's name: why its numbers are estimates or incomplete. */
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* Writes a dump, with a line for each of its warnings. */

@@ -1,8 +1,8 @@
 /*
  * Trends: the verdict on a series of sums, one per snapshot, and the rate of growth.
  *
- * A series has parts, one per process. A restart begins at zero again, so only changes within a
- * part count. This module knows nothing about stacks, files or reports. */
+ * A series has one part per process. A restarted process begins at zero again, so only changes
+ * within a part count. This module knows nothing about stacks, files or reports. */
 #ifndef DIFF_TREND_TREND_H
 #define DIFF_TREND_TREND_H
 
@@ -29,8 +29,8 @@ enum trend_verdict {
 
 /* Times of the snapshots of a series, for all stacks of a comparison. */
 struct trend_axis {
-	/* Ascending. NULL if times are missing or all equal. Snapshots then count as one hour
-	 * apart, and rates are not shown. */
+	/* Ascending. NULL: times are missing or all equal; snapshots then count as one hour apart,
+	 * and rates are not shown. */
 	const int64_t *times_ms;
 	/* indexed by snapshot: number of its part, ascending from 0; NULL: a single part */
 	const uint32_t *parts;
@@ -50,7 +50,8 @@ struct trend {
 	 * two snapshots. Always finite, low <= slope <= high. */
 	double bytes_per_hour, low_bytes_per_hour, high_bytes_per_hour;
 	double blocks_per_hour;
-	/* Last minus first snapshot, added up over the parts and limited to +/-INT64_MAX. */
+	/* Last snapshot minus first snapshot, added up over all parts and limited to
+	 * +/-INT64_MAX. */
 	int64_t net_bytes, net_blocks;
 };
 

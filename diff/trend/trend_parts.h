@@ -11,9 +11,9 @@
  * of 16 snapshots give nearly the same result. */
 #define POINTS_MAX 64
 
-/* Data shared by all series of one axis, and scratch memory for judging one of them. A point is a
- * snapshot. If a part has more than POINTS_MAX snapshots, or several with the same time, a point is
- * the mean of neighbouring snapshots. */
+/* Data shared by all series of one axis, and scratch memory for judging one series. A point is
+ * usually a snapshot. In a part with more than POINTS_MAX snapshots, or with equal times, a point
+ * is the mean of neighbouring snapshots. */
 struct timeline {
 	size_t part_count, count; /* `count` is the number of points */
 	size_t *part_from; /* first point of each part, then `count` */
@@ -31,8 +31,8 @@ void timeline_release(struct timeline *timeline);
 /* Statistics on pairs of points, for parts whose values change. */
 struct slopes {
 	/* According to Mann (1945) and Kendall (1975): the number of rising pairs minus the number
-	 * of falling ones. Also the variance of this score if all orders were equally likely,
-	 * corrected for ties. */
+	 * of falling pairs, and the variance of this score. The variance assumes that all orders
+	 * are equally likely, and is corrected for ties. */
 	double score, variance;
 	/* According to Theil (1950) and Sen (1968): the median of the slopes per hour, and Sen's 95
 	 * percent bounds. With too few pairs for bounds, the least and the greatest slope. */
@@ -41,18 +41,18 @@ struct slopes {
 
 void slopes_find(struct timeline *timeline, const double *values, struct slopes *slopes);
 
-/* Computes only `score`, `variance` and `middle`, using the last third of each part, at least four
- * points. */
+/* Computes only `score`, `variance` and `middle`. Uses the last third of each part, but at least
+ * four points. */
 void slopes_find_end(struct timeline *timeline, const double *values, struct slopes *slopes);
 
 /* Returns true if the score is above the given number of standard deviations. */
 bool slopes_rise(const struct slopes *slopes, double deviations);
 
-/* Returns true if enough points exist for the highest possible score to exceed that number. */
+/* Returns true if there are enough points for slopes_rise() to return true. */
 bool slopes_can_rise(const struct timeline *timeline, double deviations);
 
-/* Returns the verdict on `values`, one per point. `level` is the number that the value 0
- * represents. `scratch` has room for twice as many values. */
+/* Returns the verdict on `values`, one per point. `level` is the number that the value 0 stands
+ * for. `scratch` has room for two elements per value. */
 enum trend_verdict verdict_find(struct timeline *timeline, const double *values, double *scratch,
 	double level, const struct slopes *slopes);
 
