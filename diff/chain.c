@@ -1,10 +1,9 @@
 /*
- * Printed comparisons in a row: NEW of each one is OLD of the next.
+ * Chains of printed comparisons: NEW of each comparison is OLD of the next.
  *
- * They are converted to dumps, one for each moment, which contain the sums of all stacks in any of
- * the comparisons. A stack that is missing in a comparison did not change in it. Stacks are also
- * distinguished by their ids, because UMDH prints a row for each id. Two ids with the same stack
- * may change in different comparisons. */
+ * The comparisons are converted to dumps, one for each moment. Each dump contains all stacks that
+ * occur in any comparison. A stack that is missing in a comparison did not change there. UMDH
+ * prints a row for each id, so equal stacks with different ids are kept separate. */
 #include "diff/chain.h"
 
 #include <stdio.h>
@@ -37,11 +36,12 @@ struct chain {
 	size_t row_count, row_cap;
 	struct table numbers; /* maps id and frames to a row number */
 	struct arena arena;
-	size_t joined_count; /* number of rows in the current file that an earlier file has, too */
-	/* Indexed by moment: bytes of stacks without a row, relative to the unknown number of such
-	 * bytes at the start. The lowest number is assumed to be 0. */
+	/* number of rows in the current file that also occur in an earlier file */
+	size_t joined_count;
+	/* Indexed by moment: growth, since the first moment, of stacks without a row. The actual
+	 * number of bytes is unknown; at the lowest moment, it is assumed to be 0. */
 	int64_t *rests, least_rest;
-	bool lacks_rows; /* such stacks exist */
+	bool lacks_rows; /* stacks without a row exist */
 };
 
 #define TOO_MUCH "with those before it, " SUMS_TOO_LARGE
@@ -50,7 +50,7 @@ enum chain_part {
 	PART_OTHER, /* forbids a chain */
 	PART_COMPARISON,
 	PART_DOUBLE, /* named twice */
-	PART_FOREIGN, /* a found file of no known kind, which may be beside comparisons */
+	PART_FOREIGN, /* a found file of unknown kind; allowed in a folder with comparisons */
 };
 
 static enum chain_part part_of(const struct file_item *item)
@@ -120,7 +120,7 @@ static int print_warning(void *ctx, const char *text)
 	return 0;
 }
 
-/* Appends the text of a frame in the form that frame_parse() reads. */
+/* Appends a frame as text that frame_parse() can read. */
 static void add_frame_text(struct buf *text, const struct frame *frame)
 {
 	if (frame->function) {
@@ -199,7 +199,7 @@ static int take_row(
 	return 0;
 }
 
-/* Adds the bytes that the total line of comparison `number` has in excess of its rows. */
+/* Adds the difference between the total line and the rows of comparison `number`. */
 static int take_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
@@ -251,7 +251,7 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* Stores the number that each frame has among the texts of a dump. Adds missing texts. */
+/* Stores the number of each frame's text in a dump. Adds missing texts to the dump. */
 static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
 	const struct frames *frames, uint64_t *numbers)
 {

@@ -1,4 +1,5 @@
-/* Identity of dumps: the process and program of each, its moment, and corrections of its time. */
+/* Identity of dumps: finds dumps of one process, program or moment, and corrects the times of
+ * dumps. */
 #include "diff/dump_identity.h"
 
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 #define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
 
-/* In UMDH's logs, only the module list contains the image. If two programs are in the list, the
- * image is unknown. */
+/* In UMDH's logs, only the module list contains the image. If it contains two programs, the image
+ * is unknown. */
 const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
@@ -43,7 +44,8 @@ static int64_t second_of(int64_t ms)
 	return ms / 1000 - (ms % 1000 < 0);
 }
 
-/* Orders logs of UMDH by their machines. A start identifies a process on any machine. */
+/* Orders logs of UMDH by machine. Dumps with a start time need no machine to identify the
+ * process. */
 static int host_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	if (a->id.start_ms || b->id.start_ms)
@@ -79,9 +81,9 @@ bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
 	return dump_image(a) && dump_image(b) && image_order(a, b);
 }
 
-/* Returns true for two dumps of one moment. If a dump lacks its process's start, its time is only
- * accurate to the minute, and a minute may contain two snapshots. Several moments of a recording
- * may be in one millisecond. */
+/* Returns true for two dumps of one moment. Returns false without the start time of the process:
+ * the dump's time is then accurate only to the minute, and a minute may contain two snapshots. In
+ * recordings, a millisecond may contain several moments. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	bool may_be_same = (!a->window.position || !b->window.position ||
@@ -92,8 +94,8 @@ static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 	       a->id.time_ms == b->id.time_ms && may_be_same;
 }
 
-/* Compares by process, then dumps with a clock first, then by the difference between time and
- * clock. */
+/* Compares by process, then by the difference between time and clock. Dumps without a clock come
+ * last in their process. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct dump_sums *x = *(struct dump_sums *const *)a,
@@ -106,8 +108,7 @@ static int by_offset(const void *a, const void *b)
 		       int64_order(x->id.time_ms - x->id.clock_ms, y->id.time_ms - y->id.clock_ms);
 }
 
-/* Returns the number of dumps at the start of the array that are of one process and have a
- * clock. */
+/* Returns the number of leading dumps that have a clock and belong to the first dump's process. */
 static size_t clocked_count(struct dump_sums *const *first, size_t count)
 {
 	size_t found = 0;
@@ -118,8 +119,8 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	return found;
 }
 
-/* Returns the median offset of the dumps. Ignores offsets that would make a dump older than its
- * process. */
+/* Returns the median difference between time and clock. Ignores differences that would make a dump
+ * older than its process. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
 	int64_t least_ms = first[0]->id.clock_ms;

@@ -18,8 +18,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Skips a number. Returns its first significant digit, and stores the number of digits from there
- * to the end. */
+/* Skips a number. Returns its first significant digit. Stores the number of significant digits in
+ * `*len`. */
 static const char *take_number(const char **text, size_t *len)
 {
 	const char *digits = *text + strspn(*text, "0");
@@ -39,8 +39,8 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-/* Compares for qsort(): numbers by value, everything else byte by byte. If two names are equal in
- * this order, compares them by bytes, so that only identical names are equal. */
+/* Compares for qsort(): numbers by value, all other text byte by byte. Names that differ only in
+ * notation ("1", "01") are then compared byte by byte, so only identical names are equal. */
 static int file_natural_order(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
@@ -75,7 +75,7 @@ static bool is_read_once(const char *path)
 	return !strcmp(path, "-") || os_is_special(path);
 }
 
-/* Searches more of a file for its kind, because the peek shows only messages of the symbol
+/* Reads more of a file to find its kind. Called if its start contains only messages of the symbol
  * engine. */
 static int look_further(const char *path, enum file_kind *kind, struct err *err)
 {
@@ -219,7 +219,7 @@ static int add_entries(struct file_list *list, struct folder_list *found, const 
 	return rc;
 }
 
-/* Returns the start of the last part of a path. A pattern never contains '\\' on any system. */
+/* Returns the start of the last part of a path. On all systems, '\\' is not part of a pattern. */
 static const char *last_part(const char *path)
 {
 	const char *last = path;
@@ -303,8 +303,8 @@ static int add_pattern_moment(
 	return rc;
 }
 
-/* Splits FILE@MOMENT, if FILE exists and no file has the whole name. MOMENT may contain an @,
- * too. */
+/* Splits FILE@MOMENT, if FILE exists and no file has the whole name. MOMENT may also contain
+ * '@'. */
 static void find_moment(struct file_list *list, struct file_item *item)
 {
 	const char *path = item->path;
@@ -325,7 +325,7 @@ static void find_moment(struct file_list *list, struct file_item *item)
 	}
 }
 
-/* Adds an argument with '*' or '?'. These may be in the moment, in the file, or in both. */
+/* Adds an argument with '*' or '?', which may be in the file, in the moment, or in both. */
 static int add_like(struct file_list *list, const char *path, struct err *err)
 {
 	const char *at = strrchr(path, '@'), *file;
@@ -376,7 +376,8 @@ static int by_path(const void *a, const void *b)
 	return order ? order : x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* Marks paths that occur earlier in the list. A found file that is also named counts as named. */
+/* Marks paths that occur earlier in the list. A file that was both found and named counts as
+ * named. */
 static void mark_doubles(struct file_list *list)
 {
 	struct full_path *all = xcalloc(list->count + 1, sizeof(*all));

@@ -136,7 +136,7 @@ static uint64_t above_zero(int64_t growth)
 struct grown {
 	uint64_t bytes, blocks; /* sum of all rows that grew, at most UINT64_MAX */
 	uint64_t row_bytes, row_blocks; /* largest growth of a single row */
-	uint32_t by_bytes, by_blocks; /* the row with this growth, or NO_ROW */
+	uint32_t by_bytes, by_blocks; /* the rows with this growth, or NO_ROW */
 };
 
 static struct grown grown_of(const struct view *view)
@@ -161,8 +161,8 @@ static struct grown grown_of(const struct view *view)
 	return grown;
 }
 
-/* Reports an exceeded limit, with bytes and blocks on one line. `row` is the stack that they belong
- * to, or NO_ROW. */
+/* Reports an exceeded limit, with bytes and blocks on one line. `row` is the stack that grew, or
+ * NO_ROW for a sum. */
 static void check_limit(struct growth_limits *limits, struct view *view, struct buf *words,
 	const char *what, const struct growth_limit *limit, uint64_t bytes, uint64_t blocks,
 	uint32_t row)
@@ -228,7 +228,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 
 /* ---------------------------------------------------------------- growth per hour */
 
-/* Growth per hour of the rows that grow, and the row that grows fastest. */
+/* Growth per hour of the rows that grow, and the fastest-growing row. */
 struct rates {
 	double bytes;
 	uint32_t fastest; /* row, or NO_ROW */
@@ -288,7 +288,7 @@ static void add_fastest(
 		-1);
 }
 
-/* Returns the reason why a trend cannot be compared with a rate, or NULL. */
+/* Returns the reason why the rate limit cannot be judged, or NULL. */
 static const char *no_rate(
 	struct growth_limits *limits, const struct comparison *comparison, struct buf *words)
 {
@@ -340,8 +340,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 
 /* ---------------------------------------------------------------- the check */
 
-/* Reports damaged dumps. Their missing blocks look like freed blocks, so the limits may be
- * exceeded. */
+/* Reports damaged dumps. The missing blocks look like freed blocks and may hide exceeded limits. */
 static void check_damage(struct growth_limits *limits, const struct view *view, struct buf *why)
 {
 	const struct comparison *comparison = view->comparison;

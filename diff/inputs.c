@@ -1,6 +1,6 @@
 /* Inputs: decides which files are used, and whether they form a comparison, a trend or a sum.
- * Matches their dumps. Reading is in read_files.c, sorting into series in series_list.c, checks of
- * the dumps in inputs_check.c. */
+ * Matches the dumps. read_files.c reads files, series_list.c sorts dumps into series, and
+ * inputs_check.c checks dumps. */
 #include "diff/inputs.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int print_sentence(void *ctx, const char *text)
 	return 0;
 }
 
-/* Returns why the options do not apply to a printed comparison, or NULL. */
+/* Returns the reason why the options do not apply to a printed comparison, or NULL. */
 static const char *too_much(const struct options *options)
 {
 	if (options->heap_count || group_is_by_heap(options->group))
@@ -79,16 +79,16 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 
 /* ---------------------------------------------------------------- recordings */
 
-/* Returns true if a found file is the report's output. A report that an earlier run wrote to the
- * folder is not even a foreign file. */
+/* Returns true if a found file is the report's output. A report of an earlier run in the same
+ * folder is ignored silently. */
 static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
 	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
-/* Chooses the part of recordings that is read if the name has no moment. For a single recording:
- * all allocations that were not freed. If there are other files: the end of the recording. */
+/* Chooses the part to read of recordings that are named without a moment. For a single recording:
+ * all allocations that were not freed. Together with other files: the end of the recording. */
 static int ask_parts(const struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -114,7 +114,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 
 /* ---------------------------------------------------------------- files that are used */
 
-/* Moves a dump to the inputs. Its warnings are printed with its series. */
+/* Moves a dump to the inputs. The warnings of a series are printed later, all together. */
 static void use(struct inputs *inputs, struct read_file *file)
 {
 	inputs->dumps[inputs->dump_count++] = file->sums;
@@ -122,7 +122,7 @@ static void use(struct inputs *inputs, struct read_file *file)
 	file->is_used = true;
 }
 
-/* Uses a named file, one of at most two. If the file is cut short, uses it up to the cut. */
+/* Uses one of at most two named files. If it is cut short, uses the part before the cut. */
 static int use_named(struct inputs *inputs, const struct file_list *list, struct read_file *file,
 	struct err *err)
 {
@@ -168,8 +168,8 @@ static struct err why_damaged(const struct read_file *file)
 	return why;
 }
 
-/* Uses one of many files, or reports why it is left out. A second name of an unusable file is not
- * reported again. */
+/* Uses one of many files, or reports why it is left out. Reports an unusable file only once, even
+ * if it was named twice. */
 static int use_of_many(
 	struct inputs *inputs, struct read_file *files, size_t number, struct err *err)
 {
@@ -191,7 +191,7 @@ static int use_of_many(
 				       "input and output are the same file");
 	if (file->is_log)
 		return 0;
-	/* A named file must be usable, and a sum must not miss a dump. */
+	/* A named file must be usable, and a sum needs every dump. */
 	inputs->is_partial |= is_damaged && (!file->item->is_found ||
 						    (options->sum && file->rc != -ERR_NOT_DUMP));
 	if (is_no_dump || (is_damaged && !options->force)) {
@@ -225,8 +225,8 @@ static bool asks_series(const struct options *options, const struct file_list *l
 	       (list->has_found && options_of_trend(options));
 }
 
-/* Returns true for more than two dumps. Also returns true for a single usable dump if other files
- * were left out, so that it is not compared with nothing. */
+/* Returns true for more than two dumps. Also returns true if only one dump is usable and other
+ * files were left out; as a comparison, it would show all blocks as growth. */
 static bool is_trend(
 	const struct inputs *inputs, const struct read_file *files, const struct file_list *list)
 {
@@ -246,7 +246,8 @@ static bool is_trend(
 	return list->has_found && !dump_same_process(&dumps[0], &dumps[1]);
 }
 
-/* A single file may also be a printed comparison, even if it was found. */
+/* Returns true for one file or two named files. A single file may be a printed comparison, even if
+ * it was found. */
 static bool are_few(const struct file_list *list, const struct options *options)
 {
 	return !asks_series(options, list) &&
@@ -256,7 +257,7 @@ static bool are_few(const struct file_list *list, const struct options *options)
 
 /* ---------------------------------------------------------------- reading and matching */
 
-/* Reads printed comparisons that follow each other, as a trend. */
+/* Reads a chain of printed comparisons as a trend. */
 static int read_chain(struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const char *why = too_much(inputs->options);
@@ -326,7 +327,8 @@ void inputs_match(struct inputs *inputs)
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 
-		if (options->chart && !match.heap_count) { /* including address space */
+		/* including address space */
+		if (options->chart && !match.heap_count) {
 			match.heaps = inputs->dumps->heaps;
 			match.heap_count = inputs->dumps->heap_count;
 		}

@@ -1,5 +1,5 @@
-/* Checks of the inputs as a whole: whether their dumps belong together, whether their dates can be
- * right, and whether the options apply to them. */
+/* Checks of all inputs together: whether dumps belong together, whether their times can be right,
+ * and whether the options apply. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,9 +14,9 @@
 #include "diff/read/read_dump.h"
 #include "diff/report/report_parts.h"
 
-/* Warns if dumps were sampled differently, because growth between them may be only the error of the
- * estimates. In a trend, warns about the first dump that differs from its predecessor. Otherwise
- * warns about the newest dump if another differs from it. */
+/* Warns if dumps were sampled differently: growth may then be only an error of the estimates. In a
+ * trend, warns about the first dump that differs from the previous one. Otherwise, warns about the
+ * newest dump if another dump differs from it. */
 void inputs_check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
@@ -40,7 +40,7 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 #define NOTED_MS 2000 /* smaller corrections need no message */
 #define DAY_MS 86400000 /* more than the greatest difference between time zones */
 
-/* Adds a warning to a dump. Prints it unless the warnings of all dumps are printed later. */
+/* Adds a warning to a dump. Also prints it, unless warnings are printed later per series. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
 {
 	sums_warn(dump, words);
@@ -48,8 +48,8 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 		message_warning(inputs->messages, dump->id.path, "", words);
 }
 
-/* Warns about a dump whose date was corrected. Other dumps of its process that lack the clock
- * cannot be corrected. */
+/* Warns about a dump whose time was corrected. Marks the times of dumps of the same process without
+ * a clock as unknown, because they cannot be corrected. */
 static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 {
 	const struct inputs *inputs = ctx;
@@ -70,7 +70,7 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 	}
 }
 
-/* Checks the date of a dump that was not corrected using a clock. */
+/* Checks the time of a dump that was not corrected. */
 static void check_date(struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
@@ -86,8 +86,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 			date_text(dump->id.time_ms, stated), date_text(dump->id.start_ms, start));
 		add_remark(inputs, dump, words);
 	} else if (!dump->window.position && dump->id.time_ms - DAY_MS > os_time_ms()) {
-		/* Not added to the dump's warnings, because reports must not depend on when they
-		 * are made. */
+		/* Not added to the dump's warnings: a report must not depend on the time of the
+		 * run. */
 		dump->id.date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
@@ -97,8 +97,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 #define HOUR_MS 3600000
 
-/* Returns true if summer time may have ended between two of UMDH's times, which are in the order of
- * the logs. Summer time mostly ends on a Sunday before four o'clock. */
+/* Returns true if summer time may have ended between two logs of UMDH. It usually ends on a Sunday
+ * before four o'clock. */
 static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
 {
 	int64_t day = after->id.time_ms / DAY_MS;
@@ -109,8 +109,7 @@ static bool may_be_set_back(const struct dump_sums *before, const struct dump_su
 	       after->id.time_ms % DAY_MS < 4 * HOUR_MS;
 }
 
-/* Drops the times of a process if clocks may have been set back an hour while its logs were
- * taken. */
+/* Drops the times of a process if the clock may have been set back an hour between its logs. */
 static void check_summer_time(struct inputs *inputs)
 {
 	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
@@ -148,8 +147,8 @@ void inputs_correct_clocks(struct inputs *inputs)
 	}
 }
 
-/* Swaps two dumps of one process that were named in the wrong order. Found dumps are ordered only
- * by their times, even without a pid. */
+/* Swaps two dumps of one process that were named in the wrong order. Found dumps need no pid: their
+ * order comes only from their times. */
 static void order_pair(struct inputs *inputs, bool has_found)
 {
 	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
@@ -191,8 +190,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	return 0;
 }
 
-/* In a trend with one dump per process, warns about dumps whose process is a child of another
- * one. */
+/* In a trend with one dump per process, warns about processes that are children of others. */
 static void check_family(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;
@@ -225,7 +223,7 @@ int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *er
 	return 0;
 }
 
-/* Checks that the inputs list the blocks whose sizes or ages are requested. */
+/* If sizes or ages of blocks are requested, checks that the inputs list single blocks. */
 static int check_blocks(const struct inputs *inputs, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -299,8 +297,8 @@ void inputs_check_whole(struct inputs *inputs)
 	}
 }
 
-/* Returns why growth cannot be compared with the limits, or NULL. A limit must not hold only
- * because rows are missing or numbers were guessed. */
+/* Returns the reason why limits cannot be judged, or NULL. A limit must not pass only because rows
+ * are missing or numbers were guessed. */
 static const char *no_limit(const struct options *options, const struct comparison *comparison)
 {
 	bool has_limit = !options->force && options_limit_ends(options);

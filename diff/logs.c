@@ -101,7 +101,7 @@ static bool has_path(const struct log_session *session, const char *path)
 	return false;
 }
 
-/* Adds a log to its session. Makes a new session if the log's is unknown. */
+/* Adds a log to its session, or to a new session. */
 static int add_log(struct log_sessions *all, const char *path, size_t item, struct err *err)
 {
 	struct etw_log *log = NULL;
@@ -216,7 +216,7 @@ static const char *provider_text(const struct etw_count *count, char text[40])
 	return text;
 }
 
-/* Returns the kind of report that a log allows, or NULL if it allows none. */
+/* Returns the kind of report that the events of a process allow, or NULL. */
 static const char *answers(const struct etw_process *process, const struct etw_facts *facts)
 {
 	const bool has_stacks = facts->stack_count || facts->key_count;

@@ -1,4 +1,4 @@
-/* Messages about input files: single lines, warnings, and the warnings of one dump or of a series. */
+/* Messages about input files: single lines, and the warnings of a dump or of a series. */
 #include "diff/messages.h"
 
 #include <stdarg.h>

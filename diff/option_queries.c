@@ -1,4 +1,4 @@
-/* Questions about the options: which apply to what, and where the output goes. */
+/* Queries about the options: where they apply, and where the output goes. */
 #include "diff/options.h"
 
 #include <string.h>

@@ -364,7 +364,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	}
 }
 
-/* Inserts the option's name before its value in the error. Uses the form given if --help lists
+/* Inserts the option's name before its value in the error. Uses the user's spelling if --help lists
  * it. */
 static void name_option(int id, const char *given, const char *value, struct err *err)
 {
@@ -400,8 +400,8 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	return rc;
 }
 
-/* Returns true if UMDH's switches apply. They do only to reports, because only reports have UMDH's
- * form. */
+/* Returns true if UMDH's switches apply. They apply only to reports, because only reports have
+ * UMDH's form. */
 static bool is_umdh(const struct options *options)
 {
 	return options->is_umdh && !options->chart && !options->list && !options->extract;

@@ -18,7 +18,7 @@ static size_t count_stdin(const char *const *paths, size_t count)
 	return found;
 }
 
-/* Checks the options for recordings. Some require a moment, others a window. */
+/* Checks the options for recordings. Some options require a moment, some a window. */
 static int check_recording(const struct options *options, struct err *err)
 {
 	const struct recording_part *part = &options->part;
@@ -150,8 +150,7 @@ static int check_no_folder(const char *output, struct err *err)
 	return err_set(err, ERR_USAGE, output, "a folder; give the name of a file");
 }
 
-/* Checks that the output can be written. This comes before dumps are read, which may take a long
- * time. */
+/* Checks that the output can be written, before dumps are read. Reading may take a long time. */
 static int check_output(const struct options *options, const char *output, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,

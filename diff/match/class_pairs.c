@@ -1,14 +1,14 @@
 /*
- * Pairing stacks of a rebuilt module that matching by offset leaves unmatched.
+ * Pairing of stacks in rebuilt modules that matching by offset does not match.
  *
- * One inserted call moves all later calls in its function. A frame may then have the offset that
- * another call has in the other build. The last call has an offset that the other build lacks.
- * Stacks that occur only in some builds are compared again, using only the functions of their
- * frames. If each build has one such stack, or all have equally many, the stacks are paired in the
- * order of their locations. Otherwise all stacks with these functions become one row, whose sum is
- * correct.
+ * An inserted call moves all later calls in its function. A later call may then have the offset
+ * that a different call had in the other build, or an offset that does not occur there. Therefore,
+ * stacks that occur only in some builds are compared again, using only the functions of their
+ * frames. If all builds have the same number of stacks with equal functions, these stacks are
+ * paired in the order of their locations. Otherwise, all stacks with equal functions become one
+ * row, whose sum is correct.
  *
- * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX builds are
+ * In this file, a build is a set of dumps without a rebuilt module. At most BUILDS_MAX builds are
  * distinguished. */
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +88,7 @@ struct lone_class {
 	uint64_t mask; /* builds that have the class */
 };
 
-/* Fills `lone`. Returns false if the stack is not a plain one or has no frame in a rebuilt
- * module. */
+/* Fills `lone`. Returns false if the class has no addresses or no frame in a rebuilt module. */
 static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
 {
 	const struct stack_classes *classes = pairs->classes;
@@ -163,8 +162,8 @@ static size_t alike_count(const struct lone_class *list, size_t count)
 	return alike;
 }
 
-/* Returns true if no build has all of these classes. A build that has them all proves that they are
- * different stacks. */
+/* Returns true if no build has all of these classes. A build with all of them would prove that they
+ * are different stacks. */
 static bool is_torn(const struct lone_class *alike, size_t count)
 {
 	uint64_t common = UINT64_MAX;
@@ -197,8 +196,8 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 
 #define FILTER_BITS 65536u
 
-/* The classes, plus one hashed bit per torn class, for its innermost function. Of the classes that
- * all builds have, only a few match a bit. */
+/* Classes, and a filter with one bit per hash of the innermost function of torn classes. The filter
+ * excludes most classes that occur in all builds. */
 struct lone_list {
 	struct lone_class *items;
 	size_t count, cap;
@@ -217,7 +216,8 @@ static void list_add(struct lone_list *list, const struct class_pairs *pairs, ui
 	list->count += lone_fill(&list->items[list->count], pairs, number);
 }
 
-/* Sorts the list. Returns true if a class in it is torn. */
+/* Sorts the list and sets the filter. Returns true if the list contains a torn class, see
+ * is_torn(). */
 static bool find_torn(struct lone_list *list)
 {
 	bool result = false;
@@ -238,7 +238,7 @@ static bool find_torn(struct lone_list *list)
 	return result;
 }
 
-/* Adds the classes that all builds have and that may share the innermost function of a torn
+/* Adds the classes that occur in all builds, if their innermost function may be that of a torn
  * class. */
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {

@@ -1,5 +1,5 @@
-/* Labels of rows: a row's ids, and the stack and dumps that its frames come from. The members of a
- * row are the stacks that form it. They are collected from the newest dump to the oldest. */
+/* Labels of rows: ids, and the stack and dumps that provide the frames. The members of a row are
+ * the stacks that form it, collected from the newest dump to the oldest. */
 #include "diff/match/match_parts.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 
 /* A stack of one dump that belongs to a row. */
 struct class_member {
-	const struct stack *stack; /* provides the id, and the frames if known */
+	const struct stack *stack; /* source of the id and, if known, of the frames */
 	const struct stack_classes *classes;
 	uint32_t dump;
 };
@@ -86,7 +86,7 @@ static void members_sort(
 	}
 }
 
-/* Chooses the stack that is shown for a row that represents an id. */
+/* Chooses the stack to show for a row of mode MATCH_ID. */
 static void choose_by_id(struct row *row, struct class_member *members, size_t count)
 {
 	members_sort(members, count, by_stack);
@@ -102,8 +102,8 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 		row->kind = ROW_UNKNOWN;
 }
 
-/* Chooses the stack and the dumps that a row is shown with. If an id has several stacks, an older
- * dump may have a different one, so only the newest dump is used. */
+/* Chooses the stack to show for a row, and the dumps that provide it. If an id has several stacks,
+ * uses only the newest dump, because an older dump may have a different stack. */
 static void show(struct row *row, const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
@@ -119,7 +119,7 @@ static void show(struct row *row, const struct class_member *members, size_t cou
 	}
 }
 
-/* Reduces `members` to one per id. Returns the number left. */
+/* Reduces `members` to one per id. Returns the new number of members. */
 static size_t unite(struct class_member *members, size_t count)
 {
 	size_t id_count = 0;
@@ -153,17 +153,17 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* A further member of a row. The first member is stored in the row itself (dump and stack) until
- * the row is labelled. */
+/* A further member of a row. Until the row is labelled, its own fields `dump` and `stack` contain
+ * the first member. */
 struct further_member {
 	const struct stack *stack;
 	uint32_t dump;
-	/* the member added before, from the same or a newer dump; CELL_NONE: no such member */
+	/* the previous member, from the same or a newer dump; CELL_NONE: none */
 	uint32_t before;
 };
 
-/* The latest members of a row that share a stack: its shared number (or STACK_NONE), the dump of
- * the last member, and the number of dumps. */
+/* The latest consecutive members of a row with one shared stack: the stack's shared number (or
+ * STACK_NONE), the dump of the last member, and the number of dumps. */
 struct common_run {
 	uint32_t shared, dump, dump_count;
 };
@@ -184,8 +184,8 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 	return sums->shared[cell->stack];
 }
 
-/* Returns true if the cell's stack must be added to its row, given the members from newer dumps.
- * Two dumps with the same shared stack suffice. */
+/* Returns true if a cell's stack must be added to the members of its row. Two dumps with the same
+ * shared stack are enough. */
 static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
 	bool is_same = shared != STACK_NONE && shared == run->shared;
@@ -215,8 +215,8 @@ static void member_add(
 	linking->last[number] = (uint32_t)linking->count++;
 }
 
-/* Returns one of the stacks that share an id; `first` is the first of them. The choice does not
- * depend on their order. Results are cached in `known`. */
+/* Returns one of the stacks with the same id, starting at `first`. The choice does not depend on
+ * the order of the stacks. Caches results in `known`. */
 static uint32_t representative(
 	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {
@@ -241,7 +241,7 @@ static uint32_t representative(
 
 #define PREFETCH_AHEAD 16 /* in cells */
 
-/* Adds the stacks of a dump's cells to their rows. Newer dumps must have been added before. */
+/* Adds the stacks of a dump's cells to their rows. Must be called for newer dumps first. */
 static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *rows)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};

@@ -1,5 +1,5 @@
-/* Names of locations: chooses the dump that provides a name, looks up names in batches, and sorts
- * named locations into classes of equal ones. */
+/* Names of locations: chooses the dump that provides each name, looks up names in batches, and
+ * assigns classes to named locations. */
 #include "diff/match/locations.h"
 
 #include <stdlib.h>
@@ -62,7 +62,8 @@ static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 	return carried && symbol_names_find(carried, addr).count;
 }
 
-/* Moves a location to another dump. Returns false if that dump lacks the module. */
+/* Makes another dump provide the name of a location. Returns false if that dump lacks the
+ * module. */
 static bool move_to(const struct locations *locations, struct named_place *named, size_t dump)
 {
 	const struct places_dump *in = &locations->dumps[dump];
@@ -76,8 +77,8 @@ static bool move_to(const struct locations *locations, struct named_place *named
 	return true;
 }
 
-/* Chooses the newest dump that carries a name for the location. If no dump does, chooses the newest
- * one that has the location's module. The result does not depend on the requesting dump. */
+/* Chooses the newest dump that contains a name for the location, otherwise the newest dump with the
+ * location's module. The result is the same for requests from all dumps. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
 	const struct locations *locations = names->locations;
@@ -96,8 +97,8 @@ static void choose_dump(const struct names *names, struct named_place *named)
 	}
 }
 
-/* Chooses a name that choose_dump() cannot find: for a second copy of a file, or for a module that
- * the dump no longer has. If several qualify, the newest dump wins, then the lowest address. */
+/* Chooses a name in cases that choose_dump() does not cover: a second copy of a file, or an
+ * unloaded module. Prefers the newest dump, then the lowest address. */
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {
@@ -186,7 +187,7 @@ static int function_order(const struct named_place *a, const struct named_place 
 	return order ? order : number_order(x->count, y->count);
 }
 
-/* Returns the file's name without its folder, because builds may be made in different folders. */
+/* Returns the file's name without its folder. The folder may differ between builds. */
 static const char *file_of(const struct symbol *symbol)
 {
 	return symbol->file ? module_path_base(symbol->file) : "";
@@ -227,7 +228,7 @@ static int offset_order(const struct named_place *a, const struct named_place *b
 /* A location to classify. */
 struct asked_location {
 	struct named_place *named;
-	uint32_t group; /* group that the module belongs to, from 1; 0: in no module */
+	uint32_t group; /* group of the module, from 1; 0: in no module */
 	uint32_t build; /* rank of the module, from 1; 0: in no module */
 };
 
@@ -298,7 +299,8 @@ static size_t class_offsets(struct classes *classes, struct asked_location *memb
 	return left;
 }
 
-/* Returns true if one build has all the lines. If no build has, lines may have moved. */
+/* Returns true if the lines in one build include the lines of all other builds. Otherwise, lines
+ * may have moved. */
 static bool has_all_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;

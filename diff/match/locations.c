@@ -1,5 +1,5 @@
 /* Locations of addresses: finds the module that contains an address, using a cache for each dump.
- * Also finds modules that only other dumps of the process know. */
+ * Also searches the modules of other dumps of the process. */
 #include "diff/match/locations.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@ static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b
 	       a->id.start_ms == b->id.start_ms;
 }
 
-/* Returns the size of the cache, as a power of two. With many small dumps, the caches must not use
- * most of the memory. */
+/* Returns the cache size as a power of two. It is limited because a run may read many small
+ * dumps. */
 static unsigned memo_bits(size_t stack_count)
 {
 	unsigned bits = MEMO_BITS_MIN;
@@ -47,8 +47,8 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
 	}
 }
 
-/* Returns true if two dumps have equal modules at equal addresses. Modules known only from other
- * dumps are then equal for both, too. */
+/* Returns true if two dumps have equal modules at equal addresses. Searching other dumps then also
+ * gives equal results for both. */
 static bool is_alike(const struct places_dump *a, const struct places_dump *b)
 {
 	const struct module *x = a->sums->module_list.items, *y = b->sums->module_list.items;
@@ -95,8 +95,8 @@ static void find_alike(struct locations *locations)
 	u64map_release(&known);
 }
 
-/* Links each dump to the nearest dumps with different modules. Dumps with equal modules would find
- * nothing more. */
+/* Links each dump to the nearest dumps with different modules. Searching dumps with equal modules
+ * would be useless. */
 static void link_dumps(struct locations *locations)
 {
 	struct places_dump *dumps = locations->dumps;
@@ -146,7 +146,7 @@ void locations_release(struct locations *locations)
 	*locations = (struct locations){0};
 }
 
-/* Returns the number of bases that are at or below `addr`. No branch depends on the address. */
+/* Returns the number of bases at or below `addr`. Has no branch that depends on the address. */
 static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 {
 	const uint64_t *low = bases;
@@ -182,7 +182,7 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	return below;
 }
 
-/* Finds the module according to the rules of module_of_return(). */
+/* Finds the module of a return address, like module_of_return(). */
 static const struct module *module_of(const struct places_dump *dump, uint64_t addr)
 {
 	size_t below = modules_below(dump, addr);

@@ -1,5 +1,5 @@
-/* Matching: the sums of each class of stacks become a row. Rows that represent the same stack in
- * different builds are joined, and changed rows are sorted by growth. */
+/* Matching: computes a row of sums for each class of stacks, joins rows of one stack in different
+ * builds, and sorts changed rows by growth. */
 #include "diff/match/match.h"
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
 }
 
-/* Computes a comparison's totals. Address space is part of them only if it is selected; otherwise
- * it has its own sums. */
+/* Computes a comparison's totals. Includes address space only if it is selected; otherwise sums it
+ * separately. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
@@ -165,13 +165,13 @@ static void count(
 struct dump_stacks {
 	size_t dump;
 	uint32_t *classes; /* indexed by stack */
-	/* Classes of bare entries, indexed by the first stack of the entry's id. INDEX_NONE: not
+	/* Classes of bare entries, indexed by the first stack with the entry's id. INDEX_NONE: not
 	 * known yet. NULL until a bare entry occurs. */
 	uint32_t *bare;
 };
 
-/* Returns the class of an id's bare entries. Their stack is one of the id's stacks, of which
- * `first` is the first. */
+/* Returns the class of bare entries: one of the stacks with the entries' id, starting at
+ * `first`. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -259,7 +259,7 @@ static void row_move(struct matcher *matcher, uint32_t from, uint32_t to)
 	}
 }
 
-/* Joins rows whose stacks are the same in different builds. */
+/* Joins rows that represent one stack in different builds. */
 static void join_builds(struct matcher *matcher)
 {
 	uint32_t *into = class_pairs_find(&matcher->pairs), *rows;
@@ -294,12 +294,11 @@ static void join_builds(struct matcher *matcher)
 
 #define PREFETCH_AHEAD 16 /* in rows */
 
-/* A changed row while rows are sorted. Rows are sorted by one key at a time because that takes less
- * memory. */
+/* A changed row during sorting. To save memory, rows are sorted by one key at a time. */
 struct changed {
 	uint64_t key; /* ascending */
 	uint32_t row;
-	uint32_t rank; /* order by the keys sorted before; rows with equal keys have equal ranks */
+	uint32_t rank; /* rank by the previous keys; equal for rows with equal keys */
 };
 
 /* Sort keys, primary key first. Sorting starts with the last key and is stable. */
@@ -335,8 +334,8 @@ static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum chan
 	return growth_key(key == KEY_BYTES ? delta.requested_bytes : delta.block_count);
 }
 
-/* Radix sort by key, lowest byte first. It makes no comparisons and skips bytes in which no keys
- * differ, which are most. Stable. `rows` has room for 2 * count elements. */
+/* Stable radix sort by key, lowest byte first. Skips bytes that are equal in all keys, as most are.
+ * `rows` has room for 2 * count elements. */
 static void sort_by_key(struct changed *rows, size_t count)
 {
 	struct changed *from = rows, *to = rows + count, *sorted;
@@ -389,7 +388,7 @@ static int by_class(const void *a, const void *b)
 		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
-/* Sorts rows of equal growth. Most of them differ in the first frame after those that all have in
+/* Sorts rows of equal growth. Most rows differ in the first frame after the frames that all have in
  * common, so only a few stacks are read more than once. */
 static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
@@ -432,8 +431,8 @@ static void sort_changed(const struct matcher *matcher, struct changed *rows, si
 	}
 }
 
-/* Returns true if a row changed. In a trend, that is a difference between any two snapshots of one
- * part. */
+/* Returns true if a row changed. In a trend, any difference between two snapshots of one part is a
+ * change. */
 static bool is_changed(
 	const struct comparison *comparison, const struct row *row, const struct delta *delta)
 {
@@ -445,8 +444,7 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* For a window of a recording: adds rows that have no blocks of the window's fate, but have blocks
- * of other fates. */
+/* For a window of a recording: adds rows that only have blocks of other fates than the window's. */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
 	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {
@@ -459,8 +457,8 @@ static void add_others(const struct matcher *matcher, uint32_t *places, size_t *
 	}
 }
 
-/* Returns an array indexed by row: ROW_NONE if the row is unchanged, otherwise 0. Adds the number
- * of changed rows to `*count`. */
+/* Returns an array, indexed by row, with ROW_NONE for unchanged rows and 0 for changed rows. Adds
+ * the number of changed rows to `*count`. */
 static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 {
 	uint32_t *places = xmalloc(matcher->row_count * sizeof(*places));

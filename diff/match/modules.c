@@ -9,14 +9,15 @@
 #include "core/base/text.h"
 
 /* Available information about a module's build. Each level includes the previous levels. A
- * timestamp alone is not enough: in a reproducible build it is not a time. */
+ * timestamp alone does not count, because in reproducible builds it is not a time. */
 enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
 struct module_file {
 	const struct module *module;
 	const char *path, *name; /* in lower case */
-	struct module_file *same; /* the file it is paired with, or NULL */
-	/* number among the known files; a paired new file has the known file's number */
+	struct module_file *same; /* file paired with this one, or NULL */
+	/* number among the known files; after pairing, a new file has the number of its known
+	 * file */
 	uint32_t rank;
 };
 
@@ -74,7 +75,7 @@ static int by_build(const struct module *a, const struct module *b, enum detail 
 	return order;
 }
 
-/* Compares files. Ignores their bases, which differ in every process. Returns 0 for the same
+/* Compares files. Ignores base addresses, which differ in every process. Returns 0 for the same
  * file. */
 static int by_file(const struct module_file *a, const struct module_file *b)
 {
@@ -132,8 +133,8 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones, if at least one of the two has no more information than the
- * round compares. If both have more, an earlier round found them different. */
+/* Pairs known files with new ones. At least one file of a pair must have no more information than
+ * this round compares. If both have more, an earlier round found them different. */
 static void group_pair(struct seeker *group, size_t count)
 {
 	size_t known = 0;
@@ -151,8 +152,8 @@ static void group_pair(struct seeker *group, size_t count)
 	}
 }
 
-/* Runs one round: pairs unpaired files that have this level of information and the same place and
- * build. */
+/* Runs one round: pairs unpaired files with at least this level of information, and with equal
+ * places and builds. */
 static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
 	size_t count, bool by_path, enum detail detail)
 {
@@ -173,7 +174,7 @@ static void round_pair(struct seeker *seekers, struct module_file **files, size_
 }
 
 /* Pairs new files with known ones. The first `known` of the `count` files are known, the rest are
- * new. Pairs files at the same place first, then moved files, and in each case equal builds
+ * new. First pairs files at the same place, then moved files. In both steps, equal builds come
  * first. */
 static void files_pair(struct module_file **files, size_t known, size_t count)
 {
@@ -278,7 +279,7 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 	}
 }
 
-/* Marks builds that are missing in a dump that has another file of the same name. */
+/* Marks a build as rebuilt if some dump lacks it and has another build of the module. */
 static void find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
 	struct occurrence *own = xcalloc(ranks->count + 1, sizeof(*own));

@@ -25,10 +25,10 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* Requires that the slope lies outside all observed slopes with a probability of at most 5 percent.
- * This happens only if the series, without its trend, rises throughout every part or falls
- * throughout every part. These are 2 of all possible orders. A part of n snapshots has n! orders;
- * the numbers for several parts are multiplied. */
+/* Allows a probability of at most 5 percent that the true slope lies outside all observed slopes.
+ * That happens only if, after removing the trend, every part rises throughout or every part falls
+ * throughout: 2 of all possible orders. A part of n snapshots has n! orders; the numbers of several
+ * parts are multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;
@@ -54,8 +54,8 @@ bool axis_time_passes(const struct trend_axis *axis)
 	return false;
 }
 
-/* Adds without overflow. One snapshot's numbers fit in a signed number (dump_sums.h), but the sums
- * of many processes may not. */
+/* Adds without overflow. Numbers of one snapshot fit in a signed number (dump_sums.h), but sums
+ * over many processes may not. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > INT64_MAX - a ? INT64_MAX : a + b;

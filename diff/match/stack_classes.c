@@ -1,4 +1,4 @@
-/* Classes of stacks: determines the locations that frames are compared by, hashes and compares
+/* Classes of stacks: determines the location by which each frame is compared, hashes and compares
  * stacks, and orders classes. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "core/base/os.h"
 #include "diff/match/match_parts.h"
 
-/* Units of locations, in addition to those of modules. */
+/* Units of locations, in addition to module numbers. */
 #define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
 #define UNIT_TEXT (UINT64_C(2) << 32)
 #define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the number of the module's group */
@@ -27,7 +27,7 @@ static bool is_all_by_name(enum match_mode mode)
 	return mode == MATCH_SYMBOL || mode == MATCH_FUNCTION;
 }
 
-/* Returns true if a frame that has a name is compared by the name. */
+/* Returns true if a frame at this location is compared by name when it has a name. */
 static bool goes_by_name(const struct stack_classes *classes, const struct location *place)
 {
 	if (is_all_by_name(classes->mode))
@@ -36,9 +36,9 @@ static bool goes_by_name(const struct stack_classes *classes, const struct locat
 	       classes->locations->ranks.is_rebuilt[place->unit - 1];
 }
 
-/* Returns true for a frame without a name, if its module was rebuilt and this build has names for
- * other frames. The frame's offset would differ from all frames of another build. Such a frame is
- * therefore compared only by its position in the stack. */
+/* Returns true for a frame that can be compared only by its position in the stack: it has no name,
+ * but its module was rebuilt and has names for other frames. Offsets of such frames differ between
+ * builds. */
 static bool is_any_nameless(const struct stack_classes *classes, const struct location *place)
 {
 	return classes->mode != MATCH_SYMBOL && place->unit &&
@@ -46,7 +46,7 @@ static bool is_any_nameless(const struct stack_classes *classes, const struct lo
 	       classes->has_names[place->unit - 1];
 }
 
-/* Returns the location that a frame is compared by when names are used. */
+/* Returns the location by which a frame is compared when names are used. */
 static struct location named_place_at(
 	const struct stack_classes *classes, const struct location *place)
 {
@@ -64,7 +64,7 @@ static struct location named_place_at(
 	return *place;
 }
 
-/* Returns the location that a frame is compared by. */
+/* Returns the location by which a frame is compared. */
 static struct location frame_at(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
 {
@@ -93,7 +93,7 @@ struct location stack_class_function(
 	return named && named->row_class ? (struct location){at.unit, named->function} : at;
 }
 
-/* Looks up, in one batch, all names that stacks are compared by. */
+/* Looks up all names that are needed to compare stacks, in one batch. */
 static void find_names(struct stack_classes *classes, struct names *names, size_t dump_count)
 {
 	static const enum name_class by_mode[] = {[MATCH_AUTO] = CLASS_CODE,
@@ -210,7 +210,7 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-/* Returns true if a known class is the class of the current stack. */
+/* Returns true if the current stack belongs to a known class. */
 static bool is_same(const struct stack_classes *classes, const struct stack_class *known,
 	const struct stack_class *wanted, const struct stack *stack)
 {
@@ -318,8 +318,8 @@ static void hash_some(void *ctx, unsigned number)
 	}
 }
 
-/* Uses the cached class if an equal stack of an earlier dump has one and its addresses have the
- * same locations in both dumps. */
+/* Uses the cached class of an equal stack in an earlier dump, if addresses have the same locations
+ * in both dumps. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
@@ -347,8 +347,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 
 /* ---------------------------------------------------------------- order */
 
-/* Returns true if a frame counts. Outermost frames in no module do not. Computes the depth, which
- * is slow, only for frames in no module. */
+/* Returns true if a frame is compared. Outermost frames in no module are not. Computes the depth,
+ * which is slow, only for frames in no module. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {

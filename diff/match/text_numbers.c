@@ -1,5 +1,5 @@
-/* Numbers of texts: equal frames get equal numbers in all dumps, whatever the notation of their
- * offsets. */
+/* Numbers of texts: equal frames get equal numbers in all dumps, even if their offsets are written
+ * differently. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +39,8 @@ static size_t offset_at(const char *plus, const char **digits)
 	return len - zeros;
 }
 
-/* Splits a text. Names may contain a plus, so the offset starts at the last plus that has digits
- * after it. Columns before a name are ignored because the offset identifies the frame. */
+/* Splits a text. Names may contain a plus, so the offset starts at the last plus that digits
+ * follow. Columns before a name are ignored, because the offset identifies the frame. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
 	size_t columns_len = frame_columns_find(text, strlen(text)).len, len;

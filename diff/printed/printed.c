@@ -16,7 +16,7 @@
 static const char not_plain[] = "a report, and only plain ones of all stacks are read back: "
 				"compare the dumps, or use -o json";
 
-/* maximum size of messages before the first recognizable line */
+/* maximum size of the messages before the first line that reveals the kind */
 #define FIND_BYTES_MAX ((size_t)16 << 20)
 
 static bool is_ours(struct words comment)
@@ -57,7 +57,7 @@ enum file_kind file_kind_of(const char *bytes, size_t len)
 	return kind;
 }
 
-/* The part of a source that is searched. */
+/* Progress of the search for a file's kind. */
 struct beginning {
 	struct source *source;
 	size_t left_bytes;
@@ -99,7 +99,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 /* Position of the reader in a row. */
 enum printed_place {
 	BETWEEN, /* in no row */
-	IN_BAD, /* in a refused row, the rest of which is skipped */
+	IN_BAD, /* in a refused row; its remaining lines are skipped */
 	IN_BAD_STACK,
 	COUNTS_NEXT,
 	STACK_NEXT,
@@ -109,10 +109,10 @@ enum printed_place {
 /* Evidence for the base, which UMDH does not state. */
 struct base_signs {
 	bool is_said[READINGS]; /* stated in hdiff's own header */
-	size_t holds[READINGS]; /* number of lines that are consistent only in this base */
+	size_t holds[READINGS]; /* number of lines whose arithmetic is correct only in this base */
 	bool has_letters; /* some digits are from a to f */
 	size_t padded[READINGS]; /* number of numbers padded to UMDH's width in this base */
-	bool is_unsure; /* some numbers differ between the bases */
+	bool is_unsure; /* some numbers have different values in the two bases */
 };
 
 struct printed_reader {
@@ -120,9 +120,9 @@ struct printed_reader {
 	struct source *source;
 	const struct read_words *words;
 	size_t skips;
-	/* number of skipped lines that look like data; line number of the first */
+	/* number of skipped lines that look like data; line number of the first such line */
 	uint64_t unread_count, unread_line;
-	const char *unread; /* text of this first line */
+	const char *unread; /* text of the first such line */
 	int rc; /* first error; it ends the reading */
 	struct err err;
 	struct lines lines;
@@ -196,8 +196,8 @@ static void fail_second(struct printed_reader *reader, const char *why)
 
 /* ---------------------------------------------------------------- the base */
 
-/* Collects evidence from a line that is consistent as hexadecimal. In other lines, letters are
- * damage. */
+/* Collects evidence from a line whose arithmetic is correct in hexadecimal. In other lines, letters
+ * are damage. */
 static void see(struct base_signs *signs, const struct number *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -217,8 +217,8 @@ static void see_growth(struct base_signs *signs, const struct growth_text *growt
 		signs->padded[i] += growth->is_padded[i];
 }
 
-/* Counts the line for a base if it is consistent only in that base. Returns false if the line is
- * consistent in neither base. */
+/* If a line's arithmetic is correct in only one base, counts the line for that base. Returns false
+ * if it is correct in neither base. */
 static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
 {
 	signs->holds[AS_HEX] += as_hex && !as_decimal;
@@ -241,8 +241,8 @@ static bool adds_up(const struct printed_reader *reader, int reading)
 	       sum == (uint64_t)total_part(&reader->total, 0, reading);
 }
 
-/* Returns the base that the evidence supports. Sets `*is_guess` if no evidence exists and some
- * numbers differ between the bases. */
+/* Returns the base that the evidence supports. Without evidence, sets `*is_guess` if some numbers
+ * have different values in the two bases. */
 static int choose_base(const struct printed_reader *reader, bool *is_guess)
 {
 	const struct base_signs *signs = &reader->signs;
@@ -376,7 +376,8 @@ static void unread_line(struct printed_reader *reader, struct words words)
 		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
 }
 
-/* Returns true for a frame with more before its name than frame_parse() knows; modules may be called so in our reports. */
+/* Returns true if unknown marks or columns precede the name of a frame. In our own reports, what
+ * looks like columns may be part of a module's name. */
 static bool is_marked(const struct printed_reader *reader, struct words words)
 {
 	return pasted_is_marked(words.text, words.len) ||
@@ -402,7 +403,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		unread_line(reader, words);
 	} else {
 		reader->place = IN_STACK;
-		/* Our own reports print these texts in place of a stack; they are not frames. */
+		/* In our own reports, these texts replace a stack and are not frames. */
 		if (is_first && (words_equal(words, NO_STACK) ||
 					words_equal(words, "(stack not in the dump)")))
 			return;
@@ -419,8 +420,8 @@ static void refuse_unread(struct printed_reader *reader)
 		dump_unread_text(reader->unread_count, reader->unread, why, sizeof(why)));
 }
 
-/* Reads a line of unknown form. In old logs, frames are not indented. Any text may be between rows,
- * because UMDH's messages go to the same output as its report. */
+/* Reads a line of unknown form. It may be a frame, because frames are not indented in old logs.
+ * Between rows, any text may occur, because UMDH writes messages and report to the same output. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
 	bool is_frame = memchr(words.text, '!', words.len) ||
@@ -470,8 +471,8 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 
 /* ---------------------------------------------------------------- comments */
 
-/* Returns true if a comment shows that one of our reports is not plain UMDH's form. Such reports
- * have groups, a trend, inverted or ambiguous stacks, or only some of the stacks. */
+/* Returns true if a comment in one of our own reports shows that it is not plainly in UMDH's form:
+ * it has groups, a trend, inverted or ambiguous stacks, or lacks some stacks. */
 static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
@@ -525,8 +526,8 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-/* A line with only a TAB does not end a stack: a published sample contains such a line, and
- * pasted_add() writes them. */
+/* A line with only a TAB does not end a stack. A published sample contains such a line, and
+ * pasted_add() writes such lines. */
 static void blank_line(struct printed_reader *reader, struct words words)
 {
 	if (words.len == 1 && *words.text == '\t')
@@ -539,14 +540,14 @@ static void blank_line(struct printed_reader *reader, struct words words)
 		reader->place = BETWEEN;
 }
 
-/* Refuses a long line unless it is a comment. The rest of a line that is too long could look like
- * anything. */
+/* Refuses a line that is too long, unless it is a comment. Otherwise, the rest of the line could be
+ * read as data. */
 static void long_line(struct printed_reader *reader, const struct line *line)
 {
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->skips = DUMP_SKIPS_MAX; /* the rest would be read as further lines */
+		reader->skips = DUMP_SKIPS_MAX; /* the rest would be read as lines */
 	refuse_inside(reader, "the line is too long for a comparison");
 }
 
@@ -579,7 +580,7 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 	}
 }
 
-/* Reads bytes for lines. Reads packed data that is cut up to the cut. */
+/* Reads bytes of the file. Packed data that is cut short ends at the cut. */
 static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct printed_reader *reader = ctx;

@@ -49,8 +49,8 @@ struct words words_trim(struct words words)
 	return words;
 }
 
-/* Skips blanks and `word`, which may be the start of a longer word. Returns false if `word` does
- * not follow. */
+/* Skips blanks and `word`, even if it is only the start of a longer word. Returns false if `word`
+ * does not follow. */
 static bool take(struct words *words, const char *word)
 {
 	pass_blanks(words);
@@ -85,8 +85,8 @@ static bool take_number(struct words *words, struct number *number)
 	return words->text != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
 
-/* Reads OLD. After a blank, UMDH pads it to five columns if it is hexadecimal and to six if it is
- * decimal, as measured on published samples. */
+/* Reads OLD. In published samples, UMDH writes a blank, then OLD padded to five columns
+ * (hexadecimal) or six columns (decimal). */
 static bool take_old(struct words *words, struct growth_text *growth)
 {
 	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
@@ -221,7 +221,7 @@ static bool fits(const struct number *number, int reading)
 
 bool growth_holds(const struct growth_text *growth, int reading)
 {
-	/* If all three numbers fit, they have this difference modulo 2^64 only if it is their true
+	/* All three numbers fit, so a difference that is equal modulo 2^64 is the true
 	 * difference. */
 	uint64_t change = growth->now.value[reading] - growth->old.value[reading];
 

@@ -28,7 +28,7 @@ void read_rows_add(struct read_rows *rows, const struct read_row *row)
 	rows->items[rows->count++] = *row;
 }
 
-/* Parses a frame. Removes text after its offset, and then returns false. */
+/* Parses a frame. If text follows the frame's offset, removes this text and returns false. */
 static bool parse_frame(struct frame *frame, struct arena *arena, struct words text, bool is_ours)
 {
 	const char *odd, *function;
@@ -49,7 +49,8 @@ static bool parse_frame(struct frame *frame, struct arena *arena, struct words t
 bool read_rows_frame(struct read_rows *rows, struct words text, bool is_ours)
 {
 	const uint64_t *known = table_find(&rows->numbers, text.text, text.len);
-	uint64_t frame = known ? *known : (uint64_t)rows->known_count << 1; /* lowest bit: odd */
+	/* lowest bit: the frame is odd, see parse_frame() */
+	uint64_t frame = known ? *known : (uint64_t)rows->known_count << 1;
 
 	if (!known) {
 		array_grow((void **)&rows->known, &rows->known_cap, rows->known_count,
@@ -100,8 +101,8 @@ static void key_begin(struct buf *key, uint64_t number)
 	buf_add(key, &number, sizeof(number));
 }
 
-/* Returns the index of the row in the comparison that a row of the file is added to: an equal one,
- * or a new one. */
+/* Returns the index of the comparison's row that is equal to a row of the file. Adds it if it is
+ * new. */
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
 	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
@@ -164,7 +165,7 @@ static bool fits(const struct block_totals *sum, const struct block_totals *more
 	       more->requested_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-/* Adds a row of the file. Returns NULL, or why the row is unusable. */
+/* Adds a row of the file. Returns NULL, or the reason why the row is unusable. */
 static const char *merge(struct merger *merger, const struct read_row *row, int reading)
 {
 	struct comparison *comparison = merger->comparison;
@@ -210,7 +211,7 @@ static int by_growth(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Drops the rows whose growth cancels and sorts the rest. */
+/* Drops merged rows without growth, and sorts the rest. */
 static void finish(struct comparison *comparison)
 {
 	struct sorted *sorted = xcalloc(comparison->row_count, sizeof(*sorted));

@@ -1,4 +1,4 @@
-/* Files that hdiff does not read, and the signs that identify them. */
+/* Files that hdiff refuses, and the marks that identify them. */
 #include <string.h>
 
 #include "diff/printed/printed.h"
@@ -81,7 +81,7 @@ static bool contains(const char *at, const char *end, const char *words)
 
 #define ENCODED_MIN 16 /* bytes needed to detect an encoding */
 
-/* Returns a message if a text must be converted first, or NULL. */
+/* Returns a message if the text has an encoding that hdiff cannot read, or NULL. */
 static const char *encoding_words(const char *bytes, size_t len)
 {
 	size_t zeros[2] = {0};
@@ -120,8 +120,8 @@ static bool is_heaptrack(const char *at, const char *end)
 	       starts(line_behind(at, end), end, "X ");
 }
 
-/* Returns true for a profile in protocol buffers, recognized by its first field: type and unit of a
- * value. */
+/* Returns true for a profile in protocol buffers. It is recognized by its first field, the type and
+ * unit of a value. */
 static bool is_profile(const char *at, const char *end)
 {
 	return end - at > 6 && at[0] == '\x0a' && at[1] > 2 && at[1] < 8 && at[2] == '\x08' &&
