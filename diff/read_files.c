@@ -1,4 +1,4 @@
-/* Reading the input files: chooses them according to --since and --until, and reads whole files on
+/* Reading the input files: chooses files according to --since and --until, and reads whole files on
  * several threads. */
 #include "diff/read_files.h"
 
@@ -17,8 +17,8 @@
 #include "diff/printed/printed.h"
 #include "diff/read/dump_sums.h"
 
-/* Reads only the head, and stores only the snapshot's process and time. A file that cannot be
- * opened or has no sound head is reported later, when it is read whole. */
+/* Reads only the head, and stores only the process and time. Problems with opening the file or with
+ * its head are reported later, when the file is read whole. */
 static void read_head(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path, *image;
@@ -48,8 +48,7 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	sums_release(&head);
 }
 
-/* Returns the time of the newest file that is usable or not yet read whole, or 0 if there is no
- * such file. */
+/* Returns the time of the newest file that is usable or not yet read whole, or 0. */
 static int64_t find_newest(
 	const struct read_file *files, size_t count, const struct time_filter *window)
 {
@@ -80,8 +79,8 @@ static void finish_heads(struct read_file *files, size_t count)
 	free(dumps);
 }
 
-/* Stores in `numbers` the unread files that must be read whole, according to what is known now.
- * Returns the number of these files; 0: all done. */
+/* Finds files that must still be read whole, according to the files read so far. Stores their
+ * numbers in `numbers`. Returns the number of files; 0: all done. */
 static size_t find_wanted(
 	struct read_file *files, size_t count, const struct time_filter *window, size_t *numbers)
 {
@@ -117,7 +116,7 @@ struct file_reading {
 	atomic_size_t next;
 };
 
-/* Reads a part of a recording, which requires random access. */
+/* Reads a part of a recording. Recordings require random access. */
 static int read_recording(struct read_file *file, struct source *source, struct err *err)
 {
 	const struct file_item *item = file->item;
@@ -129,7 +128,7 @@ static int read_recording(struct read_file *file, struct source *source, struct 
 	return sums_read_recording(&file->sums, item->path, item->file, &item->part, err);
 }
 
-/* Reads a source. Leaves the source of a printed comparison open, if one is allowed. */
+/* Reads a source. If printed comparisons are allowed, leaves the source of one open. */
 static int read_source(const struct file_reading *reading, struct read_file *file,
 	struct source **source, unsigned threads, struct err *err)
 {
@@ -191,8 +190,8 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 	stack_store_add(reading->store, &file->sums);
 }
 
-/* Reads one file after another on each thread. The last files are read with several threads each,
- * because some threads have no file left. */
+/* Reads files, one after another on each thread. When fewer files than threads are left, reads each
+ * of them with several threads. */
 static void read_some(void *ctx, unsigned number)
 {
 	struct file_reading *reading = ctx;
@@ -236,7 +235,7 @@ static int too_many(size_t count, bool has_window, struct err *err)
 			     "use a narrower pattern, --since or --until");
 }
 
-/* Reads the files that are needed. Their content may show that other files are needed, too. */
+/* Reads the files that are needed. Their content may show that further files are needed. */
 static int read_wanted(struct file_reading *reading, size_t count, const struct time_filter *window,
 	struct err *err)
 {

@@ -14,7 +14,7 @@ struct head_reader {
 	enum file_kind kind;
 };
 
-/* Refuses a comparison, although it may contain lines of a dump. */
+/* Refuses a printed comparison, which may also contain lines of a dump. */
 static int look_at_line(void *ctx, const char *text, size_t len)
 {
 	struct head_reader *head = ctx;
@@ -24,7 +24,7 @@ static int look_at_line(void *ctx, const char *text, size_t len)
 	return head->kind == FILE_COMPARISON ? -ERR_NOT_DUMP : 0;
 }
 
-/* Collects modules, which reveal the image if no note contains it. */
+/* Collects modules. They reveal the image if no note contains it. */
 static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	struct head_reader *head = ctx;

@@ -1,4 +1,4 @@
-/* The single blocks of each row shown: their sizes, and which of them exist in both dumps. */
+/* The single blocks of each row shown: their sizes, and whether they exist in both dumps. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Changes of rows: their sums, their differences, and keys that sort them by their trends. */
+/* Changes of rows: sums, differences, and sort keys made from trends. */
 #include <string.h>
 
 #include "diff/query/view.h"
@@ -62,7 +62,7 @@ void change_add_row(
 
 struct delta change_delta(const struct change *change)
 {
-	/* Parts of sums that fit, see dump_sums.h. */
+	/* No overflow: dump_sums.h limits the totals, and these are parts of totals. */
 	return (struct delta){
 		(int64_t)(change->now.block_count - change->old.block_count),
 		(int64_t)(change->now.requested_bytes - change->old.requested_bytes),

@@ -1,5 +1,4 @@
-/* Contents of a row's blocks, if the dump has them, and the names of the addresses in these
- * contents. */
+/* Contents of a row's blocks, if the dump has them, and names of addresses in the contents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 #include "diff/match/match.h"
 #include "diff/query/view.h"
 
-/* Returns the index of the first content whose stack has this id or a later one. */
+/* Returns the index of the first content whose stack has this id or a greater one. */
 static size_t find_contents(const struct dump_sums *sums, const char *id)
 {
 	size_t low = 0, high = sums->single.content_count;
@@ -35,8 +34,8 @@ static const struct dump_pointer *pointer_at(
 	return NULL;
 }
 
-/* Splits a content into words. To name a word that is an address in a module, looks up the address
- * one byte further as a return address. */
+/* Splits a content into words. Names are looked up for return addresses, so 1 is added to a word
+ * that is an address in a module. */
 static void take_words(struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
 	const struct dump_content *content = shown->content;

@@ -1,5 +1,5 @@
-/* Selection of stacks by size, modules and patterns: first without names, then with names. Also the
- * check for filters that match nothing. */
+/* Selection of stacks by size, modules and patterns, first without names, then with names. Also
+ * checks for filters that match nothing. */
 #include "diff/query/filter.h"
 
 #include <inttypes.h>
@@ -42,8 +42,8 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* In a trend, the change is the difference between the lowest and the highest snapshot, because
- * memory that was freed again has no net growth. */
+/* In a trend, compares the lowest with the highest snapshot, because memory that was freed again
+ * has no net growth. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
@@ -65,8 +65,8 @@ bool filter_change(
 
 /* ---------------------------------------------------------------- modules */
 
-/* Returns the file name of a frame's module in a dump. Returns NULL if the address is in another
- * module in this dump, recognized by the module's short name. */
+/* Returns the file name of a frame's module in a dump. Returns NULL if the dump has another module
+ * (with another short name) at the frame's address. */
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
@@ -88,8 +88,8 @@ const char *filter_frame_file(
 	return file ? file : module_file(&comparison->dumps[row->older_dump], frame);
 }
 
-/* Returns true if a module has the wanted name. `file` is the module's name with extension. If
- * `file` is NULL, any extension in `wanted` matches. */
+/* Returns true if a module has the name `wanted`. `file` is the module's name with extension. If
+ * `file` is NULL, `wanted` may have any extension. */
 static bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
@@ -137,8 +137,7 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	*verdict = VERDICT_DROP;
 	if (filter->module_count && !filter_modules(filter, comparison, row, frames))
 		return 0;
-	/* The texts of frames are mostly distinct, so each text is made once and used for both
-	 * lists. */
+	/* Most frames have distinct texts, so each text is made once and used for both lists. */
 	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 
@@ -283,7 +282,7 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	}
 }
 
-/* Matches all forms of a row's frames against the patterns that have not matched yet. */
+/* Matches all forms of a row's frames against the patterns without a match. */
 static void try_row(struct filter *filter, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {
@@ -301,8 +300,8 @@ static void try_row(struct filter *filter, const struct frames *frames)
 	}
 }
 
-/* Returns true if the selection already tried every pattern on every row: no pattern matched, and
- * nothing could be excluded. */
+/* Returns true if the selection already tried every pattern on every row. This is so if no pattern
+ * matched and no exclusions exist. */
 static bool were_all_held(const struct filter *filter)
 {
 	for (size_t i = 0; i < filter->include.count; i++) {

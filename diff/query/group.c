@@ -26,7 +26,7 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 	struct view_group_row *group = &view->groups[index];
 	bool is_short = axis_longest(view->comparison->axis) < AXIS_TREND_MIN;
 
-	/* A group without self sums is steady. */
+	/* A group without `self` sums is steady. */
 	group->self_trend.verdict = is_short ? TREND_TOO_FEW : TREND_STEADY;
 	if (group->self_of)
 		trend_judge(judge, group->self_of, &group->self_trend);
@@ -125,7 +125,7 @@ void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
 		buf_add_text(name, "(heap not known)");
 }
 
-/* Returns the name of the group for rows whose frames are unknown, or NULL. */
+/* If the frames of a row are unknown, returns the name of its group, otherwise NULL. */
 static const char *words_of(const struct row *row, const struct frames *frames)
 {
 	if (row->kind == ROW_AMBIGUOUS || row->kind == ROW_ONE_OF || frames->part_count)

@@ -1,5 +1,5 @@
-/* Frames of rows with their modules and names: requests names in batches, and describes which names
- * are missing. */
+/* Frames of rows, with modules and names: requests names in batches, and describes missing
+ * names. */
 #include "diff/query/naming.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define MISSING_MAX 4 /* number of modules listed */
 
 struct shown_functions {
-	struct table known; /* maps a function to the address of its copy in `arena` */
+	struct table known; /* maps a function to the address of its display name in `arena` */
 	struct arena arena;
 	struct buf text;
 };
@@ -200,7 +200,7 @@ static void add_given(const struct frames *given, struct frames *frames)
 		frames_part(frames); /* the last candidates have no frames */
 }
 
-/* Returns the display name of a function. Each name is converted once. */
+/* Returns the display name of a function. Converts each name only once. */
 static const char *show_function(struct shown_functions *shown, const char *function)
 {
 	size_t len = function ? strlen(function) : 0;
@@ -271,8 +271,8 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count > y->count ? -1 : 1) : by_name(a, b);
 }
 
-/* Counts frames without a name per module, in order of dumps and modules. The last element counts
- * frames in no module. Returns the number of all frames. */
+/* Counts frames without a name for each module, in order of dumps and modules. The last element
+ * counts frames in no module. Returns the number of all frames. */
 static size_t count_missing(
 	const struct naming *naming, const size_t *first, struct missing_names *all)
 {
@@ -305,7 +305,7 @@ static size_t count_missing(
 	return frames;
 }
 
-/* Merges modules with equal names, drops those without missing names, and sorts the rest by number
+/* Merges modules with equal names, drops modules that lack no names, and sorts the rest by number
  * of frames. */
 static size_t unite(struct missing_names *all, size_t count)
 {
@@ -326,7 +326,8 @@ static size_t unite(struct missing_names *all, size_t count)
 	return kept;
 }
 
-/* Appends a file's name quoted for a command line, or "DUMP" if the name cannot be typed safely. */
+/* Appends a file's name, quoted for a command line, or "DUMP" if the name cannot be quoted
+ * safely. */
 static void add_path(struct buf *words, const char *path)
 {
 	if (!path || path[0] == '-' || strpbrk(path, "\"'`$!%\r\n"))

@@ -16,10 +16,10 @@
 
 #define KNOWN_MAX ((size_t)1 << 20) /* number of cached texts */
 /*
- * Limits for one name and for all names. They are far above the needs of a sane pattern, and far
- * below a user's patience. PCRE2 does not report the number of steps. So a match starts with a low
- * limit, which is raised until it suffices. The sum of these limits is the cost. An interpreted
- * pattern takes at least ten times as long as a compiled one. */
+ * Limits of steps for one text and for all texts: far more than a sane pattern needs, and far less
+ * than would try a user's patience. PCRE2 does not report the number of steps, so a match starts
+ * with a low limit, which is raised until the match ends. The sum of these limits counts as the
+ * cost. An interpreted step takes at least ten times as long as a compiled one. */
 #define STEPS_FIRST 1000
 #define STEPS_FACTOR 4
 #define STEPS_MAX 1024000
@@ -58,7 +58,7 @@ void patterns_release(struct patterns *patterns)
 	patterns_init(patterns, patterns->option);
 }
 
-/* Compiles a pattern with the JIT. If the JIT cannot compile it, the pattern is interpreted. */
+/* Compiles a pattern with the JIT. A pattern that the JIT cannot compile is interpreted. */
 static void quicken(struct pattern *pattern)
 {
 	if (pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE))
@@ -191,8 +191,8 @@ struct spelt {
 	size_t dump;
 };
 
-/* Stores the key of a module in spellings->lower. The key is in lower case (ASCII letters only),
- * because matching of modules ignores case. */
+/* Stores a module's key in `spellings->lower`: its name with ASCII letters in lower case. Matching
+ * of modules ignores case. */
 static void make_key(struct spellings *spellings, const char *module)
 {
 	struct buf *lower = &spellings->lower;

@@ -15,9 +15,9 @@
  * Rust's crate alloc, __rust_* and __rdl_* its allocator's symbols, both in Rust's documentation.
  *
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
- * call the program back, such as std::sort, std::function and std::thread, are not listed: a callee
- * inlined into them has no frame of its own. If the source file is known, it decides: the line of
- * such a callee is not in the library.
+ * call the program back, such as std::sort, std::function and std::thread, are not listed, because
+ * the program's function may be inlined into them and have no frame of its own. If the source file
+ * is known, it decides: the inlined function's line is not in the library.
  */
 #include "core/base/text.h"
 #include "diff/query/strip.h"
@@ -250,8 +250,8 @@ const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules of the system heap, of its checkers and recorders, and of C libraries. If a program uses
- * a C library's DLL, its operator new lies in the program and calls the DLL. */
+/* Modules of the system heap, of its checkers and recorders, and of C libraries. In a program that
+ * uses a C library's DLL, operator new is part of the program and calls the DLL. */
 static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
@@ -370,7 +370,7 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err)
 static bool is_listed(const struct strip *strip, const struct frame *frame)
 {
 	const char *module = frame->module ? frame->module : "";
-	/* The name of a template function begins with its return type, which may be a type of the
+	/* A template function's name begins with its return type, which may be a type of the
 	 * library. */
 	const char *function = frame->function ? function_own(frame->function) : "";
 
@@ -422,8 +422,8 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 							  is_in(allocator_modules, frame->module)));
 }
 
-/* Returns the result of is_layer(). The result is cached because there are many frames but few
- * names, modules and files. */
+/* Returns the result of is_layer(). Caches results, because many frames share few names, modules
+ * and files. */
 static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;

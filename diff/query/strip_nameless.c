@@ -1,16 +1,16 @@
 /*
- * Allocators without a name: a C runtime that was linked into a module without symbols. Without
- * this search, every row would start with the return address in malloc.
+ * Allocators without a name, in a C runtime that was linked into a module without symbols. If they
+ * were not found, every row would start with the return address in malloc.
  *
  * In most stacks of the module, the return address in malloc is the innermost one after the layers,
- * and it has many callers. If operator new calls malloc, this one caller has many callers of its
- * own instead. A function that leaks has few callers. A linked runtime calls the system heap
- * itself, so an address that calls another runtime's DLL is an ordinary function.
+ * and has many callers. If operator new is the only caller of malloc, operator new has many
+ * callers. A leaking function has few callers. A linked runtime calls the system heap itself, so an
+ * address that calls another runtime's DLL is an ordinary function.
  *
- * Calloc, realloc and similar functions lie near malloc and have many callers, too. Some of these
- * callers also call malloc. Operator new[] lies near operator new and calls it. When all these are
- * layers, the next round finds operator new in the same way, and so on. Only few addresses qualify,
- * so their names are looked up before they are judged. */
+ * calloc, realloc and similar functions lie near malloc and also have many callers, some of which
+ * call malloc as well. operator new[] lies near operator new and calls it. Once all functions
+ * around malloc are layers, the next round finds operator new in the same way, and so on. Few
+ * addresses qualify, so their names are looked up before the decision. */
 #include "diff/query/strip.h"
 
 #include <stdlib.h>
@@ -19,10 +19,11 @@
 #include "diff/query/naming.h"
 
 enum {
-	CALLERS_MIN = 30, /* for the innermost address in most stacks of a module */
-	/* for an address if one of its callers has CALLERS_MIN callers itself */
+	/* number of callers of the innermost address in most stacks of a module */
+	CALLERS_MIN = 30,
+	/* the same for an address with a caller that has CALLERS_MIN callers */
 	CHAIN_CALLERS_MIN = 3,
-	NEAR_CALLERS_MIN = 10, /* for an address near a known layer */
+	NEAR_CALLERS_MIN = 10, /* number of callers of an address near a known layer */
 	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
 	/* functions that call both the address and a layer near it; 2 of 19 in node 18 */
 	NEAR_SHARED_MIN = 2,
@@ -83,8 +84,8 @@ struct fronts {
 /* Kinds of keys in the table. Each kind has its own numbers. */
 enum text_kind { TEXT_MODULE = 'm', TEXT_FRONT, TEXT_CALLER, TEXT_CONTEXT };
 
-/* Returns the number of a key that consists of `kind` and the names of the innermost frames. For
- * TEXT_MODULE, the key is the first frame's module. A new key gets the number `next`. */
+/* Returns the number of a key. The key consists of `kind` and the names of the innermost frames or,
+ * for TEXT_MODULE, the first frame's module. A new key gets the number `next`. */
 static size_t number_of(
 	struct fronts *fronts, enum text_kind kind, const struct frame *frames, size_t next)
 {
@@ -145,7 +146,7 @@ static bool is_near(const struct frame *a, const struct frame *b)
 	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
 }
 
-/* Adds the site in the first frame, and the site in the second frame that called it. */
+/* Adds the call site in the first frame, together with its caller, the site in the second frame. */
 static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
 {
 	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
@@ -173,8 +174,9 @@ static void count_callers(
 	}
 }
 
-/* Returns true if the first `count` frames, which are all layers, may be called by a runtime linked
- * into the module of the next frame. All of them must be in the system heap or in that module. */
+/* Returns true if the first `count` frames, which are all layers, may have been called by a runtime
+ * linked into the next frame's module. Each of them must be in the system heap or in that
+ * module. */
 static bool is_inside_runtime(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -239,8 +241,8 @@ static void count_stacks(struct fronts *fronts)
 	}
 }
 
-/* Judges a front once. Looks up its name, and adds it as a layer if it has no name. A front with a
- * name is not counted in the next round. Returns true if the front was not judged before. */
+/* Looks up the name of a front, and adds the front as a layer if it has no name. A front with a
+ * name is not counted in the next round. Returns false if the front was already judged. */
 static bool judge(struct fronts *fronts, struct front *front)
 {
 	if (front->is_judged)
@@ -276,7 +278,7 @@ static bool is_same_function(const struct frame *a, const struct frame *b)
 	return (x < y ? y - x : x - y) <= SITE_BYTES;
 }
 
-/* Marks callers of fronts whose function also calls a known layer. */
+/* Marks a caller of a front if its function also calls a known layer. */
 static void find_shared(struct fronts *fronts)
 {
 	for (size_t i = 0; i < fronts->contexts.count; i++) {

@@ -13,15 +13,14 @@ static const char type[] = "leak:";
 static const char chain[] = " < ";
 
 /*
- * Memory that the C and C++ libraries and the loader keep until a process ends, for programs built
- * with mingw-w64.
+ * Memory that the loader and the C and C++ libraries of mingw-w64 keep until the process ends.
  *
  * Sources: duplicate_ppstrings and __tmainCRTStartup are in mingw-w64's crtexe.c,
  * __emutls_get_address in libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc, the
  * thread functions in winpthreads' thread.c, mutex.c, cond.c and rwlock.c. libstdc++ uses the C
  * library's files only for the standard streams. The other functions are in Wine 8.0's dlls/msvcrt,
  * which is also ucrtbase, and dlls/ntdll/loader.c. Each rule must contain a function that calls no
- * function of the program. A rule with only malloc would hide the program's leaks. */
+ * function of the program: a rule with only malloc would hide the program's leaks. */
 static const char *const runtime[] = {
 	/* allocated before the tracer was attached: memory of the loader and the system */
 	"leak:(no stack recorded)",
@@ -86,8 +85,8 @@ void suppressions_release(struct suppressions *suppressions)
 	suppressions_init(suppressions);
 }
 
-/* Returns the glob that a whole text must match: "*PATTERN*", with an anchor instead of a '*' where
- * the pattern has one. */
+/* Returns the glob for whole texts that is equivalent to a pattern: "*PATTERN*", without the first
+ * or last '*' if the pattern is anchored there. */
 static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 {
 	bool from_start = pattern[0] == '^', to_end = pattern[len - 1] == '$';
@@ -183,9 +182,9 @@ struct suppression_case {
 
 #define FRAME_TEXTS 5
 
-/* Collects the texts that patterns are matched against; each may be NULL. Returns true for a frame
- * that starts a program or a thread. The module and file of such a frame reveal nothing about a
- * stack. */
+/* Collects the texts of a frame to match against patterns; each may be NULL. Returns true for a
+ * frame that starts a program or a thread. Omits the module and file of such a frame, which reveal
+ * nothing about a stack. */
 static bool frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
@@ -205,7 +204,8 @@ static bool frame_texts(
 	return is_start;
 }
 
-/* Matches a text. Frames that start a program or a thread match only by whole names. */
+/* Matches a text. For frames that start a program or a thread, only a glob for the whole name
+ * matches. */
 static bool match_glob(const char *glob, const char *text, bool is_start)
 {
 	if (is_start && (glob[0] == '*' || glob[strlen(glob) - 1] == '*'))
@@ -250,7 +250,7 @@ static bool match_frame(const struct suppression_case *scene, const char *glob, 
 	return false;
 }
 
-/* Returns true if the frames starting at `at` match the patterns, one by one. */
+/* Returns true if the frames, starting at `at`, match the patterns one by one. */
 static bool match_chain(
 	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
@@ -274,8 +274,8 @@ static bool match_anywhere(const struct suppression_case *scene, const struct su
 	return false;
 }
 
-/* Returns true if stacks were recorded. Otherwise no block has a stack, and a limit that ignores
- * blocks without a stack would always hold. */
+/* Returns true if stacks were recorded. If no block has a stack, suppressing blocks without a stack
+ * would let every limit pass. */
 static bool has_stacks(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {

@@ -1,5 +1,5 @@
-/* Views: selects the rows of a comparison using filters and suppressions, sums them up, sorts them,
- * and provides their frames. */
+/* Views: selects rows of a comparison using filters and suppressions, sums them up, sorts them, and
+ * provides their frames. */
 #include "diff/query/view.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct sorted_row {
 	uint64_t key; /* largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
-	uint64_t alike[TREND_KEYS]; /* last keys: a trend's default order */
+	uint64_t alike[TREND_KEYS]; /* last keys: the default order of a trend */
 	uint32_t row;
 };
 
@@ -66,8 +66,8 @@ static const char *sort_name(
 	return arena_text(&view->arena, name->data, name->len);
 }
 
-/* Sorts the rows. Equal rows stay in the default order. For SORT_NAME, names must have been looked
- * up. */
+/* Sorts the rows. Rows with equal keys stay in the default order. For SORT_NAME, names must have
+ * been looked up. */
 static void sort_rows(struct view *view)
 {
 	struct sorted_row *sorted = xcalloc(view->row_count + 1, sizeof(*sorted));
@@ -96,7 +96,7 @@ static void sort_rows(struct view *view)
 	buf_release(&name);
 }
 
-/* The total of a parsed comparison cannot be trusted. */
+/* Subtracts without wrapping below 0, because totals of printed comparisons may be wrong. */
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -109,9 +109,9 @@ static struct block_totals totals_less(struct block_totals a, struct block_total
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
 
-/* Sums up the selected rows. In a trend, also sums them up per snapshot, and judges the trend.
- * suppressed: sums to subtract, indexed by snapshot; NULL: subtract nothing. Without a filter, the
- * sums include rows that cancel each other or did not change. */
+/* Sums up the selected rows; in a trend, also for each snapshot, and judges the trend. Subtracts
+ * `suppressed`, indexed by snapshot, unless it is NULL. If no filter is active, the sums include
+ * rows that did not change or cancel each other. */
 static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
@@ -145,8 +145,8 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	trend_judge_free(judge);
 }
 
-/* Drops the rows that can be decided without names. Looks up the names of the remaining rows that
- * need them. verdicts: indexed like view->rows. */
+/* Drops the rows that can be rejected without names. Looks up names for rows whose verdict depends
+ * on names. `verdicts` is indexed like `view->rows`. */
 static int select_raw(struct view *view, const struct view_request *request, struct frames *frames,
 	unsigned char *verdicts, struct err *err)
 {
@@ -227,7 +227,8 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	view->suppressed_count++;
 }
 
-/* Drops rows by their names. suppressed: sums of suppressed rows, indexed by snapshot. */
+/* Drops rows by their names. Stores the sums of suppressed rows in `suppressed`, indexed by
+ * snapshot. */
 static int select_named(struct view *view, const struct view_request *request,
 	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
 	struct err *err)
@@ -376,7 +377,7 @@ static bool is_uncalled(
 	naming_frames(&view->naming, row, frames);
 	while (count < frames->count && strip_matches(strip, &frames->items[count]))
 		count++;
-	/* Without names, kernel32 called by ntdll is the start of a thread, so the stack is
+	/* Without names, kernel32 called by ntdll is the start of a thread: the stack is
 	 * complete. */
 	if (count > 1 && count == frames->count && !frames->items[count - 1].function &&
 		text_glob("ntdll", frames->items[count - 1].module, GLOB_FOLD) &&

@@ -1,5 +1,5 @@
-/* The fates of allocations in a window of a recording, for each row or group. They are computed in
- * one pass over the events. */
+/* The fates of allocations in a window of a recording, for each row or group, computed in one pass
+ * over the events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #define GONE UINT64_MAX /* time of an allocation that was freed */
 #define PAGE_TIMES 64
 #define FETCH_AHEAD 16 /* in events; frees often access blocks at random */
-#define LIFE_CLASS_BITS 5 /* lifetimes in ms: exact below 64, within 1/64 above */
+#define LIFE_CLASS_BITS 5 /* classes of lifetimes in ms: exact below 64, within 1/64 above */
 
 /* Times of allocations with consecutive numbers. A page is freed when none of its allocations is
  * live. */
@@ -26,7 +26,8 @@ struct time_page {
 /* A kind that belongs to a selected row. */
 struct window_kind {
 	uint64_t bytes;
-	uint64_t use_bytes; /* bytes per block; in a sample, of all the blocks that it represents */
+	/* bytes per block; in a sample, bytes of all blocks that it represents */
+	uint64_t use_bytes;
 	uint64_t stands_for; /* number of blocks that one recorded block represents */
 	uint64_t live; /* number of live blocks when the window began */
 	uint64_t first_number; /* number of the first allocation in the window */
@@ -35,7 +36,7 @@ struct window_kind {
 	uint64_t shortest_ms, longest_ms;
 	double lives_ms;
 	uint64_t threads_seen; /* bit mask of the first 64 threads */
-	const uint32_t *windows; /* indexes in view->window of the sums that the kind counts in */
+	const uint32_t *windows; /* indexes in `view->window` of the sums that include the kind */
 	size_t window_count;
 	/* times of the allocations in the window, in order; NULL: all on the page were freed */
 	struct time_page **pages;
@@ -45,7 +46,8 @@ struct window_kind {
 
 struct window_use {
 	uint64_t bytes, peak_bytes, peak_ms;
-	/* number of blocks freed inside, indexed by class of lifetime; NULL: no such blocks */
+	/* number of blocks allocated and freed in the window, indexed by class of lifetime; NULL:
+	 * none */
 	uint64_t *lives;
 };
 
@@ -54,8 +56,8 @@ struct window_run {
 	const struct dump_sums *sums;
 	const struct record_facts *facts;
 	size_t window_count;
-	/* `windows_at`, indexed by row: start of the row's list in `windows`. The list contains the
-	 * sums that the row counts in. Sum 0 is that of all rows. */
+	/* For each row, a list of the sums that include it. `windows` contains all lists;
+	 * `windows_at`, indexed by row, is the start of the row's list. Sum 0 includes all rows. */
 	uint32_t *windows_at, *windows;
 	uint32_t *numbers; /* indexed by kind: index in `kinds`, or NO_KIND */
 	struct window_kind *kinds;
@@ -86,7 +88,7 @@ static const uint32_t *members(const struct view *view, size_t shown, size_t *co
 	return view->groups[shown].members;
 }
 
-/* Lists the sums that each row counts in. All selected rows count in the first sum. */
+/* Lists the sums that include each row. The first sum includes all selected rows. */
 static void find_windows(struct window_run *run)
 {
 	const struct view *view = run->view;
@@ -117,7 +119,7 @@ static void find_windows(struct window_run *run)
 	free(filled);
 }
 
-/* Adds a kind. Its usage at the start of the window is the first peak. */
+/* Adds a kind. The first peak is the usage at the start of the window. */
 static int take_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
@@ -199,7 +201,7 @@ static void keep_time(struct window_kind *kind, uint64_t time_ms)
 	page->live_count++;
 }
 
-/* Returns the time of an allocation and marks it as freed. Returns GONE if it is not live. */
+/* Marks an allocation as freed. Returns its time, or GONE if it is not live. */
 static uint64_t take_time(struct window_kind *kind, uint64_t number)
 {
 	uint64_t index = number - kind->first_number, time_ms;
@@ -489,8 +491,7 @@ static void give_places(struct window_run *run, struct places *found, bool are_t
 	free(found->items);
 }
 
-/* Blocks freed by a stack. The stack is the value of `place`, so that by_window() can sort these
- * sums. */
+/* Blocks freed by a stack, which is stored in `place` because by_window() sorts by it. */
 struct freed_sum {
 	struct place place;
 	struct block_totals sum;

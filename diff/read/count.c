@@ -1,4 +1,4 @@
-/* The tally of a thread: its table of ids, batches of new stacks, and the choice of code for this
+/* The tally of a thread: the table of ids, batches of new stacks, and the choice of code for this
  * processor. */
 #include "diff/read/count.h"
 

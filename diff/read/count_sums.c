@@ -1,9 +1,9 @@
 /*
- * Counting sums as hsnap --by-stack writes them: each with its stack or without one, and no stack
- * twice. Caching the text of these stacks gains nothing, so the sums go to the pool in batches.
+ * Counting of sums, which hsnap --by-stack writes: each has a different stack or none. Caching
+ * texts is useless if no stack occurs twice, so the sums go to the pool in batches.
  *
- * Only lines that the scanner would certainly interpret in the same way are accepted: exactly
- * hsnap's form, between lines that do not change the meaning. */
+ * Lines are accepted only if the scanner would interpret them in the same way: they have exactly
+ * hsnap's form, and the lines around them do not change the meaning. */
 #include <string.h>
 
 #include "core/base/text.h"
@@ -53,7 +53,7 @@ static const char *line_take(const char *at, struct sum_line *line)
 	return line->id_len && line->id_len < 32 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Returns true if a line that follows a sum without a stack cannot be a function name. */
+/* Returns true if the line after a sum without a stack cannot be a function name. */
 static bool is_no_name(const char *at)
 {
 	if (*at == '\n' || *at == '*' || *at == '/' || (*at == '\r' && at[1] == '\n'))

@@ -1,5 +1,5 @@
-/* Frames: lists of frames, the names that are shown for them, parsing of C++ function names, and
- * parsing of frames from text. A frame's text is parsed from its end. */
+/* Frames: lists of frames, display names, parsing of C++ function names, and parsing of frames from
+ * text. A frame's text is parsed from its end. */
 #include "diff/read/frame.h"
 
 #include <inttypes.h>
@@ -62,8 +62,7 @@ static bool is_word(char c)
 	       c == '_';
 }
 
-/* Returns true if a name may begin at `at`, because the character before it does not belong to a
- * name. */
+/* Returns true if a name may begin at `at`: the previous character cannot be part of a name. */
 static bool is_start(const char *text, const char *at)
 {
 	return at == text || (!is_word(at[-1]) && at[-1] != ':');
@@ -111,8 +110,8 @@ const char *function_own(const char *function)
 		bool is_first = at == own || at[-1] == ':';
 
 		if (!depth && (past > at || (*at == '(' && !is_first)))
-			break; /* but not at "(anonymous namespace)" */
-		if (!depth && *at == ' ' && at[1] != '[') /* but not in "f [clone .cold]" */
+			break; /* except at "(anonymous namespace)" */
+		if (!depth && *at == ' ' && at[1] != '[') /* except in "f [clone .cold]" */
 			own = at + 1;
 		depth = past > at ? depth : count_depth(function, at, depth);
 		at = past > at ? past : at + 1;
@@ -120,8 +119,8 @@ const char *function_own(const char *function)
 	return own;
 }
 
-/* Skips `word`, and any blank, "class " or "struct " (Microsoft's spelling) before it. After
- * "std::" also skips an inline namespace. Returns the end, or NULL if `word` does not follow. */
+/* Skips `word`, and a blank, "class " or "struct " (Microsoft's spelling) before it. After "std::",
+ * also skips an inline namespace. Returns the end, or NULL if `word` does not follow. */
 static const char *pass(const char *at, const char *word)
 {
 	static const char *const front[] = {" ", "class ", "struct "};
@@ -187,7 +186,7 @@ void function_shown(const char *function, struct buf *shown)
 
 #define INLINE " [inline]"
 
-/* Part of a text. It becomes shorter at the end while the text is parsed. */
+/* Part of a text. Parsing removes pieces from its end. */
 struct frame_part {
 	const char *text;
 	size_t len;
@@ -286,8 +285,8 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns true if a file may follow the part, because the part ends with an offset or with an
- * offset and an address. */
+/* Returns true if a file may follow the part: the part ends with an offset, or with an offset and
+ * an address. */
 static bool is_place(struct frame_part part)
 {
 	struct frame_part with_addr = part;
@@ -297,9 +296,9 @@ static bool is_place(struct frame_part part)
 }
 
 /* Returns the position of the " (" or " [" that starts the file at the part's end, or the part's
- * length if none qualifies. Names of files and functions may contain brackets. The first choice is the
- * bracket that matches the last one, if it follows an offset. The second choice is the last bracket
- * that follows an offset. Without an offset, it is the matching one. */
+ * length. Names of files and functions may contain brackets. Prefers the opening bracket that
+ * matches the final bracket, if it follows an offset; then the last bracket that follows an offset;
+ * then the matching bracket without an offset. */
 static size_t file_start(struct frame_part part)
 {
 	const char close = part.text[part.len - 1], open = close == ')' ? '(' : '[';
@@ -318,7 +317,7 @@ static size_t file_start(struct frame_part part)
 	for (i = part.len; i-- > 1 && tries < 64;) {
 		if (part.text[i] != open || part.text[i - 1] != ' ')
 			continue;
-		tries++; /* each attempt parses all the text before the parenthesis */
+		tries++; /* each attempt parses all text before the bracket */
 		if (is_place((struct frame_part){part.text, i - 1}))
 			return i - 1;
 	}
@@ -384,7 +383,7 @@ static bool take_source(struct frame_part *part, struct frame_part *file, uint32
 	return true;
 }
 
-/* Removes a file and line, and an address after them, from the end. */
+/* Removes a file and line from the end, and an address after them. */
 static void take_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
 {
 	struct frame_part front = *part;
@@ -400,8 +399,8 @@ static void take_place(struct frame *frame, struct frame_part *part, struct fram
 	frame->addr = addr;
 }
 
-/* Splits at the first '!', unless the text before the '!' cannot be a file name. Operators may
- * contain '!', and placeholders are in angle brackets. */
+/* Splits at the first '!' if the text before it can be a file name. Operators may contain '!', and
+ * placeholders are in angle brackets. */
 static bool take_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
@@ -422,7 +421,7 @@ static const char *copy(struct arena *arena, struct frame_part part)
 	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
-/* Removes the file name extension from a module's name; debuggers print it. */
+/* Removes the file name extension, which debuggers print, from a module's name. */
 static void cut_ending(struct frame_part *module)
 {
 	static const char *const endings[] = {".dll", ".exe", ".ocx", ".drv"};
@@ -435,8 +434,8 @@ static void cut_ending(struct frame_part *module)
 	}
 }
 
-/* Splits the text before the offset, address and file. If an address but no function accompanies
- * the offset, it is an offset in a module. Returns false for an empty text. */
+/* Splits the text before the offset, address and file. An offset with an address and without a
+ * function is an offset in a module. Returns false for an empty text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
 	struct frame_part *module, struct frame_part *function)
 {

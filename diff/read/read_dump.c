@@ -1,5 +1,4 @@
-/* Reading a dump into sums: callbacks for the scanner, and the final steps that need the whole
- * dump. */
+/* Reading a dump into sums: callbacks of the scanner, and final steps that need the whole dump. */
 #include "diff/read/dump_sums.h"
 
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include "diff/read/read_dump.h"
 
 #define THREADS_MAX 8
-/* fits in a core's own cache together with other data in use */
+/* small enough for a core's own cache, together with other data in use */
 #define PIECE_BYTES ((uint64_t)512 << 10)
 #define SETTLED_AT_ONCE 64 /* in sums */
 #define PIECES_MIN 8 /* minimum number of pieces for which threads are worthwhile */
@@ -63,7 +62,7 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&reader->modules, base, size_bytes, path, len);
 }
 
-/* Returns the number of a text that stands for a frame. */
+/* Returns the number of a frame's text. */
 static uint64_t text_number(struct sum_reader *reader, const struct dump_name *name)
 {
 	struct dump_sums *sums = reader->sums;
@@ -99,7 +98,7 @@ static void list_block(
 		entry->addr, entry->requested_bytes, stack, 2 * reader->tally.heap + is_bare};
 }
 
-/* Finds the cells of listed blocks. Must be called when cells no longer change. */
+/* Finds the cells of listed blocks. Called when cells no longer change. */
 static void listed_settle(struct dump_sums *sums)
 {
 	struct u64map cells[2]; /* indexed by is_bare */
@@ -171,14 +170,15 @@ static const char *read_plain(
 	at = tally_plain(&reader->tally, at, end, &plain);
 	progress->line_count += plain.line_count;
 	block_totals_add(&progress->seen, &plain.seen);
-	/* An entry is below 2^33, so the sum of a part cannot overflow, but the total can. */
+	/* An entry has less than 2^33 bytes, so the sum of a part cannot overflow. The total
+	 * can. */
 	if (sum_reader_add(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
 }
 
-/* Adds a warning that contains the line number. The file name is not needed, because the report
- * prints it before the warning. */
+/* Adds a warning that contains the line number. The report prints the file name before the
+ * warning. */
 static int read_skipped(void *ctx, const struct err *why)
 {
 	struct sum_reader *reader = ctx;
@@ -228,8 +228,7 @@ static void bare_settle(struct sum_reader *reader)
 	}
 }
 
-/* Returns true if a part exceeds the total. The bytes subtracted were then not the bytes added, so
- * the file changed. */
+/* Returns true if a part exceeds the total: the file changed between adding and subtracting. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -243,8 +242,9 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
-/* Warns about a log that lost its stacks, for example because its lines were changed. A single id
- * may lack its stack by chance, except in UMDH's own log with its banner. */
+/* Warns about a log that lost its stacks, for example because lines were changed. In a log with
+ * UMDH's banner, every id must have a stack. In other files, a single id may lack its stack by
+ * chance. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;
@@ -298,7 +298,7 @@ static int finish(struct sum_reader *reader, int rc)
 			sizeof(*sums->single.contents), by_stack);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
-	/* Address space is not memory: a reservation must not look like a leak of its size. */
+	/* Address space is not memory, and a reservation must not look like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);

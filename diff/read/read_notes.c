@@ -1,4 +1,4 @@
-/* Notes: data in a dump other than blocks. Also the warnings of a series of dumps. */
+/* Notes, which are the data in a dump other than blocks. Also the warnings of a series of dumps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Warns about a heap that was not walked. A dump marked as incomplete already has a warning. */
+/* Warns about a heap that was not walked, unless the dump has a warning that it is incomplete. */
 static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
@@ -113,8 +113,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* Overhead that is missing in this heap's sums, because their lines contain only
-		 * whole bytes per block. We do not know which stacks it belongs to. */
+		/* Overhead of the heap that its lines do not contain, because they have only whole
+		 * bytes per block. The stacks are unknown. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},
@@ -216,7 +216,7 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Reads a word in the last block that had a content note. */
+/* Reads a pointer in the block of the last content note. */
 static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;

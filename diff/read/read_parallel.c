@@ -13,12 +13,12 @@
  * Reading one file with several threads.
  *
  * The file is divided at lines that do not continue a stack. Each thread claims the next piece,
- * counts the piece's plain entries in its own tally, and stops at the first line of another kind.
- * Pieces are then completed in order. Any thread that finds the next piece counted completes it.
- * The scanner, whose state depends on the order, skips the counted entries and reads the rest of
- * the piece. Most pieces have no rest.
+ * counts the plain entries at its start in the thread's own tally, and stops at the first line of
+ * another kind. Counted pieces are then completed in order, by any thread. To complete a piece, the
+ * scanner, whose state depends on the order, skips the counted entries and reads the rest. Most
+ * pieces have no rest.
  *
- * If lines are too long to divide the file near the intended places, the file is read again in
+ * If long lines prevent dividing the file near the intended places, the file is read again in
  * order.
  *
  * The heap of a piece is known only when the piece is completed. A thread assumes the latest known
@@ -32,9 +32,9 @@ struct piece {
 	uint64_t offset, len; /* range in the file */
 	uint64_t counted_bytes; /* counted bytes, from the start of the piece */
 	struct dump_progress progress; /* progress over the counted bytes */
-	uint32_t heap; /* heap under which they were counted */
+	uint32_t heap; /* heap under which the entries were counted */
 	bool is_done;
-	bool is_open; /* no place to divide the file was found near its start or end */
+	bool is_open; /* no place to divide the file was found near the piece's start or end */
 	int rc;
 };
 
@@ -223,7 +223,7 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 	return rc;
 }
 
-/* Completes the next pieces, as long as they are counted. */
+/* Completes the next pieces until one is not yet counted. */
 static void settle(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&
@@ -272,8 +272,8 @@ int reader_threads_read(
 	atomic_store(&threads.heap, reader->tally.heap);
 	for (threads.limit = 1; !threads.rc && !atomic_load(&threads.stop);
 		threads.limit = threads.piece_count) {
-		/* Read the first piece alone. In most dumps it contains the heading that the other
-		 * pieces' entries belong to. */
+		/* Read the first piece alone. In most dumps, it contains the heading for the
+		 * entries of the other pieces. */
 		thread_run(threads.limit == 1 ? 1 : plan->threads, work, &threads);
 		atomic_store(&threads.next, 1);
 		if (threads.settled_count == threads.piece_count)

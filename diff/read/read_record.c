@@ -98,8 +98,8 @@ static struct placing_order *modules_in_order(const struct record_reader *reader
 	return order;
 }
 
-/* Returns an unused address after all modules. It is for modules whose own address was reused.
- * Returns 0 if no address is left. */
+/* Returns an unused address after all modules, for modules whose own address was reused. Returns 0
+ * if no address is left. */
 static uint64_t spare_place(const struct record_facts *facts)
 {
 	uint64_t spare = facts->bits == 32 ? UINT64_C(1) << 31 : UINT64_C(1) << 47;
@@ -151,8 +151,8 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 	free(order);
 }
 
-/* Copies the modules that are loaded or used by stacks. A window needs all modules, because stacks
- * that free blocks may use them. */
+/* Copies the modules that are loaded or used by stacks. For a window, copies all modules, because
+ * stacks that free blocks may use any of them. */
 static void take_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -195,8 +195,8 @@ void record_stack_addrs(
 	}
 }
 
-/* Returns the number that a recording's stack has in the sums, or STACK_NONE. Adds the stack if it
- * is new. */
+/* Returns the number in the sums of a recording's stack, or STACK_NONE. Adds the stack if it is
+ * new. */
 static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
@@ -255,8 +255,8 @@ static bool add_up(uint64_t *to, uint64_t more)
 	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
 }
 
-/* Adds blocks of a kind to its cell and stores the cell's number. In a sample, a block counts as
- * the number of blocks that it represents. */
+/* Adds blocks of a kind to the kind's cell, and stores the cell's number. In a sample, each block
+ * counts as all the blocks that it represents. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
 {
@@ -298,8 +298,8 @@ static int add_kinds(struct record_reader *reader, const uint64_t *counts, struc
 	return rc;
 }
 
-/* Adds the kinds of a window. Includes kinds without blocks of the window's fate, because their
- * other fates are shown, too. */
+/* Adds the kinds of a window. Includes kinds without blocks of the window's fate, because other
+ * fates are also shown. */
 static int add_window(struct record_reader *reader, const struct record_state *from,
 	const struct record_state *to, const uint64_t *counts, struct err *err)
 {
@@ -320,8 +320,8 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Numbers indexed by kind: blocks allocated and freed in a window, and blocks allocated before the
- * window and freed in it. */
+/* Indexed by kind: number of blocks allocated and freed in a window; number of blocks allocated
+ * before the window and freed in it. */
 struct frees {
 	uint64_t *inside, *before;
 };
@@ -329,7 +329,7 @@ struct frees {
 struct free_count {
 	struct recording *recording;
 	const struct record_state *first; /* state at the start of the window */
-	struct frees parts[USE_PARTS_MAX]; /* only the parts that exist have arrays */
+	struct frees parts[USE_PARTS_MAX]; /* parts that do not exist have no arrays */
 };
 
 static struct frees frees_make(size_t kind_count)
@@ -425,8 +425,8 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Reads the single blocks that are live at a position. Not for a sample: its blocks represent
- * others whose addresses are unknown. */
+/* Reads the single blocks that are live at a position. Not for a sample, whose blocks represent
+ * other blocks with unknown addresses. */
 static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -536,7 +536,8 @@ static void take_facts(struct record_reader *reader)
 	sums->quality.sample_bytes = facts->sample_bytes;
 }
 
-/* Adds warnings about losses up to a position. A missing end does not affect earlier moments. */
+/* Adds warnings about losses up to a position. A recording without an end is complete for earlier
+ * moments. */
 static void take_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;
@@ -576,7 +577,7 @@ static int find_moment(const struct record_reader *reader, struct recording *rec
 	return rc;
 }
 
-/* Finds the start and end of a window. For FATE_LIVE, finds only the moment, and stores it in
+/* Finds the start and end of a window. For FATE_LIVE, finds only a moment, and stores it in
  * `to`. */
 static int find_part(const struct record_reader *reader, struct recording *recording,
 	const struct recording_part *part, struct place_in_time *from, struct place_in_time *to,

@@ -1,5 +1,5 @@
-/* Memory usage in a window: usage over time, and sizes of allocations. Usage over time takes one
- * pass over the events. Several threads each read a part of the window. */
+/* Memory usage in a window: usage over time, and sizes of allocations. Several threads each read a
+ * part of the window. Usage over time needs one pass over the events. */
 #include "diff/read/read_use.h"
 
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* ---------------------------------------------------------------- one pass over the events */
 
-/* Data about a kind that each event needs. */
+/* Data about a kind, needed for each event. */
 struct use_kind {
 	uint64_t bytes;
 	unsigned char memory;
@@ -132,7 +132,7 @@ struct use_kind {
 
 /* Results of one thread. */
 struct use_part {
-	/* one for each span of the window; only filled ones contain data from the part */
+	/* one element for each span of the window; only spans with events of the part are filled */
 	struct use_span *spans;
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];
@@ -142,7 +142,7 @@ struct use_part {
 struct use_pass {
 	const struct use_over_time *over_time;
 	const struct use_kind *kinds;
-	struct use_part parts[USE_PARTS_MAX]; /* only the parts that exist have spans */
+	struct use_part parts[USE_PARTS_MAX]; /* parts that do not exist have no spans */
 };
 
 /* Computes the usage at a position. For a sample, also stores in `*live` the number of recorded
@@ -183,8 +183,8 @@ static void set_highest(
 	span->highest_ms = ms;
 }
 
-/* Returns the change in the number of blocks that a kind represents, caused by one recorded
- * allocation or free. */
+/* Returns the change in a kind's number of blocks after one recorded allocation or free. In a
+ * sample, one recorded block represents several blocks. */
 static uint64_t step_of(
 	const struct record_facts *facts, const struct record_event *event, uint64_t *live)
 {
@@ -283,7 +283,7 @@ static int read_part(void *ctx, unsigned number, uint64_t from, uint64_t to, str
 	return rc;
 }
 
-/* Merges the spans of all parts. A span without events has the usage at the end of the previous
+/* Merges the spans of all parts. In a span without events, usage is as at the end of the previous
  * span. */
 static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
 	const struct use begin[RECORD_MEMORIES])

@@ -1,4 +1,4 @@
-/* Stacks and cells that the threads reading a dump share. */
+/* Stacks and cells shared by the threads that read a dump. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "core/base/os.h"
 #include "diff/read/count.h"
 
-/* limit of cached texts; other stacks are parsed each time */
+/* limit of cached texts; stacks without a cached text are parsed each time */
 #define TEXTS_BYTES_MAX ((size_t)32 << 20)
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
@@ -67,7 +67,7 @@ static uint32_t cell_add(struct shared_stacks *pool, const struct stack_total *w
 	return (uint32_t)sums->cell_count++;
 }
 
-/* Returns true if both are the same cell, whatever their sums. */
+/* Returns true if both have the same key; ignores sums. */
 static bool is_cell(const struct stack_total *cell, const struct stack_total *wanted)
 {
 	return cell->stack == wanted->stack && cell->heap == wanted->heap &&
@@ -133,7 +133,7 @@ void shared_stacks_count(
 	thread_lock_leave(pool->lock);
 }
 
-/* Returns the text cached for a stack. Caches the first text of each stack while space remains. */
+/* Returns the text cached for a stack. Caches the first text of each stack up to the limit. */
 static struct pool_text known_text(
 	struct shared_stacks *pool, uint32_t stack, const struct pool_text *text)
 {
@@ -170,8 +170,8 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 	}
 }
 
-/* Prefetches the cell of an entry's stack: first the cell's number, later the cell (`is_near`).
- * Must be inline, because otherwise gcc removes the call as having no effect. */
+/* Prefetches the cell of an entry's stack: first the cell's number, later (`is_near`) the cell.
+ * Must be inline, because gcc would remove a call without effect. */
 static inline __attribute__((always_inline)) void cell_prefetch(
 	const struct shared_stacks *pool, const struct pool_entry *entry, bool is_near)
 {

@@ -12,7 +12,7 @@
 #define NUMBER_BYTES 10 /* seven bits per byte */
 #define CELL_BYTES (1 + 5 * NUMBER_BYTES)
 
-/* Flags in a cell's first byte. Values that no flag covers follow as numbers, in this order. */
+/* Flags in a cell's first byte. A value without a flag follows as a number, in this order. */
 enum {
 	NEXT_STACK = 1, /* the stack after the previous cell's stack */
 	SAME_HEAP = 2,
@@ -174,7 +174,7 @@ static const char *copy(struct stack_store *store, const char *bytes, size_t len
 	return memcpy(arena_bytes(&store->arena, len), bytes, len);
 }
 
-/* Returns the number of a stack. Adds the stack if it is new. */
+/* Returns the number of a stack, which is added if it is new. */
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
@@ -217,12 +217,12 @@ static void stacks_take(struct stack_store *store, struct stackset *set, uint32_
 		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
-		stack->frames = own->frames; /* both are packed in the same way */
+		stack->frames = own->frames; /* both stacks are packed in the same way */
 		stack->alias_at = own->alias_at;
 	}
 }
 
-/* Frees data that the store contains, and data that only reading needed. */
+/* Frees data that the store now contains, and data that was needed only for reading. */
 static void give_back(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
@@ -285,8 +285,8 @@ static bool same_modules(const struct shared_modules *known, const struct dump_s
 	return true;
 }
 
-/* Moves the modules of a dump to the store. If the store has an equal list, uses that list
- * instead. */
+/* Moves the list of modules of a dump to the store, or uses an equal list that is already in the
+ * store. */
 static void modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
