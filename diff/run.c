@@ -1,4 +1,4 @@
-/* The run of hdiff: from the options to the report and the exit status. compare() is the sequence
+/* The run of hdiff, from the options to the report and the exit status. compare() is the sequence
  * of steps. */
 #include "diff/hdiff.h"
 
@@ -43,7 +43,7 @@ struct comparison_run {
 	struct symbol_console console;
 	FILE *messages;
 	struct growth_limits limits;
-	struct view *views; /* indexed by series; each has the names of its frames */
+	struct view *views; /* indexed by series; each view owns the names of its frames */
 	size_t view_count;
 	struct growth_verdict *verdicts; /* indexed by view */
 	/* maps a message about a filter that matches nothing to the number of series */
@@ -85,9 +85,9 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *me
 		print_suppression(&shipped, messages);
 }
 
-/* Counts the series in which a filter matches nothing. Reports the filter only if it matches
- * nothing in all of them. Patterns remember their matches, but they are not checked in series that
- * are otherwise empty. */
+/* Counts the series in which a filter matches nothing. Reports the filter only if that is the case
+ * in all series. Patterns remember matches in other series, and are not checked in series that are
+ * otherwise empty. */
 static void print_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
 	struct comparison_run *run = ctx;
@@ -107,7 +107,7 @@ static void print_unmatched(void *ctx, const char *option, const char *value, co
 	buf_release(&words);
 }
 
-/* Reports filters that match nothing, because a limit of growth would then always hold. */
+/* Reports filters that match nothing. With such a filter, every limit of growth would pass. */
 static void print_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
@@ -118,7 +118,7 @@ static void print_all_unmatched(struct comparison_run *run)
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_heaps(run->views[i].comparison, options->heaps, options->heap_count,
 			print_unmatched, run);
-	/* With several series, each one tries the patterns before any pattern is reported. */
+	/* With several series, try the patterns in all series before reporting any. */
 	for (size_t i = 0; run->view_count > 1 && i < run->view_count; i++)
 		unmatched_patterns(&run->filter, &run->views[i].naming, has_heaps, NULL, NULL);
 	for (size_t i = 0; i < run->view_count; i++)
@@ -192,10 +192,11 @@ static int write_with_charts(
 	return rc;
 }
 
-/* Prints the final warnings, after the report was written, and checks the growth limits. */
+/* Prints the final warnings and checks the limits of growth. Called after the report was
+ * written. */
 static void judge(struct comparison_run *run)
 {
-	struct buf missing; /* message about missing names, for the first series that lacks some */
+	struct buf missing; /* message about missing names, for the first series that lacks names */
 
 	print_suppressions(&run->suppressions, run->messages);
 	buf_init(&missing); /* for the rows shown, before further names are looked up */
@@ -324,7 +325,8 @@ static int compare(struct comparison_run *run, struct err *err)
 	return rc;
 }
 
-/* Checks the outputs and reads all lists, so that errors in unused lists are reported, too. */
+/* Checks the outputs and reads all lists. Errors are reported even in lists that will not be
+ * used. */
 static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;

@@ -1,5 +1,4 @@
-/* Charts of a recording: reads usage over time or sizes for the stacks of a view, and writes
- * them. */
+/* Charts of a recording: reads and writes usage over time, or sizes, of the stacks in a view. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -21,8 +20,8 @@ static bool heap_is_wanted(const struct options *options, uint64_t heap)
 	return !options->heap_count;
 }
 
-/* Returns an array indexed by kind: true if a row of the view has the kind's stack. Filters are
- * applied to stacks once, before events are read. */
+/* Returns an array, indexed by kind, that is true if a row of the view has the kind's stack.
+ * Filters are thus applied once per stack, not to each event. */
 static bool *wanted_kinds(
 	const struct options *options, const struct view *view, const struct record_facts *facts)
 {
@@ -49,7 +48,7 @@ static bool *wanted_kinds(
 	return wanted;
 }
 
-/* Sets the window to that of the sums. */
+/* Copies the window of the sums. */
 static void take_window(
 	struct use_window *window, const struct options *options, const struct dump_sums *sums)
 {

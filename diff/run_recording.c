@@ -1,5 +1,4 @@
-/* Other actions on a recording than comparing it: listing its content, and writing a moment as a
- * dump. */
+/* Actions on a recording other than comparing: lists its content, and writes a moment as a dump. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +80,7 @@ static void put_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Returns the number of loads and unloads before the final unloads at the end of the process. No
+/* Returns the number of loads and unloads without the final unloads at the end of the process. No
  * mark follows the final unloads. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
@@ -114,8 +113,8 @@ static void put_loads(struct out *out, const struct record_facts *facts)
 			facts->load_count - count);
 }
 
-/* Writes the figures of a recording, then its loaded and unloaded modules and its marks, a line
- * each. */
+/* Writes the figures of a recording, then a line for each load or unload of a module and for each
+ * mark. */
 static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
 {
 	put_text(out, "recording", path);
@@ -286,7 +285,7 @@ static int by_heap(const void *a, const void *b)
 
 static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 {
-	/* Wine has only one kind of heap; recordings do not contain the kind of Windows heaps. */
+	/* Wine has only one kind of heap. For Windows, recordings do not contain the kind. */
 	bool is_wine = snapshot->os && strstr(snapshot->os, "Wine ");
 
 	for (size_t i = 0; i < sums->heap_count; i++) {
@@ -358,7 +357,7 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	fill_snapshot(&snapshot, sums);
 	none = snapshot.stacks;
 	snapshot.stacks = sums->stacks;
-	/* the file contains this very snapshot, so nothing is lost */
+	/* the output already contains this snapshot, so replacing it loses nothing */
 	if (output && dump_head_is_of(output, &head))
 		out_protect(false);
 	rc = out_open(&out, output, err);

@@ -56,8 +56,8 @@ static int by_beginning(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* If some dumps have a time and others do not, leaves out the smaller set, because the two have no
- * common order. */
+/* If only some dumps have a time, they have no common order with the rest. Leaves out the smaller
+ * set. */
 static void leave_mixed(struct process_run *run)
 {
 	size_t timed = 0;
@@ -75,7 +75,8 @@ static void leave_mixed(struct process_run *run)
 	}
 }
 
-/* Sorts the snapshots of one process and marks duplicates. Of two duplicates, uses a whole one. */
+/* Sorts the snapshots of one process and marks duplicates. Of two duplicates, prefers one that is
+ * not cut. */
 static void process_settle(struct process_run *run)
 {
 	struct timed_dump *all = run->first, *last = all;
@@ -183,7 +184,7 @@ struct lister {
 	size_t *members_from;
 };
 
-/* Returns why a dump is left out, or NULL if no message is needed. */
+/* Returns the reason why a dump is left out, or NULL if no message is needed. */
 static const char *why_unused(const struct timed_dump *dump)
 {
 	switch (dump->use) {
@@ -214,7 +215,7 @@ static void print_unused(const struct lister *lister, const struct timed_dump *d
 	message_left_out(lister->inputs->messages, dump->dump->id.path, why);
 }
 
-/* Reports processes whose snapshots are all warm-up. Otherwise they would vanish silently. */
+/* Reports processes whose snapshots are all left out as warm-up. */
 static void print_all_warm_up(const struct lister *lister)
 {
 	const struct timed_dump *order = lister->order;
@@ -235,8 +236,8 @@ static void print_all_warm_up(const struct lister *lister)
 
 /* ---------------------------------------------------------------- series */
 
-/* Returns the series of an earlier process that this process continues. Returns the number of
- * series if it starts a new one. */
+/* Returns the series that a process continues after a restart. If it starts a new series, returns
+ * the number of series. */
 static size_t series_to_join(
 	const struct lister *lister, struct table *images, const struct dump_sums *dump)
 {
@@ -292,7 +293,8 @@ static void gather_members(struct lister *lister)
 	}
 	for (size_t i = 0; i < lister->series_count; i++)
 		from[i + 2] += from[i + 1];
-	/* Each start advances until it reaches the start of the next series. */
+	/* Each start serves as a position for adding, and ends up at the start of the next
+	 * series. */
 	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 
@@ -315,7 +317,7 @@ static void print_ties(const struct lister *lister, const struct trend_axis *axi
 			path, count);
 }
 
-/* Reports why rates are missing. Without elapsed time, growth has no rate. */
+/* If rates cannot be computed, reports the reason and drops the times. */
 static void check_times(
 	const struct lister *lister, struct trend_axis *axis, const struct dump_sums *dumps)
 {
@@ -393,7 +395,7 @@ static void take_all(struct lister *lister)
 	inputs->dump_count = at;
 }
 
-/* Checks that each process has only one dump, because a second one would count its blocks twice. */
+/* Checks that each process has only one dump. With two, its blocks would count twice. */
 static int check_sum(const struct lister *lister, struct err *err)
 {
 	for (size_t i = 1; lister->options->sum && i < lister->count; i++) {

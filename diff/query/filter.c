@@ -65,8 +65,8 @@ bool filter_change(
 
 /* ---------------------------------------------------------------- modules */
 
-/* Returns the file name of a frame's module in a dump. Returns NULL if the dump has another module
- * (with another short name) at the frame's address. */
+/* Returns the file name of a frame's module in a dump. Returns NULL if the dump's module at the
+ * frame's address has another short name. */
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =

@@ -242,9 +242,8 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
-/* Warns about a log that lost its stacks, for example because lines were changed. In a log with
- * UMDH's banner, every id must have a stack. In other files, a single id may lack its stack by
- * chance. */
+/* Warns if fewer than a tenth of the ids have a stack, for example because lines of a log were
+ * changed. A file with only one id may lack its stack by chance, unless it has UMDH's banner. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;

@@ -55,7 +55,7 @@ void graph_inputs(const struct view *view, struct buf *words)
 
 size_t graph_row_count(const struct view *view)
 {
-	/* In a grouped view, groups are shown, and they consist of all rows. */
+	/* In a grouped view, groups are shown, which consist of all rows. */
 	return view->group == GROUP_STACK ? view->shown_count : view->row_count;
 }
 
@@ -77,7 +77,7 @@ void graph_stack_release(struct graph_stack *stack)
 	buf_release(&stack->group);
 }
 
-/* Adds a frame. Its name was appended to `names`, starting at `from`. */
+/* Adds a frame whose name is already in `names`, starting at `from`. */
 static void add_frame(struct graph_stack *stack, size_t from, const struct frame *frame)
 {
 	if (stack->names.len == from)
@@ -87,8 +87,8 @@ static void add_frame(struct graph_stack *stack, size_t from, const struct frame
 	stack->frames[stack->count++] = (struct graph_frame){.frame = frame};
 }
 
-/* Adds the frames of a row. The last frame in `found` becomes the root of the graph, whether or not
- * frames are inverted. */
+/* Adds the frames of a row. The last frame in `found` becomes the root of the graph, even if frames
+ * are inverted. */
 static void add_frames(struct graph_stack *stack, const struct view *view, const struct row *row)
 {
 	const struct frames *found = &stack->found;
@@ -141,7 +141,7 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	if (!old->requested_bytes && !now->requested_bytes && !old->block_count &&
 		!now->block_count)
 		return false;
-	/* The sum changed only between the ends, and only the ends are shown here. */
+	/* The sum changed in between; only the first and the last snapshot are shown here. */
 	if (view->comparison->axis && old->requested_bytes == now->requested_bytes)
 		return false;
 	stack->count = 0;
@@ -222,7 +222,8 @@ static int by_text(const void *a, const void *b)
 	return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Renumbers boxes in the order of their texts, so that comparing numbers compares texts. */
+/* Renumbers boxes in the order of their texts. Afterwards, numbers can be compared instead of
+ * texts. */
 static void rank_boxes(struct graph *graph)
 {
 	uint32_t *rank = xcalloc(graph->box_count + 1, sizeof(*rank));
@@ -269,8 +270,8 @@ static bool has_room(const struct block_totals *to, const struct block_totals *m
 	       to->block_count <= UINT64_MAX - more->block_count;
 }
 
-/* Adds up adjacent lines with equal boxes. If a sum would overflow, two lines stay separate, which
- * has the same meaning. */
+/* Adds up adjacent lines with equal boxes. If their sum would overflow, leaves two lines, which
+ * mean the same. */
 static void unite_lines(struct graph *graph)
 {
 	size_t kept = 0;

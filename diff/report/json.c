@@ -57,7 +57,7 @@ static bool is_escaped(const struct json *json, uint32_t code)
 	       code == 0x2028 || code == 0x2029;
 }
 
-/* Skips characters that no reader treats specially, for speed. */
+/* Skips characters that need no escape. Only for speed. */
 static const char *skip_plain(const char *text)
 {
 	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' && !is_markup(*text))

@@ -37,7 +37,7 @@ static size_t whole_digits(double whole, char *digits)
 	return count;
 }
 
-/* Returns a number in [0, 1) in thousandths, rounded, up to 1000. */
+/* Converts a number in [0, 1) to thousandths. Rounds; the result may be 1000. */
 static unsigned thousandths(double fraction)
 {
 	uint64_t bits = (uint64_t)ldexp(fraction, MANTISSA_BITS);

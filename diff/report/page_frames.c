@@ -5,8 +5,8 @@
 #include "core/base/memory.h"
 #include "diff/report/json.h"
 
-/* Makes the key that identifies equal frames. It does not contain the offset in a function, because
- * a function makes many calls. */
+/* Makes a key that is equal for equal frames. The key omits the offset in a function, because a
+ * function makes many calls. */
 static void make_key(struct buf *key, const struct frame *frame)
 {
 	const char *texts[] = {frame->module, frame->function, frame->file};

@@ -1,4 +1,4 @@
-/* Charts as text tables with bars, as wide as the terminal allows. */
+/* Charts as text: tables with bars that fill the width of the terminal. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct text_chart {
 	unsigned time_width, bytes_width, count_width, bar_width;
 };
 
-/* Returns the width of a column whose greatest number is `value`. */
+/* Returns the width of a column with numbers up to `value`. */
 static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 {
 	unsigned width = 1;
@@ -29,8 +29,8 @@ static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 	return width > least ? width : least;
 }
 
-/* Returns the columns left for bars. The last column stays empty, because some consoles wrap lines
- * after it. */
+/* Returns the number of columns left for bars. The last column of the terminal stays empty, because
+ * some consoles wrap lines that fill it. */
 static unsigned bar_width(const struct text_chart *text, unsigned used)
 {
 	unsigned columns = text->chart->style.columns;
@@ -48,7 +48,7 @@ static void write_head(const struct text_chart *text, const char *title)
 		out_text(text->out, "// only the selected stacks and heaps\n");
 }
 
-/* Returns the length of the bar for a part. In a damaged file, a part may exceed the whole. */
+/* Returns the length of a bar. In a damaged file, `part` may exceed `whole`. */
 static unsigned length_of(double part, double whole, unsigned width)
 {
 	part = part < whole ? part : whole;
@@ -63,8 +63,8 @@ static void write_times(struct out *out, char c, unsigned count)
 
 /* ---------------------------------------------------------------- over time */
 
-/* Writes a bar with the usage of each memory at the end of a span, followed by the highest
- * usage. */
+/* Writes a bar for a span. The bar shows the usage of each memory at the end of the span, then the
+ * highest usage in the span. */
 static void write_use_bar(const struct text_chart *text, const struct use_span *span, double most)
 {
 	const struct use_window *window = &text->chart->over_time->window;
@@ -180,14 +180,14 @@ static void write_over_time(struct text_chart *text)
 
 /* ---------------------------------------------------------------- sizes */
 
-/* A power of two: the classes [first, end). */
+/* A row for a power of two, which consists of the classes [first, end). */
 struct size_row {
 	size_t first, end;
 	struct use allocated, live;
 };
 
-/* Makes rows for 0, 1, 2 to 3, 4 to 7 bytes and so on. Returns the number of rows, without empty
- * rows at both ends. */
+/* Makes rows for 0, 1, 2 to 3, 4 to 7 bytes and so on. Omits empty rows at both ends. Returns the
+ * number of rows. */
 #define SIZE_ROWS 65
 
 static size_t gather_rows(

@@ -9,8 +9,8 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-/* CSV output: RFC 4180, without texts that a spreadsheet would execute. Output errors are stored in
- * `out`. */
+/* CSV output (RFC 4180). Texts that a spreadsheet would execute are made harmless. Output errors
+ * are stored in `out`. */
 struct csv {
 	struct out *out;
 	struct buf field; /* scratch, for composing a field */
@@ -29,8 +29,8 @@ static void write_comma(struct csv *csv)
 	csv->is_first = false;
 }
 
-/* Returns true if a spreadsheet treats the text as a formula, or treats its leading apostrophe as a
- * mark. The last four signs are full-width forms, which some spreadsheets also accept. */
+/* Returns true if a spreadsheet would execute the text as a formula, or would remove its leading
+ * apostrophe. The last four signs are full-width forms, which some spreadsheets also accept. */
 static bool is_formula(const char *text)
 {
 	static const uint32_t signs[] = {
@@ -130,7 +130,7 @@ static void csv_empty(struct csv *csv, size_t count)
 		write_comma(csv);
 }
 
-/* Writes the names of columns, which are plain text and separated by commas. */
+/* Writes column names: plain text, separated by commas. */
 static void csv_columns(struct csv *csv, const char *names)
 {
 	write_comma(csv);
@@ -145,8 +145,8 @@ static void csv_end(struct csv *csv)
 
 /* ---------------------------------------------------------------- columns of a trend */
 
-/* Writes the names of the first columns: the process of the series, and the trend. For groups, the
- * trend of `self` comes first. */
+/* Writes the names of the first columns: the process of the series, and its trend. For groups, the
+ * trend of `self` precedes the trend of `total`. */
 static void csv_trend_columns(struct csv *csv, bool is_grouped)
 {
 	csv_columns(csv, "series,image,pid,start");
@@ -184,8 +184,8 @@ static void csv_trend(struct csv *csv, const struct trend *trend)
 	csv_signed(csv, trend->net_blocks);
 }
 
-/* Writes the names of the last columns, one for each snapshot of each series. A name is `word` and
- * the snapshot's time, or its path if it has no time. */
+/* Writes the names of the last columns, one for each snapshot of each series. A name is `word`
+ * followed by the snapshot's time or, without a time, by its path. */
 static void csv_snapshot_columns(struct csv *csv, const char *word)
 {
 	for (size_t series = 0; series < csv->report->view_count; series++) {
@@ -254,7 +254,7 @@ static void write_change(struct csv *csv, const struct change *change)
 		report_rows_have_overhead(csv->comparison));
 }
 
-/* Returns the coarsest sampling that figures are estimated from, or 0 if they are not estimates. */
+/* Returns the coarsest sampling of the dumps, or 0 if figures are not estimates. */
 static uint64_t sample_bytes(const struct comparison *comparison)
 {
 	uint64_t most = 0;
@@ -314,7 +314,7 @@ static void write_span(struct csv *csv, const struct time_span *span)
 	csv_number(csv, span->last_ms);
 }
 
-/* Appends a heap with a prefix, so that spreadsheets do not read 1E5 as a number. */
+/* Appends a heap with a prefix; otherwise, spreadsheets would read 1E5 as a number. */
 static void add_heap(struct buf *field, uint64_t heap)
 {
 	if (heap_name(heap))
@@ -323,8 +323,7 @@ static void add_heap(struct buf *field, uint64_t heap)
 		buf_printf(field, "0x%" PRIX64, heap);
 }
 
-/* Writes heaps in the same form as in rows. They are separated by commas, because names contain
- * blanks. */
+/* Writes heaps in the same form as in rows, separated by commas because names contain blanks. */
 static void write_heaps(struct csv *csv, const struct window_sums *sums)
 {
 	buf_clear(&csv->field);

@@ -1,5 +1,5 @@
 /*
- * DHAT's format, version 2, as Valgrind's dh_view.html reads it: bytes and blocks of each stack.
+ * DHAT's format, version 2, for Valgrind's dh_view.html: bytes and blocks of each stack.
  *
  * For a comparison, only growth is included, because the viewer adds up figures and shows shares of
  * the sum. "t-gmax" and lifetimes (bklt) are left out, because they would have to be known for
@@ -13,7 +13,7 @@
 #include "diff/report/json.h"
 
 /* Returns the time between two dumps, the length of a window, or the age of the process, in
- * microseconds. 0: unknown. */
+ * microseconds. Returns 0 if unknown. */
 static uint64_t length_us(const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;

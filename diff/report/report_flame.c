@@ -16,15 +16,15 @@
 #define TOP 80
 #define BOX_HEIGHT 17
 #define LEVELS_MAX 300
-#define COLUMN 6.7 /* width of a character, with a reserve because fonts differ */
+#define COLUMN 6.7 /* width of a character, with a margin because fonts differ */
 #define SHADES 9
 
 struct flame {
 	struct out *out; /* NULL: only measure */
 	struct graph graph;
 	bool is_growth;
-	/* Sums of all lines before each line, starting at 0. They may wrap around; differences are
-	 * still correct. */
+	/* For each line, the sums of all previous lines. The sums may wrap around; their
+	 * differences are still correct. */
 	struct flame_sums {
 		uint64_t old, now, grown, shrunk;
 	} * sums;
@@ -44,7 +44,7 @@ static const char dark_style[] =
 
 /* ---------------------------------------------------------------- colours */
 
-/* Writes classes with SHADES colours from pale to full: g0 to g8. */
+/* Writes style classes with SHADES colours, from pale (g0) to full (g8). */
 static void write_shades(
 	struct out *out, char css_class, const unsigned pale[3], const unsigned full[3])
 {
@@ -75,8 +75,9 @@ static void write_style(const struct flame *flame)
 	out_printf(out, "%s</style>\n", dark_style);
 }
 
-/* Writes a box's class. In a difference, the shade depends on the square root of the box's share,
- * so that small shares are visible. Otherwise it depends on the name, to distinguish neighbours. */
+/* Writes a box's style class. In a difference, the shade depends on the square root of the box's
+ * share, to make small shares visible. Otherwise, it depends on the name, to distinguish
+ * neighbours. */
 static void write_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
@@ -136,7 +137,7 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 		b->old - a->old, b->now - a->now, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
-/* Returns the number of bytes that grew or shrank, which determines the width. */
+/* Returns the bytes of growth and shrinking together, which determine a box's width. */
 static double involved(const struct flame_sums *sums)
 {
 	return (double)sums->grown + (double)sums->shrunk;
@@ -197,8 +198,8 @@ static void write_box(struct flame *flame, const char *name, size_t from, size_t
 	out_text(out, "</g>\n");
 }
 
-/* Draws the boxes above the box of lines [from, end), starting at `level`. Lines that have no box
- * at this level come first and are skipped. */
+/* Draws the boxes above the box of lines [from, end), starting at `level`. Skips lines without a
+ * box at this level, which come first. */
 static void write_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;

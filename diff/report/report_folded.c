@@ -20,7 +20,7 @@ static void write_bytes(struct out *out, const struct block_totals *totals)
 
 void report_folded(struct out *out, const struct report *report)
 {
-	/* style.hex is not used: the tools that read this need decimal numbers. */
+	/* Ignores `style.hex`, because readers of this form need decimal numbers. */
 	bool is_growth = graph_is_growth(report->views);
 	bool is_reverse = report->style.is_reverse;
 	struct graph graph;

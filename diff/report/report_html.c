@@ -1,7 +1,7 @@
 /*
- * A page for browsers in a single file: diff/report/html with the report inserted.
+ * A page for browsers, in a single file: the files in diff/report/html with the report inserted.
  *
- * The page draws from the report as JSON (man/hdiff-json.5). Frames are written as numbers, because
+ * The page's script reads the report as JSON (man/hdiff-json.5). There, frames are numbers, because
  * 20,000 stacks share most of their frames. A browser without scripts shows the head and a table of
  * the first rows. */
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- text */
 
-/* Writes a name. If the name is written from right to left, the text around it is not affected. */
+/* Writes a name. A name in a right-to-left script does not affect the text around it. */
 static void write_name(struct out *out, const char *text)
 {
 	out_text(out, "<bdi>");
@@ -295,7 +295,7 @@ static void write_table(struct out *out, const struct view *view)
 
 /* ---------------------------------------------------------------- the data */
 
-/* Writes the data that the table needs to name rows: which frames to skip, and short forms of long
+/* Writes data for naming the rows of the table: the frames to skip, and short forms of long
  * names. */
 static void write_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
@@ -340,7 +340,7 @@ static void write_data(struct out *out, const struct report *report)
 
 /* ---------------------------------------------------------------- the report */
 
-/* Writes the charts of a recording: usage over time unfolded, sizes folded. */
+/* Writes the charts of a recording. Usage over time is initially visible, sizes are collapsed. */
 static void write_charts(struct out *out, const struct report *report)
 {
 	static const char *const heads[] = {"<details open><summary>Use over time</summary>\n",

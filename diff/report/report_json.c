@@ -53,7 +53,7 @@ static void write_share(
 	json_close(json, '}');
 }
 
-/* Writes the sums of all blocks, of the selected blocks, and of other parts. */
+/* Writes the sums of all blocks, of the selected blocks, and of the other parts of all blocks. */
 static void write_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
@@ -92,7 +92,7 @@ static void write_trend(struct json *json, const struct trend *trend)
 	json_close(json, '}');
 }
 
-/* Writes a trend and a number for each snapshot. `sums` is NULL if all are 0. */
+/* Writes a trend, and the sums of each snapshot. If `sums` is NULL, all sums are 0. */
 static void write_series(
 	struct json *json, const struct trend *trend, const struct block_totals *sums)
 {
@@ -483,7 +483,7 @@ static void write_group(struct json *json, size_t shown)
 	json_close(json, '}');
 }
 
-/* Writes the number of all rows and groups, and of those that are shown. */
+/* Writes the number of rows and groups, and how many are shown. */
 static void write_shown(struct json *json)
 {
 	const struct view *view = json->view;
@@ -566,7 +566,7 @@ void json_report(struct json *json, const struct report *report)
 {
 	bool is_trend = report->views[0].comparison->axis;
 
-	/* report->style is not used, because numbers in JSON are always decimal. */
+	/* Ignores `report->style`, because numbers in JSON are always decimal. */
 	json->view = &report->views[0];
 	json->comparison = json->view->comparison;
 	json_text(json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);

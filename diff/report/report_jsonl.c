@@ -1,8 +1,9 @@
 /*
- * Reports for databases. man/hdiff-json.5, LINES, documents them and must change with this file.
+ * Reports for databases. They are documented in man/hdiff-json.5, section LINES, which must change
+ * with this file.
  *
- * Each line contains everything about one stack and its dump. So lines from any number of machines
- * can be in one table. No key is ever missing and no value is null, because databases need one type
+ * Each line contains everything about one stack and its dump, so one table can hold lines from any
+ * number of machines. No key is ever missing and no value is null, because databases need one type
  * for each key. */
 #include "diff/report/report.h"
 
@@ -21,17 +22,16 @@ struct line_writer {
 	const struct view *view;
 	struct strip *strip;
 	struct frames frames;
-	/* Current row: its frames, their hash, and the innermost frame that is not an
-	 * allocator's. */
+	/* Current row: its frames; the innermost frame that is not an allocator's. */
 	struct buf text, function;
 	uint64_t hash;
 };
 
 /* ---------------------------------------------------------------- stacks */
 
-/* Appends a frame's text, which is the same on any machine and, if the function has a name, in any
- * build. It has no address and no offset in the function. Modules are in lower case, because
- * Windows ignores the case of file names. */
+/* Appends a frame's text. It is equal on all machines and, if the function has a name, in all
+ * builds. Therefore, it contains no address and no offset in the function. Modules are in lower
+ * case, because Windows ignores the case of file names. */
 static void add_frame(struct buf *text, const struct frame *frame)
 {
 	size_t from = text->len;
@@ -54,7 +54,7 @@ static void add_frame(struct buf *text, const struct frame *frame)
 	}
 }
 
-/* Returns the FNV-1a hash of the frames, which is easy to compute in any language. */
+/* Returns the FNV-1a hash of the frames. FNV-1a is easy to compute in any language. */
 static uint64_t hash_text(const struct buf *text)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -64,8 +64,8 @@ static uint64_t hash_text(const struct buf *text)
 	return hash;
 }
 
-/* Stores all frames, starting with the innermost. Ignores options for frames, because the hash
- * covers the frames. */
+/* Stores all frames, starting with the innermost. Ignores options that change frames, because they
+ * would also change the hash. */
 static void add_stack(struct line_writer *writer, uint32_t number)
 {
 	const struct row *row = &writer->view->comparison->rows[number];
@@ -164,8 +164,8 @@ static void write_line(
 	out_char(writer->out, '\n');
 }
 
-/* Writes a line for each dump that has the stack. Other dumps get no line, as if each dump were
- * reported alone. */
+/* Writes a line for each dump that has the stack. The lines are the same as in separate reports of
+ * each dump. */
 static void write_row(struct line_writer *writer, uint32_t number)
 {
 	const struct comparison *comparison = writer->view->comparison;

@@ -1,6 +1,5 @@
-/* Results of the limits of growth for build servers, as JUnit's XML. There is one suite, with a
- * test case for each series. Names contain no pid and no time, so that they are equal in the next
- * build. */
+/* Results of the limits of growth for build servers, as JUnit's XML. One suite contains a test case
+ * for each series. Names must be equal in the next build, so they contain no pid and no time. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +28,7 @@ static bool is_worse(const struct delta *a, const struct delta *b)
 							  a->block_count > b->block_count;
 }
 
-/* Finds the rows that grew most, whatever the report's order. Returns the number of these rows. */
+/* Finds the rows that grew most, regardless of the report's order. Returns their number. */
 static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 {
 	struct delta deltas[WORST_MAX];

@@ -1,5 +1,5 @@
-/* speedscope's own format, according to its schema. Weights cannot be negative, so each direction
- * is a profile. */
+/* speedscope's own format, according to its schema. Weights cannot be negative, so growth and
+ * shrinking are separate profiles. */
 #include "diff/report/report.h"
 
 #include "diff/report/graph.h"

@@ -1,5 +1,4 @@
-/* Charts as stand-alone SVG pictures without scripts. A part shows its figures when the pointer is
- * on it. */
+/* Charts as stand-alone SVG pictures without scripts. Figures are shown under the pointer. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ struct svg {
 	const struct chart *chart;
 };
 
-/* A rectangle that values are drawn in. */
+/* The rectangle in which values are drawn. */
 struct plot {
 	double left, top, width, height;
 };
@@ -39,8 +38,7 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- text and numbers */
 
-/* Writes a coordinate. Sums of a damaged file may be outside the picture; their coordinate becomes
- * 0. */
+/* Writes a coordinate, or 0 if the coordinate is outside the picture, as in a damaged file. */
 static void write_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
@@ -78,7 +76,7 @@ static void open_rect(
 	svg_attribute(out, "height", height);
 }
 
-/* anchor: start, middle or end. */
+/* `anchor` is "start", "middle" or "end". */
 static void open_text(struct out *out, const char *anchor, double x, double y)
 {
 	out_text(out, "<text");
@@ -220,7 +218,7 @@ static void write_scales(struct out *out, const struct time_plot *time, uint64_t
 	write_axes(out, plot);
 }
 
-/* Draws the highest usage of each span as bands, one for each memory, stacked. */
+/* Draws the highest usage of each span as stacked bands, one for each memory. */
 static void write_bands(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -291,7 +289,7 @@ static void write_peak(struct out *out, const struct time_plot *time, const stru
 	out_text(out, "</text>\n</g>\n");
 }
 
-/* Draws a line for each mark that is not too close to the previous one. Draws the mark's label if
+/* Draws a line for each mark, unless it is too close to the previous line. Adds the mark's label if
  * there is room. */
 static void write_mark_lines(struct svg *svg, const struct time_plot *time)
 {
@@ -387,9 +385,9 @@ static void write_over_time(struct svg *svg)
 /* ---------------------------------------------------------------- sizes */
 
 #define PANEL_HEIGHT 300
-#define CLASSES_MIN 12 /* minimum number of classes shown, so that bars are not too wide */
+#define CLASSES_MIN 12 /* minimum number of classes shown; with fewer, bars would be too wide */
 
-/* The range from the first to the last class of a memory that is not empty, starting at a power of
+/* The range from the first to the last class that is not empty, extended to start at a power of
  * two. */
 struct size_range {
 	enum record_memory memory;

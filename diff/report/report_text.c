@@ -1,4 +1,4 @@
-/* The report for people: two lines about the inputs, the largest rows in one line each, their sums,
+/* The report for people: two lines about the inputs, one line for each of the largest rows, sums,
  * and the largest stacks. It fits in 80 columns and uses more if available. Other forms are for
  * programs. */
 #include "diff/report/report_text.h"
@@ -13,15 +13,15 @@
 
 enum {
 	TABLE_MAX = 10, /* maximum number of rows in the table, if stacks follow */
-	FIRST = 5, /* number of first rows whose share is stated */
+	FIRST = 5, /* number of rows whose common share is reported */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
-	WIDE = 100, /* from this number of columns, lines contain more */
-	OVERHEAD_MIN = 1 << 20, /* bytes of overhead that are worth a line */
+	WIDE = 100, /* minimum number of columns for longer lines */
+	OVERHEAD_MIN = 1 << 20, /* minimum overhead that gets a line, in bytes */
 };
 
-/* Appends the caller: "app+1A12 < open_file". Leaves out its module if the previous frame has the
- * same module. */
+/* Appends the caller: "app+1A12 < open_file". Omits the caller's module if the previous frame has
+ * the same module. */
 static void add_caller(struct text_report *text, unsigned columns)
 {
 	const char *module = text->frames.items[0].module;
@@ -157,7 +157,7 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 	out_char(text->out, '\n');
 }
 
-/* Writes the overhead's growth if it exceeds that of the blocks and counts in a process's memory. */
+/* Writes the growth of overhead if it exceeds both the growth of the blocks and OVERHEAD_MIN. */
 static void write_overhead(struct text_report *text)
 {
 	const struct change *change = &text->view->selected;
@@ -196,8 +196,8 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 	write_overhead(text);
 }
 
-/* Reports growth of stacks that end in an allocator. Also of stacks that end in a frame without a
- * name, if symbols would show that it is not an allocator. */
+/* Reports growth of stacks that end in an allocator, or in a frame without a name that may be an
+ * allocator. */
 static void write_uncalled(struct text_report *text, const struct report_ways *ways)
 {
 	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
@@ -210,7 +210,7 @@ static void write_uncalled(struct text_report *text, const struct report_ways *w
 			share, text->is_single ? "the memory" : "the growth");
 }
 
-/* Writes the sums of blocks that are in no row, if such blocks exist. */
+/* Writes the sums of blocks that are in no row, if any. */
 static void write_apart(struct text_report *text)
 {
 	const struct view *view = text->view;
@@ -242,8 +242,7 @@ static bool has_self(const struct view_group_row *group)
 	       group->self.old.requested_bytes || group->self.now.requested_bytes;
 }
 
-/* Writes a group. In a trend, its figures are those that groups are sorted by: `self` or
- * `total`. */
+/* Writes a group. In a trend, writes the figures by which groups are sorted: `self` or `total`. */
 static void write_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;

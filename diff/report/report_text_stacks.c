@@ -34,11 +34,11 @@ static void write_window(struct text_report *text, const struct window_sums *sum
 }
 
 enum {
-	SIZES_MAX = 8, /* maximum number of a stack's sizes that are listed singly */
+	SIZES_MAX = 8, /* maximum number of different sizes that are listed singly */
 	SIZES = 15, /* width of a range of sizes */
 };
 
-/* Writes a range of sizes: one size, or a power of two up to the next. */
+/* Writes a range of sizes: a single size, or from one power of two to the next. */
 static void write_size(
 	struct text_report *text, const struct size_change *size, uint64_t last_bytes)
 {
@@ -96,7 +96,7 @@ static void write_age(struct text_report *text, const struct row_blocks *blocks)
 		report_count(blocks->gone.block_count, count));
 }
 
-/* Writes a word of a block: its value, its bytes as text, and the target if it is an address. */
+/* Writes a word of a block: the value, the bytes as text and, for an address, the target. */
 static void write_word(struct text_report *text, const struct row_contents *row,
 	const struct dump_content *content, const struct shown_word *word)
 {

@@ -1,9 +1,8 @@
 /*
- * The rows of a view as a call tree, for people. A node has the sum of the stacks that pass through
- * it. Top down, the outermost frames are next to the root. Bottom up, the innermost frames are next
- * to the root. Frames are equal if module and function are equal, or module and offset if the
- * function is unknown. Each node is a line. Nodes below one per cent are left out. Only branches
- * are indented, each marked with "-". */
+ * The rows of a view as a call tree, for people. A node has the sum of all stacks through it. Top
+ * down, the outermost frames are next to the root; bottom up, the innermost frames are. Frames are
+ * equal if module and function are equal or, without a function, module and offset. Each node is a
+ * line. Nodes below one per cent are left out. Only branches are indented, and marked with "-". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +21,8 @@ struct call_node {
 	const char *name;
 	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: no such node */
 	struct change total;
-	/* Sum of the growth and the shrinking of rows. It determines which nodes are shown, because
-	 * rows may cancel each other. */
+	/* Growth plus shrinking of the node's rows, which would cancel each other in the sum. It
+	 * determines whether the node is shown. */
 	uint64_t moved_bytes;
 };
 
@@ -134,7 +133,7 @@ static void sort_children(
 }
 
 /* Makes the tree of all rows of a view, without the frames that start a program. Names must have
- * been looked up. Children are sorted by moved_bytes, largest first. */
+ * been looked up. Sorts children by `moved_bytes`, largest first. */
 static void tree_make(
 	struct call_tree *tree, const struct view *view, struct strip *start_up, bool is_bottom_up)
 {
@@ -183,7 +182,7 @@ struct printed_tree {
 	struct out *out;
 	const struct call_tree *tree;
 	const struct report *report;
-	bool is_single; /* nothing is old */
+	bool is_single; /* there is no OLD */
 	unsigned columns;
 	size_t left_out; /* number of nodes below one per cent */
 	struct buf word;
@@ -211,7 +210,7 @@ static bool is_one_of_several(const struct printed_tree *printed, const struct c
 	       shown_children(printed, &printed->tree->nodes[node->parent]) > 1;
 }
 
-/* Writes a node with its sign and colour, and a word if all of it is new or freed. */
+/* Writes a node with its sign and colour. Adds a word if all of its blocks are new or freed. */
 static void write_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
@@ -266,8 +265,8 @@ static void write_nodes(struct printed_tree *printed)
 			indent += is_one_of_several(printed, &nodes[at]) ? 2 : 0;
 			continue;
 		}
-		/* Go up to a node with a next sibling. Siblings are sorted by moved_bytes, so the
-		 * search ends at a sibling that is not shown. */
+		/* Go up to a node whose next sibling is shown. Siblings are sorted by
+		 * `moved_bytes`: after one that is not shown, none is. */
 		while (at && (nodes[at].next == CALL_NONE ||
 				     !is_shown(printed, &nodes[nodes[at].next]))) {
 			indent -= is_one_of_several(printed, &nodes[at]) ? 2 : 0;

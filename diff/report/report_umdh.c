@@ -105,7 +105,7 @@ static void write_heap(struct out *out, uint64_t heap)
 	out_hex(out, heap);
 }
 
-/* Writes the thread and the heap, or how many there are. */
+/* Writes the thread and the heap, or the number of threads and heaps. */
 static void write_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
@@ -167,7 +167,7 @@ static void write_window(struct umdh_report *report, const struct window_sums *s
 
 /* ---------------------------------------------------------------- groups */
 
-/* Widths without the separating blank. Large numbers exceed them. */
+/* Widths of columns, without the separating blank. Large numbers may exceed them. */
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
@@ -323,8 +323,8 @@ static void write_rest(struct umdh_report *report)
 	out_text(report->out, " blocks\n");
 }
 
-/* Writes a number right-justified in six columns. Adds a sign if the number's direction is opposite
- * to the total's. */
+/* Writes a number right-justified in six columns. Adds a sign if the direction is opposite to the
+ * total's direction. */
 static void write_part(
 	struct umdh_report *report, char direction, uint64_t now, uint64_t old, const char *behind)
 {
@@ -344,7 +344,8 @@ static void write_total(struct umdh_report *report)
 	/* These sums do not overflow, see dump_sums.h. */
 	uint64_t new_sum = now->requested_bytes + (has_overhead ? now->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
-	char direction = new_sum > old_sum ? '+' : '-'; /* UMDH calls no change a decrease */
+	/* in UMDH's reports, no change is a decrease */
+	char direction = new_sum > old_sum ? '+' : '-';
 
 	out_printf(report->out, "\n\n\nTotal %s ==", direction == '+' ? "increase" : "decrease");
 	if (!has_overhead) {
@@ -359,7 +360,7 @@ static void write_total(struct umdh_report *report)
 	write_part(report, direction, new_sum, old_sum, "\n");
 }
 
-/* Writes a last line if no stack changed, because the total alone is easily misread. */
+/* If no stack changed, reports that in a last line. The total alone is easily misread. */
 static void write_unchanged(struct umdh_report *report)
 {
 	const struct view *view = report->view;
@@ -373,7 +374,7 @@ static void write_unchanged(struct umdh_report *report)
 		view->is_filtered ? " that was selected" : "");
 }
 
-/* Writes, as comments, the part that is not shown. Then writes the total. */
+/* Writes the sums of blocks that are not shown, as comments, and then the total. */
 static void umdh_end(struct umdh_report *report)
 {
 	write_rest(report);
@@ -394,7 +395,8 @@ static void write_number(struct umdh_report *report, unsigned width, uint64_t va
 	out_number(report->out, value, report->base, width);
 }
 
-/* Writes comments before the row, where readers of UMDH's comparisons skip them. */
+/* Writes notes about a row. They precede the row as comments, which readers of UMDH's comparisons
+ * skip. */
 static void write_notes(
 	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {

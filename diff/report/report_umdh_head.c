@@ -60,7 +60,7 @@ static void write_read(struct out *out, const struct comparison *comparison)
 	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
-/* Returns true if rows are in order of growth. The header promises this order only then. */
+/* Returns true if rows are in order of growth, which the header then promises. */
 static bool largest_come_first(const struct view *view)
 {
 	uint64_t last = UINT64_MAX;
@@ -70,8 +70,8 @@ static bool largest_come_first(const struct view *view)
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
 			growth_of(change.now.requested_bytes, change.old.requested_bytes);
-		/* Adding 2^63 makes growth unsigned and preserves its order, because sums are below
-		 * 2^63. */
+		/* Sums are below 2^63, so adding 2^63 makes growth unsigned and preserves the
+		 * order. */
 		uint64_t place = (UINT64_C(1) << 63) +
 				 (growth.sign == '-' ? 0 - growth.amount : growth.amount);
 

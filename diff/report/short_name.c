@@ -1,8 +1,7 @@
 /*
- * Short names of functions for people, because C++ templates have names that fill screens. Until a
- * long name fits, parts are removed in this order: the return type and template arguments, long
- * parameters, all parameters, outer scopes. Three dots stand for each removed part but parameters at
- * the end.
+ * Short names of functions, for people. Names of C++ templates can fill a screen. Parts are removed
+ * until the name fits: first the return type and template arguments, then long parameters, all
+ * parameters, and outer scopes. Three dots replace each removed part, except parameters at the end.
  *
  * Forms for programs contain whole names. */
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "core/base/text.h"
 #include "diff/report/clean.h"
 
-#define INSIDE_MIN 12 /* text in brackets must be longer than this to be replaced with three dots */
+#define INSIDE_MIN 12 /* text in brackets is replaced with three dots only if it is longer */
 #define SCOPES 16 /* maximum number of innermost parts that are kept; outer ones are left out */
 
 /* Returns the position of the bracket that closes the bracket at `at`, or NULL. */
@@ -33,8 +32,8 @@ static const char *find_close(const char *name, const char *at)
 	return NULL;
 }
 
-/* Appends a name without long texts in brackets of the kind `open`. Does not shorten "<lambda" and
- * "(anonymous namespace)", which are names. */
+/* Appends a name without long texts in brackets of the kind `open`. Keeps "<lambda" and "(anonymous
+ * namespace)", which are names. */
 static void add_without(struct buf *to, const char *name, char open)
 {
 	const char *from = name;
@@ -83,7 +82,7 @@ static const char *find_parts(const char *name, const char *parts[SCOPES])
 	return end ? end : name + strlen(name);
 }
 
-/* Replaces the end of `words`, starting at `at`, with a text, which may be part of `words`. */
+/* Replaces the end of `words`, starting at `at`, with a text. The text may be part of `words`. */
 static void replace(struct buf *words, size_t at, const char *by)
 {
 	struct buf copy;

@@ -24,7 +24,7 @@ static size_t part_end(const struct trend_axis *axis, size_t at)
 	return end;
 }
 
-/* Returns the number of columns if each column has `at_once` snapshots and a separator is between
+/* Returns the number of columns needed if each has `at_once` snapshots and separators are between
  * parts. */
 static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 {

@@ -7,10 +7,9 @@
 #include "diff/trend/trend_parts.h"
 
 #define MS_PER_HOUR 3600000.0
-/* Number of standard deviations around the mean that contain 95 percent of a normal
- * distribution. */
+/* 95 percent of a normal distribution are within this number of standard deviations of the mean. */
 #define BOUND 1.959964
-/* Fewer points at the end of a part are too often in order by chance. */
+/* Minimum number of points at the end of a part. Fewer points are too often in order by chance. */
 #define END_LEAST 4
 
 /* Returns the hours between two snapshots, or 0 if the clock was set back. */
@@ -24,9 +23,9 @@ static double hours_between(const struct trend_axis *axis, size_t from, size_t t
 	       MS_PER_HOUR;
 }
 
-/* Merges neighbours into points of two alternating sizes, because a single size would turn a
- * sawtooth of that period into a slow wave. The last snapshot is a separate point, so that blocks
- * freed at the end are noticed. */
+/* Merges neighbouring snapshots into points of two alternating sizes. With a single size, a
+ * sawtooth of a similar period would become a slow wave. The last snapshot is a separate point, so
+ * blocks freed at the end are noticed. */
 static void add_part(
 	struct timeline *timeline, const struct trend_axis *axis, size_t from, size_t to)
 {
@@ -134,7 +133,8 @@ static size_t put_below(double *values, size_t count, double pivot, bool with_eq
 	return below;
 }
 
-/* Returns a value at a position that is reproducible, but hard to guess for authors of inputs. */
+/* Returns a pseudo-random value. The choice is reproducible, but hard to exploit in crafted
+ * inputs. */
 static double any_value(const double *values, size_t count, uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -149,8 +149,8 @@ static double pivot_of(const double *values, size_t count, uint64_t *seed)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Returns the value that has the given rank in sorted order. Afterwards lower values are before it
- * and higher values after it. */
+/* Returns the value with the given rank in sorted order. Moves lower values before it and higher
+ * values after it. */
 static double select_rank(double *values, size_t count, size_t rank)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -198,8 +198,8 @@ static double ties_of(const double *values, size_t count)
 	return sum;
 }
 
-/* Adds the pairs of a part's last `count` points to the slopes, the score and the variance. Returns
- * the number of pairs. */
+/* Adds all pairs of the last `count` points of a part to the slopes, the score and the variance.
+ * Returns the number of pairs. */
 static size_t add_slopes(struct slopes *slopes, const double *values, size_t count,
 	const double *per_hour, double *at)
 {

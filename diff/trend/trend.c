@@ -1,5 +1,5 @@
-/* Trends: judges a series by its bytes or, if these never change, by its blocks, and computes rates
- * and net growth. */
+/* Trends: judges a series by its bytes (or by its number of blocks, if bytes never change), and
+ * computes rates and net growth. */
 #include "diff/trend/trend.h"
 
 #include <stdlib.h>
@@ -7,13 +7,14 @@
 #include "core/base/memory.h"
 #include "diff/trend/trend_parts.h"
 
-/* In fewer snapshots a number can be constant by chance. */
+/* In fewer snapshots, a number may be constant by chance. */
 #define SILENT_LEAST 4
 
 struct trend_judge {
 	const struct trend_axis *axis;
 	struct timeline timeline;
-	double *values, *scratch; /* one element per point, and two per point; `values` owns both */
+	/* `values`: one element per point; `scratch`: two, in the same allocation */
+	double *values, *scratch;
 };
 
 const char *trend_verdict_name(enum trend_verdict verdict)
@@ -59,8 +60,8 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-/* Stores in judge->values how much each point exceeds the least snapshot, so that rounding affects
- * all points equally. Returns the value of the least snapshot. */
+/* Stores in `judge->values` the difference between each point and the lowest snapshot. Subtracting
+ * makes rounding affect all points equally. Returns the value of the lowest snapshot. */
 static uint64_t put_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
@@ -79,9 +80,9 @@ static uint64_t put_values(
 	return least;
 }
 
-/* Marks the parts whose values change. Returns true if such a part exists. A part with constant
- * values is left out, because it reveals nothing about the others. Its process does not use the
- * stack, or keeps a constant amount. */
+/* Marks the parts whose values change. Returns true if such a part exists. Parts with constant
+ * values are ignored: their processes do not use the stack or keep a constant amount, which reveals
+ * nothing about other processes. */
 static bool find_moves(struct trend_judge *judge)
 {
 	struct timeline *timeline = &judge->timeline;
@@ -124,7 +125,7 @@ static int64_t difference(uint64_t from, uint64_t to)
 	return from - to > INT64_MAX ? -INT64_MAX : -(int64_t)(from - to);
 }
 
-/* Adds with saturation: sums are below 2^63, but the sum over many parts may exceed that. */
+/* Adds with saturation. Each sum is below 2^63, but the total of many parts may not be. */
 static int64_t add(int64_t a, int64_t b)
 {
 	if (b > 0 && a > INT64_MAX - b)
@@ -152,8 +153,8 @@ static void add_net(
 	}
 }
 
-/* Returns the size of a stack's blocks if all have the same size, as they mostly do. The slope of
- * their number then follows from that of their bytes. Returns 0 if sizes differ. */
+/* Returns the size of a stack's blocks if all have the same size, as most do, otherwise 0. With one
+ * size, the slope of bytes also determines the slope of the number of blocks. */
 static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;

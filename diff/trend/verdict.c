@@ -1,28 +1,31 @@
 /* The verdict on a series of numbers, as described in man/hdiff-trend.7. */
 #include "diff/trend/trend_parts.h"
 
-/* Limits of scores, in standard deviations. By chance, a series exceeds SIGNIFICANT once in a
- * thousand cases. Its end exceeds END_SIGNIFICANT once in twenty. */
+/* Limits of scores, in standard deviations. By chance, a series exceeds SIGNIFICANT in one of a
+ * thousand cases, and its end exceeds END_SIGNIFICANT in one of twenty. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
-/* Slope at the end, in addition to a step or a ramp, that counts as a leak: over the whole time it
- * would rise by this fraction of the range. A slower rise may be the rest of a cache that fills. */
+/* Minimum slope for a leak at the end, in addition to a step or ramp. Over the whole time, the
+ * series would rise by this fraction of its range. A slower rise may come from a cache that is
+ * nearly full. */
 #define STILL 0.125
-/* Fraction of the time in which a cache fills. A longer rise is indistinguishable from a leak. */
+/* Maximum fraction of the time that a cache takes to fill. A longer rise is indistinguishable from
+ * a leak. */
 #define FILLED 0.75
-/* A step or a ramp is chosen from many courses, but only one line exists. So the line is rejected
- * only if its residual exceeds the best course's by more than the fraction GAIN / (points -
+/* Many steps and ramps compete with a single line. Therefore, the line is rejected only if its
+ * residual exceeds the residual of the best course by more than the fraction GAIN / (points -
  * CHOSEN). With few points, many courses fit. */
 #define GAIN 10
 #define CHOSEN 4
-/* With at least PLAIN_LEAST points, a course that explains this fraction of the squares is not
- * chance. */
+/* If a course explains this fraction of the squares, and there are at least PLAIN_LEAST points, the
+ * course is not due to chance. */
 #define PLAIN 0.9
 #define PLAIN_LEAST 6
 /* A range is negligible below this fraction of the highest value. */
 #define NEGLIGIBLE 0.1
 
-/* A series and its figures while it is judged. To judge whether it falls, the series is negated. */
+/* A series while it is judged, and its figures. To judge a falling series, all values are
+ * negated. */
 struct reading {
 	struct timeline *timeline;
 	const double *values;
@@ -31,8 +34,7 @@ struct reading {
 	double range; /* greatest minus least value within a part, maximum of all parts */
 	bool is_spread; /* the range is not negligible */
 	double count; /* number of points in parts whose values change */
-	/* number of steps between neighbours in these parts; of those that rise; of those that
-	 * fall */
+	/* steps between neighbours in these parts: number of all, rising and falling steps */
 	size_t steps, rising, falling;
 };
 
@@ -56,14 +58,14 @@ static void count_steps(struct reading *reading)
 	}
 }
 
-/* A possible course of a series: a ramp that rises from the start of each part for some hours, or a
- * step after that time. A ramp over all hours is a line. Each course is fitted by least squares,
- * with a separate level for each part. */
+/* A possible course of a series. It is either a ramp that rises for a number of hours from the
+ * start of each part, or a step after that number of hours. A ramp over all hours is a line. Each
+ * course is fitted by least squares, with a separate level for each part. */
 struct course {
 	double hours;
 	bool is_step;
 	double square, values; /* products with itself and with the values, without the levels */
-	double explained; /* the part of the values' sum of squares that the course explains */
+	double explained; /* the part of the sum of squares that the course explains */
 };
 
 /* Sums over the points of a part before a knot. */
@@ -77,7 +79,7 @@ struct courses {
 	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
 	size_t count; /* number of ramps and number of steps */
 	const struct course *line; /* the last ramp */
-	const struct course *stays; /* best course that comes to rest early enough */
+	const struct course *stays; /* best course that stops rising early enough */
 };
 
 /* Knots are at the points of the part with the most points. */
@@ -173,7 +175,8 @@ static double course_at(const struct course *course, double hours)
 	return hours < course->hours ? hours : course->hours;
 }
 
-/* Returns true if the end rises in addition to the course: a leak after a warm-up or a step. */
+/* Returns true if the end of the series rises in addition to the course, as in a leak after a
+ * warm-up or a step. */
 static bool end_rises_beside(const struct reading *reading, const struct course *course)
 {
 	struct timeline *timeline = reading->timeline;
@@ -188,8 +191,8 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Returns true if a rise is a leak. Either it is linear and its end rises, or its end rises in
- * addition to the best course that comes to rest. */
+/* Returns true if a rise is a leak: it is linear and its end rises, or its end rises in addition to
+ * the best course that stops rising. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
@@ -214,8 +217,8 @@ static bool has_risen(const struct reading *reading, const struct courses *cours
 		       explained >= PLAIN * courses->square);
 }
 
-/* Returns true if the last values exceed the mean of the first third. Otherwise nothing is left of
- * the rise. */
+/* Returns true if the last values exceed the mean of the first third. Otherwise, the rise was
+ * undone. */
 static bool is_higher(const struct reading *reading)
 {
 	const struct timeline *timeline = reading->timeline;
