@@ -65,7 +65,7 @@ struct options {
 		CHART_SIZES
 	} chart; /* chart shown instead of rows */
 	struct recording_part part; /* if no option selects a part: FATE_LIVE without a moment */
-	/* dumps of a series; any of these options makes them a trend */
+	/* dumps of a series; each of these options requires a trend */
 	bool across_restarts;
 	size_t warm_up; /* number of dumps left out at the start of each process */
 	struct moment since, until;

@@ -346,7 +346,7 @@ static void check_times(
 	axis->times_ms = NULL;
 }
 
-/* Appends the dumps of a series to those moved so far, and fills in the series. */
+/* Moves the dumps of a series to the end of `to`, and fills in the series. */
 static void take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
 {
 	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];

@@ -15,8 +15,8 @@
  * Series: which dumps are compared with each other, and in which order.
  *
  * Snapshots of a process (diff/dump_identity.h) are in the order of their times. If none has a
- * time, they are in the order in which they were given. If only some have a time, either these or
- * the rest are left out, whichever are fewer. */
+ * time, they are in the order in which they were given. If only some have a time, the smaller
+ * group, with or without a time, is left out. */
 
 /* Reason why a snapshot is left out. */
 enum dump_use {

@@ -81,7 +81,7 @@ struct match_request {
 	bool is_sum; /* all dumps are added up, and all blocks count as new */
 	bool by_heap; /* rows are kept per heap */
 	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */
-	const uint64_t *heaps; /* only blocks in these heaps are counted */
+	const uint64_t *heaps; /* count only blocks in these heaps */
 	size_t heap_count; /* 0: all blocks except those under HEAP_RESERVED */
 	/* only blocks that are unreachable, or reachable only from unreachable blocks */
 	bool only_lost;
@@ -102,7 +102,7 @@ struct comparison {
 	/* 2 for a comparison that was read from a file; `totals[0]` of its rows is OLD */
 	size_t dump_count;
 	bool is_sum; /* all dumps are added up; nothing is old */
-	bool has_unchanged; /* unchanged stacks are rows, too */
+	bool has_unchanged; /* unchanged stacks are also rows */
 	const struct trend_axis *axis; /* in a trend; otherwise NULL */
 	/* in a trend: this series' number, from 1, and the number of all series */
 	size_t series_number, series_count;
@@ -123,7 +123,7 @@ struct comparison {
 	bool is_guess;
 	bool lacks_rows; /* the totals include stacks without rows */
 	bool may_lack_rows; /* the file has no total line */
-	bool lacks_counts; /* some rows with blocks in OLD lack the number of these blocks */
+	bool lacks_counts; /* some rows have bytes in OLD, but lack the number of blocks in OLD */
 	bool is_partial; /* rows are missing */
 	const char *warnings[WARNINGS_MAX]; /* the first warnings, one sentence each */
 	size_t warning_count; /* number of all warnings */

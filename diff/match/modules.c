@@ -1,4 +1,4 @@
-/* Identity of modules: pairs the modules of each dump with those of earlier dumps, by file and
+/* Identity of modules: pairs the modules of each dump with modules of earlier dumps, by file and
  * build, and ranks them by name. */
 #include "diff/match/locations.h"
 
@@ -29,7 +29,7 @@ struct seeker {
 	bool is_new; /* belongs to the current dump */
 };
 
-/* Number of dumps that contain something, and the last of these dumps. */
+/* Number of dumps that contain a rank or a group, and the last such dump. */
 struct occurrence {
 	size_t count, last;
 };

@@ -193,8 +193,7 @@ static uint32_t hash_stack(
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	depth = location_depth(classes->locations, dump, stack);
-	/* One word per frame, combined with a random key, so that collisions cannot be
-	 * predicted. */
+	/* One word per frame, combined with a random key to make collisions unpredictable. */
 	for (uint32_t i = 0; i < depth; i++) {
 		struct location place = frame_at(classes, dump, stack, i);
 

@@ -403,7 +403,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		unread_line(reader, words);
 	} else {
 		reader->place = IN_STACK;
-		/* In our own reports, these texts replace a stack and are not frames. */
+		/* Not frames: our own reports print these texts instead of a stack. */
 		if (is_first && (words_equal(words, NO_STACK) ||
 					words_equal(words, "(stack not in the dump)")))
 			return;

@@ -13,8 +13,8 @@
 /*
  * Lists of regular expressions (PCRE2) that are matched against many texts.
  *
- * The time for matching is bounded, for each text and for all texts together. A match that takes
- * too long is an error, never a silent "no". Texts need not be valid UTF-8. */
+ * Matching is limited in time, for each text and for all texts together. A match that takes too
+ * long is an error and never counts as "no match". Texts need not be valid UTF-8. */
 
 struct patterns {
 	const char *option; /* option that the patterns belong to, for errors */

@@ -6,13 +6,14 @@
  * and their kin (CRT reference). *_base are exports of ucrtbase. _nh_malloc*, _heap_alloc* and
  * similar names are in published stacks and in the public symbols of debug CRTs. Rtlp*,
  * RtlDebug*Heap and RtlAllocateHeapSlowly are in published UMDH logs and Microsoft's public symbols
- * of ntdll; AVrf* in the symbols of verifier.dll, CRetailMalloc_* in those of combase, APP_DATA in
- * those of oleaut32. msvcrt_heap_* are in the stacks of 32-bit programs under Wine. Virtual*Alloc*,
- * MapViewOfFile*, and Nt* and Zw* are documented by Microsoft. std::_*, std::__* and __gnu_cxx are
- * in the open sources of Microsoft's, GNU's and LLVM's C++ libraries. _Zn* are C++'s operators in
- * the Itanium ABI, as mingw has them. allocator_*, IMalloc_*, alloc_bstr, heap_alloc and its kin,
- * Alloc and ReAlloc are in Wine 8.0's sources. g_* are in GLib's manual. alloc::* are modules of
- * Rust's crate alloc, __rust_* and __rdl_* its allocator's symbols, both in Rust's documentation.
+ * of ntdll; AVrf* is in the symbols of verifier.dll, CRetailMalloc_* in the symbols of combase,
+ * APP_DATA in the symbols of oleaut32. msvcrt_heap_* are in the stacks of 32-bit programs under
+ * Wine. Virtual*Alloc*, MapViewOfFile*, and Nt* and Zw* are documented by Microsoft. std::_*,
+ * std::__* and __gnu_cxx are in the open sources of Microsoft's, GNU's and LLVM's C++ libraries.
+ * _Zn* are C++'s operators in the Itanium ABI, as mingw has them. allocator_*, IMalloc_*,
+ * alloc_bstr, heap_alloc and its kin, Alloc and ReAlloc are in Wine 8.0's sources. g_* are in
+ * GLib's manual. alloc::* are modules of Rust's crate alloc, __rust_* and __rdl_* its allocator's
+ * symbols, both in Rust's documentation.
  *
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
  * call the program back, such as std::sort, std::function and std::thread, are not listed, because
@@ -266,7 +267,7 @@ static const char *const heap_modules[] = {
 	NULL,
 };
 
-/* Modules that allocate for others. Their frames without a name are layers, too. */
+/* Modules that allocate for others. Their frames without a name are also layers. */
 static const char *const allocator_modules[] = {
 	"msvcp*",
 	"libstdc++*",

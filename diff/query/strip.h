@@ -1,10 +1,10 @@
 /*
  * Frames of allocators: the layers between a program and its heap.
  *
- * A frame is such a layer if its module and function_own() of its function are in the list, or if
- * its source file belongs to the C++ library. A frame without a name is a layer if it lies in a
- * module that allocates for others. Layers are removed from the innermost frame outwards, up to the
- * first frame that is not a layer. The last remaining frame of a stack is never removed. */
+ * A frame is a layer if the list contains its module and function (the result of function_own()),
+ * or if its source file belongs to the C++ library. A frame without a name is a layer if it lies in
+ * a module that allocates for others. Layers are removed from the innermost frame outwards, up to
+ * the first frame that is not a layer. The last remaining frame of a stack is never removed. */
 #ifndef DIFF_QUERY_STRIP_H
 #define DIFF_QUERY_STRIP_H
 

@@ -266,7 +266,7 @@ static bool is_near_layer(const struct fronts *fronts, const struct frame *frame
 	return false;
 }
 
-/* Returns true if two calls are in the same function, whether or not it has a name. */
+/* Returns true if two calls are in the same function. The function need not have a name. */
 static bool is_same_function(const struct frame *a, const struct frame *b)
 {
 	uint64_t x = a->offset_bytes, y = b->offset_bytes;

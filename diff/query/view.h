@@ -58,7 +58,8 @@ struct view_request {
 	struct strip *strip; /* must outlive the view */
 };
 
-/* Stacks with something in common. A stack with several frames in the group counts once. */
+/* Stacks with something in common. A stack counts once, even if several of its frames are in the
+ * group. */
 struct view_group_row {
 	const char *name; /* "module!function", a path, a module, or a heap's address */
 	struct change self; /* stacks whose innermost frame is in the group ("flat" in pprof) */

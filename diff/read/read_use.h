@@ -1,7 +1,7 @@
 /*
  * Memory usage in a window of a recording: usage over time, and sizes of allocations.
  *
- * All blocks that are live at any moment of the window together have less than 2^63 bytes.
+ * All blocks that are live at some moment of the window add up to less than 2^63 bytes.
  * sums_read_recording() checks this for FATE_ALL. */
 #ifndef DIFF_READ_READ_USE_H
 #define DIFF_READ_READ_USE_H

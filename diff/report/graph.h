@@ -11,8 +11,7 @@
 #include "diff/query/view.h"
 #include "diff/read/frame.h"
 
-/* Returns true if the view has OLD sums, so that figures are growth. Otherwise figures are current
- * usage. */
+/* Returns true if the view has OLD sums. Figures are then growth, otherwise current usage. */
 bool graph_is_growth(const struct view *view);
 
 /* Returns the name of the figures: "inuse", or the fate of a window of a recording. */

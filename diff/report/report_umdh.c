@@ -265,7 +265,7 @@ static void write_signed(struct umdh_report *report, uint64_t now, uint64_t old,
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-/* Writes a part of the total, so that a reader can check the sum. */
+/* Writes a part of the total. With all parts, a reader can check the sum. */
 static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
