@@ -240,7 +240,7 @@ static int check_same_meaning(const char *a_path, const char *b_path)
 }
 
 /* Runs hsym --force twice on a cut dump. The first run must keep the meaning, and the second must
- * not change a byte. is_refused: hsym must fail without --force. Returns the number of remaining
+ * not change a byte. `is_refused`: hsym must fail without --force. Returns the number of remaining
  * blocks. */
 static int check_cut(const char *text, size_t len, bool is_refused)
 {
@@ -269,9 +269,9 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t7\n\n"                                   \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\n"
 
-/* Cuts two logs after every byte: a dump of hsnap's, and UMDH's log with one line of each kind and
- * two stacks. Logs with two-byte line ends are cut only near the line ends. hsym accepts hsnap's
- * dump without its last line end, but not without its end mark. */
+/* Cuts two logs after every byte: a dump by hsnap, and a log by UMDH with one line of each kind and
+ * two stacks. Logs with two-byte line ends are cut only near line ends. hsym accepts hsnap's dump
+ * without the last line end, but not without the end mark. */
 TEST(test_every_cut_means_same_with_names)
 {
 	static const char ours[] =
@@ -301,7 +301,8 @@ TEST(test_every_cut_means_same_with_names)
 	}
 }
 
-/* The lines are longer than any window. Each byte of the end mark lies once at a window's edge. */
+/* The lines are longer than any window. In one of the cases, each byte of the end mark is at the
+ * edge of a window. */
 TEST(test_long_comments_are_copied_whole)
 {
 	size_t window = (size_t)1 << 20, fill;

@@ -30,8 +30,8 @@ struct scene {
 	struct capture_stats stats;
 	struct err err;
 	uint32_t stacks[STACKS];
-	/* Until the process was suspended busy_until times, the word at busy_addr differs from
-	 * calm_value. */
+	/* The word at `busy_addr` differs from `calm_value` until the process was suspended
+	 * `busy_until` times. */
 	uint64_t busy_until, busy_addr, calm_value;
 };
 
@@ -380,8 +380,8 @@ TEST(layout_that_tracer_contradicts_is_not_believed)
 
 /* frees that the tracer does not see */
 
-/* ntdll of Windows 7 and 8 frees some blocks without the tracer seeing it, and so may a program
- * under Wine. */
+/* In Windows 7 and 8, ntdll frees some blocks unseen by the tracer. Under Wine, a program may do
+ * so. */
 TEST(frees_may_go_unseen_before_windows_10)
 {
 	static const struct {
@@ -519,8 +519,8 @@ TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 }
 
 /* Makes the target report one more second of hold. A hold may begin long after hsnap requested it,
- * and only the target knows when it began. Any earlier time, such as starting the helper, must
- * neither be counted nor limit the retries. */
+ * and only the target knows when. Earlier time, such as the start of the helper, must neither be
+ * counted nor limit the retries. */
 static void hold_for_a_second(void)
 {
 	be_busy();

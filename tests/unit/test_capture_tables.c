@@ -162,7 +162,7 @@ TEST(tables_that_lack_something_are_not_enough)
 	assert_false(tables_have_all(&captured));
 	captured.tracer.broken_shards = 0;
 	assert_true(tables_have_all(&captured));
-	traced(0x30000, TAG_A, TRACER_SIZE_MAX); /* the size is this value or larger */
+	traced(0x30000, TAG_A, TRACER_SIZE_MAX); /* the real size is at least this value */
 	assert_false(tables_have_all(&captured));
 	captured.tracer.block_count--;
 	blocks[captured.tracer.block_count++] = tracer_block_make(0x30000, 0, 0, 8);

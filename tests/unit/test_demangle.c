@@ -6,7 +6,7 @@
 
 #define TEXT_MAX 4000
 
-/* expected is NULL if the name is not supported. */
+/* `expected` is NULL if the name is not supported. */
 static const struct {
 	const char *name, *expected;
 	bool is_mangled;
@@ -55,8 +55,8 @@ static void add_reference(char *name, unsigned number)
 	strcat(name, text);
 }
 
-/* Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on. Each is twice as long as its predecessor. from:
- * number of the first component. */
+/* Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on. Each is twice as long as the previous one. `from` is
+ * the number of the first component. */
 static void add_doubling(char *name, unsigned from, unsigned steps)
 {
 	for (unsigned i = 0; i < steps; i++) {

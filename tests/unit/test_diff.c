@@ -183,8 +183,8 @@ TEST(overhead_may_go_against_direction)
 	assert_int_equal(growth(&result->rows[0]), -100);
 }
 
-/* Compares two dumps that contain only an id without a stack. old and new: notes about the dumps'
- * processes. Expects `rows` rows. */
+/* Compares two dumps that contain only an id without a stack, and expects `rows` rows. The other
+ * arguments are notes about the dumps' processes. */
 static void check_processes(const char *old, const char *now, size_t rows)
 {
 	struct result *result;

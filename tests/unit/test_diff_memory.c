@@ -91,7 +91,8 @@ TEST(json_has_address_space_separately)
 
 /* ---------------------------------------------------------------- unloaded modules */
 
-/* Makes a dump of a process whose module is loaded at base, or was before it was unloaded. */
+/* Makes a dump of a process with a module that is loaded at `base`, or was loaded there and then
+ * unloaded. */
 static void make_plug(const char *path, uint64_t base, bool is_gone)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});

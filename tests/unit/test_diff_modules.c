@@ -74,8 +74,8 @@ TEST(any_number_of_modules_with_one_name_are_distinguished)
 	assert_int_equal(growth(&result->rows[1]), 1000);
 }
 
-/* Compares two dumps that contain one block with this return address. old and new: lines before the
- * block. Expects `rows` rows. */
+/* Compares two dumps that contain one block with this return address, and expects `rows` rows. The
+ * other arguments are lines before the block. */
 static void check_lines(uint64_t addr, const char *old, const char *now, size_t rows)
 {
 	struct result *result;

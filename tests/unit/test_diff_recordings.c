@@ -312,8 +312,8 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 	assert_int_equal(ms, total_ms - 1);
 }
 
-/* Each millisecond the test allocates EACH_MS blocks, and frees the EACH_MS blocks that were
- * allocated LAG allocations earlier. So every window is known. */
+/* Every millisecond, the test allocates EACH_MS blocks and frees the EACH_MS blocks that were
+ * allocated LAG allocations earlier. Therefore, the result for every window is known. */
 TEST(windows_that_several_threads_count_are_as_if_one_did)
 {
 	enum { EACH_MS = 1000, LAG = 300000, TOTAL_MS = 1800, FROM_MS = 400, TO_MS = 1700 };

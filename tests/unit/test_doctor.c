@@ -1,6 +1,6 @@
-/* The doctor's comparison. Data that agree with the truth are ok. Every kind of mistake by a walker
- * or by a stack source marks exactly its own row as off. A few differences that Windows causes are
- * only noted. */
+/* The doctor's comparison. Data that agree with the truth are ok. Each kind of mistake by a walker
+ * or by a stack source marks exactly one row as off. A few differences that Windows causes are only
+ * noted. */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"

@@ -17,8 +17,8 @@ static uint64_t first_bytes(const struct doctor_block *block)
 	return block->was_bytes ? block->was_bytes : block->requested_bytes;
 }
 
-/* Counts a heap's blocks that are allocated with `from` to `to` bytes. If that_stay is set, counts
- * only blocks that are not freed. */
+/* Counts a heap's blocks of `from` to `to` bytes. If `that_stay` is set, counts only blocks that
+ * are not freed. */
 static size_t count(enum doctor_heap heap, uint64_t from, uint64_t to, bool that_stay)
 {
 	size_t count = 0;
@@ -194,7 +194,7 @@ TEST_WITH(test_a_full_truth_takes_no_more, make_truth, NULL)
 	assert_int_equal(truth.block_count, DOCTOR_BLOCKS_MAX);
 }
 
-/* Changes one byte, which must make the truth invalid, then restores the byte. */
+/* Changes one byte, checks that this makes the truth invalid, and restores the byte. */
 #define UNSOUND(change, undo)                                                                      \
 	do {                                                                                       \
 		assert_true(doctor_truth_is_sound(&truth));                                        \

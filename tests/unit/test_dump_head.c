@@ -186,7 +186,7 @@ TEST(packed_heads_are_read_too)
 	check_head(true, 208, TIME_MS, START_MS);
 	file_put(path, packed, len - 20); /* without its end mark and the modules */
 	check_head(true, 208, TIME_MS, START_MS);
-	/* gzip's header has 10 bytes, and that of a stored block 5 */
+	/* the header of gzip has 10 bytes, the header of a stored block has 5 */
 	check_error(packed, 15 + strlen(OURS) + 10, ERR_CUT);
 	memset(packed + 10, 0xff, 5);
 	check_error(packed, len, ERR_READ);

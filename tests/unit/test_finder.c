@@ -192,8 +192,8 @@ static void make_link(const char *name, const char *to)
 	assert_int_equal(symlink(to, path), 0);
 }
 
-/* Sets module.path to `words`, with dir for each %s. Returns true if the finder finds the module's
- * image. */
+/* Sets `module.path` to `words`, replacing each %s with `dir`. Returns true if the finder finds the
+ * module's image. */
 static bool finds(const char *words)
 {
 	static char path[1500];
@@ -204,7 +204,8 @@ static bool finds(const char *words)
 	return files.image != NULL;
 }
 
-/* /proc/self/root shows the whole machine's files again, as /net/HOST shows another machine's. */
+/* /proc/self/root shows all files of this machine again, and /net/HOST shows the files of another
+ * machine. */
 TEST(test_stranger_leads_to_no_other_machine_nor_what_system_makes_up)
 {
 	static const char away[] = "/proc/self/root";

@@ -1,5 +1,5 @@
-/* Values from real heaps of Windows 10 and 11, with their meaning. The walkers' functions decode
- * the values. The file is test data (tests/unit/data.h). */
+/* Values from real heaps of Windows 10 and 11, with their meanings. The tests decode them with the
+ * walkers' functions. The file of values is test data (tests/unit/data.h). */
 #include "tests/unit/data.h"
 #include "tests/unit/fake_target.h"
 
@@ -135,8 +135,8 @@ TEST(every_entry_decodes)
 
 #define SUBSEGMENT 0x50000u
 
-/* Places a container with the row's data, which describe its first two blocks. Returns how many of
- * these blocks are in use. */
+/* Places a container with the row's data, which describe the container's first two blocks. Returns
+ * the number of these two blocks that are in use. */
 static size_t put_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;

@@ -1,6 +1,6 @@
-/* Made processes with random damage, captured as by hsnap -z. Each capture must end within its
- * bounds. The test damages words of the images of tests/images. HSNAP_DAMAGE_ROUNDS: number of
- * rounds for each image (250). */
+/* Artificial processes with random damage, captured as hsnap -z would capture them. The test
+ * damages words of the images in tests/images. Each capture must end within its bounds.
+ * HSNAP_DAMAGE_ROUNDS is the number of rounds for each image (default 250). */
 #include "tests/unit/t.h"
 
 #include <unistd.h>

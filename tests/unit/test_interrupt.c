@@ -15,8 +15,8 @@ static void say_called(void)
 		_exit(9);
 }
 
-/* Returns the exit status of a process that receives the signal: 7 if the process survives. Sets
- * *called to true if its handler ran. */
+/* Returns the exit status of a process that receives the signal, or 7 if the process survives. Sets
+ * `*called` to true if the handler ran. */
 static int status_after(int number, void (*before)(int), bool is_held, bool *called)
 {
 	int status;

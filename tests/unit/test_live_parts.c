@@ -4,7 +4,7 @@
 #include "snapshot/live/process.h"
 #include "snapshot/target/target.h"
 
-/* PAGE_* constants as the Windows SDK defines them. */
+/* PAGE_* constants of the Windows SDK. */
 enum {
 	NOACCESS = 0x01,
 	READONLY = 0x02,

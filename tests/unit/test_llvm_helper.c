@@ -4,7 +4,7 @@
 #define HANG_MS 3000 /* for a helper that answers and then hangs */
 #define LONG_MS 60000
 
-/* Writes a shell script named llvm-symbolizer. For each request line, $line, the script can print
+/* Writes a shell script named llvm-symbolizer. For each request line ($line), the script can print
  * $(answer NAME). The last request line for each module is about an address beyond all others. */
 static void fake_llvm(const char *script)
 {
