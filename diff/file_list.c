@@ -186,7 +186,8 @@ static bool ends_in(const char *name, const char *end)
 	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
-/* Returns true if a file with this name cannot be a dump. `pattern` is NULL or the user's pattern. */
+/* Returns true if a file with this name cannot be a dump. `pattern` is the user's pattern or
+ * NULL. */
 static bool is_no_name(const char *name, const char *pattern)
 {
 	if (ends_in(name, ".tmp"))

@@ -3,13 +3,13 @@
  * expanded.
  *
  * A folder stands for the files directly in it. Names that dumps never have are skipped: "*.tmp"
- * (files still being written), and names that start with a dot. Links to files
- * are listed, even if the target is missing. Pipes and devices are not listed.
+ * (files still being written) and names that start with a dot. Links to files are listed, even if
+ * the target is missing. Pipes and devices are not listed.
  *
  * An argument is a pattern if its last part contains '*' or '?' and no file has exactly that name.
- * A pattern skips "*.tmp" unless it ends in it. Patterns ignore the case of ASCII
- * letters. FILE@MOMENT is a moment of a recording, unless a file has that whole name. FILE ends at
- * the last '@' and may be a pattern. */
+ * A pattern skips "*.tmp" unless it ends in ".tmp". Patterns ignore the case of ASCII letters.
+ * FILE@MOMENT is a moment of a recording, unless a file has that whole name. FILE ends at the last
+ * '@' and may be a pattern. */
 #ifndef DIFF_FILE_LIST_H
 #define DIFF_FILE_LIST_H
 

@@ -41,7 +41,7 @@ void message_left_out(FILE *messages, const char *place, const char *why)
 	message_warning(messages, place, "left out: ", why);
 }
 
-/* Prints the reason's own place if it has one, because that place may be a line of the file. */
+/* If `why` contains a place, prints that place, which may be a line of the file. */
 void message_damaged(FILE *messages, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
@@ -57,7 +57,7 @@ void message_cut(FILE *messages, const struct err *err)
 	message_warning(messages, err->place, "cut short, and used up to there: ", err->detail);
 }
 
-/* Malformed lines are reported with their own place. */
+/* A warning about a malformed line names the line. */
 void message_warnings(FILE *messages, const char *name, const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->quality.warning_count && i < WARNINGS_MAX; i++) {

@@ -199,7 +199,7 @@ static void judge(struct comparison_run *run)
 	struct buf missing; /* message about missing names, for the first series that lacks names */
 
 	print_suppressions(&run->suppressions, run->messages);
-	buf_init(&missing); /* for the rows shown, before further names are looked up */
+	buf_init(&missing); /* only about the rows shown: made before further names are looked up */
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
 	print_all_unmatched(run);

@@ -49,7 +49,7 @@ static bool parse_frame(struct frame *frame, struct arena *arena, struct words t
 bool read_rows_frame(struct read_rows *rows, struct words text, bool is_ours)
 {
 	const uint64_t *known = table_find(&rows->numbers, text.text, text.len);
-	/* lowest bit: the frame is odd, see parse_frame() */
+	/* lowest bit: parse_frame() removed text */
 	uint64_t frame = known ? *known : (uint64_t)rows->known_count << 1;
 
 	if (!known) {
