@@ -162,9 +162,31 @@ static bool leads_to_no_file(const char *path)
 	return os_is_special(path) || folder_each(path, FOLDER_NAMES, stop, NULL, &err) >= 0;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+	size_t len = strlen(name), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(name + len - end_len, end);
+}
+
+/* Returns true for a log of hsnap, unless the pattern selects logs. */
+static bool is_own_log(const char *path, const char *name, const char *pattern)
+{
+	struct source *source;
+	bool is_log;
+
+	if ((!ends_in(name, ".log") && !ends_in(name, ".log.1")) ||
+		(pattern && (ends_in(pattern, ".log") || ends_in(pattern, ".log.1"))) ||
+		source_open(&source, path, NULL))
+		return false;
+	is_log = input_is_log(source);
+	source_close(source);
+	return is_log;
+}
+
 /* Adds a file in a folder, or a link to a file. `folder` is "" for the current folder. */
 static int add_found(struct file_list *list, const char *folder, const struct folder_entry *entry,
-	struct err *err)
+	const char *pattern, struct err *err)
 {
 	size_t len = strlen(folder);
 	struct buf path;
@@ -173,17 +195,11 @@ static int add_found(struct file_list *list, const char *folder, const struct fo
 	buf_init(&path);
 	buf_printf(
 		&path, "%s%s%s", folder, len && !is_slash(folder[len - 1]) ? "/" : "", entry->name);
-	if (!entry->is_link || !leads_to_no_file(path.data))
+	if ((!entry->is_link || !leads_to_no_file(path.data)) &&
+		!is_own_log(path.data, entry->name, pattern))
 		rc = add(list, arena_text(&list->arena, path.data, path.len), true, err);
 	buf_release(&path);
 	return rc;
-}
-
-static bool ends_in(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
 /* Returns true if a file with this name cannot be a dump. `pattern` is the user's pattern or
@@ -215,7 +231,7 @@ static int add_entries(struct file_list *list, struct folder_list *found, const 
 
 		if ((entry->is_file || entry->is_link) && !is_no_name(entry->name, pattern) &&
 			(!pattern || is_like(entry->name, pattern)))
-			rc = add_found(list, folder, entry, err);
+			rc = add_found(list, folder, entry, pattern, err);
 	}
 	return rc;
 }

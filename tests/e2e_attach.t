@@ -81,7 +81,7 @@ sub one_thread {
 	is_deeply(growth($first, $second), \%step, 'a step of the target is seen to the byte');
 	my $result = detach($target, '-v');
 	is($result->{status}, 0, 'detach');
-	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: .*not traced.*\n\z/, 'and reports it');
+	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: no longer traced: .*\n\z/, 'and reports it');
 	my $detached = peek($target);
 	is($detached->{ntdll}, 0, 'ntdll is as in the file again');
 	like($detached->{state}, qr/^2 /, 'the tracer is off');
