@@ -413,6 +413,10 @@ sub nearly_right {
 	# The module, function and offset of a frame count even if its file is cut off.
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/near.txt", $cut->(' (d:\src')))->{out})->{rows}[0]{frames};
 	is_deeply([@{ $frames->[-1] }{qw(module function offset file)}], ['stock', 'main', '150', undef], 'a file that is cut off: the rest of the frame');
+	my $rust = comparison({}) =~ s/^\tmsvcrt!malloc.*\n\tstock!Bin.*/\tstock!std::sys::alloc::windows::process_heap_alloc+12\n\tstock!alloc::raw_vec::RawVec<T,A>::grow_one+34\n\tstock!wal::Segment::snapshot+56/mr;
+	like(hdiff('--no-pager', spew("$dir/near.txt", $rust))->{out}, qr/^ +1 +\+640 B .*\bwal::Segment::snapshot/m, "Rust's allocators do not name a row");
+	my $overhead = comparison({}) =~ s/^Total.*/Total increase ==     78 requested + 900000 overhead = 900078/mr;
+	like(hdiff('--no-pager', spew("$dir/near.txt", $overhead))->{out}, qr/^overhead of the heaps: \+9\.0 MiB, more than their blocks$/m, 'overhead that exceeds the growth');
 	my $ended = hdiff('-o', 'json', spew("$dir/near.txt", comparison({}) . "\x1a"));
 	is("$ended->{status} $ended->{err}", '0 ', 'a mark of DOS at the end');
 	my $unread = hdiff('--force', '--max-growth', 1, spew("$dir/near.txt", comparison({}) =~ s/ allocs/ x/gr =~ s/^Total.*//mr));
