@@ -84,7 +84,12 @@ sub difference {
 
 # ---------------------------------------------------------------- moments and windows
 
-sub labels { return sort(uniq(map { $_->{label} } @{ $_[0]->marks })) }
+# Returns the labels that name one mark only.
+sub labels {
+	my %count;
+	$count{ $_->{label} }++ for @{ $_[0]->marks };
+	return sort grep { $count{$_} == 1 } keys %count;
+}
 
 sub moments {
 	my ($name) = @_;

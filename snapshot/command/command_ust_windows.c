@@ -65,7 +65,7 @@ static int check(const struct ust_request *request, struct err *err)
 
 	if (!is_show && !is_on && strcmp(request->what, "off") != 0)
 		return err_set(err, ERR_USAGE, *request->what ? request->what : "ust",
-			"give 'on', 'off' or 'show'");
+			"give on, off or show");
 	if (request->db_mb && !is_on)
 		return err_set(err, ERR_USAGE, "--db-mb", "applies only to on");
 	if (!request->image && !is_show)
