@@ -8,7 +8,7 @@ no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP qw(decode_json);
-use List::Util qw(sum0 uniq);
+use List::Util qw(sum0);
 use Test::More;
 use Hunt;
 use Recordings;
