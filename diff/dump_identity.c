@@ -136,7 +136,7 @@ static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 	return first[early]->id.time_ms - first[early]->id.clock_ms;
 }
 
-void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn report, void *ctx)
 {
 	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
 	size_t clocked;
@@ -158,8 +158,8 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn
 			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
 				continue;
 			sorted[k]->id.time_ms = ms;
-			if (told)
-				told(ctx, sorted[k], stated_ms);
+			if (report)
+				report(ctx, sorted[k], stated_ms);
 		}
 	}
 	free(sorted);

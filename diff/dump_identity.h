@@ -37,7 +37,7 @@ bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent
  * is never adjusted. Assumes that most dumps have correct times. Calls the callback, unless it is
  * NULL, for each corrected dump with the dump's original time. */
 typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
-void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn report, void *ctx);
 
 /* Returns a dump whose time is known to be wrong, or NULL. Also returns NULL if the machine's
  * running clock orders all dumps. */

@@ -543,8 +543,8 @@ subtest 'what many dumps lack is reported once per series' => sub {
 	is($result->{status}, 0, 'with status 0');
 	my $text = run(tool('hdiff', 'linux', '--no-symbols', $dir))->{out};
 	is_deeply([sort $text =~ m{^// warning: (.*)$}mg], [sort @want], 'in the header of each series');
-	my @told = map { [map { @{ $_->{warnings} // [] } } @{ $_->{snapshots} }] } @{ decode_json($result->{out})->{series} };
-	is_deeply([map { scalar @$_ } @told], [6 + 3 + 1 + 2, 2], 'JSON has the warnings of each');
+	my @warnings = map { [map { @{ $_->{warnings} // [] } } @{ $_->{snapshots} }] } @{ decode_json($result->{out})->{series} };
+	is_deeply([map { scalar @$_ } @warnings], [6 + 3 + 1 + 2, 2], 'JSON has the warnings of each');
 	is(scalar(() = trend('--series', 2, $dir)->{err} =~ /lacks/g), 1, 'nothing is reported for a series that is not shown');
 	unlink @files[2 .. $#files];
 	$result = trend($dir);

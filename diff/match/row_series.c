@@ -26,7 +26,7 @@ size_t axis_longest(const struct trend_axis *axis)
 }
 
 /* Allows a probability of at most 5 percent that the true slope lies outside all observed slopes.
- * That happens only if, after removing the trend, every part rises throughout or every part falls
+ * This requires that, after removing the trend, every part rises throughout or every part falls
  * throughout: 2 of all possible orders. A part of n snapshots has n! orders; the numbers of several
  * parts are multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
