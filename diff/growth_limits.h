@@ -20,7 +20,7 @@
 
 struct growth_limits {
 	const struct options *options;
-	struct strip *strip; /* frames of allocators and libraries, which names of rows skip */
+	struct strip *strip; /* frames of allocators and libraries, left out of the names of rows */
 	FILE *messages;
 	const char *growth_unknown; /* why no growth can be computed from the dumps, or NULL */
 	/* Results of all views checked so far. */

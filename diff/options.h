@@ -133,10 +133,10 @@ int options_check_outputs(const struct options *options, struct err *err);
 /* Returns the spelling of the option that requests a chart. */
 const char *options_of_chart(const struct options *options);
 
-/* Returns the spelling of a given option that requires a trend, or NULL. */
+/* Returns the spelling of the first option that requires a trend, or NULL if none was given. */
 const char *options_of_trend(const struct options *options);
 
-/* Returns the spelling of a given option that requires a recording, or NULL. */
+/* Returns the spelling of the first option that requires a recording, or NULL if none was given. */
 const char *options_of_recording(const struct options *options);
 
 /* Returns true if an option makes even two dumps a trend. */

@@ -155,7 +155,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 	}
 	file->sums.single.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
-	/* An almost correct line explains more than "not a dump". */
+	/* If a line is almost correct, its error explains more than "not a dump". */
 	if (rc == -ERR_NOT_DUMP && words && (strncmp(words, "nor ", 4) != 0 || !err->detail[0]))
 		return err_set(err, ERR_NOT_DUMP, name, "%s", words);
 	return rc;

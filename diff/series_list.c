@@ -293,8 +293,8 @@ static void gather_members(struct lister *lister)
 	}
 	for (size_t i = 0; i < lister->series_count; i++)
 		from[i + 2] += from[i + 1];
-	/* Each start serves as a position for adding, and ends up at the start of the next
-	 * series. */
+	/* Each series' start is also its insertion index. After the loop it is the start of
+	 * the next series. */
 	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 

@@ -166,8 +166,8 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
-/* Returns true for a single window of a recording. In such a comparison, rows without blocks of the
- * window's fate come last. */
+/* Returns true for a single window of a recording. In such a comparison, rows that have no
+ * blocks of the selected fate (enum block_fate) come last. */
 bool comparison_is_window(const struct comparison *comparison);
 
 /* Return a row's sums in the newest (second function: the oldest) dump. A single dump has no old

@@ -196,8 +196,8 @@ static void fail_second(struct printed_reader *reader, const char *why)
 
 /* ---------------------------------------------------------------- the base */
 
-/* Collects evidence from a line whose arithmetic is correct in hexadecimal. In other lines, letters
- * are damage. */
+/* Collects evidence from a line whose arithmetic is correct in hexadecimal. In any other
+ * line, the digits A to F are a sign of damage, not of base 16. */
 static void see(struct base_signs *signs, const struct number *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -251,7 +251,8 @@ void read_rows_finish(struct read_rows *rows, int reading, struct comparison *co
 
 /* ---------------------------------------------------------------- the total line */
 
-/* Adds growth without a row to the larger of OLD and NEW. */
+/* Accounts for growth that no row explains: adds it to NEW if positive, or its absolute value to OLD
+ * if negative. */
 static void grow(uint64_t *old, uint64_t *now, int64_t growth)
 {
 	if (growth < 0)

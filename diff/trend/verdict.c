@@ -191,8 +191,8 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Returns true if a rise is a leak: it is linear and its end rises, or its end rises in addition to
- * the best course that stops rising. */
+/* Returns true if a rise is a leak: it is linear and still rises at the end, or it still rises at
+ * the end after the best course that levels off was subtracted. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
