@@ -76,9 +76,8 @@
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_NOT_CHANGED, "was not changed", "")                                                  \
-	X(ERR_TASK, "is not a task of hsnap",                                                      \
-		"remove it with 'hsnap schedule remove NAME', and add it again")                   \
-	X(ERR_NO_TASK, "no such task", "'hsnap schedule list', as administrator, lists the tasks") \
+	X(ERR_NO_TASK, "no such task",                                                             \
+		"'schtasks /query /tn \\hsnap\\', as administrator, lists the tasks")              \
 	X(ERR_TASK_EXISTS, "the task already exists",                                              \
 		"use 'hsnap schedule remove NAME' first, or --replace")                            \
 	X(ERR_SYMBOLS, "no names", "")                                                             \

@@ -1,4 +1,4 @@
-/* hsnap schedule: adds, lists and removes tasks of Task Scheduler, and runs a task now. */
+/* hsnap schedule: adds and removes tasks of Task Scheduler. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,12 +57,10 @@ static const char usage[] =
 	"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
 	"             [--full] [--gzip] [--start TIME] [--at-start] [--time-limit T]\n"
 	"             [--as-user] [--program FILE] [--replace] [--print-xml] [-f OUT]\n"
-	"       hsnap schedule list\n"
 	"       hsnap schedule remove NAME\n"
-	"       hsnap schedule run NAME\n"
 	"\n"
-	"Have Windows' Task Scheduler write dumps of every process called NAME (app.exe);\n"
-	"list these tasks, remove one, or run once, now, what it runs.\n";
+	"Have Windows' Task Scheduler write dumps of every process called NAME (app.exe),\n"
+	"or remove this task.\n";
 
 struct schedule {
 	const char *verb; /* NULL: not given */
@@ -81,7 +79,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 		schedule->verb = value;
 		return 0;
 	}
-	if (id == OPT_ARGUMENT && (request->name || !strcmp(schedule->verb, "list")))
+	if (id == OPT_ARGUMENT && request->name)
 		return err_set(err, ERR_USAGE, value, "one name at a time");
 	for (const struct opt *opt = options; opt->id; opt++) {
 		if (opt->id == id)
@@ -186,25 +184,25 @@ static int add(const struct schedule *schedule, struct err *err)
 
 /* ---------------------------------------------------------------- verbs */
 
-/* Performs the verb. Sets *exit_status to the exit status of run. */
-static int act(const struct schedule *schedule, int *exit_status, struct err *err)
+static int act(const struct schedule *schedule, struct err *err)
 {
 	const char *verb = schedule->verb ? schedule->verb : "schedule";
 	const char *name = schedule->request.name;
-	bool is_list = !strcmp(verb, "list"), is_add = !strcmp(verb, "add"),
-	     is_run = !strcmp(verb, "run");
-	char **argv;
-	int argc, rc;
+	bool is_add = !strcmp(verb, "add");
+	int rc;
 
-	if (!is_list && !is_add && !is_run && strcmp(verb, "remove") != 0)
-		return err_set(err, ERR_USAGE, verb, "takes add, list, remove or run");
+	if (!strcmp(verb, "list"))
+		return err_set(
+			err, ERR_USAGE, verb, "use schtasks /query /tn \\hsnap\\ /v /fo list");
+	if (!strcmp(verb, "run"))
+		return err_set(err, ERR_USAGE, verb, "use schtasks /run /tn \\hsnap\\NAME");
+	if (!is_add && strcmp(verb, "remove") != 0)
+		return err_set(err, ERR_USAGE, verb, "takes add or remove");
 	if (schedule->add_option && !is_add)
 		return err_set(
 			err, ERR_USAGE, verb, "--%s applies only to add", schedule->add_option);
 	if (schedule->output && !schedule->prints_xml)
 		return err_set(err, ERR_USAGE, schedule->output, "-f needs --print-xml");
-	if (is_list)
-		return scheduler_list(err);
 	if (!name)
 		return err_set(err, ERR_USAGE, verb, "name the image: NAME, as app.exe");
 	rc = task_name_check(name, err);
@@ -212,12 +210,6 @@ static int act(const struct schedule *schedule, int *exit_status, struct err *er
 		return rc;
 	if (is_add)
 		return add(schedule, err);
-	if (is_run) {
-		rc = scheduler_arguments(name, &argc, &argv, err);
-		if (!rc)
-			*exit_status = command_snapshot(argc, argv);
-		return rc;
-	}
 	rc = scheduler_remove(name, err);
 	if (!rc)
 		printf("%s: the task was removed; its dumps remain\n", name);
@@ -229,9 +221,9 @@ int command_schedule(int argc, char **argv)
 	static const struct command_form form = {usage, options, .set = set_option};
 	struct schedule schedule = {0};
 	struct err err = {0};
-	int exit_status = 0, rc = command_read(&form, argc, argv, &schedule, &err);
+	int rc = command_read(&form, argc, argv, &schedule, &err);
 
 	if (!rc)
-		rc = act(&schedule, &exit_status, &err);
-	return rc < 0 ? command_fail(&err) : exit_status;
+		rc = act(&schedule, &err);
+	return rc < 0 ? command_fail(&err) : 0;
 }

@@ -21,16 +21,6 @@ int scheduler_add(
 /* Removes a task. Returns 0, -ERR_NO_TASK, -ERR_ADMIN, or -ERR_SYSTEM. */
 int scheduler_remove(const char *name, struct err *err);
 
-/* Prints a table of all tasks. Marks tasks that do not run this hsnap with the arguments of a
- * task. */
-int scheduler_list(struct err *err);
-
-/* Finds the arguments with which the task runs this program. They stay valid until the program
- * exits. Returns -ERR_TASK unless the task runs this very program with the arguments of a task,
- * because the author of the task may have fewer rights than this user. Also returns the errors of
- * scheduler_remove(). */
-int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err);
-
 /* Add one string to an empty buf: the full form of `path`, the path of this program, or the current
  * user (a SID). */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err);

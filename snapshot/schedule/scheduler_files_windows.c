@@ -15,19 +15,12 @@
 #include "core/base/os_windows.h"
 #include "snapshot/schedule/scheduler.h"
 
-char *scheduler_utf8(const wchar_t *wide)
+static void add_wide(struct buf *to, const wchar_t *wide)
 {
 	char *text = wide_to_utf8(wide);
 
 	if (!text)
 		memory_out();
-	return text;
-}
-
-static void add_wide(struct buf *to, const wchar_t *wide)
-{
-	char *text = scheduler_utf8(wide);
-
 	buf_add_text(to, text);
 	free(text);
 }
@@ -77,19 +70,6 @@ int scheduler_user(struct buf *user, struct err *err)
 	if (token)
 		CloseHandle(token);
 	return rc;
-}
-
-/* Returns false for a program on another machine. Does not contact that machine, because it would
- * then know the user's identity. */
-bool scheduler_is_own_program(const char *program)
-{
-	struct buf own = {0};
-	bool is_own;
-
-	scheduler_program(&own, NULL);
-	is_own = (program[0] != '\\' || own.data[0] == '\\') && os_same_file(own.data, program);
-	buf_release(&own);
-	return is_own;
 }
 
 /* ---------------------------------------------------------------- rights */

@@ -1,5 +1,5 @@
-/* Interfaces between the two Windows files of the scheduler: results of Task Scheduler, arguments
- * of a task, and rights of files. */
+/* Interfaces between the two Windows files of the scheduler: results of Task Scheduler and rights
+ * of files. */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 
@@ -12,21 +12,11 @@
 #include "core/base/memory.h"
 
 /* Sets err from a result of the scheduler, using `place` as the error's place. Returns -ERR_ADMIN,
- * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, or otherwise -ERR_SYSTEM. */
+ * -ERR_NO_TASK, -ERR_TASK_EXISTS, or otherwise -ERR_SYSTEM. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err);
 
 /* Returns a description, with a remedy, of what a registered task still lacks, or NULL. */
 const char *scheduler_warning(HRESULT hr);
-
-/* Finds the arguments of the task with this name; see scheduler_arguments(). */
-int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
-	int *argc, char ***argv, struct err *err);
-
-/* Converts a string to UTF-8; the caller frees the result. */
-char *scheduler_utf8(const wchar_t *wide);
-
-/* Returns true if `program` is the full path of this program. */
-bool scheduler_is_own_program(const char *program);
 
 /* Rights for files that are created for the system ("Security Descriptor String Format", Microsoft
  * Learn). The system and administrators have full rights, also to the contents of folders. Other

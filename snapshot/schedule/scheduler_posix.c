@@ -21,18 +21,6 @@ int scheduler_remove(const char *name, struct err *err)
 	return refuse(name, err);
 }
 
-int scheduler_list(struct err *err)
-{
-	return refuse("schedule list", err);
-}
-
-int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err)
-{
-	(void)argc;
-	(void)argv;
-	return refuse(name, err);
-}
-
 /* Copies the path unchanged, because it belongs to another system. */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 {

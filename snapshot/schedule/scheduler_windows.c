@@ -1,8 +1,7 @@
 /*
  * Access to Task Scheduler through its own interface, ITaskService ("Task Scheduler 2.0
  * Interfaces", Microsoft Learn), on Windows Vista and later. Wine 8.0 registers and removes tasks,
- * but does not store their programs and intervals, and does not list tasks. For these, it returns
- * E_NOTIMPL, which Windows never does. */
+ * but does not store their programs. For these, it returns E_NOTIMPL, which Windows never does. */
 #include "snapshot/schedule/scheduler.h"
 
 #define COBJMACROS
@@ -49,7 +48,6 @@ int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 		{0x80070003, ERR_NO_TASK, ""}, /* ERROR_PATH_NOT_FOUND */
 		{0x800700b7, ERR_TASK_EXISTS, ""}, /* ERROR_ALREADY_EXISTS */
 		{0x80070050, ERR_TASK_EXISTS, ""}, /* ERROR_FILE_EXISTS */
-		{0x80004002, ERR_TASK, "does not run exactly one program"}, /* E_NOINTERFACE */
 		{0x80004001, ERR_SYSTEM, /* E_NOTIMPL */
 			"Wine's Task Scheduler runs no tasks and forgets their programs; "
 			"'hsnap schedule add --print-xml' writes one for Windows"},
@@ -95,7 +93,6 @@ static struct {
 	(void *, LONG, void *, void *, DWORD, DWORD, void *, DWORD, void *);
 	BSTR(WINAPI *text)(const OLECHAR *);
 	void(WINAPI *free_text)(BSTR);
-	INT(WINAPI *date)(DOUBLE, SYSTEMTIME *);
 } com;
 
 struct session {
@@ -126,7 +123,6 @@ static bool load(void)
 	com.security = (void *)GetProcAddress(ole, "CoInitializeSecurity");
 	com.text = (void *)GetProcAddress(automation, "SysAllocString");
 	com.free_text = (void *)GetProcAddress(automation, "SysFreeString");
-	com.date = (void *)GetProcAddress(automation, "VariantTimeToSystemTime");
 	return true;
 }
 
@@ -170,15 +166,6 @@ static BSTR bstr(const char *text)
 	return result;
 }
 
-/* Converts a string to UTF-8 and frees it; NULL counts as an empty string. */
-static char *utf8(BSTR wide)
-{
-	char *text = scheduler_utf8(wide ? wide : L"");
-
-	com.free_text(wide);
-	return text;
-}
-
 /* Opens a session. The caller must always call session_close(). */
 static HRESULT session_open(struct session *session, const char *name)
 {
@@ -195,63 +182,6 @@ static HRESULT session_open(struct session *session, const char *name)
 		hr = ITaskService_GetFolder(session->service, path, &session->folder);
 	com.free_text(path);
 	return session->service && is_missing(hr) ? S_OK : hr;
-}
-
-/* ---------------------------------------------------------------- action of a task */
-
-struct action {
-	char *program, *arguments; /* in UTF-8; program without its quotes */
-};
-
-static void action_release(struct action *action)
-{
-	free(action->program);
-	free(action->arguments);
-}
-
-static HRESULT read_exec(IExecAction *exec, struct action *action)
-{
-	BSTR program = NULL, arguments = NULL;
-	HRESULT hr = IExecAction_get_Path(exec, &program);
-	size_t len;
-
-	if (SUCCEEDED(hr))
-		hr = IExecAction_get_Arguments(exec, &arguments);
-	action->program = utf8(program);
-	action->arguments = utf8(arguments);
-	len = strlen(action->program);
-	if (len > 1 && action->program[0] == '"' && action->program[len - 1] == '"') {
-		memmove(action->program, action->program + 1, len - 2);
-		action->program[len - 2] = '\0';
-	}
-	return hr;
-}
-
-/* Returns E_NOINTERFACE unless the task runs a single program. */
-static HRESULT read_action(IRegisteredTask *task, struct action *action)
-{
-	ITaskDefinition *definition = NULL;
-	IActionCollection *all = NULL;
-	IAction *first = NULL;
-	IExecAction *exec = NULL;
-	LONG count = 0;
-	HRESULT hr = IRegisteredTask_get_Definition(task, &definition);
-
-	if (SUCCEEDED(hr))
-		hr = ITaskDefinition_get_Actions(definition, &all);
-	if (SUCCEEDED(hr))
-		hr = IActionCollection_get_Count(all, &count);
-	if (SUCCEEDED(hr))
-		hr = count == 1 ? IActionCollection_get_Item(all, 1, &first) : E_NOINTERFACE;
-	if (SUCCEEDED(hr))
-		hr = IAction_QueryInterface(first, &IID_IExecAction, (void **)&exec);
-	if (SUCCEEDED(hr))
-		hr = read_exec(exec, action);
-	release(exec);
-	release(first);
-	release(all);
-	release(definition);
-	return hr;
 }
 
 /* ---------------------------------------------------------------- adding, removing */
@@ -278,13 +208,29 @@ static HRESULT make_folder(struct session *session, bool is_system)
 	return hr;
 }
 
+/* Returns a failure if the scheduler has not stored what the task runs. */
+static HRESULT check_actions(IRegisteredTask *task)
+{
+	ITaskDefinition *definition = NULL;
+	IActionCollection *all = NULL;
+	LONG count;
+	HRESULT hr = IRegisteredTask_get_Definition(task, &definition);
+
+	if (SUCCEEDED(hr))
+		hr = ITaskDefinition_get_Actions(definition, &all);
+	if (SUCCEEDED(hr))
+		hr = IActionCollection_get_Count(all, &count);
+	release(all);
+	release(definition);
+	return hr;
+}
+
 /* The XML contains the account. The kind of logon is a separate argument: a service account (for
  * the system), or a user without a password (S4U). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err)
 {
 	struct session session;
-	struct action kept = {0};
 	IRegisteredTask *task = NULL;
 	HRESULT hr = session_open(&session, name);
 
@@ -301,12 +247,11 @@ int scheduler_add(
 	if (SUCCEEDED(hr) && scheduler_warning(hr))
 		fprintf(stderr, "hsnap: %s: warning: %s\n", name, scheduler_warning(hr));
 	if (SUCCEEDED(hr)) {
-		hr = read_action(task, &kept);
+		hr = check_actions(task);
 		if (FAILED(hr)) /* the task would run nothing */
 			ITaskFolder_DeleteTask(session.folder, session.name, 0);
 	}
 	release(task);
-	action_release(&kept);
 	session_close(&session);
 	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
 }
@@ -321,141 +266,4 @@ int scheduler_remove(const char *name, struct err *err)
 				      NO_TASK;
 	session_close(&session);
 	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
-}
-
-/* ---------------------------------------------------------------- listing */
-
-/* Formats one of the scheduler's local times; 0 means no time. */
-static void time_text(DATE date, char text[TASK_TIME_BYTES])
-{
-	SYSTEMTIME time;
-
-	if (date > 0 && com.date(date, &time))
-		snprintf(text, TASK_TIME_BYTES, "%04u-%02u-%02u %02u:%02u", time.wYear % 10000u,
-			time.wMonth % 100u, time.wDay % 100u, time.wHour % 100u,
-			time.wMinute % 100u);
-}
-
-static void read_state(IRegisteredTask *task, struct task_listed *row)
-{
-	TASK_STATE state = TASK_STATE_UNKNOWN;
-	LONG result = 0;
-	DATE last = 0, next = 0;
-	BSTR wide = NULL;
-
-	if (IRegisteredTask_get_LastRunTime(task, &last) == S_OK)
-		time_text(last, row->last);
-	if (IRegisteredTask_get_NextRunTime(task, &next) == S_OK)
-		time_text(next, row->next);
-	if (SUCCEEDED(IRegisteredTask_get_State(task, &state)))
-		row->state = (unsigned)state;
-	row->has_result = SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result));
-	row->result = (uint32_t)result;
-	if (SUCCEEDED(IRegisteredTask_get_Xml(task, &wide))) {
-		char *xml = utf8(wide);
-
-		task_every_text(xml, row->every);
-		free(xml);
-	}
-}
-
-static HRESULT list_one(IRegisteredTaskCollection *tasks, LONG number)
-{
-	IRegisteredTask *task = NULL;
-	struct task_listed row = {0};
-	struct action action = {0};
-	VARIANT index = nothing;
-	BSTR name = NULL;
-	HRESULT hr;
-
-	V_VT(&index) = VT_I4;
-	V_I4(&index) = number;
-	hr = IRegisteredTaskCollection_get_Item(tasks, index, &task);
-	if (SUCCEEDED(hr))
-		hr = IRegisteredTask_get_Name(task, &name);
-	if (SUCCEEDED(hr))
-		hr = read_action(task, &action);
-	if (task && (SUCCEEDED(hr) || hr == E_NOINTERFACE)) {
-		char *text = utf8(name);
-
-		row.name = text;
-		row.program = action.program;
-		row.arguments = action.arguments;
-		row.runs_hsnap = SUCCEEDED(hr) && scheduler_is_own_program(action.program);
-		read_state(task, &row);
-		task_table_row(stdout, &row);
-		free(text);
-		hr = S_OK;
-	}
-	action_release(&action);
-	release(task);
-	return hr;
-}
-
-int scheduler_list(struct err *err)
-{
-	struct session session;
-	IRegisteredTaskCollection *tasks = NULL;
-	LONG count = 0;
-	HRESULT hr = session_open(&session, "");
-
-	if (SUCCEEDED(hr) && session.folder)
-		hr = ITaskFolder_GetTasks(session.folder, TASK_ENUM_HIDDEN, &tasks);
-	if (SUCCEEDED(hr) && tasks)
-		hr = IRegisteredTaskCollection_get_Count(tasks, &count);
-	if (SUCCEEDED(hr) && !count)
-		printf("no tasks of hsnap (only administrators see those of the system)\n");
-	else if (SUCCEEDED(hr))
-		task_table_head(stdout);
-	for (LONG i = 1; SUCCEEDED(hr) && i <= count; i++)
-		hr = list_one(tasks, i);
-	release(tasks);
-	session_close(&session);
-	return FAILED(hr) ? scheduler_fail(hr, "schedule list", err) : 0;
-}
-
-/* ---------------------------------------------------------------- running */
-
-int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
-	int *argc, char ***argv, struct err *err)
-{
-	struct buf folder = {0}, keep = {0}, line = {0};
-	wchar_t *wide;
-	int rc = 0;
-
-	if (!scheduler_is_own_program(program))
-		return err_set(err, ERR_TASK, name, "runs another program, %s", program);
-	buf_printf(&line, "hsnap %s", arguments);
-	wide = wide_from_utf8(line.data);
-	if (!task_arguments_read(arguments, name, &folder, &keep))
-		rc = err_set(err, ERR_TASK, name, "with other arguments: %s", arguments);
-	else
-		windows_arguments(wide, argc, argv);
-	free(wide);
-	buf_release(&folder);
-	buf_release(&keep);
-	buf_release(&line);
-	return rc;
-}
-
-int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err)
-{
-	struct session session;
-	struct action action = {0};
-	IRegisteredTask *task = NULL;
-	HRESULT hr = session_open(&session, name);
-	int rc;
-
-	if (SUCCEEDED(hr))
-		hr = session.folder ? ITaskFolder_GetTask(session.folder, session.name, &task) :
-				      NO_TASK;
-	if (SUCCEEDED(hr))
-		hr = read_action(task, &action);
-	release(task);
-	session_close(&session);
-	rc = FAILED(hr) ? scheduler_fail(hr, name, err) :
-			  scheduler_action_arguments(
-				  name, action.program, action.arguments, argc, argv, err);
-	action_release(&action);
-	return rc;
 }

@@ -1,12 +1,11 @@
 /*
- * A task as text, identical on every system: the request from "hsnap schedule add", the XML for
- * Task Scheduler, and the rows that "hsnap schedule list" prints. All strings are UTF-8. */
+ * A task as text, identical on every system: the request from "hsnap schedule add" and the XML
+ * for Task Scheduler. All strings are UTF-8. */
 #ifndef SNAPSHOT_SCHEDULE_TASK_H
 #define SNAPSHOT_SCHEDULE_TASK_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "core/base/err.h"
 #include "core/base/memory.h"
@@ -51,21 +50,6 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 int task_name_check(const char *name, struct err *err);
 
 /*
- * Checks that `path` is a full path, "C:\..." or "\\server\share...", without characters that names
- * cannot contain. Refuses '%' and "$(", because Task Scheduler may expand environment variables and
- * $(Arg0) ("ExecAction.Path property", "RunEx method"). Also refuses paths that are too long for
- * Task Scheduler's schema. Returns 0 or -ERR_USAGE.
- */
-int task_path_check(const char *path, struct err *err);
-
-/*
- * Returns true if `line` contains exactly the arguments of a plan for the image; only the case of
- * the image's name may differ. So hsnap accepts the arguments of its own tasks and no others. If
- * true, fills `folder` and `keep`, which must be empty.
- */
-bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep);
-
-/*
  * A task in the format that Task Scheduler accepts: XML of version 1.2 of the schema, which Windows
  * 7 and later support. */
 
@@ -77,32 +61,5 @@ int task_xml_add(struct buf *xml, const struct task_plan *plan, struct err *err)
 /* Adds UTF-8 text as little-endian UTF-16, with a byte order mark and CRLF line ends, which
  * schtasks /XML accepts. */
 void task_xml_utf16(struct buf *bytes, const char *text);
-
-/* Output of "hsnap schedule list". */
-
-#define TASK_TIME_BYTES 24
-
-/* A task as described by the scheduler. Its strings are untrusted. */
-struct task_listed {
-	const char *name;
-	const char *program, *arguments; /* program NULL: the task does not run a single program */
-	bool runs_hsnap; /* `program` is this hsnap */
-	char every[TASK_TIME_BYTES]; /* interval, such as "1h30m"; empty: unknown */
-	char last[TASK_TIME_BYTES], next[TASK_TIME_BYTES]; /* local times; empty: unknown */
-	/* Value of enumeration TASK_STATE, as numbered in "TASK_STATE", Microsoft Learn. */
-	unsigned state;
-	bool has_result;
-	uint32_t result; /* result of the last run: an exit status, or a code of the scheduler */
-};
-
-/* Converts the only interval in a task's XML, such as "PT1H30M", to hsnap's format, "1h30m". The
- * result is empty unless there is exactly one interval. */
-void task_every_text(const char *xml, char text[TASK_TIME_BYTES]);
-
-void task_table_head(FILE *to);
-
-/* Prints one line of the table. Unknown columns are "?". If a task does not run this hsnap with the
- * arguments of a task, its program or arguments are printed instead of the folder. */
-void task_table_row(FILE *to, const struct task_listed *task);
 
 #endif

@@ -1,5 +1,5 @@
 /* Plans of tasks: checks of a request's name, paths and times, and the arguments with which the
- * task runs hsnap. The last part recognizes such arguments in existing tasks. */
+ * task runs hsnap. */
 #include "snapshot/schedule/task.h"
 
 #include <string.h>
@@ -75,7 +75,13 @@ static size_t count_units(const char *path, size_t root)
 	return units;
 }
 
-int task_path_check(const char *path, struct err *err)
+/*
+ * Checks that `path` is a full path, "C:\..." or "\\server\share...", without characters that names
+ * cannot contain. Refuses '%' and "$(", because Task Scheduler may expand environment variables and
+ * $(Arg0) ("ExecAction.Path property", "RunEx method"). Also refuses paths that are too long for
+ * Task Scheduler's schema. Returns 0 or -ERR_USAGE.
+ */
+static int check_path(const char *path, struct err *err)
 {
 	size_t root = root_length(path), units = root ? count_units(path, root) : 0;
 
@@ -107,7 +113,7 @@ static int add_path(
 		*at = *at == '/' ? '\\' : *at;
 	while (to->len > 1 && !strcmp(to->data + to->len - 2, "\\\\"))
 		to->data[--to->len] = '\0';
-	rc = task_path_check(to->data, err);
+	rc = check_path(to->data, err);
 	if (!rc && is_user && to->data[0] == '\\')
 		rc = err_set(err, ERR_USAGE, path,
 			"with --as-user the task has no network; give %s on this machine", option);
@@ -230,62 +236,4 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 	if (!rc)
 		add_texts(plan, request);
 	return rc;
-}
-
-/* ---------------------------------------------------------------- recognizing arguments */
-
-static void add_between(struct buf *to, const char *line, const char *start, const char *end)
-{
-	const char *from = strstr(line, start), *behind;
-
-	from = from ? from + strlen(start) : "";
-	behind = strstr(from, end);
-	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
-}
-
-/* Returns true if the word occurs before the log, whose path may also contain the word. */
-static bool has_word(const char *limits, const char *word)
-{
-	const char *at = strstr(limits, word), *log = strstr(limits, " --log \"");
-
-	return at && log && at < log;
-}
-
-/* Mistakes in extracting the values do no harm: the values are checked, and arguments that are
- * written from them must equal the line. */
-bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
-{
-	const char *limits = strstr(line, "{name}-{pid}-{time}.txt\" ");
-	struct buf log = {0}, max_bytes = {0}, again = {0};
-	bool is_same = false;
-	char *name;
-
-	if (!limits)
-		return false;
-	add_between(keep, limits, " --keep ", " ");
-	if (has_word(limits, " --max-bytes "))
-		add_between(&max_bytes, limits, " --max-bytes ", " ");
-	add_between(&log, limits, " --log \"", ".log\""); /* FOLDER\IMAGE */
-	name = strrchr(log.data, '\\');
-	if (name) {
-		struct task_request request = {.name = name + 1,
-			.keep = keep->data,
-			.max_bytes = max_bytes.len ? max_bytes.data : NULL,
-			.is_full = !has_word(limits, " --by-stack "),
-			.is_packed = has_word(limits, " --gzip ")};
-		size_t len = (size_t)(name - log.data);
-
-		len += len && name[-1] == ':'; /* the root of a drive needs its separator */
-		buf_add(folder, log.data, len);
-		request.folder = folder->data;
-		if (!text_compare(request.name, image) && !task_name_check(request.name, NULL) &&
-			!task_path_check(request.folder, NULL) && !check_numbers(&request, NULL)) {
-			add_arguments(&again, &request);
-			is_same = !strcmp(again.data, line);
-		}
-	}
-	buf_release(&log);
-	buf_release(&max_bytes);
-	buf_release(&again);
-	return is_same;
 }

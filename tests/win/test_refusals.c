@@ -30,12 +30,11 @@ static void test_scheduler(void)
 		{0x80070005, ERR_ADMIN, ADMIN}, /* E_ACCESSDENIED */
 		{0x800702e4, ERR_ADMIN, ADMIN}, /* 740, ERROR_ELEVATION_REQUIRED */
 		{0x80070522, ERR_ADMIN, ADMIN}, /* 1314, ERROR_PRIVILEGE_NOT_HELD */
-		{0x80070002, ERR_NO_TASK, "'hsnap schedule list'"}, /* no such file */
+		{0x80070002, ERR_NO_TASK, "'schtasks /query"}, /* no such file */
 		{0x800700b7, ERR_TASK_EXISTS, "--replace"}, /* 183, ERROR_ALREADY_EXISTS */
 		{0x80041315, ERR_SYSTEM, "net start Schedule"}, /* SCHED_E_SERVICE_NOT_RUNNING */
 		{0x80041322, ERR_SYSTEM, "net start Schedule"}, /* _NOT_AVAILABLE */
 		{0x800706ba, ERR_SYSTEM, "net start Schedule"}, /* 1722, RPC_S_SERVER_UNAVAILABLE */
-		{0x80004002, ERR_TASK, "'hsnap schedule remove NAME'"}, /* E_NOINTERFACE */
 		{0x80004001, ERR_SYSTEM, "--print-xml"}, /* E_NOTIMPL: Wine */
 	};
 
