@@ -129,8 +129,7 @@ void symbolizer_free(struct symbolizer *symbolizer);
  * Fills in found for all queries, resolving each distinct address once. Names are valid as long as
  * the symbolizer. Missing names and cancelling are not errors.
  */
-void symbolizer_resolve(
-	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
+void symbolizer_resolve(struct symbolizer *symbolizer, struct symbol_query *queries, size_t count);
 
 /* Returns why names may be missing, in a few words, or NULL if nothing went wrong. */
 const char *symbolizer_trouble(const struct symbolizer *symbolizer);
@@ -145,8 +144,8 @@ struct symbol_status {
 
 /* Fills in the sources of a module's names. Searches for the module's files even if no query was
  * about the module. */
-void symbolizer_explain(struct symbolizer *symbolizer, const struct module *module,
-	struct symbol_status *story, struct err *err);
+void symbolizer_explain(
+	struct symbolizer *symbolizer, const struct module *module, struct symbol_status *story);
 
 /* ---------------------------------------------------------------- shared by commands */
 

@@ -162,7 +162,7 @@ void names_resolve(struct names *names)
 		queries[i] = (struct symbol_query){.addr = addr_of(&wanted[i]),
 			.module = wanted[i].module,
 			.names = names->locations->dumps[wanted[i].dump].sums->names};
-	symbolizer_resolve(names->symbolizer, queries, count, NULL);
+	symbolizer_resolve(names->symbolizer, queries, count);
 	for (size_t i = 0; i < count; i++)
 		wanted[i].found = queries[i].found;
 	names->resolved_count = names->count;

@@ -311,7 +311,7 @@ void addnames_resolve(struct addnames *work)
 			.names = work->names,
 			.module = module_of_return(
 				work->modules.items, work->modules.count, work->addrs[i])};
-	symbolizer_resolve(work->symbolizer, work->queries, work->count, NULL);
+	symbolizer_resolve(work->symbolizer, work->queries, work->count);
 }
 
 /* ---------------------------------------------------------------- copying */

@@ -263,7 +263,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 		asking->queries[i] =
 			(struct symbol_query){.addr = module->base + asking->offsets[i] + is_exact,
 				.module = asking->offsets[i] <= module->size_bytes ? module : NULL};
-	symbolizer_resolve(symbolizer, asking->queries, asking->count, err);
+	symbolizer_resolve(symbolizer, asking->queries, asking->count);
 	for (size_t i = 0; i < asking->count; i++) {
 		const struct symbols *found = &asking->queries[i].found;
 
@@ -281,7 +281,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 	}
 	if (lack) {
 		trouble = symbolizer_trouble(symbolizer);
-		symbolizer_explain(symbolizer, module, &story, err);
+		symbolizer_explain(symbolizer, module, &story);
 		buf_init(&words);
 		buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
 		if (story.reason[0])

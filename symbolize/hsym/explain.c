@@ -57,7 +57,7 @@ static void fill_row(const struct addnames *work, struct explained *row, struct 
 	}
 	row->name = text_harmless(join(
 		arena, module_path_base(module->path), module->unloaded_at ? " (unloaded)" : ""));
-	symbolizer_explain(work->symbolizer, module, &row->story, NULL);
+	symbolizer_explain(work->symbolizer, module, &row->story);
 	if (row->of_module.named > carried && row->story.by[0])
 		row->by = join(arena, row->story.by, carried ? ", the dump" : "");
 }

@@ -325,14 +325,12 @@ static void resolve_locations(
 	print_progress(symbolizer, location_subject(locations[count - 1]), count);
 }
 
-void symbolizer_resolve(
-	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
+void symbolizer_resolve(struct symbolizer *symbolizer, struct symbol_query *queries, size_t count)
 {
 	uint64_t *locations = xmalloc(count * sizeof(*locations));
 	size_t had = symbolizer->answer_count, found;
 	uint32_t index;
 
-	(void)err;
 	symbolizer->last = NULL;
 	found = new_locations(symbolizer, queries, count, locations);
 	if (found) {
@@ -360,12 +358,11 @@ const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 	return sources_trouble(&symbolizer->sources);
 }
 
-void symbolizer_explain(struct symbolizer *symbolizer, const struct module *module,
-	struct symbol_status *story, struct err *err)
+void symbolizer_explain(
+	struct symbolizer *symbolizer, const struct module *module, struct symbol_status *story)
 {
 	struct sym_module *subject;
 
-	(void)err;
 	symbolizer->last = NULL;
 	subject = subject_of(symbolizer, module);
 	finder_find(symbolizer->sources.finder, module, &subject->files);

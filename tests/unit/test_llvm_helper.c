@@ -41,12 +41,11 @@ static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100
 	struct symbol_query queries[] = {{.addr = BASE + hidden_return, .module = &module},
 		{.addr = BASE + api_return, .module = &module}};
 	bool is_trouble;
-	struct err err;
 
 	assert_true(hidden_return < api_return);
 	start(&options);
 	fake_llvm(script);
-	symbolizer_resolve(symbolizer, queries, 2, &err);
+	symbolizer_resolve(symbolizer, queries, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(queries[i].found.count, 1);
 		snprintf(names[i], 100, "%s", queries[i].found.list[0].function);
@@ -122,7 +121,7 @@ static size_t ask_many(const char *dying)
 	fake_llvm(text);
 	for (size_t i = 0; i < MANY; i++)
 		queries[i] = (struct symbol_query){.addr = BASE + 0x1000 + i, .module = &module};
-	symbolizer_resolve(symbolizer, queries, MANY, NULL);
+	symbolizer_resolve(symbolizer, queries, MANY);
 	for (size_t i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "f%zx", 0x1000 + i - 1);
 		if (queries[i].found.count && queries[i].found.list[0].function[0] == 'f' &&
@@ -335,7 +334,7 @@ TEST(test_name_that_looks_like_answers_is_that_of_its_file_alone)
 	start(NULL);
 	queries[0] = (struct symbol_query){.addr = BASE + api_return, .module = &other};
 	queries[1] = (struct symbol_query){.addr = BASE + api_return, .module = &module};
-	symbolizer_resolve(symbolizer, queries, 2, NULL);
+	symbolizer_resolve(symbolizer, queries, 2);
 	assert_string_equal(queries[0].found.list[0].function, "api");
 	assert_string_equal(queries[1].found.list[0].function, "true");
 	unlink(to);
@@ -363,7 +362,7 @@ static size_t count_starts(size_t count, size_t bad, const char *script, unsigne
 		queries[i] =
 			(struct symbol_query){.addr = BASE + api_return, .module = &modules[i]};
 	}
-	symbolizer_resolve(symbolizer, queries, count, NULL);
+	symbolizer_resolve(symbolizer, queries, count);
 	for (size_t i = 0; i < count; i++) {
 		assert_string_equal(queries[i].found.list[0].function, i < bad ? "f" : "api");
 		snprintf(text, sizeof(text), "%s/drive_c/%s", dir, paths[i] + 3);
@@ -429,7 +428,7 @@ TEST(test_listener_can_stop_it)
 	need_exe();
 	fake_llvm("read -r line; answer f1; exec sleep 60\n");
 	start(&options);
-	symbolizer_resolve(symbolizer, queries, 2, NULL);
+	symbolizer_resolve(symbolizer, queries, 2);
 	assert_string_equal(queries[0].found.list[0].function, "f1");
 	assert_true(told.asked >= told.stop_at && told.asked < 30);
 	assert_true(told.told > 1);
@@ -446,7 +445,7 @@ TEST(test_missing_helper_is_reported)
 	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* not a full path */
 	start(NULL);
 	assert_string_equal(ask(&module, api_return).list[0].function, "api");
-	symbolizer_explain(symbolizer, &module, &story, NULL);
+	symbolizer_explain(symbolizer, &module, &story);
 	assert_non_null(strstr(story.reason, "HSYM_LLVM is not the full path of a program"));
 	assert_null(symbolizer_trouble(symbolizer));
 	unsetenv("HSYM_LLVM");
@@ -454,7 +453,7 @@ TEST(test_missing_helper_is_reported)
 	start(NULL);
 	ask(&module, api_return);
 	ask(&module, hidden_return);
-	symbolizer_explain(symbolizer, &module, &story, NULL);
+	symbolizer_explain(symbolizer, &module, &story);
 	assert_non_null(strstr(story.reason, "llvm-symbolizer is not installed"));
 	assert_null(strstr(strstr(story.reason, "not installed") + 1, "not installed"));
 	setenv("PATH", old_path, 1);

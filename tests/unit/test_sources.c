@@ -264,7 +264,7 @@ static struct symbols ask_one(uint32_t rva)
 {
 	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
 
-	symbolizer_resolve(symbolizer, &query, 1, NULL);
+	symbolizer_resolve(symbolizer, &query, 1);
 	return query.found;
 }
 
@@ -280,7 +280,7 @@ static const char *by_whom(void)
 {
 	struct symbol_status story;
 
-	symbolizer_explain(symbolizer, &app, &story, NULL);
+	symbolizer_explain(symbolizer, &app, &story);
 	return story.by;
 }
 
@@ -302,7 +302,7 @@ TEST(test_next_is_asked_for_what_is_left)
 
 	fakes[0].knows = lines_a;
 	fakes[1].knows = lines_b;
-	symbolizer_resolve(symbolizer, queries, 4, NULL);
+	symbolizer_resolve(symbolizer, queries, 4);
 	check(queries[0].found, "b", 1, 5);
 	check(queries[1].found, "a", 9, 3);
 	assert_int_equal(queries[2].found.count, 0);
@@ -310,7 +310,7 @@ TEST(test_next_is_asked_for_what_is_left)
 	assert_int_equal(fakes[0].asked_count, 3); /* each address is looked up once */
 	assert_int_equal(fakes[1].asked_count, 2);
 	assert_string_equal(by_whom(), "first, second");
-	symbolizer_resolve(symbolizer, queries, 4, NULL);
+	symbolizer_resolve(symbolizer, queries, 4);
 	assert_int_equal(fakes[0].asked_count, 3);
 	assert_int_equal(find_count, 1);
 }
@@ -425,7 +425,7 @@ TEST(test_progress_counts_all_modules)
 
 	start(&options);
 	other.timestamp = 7;
-	symbolizer_resolve(symbolizer, queries, 3, NULL);
+	symbolizer_resolve(symbolizer, queries, 3);
 	assert_int_equal(told.last, 3);
 	assert_int_equal(told.total, 3);
 	assert_true(told.call_count > 3);
@@ -566,7 +566,7 @@ TEST(test_nor_do_two_dumps_of_one_run_share_them)
 
 	start(NULL);
 	other.pdb = "Z:\\stranger\\app.pdb";
-	symbolizer_resolve(symbolizer, queries, 2, NULL);
+	symbolizer_resolve(symbolizer, queries, 2);
 	assert_int_equal(find_count, 2);
 }
 

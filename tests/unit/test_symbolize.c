@@ -51,10 +51,10 @@ TEST(test_what_is_no_call_in_module_has_no_name)
 	start(NULL);
 	for (size_t i = 0; i < 4; i++) {
 		queries[i].found.count = 9;
-		symbolizer_resolve(symbolizer, &queries[i], 1, NULL);
+		symbolizer_resolve(symbolizer, &queries[i], 1);
 		assert_int_equal(queries[i].found.count, 0);
 	}
-	symbolizer_resolve(symbolizer, NULL, 0, NULL);
+	symbolizer_resolve(symbolizer, NULL, 0);
 }
 
 /* Symbol tables have functions but no lines. */
@@ -80,7 +80,6 @@ TEST(test_many_addresses_at_once_do_not_block)
 {
 	enum { COUNT = 30000 };
 	struct symbol_query *queries;
-	struct err err;
 
 	need_llvm();
 	start(NULL);
@@ -89,7 +88,7 @@ TEST(test_many_addresses_at_once_do_not_block)
 	for (uint32_t i = 0; i < COUNT; i++)
 		queries[i] = (struct symbol_query){.addr = BASE + 0x1000 + i, .module = &module};
 	queries[COUNT - 1].addr = BASE + hidden_return;
-	symbolizer_resolve(symbolizer, queries, COUNT, &err);
+	symbolizer_resolve(symbolizer, queries, COUNT);
 	assert_int_equal(queries[COUNT - 1].found.count, 1);
 	assert_string_equal(queries[COUNT - 1].found.list[0].function, "hidden");
 	assert_ptr_equal(queries[hidden_return - 0x1000].found.list,
@@ -104,7 +103,7 @@ TEST(test_names_of_dump_come_first)
 
 	start(NULL);
 	assert_int_equal(note(names, "addr=1234 function=f offset=4"), 0);
-	symbolizer_resolve(symbolizer, &query, 1, NULL);
+	symbolizer_resolve(symbolizer, &query, 1);
 	assert_int_equal(query.found.count, 1);
 	assert_string_equal(query.found.list[0].function, "f");
 	symbol_names_free(names);

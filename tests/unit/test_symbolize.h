@@ -132,9 +132,8 @@ static inline int stop(void **state)
 static inline struct symbols ask(const struct module *in, uint32_t rva)
 {
 	struct symbol_query query = {.addr = in->base + rva, .module = in};
-	struct err err;
 
-	symbolizer_resolve(symbolizer, &query, 1, &err);
+	symbolizer_resolve(symbolizer, &query, 1);
 	return query.found;
 }
 
