@@ -120,6 +120,16 @@ static int print_warning(void *ctx, const char *text)
 	return 0;
 }
 
+int chain_read_comparison(struct inputs *inputs, struct comparison *comparison,
+	struct source *source, const char *name, bool by_id, struct err *err)
+{
+	struct read_words words = {inputs, count_skipped, print_warning, by_id};
+
+	inputs->printed_name = name;
+	return comparison_read(
+		comparison, source, (unsigned)inputs->options->input_base, &words, err);
+}
+
 /* Appends a frame as text that frame_parse() can read. */
 static void add_frame_text(struct buf *text, const struct frame *frame)
 {
@@ -222,7 +232,6 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 {
 	const struct options *options = chain->inputs->options;
 	const struct file_item *item = &chain->list->items[number];
-	struct read_words words = {chain->inputs, count_skipped, print_warning, true};
 	struct comparison *comparison = &chain->comparisons[number];
 	struct source *source;
 	struct buf key;
@@ -231,9 +240,8 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 	if (rc)
 		return rc;
 	buf_init(&key);
-	chain->inputs->printed_name = item->path;
 	chain->joined_count = 0;
-	rc = comparison_read(comparison, source, (unsigned)options->input_base, &words, err);
+	rc = chain_read_comparison(chain->inputs, comparison, source, item->path, true, err);
 	source_close(source);
 	if (!rc)
 		inputs_judge_printed(chain->inputs, comparison);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
+#include "core/dump/source.h"
 #include "diff/file_list.h"
 #include "diff/inputs.h"
 
@@ -14,6 +15,11 @@
  * duplicates and found files of unknown kind from the list, and prints the names of the removed
  * files. */
 bool chain_find(struct file_list *list, FILE *messages);
+
+/* Reads one printed comparison and reports its defects. `by_id` is as in struct read_words. Returns
+ * the result of comparison_read(). */
+int chain_read_comparison(struct inputs *inputs, struct comparison *comparison,
+	struct source *source, const char *name, bool by_id, struct err *err);
 
 /* Converts printed comparisons to dumps, one per moment. Returns 0, -ERR_USAGE if the files do not
  * join, or an error of comparison_read(). */

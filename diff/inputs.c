@@ -20,23 +20,6 @@
 
 /* ---------------------------------------------------------------- a printed comparison */
 
-static int print_skipped(void *ctx, const struct err *why)
-{
-	struct inputs *inputs = ctx;
-
-	inputs->is_partial = true;
-	message_left_out(inputs->messages, why->place, why->detail);
-	return 0;
-}
-
-static int print_sentence(void *ctx, const char *text)
-{
-	struct inputs *inputs = ctx;
-
-	message_warning(inputs->messages, inputs->printed_name, "", text);
-	return 0;
-}
-
 /* Returns the reason why the options do not apply to a printed comparison, or NULL. */
 static const char *too_much(const struct options *options)
 {
@@ -55,22 +38,21 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	struct read_file *file, struct err *err)
 {
 	const struct options *options = inputs->options;
-	struct read_words words = {inputs, print_skipped, print_sentence, false};
 	const char *why =
 		list->count > 1 ?
 			"a comparison is read alone, or with comparisons that continue it" :
 			too_much(options);
+	const char *name = source_name(file->printed);
 	struct comparison *comparison;
 	int rc;
 
-	inputs->printed_name = source_name(file->printed);
 	if (why)
-		return err_set(err, ERR_USAGE, inputs->printed_name, "%s", why);
+		return err_set(err, ERR_USAGE, name, "%s", why);
 	inputs->is_printed = true;
 	inputs->series = xcalloc(1, sizeof(*inputs->series));
 	inputs->series_count = 1;
 	comparison = &inputs->series[0].comparison;
-	rc = comparison_read(comparison, file->printed, (unsigned)options->input_base, &words, err);
+	rc = chain_read_comparison(inputs, comparison, file->printed, name, false, err);
 	if (rc && rc != -ERR_CUT)
 		return rc;
 	inputs_judge_printed(inputs, comparison);

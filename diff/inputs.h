@@ -38,8 +38,6 @@ struct series {
 	struct comparison comparison;
 };
 
-struct file_list;
-
 struct inputs {
 	const struct options *options;
 	FILE *messages; /* receives a line for each defect of a file */

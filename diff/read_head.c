@@ -32,20 +32,6 @@ static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&head->reader.modules, base, size_bytes, path, len);
 }
 
-static int end_at_heap(void *ctx, uint64_t addr)
-{
-	(void)ctx;
-	(void)addr;
-	return DUMP_HEAD_ENOUGH;
-}
-
-static int end_at_entry(void *ctx, const struct dump_entry *entry)
-{
-	(void)ctx;
-	(void)entry;
-	return DUMP_HEAD_ENOUGH;
-}
-
 static int take_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct head_reader *head = ctx;
@@ -63,12 +49,8 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 {
 	struct err local;
 	struct head_reader head = {.reader = {.sums = sums, .err = err ? err : &local}};
-	const struct dump_sink sink = {.ctx = &head,
-		.line = look_at_line,
-		.module = take_module,
-		.heap = end_at_heap,
-		.entry = end_at_entry,
-		.note = take_note};
+	const struct dump_sink sink = {
+		.ctx = &head, .line = look_at_line, .module = take_module, .note = take_note};
 	int rc;
 
 	module_list_init(&head.reader.modules, &sums->module_list.texts);

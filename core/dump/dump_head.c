@@ -17,7 +17,7 @@ struct head_reading {
 	bool has_process; /* a "process" note was read */
 };
 
-/* A head has no modules, heaps or entries, so the first of them ends the head. */
+/* A head of hsnap has no modules, so the first one ends it. */
 static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	(void)ctx;
@@ -28,6 +28,7 @@ static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *
 	return DUMP_HEAD_ENOUGH;
 }
 
+/* The first heap or entry ends every head. */
 static int on_heap(void *ctx, uint64_t addr)
 {
 	(void)ctx;
@@ -97,12 +98,16 @@ static int fill(struct source *source, char *text, size_t *len, struct err *err)
 
 int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err)
 {
-	struct dump_scanner *scanner = dump_scanner_new(source_name(source), sink, err);
+	struct dump_sink head = *sink;
+	struct dump_scanner *scanner;
 	char *text = xmalloc(DUMP_HEAD_BYTES + DUMP_PAD_BYTES);
 	struct err unread = {0};
 	size_t len;
 	int more = fill(source, text, &len, &unread), rc;
 
+	head.heap = on_heap;
+	head.entry = on_entry;
+	scanner = dump_scanner_new(source_name(source), &head, err);
 	while (more && len && text[len - 1] != '\n')
 		len--; /* ignore an incomplete line */
 	memset(text + len, 0, DUMP_PAD_BYTES);
@@ -121,11 +126,7 @@ int dump_head_scan(struct source *source, const struct dump_sink *sink, struct e
 int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 {
 	struct head_reading reading = {0};
-	const struct dump_sink sink = {.ctx = &reading,
-		.module = on_module,
-		.heap = on_heap,
-		.entry = on_entry,
-		.note = on_note};
+	const struct dump_sink sink = {.ctx = &reading, .module = on_module, .note = on_note};
 	struct source *source;
 	int rc;
 

@@ -42,8 +42,9 @@ bool dump_head_is_of(const char *path, const struct dump_head *of);
 
 #define DUMP_HEAD_ENOUGH (-1000) /* a sink returns this when it needs no more data */
 
-/* Scans whole lines at the start of a text, up to DUMP_HEAD_BYTES. Returns 0 if the sink returned
- * DUMP_HEAD_ENOUGH or a valid text ended; 1 if the text continues; or an error of dump_head_read()
+/* Scans whole lines at the start of a text, up to DUMP_HEAD_BYTES or the first heap or entry, which
+ * the sink does not receive. Returns 0 if the sink returned DUMP_HEAD_ENOUGH, a heap or an entry
+ * was found, or a valid text ended; 1 if the text continues; or an error of dump_head_read()
  * or of the sink. */
 int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err);
 
