@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/opt.h"
 #include "core/base/parse.h"
 #include "core/dump/kv.h"
 #include "diff/match/match.h"
@@ -73,7 +74,7 @@ enum {
 	LOG,
 };
 
-const struct opt hdiff_options[] = {
+static const struct opt hdiff_options[] = {
 	{DECIMAL, "d", "decimal", NULL, "print UMDH's form, in decimal numbers"},
 	{HEX, NULL, "hex", NULL, "print UMDH's form, in hexadecimal numbers"},
 	{FORMAT, "o", "format", "NAME",

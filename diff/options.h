@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
-#include "core/base/opt.h"
 #include "core/base/parse.h"
 #include "diff/match/match.h"
 #include "diff/query/view.h"
@@ -39,9 +38,6 @@ enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
  *
  * One table feeds the parser, --help and the test against the man page. One initializer contains
  * all defaults. Strings are borrowed from `argv`, which must outlive the options. */
-
-/* Option table; ends with an entry whose id is 0. */
-extern const struct opt hdiff_options[];
 
 /* Values of an option that can be repeated. */
 struct option_list {

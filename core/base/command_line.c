@@ -32,27 +32,16 @@ static void add_quoted(struct buf *line, const char *arg)
 	buf_add_text(line, "\"");
 }
 
-static void add_blank(struct buf *line)
-{
-	if (line->len)
-		buf_add_text(line, " ");
-}
-
 void command_line_add(struct buf *line, const char *const *argv)
 {
 	for (; *argv; argv++) {
-		add_blank(line);
+		if (line->len)
+			buf_add_text(line, " ");
 		if (!**argv || strpbrk(*argv, " \t\n\v\""))
 			add_quoted(line, *argv);
 		else
 			buf_add_text(line, *argv);
 	}
-}
-
-void command_line_add_quoted(struct buf *line, const char *arg)
-{
-	add_blank(line);
-	add_quoted(line, arg);
 }
 
 static bool is_end(char c, bool is_quoted)

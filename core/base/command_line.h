@@ -14,9 +14,6 @@
  * program. */
 void command_line_add(struct buf *line, const char *const *argv);
 
-/* Appends one argument, always in quotes. */
-void command_line_add_quoted(struct buf *line, const char *arg);
-
 /* Splits a line into the program and its arguments, in the same way as the C runtimes. Returns a
  * NULL-terminated array in one block, which the caller frees. Avoids CommandLineToArgvW(): its
  * shell32.dll would load user32.dll and other DLLs at every start. */

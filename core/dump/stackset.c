@@ -41,7 +41,9 @@ static inline void write_word(char *to, uint64_t word)
 	to[7] = (char)(word >> 56);
 }
 
-void stack_frames_copy(struct stack *to, const struct stack *from, struct arena *arena)
+/* Packs frames into `arena`. The addresses in one process are mostly close to each other, so
+ * distances take fewer bytes. */
+static void copy_frames(struct stack *to, const struct stack *from, struct arena *arena)
 {
 	uint32_t count = from->frame_count;
 	uint64_t least = count ? UINT64_MAX : 0, most = 0;
@@ -91,7 +93,7 @@ static void fill(struct stackset *set, struct stack *stack, const struct stack *
 	stack->alias_at = alias_at;
 	stack->alias_count = wanted->alias_count;
 	stack->is_named = wanted->is_named;
-	stack_frames_copy(stack, wanted, &set->arena);
+	copy_frames(stack, wanted, &set->arena);
 }
 
 static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_len)

@@ -23,9 +23,8 @@
  * DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first: an array of uint64_t, or packed by
-	 * stack_frames_copy(). Read them with stack_frame(). NULL: the dump has not listed the
-	 * frames yet. */
+	/* Return addresses, innermost first: an array of uint64_t, or packed by the set. Read them
+	 * with stack_frame(). NULL: the dump has not listed the frames yet. */
 	const void *frames;
 	/* Start of each additional candidate stack with this id ("Alias" in UMDH's logs). Only one
 	 * candidate is the true stack. Candidate k is frames[alias_at[k]..alias_at[k + 1]); the
@@ -57,10 +56,6 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 	frame = hex_load(frames + index * width) & UINT64_MAX >> 8 * cut;
 	return frame + hex_load(frames + stack->frame_count * width);
 }
-
-/* Packs frames into `arena`. The addresses in one process are mostly close to each other, so
- * distances take fewer bytes. */
-void stack_frames_copy(struct stack *to, const struct stack *from, struct arena *arena);
 
 /* Returns the packed bytes, which are equal for equal frames. *len is 0 for a stack without
  * frames. */

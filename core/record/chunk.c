@@ -82,7 +82,8 @@ void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_hea
 	write_number(to + 28, 4, chunk_crc(to, 28));
 }
 
-bool chunk_head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head)
+/* Returns false if the head is invalid. */
+static bool head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head)
 {
 	if (memcmp(from, chunk_magic, sizeof(chunk_magic)) != 0 ||
 		take_number(from + 28, 4) != chunk_crc(from, 28) || from[5] > CHUNK_ZSTD ||
@@ -220,7 +221,7 @@ int chunk_read_head(struct chunk_reader *reader, uint64_t offset, struct chunk_h
 		return -ERR_BAD_RECORDING;
 	if (os_read_at(reader->file, offset, bytes, sizeof(bytes)))
 		return -ERR_READ;
-	return chunk_head_parse(bytes, head) &&
+	return head_parse(bytes, head) &&
 			       head->bytes <= reader->file_bytes - offset - CHUNK_HEAD_BYTES ?
 		       0 :
 		       -ERR_BAD_RECORDING;

@@ -84,8 +84,6 @@ void file_trailer_write(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_off
 bool file_trailer_parse(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset);
 
 void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
-/* Returns false if the head is invalid. */
-bool chunk_head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
 /* Returns true if the compression ratio of a list (of modules and so on) is plausible. Otherwise a
  * small file could make its reader allocate a lot of memory. */

@@ -29,7 +29,8 @@
 
 #include "diff/query/pattern.h"
 
-const char *const allocators[] = {
+/* Built-in layers, each as MODULE!FUNCTION. NULL ends the list. */
+static const char *const allocators[] = {
 	/* NT's heap and its checkers */
 	"ntdll!Rtl*Heap*",
 	"ntdll!RtlpAllocate*",

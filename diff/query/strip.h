@@ -13,9 +13,6 @@
 #include "core/base/memory.h"
 #include "diff/read/frame.h"
 
-/* Built-in layers, each as MODULE!FUNCTION. NULL ends the list. */
-extern const char *const allocators[];
-
 struct naming;
 
 struct strip {
@@ -33,7 +30,7 @@ struct strip {
 void strip_init(struct strip *strip);
 void strip_release(struct strip *strip);
 
-/* Adds allocators[], files of the C++ library, and frames without a name in modules that allocate
+/* Adds the built-in layers, files of the C++ library, and frames without a name in modules that allocate
  * for others. */
 void strip_add_known(struct strip *strip);
 

@@ -136,29 +136,6 @@ static void write_stack_legend(struct umdh_report *report)
 	out_text(report->out, "ID is the stack's id in the dumps.\n//\n");
 }
 
-void umdh_head(struct umdh_report *report)
-{
-	struct out *out = report->out;
-
-	out_printf(out, "// hdiff " HSNAP_VERSION ": %s by %s\n//\n",
-		report->comparison->axis ? "trend" : "heap growth",
-		report_group_kind(report->view->group));
-	if (report->comparison->axis) {
-		umdh_series(report);
-		umdh_series_warnings(out, "// ", report->comparison);
-	} else if (report->comparison->dumps)
-		umdh_dumps(out, report->comparison);
-	else
-		write_read(out, report->comparison);
-	write_left_out(out, report->whole);
-	write_reserved(report);
-	out_text(out, "//\n");
-	if (report->view->group == GROUP_STACK)
-		write_stack_legend(report);
-	else
-		umdh_groups_legend(report);
-}
-
 static void write_columns(struct umdh_report *report)
 {
 	struct spark spark;
@@ -179,7 +156,8 @@ static void write_columns(struct umdh_report *report)
 	out_text(report->out, "name\n");
 }
 
-void umdh_groups_legend(struct umdh_report *report)
+/* Writes the legend of groups: growth and name, one group per line. */
+static void write_groups_legend(struct umdh_report *report)
 {
 	struct out *out = report->out;
 
@@ -204,4 +182,27 @@ void umdh_groups_legend(struct umdh_report *report)
 		"//\n",
 		report->base == 16 ? "hexadecimal" : "decimal");
 	write_columns(report);
+}
+
+void umdh_head(struct umdh_report *report)
+{
+	struct out *out = report->out;
+
+	out_printf(out, "// hdiff " HSNAP_VERSION ": %s by %s\n//\n",
+		report->comparison->axis ? "trend" : "heap growth",
+		report_group_kind(report->view->group));
+	if (report->comparison->axis) {
+		umdh_series(report);
+		umdh_series_warnings(out, "// ", report->comparison);
+	} else if (report->comparison->dumps)
+		umdh_dumps(out, report->comparison);
+	else
+		write_read(out, report->comparison);
+	write_left_out(out, report->whole);
+	write_reserved(report);
+	out_text(out, "//\n");
+	if (report->view->group == GROUP_STACK)
+		write_stack_legend(report);
+	else
+		write_groups_legend(report);
 }

@@ -65,7 +65,4 @@ void umdh_series_warnings(struct out *out, const char *before, const struct comp
 /* Writes a rate with its significant digits, right-justified in `width` columns. */
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
-/* Writes the legend of groups: growth and name, one group per line. */
-void umdh_groups_legend(struct umdh_report *report);
-
 #endif

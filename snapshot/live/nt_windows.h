@@ -23,24 +23,4 @@ NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
 #define NT_PROCESS_WOW64_INFORMATION                                                               \
 	26 /* for NtQueryInformationProcess(); the result is a 32-bit PEB, 1 (Wine 8), or 0 */
 
-/* Data of class 5 for RtlQueryHeapInformation() and RtlSetHeapInformation(), which are called
- * without a heap. */
-#define NT_HEAP_STACK_DATABASE 5
-#define NT_HEAP_STACK_ENABLE 1
-#define NT_HEAP_STACK_DISABLE 2
-
-struct nt_heap_stack_control {
-	USHORT version; /* must be 1 */
-	USHORT flags; /* NT_HEAP_STACK_ENABLE or NT_HEAP_STACK_DISABLE */
-	HANDLE process;
-};
-
-struct nt_heap_stack_query {
-	ULONG version; /* 2; or 1, which omits the last two fields */
-	HANDLE process;
-	void *write; /* a function that receives the result piece by piece */
-	void *context;
-	UCHAR level, flags;
-};
-
 #endif

@@ -80,43 +80,6 @@ static void find_bits(struct minidump *dump)
 		dump->bits = 32;
 }
 
-int minidump_read(
-	struct minidump *dump, const void *bytes, size_t len, const char *name, struct err *err)
-{
-	int rc = check_header(bytes, len, name, err);
-
-	if (rc)
-		return rc;
-	*dump = (struct minidump){.bytes = bytes, .len = len};
-	/* In a sound file, each string is stored once, in UTF-16, and grows by at most a half in
-	 * UTF-8. */
-	dump->text_bytes_left = (uint64_t)len * 2;
-	arena_init(&dump->arena);
-	dump->time_ms = (int64_t)bytes_u32(dump->bytes + MD_TIME) * 1000;
-	dump->flags = bytes_u64(dump->bytes + MD_FLAGS);
-	read_directory(dump);
-	find_bits(dump);
-	rc = minidump_read_memory(dump);
-	if (!rc)
-		rc = minidump_read_modules(dump);
-	if (rc) {
-		minidump_release(dump);
-		return err_set(err, ERR_NOMEM, name, NULL);
-	}
-	return 0;
-}
-
-void minidump_release(struct minidump *dump)
-{
-	spans_release(&dump->memory);
-	spans_release(&dump->runs);
-	spans_release(&dump->infos);
-	spans_release(&dump->module_spans);
-	free(dump->modules);
-	arena_release(&dump->arena);
-	*dump = (struct minidump){0};
-}
-
 #define NAME_UNITS_MAX 32767 /* maximum length of a path on Windows */
 #define NAMELESS "?"
 
@@ -251,7 +214,7 @@ static int finish_all(struct minidump *dump, uint64_t first)
 	return rc;
 }
 
-int minidump_read_modules(struct minidump *dump)
+static int read_modules(struct minidump *dump)
 {
 	struct minidump_list list = minidump_list(dump, MD_MODULES, MD_MODULE_BYTES);
 	int rc = 0;
@@ -259,6 +222,43 @@ int minidump_read_modules(struct minidump *dump)
 	for (size_t i = 0; !rc && i < list.count; i++)
 		rc = add_module(dump, list.entries + i * MD_MODULE_BYTES);
 	return rc ? rc : finish_all(dump, dump->module_count ? dump->modules[0].base : 0);
+}
+
+int minidump_read(
+	struct minidump *dump, const void *bytes, size_t len, const char *name, struct err *err)
+{
+	int rc = check_header(bytes, len, name, err);
+
+	if (rc)
+		return rc;
+	*dump = (struct minidump){.bytes = bytes, .len = len};
+	/* In a sound file, each string is stored once, in UTF-16, and grows by at most a half in
+	 * UTF-8. */
+	dump->text_bytes_left = (uint64_t)len * 2;
+	arena_init(&dump->arena);
+	dump->time_ms = (int64_t)bytes_u32(dump->bytes + MD_TIME) * 1000;
+	dump->flags = bytes_u64(dump->bytes + MD_FLAGS);
+	read_directory(dump);
+	find_bits(dump);
+	rc = minidump_read_memory(dump);
+	if (!rc)
+		rc = read_modules(dump);
+	if (rc) {
+		minidump_release(dump);
+		return err_set(err, ERR_NOMEM, name, NULL);
+	}
+	return 0;
+}
+
+void minidump_release(struct minidump *dump)
+{
+	spans_release(&dump->memory);
+	spans_release(&dump->runs);
+	spans_release(&dump->infos);
+	spans_release(&dump->module_spans);
+	free(dump->modules);
+	arena_release(&dump->arena);
+	*dump = (struct minidump){0};
 }
 
 /* Returns true if the module overlaps one of the first `count` modules. A module with the same base

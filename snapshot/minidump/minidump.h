@@ -143,9 +143,8 @@ size_t minidump_entries(struct minidump *dump, uint64_t count, size_t len, size_
  * been extended. */
 uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);
 
-/* Read the streams of memory, and those of modules. Return 0 or -ERR_NOMEM. */
+/* Reads the streams of memory. Returns 0 or -ERR_NOMEM. */
 int minidump_read_memory(struct minidump *dump);
-int minidump_read_modules(struct minidump *dump);
 
 /* Adds modules that are not in the file's list, except modules that overlap a module in the list.
  * Returns 0 or -ERR_NOMEM. */

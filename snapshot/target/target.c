@@ -23,16 +23,6 @@ int target_u32(struct target *target, uint64_t addr, uint32_t *value)
 	return rc;
 }
 
-int target_u64(struct target *target, uint64_t addr, uint64_t *value)
-{
-	unsigned char bytes[8];
-	int rc = target_read(target, addr, bytes, sizeof(bytes));
-
-	if (!rc)
-		*value = bytes_u64(bytes);
-	return rc;
-}
-
 uint64_t target_committed_bytes(struct target *target)
 {
 	struct target_region region = {0};

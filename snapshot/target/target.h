@@ -126,9 +126,8 @@ struct target *target_copy(struct target *target, const struct target_range *exc
 	size_t except_count, uint64_t max_bytes);
 void target_copy_free(struct target *copy); /* accepts NULL */
 
-/* Read numbers in the target's memory. Return 0 or -ERR_READ. */
+/* Reads a number in the target's memory. Returns 0 or -ERR_READ. */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
-int target_u64(struct target *target, uint64_t addr, uint64_t *value);
 
 /* Returns true if the owner of a lock may be changing the data that the lock protects. Owner 0
  * means that the lock is free. The exiting thread only waits, so it changes nothing. */

@@ -63,9 +63,6 @@ struct hook_caller {
 	uintptr_t rbp;
 };
 
-/* Like record_stack(), for a hook written in assembly. Omits the hook's own frames. */
-uint32_t record_stack_of(const struct hook_caller *caller);
-
 /* Sets the address range of the tracer's own code. Innermost frames in [from, to) are omitted. Must
  * be called once, before any stack is recorded. */
 void record_init(uint64_t from, uint64_t to);
@@ -136,10 +133,6 @@ struct pages {
 	uint64_t from, to;
 };
 
-/* Finds the pages of [base, base + bytes). Returns false if the range is empty or not inside the
- * address space. */
-bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages);
-
 /* Consecutive pages with the same properties. */
 struct pages_kind {
 	struct pages pages;
@@ -150,11 +143,5 @@ struct pages_kind {
 /* Queries the pages that begin at an address. Returns false if the address is beyond the address
  * space. */
 bool pages_query(uint64_t addr, struct pages_kind *kind);
-
-bool pages_of_image(uint64_t addr, struct pages *image);
-
-/* Returns true if the bytes can be read. Another thread may unmap them at any time; the program's
- * own call would then have failed too. */
-bool pages_can_read(const void *at, size_t bytes);
 
 #endif

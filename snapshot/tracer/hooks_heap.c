@@ -114,7 +114,8 @@ uint32_t record_stack(const void *caller)
 	return record_frames(NULL, caller);
 }
 
-uint32_t record_stack_of(const struct hook_caller *caller)
+/* Like record_stack(), for a hook written in assembly. Omits the hook's own frames. */
+static uint32_t record_stack_of(const struct hook_caller *caller)
 {
 	const struct unwind_note *last = NULL;
 

@@ -10,7 +10,9 @@
 	(PAGE_READONLY | PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READ |                     \
 		PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 
-bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages)
+/* Finds the pages of [base, base + bytes). Returns false if the range is empty or not inside the
+ * address space. */
+static bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages)
 {
 	uint64_t end = base + bytes;
 
@@ -48,7 +50,7 @@ bool pages_query(uint64_t addr, struct pages_kind *kind)
 	return true;
 }
 
-bool pages_of_image(uint64_t addr, struct pages *image)
+static bool pages_of_image(uint64_t addr, struct pages *image)
 {
 	struct pages_kind kind;
 	uint64_t base;
@@ -73,7 +75,9 @@ static bool is_on_stack(uintptr_t from, uintptr_t end)
 	       end <= (uintptr_t)tib->StackBase;
 }
 
-bool pages_can_read(const void *at, size_t bytes)
+/* Returns true if the bytes can be read. Another thread may unmap them at any time; the program's
+ * own call would then have failed too. */
+static bool pages_can_read(const void *at, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)at, end = from + bytes;
 	MEMORY_BASIC_INFORMATION info;

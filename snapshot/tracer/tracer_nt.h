@@ -21,15 +21,12 @@ NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(
 NTSYSAPI NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
 NTSYSAPI NTSTATUS NTAPI NtQueryVirtualMemory(
 	HANDLE process, LPCVOID at, ULONG what, PVOID info, SIZE_T bytes, PSIZE_T returned);
-NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
-	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
 NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 NTSYSAPI NTSTATUS NTAPI NtSetEvent(HANDLE event, PLONG previous);
 NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles, ULONG wait_any,
 	BOOLEAN alertable, const LARGE_INTEGER *timeout);
-NTSYSAPI NTSTATUS NTAPI NtFlushInstructionCache(HANDLE process, LPCVOID base, SIZE_T bytes);
 
 NTSYSAPI NTSTATUS NTAPI NtDuplicateObject(HANDLE from_process, HANDLE handle, HANDLE to_process,
 	PHANDLE copy, ACCESS_MASK access, ULONG attributes, ULONG options);

@@ -159,7 +159,6 @@ void unwind32_forget(uint64_t from, uint64_t to)
 
 /* ---------------------------------------------------------------- steps */
 
-#define LIKELY(condition) __builtin_expect(condition, 1)
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define WORD_BYTES 4u

@@ -24,29 +24,6 @@ TEST(arguments_are_quoted_where_needed)
 	check_line(quotes, "a \"b\\\"c\" \"d\\\\\\\"e\" \"f g\\\\\" \"h\\\\i j\\\\\\\\\" \"\\\"\"");
 }
 
-/* These rules require doubling a backslash only before a quote. */
-TEST(argument_may_always_be_quoted)
-{
-	static const struct {
-		const char *arg, *expected;
-	} cases[] = {
-		{"D:\\d\\a.txt", "-f \"D:\\d\\a.txt\""},
-		{"C:\\dir\\", "-f \"C:\\dir\\\\\""},
-		{"a b\"c", "-f \"a b\\\"c\""},
-		{"", "-f \"\""},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct buf line;
-
-		buf_init(&line);
-		buf_add_text(&line, "-f");
-		command_line_add_quoted(&line, cases[i].arg);
-		assert_string_equal(line.data, cases[i].expected);
-		buf_release(&line);
-	}
-}
-
 TEST(rest_begins_behind_program)
 {
 	assert_true(!wcscmp(command_line_rest(L"hsnap run -- \"a b\""), L" run -- \"a b\""));
