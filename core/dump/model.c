@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "core/base/text.h"
 
 const char *block_reach_name(enum block_reach reach)
@@ -183,21 +184,12 @@ void modules_sort(struct module *modules, size_t count)
 
 const struct module *module_at(const struct module *modules, size_t count, uint64_t addr)
 {
-	size_t low = 0;
+	size_t below =
+		sorted_up_to(modules, count, sizeof(*modules), offsetof(struct module, base), addr);
 
-	while (count) { /* find the last module whose base is at or below addr */
-		size_t half = count / 2;
-
-		if (modules[low + half].base <= addr) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	if (!low || addr - modules[low - 1].base >= modules[low - 1].size_bytes)
+	if (!below || addr - modules[below - 1].base >= modules[below - 1].size_bytes)
 		return NULL;
-	return &modules[low - 1];
+	return &modules[below - 1];
 }
 
 const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr)

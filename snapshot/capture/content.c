@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "snapshot/capture/capture_parts.h"
 
 struct content_word {
@@ -96,21 +97,12 @@ static void find_blocks(const struct snapshot *snapshot, struct content_word *wo
 {
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
-		size_t low = 0, high = count;
+		size_t at = sorted_below(words, count, sizeof(*words),
+			offsetof(struct content_word, value), block->addr);
 
-		/* find the first word whose value is at or above the block's address */
-		while (low < high) {
-			size_t middle = low + (high - low) / 2;
-
-			if (words[middle].value < block->addr)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		for (; low < count && words[low].value - block->addr < block->requested_bytes;
-			low++) {
-			if (words[low].block == NO_BLOCK)
-				words[low].block = (uint32_t)i;
+		for (; at < count && words[at].value - block->addr < block->requested_bytes; at++) {
+			if (words[at].block == NO_BLOCK)
+				words[at].block = (uint32_t)i;
 		}
 	}
 }

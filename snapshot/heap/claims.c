@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 
 int extents_add(struct extents *extents, const struct extent *extent)
 {
@@ -54,17 +55,10 @@ size_t extents_sort(struct extents *extents, uint64_t *addr)
 
 const struct extent *extents_above(const struct extents *extents, uint64_t addr)
 {
-	size_t low = 0, high = extents->count;
+	size_t at = sorted_up_to(extents->list, extents->count, sizeof(*extents->list),
+		offsetof(struct extent, end), addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (extents->list[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < extents->count ? &extents->list[low] : NULL;
+	return at < extents->count ? &extents->list[at] : NULL;
 }
 
 const struct extent *extents_at(const struct extents *extents, uint64_t addr)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "snapshot/minidump/minidump_layout.h"
 
 void spans_release(struct spans *spans)
@@ -79,17 +80,8 @@ void spans_join(struct spans *spans, bool by_offset)
 
 size_t spans_find(const struct spans *spans, uint64_t addr)
 {
-	size_t low = 0, high = spans->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (spans->list[middle].end > addr)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return sorted_up_to(
+		spans->list, spans->count, sizeof(*spans->list), offsetof(struct span, end), addr);
 }
 
 static void narrow(struct target_region *region, uint64_t addr, uint64_t end)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "snapshot/target/target.h"
 
 #define PAGE_BITS 12
@@ -193,17 +194,8 @@ static void make_tables(struct reach *reach)
 /* Returns the first place that begins after addr. */
 static size_t place_behind(const struct reach *reach, uint64_t addr)
 {
-	size_t low = 0, high = reach->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (reach->places[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_up_to(reach->places, reach->count, sizeof(*reach->places),
+		offsetof(struct block_place, addr), addr);
 }
 
 void reach_ready(struct reach *reach)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "snapshot/reach/reach.h"
 
 #define PIECE ((size_t)1 << 20)
@@ -170,17 +171,10 @@ static void show_module(struct taking *taking, const struct target_region *regio
 /* Returns true if the region contains heap metadata that describes blocks. */
 static bool is_own(const struct taking *taking, const struct target_region *region)
 {
-	size_t low = 0, high = taking->own_count;
+	size_t at =
+		sorted_below(taking->own, taking->own_count, sizeof(*taking->own), 0, region->addr);
 
-	while (low < high) { /* find the first address that is not below the region's beginning */
-		size_t middle = low + (high - low) / 2;
-
-		if (taking->own[middle] < region->addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < taking->own_count && taking->own[low] < region->end;
+	return at < taking->own_count && taking->own[at] < region->end;
 }
 
 /*

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/base/os.h"
+#include "core/base/sorted.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/record/replay.h"
 
@@ -100,17 +101,7 @@ void heap_look_release(struct heap_look *look)
 bool heap_look_has(const void *look, uint64_t addr)
 {
 	const struct heap_look *taken = look;
-	size_t low = 0, high = taken->count;
+	size_t at = sorted_below(taken->addrs, taken->count, sizeof(*taken->addrs), 0, addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (taken->addrs[middle] == addr)
-			return true;
-		if (taken->addrs[middle] < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
+	return at < taken->count && taken->addrs[at] == addr;
 }

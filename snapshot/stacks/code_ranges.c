@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 
 #define RECENT 4096
 
@@ -89,23 +90,6 @@ int code_ranges_capture(struct code_ranges *ranges, struct target *target,
 	return rc;
 }
 
-static size_t count_before(const struct code_ranges *ranges, uint64_t addr)
-{
-	size_t low = 0, count = ranges->count;
-
-	while (count) {
-		size_t half = count / 2;
-
-		if (ranges->list[low + half].addr < addr) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return low;
-}
-
 bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr)
 {
 	uint32_t *recent = &ranges->recent[(addr >> 16 ^ addr >> 28) % RECENT];
@@ -114,7 +98,8 @@ bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr)
 	if (*recent < ranges->count && ranges->list[*recent].addr < addr &&
 		addr <= ranges->list[*recent].end)
 		return true;
-	before = count_before(ranges, addr);
+	before = sorted_below(ranges->list, ranges->count, sizeof(*ranges->list),
+		offsetof(struct code_range, addr), addr);
 	if (!before || addr > ranges->list[before - 1].end)
 		return false;
 	*recent = (uint32_t)(before - 1);

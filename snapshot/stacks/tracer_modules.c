@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "core/base/text.h"
 #include "snapshot/stacks/tracer_parts.h"
 #include "snapshot/target/target.h"
@@ -358,19 +359,7 @@ static void make_edges(struct tracer_modules *modules)
 /* Returns the number of edges that are <= addr. */
 static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
 {
-	size_t low = 0, count = modules->edge_count;
-
-	while (count) {
-		size_t half = count / 2;
-
-		if (modules->edges[low + half] <= addr) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return low;
+	return sorted_up_to(modules->edges, modules->edge_count, sizeof(*modules->edges), 0, addr);
 }
 
 /*

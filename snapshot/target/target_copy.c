@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "snapshot/target/target.h"
 
 #define PIECE ((size_t)1 << 20)
@@ -32,18 +33,10 @@ struct copied {
 
 static const struct copied_piece *piece_at(const struct copied *copied, uint64_t addr)
 {
-	size_t low = 0, high = copied->piece_count;
-	const struct copied_piece *piece;
+	size_t below = sorted_up_to(copied->pieces, copied->piece_count, sizeof(*copied->pieces),
+		offsetof(struct copied_piece, addr), addr);
+	const struct copied_piece *piece = below ? &copied->pieces[below - 1] : NULL;
 
-	while (low < high) { /* find the first piece above addr */
-		size_t middle = low + (high - low) / 2;
-
-		if (copied->pieces[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	piece = low ? &copied->pieces[low - 1] : NULL;
 	return piece && addr - piece->addr < piece->len ? piece : NULL;
 }
 
@@ -79,19 +72,12 @@ static int copied_read(struct target *target, uint64_t addr, void *bytes, size_t
 static int copied_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct copied *copied = target->system;
-	size_t low = 0, high = copied->region_count;
+	size_t at = sorted_up_to(copied->regions, copied->region_count, sizeof(*copied->regions),
+		offsetof(struct target_region, end), addr);
 
-	while (low < high) { /* find the first region that ends above addr */
-		size_t middle = low + (high - low) / 2;
-
-		if (copied->regions[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == copied->region_count)
+	if (at == copied->region_count)
 		return -ERR_READ;
-	*region = copied->regions[low];
+	*region = copied->regions[at];
 	return 0;
 }
 
