@@ -1,4 +1,4 @@
-/* Binary search in sorted arrays. */
+/* Sorted arrays: binary search, and sorting of numbers. */
 #ifndef CORE_BASE_SORTED_H
 #define CORE_BASE_SORTED_H
 
@@ -35,5 +35,8 @@ static inline size_t sorted_up_to(
 	return limit == UINT64_MAX ? count :
 				     sorted_below(items, count, item_bytes, key_at, limit + 1);
 }
+
+/* Sorts the values and removes duplicates. Returns the number of values that remain. */
+size_t sorted_unique(uint64_t *values, size_t count);
 
 #endif

@@ -58,13 +58,6 @@ static int take_thread(void *ctx, const struct target_thread *thread)
 	return 0;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static int by_from(const void *a, const void *b)
 {
 	const struct target_range *x = a, *y = b;
@@ -267,11 +260,9 @@ int reach_capture(struct target *target, const struct walk *walk, bool by_middle
 		rc = target->ops->threads(target, take_thread, &taking, err);
 	finish_apart(&taking);
 	taking.own = xmalloc((walk->own_count + 1) * sizeof(*taking.own));
-	taking.own_count = walk->own_count;
-	if (walk->own_count) {
+	if (walk->own_count)
 		memcpy(taking.own, walk->own, walk->own_count * sizeof(*taking.own));
-		qsort(taking.own, taking.own_count, sizeof(*taking.own), by_addr);
-	}
+	taking.own_count = sorted_unique(taking.own, walk->own_count);
 	taking.piece = xmalloc(PIECE);
 	if (!rc)
 		show_all(&taking);

@@ -51,13 +51,6 @@ static bool try_once(struct heap_look *look, struct target *target, uint64_t are
 	return result;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool keep_addrs(struct heap_look *look, const struct walk *walk)
 {
 	look->addrs = malloc((walk->block_count + 1) * sizeof(*look->addrs));
@@ -65,9 +58,7 @@ static bool keep_addrs(struct heap_look *look, const struct walk *walk)
 		return false;
 	for (size_t i = 0; i < walk->block_count; i++)
 		look->addrs[i] = walk->blocks[i].addr;
-	look->count = walk->block_count;
-	if (look->count)
-		qsort(look->addrs, look->count, sizeof(*look->addrs), by_addr);
+	look->count = sorted_unique(look->addrs, walk->block_count);
 	return true;
 }
 

@@ -332,28 +332,16 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 
 /* ---------------------------------------------------------------- unloads by address */
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static void make_edges(struct tracer_modules *modules)
 {
-	size_t count = 0, kept = 0;
+	size_t count = 0;
 
 	modules->edges = xcalloc(2 * modules->extent_count, sizeof(*modules->edges));
 	for (size_t i = 0; i < modules->extent_count; i++) {
 		modules->edges[count++] = modules->extents[i].base;
 		modules->edges[count++] = modules->extents[i].end;
 	}
-	qsort(modules->edges, count, sizeof(*modules->edges), by_value);
-	for (size_t i = 0; i < count; i++) {
-		if (!i || modules->edges[i] != modules->edges[kept - 1])
-			modules->edges[kept++] = modules->edges[i];
-	}
-	modules->edge_count = kept;
+	modules->edge_count = sorted_unique(modules->edges, count);
 }
 
 /* Returns the number of edges that are <= addr. */

@@ -9,6 +9,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/os.h"
+#include "core/base/sorted.h"
 #include "core/base/text.h"
 #include "core/dump/dump.h"
 
@@ -136,24 +137,11 @@ static int add_module(void *ctx, uint64_t base, uint64_t size_bytes, const char 
 	return module_list_add(&((struct addnames *)ctx)->modules, base, size_bytes, path, len);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Sorts the addresses and removes duplicates. */
 static void tidy_addrs(struct addnames *work)
 {
-	size_t count = 0;
+	size_t count = sorted_unique(work->addrs, work->addr_count);
 
-	if (work->addr_count)
-		qsort(work->addrs, work->addr_count, sizeof(*work->addrs), by_value);
-	for (size_t i = 0; i < work->addr_count; i++) {
-		if (!count || work->addrs[count - 1] != work->addrs[i])
-			work->addrs[count++] = work->addrs[i];
-	}
 	work->addr_count = count;
 	work->tidy_at = count < TIDY_MIN / 2 ? TIDY_MIN : count * 2;
 }

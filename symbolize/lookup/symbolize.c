@@ -9,6 +9,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "symbolize/backend/undname.h"
 #include "symbolize/lookup/lookup.h"
 #include "symbolize/names.h"
@@ -235,21 +236,12 @@ static uint64_t location_of(struct symbolizer *symbolizer, const struct symbol_q
 	return (uint64_t)subject_of(symbolizer, module)->number << 32 | rva;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Collects the locations that have no answer yet, sorted and without duplicates. Returns the number
  * of locations. */
 static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_query *queries,
 	size_t count, uint64_t *locations)
 {
-	size_t found = 0, distinct = 0;
-	/* sorting is slow, so it is skipped if the queries are already sorted */
-	bool is_sorted = true;
+	size_t found = 0;
 	struct symbols named;
 	uint32_t known;
 
@@ -263,16 +255,9 @@ static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_q
 		location = location_of(symbolizer, &queries[i]);
 		if (location == NO_LOCATION || u64map_find(&symbolizer->answers, location, &known))
 			continue;
-		is_sorted &= !found || locations[found - 1] <= location;
 		locations[found++] = location;
 	}
-	if (!is_sorted)
-		qsort(locations, found, sizeof(*locations), by_number);
-	for (size_t i = 0; i < found; i++) {
-		if (!distinct || locations[distinct - 1] != locations[i])
-			locations[distinct++] = locations[i];
-	}
-	return distinct;
+	return sorted_unique(locations, found);
 }
 
 /* Resolves locations that belong to one subject. */

@@ -5,6 +5,7 @@
 #include "core/base/memory.h"
 #include "core/base/opt.h"
 #include "core/base/parse.h"
+#include "core/base/sorted.h"
 #include "core/base/text.h"
 #include "core/dump/kv.h"
 
@@ -394,4 +395,41 @@ TEST(errors_are_one_line)
 		assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
 	assert_non_null(strstr(text, ".txt: cannot open (it"));
 	assert_int_equal(err_set(NULL, ERR_OPEN, NULL, NULL), -ERR_OPEN);
+}
+
+/* ---------------------------------------------------------------- sorted arrays */
+
+TEST(sorted_arrays_are_searched)
+{
+	static const struct {
+		char name;
+		uint64_t key;
+	} items[] = {{'a', 0}, {'b', 3}, {'c', 3}, {'d', 7}, {'e', UINT64_MAX}};
+	static const struct {
+		uint64_t limit;
+		size_t below, up_to;
+	} cases[] = {{0, 0, 1}, {1, 1, 1}, {3, 1, 3}, {4, 3, 3}, {7, 3, 4}, {8, 4, 4},
+		{UINT64_MAX - 1, 4, 4}, {UINT64_MAX, 4, 5}};
+	const size_t bytes = sizeof(*items), key = bytes - sizeof(uint64_t);
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(sorted_below(items, COUNT(items), bytes, key, cases[i].limit),
+			cases[i].below);
+		assert_int_equal(sorted_up_to(items, COUNT(items), bytes, key, cases[i].limit),
+			cases[i].up_to);
+	}
+	assert_int_equal(sorted_below(NULL, 0, bytes, key, 1), 0);
+	assert_int_equal(sorted_up_to(NULL, 0, bytes, key, UINT64_MAX), 0);
+}
+
+TEST(values_are_sorted_without_duplicates)
+{
+	static const uint64_t expected[] = {0, 2, 5, UINT64_MAX};
+	uint64_t mixed[] = {5, UINT64_MAX, 0, 5, 2, 0}, sorted[] = {0, 2, 2, 5, UINT64_MAX};
+
+	assert_int_equal(sorted_unique(mixed, COUNT(mixed)), COUNT(expected));
+	assert_memory_equal(mixed, expected, sizeof(expected));
+	assert_int_equal(sorted_unique(sorted, COUNT(sorted)), COUNT(expected));
+	assert_memory_equal(sorted, expected, sizeof(expected));
+	assert_int_equal(sorted_unique(NULL, 0), 0);
 }
