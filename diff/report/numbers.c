@@ -1,80 +1,38 @@
 /* Numbers as text: sizes, counts, percentages, and fractions that are equal on every system. */
 #include "diff/report/numbers.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
-#define MANTISSA_BITS DBL_MANT_DIG
-
-/* Stores the digits of a whole number, last digit first. Returns the number of digits. */
-static size_t whole_digits(double whole, char *digits)
+/* Returns true for the halves of thousandths, which are the odd sixteenths. */
+static bool is_half(double value)
 {
-	int exponent;
-	uint64_t bits = (uint64_t)ldexp(frexp(whole, &exponent), MANTISSA_BITS);
-	int doublings = exponent - MANTISSA_BITS;
-	size_t count = 0;
+	double sixteenths = value * 16;
 
-	if (doublings < 0) /* the bits below the point are 0 */
-		bits = exponent > 0 ? bits >> -doublings : 0;
-	do
-		digits[count++] = (char)(bits % 10);
-	while (bits /= 10);
-	for (; doublings > 0; doublings--) {
-		int carry = 0;
-
-		for (size_t i = 0; i < count; i++) {
-			int digit = 2 * digits[i] + carry;
-
-			carry = digit > 9;
-			digits[i] = (char)(digit - 10 * carry);
-		}
-		if (carry)
-			digits[count++] = 1;
-	}
-	return count;
-}
-
-/* Converts a number in [0, 1) to thousandths. Rounds; the result may be 1000. */
-static unsigned thousandths(double fraction)
-{
-	uint64_t bits = (uint64_t)ldexp(fraction, MANTISSA_BITS);
-
-	return (unsigned)((bits * 1000 + (UINT64_C(1) << (MANTISSA_BITS - 1))) >> MANTISSA_BITS);
-}
-
-static char *write_fraction(char *to, unsigned part)
-{
-	if (!part)
-		return to;
-	*to++ = '.';
-	for (unsigned unit = 100; part; part %= unit, unit /= 10)
-		*to++ = (char)('0' + part / unit);
-	return to;
+	return fabs(sixteenths) < 0x1p53 && sixteenths == (double)(int64_t)sixteenths &&
+	       (int64_t)sixteenths % 2;
 }
 
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES])
 {
-	double whole, part_of_one = modf(value < 0 ? -value : value, &whole);
-	char digits[FRACTION_TEXT_BYTES], *to = text;
-	unsigned part;
-	size_t count;
+	bool is_up = is_half(value); /* printf() would round it to even */
+	char *end;
 
 	if (!isfinite(value))
 		return NULL;
-	part = thousandths(part_of_one);
-	if (part == 1000) {
-		part = 0;
-		whole += 1;
+	end = text + snprintf(text, FRACTION_TEXT_BYTES, is_up ? "%.4f" : "%.3f", value);
+	if (is_up) {
+		*--end = '\0'; /* 5 */
+		end[-1]++; /* 2 or 7 */
 	}
-	if (value < 0 && (part || whole > 0))
-		*to++ = '-';
-	for (count = whole_digits(whole, digits); count;)
-		*to++ = (char)('0' + digits[--count]);
-	*write_fraction(to, part) = '\0';
-	return text;
+	while (end[-1] == '0')
+		*--end = '\0';
+	if (end[-1] == '.')
+		*--end = '\0';
+	return strcmp(text, "-0") != 0 ? text : "0";
 }
 
 const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES])

@@ -7,13 +7,12 @@
 /*
  * Numbers with a fraction, as text that is equal on every system.
  *
- * C libraries print fractions differently, so the digits are computed with integers. All digits
- * before the point are written, and the fraction is rounded to thousandths (halves away from 0).
- * The text has no trailing zeros or trailing point, no exponent, and is never "-0". */
+ * All digits before the point are written, and the fraction is rounded to thousandths (halves away
+ * from 0). The text has no trailing zeros or trailing point, no exponent, and is never "-0". */
 
 #define FRACTION_TEXT_BYTES 320 /* enough for every double */
 
-/* Returns `text`, or NULL if `value` is not finite. */
+/* Returns the text, or NULL if `value` is not finite. */
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
 
 /* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two functions return `text`. */
