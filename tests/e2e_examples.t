@@ -9,7 +9,6 @@ use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use IO::Compress::Gzip qw(gzip $GzipError);
-use JSON::PP;
 use POSIX ();
 use Test::More;
 use Hunt;
@@ -36,8 +35,6 @@ for my $index (0, 1) {
 	gzip("$dir/$name" => "$dir/$name.gz") or die $GzipError;
 }
 spew("$dir/known.txt", "leak:test_parse\n");
-spew("$dir/umdh.txt", "+ 1000 ( 1010 - 10) 3 allocs\tBackTraceA\n+ 2 ( 3 - 1)\tBackTraceA\tallocations\n\n"
-    . "\tapp!f+1F\n\n\n\nTotal increase == 1000 requested + 20 overhead = 1020\n");
 
 my %growth = map { $_->[0] => ($_->[4] - $_->[3]) * $_->[5] } @stacks;
 my $total = 0;
@@ -49,17 +46,6 @@ my %wanted = (
 		my $report = people($result->{out});
 		is(scalar @{ $report->{stacks} }, scalar grep({ $_ } values %growth), 'what changed, and no more');
 		is($report->{total}[0], signed_units($total), 'it adds up');
-	},
-	'hdiff --hex -f report.txt a.txt b.txt' => sub {
-		my $hex = sprintf '%x', $total;
-		like(slurp("$dir/report.txt"), qr/^Total increase == +$hex requested/m, 'in hexadecimal');
-	},
-	'hdiff --no-symbols a.txt' => sub {
-		my ($result) = @_;
-		unlike($result->{out}, qr/parse/, 'no names');
-		my $old = 0;
-		$old += $_->[3] * $_->[5] for @stacks;
-		is(people($result->{out})->{total}[0], in_units($old), 'everything in one dump');
 	},
 	q{hdiff -n 10 -i '^app!' -x 'test' a.txt b.txt} => sub {
 		my ($result) = @_;
@@ -73,16 +59,6 @@ my %wanted = (
 		my %self = map { $_->{name} => $_->{self} } @{ people($result->{out})->{groups} };
 		is($self{"app!$_"}, signed_units($growth{$_}), "$_ and its growth") for qw(parse test_parse f14);
 		unlike($result->{out}, qr/^[^\n]*RtlAllocateHeap$/m, 'allocators are no functions that ask');
-	},
-	'hdiff -o json umdh.txt' => sub {
-		my ($result) = @_;
-		my $json = decode_json($result->{out});
-		is(scalar @{ $json->{rows} }, 1, 'one row');
-		is($json->{rows}[0]{frames}[0]{function}, 'f', 'and its frame');
-	},
-	'hdiff -o html -f growth.html a.txt b.txt' => sub {
-		my ($row) = slurp("$dir/growth.html") =~ m{<td>[+]$growth{parse}</td>(.*?)</tr>};
-		like($row, qr/\bapp!parse\b/, 'the growth, and whose it is');
 	},
 	'hdiff -o folded --strip a.txt.gz b.txt.gz' => sub {
 		my ($result) = @_;

@@ -551,8 +551,8 @@ subtest 'what many dumps lack is reported once per series' => sub {
 	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'for two dumps, each is reported');
 };
 
-# man/hdiff.1 states how much more memory a thousand dumps need than a few.
-subtest 'many small dumps take the memory that the manual states' => sub {
+# docs/costs.md states how much more memory a thousand dumps need than a few.
+subtest 'many small dumps take the memory that docs/costs.md states' => sub {
 	needs_linux('getrusage()');
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
 	my ($few, $many, $processes) = map {
