@@ -44,6 +44,13 @@ my %mangled = (
 	'a list of points' => sub { $_[0] =~ s/^\*- /\xe2\x80\xa2 /gmr },
 	'CR LF, blanks' => sub { $_[0] =~ s/^\t/        /gmr =~ s/\n/\r\n/gr },
 	'UTF-16, blanks' => sub { "\xff\xfe" . pack 'v*', unpack 'C*', $_[0] =~ s/^\t/        /gmr },
+	'terminal, erased line ends' => sub { $_[0] =~ s/$/\e[K/gmr =~ s/\t/        /gr },
+	'terminal, colours' => sub { $_[0] =~ s/^(.*)$/\e[0;32m$1\e(B\e[m/gmr },
+	'terminal, links and modes' => sub { $_[0] =~ s/^(.*)\n/\e]8;;http:\/\/a\e\\$1\e]0;a title\a\e[?25h\e=\r\n/gmr },
+	'terminal, bare frames' => sub { $_[0] =~ s/^\t//gmr =~ s/$/\e[0m/gmr },
+	'no width before lines' => sub { $_[0] =~ s/^(?=.)/\xe2\x80\x8b/gmr },
+	'byte order marks before lines' => sub { $_[0] =~ s/^(?=.)/\xef\xbb\xbf/gmr },
+	'directions around lines' => sub { $_[0] =~ s/^(.+)$/\xe2\x80\x8e$1\xe2\x81\xa9/gmr },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
 
@@ -316,6 +323,7 @@ sub pasted {
 		for my $what (sort keys %mangled) {
 			# These changes lose nothing in this kind of log.
 			next if $kind eq 'log of old' && $what =~ /blanks|indented/ && $what !~ /double|around/;
+			next if $kind eq 'comparison' && $what =~ /bare/; # frames there need a blank
 			my @files = map { spew("$dir/pasted$_.txt", $mangled{$what}->($plain{$kind}[$_])) } 0 .. $#{ $plain{$kind} };
 			is_deeply(report_of("$kind: $what", @files), $truth, "$kind: $what: the same report");
 			is_deeply(report_of("$kind: $what, packed", map { packed($_) } @files), $truth, "$kind: $what: packed, too") if $what =~ /8 blanks|CR CR/;
@@ -324,6 +332,18 @@ sub pasted {
 	# Nothing at all precedes the frames.
 	my @bare = map { spew("$dir/bare$_.txt", $logs[$_] =~ s/^\t//gmr) } 0, 1;
 	is_deeply(report_of('no TABs', @bare), report_of('plain', map { spew("$dir/plain$_.txt", $logs[$_]) } 0, 1), 'no TABs: the same report');
+	# Few lines suffice, and signs of no width anywhere.
+	my $one = $logs[1] =~ s{^\*-[^\n]*Start of data for heap \@ 2F0000.*}{}msr =~ s/BackTrace1A/BackTrace11/gr;
+	my $truth = report_of('one stack', spew("$dir/one.txt", $one));
+	for my $sign ("\xe2\x80\x8b", "\xef\xbb\xbf", "\xe2\x81\xa0", "\xe2\x80\x8f", "\xc2\xad", "\e[K", "\e[1;31m", "\e[m\e[K") {
+		my %places = (legend => qr/^(?=REQ| +STACK)/m, 'first line' => qr/\A/, frames => qr/^(?=\t7)/m, 'ends of frames' => qr/(?<=^\t7FF.{9})$/m, entries => qr/^(?=30 bytes)/m,
+			'ends of modules' => qr/(?<=\.exe)$/m, comments => qr{^(?=//)}m, headings => qr/^(?=\*-)/m, 'ends of entries' => qr/(?<=BackTrace11)$/m);
+		for my $place (sort keys %places) {
+			next if $place eq 'ends of modules' && $sign !~ /^\e/; # a path may hold any sign
+			my $what = sprintf 'one stack, %s: %s', unpack('H*', $sign), $place;
+			is_deeply(report_of($what, spew("$dir/one.txt", $one =~ s/$places{$place}/$sign/gr)), $truth, "$what: the same report");
+		}
+	}
 	# hsym reproduces the original text.
 	my $file = spew("$dir/pasted.txt", $mangled{'quoted, TABs to blanks'}->($logs[1]));
 	my $named = run(["$root/build/linux/hsym", '-o', "$dir/named.txt", $file]);

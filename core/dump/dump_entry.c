@@ -40,12 +40,8 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
  * contains the words of an entry and is excluded. */
 static bool was_entry(const struct scan_line *line)
 {
-	const char *end = line->text + line->len, *words = line->text;
+	const char *end = line->text + line->len;
 
-	while (words < end && *words == ' ')
-		words++;
-	if (SCAN_MATCH(&words, end, "REQUESTED bytes + OVERHEAD"))
-		return false;
 	for (const char *at = line->text; at < end; at++) {
 		const char *from;
 
@@ -53,6 +49,8 @@ static bool was_entry(const struct scan_line *line)
 		if (!at)
 			return false;
 		from = at;
+		if (SCAN_MATCH(&from, end, " bytes + OVERHEAD "))
+			return false;
 		if (SCAN_MATCH(&from, end, " by BackTrace") ||
 			SCAN_MATCH(&from, end, " by: BackTrace"))
 			return true;

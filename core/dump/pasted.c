@@ -14,11 +14,13 @@
 #define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
 /* minimum number of digits of an address after blanks, because addresses start at 64 KiB */
 #define ADDR_MIN 5
+#define ESCAPE '\x1b' /* begins a command to a terminal */
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
 {
 	*pasted = (struct pasted){.empty_end = "\n"};
+	buf_init(&pasted->unescaped);
 	buf_init(&pasted->decoded);
 	buf_init(&pasted->text);
 	buf_init(&pasted->plain);
@@ -26,6 +28,7 @@ void pasted_init(struct pasted *pasted)
 
 void pasted_release(struct pasted *pasted)
 {
+	buf_release(&pasted->unescaped);
 	buf_release(&pasted->decoded);
 	buf_release(&pasted->text);
 	buf_release(&pasted->plain);
@@ -179,33 +182,28 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 /* ---------------------------------------------------------------- characters */
 
 /* Returns the length of a character that replaced an ASCII character (stored in *as) or was
- * inserted (*as is 0). Returns 0 for any other character. Bytes that are not UTF-8 are treated as a
- * Windows code page. */
+ * inserted and is invisible (*as is 0). Returns 0 for any other character. Bytes that are not UTF-8
+ * are treated as a Windows code page. */
 static size_t stands_for(const char *at, bool with_dashes, char *as)
 {
 	static const struct {
-		const char *text;
+		uint32_t first, last;
 		char as;
-	} signs[] = {{"\xc2\xa0", ' '}, {"\xe2\x80\x87", ' '}, {"\xe2\x80\xaf", ' '},
-		{"\xe2\x80\x82", ' '}, {"\xe2\x80\x83", ' '}, {"\xe2\x80\x89", ' '},
-		{"\xe3\x80\x80", ' '}, {"\xe2\x80\x8b", 0}, {"\xe2\x81\xa0", 0},
-		{"\xef\xbb\xbf", 0}, {"\xc2\xad", 0}, {"\xe2\x80\x90", '-'}, {"\xe2\x80\x91", '-'},
-		{"\xe2\x80\x92", '-'}, {"\xe2\x80\x93", '-'}, {"\xe2\x80\x94", '-'},
-		{"\xe2\x88\x92", '-'}};
+	} signs[] = {{0xa0, 0xa0, ' '}, {0xad, 0xad, 0}, {0x61c, 0x61c, 0}, {0x2000, 0x200a, ' '},
+		{0x200b, 0x200b, 0}, {0x200e, 0x200f, 0}, {0x2010, 0x2015, '-'},
+		{0x202a, 0x202e, 0}, {0x202f, 0x202f, ' '}, {0x205f, 0x205f, ' '},
+		{0x2060, 0x2069, 0}, {0x2212, 0x2212, '-'}, {0x3000, 0x3000, ' '},
+		{0xfeff, 0xfeff, 0}};
 	uint32_t code;
+	size_t len = text_utf8(at, &code);
 
-	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
-		size_t len = strlen(signs[i].text);
-
-		if (strncmp(at, signs[i].text, len) != 0 || (signs[i].as == '-' && !with_dashes))
-			continue;
+	for (size_t i = 0; len && i < sizeof(signs) / sizeof(*signs); i++) {
 		*as = signs[i].as;
-		return len;
+		if (code >= signs[i].first && code <= signs[i].last)
+			return *as == '-' && !with_dashes ? 0 : len;
 	}
 	*as = *at == '\xa0' ? ' ' : '-';
-	if (*as == '-' && (!with_dashes || (*at != '\x96' && *at != '\x97')))
-		return 0;
-	return text_utf8(at, &code) ? 0 : 1;
+	return !len && (*as == ' ' || (with_dashes && (*at == '\x96' || *at == '\x97')));
 }
 
 /* Copies a line to pasted->plain, restores its characters, and removes the blanks around it.
@@ -308,6 +306,42 @@ static size_t remove_tags(char *line, size_t len)
 	}
 	memmove(line + tags_at, line + text_len, len - text_len);
 	return tags_at + len - text_len;
+}
+
+/* Returns the end of the terminal escape sequence at `at`: CSI (colours, "erase line"), OSC (titles,
+ * links) or a shorter one. A shorter sequence may end an OSC. */
+static const char *pass_escape(const char *at, const char *end)
+{
+	const char first = ++at < end ? *at : 0, limit = first == '[' ? 0x40 : 0x30;
+	const char *stop = at;
+
+	while (first == ']' && stop < end && *stop != '\a' && *stop != ESCAPE)
+		stop++;
+	if (first == ']')
+		return stop == end ? at + 1 : stop + (*stop == '\a');
+	at += first == '[';
+	while (at < end && *at >= ' ' && *at < limit)
+		at++;
+	return at == end || *at <= ' ' ? at : at + 1;
+}
+
+/* Returns a line without the escape sequences that programs write for terminals. */
+static const char *remove_escapes(struct pasted *pasted, const char *line, size_t *len)
+{
+	struct buf *to = &pasted->unescaped;
+	const char *end = line + *len;
+
+	if (!memchr(line, ESCAPE, *len))
+		return line;
+	buf_clear(to);
+	while (line < end) {
+		const char *escape = memchr(line, ESCAPE, (size_t)(end - line));
+
+		buf_add(to, line, (size_t)((escape ? escape : end) - line));
+		line = escape ? pass_escape(escape, end) : end;
+	}
+	*len = to->len;
+	return to->data;
 }
 
 /* Returns a line without entities and without tags at its end. */
@@ -451,12 +485,13 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	size_t text_len;
 	bool is_part;
 
+	line = remove_escapes(pasted, line, &len);
 	if (pasted->is_html)
 		line = decode(pasted, line, &len);
 	text_len = len;
 	while (text_len && (line[text_len - 1] == '\n' || line[text_len - 1] == '\r'))
 		text_len--;
-	end = line[len - 1] != '\n' ? "" : len > 1 && line[len - 2] == '\r' ? "\r\n" : "\n";
+	end = !len || line[len - 1] != '\n' ? "" : len > 1 && line[len - 2] == '\r' ? "\r\n" : "\n";
 	if (memchr(line, '\0', len)) { /* damaged, but not by pasting */
 		add_empty(pasted, false, to);
 		buf_add(to, line, len);
@@ -544,11 +579,27 @@ static bool find_html(struct pasted *pasted, const char *text, size_t len)
 	return find_sign(pasted, text, len, '&') || find_sign(pasted, text, len, '<');
 }
 
+/* Returns true if a terminal's escape sequences may be removed. In a dump written by hsnap, only
+ * those around a line count, because a path may contain anything. */
+static bool find_escape(const char *text, const char *end, bool is_ours)
+{
+	const char *at = text, *stop;
+
+	for (; (at = memchr(at, ESCAPE, (size_t)(end - at))); at = stop) {
+		stop = pass_escape(at, end);
+		if (!is_ours || at == text || at[-1] == '\n' || stop == end || *stop == '\r' ||
+			*stop == '\n')
+			return true;
+	}
+	return false;
+}
+
 /* Examines a line that is_plain() did not recognize. */
 static void see_line(
 	struct pasted *pasted, struct pasted_signs *signs, const char *line, size_t len)
 {
-	const char *decoded = pasted->is_html ? decode(pasted, line, &len) : line;
+	const char *clear = remove_escapes(pasted, line, &len);
+	const char *decoded = pasted->is_html ? decode(pasted, clear, &len) : clear;
 	struct pasted_line taken = take_apart(pasted, decoded, len);
 	enum pasted_kind before = signs->last;
 	bool in_record = signs->in_record;
@@ -569,7 +620,7 @@ static void see_line(
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
 		/* Invisible characters would turn one name into two. */
-		signs->is_found |= in_record && taken.kind == PASTED_NAME && !taken.is_quoted &&
+		signs->is_found |= in_record && !taken.is_quoted &&
 				   taken.blanks + pasted->plain.len != text_len;
 		signs->has_frames |= in_record && taken.blanks;
 		signs->has_bare |= in_record && taken.kind == PASTED_FRAME && !taken.blanks &&
@@ -608,7 +659,8 @@ static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
 	digits = hex_count(line + has_tab);
 	is_hex = digits && digits + has_tab == len;
 	if (!digits || is_hex != has_tab || (has_tab && signs->empty_count) ||
-		(!is_hex && strncmp(line + digits, " bytes ", 7) != 0))
+		(!is_hex &&
+			(strncmp(line + digits, " bytes ", 7) != 0 || !is_ascii(line, line + len))))
 		return false;
 	signs->last = has_tab ? PASTED_FRAME : PASTED_ENTRY;
 	signs->in_record |= !has_tab;
@@ -622,10 +674,12 @@ bool pasted_find(struct pasted *pasted, const char *text, size_t len)
 {
 	struct pasted_signs signs = {0};
 	const char *end = text + len;
+	bool has_escapes;
 
 	if (memchr(text, '\0', len))
 		return false; /* for example a recording */
 	pasted->is_html = find_html(pasted, text, len);
+	has_escapes = find_escape(text, end, pasted->is_ours);
 	while (text < end && !signs.is_found && signs.entry_count < SURE_ENTRIES) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line_len = (size_t)((newline ? newline : end) - text);
@@ -637,5 +691,5 @@ bool pasted_find(struct pasted *pasted, const char *text, size_t len)
 		text = newline ? newline + 1 : end;
 	}
 	pasted->has_bare = signs.has_bare && !signs.has_frames;
-	return signs.is_found || pasted->has_bare || pasted->is_html;
+	return signs.is_found || pasted->has_bare || pasted->is_html || has_escapes;
 }

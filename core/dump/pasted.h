@@ -35,7 +35,7 @@ struct pasted {
 	/* Number of empty lines held back, because a stack may continue after them. */
 	size_t empty_count;
 	const char *empty_end; /* line end that the empty lines have */
-	struct buf decoded, text, plain; /* buffers for the current line */
+	struct buf unescaped, decoded, text, plain; /* buffers for the current line */
 };
 
 void pasted_init(struct pasted *pasted);
