@@ -155,11 +155,20 @@ sub columns {
 # Names of folders may hold brackets, and where a function begins no offset is printed.
 sub debuggers_files {
 	for my $file ('C:\\Program Files (x86)\\w\\log.cpp', 'd:\\a (b) c\\(d)\\log.cpp', 'd:\\[a] b [c]\\log.cpp', 'd:\\a ((b)\\log.cpp', '/a/b.c') {
-		my @names = map { ("gateway!Log::put(int)+9A$_", "gateway!Log::put(int)$_", "00 gateway!Log::put(int)$_") } " ($file:301)", " ($file, 301)", " [$file @ 301]";
+		my @names = map { ("gateway!Log::put(int)+9A$_", "gateway!Log::put(int)$_", "00 gateway!Log::put(int)$_") } map { (" ($file$_)", " [$file$_]", "  [$file$_]") } ':301', ', 301', ' @ 301', ':301:7';
 		@names = grep { !/put\(int\) .*\(\(/ } @names; # where the brackets do not match it takes an offset
 		my $text = comparison({}) =~ s/^\tntdll.*\n/join '', map { "\t$_\n" } @names/mer;
 		my $frames = decode_json(hdiff('-o', 'json', spew("$dir/files.txt", $text))->{out})->{rows}[0]{frames};
 		is_deeply([map { [@$_{qw(module function file line)}] } @$frames[0 .. $#names]], [map { ['gateway', 'Log::put(int)', $file, 301] } @names], "files of debuggers: $file") or diag(explain($frames));
+		for my $name (grep { /9A [^ ]/ } @names) {
+			my $log = hdiff('-o', 'json', spew("$dir/files.txt", hogs({}, 1) =~ s/^ntdll.*/$name/mr));
+			is_deeply([@{ decode_json($log->{out} || '{}')->{rows}[0]{frames}[0] // {} }{qw(function offset file line)}], ['Log::put(int)', '9A', $file, 301], "in an old log: $name") or diag($log->{err});
+		}
+	}
+	for my $function ('f[abi:cxx11]', 'f [clone .cold]', 'f [abi:1x]', 'S::operator[]', 'f<a[12]>', 'f [12]', 'f (*)[12]') {
+		my $text = comparison({}) =~ s/^\tntdll.*/\tgateway!$function/mr;
+		my $frame = decode_json(hdiff('-o', 'json', spew("$dir/files.txt", $text))->{out})->{rows}[0]{frames}[0];
+		is_deeply([@$frame{qw(function file)}], [$function, undef], "not a file: $function");
 	}
 	my $text = comparison({}) =~ s/^\tntdll.*\n/\t77c9a1f2 ntdll+0x1f2\n\t01 (Inline Function) --------`-------- app!g+0x7\n\t02 (Inline) -------- app!g+0x7\n/mr;
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/files.txt", $text))->{out})->{rows}[0]{frames};

@@ -89,8 +89,10 @@ bool scan_is_name(const char *at, const char *end)
 	at += columns_len;
 	if (is_place(at, end, has_addr))
 		return true;
-	for (from = at + 1; from < end && end[-1] == ')' && tries < FILES_TRIED; from++) {
-		if (*from != '(' || from[-1] != ' ')
+	if (at == end || (end[-1] != ')' && end[-1] != ']'))
+		return false;
+	for (from = at + 1; from < end && tries < FILES_TRIED; from++) {
+		if (*from != (end[-1] == ')' ? '(' : '[') || from[-1] != ' ')
 			continue;
 		tries++;
 		if (is_place(at, from - 1, has_addr))

@@ -340,46 +340,53 @@ static bool line_number(struct frame_part part, uint32_t *line)
 	return true;
 }
 
-/* Removes " (FILE, LINE)" from the end. */
-static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t *line)
+/* Removes a line number from the end. */
+static bool remove_decimal(struct frame_part *part, uint32_t *line)
 {
-	size_t start, comma = last_of(*part, ',');
-	uint32_t number;
+	size_t len = part->len;
 
-	if (comma == part->len || part->text[part->len - 1] != ')' ||
-		part->text[comma + 1] != ' ' ||
-		!line_number((struct frame_part){part->text + comma + 2, part->len - comma - 3},
-			&number))
+	while (len && part->text[len - 1] >= '0' && part->text[len - 1] <= '9')
+		len--;
+	if (!line_number((struct frame_part){part->text + len, part->len - len}, line))
 		return false;
-	start = file_start(*part);
-	if (start + 2 >= comma)
-		return false;
-	*file = (struct frame_part){part->text + start + 2, comma - start - 2};
-	*line = number;
-	part->len = start;
+	part->len = len;
 	return true;
 }
 
-/* Removes " [FILE @ LINE]", which debuggers print, or " (FILE:LINE)" from the end. */
+/* Removes the line and its separator from the end: "FILE, LINE", "FILE @ LINE", "FILE:LINE" or
+ * "FILE:LINE:COLUMN". */
+static bool remove_line(struct frame_part *part, uint32_t *line)
+{
+	struct frame_part outer;
+	uint32_t outer_line;
+
+	if (!remove_decimal(part, line))
+		return false;
+	if (!take_end(part, ":"))
+		return take_end(part, ", ") || take_end(part, " @ ");
+	outer = *part;
+	if (remove_decimal(&outer, &outer_line) && take_end(&outer, ":")) {
+		*part = outer;
+		*line = outer_line;
+	}
+	return true;
+}
+
+/* Removes the file and the line, in brackets, from the end. */
 static bool take_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
-	bool is_debugger = part->len && part->text[part->len - 1] == ']';
-	struct frame_part name = {part->text, last_of(*part, is_debugger ? '@' : ':')};
-	const char *from = name.text + name.len + 1 + is_debugger;
+	struct frame_part name = {part->text, part->len ? part->len - 1 : 0};
 	uint32_t number;
 	size_t start;
 
-	if (name.len + 3 > part->len || (!is_debugger && part->text[part->len - 1] != ')') ||
-		(is_debugger && (!take_end(&name, " ") || from[-1] != ' ')) ||
-		!line_number((struct frame_part){from, (size_t)(part->text + part->len - 1 - from)},
-			&number))
+	if (!name.len || !strchr(")]", part->text[name.len]) || !remove_line(&name, &number))
 		return false;
 	start = file_start(*part);
 	if (start + 2 >= name.len)
 		return false;
 	*file = (struct frame_part){part->text + start + 2, name.len - start - 2};
 	*line = number;
-	part->len = start;
+	*part = trim((struct frame_part){part->text, start});
 	return true;
 }
 
@@ -389,10 +396,8 @@ static void take_place(struct frame *frame, struct frame_part *part, struct fram
 	struct frame_part front = *part;
 	uint64_t addr;
 
-	if (take_file(part, file, &frame->line) || take_source(part, file, &frame->line) ||
-		!take_number(&front, &addr) ||
-		(!take_file(&front, file, &frame->line) &&
-			!take_source(&front, file, &frame->line)))
+	if (take_source(part, file, &frame->line) || !take_number(&front, &addr) ||
+		!take_source(&front, file, &frame->line))
 		return;
 	*part = front;
 	frame->has_addr = true;

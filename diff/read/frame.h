@@ -76,7 +76,8 @@ void function_shown(const char *function, struct buf *shown);
  *     ADDRESS
  *
  * and as debuggers print them: with columns before the name (core/dump/frame_columns.h), MODULE
- * with ".dll" or ".exe", FILE and LINE as "[FILE @ LINE]" or "(FILE:LINE)", ADDRESS in brackets.
+ * with ".dll" or ".exe", FILE and LINE in either brackets as "FILE @ LINE" or "FILE:LINE", ADDRESS in
+ * brackets.
  *
  * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be parsed in several ways.
  * The first '!' and the last '+' are used, and a FILE with matching parentheses. Text in any other
