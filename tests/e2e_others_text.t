@@ -495,6 +495,7 @@ sub other_tools {
 		"output of WinDbg's !heap" => "  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n                    (k)     (k)    (k)     (k) length      blocks cont. heap \n00150000 00000002    1024     28     28      6     2     1    0      0   LFH\n",
 		"of WinDbg's !heap" => "    address 0cb0bf00 found in\n    _DPH_HEAP_ROOT \@ 3d1000\n", "(?:of) WinDbg's !heap" => "Allocations statistics for\n heap @ 00150000\ngroup-by: TOTSIZE max-display: 20\n",
 		'UTF-16LE' => join('', map { "$_\0" } split //, raw(1)), 'UTF-16BE' => join('', map { "\0$_" } split //, raw(1)),
+		(map { my ($order, $mark) = @$_; my $text = pack $order, unpack 'C*', raw(1); ("UTF-32$mark" => $text, "(?:)UTF-32$mark" => pack($order, 0xfeff) . $text) } ['V*', 'LE'], ['N*', 'BE']),
 		'lines end with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",

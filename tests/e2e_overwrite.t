@@ -43,6 +43,8 @@ my %kept = (
 	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a log of UMDH's"],
 	'UTF-16 without a mark' => [encode('UTF-16LE', $umdh), "a log of UMDH's"],
 	'UTF-16BE without a mark' => [encode('UTF-16BE', $umdh), "a log of UMDH's"],
+	'UTF-32' => [encode('UTF-32', $umdh), "a log of UMDH's"],
+	'UTF-32LE without a mark' => [encode('UTF-32LE', $umdh), "a log of UMDH's"],
 	'build log with times' => ["2026-11-20T10:00:00.1Z building\n" . $umdh =~ s/^/2026-11-20T10:00:00.2Z /gmr, "a log of UMDH's"],
 	'mail' => ["From: a\@example.com\nSubject: leak\n\nHello,\n\n" . $umdh, "a log of UMDH's"],
 	'web page' => ["<html><body>\n<pre class=\"log\">" . $umdh =~ s/^.*?Start of data/Start of data/sr, 'a heap dump'],

@@ -381,12 +381,14 @@ static struct feed *find_packing(struct source *source)
 /* Skips a byte order mark and adds a layer for the mark's encoding. */
 static void find_encoding(struct source *source, struct feed *from)
 {
-	int64_t ready = feed_need(from, 3, NULL);
+	int64_t ready = feed_need(from, 4, NULL);
 	const unsigned char *at = from->bytes + from->at;
+	bool is_utf32 = ready >= 4 && !memcmp(at, "\xff\xfe\0\0", 4); /* refused by readers */
 
 	if (ready >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) {
 		source->mark_bytes = 3;
-	} else if (ready >= 2 && (!memcmp(at, "\xff\xfe", 2) || !memcmp(at, "\xfe\xff", 2))) {
+	} else if (ready >= 2 && !is_utf32 &&
+		   (!memcmp(at, "\xff\xfe", 2) || !memcmp(at, "\xfe\xff", 2))) {
 		source->mark_bytes = UTF16_MARK_BYTES;
 		source->utf16 =
 			(struct utf16){.from = from, .name = source->name, .is_big = at[0] == 0xfe};

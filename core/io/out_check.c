@@ -74,18 +74,16 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	return len;
 }
 
-/* Converts UTF-16 to ASCII in place, with or without a byte order mark. Copies only the ASCII byte
- * of each unit, because the lines of a dump begin with ASCII. */
+/* Removes zero bytes in place. Of UTF-16 and UTF-32, ASCII remains, with which the lines of a dump
+ * begin. */
 static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 {
-	bool is_little = starts(bytes, len, "\xff\xfe") || (len > 3 && !bytes[1] && !bytes[3]);
-	bool is_big = starts(bytes, len, "\xfe\xff") || (len > 3 && !bytes[0] && !bytes[2]);
 	size_t to = 0;
 
-	if (is_little == is_big)
-		return len;
-	for (size_t at = is_big; at < len; at += 2)
-		bytes[to++] = bytes[at];
+	for (size_t at = 0; at < len; at++) {
+		if (bytes[at])
+			bytes[to++] = bytes[at];
+	}
 	return to;
 }
 

@@ -79,21 +79,38 @@ static bool contains(const char *at, const char *end, const char *words)
 	return false;
 }
 
-#define ENCODED_MIN 16 /* bytes needed to detect an encoding */
+#define ENCODED_BYTES 16 /* bytes needed to detect an encoding */
+#define MARK_BYTES 4 /* the largest byte order mark */
+#define ENCODED(what, name) what "; convert it first: 'iconv -f " name " -t UTF-8 FILE | hdiff -'"
+
+/* Returns true if each unit is an ASCII character, with the character's byte at `at`. */
+static bool is_encoded(const char *bytes, size_t unit_bytes, size_t at)
+{
+	for (size_t i = MARK_BYTES; i < MARK_BYTES + ENCODED_BYTES; i++) {
+		bool is_text = (bytes[i] >= ' ' && bytes[i] < 0x7f) || bytes[i] == '\t' ||
+			       bytes[i] == '\r' || bytes[i] == '\n';
+
+		if (i % unit_bytes == at ? !is_text : bytes[i] != 0)
+			return false;
+	}
+	return true;
+}
 
 /* Returns a message if the text has an encoding that hdiff cannot read, or NULL. */
 static const char *encoding_words(const char *bytes, size_t len)
 {
-	size_t zeros[2] = {0};
+	static const struct {
+		const char *words;
+		size_t unit_bytes, at;
+	} encodings[] = {{ENCODED("UTF-16 without its mark", "UTF-16LE"), 2, 0},
+		{ENCODED("UTF-16 without its mark", "UTF-16BE"), 2, 1},
+		{ENCODED("UTF-32", "UTF-32LE"), 4, 0}, {ENCODED("UTF-32", "UTF-32BE"), 4, 3}};
 
-	for (size_t i = 0; i < ENCODED_MIN && i < len; i++)
-		zeros[i % 2] += !bytes[i];
-	if (len >= ENCODED_MIN && !zeros[0] && zeros[1] == ENCODED_MIN / 2)
-		return "UTF-16 without its mark; convert it first: 'iconv -f UTF-16LE -t UTF-8 "
-		       "FILE | hdiff -'";
-	if (len >= ENCODED_MIN && !zeros[1] && zeros[0] == ENCODED_MIN / 2)
-		return "UTF-16 without its mark; convert it first: 'iconv -f UTF-16BE -t UTF-8 "
-		       "FILE | hdiff -'";
+	for (size_t i = 0; i < sizeof(encodings) / sizeof(*encodings); i++) {
+		if (len >= MARK_BYTES + ENCODED_BYTES &&
+			is_encoded(bytes, encodings[i].unit_bytes, encodings[i].at))
+			return encodings[i].words;
+	}
 	if (!memchr(bytes, '\n', len) && memchr(bytes, '\r', len))
 		return "its lines end with CR alone; convert it first: 'tr \"\\r\" \"\\n\" <FILE | "
 		       "hdiff -'";
