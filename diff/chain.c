@@ -35,9 +35,13 @@ struct chain {
 	struct chain_row *rows;
 	size_t row_count, row_cap;
 	struct table numbers; /* maps id and frames to a row number */
+	struct table ids; /* maps an id to the first file with it */
 	struct arena arena;
 	/* number of rows in the current file that also occur in an earlier file */
 	size_t joined_count;
+	/* number of rows in the current file that have an id, but not the names, of a row in an
+	 * earlier file */
+	size_t renamed_count;
 	/* Indexed by moment: growth, since the first moment, of stacks without a row. The actual
 	 * number of bytes is unknown; at the lowest moment, it is assumed to be 0. */
 	int64_t *rests, least_rest;
@@ -169,6 +173,17 @@ static int contradiction(const struct chain *chain, size_t number, const struct 
 		(unsigned long long)old->block_count);
 }
 
+/* Counts a new row if its id occurs in an earlier file. */
+static void count_renamed(struct chain *chain, size_t number, const char *id)
+{
+	const uint64_t *first = table_find(&chain->ids, id, strlen(id));
+
+	if (!first)
+		table_add(&chain->ids, id, strlen(id), number);
+	else if (*id)
+		chain->renamed_count += *first < number;
+}
+
 static int take_row(
 	struct chain *chain, size_t number, const struct row *row, struct buf *key, struct err *err)
 {
@@ -188,6 +203,7 @@ static int take_row(
 		array_grow((void **)&chain->rows, &chain->row_cap, chain->row_count,
 			sizeof(*chain->rows));
 		table_add(&chain->numbers, key->data, key->len, chain->row_count);
+		count_renamed(chain, number, id);
 		taken = &chain->rows[chain->row_count++];
 		*taken = (struct chain_row){.id = id,
 			.frames = row->frames,
@@ -240,7 +256,7 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 	if (rc)
 		return rc;
 	buf_init(&key);
-	chain->joined_count = 0;
+	chain->joined_count = chain->renamed_count = 0;
 	rc = chain_read_comparison(chain->inputs, comparison, source, item->path, true, err);
 	source_close(source);
 	if (!rc)
@@ -253,6 +269,12 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		rc = err_set(err, ERR_USAGE, item->path,
 			"has no stack with the id and names of one in an earlier comparison, so it "
 			"may not continue one; give the dumps, or use --force");
+	if (!rc && chain->renamed_count)
+		message_line(chain->inputs->messages,
+			"%s: warning: %zu of its %zu stacks have ids of stacks in earlier "
+			"comparisons, but other names: they are not joined with those; print all "
+			"comparisons with the same symbols, or give the dumps",
+			item->path, chain->renamed_count, comparison->row_count);
 	buf_release(&key);
 	return rc;
 }
@@ -349,6 +371,7 @@ int chain_read(struct inputs *inputs, const struct file_list *list, struct err *
 	int rc = 0;
 
 	table_init(&chain.numbers);
+	table_init(&chain.ids);
 	arena_init(&chain.arena);
 	chain.comparisons = xcalloc(list->count, sizeof(*chain.comparisons));
 	chain.rests = xcalloc(list->count + 1, sizeof(*chain.rests));
@@ -370,6 +393,7 @@ int chain_read(struct inputs *inputs, const struct file_list *list, struct err *
 	free(chain.rests);
 	free(chain.rows);
 	table_release(&chain.numbers);
+	table_release(&chain.ids);
 	arena_release(&chain.arena);
 	return rc;
 }

@@ -596,6 +596,18 @@ sub chains {
 	my $twice = hdiff('-o', 'json', @files, $files[1]);
 	is_deeply([grep { /left out/ } split /\n/, $twice->{err}], ["hdiff: $files[1]: warning: left out: named twice"], 'a chain with a file named twice');
 	is_deeply(decode_json($twice->{out})->{series}[0]{rows}, $series->{rows}, 'a chain with a file named twice: the same rows');
+	# Symbols were there for one comparison alone: a stack has two names, and therefore two rows.
+	my $bare = sub { $_[0] =~ s/^\tapp!leak.*/\tapp+1010 : 401010/mr };
+	my $renamed = spew("$dir/renamed.txt", $bare->(printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak])));
+	like(hdiff($files[0], $renamed)->{err}, qr/has no stack with the id and names of one/, 'other names: refused');
+	my $partly = spew("$dir/partly.txt", $bare->(printed(['A1', [2000, 20], [3000, 30], @leak], ['B1', [500, 5], [400, 4], @cache], ['C1', [0, 0], [64, 1], @leak])));
+	for my $case ([1, 2, '--force', $files[0], $renamed], [1, 3, $files[0], $partly]) {
+		my ($count, $all, @args) = @$case;
+		my $two = hdiff('-o', 'json', @args);
+		is($two->{status}, 0, 'other names: status 0') or diag($two->{err});
+		is_deeply([grep { /other names/ } split /\n/, $two->{err}], ["hdiff: $args[-1]: warning: $count of its $all stacks have ids of stacks in earlier comparisons, but other names: "
+			. 'they are not joined with those; print all comparisons with the same symbols, or give the dumps'], 'other names: one message');
+	}
 	$result = hdiff(@files[0, 2]);
 	is($result->{status}, 2, 'a link is missing: status 2');
 	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
