@@ -44,36 +44,47 @@ static int64_t second_of(int64_t ms)
 	return ms / 1000 - (ms % 1000 < 0);
 }
 
-/* Orders logs of UMDH by machine. Dumps with a start time need no machine to identify the
- * process. */
 static int host_order(const struct dump_sums *a, const struct dump_sums *b)
 {
-	if (a->id.start_ms || b->id.start_ms)
-		return 0;
 	return a->id.host && b->id.host ? text_compare(a->id.host, b->id.host) :
 					  int64_order(a->id.host != NULL, b->id.host != NULL);
 }
 
-int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
+/* Orders processes as if there were only one machine. */
+static int local_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	int order = int64_order(a->id.pid, b->id.pid);
 
 	if (!order)
 		order = int64_order(second_of(a->id.start_ms), second_of(b->id.start_ms));
-	if (!order)
-		order = host_order(a, b);
 	return order ? order : image_order(a, b);
+}
+
+/* Machines come last: dumps without one are next to those of a machine. */
+int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	int order = local_order(a, b);
+
+	return order ? order : host_order(a, b);
+}
+
+/* Returns true if one of the dumps may be of any machine. Minidumps do not record the machine. A
+ * log of UMDH has no start time, so it needs the machine to identify the process. */
+static bool may_be_of_one_host(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return a->id.start_ms && b->id.start_ms && (!a->id.host || !b->id.host);
 }
 
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
-	return !dump_process_order(a, b);
+	return !local_order(a, b) && (may_be_of_one_host(a, b) || !host_order(a, b));
 }
 
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
 {
 	return child->id.parent_pid && child->id.parent_pid == parent->id.pid &&
-	       parent->id.start_ms && parent->id.start_ms <= child->id.start_ms;
+	       parent->id.start_ms && parent->id.start_ms <= child->id.start_ms &&
+	       (may_be_of_one_host(child, parent) || !host_order(child, parent));
 }
 
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
@@ -114,7 +125,7 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	size_t found = 0;
 
 	while (found < count && first[found]->id.clock_ms && first[found]->id.time_ms &&
-		!dump_process_order(*first, first[found]))
+		(!found || dump_same_process(first[found - 1], first[found])))
 		found++;
 	return found;
 }

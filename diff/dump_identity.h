@@ -1,8 +1,9 @@
 /*
  * Identity of dumps: finding dumps of one process, of one program or of one moment.
  *
- * A process is identified by its pid, its start time in seconds, and its image. A reused pid is
- * another process. A value that is missing in two dumps counts as equal. */
+ * A process is identified by its pid, its start time in seconds, its image, and its machine. A
+ * reused pid is another process. A value that is missing in two dumps counts as equal. A machine may
+ * be missing in one of them if both have a start time. */
 #ifndef DIFF_DUMP_IDENTITY_H
 #define DIFF_DUMP_IDENTITY_H
 
@@ -12,7 +13,8 @@
 
 #include "diff/read/dump_sums.h"
 
-/* Orders processes. Returns 0 for dumps of one process, otherwise a negative or positive number. */
+/* Orders processes, for sorting: dumps of one process are adjacent. dump_same_process() compares
+ * neighbours, because a dump that lacks its machine is not equal to one that has it. */
 int dump_process_order(const struct dump_sums *a, const struct dump_sums *b);
 
 static inline int int64_order(int64_t a, int64_t b)

@@ -39,16 +39,20 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-/* Compares for qsort(): numbers by value, all other text byte by byte. Names that differ only in
- * notation ("1", "01") are then compared byte by byte, so only identical names are equal. */
-static int file_natural_order(const char *a, const char *b)
+static bool ends_in(const char *name, const char *end)
 {
-	const char *x = a, *y = b;
-	int order;
+	size_t len = strlen(name), end_len = strlen(end);
 
-	while (*x && *y) {
+	return len >= end_len && !strcmp(name + len - end_len, end);
+}
+
+/* Compares two texts: numbers by value, all other text byte by byte. */
+static int natural_order(const char *x, const char *x_end, const char *y, const char *y_end)
+{
+	while (x < x_end && y < y_end) {
 		if (is_digit(*x) && is_digit(*y)) {
-			order = number_order(&x, &y);
+			int order = number_order(&x, &y);
+
 			if (order)
 				return order;
 		} else if (*x == *y) {
@@ -58,7 +62,31 @@ static int file_natural_order(const char *a, const char *b)
 			break;
 		}
 	}
-	order = (unsigned char)*x - (unsigned char)*y;
+	return (x < x_end ? (unsigned char)*x : 0) - (y < y_end ? (unsigned char)*y : 0);
+}
+
+/* Returns the end of a name without its extension, which may be a double one (".txt.gz"). */
+static const char *stem_end(const char *name)
+{
+	const char *end = name + strlen(name) - (ends_in(name, ".gz") ? 3 : 0);
+
+	for (const char *at = end; at-- > name + 1;) {
+		if (*at == '.')
+			return is_digit(at[1]) ? end : at;
+	}
+	return end;
+}
+
+/* Compares for qsort(). Copies follow their original, although '.' follows ' ' and '(' in ASCII:
+ * "x.txt", "x (2).txt". Names that differ only in notation ("1", "01") are compared byte by byte,
+ * so only identical names are equal. */
+static int file_natural_order(const char *a, const char *b)
+{
+	const char *a_dot = stem_end(a), *b_dot = stem_end(b);
+	int order = natural_order(a, a_dot, b, b_dot);
+
+	if (!order)
+		order = natural_order(a_dot, a + strlen(a), b_dot, b + strlen(b));
 	return order ? order : strcmp(a, b);
 }
 
@@ -160,13 +188,6 @@ static bool leads_to_no_file(const char *path)
 	struct err err;
 
 	return os_is_special(path) || folder_each(path, FOLDER_NAMES, stop, NULL, &err) >= 0;
-}
-
-static bool ends_in(const char *name, const char *end)
-{
-	size_t len = strlen(name), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
 /* Returns true for a log of hsnap, unless the pattern selects logs. */

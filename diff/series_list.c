@@ -135,7 +135,7 @@ static size_t find_runs(struct timed_dump *snapshots, size_t count, struct proce
 	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!i || dump_process_order(snapshots[i - 1].dump, snapshots[i].dump))
+		if (!i || !dump_same_process(snapshots[i - 1].dump, snapshots[i].dump))
 			runs[found++] = (struct process_run){.first = &snapshots[i]};
 		runs[found - 1].count++;
 	}

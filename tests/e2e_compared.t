@@ -21,6 +21,8 @@ rebuilt_while_it_grew();
 named_the_wrong_way_round();
 of_different_programs();
 of_a_parent_and_its_child();
+of_cloned_machines();
+ordered_by_name();
 added_up();
 added_up_for_real();
 beside_the_dumps();
@@ -99,6 +101,42 @@ sub of_a_parent_and_its_child {
 	gate('with a limit', 2, [$warned, @unknown], '--max-growth', '1G', $parent, $child, $grandchild);
 	my ($later) = series($dir, [$start + 10 * $minute], { leak => [7] }, name => 'later%d.txt', start => $start + 9 * $minute);
 	gate('a process that has the pid of its parent since', 0, [], $child, $later);
+}
+
+# Processes of cloned machines may have the same pid and second of start.
+sub of_cloned_machines {
+	my $dir = fresh_dir();
+	my @times = ($start, $start + $minute, $start + 2 * $minute);
+	my %how = (start => $start - $minute);
+	my @one = series($dir, \@times, { leak => [100, 200, 300] }, %how, host => 'one', name => 'a%d.txt');
+	my @two = series($dir, \@times, { leak => [7000, 7000, 7000] }, %how, host => 'TWO', name => 'b%d.txt');
+	my $sums = sub { return [sort { $a->[1] <=> $b->[1] } map { [map { $_->{selected}{bytes} } @{ $_->{snapshots} }] } @{ $_[0]{series} }] };
+	for my $given ([$dir], [reverse @one, @two], [$two[0], @one, @two[1, 2]]) {
+		is_deeply($sums->(gate("clones: @$given", 0, [], @$given)), [[100, 200, 300], [7000, 7000, 7000]], "clones: two series");
+	}
+	is_deeply($sums->(gate('clones: their sum', 0, [], '--sum', $one[0], $two[0])), [], 'clones: --sum');
+	is(gate('clones: a pair', 0, [], $two[1], $one[0])->{totals}{all}{growth}{bytes}, 100 - 7000, 'clones: not exchanged');
+	my ($child) = series($dir, [$times[1]], { leak => [5] }, %how, host => 'two', pid => 77, parent => 4242, name => 'c%d.txt');
+	gate("clones: another machine's child", 0, [], $one[0], $child);
+	gate('clones: its own child', 2, [qr/child process/], $two[0], $child);
+	# Minidumps do not record the machine, and its name has no case.
+	my ($mini) = series($dir, [$start + 3 * $minute], { leak => [400] }, %how, name => 'm%d.txt');
+	my ($small) = series($dir, [$start + 4 * $minute], { leak => [500] }, %how, host => 'ONE', name => 's%d.txt');
+	is_deeply($sums->(gate('clones: a minidump', 0, [], $small, @one, $mini)), [[100, 200, 300, 400, 500]], 'a minidump: one series');
+}
+
+# The names decide where the times do not: that of a copy follows that of its original.
+sub ordered_by_name {
+	for my $names (['leak.txt', 'leak (2).txt', 'leak (10).txt'], ['leak.txt', 'leak(1).txt', 'leak(2).txt'], ['a.log.gz', 'a (2).log.gz', 'a (10).log.gz'], ['a.txt', 'a - Copy.txt', 'a - Copy (2).txt'],
+		['a.txt', 'a-1.txt', 'a-10.txt'], ['a', 'a (2)', 'a (3)'], ['a.txt', 'a.txt.1', 'a.txt.2'], ['a.txt', 'a.2.txt', 'a.10.txt'], ['a.txt', 'a copy.txt', 'a copy 2.txt'], ['a1.txt', 'a2 (2).txt', 'a10.txt'], ['v1.2', 'v1.10', 'v2.1']) {
+		my $dir = fresh_dir();
+		my @files = map { "$dir/$_" } @$names;
+		spew($_, series_dump(0, { leak => [1000] }, no_time => 1)) for @files;
+		for my $given ($dir, "$dir/*") {
+			my $report = gate("names: @$names", 0, [qr/ordered as given, or by name/], $given);
+			is_deeply([map { $_->{path} } @{ $report->{series}[0]{snapshots} }], \@files, "names: @$names: their order");
+		}
+	}
 }
 
 sub added_up {
