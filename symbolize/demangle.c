@@ -176,7 +176,7 @@ static bool demangle_ends(const char *name)
  * call longjmp(). Returns nonzero if `name` is not a mangled name.
  */
 int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's name */
-	void (*take)(const char *text, size_t len, void *ctx), void *ctx);
+	void (*append_text)(const char *text, size_t len, void *ctx), void *ctx);
 
 struct demangling {
 	struct buf *text;
@@ -189,7 +189,7 @@ bool is_mangled(const char *name)
 	return !strncmp(name, "_Z", 2) || !strncmp(name, "__Z", 3) || name[0] == '?';
 }
 
-static void take(const char *text, size_t len, void *ctx)
+static void append_text(const char *text, size_t len, void *ctx)
 {
 	struct demangling *to = ctx;
 	size_t part = len < to->left ? len : to->left;
@@ -204,7 +204,7 @@ static void take(const char *text, size_t len, void *ctx)
  * that were changed. */
 static bool run(const char *name, struct demangling *to)
 {
-	return setjmp(to->enough) || !__gcclibcxx_demangle_callback(name, take, to);
+	return setjmp(to->enough) || !__gcclibcxx_demangle_callback(name, append_text, to);
 }
 
 int demangle_name(const char *name, struct buf *text)

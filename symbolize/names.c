@@ -185,7 +185,7 @@ bool listener_is_cancelled(const struct symbol_options *options)
 	       options->listener.is_cancelled(options->listener.ctx);
 }
 
-static const char *text_keep(struct arena *arena, const char *text)
+static const char *text_copy(struct arena *arena, const char *text)
 {
 	const char *end = memchr(text, '\0', SYMBOL_TEXT_MAX + 1);
 	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
@@ -201,9 +201,9 @@ void names_copy(struct arena *arena, const struct symbol *list, size_t count, st
 
 	for (size_t i = 0; i < count; i++) {
 		symbols[i] = list[i];
-		symbols[i].function = text_keep(arena, list[i].function);
+		symbols[i].function = text_copy(arena, list[i].function);
 		if (list[i].file)
-			symbols[i].file = text_keep(arena, list[i].file);
+			symbols[i].file = text_copy(arena, list[i].file);
 	}
 	*copy = (struct symbols){.list = symbols, .count = count};
 }

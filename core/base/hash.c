@@ -101,7 +101,7 @@ void hash_index_expect(const struct hash_index *index, uint32_t hash)
 		__builtin_prefetch(&index->slots[hash & (index->cap - 1)]);
 }
 
-static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
+static void insert_slot(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 {
 	size_t at = slot.hash & (cap - 1);
 
@@ -125,7 +125,7 @@ void hash_index_reserve(struct hash_index *index, size_t more)
 	slots = xcalloc(cap, sizeof(*slots));
 	for (size_t i = 0; i < index->cap; i++) {
 		if (index->slots[i].number)
-			put(slots, cap, index->slots[i]);
+			insert_slot(slots, cap, index->slots[i]);
 	}
 	free(index->slots);
 	index->slots = slots;
@@ -135,7 +135,7 @@ void hash_index_reserve(struct hash_index *index, size_t more)
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 {
 	hash_index_reserve(index, 1);
-	put(index->slots, index->cap, (struct hash_slot){hash, number + 1});
+	insert_slot(index->slots, index->cap, (struct hash_slot){hash, number + 1});
 	index->count++;
 }
 

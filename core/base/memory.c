@@ -209,7 +209,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 }
 
 /* Returns a piece of memory, preceded by padding bytes. */
-static void *take(struct arena *arena, size_t padding, size_t bytes)
+static void *carve(struct arena *arena, size_t padding, size_t bytes)
 {
 	struct arena_chunk *chunk = arena->chunks;
 	void *piece;
@@ -228,14 +228,14 @@ static void *take(struct arena *arena, size_t padding, size_t bytes)
 
 void *arena_bytes(struct arena *arena, size_t bytes)
 {
-	return take(arena, 0, bytes);
+	return carve(arena, 0, bytes);
 }
 
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
 	size_t used = arena->chunks ? arena->chunks->used : 0;
 
-	return take(arena, -used & (ALIGN - 1), bytes);
+	return carve(arena, -used & (ALIGN - 1), bytes);
 }
 
 char *arena_text(struct arena *arena, const char *text, size_t len)

@@ -64,8 +64,8 @@ static bool is_option(const struct opt_state *state, const char *text)
 
 /* Reads the value of `opt` from `rest`, or from the next argument if `rest` is empty. Returns the
  * option's id or -ERR_USAGE. */
-static int take(struct opt_state *state, const struct opt *opt, const char *rest, const char *name,
-	struct err *err)
+static int parse_value(struct opt_state *state, const struct opt *opt, const char *rest,
+	const char *name, struct err *err)
 {
 	state->value = NULL;
 	if (!opt->value) {
@@ -102,7 +102,7 @@ static int option(struct opt_state *state, const char *arg, struct err *err)
 	}
 	if (!opt)
 		return err_set(err, ERR_USAGE, arg, "no such option");
-	return take(state, opt, rest, arg, err);
+	return parse_value(state, opt, rest, arg, err);
 }
 
 int opt_next(struct opt_state *state, struct err *err)

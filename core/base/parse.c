@@ -122,7 +122,7 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
 
 /* Parses text of the given form, in which '0' represents any digit. Stores the numbers in
  * numbers[], in order. Returns the remaining text, or NULL if the text does not have that form. */
-static const char *take_form(const char *text, const char *form, int numbers[])
+static const char *parse_form(const char *text, const char *form, int numbers[])
 {
 	for (; *form; form++, text++) {
 		if (*form != '0') {
@@ -144,9 +144,9 @@ int date_parse(const char *text, int64_t *ms)
 	int n[COUNT] = {0}, milli[3] = {0};
 	int64_t days;
 
-	text = take_form(text, "0000-00-00T00:00:00", n);
+	text = parse_form(text, "0000-00-00T00:00:00", n);
 	if (text && *text == '.')
-		text = take_form(text, ".000", milli);
+		text = parse_form(text, ".000", milli);
 	n[MILLI] = milli[1];
 	if (!text || strcmp(text, "Z") != 0 || n[YEAR] < 1 || n[MONTH] < 1 || n[MONTH] > 12 ||
 		n[DAY] < 1 || n[DAY] > month_days(n[YEAR], n[MONTH]) || n[HOUR] > 23 ||

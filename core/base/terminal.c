@@ -43,7 +43,7 @@ static void copy_text(char *to, size_t size, const char *from)
 	to[len] = '\0';
 }
 
-static void take_item(struct progress *progress, const char *item, int64_t now_ms)
+static void set_item(struct progress *progress, const char *item, int64_t now_ms)
 {
 	char name[sizeof(progress->item)];
 
@@ -57,7 +57,7 @@ static void take_item(struct progress *progress, const char *item, int64_t now_m
 
 /* Overwrites the progress line. Blanks erase the rest of the old line and any "^C" after it. The
  * only control character is a carriage return, which every terminal obeys. */
-static void put_line(struct progress *progress, const char *line)
+static void write_line(struct progress *progress, const char *line)
 {
 	size_t columns = text_columns(line);
 	size_t old = progress->columns && !columns ? progress->columns + 2 : progress->columns;
@@ -75,7 +75,7 @@ void progress_report(
 
 	if (!progress->is_watched)
 		return;
-	take_item(progress, item, now_ms);
+	set_item(progress, item, now_ms);
 	if (now_ms - progress->start_ms < PROGRESS_AFTER_MS ||
 		(now_ms >= progress->shown_ms && now_ms - progress->shown_ms < PROGRESS_EVERY_MS))
 		return;
@@ -83,11 +83,11 @@ void progress_report(
 	snprintf(line, sizeof(line), "%s: %zu of %zu, %s%s", progress->what, done, total,
 		progress->item, now_ms - progress->item_ms > PROGRESS_LONG_MS ? " takes long" : "");
 	copy_text(shown, PROGRESS_COLUMNS + 1, line);
-	put_line(progress, shown);
+	write_line(progress, shown);
 }
 
 void progress_wipe(struct progress *progress)
 {
 	if (progress->columns)
-		put_line(progress, "");
+		write_line(progress, "");
 }

@@ -68,7 +68,8 @@ static int bad(struct err *err, const struct etw_file *file, uint64_t offset, co
 		err, ERR_BAD_ETW, file->path, "%s, at byte %llu", what, (unsigned long long)offset);
 }
 
-static int take_head(struct etw_file *file, const unsigned char *bytes, size_t len, struct err *err)
+static int parse_head(
+	struct etw_file *file, const unsigned char *bytes, size_t len, struct err *err)
 {
 	const unsigned char *event = bytes + ETW_BUFFER_HEAD, *at = event + SYSTEM_HEADER;
 	struct etw_head *head = &file->head;
@@ -108,7 +109,7 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 
 /* ---------------------------------------------------------------- the list of buffers */
 
-static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned char *head,
+static bool parse_buffer(struct etw_file *file, uint64_t offset, const unsigned char *head,
 	struct etw_buffer *buffer)
 {
 	unsigned flags = etw_u16(head + BUFFER_FLAGS);
@@ -143,7 +144,7 @@ static int list_buffers(struct etw_file *file, struct err *err)
 
 		if (file->file_bytes - offset < sizeof(head) ||
 			os_read_at(&file->file, offset, head, sizeof(head)) ||
-			!take_buffer(file, offset, head, &buffer)) {
+			!parse_buffer(file, offset, head, &buffer)) {
 			file->is_cut = true;
 			file->cut_bytes = offset;
 			break;
@@ -179,7 +180,7 @@ int etw_file_open(struct etw_file *file, const char *path, const char *name, str
 	if (!rc && !etw_is_head(bytes, len))
 		rc = err_set(err, ERR_NOT_ETW, name, "does not begin with a log header");
 	if (!rc)
-		rc = take_head(file, bytes, len, err);
+		rc = parse_head(file, bytes, len, err);
 	if (!rc)
 		rc = list_buffers(file, err);
 	if (rc)
@@ -324,7 +325,7 @@ static bool pass_extra(struct etw_event *event, const unsigned char *at, size_t 
 	return true;
 }
 
-static void take_kind(
+static void parse_kind(
 	struct etw_event *event, const struct header_layout *layout, const unsigned char *at)
 {
 	if (!layout->guid) {
@@ -385,7 +386,7 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 			.header = (uint8_t)header,
 			.pointer_bytes = layout->pointer_bytes,
 			.payload = at + layout->bytes};
-		take_kind(event, layout, at);
+		parse_kind(event, layout, at);
 		if (!pass_extra(event, at, size)) {
 			events->is_bad = true;
 			return false;

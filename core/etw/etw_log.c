@@ -192,7 +192,7 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 
 /* Reads a process event: Process_TypeGroup1 in Microsoft's documentation, versions 2 to 5. Versions
  * 4 and 5 have flags. */
-static void take_process(struct etw_log *log, const struct etw_event *event)
+static void handle_process(struct etw_log *log, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
 	struct etw_process *process;
@@ -268,7 +268,7 @@ static void count_memory(struct etw_log *log, const struct etw_event *event)
 		process->memory_events++;
 }
 
-static void take_stack(struct etw_log *log, const struct etw_event *event)
+static void handle_stack(struct etw_log *log, const struct etw_event *event)
 {
 	switch (event->type) {
 	case STACK_FRAMES: log->facts.stack_count++; break;
@@ -325,8 +325,8 @@ static void scan_event(struct etw_log *log, const struct etw_event *event)
 	switch (event->group) {
 	case ETW_HEAP: count_heap(log, event); break;
 	case ETW_MEMORY: count_memory(log, event); break;
-	case ETW_PROCESS: take_process(log, event); break;
-	case ETW_STACK: take_stack(log, event); break;
+	case ETW_PROCESS: handle_process(log, event); break;
+	case ETW_STACK: handle_stack(log, event); break;
 	case ETW_IMAGE:
 	case ETW_IMAGE_ID:
 	case ETW_PATHS: etw_images_add(&log->images, event); break;

@@ -140,7 +140,7 @@ static uint64_t time_ms(const struct etw_recording *run, uint64_t ticks)
 	return (etw_time(head, ticks) - head->start_time) / 10000;
 }
 
-static void take_modules(struct etw_recording *run)
+static void copy_modules(struct etw_recording *run)
 {
 	struct etw_module *modules =
 		etw_images_modules(&run->log->images, run->process->pid, &run->module_count);
@@ -324,7 +324,7 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 
 /* Replays an event whose stack was read or is no longer expected. An event without a process id
  * belongs to the process in two cases: its stack does, or it frees a block of the process. */
-static void take(void *ctx, const struct etw_waiting *event)
+static void replay_event(void *ctx, const struct etw_waiting *event)
 {
 	struct etw_recording *run = ctx;
 	bool is_ours = event->is_ours || event->pid == run->process->pid;
@@ -377,7 +377,7 @@ static void add(
 		live_block_expect(run->blocks, facts->addr);
 }
 
-static void take_heap_event(struct etw_recording *run, const struct etw_event *event)
+static void handle_heap_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
 	struct etw_waiting facts = {.heap = etw_parse_pointer(&from)};
@@ -409,7 +409,7 @@ static void take_heap_event(struct etw_recording *run, const struct etw_event *e
 		add(run, event, &facts);
 }
 
-static void take_memory_event(struct etw_recording *run, const struct etw_event *event)
+static void handle_memory_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
 	struct etw_waiting facts = {.is_ours = true};
@@ -431,7 +431,7 @@ static void take_memory_event(struct etw_recording *run, const struct etw_event 
 }
 
 /* Handles the end of the process. Later events with its pid belong to another process. */
-static void take_process_event(struct etw_recording *run, const struct etw_event *event)
+static void handle_process_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
 
@@ -461,9 +461,9 @@ static int read_events(
 			continue;
 		}
 		switch (event->group) {
-		case ETW_HEAP: take_heap_event(run, event); break;
-		case ETW_MEMORY: take_memory_event(run, event); break;
-		case ETW_PROCESS: take_process_event(run, event); break;
+		case ETW_HEAP: handle_heap_event(run, event); break;
+		case ETW_MEMORY: handle_memory_event(run, event); break;
+		case ETW_PROCESS: handle_process_event(run, event); break;
 		case ETW_STACK:
 			if (event->type == STACK_FRAMES || event->type >= STACK_KEY_KERNEL)
 				etw_binder_stack(&run->binder, event);
@@ -624,8 +624,8 @@ int etw_record(struct etw_log *log, const struct etw_process *process,
 	run.kinds = xcalloc(KIND_CACHE, sizeof(*run.kinds));
 	run.looked_at = xcalloc(LOOKED_AT, sizeof(*run.looked_at));
 	etw_binder_init(&run.binder, &log->stacks, WAITING,
-		has_stacks ? WAIT_SECONDS * log->files->head.frequency : 0, take, &run);
-	take_modules(&run);
+		has_stacks ? WAIT_SECONDS * log->files->head.frequency : 0, replay_event, &run);
+	copy_modules(&run);
 	rc = read_events(&run, progress, ctx, err);
 	remark_all(&run);
 	end_rc = recorder_end(run.recorder, rc ? NULL : err);

@@ -94,7 +94,7 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 
 /* Reads the remaining frames of a payload. Returns the number of the stack of user frames, or
  * ETW_NO_STACK. Sets *is_kernel if the outermost frame is in the kernel. */
-static uint32_t take_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
+static uint32_t read_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
 {
 	const uint64_t kernel = from->pointer_bytes == 4 ? KERNEL_32 : KERNEL_64;
 	uint64_t frames[RECORD_FRAMES_MAX], last = 0;
@@ -122,7 +122,7 @@ void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event)
 		stacks->dropped_count++;
 		return;
 	}
-	definition.stack = take_frames(stacks, &from, &definition.is_kernel);
+	definition.stack = read_frames(stacks, &from, &definition.is_kernel);
 	array_grow((void **)&stacks->definitions, &stacks->definition_cap, stacks->definition_count,
 		sizeof(*stacks->definitions));
 	stacks->definitions[stacks->definition_count++] = definition;
@@ -282,7 +282,7 @@ static struct etw_waiting *find_waiting(const struct etw_binder *binder, uint64_
 	return best;
 }
 
-static void give(struct etw_binder *binder, struct etw_waiting *waiting, bool has_user,
+static void assign(struct etw_binder *binder, struct etw_waiting *waiting, bool has_user,
 	bool has_kernel, uint32_t stack)
 {
 	bool was = waiting->has_kernel && !waiting->has_user;
@@ -296,7 +296,7 @@ static void give(struct etw_binder *binder, struct etw_waiting *waiting, bool ha
 
 /* Assigns the user part of a stack to all events that the thread caused since it entered the
  * kernel. */
-static void give_open(struct etw_binder *binder, uint64_t number, uint32_t tid, uint32_t stack)
+static void assign_open(struct etw_binder *binder, uint64_t number, uint32_t tid, uint32_t stack)
 {
 	uint64_t end = number - binder->head > OPEN_SCAN ? number - OPEN_SCAN : binder->head;
 
@@ -304,7 +304,7 @@ static void give_open(struct etw_binder *binder, uint64_t number, uint32_t tid, 
 		struct etw_waiting *waiting = waiting_at(binder, number);
 
 		if (waiting->tid == tid && waiting->has_kernel && !waiting->has_user)
-			give(binder, waiting, true, false, stack);
+			assign(binder, waiting, true, false, stack);
 	}
 }
 
@@ -320,7 +320,7 @@ void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event)
 
 	if (event->type == STACK_FRAMES) {
 		if (!from.is_short)
-			stack = take_frames(binder->stacks, &from, &is_kernel);
+			stack = read_frames(binder->stacks, &from, &is_kernel);
 		is_user = stack != ETW_NO_STACK;
 	} else {
 		const struct etw_definition *definition =
@@ -341,7 +341,7 @@ void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event)
 		waiting->tid = tid;
 	if (waiting->pid == ETW_NO_ID)
 		waiting->pid = pid;
-	give(binder, waiting, is_user, is_kernel, stack);
+	assign(binder, waiting, is_user, is_kernel, stack);
 	if (is_user)
-		give_open(binder, number, tid, stack);
+		assign_open(binder, number, tid, stack);
 }

@@ -53,7 +53,7 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 /* Reads the length of a match if the length does not fit into the token. The lengths of two matches
  * share a byte: `*half` points to the byte whose upper half is still unused, or is NULL. */
-static bool take_length(struct unpacking *at, const unsigned char **half, size_t *len)
+static bool read_length(struct unpacking *at, const unsigned char **half, size_t *len)
 {
 	uint32_t more;
 
@@ -123,7 +123,7 @@ static bool unpack_xpress(struct unpacking *at)
 			match = take16(at);
 			len = match & 7;
 			if (len == 7) {
-				if (!take_length(at, &half, &len))
+				if (!read_length(at, &half, &len))
 					return false;
 				len += 7;
 			}

@@ -161,7 +161,7 @@ int out_open(struct out *out, const char *path, struct err *err)
 	return out_open_as(out, path, 0, err);
 }
 
-static void put(struct out *out, const void *bytes, size_t len)
+static void append_bytes(struct out *out, const void *bytes, size_t len)
 {
 	if (!out->err.code && len)
 		os_write(&out->file, bytes, len, out->path ? out->path : "standard output",
@@ -180,7 +180,7 @@ static void pack(struct out *out, bool is_end)
 		stream->next_out = out->zip->packed;
 		stream->avail_out = PACKED_BYTES;
 		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
-		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
+		append_bytes(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
 	/* This cannot happen, but if it did, an incomplete file must not count as written. */
 	if (rc == Z_STREAM_ERROR)
@@ -191,7 +191,7 @@ static void pack(struct out *out, bool is_end)
 static void flush(struct out *out, bool is_end)
 {
 	if (!out->zip)
-		put(out, out->buffer, out->len);
+		append_bytes(out, out->buffer, out->len);
 	else if (!out->err.code)
 		pack(out, is_end);
 	out->bytes += out->len;
@@ -270,7 +270,7 @@ void out_harmless(struct out *out, const char *text)
 
 /* Writes `value`, which must be below 2^32, as eight hexadecimal digits; `letter` is the digit for
  * 10. Computes all digits at once, because reports consist mostly of addresses. */
-static inline void put_eight(char *to, uint64_t value, char letter)
+static inline void write_eight(char *to, uint64_t value, char letter)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint64_t past_nine;
@@ -294,12 +294,12 @@ static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
 
 	if (count <= 8) {
-		put_eight(to, value << 4 * (8 - count) & UINT32_MAX, letter);
+		write_eight(to, value << 4 * (8 - count) & UINT32_MAX, letter);
 		return count;
 	}
 	value <<= 4 * (16 - count);
-	put_eight(to, value >> 32, letter);
-	put_eight(to + 8, value & UINT32_MAX, letter);
+	write_eight(to, value >> 32, letter);
+	write_eight(to + 8, value & UINT32_MAX, letter);
 	return count;
 }
 
@@ -360,7 +360,7 @@ static void rename_out(struct out *out, const struct out_names *names)
 	out->path = xstrdup(path);
 }
 
-static void put_in_place(struct out *out, const struct out_names *names)
+static void move_into_place(struct out *out, const struct out_names *names)
 {
 	while (!out->err.code &&
 		os_put(&out->file, out->temp, out->path, out->is_new, &out->err) == -ERR_EXISTS &&
@@ -373,7 +373,7 @@ static void finish_file(struct out *out, const struct out_names *names)
 	if (!out->err.code)
 		os_sync(&out->file, out->path, &out->err);
 	if (!out->err.code)
-		put_in_place(out, names);
+		move_into_place(out, names);
 }
 
 /* Closes the file and frees memory. Removes the temporary file unless it got its final name. */

@@ -108,7 +108,7 @@ static int find_list(
 }
 
 /* Reads the sizes and offsets that did not fit into the header. */
-static bool take_extra(struct zip_entry *entry, const unsigned char *at, size_t len)
+static bool parse_extra(struct zip_entry *entry, const unsigned char *at, size_t len)
 {
 	uint64_t *const values[] = {&entry->bytes, &entry->packed_bytes, &entry->offset};
 
@@ -132,7 +132,7 @@ static bool take_extra(struct zip_entry *entry, const unsigned char *at, size_t 
 	return true;
 }
 
-static int take_list(
+static int parse_list(
 	struct zip *zip, const unsigned char *at, size_t len, uint64_t count, struct err *err)
 {
 	while (count--) {
@@ -150,7 +150,7 @@ static int take_list(
 			.packed_bytes = get(at + 20, 4),
 			.bytes = get(at + 24, 4),
 			.offset = get(at + 42, 4)};
-		if (all > len || !take_extra(&entry, at + CENTRAL_BYTES + name, extra))
+		if (all > len || !parse_extra(&entry, at + CENTRAL_BYTES + name, extra))
 			return bad(zip, err, "the list of files is damaged");
 		entry.name = arena_text(&zip->arena, (const char *)at + CENTRAL_BYTES, name);
 		array_grow((void **)&zip->entries, &zip->cap, zip->count, sizeof(*zip->entries));
@@ -180,7 +180,7 @@ int zip_open(struct zip **zip, const char *path, struct err *err)
 		list = xmalloc((size_t)bytes);
 		rc = os_read_at(&made->file, offset, list, (size_t)bytes) ?
 			     err_set(err, ERR_READ, path, NULL) :
-			     take_list(made, list, (size_t)bytes, count, err);
+			     parse_list(made, list, (size_t)bytes, count, err);
 		free(list);
 	}
 	if (rc)
@@ -222,7 +222,8 @@ struct zip_unpacking {
 	const char *path;
 };
 
-static int put(struct zip_unpacking *run, const unsigned char *bytes, size_t len, struct err *err)
+static int write_unpacked(
+	struct zip_unpacking *run, const unsigned char *bytes, size_t len, struct err *err)
 {
 	if (len > run->entry->bytes - run->out)
 		return bad(run->zip, err, "a file in it is longer than recorded");
@@ -257,7 +258,7 @@ static int inflate_all(struct zip_unpacking *run, z_stream *stream, struct err *
 		if (!rc)
 			state = inflate(stream, Z_NO_FLUSH);
 		if (!rc)
-			rc = put(run, run->to, PIECE - stream->avail_out, err);
+			rc = write_unpacked(run, run->to, PIECE - stream->avail_out, err);
 	}
 	if (!rc && state != Z_STREAM_END)
 		rc = bad(run->zip, err, "a file in it is damaged");
@@ -279,7 +280,7 @@ static int copy_bytes(struct zip_unpacking *run, struct err *err)
 	while (!rc && run->entry->method == STORED && run->left) {
 		rc = next_piece(run, &len, err);
 		if (!rc)
-			rc = put(run, run->from, len, err);
+			rc = write_unpacked(run, run->from, len, err);
 	}
 	if (!rc && (run->out != run->entry->bytes || run->crc != run->entry->crc))
 		rc = bad(run->zip, err, "a file in it is damaged");

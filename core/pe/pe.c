@@ -38,7 +38,7 @@ static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes
 /* ---------------------------------------------------------------- headers */
 
 /* Reads the optional header. Its 32-bit and 64-bit layouts differ little. */
-static int take_optional(struct pe_image *image, const unsigned char *opt, size_t len)
+static int parse_optional(struct pe_image *image, const unsigned char *opt, size_t len)
 {
 	bool is_64 = len >= 2 && pe_u16(opt) == OPTIONAL_64;
 	size_t directories = is_64 ? 112 : 96;
@@ -68,7 +68,7 @@ static int take_optional(struct pe_image *image, const unsigned char *opt, size_
 	return image->size_of_headers <= image->size_of_image ? 0 : -ERR_TARGET;
 }
 
-static int take_section(struct pe_image *image, const unsigned char *bytes)
+static int parse_section(struct pe_image *image, const unsigned char *bytes)
 {
 	struct pe_section *section = &image->sections[image->section_count++];
 
@@ -98,7 +98,7 @@ static int read_sections(
 		return -ERR_TARGET;
 	rc = read_raw(source, at, bytes, count * SECTION_BYTES);
 	for (size_t i = 0; !rc && i < count; i++)
-		rc = take_section(image, bytes + i * SECTION_BYTES);
+		rc = parse_section(image, bytes + i * SECTION_BYTES);
 	return rc;
 }
 
@@ -136,7 +136,7 @@ static int read_all_headers(const struct pe_source *source, struct pe_image *ima
 	taken = opt_bytes < OPTIONAL_MAX ? opt_bytes : OPTIONAL_MAX;
 	rc = read_raw(source, at + (uint64_t)COFF_BYTES, opt, taken);
 	if (!rc)
-		rc = take_optional(image, opt, taken);
+		rc = parse_optional(image, opt, taken);
 	if (!rc)
 		rc = read_sections(
 			source, image, at + (uint64_t)COFF_BYTES + opt_bytes, pe_u16(coff + 6));
@@ -217,7 +217,7 @@ int pe_read_text(const struct pe_source *source, const struct pe_image *image, u
 
 /* ---------------------------------------------------------------- identity */
 
-static void take_guid(struct pe_image *image, const unsigned char *guid)
+static void copy_guid(struct pe_image *image, const unsigned char *guid)
 {
 	char *to = image->pdb_guid;
 	int len = snprintf(to, sizeof(image->pdb_guid), "%08lX%04X%04X",
@@ -239,7 +239,7 @@ static int read_record(const struct pe_source *source, const struct pe_image *im
 	return offset && !source->in_memory ? read_raw(source, offset, bytes, len) : -ERR_TARGET;
 }
 
-static int take_codeview(
+static int read_codeview(
 	const struct pe_source *source, struct pe_image *image, const unsigned char *entry)
 {
 	unsigned char bytes[CODEVIEW_BYTES + sizeof(image->pdb)] = {0};
@@ -249,7 +249,7 @@ static int take_codeview(
 	if (len < CODEVIEW_BYTES || read_record(source, image, entry, bytes, len) ||
 		memcmp(bytes, "RSDS", 4) != 0)
 		return -ERR_TARGET;
-	take_guid(image, bytes + 4);
+	copy_guid(image, bytes + 4);
 	image->pdb_age = pe_u32(bytes + 20);
 	memcpy(image->pdb, bytes + CODEVIEW_BYTES, sizeof(image->pdb) - 1);
 	return 0;
@@ -265,7 +265,7 @@ static void read_identity(const struct pe_source *source, struct pe_image *image
 			pe_read(source, image, image->debug.rva + i * DEBUG_BYTES, entry,
 				sizeof(entry)))
 			return;
-		if (pe_u32(entry + 12) == DEBUG_CODEVIEW && !take_codeview(source, image, entry))
+		if (pe_u32(entry + 12) == DEBUG_CODEVIEW && !read_codeview(source, image, entry))
 			return;
 	}
 }

@@ -367,7 +367,7 @@ static char *plain_name(const struct pe_reader *reader, char *name)
 
 /* Returns a symbol's name, which is stored in the entry (up to 8 bytes) or in the string table.
  * Returns NULL if there is no name. */
-static char *take_name(struct pe_reader *reader, const unsigned char *entry)
+static char *copy_name(struct pe_reader *reader, const unsigned char *entry)
 {
 	uint32_t at = pe_u32(entry + 4);
 	char text[9] = {0};
@@ -398,7 +398,7 @@ static char *name_of_part(const struct pe_reader *reader, char *name)
 	return NULL;
 }
 
-static void take_entry(struct pe_reader *reader, const unsigned char *entry)
+static void read_entry(struct pe_reader *reader, const unsigned char *entry)
 {
 	struct pe_exports *symbols = reader->symbols;
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
@@ -411,7 +411,7 @@ static void take_entry(struct pe_reader *reader, const unsigned char *entry)
 		(entry[16] != CLASS_EXTERNAL && entry[16] != CLASS_STATIC))
 		return;
 	section = &reader->image->sections[number - 1];
-	name = value < section->size_bytes ? take_name(reader, entry) : NULL;
+	name = value < section->size_bytes ? copy_name(reader, entry) : NULL;
 	if (name && type == TYPE_NONE)
 		name = name_of_part(reader, name);
 	if (!name)
@@ -421,7 +421,7 @@ static void take_entry(struct pe_reader *reader, const unsigned char *entry)
 		(struct pe_export){.rva = section->rva + value, .name = name};
 }
 
-static int take_entries(struct pe_reader *reader)
+static int read_entries(struct pe_reader *reader)
 {
 	unsigned char bytes[ENTRIES_AT_ONCE * ENTRY_BYTES];
 	uint32_t count = reader->image->coff_symbols, skip = 0;
@@ -441,7 +441,7 @@ static int take_entries(struct pe_reader *reader)
 				continue;
 			}
 			skip = entry[17];
-			take_entry(reader, entry);
+			read_entry(reader, entry);
 		}
 	}
 	return 0;
@@ -460,7 +460,7 @@ int pe_symbols_read(
 			return -ERR_TARGET;
 		rc = read_texts(&reader);
 		if (!rc)
-			rc = take_entries(&reader);
+			rc = read_entries(&reader);
 	}
 	if (rc) {
 		pe_exports_release(&fresh);

@@ -25,7 +25,7 @@ static void write_number(unsigned char *to, unsigned bytes, uint64_t value)
 		to[i] = (unsigned char)(value >> 8 * i);
 }
 
-static uint64_t take_number(const unsigned char *from, unsigned bytes)
+static uint64_t parse_number(const unsigned char *from, unsigned bytes)
 {
 	uint64_t value = 0;
 
@@ -50,7 +50,7 @@ int file_head_check(const unsigned char from[FILE_HEAD_BYTES])
 {
 	if (memcmp(from, file_magic, sizeof(file_magic)) != 0)
 		return -ERR_NOT_RECORDING;
-	return take_number(from + 8, 8) == RECORD_FORMAT ? 0 : -ERR_VERSION;
+	return parse_number(from + 8, 8) == RECORD_FORMAT ? 0 : -ERR_VERSION;
 }
 
 void file_trailer_write(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_offset)
@@ -63,9 +63,9 @@ void file_trailer_write(unsigned char to[FILE_TRAILER_BYTES], uint64_t index_off
 bool file_trailer_parse(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *index_offset)
 {
 	if (memcmp(from + 8, trailer_magic, sizeof(trailer_magic)) != 0 ||
-		take_number(from + 12, 4) != chunk_crc(from, 12))
+		parse_number(from + 12, 4) != chunk_crc(from, 12))
 		return false;
-	*index_offset = take_number(from, 8);
+	*index_offset = parse_number(from, 8);
 	return true;
 }
 
@@ -86,15 +86,15 @@ void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_hea
 static bool head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head)
 {
 	if (memcmp(from, chunk_magic, sizeof(chunk_magic)) != 0 ||
-		take_number(from + 28, 4) != chunk_crc(from, 28) || from[5] > CHUNK_ZSTD ||
-		take_number(from + 6, 2))
+		parse_number(from + 28, 4) != chunk_crc(from, 28) || from[5] > CHUNK_ZSTD ||
+		parse_number(from + 6, 2))
 		return false;
 	head->type = from[4];
 	head->packing = from[5];
-	head->bytes = (uint32_t)take_number(from + 8, 4);
-	head->unpacked_bytes = (uint32_t)take_number(from + 12, 4);
-	head->time_ms = take_number(from + 16, 8);
-	head->crc = (uint32_t)take_number(from + 24, 4);
+	head->bytes = (uint32_t)parse_number(from + 8, 4);
+	head->unpacked_bytes = (uint32_t)parse_number(from + 12, 4);
+	head->time_ms = parse_number(from + 16, 8);
+	head->crc = (uint32_t)parse_number(from + 24, 4);
 	if (head->packing == CHUNK_PLAIN && head->bytes != head->unpacked_bytes)
 		return false;
 	return head->unpacked_bytes <= CHUNK_UNPACKED_MAX && head->bytes <= CHUNK_UNPACKED_MAX &&

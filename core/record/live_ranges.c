@@ -176,7 +176,7 @@ static void add_range(struct live_ranges *ranges, const struct known_range *rang
 }
 
 /* Removes the first range that overlaps [start, end). Returns false if there is no such range. */
-static bool take_range(
+static bool remove_range(
 	struct live_ranges *ranges, uint64_t start, uint64_t end, struct known_range *range)
 {
 	struct range_place place = range_above(ranges, start);
@@ -209,7 +209,7 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 	struct known_range old;
 
 	ranges->piece_count = 0;
-	while (take_range(ranges, from, to, &old)) {
+	while (remove_range(ranges, from, to, &old)) {
 		struct known_range now = old;
 		uint64_t start = old.start > from ? old.start : from;
 		uint64_t end = old.end < to ? old.end : to;

@@ -213,7 +213,7 @@ static int next_chunk(struct record_cursor *cursor)
 }
 
 /* Applies the tick and the change of thread that come before the current event, if any. */
-static int take_changes(struct record_cursor *cursor)
+static int apply_changes(struct record_cursor *cursor)
 {
 	struct record_events *chunk = &cursor->chunk;
 
@@ -251,7 +251,7 @@ static void decode_codes(struct record_cursor *cursor, size_t count)
 
 /* Returns the number of the allocation that the next free releases, or UINT64_MAX if it is
  * invalid. */
-static uint64_t take_number(struct record_cursor *cursor, const struct cursor_counter *counter)
+static uint64_t read_freed(struct record_cursor *cursor, const struct cursor_counter *counter)
 {
 	const struct record_events *chunk = &cursor->chunk;
 	uint64_t age;
@@ -287,7 +287,7 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 			return -ERR_BAD_RECORDING;
 		counter = &cursor->counters[kind];
 		if (codes[i] & 1) {
-			uint64_t number = take_number(cursor, counter);
+			uint64_t number = read_freed(cursor, counter);
 
 			if (number >= counter->allocated || !counter->live)
 				return -ERR_BAD_RECORDING;
@@ -377,7 +377,7 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 	while (!rc && done < count) {
 		size_t run = count - done;
 
-		rc = take_changes(cursor);
+		rc = apply_changes(cursor);
 		run = run < cursor->next_tick - cursor->at ? run : cursor->next_tick - cursor->at;
 		run = run < cursor->next_thread - cursor->at ? run :
 							       cursor->next_thread - cursor->at;

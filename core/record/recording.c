@@ -31,7 +31,7 @@ static int look_at(struct recording_opening *opening, const struct chunk_head *h
 }
 
 /* Reads an entry of the index. The entry must agree with its chunk. */
-static int take_entry(struct recording_opening *opening, struct payload *index, uint64_t end)
+static int read_entry(struct recording_opening *opening, struct payload *index, uint64_t end)
 {
 	uint64_t type = varint_parse_upto(index, UINT8_MAX);
 	uint64_t bytes = varint_parse_upto(index, end - opening->offset);
@@ -99,7 +99,7 @@ static int open_by_index(struct recording_opening *opening)
 		index.at = (const unsigned char *)copy.data;
 		index.end = index.at + copy.len;
 		while (!rc && !opening->has_end && index.at < index.end)
-			rc = take_entry(opening, &index, end);
+			rc = read_entry(opening, &index, end);
 		if (!rc && (!opening->has_end || index.at != index.end || opening->offset != end))
 			rc = -ERR_BAD_RECORDING;
 	}

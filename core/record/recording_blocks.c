@@ -27,7 +27,7 @@ static bool set_freed(struct freed_bits *freed, uint64_t number)
 	return true;
 }
 
-static bool take_event(struct freed_bits *kinds, const struct record_event *event)
+static bool handle_event(struct freed_bits *kinds, const struct record_event *event)
 {
 	struct freed_bits *freed = &kinds[event->kind];
 
@@ -67,7 +67,7 @@ static int read_events(struct recording *recording, uint64_t position, struct fr
 					!(kinds[events[i].kind].words[number / 64] >> number % 64 &
 						1))
 					add_block(blocks, &events[i]);
-			} else if (!take_event(kinds, &events[i])) {
+			} else if (!handle_event(kinds, &events[i])) {
 				record_cursor_close(cursor);
 				return recording_bad(recording, -ERR_BAD_RECORDING, 0,
 					"a block is freed twice", err);

@@ -9,7 +9,7 @@
 #include "core/dump/kv.h"
 #include "core/record/recording_read.h"
 
-static char *keep_text(struct recording *recording, struct payload *from)
+static char *read_text(struct recording *recording, struct payload *from)
 {
 	size_t len;
 	size_t room = RECORD_ALL_TEXTS_MAX - recording->text_bytes;
@@ -20,7 +20,7 @@ static char *keep_text(struct recording *recording, struct payload *from)
 	return arena_text(&recording->arena, text, len);
 }
 
-static int take_start(struct recording_opening *opening, struct payload *from)
+static int read_start(struct recording_opening *opening, struct payload *from)
 {
 	struct record_facts *facts = &opening->recording->facts;
 	struct arena *arena = &opening->recording->arena;
@@ -60,7 +60,7 @@ static int take_start(struct recording_opening *opening, struct payload *from)
 
 /* Reads the head of one part of a list. The part must continue the list. Sets `*count` to the
  * number of items in the part. */
-static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
+static bool read_list_head(struct payload *from, size_t have, size_t max, size_t *count)
 {
 	uint64_t first = varint_parse(from);
 
@@ -68,7 +68,7 @@ static bool take_list_head(struct payload *from, size_t have, size_t max, size_t
 	return from->at && first == have;
 }
 
-static void take_module(struct recording *recording, struct payload *from)
+static void read_module(struct recording *recording, struct payload *from)
 {
 	struct module module = {0};
 	uint64_t flags;
@@ -80,9 +80,9 @@ static void take_module(struct recording *recording, struct payload *from)
 	module.pdb_age = (uint32_t)varint_parse_upto(from, UINT32_MAX);
 	flags = varint_parse(from);
 	module.has_identity = flags & MODULE_HAS_IDENTITY;
-	module.path = keep_text(recording, from);
-	module.pdb = keep_text(recording, from);
-	module.pdb_guid = keep_text(recording, from);
+	module.path = read_text(recording, from);
+	module.pdb = read_text(recording, from);
+	module.pdb_guid = read_text(recording, from);
 	if (!(flags & MODULE_HAS_PDB))
 		module.pdb = NULL;
 	if (!(flags & MODULE_HAS_GUID))
@@ -94,7 +94,7 @@ static void take_module(struct recording *recording, struct payload *from)
 	recording->modules[recording->facts.module_count++] = module;
 }
 
-static void take_stack(struct recording *recording, struct payload *from)
+static void read_stack(struct recording *recording, struct payload *from)
 {
 	const struct record_facts *facts = &recording->facts;
 	uint64_t most = RECORD_ALL_FRAMES_MAX - recording->frame_count;
@@ -121,7 +121,7 @@ static void take_stack(struct recording *recording, struct payload *from)
 	recording->frame_count += count;
 }
 
-static void take_heap(struct recording *recording, struct payload *from)
+static void read_heap(struct recording *recording, struct payload *from)
 {
 	uint64_t handle = varint_parse(from);
 
@@ -132,7 +132,7 @@ static void take_heap(struct recording *recording, struct payload *from)
 	recording->heaps[recording->facts.heap_count++] = handle;
 }
 
-static void take_thread(struct recording *recording, struct payload *from)
+static void read_thread(struct recording *recording, struct payload *from)
 {
 	uint64_t id = varint_parse_upto(from, UINT32_MAX);
 
@@ -143,7 +143,7 @@ static void take_thread(struct recording *recording, struct payload *from)
 	recording->threads[recording->facts.thread_count++] = (uint32_t)id;
 }
 
-static void take_kind(struct recording *recording, struct payload *from)
+static void read_kind(struct recording *recording, struct payload *from)
 {
 	const struct record_facts *facts = &recording->facts;
 	uint64_t bytes = varint_parse(from);
@@ -160,7 +160,7 @@ static void take_kind(struct recording *recording, struct payload *from)
 			heap ? (uint32_t)heap - 1 : RECORD_NO_HEAP, (enum record_memory)memory};
 }
 
-static int take_list(struct recording_opening *opening, enum chunk_type type, struct payload *from)
+static int read_list(struct recording_opening *opening, enum chunk_type type, struct payload *from)
 {
 	struct recording *recording = opening->recording;
 	const struct record_facts *facts = &recording->facts;
@@ -169,22 +169,22 @@ static int take_list(struct recording_opening *opening, enum chunk_type type, st
 		void (*take)(struct recording *recording, struct payload *from);
 	} lists[] = {
 		/* ordered by enum chunk_type */
-		{facts->module_count, RECORD_MODULES_MAX, take_module},
-		{facts->stack_count, RECORD_STACKS_MAX, take_stack},
-		{facts->heap_count, RECORD_HEAPS_MAX, take_heap},
-		{facts->thread_count, RECORD_THREADS_MAX, take_thread},
-		{facts->kind_count, RECORD_KINDS_MAX, take_kind},
+		{facts->module_count, RECORD_MODULES_MAX, read_module},
+		{facts->stack_count, RECORD_STACKS_MAX, read_stack},
+		{facts->heap_count, RECORD_HEAPS_MAX, read_heap},
+		{facts->thread_count, RECORD_THREADS_MAX, read_thread},
+		{facts->kind_count, RECORD_KINDS_MAX, read_kind},
 	};
 	size_t list = type - CHUNK_MODULES, count;
 
-	if (!take_list_head(from, lists[list].have, lists[list].max, &count))
+	if (!read_list_head(from, lists[list].have, lists[list].max, &count))
 		return -ERR_BAD_RECORDING;
 	while (count-- && from->at)
 		lists[list].take(recording, from);
 	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
 }
 
-static int take_loads(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
+static int read_loads(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
@@ -208,7 +208,7 @@ static int take_loads(struct recording_opening *opening, uint64_t time_ms, struc
 	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
 }
 
-static int take_mark(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
+static int read_mark(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
@@ -216,7 +216,7 @@ static int take_mark(struct recording_opening *opening, uint64_t time_ms, struct
 	/* The number of events is known only at the end if the file is opened with its index. */
 	uint64_t position =
 		varint_parse_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
-	const char *label = keep_text(recording, from);
+	const char *label = read_text(recording, from);
 	size_t count = facts->mark_count;
 
 	if (from->at != from->end || time_ms < opening->mark_ms ||
@@ -235,11 +235,11 @@ static int take_mark(struct recording_opening *opening, uint64_t time_ms, struct
 	return 0;
 }
 
-static int take_remark(struct recording_opening *opening, struct payload *from)
+static int read_remark(struct recording_opening *opening, struct payload *from)
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
-	const char *text = keep_text(recording, from);
+	const char *text = read_text(recording, from);
 
 	if (from->at != from->end || facts->remark_count == RECORD_REMARKS_MAX)
 		return -ERR_BAD_RECORDING;
@@ -249,7 +249,7 @@ static int take_remark(struct recording_opening *opening, struct payload *from)
 	return 0;
 }
 
-static int take_end(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
+static int read_end(struct recording_opening *opening, uint64_t time_ms, struct payload *from)
 {
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
@@ -309,7 +309,7 @@ int recording_add_place(
 }
 
 /* Reads an event chunk, if all chunks are being read. */
-static int take_events(
+static int read_events(
 	struct recording_opening *opening, const struct chunk_head *head, struct payload *from)
 {
 	struct record_facts *facts = &opening->recording->facts;
@@ -340,20 +340,20 @@ int recording_add_chunk(
 	if (!opening->has_start && head->type != CHUNK_START)
 		return -ERR_BAD_RECORDING;
 	switch (head->type) {
-	case CHUNK_START: return take_start(opening, from);
+	case CHUNK_START: return read_start(opening, from);
 	case CHUNK_MODULES:
 	case CHUNK_STACKS:
 	case CHUNK_HEAPS:
 	case CHUNK_THREADS:
-	case CHUNK_KINDS: return take_list(opening, (enum chunk_type)head->type, from);
-	case CHUNK_EVENTS: return take_events(opening, head, from);
+	case CHUNK_KINDS: return read_list(opening, (enum chunk_type)head->type, from);
+	case CHUNK_EVENTS: return read_events(opening, head, from);
 	case CHUNK_CHECKPOINT:
 		return recording_add_place(opening, CHUNK_CHECKPOINT,
 			&(struct record_place){opening->offset, head->time_ms, varint_parse(from)});
-	case CHUNK_MARK: return take_mark(opening, head->time_ms, from);
-	case CHUNK_END: return take_end(opening, head->time_ms, from);
-	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
-	case CHUNK_REMARK: return take_remark(opening, from);
+	case CHUNK_MARK: return read_mark(opening, head->time_ms, from);
+	case CHUNK_END: return read_end(opening, head->time_ms, from);
+	case CHUNK_LOADS: return read_loads(opening, head->time_ms, from);
+	case CHUNK_REMARK: return read_remark(opening, from);
 	default: return 0; /* written by a later version; readers may skip it */
 	}
 }

@@ -147,7 +147,7 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
  * error. With --stacks auto, hsnap can fall back to ust. So it is not an error either if the tracer
  * has been switched off since it was found.
  */
-static int take_tracer(struct target *target, struct raw_capture *captured,
+static int read_tracer(struct target *target, struct raw_capture *captured,
 	int (*step)(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
 		struct err *err),
 	struct err *err)
@@ -180,7 +180,7 @@ static int find_reach(struct target *target, struct raw_capture *captured, struc
 
 /* Prepares find_reach() while the target is held, by copying the memory of the target. If the copy
  * would be too large, runs find_reach() at once. */
-static int take_reach(struct target *target, const struct snapshot *snapshot,
+static int prepare_reach(struct target *target, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	const uint64_t memory = os_memory_bytes();
@@ -215,11 +215,11 @@ static int take_reach(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
+static int read_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
-	int rc = take_tracer(target, captured, tracer_copy_read, err);
+	int rc = read_tracer(target, captured, tracer_copy_read, err);
 
 	if (rc || !captured->wants_ust || captured->is_from_tables)
 		return rc;
@@ -276,7 +276,7 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 /* Reads the tracer's tables while the target runs, so that only later changes must be read while
  * the target is held. Repeats this as long as each reading is considerably smaller than the one
  * before. */
-static void take_tracer_running(struct target *target, struct raw_capture *captured)
+static void read_tracer_running(struct target *target, struct raw_capture *captured)
 {
 	uint64_t last = UINT64_MAX;
 
@@ -291,7 +291,7 @@ static void take_tracer_running(struct target *target, struct raw_capture *captu
 
 /* Does everything for which the target must be held: finds the blocks, and reads the data about
  * their stacks. */
-static int take_held(struct memory *memory, const struct snapshot *snapshot,
+static int capture_held(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	int64_t start = os_clock_ms(), walked;
@@ -302,11 +302,11 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 		     walk_again(memory, captured, err);
 	walked = os_clock_ms();
 	if (!rc)
-		rc = take_stacks(memory, snapshot, captured, err);
+		rc = read_stacks(memory, snapshot, captured, err);
 	if (!captured->is_from_tables)
 		stats->walk_ms = walked - start;
 	stats->stacks_ms = os_clock_ms() - walked;
-	return rc ? rc : take_reach(memory->target, snapshot, captured, stats, err);
+	return rc ? rc : prepare_reach(memory->target, snapshot, captured, stats, err);
 }
 
 static bool is_busy(struct target *target, const struct raw_capture *captured)
@@ -324,7 +324,7 @@ static bool is_busy(struct target *target, const struct raw_capture *captured)
  * held because its thread hangs or was terminated. The heap is then walked in its current state. A
  * file never changes and is also walked in its current state.
  */
-static int take(struct memory *memory, const struct snapshot *snapshot,
+static int capture_once(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	struct target *target = memory->target;
@@ -346,7 +346,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	} else if (!target->is_file && !target->is_cloned) {
 		walk_again(memory, captured, NULL);
 	}
-	take_tracer_running(target, captured);
+	read_tracer_running(target, captured);
 	for (;;) {
 		int64_t start = os_clock_ms(), held_ms;
 		int rc = target->ops->suspend(target, err);
@@ -356,7 +356,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 
 		stats->tries++;
 		if (!rc && !again) {
-			rc = take_held(memory, snapshot, captured, stats, err);
+			rc = capture_held(memory, snapshot, captured, stats, err);
 			again = !rc && !captured->is_from_tables &&
 				!walk_is_sound(&captured->walk) && !target->is_file &&
 				++walks < WALKS_MAX;
@@ -417,14 +417,14 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 			replaced, replaced == 1 ? " was" : "s were");
 }
 
-static int take_all(struct memory *memory, const struct snapshot *snapshot,
+static int capture_all(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
-	int rc = take(memory, snapshot, captured, stats, err);
+	int rc = capture_once(memory, snapshot, captured, stats, err);
 	int64_t start = os_clock_ms();
 
 	if (!rc)
-		rc = take_tracer(memory->target, captured, tracer_copy_parse, err);
+		rc = read_tracer(memory->target, captured, tracer_copy_parse, err);
 	if (!rc)
 		tables_correct_sizes(captured);
 	stats->stacks_ms += os_clock_ms() - start;
@@ -469,11 +469,11 @@ static int read_target(struct target *target, const struct capture_options *opti
 	captured->may_free_unseen = target_may_free_unseen(target);
 	target->needs_threads = options->finds_lost;
 	if (!rc)
-		rc = take_all(&memory, snapshot, captured, stats, err);
+		rc = capture_all(&memory, snapshot, captured, stats, err);
 	if (!rc && captured->is_from_tables && !captured->is_unwalkable &&
 		(!tables_have_all(captured) || !tables_add_blocks(captured))) {
 		captured->is_from_tables = false;
-		rc = take_all(&memory, snapshot, captured, stats, err);
+		rc = capture_all(&memory, snapshot, captured, stats, err);
 	}
 	if (!rc)
 		rc = complete(captured, target->name, err);

@@ -17,7 +17,7 @@ struct content_word {
 
 /* Stores the first bytes of `count` blocks per stack. The blocks are evenly distributed among the
  * blocks of the stack. */
-static void take_bytes(struct target *target, unsigned count, struct snapshot *snapshot)
+static void copy_contents(struct target *target, unsigned count, struct snapshot *snapshot)
 {
 	uint64_t *total = xcalloc(snapshot->stacks.count + 1, sizeof(*total));
 	uint64_t *seen = xcalloc(snapshot->stacks.count + 1, sizeof(*seen));
@@ -112,7 +112,7 @@ void content_capture(struct target *target, unsigned count, struct snapshot *sna
 	struct content_word *words;
 	size_t word_count;
 
-	take_bytes(target, count, snapshot);
+	copy_contents(target, count, snapshot);
 	if (!snapshot->content_count)
 		return;
 	qsort(snapshot->contents, snapshot->content_count, sizeof(*snapshot->contents), by_stack);

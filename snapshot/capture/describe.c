@@ -183,7 +183,7 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 
 #define FULL_PERCENT 95 /* a warning is printed if the stack database is this full */
 
-static const char *keep(struct snapshot *snapshot, const char *text)
+static const char *copy_text(struct snapshot *snapshot, const char *text)
 {
 	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 }
@@ -201,8 +201,8 @@ static void identify(struct target *target, struct snapshot *snapshot, struct mo
 	module->has_identity = true;
 	module->timestamp = image->timestamp;
 	module->checksum = image->checksum;
-	module->pdb = keep(snapshot, image->pdb);
-	module->pdb_guid = keep(snapshot, image->pdb_guid);
+	module->pdb = copy_text(snapshot, image->pdb);
+	module->pdb_guid = copy_text(snapshot, image->pdb_guid);
 	module->pdb_age = image->pdb_age;
 }
 
@@ -219,9 +219,9 @@ void describe_process(struct target *target, struct snapshot *snapshot)
 	snapshot->time_ms = target->time_ms ? target->time_ms : os_time_ms();
 	snapshot->clock_ms = target->time_ms ? 0 : os_clock_ms();
 	snapshot->start_ms = target->start_ms;
-	snapshot->image = keep(snapshot, target->image);
-	snapshot->os = keep(snapshot, target->os);
-	snapshot->host = keep(snapshot, target->host);
+	snapshot->image = copy_text(snapshot, target->image);
+	snapshot->os = copy_text(snapshot, target->os);
+	snapshot->host = copy_text(snapshot, target->host);
 }
 
 static void record_ust(struct snapshot *snapshot, const struct ust_facts *facts)

@@ -28,7 +28,7 @@ struct joining {
 
 /* ---------------------------------------------------------------- stacks */
 
-static uint32_t put_stack(
+static uint32_t add_stack(
 	struct snapshot *snapshot, uint64_t id, const uint64_t *frames, uint32_t count)
 {
 	char text[16];
@@ -51,12 +51,12 @@ static uint32_t traced_stack(struct joining *joining, uint32_t id)
 	if (u64map_find(&joining->traced, id, &index))
 		return index;
 	count = tracer_copy_stack(&joining->captured->tracer, id, frames);
-	index = put_stack(joining->snapshot, id, frames, count);
+	index = add_stack(joining->snapshot, id, frames, count);
 	u64map_add(&joining->traced, id, &index);
 	return index;
 }
 
-static void put_records(struct joining *joining)
+static void add_records(struct joining *joining)
 {
 	const struct ust *ust = joining->captured->ust;
 	size_t count = joining->captured->wants_ust ? ust_facts(ust)->record_count : 0;
@@ -67,7 +67,7 @@ static void put_records(struct joining *joining)
 		uint64_t id;
 		uint32_t frame_count = ust_frames(ust, (uint32_t)i, &frames, &id);
 
-		joining->records[i] = put_stack(joining->snapshot, id, frames, frame_count);
+		joining->records[i] = add_stack(joining->snapshot, id, frames, frame_count);
 	}
 }
 
@@ -128,7 +128,7 @@ static uint32_t stack_of(
 
 /* Appends a block with this stack. `block` may be an element of snapshot->blocks, which was the
  * walk's array. */
-static void put_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
+static void append_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
 {
 	struct block *put = snapshot->block_count < snapshot->block_cap ?
 				    &snapshot->blocks[snapshot->block_count++] :
@@ -168,7 +168,7 @@ static inline void add_block(
 		count_stackless(snapshot, block, reach);
 		return;
 	}
-	put_block(snapshot, block, stack);
+	append_block(snapshot, block, stack);
 	if (!snapshot->has_reach)
 		return;
 	array_grow((void **)&snapshot->reach, &snapshot->reach_cap, snapshot->reach_count,
@@ -223,7 +223,7 @@ static void join_walked(struct joining *joining)
 		block_totals_add(&snapshot->heaps[block->heap].exact,
 			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
 		if (traced)
-			put_block(
+			append_block(
 				snapshot, block, traced_stack(joining, tracer_block_stack(traced)));
 	}
 }
@@ -259,7 +259,7 @@ static void join_unwalked(struct joining *joining)
 		if (stack == STACK_NONE)
 			count_older(captured, &block, traced);
 		if (joining->is_sample)
-			put_block(joining->snapshot, &block, stack);
+			append_block(joining->snapshot, &block, stack);
 		else
 			add_block(joining->snapshot, &block, stack, BLOCK_HELD);
 	}
@@ -362,7 +362,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	joining.is_joined = xcalloc(captured->tracer.block_count + 1, sizeof(*joining.is_joined));
 	tracer_modules_place(&captured->tracer.modules, snapshot->bits, snapshot->modules,
 		snapshot->module_count);
-	put_records(&joining);
+	add_records(&joining);
 	join_walked(&joining);
 	join_unwalked(&joining);
 	captured->freed_unseen = count_freed_unseen(&joining);

@@ -381,7 +381,7 @@ static size_t find_known(struct giving *giving)
 	return count;
 }
 
-static void keep_known(struct giving *giving)
+static void remove_unknown(struct giving *giving)
 {
 	struct walk *walk = &giving->captured->walk;
 	size_t kept = 0;
@@ -429,7 +429,7 @@ bool tables_add_blocks(struct raw_capture *captured)
 	giving.is_kept = xcalloc(captured->walk.block_count + 1, sizeof(*giving.is_kept));
 	if (find_known(&giving) < tracer->block_count)
 		note_overheads(&giving);
-	keep_known(&giving);
+	remove_unknown(&giving);
 	for (size_t i = 0; is_whole && i < tracer->block_count; i++)
 		is_whole = giving.is_known[i] || add_new(&giving, &tracer->blocks[i]);
 	free(giving.is_known);

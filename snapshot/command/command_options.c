@@ -108,7 +108,7 @@ int process_choose(
 	return rc;
 }
 
-static int take_content(struct snapshot_request *take, const char *value, struct err *err)
+static int parse_content(struct snapshot_request *take, const char *value, struct err *err)
 {
 	uint64_t count;
 
@@ -130,7 +130,7 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 		return take->options.only_starts || !strcmp(value, "yes") ?
 			       0 :
 			       err_set(err, ERR_USAGE, value, "--interior is yes or no");
-	case OPT_DUMP_CONTENT: return take_content(take, value, err);
+	case OPT_DUMP_CONTENT: return parse_content(take, value, err);
 	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
 	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
 	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
@@ -253,7 +253,7 @@ static void cut_text(char *text, unsigned columns)
 	}
 }
 
-static void put_row(FILE *to, struct buf *line, unsigned columns)
+static void write_row(FILE *to, struct buf *line, unsigned columns)
 {
 	text_harmless(line->data);
 	if (columns)
@@ -269,7 +269,7 @@ void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned column
 	buf_init(&line);
 	buf_printf(&line, "%6s %4s %5s  %-8s %9s  %-17s  %s", "pid", "bits", "heaps", "stacks",
 		"private", "started", "name  command line");
-	put_row(to, &line, columns);
+	write_row(to, &line, columns);
 	for (size_t i = 0; i < count; i++) {
 		const struct ps_row *row = &rows[i];
 		char bits[24], heaps[24], size[24], start[DATE_TEXT_BYTES];
@@ -282,7 +282,7 @@ void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned column
 			number(heaps, row->heap_count), row->stacks ? row->stacks : "?",
 			size_words(size, row->private_bytes), start_words(start, row->start_ms),
 			row->name, *command ? "  " : "", command);
-		put_row(to, &line, columns);
+		write_row(to, &line, columns);
 	}
 	buf_release(&line);
 }

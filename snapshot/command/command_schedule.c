@@ -129,7 +129,7 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 	return rc;
 }
 
-static int put_in_place(const struct schedule *schedule, const struct task_plan *plan,
+static int move_into_place(const struct schedule *schedule, const struct task_plan *plan,
 	const char *xml, struct err *err)
 {
 	const char *name = schedule->request.name, *folder = plan->folder.data;
@@ -173,7 +173,7 @@ static int add(const struct schedule *schedule, struct err *err)
 		rc = task_xml_add(&xml, &plan, err);
 	if (!rc)
 		rc = schedule->prints_xml ? print_xml(xml.data, schedule->output, err) :
-					    put_in_place(schedule, &plan, xml.data, err);
+					    move_into_place(schedule, &plan, xml.data, err);
 	task_plan_release(&plan);
 	buf_release(&folder);
 	buf_release(&program);

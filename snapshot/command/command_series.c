@@ -60,7 +60,7 @@ static void on_held(void)
 				"Ctrl-C drops it\n");
 }
 
-static int take_file(void *ctx, const struct process_ref *process, const char *path,
+static int capture_file(void *ctx, const struct process_ref *process, const char *path,
 	const struct out_names *names, struct series_taken *out, struct err *err)
 {
 	struct series_run *series = ctx;
@@ -93,7 +93,7 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {os_clock_ms, os_time_ms, os_wait, os_was_interrupted,
-		take_file, print_line, series};
+		capture_file, print_line, series};
 	struct series_result result = {0};
 	int rc;
 

@@ -87,7 +87,7 @@ static void print_written(const char *path, const struct snapshot_result *taken)
 	fputc('\n', stderr);
 }
 
-static int take_one(const struct one_request *request, struct err *err)
+static int capture_one(const struct one_request *request, struct err *err)
 {
 	struct snapshot_result taken;
 	struct target target;
@@ -146,7 +146,7 @@ static int snapshot(struct one_request *request)
 	if (!rc)
 		rc = check_one(request, words, &err);
 	if (!rc)
-		rc = take_one(request, &err);
+		rc = capture_one(request, &err);
 	return rc ? command_fail(&err) : 0;
 }
 

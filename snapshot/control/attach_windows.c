@@ -42,7 +42,7 @@ int traced_prepare(
 }
 
 /* Duplicates one of our handles into the process. Returns the value of the new handle, or 0. */
-static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
+static uint64_t duplicate_handle(struct traced *traced, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
 
@@ -61,8 +61,8 @@ static bool share_events(
 
 	*reached = CreateEventW(NULL, is_once, FALSE, NULL);
 	*go_on = CreateEventW(NULL, is_once, FALSE, NULL);
-	theirs[0] = give(traced, *reached, EVENT_MODIFY_STATE | SYNCHRONIZE);
-	theirs[1] = give(traced, *go_on, SYNCHRONIZE);
+	theirs[0] = duplicate_handle(traced, *reached, EVENT_MODIFY_STATE | SYNCHRONIZE);
+	theirs[1] = duplicate_handle(traced, *go_on, SYNCHRONIZE);
 	return theirs[0] && theirs[1] &&
 	       WriteProcessMemory(
 		       traced->process, (void *)(uintptr_t)addr, theirs, sizeof(theirs), NULL);
@@ -83,7 +83,7 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
-	uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
+	uint64_t us = duplicate_handle(traced, GetCurrentProcess(), SYNCHRONIZE);
 	bool ok = us &&
 		  WriteProcessMemory(traced->process,
 			  (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us), NULL);
@@ -346,7 +346,7 @@ int control_attach(
 }
 
 /* Ends the recording, or turns the tracer off completely. */
-static int take_out(struct attaching *attaching, bool is_recording_only, struct err *err)
+static int turn_off(struct attaching *attaching, bool is_recording_only, struct err *err)
 {
 	struct tracee *tracee = NULL;
 	uint64_t area_addr = 0;
@@ -373,7 +373,7 @@ static int detach(uint32_t pid, bool is_recording_only, struct err *err)
 	int rc = begin(&attaching, pid, err);
 
 	if (!rc)
-		rc = take_out(&attaching, is_recording_only, err);
+		rc = turn_off(&attaching, is_recording_only, err);
 	rc = blame(&attaching, rc, err);
 	end(&attaching);
 	return rc;

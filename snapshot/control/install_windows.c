@@ -90,7 +90,7 @@ static int reserve(struct installing *installing, struct err *err)
 	return 0;
 }
 
-static uint64_t take_page(const struct tracee *tracee, uint64_t addr)
+static uint64_t allocate_page(const struct tracee *tracee, uint64_t addr)
 {
 	return (ULONG_PTR)VirtualAllocEx(
 		tracee->process, at(addr), SLOTS_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
@@ -103,13 +103,13 @@ static uint64_t near_room(const struct tracee *tracee)
 	uint64_t reach = PATCH_REACH - tracee->ntdll.bytes;
 
 	if (tracee->target->bits == 32)
-		return take_page(tracee, 0);
+		return allocate_page(tracee, 0);
 	if (tracee->ntdll.bytes > PATCH_REACH)
 		return 0;
 	for (uint64_t away = GRANULE; away < reach && !room; away += GRANULE) {
-		room = take_page(tracee, center + away);
+		room = allocate_page(tracee, center + away);
 		if (!room && center > away)
-			room = take_page(tracee, center - away);
+			room = allocate_page(tracee, center - away);
 	}
 	return room;
 }
@@ -271,7 +271,7 @@ static bool move_threads(struct installing *installing)
 }
 
 /* Undoes the first `count` hooks. Returns false if any part of them remains. */
-static bool take_back(struct installing *installing, int count)
+static bool undo_hooks(struct installing *installing, int count)
 {
 	bool ok = true;
 
@@ -316,7 +316,7 @@ static bool read_counts(struct tracee *tracee)
 	return true;
 }
 
-static int put_in(struct installing *installing, struct err *err)
+static int insert_hooks(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
 	bool ok;
@@ -326,7 +326,7 @@ static int put_in(struct installing *installing, struct err *err)
 	     tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
 	for (int i = 0; ok && i < HOOK_COUNT; i++) {
 		ok = tracee_patch(tracee, tracee_hook_order[i], true);
-		if (!ok && !take_back(installing, i))
+		if (!ok && !undo_hooks(installing, i))
 			tracee->area.reserved = 0; /* the reservation is still in use */
 	}
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
@@ -458,7 +458,7 @@ static int apply(struct installing *installing, struct err *err)
 	if (!rc && installing->is_at_rest && wants_older(installing))
 		rc = older_list(installing->tracee, err);
 	if (!rc)
-		rc = put_in(installing, err);
+		rc = insert_hooks(installing, err);
 	threads_release(&installing->threads);
 	return rc;
 }

@@ -85,7 +85,7 @@ static bool make_tables(struct older *older)
 }
 
 /* Adds a block. Returns false if too many blocks belong near the end of the table. */
-static bool put(struct older *older, const struct block *walked)
+static bool add_block(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];
 	uint64_t at = blocktable_home(walked->addr, blocktable_lines(table->pages));
@@ -100,7 +100,7 @@ static bool put(struct older *older, const struct block *walked)
 static bool fill_tables(struct older *older)
 {
 	for (size_t i = 0; i < older->walk.block_count; i++) {
-		if (!put(older, &older->walk.blocks[i]))
+		if (!add_block(older, &older->walk.blocks[i]))
 			return false;
 	}
 	return true;

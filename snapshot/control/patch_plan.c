@@ -27,7 +27,7 @@ static uint64_t granules(uint64_t bytes)
 }
 
 /* Returns the address of the next part, and advances *next past that part. */
-static uint64_t take(uint64_t *next, uint64_t bytes)
+static uint64_t reserve_part(uint64_t *next, uint64_t bytes)
 {
 	uint64_t addr = *next;
 
@@ -45,19 +45,19 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	 * space. */
 	area->stacks_limit = granules(at_most(limit_bytes / 2, STACKS_MAX));
 	area->stack_buckets =
-		take(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
-	area->stacks = take(&next, area->stacks_limit);
+		reserve_part(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
+	area->stacks = reserve_part(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
 	/* Allow twice the average, because shards never have the same size. */
 	area->shard_bytes =
 		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
-	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);
+	area->shard_tables = reserve_part(&next, area->shard_bytes * TRACER_SHARDS);
 	area->modules_limit = MODULES_BYTES;
-	area->modules = take(&next, area->modules_limit);
+	area->modules = reserve_part(&next, area->modules_limit);
 	area->modules_top = 0;
 	area->unload_limit = UNLOADS_MAX;
-	area->unloads = take(&next, area->unload_limit * sizeof(struct tracer_unload));
+	area->unloads = reserve_part(&next, area->unload_limit * sizeof(struct tracer_unload));
 	area->unload_count = 0;
 	area->unload_lock = area->unload_broken = 0;
 	area->lost_from = UINT64_MAX;
@@ -72,7 +72,8 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
 		at_most(limit_bytes / 16 / sizeof(struct tracer_range), RANGES_MAX);
-	area->ranges.nodes = take(&next, area->ranges.node_limit * sizeof(struct tracer_range));
+	area->ranges.nodes =
+		reserve_part(&next, area->ranges.node_limit * sizeof(struct tracer_range));
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		area->shards[i] = (struct tracer_shard){0};
 	for (unsigned i = 0; i < 1u << TRACER_HEAPS_LOG2; i++)

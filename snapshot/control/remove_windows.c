@@ -174,7 +174,7 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 
 /* Removes the jumps. All threads are held. At this point no function has another program's jump, so
  * a jump that cannot be read may be the tracer's. */
-static int take_out(struct tracee *tracee, struct err *err)
+static int remove_jumps(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";
 
@@ -304,7 +304,7 @@ static int remove_on(struct tracee *tracee, struct err *err)
 	if (!rc)
 		rc = check_jumps(tracee, err);
 	if (!rc)
-		rc = take_out(tracee, err);
+		rc = remove_jumps(tracee, err);
 	if (!rc)
 		may_be_used = is_anybody_inside(tracee, &threads);
 	threads_release(&threads);

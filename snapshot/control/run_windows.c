@@ -143,7 +143,7 @@ static void warn(struct family *family, const char *name, const char *what, cons
 	unlock_output(family);
 }
 
-static int take_snapshot(
+static int write_snapshot(
 	struct family *family, struct traced *traced, bool is_at_exit, struct err *err)
 {
 	int rc;
@@ -170,7 +170,7 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 }
 
 /* Finds the child and makes it load the tracer. */
-static int take_over(struct follower *follower, const struct new_child *born, struct err *err)
+static int trace_child(struct follower *follower, const struct new_child *born, struct err *err)
 {
 	int rc = process_open(
 		born->child.pid, TRACED_RIGHTS, PROCESS_TERMINATE, &follower->process, err);
@@ -276,7 +276,7 @@ static void follow_born(const struct new_child *born)
 	int rc;
 
 	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)born->child.pid);
-	rc = take_over(&follower, born, &err);
+	rc = trace_child(&follower, born, &err);
 	if (rc == -ERR_BITS || rc == -ERR_64_BITS) {
 		rc = hand_over(&follower, born, &err);
 		if (!rc) {
@@ -465,7 +465,7 @@ static int follow(struct family *family, struct traced *traced,
 			int64_t begun_ms = os_clock_ms();
 
 			/* the limit applies to the running time of the program, not of hsnap */
-			rc = take_snapshot(family, traced, event == TRACED_AT_EXIT, err);
+			rc = write_snapshot(family, traced, event == TRACED_AT_EXIT, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
 		needs_snapshot = false;

@@ -165,7 +165,7 @@ static HANDLE make_lock(const wchar_t *full, void *ctx)
 
 /* Waits until no other hsnap holds the process, in any session, and the helpers of other hsnaps
  * have exited. */
-static bool take_lock(struct threads *threads)
+static bool acquire_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
 	const wchar_t *space;
@@ -191,7 +191,7 @@ static bool take_lock(struct threads *threads)
 
 static int begin(struct threads *threads, struct err *err)
 {
-	if (!threads->lock && !take_lock(threads))
+	if (!threads->lock && !acquire_lock(threads))
 		return err_set(err, ERR_BUSY, threads->name, "another hsnap is working on it");
 	if (!threads->guard)
 		threads->guard = guard_start_keeping(threads->process, threads->lock);

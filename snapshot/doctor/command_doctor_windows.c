@@ -68,20 +68,20 @@ struct doctor_dump {
 };
 
 /* With --keep, records why a child is not stored. */
-static void keep_reason(
+static void record_reason(
 	struct doctor *doctor, const struct doctor_child *child, const char *state, const char *why)
 {
 	if (doctor->keep && state)
 		doctor_keep_reason(doctor->keep, state, child->is_other ? 32 : OUR_BITS, why);
 }
 
-static void keep_error(struct doctor *doctor, const struct doctor_child *child, const char *state,
+static void record_error(struct doctor *doctor, const struct doctor_child *child, const char *state,
 	const struct err *err)
 {
 	char text[700];
 
 	err_reason(err, text, sizeof(text));
-	keep_reason(doctor, child, state, text);
+	record_reason(doctor, child, state, text);
 }
 
 static void compare_file(struct doctor *doctor, const struct doctor_dump *use, const char *path)
@@ -114,7 +114,7 @@ static void examine_file(
 	if ((!path && doctor_fail(ERR_CREATE, "a temporary file", &err)) ||
 		write_minidump(child, file, &err)) {
 		doctor_add_error(doctor, name, "a minidump", DOCTOR_NOT_THERE, &err);
-		keep_error(doctor, child, use->state, &err);
+		record_error(doctor, child, use->state, &err);
 	} else {
 		if (use->source)
 			compare_file(doctor, use, path);
@@ -156,7 +156,7 @@ static void examine_ust(
 		doctor_look_walk(doctor, &child->target, "walk+ust");
 	doctor_look_dump(doctor, &child->target, source, STACKS_UST, must_be);
 	if (doctor->is_wine) {
-		keep_reason(doctor, child, use.state, "Wine records no stacks");
+		record_reason(doctor, child, use.state, "Wine records no stacks");
 		return;
 	}
 	/* If no stacks were found in the live child, its minidump lacks them too. */
@@ -186,7 +186,8 @@ static void examine_segment(struct doctor *doctor, struct doctor_child *child, c
 
 	if (!has_segment_heap(child, doctor->truth)) {
 		doctor_add_reason(doctor, source, "segment heaps", DOCTOR_NOT_THERE, why);
-		keep_reason(doctor, child, use.state, "the manifest did not enable segment heaps");
+		record_reason(
+			doctor, child, use.state, "the manifest did not enable segment heaps");
 		return;
 	}
 	doctor_look_walk(doctor, &child->target, source);
@@ -202,7 +203,7 @@ static void examine_plain(
 		.state = has_ust ? NULL : trial_states[TRIAL_PLAIN]};
 
 	if (has_ust)
-		keep_reason(doctor, child, trial_states[TRIAL_PLAIN],
+		record_reason(doctor, child, trial_states[TRIAL_PLAIN],
 			"the registry has +ust for this program");
 	doctor_look_walk(doctor, &child->target, source);
 	examine_heaps(doctor, source);
@@ -217,7 +218,7 @@ static void examine(struct doctor *doctor, struct doctor_child *child, enum doct
 
 	if (doctor_child_work(child, doctor->truth, &err)) {
 		doctor_add_error(doctor, source, "the child", DOCTOR_OFF, &err);
-		keep_error(doctor, child, trial_states[trial], &err);
+		record_error(doctor, child, trial_states[trial], &err);
 		return;
 	}
 	switch (trial) {
@@ -243,7 +244,7 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 		doctor_child_start(&child, trial, &err)) {
 		doctor_add_error(doctor, source, "the child",
 			trial == TRIAL_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
-		keep_error(doctor, &child, trial_states[trial], &err);
+		record_error(doctor, &child, trial_states[trial], &err);
 		doctor_child_end(&child);
 		return;
 	}

@@ -206,7 +206,7 @@ static void list_heaps(struct doctor_truth *truth)
 }
 
 /* Signals the parent and waits for its signal. Returns false if the parent has exited. */
-static bool take_turns(HANDLE handles[DOCTOR_HANDLES])
+static bool exchange_signals(HANDLE handles[DOCTOR_HANDLES])
 {
 	HANDLE wait[] = {handles[DOCTOR_GO], handles[DOCTOR_PARENT]};
 
@@ -229,7 +229,7 @@ int doctor_child_main(int argc, char **argv)
 	}
 	truth = MapViewOfFile(
 		handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, sizeof(*truth));
-	if (!truth || !take_turns(handles))
+	if (!truth || !exchange_signals(handles))
 		return 2;
 	print_code(truth);
 	make_heaps(truth);
@@ -238,6 +238,6 @@ int doctor_child_main(int argc, char **argv)
 	print_front_ends(truth);
 	list_heaps(truth);
 	doctor_truth_sort(truth);
-	take_turns(handles);
+	exchange_signals(handles);
 	return 0;
 }

@@ -462,7 +462,7 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 /* Covers the header of the largest known heap, and some bytes after it. */
 #define EVIDENCE_BYTES 0xa00u
 
-static void put_offsets(
+static void append_offsets(
 	struct buf *buf, const char *what, const unsigned char *bytes, uint32_t value)
 {
 	for (size_t i = 0; i + 4 <= EVIDENCE_BYTES; i += 4) {
@@ -485,9 +485,9 @@ static void note_evidence(struct doctor *doctor, struct target *target, int numb
 
 	if (target_read(target, addr, bytes, sizeof(bytes)))
 		return;
-	put_offsets(&buf, "FFEEFFEE", bytes, 0xffeeffee);
-	put_offsets(&buf, "DDEEDDEE", bytes, 0xddeeddee);
-	put_offsets(&buf, "HEAP", bytes, 0x50414548);
+	append_offsets(&buf, "FFEEFFEE", bytes, 0xffeeffee);
+	append_offsets(&buf, "DDEEDDEE", bytes, 0xddeeddee);
+	append_offsets(&buf, "HEAP", bytes, 0x50414548);
 	for (unsigned i = 0; i + 2 * step <= sizeof(bytes); i += step) {
 		uint64_t word = bytes_ptr(bytes + i, target->bits);
 

@@ -48,7 +48,7 @@ static void key_path(const char *name, wchar_t path[PATH_UNITS])
 
 /* Stores a string as UTF-8. Returns false if it does not fit. Strings in the registry need not end
  * with NUL. */
-static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
+static bool copy_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 {
 	char *text;
 	bool fits;
@@ -78,7 +78,7 @@ static LSTATUS read_value(HKEY key, enum ifeo_name which, struct ifeo_value *val
 	if (!status && type == REG_DWORD && bytes == sizeof(value->number)) {
 		value->kind = IFEO_DWORD;
 		memcpy(&value->number, data, bytes);
-	} else if (!status && type == REG_SZ && take_text(data, bytes, value)) {
+	} else if (!status && type == REG_SZ && copy_text(data, bytes, value)) {
 		value->kind = IFEO_TEXT;
 	}
 	return ERROR_SUCCESS;

@@ -217,7 +217,7 @@ static uint64_t teb_of(struct target *target, HANDLE handle)
 	return teb && target->bits != OWN_BITS ? nt_guest_teb(target, teb) : teb;
 }
 
-static int take_thread(struct target *target, DWORD id,
+static int read_thread(struct target *target, DWORD id,
 	int (*each)(void *ctx, const struct target_thread *thread), void *ctx)
 {
 	union {
@@ -248,13 +248,13 @@ static int threads_now(struct target *target,
 	for (BOOL more = Thread32First(all, &entry); more && !rc;
 		more = Thread32Next(all, &entry)) {
 		if (entry.th32OwnerProcessID == target->pid)
-			rc = take_thread(target, entry.th32ThreadID, each, ctx);
+			rc = read_thread(target, entry.th32ThreadID, each, ctx);
 	}
 	CloseHandle(all);
 	return rc;
 }
 
-static int keep_thread(void *ctx, const struct target_thread *thread)
+static int copy_thread(void *ctx, const struct target_thread *thread)
 {
 	struct live *live = ctx;
 	struct live_thread *kept;
@@ -275,7 +275,7 @@ static void look(void *ctx)
 	struct err err;
 
 	live->thread_count = 0;
-	if (threads_now(live->target, keep_thread, live, &err))
+	if (threads_now(live->target, copy_thread, live, &err))
 		live->thread_count = 0;
 }
 

@@ -10,7 +10,7 @@
 #include "core/pe/pe.h"
 #include "snapshot/minidump/minidump_layout.h"
 
-static void take_stream(struct minidump *dump, const unsigned char *entry)
+static void parse_stream(struct minidump *dump, const unsigned char *entry)
 {
 	uint32_t type = bytes_u32(entry + MD_STREAM_TYPE);
 	size_t len = bytes_u32(entry + MD_STREAM_BYTES);
@@ -39,7 +39,7 @@ static void read_directory(struct minidump *dump)
 		directory ? len : 0, MD_DIRECTORY_BYTES);
 
 	for (size_t i = 0; i < count; i++)
-		take_stream(dump, directory + i * MD_DIRECTORY_BYTES);
+		parse_stream(dump, directory + i * MD_DIRECTORY_BYTES);
 }
 
 static int check_header(const unsigned char *bytes, size_t len, const char *name, struct err *err)
@@ -85,7 +85,7 @@ static void find_bits(struct minidump *dump)
 
 /* Counts the bytes of a string that is about to be stored. Returns false if no sound file can
  * contain this many. */
-static bool may_keep(struct minidump *dump, size_t bytes)
+static bool has_room(struct minidump *dump, size_t bytes)
 {
 	if (bytes > dump->text_bytes_left)
 		return false;
@@ -105,7 +105,7 @@ static const char *read_name(struct minidump *dump, uint32_t rva)
 	len = len < 2 * NAME_UNITS_MAX ? len : 2 * NAME_UNITS_MAX;
 	at = minidump_at(dump, (uint64_t)rva + 4, &len);
 	bytes = at ? text_from_utf16(at, len / 2, NULL, 0) : 0;
-	if (!bytes || !may_keep(dump, bytes))
+	if (!bytes || !has_room(dump, bytes))
 		goto nameless;
 	text = arena_alloc(&dump->arena, bytes + 1);
 	text_from_utf16(at, len / 2, text, bytes + 1);
@@ -141,7 +141,7 @@ static void read_codeview(struct minidump *dump, const unsigned char *where, str
 	len -= MD_CODEVIEW_NAME;
 	len = len < sizeof(bounds.pdb) - 1 ? len : sizeof(bounds.pdb) - 1;
 	name_len = strnlen(name, len);
-	if (!may_keep(dump, name_len + sizeof(bounds.pdb_guid))) {
+	if (!has_room(dump, name_len + sizeof(bounds.pdb_guid))) {
 		dump->gaps.cut_names++;
 		return;
 	}
@@ -172,7 +172,7 @@ static int add_module(struct minidump *dump, const unsigned char *entry)
 
 /* Sorts the modules. If two modules overlap, the lower one is cut where the other begins. Empty
  * modules are removed. */
-static void settle(struct minidump *dump)
+static void sort_modules(struct minidump *dump)
 {
 	size_t kept = 0;
 
@@ -199,7 +199,7 @@ static int finish_all(struct minidump *dump, uint64_t first)
 {
 	int rc = 0;
 
-	settle(dump);
+	sort_modules(dump);
 	dump->first_module = 0;
 	while (dump->first_module < dump->module_count &&
 		dump->modules[dump->first_module].base != first)
@@ -296,7 +296,7 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 		if (array_try_grow((void **)&dump->modules, &dump->module_cap, dump->module_count,
 			    sizeof(module)))
 			return -ERR_NOMEM;
-		if (may_keep(dump, len)) {
+		if (has_room(dump, len)) {
 			module.path = arena_text(&dump->arena, module.path, len);
 		} else {
 			dump->gaps.cut_names++;

@@ -88,7 +88,7 @@ static const unsigned char *file_view(struct target *target, uint64_t addr, size
 	return minidump_view(dump_of(target), addr, len);
 }
 
-static const char *keep(struct snapshot *snapshot, const char *text)
+static const char *copy_text(struct snapshot *snapshot, const char *text)
 {
 	return text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 }
@@ -102,9 +102,9 @@ static int file_modules(struct target *target, struct snapshot *snapshot, struct
 		struct module *module = snapshot_add_module(snapshot);
 
 		*module = dump->modules[i];
-		module->path = keep(snapshot, module->path);
-		module->pdb = keep(snapshot, module->pdb);
-		module->pdb_guid = keep(snapshot, module->pdb_guid);
+		module->path = copy_text(snapshot, module->path);
+		module->pdb = copy_text(snapshot, module->pdb);
+		module->pdb_guid = copy_text(snapshot, module->pdb_guid);
 	}
 	minidump_warn(dump, target, snapshot);
 	return 0;

@@ -285,7 +285,7 @@ static bool may_be_half(const struct reach *reach, uint64_t half)
 	return half - reach->half_min < reach->half_span;
 }
 
-static void take_word(struct reach *reach, uint32_t owner, uint64_t word, bool is_part)
+static void handle_word(struct reach *reach, uint32_t owner, uint64_t word, bool is_part)
 {
 	uint32_t place = find(reach, word), link;
 	bool by_start;
@@ -321,7 +321,7 @@ static void take_word(struct reach *reach, uint32_t owner, uint64_t word, bool i
 	reach->links[reach->link_count++] = link;
 }
 
-static void take_words(struct reach *reach)
+static void handle_words(struct reach *reach)
 {
 	for (size_t i = 0; reach->tables && i < reach->word_count; i++) {
 		uint64_t word = reach->words[i].word;
@@ -335,7 +335,7 @@ static void take_words(struct reach *reach)
 			__builtin_prefetch(place + 64 * line);
 	}
 	for (size_t i = 0; i < reach->word_count; i++)
-		take_word(reach, reach->words[i].owner, reach->words[i].word,
+		handle_word(reach, reach->words[i].owner, reach->words[i].word,
 			reach->words[i].is_part);
 	reach->word_count = 0;
 }
@@ -344,7 +344,7 @@ static void add_word(struct reach *reach, uint32_t owner, uint64_t word, bool is
 {
 	reach->words[reach->word_count++] = (struct found_word){word, owner, is_part};
 	if (reach->word_count == WORDS)
-		take_words(reach);
+		handle_words(reach);
 }
 
 /* Adds the parts of a word that may be addresses although the whole word is not an address: the
@@ -495,7 +495,7 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 
 /* Assigns all lost places, beginning at the end of the order. The last unassigned place is not
  * reachable from other unassigned places, except in a cycle. */
-static void take_lost(struct reach *reach, const uint32_t *order, size_t count, uint32_t *stack)
+static void assign_lost(struct reach *reach, const uint32_t *order, size_t count, uint32_t *stack)
 {
 	while (count--) {
 		size_t depth = 0;
@@ -525,7 +525,7 @@ int reach_resolve(struct reach *reach, const char *name, struct err *err)
 	uint32_t *order;
 	size_t held, lost;
 
-	take_words(reach);
+	handle_words(reach);
 	while (reach->begun <= reach->count)
 		reach->first[reach->begun++] = (uint32_t)reach->link_count;
 	held = mark_held(reach, false);
@@ -535,7 +535,7 @@ int reach_resolve(struct reach *reach, const char *name, struct err *err)
 	/* WITH_HELD everywhere */
 	memset(reach->with, 0xff, reach->block_count * sizeof(*reach->with));
 	order = xmalloc((3 * lost + 1) * sizeof(*order));
-	take_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
+	assign_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
 		order + lost);
 	free(order);
 	for (size_t i = 0; i < reach->count; i++) {

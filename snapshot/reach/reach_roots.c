@@ -27,7 +27,7 @@ struct taking {
 
 /* ---------------------------------------------------------------- threads */
 
-static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
+static void exclude(struct taking *taking, uint64_t from, uint64_t end)
 {
 	array_grow((void **)&taking->apart, &taking->apart_cap, taking->apart_count,
 		sizeof(*taking->apart));
@@ -36,7 +36,7 @@ static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
 
 /* Adds a thread's registers, and excludes the unused part of its stack. In NT_TIB of winnt.h, the
  * second pointer is the stack's upper end, the third its lower end. */
-static int take_thread(void *ctx, const struct target_thread *thread)
+static int add_thread(void *ctx, const struct target_thread *thread)
 {
 	struct taking *taking = ctx;
 	const unsigned word = taking->target->bits / 8;
@@ -54,7 +54,7 @@ static int take_thread(void *ctx, const struct target_thread *thread)
 	limit = word == 8 ? bytes_u64(tib + 16) : bytes_u32(tib + 8);
 	if (thread->sp <= limit || thread->sp > base)
 		return 0;
-	put_apart(taking, limit, thread->sp);
+	exclude(taking, limit, thread->sp);
 	return 0;
 }
 
@@ -254,10 +254,10 @@ int reach_capture(struct target *target, const struct walk *walk, bool by_middle
 	reach_ready(taking.reach);
 	for (size_t i = 0; i < apart_count; i++) {
 		if (apart[i].end > apart[i].from)
-			put_apart(&taking, apart[i].from, apart[i].end);
+			exclude(&taking, apart[i].from, apart[i].end);
 	}
 	if (target->ops->threads)
-		rc = target->ops->threads(target, take_thread, &taking, err);
+		rc = target->ops->threads(target, add_thread, &taking, err);
 	finish_apart(&taking);
 	taking.own = xmalloc((walk->own_count + 1) * sizeof(*taking.own));
 	if (walk->own_count)

@@ -111,7 +111,7 @@ static uint64_t ms_of(const struct drain *drain, uint64_t time)
 
 /* ---------------------------------------------------------------- heap of rings */
 
-static void heap_put(struct drain *drain, uint32_t ring)
+static void heap_add(struct drain *drain, uint32_t ring)
 {
 	uint32_t at = drain->heap_count++;
 
@@ -121,7 +121,7 @@ static void heap_put(struct drain *drain, uint32_t ring)
 	drain->heap[at] = ring;
 }
 
-static uint32_t heap_take(struct drain *drain)
+static uint32_t heap_remove(struct drain *drain)
 {
 	uint32_t first = drain->heap[0], last = drain->heap[--drain->heap_count], at = 0;
 
@@ -186,7 +186,7 @@ static void look(struct drain *drain)
 		}
 		event = event_at(drain, i, ring->tail);
 		ring->time = ring_event_time(&event, drain->now);
-		heap_put(drain, i);
+		heap_add(drain, i);
 	}
 }
 
@@ -229,7 +229,7 @@ static bool release(struct drain *drain, uint32_t at)
  * the passing event. It passes first if the order matters. Sets `*is_over` if the passing event
  * must be dropped too, because it frees a block that was never reported.
  */
-static bool settle(
+static bool decide_held(
 	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
 {
 	bool is_sound = true;
@@ -273,7 +273,7 @@ static bool pass(struct drain *drain, uint32_t index, const struct ring_event *e
 	}
 	recorder_time(drain->recorder, ms_of(drain, ring->time));
 	drain->orders[event->stream]++;
-	if (drain->held_count && !settle(drain, index, event, &is_over))
+	if (drain->held_count && !decide_held(drain, index, event, &is_over))
 		return false;
 	if (event->type == RING_ALLOC_INSIDE)
 		hold(drain, index, event);
@@ -291,7 +291,7 @@ static void wake(struct drain *drain, uint32_t stream)
 	while (ring != NO_RING) {
 		uint32_t next = drain->rings[ring].next_waiting;
 
-		heap_put(drain, ring);
+		heap_add(drain, ring);
 		ring = next;
 	}
 }
@@ -310,7 +310,7 @@ static bool is_beyond_limit(const struct drain *drain, const struct ring_event *
 
 /* Removes events from a ring as long as they are the earliest and may pass. Returns the number of
  * removed events. */
-static size_t take(struct drain *drain, uint32_t index)
+static size_t drain_ring(struct drain *drain, uint32_t index)
 {
 	struct drained_ring *ring = &drain->rings[index];
 	size_t count = 0;
@@ -320,7 +320,7 @@ static size_t take(struct drain *drain, uint32_t index)
 
 		ring->time = ring_event_time(&event, drain->now);
 		if (drain->heap_count && ring->time > drain->rings[drain->heap[0]].time) {
-			heap_put(drain, index);
+			heap_add(drain, index);
 			break;
 		}
 		if (event.type != RING_THREAD && !may_come(drain, &event)) {
@@ -375,7 +375,7 @@ static size_t go_round(struct drain *drain)
 	size_t count = 0;
 
 	while (drain->heap_count)
-		count += take(drain, heap_take(drain));
+		count += drain_ring(drain, heap_remove(drain));
 	return count;
 }
 

@@ -183,7 +183,7 @@ static size_t pass_events(struct record_session *session)
  * Ends blocks that are in no heap. Ends none of them if there are many and this Windows is not
  * known to free blocks unseen, because the walk has then probably missed these blocks.
  */
-static void keep_blocks(struct record_session *session, const struct heap_look *look)
+static void end_missing(struct record_session *session, const struct heap_look *look)
 {
 	bool is_freed;
 	size_t count = replay_filter_blocks(session->replay, heap_look_has, look,
@@ -219,7 +219,7 @@ static void drop_unseen(struct record_session *session)
 		}
 		is_compared = drain_is_at_limit(session->drain);
 		if (is_compared)
-			keep_blocks(session, &look);
+			end_missing(session, &look);
 		drain_limit(session->drain, NULL);
 		heap_look_release(&look);
 	}
@@ -481,7 +481,7 @@ const struct recording_link *record_session_link(struct record_session *session)
 	return &session->link;
 }
 
-static void take_result(const struct record_session *session, struct record_session_result *result)
+static void copy_result(const struct record_session *session, struct record_session_result *result)
 {
 	uint64_t waited = 0, units = 0;
 	uint64_t from = ring_time();
@@ -517,7 +517,7 @@ int record_session_end(
 	if (result)
 		*result = (struct record_session_result){0};
 	if (session->drain && result)
-		take_result(session, result);
+		copy_result(session, result);
 	if (session->recorder)
 		rc = recorder_end(session->recorder, err);
 	if (!rc && session->end_err.code) {

@@ -81,7 +81,7 @@ static uint32_t loads_now(const struct stack_reader *reader)
 
 /* Copies the identities of modules from the last listing. The identity of a module is still valid
  * unless the module has been unloaded since. */
-static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
+static void copy_identities(const struct stack_reader *reader, struct snapshot *listing)
 {
 	const struct snapshot *last = &reader->listing;
 
@@ -140,7 +140,7 @@ static void list_modules(struct stack_reader *reader)
 	}
 	reader->load_count = load_count;
 	modules_sort(listing.modules, listing.module_count);
-	keep_identities(reader, &listing);
+	copy_identities(reader, &listing);
 	describe_process(reader->target, &listing);
 	numbers = xcalloc(listing.module_count + 1, sizeof(*numbers));
 	reader->listing_count++;
@@ -167,7 +167,7 @@ static void list_modules(struct stack_reader *reader)
 
 /* Removes an unloaded module from the listing, unless another module has taken its place. Returns
  * the module's number, or RECORD_NO_MODULE. */
-static uint32_t take_out(struct stack_reader *reader, const struct module *went)
+static uint32_t remove_module(struct stack_reader *reader, const struct module *went)
 {
 	struct snapshot *listing = &reader->listing;
 	const struct module *module =
@@ -192,7 +192,7 @@ static uint32_t take_out(struct stack_reader *reader, const struct module *went)
  * now. */
 static void leave(struct stack_reader *reader, const struct module *went)
 {
-	uint32_t number = take_out(reader, went);
+	uint32_t number = remove_module(reader, went);
 
 	if (number == RECORD_NO_MODULE)
 		number = recorder_module(reader->recorder, went);

@@ -51,7 +51,7 @@ static bool try_once(struct heap_look *look, struct target *target, uint64_t are
 	return result;
 }
 
-static bool keep_addrs(struct heap_look *look, const struct walk *walk)
+static bool copy_addrs(struct heap_look *look, const struct walk *walk)
 {
 	look->addrs = malloc((walk->block_count + 1) * sizeof(*look->addrs));
 	if (!look->addrs)
@@ -77,7 +77,7 @@ bool heap_look_capture(struct heap_look *look, struct target *target, uint64_t a
 			os_sleep_ms(RETRY_MS);
 		result = try_once(look, target, area_addr, &memory, &walk);
 	}
-	result = result && keep_addrs(look, &walk);
+	result = result && copy_addrs(look, &walk);
 	walk_release(&walk);
 	memory_release(&memory);
 	return result;

@@ -199,7 +199,7 @@ static int open_files(const struct loop *loop, struct member *member, struct err
 
 /* Adds a process unless it is already known. A failure to open the process is reported once. A
  * process that has exited is not added. */
-static void take_in(struct loop *loop, const struct process_seen *id)
+static void add_process(struct loop *loop, const struct process_seen *id)
 {
 	struct member *member;
 	struct err err;
@@ -247,7 +247,7 @@ static int look(struct loop *loop, struct err *err)
 		rc = series_several(loop->place, seen, count, true, err);
 	} else {
 		for (size_t i = 0; i < count; i++)
-			take_in(loop, &seen[i]);
+			add_process(loop, &seen[i]);
 		if (!loop->count)
 			rc = err_set(err, ERR_NO_PROCESS, loop->place, NULL);
 	}
@@ -342,7 +342,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 		print_err(loop, "warning: ", &err);
 }
 
-static void take_one(struct loop *loop, struct member *member, uint64_t private_bytes)
+static void capture_one(struct loop *loop, struct member *member, uint64_t private_bytes)
 {
 	struct shot_naming naming = {.calls = loop->calls, .files = member->files};
 	const struct out_names names = {next_name, &naming};
@@ -381,10 +381,10 @@ static void watch(struct loop *loop, struct member *member)
 	else if (member->base_bytes == KEPT_UNKNOWN_BYTES ||
 		 (now_bytes >= member->base_bytes &&
 			 now_bytes - member->base_bytes >= loop->plan->growth_bytes))
-		take_one(loop, member, now_bytes);
+		capture_one(loop, member, now_bytes);
 }
 
-static void take_each(struct loop *loop)
+static void capture_each(struct loop *loop)
 {
 	for (size_t i = 0; i < loop->count && !loop->calls->is_interrupted(); i++) {
 		struct member *member = &loop->members[i];
@@ -394,7 +394,7 @@ static void take_each(struct loop *loop)
 		if (loop->plan->growth_bytes)
 			watch(loop, member);
 		else
-			take_one(loop, member, KEPT_UNKNOWN_BYTES);
+			capture_one(loop, member, KEPT_UNKNOWN_BYTES);
 	}
 	reap(loop);
 }
@@ -510,7 +510,7 @@ static void run(struct loop *loop)
 		} else {
 			if (loop->plan->takes_all)
 				look_for_more(loop);
-			take_each(loop);
+			capture_each(loop);
 			if (is_done(loop))
 				return;
 			if (living(loop, false))

@@ -40,7 +40,7 @@ static bool count_digits(const struct tracer_block *blocks, size_t count, size_t
 
 /* Sorts the blocks by one digit. Afterwards `counts` contains, for each value of the digit, the
  * index after the last block with that value. */
-static void deal(struct tracer_block *to, const struct tracer_block *from, size_t count,
+static void sort_by_digit(struct tracer_block *to, const struct tracer_block *from, size_t count,
 	unsigned digit, size_t *counts)
 {
 	size_t at = 0;
@@ -66,7 +66,7 @@ static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *oth
 		/* Skip digits that are the same in all blocks. */
 		if (counts[k][digit_of(&from[0], k)] == count)
 			continue;
-		deal(to, from, count, k, counts[k]);
+		sort_by_digit(to, from, count, k, counts[k]);
 		to = from;
 		from = dealt;
 	}

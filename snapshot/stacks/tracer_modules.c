@@ -76,7 +76,7 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
 /* Removes overlapping ranges. A range that is being freed remains, because the free may fail. If
  * two ranges occupy one place, one of them has been freed or was never allocated. This cannot be
  * true of a live range, so a live range remains. */
-static void settle(struct tracer_range_list *list)
+static void remove_overlaps(struct tracer_range_list *list)
 {
 	size_t live_count = 0, taken_count, kept;
 	struct tracer_range *taken;
@@ -116,7 +116,7 @@ void tracer_ranges_parse(
 		else
 			made.broken_count++;
 	}
-	settle(&made);
+	remove_overlaps(&made);
 	tracer_ranges_release(list);
 	*list = made;
 }
@@ -200,7 +200,7 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 
 /* Parses the head of the record at `bytes`, where `left` bytes remain. Returns the distance to the
  * next record, or 0 if the record is invalid. */
-static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
+static size_t parse_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
 	size_t place;
 
@@ -236,7 +236,7 @@ static void fill(struct tracer_modules *modules, struct tracer_unloaded *item,
 }
 
 /* Returns the index of a record's module, and adds the module if it is new. */
-static uint32_t take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
+static uint32_t add_record(struct tracer_modules *modules, struct table *known, size_t *cap,
 	const struct tracer_module *head, const unsigned char *bytes)
 {
 	const unsigned char *key = bytes + sizeof(head->record_bytes);
@@ -254,7 +254,7 @@ static uint32_t take_record(struct tracer_modules *modules, struct table *known,
 
 /* Parses all records. Stores the offset and module of each in *records, in order. Returns 0 or
  * -ERR_TARGET. */
-static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
+static int parse_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
 	struct module_entry **records, size_t *count)
 {
 	size_t cap = 0, item_cap = 0;
@@ -265,14 +265,14 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 	for (size_t at = 0, place; at < len; at += place) {
 		struct tracer_module head;
 
-		place = take_head(&head, bytes + at, len - at);
+		place = parse_head(&head, bytes + at, len - at);
 		if (!place) {
 			rc = -ERR_TARGET;
 			break;
 		}
 		array_grow((void **)records, &cap, *count, sizeof(**records));
 		(*records)[(*count)++] = (struct module_entry){
-			at, take_record(modules, &known, &item_cap, &head, bytes + at)};
+			at, add_record(modules, &known, &item_cap, &head, bytes + at)};
 	}
 	table_release(&known);
 	/* The items do not move any more, so pointers to them can be set. */
@@ -292,7 +292,7 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int take_unloads(struct tracer_modules *modules, const unsigned char *bytes, size_t count,
+static int parse_unloads(struct tracer_modules *modules, const unsigned char *bytes, size_t count,
 	const struct module_entry *records, size_t record_count)
 {
 	modules->extents = xcalloc(count, sizeof(*modules->extents));
@@ -354,8 +354,8 @@ static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
  * Adds an unload to the segment tree. Leaf edge_count + i is the range between edge i and the next
  * edge; an inner node covers the ranges of its children. The unload is added to the few nodes that
  * together cover its range. */
-static void put_in_tree(const struct tracer_modules *modules, uint32_t number,
-	void (*put)(const struct tracer_modules *modules, size_t node, uint32_t number))
+static void add_to_tree(const struct tracer_modules *modules, uint32_t number,
+	void (*add)(const struct tracer_modules *modules, size_t node, uint32_t number))
 {
 	const struct tracer_extent *extent = &modules->extents[number];
 	size_t from, to;
@@ -366,9 +366,9 @@ static void put_in_tree(const struct tracer_modules *modules, uint32_t number,
 	to = edges_below(modules, extent->end) - 1 + modules->edge_count;
 	for (; from < to; from /= 2, to /= 2) {
 		if (from & 1)
-			put(modules, from++, number);
+			add(modules, from++, number);
 		if (to & 1)
-			put(modules, --to, number);
+			add(modules, --to, number);
 	}
 }
 
@@ -391,13 +391,13 @@ static void make_tree(struct tracer_modules *modules)
 
 	modules->first = xcalloc(nodes + 1, sizeof(*modules->first));
 	for (size_t i = 0; i < modules->extent_count; i++)
-		put_in_tree(modules, (uint32_t)i, count_at);
+		add_to_tree(modules, (uint32_t)i, count_at);
 	for (size_t i = 0; i < nodes; i++)
 		modules->first[i] = sum += modules->first[i];
 	modules->first[nodes] = sum;
 	modules->list = xcalloc(sum, sizeof(*modules->list));
 	for (size_t i = modules->extent_count; i--;)
-		put_in_tree(modules, (uint32_t)i, add_at);
+		add_to_tree(modules, (uint32_t)i, add_at);
 }
 
 /* Returns the first unload with number `born` or higher that covers `addr`, or extent_count. */
@@ -435,9 +435,9 @@ int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *re
 	int rc = -ERR_TARGET;
 
 	if (record_bytes <= RECORDS_MAX && unload_count <= UNLOADS_MAX)
-		rc = take_records(modules, records, record_bytes, &starts, &count);
+		rc = parse_records(modules, records, record_bytes, &starts, &count);
 	if (!rc)
-		rc = take_unloads(modules, unloads, unload_count, starts, count);
+		rc = parse_unloads(modules, unloads, unload_count, starts, count);
 	if (!rc && unload_count) {
 		make_edges(modules);
 		make_tree(modules);

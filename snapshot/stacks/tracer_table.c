@@ -365,7 +365,7 @@ static bool is_unchanged(const struct tracer_copy *copy, size_t id, uint64_t off
 	       !now->shards[id].lock && since->changes[id][count] == now->changes[id][count];
 }
 
-static void keep_valid(struct tracer_copy *copy, size_t id)
+static void copy_valid(struct tracer_copy *copy, size_t id)
 {
 	const struct tracer_part *part = &copy->parts[id];
 	const uint64_t generation = (uint64_t)1 << (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
@@ -394,7 +394,7 @@ static int parse_blocks(struct tracer_copy *copy)
 	if (!copy->blocks)
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < TRACER_SHARDS; i++) {
-		keep_valid(copy, i);
+		copy_valid(copy, i);
 		free(copy->parts[i].copy);
 		copy->parts[i] = (struct tracer_part){0};
 	}

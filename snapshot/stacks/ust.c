@@ -259,7 +259,7 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 	return count;
 }
 
-static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
+static int copy_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		if (array_try_grow((void **)&ust->frames, &ust->frame_cap, ust->frame_count,
@@ -340,9 +340,9 @@ static int read_record(struct ust *ust, struct memory *memory, struct ust_entry 
 		(unsigned)bytes_u16(head + layout->trace_count) >> 11, frames);
 	if (record->depth.in_code || record->depth.fit[UST_SLOT_DEPTH] ||
 		record->depth.fit[UST_SLOT_INDEX])
-		return keep_frames(ust, frames, most);
+		return copy_frames(ust, frames, most);
 	other = read_trace(ust, memory, record, others);
-	return other ? keep_frames(ust, others, other) : keep_frames(ust, frames, most);
+	return other ? copy_frames(ust, others, other) : copy_frames(ust, frames, most);
 }
 
 /* Prepares for the first record. Called only when needed, because most processes have no

@@ -153,7 +153,7 @@ static uint32_t count_chained(struct memory *memory, const struct head *head, ui
 }
 
 /* Fills search->found if a database is at addr. Otherwise returns false. */
-static bool take(struct ust_search *search, uint64_t addr)
+static bool read_database(struct ust_search *search, uint64_t addr)
 {
 	struct ust_database *found = search->found;
 	struct memory *memory = search->memory;
@@ -192,7 +192,7 @@ static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 		if (!pointer || pointer % PAGE_BYTES || pointer == search->last)
 			continue;
 		search->last = pointer;
-		if (take(search, pointer))
+		if (read_database(search, pointer))
 			return true;
 	}
 	return false;

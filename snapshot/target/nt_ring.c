@@ -85,7 +85,7 @@ static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 
 /* Adds the heap of a descriptor. If the descriptor is the head, counts it instead. Returns 0 or
  * -ERR_NOMEM. */
-static int take_descriptor(struct heap_ring *ring, const struct descriptor *descriptor)
+static int add_descriptor(struct heap_ring *ring, const struct descriptor *descriptor)
 {
 	uint64_t context;
 	uint32_t unused = 0;
@@ -110,7 +110,7 @@ static int follow(struct heap_ring *ring, struct descriptor descriptor)
 {
 	const struct descriptor first = descriptor;
 	const char *fault = NULL;
-	int rc = take_descriptor(ring, &descriptor);
+	int rc = add_descriptor(ring, &descriptor);
 
 	for (unsigned i = 0; !rc && !fault && descriptor.next != first.addr; i++) {
 		const uint64_t previous = descriptor.addr, addr = descriptor.next;
@@ -122,7 +122,7 @@ static int follow(struct heap_ring *ring, struct descriptor descriptor)
 		else if (descriptor.previous != previous)
 			fault = "broken ring of heaps";
 		else
-			rc = take_descriptor(ring, &descriptor);
+			rc = add_descriptor(ring, &descriptor);
 		if (fault)
 			nt_process_list_fault(ring->process, addr, fault);
 	}

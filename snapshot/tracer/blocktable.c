@@ -226,7 +226,7 @@ static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_
  * first entry. No entry may lie before its home. Removes blocks whose heap no longer exists.
  * Returns the end of the last entry.
  */
-static uint64_t settle(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
+static uint64_t compact(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
 	struct tracer_block *table = entries(shard);
 	uint64_t end = 0;
@@ -265,7 +265,7 @@ static bool grow(struct tracer_area *area, struct tracer_shard *shard)
 		return false;
 	if (spread(area, shard, blocktable_lines(pages)))
 		lines = blocktable_lines(pages);
-	settle(area, shard, lines);
+	compact(area, shard, lines);
 	return lines == blocktable_lines(pages);
 }
 
@@ -277,7 +277,7 @@ static void fit(struct tracer_area *area, struct tracer_shard *shard)
 
 	if (shard->count >= home_count(shard) / 3 || pages >= old)
 		return;
-	end = settle(area, shard, blocktable_lines(pages));
+	end = compact(area, shard, blocktable_lines(pages));
 	if (pages * PAGE_ENTRIES <= end)
 		pages = (uint32_t)(end / PAGE_ENTRIES) + 1;
 	if (pages == old)
@@ -312,7 +312,7 @@ static __attribute__((noinline)) void clean(struct tracer_area *area, struct tra
 {
 	shard->cleaned = heaps_destroyed(area);
 	shard->waited = 0;
-	settle(area, shard, shard->lines);
+	compact(area, shard, shard->lines);
 }
 
 /* Cleans a shard only after many uses, because a pass takes time proportional to the size of the
@@ -408,7 +408,7 @@ static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 }
 
 /* Does the work of blocktable_remove(). The caller holds the shard's lock. */
-static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
+static bool remove_block(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
 	struct tracer_block *block)
 {
 	bool is_live = false;
@@ -438,7 +438,7 @@ bool blocktable_remove(struct tracer_area *area, uint64_t addr, struct tracer_bl
 	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE))
 		return false;
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
-		is_live = take(area, shard, addr, block);
+		is_live = remove_block(area, shard, addr, block);
 		if (__builtin_expect(ring && is_live, 0))
 			publish_event(area, shard, ring, RING_FREE, *block);
 		memory_unlock(&shard->lock);

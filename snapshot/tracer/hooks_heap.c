@@ -141,7 +141,7 @@ static ULONG_PTR process_heap;
 
 /* Forgets memory that the caller supplied for a new heap. The heap's blocks are counted instead of
  * this memory. */
-static void give(PVOID base, SIZE_T reserve)
+static void forget_supplied(PVOID base, SIZE_T reserve)
 {
 	struct ranges_extent extent;
 	uint64_t from = (ULONG_PTR)base & ~(TRACER_PAGE - 1);
@@ -168,7 +168,7 @@ static ULONG_PTR WINAPI hook_create(
 	if (!heap || !hooks_are_on())
 		return heap;
 	if (base)
-		give(base, reserve);
+		forget_supplied(base, reserve);
 	/* Marks the heap as new, so that it is not confused with an earlier heap at the same
 	 * address. */
 	heapindex_new(&hsnap_tracer, heap);

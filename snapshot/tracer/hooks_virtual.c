@@ -333,7 +333,7 @@ static void split_off(const struct pages *pages, uint32_t stack)
 
 /* Records a free that keeps the address space reserved. Called after the real call, because no
  * other thread can get the memory in between. */
-static void after_give_up(const struct pages *pages, any type, uint32_t stack)
+static void after_decommit(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
 		ranges_decommit(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
@@ -363,7 +363,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	if (leaves)
 		after_free(result, &pages, &taken);
 	else if (is_success(result))
-		after_give_up(&pages, type, stack);
+		after_decommit(&pages, type, stack);
 	return result;
 }
 

@@ -173,7 +173,7 @@ static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t alloca
 }
 
 /* Removes the nodes that start in [from, to). Returns them as a tree. */
-static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
+static uint32_t tree_remove(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t below, taken, above;
 
@@ -312,7 +312,7 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 			low = high;
 			continue;
 		}
-		next = tree_take(ranges, high->start, high->end);
+		next = tree_remove(ranges, high->start, high->end);
 		low->end = high->end;
 		node_free(ranges, next);
 	}
@@ -378,7 +378,7 @@ static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, s
 	if (!first || first->allocation >= to)
 		return;
 	stale = (struct tracer_range){.start = first->allocation, .end = end_of(ranges, to - 1)};
-	discard(ranges, tree_take(ranges, stale.start, stale.end));
+	discard(ranges, tree_remove(ranges, stale.start, stale.end));
 	publish_range(area, ring, RING_RANGE_TAKE, &stale);
 }
 
@@ -517,7 +517,7 @@ bool ranges_detach(struct tracer_area *area, uint64_t from, uint64_t to, uint32_
 	cut(area, from);
 	cut(area, to);
 	mark_taken(ranges, from, to);
-	taken->nodes = tree_take(ranges, from, to);
+	taken->nodes = tree_remove(ranges, from, to);
 	rest = first_in(ranges, to, UINT64_MAX);
 	if (rest && rest->allocation < to) {
 		taken->base = rest->allocation;
@@ -542,7 +542,7 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 }
 
 /* Restores a removed node, unless other memory has become known at its addresses. */
-static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
+static void restore(struct tracer_area *area, uint32_t link, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range *node = node_at(ranges, link);
@@ -576,7 +576,7 @@ void ranges_restore(struct tracer_area *area, const struct ranges_taken *taken)
 	set_base(&area->ranges, taken->rest, taken->rest_end, taken->base);
 	end(area, ring);
 	while (nodes && begin(area, &ring)) {
-		put_back(area, tree_pop(&area->ranges, &nodes), ring);
+		restore(area, tree_pop(&area->ranges, &nodes), ring);
 		end(area, ring);
 	}
 }
@@ -590,7 +590,7 @@ void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to)
 		return;
 	cut(area, from);
 	cut(area, to);
-	discard(&area->ranges, tree_take(&area->ranges, from, to));
+	discard(&area->ranges, tree_remove(&area->ranges, from, to));
 	publish_range(area, ring, RING_RANGE_TAKE, &gone);
 	end(area, ring);
 }

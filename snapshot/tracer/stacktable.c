@@ -170,7 +170,7 @@ static uint32_t look_up_old(
 	return 0;
 }
 
-static uint32_t entry_put(const struct index_level *level, uint64_t *entry, uint64_t value)
+static uint32_t entry_add(const struct index_level *level, uint64_t *entry, uint64_t value)
 {
 	return entry_swap(entry, 0, value) ? __atomic_add_fetch(level->count, 1, __ATOMIC_RELAXED) :
 					     0;
@@ -183,7 +183,7 @@ static void move_entry(const struct index_level *level, uint64_t value)
 	for (uint32_t tries = 0; tries <= mask;) {
 		uint64_t found = __atomic_load_n(&level->entries[at], __ATOMIC_ACQUIRE);
 
-		if (found == value || (!found && entry_put(level, &level->entries[at], value)))
+		if (found == value || (!found && entry_add(level, &level->entries[at], value)))
 			return;
 		if (!found)
 			continue; /* another thread has filled this entry */
@@ -300,7 +300,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 	if (!id)
 		return 0;
 	while (entry && !seen) {
-		count = entry_put(&level, entry, (uint64_t)wanted->hash << 32 | id);
+		count = entry_add(&level, entry, (uint64_t)wanted->hash << 32 | id);
 		if (count) {
 			if (count >= size / 2 && !(count % 64))
 				grow(area, buckets);

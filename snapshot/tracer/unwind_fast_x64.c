@@ -382,7 +382,7 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 
 /* Sets the mark's first_saved. If the walk outwards depends on the mark's RBP, and that RBP was
  * read from `place`, adds the word at `place` to the saved words. */
-static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64_t place)
+static ALWAYS_INLINE void set_first_saved(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
 	struct unwind_mark *mark = &trail->marks[at];
 	uint32_t first = mark[1].first_saved;
@@ -408,7 +408,7 @@ static __attribute__((noinline)) void keep(
 	if (count > from)
 		return;
 	if (from < UNWIND_MARKS)
-		settle(trail, from, saved);
+		set_first_saved(trail, from, saved);
 	else
 		trail->marks[from].rbp_bits =
 			is_at_end || !trail->walked[count - 1].addr ? 0 : UINT64_MAX;
@@ -423,7 +423,7 @@ static __attribute__((noinline)) void keep(
 		mark->rbp_bits = unwind_packed_is_from_rbp(packed)	      ? UINT64_MAX :
 				 unwind_packed_rbp(packed) != UNWIND_RBP_KEPT ? 0 :
 										mark[1].rbp_bits;
-		settle(trail, from - count + i, walked->saved);
+		set_first_saved(trail, from - count + i, walked->saved);
 	}
 	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
 }

@@ -351,7 +351,7 @@ static bool step(struct unwind_walk *walk, CONTEXT *context)
 	return context->Rip && context->Rsp > rsp && context->Rsp <= walk->high;
 }
 
-static bool keep(struct unwind_walk *walk, uint64_t addr)
+static bool add_frame(struct unwind_walk *walk, uint64_t addr)
 {
 	uint32_t count = walk->count;
 
@@ -375,7 +375,7 @@ void unwind_slow(struct unwind_walk *walk)
 	walk->count = 0;
 	/* Make a step from the last frame, too: only the step shows whether its address is code. */
 	while (step(walk, &context)) {
-		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
+		if (context.Rsp > walk->slot && !add_frame(walk, context.Rip))
 			break;
 	}
 }

@@ -382,7 +382,7 @@ static SYMBOL_INFOW *symbol_room(struct dbghelp_session *backend)
 }
 
 /* Adds the name in `info`, and the line for the question's inline context. */
-static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
+static void add_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
 	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {
 	struct symbol *symbol = &question->chain[question->count++];
@@ -431,7 +431,7 @@ static void ask_inlined(struct dbghelp_session *backend, struct dbghelp_question
 			dbghelp->SymFromInlineContextW(
 				backend->handle, addr, question->context, &displacement, info) &&
 			info->Name[0])
-			take_symbol(backend, question, info, displacement, true);
+			add_symbol(backend, question, info, displacement, true);
 	}
 }
 
@@ -450,7 +450,7 @@ static void look_up(struct dbghelp_session *backend, const struct dbghelp_module
 	if (backend->dbghelp.SymFromAddrW(backend->handle, question.addr, &displacement, info) &&
 		info->Name[0] && !(info->Flags & SYMFLAG_EXPORT)) {
 		lookup->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;
-		take_symbol(backend, &question, info, displacement, false);
+		add_symbol(backend, &question, info, displacement, false);
 		names_copy(arena, question.chain, question.count, &lookup->found);
 	}
 	lookup->is_answered = true;

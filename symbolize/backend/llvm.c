@@ -262,7 +262,7 @@ static size_t line_length(const char *text, size_t len)
 /* Returns the length of an answer, from the line after its address to the empty line at its end.
  * Returns 0 if the answer is incomplete. A function without a name also prints an empty line. The
  * text after an empty line shows whether the answer ends there. If that text has not arrived yet,
- * take_line() detects the mistake later. */
+ * handle_line() detects the mistake later. */
 static size_t answer_length(const char *text, size_t len)
 {
 	const size_t label_len = sizeof(file_label) - 1;
@@ -277,7 +277,7 @@ static size_t answer_length(const char *text, size_t len)
 	return 0;
 }
 
-static void take_detail(struct symbol *symbol, char *line)
+static void parse_detail(struct symbol *symbol, char *line)
 {
 	char *text = behind(line, file_label);
 	uint64_t value;
@@ -304,7 +304,7 @@ static size_t parse_answer(char *text, size_t len, struct symbol *chain)
 		bytes = line_length(line, (size_t)(end - line));
 		line[bytes - 1] = '\0';
 		if (count && line[0] == ' ' && line[1] == ' ') {
-			take_detail(&chain[count - 1], line);
+			parse_detail(&chain[count - 1], line);
 			continue;
 		}
 		if (count && !chain[count - 1].file) /* each function has a file line */
@@ -330,7 +330,7 @@ static bool has_true_lines(struct llvm_session *backend)
 	return backend->version >= TRUE_LINES_SINCE;
 }
 
-static void keep_names(
+static void store_names(
 	struct llvm_asking *asking, struct lookup *lookup, struct symbol *chain, size_t count)
 {
 	const struct module_files *files = &asking->subject->files;
@@ -371,12 +371,12 @@ static void keep_names(
 	names_copy(asking->arena, chain, count, &lookup->found);
 }
 
-static void take_answer(struct llvm_asking *asking, char *text, size_t len)
+static void handle_answer(struct llvm_asking *asking, char *text, size_t len)
 {
 	struct symbol chain[SYMBOL_CHAIN_MAX];
 	struct lookup *lookup = &asking->lookups[asking->at];
 
-	keep_names(asking, lookup, chain, parse_answer(text, len, chain));
+	store_names(asking, lookup, chain, parse_answer(text, len, chain));
 	lookup->is_answered = true;
 	asking->last = lookup;
 	asking->is_inside = false;
@@ -386,7 +386,7 @@ static void take_answer(struct llvm_asking *asking, char *text, size_t len)
 
 /* Handles a line where an answer should begin. Returns 0, or -ERR_READ if the line is the answer to
  * another question. */
-static int take_line(struct llvm_asking *asking, char *line, size_t len)
+static int handle_line(struct llvm_asking *asking, char *line, size_t len)
 {
 	uint64_t addr;
 
@@ -404,7 +404,7 @@ static int take_line(struct llvm_asking *asking, char *line, size_t len)
 }
 
 /* Handles all complete answers. Returns 0 or -ERR_READ. */
-static int take_answers(struct llvm_asking *asking)
+static int handle_answers(struct llvm_asking *asking)
 {
 	struct buf *answers = &asking->talk.answers;
 	size_t from = 0, len = 1;
@@ -416,9 +416,9 @@ static int take_answers(struct llvm_asking *asking)
 
 		len = asking->is_inside ? answer_length(text, left) : line_length(text, left);
 		if (len && asking->is_inside)
-			take_answer(asking, text, len);
+			handle_answer(asking, text, len);
 		else if (len)
-			rc = take_line(asking, text, len);
+			rc = handle_line(asking, text, len);
 		from += len;
 	}
 	answers->len -= from;
@@ -456,7 +456,7 @@ static int ask_step(struct llvm_asking *asking)
 
 	add_questions(asking);
 	rc = llvm_talk_step(&asking->talk);
-	return rc ? rc : take_answers(asking);
+	return rc ? rc : handle_answers(asking);
 }
 
 static void ask_end(struct llvm_asking *asking, int rc)

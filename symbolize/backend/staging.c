@@ -41,7 +41,7 @@ static unsigned digit(char c)
 
 /* Writes a GUID (a 4-byte number, two 2-byte numbers and 8 bytes), given as the digits used by
  * symbol servers. */
-static void put_guid(char *to, const char *digits)
+static void write_guid(char *to, const char *digits)
 {
 	static const unsigned char places[] = {
 		3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -109,6 +109,6 @@ void staging_stub(struct buf *stub, const struct module_files *files, const char
 		for (uint32_t n = 0; n < fields[i].bytes; n++)
 			stub->data[fields[i].at + n] = (char)(fields[i].value >> 8 * n);
 	}
-	put_guid(stub->data + RECORD_AT + 4, files->guid);
+	write_guid(stub->data + RECORD_AT + 4, files->guid);
 	memcpy(stub->data + NAME_AT, pdb, name_bytes);
 }

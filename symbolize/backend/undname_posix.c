@@ -83,7 +83,7 @@ static size_t askable_from(const struct questions *questions, size_t at)
 	return at;
 }
 
-static void take_line(struct questions *questions, const char *line)
+static void handle_line(struct questions *questions, const char *line)
 {
 	bool is_last = questions->next == questions->count;
 	size_t len = name_length(line);
@@ -100,13 +100,13 @@ static void take_line(struct questions *questions, const char *line)
 }
 
 /* Handles all complete lines, and removes them from the buffer. */
-static void take_lines(struct questions *questions, struct buf *answers)
+static void handle_lines(struct questions *questions, struct buf *answers)
 {
 	char *from = answers->data, *end = answers->data + answers->len, *newline;
 
 	while (from < end && (newline = memchr(from, '\n', (size_t)(end - from)))) {
 		*newline = '\0';
-		take_line(questions, from);
+		handle_line(questions, from);
 		from = newline + 1;
 	}
 	answers->len = (size_t)(end - from);
@@ -133,7 +133,7 @@ static int ask(
 		if (rc || answers->len == had)
 			continue;
 		talk.deadline_ms = os_clock_ms() + talk.patience_ms;
-		take_lines(questions, answers);
+		handle_lines(questions, answers);
 		rc = answers->len > ANSWER_BYTES_MAX ? -ERR_READ : 0;
 	}
 	llvm_talk_release(&talk);

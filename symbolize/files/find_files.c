@@ -366,7 +366,7 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-static void take_image(struct search *search, const char *path, const struct pe_source *source,
+static void add_image(struct search *search, const char *path, const struct pe_source *source,
 	const struct pe_image *pe)
 {
 	struct module_files *files = search->files;
@@ -399,7 +399,7 @@ static bool try_image(void *ctx, const char *path)
 			search->other_image = arena_text(&search->arena, path, strlen(path));
 		add_misfit(search, false, true, path, "is another build: %s", how);
 	} else {
-		take_image(search, path, &source, &pe);
+		add_image(search, path, &source, &pe);
 		is_used = true;
 	}
 	os_close(&file);
@@ -452,7 +452,7 @@ static void search_other_image(struct search *search)
 	if (!search->other_image || os_open(&file, search->other_image, NULL))
 		return;
 	if (!pe_read_headers(&source, &pe)) {
-		take_image(search, search->other_image, &source, &pe);
+		add_image(search, search->other_image, &source, &pe);
 		search->files->is_mismatch = true;
 	}
 	os_close(&file);

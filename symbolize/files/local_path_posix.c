@@ -89,7 +89,7 @@ static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const
 
 /* Caches a name. Of several names that differ only in case, the first in byte order stays. Returns
  * 1 if the cache is full. */
-static int keep_name(void *ctx, const struct folder_entry *entry)
+static int cache_name(void *ctx, const struct folder_entry *entry)
 {
 	struct local_paths *paths = ctx;
 	const char *name = entry->name;
@@ -115,7 +115,7 @@ static const char *spelling_of(struct local_paths *paths, const char *folder, co
 	uint64_t number = known ? *known : paths->folders.count;
 
 	if (!known) {
-		if (!folder_each(folder, FOLDER_NAMES, keep_name, paths, NULL))
+		if (!folder_each(folder, FOLDER_NAMES, cache_name, paths, NULL))
 			number |= IS_WHOLE;
 		table_add(&paths->folders, folder, strlen(folder), number);
 	}

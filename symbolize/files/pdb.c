@@ -318,7 +318,7 @@ enum {
 	SECTION_BYTES = 40,
 };
 
-static bool take_sections(struct pdb *pdb, uint16_t number)
+static bool read_sections(struct pdb *pdb, uint16_t number)
 {
 	unsigned char bytes[PE_SECTIONS_MAX * SECTION_BYTES];
 	struct pe_image *image = pdb->image;
@@ -361,7 +361,7 @@ static bool read_image(struct pdb *pdb)
 		return fail(pdb, "the PDB does not record the sections");
 	pdb->image->machine = pdb->machine;
 	pdb->image->bits = pdb->machine == PE_MACHINE_I386 ? 32 : 64;
-	return take_sections(pdb, sections);
+	return read_sections(pdb, sections);
 }
 
 static bool open_with_image(struct pdb *pdb, const char *path, struct err *err)
@@ -442,7 +442,7 @@ enum {
 
 /* Adds a COMDAT contribution. Skips invalid entries. Skips other contributions, because they may
  * contain many functions. */
-static void take_part(const struct pdb *pdb, const unsigned char *entry, struct pdb_parts *parts)
+static void add_part(const struct pdb *pdb, const unsigned char *entry, struct pdb_parts *parts)
 {
 	uint32_t size = pe_u32(entry + PART_SIZE), rva;
 
@@ -474,7 +474,7 @@ static bool read_parts(struct pdb *pdb, struct pdb_parts *parts)
 		if (!read_stream(pdb, &pdb->dbi, at, bytes, (size_t)count * entry_bytes))
 			return false;
 		for (uint32_t i = 0; i < count; i++)
-			take_part(pdb, bytes + (size_t)i * entry_bytes, parts);
+			add_part(pdb, bytes + (size_t)i * entry_bytes, parts);
 		at += (uint64_t)count * entry_bytes;
 		left -= count;
 	}
@@ -545,7 +545,7 @@ struct pdb_reader {
 };
 
 /* Adds the function in a record. len includes the record's head. Skips invalid records. */
-static bool take_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
+static bool add_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
 	struct pe_exports *functions = &reader->functions;
 	uint16_t kind = pe_u16(record + RECORD_KIND);
@@ -582,7 +582,7 @@ static bool take_record(struct pdb_reader *reader, const unsigned char *record, 
 
 /* Handles all complete records in the first len bytes of the window. Sets *used to their total
  * size. */
-static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
+static bool add_records(struct pdb_reader *reader, size_t len, size_t *used)
 {
 	size_t bytes;
 
@@ -594,7 +594,7 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 			return fail_damaged(&reader->pdb);
 		if (bytes > len - *used)
 			break;
-		if (!take_record(reader, record, bytes))
+		if (!add_record(reader, record, bytes))
 			return false;
 	}
 	return true;
@@ -616,7 +616,7 @@ static bool read_symbols(
 			return false;
 		at += (uint32_t)part;
 		len += part;
-		if (!take_records(reader, len, &used))
+		if (!add_records(reader, len, &used))
 			return false;
 	}
 	return len == used || fail_damaged(&reader->pdb);

@@ -58,7 +58,7 @@ static bool is_url(struct path_part part)
 
 /* Removes the part before the next mark from the front of *rest. Returns that part without
  * surrounding blanks and quotes. */
-static struct path_part take(struct path_part *rest, char mark)
+static struct path_part next_part(struct path_part *rest, char mark)
 {
 	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
 	struct path_part part = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
@@ -103,7 +103,7 @@ static void add_place(struct symbol_path *path, struct path_part part, bool is_s
 
 static void add_element(struct symbol_path *path, struct path_part element)
 {
-	struct path_part rest = element, kind = take(&rest, '*');
+	struct path_part rest = element, kind = next_part(&rest, '*');
 	bool is_plain = kind.len == element.len, is_cache = is_word(kind, "cache");
 
 	if (is_plain) {
@@ -114,7 +114,7 @@ static void add_element(struct symbol_path *path, struct path_part element)
 		return;
 	}
 	if (is_word(kind, "symsrv")) {
-		take(&rest, '*'); /* skip the name of the DLL to query */
+		next_part(&rest, '*'); /* skip the name of the DLL to query */
 	} else if (!is_word(kind, "srv") && !is_cache) {
 		name_first(path, &path->strange, element);
 		return;
@@ -123,7 +123,7 @@ static void add_element(struct symbol_path *path, struct path_part element)
 	if (!rest.len && !is_cache)
 		name_first(path, &path->server, element);
 	while (rest.len) {
-		struct path_part part = take(&rest, '*');
+		struct path_part part = next_part(&rest, '*');
 
 		if (is_url(part))
 			name_first(path, &path->server, part);
@@ -137,7 +137,7 @@ void symbol_path_parse(struct symbol_path *path, const char *text)
 	struct path_part rest = {text, strlen(text)};
 
 	while (rest.len) {
-		struct path_part element = take(&rest, ';');
+		struct path_part element = next_part(&rest, ';');
 
 		if (element.len)
 			add_element(path, element);

@@ -28,7 +28,7 @@ int input_open(struct input *input, const char *path, struct err *err)
 	return source_open(&input->source, path, err);
 }
 
-static int keep_more(struct input *input, struct err *err)
+static int read_more(struct input *input, struct err *err)
 {
 	size_t tail = 0, len;
 	const char *part;
@@ -63,7 +63,7 @@ static int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 	if (!input->is_pipe)
 		return source_read(input->source, bytes, len, err);
 	if (input->at == input->text.len && !input->is_over) {
-		rc = keep_more(input, err);
+		rc = read_more(input, err);
 		if (rc)
 			return rc;
 	}

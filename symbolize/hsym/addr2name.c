@@ -146,7 +146,7 @@ static int read_hex(const char *text, uint64_t *value)
 	return digits && !text[digits] ? 0 : -1;
 }
 
-static int take_address(struct asking *asking, const char *text, const char *place, struct err *err)
+static int add_address(struct asking *asking, const char *text, const char *place, struct err *err)
 {
 	const char *plus = strrchr(text, '+'), *base = module_path_base(asking->path);
 	size_t name_len = plus ? (size_t)(plus - text) : 0;
@@ -196,14 +196,14 @@ static int next_line(char line[TEXT_BYTES])
 	return len || c != EOF;
 }
 
-static int take_addresses(struct asking *asking, struct err *err)
+static int add_addresses(struct asking *asking, struct err *err)
 {
 	const struct address_request *request = asking->request;
 	char line[TEXT_BYTES], place[60];
 	int rc = 0, got = !request->count;
 
 	for (size_t i = 0; !rc && i < request->count; i++)
-		rc = take_address(asking, request->texts[i], request->texts[i], err);
+		rc = add_address(asking, request->texts[i], request->texts[i], err);
 	for (size_t number = 1; !rc && got && (got = next_line(line)); number++) {
 		char *text = got > 0 ? trim(line) : line;
 
@@ -211,7 +211,7 @@ static int take_addresses(struct asking *asking, struct err *err)
 		if (got < 0)
 			rc = err_set(err, ERR_USAGE, place, "not an address");
 		else if (*text)
-			rc = take_address(asking, text, place, err);
+			rc = add_address(asking, text, place, err);
 	}
 	if (!rc && !request->count && ferror(stdin))
 		rc = err_set(err, ERR_READ, "standard input", NULL);
@@ -221,7 +221,7 @@ static int take_addresses(struct asking *asking, struct err *err)
 /* ---------------------------------------------------------------- output */
 
 /* Writes a frame in hdiff's format, without an address. */
-static void put_frame(
+static void write_frame(
 	struct out *out, const char *module, const struct symbol *symbol, bool is_exact)
 {
 	out_harmless(out, module);
@@ -268,7 +268,7 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 		const struct symbols *found = &asking->queries[i].found;
 
 		for (size_t n = 0; n < found->count; n++) {
-			put_frame(out, asking->name.data, &found->list[n], is_exact);
+			write_frame(out, asking->name.data, &found->list[n], is_exact);
 			out_text(out, n + 1 < found->count ? " [inline]\n" : "\n");
 		}
 		if (found->count)
@@ -312,7 +312,7 @@ int addr2name_print(const struct address_request *request, struct out *out, stru
 	if (rc) /* report the path as the user typed it */
 		snprintf(err->place, sizeof(err->place), "%s", request->file);
 	if (!rc)
-		rc = take_addresses(&asking, err);
+		rc = add_addresses(&asking, err);
 	if (!rc)
 		rc = answer(&asking, out, err);
 	free(asking.offsets);

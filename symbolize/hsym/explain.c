@@ -72,7 +72,7 @@ static void widen(size_t *width, const char *text)
 		*width = columns < NAME_COLUMNS ? columns : NAME_COLUMNS;
 }
 
-static void put_text(struct out *out, const char *text, size_t width)
+static void write_padded(struct out *out, const char *text, size_t width)
 {
 	out_text(out, text);
 	for (size_t columns = text_columns(text); columns < width; columns++)
@@ -80,7 +80,7 @@ static void put_text(struct out *out, const char *text, size_t width)
 }
 
 /* Writes the reason for missing names, or a default reason if the look-up returned none. */
-static void put_reason(const struct addnames *work, struct out *out, const struct explained *row)
+static void write_reason(const struct addnames *work, struct out *out, const struct explained *row)
 {
 	const struct symbol_status *story = &row->story;
 	const struct module *module = row->of_module.module;
@@ -122,16 +122,16 @@ void explain_write(const struct addnames *work, struct out *out)
 		module_count += modules[i].module != NULL;
 	}
 	qsort(rows, count, sizeof(*rows), by_lack);
-	put_text(out, "module", name_width);
+	write_padded(out, "module", name_width);
 	out_printf(out, " %8s %8s  ", "seen", "named");
-	put_text(out, "by", by_width);
+	write_padded(out, "by", by_width);
 	out_text(out, "  file\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct explained *row = &rows[i];
 
-		put_text(out, row->name, name_width);
+		write_padded(out, row->name, name_width);
 		out_printf(out, " %8zu %8zu  ", row->of_module.seen, row->of_module.named);
-		put_text(out, row->by, by_width);
+		write_padded(out, row->by, by_width);
 		out_text(out, "  ");
 		out_harmless(out, row->story.image ? row->story.image : "-");
 		out_char(out, '\n');
@@ -140,9 +140,9 @@ void explain_write(const struct addnames *work, struct out *out)
 			out_harmless(out, row->story.debug);
 			out_char(out, '\n');
 		}
-		put_reason(work, out, row);
+		write_reason(work, out, row);
 	}
-	put_text(out, "total", name_width);
+	write_padded(out, "total", name_width);
 	out_printf(out, " %8zu %8zu  in %zu module%s\n", work->count, named, module_count,
 		text_plural(module_count));
 	if (addnames_lacks_builds(work))

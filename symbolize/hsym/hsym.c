@@ -162,7 +162,7 @@ static int run_addresses(const struct hsym_request *request, struct err *err)
 /* ---------------------------------------------------------------- options */
 
 /* Handles an option. Returns 1 to continue, 0 to exit successfully, or -ERR_USAGE. */
-static int take_option(
+static int handle_option(
 	int id, const struct opt_state *state, struct hsym_request *request, struct err *err)
 {
 	switch (id) {
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	request.arguments = xcalloc((size_t)argc + 1, sizeof(*request.arguments));
 	opt_init(&state, options, argc, argv);
 	while (rc > 0 && (id = opt_next(&state, &err)))
-		rc = take_option(id, &state, &request, &err);
+		rc = handle_option(id, &state, &request, &err);
 	request.symbols.options.listener =
 		symbol_console_listener(&request.console, "hsym", stderr);
 	out_protect(!request.overwrite);

@@ -71,7 +71,7 @@ static unsigned char *event(FILE *to, unsigned cpu, unsigned group, unsigned typ
 	return at + head;
 }
 
-static void put_header(FILE *to)
+static void write_header(FILE *to)
 {
 	unsigned char *at = event(to, 0, 0, 0, 320);
 
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 		return 2;
 	for (unsigned i = 0; i < CPUS; i++)
 		used[i] = 72;
-	put_header(to);
+	write_header(to);
 	while (total < bytes || count < live) {
 		alloc(to, 0x100000 + 32 * count++);
 		while (count - freed > live) {

@@ -88,7 +88,7 @@ char *fuzz_line(struct fuzz_input *input)
 	return line;
 }
 
-void fuzz_put(uint8_t *to, uint64_t value, unsigned bytes)
+void fuzz_write(uint8_t *to, uint64_t value, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		to[i] = (uint8_t)(value >> 8 * i);
@@ -130,11 +130,11 @@ static void patch(struct fuzz_memory *memory, struct fuzz_input *input)
 	change->at = (size_t)(word - memory->bytes);
 	memcpy(change->old, word, 8);
 	switch (how & 3) {
-	case WORD: fuzz_put(word, fuzz_number(input, 8), 8); break;
-	case PART: fuzz_put(word + part, fuzz_number(input, 2), 2); break;
+	case WORD: fuzz_write(word, fuzz_number(input, 8), 8); break;
+	case PART: fuzz_write(word + part, fuzz_number(input, 2), 2); break;
 	case ADD:
 		memcpy(&short_word, word + part, 2);
-		fuzz_put(word + part, short_word + fuzz_number(input, 2), 2);
+		fuzz_write(word + part, short_word + fuzz_number(input, 2), 2);
 		break;
 	case COPY: memmove(word, word_at(memory, fuzz_number(input, 2)), 8);
 	}

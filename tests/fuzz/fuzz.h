@@ -48,7 +48,7 @@ uint64_t fuzz_number(struct fuzz_input *input, unsigned bytes);
 /* Returns the next line without its line end; the caller frees it. A NUL ends the text. */
 char *fuzz_line(struct fuzz_input *input);
 
-void fuzz_put(uint8_t *to, uint64_t value, unsigned bytes);
+void fuzz_write(uint8_t *to, uint64_t value, unsigned bytes);
 
 /* A valid memory image, and the patches that an input applies to it. A patch consists of a word's
  * number (2 bytes) among the words that are worth changing, an operation (1 byte), and an operand.

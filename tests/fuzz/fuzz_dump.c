@@ -50,7 +50,7 @@ struct told {
 	uint64_t last_line; /* last line of a skipped section */
 };
 
-static int tell_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+static int print_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	struct told *told = ctx;
 
@@ -59,7 +59,7 @@ static int tell_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&told->modules, base, size_bytes, path, len);
 }
 
-static int tell_heap(void *ctx, uint64_t addr)
+static int print_heap(void *ctx, uint64_t addr)
 {
 	struct told *told = ctx;
 
@@ -67,7 +67,7 @@ static int tell_heap(void *ctx, uint64_t addr)
 	return 0;
 }
 
-static int tell_entry(void *ctx, const struct dump_entry *entry)
+static int print_entry(void *ctx, const struct dump_entry *entry)
 {
 	const struct stack *stack = &entry->stack;
 	struct told *told = ctx;
@@ -92,7 +92,7 @@ static int tell_entry(void *ctx, const struct dump_entry *entry)
 	return 0;
 }
 
-static int tell_note(void *ctx, const char *kind, const struct kv *pairs)
+static int print_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct told *told = ctx;
 	struct dump_head head = {0};
@@ -108,7 +108,7 @@ static int tell_note(void *ctx, const char *kind, const struct kv *pairs)
 	return dump_head_note(&head, kind, pairs);
 }
 
-static int tell_skipped(void *ctx, const struct err *why)
+static int print_skipped(void *ctx, const struct err *why)
 {
 	struct told *told = ctx;
 
@@ -123,11 +123,11 @@ static int scan(const uint8_t *bytes, size_t len, size_t step, struct told *told
 	struct bytes_read from = {bytes, len, step};
 	struct dump_source source = {read_bytes, &from, "made"};
 	struct dump_sink sink = {.ctx = told,
-		.module = tell_module,
-		.heap = tell_heap,
-		.entry = tell_entry,
-		.note = tell_note,
-		.skipped = tell_skipped};
+		.module = print_module,
+		.heap = print_heap,
+		.entry = print_entry,
+		.note = print_note,
+		.skipped = print_skipped};
 	struct err err = {0};
 	struct arena arena;
 	int rc;

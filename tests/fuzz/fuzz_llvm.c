@@ -29,7 +29,7 @@ struct helper *helper_start(const char *program, const char *const *args)
 	return fuzz_left(&answer_bytes) ? xcalloc(1, sizeof(struct helper)) : NULL;
 }
 
-static void say_question(struct helper *helper, struct buf *to)
+static void print_question(struct helper *helper, struct buf *to)
 {
 	char *line = helper->questions.data + helper->at, *end, *word;
 
@@ -55,7 +55,7 @@ int64_t helper_exchange(
 		if (byte == DIES)
 			return -ERR_READ;
 		if (byte == ADDRESS)
-			say_question(helper, answers);
+			print_question(helper, answers);
 		else
 			buf_add(answers, &byte, 1);
 	}

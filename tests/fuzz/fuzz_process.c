@@ -31,7 +31,7 @@ static uint8_t bytes_of[END - BASE];
 
 static void put(uint64_t addr, uint64_t value, unsigned bytes)
 {
-	fuzz_put(bytes_of + (addr - BASE), value, bytes);
+	fuzz_write(bytes_of + (addr - BASE), value, bytes);
 }
 
 /* ---------------------------------------------------------------- contents */

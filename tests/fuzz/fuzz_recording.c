@@ -58,12 +58,12 @@ static void add_chunk(struct buf *to, const struct split_chunk *chunk)
 
 	memcpy(head, chunk->head, sizeof(head));
 	memcpy(head, (const uint8_t[]){'h', 'r', 'c', 0x1a}, 4);
-	fuzz_put(head + 6, 0, 2);
-	fuzz_put(head + 8, chunk->len, 4);
+	fuzz_write(head + 6, 0, 2);
+	fuzz_write(head + 8, chunk->len, 4);
 	if (head[5] == CHUNK_PLAIN)
-		fuzz_put(head + 12, chunk->len, 4);
-	fuzz_put(head + 24, chunk_crc(chunk->payload, chunk->len), 4);
-	fuzz_put(head + 28, chunk_crc(head, 28), 4);
+		fuzz_write(head + 12, chunk->len, 4);
+	fuzz_write(head + 24, chunk_crc(chunk->payload, chunk->len), 4);
+	fuzz_write(head + 28, chunk_crc(head, 28), 4);
 	buf_add(to, head, sizeof(head));
 	buf_add(to, chunk->payload, chunk->len);
 }

@@ -8,13 +8,13 @@ struct avl_build {
 	const uint64_t *nodes;
 };
 
-static void put_links(const struct avl_build *build, uint64_t node, uint64_t parent, uint64_t left,
-	uint64_t right)
+static void write_links(const struct avl_build *build, uint64_t node, uint64_t parent,
+	uint64_t left, uint64_t right)
 {
 	unsigned ptr = image_ptr_bytes(build->image);
-	image_put_ptr(build->image, node, parent);
-	image_put_ptr(build->image, node + ptr, left);
-	image_put_ptr(build->image, node + 2ull * ptr, right);
+	image_write_ptr(build->image, node, parent);
+	image_write_ptr(build->image, node + ptr, left);
+	image_write_ptr(build->image, node + 2ull * ptr, right);
 }
 
 /* Makes the tree of nodes first..end-1; returns its root and stores its height. */
@@ -29,8 +29,8 @@ static uint64_t build_part(
 	uint64_t node = build->nodes[middle];
 	uint64_t left = build_part(build, first, middle, node, &left_height);
 	uint64_t right = build_part(build, middle + 1, end, node, &right_height);
-	put_links(build, node, parent, left, right);
-	image_put(build->image, node + build->at->table.balance,
+	write_links(build, node, parent, left, right);
+	image_write(build->image, node + build->at->table.balance,
 		(uint8_t)(right_height - left_height), 1);
 	*height = 1 + (left_height > right_height ? left_height : right_height);
 	return node;
@@ -42,7 +42,7 @@ void avl_image_build(struct image *image, const struct page_image_layout *at, ui
 	struct avl_build build = {image, at, nodes};
 	unsigned height;
 	uint64_t top = build_part(&build, 0, count, table_addr, &height);
-	put_links(&build, table_addr, table_addr, 0, top);
-	image_put(image, table_addr + at->table.count, count, 4);
-	image_put(image, table_addr + at->table.depth, height, 4);
+	write_links(&build, table_addr, table_addr, 0, top);
+	image_write(image, table_addr + at->table.count, count, 4);
+	image_write(image, table_addr + at->table.depth, height, 4);
 }

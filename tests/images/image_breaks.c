@@ -16,16 +16,16 @@ static uint64_t heap_count_place(struct image *image)
 	return image_marked(image, "process.peb", 0) + (image_ptr_bytes(image) == 8 ? 0xe8 : 0x88);
 }
 
-BREAK(count_heaps, image_put(image, heap_count_place(image), UINT32_MAX, 4))
-BREAK(heap_list_wild, image_put_ptr(image, heap_count_place(image) + 8, 0xfffff00d))
-BREAK(heap_wild, image_put_ptr(image, image_marked(image, "process.heap-list", 0), 0x7ffe1233))
+BREAK(count_heaps, image_write(image, heap_count_place(image), UINT32_MAX, 4))
+BREAK(heap_list_wild, image_write_ptr(image, heap_count_place(image) + 8, 0xfffff00d))
+BREAK(heap_wild, image_write_ptr(image, image_marked(image, "process.heap-list", 0), 0x7ffe1233))
 
 static void heap_twice(struct image *image)
 {
 	uint64_t list = image_marked(image, "process.heap-list", 0);
 	if (image_at_side(image)->ring.head)
 		image_die("nothing to damage: a second heap in the PEB");
-	image_put_ptr(image, list + image_ptr_bytes(image), image_get_ptr(image, list));
+	image_write_ptr(image, list + image_ptr_bytes(image), image_get_ptr(image, list));
 }
 
 static void cycle_loader(struct image *image)
@@ -33,7 +33,7 @@ static void cycle_loader(struct image *image)
 	const struct side *side = image_at_side(image);
 	uint64_t list = side->ldr + (image_ptr_bytes(image) == 8 ? 0x10 : 0xc);
 	uint64_t first = image_get_ptr(image, list);
-	image_put_ptr(image, first, first);
+	image_write_ptr(image, first, first);
 }
 
 /* ---- ring of heaps */
@@ -57,27 +57,27 @@ static uint64_t blink_of(struct image *image, uint64_t entry)
 	return entry + image_ptr_bytes(image);
 }
 
-BREAK(ring_cut, image_put_ptr(image, model_marked(image, "ring entry", (ring_count(image) - 1) / 2),
-			0x7ffe1238))
+BREAK(ring_cut, image_write_ptr(image,
+			model_marked(image, "ring entry", (ring_count(image) - 1) / 2), 0x7ffe1238))
 BREAK(ring_not_named_back,
-	image_put_ptr(image, model_marked(image, "ring context", ring_count(image) - 1),
+	image_write_ptr(image, model_marked(image, "ring context", ring_count(image) - 1),
 		model_marked(image, "ring spare block", 0)))
-BREAK(ring_missing, image_put_ptr(image, model_marked(image, "ring process context", 0), 0))
+BREAK(ring_missing, image_write_ptr(image, model_marked(image, "ring process context", 0), 0))
 
 /* If there are three entries, loops back to the second one: a walk that began at the first entry
  * would never end. */
 static void ring_loop(struct image *image)
 {
 	size_t earlier = ring_count(image) > 2 ? 1 : 0;
-	image_put_ptr(image, ring_last(image), model_marked(image, "ring entry", earlier));
+	image_write_ptr(image, ring_last(image), model_marked(image, "ring entry", earlier));
 }
 
 static void ring_no_head(struct image *image)
 {
 	uint64_t first = model_marked(image, "ring entry", 0);
 	uint64_t last = ring_last(image);
-	image_put_ptr(image, last, first);
-	image_put_ptr(image, blink_of(image, first), last);
+	image_write_ptr(image, last, first);
+	image_write_ptr(image, blink_of(image, first), last);
 }
 
 /* Links an entry of a destroyed heap after the first entry. */
@@ -87,12 +87,12 @@ static void ring_stale(struct image *image)
 	uint64_t next = image_get_ptr(image, first);
 	uint64_t stale = model_marked(image, "ring spare block", 0);
 	image_fill(image, stale, 0, 4ull * image_ptr_bytes(image));
-	image_put_ptr(image, stale, next);
-	image_put_ptr(image, blink_of(image, stale), first);
-	image_put_ptr(image, stale + 2ull * image_ptr_bytes(image),
+	image_write_ptr(image, stale, next);
+	image_write_ptr(image, blink_of(image, stale), first);
+	image_write_ptr(image, stale + 2ull * image_ptr_bytes(image),
 		image_reserve(image, GRANULE_BYTES, 0));
-	image_put_ptr(image, first, stale);
-	image_put_ptr(image, blink_of(image, next), stale);
+	image_write_ptr(image, first, stale);
+	image_write_ptr(image, blink_of(image, next), stale);
 }
 
 const struct image_break dump_breaks[] = {

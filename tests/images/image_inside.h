@@ -134,10 +134,10 @@ struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t byt
 /* Returns true if pages with this access are in the dump. */
 bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
-void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
+void image_write_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
 /* Writes the text as UTF-16. */
-void image_put_text(struct image *image, uint64_t addr, const char *text);
-void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
+void image_write_text(struct image *image, uint64_t addr, const char *text);
+void image_write_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
 
 struct made_module *image_add_module(
 	struct image *image, const char *path, uint64_t base, unsigned bits);

@@ -123,7 +123,7 @@ static uint8_t *bytes_at(struct image *image, uint64_t addr, uint64_t bytes)
 	return region->data + offset;
 }
 
-void image_put(struct image *image, uint64_t addr, uint64_t value, size_t bytes)
+void image_write(struct image *image, uint64_t addr, uint64_t value, size_t bytes)
 {
 	uint8_t *at = bytes_at(image, addr, bytes);
 	for (size_t i = 0; i < bytes; i++)
@@ -139,9 +139,9 @@ uint64_t image_get(struct image *image, uint64_t addr, size_t bytes)
 	return value;
 }
 
-void image_put_ptr(struct image *image, uint64_t addr, uint64_t value)
+void image_write_ptr(struct image *image, uint64_t addr, uint64_t value)
 {
-	image_put(image, addr, value, image_ptr_bytes(image));
+	image_write(image, addr, value, image_ptr_bytes(image));
 }
 
 uint64_t image_get_ptr(struct image *image, uint64_t addr)
@@ -155,39 +155,39 @@ void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes)
 		memset(bytes_at(image, addr, bytes), byte, bytes);
 }
 
-void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count)
+void image_write_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count)
 {
 	if (count > 0)
 		memcpy(bytes_at(image, addr, count), bytes, count);
 }
 
-void image_put_text(struct image *image, uint64_t addr, const char *text)
+void image_write_text(struct image *image, uint64_t addr, const char *text)
 {
 	for (size_t i = 0; text[i]; i++)
-		image_put(image, addr + 2 * i, (unsigned char)text[i], 2);
+		image_write(image, addr + 2 * i, (unsigned char)text[i], 2);
 }
 
-void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text)
+void image_write_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text)
 {
 	size_t bytes = 2 * strlen(text);
-	image_put(image, addr, bytes, 2);
-	image_put(image, addr + 2, bytes + 2, 2);
-	image_put_ptr(image, addr + image_ptr_bytes(image), text_addr);
-	image_put_text(image, text_addr, text);
+	image_write(image, addr, bytes, 2);
+	image_write(image, addr + 2, bytes + 2, 2);
+	image_write_ptr(image, addr + image_ptr_bytes(image), text_addr);
+	image_write_text(image, text_addr, text);
 }
 
 void image_list_init(struct image *image, uint64_t head)
 {
-	image_put_ptr(image, head, head);
-	image_put_ptr(image, head + image_ptr_bytes(image), head);
+	image_write_ptr(image, head, head);
+	image_write_ptr(image, head + image_ptr_bytes(image), head);
 }
 
 void image_list_add(struct image *image, uint64_t head, uint64_t entry)
 {
 	unsigned ptr = image_ptr_bytes(image);
 	uint64_t last = image_get_ptr(image, head + ptr);
-	image_put_ptr(image, entry, head);
-	image_put_ptr(image, entry + ptr, last);
-	image_put_ptr(image, last, entry);
-	image_put_ptr(image, head + ptr, entry);
+	image_write_ptr(image, entry, head);
+	image_write_ptr(image, entry + ptr, last);
+	image_write_ptr(image, last, entry);
+	image_write_ptr(image, head + ptr, entry);
 }

@@ -83,7 +83,7 @@ static void stream_end(struct dump *dump, enum stream_type type, size_t bytes)
 }
 
 /* Writes a MINIDUMP_STRING: byte count, UTF-16, and a terminating zero that is not counted. */
-static size_t put_name(struct dump *dump, const char *text)
+static size_t write_name(struct dump *dump, const char *text)
 {
 	align(dump, 4);
 	size_t at = dump->count;
@@ -94,7 +94,7 @@ static size_t put_name(struct dump *dump, const char *text)
 	return at;
 }
 
-static void put_system(struct dump *dump)
+static void write_system(struct dump *dump)
 {
 	const struct profile *profile = dump->image->profile;
 	bool is_64 = profile->bits == 64 || profile->is_wow64;
@@ -112,11 +112,11 @@ static void put_system(struct dump *dump)
 	put(dump, 0x100, 4);
 	need(dump, 24);
 	stream_end(dump, STREAM_SYSTEM, dump->count - dump->stream_start);
-	set(dump, service_pack, put_name(dump, profile->os_build == 7601 ? "Service Pack 1" : ""),
+	set(dump, service_pack, write_name(dump, profile->os_build == 7601 ? "Service Pack 1" : ""),
 		4);
 }
 
-static void put_misc(struct dump *dump)
+static void write_misc(struct dump *dump)
 {
 	stream_begin(dump);
 	put(dump, 24, 4);
@@ -128,7 +128,7 @@ static void put_misc(struct dump *dump)
 	stream_end(dump, STREAM_MISC, dump->count - dump->stream_start);
 }
 
-static void put_threads(struct dump *dump)
+static void write_threads(struct dump *dump)
 {
 	struct image *image = dump->image;
 	bool is_64 = image->profile->bits == 64 || image->profile->is_wow64;
@@ -150,7 +150,7 @@ static void put_threads(struct dump *dump)
 	set(dump, at + (is_64 ? 0x30 : 0), is_64 ? 0x10000f : 0x1003f, 4);
 }
 
-static void put_codeview(struct dump *dump, size_t row, const struct made_module *module)
+static void write_codeview(struct dump *dump, size_t row, const struct made_module *module)
 {
 	align(dump, 4);
 	set(dump, row + 76, 24 + strlen(module->pdb) + 1, 4);
@@ -163,19 +163,19 @@ static void put_codeview(struct dump *dump, size_t row, const struct made_module
 	memcpy(dump->bytes + at, module->pdb, strlen(module->pdb));
 }
 
-static void put_module(struct dump *dump, size_t row, const struct made_module *module)
+static void write_module(struct dump *dump, size_t row, const struct made_module *module)
 {
 	uint64_t lie = dump->image->lies.module_bytes;
 	set(dump, row, module->base, 8);
 	set(dump, row + 8, lie ? lie : module->bytes, 4);
 	set(dump, row + 16, module->timestamp, 4);
-	set(dump, row + 20, put_name(dump, module->path), 4);
+	set(dump, row + 20, write_name(dump, module->path), 4);
 	set(dump, row + 24, 0xfeef04bd, 4); /* VS_FIXEDFILEINFO */
 	set(dump, row + 28, 0x10000, 4);
-	put_codeview(dump, row, module);
+	write_codeview(dump, row, module);
 }
 
-static void put_modules(struct dump *dump)
+static void write_modules(struct dump *dump)
 {
 	struct image *image = dump->image;
 	uint64_t lie = image->lies.module_count;
@@ -184,7 +184,7 @@ static void put_modules(struct dump *dump)
 	size_t rows = need(dump, 108 * image->module_count);
 	stream_end(dump, STREAM_MODULES, dump->count - dump->stream_start);
 	for (size_t i = 0; i < image->module_count; i++)
-		put_module(dump, rows + 108 * i, &image->modules[i]);
+		write_module(dump, rows + 108 * i, &image->modules[i]);
 }
 
 static size_t run_end(const struct region *region, size_t first, bool is_same_access)
@@ -224,7 +224,7 @@ static void list_ranges(struct dump *dump)
 	}
 }
 
-static void put_memory64(struct dump *dump)
+static void write_memory64(struct dump *dump)
 {
 	const struct dump_lies *lies = &dump->image->lies;
 	stream_begin(dump);
@@ -264,7 +264,7 @@ enum memory_state {
 	STATE_FREE = 0x10000,
 };
 
-static void put_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memory_state state,
+static void write_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memory_state state,
 	unsigned access, const struct region *region)
 {
 	static const uint8_t protections[8] = {0, 2, 4, 4, 0x10, 0x20, 0x40, 0x40};
@@ -280,13 +280,13 @@ static void put_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memo
 	put(dump, 0, 4);
 }
 
-static size_t put_region_infos(struct dump *dump, const struct region *region)
+static size_t write_region_infos(struct dump *dump, const struct region *region)
 {
 	size_t count = 0;
 	for (size_t page = 0; page < region->bytes / PAGE_BYTES; count++) {
 		size_t end = run_end(region, page, true);
 		unsigned access = region->access[page];
-		put_info(dump, region->base + page * PAGE_BYTES, (end - page) * PAGE_BYTES,
+		write_info(dump, region->base + page * PAGE_BYTES, (end - page) * PAGE_BYTES,
 			access ? STATE_COMMIT : STATE_RESERVE, access, region);
 		page = end;
 	}
@@ -294,7 +294,7 @@ static size_t put_region_infos(struct dump *dump, const struct region *region)
 }
 
 /* Covers every address once, including free memory. */
-static void put_memory_info(struct dump *dump)
+static void write_memory_info(struct dump *dump)
 {
 	const struct image *image = dump->image;
 	bool is_64 = image->profile->bits == 64 || image->profile->is_wow64;
@@ -308,18 +308,18 @@ static void put_memory_info(struct dump *dump)
 	for (size_t i = 0; i < image->region_count; i++) {
 		const struct region *region = &image->regions[i];
 		if (region->base > next) {
-			put_info(dump, next, region->base - next, STATE_FREE, 0, NULL);
+			write_info(dump, next, region->base - next, STATE_FREE, 0, NULL);
 			count++;
 		}
-		count += put_region_infos(dump, region);
+		count += write_region_infos(dump, region);
 		next = region->base + region->bytes;
 	}
-	put_info(dump, next, end - next, STATE_FREE, 0, NULL);
+	write_info(dump, next, end - next, STATE_FREE, 0, NULL);
 	set(dump, count_at, image->lies.info_count ? image->lies.info_count : count + 1, 8);
 	stream_end(dump, STREAM_MEMORY_INFO, dump->count - dump->stream_start);
 }
 
-static void put_header(struct dump *dump)
+static void write_header(struct dump *dump)
 {
 	need(dump, 32 + 12 * MOST_STREAMS);
 	set(dump, 0, 0x504d444d, 4); /* MDMP */
@@ -330,18 +330,18 @@ static void put_header(struct dump *dump)
 	set(dump, 24, dump->image->options.is_partial ? 0 : 0x802, 8);
 }
 
-static void put_streams(struct dump *dump)
+static void write_streams(struct dump *dump)
 {
-	put_header(dump);
-	put_system(dump);
-	put_misc(dump);
-	put_threads(dump);
-	put_modules(dump);
+	write_header(dump);
+	write_system(dump);
+	write_misc(dump);
+	write_threads(dump);
+	write_modules(dump);
 	const struct image_options *options = &dump->image->options;
 	if (!options->is_partial && !options->has_no_infos)
-		put_memory_info(dump);
+		write_memory_info(dump);
 	if (!options->is_partial && !options->is_memory_list)
-		put_memory64(dump);
+		write_memory64(dump);
 	else
 		put_memory(dump);
 	set(dump, 8, dump->stream_count, 4);
@@ -377,7 +377,7 @@ void image_write_minidump(struct image *image, const char *path)
 	if (!dump.file)
 		image_die("%s: %s", path, strerror(errno));
 	list_ranges(&dump);
-	put_streams(&dump);
+	write_streams(&dump);
 	fwrite(dump.bytes, 1, dump.count, dump.file);
 	write_memory(&dump);
 	if (ferror(dump.file) | fclose(dump.file))

@@ -14,62 +14,62 @@
 #define DATA_OFFSET 0x13000
 #define CODEVIEW_OFFSET 0x11100
 
-static void put_section(struct image *image, uint64_t at, const char *name, uint32_t offset,
+static void write_section(struct image *image, uint64_t at, const char *name, uint32_t offset,
 	uint32_t bytes, uint32_t flags)
 {
-	image_put_bytes(image, at, name, strlen(name));
-	image_put(image, at + 8, bytes, 4);
-	image_put(image, at + 12, offset, 4);
-	image_put(image, at + 16, bytes, 4);
-	image_put(image, at + 20, offset, 4);
-	image_put(image, at + 36, flags, 4);
+	image_write_bytes(image, at, name, strlen(name));
+	image_write(image, at + 8, bytes, 4);
+	image_write(image, at + 12, offset, 4);
+	image_write(image, at + 16, bytes, 4);
+	image_write(image, at + 20, offset, 4);
+	image_write(image, at + 36, flags, 4);
 }
 
-static void put_debug_directory(struct image *image, const struct made_module *module)
+static void write_debug_directory(struct image *image, const struct made_module *module)
 {
 	uint64_t directory = module->base + RDATA_OFFSET;
 	uint64_t record = module->base + CODEVIEW_OFFSET;
 	size_t bytes = 24 + strlen(module->pdb) + 1;
-	image_put(image, directory + 4, module->timestamp, 4);
-	image_put(image, directory + 12, 2, 4); /* IMAGE_DEBUG_TYPE_CODEVIEW */
-	image_put(image, directory + 16, bytes, 4);
-	image_put(image, directory + 20, CODEVIEW_OFFSET, 4);
-	image_put(image, directory + 24, CODEVIEW_OFFSET, 4);
-	image_put_bytes(image, record, "RSDS", 4);
-	image_put_bytes(image, record + 4, module->guid, 16);
-	image_put(image, record + 20, module->age, 4);
-	image_put_bytes(image, record + 24, module->pdb, strlen(module->pdb));
+	image_write(image, directory + 4, module->timestamp, 4);
+	image_write(image, directory + 12, 2, 4); /* IMAGE_DEBUG_TYPE_CODEVIEW */
+	image_write(image, directory + 16, bytes, 4);
+	image_write(image, directory + 20, CODEVIEW_OFFSET, 4);
+	image_write(image, directory + 24, CODEVIEW_OFFSET, 4);
+	image_write_bytes(image, record, "RSDS", 4);
+	image_write_bytes(image, record + 4, module->guid, 16);
+	image_write(image, record + 20, module->age, 4);
+	image_write_bytes(image, record + 24, module->pdb, strlen(module->pdb));
 }
 
-static void put_headers(struct image *image, const struct made_module *module)
+static void write_headers(struct image *image, const struct made_module *module)
 {
 	uint64_t pe = module->base + HEADER_PE;
 	bool is_64 = module->bits == 64;
 	unsigned optional_bytes = is_64 ? 0xf0 : 0xe0;
-	image_put_bytes(image, module->base, "MZ", 2);
-	image_put(image, module->base + 0x3c, HEADER_PE, 4);
-	image_put_bytes(image, pe, "PE", 2);
-	image_put(image, pe + 4, is_64 ? 0x8664 : 0x14c, 2);
-	image_put(image, pe + 6, 3, 2);
-	image_put(image, pe + 8, module->timestamp, 4);
-	image_put(image, pe + 20, optional_bytes, 2);
-	image_put(image, pe + 22, 0x2022, 2);
+	image_write_bytes(image, module->base, "MZ", 2);
+	image_write(image, module->base + 0x3c, HEADER_PE, 4);
+	image_write_bytes(image, pe, "PE", 2);
+	image_write(image, pe + 4, is_64 ? 0x8664 : 0x14c, 2);
+	image_write(image, pe + 6, 3, 2);
+	image_write(image, pe + 8, module->timestamp, 4);
+	image_write(image, pe + 20, optional_bytes, 2);
+	image_write(image, pe + 22, 0x2022, 2);
 	uint64_t optional = pe + 24;
-	image_put(image, optional, is_64 ? 0x20b : 0x10b, 2);
-	image_put(image, optional + 16, TEXT_OFFSET, 4);
-	image_put(image, optional + (is_64 ? 24 : 28), module->base, is_64 ? 8 : 4);
-	image_put(image, optional + 32, PAGE_BYTES, 4);
-	image_put(image, optional + 36, 0x200, 4);
-	image_put(image, optional + 56, module->bytes, 4);
-	image_put(image, optional + 60, 0x400, 4);
+	image_write(image, optional, is_64 ? 0x20b : 0x10b, 2);
+	image_write(image, optional + 16, TEXT_OFFSET, 4);
+	image_write(image, optional + (is_64 ? 24 : 28), module->base, is_64 ? 8 : 4);
+	image_write(image, optional + 32, PAGE_BYTES, 4);
+	image_write(image, optional + 36, 0x200, 4);
+	image_write(image, optional + 56, module->bytes, 4);
+	image_write(image, optional + 60, 0x400, 4);
 	uint64_t directories = optional + (is_64 ? 112 : 96);
-	image_put(image, directories - 4, 16, 4);
-	image_put(image, directories + 6 * 8, RDATA_OFFSET, 4);
-	image_put(image, directories + 6 * 8 + 4, 28, 4);
+	image_write(image, directories - 4, 16, 4);
+	image_write(image, directories + 6 * 8, RDATA_OFFSET, 4);
+	image_write(image, directories + 6 * 8 + 4, 28, 4);
 	uint64_t sections = optional + optional_bytes;
-	put_section(image, sections, ".text", TEXT_OFFSET, TEXT_BYTES, 0x60000020);
-	put_section(image, sections + 40, ".rdata", RDATA_OFFSET, RDATA_BYTES, 0x40000040);
-	put_section(image, sections + 80, ".data", DATA_OFFSET, module->data_bytes, 0xc0000040);
+	write_section(image, sections, ".text", TEXT_OFFSET, TEXT_BYTES, 0x60000020);
+	write_section(image, sections + 40, ".rdata", RDATA_OFFSET, RDATA_BYTES, 0x40000040);
+	write_section(image, sections + 80, ".data", DATA_OFFSET, module->data_bytes, 0xc0000040);
 }
 
 static void name_pdb(struct made_module *module)
@@ -102,8 +102,8 @@ struct made_module *image_add_module(
 	image_commit(image, base, DATA_OFFSET, IMAGE_READ);
 	image_commit(image, base + TEXT_OFFSET, TEXT_BYTES, IMAGE_READ | IMAGE_EXECUTE);
 	image_commit(image, base + DATA_OFFSET, module->data_bytes, IMAGE_READ | IMAGE_WRITE);
-	put_headers(image, module);
-	put_debug_directory(image, module);
+	write_headers(image, module);
+	write_debug_directory(image, module);
 	image_fill(image, base + TEXT_OFFSET, 0xcc, TEXT_BYTES);
 	return module;
 }
@@ -126,7 +126,7 @@ static uint64_t make_frame(struct image *image, unsigned place)
 	if (place > 2 && image_random(image, 3) > 0)
 		module = &image->modules[0];
 	uint64_t frame = module->base + TEXT_OFFSET + 5 + image_random(image, TEXT_BYTES - 16);
-	image_put(image, frame - 5, 0xe8, 1);
+	image_write(image, frame - 5, 0xe8, 1);
 	return frame;
 }
 

@@ -87,11 +87,11 @@ void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap)
 		return;
 	if (side->heap_count == side->most_heaps)
 		image_die("too many heaps");
-	image_put_ptr(image, side->heap_list + side->heap_count * image_ptr_bytes(image), heap);
+	image_write_ptr(image, side->heap_list + side->heap_count * image_ptr_bytes(image), heap);
 	side->heap_count++;
-	image_put(image, at(image, side->peb, PEB_NUMBER_OF_HEAPS), side->heap_count, 4);
+	image_write(image, at(image, side->peb, PEB_NUMBER_OF_HEAPS), side->heap_count, 4);
 	if (is_process_heap)
-		image_put_ptr(image, at(image, side->peb, PEB_PROCESS_HEAP), heap);
+		image_write_ptr(image, at(image, side->peb, PEB_PROCESS_HEAP), heap);
 	image_mark(image, "process.heap-list", side->heap_list);
 	image_mark(image, "process.peb", side->peb);
 }
@@ -105,28 +105,28 @@ static void fill_peb(struct image *image, const struct made_module *exe, uint64_
 {
 	const struct profile *profile = image->profile;
 	const struct side *side = image_at_side(image);
-	image_put_ptr(image, at(image, peb, PEB_IMAGE_BASE), exe->base);
-	image_put_ptr(image, at(image, peb, PEB_LDR), side->ldr);
-	image_put_ptr(image, at(image, peb, PEB_PARAMETERS), side->parameters);
+	image_write_ptr(image, at(image, peb, PEB_IMAGE_BASE), exe->base);
+	image_write_ptr(image, at(image, peb, PEB_LDR), side->ldr);
+	image_write_ptr(image, at(image, peb, PEB_PARAMETERS), side->parameters);
 	uint32_t flag = image_is_other_side(image) ? 0 : image->options.nt_global_flag;
-	image_put(image, at(image, peb, PEB_NT_GLOBAL_FLAG), flag, 4);
-	image_put_ptr(image, at(image, peb, PEB_HEAP_SEGMENT_RESERVE), 0x100000);
-	image_put(image, at(image, peb, PEB_MAXIMUM_HEAPS), side->most_heaps, 4);
-	image_put_ptr(image, at(image, peb, PEB_PROCESS_HEAPS), side->heap_list);
-	image_put(image, at(image, peb, PEB_OS_MAJOR), profile->os_major, 4);
-	image_put(image, at(image, peb, PEB_OS_MINOR), profile->os_minor, 4);
-	image_put(image, at(image, peb, PEB_OS_BUILD), profile->os_build, 2);
+	image_write(image, at(image, peb, PEB_NT_GLOBAL_FLAG), flag, 4);
+	image_write_ptr(image, at(image, peb, PEB_HEAP_SEGMENT_RESERVE), 0x100000);
+	image_write(image, at(image, peb, PEB_MAXIMUM_HEAPS), side->most_heaps, 4);
+	image_write_ptr(image, at(image, peb, PEB_PROCESS_HEAPS), side->heap_list);
+	image_write(image, at(image, peb, PEB_OS_MAJOR), profile->os_major, 4);
+	image_write(image, at(image, peb, PEB_OS_MINOR), profile->os_minor, 4);
+	image_write(image, at(image, peb, PEB_OS_BUILD), profile->os_build, 2);
 }
 
 static void fill_teb(struct image *image, uint64_t teb, uint64_t stack, uint64_t stack_bytes)
 {
 	const struct side *side = image_at_side(image);
-	image_put_ptr(image, at(image, teb, TEB_STACK_BASE), stack + stack_bytes);
-	image_put_ptr(image, at(image, teb, TEB_STACK_LIMIT), stack + stack_bytes - 0x3000);
-	image_put_ptr(image, at(image, teb, TEB_SELF), teb);
-	image_put_ptr(image, at(image, teb, TEB_PROCESS_ID), 4660);
-	image_put_ptr(image, at(image, teb, TEB_THREAD_ID), 4664);
-	image_put_ptr(image, at(image, teb, TEB_PEB), side->peb);
+	image_write_ptr(image, at(image, teb, TEB_STACK_BASE), stack + stack_bytes);
+	image_write_ptr(image, at(image, teb, TEB_STACK_LIMIT), stack + stack_bytes - 0x3000);
+	image_write_ptr(image, at(image, teb, TEB_SELF), teb);
+	image_write_ptr(image, at(image, teb, TEB_PROCESS_ID), 4660);
+	image_write_ptr(image, at(image, teb, TEB_THREAD_ID), 4664);
+	image_write_ptr(image, at(image, teb, TEB_PEB), side->peb);
 }
 
 static const char *base_name(const char *path)
@@ -143,13 +143,13 @@ static void make_loader_entry(struct image *image, uint64_t entry, const struct 
 		image_list_add(
 			image, at(image, side->ldr, LDR_LISTS) + 2 * i * ptr, entry + 2 * i * ptr);
 	}
-	image_put_ptr(image, at(image, entry, ENTRY_BASE), module->base);
-	image_put_ptr(image, at(image, entry, ENTRY_START), module->base + module->text_offset);
-	image_put(image, at(image, entry, ENTRY_SIZE), module->bytes, 4);
-	image_put_string(image, at(image, entry, ENTRY_FULL_NAME), entry + 0x120, module->path);
-	image_put_string(
+	image_write_ptr(image, at(image, entry, ENTRY_BASE), module->base);
+	image_write_ptr(image, at(image, entry, ENTRY_START), module->base + module->text_offset);
+	image_write(image, at(image, entry, ENTRY_SIZE), module->bytes, 4);
+	image_write_string(image, at(image, entry, ENTRY_FULL_NAME), entry + 0x120, module->path);
+	image_write_string(
 		image, at(image, entry, ENTRY_BASE_NAME), entry + 0x260, base_name(module->path));
-	image_put(image, at(image, entry, ENTRY_TIMESTAMP), module->timestamp, 4);
+	image_write(image, at(image, entry, ENTRY_TIMESTAMP), module->timestamp, 4);
 }
 
 static void make_loader(struct image *image)
@@ -159,8 +159,8 @@ static void make_loader(struct image *image)
 		image_list_init(
 			image, at(image, side->ldr, LDR_LISTS) + 2 * i * image_ptr_bytes(image));
 	}
-	image_put(image, side->ldr, 0x58, 4);
-	image_put(image, side->ldr + 4, 1, 1);
+	image_write(image, side->ldr, 0x58, 4);
+	image_write(image, side->ldr + 4, 1, 1);
 	uint64_t entries = image_reserve(image, MOST_MODULES * 0x400, 0);
 	image_commit(image, entries, MOST_MODULES * 0x400, IMAGE_READ | IMAGE_WRITE);
 	for (size_t i = 0; i < image->module_count; i++) {
@@ -177,15 +177,15 @@ static void make_parameters(struct image *image)
 	const char *path = image->modules[0].path;
 	side->parameters = image_reserve(image, 0x2000, 0);
 	image_commit(image, side->parameters, 0x2000, IMAGE_READ | IMAGE_WRITE);
-	image_put(image, side->parameters, 0x2000, 4);
-	image_put(image, side->parameters + 4, 0x2000, 4);
-	image_put_string(image, at(image, side->parameters, PARAMETERS_IMAGE),
+	image_write(image, side->parameters, 0x2000, 4);
+	image_write(image, side->parameters + 4, 0x2000, 4);
+	image_write_string(image, at(image, side->parameters, PARAMETERS_IMAGE),
 		side->parameters + 0x500, path);
-	image_put_string(image, at(image, side->parameters, PARAMETERS_COMMAND),
+	image_write_string(image, at(image, side->parameters, PARAMETERS_COMMAND),
 		side->parameters + 0x800, path);
-	image_put_ptr(image, at(image, side->parameters, PARAMETERS_ENVIRONMENT),
+	image_write_ptr(image, at(image, side->parameters, PARAMETERS_ENVIRONMENT),
 		side->parameters + 0x1000);
-	image_put_text(image, side->parameters + 0x1000, "SystemRoot=C:\\Windows");
+	image_write_text(image, side->parameters + 0x1000, "SystemRoot=C:\\Windows");
 }
 
 static uint64_t random_key(struct image *image)
@@ -205,7 +205,7 @@ static void fill_with_globals(struct image *image, const struct made_module *ntd
 			ntdll->base + image_random(image, ntdll->bytes), side->peb, side->teb,
 			side->parameters, side->parameters + image_random(image, 0x1000),
 			image_random(image, UINT32_MAX), data + image_random(image, 0x2000)};
-		image_put_ptr(image, data + i,
+		image_write_ptr(image, data + i,
 			values[image_random(image, sizeof(values) / sizeof(*values))]);
 	}
 }
@@ -219,16 +219,17 @@ static void place_variables(struct image *image, const struct made_module *ntdll
 	uint64_t slots = (ntdll->data_bytes - DATA_GLOBALS) / 0x40 / 3;
 	side->database_variable =
 		data + image_random(image, slots) * 0x40 + image_random(image, 8) * ptr;
-	image_put_ptr(image, side->database_variable, 0);
+	image_write_ptr(image, side->database_variable, 0);
 	side->lfh_key = (uint32_t)image_random(image, UINT32_MAX);
-	image_put(image, data + (slots + image_random(image, slots)) * 0x40 + 4, side->lfh_key, 4);
+	image_write(
+		image, data + (slots + image_random(image, slots)) * 0x40 + 4, side->lfh_key, 4);
 	side->hp_heap_key = random_key(image);
 	side->hp_lfh_key = random_key(image);
 	uint64_t globals = data + (2 * slots + image_random(image, slots)) * 0x40;
 	image_fill(image, globals, 0, 0x40);
-	image_put_ptr(image, globals, side->hp_heap_key);
-	image_put_ptr(image, globals + ptr, side->hp_lfh_key);
-	image_put_ptr(
+	image_write_ptr(image, globals, side->hp_heap_key);
+	image_write_ptr(image, globals + ptr, side->hp_lfh_key);
+	image_write_ptr(
 		image, globals + 2 * (uint64_t)ptr, ntdll->base + ntdll->data_offset + 0x1800);
 }
 
@@ -308,7 +309,7 @@ static void make_side(struct image *image)
 		}
 	}
 	for (uint64_t i = 0; i < 0x100; i++)
-		image_put_ptr(image, stack + stack_bytes - 0x1000 + i * ptr, stack + 8 * i);
+		image_write_ptr(image, stack + stack_bytes - 0x1000 + i * ptr, stack + 8 * i);
 }
 
 /* A WOW64 process: the 64-bit TEB points to the 32-bit TEB (facts, section 2.1). */
@@ -316,9 +317,9 @@ static void join_sides(struct image *image)
 {
 	uint64_t teb32 = image->sides[0].teb;
 	uint64_t teb64 = image->sides[1].teb;
-	image_put(image, teb64, teb32, 8);
-	image_put(image, teb64 + WOW_TEB_OFFSET_64, (uint32_t)(teb32 - teb64), 4);
-	image_put(image, teb32 + WOW_TEB_OFFSET_32, (uint32_t)(teb64 - teb32), 4);
+	image_write(image, teb64, teb32, 8);
+	image_write(image, teb64 + WOW_TEB_OFFSET_64, (uint32_t)(teb32 - teb64), 4);
+	image_write(image, teb32 + WOW_TEB_OFFSET_32, (uint32_t)(teb64 - teb32), 4);
 }
 
 void image_make_process(struct image *image)

@@ -56,14 +56,14 @@ void image_ring_add(struct image *image, uint64_t heap, uint64_t user_context)
 	ring->heaps[ring->heap_count++] = (struct ring_heap){heap, user_context};
 }
 
-static void put_entry(struct image *image, uint64_t entry, const struct ring_heap *heap)
+static void write_entry(struct image *image, uint64_t entry, const struct ring_heap *heap)
 {
 	const struct heap_ring *ring = &image_at_side(image)->ring;
 	image_fill(image, entry, 0, entry_bytes(image));
 	image_list_add(image, ring->head, entry);
-	image_put_ptr(image, entry + 2ull * image_ptr_bytes(image), heap->heap);
+	image_write_ptr(image, entry + 2ull * image_ptr_bytes(image), heap->heap);
 	if (heap->user_context)
-		image_put_ptr(image, heap->user_context, entry);
+		image_write_ptr(image, heap->user_context, entry);
 }
 
 /* Marks the places that the breaks damage. Breaks apply only to the process's own side. */
@@ -86,7 +86,7 @@ static void make_ring(struct image *image)
 	if (ring->heap_count >= ring->block_count)
 		image_die("too few blocks for the ring of heaps");
 	for (size_t i = 0; i < ring->heap_count; i++) {
-		put_entry(image, ring->blocks[i], &ring->heaps[i]);
+		write_entry(image, ring->blocks[i], &ring->heaps[i]);
 		mark_entry(image, ring->blocks[i], &ring->heaps[i]);
 	}
 	if (!image_is_other_side(image))

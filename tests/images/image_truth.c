@@ -33,7 +33,7 @@ void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t req
 		image_at_side(image)->stacks[stack].is_used = true;
 }
 
-static void put_places(FILE *file, const struct image *image)
+static void write_places(FILE *file, const struct image *image)
 {
 	for (size_t i = 0; i < image->module_count; i++) {
 		const struct made_module *module = &image->modules[i];
@@ -52,7 +52,7 @@ static void put_places(FILE *file, const struct image *image)
 	}
 }
 
-static void put_stacks(FILE *file, const struct image *image, const struct side *side)
+static void write_stacks(FILE *file, const struct image *image, const struct side *side)
 {
 	uint64_t frames_at = side->profile.bits == 64 ? 0x10 : 0xc;
 	for (unsigned i = 0; side->stacks && i < image->options.stack_count; i++) {
@@ -72,7 +72,7 @@ static void put_stacks(FILE *file, const struct image *image, const struct side 
 	}
 }
 
-static void put_block(FILE *file, const struct truth_block_row *block)
+static void write_block(FILE *file, const struct truth_block_row *block)
 {
 	fprintf(file, "block%s %" PRIX64 " %" PRIX64 " %" PRIu64 " %" PRIu64,
 		block->is_other ? "64" : "", block->heap, block->addr, block->requested,
@@ -83,14 +83,14 @@ static void put_block(FILE *file, const struct truth_block_row *block)
 		fprintf(file, " %u\n", block->stack);
 }
 
-static void put_blocks(FILE *file, const struct image *image, bool is_other)
+static void write_blocks(FILE *file, const struct image *image, bool is_other)
 {
 	size_t count = 0;
 	uint64_t requested = 0;
 	uint64_t overhead = 0;
 	for (size_t i = 0; i < image->block_count; i++) {
 		if (image->blocks[i].is_other == is_other) {
-			put_block(file, &image->blocks[i]);
+			write_block(file, &image->blocks[i]);
 			count++;
 			requested += image->blocks[i].requested;
 			overhead += image->blocks[i].overhead;
@@ -107,12 +107,12 @@ void image_write_truth(struct image *image, const char *path)
 		image_die("%s: %s", path, strerror(errno));
 	fprintf(file, "process pid=%u bits=%u build=%u flags=%" PRIX32 "\n", 4660u,
 		image->profile->bits, image->profile->os_build, image->options.nt_global_flag);
-	put_places(file, image);
-	put_stacks(file, image, &image->sides[0]);
-	put_stacks(file, image, &image->sides[1]);
-	put_blocks(file, image, false);
+	write_places(file, image);
+	write_stacks(file, image, &image->sides[0]);
+	write_stacks(file, image, &image->sides[1]);
+	write_blocks(file, image, false);
 	if (image->profile->is_wow64)
-		put_blocks(file, image, true);
+		write_blocks(file, image, true);
 	if (ferror(file) | fclose(file))
 		image_die("%s: cannot be written", path);
 }

@@ -92,8 +92,8 @@ uint64_t image_committed(
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes);
 
 /* Write and read little-endian numbers of 1 to 8 bytes. The memory must be committed. */
-void image_put(struct image *image, uint64_t addr, uint64_t value, size_t bytes);
-void image_put_ptr(struct image *image, uint64_t addr, uint64_t value);
+void image_write(struct image *image, uint64_t addr, uint64_t value, size_t bytes);
+void image_write_ptr(struct image *image, uint64_t addr, uint64_t value);
 uint64_t image_get(struct image *image, uint64_t addr, size_t bytes);
 uint64_t image_get_ptr(struct image *image, uint64_t addr);
 void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes);

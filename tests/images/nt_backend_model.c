@@ -36,7 +36,7 @@ static void commit_to(struct nt_heap *heap, uint64_t end)
 	}
 }
 
-void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
+void nt_write_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
 	uint32_t previous_units, unsigned segment_offset, unsigned unused)
 {
 	uint8_t bytes[8] = {(uint8_t)units, (uint8_t)(units >> 8), (uint8_t)flags, 0,
@@ -45,27 +45,27 @@ void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigne
 	bytes[3] = heap->is_plain ? 0 : bytes[0] ^ bytes[1] ^ bytes[2];
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] ^= heap->key[i];
-	image_put_bytes(heap->image, entry + heap->shape->header_at, bytes, sizeof(bytes));
+	image_write_bytes(heap->image, entry + heap->shape->header_at, bytes, sizeof(bytes));
 }
 
 /* ---- segments */
 
-static void put_segment(struct nt_heap *heap, uint64_t bytes, uint64_t first_entry)
+static void write_segment(struct nt_heap *heap, uint64_t bytes, uint64_t first_entry)
 {
 	struct image *image = heap->image;
 	const struct made_nt_shape *shape = heap->shape;
 	uint64_t segment = heap->segment;
-	image_put(image, segment + shape->segment_signature, 0xffeeffee, 4);
-	image_put_ptr(image, segment + shape->segment_heap, heap->base);
-	image_put_ptr(image, segment + shape->segment_base, segment);
-	image_put(image, segment + shape->segment_pages, bytes / PAGE_BYTES, 4);
-	image_put_ptr(image, segment + shape->segment_first, first_entry);
-	image_put_ptr(image, segment + shape->segment_last, segment + bytes);
+	image_write(image, segment + shape->segment_signature, 0xffeeffee, 4);
+	image_write_ptr(image, segment + shape->segment_heap, heap->base);
+	image_write_ptr(image, segment + shape->segment_base, segment);
+	image_write(image, segment + shape->segment_pages, bytes / PAGE_BYTES, 4);
+	image_write_ptr(image, segment + shape->segment_first, first_entry);
+	image_write_ptr(image, segment + shape->segment_last, segment + bytes);
 	image_list_init(image, segment + shape->segment_ucr_list);
 	image_list_add(
 		image, heap->base + heap->layout->segment_list, segment + shape->segment_link);
 	uint32_t units = (uint32_t)((first_entry - segment) / shape->unit);
-	nt_put_header(heap, segment, units, NT_BUSY, 0, segment_offset(heap, segment), 1);
+	nt_write_header(heap, segment, units, NT_BUSY, 0, segment_offset(heap, segment), 1);
 	heap->previous_units = units;
 	heap->cursor = first_entry;
 	heap->segment_end = segment + bytes;
@@ -85,16 +85,16 @@ static void new_segment(struct nt_heap *heap)
 	heap->segment = image_reserve(heap->image, bytes, 0);
 	heap->committed = heap->segment;
 	commit_to(heap, heap->segment + PAGE_BYTES);
-	put_segment(heap, bytes, heap->segment + heap->shape->segment_bytes);
+	write_segment(heap, bytes, heap->segment + heap->shape->segment_bytes);
 }
 
-static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
+static uint64_t write_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
 {
 	uint64_t entry = heap->cursor;
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
 	commit_to(heap, entry + bytes);
-	nt_put_header(heap, entry, units, flags, heap->previous_units, segment_offset(heap, entry),
-		unused);
+	nt_write_header(heap, entry, units, flags, heap->previous_units,
+		segment_offset(heap, entry), unused);
 	heap->units_before = heap->previous_units;
 	heap->previous_units = units;
 	heap->last_entry = entry;
@@ -103,9 +103,9 @@ static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, 
 	return entry;
 }
 
-static void put_free(struct nt_heap *heap, uint32_t units)
+static void write_free(struct nt_heap *heap, uint32_t units)
 {
-	uint64_t entry = put_entry(heap, units, 0, 0);
+	uint64_t entry = write_entry(heap, units, 0, 0);
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
 	uint64_t links = 2 * ptr_of(heap);
 	heap->frees = image_grow(
@@ -116,7 +116,7 @@ static void put_free(struct nt_heap *heap, uint32_t units)
 		/* If free checking is on, FEEEFEEE follows the list's links. */
 		uint64_t body = entry + heap->shape->unit + links;
 		for (uint64_t at = body; at + 4 <= entry + bytes; at += 4)
-			image_put(heap->image, at, 0xfeeefeee, 4);
+			image_write(heap->image, at, 0xfeeefeee, 4);
 	}
 }
 
@@ -134,15 +134,15 @@ static void take_back_free(struct nt_heap *heap)
 /* Writes the entry before an uncommitted range. The entry's body is the range's descriptor. A fully
  * committed segment has a descriptor of 0 bytes at its end, which is not in the heap's list (facts,
  * section 2.3). */
-static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
+static void write_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 {
 	struct image *image = heap->image;
 	const struct made_nt_shape *shape = heap->shape;
 	uint32_t units = (uint32_t)(shape->unit + shape->ucr_bytes) / shape->unit;
-	put_entry(heap, units, NT_BUSY, NT_UNUSED_LAST);
+	write_entry(heap, units, NT_BUSY, NT_UNUSED_LAST);
 	uint64_t descriptor = hole - shape->ucr_bytes;
-	image_put_ptr(image, descriptor + shape->ucr_address, hole);
-	image_put_ptr(image, descriptor + shape->ucr_size, hole_bytes);
+	image_write_ptr(image, descriptor + shape->ucr_address, hole);
+	image_write_ptr(image, descriptor + shape->ucr_size, hole_bytes);
 	if (hole_bytes > 0) {
 		image_list_add(
 			image, heap->base + heap->layout->ucr_list, descriptor + shape->ucr_link);
@@ -174,14 +174,14 @@ static void fill_to_marker(struct nt_heap *heap, uint64_t end)
 {
 	uint32_t gap = (uint32_t)((end - marker_bytes(heap) - heap->cursor) / heap->shape->unit);
 	if (gap > 0)
-		put_free(heap, gap);
+		write_free(heap, gap);
 }
 
-static void put_hole_counts(struct nt_heap *heap)
+static void write_hole_counts(struct nt_heap *heap)
 {
 	const struct made_nt_shape *shape = heap->shape;
-	image_put(heap->image, heap->segment + shape->segment_holes_pages, heap->hole_pages, 4);
-	image_put(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
+	image_write(heap->image, heap->segment + shape->segment_holes_pages, heap->hole_pages, 4);
+	image_write(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
 }
 
 /* Leaves the rest of a segment uncommitted, or makes a free block of it if it is small. The choice
@@ -192,8 +192,8 @@ static void close_segment(struct nt_heap *heap)
 	if (image_hash(heap->segment) % 2 && heap->segment_end - heap->cursor <= MOST_LAST_FREE)
 		end = heap->segment_end;
 	fill_to_marker(heap, end);
-	put_marker(heap, end, heap->segment_end - end);
-	put_hole_counts(heap);
+	write_marker(heap, end, heap->segment_end - end);
+	write_hole_counts(heap);
 }
 
 static void make_room(struct nt_heap *heap, uint64_t bytes)
@@ -213,7 +213,7 @@ uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes)
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
-	uint64_t entry = put_entry(heap, units, flags, unused);
+	uint64_t entry = write_entry(heap, units, flags, unused);
 	/* A block's last bytes may lie in the next header, which has not been written yet. */
 	commit_to(heap, heap->cursor + heap->shape->unit);
 	return entry;
@@ -224,7 +224,7 @@ void nt_add_hole(struct nt_heap *heap, unsigned pages)
 	make_room(heap, (uint64_t)(pages + 4) * PAGE_BYTES);
 	uint64_t hole = marker_end(heap);
 	fill_to_marker(heap, hole);
-	put_marker(heap, hole, (uint64_t)pages * PAGE_BYTES);
+	write_marker(heap, hole, (uint64_t)pages * PAGE_BYTES);
 	heap->cursor = hole + (uint64_t)pages * PAGE_BYTES;
 	heap->committed = heap->cursor;
 	/* The facts do not define which size an entry stores for the previous entry. */
@@ -235,7 +235,7 @@ void nt_add_free(struct nt_heap *heap, unsigned units)
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
 	if (!heap->is_last_free)
-		put_free(heap, units < 2 ? 2 : units);
+		write_free(heap, units < 2 ? 2 : units);
 }
 
 void nt_add_guard(struct nt_heap *heap, uint64_t addr)
@@ -254,7 +254,7 @@ uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes)
 
 /* ---- the heap */
 
-static void put_encoding(struct nt_heap *heap)
+static void write_encoding(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
 	if (heap->is_plain)
@@ -262,42 +262,42 @@ static void put_encoding(struct nt_heap *heap)
 	/* The last two bytes are zero: SegmentOffset and UnusedBytes stay clear (facts, 2.4). */
 	for (unsigned i = 0; i < 6; i++)
 		heap->key[i] = (uint8_t)image_random(image, 256);
-	image_put(image, heap->base + heap->shape->encode_mask, 0x100000, 4);
-	image_put_bytes(image, heap->base + heap->shape->encoding + heap->shape->header_at,
+	image_write(image, heap->base + heap->shape->encode_mask, 0x100000, 4);
+	image_write_bytes(image, heap->base + heap->shape->encoding + heap->shape->header_at,
 		heap->key, sizeof(heap->key));
 }
 
-static void put_flags(struct nt_heap *heap, bool is_process_heap)
+static void write_flags(struct nt_heap *heap, bool is_process_heap)
 {
 	uint32_t flags = is_process_heap ? 0x2 : 0x1002;
 	uint32_t forced = heap->has_tail ? 0x40000060 : 0;
 	if (heap->has_prefix) {
 		forced |= 0x08000000;
-		image_put(heap->image, heap->base + heap->layout->interceptor,
+		image_write(heap->image, heap->base + heap->layout->interceptor,
 			1 + image_random(heap->image, 0xfffffff), 4);
 	}
-	image_put(heap->image, heap->base + heap->shape->flags, flags | forced, 4);
-	image_put(heap->image, heap->base + heap->shape->force_flags, forced, 4);
+	image_write(heap->image, heap->base + heap->shape->flags, flags | forced, 4);
+	image_write(heap->image, heap->base + heap->shape->force_flags, forced, 4);
 }
 
-static void put_heap(struct nt_heap *heap)
+static void write_heap(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
 	const struct made_heap_layout *layout = heap->layout;
 	uint64_t base = heap->base;
-	image_put(image, base + layout->signature, 0xeeffeeff, 4);
-	image_put(image, base + layout->threshold, heap->shape->most_units, 4);
-	image_put_ptr(image, base + layout->segment_reserve, FIRST_SEGMENT_BYTES);
+	image_write(image, base + layout->signature, 0xeeffeeff, 4);
+	image_write(image, base + layout->threshold, heap->shape->most_units, 4);
+	image_write_ptr(image, base + layout->segment_reserve, FIRST_SEGMENT_BYTES);
 	/* HeaderValidateLength follows MaximumAllocationSize and ProcessHeapsListIndex. */
-	image_put(image, base + layout->total_free + 2 * ptr_of(heap) + 2, layout->bytes, 2);
-	image_put_ptr(image, base + layout->align_round, heap->shape->unit + 7u);
-	image_put_ptr(image, base + layout->align_round + ptr_of(heap),
+	image_write(image, base + layout->total_free + 2 * ptr_of(heap) + 2, layout->bytes, 2);
+	image_write_ptr(image, base + layout->align_round, heap->shape->unit + 7u);
+	image_write_ptr(image, base + layout->align_round + ptr_of(heap),
 		~(uint64_t)(heap->shape->unit - 1u));
-	image_put_ptr(image, base + layout->blocks_index, base + layout->bytes);
-	image_put_ptr(image, base + layout->lock, base + layout->bytes + 0x60);
-	image_put_ptr(image, base + layout->commit_routine, image_random(image, UINT64_MAX));
+	image_write_ptr(image, base + layout->blocks_index, base + layout->bytes);
+	image_write_ptr(image, base + layout->lock, base + layout->bytes + 0x60);
+	image_write_ptr(image, base + layout->commit_routine, image_random(image, UINT64_MAX));
 	if (layout->pointer_key)
-		image_put_ptr(image, base + layout->pointer_key, image_random(image, UINT64_MAX));
+		image_write_ptr(image, base + layout->pointer_key, image_random(image, UINT64_MAX));
 	image_list_init(image, base + layout->ucr_list);
 	image_list_init(image, base + layout->virtual_blocks);
 	image_list_init(image, base + layout->segment_list);
@@ -327,14 +327,14 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 	heap->segment = heap->base;
 	heap->committed = heap->base;
 	commit_to(heap, heap->base + heap->layout->first_entry);
-	put_heap(heap);
-	put_encoding(heap);
-	put_flags(heap, is_process_heap);
-	put_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
+	write_heap(heap);
+	write_encoding(heap);
+	write_flags(heap, is_process_heap);
+	write_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
 	if (image_chance(image, "own entry", 2)) {
 		/* One of Windows' own blocks: in a program's block at least the header's bytes are
 		 * unused. */
-		put_entry(heap, OWN_BYTES / heap->shape->unit, NT_BUSY, 1);
+		write_entry(heap, OWN_BYTES / heap->shape->unit, NT_BUSY, 1);
 	}
 	image_mark(image, "nt.heap", heap->base);
 	return heap;
@@ -360,7 +360,7 @@ static void link_frees(struct nt_heap *heap)
 			heap->frees[i].addr + heap->shape->unit);
 		units += heap->frees[i].bytes / heap->shape->unit;
 	}
-	image_put_ptr(heap->image, heap->base + heap->layout->total_free, units);
+	image_write_ptr(heap->image, heap->base + heap->layout->total_free, units);
 }
 
 void nt_heap_finish(struct nt_heap *heap)

@@ -30,7 +30,7 @@ uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block)
 	return (uint32_t)(units < 2 ? 2 : units) + block->slack;
 }
 
-void nt_put_prefix(
+void nt_write_prefix(
 	struct nt_heap *heap, uint64_t entry, const struct nt_block *block, uint64_t unused_bytes)
 {
 	struct image *image = heap->image;
@@ -38,26 +38,26 @@ void nt_put_prefix(
 	uint64_t header = entry + shape->prefix_header;
 	uint64_t trace = block->stack == STACK_NOTHING ? block->trace :
 							 image_stack_record(image, block->stack);
-	image_put_ptr(image, entry + shape->prefix_trace, trace);
-	image_put(image, header, 1, 2);
-	image_put(image, header + 2, 0, 2);
-	image_put(image, header + 4, unused_bytes, 2);
-	image_put(image, header + 6, 2, 1);
-	image_put(image, header + 7, NT_UNUSED_PREFIX, 1);
+	image_write_ptr(image, entry + shape->prefix_trace, trace);
+	image_write(image, header, 1, 2);
+	image_write(image, header + 2, 0, 2);
+	image_write(image, header + 4, unused_bytes, 2);
+	image_write(image, header + 6, 2, 1);
+	image_write(image, header + 7, NT_UNUSED_PREFIX, 1);
 }
 
 /* Fills both ends with a program's bytes, including the bytes in the next header. */
-void nt_put_contents(struct nt_heap *heap, uint64_t user, const struct nt_block *block)
+void nt_write_contents(struct nt_heap *heap, uint64_t user, const struct nt_block *block)
 {
 	uint64_t count = block->requested < 8 ? block->requested : 8;
 	if (count > 0) {
 		uint64_t word = image_hash(user);
-		image_put(heap->image, user, word, count);
-		image_put(heap->image, user + block->requested - count, word >> 3, count);
+		image_write(heap->image, user, word, count);
+		image_write(heap->image, user + block->requested - count, word >> 3, count);
 	}
 }
 
-static void put_tail(struct nt_heap *heap, uint64_t user, uint64_t requested, uint64_t end)
+static void write_tail(struct nt_heap *heap, uint64_t user, uint64_t requested, uint64_t end)
 {
 	struct image *image = heap->image;
 	const struct made_nt_shape *shape = heap->shape;
@@ -66,7 +66,7 @@ static void put_tail(struct nt_heap *heap, uint64_t user, uint64_t requested, ui
 	uint64_t extra = end - shape->extra_bytes;
 	image_fill(image, at, 0xab, shape->tail_bytes);
 	for (at += shape->tail_bytes; at < extra; at++)
-		image_put(image, at, fill[at & 1], 1);
+		image_write(image, at, fill[at & 1], 1);
 }
 
 static unsigned tail_flags(const struct nt_heap *heap)
@@ -91,15 +91,15 @@ uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint
 	uint64_t entry = nt_place_entry(heap, units, flags, said);
 	image_mark(heap->image, "nt.block", entry);
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
-	nt_put_contents(heap, user, block);
+	nt_write_contents(heap, user, block);
 	if (heap->has_tail)
-		put_tail(heap, user, block->requested, entry + all);
+		write_tail(heap, user, block->requested, entry + all);
 	if (block->has_extra && !heap->has_tail)
-		image_put_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), user);
+		image_write_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), user);
 	if (has_prefix)
-		nt_put_prefix(heap, entry, block, unused);
+		nt_write_prefix(heap, entry, block, unused);
 	else if (said == NT_UNUSED_IN_SLOT)
-		image_put_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), unused);
+		image_write_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), unused);
 	if (bytes)
 		*bytes = all;
 	return user;
@@ -117,19 +117,19 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 	uint64_t place = image_reserve(image, commit, 0);
 	image_commit(image, place, commit, IMAGE_READ | IMAGE_WRITE);
 	image_list_add(image, heap->base + heap->layout->virtual_blocks, place);
-	image_put_ptr(image, place + shape->big_commit, commit);
-	image_put_ptr(image, place + shape->big_reserve, commit);
+	image_write_ptr(image, place + shape->big_commit, commit);
+	image_write_ptr(image, place + shape->big_reserve, commit);
 	heap->committed_bytes += commit;
 	heap->reserved_bytes += commit;
 	uint64_t unused = commit - block->requested;
 	uint64_t entry = place + shape->big_entry;
-	nt_put_header(heap, entry, (uint32_t)unused, NT_BUSY | NT_INTERNAL | tail_flags(heap), 0, 0,
-		NT_UNUSED_BIG);
+	nt_write_header(heap, entry, (uint32_t)unused, NT_BUSY | NT_INTERNAL | tail_flags(heap), 0,
+		0, NT_UNUSED_BIG);
 	if (has_prefix) {
-		nt_put_prefix(heap, entry, block, unused);
+		nt_write_prefix(heap, entry, block, unused);
 		image_mark(image, "nt.big prefix", entry);
 	}
-	nt_put_contents(heap, place + head, block);
+	nt_write_contents(heap, place + head, block);
 	image_fill(image, place + head + block->requested, 0xab, tail);
 	image_mark(image, "nt.big", place);
 	if (bytes)
@@ -153,7 +153,7 @@ void nt_add_freed(struct nt_heap *heap, const struct nt_block *block)
 	nt_add_free(heap, units);
 	/* The old contents, including the prefix, remain except for the list's links. */
 	if (nt_block_has_prefix(heap, block) && !heap->has_tail) {
-		nt_put_prefix(heap, heap->last_entry, block,
+		nt_write_prefix(heap, heap->last_entry, block,
 			(uint64_t)units * heap->shape->unit - block->requested);
 	}
 }

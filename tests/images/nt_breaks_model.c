@@ -26,30 +26,30 @@ static uint64_t some_entry(struct image *image)
 static void cycle_segments(struct image *image)
 {
 	uint64_t link = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link;
-	image_put_ptr(image, link, link);
+	image_write_ptr(image, link, link);
 }
 
 BREAK(segment_wild,
-	image_put_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link,
+	image_write_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link,
 		0x7ffe0001))
 BREAK(segment_last_wild,
-	image_put_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_last,
+	image_write_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_last,
 		UINT64_MAX))
 
 static void cycle_virtual(struct image *image)
 {
 	uint64_t big = model_marked(image, "nt.big", 0);
-	image_put_ptr(image, big, big);
+	image_write_ptr(image, big, big);
 }
 
 BREAK(commit_huge,
-	image_put_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
+	image_write_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
 		UINT64_MAX & ~(uint64_t)0xfff))
 BREAK(commit_2_63,
-	image_put_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
+	image_write_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
 		(uint64_t)1 << (8 * image_ptr_bytes(image) - 1)))
 
-static void put_size(struct image *image, unsigned size)
+static void write_size(struct image *image, unsigned size)
 {
 	/* The stored size is coded, so another key changes the decoded size. */
 	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
@@ -58,48 +58,48 @@ static void put_size(struct image *image, unsigned size)
 	uint8_t plain[4] = {(uint8_t)size, (uint8_t)(size >> 8), NT_BUSY, 0};
 	plain[3] = plain[0] ^ plain[1] ^ plain[2];
 	for (unsigned i = 0; i < sizeof(plain); i++)
-		image_put(image, entry + i, plain[i] ^ image_get(image, key + i, 1), 1);
+		image_write(image, entry + i, plain[i] ^ image_get(image, key + i, 1), 1);
 }
 
-BREAK(size_zero, put_size(image, 0))
-BREAK(size_huge, put_size(image, 0xffff))
+BREAK(size_zero, write_size(image, 0))
+BREAK(size_huge, write_size(image, 0xffff))
 
 static void checksum_wrong(struct image *image)
 {
 	uint64_t at = some_entry(image) + 3;
-	image_put(image, at, image_get(image, at, 1) ^ 0x55, 1);
+	image_write(image, at, image_get(image, at, 1) ^ 0x55, 1);
 }
 
 static void encoding_wrong(struct image *image)
 {
 	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
 		       shape_of(image)->header_at;
-	image_put(image, key, ~image_get(image, key, 4), 4);
+	image_write(image, key, ~image_get(image, key, 4), 4);
 }
 
 BREAK(signature_wrong,
-	image_put(image, model_marked(image, "nt.heap", 0) + heap_of(image)->signature, 0x12345678,
-		4))
+	image_write(image, model_marked(image, "nt.heap", 0) + heap_of(image)->signature,
+		0x12345678, 4))
 
 static void uncommitted_wild(struct image *image)
 {
 	uint64_t ucr = model_marked(image, "nt.ucr", 0);
-	image_put_ptr(image, ucr + shape_of(image)->ucr_address, 0x1000);
-	image_put_ptr(image, ucr + shape_of(image)->ucr_size, UINT64_MAX);
+	image_write_ptr(image, ucr + shape_of(image)->ucr_address, 0x1000);
+	image_write_ptr(image, ucr + shape_of(image)->ucr_size, UINT64_MAX);
 }
 
 static void cycle_uncommitted(struct image *image)
 {
 	uint64_t link = model_marked(image, "nt.ucr", 0) + shape_of(image)->ucr_segment_link;
-	image_put_ptr(image, link, link);
+	image_write_ptr(image, link, link);
 }
 
 static void pointer_wild(struct image *image)
 {
 	uint64_t heap = model_marked(image, "nt.heap", 0);
-	image_put_ptr(image, heap + heap_of(image)->segment_list, 0xfffffffffffffff8);
-	image_put_ptr(image, heap + heap_of(image)->virtual_blocks, 0xfffffffffffffff8);
-	image_put_ptr(image, heap + heap_of(image)->front_end, 0xfffffffffffffff8);
+	image_write_ptr(image, heap + heap_of(image)->segment_list, 0xfffffffffffffff8);
+	image_write_ptr(image, heap + heap_of(image)->virtual_blocks, 0xfffffffffffffff8);
+	image_write_ptr(image, heap + heap_of(image)->front_end, 0xfffffffffffffff8);
 }
 
 /* The dump has no range with the page, and no uncommitted range covers it. */
@@ -111,7 +111,7 @@ BREAK(header_missing, image_decommit(image, model_marked(image, "nt.segment", 0)
 static void cycle_zones(struct image *image)
 {
 	uint64_t zone = model_marked(image, "lfh.zone", 0);
-	image_put_ptr(image, zone, zone);
+	image_write_ptr(image, zone, zone);
 }
 
 static void key_wrong(struct image *image)
@@ -119,7 +119,7 @@ static void key_wrong(struct image *image)
 	/* Give each container another key, so that no key fits more than one container. */
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
 		uint64_t offsets = image_marked(image, "lfh.container", i) + lfh_of(image)->offsets;
-		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
+		image_write(image, offsets, image_random(image, UINT32_MAX), 4);
 	}
 }
 
@@ -127,59 +127,60 @@ static void stride_zero(struct image *image)
 {
 	uint64_t offsets = model_marked(image, "lfh.container", 0) + lfh_of(image)->offsets;
 	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
-	image_put(image, subsegment + lfh_of(image)->block_size, 0, 2);
+	image_write(image, subsegment + lfh_of(image)->block_size, 0, 2);
 	if (lfh_of(image)->offsets) {
 		uint32_t key = lfh_of(image)->are_offsets_coded ?
 				       (uint32_t)model_marked(image, "lfh.container", 0) ^
 					       (uint32_t)model_marked(image, "lfh.heap", 0) ^
 					       image_lfh_key(image) :
 				       0;
-		image_put(image, offsets, 0x40 ^ key, 4);
+		image_write(image, offsets, 0x40 ^ key, 4);
 	}
 }
 
 static void block_count(struct image *image)
 {
-	image_put(image, model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->block_count,
+	image_write(image, model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->block_count,
 		0xffff, 2);
 	if (lfh_of(image)->bitmap)
-		image_put(image, model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap,
+		image_write(image, model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap,
 			UINT32_MAX, 4);
 }
 
 BREAK(bitmap_wild,
-	image_put_ptr(image, model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap_buffer,
-		0xfffffff0))
+	image_write_ptr(image,
+		model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap_buffer, 0xfffffff0))
 BREAK(zone_end_wild,
-	image_put_ptr(
+	image_write_ptr(
 		image, model_marked(image, "lfh.zone", 0) + lfh_of(image)->zone_end, 0x7fffffff))
 BREAK(container_shared,
-	image_put_ptr(image, model_marked(image, "lfh.subsegment", 1) + lfh_of(image)->user_blocks,
+	image_write_ptr(image,
+		model_marked(image, "lfh.subsegment", 1) + lfh_of(image)->user_blocks,
 		model_marked(image, "lfh.container", 0)))
 
 /* ---- back end: damage visible only by comparing two structures */
 
 BREAK(unused_3,
-	image_put(image, model_marked(image, "nt.block", 10) + shape_of(image)->header_at + 7,
+	image_write(image, model_marked(image, "nt.block", 10) + shape_of(image)->header_at + 7,
 		NT_UNUSED_LAST, 1))
 
 static void commit_half(struct image *image)
 {
 	uint64_t at = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
-	image_put_ptr(image, at, image_get_ptr(image, at) / 2);
+	image_write_ptr(image, at, image_get_ptr(image, at) / 2);
 }
 
 static void commit_more(struct image *image)
 {
 	uint64_t at = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
-	image_put_ptr(image, at, image_get_ptr(image, at) + 0x10000);
+	image_write_ptr(image, at, image_get_ptr(image, at) + 0x10000);
 }
 
 static void big_prefix(struct image *image)
 {
 	const struct made_nt_shape *shape = shape_of(image);
 	uint64_t at = model_marked(image, "nt.big prefix", 0) + shape->prefix_header;
-	image_put(image, at, 0x4141414141414141, 8);
+	image_write(image, at, 0x4141414141414141, 8);
 }
 
 /* ---- front end: damage visible only by comparing two structures */
@@ -219,25 +220,25 @@ static void bit_cleared(struct image *image)
 {
 	uint64_t at = some_bits(image, false);
 	uint64_t byte = image_get(image, at, 1);
-	image_put(image, at, byte & (byte - 1), 1);
+	image_write(image, at, byte & (byte - 1), 1);
 }
 
 static void bit_set(struct image *image)
 {
 	uint64_t at = some_bits(image, true);
 	uint64_t byte = image_get(image, at, 1);
-	image_put(image, at, byte | (byte + 1), 1);
+	image_write(image, at, byte | (byte + 1), 1);
 }
 
 static void count_to(struct image *image, unsigned part)
 {
 	uint64_t at = model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->block_count;
-	image_put(image, at, part ? image_get(image, at, 2) / part : 0, 2);
+	image_write(image, at, part ? image_get(image, at, 2) / part : 0, 2);
 }
 
 BREAK(count_0, count_to(image, 0))
 BREAK(count_half, count_to(image, 2))
-BREAK(blocks_0, image_put_ptr(image,
+BREAK(blocks_0, image_write_ptr(image,
 			model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->user_blocks, 0))
 
 const struct image_break nt_breaks[] = {

@@ -51,11 +51,11 @@ static void end_zone(struct nt_heap *heap)
 		return;
 	uint64_t at = lfh->zone + lfh->layout->zone_end;
 	if (lfh->layout->is_zone_end_index)
-		image_put(heap->image, at, lfh->used, 4);
+		image_write(heap->image, at, lfh->used, 4);
 	else
-		image_put_ptr(heap->image, at, lfh->next);
+		image_write_ptr(heap->image, at, lfh->next);
 	if (lfh->layout->zone_limit)
-		image_put_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
+		image_write_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
 }
 
 /* Places a zone in a chunk of the heap, or, since Windows 8, sometimes in its own memory. */
@@ -98,7 +98,7 @@ static uint64_t new_subsegment(struct nt_heap *heap)
 	if (image_random(heap->image, 10) == 0) {
 		uint64_t unused = take_slot(heap);
 		uint64_t size = image_random(heap->image, 2) * 4;
-		image_put(heap->image, unused + heap->lfh->layout->block_size, size, 2);
+		image_write(heap->image, unused + heap->lfh->layout->block_size, size, 2);
 	}
 	return take_slot(heap);
 }
@@ -118,9 +118,9 @@ struct lfh *lfh_new(struct nt_heap *heap)
 		image_commit(image, lfh->addr, lfh->layout->heap_bytes, IMAGE_READ | IMAGE_WRITE);
 	}
 	image_list_init(image, lfh->addr + lfh->layout->zones);
-	image_put_ptr(image, lfh->addr + lfh->layout->heap, heap->base);
-	image_put_ptr(image, heap->base + heap->layout->front_end, lfh->addr);
-	image_put(image, heap->base + heap->layout->front_end_type, FRONT_END_LFH, 1);
+	image_write_ptr(image, lfh->addr + lfh->layout->heap, heap->base);
+	image_write_ptr(image, heap->base + heap->layout->front_end, lfh->addr);
+	image_write(image, heap->base + heap->layout->front_end_type, FRONT_END_LFH, 1);
 	image_mark(image, "lfh.heap", lfh->addr);
 	return lfh;
 }
@@ -143,55 +143,56 @@ static uint32_t first_offset(const struct nt_heap *heap, unsigned block_count)
 	return (head + (block_count + 31) / 32 * 4 + unit - 1) / unit * unit;
 }
 
-static void put_bitmap(struct nt_heap *heap, const struct container *container)
+static void write_bitmap(struct nt_heap *heap, const struct container *container)
 {
 	const struct made_lfh_layout *layout = heap->lfh->layout;
 	if (layout->bitmap) {
 		uint64_t at = container->blocks + layout->bitmap;
-		image_put(heap->image, at, container->block_count, 4);
-		image_put_ptr(heap->image, container->blocks + layout->bitmap_buffer,
+		image_write(heap->image, at, container->block_count, 4);
+		image_write_ptr(heap->image, container->blocks + layout->bitmap_buffer,
 			container->blocks + layout->bitmap_data);
 	}
 }
 
-static void put_container(struct nt_heap *heap, const struct container *container)
+static void write_container(struct nt_heap *heap, const struct container *container)
 {
 	struct image *image = heap->image;
 	const struct made_lfh_layout *layout = heap->lfh->layout;
 	uint64_t blocks = container->blocks;
-	image_put_ptr(image, blocks, container->subsegment);
-	image_put(image, blocks + layout->blocks_size_index, container->size_index, 1);
-	image_put(image, blocks + layout->blocks_signature, 0xf0e0d0c0, 4);
+	image_write_ptr(image, blocks, container->subsegment);
+	image_write(image, blocks + layout->blocks_size_index, container->size_index, 1);
+	image_write(image, blocks + layout->blocks_signature, 0xf0e0d0c0, 4);
 	if (layout->offsets) {
 		uint32_t offsets = container->first | container->stride << 16;
 		if (layout->are_offsets_coded) {
 			offsets ^=
 				(uint32_t)blocks ^ (uint32_t)heap->lfh->addr ^ image_lfh_key(image);
 		}
-		image_put(image, blocks + layout->offsets, offsets, 4);
+		image_write(image, blocks + layout->offsets, offsets, 4);
 	}
-	put_bitmap(heap, container);
+	write_bitmap(heap, container);
 	image_mark(image, "lfh.container", blocks);
 }
 
-static void put_subsegment(struct nt_heap *heap, const struct container *container)
+static void write_subsegment(struct nt_heap *heap, const struct container *container)
 {
 	struct image *image = heap->image;
 	const struct made_lfh_layout *layout = heap->lfh->layout;
 	uint64_t at = container->subsegment;
-	image_put_ptr(image, at, heap->lfh->addr + 0x400 + 8 * (uint64_t)(container->units & 0x7f));
-	image_put_ptr(image, at + layout->user_blocks, container->blocks);
-	image_put(image, at + layout->exchange, container->free_count, 2);
+	image_write_ptr(
+		image, at, heap->lfh->addr + 0x400 + 8 * (uint64_t)(container->units & 0x7f));
+	image_write_ptr(image, at + layout->user_blocks, container->blocks);
+	image_write(image, at + layout->exchange, container->free_count, 2);
 	/* On Windows 7 the first free block. On later versions the block where the search for a
 	 * free block starts. */
-	image_put(image, at + layout->exchange + 2, container->last_free & 0x7fff, 2);
-	image_put(image, at + layout->block_size, container->units, 2);
-	image_put(image, at + layout->block_count, container->block_count, 2);
-	image_put(image, at + layout->size_index, container->units & 0x7f, 1);
+	image_write(image, at + layout->exchange + 2, container->last_free & 0x7fff, 2);
+	image_write(image, at + layout->block_size, container->units, 2);
+	image_write(image, at + layout->block_count, container->block_count, 2);
+	image_write(image, at + layout->size_index, container->units & 0x7f, 1);
 	image_mark(image, "lfh.subsegment", at);
 }
 
-static void put_block_header(struct nt_heap *heap, const struct container *container,
+static void write_block_header(struct nt_heap *heap, const struct container *container,
 	unsigned number, uint64_t entry, unsigned unused)
 {
 	struct image *image = heap->image;
@@ -202,31 +203,31 @@ static void put_block_header(struct nt_heap *heap, const struct container *conta
 	else
 		code ^= (uint32_t)container->subsegment;
 	uint64_t at = entry + heap->shape->header_at;
-	image_put(image, at, code, 4);
-	image_put(image, at + 4, (number & 0xff) << 8, 2);
-	image_put(image, at + 6, 0, 1);
-	image_put(image, at + 7, unused, 1);
+	image_write(image, at, code, 4);
+	image_write(image, at + 4, (number & 0xff) << 8, 2);
+	image_write(image, at + 6, 0, 1);
+	image_write(image, at + 7, unused, 1);
 }
 
-static void put_free_block(
+static void write_free_block(
 	struct nt_heap *heap, struct container *container, unsigned number, uint64_t entry)
 {
-	put_block_header(heap, container, number, entry, LFH_BLOCK);
+	write_block_header(heap, container, number, entry, LFH_BLOCK);
 	/* A freed block usually keeps its old contents, including a prefix. */
 	if (heap->has_prefix && number % 3 == 0) {
-		nt_put_prefix(
+		nt_write_prefix(
 			heap, entry, &(struct nt_block){.stack = 0}, heap->shape->prefix_header);
 	}
 	if (!heap->lfh->layout->bitmap) {
-		image_put(heap->image, entry + heap->shape->unit,
+		image_write(heap->image, entry + heap->shape->unit,
 			container->free_count ? container->last_free : NO_FREE_BLOCK, 2);
 	}
 	container->last_free = (uint32_t)(entry - container->blocks) / heap->shape->unit;
 	container->free_count++;
 }
 
-static void put_busy_block(struct nt_heap *heap, const struct container *container, unsigned number,
-	uint64_t entry, const struct nt_block *block)
+static void write_busy_block(struct nt_heap *heap, const struct container *container,
+	unsigned number, uint64_t entry, const struct nt_block *block)
 {
 	struct image *image = heap->image;
 	const struct made_nt_shape *shape = heap->shape;
@@ -236,16 +237,16 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 			unused < NT_UNUSED_IN_SLOT ? unused :
 						     NT_UNUSED_IN_SLOT;
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
-	put_block_header(heap, container, number, entry, LFH_BLOCK | said);
-	nt_put_contents(heap, user, block);
+	write_block_header(heap, container, number, entry, LFH_BLOCK | said);
+	nt_write_contents(heap, user, block);
 	if (has_prefix)
-		nt_put_prefix(heap, entry, block, unused);
+		nt_write_prefix(heap, entry, block, unused);
 	else if (said == NT_UNUSED_IN_SLOT)
-		image_put_ptr(image, entry + container->stride - image_ptr_bytes(image), unused);
+		image_write_ptr(image, entry + container->stride - image_ptr_bytes(image), unused);
 	uint16_t bitmap = heap->lfh->layout->bitmap_data;
 	if (bitmap) {
 		uint64_t at = container->blocks + bitmap + number / 8;
-		image_put(image, at, image_get(image, at, 1) | 1u << number % 8, 1);
+		image_write(image, at, image_get(image, at, 1) | 1u << number % 8, 1);
 	}
 	truth_block(image, heap->base, user, block->requested, unused,
 		has_prefix ? block->stack : STACK_NOTHING);
@@ -266,8 +267,8 @@ static uint64_t place_container(struct nt_heap *heap, struct container *containe
 	uint64_t end = (blocks + room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	if (nt_add_internal(heap, end + PAGE_BYTES - blocks) != blocks)
 		image_die("a container is not where it was to be");
-	image_put(heap->image, blocks + guard, 1, 1);
-	image_put(heap->image, blocks + guard + 1, end - (blocks + room), 2);
+	image_write(heap->image, blocks + guard, 1, 1);
+	image_write(heap->image, blocks + guard + 1, end - (blocks + room), 2);
 	nt_add_guard(heap, end);
 	container->blocks = blocks;
 	return end - blocks;
@@ -293,7 +294,7 @@ void lfh_add_container(
 	uint64_t room = place_container(heap, &container);
 	container.block_count = blocks_that_fit(heap, container.stride, room);
 	container.first = first_offset(heap, container.block_count);
-	put_container(heap, &container);
+	write_container(heap, &container);
 	uint32_t overhead =
 		heap->has_prefix ? heap->shape->prefix_bytes + HEADER_OVERHEAD : HEADER_OVERHEAD;
 	for (unsigned i = 0; i < container.block_count; i++) {
@@ -301,9 +302,9 @@ void lfh_add_container(
 			container.blocks + container.first + (uint64_t)i * container.stride;
 		struct nt_block block = {.stack = STACK_NOTHING};
 		if (fill(context, i, container.stride - overhead, &block))
-			put_busy_block(heap, &container, i, entry, &block);
+			write_busy_block(heap, &container, i, entry, &block);
 		else
-			put_free_block(heap, &container, i, entry);
+			write_free_block(heap, &container, i, entry);
 	}
-	put_subsegment(heap, &container);
+	write_subsegment(heap, &container);
 }

@@ -193,12 +193,12 @@ static void add_front_end(struct program *program, unsigned count)
 	}
 }
 
-static void put_decoy(struct image *image, uint64_t user)
+static void write_decoy(struct image *image, uint64_t user)
 {
 	const struct made_lfh_layout *layout =
 		made_lfh_layout(image_profile(image)->bits, image_profile(image)->os_build);
-	image_put_ptr(image, user, user + 64);
-	image_put(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
+	image_write_ptr(image, user, user + 64);
+	image_write(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
 }
 
 /* Adds a block of the program and a free block. Both contain bytes that resemble the start of a
@@ -207,10 +207,10 @@ static void add_decoys(struct program *program)
 {
 	struct nt_heap *heap = program->heap;
 	struct nt_block block = {.requested = 256, .stack = any_stack(program), .is_bare = true};
-	put_decoy(program->image, nt_add_block(heap, &block));
+	write_decoy(program->image, nt_add_block(heap, &block));
 	program->placed++;
 	nt_add_free(heap, 32);
-	put_decoy(program->image, heap->last_entry + heap->shape->unit);
+	write_decoy(program->image, heap->last_entry + heap->shape->unit);
 	add(program, 64);
 }
 

@@ -88,13 +88,13 @@ void nt_add_hole(struct nt_heap *heap, unsigned pages);
 /* Returns the place of the next entry if the entry has at most this many bytes. */
 uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes);
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused);
-void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
+void nt_write_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
 	uint32_t previous_units, unsigned segment_offset, unsigned unused);
 uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block);
 bool nt_block_has_prefix(const struct nt_heap *heap, const struct nt_block *block);
-void nt_put_prefix(
+void nt_write_prefix(
 	struct nt_heap *heap, uint64_t entry, const struct nt_block *block, uint64_t unused_bytes);
-void nt_put_contents(struct nt_heap *heap, uint64_t user, const struct nt_block *block);
+void nt_write_contents(struct nt_heap *heap, uint64_t user, const struct nt_block *block);
 uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64_t *bytes);
 
 /* ---- the front end (nt_lfh_model.c) */

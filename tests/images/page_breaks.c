@@ -19,38 +19,38 @@ static void avl_cycle(struct image *image)
 	uint64_t top = top_of_tree(image);
 	for (size_t i = 0; i < 5; i++) {
 		uint64_t node = model_marked(image, "page node", i);
-		image_put_ptr(image, node + image_ptr_bytes(image), top);
+		image_write_ptr(image, node + image_ptr_bytes(image), top);
 	}
 }
 
 BREAK(avl_wild,
-	image_put_ptr(image, model_marked(image, "page table", 0) + 2ull * image_ptr_bytes(image),
+	image_write_ptr(image, model_marked(image, "page table", 0) + 2ull * image_ptr_bytes(image),
 		0x7ffe1232))
 
 static void list_wild(struct image *image)
 {
 	uint64_t link = model_marked(image, "page root", 0) + layout_of(image)->root.next;
-	image_put_ptr(image, image_get_ptr(image, link + image_ptr_bytes(image)), 0x7ffe1232);
+	image_write_ptr(image, image_get_ptr(image, link + image_ptr_bytes(image)), 0x7ffe1232);
 }
 
 static void list_cycle(struct image *image)
 {
 	uint64_t link = model_marked(image, "page root", 0) + layout_of(image)->root.next;
-	image_put_ptr(image, link, link);
+	image_write_ptr(image, link, link);
 }
 
 static void requested(struct image *image)
 {
 	unsigned ptr = image_ptr_bytes(image);
 	uint64_t field = model_marked(image, "page node", 1) + layout_of(image)->block.requested;
-	image_put_ptr(image, field, UINT64_C(1) << (ptr * 8 - 1));
+	image_write_ptr(image, field, UINT64_C(1) << (ptr * 8 - 1));
 }
 
 static void base_wild(struct image *image)
 {
 	uint64_t node = model_marked(image, "page node", 1);
-	image_put_ptr(image, node + layout_of(image)->block.base, UINT64_MAX - 0xfff);
-	image_put_ptr(image, node + layout_of(image)->block.user, UINT64_MAX - 0xf);
+	image_write_ptr(image, node + layout_of(image)->block.base, UINT64_MAX - 0xfff);
+	image_write_ptr(image, node + layout_of(image)->block.user, UINT64_MAX - 0xf);
 }
 
 /* ---- damage visible only by comparing two structures */
@@ -65,19 +65,19 @@ static uint64_t node_field(struct image *image, unsigned offset)
 	return model_marked(image, "page node", number) + offset;
 }
 
-BREAK(size_huge, image_put_ptr(image, node_field(image, layout_of(image)->block.base_bytes),
+BREAK(size_huge, image_write_ptr(image, node_field(image, layout_of(image)->block.base_bytes),
 			 UINT64_C(1) << (image_ptr_bytes(image) == 8 ? 46 : 31)))
 
 static void into_guard(struct image *image)
 {
 	uint64_t field = node_field(image, layout_of(image)->block.requested);
-	image_put_ptr(image, field, image_get_ptr(image, field) + 0x800);
+	image_write_ptr(image, field, image_get_ptr(image, field) + 0x800);
 }
 
 static void user_moved(struct image *image)
 {
 	uint64_t field = node_field(image, layout_of(image)->block.user);
-	image_put_ptr(image, field, image_get_ptr(image, field) - 0x20);
+	image_write_ptr(image, field, image_get_ptr(image, field) - 0x20);
 }
 
 static void same_base(struct image *image)
@@ -86,11 +86,11 @@ static void same_base(struct image *image)
 		layout_of(image)->block.requested, layout_of(image)->block.base_bytes};
 	uint64_t other = model_marked(image, "page node", 0);
 	for (size_t i = 0; i < sizeof fields; i++)
-		image_put_ptr(image, node_field(image, fields[i]),
+		image_write_ptr(image, node_field(image, fields[i]),
 			image_get_ptr(image, other + fields[i]));
 }
 
-BREAK(avl_child, image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0))
+BREAK(avl_child, image_write_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0))
 
 /* Breaks a leaf. Nothing follows the leaf, so no other block may be lost. */
 static void avl_leaf(struct image *image)
@@ -99,19 +99,19 @@ static void avl_leaf(struct image *image)
 	for (size_t i = 0; image_marked(image, "page node", i); i++) {
 		uint64_t node = image_marked(image, "page node", i);
 		if (!image_get_ptr(image, node + ptr) && !image_get_ptr(image, node + 2ull * ptr)) {
-			image_put_ptr(image, node + ptr, 0x7ffe1232);
+			image_write_ptr(image, node + ptr, 0x7ffe1232);
 			return;
 		}
 	}
 	image_die("nothing to damage: a leaf");
 }
 
-BREAK(light_stamp, image_put(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4))
+BREAK(light_stamp, image_write(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4))
 
 static void light_requested(struct image *image)
 {
 	uint64_t info = model_marked(image, "light info", 1);
-	image_put_ptr(image, info + layout_of(image)->info.requested, UINT64_MAX / 2);
+	image_write_ptr(image, info + layout_of(image)->info.requested, UINT64_MAX / 2);
 }
 
 const struct image_break page_breaks[] = {

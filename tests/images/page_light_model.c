@@ -15,13 +15,13 @@ struct light_model {
 	unsigned suffix_bytes;
 };
 
-static uint64_t put_live(
+static uint64_t write_live(
 	struct light_model *model, const struct page_plan *plan, const struct nt_block *block)
 {
 	uint64_t bytes;
 	uint64_t user = nt_place_block(model->heap, block, &bytes) + model->at->info.bytes;
 	bool has_stack = plan->stack != STACK_NOTHING;
-	page_put_info(model->image, model->at, user,
+	page_write_info(model->image, model->at, user,
 		&(struct page_info){.heap = model->base,
 			.requested = plan->requested,
 			.stack = has_stack ? image_stack_record(model->image, plan->stack) : 0});
@@ -38,20 +38,20 @@ static struct nt_block block_of(const struct light_model *model, const struct pa
 	return block;
 }
 
-static void put_ring_blocks(struct light_model *model)
+static void write_ring_blocks(struct light_model *model)
 {
 	struct ring_wish wish = image_ring_wish(model->image);
 	struct page_plan plan = {wish.bytes, STACK_NOTHING, true};
 	struct nt_block block = block_of(model, &plan);
 	for (unsigned i = 0; i < wish.count; i++)
-		image_ring_offer(model->image, put_live(model, &plan, &block));
+		image_ring_offer(model->image, write_live(model, &plan, &block));
 }
 
-static void put_block(struct light_model *model, const struct page_plan *plan)
+static void write_block(struct light_model *model, const struct page_plan *plan)
 {
 	struct nt_block block = block_of(model, plan);
 	if (plan->is_live)
-		put_live(model, plan, &block);
+		write_live(model, plan, &block);
 	else
 		nt_add_freed(model->heap, &block);
 }
@@ -64,12 +64,12 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 		.image = image, .at = page_image_layout_of(ptr * 8), .suffix_bytes = 2 * ptr};
 	model.heap = nt_heap_new(image, request->is_process_heap);
 	model.base = model.heap->base;
-	put_ring_blocks(&model);
+	write_ring_blocks(&model);
 	for (unsigned i = 0; i < request->block_count * 8 / 7; i++) {
 		struct page_plan plan = page_plan_block(image, &chance);
 		/* Every other block stays live, because free neighbours would be merged. */
 		plan.is_live |= i % 2 == 0;
-		put_block(&model, &plan);
+		write_block(&model, &plan);
 		/* Allocations by the heap's own code bypass the page heap. */
 		if (i % 50 == 49)
 			nt_add_block(model.heap, &(struct nt_block){.requested = 40 + i % 64,

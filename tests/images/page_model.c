@@ -35,17 +35,17 @@ struct page_model {
 	struct ring_wish wish;
 };
 
-void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
+void page_write_info(struct image *image, const struct page_image_layout *at, uint64_t user,
 	const struct page_info *info)
 {
 	uint64_t addr = user - at->info.bytes;
 	image_fill(image, addr, 0, at->info.bytes);
-	image_put(image, addr, info->is_full ? 0xabcdbbbb : 0xabcdaaaa, 4);
-	image_put_ptr(image, addr + at->info.heap, info->heap);
-	image_put_ptr(image, addr + at->info.requested, info->requested);
-	image_put_ptr(image, addr + at->info.actual, info->requested + at->info.bytes);
-	image_put_ptr(image, addr + at->info.stack, info->stack);
-	image_put(image, addr + at->info.end_stamp, info->is_full ? 0xdcbabbbb : 0xdcbaaaaa, 4);
+	image_write(image, addr, info->is_full ? 0xabcdbbbb : 0xabcdaaaa, 4);
+	image_write_ptr(image, addr + at->info.heap, info->heap);
+	image_write_ptr(image, addr + at->info.requested, info->requested);
+	image_write_ptr(image, addr + at->info.actual, info->requested + at->info.bytes);
+	image_write_ptr(image, addr + at->info.stack, info->stack);
+	image_write(image, addr + at->info.end_stamp, info->is_full ? 0xdcbabbbb : 0xdcbaaaaa, 4);
 	image_mark(image, info->is_full ? "page info" : "light info", addr);
 }
 
@@ -91,23 +91,24 @@ static uint64_t stack_record(struct page_model *model, const struct page_block *
 	return stack == STACK_NOTHING ? 0 : image_stack_record(model->image, stack);
 }
 
-static void put_node(struct page_model *model, const struct page_block *block)
+static void write_node(struct page_model *model, const struct page_block *block)
 {
 	const struct page_image_layout *at = model->at;
 	uint64_t adjacent = block->node + at->block.adjacency;
-	image_put_ptr(model->image, block->node + at->block.user, block->user);
-	image_put_ptr(model->image, block->node + at->block.base, block->base);
-	image_put_ptr(model->image, block->node + at->block.base_bytes, block->access_bytes + PAGE);
-	image_put_ptr(model->image, block->node + at->block.access_bytes, block->access_bytes);
-	image_put_ptr(model->image, block->node + at->block.requested, block->plan.requested);
-	image_put_ptr(model->image, block->node + at->block.actual,
+	image_write_ptr(model->image, block->node + at->block.user, block->user);
+	image_write_ptr(model->image, block->node + at->block.base, block->base);
+	image_write_ptr(
+		model->image, block->node + at->block.base_bytes, block->access_bytes + PAGE);
+	image_write_ptr(model->image, block->node + at->block.access_bytes, block->access_bytes);
+	image_write_ptr(model->image, block->node + at->block.requested, block->plan.requested);
+	image_write_ptr(model->image, block->node + at->block.actual,
 		block->plan.requested + at->info.bytes);
-	image_put_ptr(model->image, block->node + at->block.stack, stack_record(model, block));
-	image_put_ptr(model->image, block->node + at->block.region, block->region);
+	image_write_ptr(model->image, block->node + at->block.stack, stack_record(model, block));
+	image_write_ptr(model->image, block->node + at->block.region, block->region);
 	image_list_init(model->image, adjacent);
 }
 
-static void put_busy(struct page_model *model, const struct page_block *block)
+static void write_busy(struct page_model *model, const struct page_block *block)
 {
 	struct image *image = model->image;
 	uint64_t end = block->base + block->access_bytes;
@@ -115,7 +116,7 @@ static void put_busy(struct page_model *model, const struct page_block *block)
 	image_commit(image, block->base, block->access_bytes, IMAGE_READ | IMAGE_WRITE);
 	image_fill(image, block->user, FILL_NEW, block->plan.requested);
 	image_fill(image, user_end, FILL_AFTER, end - user_end);
-	page_put_info(image, model->at, block->user,
+	page_write_info(image, model->at, block->user,
 		&(struct page_info){.heap = model->root,
 			.requested = block->plan.requested,
 			.stack = stack_record(model, block),
@@ -132,7 +133,7 @@ static void place_nodes(struct page_model *model)
 	uint64_t bytes = (uint64_t)(model->count + 1) * model->at->block.bytes;
 	uint64_t pool = image_reserve(model->image, bytes, 0);
 	image_commit(model->image, pool, bytes, IMAGE_READ | IMAGE_WRITE);
-	image_put_ptr(model->image, model->root + model->at->root.node_pool_head, pool);
+	image_write_ptr(model->image, model->root + model->at->root.node_pool_head, pool);
 	for (unsigned i = 0; i < model->count; i++)
 		model->blocks[i].node = pool + (uint64_t)(i + 1) * model->at->block.bytes;
 	/* Shuffle the nodes: their order must not depend on the blocks' order, because nodes are
@@ -145,7 +146,7 @@ static void place_nodes(struct page_model *model)
 	}
 }
 
-static void put_free_list(struct page_model *model)
+static void write_free_list(struct page_model *model)
 {
 	const struct page_image_layout *at = model->at;
 	uint64_t head = model->root + at->root.free_head, last = 0;
@@ -154,15 +155,15 @@ static void put_free_list(struct page_model *model)
 		if (model->blocks[i].plan.is_live)
 			continue;
 		uint64_t node = model->blocks[i].node;
-		image_put_ptr(model->image, last ? last : head, node);
+		image_write_ptr(model->image, last ? last : head, node);
 		last = node;
 		count++;
 	}
-	image_put_ptr(model->image, model->root + at->root.free_tail, last);
-	image_put(model->image, model->root + at->root.free_count, count, 4);
+	image_write_ptr(model->image, model->root + at->root.free_tail, last);
+	image_write(model->image, model->root + at->root.free_count, count, 4);
 }
 
-static void put_tree(struct page_model *model)
+static void write_tree(struct page_model *model)
 {
 	const struct page_image_layout *at = model->at;
 	uint64_t *nodes = model_zeroed(model->count + 1, sizeof *nodes);
@@ -172,12 +173,12 @@ static void put_tree(struct page_model *model)
 			nodes[count++] = model->blocks[i].node;
 	uint64_t table = model->root + at->root.busy_table;
 	avl_image_build(model->image, at, table, nodes, count);
-	image_put(model->image, model->root + at->root.busy_count, count, 4);
+	image_write(model->image, model->root + at->root.busy_count, count, 4);
 	image_mark(model->image, "page table", table);
 	free(nodes);
 }
 
-static void put_root(struct page_model *model, bool is_handle)
+static void write_root(struct page_model *model, bool is_handle)
 {
 	const struct page_image_layout *at = model->at;
 	struct image *image = model->image;
@@ -186,9 +187,9 @@ static void put_root(struct page_model *model, bool is_handle)
 	image_commit(image, model->handle, 2 * PAGE, IMAGE_READ | IMAGE_WRITE);
 	image_fill(image, model->handle, FILL_HANDLE, PAGE);
 	image_fill(image, model->root, 0, PAGE);
-	image_put(image, model->root + at->root.signature, ROOT_SIGNATURE, 4);
-	image_put(image, model->root + at->root.flags, 0x01001002, 4);
-	image_put(image, model->root + at->root.seed, 0x1234, 4);
+	image_write(image, model->root + at->root.signature, ROOT_SIGNATURE, 4);
+	image_write(image, model->root + at->root.flags, 0x01001002, 4);
+	image_write(image, model->root + at->root.seed, 0x1234, 4);
 	image_list_add(image, image_page_heap_list(image), model->root + at->root.next);
 	image_mark(image, "page root", model->root);
 }
@@ -211,20 +212,20 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	model.wish = image_ring_wish(image);
 	model.count = model.wish.count + model_places(request->block_count);
 	model.blocks = model_zeroed(model.count + 1, sizeof *model.blocks);
-	put_root(&model, request->is_process_heap);
+	write_root(&model, request->is_process_heap);
 	place_nodes(&model);
 	for (unsigned i = 0; i < model.count; i++) {
 		struct page_block *block = &model.blocks[i];
 		plan_block(&model, block, i < model.wish.count);
 		place_block(&model, block);
-		put_node(&model, block);
+		write_node(&model, block);
 		if (block->plan.is_live)
-			put_busy(&model, block);
+			write_busy(&model, block);
 		if (i < model.wish.count)
 			image_ring_offer(image, block->user);
 	}
-	put_free_list(&model);
-	put_tree(&model);
+	write_free_list(&model);
+	write_tree(&model);
 	truth_heap(image, model.handle, "page");
 	image_enter_heap(image, model.handle, request->is_process_heap);
 	/* The sources do not define whether the PEB lists the normal heap. Inferred for the ring of
@@ -233,7 +234,7 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 		.growth = request->growth,
 		.is_unlisted = image_chance(image, "unlisted", 2)};
 	uint64_t normal_heap = nt_model_make(image, &normal);
-	image_put_ptr(image, model.root + model.at->root.normal, normal_heap);
+	image_write_ptr(image, model.root + model.at->root.normal, normal_heap);
 	free(model.blocks);
 	return model.handle;
 }

@@ -12,7 +12,7 @@ struct page_info {
 };
 
 /* Writes a busy block's _DPH_BLOCK_INFORMATION, which directly precedes the user's bytes. */
-void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
+void page_write_info(struct image *image, const struct page_image_layout *at, uint64_t user,
 	const struct page_info *info);
 
 struct page_plan {

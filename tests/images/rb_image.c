@@ -29,9 +29,9 @@ static uint64_t build_part(
 	uint64_t left = build_part(build, first, middle, node, depth + 1);
 	uint64_t right = build_part(build, middle + 1, end, node, depth + 1);
 	bool is_red = depth && depth == build->red_depth;
-	image_put_ptr(build->image, node, encoded(build, left));
-	image_put_ptr(build->image, node + ptr, encoded(build, right));
-	image_put_ptr(build->image, node + 2ull * ptr, parent | is_red);
+	image_write_ptr(build->image, node, encoded(build, left));
+	image_write_ptr(build->image, node + ptr, encoded(build, right));
+	image_write_ptr(build->image, node + 2ull * ptr, parent | is_red);
 	return node;
 }
 
@@ -58,6 +58,6 @@ void rb_image_build(
 		build.red_depth++;
 	uint64_t root = build_part(&build, 0, nodes->count, 0, 0);
 	uint64_t least = nodes->count ? nodes->at[0] : 0;
-	image_put_ptr(image, tree_addr, encoded(&build, root));
-	image_put_ptr(image, tree_addr + image_ptr_bytes(image), least | is_encoded);
+	image_write_ptr(image, tree_addr, encoded(&build, root));
+	image_write_ptr(image, tree_addr + image_ptr_bytes(image), least | is_encoded);
 }

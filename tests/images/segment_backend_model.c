@@ -35,18 +35,18 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 		return;
 	uint64_t segment_bytes = (uint64_t)UNITS_PER_SEGMENT << shift;
 	uint64_t most = segment_bytes / 2 - (UINT64_C(1) << shift);
-	image_put_ptr(model->image, addr + at->context.mask, ~(segment_bytes - 1));
-	image_put(model->image, addr + at->context.unit_shift, shift, 1);
-	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
-	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
-	image_put(model->image, addr + at->context.max_bytes, most, 4);
+	image_write_ptr(model->image, addr + at->context.mask, ~(segment_bytes - 1));
+	image_write(model->image, addr + at->context.unit_shift, shift, 1);
+	image_write(model->image, addr + at->context.pages_shift, shift - 12, 1);
+	image_write(model->image, addr + at->context.first_index, context->first_index, 1);
+	image_write(model->image, addr + at->context.max_bytes, most, 4);
 	/* The second context has no subsegments. In the kernel of 19041 its fields for the LFH and
 	 * VS contexts are empty. */
 	if (number == 0 || image_chance(model->image, "second context", 2)) {
-		image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
-		image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
+		image_write_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
+		image_write_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
 	}
-	image_put_ptr(model->image, addr + at->context.heap, model->heap);
+	image_write_ptr(model->image, addr + at->context.heap, model->heap);
 }
 
 unsigned segment_backend_count(const struct segment_model *model)
@@ -130,8 +130,8 @@ void segment_backend_place_block(
 	range->flags = 3;
 	range->has_extra = block->has_stack_place;
 	range->unused = (uint32_t)(length - block->requested);
-	segment_put_block(model, block, addr, length, TAIL_WORD_NONE);
-	segment_tell(model, block, addr, length);
+	segment_write_block(model, block, addr, length, TAIL_WORD_NONE);
+	segment_print(model, block, addr, length);
 }
 
 /* ---- writing */
@@ -142,18 +142,18 @@ static uint64_t descriptor(
 	return segment->addr + (uint64_t)unit * model->at->range.bytes;
 }
 
-static void put_flags(
+static void write_flags(
 	struct segment_model *model, uint64_t descriptor_addr, unsigned flags, unsigned pages)
 {
 	const struct segment_image_layout *at = model->at;
 	if (at->range.is_count_in_flags) {
-		image_put(model->image, descriptor_addr + at->range.flags, flags | (pages & 7) << 5,
-			1);
+		image_write(model->image, descriptor_addr + at->range.flags,
+			flags | (pages & 7) << 5, 1);
 		return;
 	}
-	image_put(model->image, descriptor_addr + at->range.flags, flags, 1);
+	image_write(model->image, descriptor_addr + at->range.flags, flags, 1);
 	if (at->range.committed)
-		image_put(model->image, descriptor_addr + at->range.committed, pages, 1);
+		image_write(model->image, descriptor_addr + at->range.committed, pages, 1);
 }
 
 static unsigned unit_inside(const struct segment_model *model)
@@ -162,21 +162,21 @@ static unsigned unit_inside(const struct segment_model *model)
 	return at->range.unit_inside ? at->range.unit_inside : at->range.unit;
 }
 
-static void put_range(struct segment_model *model, const struct page_segment *segment,
+static void write_range(struct segment_model *model, const struct page_segment *segment,
 	const struct segment_range *range)
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t first = descriptor(model, segment, range->first);
-	image_put(model->image, first, RANGE_SIGNATURE, 4);
-	image_put(model->image, first + at->range.unused, range->unused, at->range.unused_bytes);
-	image_put(model->image, first + at->range.extra, range->has_extra, 2);
-	put_flags(model, first, range->flags, range->pages_per_unit);
-	image_put(model->image, first + at->range.unit, range->units, 1);
+	image_write(model->image, first, RANGE_SIGNATURE, 4);
+	image_write(model->image, first + at->range.unused, range->unused, at->range.unused_bytes);
+	image_write(model->image, first + at->range.extra, range->has_extra, 2);
+	write_flags(model, first, range->flags, range->pages_per_unit);
+	image_write(model->image, first + at->range.unit, range->units, 1);
 	unsigned inside = unit_inside(model);
 	for (unsigned i = 1; i < range->units; i++) {
 		uint64_t addr = descriptor(model, segment, range->first + i);
-		put_flags(model, addr, range->flags & ~2u, range->pages_per_unit);
-		image_put(model->image, addr + inside, i, 1);
+		write_flags(model, addr, range->flags & ~2u, range->pages_per_unit);
+		image_write(model->image, addr + inside, i, 1);
 	}
 	if ((range->flags & 0xf) == 3)
 		image_mark(model->image, "segment user range", first);
@@ -184,20 +184,20 @@ static void put_range(struct segment_model *model, const struct page_segment *se
 		image_mark(model->image, "segment lfh range", first);
 }
 
-static void put_free(struct segment_model *model, const struct page_segment *segment,
+static void write_free(struct segment_model *model, const struct page_segment *segment,
 	struct rb_nodes *nodes, unsigned from, unsigned to)
 {
 	if (from == to)
 		return;
 	uint64_t first = descriptor(model, segment, from);
 	uint64_t last = descriptor(model, segment, to - 1);
-	image_put(model->image, last + unit_inside(model), to - 1 - from, 1);
-	image_put(model->image, first + model->at->range.unit, to - from, 1);
+	image_write(model->image, last + unit_inside(model), to - 1 - from, 1);
+	image_write(model->image, first + model->at->range.unit, to - from, 1);
 	image_mark(model->image, "segment free range", first);
 	rb_image_add(nodes, first);
 }
 
-static void put_ranges(struct segment_model *model, const struct segment_context *context,
+static void write_ranges(struct segment_model *model, const struct segment_context *context,
 	const struct page_segment *segment, struct rb_nodes *nodes)
 {
 	unsigned free_from = context->first_index;
@@ -205,11 +205,11 @@ static void put_ranges(struct segment_model *model, const struct segment_context
 		const struct segment_range *range = &segment->ranges[i];
 		if (!range->flags)
 			continue;
-		put_free(model, segment, nodes, free_from, range->first);
-		put_range(model, segment, range);
+		write_free(model, segment, nodes, free_from, range->first);
+		write_range(model, segment, range);
 		free_from = range->first + range->units;
 	}
-	put_free(model, segment, nodes, free_from, UNITS_PER_SEGMENT);
+	write_free(model, segment, nodes, free_from, UNITS_PER_SEGMENT);
 }
 
 static void write_context(struct segment_model *model, struct segment_context *context)
@@ -220,15 +220,15 @@ static void write_context(struct segment_model *model, struct segment_context *c
 	for (size_t i = 0; i < context->count; i++) {
 		const struct page_segment *segment = &context->segments[i];
 		image_list_add(model->image, context->addr + at->context.list, segment->addr);
-		image_put_ptr(model->image, segment->addr + at->segment.signature,
+		image_write_ptr(model->image, segment->addr + at->segment.signature,
 			segment->addr ^ context->addr ^ model->heap_key ^ constant);
 		if (at->segment.watermark)
-			image_put(model->image, segment->addr + at->segment.watermark,
+			image_write(model->image, segment->addr + at->segment.watermark,
 				segment->next & 0xff, 1);
-		put_ranges(model, context, segment, &nodes);
+		write_ranges(model, context, segment, &nodes);
 		image_mark(model->image, "page segment", segment->addr);
 	}
-	image_put_ptr(model->image, context->addr + at->context.count, context->count);
+	image_write_ptr(model->image, context->addr + at->context.count, context->count);
 	rb_image_build(model->image, context->addr + at->context.free_ranges, &nodes, false);
 	free(nodes.at);
 }

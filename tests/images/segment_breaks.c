@@ -16,27 +16,27 @@ static void large_cycle(struct image *image)
 {
 	uint64_t root = image_get_ptr(image, model_marked(image, "large tree", 0));
 	for (size_t i = 0; image_marked(image, "large node", i); i += 2)
-		image_put_ptr(image, model_marked(image, "large node", i), root);
+		image_write_ptr(image, model_marked(image, "large node", i), root);
 }
 
-BREAK(large_wild, image_put_ptr(image, model_marked(image, "large tree", 0), 0x7ffe1231))
+BREAK(large_wild, image_write_ptr(image, model_marked(image, "large tree", 0), 0x7ffe1231))
 BREAK(large_pages,
-	image_put_ptr(image, model_marked(image, "large node", 0) + layout_of(image)->large.pages,
+	image_write_ptr(image, model_marked(image, "large node", 0) + layout_of(image)->large.pages,
 		~UINT64_C(0xffe)))
 
 static void segment_cycle(struct image *image)
 {
 	uint64_t first = model_marked(image, "page segment", 0);
-	image_put_ptr(image, first, first);
+	image_write_ptr(image, first, first);
 }
 
-BREAK(segment_wild, image_put_ptr(image, model_marked(image, "page segment", 0), 0x7ffe1231))
+BREAK(segment_wild, image_write_ptr(image, model_marked(image, "page segment", 0), 0x7ffe1231))
 
 static void segment_key(struct image *image)
 {
 	uint64_t place =
 		model_marked(image, "page segment", 1) + layout_of(image)->segment.signature;
-	image_put_ptr(image, place, image_get_ptr(image, place) ^ 0x5500);
+	image_write_ptr(image, place, image_get_ptr(image, place) ^ 0x5500);
 }
 
 /* Returns OwnerSlotRef, or 0 in builds that have one list. */
@@ -55,35 +55,35 @@ static void vs_cycle(struct image *image)
 		if (slot_of(image, other) == slot_of(image, first))
 			at = other;
 	}
-	image_put_ptr(image, at, first ^ at);
+	image_write_ptr(image, at, first ^ at);
 }
 
 BREAK(unit_size,
-	image_put(image,
+	image_write(image,
 		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit, 0, 1))
 BREAK(unit_size_most,
-	image_put(image,
+	image_write(image,
 		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit, 0xff,
 		1))
 BREAK(unused_bytes,
-	image_put(image,
+	image_write(image,
 		model_marked(image, "segment user range", 0) + layout_of(image)->range.unused,
 		UINT32_MAX, 4))
 
 static void vs_size(struct image *image)
 {
 	uint64_t addr = model_marked(image, "vs chunk", 3);
-	image_put_ptr(image, addr, addr ^ image_hp_heap_key(image));
+	image_write_ptr(image, addr, addr ^ image_hp_heap_key(image));
 }
 
 static void vs_huge(struct image *image)
 {
 	uint64_t addr = model_marked(image, "vs chunk", 3);
 	uint64_t all = layout_of(image)->bits == 64 ? 0x0001fffffffffffeull : 0xfffffffe;
-	image_put_ptr(image, addr, all ^ addr ^ image_hp_heap_key(image));
+	image_write_ptr(image, addr, all ^ addr ^ image_hp_heap_key(image));
 }
 
-static void put_offsets(struct image *image, uint32_t kept, uint32_t set)
+static void write_offsets(struct image *image, uint32_t kept, uint32_t set)
 {
 	uint64_t addr = model_marked(image, "lfh subsegment", 0);
 	bool is_wide = layout_of(image)->subsegment.bucket;
@@ -91,43 +91,43 @@ static void put_offsets(struct image *image, uint32_t kept, uint32_t set)
 	key ^= is_wide ? (uint32_t)(addr >> 12) : (uint32_t)addr >> 12;
 	uint64_t place = addr + layout_of(image)->subsegment.offsets;
 	uint32_t plain = (uint32_t)image_get(image, place, 4) ^ key;
-	image_put(image, place, ((plain & kept) | set) ^ key, 4);
+	image_write(image, place, ((plain & kept) | set) ^ key, 4);
 }
 
-BREAK(lfh_block_size, put_offsets(image, 0xffff0000, 0))
-BREAK(lfh_first_offset, put_offsets(image, 0xffff, 0xfff00000))
+BREAK(lfh_block_size, write_offsets(image, 0xffff0000, 0))
+BREAK(lfh_first_offset, write_offsets(image, 0xffff, 0xfff00000))
 
 static void lfh_block_count(struct image *image)
 {
 	for (size_t i = 0; i < 2; i++) {
 		uint64_t addr = model_marked(image, "lfh subsegment", i);
-		image_put(image, addr + layout_of(image)->subsegment.block_count, 0xffff, 2);
+		image_write(image, addr + layout_of(image)->subsegment.block_count, 0xffff, 2);
 	}
 }
 
 /* ---- damage visible only by comparing two structures: ranges of the back end */
 
-static void put_unit(struct image *image, const char *name, unsigned set, unsigned more)
+static void write_unit(struct image *image, const char *name, unsigned set, unsigned more)
 {
 	uint64_t place = model_marked(image, name, 0) + layout_of(image)->range.unit;
-	image_put(image, place, set ? set : image_get(image, place, 1) + more, 1);
+	image_write(image, place, set ? set : image_get(image, place, 1) + more, 1);
 }
 
-BREAK(free_ff, put_unit(image, "segment free range", 0xff, 0))
-BREAK(free_more, put_unit(image, "segment free range", 0, 1))
-BREAK(lfh_more, put_unit(image, "segment lfh range", 0, 1))
+BREAK(free_ff, write_unit(image, "segment free range", 0xff, 0))
+BREAK(free_more, write_unit(image, "segment free range", 0, 1))
+BREAK(lfh_more, write_unit(image, "segment lfh range", 0, 1))
 
 /* Sets the low five bits, which are all flags except on x86. */
-static void put_flags(struct image *image, const char *name, unsigned flags)
+static void write_flags(struct image *image, const char *name, unsigned flags)
 {
 	uint64_t place = model_marked(image, name, 0) + layout_of(image)->range.flags;
-	image_put(image, place, (image_get(image, place, 1) & ~UINT64_C(0x1f)) | flags, 1);
+	image_write(image, place, (image_get(image, place, 1) & ~UINT64_C(0x1f)) | flags, 1);
 }
 
-BREAK(lfh_flags_09, put_flags(image, "segment lfh range", 9))
-BREAK(lfh_flags_00, put_flags(image, "segment lfh range", 0))
-BREAK(lfh_flags_07, put_flags(image, "segment lfh range", 7))
-BREAK(user_flags_01, put_flags(image, "segment user range", 1))
+BREAK(lfh_flags_09, write_flags(image, "segment lfh range", 9))
+BREAK(lfh_flags_00, write_flags(image, "segment lfh range", 0))
+BREAK(lfh_flags_07, write_flags(image, "segment lfh range", 7))
+BREAK(user_flags_01, write_flags(image, "segment user range", 1))
 
 /* Makes page segments of 256 MB, which overlap. */
 static void unit_shift(struct image *image)
@@ -136,7 +136,7 @@ static void unit_shift(struct image *image)
 		model_marked(image, "segment context", 0) + layout_of(image)->context.unit_shift;
 	if (!layout_of(image)->context.bytes)
 		image_die("nothing to damage: a context");
-	image_put(image, place, 20, 1);
+	image_write(image, place, 20, 1);
 }
 
 /* ---- LFH subsegments */
@@ -181,7 +181,7 @@ static void lfh_count_half(struct image *image)
 {
 	uint64_t subsegment = busy_subsegment(image);
 	uint64_t place = subsegment + layout_of(image)->subsegment.block_count;
-	image_put(image, place, count_of(image, subsegment) / 2, 2);
+	image_write(image, place, count_of(image, subsegment) / 2, 2);
 }
 
 /* ---- large blocks */
@@ -191,13 +191,13 @@ static uint64_t tree_mask(struct image *image, uint64_t tree)
 	return image_get_ptr(image, tree + image_ptr_bytes(image)) & 1 ? tree : 0;
 }
 
-BREAK(large_root_0, image_put_ptr(image, model_marked(image, "large tree", 0), 0))
+BREAK(large_root_0, image_write_ptr(image, model_marked(image, "large tree", 0), 0))
 
 static void large_child_0(struct image *image)
 {
 	uint64_t tree = model_marked(image, "large tree", 0);
 	uint64_t root = image_get_ptr(image, tree) ^ tree_mask(image, tree);
-	image_put_ptr(image, root, 0);
+	image_write_ptr(image, root, 0);
 }
 
 /* Breaks a leaf. Nothing follows the leaf, so no other block may be lost. */
@@ -207,7 +207,7 @@ static void large_leaf_wild(struct image *image)
 		uint64_t node = image_marked(image, "large node", i);
 		unsigned ptr = image_ptr_bytes(image);
 		if (!image_get_ptr(image, node) && !image_get_ptr(image, node + ptr)) {
-			image_put_ptr(image, node, 0x7ffe1231);
+			image_write_ptr(image, node, 0x7ffe1231);
 			return;
 		}
 	}
@@ -220,7 +220,7 @@ static void records_wild(struct image *image)
 {
 	model_marked(image, "segment record", 0);
 	for (size_t i = 0; i < 40 && image_marked(image, "segment record", i); i++)
-		image_put_ptr(image, image_marked(image, "segment record", i), 0x7ffe1231);
+		image_write_ptr(image, image_marked(image, "segment record", i), 0x7ffe1231);
 }
 
 const struct image_break segment_breaks[] = {

@@ -18,13 +18,13 @@ static uint64_t large_pages(const struct segment_model *model, const struct segm
 	return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
 }
 
-static void put_node(struct segment_model *model, const struct segment_block *block, uint64_t node,
-	uint64_t addr, uint64_t pages)
+static void write_node(struct segment_model *model, const struct segment_block *block,
+	uint64_t node, uint64_t addr, uint64_t pages)
 {
 	uint64_t unused = pages * SEGMENT_PAGE - block->requested;
 	uint64_t extra = block->has_stack_place ? EXTRA_PRESENT : 0;
-	image_put_ptr(model->image, node + model->at->large.address, addr | unused);
-	image_put_ptr(
+	image_write_ptr(model->image, node + model->at->large.address, addr | unused);
+	image_write_ptr(
 		model->image, node + model->at->large.pages, pages << 12 | GUARD_PAGE | extra);
 	image_mark(model->image, "large node", node);
 }
@@ -42,9 +42,9 @@ void segment_large_write(struct segment_model *model, unsigned count, bool is_en
 			continue;
 		uint64_t bytes = pages * SEGMENT_PAGE;
 		image_commit(model->image, addr, bytes, IMAGE_READ | IMAGE_WRITE);
-		put_node(model, &block, node, addr, pages);
-		segment_put_block(model, &block, addr, bytes, TAIL_WORD_NONE);
-		segment_tell(model, &block, addr, bytes);
+		write_node(model, &block, node, addr, pages);
+		segment_write_block(model, &block, addr, bytes, TAIL_WORD_NONE);
+		segment_print(model, &block, addr, bytes);
 		model->large_committed += pages;
 		model->large_reserved += pages + 1;
 		rb_image_add(&nodes, node);

@@ -185,11 +185,11 @@ void segment_lfh_plan(struct segment_model *model, unsigned place_count)
 static void set_bit(struct segment_model *model, uint64_t bitmap, unsigned bit)
 {
 	uint64_t byte = image_get(model->image, bitmap + bit / 8, 1);
-	image_put(model->image, bitmap + bit / 8, byte | 1u << bit % 8, 1);
+	image_write(model->image, bitmap + bit / 8, byte | 1u << bit % 8, 1);
 }
 
 /* Sets the two bits of a block: BUSY, HAS_UNUSED. */
-static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t number, unsigned bits)
+static void write_bits(struct segment_model *model, uint64_t bitmap, uint32_t number, unsigned bits)
 {
 	bool is_split = has_references(model);
 	uint32_t word = number / BLOCKS_OF_WORD * BLOCKS_OF_WORD * 2;
@@ -202,16 +202,16 @@ static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t numb
 
 /* In the kernel of 19041 the bits after the last block are ones. In this model they are ones in
  * some heaps of 26100. */
-static void put_bits_after(
+static void write_bits_after(
 	struct segment_model *model, const struct segment_subsegment *subsegment, uint64_t bitmap)
 {
 	if (!has_references(model) || !image_chance(model->image, "bits after blocks", 2))
 		return;
 	for (uint32_t i = subsegment->block_count; i % BLOCKS_OF_WORD; i++)
-		put_bits(model, bitmap, i, BUSY | HAS_UNUSED);
+		write_bits(model, bitmap, i, BUSY | HAS_UNUSED);
 }
 
-static void put_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
+static void write_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint64_t bitmap = subsegment->addr + model->at->subsegment.bitmap;
 	unsigned withheld = 0;
@@ -224,19 +224,19 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 		withheld += is_over_page(subsegment, i);
 		if (block->is_live) {
 			bits = BUSY | (block->requested < subsegment->block_bytes ? HAS_UNUSED : 0);
-			segment_put_block(
+			segment_write_block(
 				model, block, addr, subsegment->block_bytes, TAIL_WORD_PRESENT);
-			segment_tell(model, block, addr, subsegment->block_bytes);
+			segment_print(model, block, addr, subsegment->block_bytes);
 		} else {
 			subsegment->free_count++;
 		}
-		put_bits(model, bitmap, i, bits);
+		write_bits(model, bitmap, i, bits);
 	}
-	put_bits_after(model, subsegment, bitmap);
+	write_bits_after(model, subsegment, bitmap);
 	subsegment->free_count -= withheld;
 	if (withheld)
-		image_put(model->image, subsegment->addr + model->at->subsegment.withheld, withheld,
-			1);
+		image_write(model->image, subsegment->addr + model->at->subsegment.withheld,
+			withheld, 1);
 }
 
 /* Decommits the pages after the last live block. */
@@ -264,46 +264,46 @@ static unsigned private_map_ref(const struct segment_model *model)
 
 /* The facts do not mention an effect of PrivateFormat on the bitmap; the model assumes no
  * effect. */
-static void put_references(struct segment_model *model, const struct segment_subsegment *subsegment,
-	uint64_t bucket, uint64_t owner)
+static void write_references(struct segment_model *model,
+	const struct segment_subsegment *subsegment, uint64_t bucket, uint64_t owner)
 {
 	const struct segment_image_layout *at = model->at;
 	struct image *image = model->image;
 	uint64_t lfh = lfh_context(model);
 	uint64_t addr = subsegment->addr;
 	uint32_t last = subsegment->block_count - 1u;
-	image_put(image, addr + at->subsegment.owner, segment_ref(lfh, owner), 2);
-	image_put(image, addr + at->subsegment.bucket, segment_ref(lfh, bucket), 2);
-	image_put(image, addr + at->subsegment.watermark, last, 2);
-	image_put(image, addr + at->subsegment.search_width,
+	image_write(image, addr + at->subsegment.owner, segment_ref(lfh, owner), 2);
+	image_write(image, addr + at->subsegment.bucket, segment_ref(lfh, bucket), 2);
+	image_write(image, addr + at->subsegment.watermark, last, 2);
+	image_write(image, addr + at->subsegment.search_width,
 		round_up(subsegment->block_count, BLOCKS_OF_WORD) / BLOCKS_OF_WORD & 0xff, 1);
 	if (owner != bucket && image_chance(image, "private subsegments", 2)) {
-		image_put(image, addr + at->subsegment.private_format, 1, 1);
-		image_put(image, addr + at->subsegment.private_map, private_map_ref(model), 2);
+		image_write(image, addr + at->subsegment.private_format, 1, 1);
+		image_write(image, addr + at->subsegment.private_map, private_map_ref(model), 2);
 	}
 }
 
-static void put_subsegment(struct segment_model *model, struct segment_subsegment *subsegment,
+static void write_subsegment(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, uint64_t owner)
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t addr = subsegment->addr;
-	put_blocks(model, subsegment);
+	write_blocks(model, subsegment);
 	trim(model, subsegment);
 	uint32_t offsets = subsegment->block_bytes | (uint32_t)subsegment->first_offset << 16;
 	offsets ^= (uint32_t)model->lfh_key;
 	offsets ^= has_references(model) ? (uint32_t)(addr >> 12) : (uint32_t)addr >> 12;
 	if (has_references(model))
-		put_references(model, subsegment, bucket, owner);
+		write_references(model, subsegment, bucket, owner);
 	else
-		image_put_ptr(model->image, addr + at->subsegment.owner, owner);
-	image_put(model->image, addr + at->subsegment.free_count, subsegment->free_count, 2);
-	image_put(model->image, addr + at->subsegment.block_count, subsegment->block_count, 2);
-	image_put(model->image, addr + at->subsegment.offsets, offsets, 4);
-	image_put(model->image, addr + at->subsegment.commit_shift, 12, 1);
-	image_put(model->image, addr + at->subsegment.commit_count,
+		image_write_ptr(model->image, addr + at->subsegment.owner, owner);
+	image_write(model->image, addr + at->subsegment.free_count, subsegment->free_count, 2);
+	image_write(model->image, addr + at->subsegment.block_count, subsegment->block_count, 2);
+	image_write(model->image, addr + at->subsegment.offsets, offsets, 4);
+	image_write(model->image, addr + at->subsegment.commit_shift, 12, 1);
+	image_write(model->image, addr + at->subsegment.commit_count,
 		(subsegment->bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE, 1);
-	image_put(model->image, addr + at->subsegment.commit_state, subsegment->commit_state, 2);
+	image_write(model->image, addr + at->subsegment.commit_state, subsegment->commit_state, 2);
 	image_mark(model->image, "lfh subsegment", addr);
 }
 
@@ -315,15 +315,15 @@ static void init_owner(struct segment_model *model, uint64_t owner, uint64_t buc
 	bool is_bucket = owner == bucket;
 	if (has_references(model)) {
 		uint64_t lfh = lfh_context(model);
-		image_put(model->image, owner, is_bucket | bucket_index << 1, 1);
-		image_put(model->image, owner + 1, number, 1);
-		image_put(model->image, owner + at->owner.bucket, segment_ref(lfh, bucket), 2);
-		image_put(model->image, owner + at->owner.private_map,
+		image_write(model->image, owner, is_bucket | bucket_index << 1, 1);
+		image_write(model->image, owner + 1, number, 1);
+		image_write(model->image, owner + at->owner.bucket, segment_ref(lfh, bucket), 2);
+		image_write(model->image, owner + at->owner.private_map,
 			is_bucket ? 0 : private_map_ref(model), 2);
 	} else {
-		image_put(model->image, owner, is_bucket, 1);
-		image_put(model->image, owner + 1, bucket_index, 1);
-		image_put(model->image, owner + 2, number, 1);
+		image_write(model->image, owner, is_bucket, 1);
+		image_write(model->image, owner + 1, bucket_index, 1);
+		image_write(model->image, owner + 2, number, 1);
 	}
 	image_list_init(model->image, owner + at->owner.available);
 	image_list_init(model->image, owner + at->owner.full);
@@ -343,28 +343,29 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 	uint64_t bucket = new_owner(model, at->bucket.bytes);
 	uint64_t array = at->bucket.slots ? segment_meta(model, (uint64_t)SLOT_COUNT * ptr) : 0;
 	init_owner(model, bucket, bucket, number, SLOT_COUNT);
-	image_put(model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / block_bytes) + 1, 4);
+	image_write(
+		model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / block_bytes) + 1, 4);
 	if (array)
-		image_put_ptr(model->image, bucket + at->bucket.slots, array);
+		image_write_ptr(model->image, bucket + at->bucket.slots, array);
 	for (unsigned i = 0; i < SLOT_COUNT; i++) {
 		slots[i] = new_owner(model, at->slot.bytes);
 		init_owner(model, slots[i], bucket, number, i);
 		if (array)
-			image_put_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
+			image_write_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
 	}
 	return bucket;
 }
 
 /* Links subsegment `number` of its bucket. The subsegment becomes active in a slot, or enters a
  * list of the slot or of the bucket. */
-static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
+static void write_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t owner = number < SLOT_COUNT ? slots[number] : bucket;
-	put_subsegment(model, subsegment, bucket, owner);
+	write_subsegment(model, subsegment, bucket, owner);
 	if (number < SLOT_COUNT && at->slot.active) {
-		image_put_ptr(model->image, owner + at->slot.active, subsegment->addr | 1);
+		image_write_ptr(model->image, owner + at->slot.active, subsegment->addr | 1);
 		return;
 	}
 	uint64_t count = owner + at->owner.available_count;
@@ -372,7 +373,7 @@ static void put_owned(struct segment_model *model, struct segment_subsegment *su
 	image_list_add(model->image, owner + (is_full ? at->owner.full : at->owner.available),
 		subsegment->addr);
 	if (!is_full && at->owner.available_count)
-		image_put_ptr(model->image, count, image_get_ptr(model->image, count) + 1);
+		image_write_ptr(model->image, count, image_get_ptr(model->image, count) + 1);
 }
 
 static void write_bucket(struct segment_model *model, unsigned number)
@@ -387,25 +388,25 @@ static void write_bucket(struct segment_model *model, unsigned number)
 			continue;
 		if (!bucket)
 			bucket = new_bucket(model, number, subsegment->block_bytes, slots);
-		put_owned(model, subsegment, bucket, slots, count++);
+		write_owned(model, subsegment, bucket, slots, count++);
 		blocks += subsegment->block_count;
 	}
 	uint64_t pointer = lfh_context(model) + at->lfh.buckets + (uint64_t)number * ptr;
 	/* _HEAP_LFH_ONDEMAND_POINTER of a bucket that was not made yet; contains the number of
 	 * requests. */
 	if (!bucket)
-		image_put_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
+		image_write_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
 	else
-		image_put_ptr(model->image, pointer, bucket);
+		image_write_ptr(model->image, pointer, bucket);
 	if (bucket) {
-		image_put_ptr(model->image, bucket + at->bucket.block_count, blocks);
-		image_put_ptr(model->image, bucket + at->bucket.subsegment_count, count);
+		image_write_ptr(model->image, bucket + at->bucket.block_count, blocks);
+		image_write_ptr(model->image, bucket + at->bucket.subsegment_count, count);
 	}
 }
 
 void segment_lfh_write(struct segment_model *model)
 {
-	image_put_ptr(
+	image_write_ptr(
 		model->image, lfh_context(model) + model->at->lfh.backend, model->contexts[0].addr);
 	unsigned count = model->at->lfh.slot_maps ? MOST_BUCKETS - 1 : MOST_BUCKETS;
 	for (unsigned number = 0; number < count; number++)

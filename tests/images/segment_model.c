@@ -56,7 +56,7 @@ unsigned segment_ref(uint64_t context, uint64_t addr)
 	return (unsigned)((addr - context) / REF_UNIT);
 }
 
-void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
+void segment_print(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes)
 {
 	truth_block(model->image, model->heap, addr, block->requested,
@@ -67,7 +67,7 @@ void segment_tell(struct segment_model *model, const struct segment_block *block
 
 /* ---- the heap itself */
 
-static void put_heap(struct segment_model *model)
+static void write_heap(struct segment_model *model)
 {
 	const struct segment_image_layout *at = model->at;
 	struct image *image = model->image;
@@ -76,15 +76,15 @@ static void put_heap(struct segment_model *model)
 	image_commit(image, model->heap, META_BYTES, IMAGE_READ | IMAGE_WRITE);
 	model->meta = model->heap + (at->heap.bytes + 63u) / 64 * 64;
 	model->meta_end = model->heap + META_BYTES;
-	image_put(image, model->heap + at->heap.signature, HEAP_SIGNATURE, 4);
-	image_put(image, model->heap + at->heap.global_flags, 2, 4);
+	image_write(image, model->heap + at->heap.signature, HEAP_SIGNATURE, 4);
+	image_write(image, model->heap + at->heap.global_flags, 2, 4);
 	if (at->heap.interceptor && image_has_ust(image))
-		image_put(image, model->heap + at->heap.interceptor, 1, 4);
+		image_write(image, model->heap + at->heap.interceptor, 1, 4);
 	if (at->heap.allocated_base) {
 		uint64_t base = model->heap + at->heap.allocated_base;
-		image_put_ptr(image, base, model->meta);
-		image_put_ptr(image, base + ptr, model->meta_end);
-		image_put_ptr(image, base + 2ull * ptr, model->meta_end);
+		image_write_ptr(image, base, model->meta);
+		image_write_ptr(image, base + ptr, model->meta_end);
+		image_write_ptr(image, base + 2ull * ptr, model->meta_end);
 	}
 }
 
@@ -135,7 +135,7 @@ static void shuffle_items(struct segment_model *model)
 }
 
 /* The sources do not define whether MemStats counts the heap's own memory; the model counts it. */
-static void put_pages(struct segment_model *model)
+static void write_pages(struct segment_model *model)
 {
 	const struct segment_image_layout *at = model->at;
 	struct image *image = model->image;
@@ -144,10 +144,10 @@ static void put_pages(struct segment_model *model)
 	segment_backend_count_pages(model);
 	model->committed += META_BYTES / SEGMENT_PAGE;
 	model->reserved += META_BYTES / SEGMENT_PAGE;
-	image_put_ptr(image, model->heap + at->heap.large_reserved, model->large_reserved);
-	image_put_ptr(image, model->heap + at->heap.large_committed, model->large_committed);
-	image_put_ptr(image, model->heap + at->heap.total_reserved, model->reserved);
-	image_put_ptr(image, model->heap + at->heap.total_committed, model->committed);
+	image_write_ptr(image, model->heap + at->heap.large_reserved, model->large_reserved);
+	image_write_ptr(image, model->heap + at->heap.large_committed, model->large_committed);
+	image_write_ptr(image, model->heap + at->heap.total_reserved, model->reserved);
+	image_write_ptr(image, model->heap + at->heap.total_committed, model->committed);
 	truth_heap_bytes(image, model->heap,
 		(model->committed + model->large_committed) * SEGMENT_PAGE,
 		(model->reserved + model->large_reserved) * SEGMENT_PAGE);
@@ -160,8 +160,8 @@ static uint64_t make_unknown(struct image *image, const struct model_request *re
 	uint64_t heap = image_reserve(image, UNKNOWN_BYTES, 0);
 	image_commit(image, heap, UNKNOWN_BYTES, IMAGE_READ | IMAGE_WRITE);
 	for (uint64_t at = 0; at < UNKNOWN_BYTES; at += 4)
-		image_put(image, heap + at, image_random(image, UINT32_MAX), 4);
-	image_put(image, heap + UNKNOWN_SIGNATURE, HEAP_SIGNATURE, 4);
+		image_write(image, heap + at, image_random(image, UINT32_MAX), 4);
+	image_write(image, heap + UNKNOWN_SIGNATURE, HEAP_SIGNATURE, 4);
 	truth_heap(image, heap, "segment");
 	image_enter_heap(image, heap, request->is_process_heap);
 	image_ring_add(image, heap, 0);
@@ -181,7 +181,7 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	model.lfh_key = image_hp_lfh_key(image);
 	model.unit = 2 * image_ptr_bytes(image);
 	model.plan = model_plan_of(image, request);
-	put_heap(&model);
+	write_heap(&model);
 	segment_backend_init(&model);
 	/* RTL_RB_TREE.Encoded exists since 1703. */
 	bool is_encoded = request->is_process_heap && profile->os_build >= 15063;
@@ -191,7 +191,7 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	segment_lfh_write(&model);
 	segment_backend_write(&model);
 	truth_heap(image, model.heap, "segment");
-	put_pages(&model);
+	write_pages(&model);
 	image_enter_heap(image, model.heap, request->is_process_heap);
 	image_ring_add(image, model.heap, model.heap + model.at->heap.user_context);
 	segment_backend_release(&model);

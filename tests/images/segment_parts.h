@@ -93,7 +93,7 @@ uint64_t segment_meta(struct segment_model *model, uint64_t bytes);
  * counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context. */
 uint64_t segment_meta_by_ref(struct segment_model *model, uint64_t bytes);
 unsigned segment_ref(uint64_t context, uint64_t addr);
-void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
+void segment_print(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes);
 
 /* ---- segment_tail_model.c */
@@ -107,7 +107,7 @@ enum tail_word {
 uint32_t segment_tail_bytes(
 	const struct segment_model *model, const struct segment_block *block, enum tail_word word);
 /* Writes a live block's first word, and the bytes between its request and user + usable. */
-void segment_put_block(struct segment_model *model, const struct segment_block *block,
+void segment_write_block(struct segment_model *model, const struct segment_block *block,
 	uint64_t user, uint64_t usable, enum tail_word word);
 
 /* ---- segment_backend_model.c */

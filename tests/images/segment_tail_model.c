@@ -43,69 +43,70 @@ uint32_t segment_tail_bytes(
 	return 2 * model->unit + (word == TAIL_WORD_PRESENT ? 2 : 0);
 }
 
-static void put_extra(struct segment_model *model, uint64_t addr, uint64_t record)
+static void write_extra(struct segment_model *model, uint64_t addr, uint64_t record)
 {
 	image_fill(model->image, addr, 0, model->unit);
-	image_put(model->image, addr + 2, 1, 1);
-	image_put(model->image, addr + 3, 1, 1);
-	image_put_ptr(model->image, addr + model->unit, record);
+	image_write(model->image, addr + 2, 1, 1);
+	image_write(model->image, addr + 3, 1, 1);
+	image_write_ptr(model->image, addr + model->unit, record);
 }
 
 /* Writes user bytes that look like an extra part but point nowhere. */
-static void put_decoy(struct segment_model *model, const struct segment_block *block, uint64_t user)
+static void write_decoy(
+	struct segment_model *model, const struct segment_block *block, uint64_t user)
 {
 	if (block->requested < 4 * model->unit || chance(model, user, 8))
 		return;
 	uint64_t end = (user + block->requested) / model->unit * model->unit;
-	put_extra(model, end - 2 * model->unit, image_stack_record(model->image, 0));
+	write_extra(model, end - 2 * model->unit, image_stack_record(model->image, 0));
 }
 
 /* Writes a block with user flags and a settable value, but without an interceptor. */
-static bool put_settable(struct segment_model *model, uint64_t addr, uint64_t end)
+static bool write_settable(struct segment_model *model, uint64_t addr, uint64_t end)
 {
 	if (addr + model->unit + 2 > end || chance(model, addr, 4))
 		return false;
 	image_fill(model->image, addr, 0, model->unit);
-	image_put(model->image, addr + 2, 0x20, 1);
-	image_put_ptr(model->image, addr + model->unit / 2, 0x5e77ab1e);
+	image_write(model->image, addr + 2, 0x20, 1);
+	image_write_ptr(model->image, addr + model->unit / 2, 0x5e77ab1e);
 	return true;
 }
 
-static void put_word(struct segment_model *model, uint64_t end, uint64_t unused, bool has_extra)
+static void write_word(struct segment_model *model, uint64_t end, uint64_t unused, bool has_extra)
 {
 	if (unused == 1)
-		image_put(model->image, end - 1, ONE_BYTE_UNUSED, 1);
+		image_write(model->image, end - 1, ONE_BYTE_UNUSED, 1);
 	else if (unused)
-		image_put(model->image, end - 2, unused | (has_extra ? EXTRA_PRESENT : 0), 2);
+		image_write(model->image, end - 2, unused | (has_extra ? EXTRA_PRESENT : 0), 2);
 }
 
-static bool put_tail(struct segment_model *model, const struct segment_block *block, uint64_t user,
-	uint64_t end, enum tail_word word)
+static bool write_tail(struct segment_model *model, const struct segment_block *block,
+	uint64_t user, uint64_t end, enum tail_word word)
 {
 	uint64_t first = user + round_up(block->requested, model->unit);
 	if (!block->has_stack_place)
-		return word == TAIL_WORD_PRESENT && put_settable(model, first, end);
+		return word == TAIL_WORD_PRESENT && write_settable(model, first, end);
 	bool has_stack = block->stack != STACK_NOTHING;
 	uint64_t nothing = chance(model, user, 4) < 2 ? 0 :
 			   model->unit == 16	      ? 0x0101000000000000 :
 							0x01010000;
 	uint64_t record = has_stack ? image_stack_record(model->image, block->stack) : nothing;
-	put_extra(model, first, record);
+	write_extra(model, first, record);
 	if (has_stack)
 		image_mark(model->image, "segment record", first + model->unit);
 	return true;
 }
 
-void segment_put_block(struct segment_model *model, const struct segment_block *block,
+void segment_write_block(struct segment_model *model, const struct segment_block *block,
 	uint64_t user, uint64_t usable, enum tail_word word)
 {
 	uint64_t unused = usable - block->requested;
 	if (block->requested >= 8)
-		image_put(model->image, user, 0x6f6c6c6568ull + (user << 40), 8);
-	put_decoy(model, block, user);
+		image_write(model->image, user, 0x6f6c6c6568ull + (user << 40), 8);
+	write_decoy(model, block, user);
 	if (unused <= 0x200)
 		image_fill(model->image, user + block->requested, 0xdd, unused);
-	bool has_extra = put_tail(model, block, user, user + usable, word);
+	bool has_extra = write_tail(model, block, user, user + usable, word);
 	if (word == TAIL_WORD_PRESENT)
-		put_word(model, user + usable, unused, has_extra);
+		write_word(model, user + usable, unused, has_extra);
 }

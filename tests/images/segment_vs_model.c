@@ -102,7 +102,7 @@ static bool is_free(const struct chunk *chunk)
 	return !chunk->item || (!chunk->item->subsegment && !chunk->item->block.is_live);
 }
 
-static void put_header(struct segment_model *model, const struct subsegment *subsegment,
+static void write_header(struct segment_model *model, const struct subsegment *subsegment,
 	const struct chunk *chunk, uint32_t previous_units)
 {
 	uint64_t addr = subsegment->addr + (uint64_t)chunk->first * model->unit;
@@ -113,18 +113,18 @@ static void put_header(struct segment_model *model, const struct subsegment *sub
 			(uint64_t)is_busy << 48;
 	else
 		plain = 1 | chunk->units << 1 | previous_units << 16 | (uint32_t)is_busy << 31;
-	image_put_ptr(model->image, addr, plain ^ addr ^ model->heap_key);
+	image_write_ptr(model->image, addr, plain ^ addr ^ model->heap_key);
 	image_mark(model->image, "vs chunk", addr);
 }
 
-static void put_bits(struct segment_model *model, uint64_t addr, unsigned page, bool has_unused)
+static void write_bits(struct segment_model *model, uint64_t addr, unsigned page, bool has_unused)
 {
 	unsigned key = (addr ^ model->heap_key) & 0xff;
-	image_put(model->image, addr + model->at->chunk.bits,
+	image_write(model->image, addr + model->at->chunk.bits,
 		(page ^ key) | (has_unused ? UNUSED_BYTES_BIT : 0), 4);
 }
 
-static void put_busy(
+static void write_busy(
 	struct segment_model *model, const struct subsegment *subsegment, const struct chunk *chunk)
 {
 	uint64_t addr = subsegment->addr + (uint64_t)chunk->first * model->unit;
@@ -134,14 +134,14 @@ static void put_busy(
 	const struct vs_item *item = chunk->item;
 	if (item->subsegment) {
 		item->subsegment->addr = user;
-		put_bits(model, addr, page, true);
-		image_put(model->image, user + usable - 2,
+		write_bits(model, addr, page, true);
+		image_write(model->image, user + usable - 2,
 			LFH_SUBSEGMENT | (usable - item->subsegment->bytes), 2);
 		return;
 	}
-	put_bits(model, addr, page, usable > item->block.requested);
-	segment_put_block(model, &item->block, user, usable, TAIL_WORD_PRESENT);
-	segment_tell(model, &item->block, user, usable + model->at->chunk.bytes);
+	write_bits(model, addr, page, usable > item->block.requested);
+	segment_write_block(model, &item->block, user, usable, TAIL_WORD_PRESENT);
+	segment_print(model, &item->block, user, usable + model->at->chunk.bytes);
 }
 
 /* Decommits the whole pages inside a big free chunk; returns the bitmap of the committed pages. */
@@ -184,19 +184,19 @@ static unsigned clear_bits(uint64_t bits)
 	return count;
 }
 
-static void put_subsegment_header(
+static void write_subsegment_header(
 	struct segment_model *model, const struct subsegment *subsegment, uint64_t bitmap)
 {
 	const struct segment_image_layout *at = model->at;
 	unsigned signature = (subsegment->units ^ SIZE_SIGNATURE) & 0x7fff;
 	unsigned pages = subsegment->units * model->unit / SEGMENT_PAGE;
 	uint64_t all = pages == 64 ? UINT64_MAX : (UINT64_C(1) << pages) - 1;
-	image_put(model->image, subsegment->addr + at->vs_subsegment.bitmap, bitmap & all, 8);
-	image_put(model->image, subsegment->addr + at->vs_subsegment.size, subsegment->units, 2);
-	image_put(model->image, subsegment->addr + at->vs_subsegment.signature,
+	image_write(model->image, subsegment->addr + at->vs_subsegment.bitmap, bitmap & all, 8);
+	image_write(model->image, subsegment->addr + at->vs_subsegment.size, subsegment->units, 2);
+	image_write(model->image, subsegment->addr + at->vs_subsegment.signature,
 		signature | ((bitmap & all) == all ? FULL_COMMIT : 0), 2);
 	if (at->vs_subsegment.owner) {
-		image_put(model->image, subsegment->addr + at->vs_subsegment.owner,
+		image_write(model->image, subsegment->addr + at->vs_subsegment.owner,
 			segment_ref(model->heap + at->heap.vs, subsegment->slot->addr), 2);
 	}
 	image_mark(model->image, "vs subsegment", subsegment->addr);
@@ -211,10 +211,10 @@ static void write_subsegment(
 	join_free(subsegment);
 	for (size_t i = 0; i < subsegment->chunk_count; i++) {
 		const struct chunk *chunk = &subsegment->chunks[i];
-		put_header(model, subsegment, chunk, previous);
+		write_header(model, subsegment, chunk, previous);
 		previous = chunk->units;
 		if (!is_free(chunk)) {
-			put_busy(model, subsegment, chunk);
+			write_busy(model, subsegment, chunk);
 			continue;
 		}
 		rb_image_add(&subsegment->slot->free_chunks,
@@ -226,7 +226,7 @@ static void write_subsegment(
 	unsigned given_back = clear_bits(bitmap) * SEGMENT_PAGE / model->unit;
 	slots->free_units -= given_back;
 	slots->total_units += subsegment->units - given_back;
-	put_subsegment_header(model, subsegment, bitmap);
+	write_subsegment_header(model, subsegment, bitmap);
 }
 
 /* ---- all subsegments */
@@ -259,8 +259,8 @@ static void link_all(struct segment_model *model, const struct vs_slot *slot)
 	uint64_t here = slot->list;
 	for (size_t i = 0; i <= slot->subsegments.count; i++) {
 		uint64_t next = i < slot->subsegments.count ? slot->subsegments.at[i] : slot->list;
-		image_put_ptr(model->image, here, next ^ here);
-		image_put_ptr(model->image, next + ptr, here ^ next);
+		image_write_ptr(model->image, here, next ^ here);
+		image_write_ptr(model->image, next + ptr, here ^ next);
 		here = next;
 	}
 }
@@ -314,7 +314,7 @@ static void make_slot(struct segment_model *model, struct vs_slot *slot)
 	slot->free_tree = slot->addr + at->vs_slot.free_tree;
 	/* Later builds of 26100 store an offset. */
 	bool is_offset = image_chance(model->image, "vs slots by offset", 2);
-	image_put_ptr(
+	image_write_ptr(
 		model->image, slot->addr + at->vs_slot.context, is_offset ? slot->addr - vs : vs);
 	image_mark(model->image, "vs slot", slot->addr);
 }
@@ -333,11 +333,11 @@ static void make_slots(struct segment_model *model, struct vs_slots *slots)
 		make_slot(model, &slots->at[i]);
 	for (unsigned i = 0; i < places; i++) {
 		uint64_t slot = slots->at[i % slots->count].addr;
-		image_put(model->image, map + 4ull * i, segment_ref(vs, slot), 2);
-		image_put(model->image, map + 4ull * i + 2, i >= slots->count, 2);
+		image_write(model->image, map + 4ull * i, segment_ref(vs, slot), 2);
+		image_write(model->image, map + 4ull * i + 2, i >= slots->count, 2);
 	}
-	image_put(model->image, vs + at->vs_slot.map, segment_ref(vs, map), 2);
-	image_put(model->image, vs + at->vs_slot.mask, places - 1, 1);
+	image_write(model->image, vs + at->vs_slot.map, segment_ref(vs, map), 2);
+	image_write(model->image, vs + at->vs_slot.mask, places - 1, 1);
 }
 
 /* Before 26100 the context has the list and the tree. */
@@ -374,10 +374,10 @@ void segment_vs_write(struct segment_model *model)
 	place_items(model, subsegment, &slots);
 	write_slots(model, &slots);
 	if (at->vs.backend)
-		image_put_ptr(model->image, vs + at->vs.backend, model->contexts[0].addr);
+		image_write_ptr(model->image, vs + at->vs.backend, model->contexts[0].addr);
 	if (at->vs.total_units) {
-		image_put_ptr(model->image, vs + at->vs.total_units, slots.total_units);
-		image_put_ptr(model->image, vs + at->vs.free_units, slots.free_units);
+		image_write_ptr(model->image, vs + at->vs.total_units, slots.total_units);
+		image_write_ptr(model->image, vs + at->vs.free_units, slots.free_units);
 	}
 	free(subsegment);
 }

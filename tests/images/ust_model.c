@@ -36,7 +36,7 @@ static uint64_t new_entry(struct database *database, unsigned slots)
 	database->index++;
 	uint64_t slot = database->end - (uint64_t)database->index * image_ptr_bytes(image);
 	image_commit(image, slot / PAGE_BYTES * PAGE_BYTES, PAGE_BYTES, IMAGE_READ | IMAGE_WRITE);
-	image_put_ptr(image, slot, entry);
+	image_write_ptr(image, slot, entry);
 	return entry;
 }
 
@@ -52,7 +52,7 @@ static uint32_t other_depth(struct image *image, uint32_t low)
 	}
 }
 
-static void put_numbers(
+static void write_numbers(
 	struct database *database, uint64_t entry, unsigned frame_count, unsigned slots)
 {
 	struct image *image = database->image;
@@ -63,15 +63,15 @@ static void put_numbers(
 	uint64_t count = lookups < MOST_TRACE_COUNT ? lookups : MOST_TRACE_COUNT;
 	database->lookups += (uint32_t)lookups;
 	/* BlockDepth has 5 bits, so it is 0 for 32 frames. */
-	image_put(image, entry + shape->trace_count, count | (uint64_t)(slots & 31) << 11, 2);
-	image_put(image, entry + shape->trace_index_high, index >> 16, 2);
+	image_write(image, entry + shape->trace_count, count | (uint64_t)(slots & 31) << 11, 2);
+	image_write(image, entry + shape->trace_index_high, index >> 16, 2);
 	uint32_t low = index & 0xffff;
 	if (image->options.is_depth_in_index_slot) {
-		image_put(image, entry + shape->trace_index, frame_count, 2);
-		image_put(image, entry + shape->trace_depth, other_depth(image, low), 2);
+		image_write(image, entry + shape->trace_index, frame_count, 2);
+		image_write(image, entry + shape->trace_depth, other_depth(image, low), 2);
 	} else {
-		image_put(image, entry + shape->trace_index, low, 2);
-		image_put(image, entry + shape->trace_depth, frame_count, 2);
+		image_write(image, entry + shape->trace_index, low, 2);
+		image_write(image, entry + shape->trace_depth, frame_count, 2);
 	}
 }
 
@@ -82,8 +82,8 @@ static void chain(struct database *database, uint64_t entry)
 	uint64_t head = database->base + database->shape->db_buckets +
 			bucket * database->shape->db_bucket_bytes;
 	uint64_t first = image_get_ptr(image, head);
-	image_put_ptr(image, entry, first);
-	image_put_ptr(image, head, entry);
+	image_write_ptr(image, entry, first);
+	image_write_ptr(image, head, entry);
 	if (first)
 		image_mark(image, "ust.chained", entry);
 }
@@ -95,10 +95,10 @@ static void add_stack(struct database *database, struct made_stack *stack)
 	unsigned slots = stack->frame_count + (image_random(image, 10) == 0);
 	slots = slots < MOST_FRAMES ? slots : MOST_FRAMES;
 	stack->record = new_entry(database, slots);
-	put_numbers(database, stack->record, stack->frame_count, slots);
+	write_numbers(database, stack->record, stack->frame_count, slots);
 	uint64_t frames = stack->record + database->shape->trace_frames;
 	for (unsigned i = 0; i < stack->frame_count; i++) {
-		image_put_ptr(
+		image_write_ptr(
 			image, frames + (uint64_t)i * image_ptr_bytes(image), stack->frames[i]);
 	}
 	chain(database, stack->record);
@@ -116,17 +116,17 @@ static void add_freed(struct database *database)
 	uint64_t chain_at = entry + shape->trace_frames;
 	unsigned depth_at = shape->bits == 64 ? 0 : 4;
 	unsigned next_at = shape->bits == 64 ? 8 : 0;
-	image_put(image, entry + shape->trace_count, (uint64_t)slots << 11, 2);
-	image_put(image, entry + shape->trace_index, database->index & 0xffff, 2);
-	image_put(image, entry + shape->trace_index_high, database->index >> 16, 2);
+	image_write(image, entry + shape->trace_count, (uint64_t)slots << 11, 2);
+	image_write(image, entry + shape->trace_index, database->index & 0xffff, 2);
+	image_write(image, entry + shape->trace_index_high, database->index >> 16, 2);
 	/* x64 keeps a flag in the low bit of the pointer. */
 	uint64_t own_bit = shape->bits == 64;
-	image_put_ptr(image, chain_at, image_get_ptr(image, list + next_at) & ~own_bit);
-	image_put_ptr(image, list + next_at, chain_at | own_bit);
-	image_put(image, list + depth_at, image_get(image, list + depth_at, 2) + 1, 2);
+	image_write_ptr(image, chain_at, image_get_ptr(image, list + next_at) & ~own_bit);
+	image_write_ptr(image, list + next_at, chain_at | own_bit);
+	image_write(image, list + depth_at, image_get(image, list + depth_at, 2) + 1, 2);
 }
 
-static void put_head(struct database *database)
+static void write_head(struct database *database)
 {
 	struct image *image = database->image;
 	const struct made_nt_shape *shape = database->shape;
@@ -141,20 +141,20 @@ static void put_head(struct database *database)
 	side->database_used = database->next - base + database->end - array;
 	side->database_reserved = database->end - base;
 	side->database_failures = (uint32_t)image_random(image, 9);
-	image_put_ptr(image, base + shape->db_peak, 3);
-	image_put_ptr(image, base + shape->db_lower_start, entries);
-	image_put_ptr(image, base + shape->db_commit_base, base);
-	image_put_ptr(image, base + shape->db_lower_limit, database->committed);
-	image_put_ptr(image, base + shape->db_upper_limit, array / PAGE_BYTES * PAGE_BYTES);
-	image_put_ptr(image, base + shape->db_next_lower, database->next);
-	image_put_ptr(image, base + shape->db_next_upper, array);
-	image_put(image, base + shape->db_lookups, database->lookups, 4);
-	image_put(image, base + shape->db_added, database->index, 4);
-	image_put_ptr(image, base + shape->db_index_array, database->end);
-	image_put(image, base + shape->db_allocated, database->index, 4);
-	image_put(image, base + shape->db_failures, side->database_failures, 4);
-	image_put(image, base + shape->db_bucket_count, BUCKET_COUNT, 4);
-	image_put_ptr(image, side->database_variable, base);
+	image_write_ptr(image, base + shape->db_peak, 3);
+	image_write_ptr(image, base + shape->db_lower_start, entries);
+	image_write_ptr(image, base + shape->db_commit_base, base);
+	image_write_ptr(image, base + shape->db_lower_limit, database->committed);
+	image_write_ptr(image, base + shape->db_upper_limit, array / PAGE_BYTES * PAGE_BYTES);
+	image_write_ptr(image, base + shape->db_next_lower, database->next);
+	image_write_ptr(image, base + shape->db_next_upper, array);
+	image_write(image, base + shape->db_lookups, database->lookups, 4);
+	image_write(image, base + shape->db_added, database->index, 4);
+	image_write_ptr(image, base + shape->db_index_array, database->end);
+	image_write(image, base + shape->db_allocated, database->index, 4);
+	image_write(image, base + shape->db_failures, side->database_failures, 4);
+	image_write(image, base + shape->db_bucket_count, BUCKET_COUNT, 4);
+	image_write_ptr(image, side->database_variable, base);
 	image_mark(image, "ust.database", base);
 	image_mark(image, "ust.record", side->stacks[0].record);
 }
@@ -191,7 +191,7 @@ void ust_model_make(struct image *image)
 		if (i % 37 == 5)
 			add_freed(&database);
 	}
-	put_head(&database);
+	write_head(&database);
 }
 
 /* ---- damage */
@@ -202,20 +202,20 @@ static uint64_t database_field(struct image *image, uint16_t offset)
 	return base ? base + offset : 0;
 }
 
-static void put_field(struct image *image, uint16_t offset, uint64_t value, bool is_ptr)
+static void write_field(struct image *image, uint16_t offset, uint64_t value, bool is_ptr)
 {
 	uint64_t at = database_field(image, offset);
 	if (at && is_ptr)
-		image_put_ptr(image, at, value);
+		image_write_ptr(image, at, value);
 	else if (at)
-		image_put(image, at, value, 4);
+		image_write(image, at, value, 4);
 }
 
 static void cycle_buckets(struct image *image)
 {
 	for (size_t i = 0; image_marked(image, "ust.chained", i); i++) {
 		uint64_t entry = image_marked(image, "ust.chained", i);
-		image_put_ptr(image, image_get_ptr(image, entry), entry);
+		image_write_ptr(image, image_get_ptr(image, entry), entry);
 	}
 }
 
@@ -224,20 +224,20 @@ static void depth_ffff(struct image *image)
 	uint64_t record = image_marked(image, "ust.record", 0);
 	const struct made_nt_shape *shape = made_nt_shape(image->bits);
 	if (record) {
-		image_put(image, record + shape->trace_depth, 0xffff, 2);
-		image_put(image, record + shape->trace_index, 0xffff, 2);
+		image_write(image, record + shape->trace_depth, 0xffff, 2);
+		image_write(image, record + shape->trace_index, 0xffff, 2);
 	}
 }
 
 BREAK(index_array_wild,
-	put_field(image, made_nt_shape(image->bits)->db_index_array, 0xfffffff0, true))
+	write_field(image, made_nt_shape(image->bits)->db_index_array, 0xfffffff0, true))
 BREAK(bucket_count,
-	put_field(image, made_nt_shape(image->bits)->db_bucket_count, UINT32_MAX, false))
+	write_field(image, made_nt_shape(image->bits)->db_bucket_count, UINT32_MAX, false))
 
 static void entry_count(struct image *image)
 {
-	put_field(image, made_nt_shape(image->bits)->db_added, UINT32_MAX, false);
-	put_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
+	write_field(image, made_nt_shape(image->bits)->db_added, UINT32_MAX, false);
+	write_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
 }
 
 static void frames_wild(struct image *image)
@@ -248,7 +248,7 @@ static void frames_wild(struct image *image)
 	for (unsigned i = 0; side->database && i < image->options.stack_count; i++) {
 		const struct made_stack *stack = &side->stacks[i];
 		if (stack->is_used && stack->frame_count > 3 && count < 5) {
-			image_put_ptr(image, stack->record + second, 0x7ffe1231);
+			image_write_ptr(image, stack->record + second, 0x7ffe1231);
 			count++;
 		}
 	}

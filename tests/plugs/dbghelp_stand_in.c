@@ -49,7 +49,7 @@ static unsigned number_from(const wchar_t *name, unsigned otherwise)
 	return number;
 }
 
-static void say_number(ULONG64 number)
+static void print_number(ULONG64 number)
 {
 	wchar_t digits[17];
 	int at = 16;
@@ -126,19 +126,19 @@ __declspec(dllexport) DWORD64 WINAPI SymLoadModuleExW(HANDLE handle, HANDLE file
 	(void)data;
 	(void)flags;
 	said[0] = 0;
-	say_number(options);
+	print_number(options);
 	lstrcatW(said, L"|");
 	lstrcatW(said, search_path);
 	lstrcatW(said, L"|");
 	lstrcatW(said, image);
 	lstrcatW(said, L"|");
-	say_number(size);
+	print_number(size);
 	lstrcatW(said, L"|");
-	say_number(base);
+	print_number(base);
 	lstrcatW(said, L"|stop: ");
-	say_number(callback ? (ULONG64)callback(handle, CBA_DEFERRED_SYMBOL_LOAD_CANCEL, 0,
-				      callback_context) :
-			      9);
+	print_number(callback ? (ULONG64)callback(handle, CBA_DEFERRED_SYMBOL_LOAD_CANCEL, 0,
+					callback_context) :
+				9);
 	return base;
 }
 

@@ -57,7 +57,7 @@ static DWORD WINAPI look(void *unused)
 	return 0;
 }
 
-static void say_gap(void)
+static void print_gap(void)
 {
 	LARGE_INTEGER per_second;
 	char line[64], *end = step_text(line, "gap ");
@@ -85,6 +85,6 @@ int main(int argc, char **argv)
 	if (!CreateThread(NULL, 0, look, NULL, 0, NULL))
 		return 3;
 	while (step_done(++step))
-		say_gap();
+		print_gap();
 	return 0;
 }

@@ -82,7 +82,7 @@ static void look(const char *path, char *word, size_t size)
 			bytes);
 }
 
-static void say_recorded(const char *path, unsigned long long addr)
+static void print_recorded(const char *path, unsigned long long addr)
 {
 	size_t len = strlen(path), known = strlen(env("STAND_IN_FOR"));
 	bool is_known = len >= known && !strcmp(path + len - known, env("STAND_IN_FOR"));
@@ -103,7 +103,7 @@ static void answer(const char *path, unsigned long long addr)
 	static char last[LINE_BYTES], word[100];
 
 	if (contents) {
-		say_recorded(path, addr);
+		print_recorded(path, addr);
 		return;
 	}
 	if (strcmp(last, path) != 0) {
@@ -127,7 +127,7 @@ static void misbehave(void)
 		printf("x\n");
 }
 
-static void say_pid(void)
+static void print_pid(void)
 {
 	const wchar_t *path = _wgetenv(L"STAND_IN_PID");
 	FILE *file = path ? _wfopen(path, L"ab") : NULL;
@@ -142,7 +142,7 @@ int main(void)
 {
 	char line[LINE_BYTES];
 
-	say_pid();
+	print_pid();
 	read_answers();
 	while (fgets(line, sizeof(line), stdin)) {
 		char *path = strchr(line, '"'), *end = path ? strchr(path + 1, '"') : NULL;

@@ -60,7 +60,7 @@ static const unsigned char *code(SIZE_T *bytes)
 	return base + IMAGE_FIRST_SECTION(headers)->VirtualAddress;
 }
 
-static void say_changed(const unsigned char *before)
+static void print_changed(const unsigned char *before)
 {
 	SIZE_T bytes, changed = 0;
 	const unsigned char *now = code(&bytes);
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 			SetEvent(workers[i].go);
 			WaitForSingleObject(workers[i].done, INFINITE);
 		}
-		say_changed(before);
+		print_changed(before);
 		if (!step_done(step))
 			return argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
 	}

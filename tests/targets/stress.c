@@ -311,7 +311,7 @@ static bool write_events(const char *path)
 	return file && !fclose(file);
 }
 
-static void say_what_is_left(void)
+static void print_what_is_left(void)
 {
 	unsigned long counts[2 * COUNT] = {0}, bytes[2 * COUNT] = {0};
 
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
 	if (!step_done(1))
 		return 1;
 	run_all(threads, seed);
-	say_what_is_left();
+	print_what_is_left();
 	if (!step_done(2))
 		return 0;
 	drop_all();

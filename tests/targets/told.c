@@ -53,7 +53,7 @@ static const wchar_t *kind(DWORD which)
 	}
 }
 
-static void tell_streams(HANDLE to)
+static void print_streams(HANDLE to)
 {
 	char line[100];
 	wchar_t wide[100] = L"";
@@ -69,7 +69,7 @@ static void tell_streams(HANDLE to)
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), "err", 3, &put, NULL);
 }
 
-static void tell_status(HANDLE to, wchar_t *line, DWORD startup_flags)
+static void print_status(HANDLE to, wchar_t *line, DWORD startup_flags)
 {
 	STARTUPINFOW startup = {.cb = sizeof(startup), .dwFlags = startup_flags};
 	PROCESS_INFORMATION info;
@@ -127,18 +127,18 @@ static int tell(HANDLE to, const wchar_t *what, wchar_t *arg)
 		 (!wcscmp(what, L"image") && GetModuleFileNameW(NULL, text, UNITS)))
 		messages(to, text);
 	else if (!wcscmp(what, L"streams"))
-		tell_streams(to);
+		print_streams(to);
 	else if (!wcscmp(what, L"exit"))
 		ExitProcess(wcstoul(arg, NULL, 10));
 	else if (!wcscmp(what, L"console")) {
 		FreeConsole();
 		AllocConsole();
 		SetConsoleCtrlHandler(ignore, TRUE);
-		tell_status(to, arg, 0);
+		print_status(to, arg, 0);
 	} else if (!wcscmp(what, L"status"))
-		tell_status(to, arg, 0);
+		print_status(to, arg, 0);
 	else if (!wcscmp(what, L"closed"))
-		tell_status(to, arg, STARTF_USESTDHANDLES);
+		print_status(to, arg, STARTF_USESTDHANDLES);
 	else if (!wcscmp(what, L"ctrl"))
 		return raise_event((DWORD)wcstoul(arg, NULL, 10));
 	else

@@ -46,7 +46,7 @@ static allocate2_fn allocate2; /* NULL on an older system */
 
 static char said[1 << 18], *said_end = said;
 
-static char *put_hex(char *to, uint64_t value)
+static char *write_hex(char *to, uint64_t value)
 {
 	char digits[20];
 	int count = 0;
@@ -64,10 +64,10 @@ static void messages(const char *words)
 	said_end = step_text(said_end, words);
 }
 
-static void say_hex(uint64_t value)
+static void print_hex(uint64_t value)
 {
 	*said_end++ = ' ';
-	said_end = put_hex(said_end, value);
+	said_end = write_hex(said_end, value);
 }
 
 /* Returns true if this is what the system reports about all pages. */
@@ -93,8 +93,8 @@ static void state(const char *kind, const void *addr, SIZE_T bytes, const char *
 		messages("wrong ");
 	messages("pages ");
 	messages(kind);
-	say_hex((uintptr_t)addr);
-	say_hex(bytes);
+	print_hex((uintptr_t)addr);
+	print_hex(bytes);
 	messages(" ");
 	messages(function);
 	messages("\n");
@@ -762,7 +762,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		messages("function ");
 		messages(functions[i].name);
-		say_hex(functions[i].addr);
+		print_hex(functions[i].addr);
 		messages("\n");
 	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)

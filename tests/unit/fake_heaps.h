@@ -87,18 +87,18 @@ struct filling {
 
 static inline void fake_list_init(uint64_t head)
 {
-	fake_put(head, head, POINTER);
-	fake_put(head + POINTER, head, POINTER);
+	fake_write(head, head, POINTER);
+	fake_write(head + POINTER, head, POINTER);
 }
 
 static inline void fake_list_add(uint64_t head, uint64_t entry)
 {
 	uint64_t last = fake_get(head + POINTER, POINTER);
 
-	fake_put(entry, head, POINTER);
-	fake_put(entry + POINTER, last, POINTER);
-	fake_put(last, entry, POINTER);
-	fake_put(head + POINTER, entry, POINTER);
+	fake_write(entry, head, POINTER);
+	fake_write(entry + POINTER, last, POINTER);
+	fake_write(last, entry, POINTER);
+	fake_write(head + POINTER, entry, POINTER);
 }
 
 static inline struct placed_heap *truth_heap(uint64_t addr)
@@ -124,10 +124,10 @@ static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint6
 	struct placed_heap *owner = truth_heap(heap);
 
 	/* Like Wine, count the subheap's bytes from its first block. */
-	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
-		POINTER);
-	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, POINTER);
-	fake_put(part + SUBHEAP_HEAP, heap, POINTER);
+	fake_write(part + SUBHEAP_BLOCK_SIZE,
+		region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK), POINTER);
+	fake_write(part + SUBHEAP_DATA_SIZE, committed_bytes - before, POINTER);
+	fake_write(part + SUBHEAP_HEAP, heap, POINTER);
 	fake_list_add(heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	owner->committed_bytes += committed_bytes;
 	owner->reserved_bytes += reserved_bytes;
@@ -144,16 +144,16 @@ static inline struct filling heap_place(
 	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	fake_map(addr, committed_bytes)->needs_hold = true;
-	fake_put(addr + HEAP_SIGNATURE, 0xffeeffee, 4);
-	fake_put(addr + HEAP_MAGIC, 0x50414548, 4);
-	fake_put(addr + HEAP_LOCK_COUNT, UINT32_MAX, 4);
+	fake_write(addr + HEAP_SIGNATURE, 0xffeeffee, 4);
+	fake_write(addr + HEAP_MAGIC, 0x50414548, 4);
+	fake_write(addr + HEAP_LOCK_COUNT, UINT32_MAX, 4);
 	fake_list_init(addr + HEAP_SUBHEAPS);
 	fake_list_init(addr + HEAP_LARGES);
 	if (truth.heap_count) {
 		fake_list_add(truth.heaps[0].addr + HEAP_RING, addr + HEAP_RING);
 	} else {
 		fake_list_init(addr + HEAP_RING);
-		fake_put(FAKE_PEB + (POINTER == 8 ? FAKE_PEB_HEAP : FAKE_PEB_HEAP_32), addr,
+		fake_write(FAKE_PEB + (POINTER == 8 ? FAKE_PEB_HEAP : FAKE_PEB_HEAP_32), addr,
 			POINTER);
 	}
 	truth.heaps[truth.heap_count++] = (struct placed_heap){.addr = addr};
@@ -169,24 +169,24 @@ static inline struct filling heap_extend(
 }
 
 /* Writes a block's header in the version's form. index: the block's number in its group. */
-static inline void header_put(
+static inline void header_write(
 	uint64_t addr, uint64_t units, unsigned flags, unsigned tail, unsigned index, unsigned type)
 {
-	fake_put(addr, units, 2);
-	fake_put(addr + 4, index, 2);
+	fake_write(addr, units, 2);
+	fake_write(addr + 4, index, 2);
 	if (shape->has_groups) {
-		fake_put(addr + 2, tail, 2);
-		fake_put(addr + 6,
+		fake_write(addr + 2, tail, 2);
+		fake_write(addr + 6,
 			type == TYPE_USED    ? 'u' :
 			type == TYPE_FREE    ? 'F' :
 			type == TYPE_PENDING ? 'D' :
 					       'L',
 			1);
-		fake_put(addr + 7, flags, 1);
+		fake_write(addr + 7, flags, 1);
 	} else {
-		fake_put(addr + 2, flags, 1);
-		fake_put(addr + 3, tail, 1);
-		fake_put(addr + 6, type, 2);
+		fake_write(addr + 2, flags, 1);
+		fake_write(addr + 3, tail, 1);
+		fake_write(addr + 6, type, 2);
 	}
 }
 
@@ -198,10 +198,10 @@ static inline uint64_t large_region(
 	uint64_t bytes = (requested_bytes + LARGE_DATA + 0xffff) & ~(uint64_t)0xffff;
 	struct placed_heap *owner = truth_heap(heap);
 
-	fake_put(addr + LARGE_DATA_SIZE, requested_bytes, POINTER);
+	fake_write(addr + LARGE_DATA_SIZE, requested_bytes, POINTER);
 	/* Wine counts a large block's bytes from its header. */
-	fake_put(addr + LARGE_BLOCK_SIZE, bytes - LARGE_BLOCK, POINTER);
-	header_put(addr + LARGE_BLOCK, 0, FLAG_LARGE | flags, 0, 0, TYPE_LARGE);
+	fake_write(addr + LARGE_BLOCK_SIZE, bytes - LARGE_BLOCK, POINTER);
+	header_write(addr + LARGE_BLOCK, 0, FLAG_LARGE | flags, 0, 0, TYPE_LARGE);
 	fake_list_add(heap + HEAP_LARGES, addr + LARGE_LINKS);
 	owner->committed_bytes += bytes;
 	owner->reserved_bytes += bytes;
@@ -236,7 +236,7 @@ static inline void fill_header(
 	struct filling *fill, uint64_t bytes, unsigned flags, unsigned tail, unsigned type)
 {
 	assert_true(bytes && bytes % UNIT == 0);
-	header_put(fill->at, bytes / UNIT, flags | (fill->after_free ? FLAG_PREV_FREE : 0), tail,
+	header_write(fill->at, bytes / UNIT, flags | (fill->after_free ? FLAG_PREV_FREE : 0), tail,
 		(unsigned)(fill->at - fill->part) >> 16, type);
 	fill->after_free = type == TYPE_FREE;
 	fill->at += bytes;
@@ -263,19 +263,19 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 /* Writes the headers of a group at addr. stride: bytes of a block including its header. live: one
  * bit per live block. The blocks' sizes depend on their numbers. part: address of the subheap or
  * large block. */
-static inline void group_put(
+static inline void group_write(
 	uint64_t heap, uint64_t part, uint64_t addr, uint64_t stride, uint32_t live)
 {
-	fake_put(addr + shape->group_bits, ~live, 4);
+	fake_write(addr + shape->group_bits, ~live, 4);
 	for (unsigned i = 0; i < GROUP_BLOCKS; i++) {
 		uint64_t at = addr + shape->group_first + i * stride;
 		unsigned tail = i % 13;
 
 		if (!(live >> i & 1)) {
-			header_put(at, stride / UNIT, FLAG_GROUP | FLAG_FREE, 0, i, TYPE_FREE);
+			header_write(at, stride / UNIT, FLAG_GROUP | FLAG_FREE, 0, i, TYPE_FREE);
 			continue;
 		}
-		header_put(at, stride / UNIT, FLAG_GROUP, tail, i, TYPE_USED);
+		header_write(at, stride / UNIT, FLAG_GROUP, tail, i, TYPE_USED);
 		truth_add(&(struct placed){.addr = at + 8,
 			.requested_bytes = stride - 8 - tail,
 			.overhead_bytes = 8 + tail,
@@ -294,7 +294,7 @@ static inline uint64_t fill_group(struct filling *fill, uint64_t stride, uint32_
 	uint64_t data = group_bytes(stride), bytes = (data + 8 + 15) & ~(uint64_t)15;
 	uint64_t addr = fill->at + 8;
 
-	group_put(fill->heap, fill->part, addr, stride, live);
+	group_write(fill->heap, fill->part, addr, stride, live);
 	fill_header(fill, bytes, FLAG_GROUP, (unsigned)(bytes - 8 - data), TYPE_USED);
 	return addr;
 }
@@ -304,7 +304,7 @@ static inline void large_group(uint64_t heap, uint64_t addr, uint64_t stride, ui
 	fake_map(addr, (group_bytes(stride) + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff)->needs_hold =
 		true;
 	large_region(heap, addr, group_bytes(stride), FLAG_GROUP);
-	group_put(heap, addr, addr + LARGE_DATA, stride, live);
+	group_write(heap, addr, addr + LARGE_DATA, stride, live);
 }
 
 /* In a free block the tail's byte contains the upper part of the size. */

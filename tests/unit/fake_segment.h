@@ -76,7 +76,7 @@ static struct fake_segment seg;
 
 static inline void seg_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, seg.l->ptr);
+	fake_write(addr, value, seg.l->ptr);
 }
 
 static inline uint64_t seg_mask(void)
@@ -128,9 +128,9 @@ static inline void seg_vs_slot(uint64_t heap)
 
 	if (!l->at.vs_slot.bytes)
 		return;
-	fake_put(context + l->at.vs_slot.map, FAKE_SLOT_MAP, 2);
-	fake_put(context + l->at.vs_slot.mask, 0, 1);
-	fake_put(context + FAKE_SLOT_MAP * 64, FAKE_SLOT, 2);
+	fake_write(context + l->at.vs_slot.map, FAKE_SLOT_MAP, 2);
+	fake_write(context + l->at.vs_slot.mask, 0, 1);
+	fake_write(context + FAKE_SLOT_MAP * 64, FAKE_SLOT, 2);
 	seg_ptr(context + FAKE_SLOT * 64 + l->at.vs_slot.context, context);
 }
 
@@ -139,14 +139,14 @@ static inline void seg_heap(uint64_t heap)
 	const struct fake_layout *l = seg.l;
 
 	fake_map(heap, 0x6000);
-	fake_put(heap + l->at.heap.signature, 0xddeeddee, 4);
+	fake_write(heap + l->at.heap.signature, 0xddeeddee, 4);
 	if (!l->at.context.bytes)
 		seg_list_init(heap + l->at.context.list, false);
 	for (unsigned i = 0; l->at.context.bytes && i < 2; i++) {
 		uint64_t c = seg_context(heap, i);
 
-		fake_put(c + l->at.context.unit_shift, i ? 16 : 12, 1);
-		fake_put(c + l->at.context.first_index, i ? 1 : l->first_index, 1);
+		fake_write(c + l->at.context.unit_shift, i ? 16 : 12, 1);
+		fake_write(c + l->at.context.first_index, i ? 1 : l->first_index, 1);
 		seg_ptr(c + l->at.context.lfh, heap + l->at.heap.lfh);
 		seg_ptr(c + l->at.context.vs, heap + l->at.heap.vs);
 		seg_ptr(c + l->at.context.heap, heap);
@@ -179,7 +179,7 @@ static inline void seg_init(const struct fake_layout *l)
 	fake_map(FAKE_META, 0x10000);
 	/* Adds ntdll, whose data contains the keys of RtlpHpHeapGlobals. */
 	fake_map(FAKE_NTDLL, 0x4000);
-	fake_put_module(
+	fake_write_module(
 		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
 	seg_ptr(FAKE_GLOBALS, seg.heap_key);
 	seg_ptr(FAKE_GLOBALS + seg.l->ptr, seg.lfh_key | 0x1234567800000000u);
@@ -213,12 +213,12 @@ static inline uint64_t seg_range(uint64_t segment, unsigned shift, unsigned inde
 	const struct fake_layout *l = seg.l;
 	uint64_t d = segment + (uint64_t)index * l->at.range.bytes;
 
-	fake_put(d, flags & 2 ? 0xccddccdd : 0, 4);
-	fake_put(d + l->at.range.unused, unused, l->at.context.bytes ? 4 : 2);
-	fake_put(d + l->at.range.extra, extra, 2);
+	fake_write(d, flags & 2 ? 0xccddccdd : 0, 4);
+	fake_write(d + l->at.range.unused, unused, l->at.context.bytes ? 4 : 2);
+	fake_write(d + l->at.range.extra, extra, 2);
 	/* On x86 a count of pages shares the byte. */
-	fake_put(d + l->at.range.flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
-	fake_put(d + l->at.range.unit, units, 1);
+	fake_write(d + l->at.range.flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
+	fake_write(d + l->at.range.unit, units, 1);
 	return segment + ((uint64_t)index << shift);
 }
 
@@ -232,7 +232,7 @@ static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 {
 	seg_list_add(seg_vs_list(heap), addr, true);
 	if (seg.l->at.vs_subsegment.owner)
-		fake_put(addr + seg.l->at.vs_subsegment.owner, FAKE_SLOT, 2);
+		fake_write(addr + seg.l->at.vs_subsegment.owner, FAKE_SLOT, 2);
 	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
@@ -245,15 +245,15 @@ static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool alloca
 	uint64_t key = (at ^ seg.heap_key) & seg_mask();
 
 	if (l->bits == 64)
-		fake_put(at,
+		fake_write(at,
 			(0x1234 | units << 16 | previous << 32 | (uint64_t)allocated << 48) ^ key,
 			8);
 	else
-		fake_put(
+		fake_write(
 			at, (1 | units << 1 | previous << 16 | (uint64_t)allocated << 31) ^ key, 4);
-	fake_put(at + l->at.chunk.bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
+	fake_write(at + l->at.chunk.bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
 	if (tail)
-		fake_put(at + bytes - 2, tail, 2);
+		fake_write(at + bytes - 2, tail, 2);
 	vs->next += bytes;
 	vs->previous_bytes = bytes;
 	return at + l->at.chunk.bytes;
@@ -265,9 +265,9 @@ static inline void seg_vs_end(const struct fake_vs *vs, bool counts_header)
 		vs->next - vs->addr - (counts_header ? 0 : seg.l->at.vs_subsegment.first_chunk);
 	unsigned units = (unsigned)(bytes / seg.l->unit);
 
-	fake_put(vs->addr + seg.l->at.vs_subsegment.size, units, 2);
-	fake_put(vs->addr + seg.l->at.vs_subsegment.signature, ((units ^ 0x2bed) & 0x7fff) | 0x8000,
-		2);
+	fake_write(vs->addr + seg.l->at.vs_subsegment.size, units, 2);
+	fake_write(vs->addr + seg.l->at.vs_subsegment.signature,
+		((units ^ 0x2bed) & 0x7fff) | 0x8000, 2);
 }
 
 /* ---------------------------------------------------------------- LFH */
@@ -285,22 +285,22 @@ static inline unsigned seg_lfh_room(unsigned count)
 	return (head + seg.l->unit - 1) / seg.l->unit * seg.l->unit;
 }
 
-static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
+static inline void seg_lfh_free_write(const struct fake_lfh *lfh, unsigned n)
 {
-	fake_put(lfh->addr + seg.l->at.subsegment.free_count, n, 2);
+	fake_write(lfh->addr + seg.l->at.subsegment.free_count, n, 2);
 }
 
 #define FAKE_BUCKETS 0x40u /* offset from the LFH context to bucket 0; each bucket has two units */
 
 /* Makes a bucket. A subsegment of the first heap and the context's table refer to the bucket. */
-static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
+static inline void seg_bucket_write(uint64_t subsegment, unsigned bucket)
 {
 	const struct fake_layout *l = seg.l;
 	const uint64_t context = FAKE_HEAP + l->at.heap.lfh;
 	const unsigned ref = FAKE_BUCKETS + bucket * 2;
 
-	fake_put(subsegment + l->at.subsegment.bucket, ref, 2);
-	fake_put(context + ref * 64, bucket << 1 | 1, 1);
+	fake_write(subsegment + l->at.subsegment.bucket, ref, 2);
+	fake_write(context + ref * 64, bucket << 1 | 1, 1);
 	seg_ptr(context + l->at.lfh.buckets + (uint64_t)bucket * l->ptr, context + ref * 64);
 }
 
@@ -317,14 +317,14 @@ static inline struct fake_lfh seg_lfh(
 	lfh.first = seg_lfh_room(lfh.count);
 	if (seg.l->at.subsegment.bucket) {
 		if (bucket < 128)
-			seg_bucket_put(addr, bucket);
+			seg_bucket_write(addr, bucket);
 	} else {
 		seg_ptr(addr + seg.l->at.subsegment.owner, owner);
-		fake_put(owner + 1, bucket, 1);
+		fake_write(owner + 1, bucket, 1);
 	}
-	fake_put(addr + seg.l->at.subsegment.block_count, lfh.count, 2);
-	seg_lfh_free_put(&lfh, lfh.count);
-	fake_put(addr + seg.l->at.subsegment.offsets,
+	fake_write(addr + seg.l->at.subsegment.block_count, lfh.count, 2);
+	seg_lfh_free_write(&lfh, lfh.count);
+	fake_write(addr + seg.l->at.subsegment.offsets,
 		(block_bytes | (uint64_t)lfh.first << 16) ^ seg.lfh_key ^ (uint32_t)shifted, 4);
 	return lfh;
 }
@@ -343,7 +343,7 @@ static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned 
 	const unsigned at = seg.is_halved ? k / 32 * 64 + k % 32 + bit * 32 : k * 2 + bit;
 	const uint64_t byte = fake_get(bitmap + at / 8, 1);
 
-	fake_put(bitmap + at / 8, byte | 1u << at % 8, 1);
+	fake_write(bitmap + at / 8, byte | 1u << at % 8, 1);
 	return byte >> at % 8 & 1;
 }
 
@@ -354,10 +354,10 @@ static inline uint64_t seg_lfh_block(const struct fake_lfh *lfh, unsigned k, uns
 	const uint64_t free_count = lfh->addr + seg.l->at.subsegment.free_count;
 
 	if (!seg_lfh_set(lfh, k, 0))
-		seg_lfh_free_put(lfh, (unsigned)fake_get(free_count, 2) - 1);
+		seg_lfh_free_write(lfh, (unsigned)fake_get(free_count, 2) - 1);
 	if (tail) {
 		seg_lfh_set(lfh, k, 1);
-		fake_put(addr + lfh->block_bytes - 2, tail, 2);
+		fake_write(addr + lfh->block_bytes - 2, tail, 2);
 	}
 	return addr;
 }

@@ -98,7 +98,7 @@ static inline unsigned char *fake_bytes(uint64_t addr, size_t len)
 }
 
 /* Writes the low len bytes of value, little-endian like the processes that hsnap reads. */
-static inline void fake_put(uint64_t addr, uint64_t value, size_t len)
+static inline void fake_write(uint64_t addr, uint64_t value, size_t len)
 {
 	unsigned char *bytes = fake_bytes(addr, len);
 
@@ -246,26 +246,26 @@ static inline void fake_know_regions(void)
 
 /* Adds a loaded module of `bytes` bytes, with code from 1000h on and data_bytes of writable data
  * from 2000h on. Offsets of Microsoft's "PE Format". */
-static inline void fake_put_module(
+static inline void fake_write_module(
 	uint64_t base, unsigned bits, uint32_t bytes, uint32_t data_bytes, const char *path)
 {
 	uint64_t pe = base + 0x80, opt = pe + 24, opt_bytes = bits == 64 ? 240 : 224;
 
-	fake_put(base, 0x5a4d, 2);
-	fake_put(base + 60, 0x80, 4);
-	fake_put(pe, 0x4550, 4);
-	fake_put(pe + 4, bits == 64 ? 0x8664 : 0x14c, 2);
-	fake_put(pe + 6, 2, 2);
-	fake_put(pe + 20, opt_bytes, 2);
-	fake_put(opt, bits == 64 ? 0x20b : 0x10b, 2);
-	fake_put(opt + 56, bytes, 4);
-	fake_put(opt + 60, 0x1000, 4);
+	fake_write(base, 0x5a4d, 2);
+	fake_write(base + 60, 0x80, 4);
+	fake_write(pe, 0x4550, 4);
+	fake_write(pe + 4, bits == 64 ? 0x8664 : 0x14c, 2);
+	fake_write(pe + 6, 2, 2);
+	fake_write(pe + 20, opt_bytes, 2);
+	fake_write(opt, bits == 64 ? 0x20b : 0x10b, 2);
+	fake_write(opt + 56, bytes, 4);
+	fake_write(opt + 60, 0x1000, 4);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t section = opt + opt_bytes + 40ull * i;
 
-		fake_put(section + 8, i ? data_bytes : 0x1000, 4);
-		fake_put(section + 12, 0x1000 + 0x1000 * i, 4);
-		fake_put(section + 36, i ? 0xc0000040 : 0x60000020, 4);
+		fake_write(section + 8, i ? data_bytes : 0x1000, 4);
+		fake_write(section + 12, 0x1000 + 0x1000 * i, 4);
+		fake_write(section + 36, i ? 0xc0000040 : 0x60000020, 4);
 	}
 	fake.modules[fake.module_count++] =
 		(struct module){.base = base, .size_bytes = bytes, .path = path};

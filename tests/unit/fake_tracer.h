@@ -26,15 +26,15 @@ struct made_block {
 };
 
 #define AREA_PUT(field, value)                                                                     \
-	fake_put(TRACER_AREA + offsetof(struct tracer_area, field), value,                         \
+	fake_write(TRACER_AREA + offsetof(struct tracer_area, field), value,                       \
 		sizeof(((struct tracer_area *)0)->field))
 #define AREA_GET(field)                                                                            \
 	fake_get(TRACER_AREA + offsetof(struct tracer_area, field),                                \
 		sizeof(((struct tracer_area *)0)->field))
 #define SHARD_PUT(shard, field, value)                                                             \
-	fake_put(TRACER_AREA + offsetof(struct tracer_area, shards) +                              \
-			 (shard) * sizeof(struct tracer_shard) +                                   \
-			 offsetof(struct tracer_shard, field),                                     \
+	fake_write(TRACER_AREA + offsetof(struct tracer_area, shards) +                            \
+			   (shard) * sizeof(struct tracer_shard) +                                 \
+			   offsetof(struct tracer_shard, field),                                   \
 		value, sizeof(((struct tracer_shard *)0)->field))
 
 /* Places the DLL's image. The offsets from its base are those of Microsoft's "PE Format". */
@@ -44,19 +44,19 @@ static inline void tracer_place_image(void)
 	enum { FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060, NAME = 0x1070 };
 
 	fake_map(TRACER_BASE, BYTES);
-	fake_put_module(TRACER_BASE, 64, BYTES, BYTES - 0x2000, "C:\\tools\\" TRACER_DLL_64);
-	fake_put(TRACER_BASE + PE + 8, 0x65432100, 4); /* timestamp */
-	fake_put(TRACER_BASE + OPTIONAL + 108, 16, 4);
-	fake_put(TRACER_BASE + OPTIONAL + 112, EXPORTS, 4);
-	fake_put(TRACER_BASE + OPTIONAL + 116, 0x100, 4);
+	fake_write_module(TRACER_BASE, 64, BYTES, BYTES - 0x2000, "C:\\tools\\" TRACER_DLL_64);
+	fake_write(TRACER_BASE + PE + 8, 0x65432100, 4); /* timestamp */
+	fake_write(TRACER_BASE + OPTIONAL + 108, 16, 4);
+	fake_write(TRACER_BASE + OPTIONAL + 112, EXPORTS, 4);
+	fake_write(TRACER_BASE + OPTIONAL + 116, 0x100, 4);
 	/* counts and addresses of functions and names */
-	fake_put(TRACER_BASE + EXPORTS + 20, 1, 4);
-	fake_put(TRACER_BASE + EXPORTS + 24, 1, 4);
-	fake_put(TRACER_BASE + EXPORTS + 28, FUNCTIONS, 4);
-	fake_put(TRACER_BASE + EXPORTS + 32, NAMES, 4);
-	fake_put(TRACER_BASE + EXPORTS + 36, ORDINALS, 4);
-	fake_put(TRACER_BASE + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
-	fake_put(TRACER_BASE + NAMES, NAME, 4);
+	fake_write(TRACER_BASE + EXPORTS + 20, 1, 4);
+	fake_write(TRACER_BASE + EXPORTS + 24, 1, 4);
+	fake_write(TRACER_BASE + EXPORTS + 28, FUNCTIONS, 4);
+	fake_write(TRACER_BASE + EXPORTS + 32, NAMES, 4);
+	fake_write(TRACER_BASE + EXPORTS + 36, ORDINALS, 4);
+	fake_write(TRACER_BASE + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
+	fake_write(TRACER_BASE + NAMES, NAME, 4);
 	memcpy(fake_bytes(TRACER_BASE + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
@@ -87,7 +87,7 @@ static inline void tracer_count_change(unsigned table, uint64_t offset)
 	uint64_t at = TRACER_AREA + offsetof(struct tracer_area, changes) + table * 512 +
 		      offset / 8192 % 128 * 4;
 
-	fake_put(at, fake_get(at, 4) + 1, 4);
+	fake_write(at, fake_get(at, 4) + 1, 4);
 }
 
 /* Places an empty table for a shard; returns its address. */
@@ -109,7 +109,7 @@ static inline unsigned tracer_heap_index(uint64_t heap)
 		uint64_t there = fake_get(at, 8);
 
 		if (!there)
-			fake_put(at, heap, 8);
+			fake_write(at, heap, 8);
 		if (!there || there == heap)
 			return i;
 	}
@@ -119,24 +119,25 @@ static inline unsigned tracer_heap_index(uint64_t heap)
 
 /* Writes a table entry. The first word has 48 bits of address and 16 bits of heap index. The second
  * word has 27 bits of stack and 37 bits of size. */
-static inline void tracer_put_block(unsigned shard, unsigned entry, const struct made_block *block)
+static inline void tracer_write_block(
+	unsigned shard, unsigned entry, const struct made_block *block)
 {
 	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;
 	uint64_t heap = block->heap ? tracer_heap_index(block->heap) : 0;
 
-	fake_put(at, block->addr | heap << 48, 8);
-	fake_put(at + 8, block->size_bytes << 27 | block->stack, 8);
+	fake_write(at, block->addr | heap << 48, 8);
+	fake_write(at + 8, block->size_bytes << 27 | block->stack, 8);
 }
 
 /* Appends a stack whose frame i is first + 16 * i; returns its id. */
-static inline uint32_t tracer_put_stack(uint64_t first, uint32_t depth)
+static inline uint32_t tracer_write_stack(uint64_t first, uint32_t depth)
 {
 	uint64_t top = AREA_GET(stacks_top), addr = TRACER_STACKS + top;
 
-	fake_put(addr + 4, 0xabcdef01, 4); /* a hash */
-	fake_put(addr + 8, depth, 2);
+	fake_write(addr + 4, 0xabcdef01, 4); /* a hash */
+	fake_write(addr + 8, depth, 2);
 	for (uint32_t i = 0; i < depth; i++)
-		fake_put(addr + 16 + i * 8, first + 16 * i, 8);
+		fake_write(addr + 16 + i * 8, first + 16 * i, 8);
 	AREA_PUT(stacks_top, top + 16 + depth * 8);
 	return (uint32_t)(top / 8);
 }
@@ -160,36 +161,36 @@ static inline void tracer_place_others(void)
 }
 
 /* Appends a node. kind: 1 is reserved, 2 committed, 3 mapped, 0 free. */
-static inline void tracer_put_range(uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
+static inline void tracer_write_range(uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
 {
 	uint32_t count = (uint32_t)AREA_GET(ranges.node_count);
 	uint64_t at = TRACER_RANGES + count * 48;
 
-	fake_put(at, start, 8);
-	fake_put(at + 8, end, 8);
-	fake_put(at + 24, kind, 4);
-	fake_put(at + 28, stack, 4);
+	fake_write(at, start, 8);
+	fake_write(at + 8, end, 8);
+	fake_write(at + 24, kind, 4);
+	fake_write(at + 28, stack, 4);
 	AREA_PUT(ranges.node_count, count + 1);
 }
 
 /* Appends a module that was unloaded from base. */
-static inline void tracer_put_unload(const char *path, uint64_t base, uint32_t image_bytes)
+static inline void tracer_write_unload(const char *path, uint64_t base, uint32_t image_bytes)
 {
 	uint64_t count = AREA_GET(unload_count), record = AREA_GET(modules_top);
 	uint64_t at = TRACER_MODULES + record, units = strlen(path);
 	uint64_t len = (40 + 2 * units + 7) & ~(uint64_t)7;
 
-	fake_put(at, len, 4);
-	fake_put(at + 4, image_bytes, 4);
-	fake_put(at + 8, 0x5eed, 4);
-	fake_put(at + 36, units, 2);
+	fake_write(at, len, 4);
+	fake_write(at + 4, image_bytes, 4);
+	fake_write(at + 8, 0x5eed, 4);
+	fake_write(at + 36, units, 2);
 	for (uint64_t i = 0; i < units; i++)
-		fake_put(at + 40 + 2 * i, (unsigned char)path[i], 2);
+		fake_write(at + 40 + 2 * i, (unsigned char)path[i], 2);
 	AREA_PUT(modules_top, record + len);
 	at = TRACER_UNLOADS + count * 24;
-	fake_put(at, base, 8);
-	fake_put(at + 8, base + image_bytes, 8);
-	fake_put(at + 16, record, 8);
+	fake_write(at, base, 8);
+	fake_write(at + 8, base + image_bytes, 8);
+	fake_write(at + 16, record, 8);
 	AREA_PUT(unload_count, count + 1);
 }
 

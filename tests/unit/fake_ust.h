@@ -28,17 +28,17 @@ static inline uint64_t slot_at(unsigned bits, uint64_t record)
 	return record + (bits == 64 ? 0x10 : 0x0c);
 }
 
-static inline void put_record(unsigned bits, uint64_t addr, const struct made_record *record)
+static inline void write_record(unsigned bits, uint64_t addr, const struct made_record *record)
 {
 	unsigned size = bits / 8;
 
-	fake_put(addr, record->chain, size);
-	fake_put(addr + size, record->trace_count | record->block_depth << 11, 2);
-	fake_put(addr + size + 2, record->index >> 16, 2);
-	fake_put(addr + size + 4, record->index & 0xffff, 2);
-	fake_put(addr + size + 6, record->depth, 2);
+	fake_write(addr, record->chain, size);
+	fake_write(addr + size, record->trace_count | record->block_depth << 11, 2);
+	fake_write(addr + size + 2, record->index >> 16, 2);
+	fake_write(addr + size + 4, record->index & 0xffff, 2);
+	fake_write(addr + size + 6, record->depth, 2);
 	for (unsigned i = 0; i < record->frame_count; i++)
-		fake_put(slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
+		fake_write(slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
 }
 
 /* Makes a module with code, and memory for records. */

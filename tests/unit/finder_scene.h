@@ -78,7 +78,7 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 
 	scene_folders(name);
 	scene_path(path, sizeof(path), name);
-	file_put(path, bytes, len);
+	file_write(path, bytes, len);
 }
 
 /* Makes an image with at most one section. The debug directory is at 200, the CodeView record at

@@ -124,7 +124,7 @@ static inline void scene_put(const void *bytes, size_t len)
 {
 	/* Truncating the old file would make the file system write it to disk immediately. */
 	unlink(scene_path);
-	file_put(scene_path, bytes, len);
+	file_write(scene_path, bytes, len);
 	assert_int_equal(chmod(scene_path, 0600), 0);
 }
 

@@ -58,15 +58,15 @@ struct made {
 
 static struct made made;
 
-static inline void made_put_ptr(uint64_t addr, uint64_t value)
+static inline void made_write_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, made.kind->bits / 8);
+	fake_write(addr, value, made.kind->bits / 8);
 }
 
 static inline void made_list_init(uint64_t head)
 {
-	made_put_ptr(head, head);
-	made_put_ptr(head + made.kind->bits / 8, head);
+	made_write_ptr(head, head);
+	made_write_ptr(head + made.kind->bits / 8, head);
 }
 
 static inline void made_list_add(uint64_t head, uint64_t link)
@@ -74,10 +74,10 @@ static inline void made_list_add(uint64_t head, uint64_t link)
 	unsigned pointer = made.kind->bits / 8;
 	uint64_t last = fake_get(head + pointer, pointer);
 
-	made_put_ptr(link, head);
-	made_put_ptr(link + pointer, last);
-	made_put_ptr(last, link);
-	made_put_ptr(head + pointer, link);
+	made_write_ptr(link, head);
+	made_write_ptr(link + pointer, last);
+	made_write_ptr(last, link);
+	made_write_ptr(head + pointer, link);
 }
 
 /* Replaces the process with an empty one. */
@@ -116,7 +116,7 @@ static inline void made_header(
 			 offset << 48 | unused << 56;
 
 	assert_true(units <= 0xffff && units * made.shape->unit == size_bytes);
-	fake_put(entry + made.shape->header_at, plain ^ made.key, 8);
+	fake_write(entry + made.shape->header_at, plain ^ made.key, 8);
 }
 
 static inline uint64_t made_block(uint64_t size_bytes, uint8_t flags, uint8_t unused)
@@ -155,12 +155,12 @@ static inline void made_segment(
 	const struct made_nt_shape *c = made.shape;
 
 	fake_map(addr, committed_bytes);
-	fake_put(addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
-	made_put_ptr(addr + c->segment_heap, MADE_HEAP);
-	made_put_ptr(addr + c->segment_base, addr);
-	fake_put(addr + c->segment_pages, reserved_bytes / NT_PAGE_BYTES, 4);
-	made_put_ptr(addr + c->segment_first, addr + first_bytes);
-	made_put_ptr(addr + c->segment_last, addr + reserved_bytes);
+	fake_write(addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
+	made_write_ptr(addr + c->segment_heap, MADE_HEAP);
+	made_write_ptr(addr + c->segment_base, addr);
+	fake_write(addr + c->segment_pages, reserved_bytes / NT_PAGE_BYTES, 4);
+	made_write_ptr(addr + c->segment_first, addr + first_bytes);
+	made_write_ptr(addr + c->segment_last, addr + reserved_bytes);
 	made_list_init(addr + c->segment_ucr_list);
 	if (addr != MADE_HEAP)
 		made_list_add(MADE_HEAP + made.row->segment_list, addr + c->segment_link);
@@ -184,10 +184,10 @@ static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 
 	made.key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are not coded */
 	made_segment(MADE_HEAP, committed_bytes, reserved_bytes, first);
-	fake_put(MADE_HEAP + made.shape->encode_mask, 0x100000, 4);
-	fake_put(MADE_HEAP + made.shape->encoding + made.shape->header_at, made.key, 8);
-	fake_put(MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
-	fake_put(made_valid_bytes(), row->bytes, 2);
+	fake_write(MADE_HEAP + made.shape->encode_mask, 0x100000, 4);
+	fake_write(MADE_HEAP + made.shape->encoding + made.shape->header_at, made.key, 8);
+	fake_write(MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+	fake_write(made_valid_bytes(), row->bytes, 2);
 	made_list_init(MADE_HEAP + row->virtual_blocks);
 	made_list_init(MADE_HEAP + row->segment_list);
 	made_list_add(MADE_HEAP + row->segment_list, MADE_HEAP + made.shape->segment_link);
@@ -199,9 +199,9 @@ static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 	uint64_t descriptor = entry + made.shape->unit;
 	uint64_t pages = made.segment + made.shape->segment_holes_pages;
 
-	fake_put(pages, fake_get(pages, 4) + bytes / NT_PAGE_BYTES, 4);
-	made_put_ptr(descriptor + made.shape->ucr_address, addr);
-	made_put_ptr(descriptor + made.shape->ucr_size, bytes);
+	fake_write(pages, fake_get(pages, 4) + bytes / NT_PAGE_BYTES, 4);
+	made_write_ptr(descriptor + made.shape->ucr_address, addr);
+	made_write_ptr(descriptor + made.shape->ucr_size, bytes);
 	made_list_add(made.segment + made.shape->segment_ucr_list,
 		descriptor + made.shape->ucr_segment_link);
 }

@@ -27,10 +27,10 @@ static inline void made_lfh(void)
 	lfh = (struct made_lfh){.layout = layout, .key = MADE_LFH_KEY};
 	made_heap(MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh.addr = made_block(0x100, NT_BLOCK_BUSY, 8) + made.shape->unit;
-	made_put_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP);
+	made_write_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP);
 	made_list_init(lfh.addr + lfh.layout->zones);
-	made_put_ptr(MADE_HEAP + made.row->front_end, lfh.addr);
-	fake_put(MADE_HEAP + made.row->front_end_type, NT_FRONT_END_LFH, 1);
+	made_write_ptr(MADE_HEAP + made.row->front_end, lfh.addr);
+	fake_write(MADE_HEAP + made.row->front_end_type, NT_FRONT_END_LFH, 1);
 	lfh.zone = made_block((bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) + made.shape->unit;
 	made_list_add(lfh.addr + lfh.layout->zones, lfh.zone);
 	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
@@ -41,10 +41,10 @@ static inline void made_zone_end(void)
 	uint64_t first = lfh.zone + lfh.layout->zone_first;
 
 	if (lfh.layout->is_zone_end_index)
-		fake_put(lfh.zone + lfh.layout->zone_end,
+		fake_write(lfh.zone + lfh.layout->zone_end,
 			(lfh.next_subsegment - first) / lfh.layout->subsegment_bytes, 4);
 	else
-		made_put_ptr(lfh.zone + lfh.layout->zone_end, lfh.next_subsegment);
+		made_write_ptr(lfh.zone + lfh.layout->zone_end, lfh.next_subsegment);
 }
 
 /* _HEAP_SUBSEGMENT.AggregateExchg.Depth, of Windows 7. */
@@ -58,11 +58,11 @@ static inline uint64_t made_subsegment(uint64_t container, uint32_t stride, uint
 	uint64_t sub = lfh.next_subsegment;
 
 	lfh.next_subsegment += lfh.layout->subsegment_bytes;
-	made_put_ptr(sub + lfh.layout->user_blocks, container);
-	fake_put(sub + lfh.layout->block_size, stride / made.shape->unit, 2);
-	fake_put(sub + lfh.layout->block_count, count, 2);
+	made_write_ptr(sub + lfh.layout->user_blocks, container);
+	fake_write(sub + lfh.layout->block_size, stride / made.shape->unit, 2);
+	fake_write(sub + lfh.layout->block_count, count, 2);
 	if (!lfh.layout->offsets)
-		fake_put(made_depth_at(sub), count, 2);
+		fake_write(made_depth_at(sub), count, 2);
 	made_zone_end();
 	return sub;
 }
@@ -86,8 +86,8 @@ static inline void made_lfh_header(uint64_t container, uint64_t entry, uint8_t m
 			(uint32_t)((entry - container) >> shift) << 16;
 	uint64_t at = entry + made.shape->header_at;
 
-	fake_put(at, lfh.wrong_headers ? ~code : code, 4);
-	fake_put(at + 7, mark, 1);
+	fake_write(at, lfh.wrong_headers ? ~code : code, 4);
+	fake_write(at + 7, mark, 1);
 }
 
 struct made_container {
@@ -111,18 +111,18 @@ static inline struct made_container made_container_and(
 	c.addr = made_block(made.shape->unit + room, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
 		 made.shape->unit;
 	c.subsegment = made_subsegment(c.addr, stride, count);
-	made_put_ptr(c.addr, c.subsegment);
-	fake_put(c.addr + l->blocks_signature, NT_LFH_SIGNATURE, 4);
+	made_write_ptr(c.addr, c.subsegment);
+	fake_write(c.addr + l->blocks_signature, NT_LFH_SIGNATURE, 4);
 	if (l->offsets) {
 		uint32_t plain = c.first | stride << 16;
 
 		if (l->are_offsets_coded)
 			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh.addr ^ lfh.key;
-		fake_put(c.addr + l->offsets, plain, 4);
-		fake_put(c.addr + (made.kind->bits == 64 ? 0x10 : 8),
+		fake_write(c.addr + l->offsets, plain, 4);
+		fake_write(c.addr + (made.kind->bits == 64 ? 0x10 : 8),
 			log | (room - ((uint64_t)1 << log)) << 16, 4);
-		made_put_ptr(c.addr + l->bitmap, count);
-		made_put_ptr(c.addr + l->bitmap_buffer, c.addr + l->bitmap_data);
+		made_write_ptr(c.addr + l->bitmap, count);
+		made_write_ptr(c.addr + l->bitmap_buffer, c.addr + l->bitmap_data);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		made_lfh_header(c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
@@ -143,10 +143,10 @@ static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i,
 	if (!lfh.layout->offsets && mark != 0x80) {
 		uint64_t depth = made_depth_at(c->subsegment);
 
-		fake_put(depth, fake_get(depth, 2) - 1, 2);
+		fake_write(depth, fake_get(depth, 2) - 1, 2);
 	}
 	if (lfh.layout->offsets)
-		fake_put(byte, fake_get(byte, 1) | 1u << i % 8, 1);
+		fake_write(byte, fake_get(byte, 1) | 1u << i % 8, 1);
 	return entry;
 }
 

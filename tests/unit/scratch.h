@@ -58,7 +58,7 @@ static inline int scratch_end(void **state)
 	return system(command);
 }
 
-static inline void file_put(const char *path, const void *bytes, size_t len)
+static inline void file_write(const char *path, const void *bytes, size_t len)
 {
 	FILE *file = fopen(path, "wb");
 
@@ -89,7 +89,7 @@ static inline void scratch_write(const char *name, const char *text, mode_t mode
 	char path[800];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	file_put(path, text, strlen(text));
+	file_write(path, text, strlen(text));
 	assert_int_equal(chmod(path, mode), 0);
 }
 

@@ -104,10 +104,10 @@ static void expect_bytes(const char *wanted, size_t len)
 /* Checks the output. Naming the output again must not change it. */
 static void expect(const char *in, const char *wanted)
 {
-	file_put(in_path, in, strlen(in));
+	file_write(in_path, in, strlen(in));
 	assert_int_equal(add_names(false), 0);
 	expect_bytes(wanted, strlen(wanted));
-	file_put(in_path, wanted, strlen(wanted));
+	file_write(in_path, wanted, strlen(wanted));
 	assert_int_equal(add_names(false), 0);
 	expect_bytes(wanted, strlen(wanted));
 }
@@ -175,7 +175,7 @@ TEST(test_utf16_becomes_utf8)
 
 	for (size_t i = 0; i < sizeof(dump) - 1; i++)
 		wide[2 + 2 * i] = dump[i];
-	file_put(in_path, wide, sizeof(wide));
+	file_write(in_path, wide, sizeof(wide));
 	assert_int_equal(add_names(false), 0);
 	expect_bytes(DUMP NAMES END, strlen(DUMP NAMES END));
 }
@@ -204,13 +204,13 @@ TEST(test_cut_dump_is_refused_unless_asked_for)
 {
 	static const char cut[] = DUMP "10 byt", wanted[] = DUMP NAMES "10 byt";
 
-	file_put(in_path, cut, strlen(cut));
+	file_write(in_path, cut, strlen(cut));
 	unlink(out_path);
 	assert_int_equal(add_names(false), -ERR_CUT);
 	assert_int_equal(access(out_path, F_OK), -1);
 	assert_int_equal(add_names(true), 0);
 	expect_bytes(wanted, strlen(wanted));
-	file_put(in_path, DUMP, strlen(DUMP));
+	file_write(in_path, DUMP, strlen(DUMP));
 	assert_int_equal(add_names(true), 0);
 	expect_bytes(DUMP NAMES, strlen(DUMP NAMES));
 }
@@ -248,7 +248,7 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	char *once;
 	int rc, count;
 
-	file_put(in_path, text, len);
+	file_write(in_path, text, len);
 	if (is_refused)
 		assert_true(add_names(false) < 0);
 	rc = add_names(true);
@@ -258,7 +258,7 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	}
 	count = check_same_meaning(in_path, out_path);
 	once = file_get(out_path, &once_len);
-	file_put(in_path, once, once_len);
+	file_write(in_path, once, once_len);
 	assert_int_equal(add_names(true), 0);
 	expect_bytes(once, once_len);
 	free(once);
@@ -318,7 +318,7 @@ TEST(test_long_comments_are_copied_whole)
 		strcpy(wanted, in);
 		strcat(in, END);
 		strcat(wanted, NAMES END);
-		file_put(in_path, in, strlen(in));
+		file_write(in_path, in, strlen(in));
 		assert_int_equal(add_names(false), 0);
 		expect_bytes(wanted, strlen(wanted));
 	}
@@ -336,7 +336,7 @@ static void check_summary(const char *dump, bool is_named, const char *wanted)
 	FILE *to = tmpfile();
 
 	assert_non_null(to);
-	file_put(in_path, dump, strlen(dump));
+	file_write(in_path, dump, strlen(dump));
 	assert_int_equal(read_in(&work, &input, false), 0);
 	addnames_resolve(&work);
 	if (is_named)
@@ -399,7 +399,7 @@ TEST(test_what_cannot_be_read_again_is_kept_within_bounds)
 
 	assert_true(read_kept("/dev/zero", 0, &memory_bytes) < 0);
 	assert_true(memory_bytes < (size_t)64 << 20);
-	file_put(in_path, DUMP END, strlen(DUMP END));
+	file_write(in_path, DUMP END, strlen(DUMP END));
 	assert_int_equal(read_kept(in_path, strlen(DUMP END), &memory_bytes), 0);
 	assert_int_equal(read_kept(in_path, strlen(DUMP END) - 1, &memory_bytes), -ERR_USAGE);
 }

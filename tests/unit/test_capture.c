@@ -74,7 +74,7 @@ static void messages(size_t i)
 	case NO_SUCH_STACK: block.stack = 0x7ffffff; break;
 	default: break;
 	}
-	tracer_put_block((unsigned)i % 24, (unsigned)i / 24, &block);
+	tracer_write_block((unsigned)i % 24, (unsigned)i / 24, &block);
 }
 
 static int set_up(void **state)
@@ -86,13 +86,13 @@ static int set_up(void **state)
 	image_make(42);
 	tracer_place();
 	for (size_t i = 0; i < STACKS; i++)
-		scene.stacks[i] = tracer_put_stack(first_frame_of(i), depth_of(i));
+		scene.stacks[i] = tracer_write_stack(first_frame_of(i), depth_of(i));
 	for (unsigned shard = 0; shard < 25; shard++)
 		tracer_place_table(shard, TABLE_PAGES);
 	assert_true(truth.block_count < 24 * 256 * TABLE_PAGES);
 	for (size_t i = 0; i < truth.block_count; i++)
 		messages(i);
-	tracer_put_block(24, 3, &gone); /* in the tracer's table, but in no heap */
+	tracer_write_block(24, 3, &gone); /* in the tracer's table, but in no heap */
 	snapshot_init(&scene.snapshot);
 	return 0;
 }
@@ -192,7 +192,7 @@ static void be_busy(void)
 {
 	bool is_busy = fake.suspends <= scene.busy_until;
 
-	fake_put(scene.busy_addr, is_busy ? 0x24 : scene.calm_value, 8);
+	fake_write(scene.busy_addr, is_busy ? 0x24 : scene.calm_value, 8);
 }
 
 static void be_busy_at(uint64_t addr, uint64_t until)
@@ -263,11 +263,11 @@ TEST(of_heaps_that_cannot_be_walked_traced_blocks_are_listed)
 	const uint64_t list = FAKE_PEB + 0x400;
 	size_t count = 0, traced = 0;
 
-	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
-	fake_put(list, HEAP_A, 8);
-	fake_put(list + 8, HEAP_B, 8);
+	fake_write(HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_write(list, HEAP_A, 8);
+	fake_write(list + 8, HEAP_B, 8);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.heap_count, 3); /* only the tracer knows HEAP_C */
 	for (size_t i = 0; i < truth.block_count; i++) {
@@ -292,8 +292,8 @@ TEST(of_heaps_that_cannot_be_walked_traced_blocks_are_listed)
 
 TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
 {
-	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
-	fake_put(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
+	fake_write(HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_write(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
 	assert_int_equal(take(), 0);
 	assert_true(warns("those from before it was loaded are missing"));
 	assert_int_equal(scene.snapshot.missing_count, 1);
@@ -305,7 +305,7 @@ TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
  * later ones. */
 static void damage_heap_a(void)
 {
-	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, 0, 8);
+	fake_write(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, 0, 8);
 }
 
 /* Returns the number of the tracer's blocks that the walk of the damaged heap does not find,
@@ -340,7 +340,7 @@ TEST(traced_blocks_of_damaged_heap_are_listed)
 TEST(damaged_heap_of_attached_process_lacks_blocks)
 {
 	damage_heap_a();
-	fake_put(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
+	fake_write(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.missing_count, 1);
 	assert_int_equal(scene.snapshot.heaps[0].traced_only, damaged_count() + 1);
@@ -514,7 +514,7 @@ TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 			assert_whole();
 		if (i == 1) /* a hundred tries must cost only one more walk and a few reads each */
 			assert_in_range(fake.reads, 2 * calm, 2 * calm + 99 * 8);
-		fake_put(scene.busy_addr, scene.calm_value, 8);
+		fake_write(scene.busy_addr, scene.calm_value, 8);
 	}
 }
 
@@ -683,8 +683,8 @@ static void take_out(uint64_t entry)
 {
 	uint64_t next = fake_get(entry, 8), back = fake_get(entry + 8, 8);
 
-	fake_put(back, next, 8);
-	fake_put(next + 8, back, 8);
+	fake_write(back, next, 8);
+	fake_write(next + 8, back, 8);
 }
 
 static void lose_some(void)
@@ -693,7 +693,7 @@ static void lose_some(void)
 		return;
 	for (size_t i = 0; i < truth.block_count; i++) {
 		if (truth.blocks[i].part == SUB_A2 || truth.blocks[i].part == LARGE_B + LARGE_STEP)
-			tracer_put_block((unsigned)i % 24, (unsigned)i / 24,
+			tracer_write_block((unsigned)i % 24, (unsigned)i / 24,
 				&(struct made_block){.addr = 0});
 	}
 	take_out(SUB_A2 + SUBHEAP_LINKS);
@@ -724,8 +724,8 @@ TEST(size_that_cannot_be_is_never_asked_for)
 	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		fake_put(SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
-		fake_put(SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
+		fake_write(SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
+		fake_write(SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
 		assert_int_equal(take(), 0);
 		assert_true(warns(" inconsistent"));
 		assert_true(fake.got_bytes < (uint64_t)1 << 30);
@@ -757,7 +757,7 @@ TEST(process_without_stacks_gives_totals_only)
 TEST(flag_of_ust_without_records_is_reported)
 {
 	fake.module_count = 1;
-	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
+	fake_write(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
 	assert_int_equal(take(), 0);
 	assert_string_equal(scene.snapshot.stack_source, "ust");
 	assert_true(warns("started with +ust, but no block leads to a stack"));
@@ -767,7 +767,7 @@ TEST(flag_of_ust_without_records_is_reported)
 
 TEST(traced_process_with_flag_of_ust_is_as_without)
 {
-	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	fake_write(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_string_equal(scene.snapshot.stack_source, "tracer");
@@ -780,7 +780,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	scene.options.stacks = STACKS_UST;
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "not started with +ust"));
-	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	fake_write(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
 	AREA_PUT(version, TRACER_VERSION + 1); /* hsnap must not read a tracer that is not wanted */
@@ -841,7 +841,7 @@ TEST(file_is_walked_once_however_busy_and_broken_it_is)
 	assert_int_equal(scene.stats.tries, 1);
 	assert_true(warns("locked all the time, and walked nevertheless"));
 	assert_whole();
-	fake_put(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
+	fake_write(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);

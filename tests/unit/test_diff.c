@@ -55,7 +55,7 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 		put_block(&maker, 1000, 8, "22", 1);
 		put_block(&maker, 300, 8, "11", 1);
 		put_block(&maker, 7, 8, "99", 2);
-		put_entry(&maker, 20, 8, "22");
+		write_entry(&maker, 20, 8, "22");
 	}
 	struct result *result = run_rows(2, "old.txt", "new.txt");
 	assert_int_equal(growth(row_of(result, 1)), 1315);
@@ -68,12 +68,12 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 TEST(blocks_without_stack_are_one_row)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
-		put_stackless(&maker, is_new ? 10 : 3, is_new ? 1000 : 300, is_new ? 80 : 24);
+		write_stackless(&maker, is_new ? 10 : 3, is_new ? 1000 : 300, is_new ? 80 : 24);
 		if (!is_new) {
-			put_stackless(&maker, 2, 200, 16);
+			write_stackless(&maker, 2, 200, 16);
 			continue;
 		}
-		put_entry(&maker, 50, 8, "0"); /* UMDH's id for blocks without a stack */
+		write_entry(&maker, 50, 8, "0"); /* UMDH's id for blocks without a stack */
 		put_block(&maker, 1, 8, "1", 1);
 	}
 	struct result *result = run_rows(2, "old.txt", "new.txt");
@@ -89,10 +89,10 @@ TEST(blocks_without_stack_are_one_row)
 TEST(id_without_stack_is_row_of_its_own)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_entry(&maker, 16, 8, "AB");
-	put_entry(&maker, 16, 8, "CD"); /* the id's stack follows later */
+	write_entry(&maker, 16, 8, "AB");
+	write_entry(&maker, 16, 8, "CD"); /* the id's stack follows later */
 	put_block(&maker, 16, 8, "CD", 1);
-	put_entry(&maker, 64, 8, "AB");
+	write_entry(&maker, 64, 8, "AB");
 	dump_end(&maker, "new.txt");
 	struct result *result = run_rows(2, "new.txt");
 	assert_string_equal(row_named(result, "AB")->frames, "\t(stack not in the dump)\n");
@@ -152,7 +152,7 @@ TEST(rows_go_from_largest_growth_to_largest_decrease)
 			if (bytes[i])
 				put_block(&maker, bytes[i], 8, "1", 6 - i);
 		}
-		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* zero bytes */
+		write_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* zero bytes */
 	}
 	struct result *result = run_rows(7, "old.txt", "new.txt");
 	for (size_t i = 1; i < result->row_count; i++)
@@ -191,7 +191,7 @@ static void check_processes(const char *old, const char *now, size_t rows)
 
 	EACH_DUMP (maker, is_new, 0) {
 		put_lines(&maker, is_new ? now : old);
-		put_entry(&maker, is_new ? 50 : 20, 8, "AB");
+		write_entry(&maker, is_new ? 50 : 20, 8, "AB");
 	}
 	result = run_rows(rows, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 30 : 50);
@@ -227,7 +227,7 @@ static struct result *run_order(const struct made_block *blocks, unsigned order)
 	for (unsigned count = 5; count; count--) {
 		unsigned pick = code % count, block = left[pick];
 
-		put_entry(&maker, blocks[block].bytes, 8, blocks[block].id);
+		write_entry(&maker, blocks[block].bytes, 8, blocks[block].id);
 		if (blocks[block].stack)
 			put_stack(&maker, blocks[block].stack);
 		code /= count;
@@ -273,12 +273,12 @@ TEST(one_of_several_stacks_is_same_row_under_any_id)
 	EACH_DUMP (maker, is_new, .slide = is_new ? 0x700000 : 0) {
 		const char *id = is_new ? "B" : "A";
 
-		put_entry(&maker, is_new ? 75 : 50, 8, id);
+		write_entry(&maker, is_new ? 75 : 50, 8, id);
 		for (unsigned i = 0; i < 40; i++)
 			put_block(&maker, 30, 8, id, is_new ? 39 - i : i);
 		put_block(&maker, 30, 8, "C", 1);
 		put_block(&maker, 30, 8, "C", is_new ? 3 : 2);
-		put_entry(&maker, 30, 8, "C");
+		write_entry(&maker, 30, 8, "C");
 	}
 	struct result *result =
 		/* Rows of stacks 2 and 3, and three rows of id C. */

@@ -85,7 +85,7 @@ static inline void put_lines(struct maker *maker, const char *lines)
 	buf_add_text(&maker->text, lines);
 }
 
-static inline void put_modules(struct maker *maker)
+static inline void write_modules(struct maker *maker)
 {
 	put(maker, "// Loaded modules: ");
 	put(maker, "//     Base Size Module");
@@ -108,7 +108,7 @@ static inline struct maker dump_new(struct maker settings)
 	buf_init(&maker.text);
 	if (maker.is_ours)
 		put(&maker, "// hsnap: dump format=1 tool=test");
-	put_modules(&maker);
+	write_modules(&maker);
 	if (!maker.bare)
 		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -");
@@ -130,7 +130,7 @@ static inline void put_stack(struct maker *maker, unsigned number)
 	put(maker, "\t%" PRIX64, APP_BASE + maker->slide + 0x800);
 }
 
-static inline void put_entry(
+static inline void write_entry(
 	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id)
 {
 	put(maker, "%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%s", requested,
@@ -141,25 +141,25 @@ static inline void put_entry(
 }
 
 /* Adds a text to a note. Escapes every byte, which is the worst case. */
-static inline void put_escaped(struct buf *to, const char *text)
+static inline void write_escaped(struct buf *to, const char *text)
 {
 	for (; *text; text++)
 		buf_printf(to, "\\x%02X", (unsigned)(unsigned char)*text);
 }
 
 /* Adds a note with the name of an address. file may be NULL, and line may be 0. */
-static inline void put_symbol_note(struct maker *maker, uint64_t addr, const char *function,
+static inline void write_symbol_note(struct maker *maker, uint64_t addr, const char *function,
 	uint64_t offset, const char *file, uint32_t line)
 {
 	struct buf note;
 
 	buf_init(&note);
 	buf_printf(&note, "// hsnap: name addr=%" PRIX64 " function=\"", addr);
-	put_escaped(&note, function);
+	write_escaped(&note, function);
 	buf_printf(&note, "\" offset=%" PRIX64, offset);
 	if (file) {
 		buf_add_text(&note, " file=\"");
-		put_escaped(&note, file);
+		write_escaped(&note, file);
 		buf_add_text(&note, "\"");
 	}
 	if (line)
@@ -174,12 +174,12 @@ static inline void put_block(
 	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id, unsigned number)
 {
 	put(maker, "%s", "");
-	put_entry(maker, requested, overhead, id);
+	write_entry(maker, requested, overhead, id);
 	put_stack(maker, number);
 	put(maker, "%s", "");
 }
 
-static inline void put_stackless(
+static inline void write_stackless(
 	struct maker *maker, uint64_t blocks, uint64_t requested, uint64_t overhead)
 {
 	put(maker,

@@ -91,20 +91,20 @@ TEST(dump_without_heap_is_reported)
 	struct maker maker = {.eol = "\n"};
 
 	buf_init(&maker.text);
-	put_modules(&maker);
+	write_modules(&maker);
 	write_bytes("new.txt", maker.text.data, maker.text.len);
 	buf_release(&maker.text);
 	assert_non_null(strstr(run_rows(0, "new.txt")->words, "no heap in it"));
 }
 
-static void put_cut_example(struct maker *maker, bool is_ours)
+static void write_cut_example(struct maker *maker, bool is_ours)
 {
 	*maker = dump_new((struct maker){.is_ours = is_ours, .eol = "\r\n"});
 	if (is_ours)
-		put_stackless(maker, 2, 20, 30);
+		write_stackless(maker, 2, 20, 30);
 	for (unsigned i = 0; i < 4; i++) {
 		put_block(maker, 100 + i, 16, i % 2 ? "AB" : "CD", i % 2);
-		put_entry(maker, 10, 16, "AB");
+		write_entry(maker, 10, 16, "AB");
 	}
 	dump_end(maker, "new.txt");
 }
@@ -158,7 +158,7 @@ TEST(dump_cut_anywhere_is_known_as_cut)
 		struct maker maker;
 		size_t from, to;
 
-		put_cut_example(&maker, is_ours);
+		write_cut_example(&maker, is_ours);
 		char *text = read_text("new.txt");
 		whole = *run_hdiff("new.txt");
 		assert_int_equal(whole.status, 0);

@@ -2,7 +2,7 @@
 
 #include "tests/unit/test_diff.h"
 
-static void put_heading(struct maker *maker, unsigned number, const char *name)
+static void write_heading(struct maker *maker, unsigned number, const char *name)
 {
 	put(maker, "*- - - - - Start of data for heap @ %X - - - - -", number);
 	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
@@ -14,12 +14,12 @@ static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_block(&maker, 1000, 8, "1", 1);
-		put_heading(&maker, 1, "VirtualAlloc");
+		write_heading(&maker, 1, "VirtualAlloc");
 		put_block(&maker, is_new ? virtual : 4096, 0, "2", 2);
-		put_heading(&maker, 2, "VirtualAlloc reserved");
+		write_heading(&maker, 2, "VirtualAlloc reserved");
 		put_block(&maker, is_new ? reserved : 65536, 0, "3", 3);
 		put_block(&maker, 4096, 0, "4", 4);
-		put_heading(&maker, 3, "Mapped");
+		write_heading(&maker, 3, "Mapped");
 		put_block(&maker, is_new ? mapped : 8192, 0, "2", 2);
 	}
 }
@@ -104,12 +104,12 @@ static void make_plug(const char *path, uint64_t base, bool is_gone)
 	put(&maker, "// Process modules enumerated.");
 	put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=5EED checksum=1%s", base,
 		is_gone ? " unloaded=1 at=180000000" : "");
-	put_entry(&maker, is_gone ? 300 : 100, 8, is_gone ? "9" : "1");
+	write_entry(&maker, is_gone ? 300 : 100, 8, is_gone ? "9" : "1");
 	put(&maker, "\t%" PRIX64, base + 0x123);
 	put(&maker, "\t%" PRIX64, APP_BASE + 0x800);
 	put(&maker, "%s", "");
 	if (is_gone) {
-		put_entry(&maker, 64, 8, "A");
+		write_entry(&maker, 64, 8, "A");
 		put(&maker, "\t180000123");
 		put(&maker, "%s", "");
 	}

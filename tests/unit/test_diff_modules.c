@@ -38,7 +38,7 @@ TEST(frames_outside_modules_match_by_address)
 	assert_string_equal(result->rows[0].frames, "\tABCD\n");
 }
 
-static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
+static void write_many_modules(struct maker *maker, unsigned count, bool is_new)
 {
 	put(maker, "// Loaded modules: ");
 	for (unsigned i = 0; i < count; i++)
@@ -58,13 +58,13 @@ TEST(any_number_of_modules_with_one_name_are_distinguished)
 	const unsigned count = 3000;
 
 	EACH_DUMP (maker, is_new, .is_ours = true) {
-		put_many_modules(&maker, count, is_new);
+		write_many_modules(&maker, count, is_new);
 		for (unsigned i = 0; i < count; i++) {
 			unsigned at = 0x1000 * (is_new ? count - i : i) + 0x10;
 
-			put_entry(&maker, i == 77 && is_new ? 1077 : i, 8, "1");
+			write_entry(&maker, i == 77 && is_new ? 1077 : i, 8, "1");
 			put(&maker, "\t%X", 0x1000000 + at);
-			put_entry(&maker, i == 78 && is_new ? 2078 : i, 8, "2");
+			write_entry(&maker, i == 78 && is_new ? 2078 : i, 8, "2");
 			put(&maker, "\t%X", 0x20000000 + at);
 		}
 	}
@@ -82,7 +82,7 @@ static void check_lines(uint64_t addr, const char *old, const char *now, size_t 
 
 	EACH_DUMP (maker, is_new, 0) {
 		put_lines(&maker, is_new ? now : old);
-		put_entry(&maker, is_new ? 300 : 100, 8, "1");
+		write_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t%" PRIX64, addr);
 	}
 	result = run_rows(rows, "old.txt", "new.txt");

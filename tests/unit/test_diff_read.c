@@ -64,7 +64,7 @@ TEST(long_ids_are_distinguished)
 	for (unsigned i = 0; i < 6; i++)
 		put_block(&maker, 1000 * i, 8, ids[i], i);
 	for (unsigned i = 0; i < 60; i++)
-		put_entry(&maker, i, 8, ids[i * 5 % 6]);
+		write_entry(&maker, i, 8, ids[i * 5 % 6]);
 	dump_end(&maker, "new.txt");
 	struct result *result = run_rows(6, "new.txt");
 	for (unsigned i = 0; i < 6; i++) {
@@ -87,7 +87,7 @@ TEST(every_layout_of_log_gives_same_report)
 			(struct maker){.eol = i & 1 ? "\r\n" : "\n", .bare = (i & 2) != 0});
 
 		for (unsigned k = 0; k < 12; k++) {
-			put_entry(&maker, 16 * k, 16, k % 3 ? "AB12" : "C");
+			write_entry(&maker, 16 * k, 16, k % 3 ? "AB12" : "C");
 			if (full || k < 2)
 				put_stack(&maker, k % 3 ? 1 : 2);
 			if (many_blank)
@@ -112,11 +112,11 @@ TEST(alias_with_nothing_behind_it_is_none)
 	struct maker maker = dump_new((struct maker){0});
 	struct result *result;
 
-	put_entry(&maker, 24, 8, "94C4");
+	write_entry(&maker, 24, 8, "94C4");
 	put(&maker, "\t%X", 0x10000);
 	put(&maker, "\tAlias");
 	put(&maker, "%s", "");
-	put_entry(&maker, 32, 8, "94C4");
+	write_entry(&maker, 32, 8, "94C4");
 	dump_end(&maker, "new.txt");
 	result = run_rows(1, "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 56);
@@ -189,7 +189,8 @@ TEST(dump_that_adds_up_to_too_much_is_refused)
 		struct maker maker = dump_new((struct maker){.is_ours = i > 1});
 
 		if (i > 1)
-			put_stackless(&maker, i == 2 ? UINT64_MAX : 1, i == 3 ? UINT64_MAX : 1, 0);
+			write_stackless(
+				&maker, i == 2 ? UINT64_MAX : 1, i == 3 ? UINT64_MAX : 1, 0);
 		put_block(&maker, INT64_MAX, i == 1 ? INT64_MAX : 0, "1", 1);
 		put_block(&maker, 1, 0, "2", 2);
 		dump_end(&maker, "new.txt");

@@ -5,10 +5,10 @@
 #include "tests/unit/test_naming.h"
 #include "tests/unit/test_report.h"
 
-static void put_leak(struct maker *maker, uint64_t blocks)
+static void write_leak(struct maker *maker, uint64_t blocks)
 {
 	for (uint64_t i = 0; i < blocks; i++)
-		put_entry(maker, 500, 12, "74050");
+		write_entry(maker, 500, 12, "74050");
 	put_stack(maker, 1);
 	put(maker, "%s", "");
 }
@@ -18,7 +18,7 @@ TEST(text_for_people_has_words_for_what_has_no_stack)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	struct result *result;
 
-	put_entry(&maker, 500, 12, "0");
+	write_entry(&maker, 500, 12, "0");
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
 	result = run_raw((const char *const[]){"-f", "out.txt", "-otext", "new.txt", NULL});
@@ -35,12 +35,12 @@ TEST(call_tree_has_room_for_what_has_no_stack)
 		char wanted[80];
 
 		for (unsigned i = 1; i <= count; i++) {
-			put_entry(&maker, 1000, 12,
+			write_entry(&maker, 1000, 12,
 				(char[]){(char)('A' + i % 6), (char)('A' + i / 6), '\0'});
 			put(&maker, "\t%X", 0x1000 + i);
 			put(&maker, "%s", "");
 		}
-		put_entry(&maker, 500, 12, "0");
+		write_entry(&maker, 500, 12, "0");
 		put(&maker, "%s", "");
 		dump_end(&maker, "new.txt");
 		result = run_raw((const char *const[]){
@@ -77,7 +77,7 @@ TEST(layout_is_that_of_umdh)
 	put_block(&maker, 500, 2, "73F28", 2);
 	dump_end(&maker, "old.txt");
 	maker = dump_new((struct maker){0});
-	put_leak(&maker, 0x15cf4);
+	write_leak(&maker, 0x15cf4);
 	dump_end(&maker, "new.txt");
 	struct result *result = run_hdiff("--hex", "old.txt", "new.txt");
 	assert_string_equal(strstr(result->text, "+ 2a98c90"), hex);
@@ -155,7 +155,7 @@ TEST(addresses_in_no_module_have_no_remedy)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 
 	put(&maker, "%s", "");
-	put_entry(&maker, 5, 8, "1");
+	write_entry(&maker, 5, 8, "1");
 	put(&maker, "\t1234\n");
 	dump_end(&maker, "new.txt");
 	ask_expect(0, "hdiff: 1 of 1 frames have no name: 1 in no module\n", "new.txt");
@@ -187,7 +187,7 @@ TEST(what_terminal_obeys_is_not_printed)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: process id=4711 image=\"a\xc2\x9b"
 			  "1m\xc3\xa4.exe\"\n");
-	put_entry(&maker, 5, 8,
+	write_entry(&maker, 5, 8,
 		"\xc2\x85\x1b\x7f"
 		"1");
 	dump_end(&maker, "new.txt");
@@ -202,8 +202,8 @@ TEST(what_terminal_obeys_is_not_printed)
 TEST(names_of_old_dump_are_used_where_new_has_none)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {
-		put_function(&maker, 1, is_new ? "both_new" : "both_old");
-		put_function(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
+		write_function(&maker, 1, is_new ? "both_new" : "both_old");
+		write_function(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
 		for (unsigned i = 1; i <= 3; i++)
 			put_block(&maker, is_new ? 500 : 100, 2, "1", i);
 	}

@@ -32,7 +32,7 @@ static struct doctor_range site_code(unsigned site)
 	return (struct doctor_range){0x140001000 + site * 0x100, 0x140001080 + site * 0x100};
 }
 
-static uint32_t put_stack(const uint64_t *frames, uint32_t count)
+static uint32_t write_stack(const uint64_t *frames, uint32_t count)
 {
 	const struct stack stack = {.id = "A1", .frames = frames, .frame_count = count};
 	uint32_t index = 0;
@@ -54,7 +54,7 @@ static void put(uint64_t addr, uint64_t bytes, enum doctor_heap heap, enum docto
 	assert_true(doctor_truth_add(truth, &block));
 }
 
-static void put_freed(uint64_t addr)
+static void write_freed(uint64_t addr)
 {
 	const struct doctor_block freed = {
 		.addr = addr, .requested_bytes = 20, .heap = DOCTOR_GROWABLE, .is_freed = true};
@@ -109,7 +109,7 @@ static int set_up(void **state)
 		const uint64_t frames[] = {SYSTEM_FRAME, site_code(i).to, OUTER_FRAME, MAIN_FRAME};
 
 		truth->sites[i] = site_code(i);
-		scene.stacks[i] = put_stack(frames, 4);
+		scene.stacks[i] = write_stack(frames, 4);
 	}
 	for (unsigned i = 0; i < 3; i++)
 		snapshot_add_heap(&scene.found)->addr = heaps[i];
@@ -121,7 +121,7 @@ static int set_up(void **state)
 	put(0x211000, 70000, DOCTOR_GROWABLE, DOCTOR_RESIZED);
 	put(LIVE_BIG, 0x100000, DOCTOR_GROWABLE, DOCTOR_BIG);
 	put(0x410000, 20, DOCTOR_UNLOCKED, DOCTOR_SMALL);
-	put_freed(FREED);
+	write_freed(FREED);
 	find_all();
 	return 0;
 }
@@ -441,7 +441,7 @@ static bool fits(uint8_t site, uint64_t was_bytes, uint32_t stack)
 
 static bool frames_fit(const uint64_t *frames, uint32_t count)
 {
-	return fits(1, 0, put_stack(frames, count));
+	return fits(1, 0, write_stack(frames, count));
 }
 
 TEST(test_stack_is_its_innermost_own_frame_and_outer_function)
@@ -505,7 +505,7 @@ static int set_up_many(void **state)
 	for (unsigned i = 0; i < MANY_LIVE; i++)
 		put(live_addr(i), 32, DOCTOR_GROWABLE, DOCTOR_SMALL);
 	for (unsigned i = 0; i < MANY_FREED; i++)
-		put_freed(freed_addr(i));
+		write_freed(freed_addr(i));
 	find_all();
 	scene.found.heaps[IN_GROWABLE].kind = "nt";
 	return 0;
@@ -574,7 +574,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 	compare_one("freed blocks gone", DOCTOR_OFF, "");
 	/* An eighth of 320 is 40, but at most 32 are few. */
 	for (unsigned i = MANY_FREED; i < 319; i++)
-		put_freed(freed_addr(i));
+		write_freed(freed_addr(i));
 	find_all();
 	for (unsigned i = 0; i < 32; i++)
 		find(freed_addr(i), 48, IN_GROWABLE, 0);

@@ -27,7 +27,7 @@ static void hide_name(const char *text)
 	doctor_secrets_add(&secrets, text, false);
 }
 
-static void put_wide(const char *text)
+static void write_wide(const char *text)
 {
 	len = 2 * strlen(text);
 	for (size_t i = 0; i < len; i++)
@@ -39,7 +39,7 @@ static void assert_blanked(const char *text, const char *wide, const char *narro
 {
 	char got[sizeof(bytes)];
 
-	put_wide(text);
+	write_wide(text);
 	assert_int_equal(doctor_blank(&secrets, bytes, len), strcmp(text, wide) != 0);
 	for (size_t i = 0; i < len / 2; i++) {
 		assert_int_equal(bytes[2 * i + 1], 0);
@@ -105,7 +105,7 @@ TEST(letters_of_any_language_are_blanked)
 TEST(every_place_is_blanked_at_any_offset)
 {
 	hide_name("jane");
-	put_wide(" jane jane ");
+	write_wide(" jane jane ");
 	memmove(bytes + 1, bytes, len);
 	assert_int_equal(doctor_blank(&secrets, bytes, len + 1), 2);
 }
@@ -113,9 +113,9 @@ TEST(every_place_is_blanked_at_any_offset)
 TEST(texts_at_ends_are_blanked)
 {
 	hide_name("jane");
-	put_wide("jane jan");
+	write_wide("jane jan");
 	assert_int_equal(doctor_blank(&secrets, bytes, len), 1);
-	put_wide("x jane");
+	write_wide("x jane");
 	assert_int_equal(doctor_blank(&secrets, bytes, len), 1);
 	assert_int_equal(doctor_blank(&secrets, bytes, 0), 0);
 }
@@ -197,7 +197,7 @@ TEST(heaps_of_windows_are_named_by_their_signatures)
 	image_begin();
 	heap_place(HEAP_A, 0x2000, 0x10000);
 	heap_place(HEAP_B, 0x2000, 0x10000);
-	fake_put(HEAP_B + HEAP_SIGNATURE, 0xddeeddee, 4);
+	fake_write(HEAP_B + HEAP_SIGNATURE, 0xddeeddee, 4);
 	child->listed[0] = HEAP_A;
 	child->listed[1] = HEAP_B;
 	child->listed_count = 2;

@@ -90,7 +90,7 @@ TEST(heap_of_unknown_layout_is_described)
 {
 	use();
 	/* for the process heap: the walk cannot find the ring */
-	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_write(HEAP_A + HEAP_MAGIC, 0, 4);
 	walk();
 	assert_non_null(strstr(look.doctor.notes.data,
 		"of an unknown layout: FFEEFFEE at +10, HEAP at +b8, empty list at +98, "
@@ -112,7 +112,7 @@ TEST(test_place_without_sense_is_named_with_its_heap)
 	char place[80];
 
 	use();
-	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
+	fake_write(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
 	walk();
 	broken = row("", "invalid places");
 	assert_int_equal(broken->verdict, DOCTOR_OFF);
@@ -128,7 +128,7 @@ TEST(test_header_that_is_overwritten_is_off)
 
 	use();
 	header = look.doctor.truth->blocks[LIVE / 2].addr - 8;
-	fake_put(header + 3, fake_get(header + 3, 1) + 1, 1);
+	fake_write(header + 3, fake_get(header + 3, 1) + 1, 1);
 	walk();
 	assert_int_equal(row("growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE - 1);
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);

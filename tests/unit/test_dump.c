@@ -9,7 +9,7 @@ static const char *text(struct snapshot *snapshot, const char *words)
 	return arena_text(&snapshot->arena, words, strlen(words));
 }
 
-static uint32_t put_stack(struct snapshot *snapshot, const char *id, uint32_t count,
+static uint32_t write_stack(struct snapshot *snapshot, const char *id, uint32_t count,
 	const uint64_t *frames, uint32_t alias_count, const uint32_t *alias_at)
 {
 	struct stack wanted = {.id = id,
@@ -23,7 +23,7 @@ static uint32_t put_stack(struct snapshot *snapshot, const char *id, uint32_t co
 	return index;
 }
 
-static void put_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, uint64_t requested,
+static void write_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, uint64_t requested,
 	uint64_t overhead, uint32_t stack)
 {
 	struct block *block = snapshot_add_block(snapshot);
@@ -32,7 +32,7 @@ static void put_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, u
 	*block = (struct block){addr, requested, overhead, heap, stack};
 }
 
-static void put_modules(struct snapshot *snapshot)
+static void write_modules(struct snapshot *snapshot)
 {
 	*snapshot_add_module(snapshot) = (struct module){.base = 0x140000000,
 		.size_bytes = 0x24000,
@@ -72,7 +72,7 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot->stack_source = "tracer";
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
 	snapshot_lacks(snapshot, "%s", "");
-	put_modules(snapshot);
+	write_modules(snapshot);
 	snapshot->records = (struct stack_records){
 		true, 7, 1, 2, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x650000,
@@ -87,17 +87,17 @@ static void make_snapshot(struct snapshot *snapshot)
 		.unwalked = true,
 		.is_complete = true,
 		.traced_only = 3};
-	one = put_stack(snapshot, "2A", 4, frames, 0, NULL);
-	two = put_stack(snapshot, "F0", 3, more, 0, NULL);
+	one = write_stack(snapshot, "2A", 4, frames, 0, NULL);
+	two = write_stack(snapshot, "F0", 3, more, 0, NULL);
 	/* Equal frames with a different id. */
-	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL);
-	aliases = put_stack(snapshot, "94C4", 4, frames, 2, alias_at);
-	put_block(snapshot, 1, 0x10100, UINT64_C(1) << 40, 0, two_again);
-	put_block(snapshot, 0, 0x650200, 0, 16, one);
-	put_block(snapshot, 0, 0x650100, 0xABCDEF, 8, two);
-	put_block(snapshot, 0, 0x650300, 1, 15, one);
-	put_block(snapshot, 1, 0x10000, 7, 9, aliases);
-	put_block(snapshot, 1, 0x10200, 5, 5, one); /* the stack was printed in the other heap */
+	two_again = write_stack(snapshot, "F1", 3, more, 0, NULL);
+	aliases = write_stack(snapshot, "94C4", 4, frames, 2, alias_at);
+	write_block(snapshot, 1, 0x10100, UINT64_C(1) << 40, 0, two_again);
+	write_block(snapshot, 0, 0x650200, 0, 16, one);
+	write_block(snapshot, 0, 0x650100, 0xABCDEF, 8, two);
+	write_block(snapshot, 0, 0x650300, 1, 15, one);
+	write_block(snapshot, 1, 0x10000, 7, 9, aliases);
+	write_block(snapshot, 1, 0x10200, 5, 5, one); /* the stack was printed in the other heap */
 }
 
 /* Log that reading make_snapshot()'s dump must give. */
@@ -354,11 +354,11 @@ static void make_traced(struct snapshot *snapshot)
 		.stackless = {1, 2, 3}};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = HEAP_RESERVED, .kind = "reserved"};
 	*snapshot_add_sum(snapshot) = (struct block_sum){20, 20 * 0x428, 20 * 0x10, 0,
-		put_stack(snapshot, "2A", 2, frames, 0, NULL), BLOCK_HELD};
+		write_stack(snapshot, "2A", 2, frames, 0, NULL), BLOCK_HELD};
 	*snapshot_add_sum(snapshot) = (struct block_sum){
-		3, 0, 3 * 8, 0, put_stack(snapshot, "2B", 2, frames, 0, NULL), BLOCK_HELD};
+		3, 0, 3 * 8, 0, write_stack(snapshot, "2B", 2, frames, 0, NULL), BLOCK_HELD};
 	*snapshot_add_block(snapshot) = (struct block){
-		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
+		0x50000, 0x10000, 0, 1, write_stack(snapshot, "2A", 2, frames, 0, NULL)};
 }
 
 #define STACK " 800000000123 140001490\n"

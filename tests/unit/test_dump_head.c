@@ -36,7 +36,7 @@ static void check_head(bool is_ours, uint32_t pid, int64_t time_ms, int64_t star
 static void check_text(
 	const char *text, bool is_ours, uint32_t pid, int64_t time_ms, int64_t start_ms)
 {
-	file_put(path, text, strlen(text));
+	file_write(path, text, strlen(text));
 	check_head(is_ours, pid, time_ms, start_ms);
 }
 
@@ -45,7 +45,7 @@ static void check_error(const void *text, size_t len, enum err_code code)
 	struct dump_head head = {.pid = 77};
 	struct err err = {0};
 
-	file_put(path, text, len);
+	file_write(path, text, len);
 	assert_int_equal(dump_head_read(path, &head, &err), -(int)code);
 	assert_int_equal(err.code, code);
 	assert_memory_equal(err.place, path, strlen(path));
@@ -76,7 +76,7 @@ static void check_banner(const char *banner, uint32_t pid, int64_t time_ms)
 	struct dump_head head = {0};
 	struct err err;
 
-	file_put(path, banner, strlen(banner));
+	file_write(path, banner, strlen(banner));
 	assert_int_equal(dump_head_read(path, &head, &err), 0);
 	assert_int_equal(head.banner_pid, pid);
 	assert_int_equal(head.banner_time_ms, time_ms);
@@ -118,7 +118,7 @@ TEST(what_has_no_sound_head_is_error)
 }
 
 /* Inserts len bytes of comments before the notes. */
-static void put_behind(size_t len)
+static void write_behind(size_t len)
 {
 	size_t size = len + strlen(OURS PROCESS MODULES);
 	char *text = malloc(size + 1);
@@ -129,7 +129,7 @@ static void put_behind(size_t len)
 		text[i] = '\n', text[i + 1] = text[i + 2] = '/';
 	text[len - 1] = '\n';
 	memcpy(text + len, OURS PROCESS MODULES, size - len + 1);
-	file_put(path, text, size);
+	file_write(path, text, size);
 	free(text);
 }
 
@@ -138,13 +138,13 @@ TEST(only_beginning_is_read)
 	struct dump_head head;
 	struct err err;
 
-	put_behind(DUMP_HEAD_BYTES - strlen(OURS PROCESS));
+	write_behind(DUMP_HEAD_BYTES - strlen(OURS PROCESS));
 	check_head(true, 208, TIME_MS, START_MS);
-	put_behind(DUMP_HEAD_BYTES - strlen(OURS));
+	write_behind(DUMP_HEAD_BYTES - strlen(OURS));
 	check_head(true, 0, TIME_MS, 0);
-	put_behind(DUMP_HEAD_BYTES - strlen(OURS) + 1);
+	write_behind(DUMP_HEAD_BYTES - strlen(OURS) + 1);
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_NOT_DUMP);
-	put_behind(DUMP_HEAD_BYTES);
+	write_behind(DUMP_HEAD_BYTES);
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_NOT_DUMP);
 }
 
@@ -182,9 +182,9 @@ TEST(packed_heads_are_read_too)
 	unsigned char packed[1000];
 	size_t len = pack(OURS PROCESS MODULES, packed, sizeof(packed));
 
-	file_put(path, packed, len);
+	file_write(path, packed, len);
 	check_head(true, 208, TIME_MS, START_MS);
-	file_put(path, packed, len - 20); /* without its end mark and the modules */
+	file_write(path, packed, len - 20); /* without its end mark and the modules */
 	check_head(true, 208, TIME_MS, START_MS);
 	/* the header of gzip has 10 bytes, the header of a stored block has 5 */
 	check_error(packed, 15 + strlen(OURS) + 10, ERR_CUT);

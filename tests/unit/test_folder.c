@@ -13,11 +13,11 @@ static const char *in_folder(const char *name)
 	return path;
 }
 
-static void put_file(const char *name, size_t len)
+static void write_file(const char *name, size_t len)
 {
 	static const char bytes[70000];
 
-	file_put(in_folder(name), bytes, len);
+	file_write(in_folder(name), bytes, len);
 }
 
 static int empty_folder(void **state)
@@ -48,12 +48,12 @@ TEST(every_kind_is_reported_in_order_of_bytes)
 	struct folder_list list;
 	struct err err;
 
-	put_file("b", 3);
-	put_file(" b", 0);
-	put_file("\xc3\xa4 \xf0\x9f\x98\x80", 70000);
-	put_file("\xff not UTF-8", 1);
-	put_file(".hidden", 5);
-	put_file("B", 2);
+	write_file("b", 3);
+	write_file(" b", 0);
+	write_file("\xc3\xa4 \xf0\x9f\x98\x80", 70000);
+	write_file("\xff not UTF-8", 1);
+	write_file(".hidden", 5);
+	write_file("B", 2);
 	assert_int_equal(mkdir(in_folder("c"), 0700), 0);
 	assert_int_equal(symlink("b", in_folder("to a file")), 0);
 	assert_int_equal(symlink("c", in_folder("to a folder")), 0);
@@ -92,7 +92,7 @@ TEST(what_is_no_folder_is_error_that_names_it)
 	struct folder_list list = {.count = 7};
 	struct err err;
 
-	put_file("file", 1);
+	write_file("file", 1);
 	assert_int_equal(folder_list_read(in_folder("file"), &list, &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_folder("file"));
 	assert_string_equal(err.detail, strerror(ENOTDIR));
@@ -117,7 +117,7 @@ TEST(who_looks_may_stop)
 	struct err err = {.code = ERR_USAGE};
 
 	for (char name[] = "a"; *name < 'h'; (*name)++)
-		put_file(name, 0);
+		write_file(name, 0);
 	assert_int_equal(folder_each(dir, FOLDER_NAMES, count_to_three, &count, &err), 1);
 	assert_int_equal(count, 3);
 	assert_int_equal(err.code, ERR_USAGE);
@@ -128,7 +128,7 @@ TEST(no_path_is_current_folder)
 	struct folder_list list;
 	char *here = getcwd(NULL, 0);
 
-	put_file("only", 4);
+	write_file("only", 4);
 	assert_int_equal(chdir(dir), 0);
 	assert_int_equal(folder_list_read("", &list, NULL), 0);
 	assert_int_equal(chdir(here), 0);
@@ -143,8 +143,8 @@ TEST(only_files_are_removed)
 	struct folder_list list;
 	struct err err;
 
-	put_file("file", 1);
-	put_file("kept", 1);
+	write_file("file", 1);
+	write_file("kept", 1);
 	assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
 	assert_int_equal(symlink("kept", in_folder("link")), 0);
 	assert_int_equal(folder_remove(in_folder("file"), &err), 0);

@@ -26,7 +26,7 @@ static uint64_t number(const struct row *row, size_t field)
 	return value;
 }
 
-static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
+static size_t write_bytes(uint64_t addr, const struct row *row, size_t field)
 {
 	const char *text = row->fields[field];
 	size_t len = strlen(text) / 2;
@@ -34,7 +34,7 @@ static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 	for (size_t i = 0; i < len; i++) {
 		const char two[] = {text[2 * i], text[2 * i + 1], '\0'};
 
-		fake_put(addr + i, strtoul(two, NULL, 16), 1);
+		fake_write(addr + i, strtoul(two, NULL, 16), 1);
 	}
 	return len;
 }
@@ -114,8 +114,8 @@ static void decode_entry(const struct row *row, void *ctx)
 	(void)ctx;
 	scene_init(bits, number(row, 3));
 	fake_map(0x1000, 16);
-	put_bytes(0x1000, row, 4);
-	put_bytes(0x1008, row, 6);
+	write_bytes(0x1000, row, 4);
+	write_bytes(0x1008, row, 6);
 	words[0] = fake_get(0x1000, 8);
 	words[1] = fake_get(0x1008, 8);
 	assert_true(nt_header_decode(words[1], words[0], &header));
@@ -137,7 +137,7 @@ TEST(every_entry_decodes)
 
 /* Places a container with the row's data, which describe the container's first two blocks. Returns
  * the number of these two blocks that are in use. */
-static size_t put_container(const struct row *row, unsigned bits)
+static size_t write_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;
 	uint64_t addr = number(row, 5),
@@ -145,32 +145,32 @@ static size_t put_container(const struct row *row, unsigned bits)
 	size_t busy = 0;
 
 	fake_map(addr, room); /* the guard page after the container is unreadable */
-	fake_put(addr, SUBSEGMENT, bits / 8);
-	fake_put(addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
-	fake_put(addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
-	fake_put(addr + (is_wide ? 0x18 : 0x10), number(row, 6), 4);
-	fake_put(addr + (is_wide ? 0x20 : 0x14), number(row, 8), 4);
-	fake_put(addr + (is_wide ? 0x28 : 0x18), addr + (is_wide ? 0x30 : 0x1c), bits / 8);
+	fake_write(addr, SUBSEGMENT, bits / 8);
+	fake_write(addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
+	fake_write(addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
+	fake_write(addr + (is_wide ? 0x18 : 0x10), number(row, 6), 4);
+	fake_write(addr + (is_wide ? 0x20 : 0x14), number(row, 8), 4);
+	fake_write(addr + (is_wide ? 0x28 : 0x18), addr + (is_wide ? 0x30 : 0x1c), bits / 8);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t entry = addr + number(row, 9) + i * number(row, 10) + (is_wide ? 8 : 0);
 		uint64_t bitmap = addr + (is_wide ? 0x30 : 0x1c);
 
 		if (strcmp(row->fields[12 + i], "-") == 0)
 			continue;
-		put_bytes(entry, row, 12 + i);
+		write_bytes(entry, row, 12 + i);
 		/* A large count of unused bytes lies outside the bytes that the row has. */
 		if ((fake_get(entry + 7, 1) & 0x3f) == 0x3f)
-			fake_put(entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
+			fake_write(entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
 				bits / 8);
 		if (fake_get(entry + 7, 1) > 0x80) {
-			fake_put(bitmap, fake_get(bitmap, 1) | 1u << i, 1);
+			fake_write(bitmap, fake_get(bitmap, 1) | 1u << i, 1);
 			busy++;
 		}
 	}
 	fake_map(SUBSEGMENT, 0x40);
-	fake_put(SUBSEGMENT + bits / 8, addr, bits / 8);
-	fake_put(SUBSEGMENT + (is_wide ? 0x24 : 0x14), number(row, 10) / (bits / 4), 2);
-	fake_put(SUBSEGMENT + (is_wide ? 0x28 : 0x18), number(row, 8), 2);
+	fake_write(SUBSEGMENT + bits / 8, addr, bits / 8);
+	fake_write(SUBSEGMENT + (is_wide ? 0x24 : 0x14), number(row, 10) / (bits / 4), 2);
+	fake_write(SUBSEGMENT + (is_wide ? 0x28 : 0x18), number(row, 8), 2);
 	return busy;
 }
 
@@ -188,7 +188,7 @@ static void decode_container(const struct row *row, void *ctx)
 	size_t busy;
 
 	scene_init(bits, number(row, 3));
-	busy = put_container(row, bits);
+	busy = write_container(row, bits);
 	/* If the first block's header is missing, only another heap's key is available. */
 	scene.nt.has_lfh_key = !has_first;
 	scene.nt.lfh_key = has_first ? 0 : (uint32_t)number(row, 7);
@@ -231,10 +231,10 @@ static struct {
 	size_t count;
 } it;
 
-static void put_heap(const struct row *row, void *ctx)
+static void write_heap(const struct row *row, void *ctx)
 {
 	(void)ctx;
-	put_bytes(HEAP + number(row, 1), row, 2);
+	write_bytes(HEAP + number(row, 1), row, 2);
 }
 
 static void segment_scene_init(void)
@@ -243,7 +243,7 @@ static void segment_scene_init(void)
 	memset(&it, 0, sizeof(it));
 	scene_init(64, HEAP);
 	fake_map(HEAP, 0x800);
-	each_row("segmentheap", put_heap, NULL);
+	each_row("segmentheap", write_heap, NULL);
 	assert_true(segment_heap_open(&it.heap, &scene.nt, HEAP));
 	scene.nt.segment_keys = (struct segment_keys){.is_tried = true,
 		.is_lfh_tried = true,
@@ -268,17 +268,17 @@ static void decode_page_segment(const struct row *row, void *ctx)
 	uint64_t addr = number(row, 1), key = 0;
 
 	fake_map(addr, 0x2000);
-	fake_put(addr, number(row, 2), 8);
-	fake_put(addr + 8, number(row, 3), 8);
-	fake_put(addr + 0x10, number(row, 4), 8);
+	fake_write(addr, number(row, 2), 8);
+	fake_write(addr + 8, number(row, 3), 8);
+	fake_write(addr + 0x10, number(row, 4), 8);
 	assert_true(segment_page_key(&it.heap, addr, HEAP + 0x100, &key));
 	assert_int_equal(key ^ SEGMENT_CONSTANT, HEAP_KEY);
 }
 
-static void put_range(const struct row *row, void *ctx)
+static void write_range(const struct row *row, void *ctx)
 {
 	(void)ctx;
-	put_bytes(number(row, 1) + number(row, 2) * 0x20, row, 3);
+	write_bytes(number(row, 1) + number(row, 2) * 0x20, row, 3);
 }
 
 static int count_range(void *ctx, const struct segment_range *range)
@@ -308,17 +308,17 @@ TEST(every_page_range_agrees_with_its_descriptor)
 
 	segment_scene_init();
 	assert_int_equal(each_row("pagesegment", decode_page_segment, NULL), 2);
-	assert_int_equal(each_row("range", put_range, NULL), 6);
+	assert_int_equal(each_row("range", write_range, NULL), 6);
 	/* The file lacks the segments between these two, and the second context's list. Close the
 	 * gap and make the list empty. */
-	fake_put(segments[0], segments[1], 8);
-	fake_put(segments[1] + 8, segments[0], 8);
+	fake_write(segments[0], segments[1], 8);
+	fake_write(segments[1] + 8, segments[0], 8);
 	assert_int_equal(fake_get(head, 8), segments[0]);
 	assert_int_equal(fake_get(head + 8, 8), segments[1]);
-	fake_put(other, other, 8);
-	fake_put(other + 8, other, 8);
-	fake_put(other - 0x48 + 8, 0x10, 1);
-	fake_put(other - 0x48 + 0xa, 2, 1);
+	fake_write(other, other, 8);
+	fake_write(other + 8, other, 8);
+	fake_write(other - 0x48 + 8, 0x10, 1);
+	fake_write(other - 0x48 + 0xa, 2, 1);
 	memory_clear(&scene.memory); /* discard the old bytes that were cached */
 	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
 	assert_int_equal(it.count, 2);
@@ -335,8 +335,8 @@ static void decode_chunk(const struct row *row, void *ctx)
 	(void)ctx;
 	segment_scene_init();
 	fake_map(addr, 16);
-	fake_put(addr, strtoull(row->fields[2], NULL, 16), 8);
-	fake_put(addr + 8, strtoull(row->fields[3], NULL, 16), 8);
+	fake_write(addr, strtoull(row->fields[2], NULL, 16), 8);
+	fake_write(addr + 8, strtoull(row->fields[3], NULL, 16), 8);
 	cursor = (struct vs_cursor){.heap = &it.heap,
 		.key = HEAP_KEY,
 		.next = addr,
@@ -365,10 +365,10 @@ static void decode_subsegment(const struct row *row, void *ctx)
 	(void)ctx;
 	segment_scene_init();
 	fake_map(addr, 56);
-	assert_int_equal(put_bytes(addr, row, 2), 56);
+	assert_int_equal(write_bytes(addr, row, 2), 56);
 	if (!fake_range_at(fake_get(addr + 0x10, 8)))
 		fake_map(fake_get(addr + 0x10, 8), 16);
-	fake_put(fake_get(addr + 0x10, 8) + 1, number(row, 3), 1);
+	fake_write(fake_get(addr + 0x10, 8) + 1, number(row, 3), 1);
 	end = (first + bytes * fake_get(addr + 0x22, 2) + 0xfff) / 0x1000 * 0x1000;
 	assert_true(lfh_sample_read(&it.heap, addr, end, &sample));
 	offsets = lfh_decode(&sample, LFH_KEY, false);

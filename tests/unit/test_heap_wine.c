@@ -62,7 +62,7 @@ TEST(heap_with_damaged_first_subheap_keeps_its_layout)
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		shape = &shapes[i];
 		image_make(1);
-		fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_HEAP, 0, POINTER);
+		fake_write(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_HEAP, 0, POINTER);
 		lose(HEAP_A + HEAP_FIRST_SUBHEAP, 0);
 		assert_one_wound(HEAP_A + HEAP_FIRST_SUBHEAP);
 		assert_string_equal(image.walk.heaps[0].layout, shape->name);
@@ -147,7 +147,7 @@ TEST(group_is_read_by_types_of_its_blocks_and_not_by_its_bits)
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		if (!begin_groups(i))
 			continue;
-		fake_put(fill_group(&group_fill, 64, 0x0f0f0f0f) + shape->group_bits, 0, 4);
+		fake_write(fill_group(&group_fill, 64, 0x0f0f0f0f) + shape->group_bits, 0, 4);
 		end_groups();
 		image_walk();
 		assert_broken(0, 0);
@@ -164,7 +164,7 @@ static void damage_group(size_t number, unsigned offset, uint64_t value, size_t 
 		return;
 	group = fill_group(&group_fill, 64, 0x7fffffff);
 	header = group + shape->group_first + 7 * 64;
-	fake_put(header + offset, value, len);
+	fake_write(header + offset, value, len);
 	for (size_t i = 0; i < truth.block_count; i++) {
 		if (truth.blocks[i].addr == header + 8)
 			truth.blocks[i].is_lost = true;
@@ -198,7 +198,7 @@ TEST(group_of_impossible_size_costs_itself_only)
 
 			for (size_t b = before; b < truth.block_count; b++)
 				truth.blocks[b].is_lost = true;
-			fake_put(group + shape->group_first, units[k], 2);
+			fake_write(group + shape->group_first, units[k], 2);
 			end_groups();
 			assert_one_wound(group);
 		}
@@ -241,10 +241,10 @@ TEST(heap_with_its_lock_held_counts_as_busy)
 	image_make(2);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 0);
-	fake_put(HEAP_B + HEAP_LOCK_COUNT, 0, 4);
+	fake_write(HEAP_B + HEAP_LOCK_COUNT, 0, 4);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 1);
-	fake_put(HEAP_A + HEAP_LOCK_COUNT, 0, 4);
+	fake_write(HEAP_A + HEAP_LOCK_COUNT, 0, 4);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 2);
 	assert_broken(0, 0);
@@ -300,7 +300,7 @@ static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
 	image_make(4);
-	fake_put(addr, value, 8);
+	fake_write(addr, value, 8);
 	for (; lost < 3; lost++)
 		lose(list->parts[lost], 0);
 	assert_one_wound(broken_addr);
@@ -366,7 +366,7 @@ TEST(broken_ring_of_heaps_keeps_heaps_before_it)
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		image_make(5);
-		fake_put(HEAP_B + HEAP_RING, wild[i], 8);
+		fake_write(HEAP_B + HEAP_RING, wild[i], 8);
 		image_walk();
 		assert_int_equal(image.walk.heap_count, 2);
 		assert_broken(1, wild[i]);
@@ -380,7 +380,7 @@ TEST(thing_in_ring_that_is_no_heap_is_passed_over)
 
 	for (size_t i = 0; i < 2; i++) {
 		image_make(6);
-		fake_put(places[i], 0x12345678, 4);
+		fake_write(places[i], 0x12345678, 4);
 		lose_heap(HEAP_B);
 		image_walk();
 		assert_int_equal(image.walk.heap_count, 2);
@@ -405,7 +405,7 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 		block = &truth.blocks[seed % truth.block_count];
 	}
 	addr = block->addr;
-	fake_put(addr - 8 + offset, value, len);
+	fake_write(addr - 8 + offset, value, len);
 	lose(block->part, addr);
 	assert_one_wound(addr - 8);
 }
@@ -432,7 +432,7 @@ TEST(broken_block_ends_its_subheap_only)
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {
 	image_make(7);
-	fake_put(part + offset, value, 8);
+	fake_write(part + offset, value, 8);
 	lose(part, 0);
 	assert_one_wound(part);
 }
@@ -507,12 +507,12 @@ TEST(heaps_of_unknown_kind_are_listed_from_peb)
 	image_make(13);
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
-	fake_put(HEAP_A + HEAP_SIGNATURE, 0, 4);
-	fake_put(HEAP_B + HEAP_SIGNATURE, 0, 4);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_write(HEAP_A + HEAP_SIGNATURE, 0, 4);
+	fake_write(HEAP_B + HEAP_SIGNATURE, 0, 4);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
 	for (unsigned i = 0; i < 4; i++)
-		fake_put(list + i * 8, heaps[i], 8);
+		fake_write(list + i * 8, heaps[i], 8);
 	image_walk();
 	assert_int_equal(image.walk.heap_count, 3); /* the null entry is ignored */
 	assert_int_equal(image.walk.block_count, 0);
@@ -524,7 +524,7 @@ TEST(heaps_of_unknown_kind_are_listed_from_peb)
 	assert_broken(0, 0);
 	assert_int_equal(image.walk.missing_count, 1);
 	assert_int_equal(image.walk.missing_addr, 0x910000);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
 	image_walk();
 	assert_int_equal(
 		/* a list with an invalid length ends at its null entry */
@@ -536,7 +536,7 @@ TEST(heaps_of_unknown_kind_are_listed_from_peb)
 TEST(process_without_heap_is_error)
 {
 	image_make(14);
-	fake_put(FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
+	fake_write(FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
 	assert_int_equal(image_walk_all(), -ERR_TARGET);
 	fake_unmap(FAKE_PEB);
 	assert_int_equal(image_walk_all(), -ERR_TARGET);
@@ -562,18 +562,18 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 		uint64_t part = base + i * (uint64_t)SUBHEAP_DATA;
 		uint64_t first = part + SUBHEAP_FIRST_BLOCK, bytes = data + blocks * 16 + 8 - first;
 
-		fake_put(part + SUBHEAP_BLOCK_SIZE, bytes, 8);
-		fake_put(part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
-		fake_put(part + SUBHEAP_HEAP, HEAP_B, 8);
-		fake_put(first, (data - first) / 16, 2);
-		fake_put(first + 2, FLAG_FREE, 1);
-		fake_put(first + 6, TYPE_FREE, 2);
+		fake_write(part + SUBHEAP_BLOCK_SIZE, bytes, 8);
+		fake_write(part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
+		fake_write(part + SUBHEAP_HEAP, HEAP_B, 8);
+		fake_write(first, (data - first) / 16, 2);
+		fake_write(first + 2, FLAG_FREE, 1);
+		fake_write(first + 6, TYPE_FREE, 2);
 		if (i == headers - 1)
 			break; /* the last subheap begins with a shared block */
 		fake_list_add(HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	}
 	for (unsigned i = 0; i < blocks; i++)
-		fake_put(data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
+		fake_write(data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
 	image_walk();
 	assert_int_equal(image.walk.block_count, before + blocks);
 	assert_int_equal(image.walk.broken_count, headers - 2);
@@ -602,7 +602,7 @@ TEST(list_without_end_is_left_after_million_reads)
 {
 	image_make(10);
 	fake.made_up = endless_large;
-	fake_put(HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
+	fake_write(HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
 	image_walk();
 	assert_int_equal(image.walk.broken_count, 1);
 	assert_true(fake.reads < 1100000);
@@ -614,7 +614,7 @@ TEST(heaps_cannot_hold_more_than_address_space)
 {
 	image_make(11);
 	for (unsigned i = 0; i < EACH_LARGE; i++)
-		fake_put(LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
+		fake_write(LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
 	image_walk();
 	assert_true(image.walk.broken_count > 0);
 	assert_true(image.walk.heaps[0].committed_bytes < 1ull << 47);

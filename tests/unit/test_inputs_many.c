@@ -6,7 +6,7 @@
 #include "core/base/parse.h"
 
 /* Writes an hsnap dump. start and time are seconds after 10:00. */
-static void put_made(const char *path, unsigned pid, unsigned start, unsigned time)
+static void write_made(const char *path, unsigned pid, unsigned start, unsigned time)
 {
 	char text[DATE_TEXT_BYTES], begin[DATE_TEXT_BYTES];
 	int64_t ten = 0;
@@ -50,16 +50,16 @@ static void check_many(int status, const char *wanted, const char *words, const 
 
 TEST(folders_and_patterns_are_read)
 {
-	put_made("old.txt", 1, 0, 300);
-	put_made("new.txt", 1, 0, 100);
-	put_made("more.txt", 1, 0, 200);
+	write_made("old.txt", 1, 0, 300);
+	write_made("new.txt", 1, 0, 100);
+	write_made("more.txt", 1, 0, 200);
 	check(0, "new.txt more.txt old.txt", "", ".");
 	check(0, "new.txt more.txt old.txt", "", "*.txt");
 	check(0, "new.txt more.txt old.txt", "", "o*", "m*", "n*");
 	check(2, "", "no file matches", "x*");
 	check(2, "", "./none: cannot open", "./none/x*");
 	check(0, "new.txt more.txt old.txt", "named twice", "old.txt", "old.txt", ".");
-	put_made("cut.txt", 1, 1, 50); /* another process */
+	write_made("cut.txt", 1, 1, 50); /* another process */
 	check(0, "cut.txt new.txt more.txt old.txt", "", ".");
 	check(0, "new.txt more.txt old.txt", "", "--series", "2", ".");
 	check(2, "", "the last series is number 2", "--series", "3", ".");
@@ -71,9 +71,9 @@ TEST(folders_and_patterns_are_read)
 
 TEST(what_is_damaged_is_given_back)
 {
-	put_made("old.txt", 1, 0, 100);
-	put_made("new.txt", 1, 0, 200);
-	put_made("more.txt", 1, 0, 300);
+	write_made("old.txt", 1, 0, 100);
+	write_made("new.txt", 1, 0, 200);
+	write_made("more.txt", 1, 0, 300);
 	char *text = read_text("new.txt");
 	write_bytes("cut.txt", text, strlen(text) / 2 + strlen(text) / 4);
 	free(text);
@@ -118,7 +118,7 @@ TEST(banners_are_read_as_far_as_they_go)
 		put(&maker, "// UMDH: version %s", cases[i].banner);
 		put(&maker, "// UMDH: version 1: Logtime 1999-01-01 01:01 - Machine=B - PID=%s",
 			cases[i].pid ? "1" : "none");
-		put_modules(&maker);
+		write_modules(&maker);
 		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 		put_block(&maker, 16, 8, "1", 1);
 		dump_end(&maker, "old.txt");

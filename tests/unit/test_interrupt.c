@@ -9,7 +9,7 @@
 
 static int ends[2];
 
-static void say_called(void)
+static void print_called(void)
 {
 	if (write(ends[1], "!", 1) != 1)
 		_exit(9);
@@ -28,7 +28,7 @@ static int status_after(int number, void (*before)(int), bool is_held, bool *cal
 	assert_true(pid >= 0);
 	if (!pid) {
 		signal(number, before);
-		os_on_interrupt(say_called);
+		os_on_interrupt(print_called);
 		os_hold_interrupt(is_held);
 		raise(number);
 		_exit(is_held && !os_was_interrupted() ? 8 : 7);
@@ -74,9 +74,9 @@ static int status_of_wait(bool is_interrupt)
 		intptr_t handle = told[0];
 
 		signal(SIGINT, SIG_DFL); /* the parent may ignore the signal */
-		os_on_interrupt(say_called);
+		os_on_interrupt(print_called);
 		os_hold_interrupt(true);
-		say_called();
+		print_called();
 		os_wait(INT64_MAX, &handle, 1);
 		_exit(os_was_interrupted() ? 3 : read(told[0], &byte, 1) == 1 ? 4 : 5);
 	}

@@ -48,14 +48,14 @@ static inline int64_t row_growth(size_t row)
 	return row_delta(&compared.comparison, &compared.comparison.rows[row]).requested_bytes;
 }
 
-static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset)
+static inline void write_frame(struct maker *maker, uint64_t base, unsigned offset)
 {
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);
 }
 
 /* Adds the name of a frame that is `behind` bytes after its function's start. If line is 0, adds no
  * file and line. */
-static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offset,
+static inline void write_name_at(struct maker *maker, uint64_t base, unsigned offset,
 	const char *function, unsigned behind, const char *file, unsigned line)
 {
 	char place[200] = "";
@@ -66,13 +66,13 @@ static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offs
 		base + maker->slide + offset, function, behind, place);
 }
 
-static inline void put_name_of(struct maker *maker, uint64_t base, unsigned offset,
+static inline void write_name_of(struct maker *maker, uint64_t base, unsigned offset,
 	const char *function, const char *file, unsigned line)
 {
-	put_name_at(maker, base, offset, function, 1, file, line);
+	write_name_at(maker, base, offset, function, 1, file, line);
 }
 
-static inline void put_heap(struct maker *maker, uint64_t addr)
+static inline void write_heap(struct maker *maker, uint64_t addr)
 {
 	put(maker, "*- - - - - Heap %" PRIX64 " Hogs - - - - -", addr);
 }

@@ -24,13 +24,13 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
 
 /* Writes blocks with one stack that continues into stale data. The stack has app!, an address in
  * generated code, lib!, and then the given values up to 0. */
-static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
+static void write_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
 	struct maker maker = dump_new((struct maker){.bare = !has_modules});
 
 	if (!has_modules)
 		buf_clear(&maker.text);
-	put_entry(&maker, bytes, 8, "A");
+	write_entry(&maker, bytes, 8, "A");
 	put(&maker, "\t%" PRIX64, APP_BASE + 0x1010);
 	put(&maker, "\t%X", 0x5550010);
 	put(&maker, "\t%" PRIX64, LIB_BASE + 0x501);
@@ -45,8 +45,8 @@ TEST(tail_in_no_module_is_neither_compared_nor_shown)
 	static const enum match_mode modes[] = {
 		MATCH_AUTO, MATCH_ID, MATCH_ADDRESS, MATCH_MODULE, MATCH_SYMBOL};
 
-	put_tailed("old.txt", true, 100, (const uint64_t[]){0xDEADBABE, 3, 0x21F680, 0});
-	put_tailed("new.txt", true, 150, (const uint64_t[]){0xDEADBABE, 0x21F780, 0});
+	write_tailed("old.txt", true, 100, (const uint64_t[]){0xDEADBABE, 3, 0x21F680, 0});
+	write_tailed("new.txt", true, 150, (const uint64_t[]){0xDEADBABE, 0x21F780, 0});
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		assert_int_equal(compare((struct match_request){.mode = modes[i]}), 1);
 		assert_int_equal(row_growth(0), 50);
@@ -58,8 +58,8 @@ TEST(tail_in_no_module_is_neither_compared_nor_shown)
 /* Without a list of modules no frame lies in a module, so each frame counts. */
 TEST(stack_that_is_in_no_module_at_all_is_left_whole)
 {
-	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
-	put_tailed("new.txt", false, 150, (const uint64_t[]){0x21F780, 0});
+	write_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
+	write_tailed("new.txt", false, 150, (const uint64_t[]){0x21F780, 0});
 	assert_int_equal(compare((struct match_request){0}), 2);
 	for (int i = 0; i < 2; i++)
 		assert_non_null(strstr(report_of(true),
@@ -78,7 +78,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 		put_block(&maker, is_new ? 190 : 100, 8, "A", is_new ? 4 : 1);
 		put_block(&maker, is_new ? 180 : 100, 8, "B", 2);
 		put_block(&maker, is_new ? 170 : 100, 8, "C", 2);
-		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* the id's stack is known */
+		write_entry(&maker, is_new ? 10 : 1, 8, "B"); /* the id's stack is known */
 	}
 	assert_int_equal(compare((struct match_request){.mode = MATCH_ID}), 3);
 	/* A has a different stack in each dump. The new stack is shown. */
@@ -111,7 +111,7 @@ TEST(by_id_first_of_several_stacks_is_shown)
 		EACH_DUMP (maker, is_new, 0) {
 			for (unsigned i = 0; is_new && i < 3; i++)
 				put_block(&maker, 10 * orders[order][i], 8, "A", orders[order][i]);
-			put_entry(&maker, is_new ? 100 : 5, 8, "A");
+			write_entry(&maker, is_new ? 100 : 5, 8, "A");
 			if (!is_new)
 				put_stack(&maker, 0);
 		}
@@ -130,7 +130,7 @@ TEST(by_id_stack_that_only_one_dump_gives_is_shown)
 	for (int in_new = 0; in_new < 3; in_new++) {
 
 		EACH_DUMP (maker, is_new, 0) {
-			put_entry(&maker, is_new ? 70 : 50, 8, "A");
+			write_entry(&maker, is_new ? 70 : 50, 8, "A");
 			if (in_new == is_new)
 				put_stack(&maker, 1);
 		}
@@ -150,8 +150,8 @@ TEST(by_id_stack_that_only_one_dump_gives_is_shown)
 TEST(by_id_blocks_without_stack_are_one_row)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
-		put_stackless(&maker, 1, is_new ? 300 : 100, 8);
-		put_entry(&maker, 50, 8, is_new ? "00" : "0");
+		write_stackless(&maker, 1, is_new ? 300 : 100, 8);
+		write_entry(&maker, 50, 8, is_new ? "00" : "0");
 	}
 	assert_int_equal(compare((struct match_request){.mode = MATCH_ID}), 1);
 	assert_int_equal(compared.comparison.rows[0].kind, ROW_STACKLESS);
@@ -161,17 +161,17 @@ TEST(by_id_blocks_without_stack_are_one_row)
 /* ---------------------------------------------------------------- heaps */
 
 /* Writes blocks with two stacks in two heaps. Their sizes identify stack and heap. */
-static void put_in_heaps(void)
+static void write_in_heaps(void)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		unsigned times = is_new ? 3 : 1;
 
 		put_block(&maker, 1 * times, 8, "1", 1);
 		put_block(&maker, 10 * times, 8, "2", 2);
-		put_heap(&maker, HEAP_B);
+		write_heap(&maker, HEAP_B);
 		put_block(&maker, 100 * times, 8, "1", 1);
 		put_block(&maker, 1000 * times, 8, "7", 2);
-		put_stackless(&maker, 1, 10000 * times, 8); /* goes into HEAP_A */
+		write_stackless(&maker, 1, 10000 * times, 8); /* goes into HEAP_A */
 	}
 }
 
@@ -184,7 +184,7 @@ TEST(by_heap_stack_is_row_in_each_heap)
 	} expected[] = {{20000, HEAP_A, "0"}, {2000, HEAP_B, "7"}, {200, HEAP_B, "1"},
 		{20, HEAP_A, "2"}, {2, HEAP_A, "1"}};
 
-	put_in_heaps();
+	write_in_heaps();
 	assert_int_equal(compare((struct match_request){.by_heap = true}), 5);
 	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(row_growth(i), expected[i].growth);
@@ -204,7 +204,7 @@ TEST(rows_of_equal_growth_go_by_their_heaps)
 {
 	EACH_DUMP (maker, is_new, 0) {
 		for (unsigned i = 20; is_new && i; i--) {
-			put_heap(&maker, i * 7 % 20 * 0x10000);
+			write_heap(&maker, i * 7 % 20 * 0x10000);
 			put_block(&maker, 50, 8, "1", 1);
 		}
 	}
@@ -217,7 +217,7 @@ TEST(only_blocks_of_heaps_asked_for_count_but_totals_are_of_all)
 {
 	static const uint64_t heaps[] = {0x4711, HEAP_B};
 
-	put_in_heaps();
+	write_in_heaps();
 	assert_int_equal(compare((struct match_request){.heaps = heaps, .heap_count = 2}), 2);
 	assert_int_equal(row_growth(0), 2000);
 	assert_int_equal(row_growth(1), 200);
@@ -241,7 +241,7 @@ static size_t rows_of_one_process(const char *old, const char *now, unsigned new
 		put(&maker, "// Loaded modules: ");
 		put_lines(&maker, is_new ? now : old);
 		put(&maker, "// Process modules enumerated.");
-		put_entry(&maker, is_new ? 300 : 100, 8, "1");
+		write_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t10123");
 	}
 	return compare((struct match_request){0});
@@ -275,14 +275,15 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 		struct maker maker = dump_new((struct maker){
 			.is_ours = true, .timestamp = i < 2 ? 7 : 8, .slide = i * 0x550000});
 
-		put_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
-		put_entry(&maker, 10 + 10 * i, 8, "A");
-		put_frame(&maker, APP_BASE, 0x100 + 0x20 * i);
-		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* equal in the first and last dumps */
-		put_frame(&maker, LIB_BASE, 0x100);
+		write_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
+		write_entry(&maker, 10 + 10 * i, 8, "A");
+		write_frame(&maker, APP_BASE, 0x100 + 0x20 * i);
+		write_entry(
+			&maker, i == 1 ? 999 : 5, 8, "B"); /* equal in the first and last dumps */
+		write_frame(&maker, LIB_BASE, 0x100);
 		if (i == 1) {
-			put_entry(&maker, 777, 8, "C"); /* only in the middle dump */
-			put_frame(&maker, LIB_BASE, 0x200);
+			write_entry(&maker, 777, 8, "C"); /* only in the middle dump */
+			write_frame(&maker, LIB_BASE, 0x200);
 		}
 		dump_end(&maker, paths[i]);
 		assert_int_equal(read_sums(&compared.dumps[i], paths[i]), 0);

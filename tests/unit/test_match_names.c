@@ -20,14 +20,14 @@ struct place {
 #define PLACE(at, name, path, number)                                                              \
 	((struct place){.offset = (at), .function = (name), .file = (path), .line = (number)})
 
-static void put_place(struct maker *maker, struct place place, unsigned bytes, const char *id)
+static void write_place(struct maker *maker, struct place place, unsigned bytes, const char *id)
 {
 	if (place.function)
-		put_name_at(maker, APP_BASE, place.offset, place.function, place.behind, place.file,
-			place.line);
-	put_entry(maker, bytes, 8, id);
-	put_frame(maker, APP_BASE, place.offset);
-	put_frame(maker, LIB_BASE, 0x77);
+		write_name_at(maker, APP_BASE, place.offset, place.function, place.behind,
+			place.file, place.line);
+	write_entry(maker, bytes, 8, id);
+	write_frame(maker, APP_BASE, place.offset);
+	write_frame(maker, LIB_BASE, 0x77);
 }
 
 /* Compares one block in each dump; returns the number of rows. Between the dumps app.exe was
@@ -36,7 +36,7 @@ static size_t rows_of(struct place old, struct place now)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7,
 		.slide = is_new ? 0x330000 : 0)
-		put_place(&maker, is_new ? now : old, is_new ? 300 : 100, "A");
+		write_place(&maker, is_new ? now : old, is_new ? 300 : 100, "A");
 	return compare(automatic);
 }
 
@@ -83,7 +83,7 @@ static size_t compare_builds(
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 		for (const struct place *at = is_new ? now : old; at->bytes; at++)
-			put_place(&maker, *at, at->bytes, at->line % 2 ? "A" : "B");
+			write_place(&maker, *at, at->bytes, at->line % 2 ? "A" : "B");
 	}
 	return compare(request);
 }
@@ -133,7 +133,7 @@ struct call {
 	unsigned behind, bytes;
 };
 
-static void put_calls(struct maker *maker, const struct call *calls, uint64_t moved)
+static void write_calls(struct maker *maker, const struct call *calls, uint64_t moved)
 {
 	for (unsigned i = 0; calls[i].bytes; i++) {
 		uint64_t callee = 0x1000 + moved + 0x100u * (unsigned char)*calls[i].function;
@@ -142,18 +142,18 @@ static void put_calls(struct maker *maker, const struct call *calls, uint64_t mo
 
 		snprintf(id, sizeof(id), "%X", calls[i].behind);
 		if (!i || strcmp(calls[i].function, calls[i - 1].function) != 0)
-			put_name_at(maker, APP_BASE, callee, calls[i].function, 4, "m.c", 3);
-		put_name_at(maker, APP_BASE, caller, "main", calls[i].behind, "m.c", 10 + i);
-		put_entry(maker, calls[i].bytes, 8, id);
-		put_frame(maker, APP_BASE, callee);
-		put_frame(maker, APP_BASE, caller);
+			write_name_at(maker, APP_BASE, callee, calls[i].function, 4, "m.c", 3);
+		write_name_at(maker, APP_BASE, caller, "main", calls[i].behind, "m.c", 10 + i);
+		write_entry(maker, calls[i].bytes, 8, id);
+		write_frame(maker, APP_BASE, callee);
+		write_frame(maker, APP_BASE, caller);
 	}
 }
 
 static size_t compare_calls(const struct call *old, const struct call *now)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7)
-		put_calls(&maker, is_new ? now : old, is_new ? 0x20 : 0);
+		write_calls(&maker, is_new ? now : old, is_new ? 0x20 : 0);
 	return compare(automatic);
 }
 
@@ -206,10 +206,10 @@ TEST(new_call_of_function_is_new_where_others_stayed)
 TEST(asked_by_function_lines_do_not_matter_in_any_module)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
-		put_place(&maker, PLACE(0x1010, "f", "a.c", 10), is_new ? 40 : 50, "A");
-		put_place(&maker, PLACE(0x1030, "f", "a.c", 11), is_new ? 90 : 50, "B");
-		put_place(&maker, (struct place){.offset = 0x5000}, is_new ? 9 : 3, "C");
-		put_place(&maker, (struct place){.offset = 0x6000}, is_new ? 1 : 3, "D");
+		write_place(&maker, PLACE(0x1010, "f", "a.c", 10), is_new ? 40 : 50, "A");
+		write_place(&maker, PLACE(0x1030, "f", "a.c", 11), is_new ? 90 : 50, "B");
+		write_place(&maker, (struct place){.offset = 0x5000}, is_new ? 9 : 3, "C");
+		write_place(&maker, (struct place){.offset = 0x6000}, is_new ? 1 : 3, "D");
 	}
 	assert_int_equal(compare(automatic), 4);
 	assert_int_equal(compare(by_function), 3);
@@ -223,10 +223,10 @@ TEST(frame_without_name_goes_by_its_place_among_named_ones)
 	for (int has_names = 1; has_names >= 0; has_names--) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 			if (!is_new || has_names)
-				put_name_at(&maker, APP_BASE, 0x1010, "main", 0x10, "a.c", 5);
-			put_entry(&maker, is_new ? 300 : 100, 8, "A");
-			put_frame(&maker, APP_BASE, is_new ? 0x600 : 0x500);
-			put_frame(&maker, APP_BASE, 0x1010);
+				write_name_at(&maker, APP_BASE, 0x1010, "main", 0x10, "a.c", 5);
+			write_entry(&maker, is_new ? 300 : 100, 8, "A");
+			write_frame(&maker, APP_BASE, is_new ? 0x600 : 0x500);
+			write_frame(&maker, APP_BASE, 0x1010);
 		}
 		assert_int_equal(compare(automatic), has_names ? 1 : 2);
 		assert_int_equal(compare(by_function), has_names ? 1 : 2);
@@ -249,18 +249,18 @@ TEST(without_names_in_both_builds_rebuilt_module_stays_apart)
 		compare((struct match_request){.mode = MATCH_SYMBOL, .no_symbols = true}), 2);
 }
 
-static void put_twice(struct maker *maker, bool is_new, unsigned offset)
+static void write_twice(struct maker *maker, bool is_new, unsigned offset)
 {
 	for (unsigned i = 0; i < 2; i++)
-		put_place(maker, PLACE(offset + 0x20 * i, "leak", "a.c", 10), is_new ? 50 : 20 + i,
-			i ? "A" : "B");
+		write_place(maker, PLACE(offset + 0x20 * i, "leak", "a.c", 10),
+			is_new ? 50 : 20 + i, i ? "A" : "B");
 }
 
 TEST(one_function_twice_on_line_is_one_stack_where_names_are_compared)
 {
 	for (unsigned rebuilt = 0; rebuilt < 2; rebuilt++) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 7 + rebuilt : 7)
-			put_twice(&maker, is_new, is_new && rebuilt ? 0x1110 : 0x1010);
+			write_twice(&maker, is_new, is_new && rebuilt ? 0x1110 : 0x1010);
 		assert_int_equal(compare(by_symbol), 1);
 		/* If the program was not rebuilt, offsets are more precise. */
 		assert_int_equal(compare(automatic), rebuilt ? 1 : 2);
@@ -279,7 +279,7 @@ TEST(build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 				"// Loaded modules: \n//    90000 1000 C:\\other\\app.exe\n"
 				"// Process modules enumerated.\n"
 				"// hsnap: module base=90000 timestamp=8 checksum=1\n");
-		put_twice(&maker, is_new, 0x1010);
+		write_twice(&maker, is_new, 0x1010);
 	}
 	assert_int_equal(compare(automatic), 2);
 	assert_int_equal(compare(by_symbol), 1);
@@ -299,9 +299,9 @@ TEST(inlined_functions_are_compared_as_whole)
 			const char *const *names = is_new ? news[i].names : old;
 
 			for (size_t k = 0; k < 2 && names[k]; k++)
-				put_name_of(&maker, APP_BASE, 0x1010, names[k], "a.c", 3);
-			put_entry(&maker, is_new ? 50 : 20, 8, "1");
-			put_frame(&maker, APP_BASE, 0x1010);
+				write_name_of(&maker, APP_BASE, 0x1010, names[k], "a.c", 3);
+			write_entry(&maker, is_new ? 50 : 20, 8, "1");
+			write_frame(&maker, APP_BASE, 0x1010);
 		}
 		assert_int_equal(compare(automatic), news[i].rows);
 	}
@@ -312,9 +312,9 @@ TEST(function_of_another_module_is_another_one)
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		uint64_t base = is_new ? LIB_BASE : APP_BASE;
 
-		put_name_of(&maker, base, 0x100, "leak", "a.c", 5);
-		put_entry(&maker, is_new ? 50 : 20, 8, "1");
-		put_frame(&maker, base, 0x100);
+		write_name_of(&maker, base, 0x100, "leak", "a.c", 5);
+		write_entry(&maker, is_new ? 50 : 20, 8, "1");
+		write_frame(&maker, base, 0x100);
 	}
 	assert_int_equal(compare(by_symbol), 2);
 }
@@ -326,7 +326,7 @@ TEST(builds_are_distinguished_by_pdb_and_matched_by_name)
 			"// hsnap: module base=%" PRIX64 " timestamp=7 checksum=1 pdb=a.pdb "
 			"guid=00112233445566778899AABBCCDDEEF%u age=1",
 			APP_BASE, is_new);
-		put_place(&maker, PLACE(is_new ? 0x1400 : 0x1010, "leak", "a.c", 10),
+		write_place(&maker, PLACE(is_new ? 0x1400 : 0x1010, "leak", "a.c", 10),
 			is_new ? 90 : 20, "1");
 	}
 	assert_int_equal(compare(automatic), 1);
@@ -338,11 +338,11 @@ TEST(only_what_was_rebuilt_goes_by_name)
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 		unsigned lib = is_new ? 0x100 : 0x200;
 
-		put_name_of(&maker, LIB_BASE, lib, "leak", "a.c", 5);
-		put_name_of(&maker, APP_BASE, 0x1010, "main", "m.c", 5);
-		put_entry(&maker, is_new ? 50 : 20, 8, "1");
-		put_frame(&maker, LIB_BASE, lib);
-		put_frame(&maker, APP_BASE, 0x1010);
+		write_name_of(&maker, LIB_BASE, lib, "leak", "a.c", 5);
+		write_name_of(&maker, APP_BASE, 0x1010, "main", "m.c", 5);
+		write_entry(&maker, is_new ? 50 : 20, 8, "1");
+		write_frame(&maker, LIB_BASE, lib);
+		write_frame(&maker, APP_BASE, 0x1010);
 	}
 	assert_int_equal(compare(automatic), 2);
 	assert_int_equal(compare(by_symbol), 1);
@@ -353,7 +353,7 @@ TEST(name_that_one_dump_carries_is_for_same_build_in_all)
 	for (int names_in_new = 0; names_in_new < 2; names_in_new++) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7,
 			.slide = is_new ? 0x40000 : 0)
-			put_place(&maker,
+			write_place(&maker,
 				PLACE(0x1010, is_new == names_in_new ? "leak" : NULL, "a.c", 10),
 				is_new ? 90 : 20, "1");
 		assert_int_equal(compare(by_symbol), 1);
@@ -419,9 +419,9 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 TEST(newest_dump_that_has_name_gives_it)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x50000 : 0) {
-		put_name_of(&maker, APP_BASE, 0x1010, is_new ? "newer" : "older", NULL, 0);
+		write_name_of(&maker, APP_BASE, 0x1010, is_new ? "newer" : "older", NULL, 0);
 		if (!is_new) {
-			put_name_of(&maker, APP_BASE, 0x800, "only_old", NULL, 0);
+			write_name_of(&maker, APP_BASE, 0x800, "only_old", NULL, 0);
 			put_block(&maker, 100, 8, "1", 1);
 		}
 	}

@@ -44,18 +44,18 @@ static void make_stacks(struct truth *truth)
 	}
 }
 
-static void put_random_stack(struct maker *maker, const struct truth *truth, unsigned stack)
+static void write_random_stack(struct maker *maker, const struct truth *truth, unsigned stack)
 {
 	for (unsigned i = 0; i < truth->frame_count[stack]; i++) {
 		unsigned frame = truth->frames[stack][i];
 
-		put_frame(maker, frame ? APP_BASE : LIB_BASE, 0x500 + frame * 0x10);
+		write_frame(maker, frame ? APP_BASE : LIB_BASE, 0x500 + frame * 0x10);
 	}
-	put_frame(maker, LIB_BASE, LAST_FRAME + stack);
+	write_frame(maker, LIB_BASE, LAST_FRAME + stack);
 	put(maker, "%s", "");
 }
 
-static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
+static void write_random_dump(struct truth *truth, int is_new, uint64_t slide)
 {
 	struct maker maker =
 		dump_new((struct maker){.is_ours = true, .slide = slide, .timestamp = 7});
@@ -70,11 +70,11 @@ static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 			continue;
 		if (i <= STACKS)
 			stack = i;
-		put_heap(&maker, heap_addr(heap));
+		write_heap(&maker, heap_addr(heap));
 		snprintf(id, sizeof(id), "%X", stack < STACKS ? 0x1000 + number : 0);
-		put_entry(&maker, bytes, 8, id);
+		write_entry(&maker, bytes, 8, id);
 		if (stack < STACKS) {
-			put_random_stack(&maker, truth, stack);
+			write_random_stack(&maker, truth, stack);
 			block_totals_add(&truth->ids[number][is_new], &block);
 		}
 		block_totals_add(&truth->stacks[stack][heap][is_new], &block);
@@ -212,7 +212,7 @@ TEST(rows_add_up_to_what_was_put_in)
 		make_stacks(&truth);
 		for (int i = 0; i < 2; i++) {
 			slides[i] = round % 2 * random_below(0x1000) * 0x10000;
-			put_random_dump(&truth, i, slides[i]);
+			write_random_dump(&truth, i, slides[i]);
 		}
 		for (unsigned i = 0; i < HEAPS; i++) {
 			if (random_below(2)) {
@@ -244,7 +244,7 @@ TEST(rows_add_up_to_what_was_put_in)
 
 /* Writes a dump with everything that reports distinguish: names, builds, aliases, ids with several
  * stacks, and ids without one. */
-static void put_all_kinds(bool is_new)
+static void write_all_kinds(bool is_new)
 {
 	struct maker maker = dump_new((struct maker){
 		.is_ours = true, .timestamp = is_new ? 8 : 7, .slide = is_new ? 0x990000 : 0});
@@ -255,12 +255,12 @@ static void put_all_kinds(bool is_new)
 		snprintf(name, sizeof(name), "function%u", i / 2);
 		snprintf(id, sizeof(id), "%X", 0x10 + i % 5);
 		if (i % 4)
-			put_name_of(&maker, APP_BASE, 0x1000 + 0x10 * i, name, "a.c", 1);
-		put_heap(&maker, heap_addr(i % HEAPS));
+			write_name_of(&maker, APP_BASE, 0x1000 + 0x10 * i, name, "a.c", 1);
+		write_heap(&maker, heap_addr(i % HEAPS));
 		put_block(&maker, is_new ? 50 : 10, 8, id, i);
 		put_block(&maker, is_new ? 50 : 10, 8, "F", i);
 		/* An entry of an id with several stacks. */
-		put_entry(&maker, is_new ? 30 : 10, 8, id);
+		write_entry(&maker, is_new ? 30 : 10, 8, id);
 	}
 	for (unsigned i = 0; is_new && i < 6; i++) {
 		put(&maker, "32 bytes + 8 at 100 by BackTrace%X", i);
@@ -352,8 +352,8 @@ static void shuffle(struct dump_sums *sums)
 TEST(stacks_and_cells_in_another_order_give_same_report)
 {
 	seed = 4711;
-	put_all_kinds(false);
-	put_all_kinds(true);
+	write_all_kinds(false);
+	write_all_kinds(true);
 	for (unsigned i = 0; i < 10; i++) {
 		struct match_request request = {.mode = i % 5, .by_heap = i / 5};
 		char *expected;
@@ -406,7 +406,7 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
 
 /* Writes a dump with addresses only, so that it can share stacks. In new.txt the modules have
  * moved. Either each id has one stack, or one id has three stacks and blocks of any of them. */
-static void put_addresses(bool is_new, bool is_single)
+static void write_addresses(bool is_new, bool is_single)
 {
 	struct maker maker =
 		dump_new((struct maker){.is_ours = true, .slide = is_new ? 0x100000 : 0});
@@ -419,8 +419,8 @@ static void put_addresses(bool is_new, bool is_single)
 	for (unsigned i = 0; !is_single && i < 3; i++)
 		put_block(&maker, 7, 8, "A5", 50 + (is_new ? 2 - i : i));
 	for (unsigned i = 0; !is_single && i < 3; i++)
-		put_entry(&maker, is_new ? 40 : 30, 8, "A5");
-	put_stackless(&maker, 1, is_new ? 300 : 100, 8);
+		write_entry(&maker, is_new ? 40 : 30, 8, "A5");
+	write_stackless(&maker, 1, is_new ? 300 : 100, 8);
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
@@ -441,12 +441,12 @@ static void check_common(void)
 TEST(what_dumps_have_in_common_changes_no_report)
 {
 	seed = 4712;
-	put_all_kinds(false);
-	put_all_kinds(true);
+	write_all_kinds(false);
+	write_all_kinds(true);
 	check_common();
 	for (int is_single = 0; is_single < 2; is_single++) {
-		put_addresses(false, is_single);
-		put_addresses(true, is_single);
+		write_addresses(false, is_single);
+		write_addresses(true, is_single);
 		check_common();
 	}
 }

@@ -351,13 +351,13 @@ static void make_huge(FILE *file)
 	dmp_system(9);
 	dmp_threads(tebs, 1, 0);
 	dmp_modules(dmp_program, 2, 0);
-	at = dmp_put(count + 1, 8);
-	dmp_put(at + 16 + 16 * (count + 1), 8);
-	dmp_put(HUGE_ADDR, 8);
-	dmp_put(HUGE_BYTES, 8);
+	at = dmp_write(count + 1, 8);
+	dmp_write(at + 16 + 16 * (count + 1), 8);
+	dmp_write(HUGE_ADDR, 8);
+	dmp_write(HUGE_BYTES, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(ranges[i].addr, 8);
-		dmp_put(ranges[i].len, 8);
+		dmp_write(ranges[i].addr, 8);
+		dmp_write(ranges[i].len, 8);
 	}
 	dmp_stream(DMP_MEMORY64, at, dmp.len - at);
 	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);

@@ -52,8 +52,8 @@ static inline void dmp_set(size_t at, uint64_t value, size_t len)
 		dmp.bytes[at + i] = (unsigned char)(value >> 8 * i);
 }
 
-/* dmp_put() and similar functions append to the dump and return the offset of the new part. */
-static inline size_t dmp_put(uint64_t value, size_t len)
+/* dmp_write() and similar functions append to the dump and return the offset of the new part. */
+static inline size_t dmp_write(uint64_t value, size_t len)
 {
 	size_t at = dmp.len;
 
@@ -62,7 +62,7 @@ static inline size_t dmp_put(uint64_t value, size_t len)
 	return at;
 }
 
-static inline size_t dmp_put_bytes(const void *bytes, size_t len)
+static inline size_t dmp_write_bytes(const void *bytes, size_t len)
 {
 	size_t at = dmp.len;
 
@@ -72,7 +72,7 @@ static inline size_t dmp_put_bytes(const void *bytes, size_t len)
 	return at;
 }
 
-static inline size_t dmp_put_zeros(size_t len)
+static inline size_t dmp_write_zeros(size_t len)
 {
 	size_t at = dmp.len;
 
@@ -83,13 +83,13 @@ static inline size_t dmp_put_zeros(size_t len)
 }
 
 /* MINIDUMP_STRING */
-static inline size_t dmp_put_text(const char *text)
+static inline size_t dmp_write_text(const char *text)
 {
-	size_t at = dmp_put(2 * strlen(text), 4);
+	size_t at = dmp_write(2 * strlen(text), 4);
 
 	for (; *text; text++)
-		dmp_put((unsigned char)*text, 2);
-	dmp_put(0, 2);
+		dmp_write((unsigned char)*text, 2);
+	dmp_write(0, 2);
 	return at;
 }
 
@@ -98,14 +98,14 @@ static inline size_t dmp_put_text(const char *text)
 static inline void dmp_start(unsigned streams_max, uint64_t flags)
 {
 	dmp = (struct dmp){.streams_max = streams_max};
-	dmp_put_bytes("MDMP", 4);
-	dmp_put(0x5678a793, 4);
-	dmp_put(0, 4); /* number of streams */
-	dmp_put(32, 4);
-	dmp_put(0, 4);
-	dmp_put(DMP_TIME, 4);
-	dmp_put(flags, 8);
-	dmp_put_zeros((size_t)12 * streams_max);
+	dmp_write_bytes("MDMP", 4);
+	dmp_write(0x5678a793, 4);
+	dmp_write(0, 4); /* number of streams */
+	dmp_write(32, 4);
+	dmp_write(0, 4);
+	dmp_write(DMP_TIME, 4);
+	dmp_write(flags, 8);
+	dmp_write_zeros((size_t)12 * streams_max);
 }
 
 static inline void dmp_stream(uint32_t type, uint64_t at, uint64_t len)
@@ -122,42 +122,42 @@ static inline void dmp_stream(uint32_t type, uint64_t at, uint64_t len)
 /* architecture: 0 is x86, 9 is x64. */
 static inline void dmp_system(unsigned architecture)
 {
-	size_t at = dmp_put(architecture, 2);
+	size_t at = dmp_write(architecture, 2);
 
-	dmp_put(0, 2); /* processor level */
-	dmp_put(0, 2); /* processor revision */
-	dmp_put(0x0104, 2); /* number of processors, product type */
-	dmp_put(10, 4);
-	dmp_put(0, 4);
-	dmp_put(19041, 4);
-	dmp_put(2, 4);
-	dmp_put_zeros(32);
+	dmp_write(0, 2); /* processor level */
+	dmp_write(0, 2); /* processor revision */
+	dmp_write(0x0104, 2); /* number of processors, product type */
+	dmp_write(10, 4);
+	dmp_write(0, 4);
+	dmp_write(19041, 4);
+	dmp_write(2, 4);
+	dmp_write_zeros(32);
 	dmp_stream(DMP_SYSTEM, at, 56);
 }
 
 static inline void dmp_misc(void)
 {
-	size_t at = dmp_put(24, 4);
+	size_t at = dmp_write(24, 4);
 
-	dmp_put(3, 4);
-	dmp_put(DMP_PID, 4);
-	dmp_put(DMP_START, 4);
-	dmp_put(11, 4);
-	dmp_put(12, 4);
+	dmp_write(3, 4);
+	dmp_write(DMP_PID, 4);
+	dmp_write(DMP_START, 4);
+	dmp_write(11, 4);
+	dmp_write(12, 4);
 	dmp_stream(DMP_MISC, at, 24);
 }
 
 /* gap: 0 or 4 bytes between the number and the entries. */
 static inline void dmp_threads(const uint64_t *tebs, size_t count, size_t gap)
 {
-	size_t at = dmp_put(count, 4);
+	size_t at = dmp_write(count, 4);
 
-	dmp_put_zeros(gap);
+	dmp_write_zeros(gap);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(100 + i, 4);
-		dmp_put_zeros(12);
-		dmp_put(tebs[i], 8);
-		dmp_put_zeros(24);
+		dmp_write(100 + i, 4);
+		dmp_write_zeros(12);
+		dmp_write(tebs[i], 8);
+		dmp_write_zeros(24);
 	}
 	dmp_stream(DMP_THREADS, at, dmp.len - at);
 }
@@ -169,13 +169,13 @@ static inline size_t dmp_codeview(const struct dmp_module *module, size_t *len)
 	*len = 0;
 	if (!module->pdb)
 		return 0;
-	dmp_put_bytes("RSDS", 4);
-	dmp_put(0x12345678, 4);
-	dmp_put(0x9abc, 2);
-	dmp_put(0xdef0, 2);
-	dmp_put_bytes("\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
-	dmp_put(3, 4);
-	dmp_put_bytes(module->pdb, strlen(module->pdb) + 1);
+	dmp_write_bytes("RSDS", 4);
+	dmp_write(0x12345678, 4);
+	dmp_write(0x9abc, 2);
+	dmp_write(0xdef0, 2);
+	dmp_write_bytes("\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+	dmp_write(3, 4);
+	dmp_write_bytes(module->pdb, strlen(module->pdb) + 1);
 	*len = dmp.len - at;
 	return at;
 }
@@ -186,21 +186,21 @@ static inline void dmp_modules(const struct dmp_module *modules, size_t count, s
 
 	assert_true(count <= 16);
 	for (size_t i = 0; i < count; i++) {
-		texts[i] = dmp_put_text(modules[i].path);
+		texts[i] = dmp_write_text(modules[i].path);
 		records[i] = dmp_codeview(&modules[i], &lens[i]);
 	}
-	at = dmp_put(count, 4);
-	dmp_put_zeros(gap);
+	at = dmp_write(count, 4);
+	dmp_write_zeros(gap);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(modules[i].base, 8);
-		dmp_put(modules[i].size, 4);
-		dmp_put(modules[i].checksum, 4);
-		dmp_put(modules[i].timestamp, 4);
-		dmp_put(texts[i], 4);
-		dmp_put_zeros(52); /* VS_FIXEDFILEINFO */
-		dmp_put(lens[i], 4);
-		dmp_put(records[i], 4);
-		dmp_put_zeros(24);
+		dmp_write(modules[i].base, 8);
+		dmp_write(modules[i].size, 4);
+		dmp_write(modules[i].checksum, 4);
+		dmp_write(modules[i].timestamp, 4);
+		dmp_write(texts[i], 4);
+		dmp_write_zeros(52); /* VS_FIXEDFILEINFO */
+		dmp_write(lens[i], 4);
+		dmp_write(records[i], 4);
+		dmp_write_zeros(24);
 	}
 	dmp_stream(DMP_MODULES, at, dmp.len - at);
 }
@@ -213,14 +213,14 @@ static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 
 	assert_true(count <= 32);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(0, 3);
-		places[i] = dmp_put_bytes(ranges[i].bytes, ranges[i].len);
+		dmp_write(0, 3);
+		places[i] = dmp_write_bytes(ranges[i].bytes, ranges[i].len);
 	}
-	at = dmp_put(count, 4);
+	at = dmp_write(count, 4);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(ranges[i].addr, 8);
-		dmp_put(ranges[i].len, 4);
-		dmp_put(places[i], 4);
+		dmp_write(ranges[i].addr, 8);
+		dmp_write(ranges[i].len, 4);
+		dmp_write(places[i], 4);
 	}
 	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 }
@@ -228,16 +228,16 @@ static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 /* MINIDUMP_MEMORY64_LIST, followed by the ranges' bytes. Must be the last stream in the file. */
 static inline void dmp_memory64(const struct dmp_range *ranges, size_t count)
 {
-	size_t at = dmp_put(count, 8);
+	size_t at = dmp_write(count, 8);
 
-	dmp_put(at + 16 + 16 * count, 8);
+	dmp_write(at + 16 + 16 * count, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(ranges[i].addr, 8);
-		dmp_put(ranges[i].len, 8);
+		dmp_write(ranges[i].addr, 8);
+		dmp_write(ranges[i].len, 8);
 	}
 	dmp_stream(DMP_MEMORY64, at, dmp.len - at);
 	for (size_t i = 0; i < count; i++)
-		dmp_put_bytes(ranges[i].bytes, ranges[i].len);
+		dmp_write_bytes(ranges[i].bytes, ranges[i].len);
 }
 
 struct dmp_info {
@@ -249,19 +249,19 @@ struct dmp_info {
 static inline void dmp_infos_of(
 	const struct dmp_info *infos, const uint32_t *allocation_protects, size_t count)
 {
-	size_t at = dmp_put(16, 4);
+	size_t at = dmp_write(16, 4);
 
-	dmp_put(48, 4);
-	dmp_put(count, 8);
+	dmp_write(48, 4);
+	dmp_write(count, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(infos[i].addr, 8);
-		dmp_put(infos[i].addr, 8);
-		dmp_put(allocation_protects ? allocation_protects[i] : 4, 8);
-		dmp_put(infos[i].len, 8);
-		dmp_put(infos[i].state, 4);
-		dmp_put(infos[i].protect, 4);
-		dmp_put(infos[i].type, 4);
-		dmp_put(0, 4);
+		dmp_write(infos[i].addr, 8);
+		dmp_write(infos[i].addr, 8);
+		dmp_write(allocation_protects ? allocation_protects[i] : 4, 8);
+		dmp_write(infos[i].len, 8);
+		dmp_write(infos[i].state, 4);
+		dmp_write(infos[i].protect, 4);
+		dmp_write(infos[i].type, 4);
+		dmp_write(0, 4);
 	}
 	dmp_stream(DMP_INFOS, at, dmp.len - at);
 }

@@ -157,11 +157,11 @@ TEST(shared_bytes_are_not_much_memory)
 	size_t at;
 
 	dmp_begin(1, 2);
-	at = dmp_put(4000, 4);
+	at = dmp_write(4000, 4);
 	for (size_t i = 0; i < 4000; i++) {
-		dmp_put(0x100000 * (i + 1), 8);
-		dmp_put(0xffff, 4);
-		dmp_put(0, 4);
+		dmp_write(0x100000 * (i + 1), 8);
+		dmp_write(0xffff, 4);
+		dmp_write(0, 4);
 	}
 	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 	dmp_open();
@@ -179,16 +179,16 @@ TEST(shared_names_are_not_much_text)
 
 	dmp_start(2, 2);
 	dmp_system(9);
-	name = dmp_put(60000, 4);
+	name = dmp_write(60000, 4);
 	for (size_t i = 0; i < 30000; i++)
-		dmp_put(0x20ac, 2); /* three bytes in UTF-8 */
-	at = dmp_put(600, 4);
+		dmp_write(0x20ac, 2); /* three bytes in UTF-8 */
+	at = dmp_write(600, 4);
 	for (size_t i = 0; i < 600; i++) {
-		dmp_put(0x100000 * (i + 1), 8);
-		dmp_put(0x1000, 4);
-		dmp_put(0, 8);
-		dmp_put(name, 4);
-		dmp_put_zeros(84);
+		dmp_write(0x100000 * (i + 1), 8);
+		dmp_write(0x1000, 4);
+		dmp_write(0, 8);
+		dmp_write(name, 4);
+		dmp_write_zeros(84);
 	}
 	dmp_stream(DMP_MODULES, at, dmp.len - at);
 	dmp_open();

@@ -100,7 +100,7 @@ TEST(process_without_64_bit_half_lacks_nothing)
 static unsigned char loader[0x1000];
 
 /* Adds entry i to the 32-bit loader's list. The offsets are those of phnt. */
-static void put_entry(unsigned i, uint64_t base, const char *path)
+static void write_entry(unsigned i, uint64_t base, const char *path)
 {
 	const size_t at = 0x100 + 0x200 * i, text = at + 0x40;
 
@@ -138,11 +138,11 @@ TEST(modules_that_64_bit_writer_left_out_come_from_32_bit_loader)
 		{0x170000000u, "C:\\Windows\\System32\\wow64.dll"}};
 
 	memset(loader, 0, sizeof(loader));
-	put_entry(0, DMP_EXE, "C:\\elsewhere.exe"); /* the file's own entry takes precedence */
-	put_entry(1, NTDLL, "C:\\windows\\system32\\ntdll.dll");
-	put_entry(2, TRACER, "C:\\App\\hsnap-tracer32.dll");
-	put_entry(3, NTDLL + 0x10000, "C:\\windows\\system32\\sub\\other.dll");
-	put_entry(4, DMP_EXE + 0x1000, "C:\\App\\inside.dll");
+	write_entry(0, DMP_EXE, "C:\\elsewhere.exe"); /* the file's own entry takes precedence */
+	write_entry(1, NTDLL, "C:\\windows\\system32\\ntdll.dll");
+	write_entry(2, TRACER, "C:\\App\\hsnap-tracer32.dll");
+	write_entry(3, NTDLL + 0x10000, "C:\\windows\\system32\\sub\\other.dll");
+	write_entry(4, DMP_EXE + 0x1000, "C:\\App\\inside.dll");
 	make_with_loader();
 	assert_int_equal(opened.target.bits, 32);
 	assert_int_equal(opened.snapshot.module_count, 5);
@@ -159,8 +159,8 @@ TEST(modules_that_64_bit_writer_left_out_come_from_32_bit_loader)
 TEST(list_of_32_bit_loader_without_end_adds_nothing)
 {
 	memset(loader, 0, sizeof(loader));
-	put_entry(0, NTDLL, "C:\\windows\\system32\\ntdll.dll");
-	put_entry(1, TRACER, "C:\\App\\hsnap-tracer32.dll");
+	write_entry(0, NTDLL, "C:\\windows\\system32\\ntdll.dll");
+	write_entry(1, TRACER, "C:\\App\\hsnap-tracer32.dll");
 	dmp_poke(loader, 0x300, DMP_LOADER + 0x100, 4);
 	make_with_loader();
 	assert_int_equal(opened.snapshot.module_count, 2);

@@ -58,11 +58,11 @@ static int tear_down(void **state)
 }
 
 /* Writes a record with `depth` frames, beginning with `first`. 0 frames are invalid. */
-static uint64_t put_stack(unsigned i, unsigned depth, uint64_t first)
+static uint64_t write_stack(unsigned i, unsigned depth, uint64_t first)
 {
 	uint64_t addr = RECORDS + i * 0x100;
 
-	put_record(64, addr,
+	write_record(64, addr,
 		&(struct made_record){.index = 0xffff,
 			.depth = depth,
 			.frame_count = depth,
@@ -77,7 +77,7 @@ static void add(uint64_t addr, uint64_t bytes, uint64_t record)
 
 static void trace(unsigned entry, const struct made_block *block)
 {
-	tracer_put_block(0, entry, block);
+	tracer_write_block(0, entry, block);
 	scene.captured.source.has_tracer = true;
 }
 
@@ -124,8 +124,8 @@ static bool warns(const char *words)
 
 TEST(blocks_have_stacks_of_their_records)
 {
-	uint64_t one = put_stack(0, 4, FRAME), two = put_stack(1, 7, FRAME + 0x500);
-	uint64_t broken = put_stack(2, 0, 0);
+	uint64_t one = write_stack(0, 4, FRAME), two = write_stack(1, 7, FRAME + 0x500);
+	uint64_t broken = write_stack(2, 0, 0);
 
 	add(0x3000, 10, one);
 	add(0x3100, 20, one);
@@ -153,11 +153,11 @@ TEST(blocks_have_stacks_of_their_records)
 
 TEST(cut_stack_is_kept_and_reported)
 {
-	uint64_t cut = put_stack(0, 7, FRAME);
+	uint64_t cut = write_stack(0, 7, FRAME);
 
-	fake_put(cut + 0x10 + 3 * 8, 0x66, 8); /* the record's fourth frame */
+	fake_write(cut + 0x10 + 3 * 8, 0x66, 8); /* the record's fourth frame */
 	add(0x3000, 10, cut);
-	add(0x3100, 10, put_stack(1, 7, FRAME));
+	add(0x3100, 10, write_stack(1, 7, FRAME));
 	join_all();
 	assert_block(0x3000, "20000010", 3, FRAME);
 	assert_block(0x3100, "20000110", 7, FRAME);
@@ -168,8 +168,8 @@ TEST(cut_stack_is_kept_and_reported)
 
 TEST(what_tracer_knows_counts_before_records)
 {
-	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
-	uint64_t one = put_stack(0, 4, FRAME);
+	uint32_t id = tracer_write_stack(TRACED_FRAME, 5);
+	uint64_t one = write_stack(0, 4, FRAME);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
@@ -193,7 +193,7 @@ TEST(what_tracer_knows_counts_before_records)
 /* An overrun may change the size in the next block's header. */
 TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 {
-	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
+	uint32_t id = tracer_write_stack(TRACED_FRAME, 5);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
@@ -213,7 +213,7 @@ TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 /* The tracer numbers only a few thousand heaps. In other heaps only the size identifies a block. */
 TEST(heap_that_tracer_has_no_number_for_may_be_any)
 {
-	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
+	uint32_t id = tracer_write_stack(TRACED_FRAME, 5);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
@@ -230,7 +230,7 @@ TEST(heap_that_tracer_has_no_number_for_may_be_any)
 TEST(records_that_are_not_wanted_are_not_shown)
 {
 	scene.captured.wants_ust = false;
-	add(0x3000, 10, put_stack(0, 4, FRAME));
+	add(0x3000, 10, write_stack(0, 4, FRAME));
 	join_all();
 	assert_int_equal(scene.snapshot.block_count, 0);
 	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
@@ -248,7 +248,7 @@ static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reser
 	snapshot_init(&scene.snapshot);
 	walk_clear(&scene.captured.walk);
 	walk_add_heap(&scene.captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
-	add(0x3000, 10, put_stack(0, 4, FRAME));
+	add(0x3000, 10, write_stack(0, 4, FRAME));
 	assert_int_equal(ust_read(scene.captured.ust, &scene.memory, &scene.captured.walk,
 				 fake.modules, fake.module_count, 0),
 		0);
@@ -393,15 +393,15 @@ static void assert_range(uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t 
 
 TEST(each_range_is_block_under_its_heading)
 {
-	uint32_t one = tracer_put_stack(0x140001000, 3), two = tracer_put_stack(0x140002000, 3);
+	uint32_t one = tracer_write_stack(0x140001000, 3), two = tracer_write_stack(0x140002000, 3);
 	const struct heap *heap;
 
-	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED, one);
-	tracer_put_range(0x50000, 0x90000, RANGE_RESERVED, two);
-	tracer_put_range(0x10000, 0x11000, RANGE_COMMITTED, two);
-	tracer_put_range(0x900000, 0xa00000, RANGE_MAPPED, one);
-	tracer_put_range(0x700000, 0x800000, RANGE_NONE, one);
-	tracer_put_range(0xb00000, 0xb01000, RANGE_COMMITTED, 0);
+	tracer_write_range(0x30000, 0x50000, RANGE_COMMITTED, one);
+	tracer_write_range(0x50000, 0x90000, RANGE_RESERVED, two);
+	tracer_write_range(0x10000, 0x11000, RANGE_COMMITTED, two);
+	tracer_write_range(0x900000, 0xa00000, RANGE_MAPPED, one);
+	tracer_write_range(0x700000, 0x800000, RANGE_NONE, one);
+	tracer_write_range(0xb00000, 0xb01000, RANGE_COMMITTED, 0);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 4);
 	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
@@ -427,9 +427,9 @@ TEST(headings_are_there_when_virtual_memory_is_recorded)
 	assert_null(heap_at(HEAP_VIRTUAL));
 	snapshot_release(&scene.snapshot);
 	snapshot_init(&scene.snapshot);
-	fake_put(TRACER_AREA + offsetof(struct tracer_area, hooks) +
-			 HOOK_VIRTUAL_ALLOCATE * sizeof(struct tracer_hook) +
-			 offsetof(struct tracer_hook, patch_bytes),
+	fake_write(TRACER_AREA + offsetof(struct tracer_area, hooks) +
+			   HOOK_VIRTUAL_ALLOCATE * sizeof(struct tracer_hook) +
+			   offsetof(struct tracer_hook, patch_bytes),
 		12, 4);
 	join_traced();
 	assert_int_equal(scene.snapshot.heap_count, 5);
@@ -438,14 +438,14 @@ TEST(headings_are_there_when_virtual_memory_is_recorded)
 
 TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 {
-	uint32_t stack = tracer_put_stack(0x140001000, 3);
+	uint32_t stack = tracer_write_stack(0x140001000, 3);
 
-	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED, stack);
-	tracer_put_range(0x4f000, 0x60000, RANGE_COMMITTED, stack);
-	tracer_put_range(0x70000, 0x70000, RANGE_COMMITTED, stack);
-	tracer_put_range(0x90000, 0x80000, RANGE_MAPPED, stack);
-	tracer_put_range(0xa0000, 0xb0000, 4, stack);
-	tracer_put_range(0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
+	tracer_write_range(0x30000, 0x50000, RANGE_COMMITTED, stack);
+	tracer_write_range(0x4f000, 0x60000, RANGE_COMMITTED, stack);
+	tracer_write_range(0x70000, 0x70000, RANGE_COMMITTED, stack);
+	tracer_write_range(0x90000, 0x80000, RANGE_MAPPED, stack);
+	tracer_write_range(0xa0000, 0xb0000, 4, stack);
+	tracer_write_range(0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
@@ -455,19 +455,19 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 /* A range that is being freed is listed, except where its memory was already reused. */
 TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
-	uint32_t dead = tracer_put_stack(0x140001000, 3);
-	uint32_t live = tracer_put_stack(0x140002000, 3);
+	uint32_t dead = tracer_write_stack(0x140001000, 3);
+	uint32_t live = tracer_write_stack(0x140002000, 3);
 
-	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(0x40000, 0x60000, RANGE_COMMITTED, live);
-	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED, live);
-	tracer_put_range(0x90000, 0x94000, RANGE_COMMITTED, live);
-	tracer_put_range(0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_write_range(0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_write_range(0x40000, 0x60000, RANGE_COMMITTED, live);
+	tracer_write_range(0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_write_range(0x70000, 0x80000, RANGE_COMMITTED, live);
+	tracer_write_range(0x90000, 0x94000, RANGE_COMMITTED, live);
+	tracer_write_range(0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	/* Frees: one range twice, one still pending, one refused. */
-	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
+	tracer_write_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_write_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_write_range(0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 5);
 	assert_range(0x10000, 0x10000, HEAP_MAPPED, 0x140001000);
@@ -482,17 +482,17 @@ TEST(ranges_that_are_being_freed_yield_to_live_ones)
 
 TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 {
-	uint32_t before = tracer_put_stack(0x180000123, 2), after;
+	uint32_t before = tracer_write_stack(0x180000123, 2), after;
 	const struct snapshot *snapshot = &scene.snapshot;
 	const struct stack *stacks;
 	const struct module *module;
 
-	tracer_put_unload("C:\\app\\plug.dll", 0x180000000, 0x20000);
-	tracer_put_unload("C:\\app\\unused.dll", 0x190000000, 0x20000);
-	after = tracer_put_stack(0x180000123, 2);
-	fake_put(TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born), 2, 4);
-	tracer_put_range(0x10000, 0x20000, RANGE_COMMITTED, before);
-	tracer_put_range(0x20000, 0x30000, RANGE_COMMITTED, after);
+	tracer_write_unload("C:\\app\\plug.dll", 0x180000000, 0x20000);
+	tracer_write_unload("C:\\app\\unused.dll", 0x190000000, 0x20000);
+	after = tracer_write_stack(0x180000123, 2);
+	fake_write(TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born), 2, 4);
+	tracer_write_range(0x10000, 0x20000, RANGE_COMMITTED, before);
+	tracer_write_range(0x20000, 0x30000, RANGE_COMMITTED, after);
 	join_traced();
 	stacks = snapshot->stacks.stacks;
 	assert_int_equal(snapshot->module_count, 1);
@@ -509,14 +509,14 @@ TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 
 TEST(frames_where_unloads_found_no_room_are_in_no_module)
 {
-	uint32_t stack = tracer_put_stack(0x180000123, 2);
+	uint32_t stack = tracer_write_stack(0x180000123, 2);
 	const struct snapshot *snapshot = &scene.snapshot;
 
 	AREA_PUT(unload_limit, 0);
 	AREA_PUT(unload_count, 3);
 	AREA_PUT(lost_from, 0x180000000);
 	AREA_PUT(lost_to, 0x180000130);
-	tracer_put_range(0x10000, 0x20000, RANGE_COMMITTED, stack);
+	tracer_write_range(0x10000, 0x20000, RANGE_COMMITTED, stack);
 	join_traced();
 	assert_int_equal(
 		stack_frame(&snapshot->stacks.stacks[0], 0), TRACER_LOST_BASE + 0x180000123);
@@ -525,10 +525,10 @@ TEST(frames_where_unloads_found_no_room_are_in_no_module)
 
 TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 {
-	uint32_t stack = tracer_put_stack(0x140001000, 2);
+	uint32_t stack = tracer_write_stack(0x140001000, 2);
 	unsigned index = tracer_heap_index(UNWALKED);
 
-	tracer_put_block(0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	tracer_write_block(0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
 	AREA_PUT(heaps[index], UNWALKED + TRACER_HEAP_DEAD);
 	join_traced();
 	assert_int_equal(scene.captured.tracer.block_count, 0);
@@ -567,7 +567,7 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 
 	AREA_PUT(sample_bytes, 4096);
 	for (unsigned i = 0; i < 5; i++)
-		stacks[i] = tracer_put_stack(0x140001000 + i * 0x1000, 3);
+		stacks[i] = tracer_write_stack(0x140001000 + i * 0x1000, 3);
 	for (unsigned i = 0; i < 3000; i++) {
 		uint64_t size = fake_random(&seed) % 40 * (fake_random(&seed) % 100);
 
@@ -575,7 +575,7 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 		block_totals_add(&exact, &(struct block_totals){1, size, 8 + size % 8});
 		if (i % 7)
 			continue;
-		tracer_put_block(0, i,
+		tracer_write_block(0, i,
 			&(struct made_block){0x2000000 + i * 0x2000, size, HEAP, stacks[i % 5]});
 		count += block_sample_weight(size, 4096);
 		bytes += block_sample_weight(size, 4096) * (double)size;
@@ -604,13 +604,13 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 
 TEST(what_was_recorded_in_heap_without_number_is_scaled_too)
 {
-	uint32_t stack = tracer_put_stack(0x140001000, 3);
+	uint32_t stack = tracer_write_stack(0x140001000, 3);
 
 	AREA_PUT(sample_bytes, 1);
 	add_traced(0x2000000, 4096);
 	add_traced(0x2002000, 4096);
-	tracer_put_block(0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
-	tracer_put_block(0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
+	tracer_write_block(0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
+	tracer_write_block(0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
 	join_traced();
 	assert_int_equal(scene.snapshot.sum_count, 1);
 	assert_int_equal(scene.snapshot.sums[0].block_count, 1);
@@ -619,14 +619,14 @@ TEST(what_was_recorded_in_heap_without_number_is_scaled_too)
 
 TEST(of_sample_what_has_no_stack_is_scaled_too)
 {
-	uint32_t stack = tracer_put_stack(0x140001000, 3);
+	uint32_t stack = tracer_write_stack(0x140001000, 3);
 
 	AREA_PUT(sample_bytes, 100000);
 	add_traced(0x3000, 1000);
 	add_traced(0x4000, 1000);
-	tracer_put_block(0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
-	tracer_put_block(0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
-	tracer_put_block(0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	tracer_write_block(0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
+	tracer_write_block(0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
+	tracer_write_block(0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
 	join_traced();
 	/* The weights are 1 / (1 - exp(-1 / 100)) = 100.5 and 1 / (1 - exp(-1 / 2000)) = 2000.5. */
 	assert_int_equal(scene.snapshot.sum_count, 1);
@@ -650,13 +650,13 @@ TEST(absurd_sample_is_damage)
 
 TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 {
-	uint32_t stack = tracer_put_stack(0x140001000, 3);
+	uint32_t stack = tracer_write_stack(0x140001000, 3);
 
 	AREA_PUT(flags, TRACER_FLAG_ATTACHED);
 	add_traced(0x3000, 1000);
 	add_traced(0x4000, 1001);
 	add_traced(0x5000, 1002);
-	tracer_put_block(0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
+	tracer_write_block(0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
 	assert_true(scene.snapshot.tracer.is_attached);
@@ -756,19 +756,19 @@ static void place_traced(void)
 
 	set_up_traced(NULL);
 	for (unsigned i = 0; i < 8; i++)
-		stacks[i] = tracer_put_stack(0x180000000 + 0x1000 * i, 1 + i * 9);
+		stacks[i] = tracer_write_stack(0x180000000 + 0x1000 * i, 1 + i * 9);
 	for (unsigned shard = 0; shard < 6; shard++) {
 		if (shard)
 			tracer_place_table(shard, 1);
 		for (unsigned i = 0; i < 20; i++)
-			tracer_put_block(shard, i,
+			tracer_write_block(shard, i,
 				&(struct made_block){0x2000000 + shard * 0x10000 + i * 0x100,
 					i * 10, UNWALKED, stacks[i % 8]});
 	}
 	for (unsigned i = 0; i < 20; i++)
-		tracer_put_range(0x10000 * i, 0x10000 * i + 0x8000, i % 4, stacks[i % 8]);
+		tracer_write_range(0x10000 * i, 0x10000 * i + 0x8000, i % 4, stacks[i % 8]);
 	for (unsigned i = 0; i < 6; i++)
-		tracer_put_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
+		tracer_write_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
 }
 
 static uint64_t wild(uint64_t *seed)
@@ -796,7 +796,7 @@ static void damage(uint64_t *seed)
 		uint64_t at =
 			parts[part].addr + fake_random(seed) % (parts[part].bytes - 8) / 4 * 4;
 
-		fake_put(at, wild(seed), fake_random(seed) % 2 ? 8 : 4);
+		fake_write(at, wild(seed), fake_random(seed) % 2 ? 8 : 4);
 	}
 }
 

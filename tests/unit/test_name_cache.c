@@ -303,7 +303,7 @@ TEST(test_cut_file_keeps_what_is_before_cut)
 
 /* Writes a cache with one chunk, which has the module "key", these lines, and the correct
  * checksum. */
-static void put_sealed(const char *lines)
+static void write_sealed(const char *lines)
 {
 	static const struct hash_key known = {{1, 2}};
 	struct hasher hasher = hasher_begin(&known);
@@ -327,7 +327,7 @@ static void check_line(const char *line, const char *function)
 	char text[9000];
 
 	snprintf(text, sizeof(text), "8\tbefore\t0\t\t1\n%s\n18\tbehind\t0\t\t1\n", line);
-	put_sealed(text);
+	write_sealed(text);
 	expect_one("key", 0x8, "before");
 	expect_one("key", 0x10, function);
 	expect_one("key", 0x18, "behind");
@@ -370,7 +370,7 @@ TEST(test_long_lines_do_not_count)
 
 TEST(test_chunk_within_chunk_leads_nowhere)
 {
-	put_sealed(
+	write_sealed(
 		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");
 	expect_one("key", 0x8, "f");
 	expect_one("key", 0x10, "g"); /* the outer chunk's name, whose checksum is correct */

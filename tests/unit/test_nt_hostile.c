@@ -32,7 +32,7 @@ MADE_TIMES(a_damaged_header_costs_its_own_block, X64 | X86, 32)
 
 	make_plain();
 	at = entries[3] + made.shape->header_at;
-	fake_put(at, fake_get(at, 4) ^ (1u << i), 4);
+	fake_write(at, fake_get(at, 4) ^ (1u << i), 4);
 	forget_block(entries[3]);
 	made_walk_and_assert(1, "block whose checksum is wrong");
 	assert_int_equal(made.walk.broken_addr, entries[3]);
@@ -50,7 +50,7 @@ MADE_TEST(what_looks_like_a_header_is_no_block_unless_the_next_agrees, X64)
 {
 	make_plain();
 	made_header(entries[3] + 0x20, 0x50, 0x2, NT_BLOCK_BUSY, 8);
-	fake_put(entries[3] + 8, 0, 4);
+	fake_write(entries[3] + 8, 0, 4);
 	forget_block(entries[3]);
 	made_walk_and_assert(1, "block whose checksum is wrong");
 }
@@ -117,7 +117,7 @@ MADE_TIMES(a_segment_of_another_heap_is_counted_and_left_out, X64, 3)
 	make_plain();
 	made_segment(addr, 0x1000, 0x1000, 0x70);
 	made_block(0x100, NT_BLOCK_BUSY, 8);
-	fake_put(addr + fields[i], 0x1234, 4);
+	fake_write(addr + fields[i], 0x1234, 4);
 	made_walk_and_assert(1, "segment of another heap");
 }
 
@@ -130,11 +130,11 @@ MADE_TIMES(a_segment_of_an_impossible_size_is_counted_and_left_out, X64, 4)
 	made_segment(addr, 0x1000, 0x1000, 0x70);
 	made_block(0x100, NT_BLOCK_BUSY, 8);
 	if (i == 0)
-		fake_put(addr + c->segment_pages, 0, 4);
+		fake_write(addr + c->segment_pages, 0, 4);
 	else if (i == 1)
-		made_put_ptr(addr + c->segment_first, addr);
+		made_write_ptr(addr + c->segment_first, addr);
 	else
-		made_put_ptr(addr + c->segment_first, i == 2 ? addr + 0x1000 : UINT64_MAX);
+		made_write_ptr(addr + c->segment_first, i == 2 ? addr + 0x1000 : UINT64_MAX);
 	made_walk_and_assert(1, "segment of an impossible size");
 }
 
@@ -145,12 +145,12 @@ MADE_TEST(no_memory_is_walked_as_a_part_of_two_segments, X64)
 
 	make_plain();
 	/* A segment that lies in the last free block and claims the heap's last blocks. */
-	fake_put(inner + c->segment_signature, NT_HEAP_SIGNATURE, 4);
-	made_put_ptr(inner + c->segment_heap, MADE_HEAP);
-	made_put_ptr(inner + c->segment_base, inner);
-	fake_put(inner + c->segment_pages, 1, 4);
-	made_put_ptr(inner + c->segment_first, inner + 0x100);
-	made_put_ptr(inner + c->segment_last, inner + 0x1000);
+	fake_write(inner + c->segment_signature, NT_HEAP_SIGNATURE, 4);
+	made_write_ptr(inner + c->segment_heap, MADE_HEAP);
+	made_write_ptr(inner + c->segment_base, inner);
+	fake_write(inner + c->segment_pages, 1, 4);
+	made_write_ptr(inner + c->segment_first, inner + 0x100);
+	made_write_ptr(inner + c->segment_last, inner + 0x1000);
 	made_list_init(inner + c->segment_ucr_list);
 	made_list_add(MADE_HEAP + made.row->segment_list, inner + c->segment_link);
 	made.at = inner + 0x100;

@@ -12,7 +12,7 @@ MADE_TEST(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot, X64)
 	made_lfh();
 	c = made_container(0x400, 10);
 	entry = made_lfh_busy(&c, 3, 0xbf);
-	fake_put(entry + 0x400 - 8, 0x155, 8);
+	fake_write(entry + 0x400 - 8, 0x155, 8);
 	made_expect(entry + 16, 0x400 - 0x155, 0x155, 0);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(0, NULL);
@@ -70,8 +70,8 @@ MADE_TEST(a_container_that_only_zones_have_must_fit_into_what_was_lost, X64)
 	uint64_t container = made_lfh_plain();
 	uint64_t sub = lfh.zone + lfh.layout->zone_first;
 
-	fake_put(container - 8, 0, 8);
-	fake_put(sub + lfh.layout->block_count, 21, 2);
+	fake_write(container - 8, 0, 8);
+	fake_write(sub + lfh.layout->block_count, 21, 2);
 	forget_blocks(container, container + 0x40 + 20 * 0x20);
 	made_walk_and_assert(1, NULL);
 }
@@ -85,15 +85,15 @@ MADE_TEST(a_zone_may_lie_outside_of_the_heap, X64)
 	/* Place the other subsegments in a zone at `away`. */
 	fake_map(away, 0x2000);
 	made_list_add(lfh.addr + lfh.layout->zones, away);
-	fake_put(away + lfh.layout->zone_end, 12, 4);
-	fake_put(lfh.zone + lfh.layout->zone_end, 0, 4);
+	fake_write(away + lfh.layout->zone_end, 12, 4);
+	fake_write(lfh.zone + lfh.layout->zone_end, 0, 4);
 	for (uint64_t at = first; at < lfh.next_subsegment; at += 8)
-		fake_put(away + lfh.layout->zone_first + at - first, fake_get(at, 8), 8);
+		fake_write(away + lfh.layout->zone_first + at - first, fake_get(at, 8), 8);
 	for (unsigned k = 0; k < 12; k++) {
 		uint64_t sub = away + lfh.layout->zone_first + k * lfh.layout->subsegment_bytes;
 		uint64_t container = fake_get(sub + lfh.layout->user_blocks, 8);
 
-		made_put_ptr(container, sub);
+		made_write_ptr(container, sub);
 	}
 	made_walk_and_assert(0, NULL);
 }
@@ -105,7 +105,7 @@ MADE_TEST(a_zone_outside_of_the_heap_ends_where_memory_does, X64)
 	made_lfh_plain();
 	fake_map(away, 0x1000);
 	made_list_add(lfh.addr + lfh.layout->zones, away);
-	fake_put(away + lfh.layout->zone_end, 0x7fffffff, 4);
+	fake_write(away + lfh.layout->zone_end, 0x7fffffff, 4);
 	made_walk_and_assert(0, NULL);
 	made_assert_missing(1, "unreadable LFH subsegment");
 }
@@ -134,7 +134,7 @@ MADE_TEST(a_container_in_memory_the_back_end_lost_is_found_through_its_zone, X64
 	uint64_t container = made_lfh_plain();
 
 	/* Damage the container's own header in the back end. */
-	fake_put(container - 8, 0, 8);
+	fake_write(container - 8, 0, 8);
 	made_walk_and_assert(1, NULL);
 	assert_int_equal(made.walk.broken_addr, container - 16);
 }
@@ -144,14 +144,14 @@ MADE_TIMES(a_container_whose_pointer_is_damaged_is_described_by_its_zone, X64, 4
 	static const uint64_t wrong[4] = {0, MADE_HEAP, 0xffffffffffffffff, 0x123456789};
 	uint64_t container = made_lfh_plain();
 
-	made_put_ptr(container, wrong[i]);
+	made_write_ptr(container, wrong[i]);
 	made_walk_and_assert(1, "LFH container without its subsegment");
 }
 
 MADE_TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it, WIN7_X64)
 {
 	made_lfh_plain();
-	made_put_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP + 0x10000);
+	made_write_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP + 0x10000);
 	/* If the zones are lost, the front end's own chunks cannot be distinguished from the
 	 * program's blocks. */
 	made_expect(lfh.addr, 0x100 - 8, 8, 0);
@@ -174,9 +174,9 @@ MADE_TIMES(without_a_sound_bitmap_marks_show_busy_blocks_and_it_is_counted, X64,
 	uint64_t wrong[] = {0, container, UINT64_MAX, end + 0x10, end - 2};
 
 	if (i == 5)
-		made_put_ptr(container + lfh.layout->bitmap, 19);
+		made_write_ptr(container + lfh.layout->bitmap, 19);
 	else
-		made_put_ptr(container + lfh.layout->bitmap_buffer, wrong[i]);
+		made_write_ptr(container + lfh.layout->bitmap_buffer, wrong[i]);
 	made_walk();
 	assert_string_equal(made.walk.broken_what, "LFH container without its bitmap");
 	made_assert_blocks();
@@ -189,8 +189,8 @@ MADE_TEST(a_zone_that_reaches_into_the_next_is_cut_and_counted, X64)
 	made_lfh();
 	second = made_block(0x400, NT_BLOCK_BUSY, 8) + 16;
 	made_list_add(lfh.addr + lfh.layout->zones, second);
-	fake_put(second + lfh.layout->zone_end, 0, 4);
-	fake_put(lfh.zone + lfh.layout->zone_end, MADE_SUBSEGMENTS + 1, 4);
+	fake_write(second + lfh.layout->zone_end, 0, 4);
+	fake_write(lfh.zone + lfh.layout->zone_end, MADE_SUBSEGMENTS + 1, 4);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(1, "LFH zone of an impossible size");
 	assert_int_equal(made.walk.broken_addr, lfh.zone);
@@ -205,7 +205,7 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	made_lfh();
 	made_container(0x30, 60);
 	c = made_container(0x40, 60);
-	fake_put(c.addr + 0x10, 0x15, 4);
+	fake_write(c.addr + 0x10, 0x15, 4);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(0, NULL);
 	made_assert_doubt(1, "LFH container of another size than its block");
@@ -232,7 +232,7 @@ MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 	c = made_container(0x40, 20);
 	if (i)
 		made_lfh_busy(&c, 13, 0x88);
-	made_put_ptr(c.subsegment + lfh.layout->user_blocks, 0);
+	made_write_ptr(c.subsegment + lfh.layout->user_blocks, 0);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(0, NULL);
 	made_assert_doubt(i, i ? "LFH container in use without a subsegment" : NULL);
@@ -269,7 +269,7 @@ MADE_TEST(a_front_end_that_is_not_there_costs_no_block, X64 | X86)
 	made_expect(lfh.addr, 0x100 - 8, 8, 0);
 	made_expect(lfh.zone, made.at - lfh.zone + made.shape->unit - 8, 8, 0);
 	lfh.addr = 0x66660000;
-	made_put_ptr(MADE_HEAP + made.row->front_end, lfh.addr);
+	made_write_ptr(MADE_HEAP + made.row->front_end, lfh.addr);
 	c = made_container(0x30, 30);
 	made_lfh_fill(&c, &seed);
 	made_rest(MADE_LFH_BYTES);
@@ -308,7 +308,7 @@ MADE_TEST(a_container_with_another_key_is_counted_and_its_blocks_found, X64)
 {
 	uint64_t container = made_lfh_plain();
 
-	fake_put(container + lfh.layout->offsets, 0x12345678, 4);
+	fake_write(container + lfh.layout->offsets, 0x12345678, 4);
 	made_walk_and_assert(1, "LFH container with impossible offsets");
 	assert_int_equal(made.walk.broken_addr, container);
 }
@@ -355,6 +355,6 @@ MADE_TIMES(impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their
 		0, 0x200030, 0x200044, 0x201008, 0x20fff0, 0x100040, 0x400040, 0xffffffff};
 	uint64_t container = made_lfh_plain();
 
-	fake_put(container + lfh.layout->offsets, wrong[i], 4);
+	fake_write(container + lfh.layout->offsets, wrong[i], 4);
 	made_walk_and_assert(1, "LFH container with impossible offsets");
 }

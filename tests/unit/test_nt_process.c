@@ -39,12 +39,12 @@ static void seen_open(unsigned bits)
 
 static void put(uint16_t field, uint64_t value, size_t len)
 {
-	fake_put(FAKE_PEB + field, value, len);
+	fake_write(FAKE_PEB + field, value, len);
 }
 
 /* Writes a PEB whose list has room for `count` heaps. The caller writes the heaps' addresses. The
  * offsets are those of phnt. */
-static void put_peb(uint64_t first, uint32_t count)
+static void write_peb(uint64_t first, uint32_t count)
 {
 	unsigned pointer = fake.target.bits / 8;
 	bool is_64 = pointer == 8;
@@ -58,11 +58,11 @@ static void put_peb(uint64_t first, uint32_t count)
 	put(is_64 ? 0x120 : 0xac, 19041, 2);
 }
 
-static void put_heap(uint32_t index, uint64_t addr)
+static void write_heap(uint32_t index, uint64_t addr)
 {
 	unsigned pointer = fake.target.bits / 8;
 
-	fake_put(LIST + (uint64_t)index * pointer, addr, pointer);
+	fake_write(LIST + (uint64_t)index * pointer, addr, pointer);
 }
 
 static int read_peb(void)
@@ -93,27 +93,27 @@ static uint64_t module_entry(unsigned i)
 	return LOADER + 0x100 * (i + 1);
 }
 
-static void put_ptr(uint64_t addr, uint64_t value)
+static void write_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, fake.target.bits / 8);
+	fake_write(addr, value, fake.target.bits / 8);
 }
 
-static void put_modules(void)
+static void write_modules(void)
 {
 	fake_map(LOADER, 0x1000);
 	fake_map(NAMES, 0x1000);
 	put((uint16_t)by_bits(0xc, 0x18), LOADER, fake.target.bits / 8);
-	put_ptr(list_head(), module_entry(0));
+	write_ptr(list_head(), module_entry(0));
 	for (unsigned i = 0; i < ENTRIES; i++) {
 		uint64_t at = module_entry(i);
 
-		put_ptr(at, i + 1 < ENTRIES ? module_entry(i + 1) : list_head());
-		put_ptr(at + by_bits(0x18, 0x30), 0x10000000 * (i + 1));
-		fake_put(at + by_bits(0x20, 0x40), 0x1000 * (i + 1), 4);
-		fake_put(at + by_bits(0x24, 0x48), 10, 2);
-		put_ptr(at + by_bits(0x28, 0x50), NAMES + 16 * i);
+		write_ptr(at, i + 1 < ENTRIES ? module_entry(i + 1) : list_head());
+		write_ptr(at + by_bits(0x18, 0x30), 0x10000000 * (i + 1));
+		fake_write(at + by_bits(0x20, 0x40), 0x1000 * (i + 1), 4);
+		fake_write(at + by_bits(0x24, 0x48), 10, 2);
+		write_ptr(at + by_bits(0x28, 0x50), NAMES + 16 * i);
 		for (unsigned k = 0; k < 5; k++)
-			fake_put(
+			fake_write(
 				NAMES + 16 * i + 2 * k, k ? (unsigned char)"?.dll"[k] : 'a' + i, 2);
 	}
 }
@@ -145,14 +145,14 @@ TEST(modules_are_those_of_loader_s_list)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		seen_open(bits);
-		put_modules();
+		write_modules();
 		assert_modules("a.dll 10000000 1000 b.dll 20000000 2000 c.dll 30000000 3000");
 		/* This module's path is unmapped. */
-		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000);
+		write_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000);
 		assert_modules("a.dll 10000000 1000 ?20000000 20000000 2000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* and its base is 0 */
+		write_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* and its base is 0 */
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0x10000000);
+		write_ptr(module_entry(1) + by_bits(0x18, 0x30), 0x10000000);
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
 	}
 }
@@ -163,14 +163,14 @@ TEST(list_of_modules_without_end_is_none)
 		static const uint64_t wild[] = {0, 0x666000, 0xfffffff0};
 
 		seen_open(bits);
-		put_modules();
-		put_ptr(module_entry(2), module_entry(1));
+		write_modules();
+		write_ptr(module_entry(2), module_entry(1));
 		assert_modules("");
 		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-			put_ptr(module_entry(1), wild[i]);
+			write_ptr(module_entry(1), wild[i]);
 			assert_modules("");
 		}
-		put_ptr(list_head(), list_head());
+		write_ptr(list_head(), list_head());
 		assert_modules("");
 		put((uint16_t)by_bits(0xc, 0x18), 0, bits / 8);
 		assert_modules("");
@@ -183,15 +183,15 @@ TEST(list_of_modules_without_end_is_none)
 #define COMMAND_LINE 0x530000u
 
 /* The offsets are those of phnt. */
-static void put_command_line(uint64_t buffer, uint16_t len)
+static void write_command_line(uint64_t buffer, uint16_t len)
 {
 	bool is_64 = fake.target.bits == 64;
 
 	fake_map(PARAMETERS, 0x1000);
 	fake_map(COMMAND_LINE, 0x1000);
 	put(is_64 ? 0x20 : 0x10, PARAMETERS, fake.target.bits / 8);
-	fake_put(PARAMETERS + (is_64 ? 0x70 : 0x40), len, 2);
-	fake_put(PARAMETERS + (is_64 ? 0x78 : 0x44), buffer, fake.target.bits / 8);
+	fake_write(PARAMETERS + (is_64 ? 0x70 : 0x40), len, 2);
+	fake_write(PARAMETERS + (is_64 ? 0x78 : 0x44), buffer, fake.target.bits / 8);
 }
 
 static void assert_command_line(const char *expected)
@@ -211,17 +211,17 @@ TEST(command_line_is_read_as_far_as_it_goes_and_is_there)
 
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		seen_open(bits);
-		put_command_line(COMMAND_LINE, sizeof(units));
+		write_command_line(COMMAND_LINE, sizeof(units));
 		for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-			fake_put(COMMAND_LINE + 2 * i, units[i], 2);
+			fake_write(COMMAND_LINE + 2 * i, units[i], 2);
 		assert_command_line("a \u20ac\U0001f600\ufffdb");
-		put_command_line(COMMAND_LINE, 3); /* one and a half units */
+		write_command_line(COMMAND_LINE, 3); /* one and a half units */
 		assert_command_line("a");
-		put_command_line(0, 0);
+		write_command_line(0, 0);
 		assert_command_line("");
-		put_command_line(COMMAND_LINE, 0xffff); /* the text's end is unmapped */
+		write_command_line(COMMAND_LINE, 0xffff); /* the text's end is unmapped */
 		assert_command_line(NULL);
-		put_command_line(0x7000000, 4);
+		write_command_line(0x7000000, 4);
 		assert_command_line(NULL);
 		put(bits == 64 ? 0x20 : 0x10, 0x7000000, bits / 8);
 		assert_command_line(NULL);
@@ -236,13 +236,13 @@ TEST(heaps_come_in_order_each_once_and_process_heap_first)
 		seen_open(bits);
 		static const uint64_t want[] = {HEAP_0, 0x9000000, 0x720000, 0x7640000};
 
-		put_peb(HEAP_0, 5);
-		put_heap(0, 0x9000000);
-		put_heap(1, HEAP_0);
-		put_heap(2, 0);
-		put_heap(3, 0x720000);
-		put_heap(4, 0x7640000);
-		put_heap(5, 0x7777000); /* this entry is beyond the count */
+		write_peb(HEAP_0, 5);
+		write_heap(0, 0x9000000);
+		write_heap(1, HEAP_0);
+		write_heap(2, 0);
+		write_heap(3, 0x720000);
+		write_heap(4, 0x7640000);
+		write_heap(5, 0x7777000); /* this entry is beyond the count */
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 4);
 		assert_memory_equal(seen->process.heaps, want, sizeof(want));
@@ -268,9 +268,9 @@ TEST(heap_listed_twice_is_fault)
 	for (size_t i = 0; i < 3; i++) {
 		seen_open(64);
 
-		put_peb(HEAP_0, 3);
+		write_peb(HEAP_0, 3);
 		for (uint32_t k = 0; k < 3; k++)
-			put_heap(k, lists[i][k]);
+			write_heap(k, lists[i][k]);
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, i ? 2 : 3);
 		if (i)
@@ -284,7 +284,7 @@ TEST(list_that_is_not_there_leaves_process_heap)
 {
 	seen_open(64);
 
-	put_peb(HEAP_0, 3);
+	write_peb(HEAP_0, 3);
 	put(0xf0, 0x1230000, 8);
 	assert_int_equal(read_peb(), 0);
 	assert_int_equal(seen->process.heap_count, 1);
@@ -300,10 +300,10 @@ TEST(count_that_cannot_be_reads_up_to_unused_part)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		seen_open(64);
 
-		put_peb(HEAP_0, counts[i]);
-		put_heap(0, HEAP_0);
-		put_heap(1, 0x720000);
-		put_heap(3, 0x55550000);
+		write_peb(HEAP_0, counts[i]);
+		write_heap(0, HEAP_0);
+		write_heap(1, 0x720000);
+		write_heap(3, 0x55550000);
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 2);
 		assert_int_equal(seen->process.heaps[1], 0x720000);
@@ -316,7 +316,7 @@ TEST(process_without_heap_or_readable_peb_is_error)
 {
 	seen_open(64);
 
-	put_peb(0, 0);
+	write_peb(0, 0);
 	seen->process.bits = 5;
 	assert_int_equal(read_peb(), -ERR_TARGET);
 	assert_int_equal(seen->err.code, ERR_TARGET);
@@ -347,15 +347,15 @@ static int keep(void *ctx, uint64_t link)
 }
 
 /* Links n addresses to a list. The first address is the list's head. */
-static void put_list(const uint64_t *addrs, size_t n, bool is_coded)
+static void write_list(const uint64_t *addrs, size_t n, bool is_coded)
 {
 	unsigned pointer = fake.target.bits / 8;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t key = is_coded ? addrs[i] : 0;
 
-		fake_put(addrs[i], addrs[(i + 1) % n] ^ key, pointer);
-		fake_put(addrs[i] + pointer, addrs[(i + n - 1) % n] ^ key, pointer);
+		fake_write(addrs[i], addrs[(i + 1) % n] ^ key, pointer);
+		fake_write(addrs[i] + pointer, addrs[(i + n - 1) % n] ^ key, pointer);
 	}
 }
 
@@ -378,7 +378,7 @@ TEST(list_is_followed_to_its_end_in_order)
 	for (unsigned i = 0; i < 4; i++) {
 		seen_open(i % 2 ? 64 : 32);
 
-		put_list(addrs, 6, i / 2);
+		write_list(addrs, 6, i / 2);
 		assert_int_equal(follow(i / 2, 0), 0);
 		assert_int_equal(links.count, 5);
 		assert_memory_equal(links.found, addrs + 1, 5 * sizeof(addrs[0]));
@@ -390,7 +390,7 @@ TEST(what_each_returns_ends_list)
 {
 	seen_open(64);
 
-	put_list(addrs, 6, false);
+	write_list(addrs, 6, false);
 	assert_int_equal(follow(false, -ERR_NOMEM), -ERR_NOMEM);
 	assert_int_equal(links.count, 3);
 }
@@ -403,8 +403,8 @@ TEST(no_list_leads_round)
 		for (size_t to = 0; to < 6; to++) {
 			seen_open(64);
 
-			put_list(addrs, 6, false);
-			fake_put(addrs[from], addrs[to], 8);
+			write_list(addrs, 6, false);
+			fake_write(addrs[from], addrs[to], 8);
 			assert_int_equal(follow(false, 0), 0);
 			assert_int_equal(links.walk.broken_count, to != (from + 1) % 6);
 			assert_int_equal(links.count, to == (from + 1) % 6 ? 5 : from);
@@ -419,8 +419,8 @@ TEST(link_to_nowhere_ends_list)
 	for (size_t i = 0; i < 4; i++) {
 		seen_open(64);
 
-		put_list(addrs, 6, false);
-		fake_put(addrs[2], wild[i], 8);
+		write_list(addrs, 6, false);
+		fake_write(addrs[2], wild[i], 8);
 		assert_int_equal(follow(false, 0), 0);
 		assert_int_equal(links.count, 2);
 		assert_int_equal(links.walk.broken_count, 0);

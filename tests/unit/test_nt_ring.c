@@ -35,15 +35,15 @@ static bool is_64(void)
 	return fake.target.bits == 64;
 }
 
-static void put_ptr(uint64_t addr, uint64_t value)
+static void write_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, fake.target.bits / 8);
+	fake_write(addr, value, fake.target.bits / 8);
 }
 
-static void put_link(uint64_t from, uint64_t to)
+static void write_link(uint64_t from, uint64_t to)
 {
-	put_ptr(from, to);
-	put_ptr(to + fake.target.bits / 8, from);
+	write_ptr(from, to);
+	write_ptr(to + fake.target.bits / 8, from);
 }
 
 /* Returns the address of the field in which a heap points to its ring entry: _HEAP.UserContext or
@@ -53,11 +53,11 @@ static uint64_t context_of(unsigned i, bool is_segment)
 	return ring.heaps[i] + (is_segment ? 0x38 : is_64() ? 0x188 : 0xdc);
 }
 
-static void put_heap(unsigned i, bool is_segment)
+static void write_heap(unsigned i, bool is_segment)
 {
-	fake_put(ring.heaps[i] + (is_64() ? 0x10 : 8), is_segment ? 0xddeeddee : 0xffeeffee, 4);
-	put_ptr(context_of(i, is_segment), ring.entries[i]);
-	put_ptr(ring.entries[i] + (is_64() ? 0x10 : 8), ring.heaps[i]);
+	fake_write(ring.heaps[i] + (is_64() ? 0x10 : 8), is_segment ? 0xddeeddee : 0xffeeffee, 4);
+	write_ptr(context_of(i, is_segment), ring.entries[i]);
+	write_ptr(ring.entries[i] + (is_64() ? 0x10 : 8), ring.heaps[i]);
 }
 
 static void read_process(void)
@@ -91,18 +91,18 @@ static void ring_open(unsigned bits)
 		ring.heaps[i] = heaps[is_64()][i];
 		ring.entries[i] = entries[is_64()][i];
 		fake_map(ring.heaps[i], 0x10000);
-		put_heap(i, false);
+		write_heap(i, false);
 	}
-	put_link(ring.head, ring.entries[0]);
-	put_link(ring.entries[0], ring.entries[1]);
-	put_link(ring.entries[1], ring.entries[2]);
-	put_link(ring.entries[2], ring.head);
-	put_ptr(FAKE_PEB + (is_64() ? 0x30 : 0x18), ring.heaps[0]);
-	fake_put(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 1, 4);
-	put_ptr(FAKE_PEB + (is_64() ? 0xf0 : 0x90), ring.head + 0x100);
-	put_ptr(ring.head + 0x100, ring.heaps[0]);
-	fake_put(FAKE_PEB + (is_64() ? 0x118 : 0xa4), 10, 4);
-	fake_put(FAKE_PEB + (is_64() ? 0x120 : 0xac), 26200, 2);
+	write_link(ring.head, ring.entries[0]);
+	write_link(ring.entries[0], ring.entries[1]);
+	write_link(ring.entries[1], ring.entries[2]);
+	write_link(ring.entries[2], ring.head);
+	write_ptr(FAKE_PEB + (is_64() ? 0x30 : 0x18), ring.heaps[0]);
+	fake_write(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 1, 4);
+	write_ptr(FAKE_PEB + (is_64() ? 0xf0 : 0x90), ring.head + 0x100);
+	write_ptr(ring.head + 0x100, ring.heaps[0]);
+	fake_write(FAKE_PEB + (is_64() ? 0x118 : 0xa4), 10, 4);
+	fake_write(FAKE_PEB + (is_64() ? 0x120 : 0xac), 26200, 2);
 }
 
 static void assert_heaps(size_t count, const char *fault)
@@ -122,8 +122,8 @@ TEST(heaps_of_ring_follow_process_heap)
 		ring_open(bits);
 		assert_heaps(3, NULL);
 		/* A heap that is on the ring and in the PEB's list is listed once. */
-		fake_put(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 2, 4);
-		put_ptr(ring.head + 0x100 + bits / 8, ring.heaps[1]);
+		fake_write(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 2, 4);
+		write_ptr(ring.head + 0x100 + bits / 8, ring.heaps[1]);
 		assert_heaps(3, NULL);
 	}
 }
@@ -131,37 +131,37 @@ TEST(heaps_of_ring_follow_process_heap)
 TEST(segment_heap_leads_to_ring_by_its_own_field)
 {
 	ring_open(64);
-	put_heap(0, true);
-	put_heap(2, true);
-	put_ptr(context_of(0, false), 0);
-	put_ptr(context_of(2, false), 0);
+	write_heap(0, true);
+	write_heap(2, true);
+	write_ptr(context_of(0, false), 0);
+	write_ptr(context_of(2, false), 0);
 	assert_heaps(3, NULL);
 }
 
 TEST(process_with_one_heap_has_ring_of_one)
 {
 	ring_open(64);
-	put_link(ring.entries[0], ring.head);
+	write_link(ring.entries[0], ring.head);
 	assert_heaps(1, NULL);
 }
 
 TEST(earlier_build_needs_no_ring)
 {
 	ring_open(64);
-	put_ptr(context_of(0, false), 0);
+	write_ptr(context_of(0, false), 0);
 	assert_heaps(1, "process heap without a ring of heaps");
-	fake_put(FAKE_PEB + 0x120, 22000, 2);
+	fake_write(FAKE_PEB + 0x120, 22000, 2);
 	assert_heaps(1, NULL);
 	/* In these builds the field has another meaning. */
-	put_ptr(context_of(0, false), 0x77777000);
+	write_ptr(context_of(0, false), 0x77777000);
 	assert_heaps(1, NULL);
 }
 
 TEST(page_heap_needs_no_ring)
 {
 	ring_open(64);
-	put_ptr(context_of(0, false), 0);
-	fake_put(FAKE_PEB + 0xbc, NT_FLAG_HPA, 4);
+	write_ptr(context_of(0, false), 0);
+	fake_write(FAKE_PEB + 0xbc, NT_FLAG_HPA, 4);
 	assert_heaps(1, NULL);
 }
 
@@ -171,22 +171,22 @@ TEST(broken_ring_keeps_heaps_before_and_is_fault)
 		const uint64_t word = bits / 8;
 
 		ring_open(bits);
-		put_ptr(ring.entries[1], 0x66660000);
+		write_ptr(ring.entries[1], 0x66660000);
 		assert_heaps(2, "unreadable ring of heaps");
 		assert_int_equal(ring.process.list_fault_addr, 0x66660000);
 		ring_open(bits);
 		/* The ring becomes a loop without the head. */
-		put_ptr(ring.entries[2], ring.entries[1]);
+		write_ptr(ring.entries[2], ring.entries[1]);
 		assert_heaps(3, "broken ring of heaps");
 		ring_open(bits);
-		put_ptr(ring.entries[1], ring.entries[1]);
+		write_ptr(ring.entries[1], ring.entries[1]);
 		assert_heaps(2, "broken ring of heaps");
 		ring_open(bits);
-		put_ptr(ring.entries[2] + word, ring.entries[0]);
+		write_ptr(ring.entries[2] + word, ring.entries[0]);
 		assert_heaps(2, "broken ring of heaps");
 		ring_open(bits);
 		/* The backward link does not lead to the head. */
-		put_ptr(ring.entries[0] + word, ring.entries[2]);
+		write_ptr(ring.entries[0] + word, ring.entries[2]);
 		assert_heaps(3, "broken ring of heaps");
 	}
 }
@@ -194,7 +194,7 @@ TEST(broken_ring_keeps_heaps_before_and_is_fault)
 TEST(heap_that_does_not_name_its_descriptor_is_fault)
 {
 	ring_open(64);
-	put_ptr(context_of(2, false), ring.entries[1]);
+	write_ptr(context_of(2, false), ring.entries[1]);
 	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 	assert_int_equal(ring.process.list_fault_addr, ring.entries[2]);
 	ring_open(64);
@@ -205,10 +205,10 @@ TEST(heap_that_does_not_name_its_descriptor_is_fault)
 TEST(ring_has_exactly_one_head)
 {
 	ring_open(64);
-	put_link(ring.entries[2], ring.entries[0]);
+	write_link(ring.entries[2], ring.entries[0]);
 	assert_heaps(3, "ring of heaps without its head");
 	ring_open(64);
-	put_link(ring.entries[2], ring.head + 0x40);
-	put_link(ring.head + 0x40, ring.head);
+	write_link(ring.entries[2], ring.head + 0x40);
+	write_link(ring.head + 0x40, ring.head);
 	assert_heaps(3, "ring of heaps without its head");
 }

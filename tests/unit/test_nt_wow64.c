@@ -44,18 +44,18 @@ static void make(const struct column *column)
 	fake.target.is_wine = column->is_wine;
 	if (!fake_range_at(column->peb)) /* one column uses the PEB of every fake process */
 		fake_map(column->peb, 0x1000);
-	fake_put(column->peb + 0x10, PROGRAM, 8);
-	fake_put(column->peb + 0x18, column->has_host ? LOADER : 0, 8);
+	fake_write(column->peb + 0x10, PROGRAM, 8);
+	fake_write(column->peb + 0x18, column->has_host ? LOADER : 0, 8);
 	fake_map(column->teb, 0x3000);
-	fake_put(column->teb + 0x30, column->teb, 8);
-	fake_put(column->teb + 0x60, column->peb, 8);
+	fake_write(column->teb + 0x30, column->teb, 8);
+	fake_write(column->teb + 0x60, column->peb, 8);
 	if (!column->guest_peb)
 		return;
-	fake_put(column->teb, column->teb + 0x2000, 8);
-	fake_put(column->teb + 0x2018, column->teb + 0x2000, 4);
-	fake_put(column->teb + 0x2030, column->guest_peb, 4);
+	fake_write(column->teb, column->teb + 0x2000, 8);
+	fake_write(column->teb + 0x2018, column->teb + 0x2000, 4);
+	fake_write(column->teb + 0x2030, column->guest_peb, 4);
 	fake_map(column->guest_peb, 0x1000);
-	fake_put(column->guest_peb + 8, PROGRAM, 4);
+	fake_write(column->guest_peb + 8, PROGRAM, 4);
 }
 
 /* Returns the PEB that is found through the thread, or 0. */
@@ -85,15 +85,15 @@ TEST(what_does_not_name_itself_is_not_32_bit_teb)
 		const struct column *column = &columns[i];
 
 		make(column);
-		fake_put(column->teb + 0x2018, column->teb + 0x1000, 4);
+		fake_write(column->teb + 0x2018, column->teb + 0x1000, 4);
 		assert_int_equal(by_thread(column), 0);
 		make(column);
-		fake_put(column->teb + 0x2030, 0, 4);
+		fake_write(column->teb + 0x2030, 0, 4);
 		assert_int_equal(by_thread(column), 0);
 		make(column);
-		fake_put(column->teb, 0x66660000, 8); /* points to unmapped memory */
+		fake_write(column->teb, 0x66660000, 8); /* points to unmapped memory */
 		assert_int_equal(by_thread(column), 0);
-		fake_put(column->teb, (uint64_t)1 << 32 | (column->teb + 0x2000), 8);
+		fake_write(column->teb, (uint64_t)1 << 32 | (column->teb + 0x2000), 8);
 		assert_int_equal(by_thread(column), 0);
 		fake_unmap(column->teb);
 		assert_int_equal(by_thread(column), 0);
@@ -112,10 +112,10 @@ TEST(without_thread_both_pebs_must_name_one_program)
 			nt_guest_peb(&fake.target, column->peb, column->asked), column->guest_peb);
 		if (!column->guest_peb)
 			continue;
-		fake_put(column->guest_peb + 8, PROGRAM + 0x10000, 4);
+		fake_write(column->guest_peb + 8, PROGRAM + 0x10000, 4);
 		assert_int_equal(nt_guest_peb(&fake.target, column->peb, column->asked), 0);
-		fake_put(column->guest_peb + 8, 0, 4);
-		fake_put(column->peb + 0x10, 0, 8);
+		fake_write(column->guest_peb + 8, 0, 4);
+		fake_write(column->peb + 0x10, 0, 8);
 		assert_int_equal(nt_guest_peb(&fake.target, column->peb, column->asked), 0);
 	}
 }

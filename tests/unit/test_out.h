@@ -37,7 +37,7 @@ static inline int remove_folder(void **state)
 
 static inline void spew(const char *text)
 {
-	file_put(path, text, strlen(text));
+	file_write(path, text, strlen(text));
 }
 
 static inline void assert_file_is(const char *wanted)

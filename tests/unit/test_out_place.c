@@ -115,7 +115,7 @@ TEST(finished_file_gets_first_name_that_is_free)
 	spew("somebody's\n");
 	for (unsigned i = 1; i <= 2; i++) {
 		in_folder(name, i);
-		file_put(name, "somebody's\n", 11);
+		file_write(name, "somebody's\n", 11);
 	}
 	calls[0] = '\0';
 	assert_int_equal(out_commit_as(&out, &others, &err), 0);

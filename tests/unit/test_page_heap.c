@@ -30,7 +30,7 @@ static struct page page;
 
 static void put(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, page.ptr);
+	fake_write(addr, value, page.ptr);
 }
 
 /* Returns the address of a list head that lies across the end of a piece of verifier.dll's data.
@@ -61,7 +61,7 @@ static void page_init(const struct page_image_layout *f)
 	fake_map(NORMAL, 0x1000);
 	fake_map(NODES, 0x10000);
 	fake_map(VERIFIER, 0x20000);
-	fake_put(NORMAL + NT_HEAP_SIGNATURE_AT(f->bits), 0xffeeffee, 4);
+	fake_write(NORMAL + NT_HEAP_SIGNATURE_AT(f->bits), 0xffeeffee, 4);
 	root(ROOT_A);
 	root(ROOT_B);
 	link_up(head_at(), ROOT_A + f->root.next);
@@ -102,12 +102,12 @@ static void table(uint64_t root_addr, uint64_t top, unsigned count)
 {
 	uint64_t at = root_addr + page.f->root.busy_table;
 
-	fake_put(at + page.f->table.count, count, 4);
+	fake_write(at + page.f->table.count, count, 4);
 	child(at, 2 * page.ptr, top);
 }
 
 /* Makes three blocks in the first page heap, one in the second. */
-static void put_blocks(void)
+static void write_blocks(void)
 {
 	for (unsigned k = 0; k < 4; k++)
 		node(k, 0x10 + k);
@@ -182,7 +182,7 @@ static void page_run(void (*test)(const struct page_image_layout *f, unsigned i)
 
 PAGE_TEST(roots_are_found_where_handles_lead_and_on_their_list)
 {
-	put_blocks();
+	write_blocks();
 	page.heaps[page.process.heap_count++] = NORMAL;
 	page.heaps[page.process.heap_count++] = HANDLE_B;
 	page_walk(TARGET_SPACE_BYTES);
@@ -194,8 +194,9 @@ PAGE_TEST(roots_are_found_where_handles_lead_and_on_their_list)
 
 PAGE_TEST(roots_are_found_from_the_data_of_verifier_dll)
 {
-	put_blocks();
-	fake_put_module(VERIFIER, f->bits, 0x20000, 0x18000, "C:\\Windows\\system32\\VERIFIER.DLL");
+	write_blocks();
+	fake_write_module(
+		VERIFIER, f->bits, 0x20000, 0x18000, "C:\\Windows\\system32\\VERIFIER.DLL");
 	page.heaps[page.process.heap_count++] = NORMAL;
 	page_walk(TARGET_SPACE_BYTES);
 	assert_found();
@@ -203,8 +204,8 @@ PAGE_TEST(roots_are_found_from_the_data_of_verifier_dll)
 
 PAGE_TEST(verifier_dll_is_not_read_without_its_flags)
 {
-	put_blocks();
-	fake_put_module(VERIFIER, f->bits, 0x20000, 0x18000, "verifier.dll");
+	write_blocks();
+	fake_write_module(VERIFIER, f->bits, 0x20000, 0x18000, "verifier.dll");
 	page.process.global_flag = 0x1070;
 	page_walk(TARGET_SPACE_BYTES);
 	assert_int_equal(page.walk.heap_count, 0);
@@ -234,7 +235,7 @@ PAGE_TIMES(what_only_looks_like_a_root_is_none, 8)
 /* The normal heap also has blocks. No source states whether the PEB lists this heap. */
 PAGE_TIMES(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it, 2)
 {
-	put_blocks();
+	write_blocks();
 	page.heaps[page.process.heap_count++] = HANDLE_B;
 	if (i)
 		page.heaps[page.process.heap_count++] = NORMAL;
@@ -251,12 +252,12 @@ static void info(uint64_t user, uint32_t start, uint32_t end)
 {
 	uint64_t at = user - page.f->info.bytes;
 
-	fake_put(at, start, 4);
+	fake_write(at, start, 4);
 	put(at + page.f->info.heap, ROOT_A);
 	put(at + page.f->info.requested, 0x123);
 	put(at + page.f->info.actual, 0x180);
 	put(at + page.f->info.stack, 0x30000040);
-	fake_put(at + page.f->info.end_stamp, end, 4);
+	fake_write(at + page.f->info.end_stamp, end, 4);
 }
 
 PAGE_TIMES(information_before_a_block_is_read, 2)
@@ -280,9 +281,9 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 	assert_int_equal(memory_init(&page.memory, &fake.target), 0);
 	info(user, 0xabcdaaaa, 0xdcbaaaaa);
 	if (i == 0)
-		fake_put(at, 0xabcdaaa9, 4); /* marks a freed block */
+		fake_write(at, 0xabcdaaa9, 4); /* marks a freed block */
 	else if (i == 1)
-		fake_put(at + f->info.end_stamp, 0xdcbabbbb, 4);
+		fake_write(at + f->info.end_stamp, 0xdcbabbbb, 4);
 	else if (i == 2)
 		put(at + f->info.requested, 0x181);
 	else if (i == 3)
@@ -290,8 +291,8 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 	else if (i < 6)
 		user = i == 4 ? 8 : 0x7fff0000;
 	else { /* both marks, as in a freed block */
-		fake_put(at, 0xabcdaaa9, 4);
-		fake_put(at + f->info.end_stamp, 0xdcbaaaa9, 4);
+		fake_write(at, 0xabcdaaa9, 4);
+		fake_write(at + f->info.end_stamp, 0xdcbaaaa9, 4);
 	}
 	assert_false(page_block_parse(&page.memory, f->bits, user, &block));
 	assert_int_equal(page_block_is_damaged(&page.memory, f->bits, user), i < 4);
@@ -326,7 +327,7 @@ PAGE_TIMES(what_hangs_elsewhere_than_on_a_damaged_node_is_found, 6)
 {
 	unsigned bad = i % 3;
 
-	put_blocks();
+	write_blocks();
 	if (i < 3) {
 		put(node_at(bad) + f->block.requested, 0x7fffffff);
 		assert_broken(2, 1);
@@ -340,7 +341,7 @@ PAGE_TIMES(a_block_outside_of_its_pages_is_none, 8)
 {
 	uint64_t at = node_at(2), last = f->bits == 32 ? 0xfffff000 : INT64_MAX - 4095;
 
-	put_blocks();
+	write_blocks();
 	if (i == 0)
 		put(at + page.f->block.requested, UINT64_MAX);
 	else if (i == 1)
@@ -359,7 +360,7 @@ PAGE_TIMES(a_block_outside_of_its_pages_is_none, 8)
 
 PAGE_TEST(a_block_of_too_many_pages_is_in_doubt)
 {
-	put_blocks();
+	write_blocks();
 	page.heaps[page.process.heap_count++] = ROOT_A;
 	put(node_at(2) + page.f->block.base_bytes, 0x1000000);
 	page_walk(TARGET_SPACE_BYTES);
@@ -372,13 +373,13 @@ PAGE_TIMES(a_block_that_contradicts_its_information_is_in_doubt, 3)
 {
 	uint64_t user = BLOCKS + 0x20000 + 0x1000 - 0x12, at = user - f->info.bytes;
 
-	put_blocks();
+	write_blocks();
 	fake_map(BLOCKS + 0x20000, 0x1000);
-	fake_put(at, i == 1 ? 0xabcdbbba : 0xabcdbbbb, 4);
+	fake_write(at, i == 1 ? 0xabcdbbba : 0xabcdbbbb, 4);
 	put(at + f->info.heap, ROOT_A);
 	put(at + f->info.requested, i == 2 ? 0x11 : 0x12);
 	put(at + f->info.actual, 0x80);
-	fake_put(at + f->info.end_stamp, 0xdcbabbbb, 4);
+	fake_write(at + f->info.end_stamp, 0xdcbabbbb, 4);
 	page.heaps[page.process.heap_count++] = ROOT_A;
 	page_walk(TARGET_SPACE_BYTES);
 	assert_int_equal(page.walk.broken_count, 0);
@@ -388,7 +389,7 @@ PAGE_TIMES(a_block_that_contradicts_its_information_is_in_doubt, 3)
 
 PAGE_TEST(blocks_are_no_more_than_memory)
 {
-	put_blocks();
+	write_blocks();
 	page.heaps[page.process.heap_count++] = ROOT_A;
 	page_walk(0x2000);
 	assert_int_equal(page.walk.block_count, 2);

@@ -17,7 +17,7 @@ static int setup(void **state)
 static void finish_at(struct made_pdb *pdb, const char *to)
 {
 	made_finish(pdb);
-	file_put(to, pdb->file.bytes, pdb->file.len);
+	file_write(to, pdb->file.bytes, pdb->file.len);
 }
 
 struct pdb_damage {
@@ -57,7 +57,7 @@ static const char *detail_of(const void *bytes, size_t len)
 	static struct err err;
 	int rc;
 
-	file_put(path, bytes, len);
+	file_write(path, bytes, len);
 	rc = pdb_read_identity(path, &identity, &err);
 	if (!rc)
 		return "";

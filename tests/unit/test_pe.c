@@ -300,7 +300,7 @@ TEST(test_files_that_are_not_images_are_reported)
 	assert_int_equal(small.bits, 99);
 }
 
-static void put_u32(unsigned char *at, uint32_t value)
+static void write_u32(unsigned char *at, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
 		at[i] = (unsigned char)(value >> 8 * i);
@@ -321,13 +321,13 @@ static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 	for (uint32_t i = 0; i < count; i++) {
 		unsigned char *entry = bytes.data + i * (size_t)18;
 
-		put_u32(entry + 4, 4 + i);
-		put_u32(entry + 8, i % 0x1000);
+		write_u32(entry + 4, 4 + i);
+		write_u32(entry + 8, i % 0x1000);
 		entry[12] = 1;
 		entry[14] = 0x20;
 		entry[16] = 2;
 	}
-	put_u32(bytes.data + texts, (uint32_t)texts_bytes);
+	write_u32(bytes.data + texts, (uint32_t)texts_bytes);
 	memset(bytes.data + texts + 4, 'n', texts_bytes - 5);
 	return bytes;
 }
@@ -347,7 +347,7 @@ TEST(test_names_take_no_more_memory_than_file)
 	assert_true(symbols.arena.used_bytes < 2 * bytes.len);
 	pe_exports_release(&symbols);
 	/* A string table that claims to be longer than the file. */
-	put_u32(bytes.data + COUNT * 18, UINT32_MAX);
+	write_u32(bytes.data + COUNT * 18, UINT32_MAX);
 	assert_true(pe_symbols_read(&from, &small, &symbols) < 0);
 	free(bytes.data);
 }
@@ -371,14 +371,14 @@ TEST(test_part_for_one_function_has_its_name)
 	for (uint32_t i = 0; i < COUNT; i++) {
 		unsigned char *entry = data + i * 2 * 18;
 
-		put_u32(entry + 4, 4 + 40 * i);
+		write_u32(entry + 4, 4 + 40 * i);
 		strcpy((char *)data + TEXTS + 4 + 40 * i, names[i]);
-		put_u32(entry + 8, 0x10 * i);
+		write_u32(entry + 8, 0x10 * i);
 		entry[12] = 1;
 		entry[16] = 3;
 		entry[17] = 1;
 	}
-	put_u32(data + TEXTS, 4 + 40 * COUNT);
+	write_u32(data + TEXTS, 4 + 40 * COUNT);
 	assert_int_equal(pe_symbols_read(&from, &small, &symbols), 0);
 	assert_int_equal(symbols.count, 3);
 	assert_string_equal(symbols.list[0].name, "_ZN3app4fillEv");
@@ -412,14 +412,14 @@ TEST(decorations_of_32_bit_names_are_undone)
 		if (strlen(names[i][0]) <= 8 && i < COUNT - 1 && i)
 			memcpy(entry, names[i][0], strlen(names[i][0]));
 		else
-			put_u32(entry + 4, 4 + 40 * (i % (COUNT - 1)));
+			write_u32(entry + 4, 4 + 40 * (i % (COUNT - 1)));
 		strcpy((char *)data + TEXTS + 4 + 40 * i, names[i][0]);
-		put_u32(entry + 8, 0x10 * i);
+		write_u32(entry + 8, 0x10 * i);
 		entry[12] = 1;
 		entry[14] = 0x20;
 		entry[16] = 2;
 	}
-	put_u32(data + TEXTS, 4 + 40 * COUNT);
+	write_u32(data + TEXTS, 4 + 40 * COUNT);
 	assert_int_equal(pe_symbols_read(&from, &small, &symbols), 0);
 	assert_int_equal(symbols.count, COUNT);
 	for (size_t i = 0; i < COUNT; i++)

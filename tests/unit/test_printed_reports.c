@@ -104,8 +104,8 @@ static void make_dump(const char *path, unsigned factor)
 			put_block(&maker, i % 3 ? 100 * factor * i : 300, 8, "A", i);
 		put_block(&maker, 16 * (i % 5) * factor, 8, i % 2 ? "B2" : "B3", i % 7);
 	}
-	put_entry(&maker, 1000 / factor, 8, "C1");
-	put_stackless(&maker, 4 * factor, 0x1000 * factor, 64);
+	write_entry(&maker, 1000 / factor, 8, "C1");
+	write_stackless(&maker, 4 * factor, 0x1000 * factor, 64);
 	dump_end(&maker, path);
 }
 

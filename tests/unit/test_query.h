@@ -33,7 +33,7 @@ static inline uint64_t made_offset(unsigned frame)
 /* A stack's frames, innermost first. */
 typedef const unsigned made_stack[6];
 
-static inline void put_names(struct maker *maker)
+static inline void write_names(struct maker *maker)
 {
 	for (unsigned i = 1; i < FRAMES; i++) {
 		const struct made_frame *frame = &made_frames[i];
@@ -49,7 +49,7 @@ static inline void put_names(struct maker *maker)
 	}
 }
 
-static inline void put_frames(struct maker *maker, const unsigned *stack)
+static inline void write_frames(struct maker *maker, const unsigned *stack)
 {
 	for (size_t i = 0; i < 6 && stack[i]; i++)
 		put(maker, "\t%" PRIX64, made_frames[stack[i]].base + made_offset(stack[i]));
@@ -59,14 +59,14 @@ static inline void put_frames(struct maker *maker, const unsigned *stack)
 static inline void write_stacks(const char *path, made_stack *stacks, size_t count)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_names(&maker);
+	write_names(&maker);
 	for (size_t i = 0; i < count; i++) {
 		char id[20];
 
 		snprintf(id, sizeof(id), "%zX", i + 1);
 		put(&maker, "%s", "");
-		put_entry(&maker, UINT64_C(1) << i, 8, id);
-		put_frames(&maker, stacks[i]);
+		write_entry(&maker, UINT64_C(1) << i, 8, id);
+		write_frames(&maker, stacks[i]);
 		put(&maker, "%s", "");
 	}
 	dump_end(&maker, path);

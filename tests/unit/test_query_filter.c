@@ -58,8 +58,8 @@ TEST(any_include_keeps_and_any_exclude_drops)
 TEST(row_without_stack_matches_no_pattern)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_stackless(&maker, 1, 64, 8);
-	put_entry(&maker, 128, 8, "77");
+	write_stackless(&maker, 1, 64, 8);
+	write_entry(&maker, 128, 8, "77");
 	dump_end(&maker, "new.txt");
 	assert_int_equal(shown_of("new.txt"), 64 + 128);
 	assert_int_equal(shown_of("-i", ".*", "new.txt"), 0);
@@ -227,7 +227,7 @@ TEST(module_that_only_one_dump_has_is_known)
 	put(&maker, "//\n// Process modules enumerated.");
 	put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
-	put_entry(&maker, 5, 8, "1");
+	write_entry(&maker, 5, 8, "1");
 	put(&maker, "\t66661000\n");
 	dump_end(&maker, "old.txt");
 	said("", 0, "--module", "gone", "--module", "lib", "old.txt", "new.txt");

@@ -133,22 +133,22 @@ TEST(rows_without_stack_of_their_own_are_groups_with_words)
 	for (int group = GROUP_FUNCTION; group <= GROUP_MODULE; group++) {
 		struct maker maker = dump_new((struct maker){0});
 
-		put_names(&maker);
-		put_stackless(&maker, 1, 64, 8);
-		put_entry(&maker, 128, 8, "99");
+		write_names(&maker);
+		write_stackless(&maker, 1, 64, 8);
+		write_entry(&maker, 128, 8, "99");
 		put(&maker, "%s", "");
-		put_entry(&maker, 1, 8, "A");
-		put_frames(&maker, (made_stack){MAIN, LEAK});
+		write_entry(&maker, 1, 8, "A");
+		write_frames(&maker, (made_stack){MAIN, LEAK});
 		put(&maker, "%s", "");
-		put_entry(&maker, 2, 8, "A");
-		put_frames(&maker, (made_stack){MAIN});
+		write_entry(&maker, 2, 8, "A");
+		write_frames(&maker, (made_stack){MAIN});
 		put(&maker, "%s", "");
-		put_entry(&maker, 256, 8, "A");
+		write_entry(&maker, 256, 8, "A");
 		put(&maker, "%s", "");
-		put_entry(&maker, 512, 8, "B");
-		put_frames(&maker, (made_stack){MAIN});
+		write_entry(&maker, 512, 8, "B");
+		write_frames(&maker, (made_stack){MAIN});
 		put(&maker, "\tAlias");
-		put_frames(&maker, (made_stack){LEAK});
+		write_frames(&maker, (made_stack){LEAK});
 		put(&maker, "%s", "");
 		dump_end(&maker, "new.txt");
 		struct asked *asked = begin((enum view_group)group);
@@ -175,7 +175,7 @@ TEST(heap_is_group_of_all_its_rows)
 	};
 
 	struct maker maker = dump_new((struct maker){0});
-	put_stackless(&maker, 1, 64, 8);
+	write_stackless(&maker, 1, 64, 8);
 	for (unsigned i = 0; i < 6; i++)
 		put_block(&maker, UINT64_C(1) << i, 8, "A", i);
 	dump_end(&maker, "new.txt");
@@ -301,7 +301,7 @@ static void write_spelt(const char *path, const char *const *modules, size_t cou
 	put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
 	for (size_t i = 0; i < count; i++) {
-		put_entry(&maker, UINT64_C(1) << i, 8, "1");
+		write_entry(&maker, UINT64_C(1) << i, 8, "1");
 		put(&maker, "\t%" PRIX64 "\n\t%" PRIX64 "\n", APP_BASE + 0x10000 * i + offset,
 			APP_BASE + 0x3010);
 	}

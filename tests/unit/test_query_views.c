@@ -68,7 +68,7 @@ TEST(row_that_is_included_by_its_address_needs_no_names)
 TEST(rows_without_stack_need_no_names)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_stackless(&maker, 1, 64, 8);
+	write_stackless(&maker, 1, 64, 8);
 	dump_end(&maker, "new.txt");
 	struct asked *asked = asked_begin(false, true);
 	assert_int_equal(patterns_add(&asked->filter.include, ".", NULL), 0);
@@ -162,13 +162,13 @@ TEST(rows_are_sorted_by_innermost_frame_shown)
 	for (int strip = 0; strip < 2; strip++) {
 		struct maker maker = dump_new((struct maker){0});
 
-		put_names(&maker);
-		put_stackless(&maker, 1, 64, 8);
-		put_entry(&maker, 32, 8, "99");
+		write_names(&maker);
+		write_stackless(&maker, 1, 64, 8);
+		write_entry(&maker, 32, 8, "99");
 		for (size_t i = 0; i < 5; i++) {
 			put(&maker, "%s", "");
-			put_entry(&maker, UINT64_C(1) << i, 8, "A");
-			put_frames(&maker, named[i]);
+			write_entry(&maker, UINT64_C(1) << i, 8, "A");
+			write_frames(&maker, named[i]);
 			put(&maker, "%s", "");
 		}
 		dump_end(&maker, "new.txt");
@@ -196,15 +196,15 @@ static void write_random(struct truth *truth)
 {
 	*truth = (struct truth){0};
 	EACH_DUMP (maker, is_new, 0) {
-		put_names(&maker);
+		write_names(&maker);
 		for (int k = rand() % 20; k >= 0; k--) {
 			size_t i = (size_t)rand() % STACKS;
 			uint64_t bytes = (uint64_t)rand() % 3 * 50,
 				 overhead = (uint64_t)rand() % 20;
 
 			put(&maker, "%s", "");
-			put_entry(&maker, bytes, overhead, "1");
-			put_frames(&maker, stacks[i]);
+			write_entry(&maker, bytes, overhead, "1");
+			write_frames(&maker, stacks[i]);
 			put(&maker, "%s", "");
 			block_totals_add(is_new ? &truth->of[i].now : &truth->of[i].old,
 				&(struct block_totals){1, bytes, overhead});

@@ -30,7 +30,7 @@ struct truth {
 	bool has_faults; /* the text has invalid lines, whose sums are not counted here */
 };
 
-static void put_random_stack(struct maker *maker, uint64_t number)
+static void write_random_stack(struct maker *maker, uint64_t number)
 {
 	static const char *const forms[] = {"\t%" PRIX64, "\t%" PRIx64, "\t%016" PRIX64};
 	uint64_t form = pick(20);
@@ -43,7 +43,7 @@ static void put_random_stack(struct maker *maker, uint64_t number)
 	}
 }
 
-static void put_random_entry(struct maker *maker, struct truth *truth)
+static void write_random_entry(struct maker *maker, struct truth *truth)
 {
 	static const char *const ids[IDS] = {"1", "22", "333", "4444", "55555", "0077", "abc",
 		"123456789AB", "0", "FFFFFFFF", "A1", "A2"};
@@ -56,12 +56,12 @@ static void put_random_entry(struct maker *maker, struct truth *truth)
 	truth->total.requested_bytes += requested;
 	truth->total.overhead_bytes += overhead;
 	if (pick(3))
-		put_random_stack(maker, pick(10) ? id : pick(40));
+		write_random_stack(maker, pick(10) ? id : pick(40));
 	if (!pick(4))
 		put(maker, "%s", "");
 }
 
-static void put_random_other(struct maker *maker, struct truth *truth, bool with_faults)
+static void write_random_other(struct maker *maker, struct truth *truth, bool with_faults)
 {
 	uint64_t blocks = 1 + pick(9), size = pick(1000);
 
@@ -103,9 +103,9 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	maker = dump_new((struct maker){.eol = pick(2) ? "\r\n" : "\n"});
 	for (uint64_t count = pick(400); count--;) {
 		if (pick(30))
-			put_random_entry(&maker, &truth);
+			write_random_entry(&maker, &truth);
 		else
-			put_random_other(&maker, &truth, with_faults);
+			write_random_other(&maker, &truth, with_faults);
 	}
 	if (pick(2))
 		dump_end(&maker, "new.txt");
@@ -117,7 +117,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	return truth;
 }
 
-static void put_stack_text(struct buf *to, const struct dump_sums *sums, uint32_t number)
+static void write_stack_text(struct buf *to, const struct dump_sums *sums, uint32_t number)
 {
 	const struct stack *stack = number == STACK_NONE ? NULL : &sums->stacks.stacks[number];
 
@@ -154,7 +154,7 @@ static char *canonical(const struct dump_sums *sums)
 		if (cell->is_bare)
 			buf_add_text(&line, sums->stacks.stacks[cell->stack].id);
 		else
-			put_stack_text(&line, sums, cell->stack);
+			write_stack_text(&line, sums, cell->stack);
 		buf_printf(&line, " %s heap %" PRIX64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			cell->is_bare ? "bare" : "", sums->heaps[cell->heap],
 			cell->sums.block_count, cell->sums.requested_bytes,
@@ -516,7 +516,7 @@ TEST(nothing_takes_square_of_size)
 	put(&maker, "// a comment");
 	for (unsigned i = 0; i < 100000; i++) {
 		put(&maker, "*- - Start of data for heap @ %X", 0x1000000 + 0x100 * i);
-		put_entry(&maker, 10, 8, "1");
+		write_entry(&maker, 10, 8, "1");
 	}
 	dump_end(&maker, "new.txt");
 	free(read_by(NULL, &sums));

@@ -37,7 +37,7 @@ static const unsigned char file_head[16] = "\x89hrc\r\n\x1a\n\x01";
 static const unsigned char chunk_word[4] = {'h', 'r', 'c', 0x1a},
 			   trailer_word[4] = {'h', 'r', 'c', '.'};
 
-static void put_le(unsigned char *to, unsigned bytes, uint64_t value)
+static void write_le(unsigned char *to, unsigned bytes, uint64_t value)
 {
 	while (bytes--) {
 		*to++ = (unsigned char)value;
@@ -61,20 +61,20 @@ static void put(struct made_chunk *chunk, uint64_t value)
 	chunk->payload[chunk->len++] = (unsigned char)value;
 }
 
-static void put_text(struct made_chunk *chunk, const char *text)
+static void write_text(struct made_chunk *chunk, const char *text)
 {
 	memcpy(chunk->payload + chunk->len, text, strlen(text));
 	chunk->len += strlen(text);
 }
 
-static void put_all(struct made_chunk *chunk, const uint64_t *values, size_t count)
+static void write_all(struct made_chunk *chunk, const uint64_t *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		put(chunk, values[i]);
 }
 
 #define PUT(chunk, ...)                                                                            \
-	put_all(chunk, (const uint64_t[]){__VA_ARGS__},                                            \
+	write_all(chunk, (const uint64_t[]){__VA_ARGS__},                                          \
 		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 static size_t pack(const struct made_chunk *chunk, unsigned char *to)
@@ -88,12 +88,12 @@ static size_t pack(const struct made_chunk *chunk, unsigned char *to)
 	memcpy(to, chunk_word, 4);
 	to[4] = (unsigned char)chunk->type;
 	to[5] = (unsigned char)chunk->packing;
-	put_le(to + 6, 2, 0);
-	put_le(to + 8, 4, len);
-	put_le(to + 12, 4, chunk->unpacked_bytes ? chunk->unpacked_bytes : chunk->len);
-	put_le(to + 16, 8, chunk->time_ms);
-	put_le(to + 24, 4, crc32(0, payload, (unsigned)len));
-	put_le(to + 28, 4, crc32(0, to, 28));
+	write_le(to + 6, 2, 0);
+	write_le(to + 8, 4, len);
+	write_le(to + 12, 4, chunk->unpacked_bytes ? chunk->unpacked_bytes : chunk->len);
+	write_le(to + 16, 8, chunk->time_ms);
+	write_le(to + 24, 4, crc32(0, payload, (unsigned)len));
+	write_le(to + 28, 4, crc32(0, to, 28));
 	return 32 + len;
 }
 
@@ -118,12 +118,12 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 		unsigned char *trailer;
 
 		trailer = bytes + at + pack(lie ? lie : &index, bytes + at);
-		put_le(trailer, 8, at);
+		write_le(trailer, 8, at);
 		memcpy(trailer + 8, trailer_word, 4);
-		put_le(trailer + 12, 4, crc32(0, trailer, 12));
+		write_le(trailer + 12, 4, crc32(0, trailer, 12));
 		at = (size_t)(trailer - bytes) + 16;
 	}
-	file_put(path, bytes, at);
+	file_write(path, bytes, at);
 }
 
 /* Returns a file with two kinds, of 10 and 300 bytes. At 5 ms thread 8 allocates two blocks of the
@@ -135,10 +135,10 @@ static struct made_file good_file(void)
 	struct made_file file = {0};
 	struct made_chunk *chunk;
 
-	put_text(add(&file, START, 0), "pid=5 bits=64 addresses=1");
+	write_text(add(&file, START, 0), "pid=5 bits=64 addresses=1");
 	chunk = add(&file, MODULES, 0);
 	PUT(chunk, 0, 1, 0x1000, 0x2000, 0, 0, 0, 0, 5);
-	put_text(chunk, "a.exe");
+	write_text(chunk, "a.exe");
 	PUT(chunk, 0, 0);
 	PUT(add(&file, STACKS, 0), 0, 1, 2, 1, 0x10, 0, 0x7fff);
 	PUT(add(&file, HEAPS, 0), 0, 1, 0x650000);
@@ -163,7 +163,7 @@ static struct made_file good_file(void)
 	PUT(chunk, 2, 0, 0x60); /* the address is +3000h */
 	chunk = add(&file, MARK, 12);
 	PUT(chunk, 0, 5, 4);
-	put_text(chunk, "here");
+	write_text(chunk, "here");
 	/* Module 0 was unloaded at 15 ms and loaded at 18 ms. */
 	PUT(add(&file, LOADS, 13), 2, 1, 2, 0, 3);
 	PUT(add(&file, END, 20), 5, 0, 610, 5, 9);
@@ -364,7 +364,7 @@ TEST(cut_at_any_byte_leaves_what_is_before_it)
 		struct recording *recording;
 		int rc;
 
-		file_put(path, bytes, cut);
+		file_write(path, bytes, cut);
 		rc = read_all(&count);
 		if (rc) {
 			assert_true(cut < 300); /* only a file that is cut in its START chunk */
@@ -400,7 +400,7 @@ TEST(any_byte_that_changed_is_noticed_or_means_nothing)
 
 		for (size_t i = 0; i < sizeof(flips); i++) {
 			bytes[at] = (char)(was ^ flips[i]);
-			file_put(path, bytes, len);
+			file_write(path, bytes, len);
 			assert_right_or_error(&truth);
 		}
 		bytes[at] = was;
@@ -430,7 +430,7 @@ TEST(damage_in_middle_is_reported_with_place_and_time)
 	for (at++; memcmp(bytes + at, "hrc\x1a\x07", 5) != 0;)
 		at++;
 	bytes[at + 40] ^= 1;
-	file_put(path, bytes, len);
+	file_write(path, bytes, len);
 	assert_int_equal(recording_open(&recording, path, NULL), 0);
 	assert_true(recording_facts(recording)->is_cut);
 	assert_int_equal(recording_facts(recording)->cut_bytes, at);
@@ -442,7 +442,7 @@ TEST(damage_in_middle_is_reported_with_place_and_time)
 	write_made(&file, true, NULL);
 	bytes = file_get(path, &len);
 	bytes[at + 40] ^= 1;
-	file_put(path, bytes, len);
+	file_write(path, bytes, len);
 	assert_int_equal(recording_open(&recording, path, NULL), 0);
 	assert_false(recording_facts(recording)->is_cut);
 	assert_int_equal(recording_state(recording, 3, &counters, NULL), 0);
@@ -473,11 +473,11 @@ TEST(random_bytes_are_no_recording)
 			bytes[k] = (unsigned char)random_next();
 		if (i % 2 && len >= 16)
 			memcpy(bytes, file_head, 16);
-		file_put(path, bytes, len);
+		file_write(path, bytes, len);
 		assert_true(read_all(&count) < 0);
 		assert_int_equal(count, 0);
 	}
-	file_put(path, "\x89hrc\r\n\x1a\n\x02\0\0\0\0\0\0\0", 16);
+	file_write(path, "\x89hrc\r\n\x1a\n\x02\0\0\0\0\0\0\0", 16);
 	assert_int_equal(read_all(&count), -ERR_VERSION);
 }
 
@@ -705,13 +705,13 @@ TEST(little_in_file_is_not_much_in_memory)
 	memcpy(bytes + at, chunk_word, 4);
 	bytes[at + 4] = STACKS;
 	bytes[at + 5] = 1;
-	put_le(bytes + at + 6, 2, 0);
-	put_le(bytes + at + 8, 4, packed);
-	put_le(bytes + at + 12, 4, len);
-	put_le(bytes + at + 16, 8, 0);
-	put_le(bytes + at + 24, 4, crc32(0, bytes + at + 32, (unsigned)packed));
-	put_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
-	file_put(path, bytes, at + 32 + packed);
+	write_le(bytes + at + 6, 2, 0);
+	write_le(bytes + at + 8, 4, packed);
+	write_le(bytes + at + 12, 4, len);
+	write_le(bytes + at + 16, 8, 0);
+	write_le(bytes + at + 24, 4, crc32(0, bytes + at + 32, (unsigned)packed));
+	write_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
+	file_write(path, bytes, at + 32 + packed);
 	assert_int_equal(recording_open(&recording, path, NULL), 0);
 	assert_int_equal(recording_facts(recording)->stack_count, 0);
 	assert_int_equal(recording_facts(recording)->cut_bytes, at);
@@ -722,10 +722,10 @@ TEST(little_in_file_is_not_much_in_memory)
 	bytes = larger;
 	memcpy(bytes + at + 32, rows, len);
 	bytes[at + 5] = 0;
-	put_le(bytes + at + 8, 4, len);
-	put_le(bytes + at + 24, 4, crc32(0, rows, (unsigned)len));
-	put_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
-	file_put(path, bytes, at + 32 + len);
+	write_le(bytes + at + 8, 4, len);
+	write_le(bytes + at + 24, 4, crc32(0, rows, (unsigned)len));
+	write_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
+	file_write(path, bytes, at + 32 + len);
 	assert_int_equal(recording_open(&recording, path, NULL), 0);
 	assert_int_equal(recording_facts(recording)->stack_count, STACKS_MADE);
 	recording_close(recording);

@@ -210,7 +210,7 @@ static void put(uint32_t thread, struct ring_event event)
 	ring_write(&scene.area->rings[thread], &event);
 }
 
-static void put_block(
+static void write_block(
 	uint32_t thread, unsigned type, const struct tracer_block *block, uint64_t heap)
 {
 	put(thread, (struct ring_event){.block = *block,
@@ -318,14 +318,14 @@ static void step(struct live *lives, unsigned *generations)
 		return;
 	}
 	if (live->is_live) {
-		put_block(thread, RING_FREE, &live->block, live->heap);
+		write_block(thread, RING_FREE, &live->block, live->heap);
 		free_wanted(live, thread);
 		return;
 	}
 	*live = (struct live){.heap = HEAP_OF(heap, generations[heap]), .is_live = true};
 	live->block = tracer_block_make(0x1000 + 16 * (uint64_t)(live - lives), tag,
 		1 + random_below(50), random_below(30) ? random_below(100) : TRACER_SIZE_MAX);
-	put_block(thread, RING_ALLOC, &live->block, live->heap);
+	write_block(thread, RING_ALLOC, &live->block, live->heap);
 	stack = tracer_block_stack(&live->block);
 	live->alloc = want((struct allocations){.addr = tracer_block_addr(&live->block),
 		.bytes = tracer_block_bytes(&live->block),
@@ -352,7 +352,7 @@ static struct live allocated(uint32_t thread, unsigned type, uint64_t addr, uint
 {
 	struct live live = {.block = tracer_block_make(addr, 1, stack, 40), .heap = 0x10000};
 
-	put_block(thread, type, &live.block, live.heap);
+	write_block(thread, type, &live.block, live.heap);
 	return live;
 }
 
@@ -374,25 +374,25 @@ TEST(moved_block_is_recorded_once)
 
 	for (unsigned drains = 0; drains < 2; drains++) {
 		inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
-		put_block(0, RING_FREE_OLD, &old, 0);
+		write_block(0, RING_FREE_OLD, &old, 0);
 		other = allocated(1, RING_ALLOC, 0x2000, 2);
 		want_alloc(&other, 1);
 		if (drains)
 			drain_now();
 		moved = allocated(0, RING_ALLOC, 0x1000, 3);
 		want_alloc(&moved, 0);
-		put_block(1, RING_FREE, &moved.block, moved.heap);
+		write_block(1, RING_FREE, &moved.block, moved.heap);
 		free_wanted(&moved, 1);
-		put_block(0, RING_FREE, &other.block, other.heap);
+		write_block(0, RING_FREE, &other.block, other.heap);
 		free_wanted(&other, 0);
 	}
 	/* The outer allocation was not sampled. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
-	put_block(0, RING_FREE, &inside.block, inside.heap);
+	write_block(0, RING_FREE, &inside.block, inside.heap);
 	/* The block is in a new heap. Another thread frees it, or its own thread logs another
 	 * event. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x3000, 4);
-	put_block(1, RING_FREE, &inside.block, inside.heap);
+	write_block(1, RING_FREE, &inside.block, inside.heap);
 	want_alloc(&inside, 0);
 	free_wanted(&inside, 1);
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x4000, 5);
@@ -408,7 +408,7 @@ TEST(moved_block_is_recorded_once)
 	check_told();
 }
 
-static void say_gone(uint32_t tag, uint64_t heap)
+static void print_gone(uint32_t tag, uint64_t heap)
 {
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
 		const struct ring_event event = {.block.key = (uint64_t)tag << TRACER_ADDR_BITS,
@@ -420,7 +420,7 @@ static void say_gone(uint32_t tag, uint64_t heap)
 	}
 }
 
-static void say_block(uint64_t addr, uint32_t tag, uint64_t heap)
+static void print_block(uint64_t addr, uint32_t tag, uint64_t heap)
 {
 	const struct ring_event event = {.block = tracer_block_make(addr, tag, 1, 8),
 		.low = (uint32_t)heap,
@@ -446,21 +446,21 @@ TEST(heap_that_is_gone_takes_its_own_blocks_old_and_new)
 
 	for (uint64_t i = 1; i <= 3000; i++) {
 		replay_add_block(scene.replay, i * 64, 0x10000 + i % 2 * 0x10000, 8, 0);
-		say_block(i * 64 + 16, 5 + (uint32_t)(i % 2), 0x10000 + i % 2 * 0x10000);
+		print_block(i * 64 + 16, 5 + (uint32_t)(i % 2), 0x10000 + i % 2 * 0x10000);
 	}
 	since = scene.told_count;
-	say_gone(6, 0x20000);
+	print_gone(6, 0x20000);
 	assert_int_equal(freed_of(0x20000, since), 3000);
 	since = scene.told_count;
-	say_gone(6, 0x20000);
-	say_gone(7, 0x20000);
-	say_gone(7, 0);
+	print_gone(6, 0x20000);
+	print_gone(7, 0x20000);
+	print_gone(7, 0);
 	assert_int_equal(scene.told_count, since);
 	/* The heap's tag is unknown, so no tagged block can be in this heap. */
-	say_gone(0, 0x10000);
+	print_gone(0, 0x10000);
 	assert_int_equal(freed_of(0x10000, since), 1500);
 	since = scene.told_count;
-	say_gone(5, 0x10000);
+	print_gone(5, 0x10000);
 	assert_int_equal(freed_of(0x10000, since), 1500);
 }
 
@@ -470,8 +470,8 @@ static clock_t heaps_come_and_go(void)
 	clock_t from = clock();
 
 	for (uint64_t i = 1; i <= 30000; i++) {
-		say_block(i * 64 + 16, 6, 0x20000);
-		say_gone(6, 0x20000);
+		print_block(i * 64 + 16, 6, 0x20000);
+		print_gone(6, 0x20000);
 	}
 	return clock() - from;
 }
@@ -483,7 +483,7 @@ TEST(end_of_heap_costs_no_more_beside_many_blocks)
 	clock_t alone = heaps_come_and_go(), beside;
 
 	for (uint64_t i = 1; i <= 50000; i++)
-		say_block(i * 64, 5, 0x10000);
+		print_block(i * 64, 5, 0x10000);
 	beside = heaps_come_and_go();
 	assert_int_equal(scene.told_count, 50000 + 4 * 30000);
 	assert_true(beside < 10 * alone);
@@ -617,7 +617,7 @@ TEST(ranges_agree_with_pages_and_are_freed_by_events_stack)
 	assert_int_equal(drain_damaged(scene.drain), 0);
 }
 
-static void say_range(unsigned type, uint64_t number)
+static void print_range(unsigned type, uint64_t number)
 {
 	replay_event(scene.replay,
 		&(struct ring_event){
@@ -635,8 +635,8 @@ static clock_t ranges_come_and_go(void)
 	for (unsigned i = 0; i < 20000; i++) {
 		uint64_t number = 100000 + random_below(50000);
 
-		say_range(RING_RANGE_ADD, number);
-		say_range(RING_RANGE_TAKE, number);
+		print_range(RING_RANGE_ADD, number);
+		print_range(RING_RANGE_TAKE, number);
 	}
 	return clock() - from;
 }
@@ -648,7 +648,7 @@ TEST(change_of_range_costs_no_more_beside_many)
 	clock_t alone = ranges_come_and_go(), beside;
 
 	for (uint64_t i = 0; i < 100000; i++)
-		say_range(RING_RANGE_ADD, i < 50000 ? i : i + 100000);
+		print_range(RING_RANGE_ADD, i < 50000 ? i : i + 100000);
 	beside = ranges_come_and_go();
 	assert_int_equal(scene.told_count, 100000 + 20000 * 2 + 20000 * 2);
 	assert_true(beside < 20 * alone);
@@ -660,9 +660,9 @@ TEST(stream_whose_next_event_never_comes_goes_on_after_while)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
-	put_block(0, RING_ALLOC, &block, 0);
+	write_block(0, RING_ALLOC, &block, 0);
 	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3; /* three events are missing */
-	put_block(1, RING_FREE, &block, 0);
+	write_block(1, RING_FREE, &block, 0);
 	drain_now();
 	assert_int_equal(scene.told_count, 1);
 	scene.time += 4000 * 1000;
@@ -679,9 +679,9 @@ TEST(waiting_events_are_recorded_at_end_and_missing_ones_counted)
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
 	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3;
-	put_block(0, RING_ALLOC, &block, 0);
+	write_block(0, RING_ALLOC, &block, 0);
 	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 4;
-	put_block(1, RING_FREE, &block, 0);
+	write_block(1, RING_FREE, &block, 0);
 	allocated(2, RING_ALLOC_INSIDE, 0x2000, 2);
 	drain_now();
 	assert_int_equal(scene.told_count, 0);
@@ -694,10 +694,10 @@ TEST(ring_that_has_event_twice_makes_no_sense)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
-	put_block(0, RING_ALLOC, &block, 0);
+	write_block(0, RING_ALLOC, &block, 0);
 	scene.orders[(0x1000 >> 4) % TRACER_SHARDS]--;
-	put_block(1, RING_FREE, &block, 0);
-	put_block(0, RING_FREE, &block, 0);
+	write_block(1, RING_FREE, &block, 0);
+	write_block(0, RING_FREE, &block, 0);
 	drain_now();
 	assert_int_equal(scene.told_count, 2);
 	assert_int_equal(scene.lost, 1);
@@ -760,13 +760,13 @@ static bool is_even_sixteenth(const void *ctx, uint64_t addr)
 }
 
 /* Allocates or frees blocks at equal addresses on two threads. */
-static void put_many(uint64_t bytes, unsigned type)
+static void write_many(uint64_t bytes, unsigned type)
 {
 	for (uint64_t i = 0; i < 100; i++) {
 		const struct tracer_block block = tracer_block_make(0x10000 + 16 * i, 1, 1, bytes);
 
 		scene.time++;
-		put_block(i % 2, type, &block, 0x10000);
+		write_block(i % 2, type, &block, 0x10000);
 	}
 }
 
@@ -774,9 +774,9 @@ TEST(events_beyond_limit_wait_until_it_is_lifted)
 {
 	uint32_t limits[RING_STREAMS];
 
-	put_many(8, RING_ALLOC);
+	write_many(8, RING_ALLOC);
 	memcpy(limits, scene.orders, sizeof(limits));
-	put_many(8, RING_FREE);
+	write_many(8, RING_FREE);
 	drain_limit(scene.drain, limits);
 	assert_false(drain_is_at_limit(scene.drain));
 	while (drain_now())
@@ -795,7 +795,7 @@ TEST(blocks_that_no_heap_has_end)
 {
 	bool is_freed;
 
-	put_many(8, RING_ALLOC);
+	write_many(8, RING_ALLOC);
 	while (drain_now())
 		;
 	assert_int_equal(
@@ -822,7 +822,7 @@ TEST(walk_that_lacks_many_blocks_is_not_believed_unless_sure)
 {
 	bool is_freed;
 
-	put_many(8, RING_ALLOC);
+	write_many(8, RING_ALLOC);
 	while (drain_now())
 		;
 	assert_int_equal(replay_filter_blocks(scene.replay, is_none, NULL, false, &is_freed), 100);

@@ -103,7 +103,7 @@ static void check_frame(unsigned at, const char *path, uint64_t offset)
 
 TEST(stack_is_read_once_and_its_frames_are_in_their_modules)
 {
-	uint32_t id = tracer_put_stack(APP + 0x1010, 3), other = tracer_put_stack(0x5000, 2);
+	uint32_t id = tracer_write_stack(APP + 0x1010, 3), other = tracer_write_stack(0x5000, 2);
 
 	assert_int_equal(stack_reader_number(scene.reader, id), 0);
 	assert_int_equal(scene.frame_count, 3);
@@ -122,7 +122,7 @@ TEST(stacks_that_lie_together_are_read_at_once)
 	uint64_t reads;
 
 	for (unsigned i = 0; i < STACKS; i++)
-		ids[i] = tracer_put_stack(APP + 0x1000 * i, 3);
+		ids[i] = tracer_write_stack(APP + 0x1000 * i, 3);
 	stack_reader_number(scene.reader, ids[0]);
 	reads = fake.reads;
 	for (unsigned i = 1; i < STACKS; i++) {
@@ -133,7 +133,7 @@ TEST(stacks_that_lie_together_are_read_at_once)
 	assert_true(fake.reads - reads < STACKS);
 }
 
-static void say_loaded(void)
+static void print_loaded(void)
 {
 	AREA_PUT(load_count, AREA_GET(load_count) + 1);
 }
@@ -143,46 +143,46 @@ static struct module *load(const char *path)
 	struct module *module = &fake.modules[fake.module_count++];
 
 	*module = (struct module){.base = DLL, .size_bytes = 0x5000, .path = path};
-	say_loaded();
+	print_loaded();
 	return module;
 }
 
 static void load_instead(struct module *module, const char *path)
 {
 	module->path = path;
-	say_loaded();
+	print_loaded();
 }
 
 /* Adds a stack that was made after `born` unloads. */
-static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
+static uint32_t write_stack(uint64_t first, uint32_t depth, uint32_t born)
 {
-	uint32_t id = tracer_put_stack(first, depth);
+	uint32_t id = tracer_write_stack(first, depth);
 
-	fake_put(TRACER_STACKS + 8 * (uint64_t)id + offsetof(struct tracer_stack, born), born, 4);
+	fake_write(TRACER_STACKS + 8 * (uint64_t)id + offsetof(struct tracer_stack, born), born, 4);
 	stack_reader_begin(scene.reader);
 	return id;
 }
 
 /* Records the unload of an image without headers. */
-static void put_unload(const char *path, uint32_t bytes)
+static void write_unload(const char *path, uint32_t bytes)
 {
 	uint64_t record = TRACER_MODULES + AREA_GET(modules_top);
 
-	tracer_put_unload(path, DLL, bytes);
-	fake_put(record + 8, 0, 4);
+	tracer_write_unload(path, DLL, bytes);
+	fake_write(record + 8, 0, 4);
 }
 
 TEST(stack_is_in_module_that_was_there_when_it_was_made)
 {
-	uint32_t first = put_stack(DLL + 0x1010, 1, 0), second, third;
+	uint32_t first = write_stack(DLL + 0x1010, 1, 0), second, third;
 	struct module *module = load("C:\\app\\first.dll");
 
-	put_unload(module->path, 0x5000);
+	write_unload(module->path, 0x5000);
 	load_instead(module, "C:\\app\\second.dll");
-	second = put_stack(DLL + 0x1010, 2, 1);
-	put_unload(module->path, 0x5000);
+	second = write_stack(DLL + 0x1010, 2, 1);
+	write_unload(module->path, 0x5000);
 	load_instead(module, "C:\\app\\third.dll");
-	third = put_stack(DLL + 0x1010, 3, 2);
+	third = write_stack(DLL + 0x1010, 3, 2);
 	stack_reader_number(scene.reader, third);
 	check_frame(0, "C:\\app\\third.dll", 0x1010);
 	stack_reader_number(scene.reader, first);
@@ -190,40 +190,40 @@ TEST(stack_is_in_module_that_was_there_when_it_was_made)
 	stack_reader_number(scene.reader, second);
 	check_frame(1, "C:\\app\\second.dll", 0x1020);
 	fake.module_count--;
-	put_unload("C:\\app\\third.dll", 0x5000);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 4, 2));
+	write_unload("C:\\app\\third.dll", 0x5000);
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 4, 2));
 	check_frame(0, "C:\\app\\third.dll", 0x1010);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 5, 3));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 5, 3));
 	check_frame(0, NULL, DLL + 0x1010);
 }
 
 TEST(loads_and_unloads_are_recorded_once)
 {
 	struct module *module = load("C:\\app\\first.dll");
-	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
+	uint32_t id = tracer_write_stack(DLL + 0x1010, 1);
 
 	stack_reader_number(scene.reader, id);
 	assert_string_equal(scene.said, "+first.dll ");
 	stack_reader_look(scene.reader, 5);
-	put_unload(module->path, 0x5000);
-	put_unload("C:\\app\\short.dll", 0x3000);
+	write_unload(module->path, 0x5000);
+	write_unload("C:\\app\\short.dll", 0x3000);
 	load_instead(module, "C:\\app\\second.dll");
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
 	scene.said[0] = '\0';
 	/* The module was reloaded immediately. */
-	put_unload("C:\\app\\second.dll", 0x5000);
-	say_loaded();
+	write_unload("C:\\app\\second.dll", 0x5000);
+	print_loaded();
 	stack_reader_look(scene.reader, 5);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
 	scene.said[0] = '\0';
 	/* The loader removes the module before the tracer reports the unload. */
 	fake.module_count--;
-	say_loaded();
+	print_loaded();
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "-second.dll ");
-	put_unload("C:\\app\\second.dll", 0x5000);
+	write_unload("C:\\app\\second.dll", 0x5000);
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "-second.dll ");
 }
@@ -233,11 +233,11 @@ TEST(loads_and_unloads_are_recorded_once)
 TEST(unload_costs_no_listing)
 {
 	struct module *module = load("C:\\app\\first.dll");
-	uint32_t old = put_stack(DLL + 0x1010, 1, 0);
+	uint32_t old = write_stack(DLL + 0x1010, 1, 0);
 
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 0));
 	assert_int_equal(fake.listings, 2); /* including the initial listing */
-	put_unload(module->path, 0x5000);
+	write_unload(module->path, 0x5000);
 	module->base += 0x10000;
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll ");
@@ -245,21 +245,21 @@ TEST(unload_costs_no_listing)
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 	/* Other modules are loaded and unloaded, and the stacks are read afterwards. */
 	for (uint32_t i = 1; i < 20; i++) {
-		uint32_t stack = put_stack(DLL + 0x1010, 1, i);
+		uint32_t stack = write_stack(DLL + 0x1010, 1, i);
 
-		say_loaded();
-		put_unload("C:\\app\\other.dll", 0x5000);
-		stack_reader_number(scene.reader, put_stack(APP + 0x1010, 1 + i, i + 1));
+		print_loaded();
+		write_unload("C:\\app\\other.dll", 0x5000);
+		stack_reader_number(scene.reader, write_stack(APP + 0x1010, 1 + i, i + 1));
 		check_frame(0, "C:\\app\\app.exe", 0x1010);
 		stack_reader_number(scene.reader, stack);
 		check_frame(0, "C:\\app\\other.dll", 0x1010);
 	}
 	assert_int_equal(fake.listings, 2);
 	module->base = DLL;
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 20));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 3, 20));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 4, 20));
-	stack_reader_number(scene.reader, put_stack(0x5000, 2, 20));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 4, 20));
+	stack_reader_number(scene.reader, write_stack(0x5000, 2, 20));
 	stack_reader_look(scene.reader, 5);
 	assert_int_equal(fake.listings, 3);
 }
@@ -267,7 +267,7 @@ TEST(unload_costs_no_listing)
 /* Unloads a module during a listing. The listing may contain the module or its successor. */
 static void unload_meanwhile(void)
 {
-	put_unload("C:\\app\\first.dll", 0x5000);
+	write_unload("C:\\app\\first.dll", 0x5000);
 	fake.on_listing = NULL;
 }
 
@@ -281,11 +281,11 @@ TEST(what_goes_while_modules_are_listed_is_gone)
 {
 	load("C:\\app\\first.dll");
 	fake.on_listing = unload_meanwhile;
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 	assert_string_equal(scene.said, "+first.dll -first.dll ");
 	load_instead(&fake.modules[fake.module_count - 1], "C:\\app\\second.dll");
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 	assert_string_equal(scene.said, "+first.dll -first.dll +second.dll ");
 	assert_int_equal(fake.listings, 3);
@@ -297,9 +297,9 @@ TEST(what_comes_while_modules_are_listed_stays)
 	fake.on_listing = change_meanwhile;
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+second.dll +first.dll -first.dll ");
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 	assert_int_equal(fake.listings, 3);
 }
@@ -313,8 +313,8 @@ static bool reload_before_listing(uint64_t addr, unsigned char *to, size_t len)
 	(void)to;
 	(void)len;
 	if (addr == TRACER_AREA + offsetof(struct tracer_area, load_count) && ++looks == 2) {
-		put_unload("C:\\app\\first.dll", 0x5000);
-		say_loaded();
+		write_unload("C:\\app\\first.dll", 0x5000);
+		print_loaded();
 	}
 	return false;
 }
@@ -327,9 +327,9 @@ TEST(what_was_loaded_again_before_modules_are_listed_stays)
 	stack_reader_look(scene.reader, 5);
 	assert_true(looks > 1);
 	fake.made_up = NULL;
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 1));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 1));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 0));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 }
 
@@ -338,12 +338,12 @@ TEST(what_came_to_place_of_module_that_was_just_going_is_found)
 {
 	struct module *module = load("C:\\app\\first.dll");
 
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
-	put_unload("C:\\app\\first.dll", 0x5000);
-	say_loaded(); /* another module, at another address */
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
+	write_unload("C:\\app\\first.dll", 0x5000);
+	print_loaded(); /* another module, at another address */
 	stack_reader_look(scene.reader, 5);
 	load_instead(module, "C:\\app\\second.dll");
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
@@ -351,13 +351,13 @@ TEST(what_came_to_place_of_module_that_was_just_going_is_found)
 TEST(modules_are_listed_when_one_was_loaded)
 {
 	load("C:\\app\\late.dll");
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, "C:\\app\\late.dll", 0x1010); /* the frame was in no module before */
 	fake.modules[fake.module_count - 1].size_bytes = 0x9000;
-	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 2, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x6010, 2, 0));
 	check_frame(0, NULL, DLL + 0x6010);
-	say_loaded();
-	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 3, 0));
+	print_loaded();
+	stack_reader_number(scene.reader, write_stack(DLL + 0x6010, 3, 0));
 	check_frame(0, "C:\\app\\late.dll", 0x6010);
 }
 
@@ -368,10 +368,10 @@ TEST(without_loader_facts_modules_are_listed_periodically)
 	scene.reader = stack_reader_new(NULL, &fake.target, TRACER_AREA);
 	load("C:\\app\\late.dll");
 	AREA_PUT(load_count, 0);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 0));
 	check_frame(0, NULL, DLL + 0x1010);
 	usleep(250 * 1000);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 3, 0));
 	check_frame(0, "C:\\app\\late.dll", 0x1010);
 	assert_string_equal(scene.said, "+late.dll ");
 }
@@ -380,19 +380,19 @@ TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
 {
 	const uint64_t timestamp = DLL + 0x80 + 8;
 
-	say_loaded();
+	print_loaded();
 	fake_map(DLL, 0x5000);
-	fake_put_module(DLL, 64, 0x5000, 0x1000, "C:\\app\\plug.dll");
-	fake_put(timestamp, 111, 4);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	fake_write_module(DLL, 64, 0x5000, 0x1000, "C:\\app\\plug.dll");
+	fake_write(timestamp, 111, 4);
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	assert_int_equal(scene.timestamps[scene.frames[0].module], 111);
-	fake_put(timestamp, 222, 4);
-	say_loaded();
-	tracer_put_unload("C:\\app\\plug.dll", DLL, 0x5000);
-	fake_put(TRACER_MODULES + 8, 111, 4);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	fake_write(timestamp, 222, 4);
+	print_loaded();
+	tracer_write_unload("C:\\app\\plug.dll", DLL, 0x5000);
+	fake_write(TRACER_MODULES + 8, 111, 4);
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 1));
 	assert_int_equal(scene.timestamps[scene.frames[0].module], 222);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 3, 0));
 	assert_int_equal(scene.timestamps[scene.frames[0].module], 111);
 	assert_string_equal(scene.said, "+plug.dll -plug.dll +plug.dll ");
 }
@@ -405,9 +405,9 @@ TEST(frames_of_what_is_forgotten_are_in_no_module)
 	AREA_PUT(unload_count, 1);
 	AREA_PUT(lost_from, DLL);
 	AREA_PUT(lost_to, DLL + 0x5000);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, NULL, TRACER_LOST_BASE + DLL + 0x1010);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
@@ -416,22 +416,22 @@ TEST(unloads_may_hold_anything)
 {
 	load("C:\\app\\first.dll");
 	AREA_PUT(unload_count, 5);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 	AREA_PUT(unload_count, 1u << 30);
-	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	stack_reader_number(scene.reader, write_stack(DLL + 0x1010, 2, 0));
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 }
 
 TEST(what_is_no_stack_has_no_number)
 {
-	uint32_t deep = tracer_put_stack(0x1000, TRACER_DEPTH_MAX), none;
+	uint32_t deep = tracer_write_stack(0x1000, TRACER_DEPTH_MAX), none;
 
 	assert_int_equal(stack_reader_number(scene.reader, deep), 0);
 	assert_int_equal(scene.frame_count, TRACER_DEPTH_MAX);
-	fake_put(TRACER_STACKS + 8 * (uint64_t)deep + 8, TRACER_DEPTH_MAX + 1, 2);
-	none = tracer_put_stack(0x1000, 1);
-	fake_put(TRACER_STACKS + 8 * (uint64_t)none + 8, 0, 2);
+	fake_write(TRACER_STACKS + 8 * (uint64_t)deep + 8, TRACER_DEPTH_MAX + 1, 2);
+	none = tracer_write_stack(0x1000, 1);
+	fake_write(TRACER_STACKS + 8 * (uint64_t)none + 8, 0, 2);
 	assert_int_equal(stack_reader_number(scene.reader, none), RECORD_NO_STACK);
 	assert_int_equal(stack_reader_number(scene.reader, UINT32_MAX), RECORD_NO_STACK);
 	assert_int_equal(
@@ -466,7 +466,7 @@ TEST(modules_without_rules_for_unwinding_are_remarked_on_once)
 
 TEST(area_of_another_version_has_no_stacks)
 {
-	uint32_t id = tracer_put_stack(APP + 0x1010, 3);
+	uint32_t id = tracer_write_stack(APP + 0x1010, 3);
 
 	AREA_PUT(version, 77);
 	assert_int_equal(stack_reader_number(scene.reader, id), RECORD_NO_STACK);

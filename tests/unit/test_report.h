@@ -90,7 +90,7 @@ static inline void has(const char *text, const char *part)
 
 /* Adds a name for the innermost frame of made stack `number`. The name must be valid inside a
  * note's quotes. */
-static inline void put_function(struct maker *maker, unsigned number, const char *name)
+static inline void write_function(struct maker *maker, unsigned number, const char *name)
 {
 	put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=2F",
 		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
@@ -108,7 +108,7 @@ static inline void write_three(void)
 			put_block(&maker, 32, 8, is_new ? "B4" : "A4", 4);
 		if (!is_new)
 			continue;
-		put_function(&maker, 1, "leak");
+		write_function(&maker, 1, "leak");
 		put_block(&maker, 500, 8, "B1", 1);
 		for (unsigned i = 0; i < 3; i++)
 			put_block(&maker, 100, 8, "B2", 2);

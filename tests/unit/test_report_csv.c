@@ -30,7 +30,7 @@ static void assert_fields(const char *function, const char *file, uint32_t line,
 	struct frames given = {.items = &frame, .count = 1};
 
 	struct maker maker = dump_new((struct maker){0});
-	put_entry(&maker, 5, 8, "1");
+	write_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\n");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
@@ -77,11 +77,11 @@ TEST(text_is_utf8_without_what_terminal_obeys)
 TEST(what_has_no_frames_has_words)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_entry(&maker, 500, 8, "94C4");
+	write_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t1\n\n");
-	put_entry(&maker, 40, 8, "7");
+	write_entry(&maker, 40, 8, "7");
 	put_lines(&maker, "\n");
-	put_stackless(&maker, 2, 30, 16);
+	write_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
 	assert_string_equal(made_report(made, "csv", false),

@@ -52,15 +52,15 @@ TEST(equal_texts_are_one_line_with_their_sum)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		for (unsigned i = 1; i <= 3; i++)
-			put_function(&maker, i, i < 3 ? "same" : "another");
+			write_function(&maker, i, i < 3 ? "same" : "another");
 		for (unsigned i = 1; i <= 3; i++) {
-			put_entry(&maker, is_new ? 1000 * i : i, 8, "1");
+			write_entry(&maker, is_new ? 1000 * i : i, 8, "1");
 			put_lines(&maker, i == 1 ? "\t140001010\n\n" :
 					  i == 2 ? "\t140001020\n\n" :
 						   "\t140001030\n\n");
 		}
 		if (is_new) {
-			put_entry(&maker, 0, 8, "2");
+			write_entry(&maker, 0, 8, "2");
 			put_lines(&maker, "\t140000010\n\n");
 		}
 	}
@@ -74,7 +74,7 @@ TEST(lines_are_sorted_frame_by_frame)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	for (unsigned i = 0; i < 5; i++) {
 		put(&maker, "// hsnap: name addr=%X function=\"%s\" offset=1", 0x10 + i, names[i]);
-		put_entry(&maker, 1 + i, 8, "1");
+		write_entry(&maker, 1 + i, 8, "1");
 		put(&maker, "\t%X", 0x90 - i);
 		/* The second "a" is called by another frame; the other frames are the root. */
 		put(&maker, i == 3 ? "\t10\n\t11" : "\t%X", 0x10 + i);
@@ -90,8 +90,8 @@ TEST(names_do_not_break_lines_or_frames)
 
 	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < 5; i++)
-		put_symbol_note(&maker, 0x10 + i, names[i], 0, NULL, 0);
-	put_entry(&maker, 5, 8, "1");
+		write_symbol_note(&maker, 0x10 + i, names[i], 0, NULL, 0);
+	write_entry(&maker, 5, 8, "1");
 	for (unsigned i = 0; i < 5; i++)
 		put(&maker, "\t%X", 0x10 + i);
 	put(&maker, "%s", "");
@@ -104,13 +104,13 @@ TEST(names_do_not_break_lines_or_frames)
 TEST(what_has_no_frames_is_one_frame_in_words)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_entry(&maker, 500, 8, "94C4");
+	write_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\t140000800\n\tAlias\n\t140001020\n\n");
-	put_entry(&maker, 40, 8, "7");
+	write_entry(&maker, 40, 8, "7");
 	put_lines(&maker, "\n");
-	put_entry(&maker, 2, 8, "9");
+	write_entry(&maker, 2, 8, "9");
 	put_lines(&maker, "\n");
-	put_stackless(&maker, 2, 30, 16);
+	write_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
 	/* Two unknown stacks have equal texts, so their bytes are added: 40 + 2. */
 	assert_folded(1, GROUP_STACK,
@@ -131,11 +131,11 @@ TEST(groups_stand_for_their_frames)
 		{GROUP_FILE, "(file not known);b:.c;a.c 5\n"},
 	};
 	struct maker maker = dump_new((struct maker){0});
-	put_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
-	put_symbol_note(&maker, 0x140001020, "g", 2, "a.c", 2);
-	put_symbol_note(&maker, 0x140001030, "h", 3, "b;.c", 3);
-	put_symbol_note(&maker, 0x7FF812340501, "f", 4, NULL, 0);
-	put_entry(&maker, 5, 8, "1");
+	write_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
+	write_symbol_note(&maker, 0x140001020, "g", 2, "a.c", 2);
+	write_symbol_note(&maker, 0x140001030, "h", 3, "b;.c", 3);
+	write_symbol_note(&maker, 0x7FF812340501, "f", 4, NULL, 0);
+	write_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t7FF812340501\n\n");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
@@ -153,8 +153,8 @@ TEST(frames_of_one_function_are_united_when_grouped)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	for (unsigned i = 1; i <= 3; i++)
-		put_function(&maker, i, i == 3 ? "other" : "again");
-	put_entry(&maker, 5, 8, "1");
+		write_function(&maker, i, i == 3 ? "other" : "again");
+	write_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t140001010\n\n");
 	dump_end(&maker, "new.txt");
 	assert_folded(1, GROUP_STACK, "app!again;app!other;app!again;app!again 5\n");

@@ -16,7 +16,7 @@ TEST(whole_report_is_as_in_man_page)
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
 			  "image=\"C:\\\\a.exe\"\n"
 			  "// hsnap: warning text=\"a heap is missing\"\n");
-	put_function(&maker, 1, "leak");
+	write_function(&maker, 1, "leak");
 	put_block(&maker, 500, 8, "B1", 1);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
@@ -84,11 +84,11 @@ TEST(sums_of_what_is_not_selected_are_given)
 TEST(candidates_are_kept_apart)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_entry(&maker, 500, 8, "94C4");
+	write_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t140000800\n\tAlias\n\t1\n\n");
-	put_entry(&maker, 40, 8, "7");
+	write_entry(&maker, 40, 8, "7");
 	put_lines(&maker, "\n");
-	put_stackless(&maker, 2, 30, 16);
+	write_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
 	const char *text = made_report(made, "json", false);
@@ -108,7 +108,7 @@ TEST(blocks_of_one_of_several_stacks_show_how_many)
 	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 1; i <= 3; i++)
 		put_block(&maker, 100, 8, "5", i);
-	put_entry(&maker, 64, 8, "5");
+	write_entry(&maker, 64, 8, "5");
 	put_lines(&maker, "\n");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
@@ -121,8 +121,8 @@ TEST(blocks_of_one_of_several_stacks_show_how_many)
 TEST(what_names_carry_is_there_and_nothing_else)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_symbol_note(&maker, 0x140001020, "inlined", 0x1f, "a.c", 7);
-	put_symbol_note(&maker, 0x140001020, "outer", 0, "b.c", 0);
+	write_symbol_note(&maker, 0x140001020, "inlined", 0x1f, "a.c", 7);
+	write_symbol_note(&maker, 0x140001020, "outer", 0, "b.c", 0);
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);

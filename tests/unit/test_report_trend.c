@@ -24,7 +24,7 @@ static void write_snapshot(unsigned number, unsigned process)
 	put(&maker, "// hsnap: dump format=1 time=2026-01-02T0%u:30:00.000Z", 3 + number);
 	put(&maker, "// hsnap: process id=%u start=2026-01-0%uT00:00:00.000Z image=app.exe",
 		70 + process, process);
-	put_function(&maker, 1, "leak");
+	write_function(&maker, 1, "leak");
 	for (unsigned i = 0; i <= number; i++)
 		put_block(&maker, 500, 8, "B1", 1);
 	if (number != 1)

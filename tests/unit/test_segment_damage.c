@@ -103,7 +103,7 @@ ZOO_TEST(everything_is_found_when_nothing_is_wrong)
 
 ZOO_TEST(a_range_without_its_signature_is_noted)
 {
-	fake_put(descriptor(0), 0xccddccde, 4);
+	fake_write(descriptor(0), 0xccddccde, 4);
 	zoo_end(ZOO_BLOCKS - 1, 1);
 }
 
@@ -119,32 +119,32 @@ ZOO_TEST(a_segment_that_is_not_there_is_noted)
 
 /* ---------------------------------------------------------------- VS */
 
-static void sizes_put(unsigned i, unsigned units, unsigned previous)
+static void sizes_write(unsigned i, unsigned units, unsigned previous)
 {
 	uint64_t at = zoo.chunks[i], key = at ^ seg.heap_key;
 
 	if (seg.l->bits == 64)
-		fake_put(at, ((uint64_t)units << 16 | (uint64_t)previous << 32 | 1ull << 48) ^ key,
-			8);
+		fake_write(at,
+			((uint64_t)units << 16 | (uint64_t)previous << 32 | 1ull << 48) ^ key, 8);
 	else
-		fake_put(at, (units << 1 | previous << 16 | 0x80000000u) ^ key, 4);
+		fake_write(at, (units << 1 | previous << 16 | 0x80000000u) ^ key, 4);
 }
 
 ZOO_TEST(a_chunk_that_does_not_know_the_one_before_ends_its_subsegment)
 {
-	sizes_put(2, 0x180 / seg.l->unit, 0x150 / seg.l->unit);
+	sizes_write(2, 0x180 / seg.l->unit, 0x150 / seg.l->unit);
 	zoo_end(ZOO_BLOCKS - 3, 1);
 }
 
 ZOO_TEST(a_chunk_smaller_than_what_is_unused_is_noted)
 {
-	fake_put(zoo.chunks[2] + 0x180 - 2, 0x181, 2);
+	fake_write(zoo.chunks[2] + 0x180 - 2, 0x181, 2);
 	zoo_end(ZOO_BLOCKS, 1);
 }
 
 ZOO_TEST(a_subsegment_without_its_signature_is_noted)
 {
-	fake_put(zoo.vs + seg.l->at.vs_subsegment.signature, 0x1234, 2);
+	fake_write(zoo.vs + seg.l->at.vs_subsegment.signature, 0x1234, 2);
 	zoo_end(ZOO_BLOCKS - 4, 1);
 }
 
@@ -155,10 +155,10 @@ ZOO_TEST(withheld_blocks_that_cannot_be_identified_are_noted)
 {
 	for (unsigned k = 0; k < 0x80; k++)
 		seg_lfh_set(&(struct fake_lfh){.addr = zoo.lfh}, k, 0);
-	fake_put(zoo.lfh + seg.l->at.subsegment.free_count,
+	fake_write(zoo.lfh + seg.l->at.subsegment.free_count,
 		fake_get(zoo.lfh + seg.l->at.subsegment.block_count, 2) - 0x80, 2);
 	if (seg.l->at.subsegment.withheld)
-		fake_put(zoo.lfh + seg.l->at.subsegment.withheld, 1, 1);
+		fake_write(zoo.lfh + seg.l->at.subsegment.withheld, 1, 1);
 	zoo_end(ZOO_BLOCKS - 1 + 0x80, seg.l->at.subsegment.withheld != 0);
 }
 
@@ -179,20 +179,20 @@ static uint64_t tree_at(void)
 }
 
 /* The fields LargeReservedPages and LargeCommittedPages follow the tree. */
-static void committed_put(unsigned pages)
+static void committed_write(unsigned pages)
 {
 	seg_ptr(tree_at() + 3ull * seg.l->ptr, pages);
 }
 
-static void min_put(uint64_t node)
+static void min_write(uint64_t node)
 {
 	seg_ptr(tree_at() + seg.l->ptr, node);
 }
 
 ZOO_TEST(as_many_as_the_heap_counts_are_no_doubt)
 {
-	committed_put(3 * 0x20);
-	min_put(zoo.nodes[1]);
+	committed_write(3 * 0x20);
+	min_write(zoo.nodes[1]);
 	zoo_end(ZOO_BLOCKS, 0);
 }
 
@@ -224,14 +224,14 @@ ZOO_TEST(a_large_block_larger_than_memory_is_no_block)
 
 /* ---------------------------------------------------------------- possible losses */
 
-static void flags_put(unsigned index, unsigned flags)
+static void flags_write(unsigned index, unsigned flags)
 {
-	fake_put(descriptor(index) + seg.l->at.range.flags, flags, 1);
+	fake_write(descriptor(index) + seg.l->at.range.flags, flags, 1);
 }
 
-static void units_put(unsigned index, unsigned units)
+static void units_write(unsigned index, unsigned units)
 {
-	fake_put(descriptor(index) + seg.l->at.range.unit, units, 1);
+	fake_write(descriptor(index) + seg.l->at.range.unit, units, 1);
 }
 
 static void assert_noted(size_t blocks, const char *what)
@@ -250,7 +250,7 @@ ZOO_TEST(a_free_range_is_skipped_whatever_its_length_is)
 {
 	uint64_t far = seg_range(zoo.segment, 12, 200, 2, 3, 0, false);
 
-	units_put(7, 200 - 7 - seg.l->first_index);
+	units_write(7, 200 - 7 - seg.l->first_index);
 	seg_walk();
 	assert_int_equal(seg.walk.broken_count, 0);
 	assert_int_equal(seg.walk.block_count, ZOO_BLOCKS + 1);
@@ -260,11 +260,11 @@ ZOO_TEST(a_free_range_is_skipped_whatever_its_length_is)
 /* Leftover bytes within free ranges have no meaning. */
 ZOO_TEST(old_signatures_within_a_free_range_are_no_doubt)
 {
-	units_put(7, 20);
-	fake_put(descriptor(9), 0xccddccdd, 4);
-	fake_put(descriptor(10) + seg.l->at.range.flags, 2, 1);
-	fake_put(descriptor(10), 0xccddccdd, 4);
-	fake_put(descriptor(10) + seg.l->at.range.flags, 1, 1);
+	units_write(7, 20);
+	fake_write(descriptor(9), 0xccddccdd, 4);
+	fake_write(descriptor(10) + seg.l->at.range.flags, 2, 1);
+	fake_write(descriptor(10), 0xccddccdd, 4);
+	fake_write(descriptor(10) + seg.l->at.range.flags, 1, 1);
 	zoo_end(ZOO_BLOCKS, 0);
 }
 
@@ -272,7 +272,7 @@ ZOO_TIMES(a_range_of_no_known_kind_is_noted, 3)
 {
 	static const unsigned flags[3] = {0x13, 0x17, 0x1f};
 
-	flags_put(0, flags[i]);
+	flags_write(0, flags[i]);
 	assert_noted(ZOO_BLOCKS - 1, "page range of an unknown kind");
 }
 
@@ -304,8 +304,8 @@ ZOO_TEST(withheld_blocks_may_be_neither_free_nor_in_use)
 
 	if (!seg.l->at.subsegment.withheld)
 		return;
-	fake_put(zoo.lfh + seg.l->at.subsegment.withheld, 3, 1);
-	fake_put(zoo.lfh + seg.l->at.subsegment.free_count, free_count - 3, 2);
+	fake_write(zoo.lfh + seg.l->at.subsegment.withheld, 3, 1);
+	fake_write(zoo.lfh + seg.l->at.subsegment.free_count, free_count - 3, 2);
 	zoo_end(ZOO_BLOCKS, 0);
 }
 
@@ -313,7 +313,7 @@ ZOO_TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 {
 	uint64_t bits = zoo.inner - seg.l->at.chunk.bytes + seg.l->at.chunk.bits;
 
-	fake_put(bits, fake_get(bits, 4) & ~0x100u, 4);
+	fake_write(bits, fake_get(bits, 4) & ~0x100u, 4);
 	assert_noted(ZOO_BLOCKS, "what looks like an LFH subsegment");
 }
 
@@ -336,12 +336,12 @@ static uint64_t promise(bool is_ust)
 	return vs.next - 0x40;
 }
 
-static void put_extra(uint64_t addr, unsigned mark, uint64_t record)
+static void write_extra(uint64_t addr, unsigned mark, uint64_t record)
 {
 	unsigned unit = seg.l->unit;
 
 	memset(fake_bytes(addr, unit), 0, unit);
-	fake_put(addr + 2, mark, 2);
+	fake_write(addr + 2, mark, 2);
 	seg_ptr(addr + unit, record);
 }
 
@@ -365,6 +365,6 @@ ZOO_TIMES(a_block_may_have_no_stack, 4)
 	 * record's address. */
 	uint64_t none = seg.l->bits == 64 ? 0x0101000000000000 : 0x01010000;
 
-	put_extra(promise(true), marks[i], i == 3 ? none : 0);
+	write_extra(promise(true), marks[i], i == 3 ? none : 0);
 	zoo_end(ZOO_BLOCKS + 1, 0);
 }

@@ -53,7 +53,7 @@ SEG_TIMES(contexts_need_not_be_as_expected_for_a_heap_to_be_walked, ALL, 4)
 SEG_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, ALL)
 {
 	for (uint64_t at = 0x20; at < 0x1000; at += 8)
-		fake_put(FAKE_HEAP + at, 0, 8);
+		fake_write(FAKE_HEAP + at, 0, 8);
 	seg_walk();
 	assert_int_equal(seg.walk.heap_count, 1);
 	assert_true(seg.walk.heaps[0].unwalked);
@@ -110,7 +110,7 @@ SEG_TEST(a_chunk_that_is_to_be_skipped_is_no_block, BUILD_22000)
 	at = seg_segment(FAKE_HEAP, 0);
 	vs = seg_vs(FAKE_HEAP, seg_range(at, 12, 2, 1, 15, 0, false));
 	addr = seg_chunk(&vs, 0x100, true, 0);
-	fake_put(addr - 8 + 1, 2, 1);
+	fake_write(addr - 8 + 1, 2, 1);
 	seg_chunk(&vs, 0x80, true, 0);
 	seg_vs_end(&vs, true);
 	seg_walk();
@@ -260,7 +260,7 @@ SEG_TEST(withheld_blocks_are_not_live, BUILD_22000)
 		live += !crosses && k % 3 == 0;
 	}
 	assert_true(crossing > 0);
-	fake_put(lfh.addr + seg.l->at.subsegment.withheld, crossing, 1);
+	fake_write(lfh.addr + seg.l->at.subsegment.withheld, crossing, 1);
 	seg_walk();
 	assert_int_equal(seg.walk.broken_count, 0);
 	assert_int_equal(seg.walk.block_count, live);
@@ -306,9 +306,9 @@ SEG_TIMES(large_blocks_hang_on_a_tree_encoded_or_not, ALL, 4)
 /* ---------------------------------------------------------------- stacks */
 
 /* Writes a _SEGMENT_HEAP_EXTRA of the first interceptor, with the interceptor's unit. */
-static void put_extra(uint64_t addr, uint64_t record)
+static void write_extra(uint64_t addr, uint64_t record)
 {
-	fake_put(addr + 2, 0x0101, 2);
+	fake_write(addr + 2, 0x0101, 2);
 	seg_ptr(addr + (seg.l->bits == 64 ? 0x10 : 8), record);
 }
 
@@ -322,16 +322,16 @@ SEG_TEST(the_record_of_a_stack_lies_in_the_tail_of_its_block, ALL)
 	at = seg_segment(FAKE_HEAP, 0);
 	vs = seg_vs(FAKE_HEAP, seg_range(at, 12, l->first_index, 1, 15, 0, false));
 	in_vs = seg_chunk(&vs, 0x100, true, 0x4000 | 0x60);
-	put_extra(in_vs - l->at.chunk.bytes + 0x100 - 0x60, record);
+	write_extra(in_vs - l->at.chunk.bytes + 0x100 - 0x60, record);
 	seg_vs_end(&vs, true);
 	range = seg_range(at, 12, l->first_index + 1, 2, 3, 0x205, true);
 	/* The valid extra follows a similar pattern that leads nowhere. */
-	put_extra(range + 0x2000 - 0x205 + 5, 0x8888888800000000 & seg_mask());
-	put_extra(range + 0x2000 - 0x205 + 5 + 4 * p, record + 8);
+	write_extra(range + 0x2000 - 0x205 + 5, 0x8888888800000000 & seg_mask());
+	write_extra(range + 0x2000 - 0x205 + 5 + 4 * p, record + 8);
 	lfh = seg_lfh(seg_range(at, 12, l->first_index + 3, 2, 11, 0, false), 0x2000, 0x80,
 		0x80 / l->unit);
 	in_lfh = seg_lfh_block(&lfh, 1, 0x4000 | 0x33);
-	put_extra(in_lfh + 0x80 - 0x33, record + 16);
+	write_extra(in_lfh + 0x80 - 0x33, record + 16);
 	in_lfh = seg_lfh_block(&lfh, 2, 0x4000 | 0x33); /* a block without an extra */
 	seg_walk();
 	assert_int_equal(seg.walk.broken_count, 0);

@@ -19,15 +19,15 @@ static void shift_first(struct fake_lfh *lfh, unsigned first)
 {
 	uint64_t at = lfh->addr + seg.l->at.subsegment.offsets;
 
-	fake_put(at, fake_get(at, 4) ^ (uint64_t)(lfh->first ^ first) << 16, 4);
+	fake_write(at, fake_get(at, 4) ^ (uint64_t)(lfh->first ^ first) << 16, 4);
 	lfh->first = first;
 }
 
-static void count_put(struct fake_lfh *lfh, unsigned count)
+static void count_write(struct fake_lfh *lfh, unsigned count)
 {
 	lfh->count = count;
-	fake_put(lfh->addr + seg.l->at.subsegment.block_count, count, 2);
-	seg_lfh_free_put(lfh, count);
+	fake_write(lfh->addr + seg.l->at.subsegment.block_count, count, 2);
+	seg_lfh_free_write(lfh, count);
 }
 
 /* Marks some blocks with at least 2 unused bytes. */
@@ -65,7 +65,7 @@ static struct fake_lfh odd_subsegments(void)
 
 	for (unsigned k = 0; k < 4; k++) {
 		lfh = subsegment(segment, k, 0x60, 0x60 / seg.l->unit);
-		count_put(&lfh, lfh.count - 1);
+		count_write(&lfh, lfh.count - 1);
 		shift_first(&lfh, lfh.first + 2 * seg.l->unit);
 	}
 	seg_lfh_block(&lfh, 3, 0);
@@ -142,7 +142,7 @@ SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 
 	seg_no_ntdll();
 	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
-	count_put(&lfh, 5);
+	count_write(&lfh, 5);
 	shift_first(&lfh, seg_lfh_room(5));
 	some_tails(&lfh);
 	assert_key_found();
@@ -159,7 +159,7 @@ SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 	for (unsigned k = 1; k < 5; k++) {
 		struct fake_lfh lfh = subsegment(segment, k, 0x90, 0x90 / l->unit);
 
-		count_put(&lfh, lfh.count - 1);
+		count_write(&lfh, lfh.count - 1);
 		shift_first(&lfh, lfh.first + 2 * l->unit);
 	}
 	assert_key_found();
@@ -175,9 +175,9 @@ SEG_TEST(tails_show_where_the_first_block_is, ALL)
 	segment = seg_segment(FAKE_HEAP, 0);
 	for (unsigned k = 0; k < 4; k++) {
 		lfh = subsegment(segment, k, 0x50 + 0x20 * k, NO_BUCKET);
-		count_put(&lfh, lfh.count - 2);
+		count_write(&lfh, lfh.count - 2);
 		shift_first(&lfh, lfh.first + 0x40);
-		fake_put(lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
+		fake_write(lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
 		some_tails(&lfh);
 	}
 	assert_key_found();
@@ -191,15 +191,15 @@ SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 
 	seg_no_ntdll();
 	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
-	count_put(&lfh, lfh.count - 2);
+	count_write(&lfh, lfh.count - 2);
 	shift_first(&lfh, lfh.first + 4 * l->unit);
 	for (unsigned at = 0; at < 0x1000; at += 2) /* marks an extra, with 2 unused bytes */
-		fake_put(lfh.addr + lfh.first + at, 0x4002, 2);
+		fake_write(lfh.addr + lfh.first + at, 0x4002, 2);
 	for (unsigned k = 0; k < 4; k++) {
 		end = seg_lfh_block(&lfh, k, 0x4000 | 0x20) + 0x60;
 		memset(fake_bytes(end - 0x20, 0x1e), 0, 0x1e);
 		if (i)
-			fake_put(end - 0x20 + 2, 0x0101, 2);
+			fake_write(end - 0x20 + 2, 0x0101, 2);
 	}
 	if (i)
 		assert_key_found();
@@ -232,7 +232,7 @@ SEG_TEST(keys_that_differ_are_none, ALL)
 		struct fake_lfh lfh = subsegment(segment, k, 0x40, 4);
 
 		seg_lfh_block(&lfh, 0, 0);
-		fake_put(lfh.addr + l->at.subsegment.offsets, fake_random(&seed), 4);
+		fake_write(lfh.addr + l->at.subsegment.offsets, fake_random(&seed), 4);
 	}
 	assert_no_key(12);
 }
@@ -244,7 +244,7 @@ SEG_TEST(the_key_is_the_process_s, ALL)
 
 	seg_no_ntdll();
 	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
-	count_put(&lfh, 2);
+	count_write(&lfh, 2);
 	shift_first(&lfh, seg_lfh_room(2));
 	seg_lfh_block(&lfh, 1, 0);
 	seg_heap(second);

@@ -215,7 +215,7 @@ static int day_take(void *ctx, const struct process_ref *process, const char *pa
 	return 0;
 }
 
-static void day_say(void *ctx, const char *line)
+static void day_print(void *ctx, const char *line)
 {
 	(void)ctx;
 	assert_true(strstr(line, ".txt: ") || strstr(line, "8640 files written"));
@@ -227,7 +227,7 @@ static void day_say(void *ctx, const char *line)
 TEST(test_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
 {
 	const struct series_calls calls = {
-		day_clock, day_time, day_wait, day_is_over, day_take, day_say, NULL};
+		day_clock, day_time, day_wait, day_is_over, day_take, day_print, NULL};
 	struct series_plan plan = {.pid = 12,
 		.every_ms = EVERY_MS,
 		.limits = {.keep_count = KEPT, .keep_bytes = UINT64_MAX}};

@@ -31,7 +31,7 @@ static const char *in_scene(const char *name)
 	return path;
 }
 
-static void put_text(const char *path, const char *text)
+static void write_text(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "wb");
 
@@ -41,7 +41,7 @@ static void put_text(const char *path, const char *text)
 }
 
 /* Writes a dump of `size` bytes, at least 300. */
-static void put_dump_at(
+static void write_dump_at(
 	const char *path, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
 {
 	char text[5000] = "", time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
@@ -54,12 +54,13 @@ static void put_dump_at(
 	len = strlen(text);
 	assert_in_range(size, 300, sizeof(text) - 1);
 	memset(text + len, '/', size - len);
-	put_text(path, text);
+	write_text(path, text);
 }
 
-static void put_dump(const char *name, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
+static void write_dump(
+	const char *name, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
 {
-	put_dump_at(in_scene(name), pid, start_ms, time_ms, size);
+	write_dump_at(in_scene(name), pid, start_ms, time_ms, size);
 }
 
 /* Checks the names in the folder. `expected` has a blank after each name. */
@@ -126,7 +127,7 @@ static int write_next_of(int64_t time_ms, size_t size, struct err *err)
 	do
 		assert_int_equal(series_files_name(files, time_ms, tries++, &path, err), 0);
 	while (!access(path.data, F_OK));
-	put_dump_at(path.data, PID, START_MS, time_ms, size);
+	write_dump_at(path.data, PID, START_MS, time_ms, size);
 	rc = series_files_written(files, path.data, err);
 	buf_release(&path);
 	return rc;
@@ -231,11 +232,11 @@ TEST(numbers_go_on_behind_highest)
 {
 	open_series("{name}-{n}.txt", NO_LIMITS);
 	check_name(TIME_MS, 0, "my app-000001.txt");
-	put_text(in_scene("my app-000007.txt"), "not even a dump");
-	put_text(in_scene("my app-000003.txt"), "");
-	put_text(in_scene("my app-99.txt"), "");
-	put_text(in_scene("my app-000099.txt.tmp"), "");
-	put_text(in_scene("other-000099.txt"), "");
+	write_text(in_scene("my app-000007.txt"), "not even a dump");
+	write_text(in_scene("my app-000003.txt"), "");
+	write_text(in_scene("my app-99.txt"), "");
+	write_text(in_scene("my app-000099.txt.tmp"), "");
+	write_text(in_scene("other-000099.txt"), "");
 	assert_int_equal(mkdir(in_scene("my app-000008.txt"), 0700), 0);
 	assert_int_equal(symlink("none", in_scene("my app-000009.txt")), 0);
 	check_name(TIME_MS, 0, "my app-000010.txt");
@@ -244,7 +245,7 @@ TEST(numbers_go_on_behind_highest)
 		"my app-000010.txt my app-000099.txt.tmp my app-99.txt other-000099.txt ");
 	open_series("{name}-{n}.txt", NO_LIMITS); /* a new start of hsnap */
 	check_name(TIME_MS, 0, "my app-000011.txt");
-	put_text(in_scene("my app-999999.txt"), "");
+	write_text(in_scene("my app-999999.txt"), "");
 	check_name(TIME_MS, 0, "my app-1000000.txt");
 }
 
@@ -254,9 +255,9 @@ TEST(race_leaves_no_gap)
 {
 	open_series("{n}", NO_LIMITS);
 	check_name(TIME_MS, 0, "000001");
-	put_text(in_scene("000001"), "");
+	write_text(in_scene("000001"), "");
 	check_name(TIME_MS, 1, "000002");
-	put_text(in_scene("000002"), "");
+	write_text(in_scene("000002"), "");
 	check_name(TIME_MS, 2, "000003");
 }
 
@@ -275,9 +276,9 @@ TEST(names_come_to_end)
 	struct buf path;
 
 	open_series("{pid}{{{n}", NO_LIMITS);
-	put_text(in_scene("42{999999999998"), "");
+	write_text(in_scene("42{999999999998"), "");
 	check_name(TIME_MS, 0, "42{999999999999");
-	put_text(in_scene("42{999999999999"), "");
+	write_text(in_scene("42{999999999999"), "");
 	buf_init(&path);
 	assert_int_equal(series_files_name(files, TIME_MS, 0, &path, &err), -ERR_EXISTS);
 	assert_string_equal(err.place, "42{{{n}");
@@ -313,7 +314,7 @@ TEST(without_folder_it_is_current_one)
 	int rc;
 
 	open_plan((struct series_plan){.out = "{n}", .limits = NO_LIMITS}, START_MS);
-	put_text(in_scene("000004"), "");
+	write_text(in_scene("000004"), "");
 	buf_init(&path);
 	assert_int_equal(chdir(scene_folder), 0);
 	rc = series_files_name(files, TIME_MS, 0, &path, NULL);
@@ -338,7 +339,7 @@ TEST(folder_is_tried_before_first_file)
 {
 	char path[600];
 
-	put_text(in_scene("file"), "");
+	write_text(in_scene("file"), "");
 	check_folder(in_scene("{time}"), 0, NULL);
 	/* The folder's name depends on the process. */
 	check_folder(in_scene("{name}/{n}"), 0, NULL);
@@ -415,13 +416,13 @@ TEST(other_processes_files_stay)
 {
 	open_series("{name}-{n}", keep(1));
 	/* An earlier process with the same pid. */
-	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300);
-	put_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
-	put_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
-	put_dump("my app-000004", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300);
+	write_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
+	write_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("my app-000004", PID, START_MS, TIME_MS - MINUTE, 300);
 	/* Another pattern's name. */
-	put_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300);
-	put_dump("app-000006", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("app-000006", PID, START_MS, TIME_MS - MINUTE, 300);
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300,
 		"app-000006 my app-000001 my app-000002 my app-000003 my app-000005.txt "
@@ -431,9 +432,9 @@ TEST(other_processes_files_stay)
 TEST(process_without_start_time_has_no_known_files)
 {
 	open_plan((struct series_plan){.out = in_scene("{n}"), .limits = keep(1)}, 0);
-	put_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
-				     "// hsnap: process id=42\n");
-	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
+				       "// hsnap: process id=42\n");
+	write_dump("000002", PID, START_MS, TIME_MS - MINUTE, 300);
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 }
 
@@ -462,7 +463,7 @@ TEST(what_is_no_sound_dump_of_ours_stays)
 		char name[] = "000001";
 
 		name[5] += (char)i;
-		put_text(in_scene(name), texts[i]);
+		write_text(in_scene(name), texts[i]);
 	}
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300,
@@ -474,7 +475,7 @@ TEST(folders_links_and_pipes_stay)
 {
 	open_series("{n}", keep(1));
 	assert_int_equal(mkdir(in_scene("000001"), 0700), 0);
-	put_dump("a dump", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("a dump", PID, START_MS, TIME_MS - MINUTE, 300);
 	assert_int_equal(symlink("a dump", in_scene("000002")), 0);
 	assert_int_equal(symlink(".", in_scene("000003")), 0);
 	assert_int_equal(mkfifo(in_scene("000004"), 0600), 0);
@@ -488,7 +489,7 @@ TEST(file_is_looked_at_again_before_it_goes)
 	open_series("{n}", keep(2));
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
-	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* replacement of equal size */
+	write_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* replacement of equal size */
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	assert_int_equal(remove(in_scene("000002")), 0);
 	assert_int_equal(symlink("000001", in_scene("000002")), 0);
@@ -499,12 +500,12 @@ TEST(file_is_looked_at_again_before_it_goes)
 TEST(file_that_changed_is_read_anew)
 {
 	open_series("{n}", keep(2));
-	put_text(in_scene("000001"), "somebody else's");
+	write_text(in_scene("000001"), "somebody else's");
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	/* Replacement by another program. */
-	put_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300);
-	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 400);
+	write_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_dump("000002", PID, START_MS, TIME_MS - MINUTE, 400);
 	write_to(TIME_MS, 300, "000003 000004 ");
 }
 
@@ -561,7 +562,7 @@ TEST(failed_removal_is_reported_once)
 
 	open_series("{n}", keep(2));
 	for (int i = 0; i < 3; i++)
-		put_dump_at(in_scene((const char *[]){"000001", "000002", "000003"}[i]), PID,
+		write_dump_at(in_scene((const char *[]){"000001", "000002", "000003"}[i]), PID,
 			START_MS, TIME_MS + i, 300);
 	dropped = drop_rights();
 	if (dropped) {
@@ -604,17 +605,17 @@ TEST(packed_files_go_too)
 TEST(oldest_by_their_own_time_go_first)
 {
 	open_series("{n}", keep(4));
-	put_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
-	put_dump("000002", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
-	put_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
-	put_dump("000004", PID, START_MS, TIME_MS + 1 * MINUTE, 300);
-	put_dump("000005", PID, START_MS, TIME_MS + 2 * MINUTE - 1, 300);
+	write_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
+	write_dump("000002", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	write_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	write_dump("000004", PID, START_MS, TIME_MS + 1 * MINUTE, 300);
+	write_dump("000005", PID, START_MS, TIME_MS + 2 * MINUTE - 1, 300);
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000002 000003 000006 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000003 000006 000007 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000006 000007 000008 ");
 }
 
-static void put_clocked(const char *name, uint64_t clock_ms, int64_t time_ms)
+static void write_clocked(const char *name, uint64_t clock_ms, int64_t time_ms)
 {
 	char text[1000], time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 
@@ -622,18 +623,19 @@ static void put_clocked(const char *name, uint64_t clock_ms, int64_t time_ms)
 		"// hsnap: dump format=1 tool=0.1.0 time=%s\r\n"
 		"// hsnap: process id=%u start=%s clock=%" PRIu64 " bits=64\r\n",
 		date_text(time_ms, time), PID, date_text(START_MS, start), clock_ms);
-	put_text(in_scene(name), text);
+	write_text(in_scene(name), text);
 }
 
 /* The machine's clock contradicts the dates of an earlier run. */
 TEST(oldest_by_machine_clock_go_first)
 {
 	open_series("{n}", keep(3));
-	put_clocked("000001", 9000, TIME_MS + 2 * MINUTE);
-	put_clocked("000002", 70000, TIME_MS + MINUTE); /* the date was set back before this dump */
+	write_clocked("000001", 9000, TIME_MS + 2 * MINUTE);
+	write_clocked(
+		"000002", 70000, TIME_MS + MINUTE); /* the date was set back before this dump */
 	/* A dump of a version that did not record the clock. */
-	put_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
-	put_clocked("000004", 80000, TIME_MS + MINUTE - 1);
+	write_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
+	write_clocked("000004", 80000, TIME_MS + MINUTE - 1);
 	write_to(TIME_MS + 9 * MINUTE, 300, "000002 000004 000005 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000004 000005 000006 ");
 }
@@ -641,7 +643,7 @@ TEST(oldest_by_machine_clock_go_first)
 TEST(clock_that_went_back_removes_nothing_new)
 {
 	open_series("{time}", keep(2));
-	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
+	write_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
 	write_next(TIME_MS + MINUTE, 300); /* the clock was set back before this dump */
 	check_files("20261120T102648Z 20261120T120000Z ");
 	write_to(TIME_MS, 300, "20261120T102548Z 20261120T102648Z ");
@@ -656,9 +658,9 @@ TEST(what_another_wrote_goes_first)
 {
 	open_series("{n}", keep(3));
 	write_next(TIME_MS, 300);
-	put_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
+	write_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
 	write_next(TIME_MS + 2 * MINUTE, 300);
-	put_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
+	write_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
 	write_to(TIME_MS + 4 * MINUTE, 300, "000001 000003 000005 ");
 }
 

@@ -226,7 +226,7 @@ static int scene_take(void *ctx, const struct process_ref *process, const char *
 	return 0;
 }
 
-static void scene_say(void *ctx, const char *line)
+static void scene_print(void *ctx, const char *line)
 {
 	(void)ctx;
 	assert_null(strchr(line, '\n'));
@@ -275,7 +275,7 @@ static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 static int run(struct series_plan plan)
 {
 	const struct series_calls calls = {scene_clock, os_time_ms, scene_wait,
-		scene_is_interrupted, scene_take, scene_say, NULL};
+		scene_is_interrupted, scene_take, scene_print, NULL};
 	int rc;
 
 	plan.name = plan.pid ? NULL : "app.exe";

@@ -89,9 +89,9 @@ static int end(void **state)
 }
 
 /* Writes the compressed bytes except the last `cut` ones. */
-static void put_packed(size_t cut)
+static void write_packed(size_t cut)
 {
-	file_put(path, packed.data, packed.len - cut);
+	file_write(path, packed.data, packed.len - cut);
 }
 
 #undef TEST_AROUND
@@ -102,26 +102,26 @@ TEST(plain_bytes_come_as_they_are)
 	static const char with_nul[] = "a\0b\xff\n";
 	char *text = some_text(1000000);
 
-	file_put(path, text, 1000000);
+	file_write(path, text, 1000000);
 	expect_text(text, 1000000, 0);
-	file_put(path, with_nul, sizeof(with_nul));
+	file_write(path, with_nul, sizeof(with_nul));
 	expect_text(with_nul, sizeof(with_nul), 0);
-	file_put(path, "\x1f", 1); /* only the first byte of gzip's mark */
+	file_write(path, "\x1f", 1); /* only the first byte of gzip's mark */
 	expect_text("\x1f", 1, 0);
-	file_put(path, "\xff", 1);
+	file_write(path, "\xff", 1);
 	expect_text("\xff", 1, 0);
-	file_put(path, "", 0);
+	file_write(path, "", 0);
 	expect_text("", 0, 0);
 	free(text);
 }
 
 TEST(mark_of_utf8_is_dropped)
 {
-	file_put(path, "\xef\xbb\xbfwords\n", 9);
+	file_write(path, "\xef\xbb\xbfwords\n", 9);
 	expect_text("words\n", 6, 0);
-	file_put(path, "\xef\xbb\xbf", 3);
+	file_write(path, "\xef\xbb\xbf", 3);
 	expect_text("", 0, 0);
-	file_put(path, "\xef\xbbwords", 7);
+	file_write(path, "\xef\xbbwords", 7);
 	expect_text("\xef\xbbwords", 7, 0);
 }
 
@@ -130,11 +130,11 @@ TEST(gzip_is_unpacked)
 	char *text = some_text(3000000);
 
 	pack(&packed, text, 3000000);
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 3000000, 0);
 	buf_clear(&packed);
 	pack(&packed, "", 0);
-	put_packed(0);
+	write_packed(0);
 	expect_text("", 0, 0);
 	free(text);
 }
@@ -148,13 +148,13 @@ TEST(several_members_are_one_text)
 	pack(&packed, "", 0);
 	for (size_t at = 100000; at < 300000; at += 1000)
 		pack(&packed, text + at, 1000);
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, zeros, sizeof(zeros)); /* like the padding on tapes */
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, "x", 1);
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 300000, -ERR_READ);
 	free(text);
 }
@@ -163,12 +163,12 @@ TEST(other_bytes_behind_gzip_are_error)
 {
 	pack(&packed, "text", 4);
 	buf_add(&packed, "text", 4);
-	put_packed(0);
+	write_packed(0);
 	expect_text("text", 4, -ERR_READ);
 	packed.data[packed.len - 4] = '\x1f'; /* only the first byte of a member's mark */
-	put_packed(3);
+	write_packed(3);
 	expect_text("text", 4, -ERR_CUT);
-	put_packed(0);
+	write_packed(0);
 	expect_text("text", 4, -ERR_READ);
 }
 
@@ -182,7 +182,7 @@ TEST(cut_gzip_gives_what_is_there)
 		struct err err = {0};
 		struct buf got;
 
-		file_put(path, packed.data, cut);
+		file_write(path, packed.data, cut);
 		assert_int_equal(read_all(&got, 1000, &err), -ERR_CUT);
 		assert_int_equal(err.code, ERR_CUT);
 		assert_true(got.len >= last && got.len <= 20000);
@@ -203,17 +203,17 @@ TEST(damaged_gzip_is_distinguished_from_cut_gzip)
 
 	pack(&packed, text, 20000);
 	packed.data[packed.len - 6] ^= 1; /* in the checksum, after the text was returned */
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 20000, -ERR_READ);
-	put_packed(4); /* and the file is cut after the checksum */
+	write_packed(4); /* and the file is cut after the checksum */
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 6] ^= 1;
 	packed.data[packed.len - 1] ^= 1; /* in the length */
-	put_packed(0);
+	write_packed(0);
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 1] ^= 1;
 	packed.data[2] = 7; /* unknown method */
-	put_packed(0);
+	write_packed(0);
 	expect_text("", 0, -ERR_READ);
 	assert_int_equal(read_all(&got, 100, &err), -ERR_READ);
 	assert_non_null(strstr(err.detail, "damaged gzip data"));
@@ -232,7 +232,7 @@ TEST(no_change_to_gzip_goes_unseen)
 		int rc;
 
 		packed.data[i] ^= 0x10;
-		put_packed(0);
+		write_packed(0);
 		rc = read_all(&got, 4096, NULL);
 		assert_true(rc == 0 || rc == -ERR_READ || rc == -ERR_CUT);
 		if (!rc) { /* a change of the header or of unused codes has no effect */
@@ -256,14 +256,14 @@ TEST(utf16_becomes_utf8)
 {
 	static const char le[] = "\xff\xfe" UTF16_LE, be[] = "\xfe\xff" UTF16_BE;
 
-	file_put(path, le, sizeof(le) - 1);
+	file_write(path, le, sizeof(le) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	file_put(path, be, sizeof(be) - 1);
+	file_write(path, be, sizeof(be) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	pack(&packed, le, sizeof(le) - 1); /* UTF-16 in gzip */
-	put_packed(0);
+	write_packed(0);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	file_put(path, "\xff\xfe", 2);
+	file_write(path, "\xff\xfe", 2);
 	expect_text("", 0, 0);
 }
 
@@ -287,10 +287,10 @@ TEST(long_utf16_is_read_through_window)
 	size_t len = 400000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	file_put(path, wide, 2 * len + 2);
+	file_write(path, wide, 2 * len + 2);
 	expect_text(text, len, 0);
 	wide[2 * len + 2] = '\0';
-	file_put(path, wide, 2 * len + 3);
+	file_write(path, wide, 2 * len + 3);
 	expect_text(text, len, -ERR_CUT);
 	free(text);
 	free(wide);
@@ -303,11 +303,11 @@ TEST(half_pairs_become_replacements)
 	static const char wanted[] = "\xef\xbf\xbd"
 				     "A\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd";
 
-	file_put(path, lone, sizeof(lone) - 1);
+	file_write(path, lone, sizeof(lone) - 1);
 	expect_text(wanted, sizeof(wanted) - 1, 0);
-	file_put(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is not a low surrogate */
+	file_write(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is not a low surrogate */
 	expect_text("\xef\xbf\xbd\xef\xbc\x80", 6, 0);
-	file_put(path, lone, sizeof(lone)); /* and half a unit at the end */
+	file_write(path, lone, sizeof(lone)); /* and half a unit at the end */
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }
 
@@ -344,9 +344,9 @@ TEST(what_was_peeked_at_is_read_again)
 	size_t len = 1000000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	file_put(path, text, len);
+	file_write(path, text, len);
 	check_peeks(text, len);
-	file_put(path, wide, 2 * len + 2);
+	file_write(path, wide, 2 * len + 2);
 	check_peeks(text, len);
 	free(text);
 	free(wide);
@@ -369,10 +369,10 @@ TEST(only_bytes_of_file_are_plain)
 	struct source *source;
 	char part[4] = "";
 
-	file_put(path, "words\n", 6);
+	file_write(path, "words\n", 6);
 	assert_true(is_plain(path, &from, &to));
 	assert_true(from == 0 && to == 6);
-	file_put(path, "\xef\xbb\xbfwords\n", 9);
+	file_write(path, "\xef\xbb\xbfwords\n", 9);
 	assert_true(is_plain(path, &from, &to));
 	assert_true(from == 3 && to == 9);
 	assert_int_equal(source_open(&source, path, NULL), 0);
@@ -380,10 +380,10 @@ TEST(only_bytes_of_file_are_plain)
 	assert_string_equal(part, "ord");
 	assert_int_equal(source_read_at(source, 7, part, 3, NULL), -ERR_READ);
 	source_close(source);
-	file_put(path, "\xff\xfe/\0", 4);
+	file_write(path, "\xff\xfe/\0", 4);
 	assert_false(is_plain(path, &from, &to));
 	pack(&packed, "words", 5);
-	put_packed(0);
+	write_packed(0);
 	assert_false(is_plain(path, &from, &to));
 	assert_false(is_plain("/dev/zero", &from, &to));
 	assert_false(is_plain("/dev/null", &from, &to));
@@ -438,7 +438,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 		const char *text = pasted[i].text, *wanted = pasted[i].printed;
 		struct buf many_times;
 
-		file_put(path, text, strlen(text));
+		file_write(path, text, strlen(text));
 		if (is_plain(path, &from, &to) != !wanted)
 			fail_msg("%s", text);
 		if (!wanted) {
@@ -451,7 +451,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 		buf_add_text(&many_times, as_it_is);
 		while (many_times.len < 2 * SOURCE_PEEK_BYTES)
 			buf_add_text(&many_times, text);
-		file_put(path, many_times.data, many_times.len);
+		file_write(path, many_times.data, many_times.len);
 		buf_clear(&many_times);
 		buf_add_text(&many_times, as_it_is);
 		for (size_t len = strlen(as_it_is); len < 2 * SOURCE_PEEK_BYTES;
@@ -485,12 +485,12 @@ TEST(what_cannot_be_mended_comes_as_it_is)
 		wanted_len += len;
 		wanted_len += (size_t)sprintf(
 			wanted + wanted_len, "\n1 bytes + 2 at 3 by BackTrace4\n\t401000");
-		file_put(path, text, text_len);
+		file_write(path, text, text_len);
 		expect_text(wanted, wanted_len, 0);
 		free(text);
 		free(wanted);
 	}
-	file_put(path, "1 bytes + 2 at 3 by BackTrace4\n  401000\n\0\n", 43);
+	file_write(path, "1 bytes + 2 at 3 by BackTrace4\n  401000\n\0\n", 43);
 	expect_text("1 bytes + 2 at 3 by BackTrace4\n  401000\n\0\n", 43, 0);
 }
 
@@ -512,16 +512,16 @@ TEST(packed_dumps_are_scanned)
 	sink.ctx = &blocks;
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
-	put_packed(0);
+	write_packed(0);
 	assert_int_equal(dump_scan_file(path, &sink, &err), 0);
 	assert_int_equal(blocks, 4);
-	put_packed(1); /* only the last length is cut */
+	write_packed(1); /* only the last length is cut */
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_non_null(strstr(err.detail, "gzip"));
 	assert_int_equal(blocks, 8);
 	packed.len = 0;
 	pack(&packed, dump, sizeof(dump) - 12); /* cut inside the last line */
-	put_packed(1);
+	write_packed(1);
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_int_equal(blocks, 11); /* a partial line is not an entry */
 }

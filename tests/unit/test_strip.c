@@ -75,12 +75,12 @@ TEST(frames_can_be_turned_round)
 TEST(each_candidate_is_turned_round_by_itself)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_names(&maker);
+	write_names(&maker);
 	put(&maker, "%s", "");
-	put_entry(&maker, 1, 8, "A");
-	put_frames(&maker, (made_stack){NEW, LEAK, MAIN});
+	write_entry(&maker, 1, 8, "A");
+	write_frames(&maker, (made_stack){NEW, LEAK, MAIN});
 	put(&maker, "\tAlias");
-	put_frames(&maker, (made_stack){MALLOC, CACHE});
+	write_frames(&maker, (made_stack){MALLOC, CACHE});
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
 	struct result *result = ask_rows(1, "--invert", "--strip", "new.txt");
@@ -322,7 +322,7 @@ TEST(strings_are_shown_by_their_short_names)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct maker maker = dump_new((struct maker){0});
-		put_symbol_note(&maker, APP_BASE + 0x1010, names[i][0], 5, NULL, 0);
+		write_symbol_note(&maker, APP_BASE + 0x1010, names[i][0], 5, NULL, 0);
 		put_block(&maker, 10, 8, "A", 1);
 		dump_end(&maker, "new.txt");
 		struct result *result = ask_rows(1, "new.txt");
@@ -414,7 +414,7 @@ static int64_t left_of_stackless(bool has_stacks, const char *list)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	if (has_stacks)
 		put_block(&maker, 100, 8, "A", 1);
-	put_stackless(&maker, 3, 30, 8);
+	write_stackless(&maker, 3, 30, 8);
 	dump_end(&maker, "new.txt");
 	write_list(list);
 	return ask_status(0, "--suppress", "more.txt", "new.txt")->requested;
@@ -503,11 +503,11 @@ TEST(limit_is_for_what_is_selected_not_for_what_is_shown)
 		"11", "--suppress", "more.txt", "new.txt");
 }
 
-static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_stack stack)
+static void write_one(struct maker *maker, uint64_t bytes, const char *id, made_stack stack)
 {
 	put(maker, "%s", "");
-	put_entry(maker, bytes, 8, id);
-	put_frames(maker, stack);
+	write_entry(maker, bytes, 8, id);
+	write_frames(maker, stack);
 	put(maker, "%s", "");
 }
 
@@ -516,13 +516,13 @@ static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_st
 TEST(what_shrank_hides_no_growth)
 {
 	struct maker old = dump_new((struct maker){0}), now;
-	put_names(&old);
-	put_one(&old, 40, "1", (made_stack){MALLOC, CACHE, MAIN});
+	write_names(&old);
+	write_one(&old, 40, "1", (made_stack){MALLOC, CACHE, MAIN});
 	dump_end(&old, "old.txt");
 	now = dump_new((struct maker){0});
-	put_names(&now);
-	put_one(&now, 30, "2", (made_stack){MALLOC, LEAK, MAIN});
-	put_one(&now, 10, "3", (made_stack){MALLOC, HELPER});
+	write_names(&now);
+	write_one(&now, 30, "2", (made_stack){MALLOC, LEAK, MAIN});
+	write_one(&now, 10, "3", (made_stack){MALLOC, HELPER});
 	dump_end(&now, "new.txt");
 
 	ask_expect(1, "hdiff: growth of 40 bytes is 1 byte over the limit of 39 bytes\n",
@@ -546,7 +546,7 @@ TEST(what_shrank_hides_no_growth)
 TEST(amounts_over_limit_have_units)
 {
 	struct maker maker = dump_new((struct maker){0});
-	put_one(&maker, 100000, "1", (made_stack){MALLOC, LEAK, MAIN});
+	write_one(&maker, 100000, "1", (made_stack){MALLOC, LEAK, MAIN});
 	dump_end(&maker, "new.txt");
 	ask_expect(1,
 		"hdiff: growth of 97.7 KiB (100000 bytes) is 33.7 KiB over the limit of 64.0 KiB\n",

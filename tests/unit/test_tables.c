@@ -27,7 +27,7 @@ static int setup(void **state)
 	if (scratch_begin(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.cpp", dir);
-	file_put(path, source_text, strlen(source_text));
+	file_write(path, source_text, strlen(source_text));
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static void write_in_dir(const char *name, const struct made_bytes *bytes)
 {
 	char *path = path_in_dir(name);
 
-	file_put(path, bytes->bytes, bytes->len);
+	file_write(path, bytes->bytes, bytes->len);
 	free(path);
 }
 

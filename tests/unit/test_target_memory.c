@@ -155,7 +155,7 @@ TEST(what_was_cleared_is_read_again)
 	open_scene(true, false);
 	map(BASE, 0x1000);
 	assert_bytes(memory_at(&scene.memory, BASE, 16), BASE, 16);
-	fake_put(BASE, 0x1122334455667788, 8);
+	fake_write(BASE, 0x1122334455667788, 8);
 	memory_clear(&scene.memory);
 	assert_int_equal(bytes_u64(memory_at(&scene.memory, BASE, 8)), 0x1122334455667788);
 }
@@ -169,7 +169,7 @@ TEST(numbers_are_little_endian_and_as_wide_as_process)
 
 	open_scene(false, false);
 	fake_map(BASE, 0x1000);
-	fake_put(BASE, 0x8899aabbccddeeff, 8);
+	fake_write(BASE, 0x8899aabbccddeeff, 8);
 	assert_int_equal(memory_u8(&scene.memory, BASE + 7, &byte), 0);
 	assert_int_equal(byte, 0x88);
 	assert_int_equal(memory_u16(&scene.memory, BASE, &half), 0);

@@ -96,9 +96,9 @@ TEST(damaged_tracer_dll_is_error)
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
 		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(at, 4);
 
-		fake_put(at, 0xfffffff0, 4);
+		fake_write(at, 0xfffffff0, 4);
 		assert_int_equal(find(&addr), -ERR_TARGET);
-		fake_put(at, was, 4);
+		fake_write(at, was, 4);
 	}
 	fake_unmap(TRACER_BASE);
 	assert_int_equal(find(&addr), -ERR_TARGET);
@@ -240,7 +240,7 @@ TEST(every_block_of_every_shard_is_found)
 		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
 			const struct made_block block = block_of(count++);
 
-			tracer_put_block(shard, i, &block);
+			tracer_write_block(shard, i, &block);
 		}
 	}
 	for (unsigned round = 0; round < 2; round++) {
@@ -258,9 +258,9 @@ TEST(entry_that_is_being_moved_counts_once)
 	for (unsigned i = 0; i < 20; i++) {
 		const struct made_block block = block_of(i);
 
-		tracer_put_block(5, 3 * i, &block);
+		tracer_write_block(5, 3 * i, &block);
 		if (i % 3 == 0)
-			tracer_put_block(5, 3 * i + 1, &block);
+			tracer_write_block(5, 3 * i + 1, &block);
 	}
 	assert_int_equal(take(), 0);
 	tracer_copy_sort(&scene.copy);
@@ -271,7 +271,7 @@ TEST(entry_that_is_being_moved_counts_once)
 
 TEST(tracer_that_has_seen_nothing_has_nothing)
 {
-	uint32_t id = tracer_put_stack(0x1000, 4);
+	uint32_t id = tracer_write_stack(0x1000, 4);
 
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 4);
@@ -289,7 +289,7 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
 
 	tracer_place_table(63, 1);
-	tracer_put_block(63, 3, &block);
+	tracer_write_block(63, 3, &block);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 1);
 	SHARD_PUT(0, broken, 1);
@@ -312,12 +312,12 @@ static int read_tables(void)
 }
 
 /* Writes a block into the first entry of each piece. The block's size is the version. */
-static void put_version(unsigned shard, unsigned piece, unsigned version)
+static void write_version(unsigned shard, unsigned piece, unsigned version)
 {
 	const struct made_block block = {
 		.addr = (piece + 1) * 64ull, .size_bytes = version, .heap = 0x110000, .stack = 1};
 
-	tracer_put_block(shard, piece * PIECE_ENTRIES, &block);
+	tracer_write_block(shard, piece * PIECE_ENTRIES, &block);
 }
 
 static uint64_t version_read(unsigned piece)
@@ -336,14 +336,14 @@ TEST(second_time_only_what_has_changed_is_read)
 
 	tracer_place_table(9, AGAIN_PAGES);
 	for (unsigned piece = 0; piece < pieces; piece++)
-		put_version(9, piece, 1);
+		write_version(9, piece, 1);
 	assert_int_equal(read_tables(), 0);
 	all = scene.copy.read_bytes;
 	assert_true(all >= AGAIN_PAGES * 4096);
 	assert_int_equal(read_tables(), 0);
 	assert_in_range(scene.copy.read_bytes, 0, all - (AGAIN_PAGES * 4096));
 	for (unsigned piece = 0; piece < pieces; piece++)
-		put_version(9, piece, 2);
+		write_version(9, piece, 2);
 	for (unsigned piece = 3; piece < pieces; piece += 7)
 		tracer_count_change(9, piece * 8192ull);
 	assert_int_equal(take(), 0);
@@ -361,9 +361,9 @@ TEST(second_time_only_what_has_changed_is_read)
 TEST(table_whose_lock_somebody_has_is_read_again)
 {
 	tracer_place_table(9, 4);
-	put_version(9, 0, 1);
+	write_version(9, 0, 1);
 	assert_int_equal(read_tables(), 0);
-	put_version(9, 0, 2);
+	write_version(9, 0, 2);
 	SHARD_PUT(9, lock, 0x1234);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.blocks[0].what >> 27, 2);
@@ -374,17 +374,17 @@ TEST(table_in_another_place_or_of_another_size_is_read_again)
 	const uint64_t addr = tracer_place_table(9, 4), other = tracer_place_table(8, 4);
 
 	SHARD_PUT(8, table, 0);
-	put_version(9, 0, 1);
-	put_version(8, 0, 2);
+	write_version(9, 0, 1);
+	write_version(8, 0, 2);
 	assert_int_equal(read_tables(), 0);
 	SHARD_PUT(9, table, other);
 	assert_int_equal(read_tables(), 0);
 	SHARD_PUT(9, pages, 2);
-	put_version(8, 0, 3);
+	write_version(8, 0, 3);
 	assert_int_equal(read_tables(), 0);
 	SHARD_PUT(9, table, addr);
 	SHARD_PUT(9, pages, 4);
-	put_version(9, 0, 4);
+	write_version(9, 0, 4);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 1);
 	assert_int_equal(scene.copy.blocks[0].what >> 27, 4);
@@ -393,10 +393,10 @@ TEST(table_in_another_place_or_of_another_size_is_read_again)
 TEST(of_tracer_that_was_turned_on_again_everything_is_read)
 {
 	tracer_place_table(9, 4);
-	put_version(9, 0, 1);
+	write_version(9, 0, 1);
 	AREA_PUT(session, 1);
 	assert_int_equal(read_tables(), 0);
-	put_version(9, 0, 2);
+	write_version(9, 0, 2);
 	AREA_PUT(session, 2);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.blocks[0].what >> 27, 2);
@@ -404,18 +404,18 @@ TEST(of_tracer_that_was_turned_on_again_everything_is_read)
 
 TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 {
-	uint32_t first = tracer_put_stack(0x1000, 4), second, third;
+	uint32_t first = tracer_write_stack(0x1000, 4), second, third;
 
-	second = tracer_put_stack(0x2000, 4);
+	second = tracer_write_stack(0x2000, 4);
 	assert_int_equal(read_tables(), 0);
-	third = tracer_put_stack(0x3000, 4);
-	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* this change is not counted */
+	third = tracer_write_stack(0x3000, 4);
+	fake_write(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* this change is not counted */
 	assert_int_equal(read_tables(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, first, scene.frames), 4);
 	assert_int_equal(scene.frames[0], 0x1000);
 	assert_int_equal(tracer_copy_stack(&scene.copy, third, scene.frames), 4);
 	assert_int_equal(scene.frames[0], 0x3000);
-	fake_put(TRACER_STACKS + second * 8ull + 16, 0x8000, 8);
+	fake_write(TRACER_STACKS + second * 8ull + 16, 0x8000, 8);
 	tracer_count_change(TRACER_STACKS_NUMBER, second * 8ull);
 	/* There are fewer stacks than before. The removed stack is not read. */
 	AREA_PUT(stacks_top, third * 8ull);
@@ -503,7 +503,7 @@ TEST(stacks_of_every_depth_come_out_as_they_went_in)
 	uint32_t ids[TRACER_DEPTH_MAX + 1];
 
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++)
-		ids[depth] = tracer_put_stack(depth << 20, depth);
+		ids[depth] = tracer_write_stack(depth << 20, depth);
 	assert_int_equal(take(), 0);
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++) {
 		assert_int_equal(tracer_copy_stack(&scene.copy, ids[depth], scene.frames), depth);
@@ -515,7 +515,7 @@ TEST(stacks_of_every_depth_come_out_as_they_went_in)
 TEST(id_that_names_no_sound_record_has_no_frames)
 {
 	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
-	uint32_t id = tracer_put_stack(0x1000, 4), past;
+	uint32_t id = tracer_write_stack(0x1000, 4), past;
 
 	past = (uint32_t)(AREA_GET(stacks_top) / 8);
 	assert_int_equal(take(), 0);
@@ -524,12 +524,12 @@ TEST(id_that_names_no_sound_record_has_no_frames)
 		assert_int_equal(tracer_copy_stack(&scene.copy, wild, scene.frames), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, UINT32_MAX, scene.frames), 0);
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
-		fake_put(TRACER_STACKS + id * 8ull + 8, depths[i], 2);
+		fake_write(TRACER_STACKS + id * 8ull + 8, depths[i], 2);
 		tracer_count_change(TRACER_STACKS_NUMBER, id * 8ull);
 		assert_int_equal(take(), 0);
 		assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 	}
-	fake_put(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one frame more than up to the top */
+	fake_write(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one frame more than up to the top */
 	tracer_count_change(TRACER_STACKS_NUMBER, id * 8ull);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);

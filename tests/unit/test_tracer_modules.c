@@ -44,7 +44,7 @@ static uint64_t randomly(uint64_t *seed)
 	return *seed * 0x2545f4914f6cdd1du >> 16;
 }
 
-static uint64_t put_record(const char *path, uint32_t bytes, const char *pdb)
+static uint64_t write_record(const char *path, uint32_t bytes, const char *pdb)
 {
 	size_t units = strlen(path), pdb_bytes = strlen(pdb), at = scene.record_bytes;
 	struct tracer_module head = {.image_bytes = bytes,
@@ -67,7 +67,7 @@ static uint64_t put_record(const char *path, uint32_t bytes, const char *pdb)
 	return at;
 }
 
-static void put_unload(uint64_t base, uint64_t end, uint64_t record)
+static void write_unload(uint64_t base, uint64_t end, uint64_t record)
 {
 	assert_true(scene.unload_count < UNLOADS_MAX);
 	scene.unloads[scene.unload_count++] = (struct tracer_unload){base, end, record};
@@ -107,7 +107,7 @@ TEST(what_was_not_unloaded_stays_where_it_is)
 {
 	assert_int_equal(place(64), 0);
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0x1234), 0x1234);
-	put_unload(0x10000, 0x20000, put_record("C:\\a.dll", 0x10000, ""));
+	write_unload(0x10000, 0x20000, write_record("C:\\a.dll", 0x10000, ""));
 	assert_int_equal(place(64), 0);
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0), 0);
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0x10000 - 1), 0x10000 - 1);
@@ -119,14 +119,14 @@ TEST(what_was_not_unloaded_stays_where_it_is)
 
 TEST(frame_belongs_to_first_unload_after_it_that_covers_it)
 {
-	uint64_t a = put_record("C:\\a.dll", 0x10000, "a.pdb"),
-		 b = put_record("C:\\b.dll", 0x20000, "");
+	uint64_t a = write_record("C:\\a.dll", 0x10000, "a.pdb"),
+		 b = write_record("C:\\b.dll", 0x20000, "");
 	uint64_t in_a, in_b, again;
 	const struct module *module;
 
-	put_unload(0x50000, 0x60000, a);
-	put_unload(0x50000, 0x70000, b);
-	put_unload(0x90000, 0xa0000, a);
+	write_unload(0x50000, 0x60000, a);
+	write_unload(0x50000, 0x70000, b);
+	write_unload(0x90000, 0xa0000, a);
 	assert_int_equal(place(64), 0);
 	in_a = tracer_modules_resolve(&scene.modules, 0, 0x50123);
 	in_b = tracer_modules_resolve(&scene.modules, 1, 0x50123);
@@ -154,8 +154,8 @@ TEST(return_address_right_behind_module_is_its)
 {
 	uint64_t found;
 
-	put_unload(0x50000, 0x60000, put_record("C:\\a.dll", 0x10000, ""));
-	put_unload(0x60000, 0x70000, put_record("C:\\b.dll", 0x10000, ""));
+	write_unload(0x50000, 0x60000, write_record("C:\\a.dll", 0x10000, ""));
+	write_unload(0x60000, 0x70000, write_record("C:\\b.dll", 0x10000, ""));
 	assert_int_equal(place(64), 0);
 	found = tracer_modules_resolve(&scene.modules, 0, 0x60000);
 	assert_int_equal(found - listed("C:\\a.dll")->base, 0x10000);
@@ -177,8 +177,8 @@ TEST(bases_stay_when_more_modules_go)
 			uint64_t record;
 
 			snprintf(path, sizeof(path), "C:\\plug%u.dll", i);
-			record = put_record(path, 0x1000 * (1 + i * 7), "");
-			put_unload(0x100000, 0x100000 + 0x1000 * (1 + i * 7), record);
+			record = write_record(path, 0x1000 * (1 + i * 7), "");
+			write_unload(0x100000, 0x100000 + 0x1000 * (1 + i * 7), record);
 			assert_int_equal(place(bits), 0);
 			for (unsigned k = 0; k <= i; k++) {
 				uint64_t at = tracer_modules_resolve(&scene.modules, k, 0x100010);
@@ -198,7 +198,7 @@ TEST(unload_gives_size_of_module_without_headers)
 {
 	uint64_t found;
 
-	put_unload(0x50000, 0x60000, put_record("C:\\a.dll", 0, ""));
+	write_unload(0x50000, 0x60000, write_record("C:\\a.dll", 0, ""));
 	assert_int_equal(place(64), 0);
 	found = tracer_modules_resolve(&scene.modules, 0, 0x5fff0);
 	assert_int_equal(found - listed("C:\\a.dll")->base, 0xfff0);
@@ -207,9 +207,9 @@ TEST(unload_gives_size_of_module_without_headers)
 
 TEST(equal_records_are_one_module)
 {
-	put_unload(0x50000, 0x60000, put_record("C:\\a.dll", 0x10000, "a.pdb"));
-	put_unload(0x80000, 0x90000, put_record("C:\\a.dll", 0x10000, "a.pdb"));
-	put_unload(0xa0000, 0xb0000, put_record("C:\\a.dll", 0x10000, "b.pdb"));
+	write_unload(0x50000, 0x60000, write_record("C:\\a.dll", 0x10000, "a.pdb"));
+	write_unload(0x80000, 0x90000, write_record("C:\\a.dll", 0x10000, "a.pdb"));
+	write_unload(0xa0000, 0xb0000, write_record("C:\\a.dll", 0x10000, "b.pdb"));
 	assert_int_equal(place(64), 0);
 	assert_int_equal(scene.modules.count, 2);
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0x50001),
@@ -225,8 +225,8 @@ TEST(in_32_bits_they_keep_clear_of_what_is_loaded)
 		{.base = 0x80200000, .size_bytes = 0x1000}};
 	uint64_t found;
 
-	put_unload(0x50000, 0x60000, put_record("C:\\a.dll", 0x100000, ""));
-	put_unload(0x50000, 0x60000, put_record("C:\\huge.dll", 0xffffffff, ""));
+	write_unload(0x50000, 0x60000, write_record("C:\\a.dll", 0x100000, ""));
+	write_unload(0x50000, 0x60000, write_record("C:\\huge.dll", 0xffffffff, ""));
 	assert_int_equal(parse(), 0);
 	tracer_modules_place(&scene.modules, 32, live, 3);
 	found = tracer_modules_resolve(&scene.modules, 0, 0x50010);
@@ -238,7 +238,7 @@ TEST(in_32_bits_they_keep_clear_of_what_is_loaded)
 
 TEST(of_unknown_module_frame_is_in_none)
 {
-	put_unload(0x50000, 0x60000, TRACER_NO_MODULE);
+	write_unload(0x50000, 0x60000, TRACER_NO_MODULE);
 	assert_int_equal(place(64), 0);
 	assert_int_equal(
 		tracer_modules_resolve(&scene.modules, 0, 0x50010), TRACER_LOST_BASE + 0x50010);
@@ -265,12 +265,12 @@ TEST(any_frame_of_any_age_is_found)
 		char path[40];
 
 		snprintf(path, sizeof(path), "C:\\r%u.dll", i);
-		records[i] = put_record(path, 0x100000, "");
+		records[i] = write_record(path, 0x100000, "");
 	}
 	for (unsigned i = 0; i < UNLOADS_MAX; i++) {
 		uint64_t base = 0x10000 * (1 + randomly(&seed) % 40);
 
-		put_unload(base, base + 0x1000 * (1 + randomly(&seed) % 200),
+		write_unload(base, base + 0x1000 * (1 + randomly(&seed) % 200),
 			records[randomly(&seed) % 30]);
 	}
 	assert_int_equal(place(64), 0);
@@ -298,12 +298,12 @@ TEST(any_frame_of_any_age_is_found)
 
 TEST(records_that_cannot_be_are_error)
 {
-	uint64_t a = put_record("C:\\a.dll", 0x10000, "a.pdb");
-	uint64_t b = put_record("C:\\b.dll", 0x10000, "");
+	uint64_t a = write_record("C:\\a.dll", 0x10000, "a.pdb");
+	uint64_t b = write_record("C:\\b.dll", 0x10000, "");
 	const uint32_t lengths[] = {0, 4, 39, 41, 48, 0x10000, UINT32_MAX - 8, UINT32_MAX};
 	uint32_t good;
 
-	put_unload(0x10000, 0x20000, b);
+	write_unload(0x10000, 0x20000, b);
 	assert_int_equal(parse(), 0);
 	memcpy(&good, scene.records + a, 4);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
@@ -334,8 +334,8 @@ TEST(damaged_records_harm_nobody)
 		for (unsigned i = 0; i < 6; i++) {
 			uint64_t base = randomly(&seed) % 0x100000;
 
-			put_unload(base, base + 1 + randomly(&seed) % 0x40000,
-				put_record("C:\\some\\module.dll", 0x1000 << i, "m.pdb"));
+			write_unload(base, base + 1 + randomly(&seed) % 0x40000,
+				write_record("C:\\some\\module.dll", 0x1000 << i, "m.pdb"));
 		}
 		for (unsigned i = 0; i < 1 + round % 4; i++)
 			scene.records[randomly(&seed) % scene.record_bytes] =

@@ -322,7 +322,7 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 
 /* Puts and takes random addresses as blocks of the thread's own heap. The heap's handle identifies
  * the thread's events. */
-static void *put_and_take_blindly(void *seed)
+static void *write_and_read_blindly(void *seed)
 {
 	uint64_t heap = (uint64_t)memory_thread_id() << 16;
 	uint32_t tag = heapindex_new(&area, heap);
@@ -352,7 +352,7 @@ TEST(what_is_replayed_is_what_table_holds)
 	reader_begin(1 + WORKERS, 10, 0);
 	memset(replayed, 0, sizeof(replayed));
 	reader.see = see_and_replay;
-	run_workers(put_and_take_blindly, WORKERS * OPS / 4);
+	run_workers(write_and_read_blindly, WORKERS * OPS / 4);
 	area.rings = 0;
 	for (unsigned i = 0; i < ADDRS; i++) {
 		struct tracer_block block = {0};
@@ -376,7 +376,7 @@ static void see_stacks_in_order(const struct ring_event *event, uint32_t thread)
 }
 
 /* Puts one block `count` times, with stacks 1, 2 and so on. */
-static void *put_many(void *count)
+static void *write_many(void *count)
 {
 	for (uint32_t i = 1; i <= *(uint32_t *)count; i++)
 		put(0, i);
@@ -391,7 +391,7 @@ TEST(thread_whose_ring_is_full_waits_and_loses_nothing)
 	reader_begin(2, RING_LOG2_MIN, 0);
 	reader.see = see_stacks_in_order;
 	last_stack = 0;
-	assert_int_equal(pthread_create(&thread, NULL, put_many, &count), 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_many, &count), 0);
 	while (!total_waits())
 		sched_yield();
 	/* The thread waits. One event may need two places, so one place may be free. */
@@ -416,7 +416,7 @@ TEST(where_events_may_be_dropped_lost_ones_are_counted_and_have_no_number)
 
 	reader_begin(2, RING_LOG2_MIN, RING_DROP);
 	reader.see = see_any;
-	put_many(&count);
+	write_many(&count);
 	assert_int_equal(total_waits(), 0);
 	read_all();
 	assert_in_range(reader.passed, 1, 1u << RING_LOG2_MIN);
@@ -435,7 +435,7 @@ TEST(when_hsnap_ends_nobody_waits_and_nothing_is_recorded_any_more)
 
 	reader_begin(2, RING_LOG2_MIN, 0);
 	fake_hsnap_ended = true;
-	put_many(&count);
+	write_many(&count);
 	assert_int_equal(area.rings, 0);
 	assert_int_equal(total_waits(), 1);
 	assert_true(blocktable_remove(&area, addr_of(0), &block));
@@ -445,7 +445,7 @@ TEST(when_hsnap_ends_nobody_waits_and_nothing_is_recorded_any_more)
 
 /* ---------------------------------------------------------------- ended threads */
 
-static void *put_and_end(void *stack)
+static void *write_and_end(void *stack)
 {
 	put(*(uint32_t *)stack % ADDRS, *(uint32_t *)stack);
 	return NULL;
@@ -469,7 +469,7 @@ TEST(ring_that_is_given_back_serves_another_thread)
 		pthread_t thread;
 
 		assert_int_equal(reader.rings->rings[1].owner, 0);
-		assert_int_equal(pthread_create(&thread, NULL, put_and_end, &i), 0);
+		assert_int_equal(pthread_create(&thread, NULL, write_and_end, &i), 0);
 		pthread_join(thread, NULL);
 		assert_int_equal(reader.rings->rings[1].owner, first + i);
 		/* The ring's events have not been read yet. */
@@ -581,7 +581,7 @@ static void end_meanwhile(void)
 	area.rings = 0;
 }
 
-static void put_meanwhile(unsigned addr, void (*meanwhile)(void))
+static void write_meanwhile(unsigned addr, void (*meanwhile)(void))
 {
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		area.shards[i].lock = 1;
@@ -598,10 +598,10 @@ TEST(recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
 	reader_begin(2, RING_LOG2_MIN, 0);
 	reader.see = see_last;
 	area.rings = 0;
-	put_meanwhile(1, begin_meanwhile);
+	write_meanwhile(1, begin_meanwhile);
 	assert_int_equal(new_events(), 1);
 	assert_int_equal(last.type, RING_ALLOC);
-	put_meanwhile(2, end_meanwhile);
+	write_meanwhile(2, end_meanwhile);
 	assert_int_equal(new_events(), 0);
 	assert_true(blocktable_remove(&area, addr_of(1), &block));
 	assert_true(blocktable_remove(&area, addr_of(2), &block));

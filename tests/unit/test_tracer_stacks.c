@@ -483,7 +483,7 @@ static uint64_t block_addr(const struct worker *worker, uint32_t i)
 	return 0x10000 + ((uint64_t)i * THREADS + worker->number) * 16;
 }
 
-static void put_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
+static void write_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 {
 	const struct tracer_block block = tracer_block_make(
 		block_addr(worker, i), worker->number, worker->ids[i % STACKS], size_bytes);
@@ -512,9 +512,9 @@ static void *work(void *context)
 			intern(n * (2 * worker->number + 1) % STACKS);
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		worker->wrong += intern(i % STACKS) != worker->ids[i % STACKS];
-		put_block(worker, i, 1);
+		write_block(worker, i, 1);
 		take_block(worker, i, 1);
-		put_block(worker, i, i);
+		write_block(worker, i, i);
 		if (i % 2)
 			take_block(worker, i - 1, i - 1);
 	}

@@ -311,7 +311,7 @@ static void stepping(void (*check)(void), uint64_t n)
 #define CROWD_AT_END 24
 #define CROWD 8
 
-static void check_put_and_take(void)
+static void check_write_and_read(void)
 {
 	for (unsigned i = 0; i < 80; i++) {
 		uint32_t index = fake_dice(&seed) % (CROWD_AT_END + CROWD);
@@ -330,7 +330,7 @@ TEST(while_entries_move_nothing_live_is_missing)
 	model_add_crowd(CROWD, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
-	stepping(check_put_and_take, 1);
+	stepping(check_write_and_read, 1);
 	assert_true(steps > 5000);
 }
 

@@ -27,7 +27,7 @@ static void fill_life(struct made *made, const struct life *life)
 	made_times(made, life->part_count * life->each, true);
 	for (size_t i = 0; i < made->count; i++) {
 		made->parts[i] = (uint32_t)(i / life->each);
-		made_put(made, i, of_life(made, life, i / life->each, i % life->each));
+		made_write(made, i, of_life(made, life, i / life->each, i % life->each));
 	}
 }
 
@@ -150,7 +150,7 @@ TEST(any_parts_have_room)
 		for (size_t i = 0; i < made.count; i++) {
 			part += made_chance(&made) < 0.04;
 			made.parts[i] = part;
-			made_put(&made, i, part % 3 ? made_chance(&made) : 1);
+			made_write(&made, i, part % 3 ? made_chance(&made) : 1);
 		}
 		trend = made_judge(&made);
 		assert_true(trend.low_bytes_per_hour <= trend.bytes_per_hour);

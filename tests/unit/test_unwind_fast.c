@@ -145,7 +145,7 @@ static uint32_t step_of(uint64_t addr)
 	return (uint32_t)(addr * 0x9e3779b97f4a7c15u >> 32) | 1;
 }
 
-static void *put_and_find(void *seed)
+static void *write_and_find(void *seed)
 {
 	uint64_t random = (uintptr_t)seed, wrong = 0;
 
@@ -168,7 +168,7 @@ TEST(threads_find_nothing_wrong)
 
 	for (uintptr_t i = 0; i < 4; i++)
 		assert_int_equal(
-			pthread_create(&threads[i], NULL, put_and_find, (void *)(i + 1)), 0);
+			pthread_create(&threads[i], NULL, write_and_find, (void *)(i + 1)), 0);
 	for (int i = 0; i < 4; i++) {
 		void *wrong;
 

@@ -126,7 +126,7 @@ TEST(rule_learnt_too_late_does_not_count)
 	assert_non_null(unwind32_find(0x5800));
 }
 
-static void *put_and_find(void *seed)
+static void *write_and_find(void *seed)
 {
 	uint64_t random = (uintptr_t)seed, wrong = 0;
 
@@ -151,7 +151,7 @@ TEST(threads_find_nothing_that_is_wrong)
 
 	for (uintptr_t i = 0; i < 4; i++)
 		assert_int_equal(
-			pthread_create(&threads[i], NULL, put_and_find, (void *)(i + 1)), 0);
+			pthread_create(&threads[i], NULL, write_and_find, (void *)(i + 1)), 0);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(threads[i], &wrong);
 		assert_null(wrong);

@@ -106,7 +106,7 @@ static void assert_depth(struct made_record record, uint32_t expected)
 		walk_clear(&scene.walk);
 		memory_clear(&scene.memory);
 		memset(fake_bytes(RECORDS, 0x400), 0, 0x400);
-		put_record(scene.bits, RECORDS + 0x100, &record);
+		write_record(scene.bits, RECORDS + 0x100, &record);
 		add_heap(scene.bits);
 		add_block(RECORDS + 0x100);
 		take();
@@ -229,7 +229,7 @@ TEST(each_record_is_one_and_bears_umdhs_id)
 
 	add_heap(64);
 	for (unsigned i = 0; i < 10; i++)
-		put_record(64, RECORDS + i * 0x40, &record);
+		write_record(64, RECORDS + i * 0x40, &record);
 	for (unsigned i = 0; i < 1000; i++)
 		add_block(RECORDS + i * 7 % 10 * 0x40);
 	take();
@@ -259,10 +259,10 @@ TEST(values_that_mean_no_stack_are_no_records)
 /* Heaps of both widths point to one address. There are two records, each with its heap's layout. */
 TEST(record_is_laid_out_as_its_heap)
 {
-	put_record(64, RECORDS,
+	write_record(64, RECORDS,
 		&(struct made_record){
 			.index = 0xffff, .depth = 4, .frame_count = 4, .first_frame = FRAME});
-	put_record(32, RECORDS + 0x400,
+	write_record(32, RECORDS + 0x400,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
 	add_heap(32);
@@ -304,15 +304,15 @@ static void start(unsigned bits)
 static void put(unsigned i, struct made_record record)
 {
 	record.first_frame = FRAME;
-	put_record(scene.bits, record_at(i), &record);
+	write_record(scene.bits, record_at(i), &record);
 	add_block(record_at(i));
 }
 
-static void put_frame(unsigned i, unsigned at, uint64_t frame)
+static void write_frame(unsigned i, unsigned at, uint64_t frame)
 {
 	unsigned size = scene.bits / 8;
 
-	fake_put(slot_at(scene.bits, record_at(i)) + at * size, frame, size);
+	fake_write(slot_at(scene.bits, record_at(i)) + at * size, frame, size);
 }
 
 static uint32_t frames_of(unsigned i)
@@ -377,7 +377,7 @@ static unsigned count_of(unsigned i)
 	return 2 + i * 7 % 31;
 }
 
-static void put_process(const struct kind *kind)
+static void write_process(const struct kind *kind)
 {
 	uint64_t seed = 7;
 
@@ -389,7 +389,7 @@ static void put_process(const struct kind *kind)
 			       .block_depth = room_value(kind->room, count, &seed),
 			       .frame_count = count});
 		if (i % 100 < kind->gone_percent)
-			put_frame(i, 1 + i % (count - 1), GONE + i * 16);
+			write_frame(i, 1 + i % (count - 1), GONE + i * 16);
 	}
 }
 
@@ -397,7 +397,7 @@ static void assert_process(const struct kind *kind)
 {
 	for (scene.bits = 32; scene.bits <= 64; scene.bits += 32) {
 		start(scene.bits);
-		put_process(kind);
+		write_process(kind);
 		take();
 		for (unsigned i = 0; i < MANY; i++)
 			assert_int_equal(frames_of(i), count_of(i));
@@ -435,7 +435,7 @@ TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
 /* ---------------------------------------------------------------- majority in a process */
 
 /* Puts `count` records that store their number in one field only. */
-static unsigned put_habit(unsigned count, bool is_index)
+static unsigned write_habit(unsigned count, bool is_index)
 {
 	for (unsigned i = 0; i < count; i++)
 		put(i, (struct made_record){.index = is_index ? 9 : 0x1234,
@@ -450,12 +450,12 @@ TEST(clear_habit_is_followed_where_other_slot_is_possible)
 		unsigned i;
 
 		start(64);
-		i = put_habit(8, is_index);
+		i = write_habit(8, is_index);
 		put(i, (struct made_record){.index = is_index ? 9 : 1,
 			       .depth = is_index ? 1 : 9,
 			       .frame_count = 9});
-		put_frame(i, 2, GONE);
-		put_frame(i, 8, GONE + 16); /* even the last frame is in unloaded code */
+		write_frame(i, 2, GONE);
+		write_frame(i, 8, GONE + 16); /* even the last frame is in unloaded code */
 		take();
 		assert_int_equal(frames_of(i), 9);
 		assert_int_equal(ust_facts(scene.ust)->cut_count, 0);
@@ -467,9 +467,9 @@ TEST(without_clear_habit_frames_that_are_gone_at_end_are_cut_and_counted)
 	for (unsigned others = 7; others <= 8; others++) {
 		for (int is_index = 0; is_index < 2; is_index++) {
 			start(64);
-			put_habit(others + 1, is_index);
-			put_frame(0, 2, GONE);
-			put_frame(0, 8, GONE);
+			write_habit(others + 1, is_index);
+			write_frame(0, 2, GONE);
+			write_frame(0, 8, GONE);
 			take();
 			assert_int_equal(frames_of(0), others < 8 ? 2 : 9);
 			assert_int_equal(ust_facts(scene.ust)->cut_count, others < 8);
@@ -481,9 +481,9 @@ TEST(without_clear_habit_frames_that_are_gone_at_end_are_cut_and_counted)
 TEST(what_is_no_address_cuts_stack_and_is_counted)
 {
 	start(64);
-	put_habit(20, false);
-	put_frame(3, 2, 0x66);
-	put_frame(5, 0, 0x66); /* the whole stack is invalid */
+	write_habit(20, false);
+	write_frame(3, 2, 0x66);
+	write_frame(5, 0, 0x66); /* the whole stack is invalid */
 	put(20, (struct made_record){.index = 1, .depth = 0xffff, .frame_count = 7});
 	take();
 	assert_int_equal(frames_of(3), 2);
@@ -495,7 +495,7 @@ TEST(what_is_no_address_cuts_stack_and_is_counted)
 
 /* Records of both kinds leave it open which field has the number. BlockDepth may or may not have
  * its documented meaning. */
-static unsigned put_rooms(bool has_room)
+static unsigned write_rooms(bool has_room)
 {
 	for (unsigned i = 0; i < 40; i++)
 		put(i, (struct made_record){.index = i % 2 ? 12 : 0x1234,
@@ -512,7 +512,7 @@ TEST(room_in_record_decides_where_it_agrees_in_process)
 		unsigned i;
 
 		start(64);
-		i = put_rooms(has_room);
+		i = write_rooms(has_room);
 		put(i, (struct made_record){
 			       .index = 20, .depth = 10, .block_depth = 10, .frame_count = 24});
 		put(i + 1, (struct made_record){
@@ -536,21 +536,21 @@ struct made_trace {
 };
 
 /* RTL_TRACE_BLOCK: Magic, Count, Size, UserCount, UserSize, UserContext, Next, Trace. */
-static void put_trace(unsigned i, const struct made_trace *trace)
+static void write_trace(unsigned i, const struct made_trace *trace)
 {
 	unsigned size = scene.bits / 8;
 	uint64_t addr = record_at(i), trace_at = addr + (size == 8 ? 0x30 : 0x1c);
 	uint64_t frames = trace->frames ? trace->frames : trace_at + size;
 
-	fake_put(addr, 0xabcd1234, 4);
-	fake_put(addr + 4, trace->number, 4);
-	fake_put(addr + 8, trace->size, 4);
-	fake_put(addr + (size == 8 ? 0x10 : 0xc), 3, size);
-	fake_put(addr + (size == 8 ? 0x18 : 0x10), 300, size);
-	fake_put(addr + (size == 8 ? 0x28 : 0x18), RECORDS, size);
-	fake_put(trace_at, frames, size);
+	fake_write(addr, 0xabcd1234, 4);
+	fake_write(addr + 4, trace->number, 4);
+	fake_write(addr + 8, trace->size, 4);
+	fake_write(addr + (size == 8 ? 0x10 : 0xc), 3, size);
+	fake_write(addr + (size == 8 ? 0x18 : 0x10), 300, size);
+	fake_write(addr + (size == 8 ? 0x28 : 0x18), RECORDS, size);
+	fake_write(trace_at, frames, size);
 	for (unsigned k = 0; k < trace->frame_count; k++)
-		fake_put(frames + k * size, FRAME + k * 16, size);
+		fake_write(frames + k * size, FRAME + k * 16, size);
 	add_block(addr);
 }
 
@@ -561,7 +561,7 @@ static void assert_trace(struct made_trace trace, uint32_t expected)
 		uint64_t slot;
 
 		start(bits);
-		put_trace(0, &trace);
+		write_trace(0, &trace);
 		take();
 		assert_int_equal(ust_frames(scene.ust, 0, &frames, &slot), expected);
 		assert_int_equal(ust_facts(scene.ust)->broken_count, !expected);
@@ -603,9 +603,9 @@ TEST(what_only_looks_like_trace_is_none)
 TEST(traces_and_entries_of_one_process_do_not_mix)
 {
 	start(64);
-	put_habit(20, true);
+	write_habit(20, true);
 	for (unsigned i = 20; i < 40; i++)
-		put_trace(
+		write_trace(
 			i, &(struct made_trace){.number = 1 + i % 3, .size = 8, .frame_count = 8});
 	take();
 	for (unsigned i = 0; i < 40; i++)
@@ -641,13 +641,13 @@ TEST(record_at_end_of_memory_has_what_is_there)
 	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
 
 	add_heap(64);
-	put_record(64, addr,
+	write_record(64, addr,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
 	add_block(addr);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
-	fake_put(addr + 0xe, 32, 2); /* exceeds the mapped memory */
+	fake_write(addr + 0xe, 32, 2); /* exceeds the mapped memory */
 	memory_clear(&scene.memory);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
@@ -675,7 +675,7 @@ TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 	fake.target.ops = &ops;
 	add_heap(64);
 	for (uint64_t at = RECORDS; at < RECORDS + RECORDS_BYTES; at += 8) {
-		fake_put(at, FRAME, 8);
+		fake_write(at, FRAME, 8);
 		add_block(at);
 	}
 	take();

@@ -38,9 +38,9 @@ struct scene {
 
 static struct scene scene;
 
-static void put_ptr(uint64_t addr, uint64_t value)
+static void write_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(addr, value, scene.bits / 8);
+	fake_write(addr, value, scene.bits / 8);
 }
 
 /* Places entry i (counted from 1) in its bucket's chain and in the index. */
@@ -54,9 +54,9 @@ static void place_entry(uint32_t i)
 		.frame_count = 3,
 		.first_frame = CODE_BASE + 0x100};
 
-	put_record(scene.bits, scene.lower_free, &record);
-	put_ptr(bucket, scene.lower_free);
-	put_ptr(DATABASE + DATABASE_BYTES - i * (scene.bits / 8), scene.lower_free);
+	write_record(scene.bits, scene.lower_free, &record);
+	write_ptr(bucket, scene.lower_free);
+	write_ptr(DATABASE + DATABASE_BYTES - i * (scene.bits / 8), scene.lower_free);
 	scene.lower_free += 0x40;
 }
 
@@ -66,18 +66,19 @@ static void place_database(void)
 
 	fake_map(DATABASE, DATABASE_BYTES)->needs_hold = true;
 	scene.lower_free = DATABASE + 0x400;
-	put_ptr(DATABASE + at->commit_base, scene.lower_free);
+	write_ptr(DATABASE + at->commit_base, scene.lower_free);
 	for (uint32_t i = 1; i <= ENTRIES; i++)
 		place_entry(i);
-	put_ptr(DATABASE + at->lower_commit, DATABASE + 0x2000);
-	put_ptr(DATABASE + at->upper_commit, DATABASE + DATABASE_BYTES - 0x1000);
-	put_ptr(DATABASE + at->lower_free, scene.lower_free);
-	put_ptr(DATABASE + at->upper_free, DATABASE + DATABASE_BYTES - ENTRIES * (scene.bits / 8));
-	fake_put(DATABASE + at->lookups, 4711, 4);
-	fake_put(DATABASE + at->added, ENTRIES, 4);
-	put_ptr(DATABASE + at->index_array, DATABASE + DATABASE_BYTES);
-	fake_put(DATABASE + at->failures, 17, 4);
-	fake_put(DATABASE + at->bucket_count, BUCKETS, 4);
+	write_ptr(DATABASE + at->lower_commit, DATABASE + 0x2000);
+	write_ptr(DATABASE + at->upper_commit, DATABASE + DATABASE_BYTES - 0x1000);
+	write_ptr(DATABASE + at->lower_free, scene.lower_free);
+	write_ptr(
+		DATABASE + at->upper_free, DATABASE + DATABASE_BYTES - ENTRIES * (scene.bits / 8));
+	fake_write(DATABASE + at->lookups, 4711, 4);
+	fake_write(DATABASE + at->added, ENTRIES, 4);
+	write_ptr(DATABASE + at->index_array, DATABASE + DATABASE_BYTES);
+	fake_write(DATABASE + at->failures, 17, 4);
+	fake_write(DATABASE + at->bucket_count, BUCKETS, 4);
 }
 
 static int release(void **state)
@@ -95,10 +96,10 @@ static void scene_init(unsigned bits)
 	scene.bits = bits;
 	ust_place(bits);
 	fake_map(NTDLL, NTDLL_BYTES)->needs_hold = true;
-	fake_put_module(
+	fake_write_module(
 		NTDLL, bits, NTDLL_BYTES, NTDLL_DATA_BYTES, "C:\\Windows\\SYSTEM32\\ntdll.dll");
 	place_database();
-	put_ptr(NTDLL_DATA + 0x1238, DATABASE);
+	write_ptr(NTDLL_DATA + 0x1238, DATABASE);
 	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 }
 
@@ -136,17 +137,17 @@ TEST(database_is_found_with_its_contents)
 TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 {
 	scene_init(64);
-	put_ptr(NTDLL_DATA + 0x1238, 0);
+	write_ptr(NTDLL_DATA + 0x1238, 0);
 	assert_false(is_found());
-	put_ptr(NTDLL + 0x1100, DATABASE); /* the pointer is in ntdll's code */
+	write_ptr(NTDLL + 0x1100, DATABASE); /* the pointer is in ntdll's code */
 	assert_false(is_found());
-	put_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
+	write_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
 	assert_true(is_found());
 	fake.modules[1].path = "C:\\app\\xntdll.dll";
 	assert_false(is_found());
 	fake.modules[1].path = "C:\\WINDOWS\\NTDLL.DLL";
 	assert_true(is_found());
-	fake_put(NTDLL + 0x80 + 24, 0x10b, 2); /* a 32-bit image */
+	fake_write(NTDLL + 0x80 + 24, 0x10b, 2); /* a 32-bit image */
 	assert_false(is_found());
 	assert_int_equal(scene.found.addr, 0);
 }
@@ -186,10 +187,10 @@ TEST(what_contradicts_itself_is_no_database)
 			uint64_t addr = DATABASE + wrong[i].place;
 			uint64_t right = fake_get(addr, wrong[i].bytes);
 
-			fake_put(addr, wrong[i].value, wrong[i].bytes);
+			fake_write(addr, wrong[i].value, wrong[i].bytes);
 			if (is_found())
 				fail_msg("%u bits: case %zu is taken for a database", bits, i);
-			fake_put(addr, right, wrong[i].bytes);
+			fake_write(addr, right, wrong[i].bytes);
 		}
 		assert_true(is_found());
 	}
@@ -198,8 +199,8 @@ TEST(what_contradicts_itself_is_no_database)
 TEST(torn_index_counts_as_far_as_it_is_there)
 {
 	scene_init(64);
-	put_ptr(DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
-	put_ptr(DATABASE + DATABASE_BYTES - 4 * 8, UINT64_MAX);
+	write_ptr(DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
+	write_ptr(DATABASE + DATABASE_BYTES - 4 * 8, UINT64_MAX);
 	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, ENTRIES);
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
@@ -210,8 +211,8 @@ TEST(torn_index_counts_as_far_as_it_is_there)
 TEST(entries_that_bear_another_number_do_not_count)
 {
 	scene_init(32);
-	fake_put(DATABASE + 0x400 + 8, 2, 2);
-	fake_put(DATABASE + 0x440 + 6, 1, 2); /* upper half of the field */
+	fake_write(DATABASE + 0x400 + 8, 2, 2);
+	fake_write(DATABASE + 0x440 + 6, 1, 2); /* upper half of the field */
 	assert_true(is_found());
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
 }
@@ -220,7 +221,7 @@ TEST(chain_that_leads_round_ends)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		scene_init(bits);
-		put_ptr(DATABASE + 0x400, DATABASE + 0x400 + BUCKETS * 0x40);
+		write_ptr(DATABASE + 0x400, DATABASE + 0x400 + BUCKETS * 0x40);
 		assert_true(is_found());
 		assert_int_equal(scene.found.indexed_count, ENTRIES);
 		assert_int_equal(scene.found.chained_count, ENTRIES + 1);
@@ -233,10 +234,10 @@ TEST(index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
 	scene_init(64);
-	fake_put(DATABASE + at->added, 0xffffffff, 4);
-	put_ptr(DATABASE + at->index_array, UINT64_C(1) << 46);
-	put_ptr(DATABASE + at->upper_free, UINT64_C(1) << 45);
-	put_ptr(DATABASE + at->upper_commit, UINT64_C(1) << 45);
+	fake_write(DATABASE + at->added, 0xffffffff, 4);
+	write_ptr(DATABASE + at->index_array, UINT64_C(1) << 46);
+	write_ptr(DATABASE + at->upper_free, UINT64_C(1) << 45);
+	write_ptr(DATABASE + at->upper_commit, UINT64_C(1) << 45);
 	fake.reads = 0;
 	assert_false(is_found());
 	assert_in_range(fake.reads, 1, 1000);
@@ -251,9 +252,9 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 	scene_init(64);
 	fake_map(end - 0x1000, 0x1000);
 	for (uint64_t i = 1; i <= 0x1000 / 8; i++)
-		put_ptr(end - i * 8, DATABASE + 0x400);
-	fake_put(DATABASE + at->added, 0xffffffff / 8, 4);
-	put_ptr(DATABASE + at->index_array, end);
+		write_ptr(end - i * 8, DATABASE + 0x400);
+	fake_write(DATABASE + at->added, 0xffffffff / 8, 4);
+	write_ptr(DATABASE + at->index_array, end);
 	fake.reads = 0;
 	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, 0xffffffff / 8);
@@ -273,14 +274,14 @@ TEST(many_near_misses_end_quickly)
 	for (uint64_t i = 0; i < NTDLL_DATA_BYTES / 8; i++) {
 		uint64_t addr = DATABASE + i * 0x1000;
 
-		put_ptr(NTDLL_DATA + i * 8, addr);
-		put_ptr(addr + at->commit_base, addr);
-		put_ptr(addr + at->lower_commit, addr);
-		put_ptr(addr + at->upper_commit, addr + 0x2000000);
-		put_ptr(addr + at->lower_free, addr + 0x1100000);
-		put_ptr(addr + at->upper_free, addr + 0x1100000);
-		put_ptr(addr + at->index_array, addr + 0x2000000);
-		fake_put(addr + at->bucket_count, 0x100000, 4);
+		write_ptr(NTDLL_DATA + i * 8, addr);
+		write_ptr(addr + at->commit_base, addr);
+		write_ptr(addr + at->lower_commit, addr);
+		write_ptr(addr + at->upper_commit, addr + 0x2000000);
+		write_ptr(addr + at->lower_free, addr + 0x1100000);
+		write_ptr(addr + at->upper_free, addr + 0x1100000);
+		write_ptr(addr + at->index_array, addr + 0x2000000);
+		fake_write(addr + at->bucket_count, 0x100000, 4);
 	}
 	assert_false(is_found());
 }
@@ -297,7 +298,7 @@ TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
 						 fake_random(&seed) :
 						 DATABASE + fake_random(&seed) % DATABASE_BYTES;
 
-			fake_put(DATABASE + place, value, 4);
+			fake_write(DATABASE + place, value, 4);
 		}
 		is_found();
 		assert_true(scene.found.addr == 0 || scene.found.addr == DATABASE);

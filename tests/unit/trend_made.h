@@ -65,7 +65,7 @@ static inline void made_times(struct made *made, size_t count, bool is_even)
 			      (double)(made->times_ms[count - 1] - made->times_ms[0]);
 }
 
-static inline void made_put(struct made *made, size_t at, double units)
+static inline void made_write(struct made *made, size_t at, double units)
 {
 	double bytes = units * MADE_UNIT + 0.5;
 	uint64_t whole = bytes > 0 ? (uint64_t)bytes : 0;
@@ -105,7 +105,7 @@ static inline void made_fill(struct made *made, made_course *course)
 	made->chance[0] = made_chance(made);
 	made->chance[1] = made_chance(made);
 	for (size_t i = 0; i < made->count; i++)
-		made_put(made, i, course(made, i));
+		made_write(made, i, course(made, i));
 }
 
 static inline struct trend made_judge(struct made *made)

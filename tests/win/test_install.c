@@ -146,7 +146,7 @@ static bool is_clean(void)
 /* Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15.
  * The registers are set as if the function was called without a block, so it returns 0 to
  * return_here. */
-static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
+static bool write_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
 	uint64_t frame[2];
@@ -213,7 +213,7 @@ static void thread_inside(void)
 	shared->result = 1;
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
 	SuspendThread(thread);
-	ok(put_inside(thread, child.info.hProcess, inside) && ip_of(thread) == inside,
+	ok(write_inside(thread, child.info.hProcess, inside) && ip_of(thread) == inside,
 		"its thread stands inside the bytes that change");
 	ok(!child_install(NULL), "the tracer is switched on");
 	stands = ip_of(thread);
@@ -283,7 +283,7 @@ static void thread_that_cannot_be_moved(void)
 	shared->result = 1;
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
 	SuspendThread(thread);
-	ok(put_inside(thread, child.info.hProcess, inside),
+	ok(write_inside(thread, child.info.hProcess, inside),
 		"its thread stands inside the bytes that change");
 	refusals = 0;
 	refusals_left = UINT_MAX;

@@ -59,7 +59,7 @@ static char *temporary(void)
 	return make_folder(base, name, "\\");
 }
 
-static void put_dump(const char *path, uint32_t pid, int64_t time_ms)
+static void write_dump(const char *path, uint32_t pid, int64_t time_ms)
 {
 	char time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 	struct out out;
@@ -73,11 +73,11 @@ static void put_dump(const char *path, uint32_t pid, int64_t time_ms)
 	out_commit(&out, NULL);
 }
 
-static void put_dump_in(const char *folder, const char *name, uint32_t pid)
+static void write_dump_in(const char *folder, const char *name, uint32_t pid)
 {
 	char *path = join(folder, name);
 
-	put_dump(path, pid, TAKEN_MS - 1000);
+	write_dump(path, pid, TAKEN_MS - 1000);
 	free(path);
 }
 
@@ -154,7 +154,7 @@ static int write_next(struct series_files *files, struct err *err)
 	buf_init(&path);
 	rc = series_files_name(files, TAKEN_MS, 0, &path, err);
 	if (!rc) {
-		put_dump(path.data, PID, TAKEN_MS);
+		write_dump(path.data, PID, TAKEN_MS);
 		rc = series_files_written(files, path.data, err);
 	}
 	if (rc)
@@ -239,19 +239,19 @@ static void check_cases(const char *folder)
 	struct series_files *files = new_series(in, "App-{n}.txt", 1);
 	struct err err = {0};
 
-	put_dump_in(in, "APP-000007.TXT", PID);
-	put_dump_in(in, "app-000008.txt", PID + 1);
+	write_dump_in(in, "APP-000007.TXT", PID);
+	write_dump_in(in, "app-000008.txt", PID + 1);
 	ok(!write_next(files, &err) && holds(in, "App-000009.txt app-000008.txt "),
 		"letters may differ in case");
 	series_files_free(files);
 	free(in);
 	in = make_folder(folder, "letters", "\\");
 	files = new_series(in, "\xc3\x9c-\xf0\x9f\x98\x80{n}\xc3\xa4.txt", 1);
-	put_dump_in(in,
+	write_dump_in(in,
 		"\xc3\xbc-\xf0\x9f\x98\x80"
 		"000007\xc3\x84.TXT",
 		PID);
-	put_dump_in(in,
+	write_dump_in(in,
 		"u-\xf0\x9f\x98\x80"
 		"000009\xc3\x84.TXT",
 		PID);
@@ -283,7 +283,7 @@ static void check_held_files(const char *folder)
 	HANDLE handle;
 	int troubles = 0;
 
-	put_dump(path, PID, TAKEN_MS - 1000);
+	write_dump(path, PID, TAKEN_MS - 1000);
 	handle = hold_open(path);
 	ok(handle != INVALID_HANDLE_VALUE, "a file is held open");
 	for (int i = 0; i < 3; i++)

@@ -36,7 +36,7 @@ __asm__(".section .text$changing, \"xw\"\n"
 static const struct unwind_skip none = {0, 0};
 static uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
 
-static void put_byte(const void *at, unsigned value)
+static void write_byte(const void *at, unsigned value)
 {
 	DWORD old;
 
@@ -52,11 +52,12 @@ static void change(unsigned frame_bytes)
 	DWORD64 base;
 	const RUNTIME_FUNCTION *function = RtlLookupFunctionEntry((DWORD64)code, &base, NULL);
 
-	put_byte(code + 3, frame_bytes); /* sub rsp, N */
-	put_byte(code + 8, frame_bytes - 16); /* mov [rsp + N - 16], rdx */
-	put_byte(code + 14, frame_bytes); /* add rsp, N */
+	write_byte(code + 3, frame_bytes); /* sub rsp, N */
+	write_byte(code + 8, frame_bytes - 16); /* mov [rsp + N - 16], rdx */
+	write_byte(code + 14, frame_bytes); /* add rsp, N */
 	/* UWOP_ALLOC_SMALL, (N - 8) / 8 */
-	put_byte((const uint8_t *)base + function->UnwindData + 5, (frame_bytes - 8) / 8 << 4 | 2);
+	write_byte(
+		(const uint8_t *)base + function->UnwindData + 5, (frame_bytes - 8) / 8 << 4 | 2);
 	FlushInstructionCache(GetCurrentProcess(), code, 16);
 }
 

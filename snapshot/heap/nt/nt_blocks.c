@@ -249,7 +249,8 @@ static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64
 }
 
 /* Handles a block in use: a block of the program, a container, or one of Windows' own blocks. */
-static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
+static int handle_block(
+	struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
 {
 	struct nt_block block = {
 		.entry = at,
@@ -292,7 +293,7 @@ int nt_chain_walk(struct nt_heap *heap, const struct extent *run)
 		if (!is_of_segment(heap, run->segment, at, &header))
 			walk_doubt(heap->nt->walk, at, "block of another segment");
 		if (header.flags & NT_BLOCK_BUSY)
-			rc = take(heap, at, end, &header);
+			rc = handle_block(heap, at, end, &header);
 		previous = header.units;
 		at += (uint64_t)header.units * unit;
 		memory_fetch(&heap->span.seen, at, MEMORY_AHEAD_BYTES);

@@ -178,7 +178,7 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
  * Adds the container if it lies in a gap of that walk. Outside of gaps, the bytes of the container
  * have already been walked.
  */
-static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
+static int add_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
 	const struct extent *gap = extents_at(&heap->gaps, listed->container);
@@ -247,7 +247,7 @@ static int compare(struct nt_heap *heap, size_t found)
 		if (i < found && lfh->containers[i].addr == listed->container)
 			match(heap, &lfh->containers[i++], listed);
 		else
-			rc = take_missing(heap, listed);
+			rc = add_missing(heap, listed);
 	}
 	for (; i < found; i++)
 		match(heap, &lfh->containers[i], NULL);
