@@ -165,7 +165,7 @@ enum {
 	{SYMBOL_OPT_PATH, "y", "symbol-path", "PATH", "look for symbols in PATH, not in _NT_SYMBOL_PATH"}, \
 	{SYMBOL_OPT_MAP, NULL, "map", "FROM=TO", "look for paths that begin with FROM at TO; repeatable"}, \
 	{SYMBOL_OPT_STRIP, NULL, "strip-path", "PREFIX", "show source files without PREFIX; repeatable"}, \
-	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show names as the compiler made them"}, \
+	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show mangled names, as the compiler made them"}, \
 	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "use files of another build, too"}, \
 	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "neither use nor store cached names"}, \
 	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only in the places of -y and --map"}

@@ -41,7 +41,7 @@ names_are('none', [$image], 'no PDB, and the image names none that is here');
 names_are('dbghelp', [$image, 'pdb=' . win("$apart/names_c.pdb"), @identity],
 	'the PDB that was found, in a folder with a blank and another letter');
 names_are('none', [$image, 'pdb=' . win("$apart/names_c.pdb"), "guid=$guid", 'age=1'],
-	'a PDB of another build than the dump\'s', says => qr/^reason DbgHelp took .*names_c\.pdb, which is another build$/m);
+	'a PDB of another build than the dump\'s', says => qr/^reason DbgHelp took .*names_c\.pdb, which is a different build$/m);
 names_are('none', ['pdb=' . win("$apart/names_c.pdb"), @identity, sprintf 'size=%x', identity($exe)->{size}],
 	'the PDB without an image, which this DbgHelp refuses: no names, no harm');
 copy(pdb_of(program('pdb_other', 'names_c.exe')), "$alone/names_c.pdb") or die "$alone: $!\n";
@@ -146,7 +146,7 @@ unlike(asked_of_stand_in(['image=' . win("$odd/names_c.exe"), @right])->{search_
 for (['age=2'], ["guid=F$guid" =~ s/.$//r]) {
 	my $result = asked([$image, @right, @$_, '1000'], env => \%with);
 	is_deeply($result->{frames}, [], "@$_: the PDB that it loaded is not that");
-	like($result->{out}, qr/^reason DbgHelp took C:\\some\.pdb, which is another build$/m, 'which is reported');
+	like($result->{out}, qr/^reason DbgHelp took C:\\some\.pdb, which is a different build$/m, 'which is reported');
 }
 for (['STAND_IN_UNMATCHED', 1, 'a PDB it took nevertheless'], ['STAND_IN_TYPE', 0, 'no symbols'],
 	['STAND_IN_TYPE', 4, 'exports alone'], ['STAND_IN_TYPE', 6, 'a .sym file']) {

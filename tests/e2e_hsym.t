@@ -143,7 +143,7 @@ sub pdb_alone {
 	copy($from, "$apart/names_c.exe") or die "$!\n";
 	copy(pdb_of(program('pdb_other', 'names_c.exe')), "$apart/names_c.pdb") or die "$!\n";
 	my $other = run(tool('hsym', 'linux', '-e', "$apart/names_c.exe", sprintf '%X', $main + 1));
-	is(() = $other->{err} =~ /is another build/g, 1, 'a PDB of another build is spoken of once');
+	is(() = $other->{err} =~ /is a different build/g, 1, 'a PDB of another build is spoken of once');
 	unlink "$apart/names_c.pdb" or die "$!\n";
 	my @far = ('--no-cache', '-e', "$apart/names_c.exe", '10');
 	like(run(tool('hsym', 'linux', '-y', "$dir/nowhere", @far))->{err},

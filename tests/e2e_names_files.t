@@ -180,14 +180,14 @@ for my $side (tool_names()) {
 
 for my $side (tool_names()) {
 	my $scene = scene(kind => 'dwarf4', umdh => 1);
-	looked_up($side, $scene, [], full($side), "a log of UMDH's");
-	explained($side, $scene, [], "a log of UMDH's", qr/UMDH recorded no GUID/) if $side eq 'linux';
+	looked_up($side, $scene, [], full($side), "a UMDH log");
+	explained($side, $scene, [], "a UMDH log", qr/UMDH recorded no GUID/) if $side eq 'linux';
 	$scene = scene(umdh => 1);
 	put(pdb_of(program('pdb_msvc', $exe)), "$scene->{dir}/$pdb");
-	looked_up($side, $scene, [], full($side), "a log of UMDH's, PDB");
+	looked_up($side, $scene, [], full($side), "a UMDH log, PDB");
 	$scene = scene(umdh => 1);
 	put(pdb_of(program('pdb_other', $exe)), "$scene->{dir}/$pdb");
-	looked_up($side, $scene, [], 'none', "a log of UMDH's, a PDB that is not the image's");
+	looked_up($side, $scene, [], 'none', "a UMDH log, a PDB that is not the image's");
 }
 done_testing;
 

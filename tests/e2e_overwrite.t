@@ -39,24 +39,24 @@ gzip(\$packed => \$twice) or die 'gzip';
 my %kept = (
 	'dump' => [$text, 'a heap dump'],
 	'packed dump' => [$packed, 'a heap dump'],
-	'UMDH log' => [$umdh, "a log of UMDH's"],
-	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a log of UMDH's"],
-	'UTF-16 without a mark' => [encode('UTF-16LE', $umdh), "a log of UMDH's"],
-	'UTF-16BE without a mark' => [encode('UTF-16BE', $umdh), "a log of UMDH's"],
-	'UTF-32' => [encode('UTF-32', $umdh), "a log of UMDH's"],
-	'UTF-32LE without a mark' => [encode('UTF-32LE', $umdh), "a log of UMDH's"],
-	'build log with times' => ["2026-11-20T10:00:00.1Z building\n" . $umdh =~ s/^/2026-11-20T10:00:00.2Z /gmr, "a log of UMDH's"],
-	'mail' => ["From: a\@example.com\nSubject: leak\n\nHello,\n\n" . $umdh, "a log of UMDH's"],
+	'UMDH log' => [$umdh, "a UMDH log"],
+	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a UMDH log"],
+	'UTF-16 without a mark' => [encode('UTF-16LE', $umdh), "a UMDH log"],
+	'UTF-16BE without a mark' => [encode('UTF-16BE', $umdh), "a UMDH log"],
+	'UTF-32' => [encode('UTF-32', $umdh), "a UMDH log"],
+	'UTF-32LE without a mark' => [encode('UTF-32LE', $umdh), "a UMDH log"],
+	'build log with times' => ["2026-11-20T10:00:00.1Z building\n" . $umdh =~ s/^/2026-11-20T10:00:00.2Z /gmr, "a UMDH log"],
+	'mail' => ["From: a\@example.com\nSubject: leak\n\nHello,\n\n" . $umdh, "a UMDH log"],
 	'web page' => ["<html><body>\n<pre class=\"log\">" . $umdh =~ s/^.*?Start of data/Start of data/sr, 'a heap dump'],
 	'twice packed dump' => [$twice, 'a heap dump'],
-	'quoted UMDH log' => [$umdh =~ s/^/> /gmr, "a log of UMDH's"],
+	'quoted UMDH log' => [$umdh =~ s/^/> /gmr, "a UMDH log"],
 	'a part of a log' => ["64 bytes + 1C at 7F0120 by BackTrace2A\n\t7B601234\n", 'a heap dump'],
 	'an old log' => ["00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\napp!main+0x00000040\n", 'a heap dump'],
 	'recording' => [slurp(make_recording(random_events(events => 200, seed => 1), "$dir/made.hrec")), 'a recording'],
 	'minidump' => ["MDMP\x93\xa7\0\0" . "\0" x 100, 'a minidump'],
 	'ETW log' => [slurp($log->write("$dir/made.etl")), 'an ETW log'],
-	"UMDH's comparison" => ["// Debug library initialized ...\r\n// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID\r\n", "a comparison of UMDH's"],
-	'a part of one' => ["+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D\n", "a comparison of UMDH's"],
+	"UMDH's comparison" => ["// Debug library initialized ...\r\n// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID\r\n", "a UMDH comparison"],
+	'a part of one' => ["+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D\n", "a UMDH comparison"],
 	'xz' => ["\xfd7zXZ\0\0", 'a packed file'],
 	'bzip2' => ["BZh91AY&SY", 'a packed file'],
 	'zstd' => ["\x28\xb5\x2f\xfd\4", 'a packed file'],
@@ -122,7 +122,7 @@ subtest 'a dump by itself with names' => sub {
 	is(run([$hsym, '-o', "$dir/named.txt", $dumps[1]])->{status}, 0, 'again');
 	is(run([$hsym, '-o', "$dir/named.txt", "$dir/named.txt"])->{status}, 0, 'in its own place');
 	spew("$dir/umdh.txt", $umdh);
-	is(run([$hsym, '-o', "$dir/umdh.txt", "$dir/umdh.txt"])->{status}, 0, "a log of UMDH's, too");
+	is(run([$hsym, '-o', "$dir/umdh.txt", "$dir/umdh.txt"])->{status}, 0, "a UMDH log, too");
 	is(run([$hsym, '-o', "$dir/umdh.txt", spew("$dir/other.txt", $umdh)])->{status}, 2, 'but not by another one of that minute');
 };
 subtest 'a moment by itself' => sub {

@@ -22,7 +22,7 @@
 	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
 	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
 	X(ERR_NOT_FILE, "is not a regular file", "give a file on a disk")                          \
-	X(ERR_CHANGED, "changed while it was read", "try again when no program writes it")         \
+	X(ERR_CHANGED, "changed while it was read", "try again when no program is writing to it")  \
 	X(ERR_EXISTS, "already exists", "choose another name")                                     \
 	X(ERR_KEPT, "is not replaced", "choose another name, or give --overwrite")                 \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
@@ -72,7 +72,8 @@
 	X(ERR_NO_STACKS, "the process has no such stacks",                                         \
 		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on IMAGE' and start the "        \
 		"program again")                                                                   \
-	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
+	X(ERR_IMAGE_NAME, "is not the name of an image",                                           \
+		"give a file name alone, such as app.exe")                                         \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_NOT_CHANGED, "was not changed", "")                                                  \
@@ -94,7 +95,7 @@
 	X(ERR_BAD_ETW, "the ETW log is damaged", "record it again")                                \
 	X(ERR_NO_ETL, "is a zip archive without an .etl file", "unpack it first")                  \
 	X(ERR_BAD_ZIP, "the archive is damaged", "unpack it with another program")                 \
-	X(ERR_PROCESSES, "the log has several processes with such events",                         \
+	X(ERR_PROCESSES, "the log has events of several processes",                                \
 		"choose one by its PID (hdiff --process, hsnap -p); 'hdiff --list LOG' lists "     \
 		"them")                                                                            \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")

@@ -98,7 +98,8 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	char text[300];
 	DWORD code = FlushFileBuffers((HANDLE)file->handle) ? 0 : GetLastError();
 
-	/* Some file systems (network, user mode) have no flush, so no data is lost. */
+	/* Some file systems (network, user mode) do not implement flushing. These errors do not
+	 * mean that a write failed. */
 	if (!code || code == ERROR_INVALID_FUNCTION || code == ERROR_NOT_SUPPORTED)
 		return 0;
 	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));

@@ -97,7 +97,7 @@ static int check_session(const struct etw_log *log, struct err *err)
 	for (size_t i = 1; i < log->file_count; i++) {
 		if (!have_one_clock(&log->files[0].head, &log->files[i].head))
 			return err_set(err, ERR_USAGE, log->files[i].path,
-				"from another session than %s", log->files[0].path);
+				"from a different session than %s", log->files[0].path);
 	}
 	return 0;
 }

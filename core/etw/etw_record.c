@@ -530,15 +530,15 @@ static void remark_all(struct etw_recording *run)
 			    "generated logs only");
 	remark_losses(run);
 	if (!process->start_ticks && !process->has_heap_create)
-		remark(run, "the process ran before the log began: its memory from before is not "
-			    "known");
+		remark(run, "the process was already running when the log began: memory that it "
+			    "allocated earlier is unknown");
 	if (run->unknown_frees)
 		remark(run,
 			"%" PRIu64 " free%s of blocks that were allocated before the log began, or "
-			"whose allocation is lost",
+				   "whose allocation was lost",
 			run->unknown_frees, text_plural(run->unknown_frees));
 	if (run->replaced)
-		remark(run, "%" PRIu64 " block%s replaced another whose free is lost",
+		remark(run, "%" PRIu64 " block%s replaced another whose free was lost",
 			run->replaced, text_plural(run->replaced));
 	if (run->moved)
 		remark(run,

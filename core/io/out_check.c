@@ -106,13 +106,13 @@ static const char *line_kind(const char *line, size_t len)
 {
 	static const struct {
 		const char *word, *kind;
-	} words[] = {{"// + BYTES_DELTA ", "a comparison of UMDH's"},
-		{" allocs\tBackTrace", "a comparison of UMDH's"},
-		{" allocs BackTrace", "a comparison of UMDH's"}, {"// hsnap: ", "a heap dump"},
+	} words[] = {{"// + BYTES_DELTA ", "a UMDH comparison"},
+		{" allocs\tBackTrace", "a UMDH comparison"},
+		{" allocs BackTrace", "a UMDH comparison"}, {"// hsnap: ", "a heap dump"},
 		{" by BackTrace", "a heap dump"}, {" by: BackTrace", "a heap dump"},
-		{"// UMDH: version ", "a log of UMDH's"}, {"// Loaded modules", "a log of UMDH's"},
-		{"// Process modules", "a log of UMDH's"}, {"*- - - - -", "a log of UMDH's"},
-		{"REQUESTED bytes + OVERHEAD", "a log of UMDH's"}};
+		{"// UMDH: version ", "a UMDH log"}, {"// Loaded modules", "a UMDH log"},
+		{"// Process modules", "a UMDH log"}, {"*- - - - -", "a UMDH log"},
+		{"REQUESTED bytes + OVERHEAD", "a UMDH log"}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (contains(line, len, words[i].word))

@@ -20,7 +20,7 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 			return 0;
 		}
 	}
-	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust or tracer");
+	return err_set(err, ERR_USAGE, name, "the source of stacks is auto, ust or tracer");
 }
 
 int capture_source_find(struct target *target, const struct snapshot *modules,

@@ -430,7 +430,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 			walk->doubt_count, text_plural(walk->doubt_count), walk->doubt_what,
 			walk->doubt_addr);
 	if (walk->busy_count && !captured->is_from_tables)
-		snapshot_warn(snapshot, "%u heap%s locked all the time, and walked nevertheless",
+		snapshot_warn(snapshot, "%u heap%s locked all the time, and walked anyway",
 			walk->busy_count, walk->busy_count == 1 ? " was" : "s were");
 	warn_of_unwalked(snapshot, captured);
 }
@@ -465,7 +465,7 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 	if (reach->low_count)
 		snapshot_warn(snapshot,
 			"%zu block%s below 1 MiB, where small numbers look like pointers: there "
-			"only the address of a block's beginning counts as a pointer, so some may "
+			"only the address of a block's start counts as a pointer, so some may "
 			"be wrongly called lost or held",
 			reach->low_count, text_plural(reach->low_count));
 	if (reach->unread_bytes)

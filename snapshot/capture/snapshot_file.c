@@ -200,7 +200,7 @@ static void wait_for_tracer(const struct snapshot_request *take, const struct ta
 
 	if (target->is_file || !process_is_changing(target->pid))
 		return;
-	message_warning(take, target, "its tracer is being switched on or off: waiting for that");
+	message_warning(take, target, "its tracer is being switched on or off: waiting");
 	while (process_is_changing(target->pid) && os_clock_ms() < until_ms &&
 		!os_was_interrupted())
 		os_sleep_ms(10);

@@ -122,13 +122,14 @@ enum {
 #define LOST_OPTIONS                                                                               \
 	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing points to"},              \
 		{OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                    \
-			"whether a pointer into a block's middle counts (yes)"},                   \
+			"count pointers into a block's middle (default: yes)"},                    \
 	{                                                                                          \
 		OPT_DUMP_CONTENT, NULL, "sample-content", "N",                                     \
 			"write the first bytes of N blocks of each stack"                          \
 	}
 #define READ_OPTIONS                                                                               \
-	{OPT_DUMP_STACKS, NULL, "stacks", "SOURCE", "where stacks come from: auto ust os tracer"}, \
+	{OPT_DUMP_STACKS, NULL, "stacks", "SOURCE",                                                \
+		"source of the stacks: auto (the default), ust or tracer"},                        \
 		{OPT_DUMP_WALK, NULL, "walk", NULL,                                                \
 			"hold the process while its heaps are walked"},                            \
 		LOST_OPTIONS
@@ -140,7 +141,7 @@ enum {
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
 		"write one line for each stack and heap, not for each block"},                     \
-		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "compress the file; its name ends in .gz"},    \
+		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "compress the file, and add .gz to its name"}, \
 		OVERWRITE_OPTION,                                                                  \
 		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
 			"exit with 0 even if the snapshot is incomplete"},                         \
@@ -198,7 +199,8 @@ enum {
 			"keep the newest files of each series, up to SIZE (500M, 2G)"},            \
 		{OPT_SERIES_ON_EXIT, NULL, "on-exit", "DO",                                        \
 			"when the process ends: stop (the default) or wait for it"},               \
-		{OPT_SERIES_ALL, NULL, "all", NULL, "take every process of that name"},            \
+		{OPT_SERIES_ALL, NULL, "all", NULL,                                                \
+			"take a snapshot of every process with that name"},                        \
 	{                                                                                          \
 		OPT_SERIES_LOG, NULL, "log", "FILE", "append each message to FILE"                 \
 	}

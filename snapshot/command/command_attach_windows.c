@@ -37,8 +37,8 @@ static const char attach_usage[] =
 	"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE]\n"
 	"                    [--keep-bstr-cache] [-v]\n"
 	"\n"
-	"Load the tracer into a running process: blocks that it allocates from now on\n"
-	"have a stack.\n";
+	"Load the tracer into a running process: blocks that it allocates from now on\nwill have "
+	"stacks.\n";
 
 static const char detach_usage[] =
 	"usage: hsnap detach -p PID | -pn NAME [-v]\n"
@@ -121,7 +121,7 @@ int command_attach(int argc, char **argv)
 	if (request.is_verbose)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32
-			": traced: blocks that it allocates from now on have a stack\n",
+			": traced: blocks that it allocates from now on will have stacks\n",
 			pid);
 	return 0;
 }

@@ -307,7 +307,7 @@ int series_span_parse(const char *option, const char *text, int64_t *ms, struct 
 
 	if (duration_parse(text, &span))
 		return err_set(err, ERR_USAGE, option,
-			"'%s' is not a span of time: write 30s, 30m, 1h30m or 2d", text);
+			"'%s' is not a duration: write 30s, 30m, 1h30m or 2d", text);
 	if (span < SPAN_MIN_MS || span > SPAN_MAX_MS)
 		return err_set(err, ERR_USAGE, option, "%s is not between 1s and 365d", text);
 	*ms = span;

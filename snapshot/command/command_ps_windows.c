@@ -24,8 +24,8 @@ static const char usage[] =
 	"usage: hsnap ps [PATTERN]\n"
 	"\n"
 	"List processes, largest first: their private bytes, when they started, and where\n"
-	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\n"
-	"whole of it, in any case.\n";
+	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\nwhole "
+	"name; case is ignored.\n";
 
 /* Returns the number of heaps that a PEB lists, or -1 if the list cannot be read. */
 static int64_t look_at_peb(

@@ -15,9 +15,10 @@ enum { OPT_OUTPUT = 1, OPT_ADDRESSES, OPT_FROM, OPT_PROCESS, OPT_NAME };
 
 static const struct opt options[] = {
 	{OPT_OUTPUT, "o", "output", "FILE", "write the recording to FILE"},
-	{OPT_FROM, NULL, "from", "LOG", "an ETW log (.etl, .zip); repeat it for all of a session"},
+	{OPT_FROM, NULL, "from", "LOG",
+		"an ETW log (.etl, .zip); repeat it for each log of a session"},
 	{OPT_PROCESS, "p", "pid", "PID", "which process"},
-	{OPT_NAME, "pn", "name", "NAME", "which process, by its image"},
+	{OPT_NAME, "pn", "name", "NAME", "select the process by its image"},
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "record the address of each block"},
 	OVERWRITE_OPTION,
 	HELP_OPTION,
@@ -27,8 +28,8 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG [--overwrite]\n"
 	"\n"
-	"Convert what an ETW log has of one process: small, and quick to read. hdiff --list LOG\n"
-	"shows which processes there are.\n";
+	"Convert the events of one process in an ETW log to a recording, which is smaller "
+	"and\nquicker to read. hdiff --list LOG lists the processes.\n";
 
 struct log_request {
 	const char **logs;
@@ -52,7 +53,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 			sizeof(const char *));
 		request->logs[request->log_count++] = value;
 		return 0;
-	default: return err_set(err, ERR_USAGE, value, "--from starts no program");
+	default: return err_set(err, ERR_USAGE, value, "--from does not start a program");
 	}
 }
 

@@ -42,16 +42,16 @@ static const struct opt options[] = {
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "record the address of each block"},
 	{OPT_CHILDREN, NULL, "children", NULL,
 		"record the processes that PROG starts, too: run.hrec, run.PID.hrec"},
-	{OPT_DROP, NULL, "drop", NULL,
-		"drop events, and count them, where a thread would have to wait"},
+	{OPT_DROP, NULL, "drop", NULL, "drop (and count) events instead of making threads wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
 	{OPT_FROM, NULL, "from", "LOG",
 		"convert the events of a process in an ETW log; repeatable"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
-		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
+		"stop recording when FILE reaches SIZE (500M, 2G); the process goes on"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (256M)"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
-	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
+	{OPT_STOP, NULL, "stop", NULL,
+		"end a recording that another hsnap is making of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "print what was recorded"},
 	OVERWRITE_OPTION,
 	HELP_OPTION,
@@ -128,7 +128,7 @@ static int print_result(const struct record_request *request, const char *path,
 	if (result->is_full)
 		fprintf(stderr,
 			"hsnap: %s: --max-bytes was reached: the recording ended after %" PRIu64
-			".%03u s, and the program runs on\n",
+			".%03u s, and the program keeps running\n",
 			path, result->length_ms / 1000, (unsigned)(result->length_ms % 1000));
 	if (result->lost_count)
 		fprintf(stderr, "hsnap: %s: warning: it lacks %" PRIu64 " event%s\n", path,
@@ -364,8 +364,8 @@ int command_record(int argc, char **argv)
 		return command_record_log(argc, argv);
 	rc = command_read(&form, argc, argv, &request, &err);
 	if (!rc && request.stops && (request.plan.path || request.word_count))
-		rc = err_set(&err, ERR_USAGE, "--stop",
-			"takes a process, and neither a file nor a program");
+		rc = err_set(
+			&err, ERR_USAGE, "--stop", "takes a process, but no file and no program");
 	if (!rc && !request.plan.path && !request.stops)
 		rc = err_set(&err, ERR_USAGE, "record", "needs -o FILE");
 	if (!rc && !request.word_count)
@@ -402,7 +402,7 @@ static const struct opt mark_options[] = {
 static const char mark_usage[] =
 	"usage: hsnap mark -p PID | -pn NAME [LABEL]\n"
 	"\n"
-	"Name this moment in the recording that another hsnap makes of the process: hdiff\n"
+	"Name this moment in a recording that another hsnap is making of the process: hdiff\n"
 	"reads it as FILE@LABEL.\n";
 
 struct mark_request {
@@ -435,7 +435,8 @@ static int set_mark_option(void *ctx, int id, const char *value, struct err *err
 	if (id != OPT_ARGUMENT)
 		return process_option(&request->process, id, value, err);
 	if (request->label)
-		return err_set(err, ERR_USAGE, value, "mark takes one label; put it into quotes");
+		return err_set(err, ERR_USAGE, value,
+			"mark takes one label; put a label with spaces in quotes");
 	if (is_moment(value))
 		return err_set(err, ERR_USAGE, value,
 			"hdiff would read such a label as a moment; use another one");

@@ -38,7 +38,7 @@ static const char usage[] =
 	"                 [--sample-content N] [--by-stack] [--gzip] [--overwrite]\n"
 	"                 [--force] [-v] [--] PROG [ARG ...]\n"
 	"\n"
-	"Start PROG with the tracer in it, and exit with its status.\n"
+	"Start PROG with the tracer loaded, and exit with its status.\n"
 	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
 
 struct run_request {
@@ -77,7 +77,8 @@ static int check_form(struct run_request *request, struct err *err)
 	take->makes_folders = words != 0;
 	if (!rc && request->run.with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
-			"with --children each process needs a file of its own: put {pid} into it");
+			"with --children each process needs a file of its own: put {pid} into its "
+			"name");
 	return rc;
 }
 

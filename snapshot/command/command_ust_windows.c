@@ -103,7 +103,8 @@ static int change(const struct ust_request *request, struct err *err)
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
 		request->image, wanted.on ? "record" : "do not record");
 	if (wanted.on && os_wine_version())
-		printf("Wine records none, whatever is on: use 'hsnap run' or 'hsnap attach'\n");
+		printf("Wine records no stacks, even with ust on: use 'hsnap run' or 'hsnap "
+		       "attach'\n");
 	return print_running(request->image,
 		wanted.on ? "start it again to have its stacks" :
 			    "running programs stay as they are",

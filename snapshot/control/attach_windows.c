@@ -96,7 +96,8 @@ static int arrange_meetings(
 			FIELD(traced, child_created));
 	return ok ? 0 :
 		    err_set(err, ERR_INJECT, traced->name,
-			    "its memory cannot be written, or handles cannot be given to it");
+			    "its memory cannot be written, or handles cannot be duplicated into "
+			    "it");
 }
 
 static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)

@@ -147,7 +147,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,
 			 &injection->their_loaded) ||
 		 !share(injection, injection->go, SYNCHRONIZE, &injection->their_go))
-		rc = fail(name, "handles cannot be given to it", err);
+		rc = fail(name, "handles cannot be duplicated into it", err);
 	else if (!queue_all(injection, thread))
 		rc = fail(name, "no call can be queued to its thread", err);
 	free(path);

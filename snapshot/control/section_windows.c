@@ -119,8 +119,8 @@ int ring_section_map(const struct ring_section *section, struct tracee *tracee, 
 			err, ERR_INJECT, tracee->target->name, "its memory cannot be written");
 	}
 	if (!share_process(tracee))
-		return err_set(
-			err, ERR_INJECT, tracee->target->name, "handles cannot be given to it");
+		return err_set(err, ERR_INJECT, tracee->target->name,
+			"handles cannot be duplicated into it");
 	return 0;
 }
 

@@ -136,7 +136,7 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 		if (!doctor->truth->heaps[i])
 			doctor_add_reason(doctor, source, doctor_heap_names[i], DOCTOR_NOT_THERE,
-				"the system makes none for a program that asks for one");
+				"the system creates none for a program that requests one");
 	}
 	if (!has_front_end)
 		doctor_add_reason(doctor, source, "low fragmentation heap", DOCTOR_NOT_THERE,
@@ -181,7 +181,7 @@ static bool has_segment_heap(struct doctor_child *child, const struct doctor_tru
 static void examine_segment(struct doctor *doctor, struct doctor_child *child, const char *source)
 {
 	static const char why[] =
-		"the system makes none for a program whose manifest requests them";
+		"the system creates none for a program whose manifest requests them";
 	const struct doctor_dump use = {.state = trial_states[TRIAL_SEGMENT]};
 
 	if (!has_segment_heap(child, doctor->truth)) {

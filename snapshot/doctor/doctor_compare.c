@@ -158,7 +158,7 @@ static void compare_live(struct doctor_comparison *comparison, const struct doct
 	else if (at->requested_bytes != block->requested_bytes)
 		wrong(group,
 			"the block at %" PRIX64 " has %" PRIu64
-			" bytes and is listed with %" PRIu64,
+			" bytes but is listed with %" PRIu64,
 			block->addr, block->requested_bytes, (uint64_t)at->requested_bytes);
 	else if (at->overhead_bytes > overhead_max(block))
 		wrong(group,
@@ -187,7 +187,7 @@ static void compare_freed(struct doctor_comparison *comparison, const struct doc
 
 	freed->expected++;
 	if (at && heap_of(comparison, at) == comparison->truth->heaps[block->heap])
-		wrong(freed, "the block at %" PRIX64 " was freed and is listed", block->addr);
+		wrong(freed, "the block at %" PRIX64 " was freed but is still listed", block->addr);
 	else
 		freed->found++;
 }
@@ -258,9 +258,9 @@ static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *h
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
 	if (are_few(freed->expected - freed->found, freed->expected, FREED_PART))
-		make_note(freed, "Windows may put blocks aside when they are freed");
+		make_note(freed, "Windows may keep freed blocks in a cache");
 	if (are_few(others->found, rows->rows[ROW_STACKS].expected, OTHERS_PART))
-		make_note(others, "it may be the heap's own");
+		make_note(others, "they may be the heap's own");
 }
 
 static void add_row(struct doctor *doctor, const char *source, int heap, const char *part,

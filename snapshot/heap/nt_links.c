@@ -148,7 +148,7 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 		else
 			rc = list->each(list->ctx, link);
 		if (!rc && next == list->head && link != last)
-			return walk_broken(nt->walk, link, "list that ends early");
+			return walk_broken(nt->walk, link, "list that ends too early");
 		if (rc || next == list->head)
 			return rc;
 		if (!nt_list_entry(nt))

@@ -325,9 +325,9 @@ static int each_block(void *ctx, uint64_t node)
 	trace = ptr_at(page, bytes, layout->block_trace);
 	page->block_count++;
 	if (!pages_fit(page, &pages))
-		return walk_broken(walk, node, "page heap block outside of its pages");
+		return walk_broken(walk, node, "page heap block outside its pages");
 	if (pages.bytes - pages.access_bytes > GUARD_BYTES_MAX)
-		walk_doubt(walk, node, "page heap block of more pages than it needs");
+		walk_doubt(walk, node, "page heap block with more pages than it needs");
 	if (!info_agrees(page, &pages))
 		walk_doubt(walk, node, "page heap block without its information before it");
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
@@ -357,7 +357,7 @@ static int blocks(struct page_walk *page, uint64_t root)
 		return walk_missing(page->nt->walk, root, "unreadable page heap");
 	rc = nt_tree_walk(page->nt, &tree);
 	if (!rc && page->block_count != count && page->nt->walk->missing_count == missing_count)
-		walk_broken(page->nt->walk, root, "page heap of another number of blocks");
+		walk_broken(page->nt->walk, root, "page heap with a wrong number of blocks");
 	return rc;
 }
 

@@ -160,11 +160,11 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 
 	if (!parse_9(header, block, &is_free) || !(block->flags & WINE_BLOCK_GROUP) ||
 		block->index != number)
-		return "block of a group of unknown type";
+		return "block of unknown type in a group";
 	/* In a group, free blocks have the same size as all other blocks. */
 	block->bytes = bytes_u16(header) * (uint64_t)wine->layout->block_unit;
 	if (block->bytes != stride)
-		return "block of a group of another size";
+		return "block in a group for another size";
 	if (block->is_live && block->bytes < wine->layout->block_bytes + block->tail_bytes)
 		return "block smaller than its tail";
 	return NULL;

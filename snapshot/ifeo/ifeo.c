@@ -80,7 +80,7 @@ int ifeo_check_name(const char *name, struct err *err)
 	size_t count = name_units(name), len = strlen(name);
 
 	if (!*name)
-		return err_set(err, ERR_IMAGE_NAME, "an empty word", NULL);
+		return err_set(err, ERR_IMAGE_NAME, "an empty name", NULL);
 	if (!count)
 		return err_set(err, ERR_IMAGE_NAME, name,
 			"contains a character that file names cannot have");
@@ -214,7 +214,7 @@ void ifeo_describe(struct buf *text, const struct ifeo_image *image)
 	else if (flag_number(flag, &number))
 		describe_flags(text, number);
 	else
-		buf_add_text(text, "a GlobalFlag that is no number");
+		buf_add_text(text, "a GlobalFlag that is not a number");
 	if (image->exists && db->kind == IFEO_DWORD)
 		buf_printf(text, ", database of %" PRIu32 " MB", db->number);
 }

@@ -143,7 +143,7 @@ static void add_old(struct record_session *session)
 			"its heaps could not be read to their end: blocks from before are missing");
 	if (session->began_busy)
 		recorder_remark(session->recorder,
-			"threads were always in its heaps: a few older blocks may be wrong");
+			"its heaps were never idle: a few older blocks may be wrong");
 	recorder_start(session->recorder);
 	walk_release(&session->walk);
 	tracer_copy_release(traced);

@@ -29,7 +29,7 @@ static bool is_missing(HRESULT hr)
 	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
 }
 
-#define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
+#define STOPPED "Task Scheduler: its service is not running; start it with 'net start Schedule', 0x"
 
 /* Windows has no messages for SCHED_E_*. Source: "Task Scheduler Error and Success Constants",
  * Microsoft Learn. */

@@ -86,7 +86,7 @@ static int check_path(const char *path, struct err *err)
 	size_t root = root_length(path), units = root ? count_units(path, root) : 0;
 
 	if (!root)
-		return err_set(err, ERR_USAGE, path, "give a full path, as C:\\dumps");
+		return err_set(err, ERR_USAGE, path, "give a full path, such as C:\\dumps");
 	if (!units)
 		return err_set(err, ERR_USAGE, path, "contains a character that paths cannot have");
 	if (has_variable(path))
@@ -133,7 +133,7 @@ static int read_span(const char *option, const char *text, int64_t *ms, struct e
 	if (duration_parse(text, &value) || value < MINUTE_MS || value > EVERY_MAX_MS ||
 		value % MINUTE_MS)
 		return err_set(err, ERR_USAGE, option,
-			"%s: give whole minutes from %s to %s, as 30m or 1h30m", text,
+			"%s: give whole minutes from %s to %s, such as 30m or 1h30m", text,
 			duration_text(MINUTE_MS, from), duration_text(EVERY_MAX_MS, to));
 	*ms = value;
 	return 0;
@@ -175,7 +175,7 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	if (request->max_bytes &&
 		(size_parse(request->max_bytes, strlen(request->max_bytes), &number) || !number))
 		return err_set(err, ERR_USAGE, request->max_bytes,
-			"--max-bytes takes a number of bytes, as 500M");
+			"--max-bytes takes a size, such as 500M");
 	return 0;
 }
 

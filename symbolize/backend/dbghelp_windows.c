@@ -306,7 +306,7 @@ static bool is_useful(const struct dbghelp_session *backend, struct sym_module *
 		return !info->DbgUnmatched;
 	pdb = wide_to_utf8(info->LoadedPdbName);
 	if (pdb)
-		buf_printf(reason, "%sDbgHelp took %s, which is another build",
+		buf_printf(reason, "%sDbgHelp took %s, which is a different build",
 			reason->len ? "; " : "", pdb);
 	free(pdb);
 	return false;

@@ -49,7 +49,7 @@ struct finder {
 struct misfit {
 	bool is_pdb;
 	const char *path;
-	const char *how; /* predicate for a message, such as "is another build: ..." */
+	const char *how; /* predicate for a message, such as "is a different build: ..." */
 	bool is_build; /* the file is valid but is another build */
 	bool is_quiet; /* expected, so not reported as a warning */
 };
@@ -281,7 +281,7 @@ static bool try_pdb(void *ctx, const char *path)
 		return add_misfit(search, true, false, path, "cannot be used: %s", err.detail);
 	}
 	if (build_pdb_differs(files->guid, files->age, &pdb, search->pdb_owner, how))
-		return add_misfit(search, true, true, path, "is another build: %s", how);
+		return add_misfit(search, true, true, path, "is a different build: %s", how);
 	files->pdb = xstrdup(path);
 	return true;
 }
@@ -397,7 +397,7 @@ static bool try_image(void *ctx, const char *path)
 	} else if (build_image_differs(search->module, &pe, how)) {
 		if (!search->other_image && !search->is_guess)
 			search->other_image = arena_text(&search->arena, path, strlen(path));
-		add_misfit(search, false, true, path, "is another build: %s", how);
+		add_misfit(search, false, true, path, "is a different build: %s", how);
 	} else {
 		add_image(search, path, &source, &pe);
 		is_used = true;
@@ -544,9 +544,9 @@ static void print_misfit(struct search *search, const struct misfit *misfit)
 	if (misfit->is_quiet || is_settled(search, misfit))
 		return;
 	if (is_used(search, misfit))
-		remedy = "; it is used nevertheless (--allow-mismatch)";
+		remedy = "; it is used anyway (--allow-mismatch)";
 	else if (misfit->is_build && !search->finder->options->allow_mismatch)
-		remedy = "; --allow-mismatch uses it nevertheless";
+		remedy = "; --allow-mismatch uses it anyway";
 	snprintf(sentence, sizeof(sentence), "%.200s: " SHOWN " %s%s",
 		module_path_base(search->module->path), misfit->path, misfit->how, remedy);
 	report_sentence(search->finder, sentence);
@@ -567,7 +567,7 @@ static bool add_misfits(struct search *search, bool is_pdb)
 		/* Otherwise a warning has already reported the misfit. */
 		if (!search->finder->options->is_one_file || misfit->is_quiet)
 			add_reason(search, SHOWN " %s%s", misfit->path, misfit->how,
-				is_used(search, misfit) ? ", and used nevertheless" : "");
+				is_used(search, misfit) ? ", and used anyway" : "");
 	}
 	return count > 0;
 }
@@ -580,7 +580,7 @@ static void explain_image(struct search *search)
 
 	if (search->files->image) {
 		if (build_is_unknown(module))
-			add_reason(search, "%s: the file fits by name%s only",
+			add_reason(search, "%s: the file matches by name%s only",
 				module->has_identity ? "the dump does not record its build" :
 						       "UMDH recorded no GUID",
 				module->size_bytes ? " and size" : "");

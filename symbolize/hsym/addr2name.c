@@ -155,9 +155,9 @@ static int add_address(struct asking *asking, const char *text, const char *plac
 	if (name_len && !text_same(text, name_len, asking->name.data, asking->name.len) &&
 		!text_same(text, name_len, base, strlen(base)))
 		return err_set(
-			err, ERR_USAGE, place, "in another module than %s", asking->name.data);
+			err, ERR_USAGE, place, "in a different module than %s", asking->name.data);
 	if (read_hex(plus ? plus + 1 : text, &offset))
-		return err_set(err, ERR_USAGE, place, "an address is hexadecimal, as +1A2B");
+		return err_set(err, ERR_USAGE, place, "an address is hexadecimal, such as +1A2B");
 	if (!plus && asking->preferred_base && offset >= asking->preferred_base &&
 		offset - asking->preferred_base <= asking->module.size_bytes)
 		offset -= asking->preferred_base;

@@ -494,7 +494,7 @@ TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
 		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100,
-			"locked all the time, and walked nevertheless"},
+			"locked all the time, and walked anyway"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
 			"1 place in the heaps is inconsistent; the first: broken list at 600020"},
@@ -839,7 +839,7 @@ TEST(file_is_walked_once_however_busy_and_broken_it_is)
 	be_busy_at(HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
-	assert_true(warns("locked all the time, and walked nevertheless"));
+	assert_true(warns("locked all the time, and walked anyway"));
 	assert_whole();
 	fake_write(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);

@@ -567,7 +567,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 
 	for (unsigned i = 0; i < 8; i++)
 		find(freed_addr(i), 48, IN_GROWABLE, 0);
-	freed = compare_one("freed blocks gone", DOCTOR_NOTE, "put blocks aside");
+	freed = compare_one("freed blocks gone", DOCTOR_NOTE, "freed blocks in a cache");
 	assert_int_equal(freed->expected, MANY_FREED + 1);
 	assert_int_equal(freed->found, MANY_FREED + 1 - 8);
 	find(freed_addr(8), 48, IN_GROWABLE, 0);
@@ -578,7 +578,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 	find_all();
 	for (unsigned i = 0; i < 32; i++)
 		find(freed_addr(i), 48, IN_GROWABLE, 0);
-	compare_one("freed blocks gone", DOCTOR_NOTE, "put blocks aside");
+	compare_one("freed blocks gone", DOCTOR_NOTE, "freed blocks in a cache");
 	find(freed_addr(32), 48, IN_GROWABLE, 0);
 	compare_one("freed blocks gone", DOCTOR_OFF, "");
 }

@@ -144,11 +144,11 @@ TEST(test_images_of_another_build_are_reported_with_both_values)
 		}
 		scene_image(IMAGE, &plans[i]);
 		check_found(NULL, NULL);
-		snprintf(words, sizeof(words), "%%s/" IMAGE " is another build: %s", how[i]);
+		snprintf(words, sizeof(words), "%%s/" IMAGE " is a different build: %s", how[i]);
 		check_reason(words);
 		snprintf(words, sizeof(words),
 			"app.exe: %%s/" IMAGE
-			" is another build: %s; --allow-mismatch uses it nevertheless\n",
+			" is a different build: %s; --allow-mismatch uses it anyway\n",
 			how[i]);
 		check_told(words);
 		assert_int_equal(told_count, 1);
@@ -165,17 +165,17 @@ TEST(test_without_identity_size_and_name_decide)
 	scene_image(IMAGE, &plan);
 	scene_pdb(PDB, 0, 3);
 	check_found(IMAGE, PDB);
-	check_reason("UMDH recorded no GUID: the file fits by name and size only");
+	check_reason("UMDH recorded no GUID: the file matches by name and size only");
 	assert_int_equal(told_count, 0);
 	module.has_identity = true;
 	module.timestamp = 0;
 	module.pdb_guid = NULL;
 	module.pdb = NULL;
 	check_found(IMAGE, PDB);
-	check_reason("the dump does not record its build: the file fits by name and size only");
+	check_reason("the dump does not record its build: the file matches by name and size only");
 	module.size_bytes = 0x9000;
 	check_found(NULL, NULL);
-	check_told("is another build: size 9000 in the dump, 3000 in the file");
+	check_told("is a different build: size 9000 in the dump, 3000 in the file");
 	/* A GUID can replace a missing time stamp. */
 	module.size_bytes = SCENE_SIZE;
 	module.pdb_guid = MADE_GUID;

@@ -85,9 +85,10 @@ TEST(test_what_lies_in_store_must_fit_too)
 	scene_image(STORED_IMAGE, &plan);
 	scene_pdb(STORED_PDB, 0, 4);
 	check_found(NULL, NULL);
-	check_told("%s/sym/app.pdb/" SCENE_KEY "/app.pdb is another build: GUID and age " MADE_GUID
-		   " 3 in the dump, " MADE_GUID " 4 in the file; --allow-mismatch");
-	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is another build: time stamp");
+	check_told(
+		"%s/sym/app.pdb/" SCENE_KEY "/app.pdb is a different build: GUID and age " MADE_GUID
+		" 3 in the dump, " MADE_GUID " 4 in the file; --allow-mismatch");
+	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is a different build: time stamp");
 }
 
 TEST(test_elements_are_searched_in_order_after_dumps_path)

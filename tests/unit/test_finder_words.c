@@ -16,20 +16,21 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	scene_pdb(PDB, 0xbb, 3); /* the PDB that the image names */
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
-	check_reason("is another build: time stamp 5F3A0001 in the dump, 00000001 in the file, and "
-		     "used nevertheless");
-	check_told("; it is used nevertheless (--allow-mismatch)");
+	check_reason("is a different build: time stamp 5F3A0001 in the dump, 00000001 in the file, "
+		     "and used anyway");
+	check_told("; it is used anyway (--allow-mismatch)");
 	assert_int_equal(told_count, 1);
 	/* A PDB of another build is better than no PDB. */
 	scene_pdb(PDB, 0xcc, 3);
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
-	check_told("app.exe: %s/" PDB " is another build: GUID and age 030201BB");
+	check_told("app.exe: %s/" PDB " is a different build: GUID and age 030201BB");
 	/* Finds a matching image and a PDB of another build. */
 	scene_image(IMAGE, NULL);
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
-	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
+	check_told(
+		PDB " is a different build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
 	assert_int_equal(told_count, 1);
 	assert_string_equal(files.guid, MADE_GUID);
 	/* Images of another build are ignored if one image matches. */
@@ -58,7 +59,7 @@ TEST(test_mismatch_is_reported_once)
 		struct module_files more = {0};
 
 		finder_find(finder, &module, &more);
-		assert_non_null(strstr(more.reason.data, "is another build"));
+		assert_non_null(strstr(more.reason.data, "is a different build"));
 		module_files_release(&more);
 	}
 	assert_int_equal(told_count, 1);
@@ -75,7 +76,7 @@ TEST(test_system_files_of_another_system_are_no_news)
 	module.path = "C:\\WINDOWS\\system32\\test.dll";
 	scene_image(DRIVE_C "windows/system32/test.dll", &plan);
 	check_found(NULL, NULL);
-	check_reason("test.dll is another build: time stamp");
+	check_reason("test.dll is a different build: time stamp");
 	assert_int_equal(told_count, 0);
 }
 

@@ -125,7 +125,7 @@ TEST(flags_are_printed_by_name)
 	buf_clear(&words);
 	image.values[IFEO_FLAG] = text("1000");
 	ifeo_describe(&words, &image);
-	assert_string_equal(words.data, "a GlobalFlag that is no number, database of 64 MB");
+	assert_string_equal(words.data, "a GlobalFlag that is not a number, database of 64 MB");
 	buf_clear(&words);
 	image = (struct ifeo_image){0};
 	ifeo_describe(&words, &image);

@@ -111,7 +111,8 @@ TEST(file_cut_short_ends_hsnap_in_order)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 2);
 	snprintf(expected, sizeof(expected),
-		"hsnap: %s: changed while it was read; try again when no program writes it\n",
+		"hsnap: %s: changed while it was read; try again when no program is writing to "
+		"it\n",
 		dump_path);
 	assert_string_equal(text, expected);
 	assert_int_equal(count_files(), 1);

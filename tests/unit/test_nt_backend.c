@@ -64,7 +64,7 @@ MADE_TEST(a_last_block_before_memory_that_is_not_there_is_one, X64)
 	made_list_init(MADE_HEAP + made.shape->segment_ucr_list);
 	made_walk_and_assert(0, NULL);
 	made_assert_missing(1, "heap memory");
-	made_assert_doubt(1, "uncommitted ranges of another size than the segment records");
+	made_assert_doubt(1, "uncommitted ranges whose sum differs from the segment's record");
 }
 
 MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
@@ -79,7 +79,7 @@ MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 	made_end(second + 0x2000, 0x5000);
 	made_write_ptr(MADE_HEAP + 0x4000 - made.shape->ucr_bytes + made.shape->ucr_size, 0x6000);
 	made_walk();
-	made_assert_doubt(1, "uncommitted ranges of another size than the segment records");
+	made_assert_doubt(1, "uncommitted ranges whose sum differs from the segment's record");
 	made_assert_blocks();
 }
 
@@ -235,7 +235,7 @@ MADE_TIMES(a_layout_is_known_by_most_of_its_characteristics, ALL, 3)
 	assert_false(made.walk.heaps[0].unwalked);
 	made_assert_blocks();
 	made_assert_doubt(i < 2, i == 0 ? "heap without its signature" :
-				 i == 1 ? "heap of another size than its layout's" :
+				 i == 1 ? "heap whose size does not match its layout" :
 					  NULL);
 }
 
@@ -473,7 +473,7 @@ MADE_TIMES(a_prefix_of_impossible_lengths_is_none, X64, 4)
 	entry = write_prefixed(0x60, NT_UNUSED_EXTENDED, wrong[i], 0x1000);
 	made_expect(entry + 16, 0x58, 8, 0);
 	made_rest(0x1000);
-	made_walk_and_assert(1, "block without the prefix that its header promises");
+	made_walk_and_assert(1, "block without the prefix that its header announces");
 }
 
 /* ---------------------------------------------------------------- light page heap */

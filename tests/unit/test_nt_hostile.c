@@ -42,7 +42,7 @@ MADE_TEST(a_block_that_does_not_know_the_one_before_is_counted_and_found, X64)
 {
 	make_plain();
 	made_header(entries[5], 0x100 + 0x20 * 5, 0x77, NT_BLOCK_BUSY, 8);
-	made_walk_and_assert(1, "block that does not follow the one before");
+	made_walk_and_assert(1, "block that does not follow the previous one");
 }
 
 /* The program's bytes resemble a block header. They lie in a block whose own header is damaged. */

@@ -126,7 +126,7 @@ MADE_TEST(a_container_that_only_zones_have_is_counted_and_not_taken_twice, X64)
 	made_lfh_plain();
 	/* Place a subsegment inside one of the program's blocks. */
 	made_subsegment(entry + 0x20, 0x20, 1);
-	made_walk_and_assert(1, "LFH container that the back end does not have");
+	made_walk_and_assert(1, "LFH container unknown to the back end");
 }
 
 MADE_TEST(a_container_in_memory_the_back_end_lost_is_found_through_its_zone, X64)
@@ -208,7 +208,7 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	fake_write(c.addr + 0x10, 0x15, 4);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(0, NULL);
-	made_assert_doubt(1, "LFH container of another size than its block");
+	made_assert_doubt(1, "LFH container whose size differs from its block's");
 }
 
 /* The bitmap of 224 blocks has 7 words of 32 bits. The container has room for one more block, but
@@ -219,7 +219,7 @@ MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X
 	made_container_and(0x30, i ? 223 : 224, 0x30);
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(0, NULL);
-	made_assert_doubt(i, i ? "LFH container with room for another number of blocks" : NULL);
+	made_assert_doubt(i, i ? "LFH container with a wrong capacity" : NULL);
 }
 
 /* The container's subsegment does not refer to the container. The container is an empty reserve

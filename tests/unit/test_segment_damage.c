@@ -293,7 +293,7 @@ ZOO_TEST(a_page_segment_at_an_odd_place_is_noted)
 {
 	seg.segment += 0x1000;
 	seg_range(seg_segment(FAKE_HEAP, 0), 12, 5, 1, 3, 0, false);
-	assert_noted(ZOO_BLOCKS, "page segment at an odd place");
+	assert_noted(ZOO_BLOCKS, "misaligned page segment");
 }
 
 /* ---------------------------------------------------------------- LFH */
@@ -314,7 +314,7 @@ ZOO_TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 	uint64_t bits = zoo.inner - seg.l->at.chunk.bytes + seg.l->at.chunk.bits;
 
 	fake_write(bits, fake_get(bits, 4) & ~0x100u, 4);
-	assert_noted(ZOO_BLOCKS, "what looks like an LFH subsegment");
+	assert_noted(ZOO_BLOCKS, "possible LFH subsegment");
 }
 
 /* ---------------------------------------------------------------- stacks */
@@ -345,7 +345,7 @@ static void write_extra(uint64_t addr, unsigned mark, uint64_t record)
 	seg_ptr(addr + unit, record);
 }
 
-#define PROMISED "block without the stack that its end promises"
+#define PROMISED "block without the stack that its end announces"
 
 ZOO_TIMES(a_stack_s_mark_that_is_not_there_is_noted_under_ust, 2)
 {

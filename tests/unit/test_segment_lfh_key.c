@@ -52,7 +52,7 @@ static void assert_no_key(unsigned subsegments)
 	assert_false(seg.nt.segment_keys.has_lfh);
 	assert_int_equal(seg.walk.block_count, 0);
 	assert_int_equal(seg.walk.broken_count, subsegments);
-	assert_string_equal(seg.walk.broken_what, "LFH subsegment of an uncertain key");
+	assert_string_equal(seg.walk.broken_what, "LFH subsegment with an uncertain key");
 }
 
 /* ---------------------------------------------------------------- in ntdll */

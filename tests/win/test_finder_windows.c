@@ -127,7 +127,7 @@ static void check_paths(void)
 	ok(!finds(text_of("\xc3\xa4 \xe6\xbc\xa2")), "a folder is none");
 	module.timestamp++;
 	ok(!finds(text_of("\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe")), "another build is not used");
-	ok(files.reason.len && strstr(files.reason.data, "is another build: time stamp"),
+	ok(files.reason.len && strstr(files.reason.data, "is a different build: time stamp"),
 		"and the reason");
 	module.timestamp--;
 }

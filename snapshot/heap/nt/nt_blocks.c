@@ -86,7 +86,7 @@ static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 		parse_prefix(layout, bits, span, block, found))
 		return;
 	if (block->is_extended)
-		found->doubt = "block without the prefix that its header promises";
+		found->doubt = "block without the prefix that its header announces";
 	else if (block->is_large && block->may_be_extended &&
 		 has_damaged_prefix(layout, span, block))
 		found->doubt = "large block with a damaged prefix";
@@ -120,7 +120,7 @@ static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t 
 	if (!header->units || (uint64_t)header->units * layout->unit > end - at)
 		return "block of an impossible size";
 	if (previous != PREVIOUS_ANY && header->previous_units != previous)
-		return "block that does not follow the one before";
+		return "block that does not follow the previous one";
 	return NULL;
 }
 
@@ -207,7 +207,7 @@ static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
 	if (!is_one && page_block_is_damaged(heap->nt->memory, heap->layout->bits, addr))
 		walk_doubt(heap->nt->walk, addr - info_bytes,
-			"page heap's information before a block");
+			"invalid page heap information before a block");
 	nt_span_forget(&heap->span);
 	if (!is_one)
 		return;

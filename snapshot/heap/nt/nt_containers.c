@@ -25,7 +25,7 @@ int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 		return 0;
 	bytes = nt_span_at(&heap->span, addr, layout->data_bytes);
 	if (!bytes)
-		return walk_missing(heap->nt->walk, addr, "what may be an LFH container");
+		return walk_missing(heap->nt->walk, addr, "possible LFH container");
 	if (bytes_u32(bytes + layout->data_signature) != NT_LFH_SIGNATURE)
 		return 0;
 	container.subsegment = bytes_ptr(bytes + layout->data_sub, heap->layout->bits);

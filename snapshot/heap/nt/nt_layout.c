@@ -229,8 +229,8 @@ uint64_t nt_front_end(
 	return *is_missing || heap == addr ? lfh : 0;
 }
 
-/* Weights of the criteria for a layout. No criterion must be met, because any data may be damaged
- * or missing. */
+/* Weights of the criteria for a layout. No single criterion is mandatory, because any data may be
+ * damaged or missing. */
 enum nt_weight {
 	WEIGHT_BUILD = 1,
 	WEIGHT_FRONT_END = 2, /* the front end's type and pointer are possible and consistent */
@@ -321,6 +321,6 @@ const char *nt_layout_fault(struct memory *memory, const struct nt_layout *layou
 
 	if (!has_signature(memory, layout, addr))
 		return "heap without its signature";
-	return bytes && bytes != layout->heap_bytes ? "heap of another size than its layout's" :
+	return bytes && bytes != layout->heap_bytes ? "heap whose size does not match its layout" :
 						      NULL;
 }

@@ -266,7 +266,7 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 		walk_missing(heap->nt->walk, missing, "LFH block");
 	else if (heap->layout->lfh->sub_free_count && free_count != view->container->free_count)
 		walk_doubt(heap->nt->walk, view->container->addr,
-			"LFH container of another number of free blocks than its subsegment has");
+			"LFH container and subsegment with different numbers of free blocks");
 	if (odd)
 		walk_broken(heap->nt->walk, odd,
 			"LFH block in use in its header, but not in its container");
@@ -293,11 +293,10 @@ static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 		return;
 	if (!room || room > container->end - container->addr)
 		walk_doubt(heap->nt->walk, container->addr,
-			"LFH container of another size than its block");
+			"LFH container whose size differs from its block's");
 	else if (room < bytes_for(heap, view, view->block_count) ||
 		 room >= bytes_for(heap, view, view->block_count + 1))
-		walk_doubt(heap->nt->walk, container->addr,
-			"LFH container with room for another number of blocks");
+		walk_doubt(heap->nt->walk, container->addr, "LFH container with a wrong capacity");
 }
 
 /*
@@ -374,7 +373,7 @@ static int walk_container(
 				       "LFH container in use without a subsegment") :
 			       0;
 	if (!container->block_count)
-		return walk_broken(heap->nt->walk, container->addr, "LFH container of no blocks");
+		return walk_broken(heap->nt->walk, container->addr, "LFH container without blocks");
 	view.container = container;
 	view.block_count = container->block_count;
 	fault = read_bitmap(heap, &view);

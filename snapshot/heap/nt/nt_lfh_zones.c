@@ -163,7 +163,8 @@ static bool describe(struct nt_heap *heap, struct nt_container *container, uint6
 	if (!nt_lfh_describe(heap, container, subsegment, container->addr))
 		return false;
 	if (!container->stride)
-		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
+		walk_broken(
+			heap->nt->walk, container->addr, "LFH container whose blocks have no size");
 	return true;
 }
 
@@ -187,8 +188,8 @@ static int add_missing(struct nt_heap *heap, const struct nt_listed *listed)
 	int rc;
 
 	if (!gap)
-		walk_broken(heap->nt->walk, listed->container,
-			"LFH container that the back end does not have");
+		walk_broken(
+			heap->nt->walk, listed->container, "LFH container unknown to the back end");
 	if (!gap || listed->container < lfh->taken_end)
 		return 0;
 	nt_span_forget(&heap->span);

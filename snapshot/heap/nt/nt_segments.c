@@ -29,10 +29,11 @@ static int add_large(void *ctx, uint64_t link)
 		return walk_broken(heap->nt->walk, link, "large block of an impossible size");
 	end = target_committed_end(target, link, link + commit);
 	if (end < link + commit)
-		walk_broken(heap->nt->walk, link, "large block that is partly missing");
+		walk_broken(heap->nt->walk, link, "large block that is partly unmapped");
 	else if (end < link + reserve && target->ops->region &&
 		 target_committed_end(target, end, end + 1) > end)
-		walk_doubt(heap->nt->walk, link, "large block of less than is committed for it");
+		walk_doubt(heap->nt->walk, link,
+			"large block with more committed memory than its size");
 	commit = end - link;
 	rc = claims_add(&heap->nt->claims, link, commit);
 	if (rc == -ERR_TARGET)
@@ -219,7 +220,7 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		reserved > TARGET_SPACE_BYTES || addr > TARGET_SPACE_BYTES - reserved)
 		return "segment of an impossible size";
 	if (segment->end < segment->first || segment->end - addr > reserved) {
-		walk_broken(heap->nt->walk, addr, "segment that ends elsewhere");
+		walk_broken(heap->nt->walk, addr, "segment whose end is inconsistent");
 		segment->end = addr + reserved;
 	}
 	check_ends(heap, bytes, segment);
@@ -268,8 +269,8 @@ static int add_hole(void *ctx, uint64_t link)
 	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-/* Claims the committed memory in [`from`, `end`). Sets `*claimed_end` to `end`. If the process has
- * less memory than the claims, sets it to the address where claiming stopped. */
+/* Claims the committed memory in [`from`, `end`) and sets `*claimed_end` to `end`. If the heap's
+ * claims would exceed the memory of the process, stops and sets `*claimed_end` to that address. */
 static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -323,7 +324,7 @@ static void check_holes(struct nt_finder *finder, const struct segment *segment)
 		bytes += finder->holes.list[i].end - finder->holes.list[i].addr;
 	if (bytes != (uint64_t)segment->hole_pages * NT_PAGE_BYTES)
 		walk_doubt(finder->heap->nt->walk, segment->addr,
-			"uncommitted ranges of another size than the segment records");
+			"uncommitted ranges whose sum differs from the segment's record");
 }
 
 static int split_segment(struct nt_finder *finder, const struct segment *segment)

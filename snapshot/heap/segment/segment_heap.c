@@ -32,7 +32,7 @@ static const char *large_fault(struct segment_heap *heap, const struct segment_b
 	uint64_t end = block->addr + block->bytes, there;
 
 	if (!block->addr || block->bytes < block->unused_bytes || !block->bytes)
-		return "large block of no size";
+		return "large block without a size";
 	if (block->addr >= space || block->bytes > space - block->addr)
 		return "large block past its memory";
 	/* If the beginning of the block is not in the dump, the whole block is missing, which is
@@ -166,7 +166,7 @@ static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 
 	if (segment_page_key(heap, addr, seg_context, &key) && key == heap->nt->segment_keys.page)
 		return 1;
-	return walk_broken(heap->nt->walk, addr, "page segment of an unknown key");
+	return walk_broken(heap->nt->walk, addr, "page segment with an unknown key");
 }
 
 static int blocks(struct segment_heap *heap)

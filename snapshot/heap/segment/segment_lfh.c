@@ -29,7 +29,7 @@ static void withheld_find(struct lfh *lfh)
 	lfh->skips_crossing = crossing && crossing <= withheld;
 	if (crossing > withheld && withheld)
 		walk_broken(lfh->heap->nt->walk, lfh->sample->addr,
-			"LFH blocks of which some are withheld");
+			"LFH blocks, some of them withheld");
 }
 
 /* Returns the reason why the counts of a subsegment are impossible, or NULL. Withheld blocks may be
@@ -99,10 +99,10 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	if (!lfh_sample_read(heap, addr, bytes, &sample))
 		return segment_fault(heap, addr, "broken LFH subsegment");
 	if (!keys->has_lfh)
-		return walk_broken(walk, addr, "LFH subsegment of an uncertain key");
+		return walk_broken(walk, addr, "LFH subsegment with an uncertain key");
 	offsets = lfh_decode(&sample, keys->lfh, keys->is_wide);
 	if (!lfh_offsets_fit(heap->parts, &sample, &offsets))
-		return walk_broken(walk, addr, "LFH subsegment of another key");
+		return walk_broken(walk, addr, "LFH subsegment with a different key");
 	if (!lfh_open(&lfh, &offsets))
 		return walk_missing(walk, addr, "unreadable LFH subsegment");
 	withheld_find(&lfh);
@@ -151,6 +151,6 @@ int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 		return 0;
 	rc = segment_lfh_key_find(heap->nt);
 	if (!rc && is_live_lfh(&lfh))
-		walk_broken(heap->nt->walk, addr, "what looks like an LFH subsegment");
+		walk_broken(heap->nt->walk, addr, "possible LFH subsegment");
 	return rc;
 }

@@ -46,7 +46,7 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 	if (bytes_u32(descriptor + parts->range_signature) != SEGMENT_RANGE_SIGNATURE)
 		return "page range without its signature";
 	if (!units)
-		return "page range of no size";
+		return "page range without a size";
 	return units > SEGMENT_DESCRIPTORS - i ? "page range past its segment" : NULL;
 }
 
@@ -155,7 +155,7 @@ static int each_link(void *ctx, uint64_t link)
 	/* Windows finds page segments by masking addresses, so they are aligned to their size. For
 	 * the same reason, the segments of one context cannot overlap. */
 	if (link % bytes)
-		return walk_broken(nt->walk, link, "page segment at an odd place");
+		return walk_broken(nt->walk, link, "misaligned page segment");
 	answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
 	if (answer != SEGMENT_TAKE)
 		return answer;
@@ -177,7 +177,8 @@ static int context_walk(struct segment_heap *heap, const struct segment_visit *v
 			memory_u8(heap->nt->memory, addr + layout->first_descriptor, &first)))
 		return walk_missing(heap->nt->walk, addr, "unreadable segment context");
 	if (shift < UNIT_SHIFT_MIN || shift > UNIT_SHIFT_MAX || !first)
-		return walk_broken(heap->nt->walk, addr, "segment context of impossible units");
+		return walk_broken(
+			heap->nt->walk, addr, "segment context with an impossible unit size");
 	walk.unit_shift = shift;
 	walk.first = first;
 	return nt_list_walk(heap->nt, &list);

@@ -168,7 +168,7 @@ uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t 
 			wild_count++;
 	}
 	if (!has_null && (wild_count || !may_have_no_mark(heap, tail, tail_bytes)))
-		walk_broken(heap->nt->walk, tail, "block without the stack that its end promises");
+		walk_broken(heap->nt->walk, tail, "block without the stack that its end announces");
 	return 0;
 }
 

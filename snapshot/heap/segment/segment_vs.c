@@ -106,11 +106,11 @@ bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk)
 	if (cursor->next == cursor->end && !is_last_chunk(cursor, &sizes))
 		return false;
 	if (!sizes.units)
-		return fail(cursor, "VS chunk of no size");
+		return fail(cursor, "VS chunk without a size");
 	if (sizes.units * parts->unit > cursor_room(cursor))
 		return fail(cursor, BROKEN_NO_END);
 	if (cursor->previous_units && sizes.previous_units != cursor->previous_units)
-		return fail(cursor, "VS chunk that does not fit the one before");
+		return fail(cursor, "VS chunk that does not fit the previous one");
 	bits = bytes_u32(header + parts->vs_chunk_bits);
 	*chunk = (struct vs_chunk){.addr = cursor->next,
 		.bytes = sizes.units * parts->unit,
@@ -158,7 +158,7 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 
 	if (!chunk_tail(heap, chunk, &bytes, &tail)) {
 		if (chunk->bytes <= header)
-			return walk_broken(heap->nt->walk, chunk->addr, "VS block of no size");
+			return walk_broken(heap->nt->walk, chunk->addr, "VS block without a size");
 		walk_broken(heap->nt->walk, chunk->addr, "VS block smaller than unused");
 	}
 	if (tail.is_lfh)
