@@ -535,7 +535,7 @@ static void remark_all(struct etw_recording *run)
 	if (run->unknown_frees)
 		remark(run,
 			"%" PRIu64 " free%s of blocks that were allocated before the log began, or "
-				   "whose allocation was lost",
+			"whose allocation was lost",
 			run->unknown_frees, text_plural(run->unknown_frees));
 	if (run->replaced)
 		remark(run, "%" PRIu64 " block%s replaced another whose free was lost",
