@@ -70,7 +70,7 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 	}
 }
 
-/* Checks the time of a dump that was not corrected. */
+/* Checks the time of a dump whose time was not corrected. */
 static void check_date(struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];

@@ -62,7 +62,7 @@ static void print_help(FILE *to)
 		    "       hsnap COMMAND ...\n"
 		    "\n"
 		    "Write every live heap block of a process, with its stack, as text.\n"
-		    "hdiff compares two of them: hdiff a.txt b.txt\n"
+		    "hdiff compares two such files: hdiff a.txt b.txt\n"
 		    "\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);

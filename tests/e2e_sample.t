@@ -117,7 +117,7 @@ sub taken {
 	is($result->{status}, 0, "snapshot $name") or diag($result->{err});
 	# The stress target loads and frees libraries in turn. A library may be where another one
 	# was just before.
-	my $moved = qr/hsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n/;
+	my $moved = qr/hsnap: .*warning: \d+ modules? (?:was|were) loaded at the place of an earlier one .*\n/;
 	# The target's threads may hold a heap's lock at every attempt.
 	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n/;
 	like($result->{err}, qr/\A(?:$moved)?(?:$locked)?hsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');

@@ -45,7 +45,7 @@ sub taken {
 	my ($target, $name) = @_;
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	# The target loads libraries in turn. A library may be where another one was before.
-	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n//;
+	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded at the place of an earlier one .*\n//;
 	# If processors are few, eight threads may hold a heap's lock at every attempt. hsnap
 	# reports that, and takes the blocks from the tracer's table, so the following checks still
 	# hold.

@@ -117,7 +117,7 @@ sub attached_busy {
 		my %said;
 		for my $walk ('', '--walk') {
 			my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$step$walk.txt"), $walk ? $walk : ());
-			$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded in the place of others .*\n//;
+			$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules? (?:was|were) loaded at the place of an earlier one .*\n//;
 			check_ok($result, "step $step, snapshot $walk");
 			$said{$walk} = said("$dir/$step$walk.txt");
 		}

@@ -86,9 +86,9 @@ void stackset_release(struct stackset *set);
  * candidates is freed too. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
-/* Finds or adds the stack of an entry and sets `*index` to its index in set->stacks. If `frames` is
- * NULL, finds the first stack with that id; otherwise compares id and frames. Ignores candidates
- * without frames. Copies everything that it adds. */
+/* Finds or adds the stack of an entry and sets `*index` to its index in set->stacks. If
+ * `wanted->frames` is NULL, finds the first stack with that id; otherwise compares id and frames,
+ * and ignores candidates without frames. Copies everything that it adds. */
 void stackset_add(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
 /* The two steps of stackset_add(), for adding many stacks at once. An id has the same hash

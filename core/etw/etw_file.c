@@ -241,7 +241,8 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
  * these logs. */
 struct header_layout {
 	uint8_t bytes; /* 0: not supported */
-	/* offsets; `ids` is 0 if the head has no ids; the size field has 2 bytes */
+	/* Offsets of fields in the head; the size field is 16 bits wide. `ids` is 0 if the head
+	 * has none. */
 	uint8_t size, version, time, ids;
 	uint8_t guid; /* offset; 0: the head has a group and a type instead */
 	uint8_t pointer_bytes;

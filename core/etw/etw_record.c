@@ -538,7 +538,9 @@ static void remark_all(struct etw_recording *run)
 			"whose allocation was lost",
 			run->unknown_frees, text_plural(run->unknown_frees));
 	if (run->replaced)
-		remark(run, "%" PRIu64 " block%s replaced another whose free was lost",
+		remark(run,
+			"%" PRIu64
+			" block%s allocated at the address of another, whose free was lost",
 			run->replaced, text_plural(run->replaced));
 	if (run->moved)
 		remark(run,

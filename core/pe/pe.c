@@ -286,7 +286,7 @@ int pe_read_headers(const struct pe_source *source, struct pe_image *image)
  * Learn). An entry consists of begin, end and unwind record. Entries are sorted by begin. */
 enum {
 	ENTRY_BYTES = 12,
-	UNWIND_BYTES = 4, /* size without the unwind codes, which have 2 bytes each */
+	UNWIND_BYTES = 4, /* size without the unwind codes, which are 2 bytes each */
 	UNWIND_CHAINED = 4,
 	CHAIN_MAX = 32,
 };

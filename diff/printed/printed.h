@@ -48,7 +48,7 @@ struct read_words {
 	/* A malformed line or row was skipped; `why` contains the place. More than DUMP_SKIPS_MAX
 	 * skipped lines (core/dump/dump.h) are an error. */
 	int (*skipped)(void *ctx, const struct err *why);
-	/* A sentence about a defect of the file or a guess. */
+	/* Reports a defect in the file, or a guess that had to be made, in one sentence. */
 	int (*warning)(void *ctx, const char *text);
 	bool by_id; /* equal stacks with different ids form separate rows */
 };

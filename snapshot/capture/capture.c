@@ -412,8 +412,8 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 	snapshot_release(&later);
 	if (replaced)
 		snapshot_warn(snapshot,
-			"%d module%s loaded in the place of others while the snapshot was taken; "
-			"addresses there count as those of the earlier modules",
+			"%d module%s loaded at the place of an earlier one while the snapshot was "
+			"taken; addresses there are attributed to the earlier module",
 			replaced, replaced == 1 ? " was" : "s were");
 }
 

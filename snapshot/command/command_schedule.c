@@ -197,7 +197,7 @@ static int act(const struct schedule *schedule, struct err *err)
 	if (!strcmp(verb, "run"))
 		return err_set(err, ERR_USAGE, verb, "use schtasks /run /tn \\hsnap\\NAME");
 	if (!is_add && strcmp(verb, "remove") != 0)
-		return err_set(err, ERR_USAGE, verb, "takes add or remove");
+		return err_set(err, ERR_USAGE, verb, "expected add or remove");
 	if (schedule->add_option && !is_add)
 		return err_set(
 			err, ERR_USAGE, verb, "--%s applies only to add", schedule->add_option);

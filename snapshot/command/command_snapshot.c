@@ -42,9 +42,9 @@ static const char usage[] =
 	"             [--gzip] [--overwrite] [--force] [-v]\n"
 	"\n"
 	"Write every live heap block of a process, with its stack, as text.\n"
-	"hdiff compares two of them: hdiff a.txt b.txt\n"
-	"In OUT {name} and {pid} stand for the program and process, {time} for the time\n"
-	"(UTC), {n} for the number of the file in its series, {{ for a brace.\n";
+	"hdiff compares two such files: hdiff a.txt b.txt\n"
+	"In OUT, {name} stands for the program, {pid} for the process's id, {time} for the\n"
+	"time (UTC), {n} for the number of the file in its series, and {{ for a brace.\n";
 
 struct one_request {
 	struct series_request series;

@@ -410,17 +410,18 @@ void doctor_compare_heaps(struct doctor *doctor, const char *source, const struc
 		if (is_walked(heaps, count, truth->listed[i], bits))
 			listed.found++;
 		else
-			wrong(&listed, "the heap at %" PRIX64 " is not listed", truth->listed[i]);
+			wrong(&listed, "the heap at %" PRIX64 " was not found", truth->listed[i]);
 	}
 	for (size_t i = 0; i < count; i++) {
 		is_wine = is_wine || (heaps[i].kind && !strcmp(heaps[i].kind, "wine"));
 		if (heaps[i].bits != bits || is_listed(truth, heaps[i].addr))
 			continue;
 		others.found++;
-		wrong(&others, "the heap at %" PRIX64 " is listed", heaps[i].addr);
+		wrong(&others, "GetProcessHeaps() does not return the heap at %" PRIX64,
+			heaps[i].addr);
 	}
 	if (others.found && !is_wine)
-		make_note(&others, "Windows may not count it as the process's");
+		make_note(&others, "Windows may not count it among the process's heaps");
 	doctor_add(doctor, &listed);
 	doctor_add(doctor, &others);
 }

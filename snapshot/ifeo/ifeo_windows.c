@@ -209,7 +209,7 @@ static int change_views(const char *name, const struct ifeo_change *change, stru
 		len = strlen(err->detail);
 		if (rc && is_changed)
 			snprintf(err->detail + len, sizeof(err->detail) - len,
-				"%sthe 64-bit view is changed", len ? "; " : "");
+				"%sthe 64-bit view has already been changed", len ? "; " : "");
 		is_changed = true;
 	}
 	return rc;

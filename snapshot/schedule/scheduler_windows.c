@@ -49,8 +49,9 @@ int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 		{0x800700b7, ERR_TASK_EXISTS, ""}, /* ERROR_ALREADY_EXISTS */
 		{0x80070050, ERR_TASK_EXISTS, ""}, /* ERROR_FILE_EXISTS */
 		{0x80004001, ERR_SYSTEM, /* E_NOTIMPL */
-			"Wine's Task Scheduler runs no tasks and forgets their programs; "
-			"'hsnap schedule add --print-xml' writes one for Windows"},
+			"Wine's Task Scheduler never runs tasks; use 'hsnap schedule add "
+			"--print-xml' "
+			"to write a task for Windows"},
 		/* SCHED_E_SERVICE_NOT_RUNNING, SCHED_E_SERVICE_NOT_AVAILABLE */
 		{0x80041315, ERR_SYSTEM, STOPPED "80041315"},
 		{0x80041322, ERR_SYSTEM, STOPPED "80041322"},

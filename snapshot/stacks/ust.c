@@ -114,8 +114,8 @@ static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	return has_code;
 }
 
-/* Returns the number of leading frames that are in code and within the room. Sets `*is_cut` if the
- * record's number is larger. */
+/* Returns the number of leading frames that point into code and fit in the room. Sets `*is_cut` if
+ * the record claims more frames than that. */
 static uint32_t last_resort(
 	const struct ust_depth *depth, const struct ust_habit *habit, uint32_t said, bool *is_cut)
 {

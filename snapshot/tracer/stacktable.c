@@ -89,7 +89,7 @@ static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
 	return true;
 }
 
-/* Counts the change of a record, which may extend into the next piece. */
+/* Counts a change to a record, in both pieces if the record extends into the next one. */
 static void count_change(struct tracer_area *area, const struct tracer_stack *stack)
 {
 	uint64_t offset = (uintptr_t)stack - (uintptr_t)area->stacks;

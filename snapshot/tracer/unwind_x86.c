@@ -264,7 +264,7 @@ static void forget_images(uint64_t from, uint64_t to)
 	}
 }
 
-/* Records the base of an image without rules that a stack passes through. */
+/* Records the base of an image that has no unwind rules but occurs on a stack. */
 static void note_bare(uint32_t base)
 {
 	for (uint32_t i = 0; i < TRACER_BARE_IMAGES; i++) {

@@ -542,8 +542,8 @@ static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 		ask_end(&parts[i], rcs[i]);
 }
 
-/* Looks up all addresses, skipping those on which a process dies. Sets *lost to the number of
- * addresses without a proper answer, even from the second process. */
+/* Looks up all addresses, skipping those that crash the process. Sets *lost to the number of
+ * addresses without a proper answer, even after a second try in a new process. */
 static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 {
 	size_t at = 0, bad, failed = 0;

@@ -123,8 +123,8 @@ static const char *spelling_of(struct local_paths *paths, const char *folder, co
 	return spelling ? (const char *)(uintptr_t)*spelling : NULL;
 }
 
-/* Returns true if the cached names prove that name is missing. For a name with letters beyond
- * ASCII, always returns false, because some file systems ignore the case of such letters too. */
+/* Returns true if the cached names prove that `name` does not exist. Always returns false for
+ * a name with non-ASCII letters, because some file systems ignore the case of those, too. */
 static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
 {
 	const uint64_t *number = table_find(&paths->folders, folder, strlen(folder));

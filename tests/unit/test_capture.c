@@ -467,7 +467,7 @@ TEST(module_replaced_by_another_stays_and_is_reported)
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 5);
 	assert_string_equal(module_at(snapshot->modules, 5, 0x70001000)->path, "C:\\app\\app.dll");
-	assert_true(warns("3 modules were loaded in the place of others"));
+	assert_true(warns("3 modules were loaded at the place of an earlier one"));
 }
 
 static void lose_modules(void)

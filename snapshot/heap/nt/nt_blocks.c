@@ -192,7 +192,7 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
-/* Replaces `*found` by the block of a light page heap that it contains, if any. Such a block
+/* If `*found` contains a block of a light page heap, replaces `*found` with it. Such a block
  * consists of page heap information and the user's bytes. */
 static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
