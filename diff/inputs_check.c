@@ -97,26 +97,29 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 #define HOUR_MS 3600000
 
-/* Returns true if summer time may have ended between two logs of UMDH. It usually ends on a Sunday
- * before four o'clock. */
-static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
+/* Returns true if summer time may have ended between two logs of UMDH that were taken at least
+ * `least_ms` apart by their times. It usually ends on a Sunday before four o'clock. */
+static bool may_be_set_back(
+	const struct dump_sums *before, const struct dump_sums *after, int64_t least_ms)
 {
-	int64_t day = after->id.time_ms / DAY_MS;
+	int64_t day = after->id.time_ms / DAY_MS, back_ms = before->id.time_ms - after->id.time_ms;
 
 	return before->id.has_wall_time && after->id.has_wall_time &&
-	       dump_same_process(before, after) && before->id.time_ms >= after->id.time_ms &&
-	       before->id.time_ms - after->id.time_ms <= HOUR_MS && (day + 4) % 7 == 0 &&
-	       after->id.time_ms % DAY_MS < 4 * HOUR_MS;
+	       dump_same_process(before, after) && back_ms >= least_ms && back_ms <= HOUR_MS &&
+	       (day + 4) % 7 == 0 && after->id.time_ms % DAY_MS < 4 * HOUR_MS;
 }
 
 /* Drops the times of a process if the clock may have been set back an hour between its logs. */
 static void check_summer_time(struct inputs *inputs)
 {
-	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
+	/* Two logs of one minute are common; in a longer series they make the night suspicious. */
+	const int64_t least_ms = inputs->dump_count > 2 ? 0 : 1;
+
+	for (size_t i = 1; i < inputs->dump_count; i++) {
 		struct dump_sums *dump = &inputs->dumps[i];
 		char words[200], time[DATE_TEXT_BYTES];
 
-		if (!may_be_set_back(dump - 1, dump))
+		if (!may_be_set_back(dump - 1, dump, least_ms))
 			continue;
 		snprintf(words, sizeof(words),
 			"its time, %s, is not after that of the log before it: clocks may have "

@@ -180,13 +180,13 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 		*file->err = err;
 	}
 	stack_totals_pack(&file->sums);
+	sums_copy_banner(&file->sums);
 	if (!reading->store)
 		return;
 	if (file->rc && file->rc != -ERR_CUT) {
 		sums_release(&file->sums);
 		return;
 	}
-	sums_copy_banner(&file->sums);
 	stack_store_add(reading->store, &file->sums);
 }
 

@@ -310,6 +310,29 @@ subtest 'logs of two machines with one pid' => sub {
 	is(hdiff('--max-growth', '1K/h', glob "$dir/1-*.txt")->{status}, 0, 'the other does not');
 };
 
+# UMDH's banner identifies process and time, also of logs that are given by name.
+subtest 'two logs of UMDH named in the wrong order' => sub {
+	my $dir = fresh_dir();
+	my ($old, $new) = (umdh("$dir/before.txt", '09:12', 4412, 1000), umdh("$dir/after.txt", '10:12', 4412, 14568));
+	for ([$old, $new], [$new, $old]) {
+		my $result = hdiff('--max-growth', 0, @$_);
+		is($result->{status}, 1, 'the limit is exceeded');
+		like($result->{err}, qr/growth of 13\.3 KiB \(13568 bytes\)/, '13568 bytes');
+		is(scalar(() = $result->{err} =~ /\Q$new\E: warning: counts as NEW: taken after \Q$old\E$/mg), $_->[0] eq $new ? 1 : 0, 'a message if they were exchanged');
+		is(hdiff('-o', 'text', @$_)->{out} =~ s/NEW.*|warning.*//gr, hdiff('-o', 'text', $dir)->{out} =~ s/NEW.*|warning.*//gr, 'the report of their folder');
+	}
+	my ($dump) = @{ json($new, $old)->{inputs} };
+	is_deeply([@$dump{qw(path pid local_time time)}], [$old, 4412, '2025-11-20T09:12', undef], 'process and time in JSON');
+	my $line = decode_json((split /\n/, hdiff('-o', 'jsonl', $new)->{out})[0]);
+	is_deeply([@$line{qw(host pid start time bytes)}], ['MADEUP', 4412, '1970-01-01T00:00:00.000Z', '2025-11-20T10:12:00.000Z', 14568], 'and in JSON lines');
+	# Other processes, and the night in which clocks are set back, do not determine the order.
+	is(hdiff('--max-growth', 0, umdh("$dir/after.txt", '10:12', 4413, 14568), $old)->{status}, 0, 'logs of two processes stay in order');
+	my @night = (umdh("$dir/n1.txt", '02:50', 5, 1000, '2025-10-26'), umdh("$dir/n2.txt", '02:10', 5, 2000, '2025-10-26'));
+	my $result = hdiff('--max-growth', 0, @night);
+	is($result->{status}, 1, 'when summer time ends, the order of the names counts');
+	like($result->{err}, qr/n2\.txt: warning: its time, 2025-10-26T02:10, is not after .* end of summer time/, 'with a message');
+};
+
 # Logs of UMDH's have local times, which go back an hour at the end of summer time.
 subtest 'the night in which summer time ends' => sub {
 	my %nights = ('25 minutes apart' => [qw(01:40 02:05 02:30 02:55 02:20 02:45 03:10 03:35)], '20 minutes apart' => [qw(02:00 02:20 02:40 02:00 02:20 02:40 03:00)],
