@@ -168,6 +168,29 @@ static void order_pair(struct inputs *inputs, bool has_found)
 		message_warning(inputs->messages, newer.id.path, "", words);
 }
 
+/* Handles dumps that were found and whose times do not show which of them is older. The order of
+ * their names does not show it: "after" sorts before "before". */
+static void doubt_order(struct inputs *inputs, const struct dump_sums *a, struct dump_sums *b)
+{
+	char words[700];
+
+	if (a->id.time_ms && b->id.time_ms &&
+		(a->id.time_ms != b->id.time_ms || a->window.position != b->window.position))
+		return;
+	if (!inputs->options->force)
+		inputs->growth_unknown = "the times in the dumps do not show which of them is "
+					 "older; name them, the oldest first, or use --force";
+	if (inputs->series[0].number)
+		return; /* series_list.c warns */
+	snprintf(words, sizeof(words),
+		a->id.time_ms && b->id.time_ms ?
+			"records the same time as %.500s: they are ordered by name" :
+			"not both it and %.500s record a usable time: they are ordered by name",
+		a->id.path);
+	sums_warn(b, words);
+	message_warning(inputs->messages, b->id.path, "", words);
+}
+
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
@@ -181,6 +204,8 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 				dumps[!i].id.path);
 	}
 	order_pair(inputs, has_found);
+	if (has_found)
+		doubt_order(inputs, &dumps[0], &dumps[1]);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */
@@ -191,6 +216,34 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	sums_warn(&dumps[1], words);
 	message_warning(inputs->messages, dumps[1].id.path, "", words);
 	return 0;
+}
+
+/* Checks the order of the first and the last two dumps of each series of a trend. The growth from
+ * end to end depends on it. */
+static void check_ends(struct inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->series_count; i++) {
+		const struct series *series = &inputs->series[i];
+		struct dump_sums *first = &inputs->dumps[series->first];
+
+		if (series->count < 2)
+			continue;
+		doubt_order(inputs, &first[0], &first[1]);
+		doubt_order(inputs, &first[series->count - 2], &first[series->count - 1]);
+	}
+}
+
+/* Handles two dumps of one program, each of which is a series: perhaps the user wants to compare
+ * them. */
+static void hint_pair(const struct inputs *inputs)
+{
+	const struct dump_sums *dumps = inputs->dumps;
+
+	if (inputs->dump_count == 2 && !dump_other_program(&dumps[0], &dumps[1]) &&
+		!dump_is_child(&dumps[0], &dumps[1]) && !dump_is_child(&dumps[1], &dumps[0]))
+		message_line(inputs->messages,
+			"the two dumps are of different processes; to compare them: hdiff %s %s",
+			dumps[0].id.path, dumps[1].id.path);
 }
 
 /* In a trend with one dump per process, warns about processes that are children of others. */
@@ -221,8 +274,12 @@ int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *er
 		inputs->growth_unknown = "a single dump was found";
 	if (inputs->dump_count == 2 && !inputs->series[0].number)
 		return finish_pair(inputs, has_found, err);
-	if (inputs->series_count == inputs->dump_count)
+	if (has_found)
+		check_ends(inputs);
+	if (inputs->series_count == inputs->dump_count) {
 		check_family(inputs);
+		hint_pair(inputs);
+	}
 	return 0;
 }
 

@@ -333,6 +333,50 @@ subtest 'two logs of UMDH named in the wrong order' => sub {
 	like($result->{err}, qr/n2\.txt: warning: its time, 2025-10-26T02:10, is not after .* end of summer time/, 'with a message');
 };
 
+# The names of dumps that were found do not show their order: "after" sorts before "before".
+subtest 'found dumps whose times do not show their order' => sub {
+	my $dir = fresh_dir();
+	my @logs = (umdh("$dir/before.txt", '09:12', 4412, 1000), umdh("$dir/after.txt", '09:12', 4412, 14568));
+	my $unknown = qr/^hdiff: --max-growth cannot judge growth: the times in the dumps do not show/m;
+	for ($dir, "$dir/*.txt") {
+		my $result = hdiff('--max-growth', 0, $_);
+		is($result->{status}, 2, "$_: a limit cannot be judged");
+		like($result->{err}, $unknown, 'which is reported');
+		like($result->{err}, qr/^hdiff: \S+before\.txt: warning: records the same time as \S+after\.txt: they are ordered by name$/m, 'with the reason');
+		like($result->{out}, qr/ordered by name/, 'also in the report');
+		is(hdiff($_)->{status}, 0, 'without a limit: only a warning');
+		is(hdiff('--force', '--max-growth', 0, $_)->{status}, 0, 'with --force they count as ordered');
+	}
+	my $named = hdiff('--max-growth', 0, @logs);
+	is($named->{status}, 1, 'the order of named logs counts');
+	unlike($named->{err}, qr/warning/, 'without a warning');
+	# In a longer series only its ends matter.
+	my @times = (['09:12', '09:12', '09:13', 2], ['09:11', '09:12', '09:12', 2], ['09:11', '09:12', '09:12', '09:13', 0]);
+	for (@times) {
+		my ($status, $sub, $n) = (pop @$_, fresh_dir(), 0);
+		my @files = map { umdh(sprintf('%s/%d.txt', $sub, $n++), $_, 4412, 1000) } @$_;
+		is(hdiff('--max-growth', 0, $sub)->{status}, $status, "@$_: status $status");
+		is(hdiff('--max-growth', 0, @files)->{status}, 0, 'named: 0');
+	}
+	my $timeless = fresh_dir();
+	my @dumps = series($timeless, [@six[0, 1]], { leak => [1, 2] }, no_time => 1);
+	my $result = hdiff('--max-growth', 0, $timeless);
+	is($result->{status}, 2, 'two dumps without times');
+	like($result->{err}, $unknown, 'and why');
+	is(hdiff('--max-growth', 0, @dumps)->{status}, 1, 'given by name');
+};
+
+subtest 'two dumps of different processes that are found are no pair' => sub {
+	my $dir = fresh_dir();
+	umdh("$dir/c.txt", '11:12', 5120, 2000);
+	umdh("$dir/a.txt", '09:12', 4412, 1000);
+	my $result = hdiff($dir);
+	is($result->{status}, 0, 'two series');
+	like($result->{err}, qr/^hdiff: the two dumps are of different processes; to compare them: hdiff \Q$dir\E.a\.txt \Q$dir\E.c\.txt$/m, 'and how to compare them');
+	umdh("$dir/d.txt", '12:12', 5120, 3000);
+	unlike(hdiff($dir)->{err}, qr/to compare them/, 'three dumps are a trend');
+};
+
 # Logs of UMDH's have local times, which go back an hour at the end of summer time.
 subtest 'the night in which summer time ends' => sub {
 	my %nights = ('25 minutes apart' => [qw(01:40 02:05 02:30 02:55 02:20 02:45 03:10 03:35)], '20 minutes apart' => [qw(02:00 02:20 02:40 02:00 02:20 02:40 03:00)],
