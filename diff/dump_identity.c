@@ -10,6 +10,7 @@
 #include "core/dump/model.h"
 
 #define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
+#define NOTED_MS 2000 /* smaller corrections need no message */
 
 /* In UMDH's logs, only the module list contains the image. If it contains two programs, the image
  * is unknown. */
@@ -147,7 +148,24 @@ static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 	return first[early]->id.time_ms - first[early]->id.clock_ms;
 }
 
-void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn report, void *ctx)
+/* Returns the difference between time and clock of the newest dump, because time servers correct
+ * clocks. If it is off by more than a day, the date of the newest dump itself may be wrong: most
+ * dumps then decide or, for two dumps, the start of their process. */
+static int64_t true_offset(struct dump_sums *const *first, size_t count)
+{
+	const struct dump_sums *newest = first[0];
+	int64_t usual = usual_offset(first, count), offset;
+
+	for (size_t i = 1; i < count; i++)
+		newest = first[i]->id.clock_ms > newest->id.clock_ms ? first[i] : newest;
+	offset = newest->id.time_ms - newest->id.clock_ms;
+	if ((count > 2 || newest->id.time_ms < newest->id.start_ms) &&
+		(offset - usual > DAY_MS || usual - offset > DAY_MS))
+		return usual;
+	return offset;
+}
+
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count)
 {
 	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
 	size_t clocked;
@@ -161,19 +179,26 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn
 		clocked = clocked_count(sorted + i, count - i);
 		if (!clocked || !sorted[i]->id.pid || !sorted[i]->id.start_ms)
 			continue;
-		offset = usual_offset(sorted + i, clocked);
+		offset = true_offset(sorted + i, clocked);
 		for (size_t k = i; k < i + clocked; k++) {
-			int64_t stated_ms = sorted[k]->id.time_ms,
-				ms = sorted[k]->id.clock_ms + offset;
+			struct dump_identity *id = &sorted[k]->id;
+			int64_t ms = id->clock_ms + offset;
 
-			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
+			if (id->time_ms - ms < CLOCK_SLACK_MS && ms - id->time_ms < CLOCK_SLACK_MS)
 				continue;
-			sorted[k]->id.time_ms = ms;
-			if (report)
-				report(ctx, sorted[k], stated_ms);
+			if (!id->stated_ms)
+				id->stated_ms = id->time_ms;
+			id->time_ms = ms;
 		}
 	}
 	free(sorted);
+}
+
+bool dump_is_moved(const struct dump_sums *dump)
+{
+	int64_t by_ms = dump->id.stated_ms - dump->id.time_ms;
+
+	return dump->id.stated_ms && (by_ms >= NOTED_MS || by_ms <= -NOTED_MS);
 }
 
 const char *dumps_doubt_words(const struct dump_sums *dump)

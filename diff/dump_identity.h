@@ -35,11 +35,15 @@ bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
  * parent must be older. */
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);
 
-/* Corrects the times of dumps of one process. Compares them with the machine's running clock, which
- * is never adjusted. Assumes that most dumps have correct times. Calls the callback, unless it is
- * NULL, for each corrected dump with the dump's original time. */
-typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
-void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count, dated_fn report, void *ctx);
+#define DAY_MS 86400000 /* more than the greatest difference between time zones */
+
+/* Corrects the times of dumps of one process, and stores the original times as `stated_ms`.
+ * Compares them with the machine's running clock, which is never adjusted. Assumes that the newest
+ * dump has the correct time. */
+void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count);
+
+/* Returns true if the time of a dump was corrected by two seconds or more. */
+bool dump_is_moved(const struct dump_sums *dump);
 
 /* Returns a dump whose time is known to be wrong, or NULL. Also returns NULL if the machine's
  * running clock orders all dumps. */

@@ -37,8 +37,7 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 	}
 }
 
-#define NOTED_MS 2000 /* smaller corrections need no message */
-#define DAY_MS 86400000 /* more than the greatest difference between time zones */
+#define EARLY_MS 2000 /* a date is that much before its process only if the clock was set */
 
 /* Adds a warning to a dump. Also prints it, unless warnings are printed later per series. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
@@ -50,17 +49,14 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 
 /* Warns about a dump whose time was corrected. Marks the times of dumps of the same process without
  * a clock as unknown, because they cannot be corrected. */
-static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
+static void note_moved(const struct inputs *inputs, struct dump_sums *dump)
 {
-	const struct inputs *inputs = ctx;
 	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
 
-	if (stated_ms - dump->id.time_ms < NOTED_MS && dump->id.time_ms - stated_ms < NOTED_MS)
-		return;
 	snprintf(words, sizeof(words),
 		"its date is %s, but by the machine's running clock it was taken at %s, which "
 		"counts",
-		date_text(stated_ms, stated), date_text(dump->id.time_ms, taken));
+		date_text(dump->id.stated_ms, stated), date_text(dump->id.time_ms, taken));
 	add_remark(inputs, dump, words);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
 		struct dump_sums *other = &inputs->dumps[i];
@@ -79,7 +75,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 		add_remark(inputs, dump,
 			"lacks the machine's running clock, which shows that other dumps of its "
 			"process have wrong dates: its own time is not known");
-	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - NOTED_MS) {
+	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - EARLY_MS) {
 		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
 			"its date is %s, before its process began (%s): the clock was set",
@@ -141,11 +137,15 @@ void inputs_correct_clocks(struct inputs *inputs)
 
 	for (size_t i = 0; i < inputs->dump_count; i++)
 		dumps[i] = &inputs->dumps[i];
-	dumps_correct_clocks(dumps, inputs->dump_count, note_dated, inputs);
+	dumps_correct_clocks(dumps, inputs->dump_count);
 	free(dumps);
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		if (dump_is_moved(&inputs->dumps[i]))
+			note_moved(inputs, &inputs->dumps[i]);
+	}
 	check_summer_time(inputs);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
-		if (inputs->dumps[i].id.time_ms)
+		if (inputs->dumps[i].id.time_ms && !dump_is_moved(&inputs->dumps[i]))
 			check_date(inputs, &inputs->dumps[i]);
 	}
 }

@@ -65,17 +65,23 @@ static int64_t find_newest(
 	return newest;
 }
 
-/* Corrects the times of all known heads using the machine's clock. */
+/* Corrects the times of all known heads using the machine's clock. Undoes earlier corrections: a
+ * file that was then read whole may have turned out to be damaged. */
 static void finish_heads(struct read_file *files, size_t count)
 {
 	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
 	size_t known = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (files[i].sums.id.clock_ms && !read_file_is_damaged(&files[i]))
+		struct dump_identity *id = &files[i].sums.id;
+
+		if (id->stated_ms)
+			id->time_ms = id->stated_ms;
+		id->stated_ms = 0;
+		if (id->clock_ms && !read_file_is_damaged(&files[i]))
 			dumps[known++] = &files[i].sums;
 	}
-	dumps_correct_clocks(dumps, known, NULL, NULL);
+	dumps_correct_clocks(dumps, known);
 	free(dumps);
 }
 

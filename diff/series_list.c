@@ -125,7 +125,11 @@ static void leave_outside(struct timed_dump *all, size_t count, const struct ord
 		if (!time_ms)
 			all[i].use = USE_TIMELESS;
 		else if (time_ms < from || time_ms > to)
-			all[i].use = USE_OUTSIDE;
+			all[i].use = dump_is_moved(all[i].dump) &&
+						     all[i].dump->id.stated_ms >= from &&
+						     all[i].dump->id.stated_ms <= to ?
+					     USE_MOVED :
+					     USE_OUTSIDE;
 	}
 }
 
@@ -191,6 +195,9 @@ static const char *why_unused(const struct timed_dump *dump)
 	case USE_TIMELESS: return "has no usable time, which --since and --until need";
 	case USE_LACKS_TIME: return "has no usable time, but other dumps of its process do";
 	case USE_HAS_TIME: return "records a time, but most other dumps of its process do not";
+	case USE_MOVED:
+		return "its date is within --since and --until, but not the time at which it was "
+		       "taken by the machine's running clock";
 	case USE_IT:
 	case USE_DOUBLE:
 	case USE_WARM_UP:

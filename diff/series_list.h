@@ -30,6 +30,8 @@ enum dump_use {
 	 * both sets are equally large, the dumps without a time are left out. */
 	USE_LACKS_TIME,
 	USE_HAS_TIME,
+	/* outside --since and --until by its corrected time, but not by its own */
+	USE_MOVED,
 };
 
 struct timed_dump {

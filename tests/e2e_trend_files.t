@@ -91,6 +91,38 @@ subtest 'the running clock decides, not the date' => sub {
 	}
 };
 
+# A time server corrects a wrong clock after the third of seven hourly dumps. The last four dates
+# are right, so the first dump was taken at 8 o'clock.
+subtest 'dates after a correction of the clock stay' => sub {
+	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
+	my $moved = sub { my ($n, $by) = @_; "c$n.txt: warning: its date is " . $date->(8 + $n + $by) . q{, but by the machine's running clock it was taken at } . $date->(8 + $n) . ', which counts' };
+	for my $by (2, -2) {
+		my $dir = fresh_dir();
+		my @files = clocked($dir, map { [$date->(8 + $_ + ($_ < 3 ? $by : 0)), 5000 + 3600 * $_, 1000 * (1 + $_)] } 0 .. 6);
+		my $sees = sub {
+			my ($what, $from, $to, @args) = @_;
+			my $got = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', @args));
+			my $json = decode_json($got->{out});
+			my %time = map { basename($_->{path}) => $_->{time} } @{ $json->{inputs} // $json->{series}[0]{snapshots} };
+			is_deeply(\%time, { map { ("c$_.txt" => $date->(8 + $_)) } $from .. $to }, "$by h, $what: the times") or diag($got->{command}, explain(\%time));
+			is_deeply([sort map { s{^hdiff: .*/}{}r } grep { /running clock it was/ } split /\n/, $got->{err}],
+				[map { $moved->($_, $by) } grep { $_ < 3 } $from .. $to], "$by h, $what: the warnings") or diag($got->{err});
+			return $got->{err};
+		};
+		$sees->('all', 0, 6, $dir);
+		$sees->('a pair', 2, 3, @files[2, 3]);
+		$sees->('a pair in the wrong order', 2, 3, @files[3, 2]);
+		$sees->('--until', 0, 2, '--until', '2026-11-20T10:30', $dir);
+		$sees->('--since, a span', 4, 6, '--since', '2h', $dir);
+		$sees->('both', 1, 4, '--since', '2026-11-20T08:30', '--until', '2026-11-20T12:30', $dir);
+		my $err = $sees->('--since', 3, 6, '--since', '2026-11-20T11:00', $dir);
+		my @out = map { m{/(c\d)\.txt: warning: left out: its date is within --since and --until, but not} } split /\n/, $err;
+		is("@out", $by > 0 ? 'c1 c2' : '', "$by h: dumps that only their dates include");
+		my ($columns) = split /\n/, run(tool('hdiff', 'linux', '--no-symbols', '-o', 'csv', $dir))->{out};
+		is_deeply([$columns =~ /bytes (2026[^,]*)/g], [map { $date->(8 + $_) } 0 .. 6], "$by h: the columns of CSV");
+	}
+};
+
 subtest 'two dumps' => sub {
 	my $pair = sub { run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', 0, clocked(fresh_dir(), @_))) };
 	my $got = $pair->(['2026-11-20T10:00:15.000Z', 100, 1000], ['2026-11-20T10:00:10.000Z', 110, 2000]);
@@ -147,8 +179,8 @@ subtest 'no rate by a wrong date' => sub {
 subtest 'a dump without the clock among dumps that show that it was set' => sub {
 	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
 	my $got = trend(clocked(fresh_dir(), @dumps));
-	is($got->{files}, 'c0.txt c1.txt c2.txt', 'the dates that the process allows count');
-	like($got->{err}, qr/c2\.txt: warning: its date is 2026-11-20T09:30:00.000Z, but by .* at 2026-11-20T12:00:00.000Z, which counts$/m, 'the wrong date');
+	is($got->{files}, 'c0.txt c2.txt c1.txt', 'the date of the newest dump counts');
+	like($got->{err}, qr/c0\.txt: warning: its date is 2026-11-20T10:00:00.000Z, but by .* at 2026-11-20T07:30:00.000Z, which counts$/m, 'the wrong date');
 	like($got->{err}, qr/c1\.txt: warning: lacks the machine's running clock, .*: its own time is not known$/m, 'and what is not known');
 	for my $limit (0, '9999K', '9999K/h') {
 		$got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, clocked(fresh_dir(), @dumps)));

@@ -113,6 +113,7 @@ struct dump_identity {
 	int64_t time_ms, start_ms;
 	/* see struct dump_head; used by dumps_correct_clocks() to correct `time_ms` */
 	int64_t clock_ms;
+	int64_t stated_ms; /* the dump's own time, if `time_ms` was corrected; otherwise 0 */
 	enum date_doubt date_doubt;
 	const char *image, *host; /* may be NULL */
 	/* Recordings only: */

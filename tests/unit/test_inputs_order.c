@@ -28,7 +28,7 @@ static const char *order_text(
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%zu:%zu",
 				i ? " " : "", order[i].process, order[i].number);
 		if (order[i].use)
-			text[len++] = "?dwotlh"[order[i].use];
+			text[len++] = "?dwotlhm"[order[i].use];
 		text[len] = '\0';
 		assert_ptr_equal(order[i].dump, &dumps[order[i].number]);
 	}
@@ -97,6 +97,10 @@ TEST(some_are_left_out_as_asked_for)
 	assert_string_equal(order_text(dumps, 5, last), "0:0o,1o,2 1:3o,4");
 	assert_string_equal(order_text(dumps, 5, both), "0:0w,1,2o 1:3w,4o");
 	assert_string_equal(order_text(dumps, 6, since), "0:0o,1,2 1:3o,4 2:5t");
+	dumps[0].id.stated_ms = 20000; /* only its own date is within the window */
+	assert_string_equal(order_text(dumps, 3, since), "0:0m,1,2");
+	dumps[0].id.stated_ms = 19000;
+	assert_string_equal(order_text(dumps, 3, since), "0:0o,1,2");
 	dumps[1].id.time_ms = 10000; /* a duplicate is not a warm-up */
 	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
 }
