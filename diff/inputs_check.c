@@ -219,14 +219,14 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 }
 
 /* Checks the order of the first and the last two dumps of each series of a trend. The growth from
- * end to end depends on it. */
+ * end to end depends on it. Series without times go by name. */
 static void check_ends(struct inputs *inputs)
 {
 	for (size_t i = 0; i < inputs->series_count; i++) {
 		const struct series *series = &inputs->series[i];
 		struct dump_sums *first = &inputs->dumps[series->first];
 
-		if (series->count < 2)
+		if (series->count < 2 || !first->id.time_ms)
 			continue;
 		doubt_order(inputs, &first[0], &first[1]);
 		doubt_order(inputs, &first[series->count - 2], &first[series->count - 1]);
