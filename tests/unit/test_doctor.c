@@ -645,7 +645,7 @@ TEST(missing_heap_is_off)
 	assert_int_equal(count_off(), 1);
 	assert_int_equal(heaps_row(NAMED)->verdict, DOCTOR_OFF);
 	assert_int_equal(heaps_row(NAMED)->found, 2);
-	assert_non_null(strstr(heaps_row(NAMED)->detail, "the heap at 20000 is not listed"));
+	assert_non_null(strstr(heaps_row(NAMED)->detail, "the heap at 20000 was not found"));
 }
 
 TEST(heap_of_other_half_does_not_stand_for_missing_one)
