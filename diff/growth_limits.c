@@ -391,5 +391,6 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 bool growth_is_unknown(const struct growth_limits *limits)
 {
 	return limits->lacks_times || limits->is_damaged || (limits->too_few && !limits->judged) ||
-	       (limits->ends_unknown && !limits->ends_judged);
+	       (limits->ends_unknown && !limits->ends_judged) ||
+	       (limits->is_unlisted && !limits->is_over);
 }

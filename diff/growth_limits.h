@@ -31,6 +31,7 @@ struct growth_limits {
 	/* number of series checked against the rate limit; number of series with too few
 	 * snapshots */
 	size_t judged, too_few;
+	bool is_unlisted; /* a module or heap that was requested is in no dump */
 	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */
 	struct growth_verdict *verdict; /* verdict of the current view; receives the messages */

@@ -88,7 +88,8 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *me
 /* Counts the series in which a filter matches nothing. Reports the filter only if that is the case
  * in all series. Patterns remember matches in other series, and are not checked in series that are
  * otherwise empty. */
-static void print_unmatched(void *ctx, const char *option, const char *value, const char *what)
+static void print_unmatched(
+	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted)
 {
 	struct comparison_run *run = ctx;
 	bool is_pattern = !strcmp(option, run->filter.include.option);
@@ -102,8 +103,10 @@ static void print_unmatched(void *ctx, const char *option, const char *value, co
 		table_add(&run->unmatched, words.data, words.len, 0);
 		found = table_find(&run->unmatched, words.data, words.len);
 	}
-	if (++*found == (is_pattern ? 1 : run->view_count))
+	if (++*found == (is_pattern ? 1 : run->view_count)) {
 		message_line(run->messages, "%s", words.data);
+		run->limits.is_unlisted |= is_unlisted && options_has_limit(&run->options);
+	}
 	buf_release(&words);
 }
 

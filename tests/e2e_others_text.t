@@ -68,6 +68,7 @@ code_pages();
 chains();
 subtest 'stacks of chains' => \&chained_stacks;
 subtest 'totals of chains' => \&chained_totals;
+subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -654,6 +655,21 @@ sub chained_totals {
 	$result = hdiff('--max-growth', 1000, @files);
 	is($result->{status}, 2, 'rows are missing: a limit is not judged');
 	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: may not show all that grew/, 'rows are missing: reported');
+	return;
+}
+
+# The total line has no number of blocks, so that of the blocks without a row is unknown.
+sub clipped {
+	my $row = ['A1', [100, 1], [300, 3], 'app!a+1'];
+	my $file = spew("$dir/clipped.txt", printed($row) =~ s/\n\nTotal.*/total_line(1200, 160)/ser);
+	like(hdiff($file)->{out}, qr/^selected: \+200 B, \+2 blocks\nleft out: \+1000 B, \? blocks; all: \+1\.2 KiB, \? blocks$/m, 'text');
+	like(hdiff('-d', $file)->{out}, qr{^// +\+200 +\? +\+2  selected.*^// +\+1000 +\? +\?  left out\n// +\+1200 +\+160 +\?  all$}ms, 'umdh');
+	my $totals = decode_json(hdiff('-o', 'json', $file)->{out})->{totals};
+	my %sums = map { my $share = $_; $share => [map { [@{ $totals->{$share}{$_} }{qw(blocks overhead)}] } qw(old new growth)] } qw(all selected left_out);
+	is_deeply(\%sums, {all => [[undef, undef], [undef, undef], [undef, 160]], selected => [[1, undef], [3, undef], [2, undef]], left_out => [([undef, undef]) x 3]}, 'json');
+	$totals = decode_json(hdiff('-o', 'json', spew("$dir/whole.txt", printed($row) =~ s/\n\nTotal.*/total_line(200, 32)/ser))->{out})->{totals};
+	is_deeply($totals->{$_}, {old => {bytes => 100, blocks => 1, overhead => undef}, new => {bytes => 300, blocks => 3, overhead => undef}, growth => {bytes => 200, blocks => 2, overhead => 32}}, "json, nothing is missing: $_") for qw(all selected);
+	is(hdiff('--max-growth', 200, '--module', 'other', "$dir/whole.txt")->{status}, 0, 'a module without growth passes, because a comparison lists no modules');
 	return;
 }
 

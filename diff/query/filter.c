@@ -241,12 +241,22 @@ static bool is_module(const char *wanted, const struct naming *naming)
 	return false;
 }
 
+static bool lists_modules(const struct comparison *comparison)
+{
+	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
+		if (!comparison->dumps[i].module_list.count)
+			return false;
+	}
+	return comparison->dumps;
+}
+
 void unmatched_modules(const struct filter *filter, const struct naming *naming,
 	unmatched_report *messages, void *ctx)
 {
 	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
-			messages(ctx, "--module", filter->modules[i], "no module has this name");
+			messages(ctx, "--module", filter->modules[i], "no module has this name",
+				lists_modules(naming->comparison));
 	}
 }
 
@@ -273,12 +283,12 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 			continue;
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
 		if (heaps[i] == HEAPS_ALL)
-			messages(ctx, "--heap", "heaps", "no dump has a heap");
+			messages(ctx, "--heap", "heaps", "no dump has a heap", false);
 		else if (heap_name(heaps[i]))
 			messages(ctx, "--heap", heap_name(heaps[i]),
-				"no dump has recorded such memory");
+				"no dump has recorded such memory", false);
 		else
-			messages(ctx, "--heap", addr, "no dump has this heap");
+			messages(ctx, "--heap", addr, "no dump has this heap", true);
 	}
 }
 
@@ -356,7 +366,8 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 		messages && count && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
 		messages(ctx, patterns->option, pattern_text(patterns, i),
 			is_part ? "no changed stack that other options leave has a matching frame" :
-				  "no changed stack has a matching frame");
+				  "no changed stack has a matching frame",
+			false);
 	free(rows);
 	frames_release(&frames);
 }

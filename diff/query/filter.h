@@ -65,8 +65,10 @@ const char *filter_frame_file(
 /* Filters that match nothing: a module or heap that is in no dump, or a pattern without a match.
  * Such a filter is probably a typing error, and would let every limit of growth pass. */
 
-/* Reports an option's value that matches nothing; `what` describes the problem. */
-typedef void unmatched_report(void *ctx, const char *option, const char *value, const char *what);
+/* Reports an option's value that matches nothing; `what` describes the problem. `is_unlisted`: the
+ * dumps list all modules or heaps, and this one is not among them. */
+typedef void unmatched_report(
+	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted);
 
 /* Checks the values of --module against the modules of the dumps. For a printed comparison, checks
  * them against the modules of its frames. */

@@ -149,10 +149,13 @@ void json_known(struct json *json, const char *key, uint64_t value, bool is_know
 		out_text(json->out, "null");
 }
 
-void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old)
+void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old, bool is_known)
 {
 	struct growth growth = growth_of(now, old);
 
 	write_key(json, key);
-	out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
+	if (!is_known)
+		out_text(json->out, "null");
+	else
+		out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }

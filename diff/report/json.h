@@ -49,7 +49,7 @@ void json_bool(struct json *json, const char *key, bool value);
 /* Writes a number, or null if it is not known. */
 void json_known(struct json *json, const char *key, uint64_t value, bool is_known);
 /* Writes new - old as a signed number. */
-void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old);
+void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old, bool is_known);
 
 /* Writes the members of the object that report_json() opens. */
 void json_report(struct json *json, const struct report *report);

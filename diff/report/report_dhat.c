@@ -90,8 +90,8 @@ static void write_points(struct json *json, const struct graph *graph)
 		if (now->requested_bytes <= old->requested_bytes)
 			continue;
 		json_open_line(json, NULL, '{');
-		json_growth(json, "tb", now->requested_bytes, old->requested_bytes);
-		json_growth(json, "tbk", now->block_count, old->block_count);
+		json_growth(json, "tb", now->requested_bytes, old->requested_bytes, true);
+		json_growth(json, "tbk", now->block_count, old->block_count, true);
 		json_open(json, "fs", '[');
 		for (size_t k = line->count; k--;)
 			json_number(json, NULL, (uint64_t)line->boxes[k] + 1);

@@ -10,12 +10,12 @@
 
 /* ---------------------------------------------------------------- sums */
 
-static void write_totals(
-	struct json *json, const char *key, const struct block_totals *totals, bool has_overhead)
+static void write_totals(struct json *json, const char *key, const struct block_totals *totals,
+	bool has_blocks, bool has_overhead)
 {
 	json_open(json, key, '{');
 	json_number(json, "bytes", totals->requested_bytes);
-	json_number(json, "blocks", totals->block_count);
+	json_known(json, "blocks", totals->block_count, has_blocks);
 	json_known(json, "overhead", totals->overhead_bytes, has_overhead);
 	json_close(json, '}');
 }
@@ -28,28 +28,28 @@ static void write_heap(struct json *json, const char *key, uint64_t heap)
 		json_hex(json, key, heap);
 }
 
-/* Writes "old", "new" and "growth" in the object that the caller opened. */
-static void write_change(struct json *json, const struct change *change, bool has_overhead)
+/* Writes "old", "new" and "growth" in the object that the caller opened. The total line of a
+ * printed comparison has the growth of overhead only. */
+static void write_change(
+	struct json *json, const struct change *change, bool has_blocks, bool has_overhead)
 {
 	const struct block_totals *now = &change->now, *old = &change->old;
+	bool has_ends = has_overhead && json->comparison->dumps;
 
-	write_totals(json, "old", old, has_overhead);
-	write_totals(json, "new", now, has_overhead);
+	write_totals(json, "old", old, has_blocks, has_ends);
+	write_totals(json, "new", now, has_blocks, has_ends);
 	json_open(json, "growth", '{');
-	json_growth(json, "bytes", now->requested_bytes, old->requested_bytes);
-	json_growth(json, "blocks", now->block_count, old->block_count);
-	if (has_overhead)
-		json_growth(json, "overhead", now->overhead_bytes, old->overhead_bytes);
-	else
-		json_known(json, "overhead", 0, false);
+	json_growth(json, "bytes", now->requested_bytes, old->requested_bytes, true);
+	json_growth(json, "blocks", now->block_count, old->block_count, has_blocks);
+	json_growth(json, "overhead", now->overhead_bytes, old->overhead_bytes, has_overhead);
 	json_close(json, '}');
 }
 
-static void write_share(
-	struct json *json, const char *key, const struct change *change, bool has_overhead)
+static void write_share(struct json *json, const char *key, const struct change *change,
+	bool has_blocks, bool has_overhead)
 {
 	json_open_line(json, key, '{');
-	write_change(json, change, has_overhead);
+	write_change(json, change, has_blocks, has_overhead);
 	json_close(json, '}');
 }
 
@@ -58,16 +58,16 @@ static void write_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
 	const struct view *view = json->view;
-	bool rows_have = report_rows_have_overhead(comparison);
+	bool rows_have = report_rows_have_overhead(comparison), has_all = !comparison->lacks_rows;
 	struct change left_out = report_left_out(view);
 
 	json_open_line(json, "totals", '{');
-	write_share(json, "all", &view->all, comparison->has_overhead);
-	write_share(json, "selected", &view->selected, report_has_overhead(view));
-	write_share(json, "suppressed", &view->suppressed, rows_have);
-	write_share(json, "left_out", &left_out, rows_have);
+	write_share(json, "all", &view->all, has_all, comparison->has_overhead);
+	write_share(json, "selected", &view->selected, true, report_has_overhead(view));
+	write_share(json, "suppressed", &view->suppressed, true, rows_have);
+	write_share(json, "left_out", &left_out, has_all, rows_have);
 	if (comparison->hides_reserved)
-		write_share(json, "reserved", &comparison->reserved, true);
+		write_share(json, "reserved", &comparison->reserved, true, true);
 	json_close(json, '}');
 }
 
@@ -252,7 +252,7 @@ static void write_state(struct json *json, const struct dump_sums *dump)
 	if (dump->quality.sample_bytes)
 		json_number(json, "sample_bytes", dump->quality.sample_bytes);
 	if (dump->is_attached && !dump->quality.sample_bytes)
-		write_totals(json, "before_attaching", &dump->before, false);
+		write_totals(json, "before_attaching", &dump->before, true, false);
 	write_lacks(
 		json, dump->quality.is_cut, dump->quality.warnings, dump->quality.warning_count);
 }
@@ -337,10 +337,10 @@ static void write_snapshots(struct json *json)
 		json_open_line(json, NULL, '{');
 		json_text(json, "path", dump->id.path);
 		write_time(json, dump);
-		write_totals(
-			json, "selected", &json->view->series[i], report_has_overhead(json->view));
+		write_totals(json, "selected", &json->view->series[i], true,
+			report_has_overhead(json->view));
 		if (comparison->hides_reserved)
-			write_totals(json, "reserved", &dump->reserved, true);
+			write_totals(json, "reserved", &dump->reserved, true, true);
 		write_state(json, dump);
 		json_close(json, '}');
 	}
@@ -441,7 +441,7 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 	if (json->comparison->axis)
 		write_series(json, row_trend(json->comparison, row), row->totals);
 	else
-		write_change(json, &change, report_rows_have_overhead(json->comparison));
+		write_change(json, &change, true, report_rows_have_overhead(json->comparison));
 	if (json->view->window)
 		write_window_sums(json, &json->view->window[shown + 1]);
 	if (json->view->blocks)
@@ -464,7 +464,7 @@ static void write_part(struct json *json, const char *key, const struct change *
 	const struct trend *trend, const struct block_totals *sums)
 {
 	json_open(json, key, '{');
-	write_change(json, change, report_rows_have_overhead(json->comparison));
+	write_change(json, change, true, report_rows_have_overhead(json->comparison));
 	if (json->comparison->axis)
 		write_series(json, trend, sums);
 	json_close(json, '}');

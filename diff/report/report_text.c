@@ -224,9 +224,9 @@ static void write_apart(struct text_report *text)
 	}
 	if (view->is_filtered) {
 		out_text(text->out, "left out: ");
-		report_text_sum(text, &left_out);
+		report_text_rest(text, &left_out);
 		out_text(text->out, "; all: ");
-		report_text_sum(text, &view->all);
+		report_text_rest(text, &view->all);
 		out_char(text->out, '\n');
 	}
 	if (text->comparison->hides_reserved) {

@@ -105,6 +105,16 @@ void report_text_add_function(struct buf *word, const struct frame *frame, bool 
 	clean_frame(word, &shown, true);
 }
 
+void report_text_rest(struct text_report *text, const struct change *change)
+{
+	if (!text->comparison->lacks_rows) {
+		report_text_sum(text, change);
+		return;
+	}
+	report_text_bytes(text, change, 0);
+	out_text(text->out, ", ? blocks");
+}
+
 void report_text_sum(struct text_report *text, const struct change *change)
 {
 	report_text_bytes(text, change, 0);

@@ -267,7 +267,7 @@ static void write_signed(struct umdh_report *report, uint64_t now, uint64_t old,
 
 /* Writes a part of the total. With all parts, a reader can check the sum. */
 static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
-	const char *what)
+	bool has_blocks, const char *what)
 {
 	const struct block_totals *now = &change->now, *old = &change->old;
 
@@ -277,9 +277,12 @@ static void write_share(struct umdh_report *report, const struct change *change,
 	if (has_overhead)
 		write_signed(report, now->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
 	else
-		out_text(report->out, "            ?");
+		out_printf(report->out, "%*s", OVERHEAD_WIDTH, "?");
 	out_char(report->out, ' ');
-	write_signed(report, now->block_count, old->block_count, BLOCKS_WIDTH);
+	if (has_blocks)
+		write_signed(report, now->block_count, old->block_count, BLOCKS_WIDTH);
+	else
+		out_printf(report->out, "%*s", BLOCKS_WIDTH, "?");
 	out_text(report->out, "  ");
 	out_text(report->out, what);
 }
@@ -288,6 +291,7 @@ static void write_shares(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool has_overhead = report_rows_have_overhead(report->comparison);
+	bool has_blocks = !report->comparison->lacks_rows;
 	struct change left_out = report_left_out(view);
 
 	out_text(report->out,
@@ -296,12 +300,12 @@ static void write_shares(struct umdh_report *report)
 		"// selected:\n"
 		"//\n"
 		"//     requested      overhead     blocks\n");
-	write_share(report, &view->selected, has_overhead, "selected");
+	write_share(report, &view->selected, has_overhead, true, "selected");
 	out_printf(report->out, ": %zu stacks\n", view->row_count);
-	write_share(report, &view->suppressed, has_overhead, "suppressed");
+	write_share(report, &view->suppressed, has_overhead, true, "suppressed");
 	out_printf(report->out, ": %zu stacks\n", view->suppressed_count);
-	write_share(report, &left_out, has_overhead, "left out\n");
-	write_share(report, &view->all, report->comparison->has_overhead, "all\n");
+	write_share(report, &left_out, has_overhead, has_blocks, "left out\n");
+	write_share(report, &view->all, report->comparison->has_overhead, has_blocks, "all\n");
 	out_text(report->out, "//\n");
 }
 

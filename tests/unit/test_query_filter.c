@@ -206,8 +206,10 @@ static void check_said(const char *wanted, int status, const char *const *args)
 
 TEST(module_that_no_dump_has_is_reported)
 {
-	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
+	said("hdiff: --module nosuch: warning: no module has this name\n", 2, "--module", "nosuch",
 		"--max-growth", "0", "new.txt");
+	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
+		"new.txt");
 	said("hdiff: --module app.dll: warning: no module has this name\n", 1, "--module",
 		"app.dll", "--module", "LIB", "--max-growth", "0", "new.txt");
 	said("hdiff: --module a?b: warning: no module has this name\n", 0, "--module", "a\nb",
@@ -250,7 +252,7 @@ TEST(module_that_texts_name_is_known)
 
 TEST(heap_that_no_dump_has_is_reported)
 {
-	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
+	said("hdiff: --heap 10000: warning: no dump has this heap\n", 2, "--heap", "10000",
 		"--max-growth", "0", "new.txt");
 	said("hdiff: --heap VirtualAlloc: warning: no dump has recorded such memory\n", 0, "--heap",
 		"virtual", "--max-growth", "0", "new.txt");

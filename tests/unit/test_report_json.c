@@ -175,7 +175,9 @@ TEST(overhead_that_is_not_known_is_null)
 	const char *text = made_report(made, "json", false);
 	has(text, "'inputs':[\n{'role':'comparison','path':'cmp.txt',"
 		  "'cut':false,'warning_count':0,'warnings':[]}],\n");
-	has(text, "'growth':{'bytes':5320,'blocks':5,'overhead':80}},\n'selected'");
+	has(text, "'all':{'old':{'bytes':0,'blocks':0,'overhead':null},"
+		  "'new':{'bytes':5320,'blocks':5,'overhead':null},"
+		  "'growth':{'bytes':5320,'blocks':5,'overhead':80}},\n'selected'");
 	has(text, "'ids':['B53'],'old':{'bytes':0,'blocks':0,'overhead':null},"
 		  "'new':{'bytes':5320,'blocks':5,'overhead':null},"
 		  "'growth':{'bytes':5320,'blocks':5,'overhead':null},'frames':[");
