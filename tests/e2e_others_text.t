@@ -533,10 +533,18 @@ sub code_pages {
 		my $result = hdiff('-o', 'json', $file);
 		is($result->{status}, 0, "$what: status 0");
 		is_deeply([grep { /warning/ } split /\n/, $result->{err}],
-			["hdiff: $file: warning: names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE', with its code page, converts it"], "$what: one hint");
+			["hdiff: $file: warning: names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE' converts it, with CP932 for Japanese, CP936 for Chinese"], "$what: one hint");
 		is(scalar @{ decode_json($result->{out})->{rows} }, 2, "$what: rows");
 		my $right = run(['sh', '-c', 'iconv -f CP949 -t UTF-8 "$1" | "$0" -o json -', $hdiff, $file]);
 		unlike($right->{err}, qr/UTF-8/, "$what: converted");
+	}
+	# Code page 932: the second byte of the third character is that of a backslash.
+	my $log = sub { my ($blocks) = @_; raw($blocks) =~ s/stock\.exe/\x89\xef\x8cv\x83\\\x83t\x83g.exe/r =~ s/ntdll\.dll/\x8b\x8b\x97^\x83\\\x83t\x83g.dll/r };
+	my @logs = map { spew("$dir/japan$_.txt", $log->($_)) } 0, 1;
+	for my $format (qw(json csv)) {
+		my $result = hdiff('-o', $format, '--group', 'module', @logs);
+		is(scalar(() = $result->{err} =~ /not UTF-8/g), 2, "code page 932: a hint per file in $format");
+		is(scalar @{ decode_json($result->{out})->{groups} }, 2, 'code page 932: two modules') if $format eq 'json';
 	}
 	return;
 }

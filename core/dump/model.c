@@ -199,12 +199,27 @@ const struct module *module_of_return(const struct module *modules, size_t count
 	return module ? module : module_at(modules, count, addr);
 }
 
+/* Returns true if the path has a double-byte character here, as in the code pages of East Asia. Its
+ * second byte may be that of a backslash. After a single accented letter that backslash would end a
+ * folder, whose next name mostly begins with an ASCII letter. */
+static bool is_double_byte(const char *path)
+{
+	unsigned char first = (unsigned char)path[0], second = (unsigned char)path[1];
+
+	if (first <= 0x80 || first == 0xff || second < 0x40 || second == 0x7f)
+		return false;
+	return second != '\\' || (unsigned char)path[2] >= 0x80 || path[2] == '.';
+}
+
 const char *module_path_base(const char *path)
 {
 	const char *base = path;
+	bool is_utf8 = text_is_utf8(path, strlen(path));
 
 	for (; *path; path++) {
-		if (*path == '/' || *path == '\\')
+		if (!is_utf8 && is_double_byte(path))
+			path++;
+		else if (*path == '/' || *path == '\\')
 			base = path + 1;
 	}
 	return base;

@@ -267,7 +267,8 @@ const struct module *module_of_return(const struct module *modules, size_t count
 
 void modules_sort(struct module *modules, size_t count);
 
-/* Returns the part of a module's path after the last / or \. */
+/* Returns the part of a module's path after the last / or \. The path may be in a code page, where a
+ * character may contain the byte of a backslash. */
 const char *module_path_base(const char *path);
 
 /*

@@ -290,5 +290,17 @@ TEST(path_base_is_behind_either_slash)
 	assert_string_equal(module_path_base("Z:\\a/c.dll"), "c.dll");
 	assert_string_equal(module_path_base("c.dll"), "c.dll");
 	assert_string_equal(module_path_base("c\\"), "");
+	/* CP932: characters 83 5C and 95 5C */
+	assert_string_equal(module_path_base("C:\\app\\\x89\xef\x8cv\x83\\\x83t\x83g.exe"),
+		"\x89\xef\x8cv\x83\\\x83t\x83g.exe");
+	assert_string_equal(module_path_base("C:\\\x95\\\x8e\xa6.dll"), "\x95\\\x8e\xa6.dll");
+	assert_string_equal(
+		module_path_base("C:\\\x97\\\x92\xe8\x95\\.exe"), "\x97\\\x92\xe8\x95\\.exe");
+	/* CP1252, CP1250 and CP1251: the folder's name ends with a letter that is not ASCII */
+	assert_string_equal(module_path_base("C:\\Soci\xe9t\xe9\\app.exe"), "app.exe");
+	assert_string_equal(module_path_base("C:\\Tom\xe1\x9a\\app.exe"), "app.exe");
+	assert_string_equal(
+		module_path_base("C:\\\xcf\xf0\xee\xe3\xf0\xe0\xec\xec\xfb\\app.exe"), "app.exe");
+	assert_string_equal(module_path_base("C:\\\u8868\\\u793a.dll"), "\u793a.dll");
 	assert_string_equal(module_path_base(""), "");
 }
