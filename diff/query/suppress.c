@@ -73,6 +73,8 @@ void suppressions_init(struct suppressions *suppressions)
 	table_init(&suppressions->known);
 	buf_init(&suppressions->name);
 	buf_init(&suppressions->key);
+	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
+		buf_init(&suppressions->files[i]);
 }
 
 void suppressions_release(struct suppressions *suppressions)
@@ -82,6 +84,8 @@ void suppressions_release(struct suppressions *suppressions)
 	table_release(&suppressions->known);
 	buf_release(&suppressions->name);
 	buf_release(&suppressions->key);
+	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
+		buf_release(&suppressions->files[i]);
 	suppressions_init(suppressions);
 }
 
@@ -180,7 +184,10 @@ struct suppression_case {
 	size_t start_at; /* index of the first frame that starts a program or a thread */
 };
 
-#define FRAME_TEXTS 5
+/* Extensions that a module may have whose file is unknown, as in a printed comparison. */
+static const char *const extensions[SUPPRESS_EXTENSIONS] = {"exe", "dll", "ocx", "pyd"};
+
+#define FRAME_TEXTS (4 + SUPPRESS_EXTENSIONS)
 
 /* Collects the texts of a frame to match against patterns; each may be NULL. Returns true for a
  * frame that starts a program or a thread. Omits the module and file of such a frame, which reveal
@@ -190,16 +197,27 @@ static bool frame_texts(
 {
 	const struct frame *frame = &scene->frames->items[at];
 	bool is_start = at >= scene->start_at;
-	struct buf *name = &scene->suppressions->name;
+	struct buf *name = &scene->suppressions->name, *files = scene->suppressions->files;
+	const char *file;
 
 	texts[0] = frame->function;
 	texts[1] = is_start ? NULL : frame->file;
 	texts[2] = is_start ? NULL : frame->module;
-	texts[3] = is_start ? NULL : filter_frame_file(scene->comparison, scene->row, frame);
-	texts[4] = NULL;
+	texts[3] = NULL;
 	if (frame->function && frame->module) {
 		frame_name(frame, name);
-		texts[4] = name->data;
+		texts[3] = name->data;
+	}
+	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
+		texts[4 + i] = NULL;
+	if (!texts[2])
+		return is_start;
+	file = filter_frame_file(scene->comparison, scene->row, frame);
+	texts[4] = file;
+	for (size_t i = 0; !file && i < SUPPRESS_EXTENSIONS; i++) {
+		buf_clear(&files[i]);
+		buf_printf(&files[i], "%s.%s", frame->module, extensions[i]);
+		texts[4 + i] = files[i].data;
 	}
 	return is_start;
 }

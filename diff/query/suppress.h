@@ -32,6 +32,8 @@ struct suppression {
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
 };
 
+#define SUPPRESS_EXTENSIONS 4
+
 struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
@@ -42,6 +44,7 @@ struct suppressions {
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
 	struct buf name, key;
+	struct buf files[SUPPRESS_EXTENSIONS];
 };
 
 void suppressions_init(struct suppressions *suppressions);
