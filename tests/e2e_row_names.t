@@ -20,6 +20,7 @@ my @heap = ('ntdll+A123', 'ntdll+12A33'); # the innermost frames of heap calls o
 
 subtest 'without symbols, the first module that is not the system\'s' => \&nameless_modules;
 subtest 'a C library that was linked in' => \&linked_in;
+subtest 'operator new is nearly the only caller of malloc' => \&only_new;
 subtest 'an ordinary leak is no allocator' => \&ordinary;
 subtest 'functions that call other DLLs, or lie near malloc, are no allocators' => \&ordinary_callees;
 subtest 'stacks that end in an allocator' => \&uncalled;
@@ -124,6 +125,19 @@ sub linked_in {
 	is(named(dump_of('static-known.txt', \@stacks, \%names))->[0], 'app!Pool::take', 'a function with a name is not taken for malloc');
 	my $compared = spew("$dir/compared.txt", run([$hdiff, '--no-local-files', '-o', 'umdh', dump_of('none.txt', [[1, 1, 'app+1', 'app+2']]), $new])->{out});
 	is(named($compared)->[0], 'app+777', 'in a comparison that was printed, too');
+}
+
+# operator new, with 40 callers, is the only caller of malloc, or one of two.
+sub only_new {
+	for my $others (0, 1) {
+		my @stacks = map { [0x10 + $_, 1, 'app+100010', 'app+180000', sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 40;
+		push @stacks, [1, 1, 'app+100010', 'app+888', 'app+300000'] if $others;
+		is_deeply(named('-n', 3, dump_of('new.txt', \@stacks)), ['app+28000', 'app+27000', 'app+26000'], "operator new and $others other callers");
+	}
+	# A function that leaks by way of one caller is in most stacks only.
+	my @leak = map { [0x10 + $_, 1, 'app+5000', 'app+180000', sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 40;
+	push @leak, map { [1, 1, sprintf('app+%X', 0x200000 + 0x1000 * $_), sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 20;
+	is(named('-n', 3, dump_of('leak.txt', \@leak))->[0], 'app+5000', 'a function that leaks');
 }
 
 # Returns the largest of these rows, by the frame that must name the row.
@@ -261,6 +275,14 @@ sub start_up {
 		$bytes += $_->{new}{bytes} for @{ $said->{rows} };
 		is($bytes, $left{$rule}, $rule);
 	}
+	# A printed comparison has modules without extension.
+	my $printed = spew("$dir/printed.txt", "+ 10 ( 10 - 0) 1 allocs\tBackTrace1\n+ 1 ( 1 - 0)\tBackTrace1\tallocations\n\n\tntdll!RtlAllocateHeap+3E\n\tthird+12 : 10012\n\tapp!main+20\n\nTotal increase == 10\n");
+	for my $rule ('^third.dll$', 'third.exe', '^third$', '^third.d', 'app.exe < ...', 'third.ocx < ^app.exe$') {
+		spew("$dir/rules.txt", "leak:$rule\n");
+		is(run([$hdiff, '--input-base', 'hex', '--suppress', "$dir/rules.txt", '--max-growth', 0, $printed])->{status}, 0, "a printed comparison: $rule");
+	}
+	spew("$dir/rules.txt", "leak:^hird.dll\nleak:^third.cpp\$\n");
+	is(run([$hdiff, '--input-base', 'hex', '--suppress', "$dir/rules.txt", '--max-growth', 0, $printed])->{status}, 1, 'a printed comparison: other modules');
 }
 
 # Inputs that users sent. Each README states the answer.

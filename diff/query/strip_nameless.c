@@ -4,7 +4,8 @@
  *
  * In most stacks of the module, the return address in malloc is the innermost one after the layers,
  * and has many callers. If operator new is the only caller of malloc, operator new has many
- * callers. A leaking function has few callers. A linked runtime calls the system heap itself, so an
+ * callers; then it is in most of the module's stacks, or in nearly all of them if malloc has hardly
+ * another caller. A leaking function has few callers. A linked runtime calls the system heap itself, so an
  * address that calls another runtime's DLL is an ordinary function.
  *
  * calloc, realloc and similar functions lie near malloc and also have many callers, some of which
@@ -21,7 +22,8 @@
 enum {
 	/* number of callers of the innermost address in most stacks of a module */
 	CALLERS_MIN = 30,
-	/* the same for an address with a caller that has CALLERS_MIN callers */
+	/* the same for an address with a caller that has CALLERS_MIN callers, unless that caller is
+	 * in nearly all stacks */
 	CHAIN_CALLERS_MIN = 3,
 	NEAR_CALLERS_MIN = 10, /* number of callers of an address near a known layer */
 	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
@@ -310,6 +312,12 @@ static bool is_most(const struct fronts *fronts, const struct front *front, size
 	return stack_count > fronts->module_stacks[front->module] / 2;
 }
 
+static bool is_nearly_all(
+	const struct fronts *fronts, const struct front *front, size_t stack_count)
+{
+	return stack_count >= fronts->module_stacks[front->module] / 10 * 9;
+}
+
 /* Judges all fronts. Returns true if stacks may have other fronts now. */
 static bool judge_fronts(struct fronts *fronts)
 {
@@ -328,7 +336,8 @@ static bool judge_fronts(struct fronts *fronts)
 		struct front *front = &fronts->items[caller->front];
 
 		if (caller->caller_count >= CALLERS_MIN &&
-			front->caller_count >= CHAIN_CALLERS_MIN &&
+			(front->caller_count >= CHAIN_CALLERS_MIN ||
+				is_nearly_all(fronts, front, caller->stack_count)) &&
 			is_most(fronts, front, caller->stack_count))
 			is_new |= judge(fronts, front);
 	}
