@@ -20,6 +20,7 @@ my @heap = ('ntdll+A123', 'ntdll+12A33'); # the innermost frames of heap calls o
 
 subtest 'without symbols, the first module that is not the system\'s' => \&nameless_modules;
 subtest 'a C library that was linked in' => \&linked_in;
+subtest 'libraries of the program are no callers' => \&libraries;
 subtest 'operator new is nearly the only caller of malloc' => \&only_new;
 subtest 'an ordinary leak is no allocator' => \&ordinary;
 subtest 'functions that call other DLLs, or lie near malloc, are no allocators' => \&ordinary_callees;
@@ -125,6 +126,27 @@ sub linked_in {
 	is(named(dump_of('static-known.txt', \@stacks, \%names))->[0], 'app!Pool::take', 'a function with a name is not taken for malloc');
 	my $compared = spew("$dir/compared.txt", run([$hdiff, '--no-local-files', '-o', 'umdh', dump_of('none.txt', [[1, 1, 'app+1', 'app+2']]), $new])->{out});
 	is(named($compared)->[0], 'app+777', 'in a comparison that was printed, too');
+}
+
+# Functions of <functional>, <future>, MFC, ATL and Qt, as their makers name them; the outermost is the
+# program's.
+sub libraries {
+	my @stacks = (
+		['ntdll!RtlAllocateHeap', 'ucrtbase!_malloc_base', 'app!operator new', 'app!std::_Func_class<void,int>::_Reset<<lambda_5a> >', 'app!std::function<void __cdecl(int)>::function<void __cdecl(int)><<lambda_5a>,0>', 'app!own1'],
+		['ntdll!RtlAllocateHeap', 'app!operator new', 'app!std::_Get_associated_state<int,std::_Fake_no_copy_callable_adapter<<lambda_1> > >', 'app!std::async<<lambda_1> >', 'app!own2'],
+		['ntdll!RtlAllocateHeap', 'app!operator new', 'app!std::_Packaged_state<int __cdecl(void)>::_Packaged_state<int __cdecl(void)><<lambda_1> >', 'app!own3'],
+		['ntdll!RtlAllocateHeap', 'MFC140U!operator new', 'MFC140U!CPlex::Create', 'MFC140U!CMapStringToOb::NewAssoc', 'MFC140U!CMapStringToOb::operator[]', 'app!own4'],
+		['ntdll!RtlAllocateHeap', 'MFC140U!ATL::CAtlStringMgr::Allocate', 'app!ATL::CSimpleStringT<wchar_t,0>::PrepareWrite2', 'app!ATL::CStringT<wchar_t,StrTraitMFC_DLL<wchar_t> >::AppendFormat', 'app!own5'],
+		['ntdll!RtlAllocateHeap', 'Qt6Core!QArrayData::allocate2', 'Qt6Core!QString::reallocData', 'Qt6Core!QString::append', 'app!own6'],
+		['ntdll!RtlAllocateHeap', 'Qt5Cored!QArrayData::allocate', 'app!own7'],
+	);
+	my ($text, $number) = ('', 0);
+	for (@stacks) {
+		my $bytes = sprintf '%X', 0x1000 - 16 * ++$number;
+		$text .= "+ $bytes ( $bytes - 0) A allocs\tBackTrace$number\n+ A ( A - 0)\tBackTrace$number\tallocations\n\n" . join('', map { "\t$_+10\n" } @$_, 'app!main') . "\n";
+	}
+	my $file = spew("$dir/libraries.txt", $text);
+	is_deeply(named('--input-base', 'hex', $file), [map { "app!own$_" } 1 .. @stacks]);
 }
 
 # operator new, with 40 callers, is the only caller of malloc, or one of two.
