@@ -20,6 +20,7 @@ my @heap = ('ntdll+A123', 'ntdll+12A33'); # the innermost frames of heap calls o
 
 subtest 'without symbols, the first module that is not the system\'s' => \&nameless_modules;
 subtest 'a C library that was linked in' => \&linked_in;
+subtest 'an ambiguous row is marked' => \&candidates;
 subtest 'libraries of the program are no callers' => \&libraries;
 subtest 'operator new is nearly the only caller of malloc' => \&only_new;
 subtest 'an ordinary leak is no allocator' => \&ordinary;
@@ -147,6 +148,21 @@ sub libraries {
 	}
 	my $file = spew("$dir/libraries.txt", $text);
 	is_deeply(named('--input-base', 'hex', $file), [map { "app!own$_" } 1 .. @stacks]);
+}
+
+# An id of two candidates, and one of one. The table marks the first.
+sub candidates {
+	my $log = sub {
+		my ($blocks) = @_;
+		my $text = "// UMDH: version 6.1.7600.16385: Logtime 2026-05-04 09:00 - Machine=MADE - PID=4312\n// Loaded modules: \n//     Base Size Module\n//        400000    10000 C:\\till.exe\n//        74000000    10000 C:\\scan.ocx\n//\n// Process modules enumerated.\n"
+		    . "*- - - - - - - - - - Start of data for heap @ 5D0000 - - - - - - - - - -\n\nREQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID\n     STACK if not already dumped.\n\n*- - - - - - - - - - Heap 5D0000 Hogs - - - - - - - - - -\n\n";
+		for (1 .. $blocks) {
+			$text .= sprintf "1C bytes + 14 at %X by BackTrace94C4\n%s", 0x5D1000 + 0x30 * $_, $_ > 1 ? '' : "\t401234\n\t402000\n\tAlias\n\t74002222\n\t402300\n\n";
+			$text .= sprintf "8 bytes + 14 at %X by BackTrace18D0A0D0\n%s", 0x5E1000 + 0x30 * $_, $_ > 1 ? '' : "\t74001234\n\t402100\n\n";
+		}
+		return spew("$dir/till$blocks.txt", "$text\n*- - - - - - - - - - End of data for heap @ 5D0000 - - - - - - - - - -\n");
+	};
+	is_deeply(named('--no-symbols', $log->(1), $log->(3)), ['(ambiguous) till+1234', 'scan+1234']);
 }
 
 # operator new, with 40 callers, is the only caller of malloc, or one of two.

@@ -41,6 +41,8 @@ static void add_caller(struct text_report *text, unsigned columns)
 	report_shorten(&text->word, from, columns);
 }
 
+#define AMBIGUOUS "(ambiguous) "
+
 /* Writes the one-line label of a row: the first function that belongs to the program itself. */
 static void write_name(struct text_report *text, uint32_t number, unsigned columns)
 {
@@ -48,6 +50,10 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 	char space[ROW_WORDS_BYTES];
 	unsigned used, left, place = 0;
 
+	if (row->kind == ROW_AMBIGUOUS && columns > sizeof(AMBIGUOUS)) {
+		out_text(text->out, AMBIGUOUS);
+		columns -= sizeof(AMBIGUOUS) - 1;
+	}
 	buf_clear(&text->word);
 	naming_frames(&text->view->naming, number, &text->frames);
 	strip_frames(text->whole->strip, &text->frames);
@@ -174,6 +180,11 @@ static void write_overhead(struct text_report *text)
 	out_text(text->out, ", more than their blocks\n");
 }
 
+static bool shows_first(const struct view *view)
+{
+	return view->group != GROUP_STACK || view->shown_count >= FIRST;
+}
+
 static void write_ways(struct text_report *text, const struct report_ways *ways)
 {
 	struct out *out = text->out;
@@ -188,7 +199,7 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 		out_printf(out, "%zu stack%s grew, %zu shrank", ways->grown_count,
 			text_plural(ways->grown_count), ways->shrunk_count);
 	}
-	if (ways->grown_count > FIRST && ways->first_bytes)
+	if (ways->grown_count > FIRST && ways->first_bytes && shows_first(text->view))
 		out_printf(out, "; the first %d are %u %%", FIRST, share);
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
 	report_text_sum(text, &text->view->selected);
