@@ -68,6 +68,7 @@ code_pages();
 chains();
 subtest 'stacks of chains' => \&chained_stacks;
 subtest 'totals of chains' => \&chained_totals;
+subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'texts of others' => \&given;
 done_testing;
@@ -501,6 +502,7 @@ sub other_tools {
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",
 		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
+		'patch; remove the first character of each line' => "--- /dev/null\n+++ b/a.txt\n\@\@ -0,0 +1,60 \@\@\n" . comparison({}) =~ s/^/+/gmr,
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
 	);
 	for my $what (sort keys %files) {
@@ -678,6 +680,15 @@ sub clipped {
 	$totals = decode_json(hdiff('-o', 'json', spew("$dir/whole.txt", printed($row) =~ s/\n\nTotal.*/total_line(200, 32)/ser))->{out})->{totals};
 	is_deeply($totals->{$_}, {old => {bytes => 100, blocks => 1, overhead => undef}, new => {bytes => 300, blocks => 3, overhead => undef}, growth => {bytes => 200, blocks => 2, overhead => 32}}, "json, nothing is missing: $_") for qw(all selected);
 	is(hdiff('--max-growth', 200, '--module', 'other', "$dir/whole.txt")->{status}, 0, 'a module without growth passes, because a comparison lists no modules');
+	return;
+}
+
+# A console of 80 columns cuts the paths of two modules, which begin alike.
+sub cut_paths {
+	my $log = raw(1) =~ s/C:\\a p\\stock\.exe/C:\\Program Files\\Ledger\nServer\\stock.exe/r;
+	my $result = hdiff(spew("$dir/console.txt", $log));
+	is($result->{status}, 2, 'status 2');
+	like($result->{err}, qr/console\.txt:7: warning: left out: 1 line that looks like data; the first: "Server\\stock\.exe"; paths of modules are cut, and different modules may have one name$/m, 'reported');
 	return;
 }
 

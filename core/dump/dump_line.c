@@ -154,6 +154,7 @@ void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *lin
 
 	if (is_of_note)
 		scanner->note_line++;
+	scanner->has_cut_path |= is_lost_module && memchr(line->text, '\\', line->len);
 	if (is_of_note || is_lost_module || (scanner->after_names && is_like_name(line)) ||
 		pasted_is_data(line->text, line->len))
 		scan_unread_line(scanner, line);
@@ -168,9 +169,12 @@ const char *dump_unread_text(uint64_t count, const char *first, char *text, size
 
 int scan_report_unread(struct dump_scanner *scanner)
 {
-	char detail[SCAN_SHOWN_BYTES + 100];
+	char detail[SCAN_SHOWN_BYTES + 150];
 
 	dump_unread_text(scanner->unread_count, scanner->unread, detail, sizeof(detail));
+	if (scanner->has_cut_path)
+		strcat(detail,
+			"; paths of modules are cut, and different modules may have one name");
 	scanner->skip_count++;
 	return scanner->sink.skipped ?
 		       report(scanner, scanner->unread_line, detail) :

@@ -79,6 +79,7 @@ struct dump_scanner {
 	 * line. */
 	uint64_t unread_count, unread_line;
 	char unread[SCAN_SHOWN_BYTES]; /* start of the first skipped line */
+	bool has_cut_path; /* some of these lines continue a module's path */
 	size_t skip_count;
 	/* the first `skip_count` malformed lines, held until `is_dump` is set */
 	struct scan_held held[DUMP_SKIPS_MAX];

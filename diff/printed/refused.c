@@ -58,6 +58,7 @@ static const struct {
 	{"a mail in quoted-printable; save its text", "Content-Transfer-Encoding: quoted-printable",
 		true},
 	{"a mail in base64; save its text", "Content-Transfer-Encoding: base64", true},
+	{"a patch; remove the first character of each line", "@@ -", true},
 	{"a web page; save its text alone", "<!DOCTYPE html", false},
 	{"a web page; save its text alone", "<html", false},
 };
