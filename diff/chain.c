@@ -184,7 +184,7 @@ static void count_renamed(struct chain *chain, size_t number, const char *id)
 		chain->renamed_count += *first < number;
 }
 
-static int take_row(
+static int add_row(
 	struct chain *chain, size_t number, const struct row *row, struct buf *key, struct err *err)
 {
 	const struct block_totals *old = &row->totals[0];
@@ -226,7 +226,7 @@ static int take_row(
 }
 
 /* Adds the difference between the total line and the rows of comparison `number`. */
-static int take_rest(struct chain *chain, size_t number, struct err *err)
+static int add_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
 	int64_t rest, rows = 0; /* no overflow: read_rows_finish() checked the sum */
@@ -262,9 +262,9 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 	if (!rc)
 		inputs_judge_printed(chain->inputs, comparison);
 	for (size_t i = 0; !rc && i < comparison->row_count; i++)
-		rc = take_row(chain, number, &comparison->rows[i], &key, err);
+		rc = add_row(chain, number, &comparison->rows[i], &key, err);
 	if (!rc)
-		rc = take_rest(chain, number, err);
+		rc = add_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
 			"has no stack with the id and names of one in an earlier comparison, so it "

@@ -20,7 +20,7 @@ static bool is_digit(char c)
 
 /* Skips a number. Returns its first significant digit. Stores the number of significant digits in
  * `*len`. */
-static const char *take_number(const char **text, size_t *len)
+static const char *skip_number(const char **text, size_t *len)
 {
 	const char *digits = *text + strspn(*text, "0");
 
@@ -32,7 +32,7 @@ static const char *take_number(const char **text, size_t *len)
 static int number_order(const char **a, const char **b)
 {
 	size_t a_len, b_len;
-	const char *x = take_number(a, &a_len), *y = take_number(b, &b_len);
+	const char *x = skip_number(a, &a_len), *y = skip_number(b, &b_len);
 
 	if (a_len != b_len)
 		return a_len < b_len ? -1 : 1;

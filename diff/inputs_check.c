@@ -54,8 +54,8 @@ static void note_moved(const struct inputs *inputs, struct dump_sums *dump)
 	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
 
 	snprintf(words, sizeof(words),
-		"its date is %s, but by the machine's running clock it was taken at %s, which "
-		"counts",
+		"its date is %s, but by the machine's running clock it was taken at %s, which is "
+		"used",
 		date_text(dump->id.stated_ms, stated), date_text(dump->id.time_ms, taken));
 	add_remark(inputs, dump, words);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
@@ -74,11 +74,12 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 	if (dump->id.date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
 			"lacks the machine's running clock, which shows that other dumps of its "
-			"process have wrong dates: its own time is not known");
+			"process "
+			"have wrong dates: its own time is unknown");
 	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - EARLY_MS) {
 		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
-			"its date is %s, before its process began (%s): the clock was set",
+			"its date is %s, before its process began (%s): the clock was changed",
 			date_text(dump->id.time_ms, stated), date_text(dump->id.start_ms, start));
 		add_remark(inputs, dump, words);
 	} else if (!dump->window.position && dump->id.time_ms - DAY_MS > os_time_ms()) {
@@ -119,7 +120,7 @@ static void check_summer_time(struct inputs *inputs)
 			continue;
 		snprintf(words, sizeof(words),
 			"its time, %s, is not after that of the log before it: clocks may have "
-			"been set back at the end of summer time, so the times do not count",
+			"been set back at the end of summer time, so the times are not used",
 			report_dump_time(dump, time));
 		add_remark(inputs, dump, words);
 		for (size_t k = 0; k < inputs->dump_count; k++) {
@@ -210,8 +211,8 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */
 		inputs->growth_unknown = "the dumps are from different programs; to compare them "
-					 "nevertheless, use --force";
-	snprintf(words, sizeof(words), "from another program (%.300s) than OLD (%.300s)",
+					 "anyway, use --force";
+	snprintf(words, sizeof(words), "from a different program (%.300s) than OLD (%.300s)",
 		dump_image(&dumps[1]), dump_image(&dumps[0]));
 	sums_warn(&dumps[1], words);
 	message_warning(inputs->messages, dumps[1].id.path, "", words);

@@ -133,7 +133,7 @@ static int add_log(struct log_sessions *all, const char *path, size_t item, stru
 	return 0;
 }
 
-static bool keep(const struct file_item *item, size_t number, void *ctx)
+static bool is_first_of_session(const struct file_item *item, size_t number, void *ctx)
 {
 	const struct log_sessions *all = ctx;
 	const struct log_session *session;
@@ -164,7 +164,7 @@ int logs_read(
 			list->items[i].file = all.items[all.of_item[i]].recording;
 	}
 	if (!rc && all.count)
-		file_list_filter(list, keep, &all);
+		file_list_filter(list, is_first_of_session, &all);
 	if (!rc && !all.count && options->process)
 		rc = err_set(err, ERR_USAGE, "--process", "applies only to ETW logs");
 	for (size_t i = 0; i < all.count; i++) {
@@ -259,7 +259,7 @@ static struct losses losses_of(const struct etw_facts *facts)
 	return losses;
 }
 
-static void put_head(struct out *out, const struct etw_facts *facts)
+static void write_head(struct out *out, const struct etw_facts *facts)
 {
 	const struct etw_head *head = &facts->files->head;
 	const struct losses losses = losses_of(facts);
@@ -296,14 +296,14 @@ static void put_head(struct out *out, const struct etw_facts *facts)
 	if (facts->snapshot_parts)
 		out_printf(out,
 			"%-10s %" PRIu64
-			" parts of heap snapshots by WPR, whose form is not published\n",
+			" parts of heap snapshots by WPR, whose format is undocumented\n",
 			"unreadable", facts->snapshot_parts);
 	if (facts->orphan_events)
 		out_printf(
 			out, "%-10s %" PRIu64 " heap events\n", "no process", facts->orphan_events);
 }
 
-static void put_processes(struct out *out, const struct etw_facts *facts, bool is_verbose)
+static void write_processes(struct out *out, const struct etw_facts *facts, bool is_verbose)
 {
 	out_printf(out, "\n%8s %14s %14s  %-20s %s\n", "pid", "heap events", "memory events",
 		"image", "answers");
@@ -324,7 +324,7 @@ static void put_processes(struct out *out, const struct etw_facts *facts, bool i
 	}
 }
 
-static void put_counts(struct out *out, const struct etw_facts *facts)
+static void write_counts(struct out *out, const struct etw_facts *facts)
 {
 	char guid[40];
 
@@ -347,7 +347,7 @@ static void put_counts(struct out *out, const struct etw_facts *facts)
 	}
 }
 
-static void put_json(struct out *out, const struct etw_facts *facts, bool is_verbose)
+static void write_json(struct out *out, const struct etw_facts *facts, bool is_verbose)
 {
 	const struct etw_head *head = &facts->files->head;
 	const struct losses losses = losses_of(facts);
@@ -461,12 +461,12 @@ int run_list_logs(const struct options *options, FILE *messages, struct err *err
 	if (!rc)
 		rc = out_open(&out, options->output, err);
 	if (!rc && is_json) {
-		put_json(&out, facts, is_verbose);
+		write_json(&out, facts, is_verbose);
 	} else if (!rc) {
-		put_head(&out, facts);
-		put_processes(&out, facts, is_verbose);
+		write_head(&out, facts);
+		write_processes(&out, facts, is_verbose);
 		if (is_verbose)
-			put_counts(&out, facts);
+			write_counts(&out, facts);
 	}
 	if (!rc)
 		rc = out_commit(&out, err);

@@ -164,13 +164,13 @@ static const struct options defaults = {
 
 /* ---------------------------------------------------------------- numbers */
 
-static int take_number(const char *text, uint64_t *value, struct err *err)
+static int parse_number(const char *text, uint64_t *value, struct err *err)
 {
 	return kv_number(text, 10, value) ? err_set(err, ERR_USAGE, text, "not a decimal number") :
 					    0;
 }
 
-static int take_count(const char *text, uint64_t least, size_t *value, struct err *err)
+static int parse_count(const char *text, uint64_t least, size_t *value, struct err *err)
 {
 	uint64_t number;
 
@@ -181,7 +181,7 @@ static int take_count(const char *text, uint64_t least, size_t *value, struct er
 	return 0;
 }
 
-static int take_moment(struct moment *moment, const char *text, bool is_end, struct err *err)
+static int parse_moment(struct moment *moment, const char *text, bool is_end, struct err *err)
 {
 	return moment_parse(text, is_end, moment) ?
 		       err_set(err, ERR_USAGE, text,
@@ -190,7 +190,7 @@ static int take_moment(struct moment *moment, const char *text, bool is_end, str
 		       0;
 }
 
-static int take_size(const char *text, size_t len, uint64_t *value, struct err *err)
+static int parse_size(const char *text, size_t len, uint64_t *value, struct err *err)
 {
 	return size_parse(text, len, value) ?
 		       err_set(err, ERR_USAGE, text, "sizes are like 65536, 64K, 1.5M or 2GiB") :
@@ -198,7 +198,7 @@ static int take_size(const char *text, size_t len, uint64_t *value, struct err *
 }
 
 /* Parses "1M/h" or "10M/d". */
-static int take_rate(struct options *options, const char *text, size_t len, struct err *err)
+static int parse_rate(struct options *options, const char *text, size_t len, struct err *err)
 {
 	const char *unit = text + len + 1;
 	uint64_t bytes;
@@ -206,7 +206,7 @@ static int take_rate(struct options *options, const char *text, size_t len, stru
 
 	if (strcmp(unit, "h") != 0 && strcmp(unit, "d") != 0)
 		return err_set(err, ERR_USAGE, text, "a rate is SIZE/h or SIZE/d");
-	rc = take_size(text, len, &bytes, err);
+	rc = parse_size(text, len, &bytes, err);
 	if (!rc) {
 		options->rate_max_bytes = bytes;
 		options->rate_max_hours = *unit == 'h' ? 1 : 24;
@@ -215,20 +215,20 @@ static int take_rate(struct options *options, const char *text, size_t len, stru
 }
 
 /* Parses "64K" or "64K,100". */
-static int take_limit(struct growth_limit *limit, const char *text, struct err *err)
+static int parse_limit(struct growth_limit *limit, const char *text, struct err *err)
 {
 	size_t len = strcspn(text, ",");
 	struct growth_limit read = {.blocks = UINT64_MAX};
-	int rc = take_size(text, len, &read.bytes, err);
+	int rc = parse_size(text, len, &read.bytes, err);
 
 	if (!rc && text[len])
-		rc = take_number(text + len + 1, &read.blocks, err);
+		rc = parse_number(text + len + 1, &read.blocks, err);
 	if (!rc)
 		*limit = read;
 	return rc;
 }
 
-static int take_heap(struct options *options, const char *text, struct err *err)
+static int parse_heap(struct options *options, const char *text, struct err *err)
 {
 	const char *digits = text;
 	uint64_t addr = strcmp(text, "heaps") != 0 ? heap_by_name(text) : HEAPS_ALL;
@@ -246,7 +246,7 @@ static int take_heap(struct options *options, const char *text, struct err *err)
 
 /* ---------------------------------------------------------------- parsing */
 
-static int take_item(struct option_list *list, const char *text)
+static int add_item(struct option_list *list, const char *text)
 {
 	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
 	list->items[list->count++] = text;
@@ -254,7 +254,7 @@ static int take_item(struct option_list *list, const char *text)
 }
 
 /* Handles an option without a value. Returns false for any other option. */
-static bool take_switch(struct options *options, int id)
+static bool handle_switch(struct options *options, int id)
 {
 	switch (id) {
 	case DECIMAL:
@@ -291,7 +291,7 @@ static bool take_switch(struct options *options, int id)
 	return true;
 }
 
-static int take_choice(struct options *options, int id, const char *text, struct err *err)
+static int handle_choice(struct options *options, int id, const char *text, struct err *err)
 {
 	int value = 0, rc;
 
@@ -325,7 +325,7 @@ static int take_choice(struct options *options, int id, const char *text, struct
 	return rc;
 }
 
-static int take_value(struct options *options, int id, const char *text, struct err *err)
+static int handle_value(struct options *options, int id, const char *text, struct err *err)
 {
 	uint64_t number;
 	int rc;
@@ -335,33 +335,33 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case OUTPUT: options->output = text; return 0;
 	case JUNIT: options->junit = text; return 0;
 	case PROCESS: options->process = text; return 0;
-	case INCLUDE: return take_item(&options->includes, text);
-	case EXCLUDE: return take_item(&options->excludes, text);
-	case MODULE: return take_item(&options->modules, text);
-	case HEAP: return take_heap(options, text, err);
+	case INCLUDE: return add_item(&options->includes, text);
+	case EXCLUDE: return add_item(&options->excludes, text);
+	case MODULE: return add_item(&options->modules, text);
+	case HEAP: return parse_heap(options, text, err);
 	case LOST: options->only_lost = true; return 0;
-	case MIN_BYTES: return take_size(text, strlen(text), &options->min_bytes, err);
-	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
+	case MIN_BYTES: return parse_size(text, strlen(text), &options->min_bytes, err);
+	case MIN_COUNT: return parse_number(text, &options->min_blocks, err);
 	case TREND_VERDICT: return option_word_verdicts(text, &options->trend_verdicts, err);
 	case SHOWN:
 		options->is_shown_asked = true;
-		rc = take_number(text, &number, err);
+		rc = parse_number(text, &number, err);
 		options->shown_max = rc || number > SIZE_MAX ? SIZE_MAX : (size_t)number;
 		return rc;
-	case STRIP_FILE: options->strip = STRIP_YES; return take_item(&options->strip_files, text);
-	case SUPPRESS: return take_item(&options->suppress_files, text);
-	case SINCE: return take_moment(&options->since, text, false, err);
-	case UNTIL: return take_moment(&options->until, text, true, err);
+	case STRIP_FILE: options->strip = STRIP_YES; return add_item(&options->strip_files, text);
+	case SUPPRESS: return add_item(&options->suppress_files, text);
+	case SINCE: return parse_moment(&options->since, text, false, err);
+	case UNTIL: return parse_moment(&options->until, text, true, err);
 	case FROM: options->part.from = text; return 0;
 	case TO: options->part.to = text; return 0;
-	case WARM_UP: return take_count(text, 0, &options->warm_up, err);
-	case SERIES: return take_count(text, 1, &options->series, err);
+	case WARM_UP: return parse_count(text, 0, &options->warm_up, err);
+	case SERIES: return parse_count(text, 1, &options->series, err);
 	case MAX_GROWTH:
-		return strchr(text, '/') ? take_rate(options, text, strcspn(text, "/"), err) :
-					   take_limit(&options->grown_max, text, err);
-	case MAX_GROWTH_ROW: return take_limit(&options->row_max, text, err);
-	case MAX_GROWTH_NET: return take_limit(&options->net_max, text, err);
-	default: return take_choice(options, id, text, err);
+		return strchr(text, '/') ? parse_rate(options, text, strcspn(text, "/"), err) :
+					   parse_limit(&options->grown_max, text, err);
+	case MAX_GROWTH_ROW: return parse_limit(&options->row_max, text, err);
+	case MAX_GROWTH_NET: return parse_limit(&options->net_max, text, err);
+	default: return handle_choice(options, id, text, err);
 	}
 }
 
@@ -380,20 +380,20 @@ static void name_option(int id, const char *given, const char *value, struct err
 }
 
 /* Handles a result of opt_next(). `given` is the argument. */
-static int take(struct options *options, int id, const struct opt_state *state, const char *given,
-	struct err *err)
+static int handle_option(struct options *options, int id, const struct opt_state *state,
+	const char *given, struct err *err)
 {
 	int rc;
 
 	if (id == OPT_ARGUMENT)
-		return take_item(&options->paths, state->value);
+		return add_item(&options->paths, state->value);
 	if (id == LOG && given[2] != ':')
 		return err_set(err, ERR_USAGE, given, "no such option");
-	if (id < 0 || id == LOG || take_switch(options, id))
+	if (id < 0 || id == LOG || handle_switch(options, id))
 		return id < 0 ? id : 0;
 	rc = symbol_arguments_handle(&options->symbols, id, state->value, err);
 	if (!rc)
-		rc = take_value(options, id, state->value, err);
+		rc = handle_value(options, id, state->value, err);
 	if (rc > 0)
 		return 0;
 	if (rc == -ERR_USAGE)
@@ -421,7 +421,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 		id = opt_next(&state, err);
 		if (!id)
 			break;
-		rc = take(options, id, &state, given, err);
+		rc = handle_option(options, id, &state, given, err);
 	}
 	if (!options->format && !rc)
 		rc = option_word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);

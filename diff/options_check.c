@@ -87,7 +87,7 @@ int options_check(const struct options *options, struct err *err)
 			count_stdin(strip->items, strip->count) +
 			count_stdin(suppress->items, suppress->count) >
 		1)
-		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
+		return err_set(err, ERR_USAGE, "-", "standard input can be read only once");
 	if (options->style.is_tree &&
 		(options->group != GROUP_STACK || !options->format->is_for_people))
 		return err_set(

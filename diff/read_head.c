@@ -25,14 +25,14 @@ static int look_at_line(void *ctx, const char *text, size_t len)
 }
 
 /* Collects modules. They reveal the image if no note contains it. */
-static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+static int add_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	struct head_reader *head = ctx;
 
 	return module_list_add(&head->reader.modules, base, size_bytes, path, len);
 }
 
-static int take_note(void *ctx, const char *kind, const struct kv *pairs)
+static int handle_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct head_reader *head = ctx;
 	const struct dump_sums *sums = head->reader.sums;
@@ -50,7 +50,7 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 	struct err local;
 	struct head_reader head = {.reader = {.sums = sums, .err = err ? err : &local}};
 	const struct dump_sink sink = {
-		.ctx = &head, .line = look_at_line, .module = take_module, .note = take_note};
+		.ctx = &head, .line = look_at_line, .module = add_module, .note = handle_note};
 	int rc;
 
 	module_list_init(&head.reader.modules, &sums->module_list.texts);

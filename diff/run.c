@@ -402,7 +402,7 @@ static int report_empty(const struct options *options, FILE *messages, struct er
 	options_usage(messages);
 	return !taken ?
 		       -ERR_USAGE :
-		       err_set(err, ERR_USAGE, taken, "names the output; no file to read is given");
+		       err_set(err, ERR_USAGE, taken, "names the output; name a file to read, too");
 }
 
 int hdiff_run(int argc, char **argv, FILE *messages)

@@ -49,7 +49,7 @@ static bool *wanted_kinds(
 }
 
 /* Copies the window of the sums. */
-static void take_window(
+static void copy_window(
 	struct use_window *window, const struct options *options, const struct dump_sums *sums)
 {
 	window->from = sums->window.from_position;
@@ -90,7 +90,7 @@ struct chart_reading *chart_read(const struct options *options, const struct vie
 	chart->style.columns =
 		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
 	reading->window.is_wanted = reading->wanted = wanted_kinds(options, view, chart->facts);
-	take_window(&reading->window, options, chart->sums);
+	copy_window(&reading->window, options, chart->sums);
 	if (kind == CHART_OVER_TIME) {
 		chart->over_time = &reading->over_time;
 		rc = use_read_over_time(

@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------- listing */
 
-static void put_text(struct out *out, const char *key, const char *text)
+static void write_text(struct out *out, const char *key, const char *text)
 {
 	if (!text)
 		return;
@@ -31,15 +31,15 @@ static void put_text(struct out *out, const char *key, const char *text)
 	out_char(out, '\n');
 }
 
-static void put_date(struct out *out, const char *key, int64_t ms)
+static void write_date(struct out *out, const char *key, int64_t ms)
 {
 	char text[DATE_TEXT_BYTES];
 
 	if (ms)
-		put_text(out, key, date_text(ms, text));
+		write_text(out, key, date_text(ms, text));
 }
 
-static void put_process(struct out *out, const struct record_facts *facts)
+static void write_process(struct out *out, const struct record_facts *facts)
 {
 	out_printf(out, "%-10s %" PRIu32, "process", facts->pid);
 	if (facts->bits)
@@ -47,12 +47,12 @@ static void put_process(struct out *out, const struct record_facts *facts)
 	if (facts->parent_pid)
 		out_printf(out, ", started by %" PRIu32, facts->parent_pid);
 	out_char(out, '\n');
-	put_text(out, "image", facts->image);
-	put_text(out, "system", facts->os);
-	put_date(out, "started", facts->start_ms);
+	write_text(out, "image", facts->image);
+	write_text(out, "system", facts->os);
+	write_date(out, "started", facts->start_ms);
 }
 
-static void put_events(struct out *out, const struct record_facts *facts)
+static void write_events(struct out *out, const struct record_facts *facts)
 {
 	uint64_t thousandths =
 		facts->event_count ?
@@ -74,7 +74,7 @@ static void put_events(struct out *out, const struct record_facts *facts)
 			"sampled", facts->sample_bytes);
 	if (facts->is_cut)
 		out_printf(out,
-			"%-10s it was not ended, or is damaged: right up to byte %" PRIu64 "\n",
+			"%-10s it was not ended, or is damaged: valid up to byte %" PRIu64 "\n",
 			"cut", facts->cut_bytes);
 }
 
@@ -95,7 +95,7 @@ static size_t loads_before_end(const struct record_facts *facts)
 	return count;
 }
 
-static void put_loads(struct out *out, const struct record_facts *facts)
+static void write_loads(struct out *out, const struct record_facts *facts)
 {
 	size_t count = loads_before_end(facts);
 
@@ -115,15 +115,15 @@ static void put_loads(struct out *out, const struct record_facts *facts)
 
 /* Writes the figures of a recording, then a line for each load or unload of a module and for each
  * mark. */
-static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
+static void write_recording(struct out *out, const char *path, const struct record_facts *facts)
 {
-	put_text(out, "recording", path);
-	put_process(out, facts);
-	put_date(out, "begun", facts->time_ms);
+	write_text(out, "recording", path);
+	write_process(out, facts);
+	write_date(out, "begun", facts->time_ms);
 	if (facts->is_attached)
 		out_printf(out, "%-10s with %" PRIu64 " blocks from before\n", "attached",
 			facts->start_position);
-	put_events(out, facts);
+	write_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
 	umdh_seconds(out, facts->peak.time_ms);
 	out_printf(out,
@@ -131,9 +131,9 @@ static void put_recording(struct out *out, const char *path, const struct record
 		"allocation\n",
 		"tables", facts->module_count, facts->stack_count, facts->heap_count,
 		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
-	put_loads(out, facts);
+	write_loads(out, facts);
 	for (size_t i = 0; i < facts->remark_count; i++)
-		put_text(out, "remark", facts->remarks[i]);
+		write_text(out, "remark", facts->remarks[i]);
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
 		umdh_seconds(out, facts->marks[i].time_ms);
@@ -164,7 +164,7 @@ static void json_moment(struct json *json, uint64_t time_ms, uint64_t position)
 }
 
 /* Writes the list as JSON: man/hdiff-json.5, RECORDINGS. */
-static void put_json(struct out *out, const char *path, const struct record_facts *facts)
+static void write_json(struct out *out, const char *path, const struct record_facts *facts)
 {
 	struct json json = {.out = out, .is_first = true};
 
@@ -261,7 +261,7 @@ int run_list(const struct options *options, FILE *messages, struct err *err)
 	if (!rc)
 		rc = out_open(&out, options->output, err);
 	if (!rc) {
-		(form == LIST_JSON ? put_json : put_recording)(
+		(form == LIST_JSON ? write_json : write_recording)(
 			&out, path, recording_facts(recording));
 		rc = out_commit(&out, err);
 	}

@@ -77,7 +77,7 @@ static void leave_mixed(struct process_run *run)
 
 /* Sorts the snapshots of one process and marks duplicates. Of two duplicates, prefers one that is
  * not cut. */
-static void process_settle(struct process_run *run)
+static void process_sort(struct process_run *run)
 {
 	struct timed_dump *all = run->first, *last = all;
 
@@ -158,7 +158,7 @@ void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, si
 	qsort(snapshots, count, sizeof(*snapshots), by_process);
 	run_count = find_runs(snapshots, count, runs);
 	for (size_t i = 0; i < run_count; i++)
-		process_settle(&runs[i]);
+		process_sort(&runs[i]);
 	qsort(runs, run_count, sizeof(*runs), by_beginning);
 	for (size_t i = 0; i < run_count; i++) {
 		leave_warm_up(&runs[i], filter->warm_up);
@@ -354,7 +354,7 @@ static void check_times(
 }
 
 /* Moves the dumps of a series to the end of `to`, and fills in the series. */
-static void take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
+static void move_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
 {
 	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];
 	size_t count = lister->members_from[number + 1] - lister->members_from[number], part = 0;
@@ -384,7 +384,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 	message_series_warnings(lister->inputs->messages, &to[series->first], count);
 }
 
-static void take_all(struct lister *lister)
+static void move_all(struct lister *lister)
 {
 	struct inputs *inputs = lister->inputs;
 	struct dump_sums *dumps = xcalloc(lister->count + 1, sizeof(*dumps));
@@ -393,7 +393,7 @@ static void take_all(struct lister *lister)
 	inputs->series = xcalloc(lister->series_count + 1, sizeof(*inputs->series));
 	for (size_t i = 0; i < lister->series_count; i++) {
 		if (!wanted || wanted == i + 1)
-			take_series(lister, i, dumps, &at);
+			move_series(lister, i, dumps, &at);
 	}
 	for (size_t i = 0; i < inputs->dump_count; i++)
 		sums_release(&inputs->dumps[i]);
@@ -411,9 +411,9 @@ static int check_sum(const struct lister *lister, struct err *err)
 		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
 			return err_set(err, ERR_USAGE, dump->dump->id.path,
 				dump->dump->id.pid ? "from the same process as %s; --sum takes one "
-						     "dump of each" :
+						     "dump of each process" :
 						     "neither it nor %s records its process: --sum "
-						     "takes one dump of each",
+						     "takes one dump of each process",
 				dump[-1].dump->id.path);
 	}
 	return 0;
@@ -440,7 +440,7 @@ static int list_trend(struct lister *lister, struct err *err)
 		return err_set(err, ERR_USAGE, "--series", "the last series is number %zu",
 			lister->series_count);
 	gather_members(lister);
-	take_all(lister);
+	move_all(lister);
 	return 0;
 }
 

@@ -420,8 +420,8 @@ sub nearly_right {
 		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],
 		['a place in the source before a frame', comparison({}) =~ s/^\tstock!main.*/\td:\\src\\main.c(41): stock!main+150/mr, qr/^\td:/, 1],
 		['frames in one line of a row', comparison({}) =~ s/^(\tntdll.*)\n\t(.*)\n\t(.*)\n\t(.*)/$1 $2 $3 $4/mr, qr/^\tntdll/, 1],
-		['two lines of a row in one line', comparison({}) =~ s/(allocs\tBackTrace363)\n/$1 /r, qr/^\+ +280/, 'begins like a row and does not continue like one'],
-		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'belongs to no row'],
+		['two lines of a row in one line', comparison({}) =~ s/(allocs\tBackTrace363)\n/$1 /r, qr/^\+ +280/, 'begins like a row but does not continue like one'],
+		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'does not belong to a row'],
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
 	for my $case (@cases) {
@@ -759,6 +759,6 @@ sub wrapped_notes {
 sub no_file {
 	my $result = hdiff('--max-growth', 0, '--junit', "$dir/only.txt");
 	is($result->{status}, 2, 'status 2');
-	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(names the output; no file to read is given\); see --help\n\z/, 'the last line');
+	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(names the output; name a file to read, too\); see --help\n\z/, 'the last line');
 	return;
 }

@@ -74,7 +74,7 @@ subtest 'the running clock decides, not the date' => sub {
 	my %bad = (
 		'one is dated 2036' => sub { $_[0][4][0] = '2036-11-20T14:00:00.000Z' },
 		'the first is dated 1999' => sub { $_[0][0][0] = '1999-01-01T00:00:00.000Z' },
-		'the clock was set back by 90 minutes' => sub { $_[0][$_][0] = sprintf '2026-11-20T%02d:30:00.000Z', 8 + $_ for 3, 4 },
+		'the clock was changed back by 90 minutes' => sub { $_[0][$_][0] = sprintf '2026-11-20T%02d:30:00.000Z', 8 + $_ for 3, 4 },
 	);
 	for my $how (sort keys %bad) {
 		my @dumps = map { [@$_] } @good;
@@ -126,10 +126,10 @@ subtest 'dates after a correction of the clock stay' => sub {
 subtest 'two dumps' => sub {
 	my $pair = sub { run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', 0, clocked(fresh_dir(), @_))) };
 	my $got = $pair->(['2026-11-20T10:00:15.000Z', 100, 1000], ['2026-11-20T10:00:10.000Z', 110, 2000]);
-	is($got->{status}, 1, 'a leak while the clock was set back does not pass');
+	is($got->{status}, 1, 'a leak while the clock was changed back does not pass');
 	unlike($got->{err}, qr/it is NEW/, 'the files are in order');
 	$got = $pair->(['2026-11-20T10:00:15.000Z', undef, 1000], ['2026-11-20T08:00:00.000Z', undef, 2000]);
-	like($got->{err}, qr/c1\.txt: warning: its date is 2026-11-20T08:00:00.000Z, before its process began \(2026-11-20T09:00:00.000Z\): the clock was set$/m, 'a date before the process began');
+	like($got->{err}, qr/c1\.txt: warning: its date is 2026-11-20T08:00:00.000Z, before its process began \(2026-11-20T09:00:00.000Z\): the clock was changed$/m, 'a date before the process began');
 	unlike($pair->(['2026-11-20T10:00:00.000Z', 100, 1000], ['2026-11-20T10:00:10.020Z', 110, 1000])->{err}, qr/warning/, 'clocks that agree');
 	is($pair->(['2026-11-20T10:00:00.000Z', "9" x 16, 1000], ['2026-11-20T10:00:10.000Z', 110, 1000])->{status}, 2, 'a clock that no machine has');
 };
@@ -138,7 +138,7 @@ subtest 'two dumps' => sub {
 # and a line has the reason.
 subtest 'no rate by a wrong date' => sub {
 	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
-	my $early = qr/^hdiff: \S+c0\.txt: warning: its date is 1998-03-04T10:00:00.000Z, before its process began .*: the clock was set$/m;
+	my $early = qr/^hdiff: \S+c0\.txt: warning: its date is 1998-03-04T10:00:00.000Z, before its process began .*: the clock was changed$/m;
 	my $ahead = qr/^hdiff: \S+c3\.txt: warning: its date, 2941-03-04T13:00:00.000Z, lies in the future/m;
 	my @tests = (
 		[$early, ['1998-03-04T10:00:00.000Z'], [$date->(11)], [$date->(12)]],

@@ -86,7 +86,7 @@ sub none {
 # Rules of HACKING.md, "English". Each limit is the number of remaining violations, and may only
 # fall.
 sub english {
-	my %limit = (opening => 0, begin => 0, rule2 => 1, rule4 => 0, rule5 => 5, verbs => 112, articles => 0);
+	my %limit = (opening => 0, begin => 0, rule2 => 1, rule4 => 0, rule5 => 5, verbs => 6, articles => 0);
 	my %words = (
 		begin => qr/^(?:What|Whether|That|Of|Those|Who|Where|Nor|The same)\b/,
 		rule2 => qr/\b(?:tells?|told|says?|said|asked for|meant)\b/,

@@ -12,7 +12,7 @@ static void pass_blanks(const char **at, const char *end)
 }
 
 /* Reads a number and the required blanks after it. */
-static bool take_column(const char **at, const char *end, uint64_t *value)
+static bool parse_column(const char **at, const char *end, uint64_t *value)
 {
 	const char *behind;
 
@@ -46,7 +46,7 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 
 	pass_blanks(&at, end);
 	begin = at;
-	if (!take_column(&at, end, &base) || !take_column(&at, end, &size_bytes) || at == end) {
+	if (!parse_column(&at, end, &base) || !parse_column(&at, end, &size_bytes) || at == end) {
 		if (is_like_module(begin, end))
 			scan_unread_line(scanner, line);
 		return 0; /* a heading, or a line written by a later version */
@@ -134,7 +134,7 @@ static int check_end(struct dump_scanner *scanner, const char **detail)
 	return -ERR_BAD_LINE;
 }
 
-static int take_note(struct dump_scanner *scanner, const char *kind, const char **detail)
+static int handle_note(struct dump_scanner *scanner, const char *kind, const char **detail)
 {
 	const struct dump_sink *sink = &scanner->sink;
 	int rc = 0;
@@ -168,14 +168,14 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	rc = kv_parse(&scanner->pairs, at + len, (size_t)(end - at) - len);
 	if (!rc)
-		rc = take_note(scanner, kind, &detail);
+		rc = handle_note(scanner, kind, &detail);
 	if (rc == -ERR_BAD_LINE && scanner->no_newline)
 		return scan_fail(scanner, ERR_CUT, "the last line is incomplete");
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 
 /* Reads up to max digits and advances *at. Returns the number of digits read. */
-static size_t take_digits(const char **at, const char *end, size_t max)
+static size_t parse_digits(const char **at, const char *end, size_t max)
 {
 	const char *from = *at;
 
@@ -224,7 +224,7 @@ static int banner_line(struct dump_scanner *scanner, const struct scan_line *lin
 	if (!host || host_len != (size_t)(at - host) || host_len > HOST_MAX)
 		host_len = 0;
 	pid = at += strlen(process);
-	digits = take_digits(&at, end, 10);
+	digits = parse_digits(&at, end, 10);
 	while (at < end && *at == ' ')
 		at++;
 	if (!digits || at != end)

@@ -4,7 +4,7 @@
 #include "core/dump/scanner.h"
 
 /* Reads a number with an optional "0x" prefix. */
-static bool number_take(const char **at, const char *end, uint64_t *value)
+static bool number_parse(const char **at, const char *end, uint64_t *value)
 {
 	(void)SCAN_MATCH(at, end, "0x");
 	return hex_parse(at, value);
@@ -24,10 +24,10 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 {
 	uint64_t size_bytes, overhead = 0;
 
-	if (!SCAN_MATCH(at, end, " bytes in ") || !number_take(at, end, &entry->block_count) ||
-		!SCAN_MATCH(at, end, " allocations (@ ") || !number_take(at, end, &size_bytes))
+	if (!SCAN_MATCH(at, end, " bytes in ") || !number_parse(at, end, &entry->block_count) ||
+		!SCAN_MATCH(at, end, " allocations (@ ") || !number_parse(at, end, &size_bytes))
 		return false;
-	if (SCAN_MATCH(at, end, " + ") && !number_take(at, end, &overhead))
+	if (SCAN_MATCH(at, end, " + ") && !number_parse(at, end, &overhead))
 		return false;
 	if (!SCAN_MATCH(at, end, ") by: BackTrace") ||
 		(entry->block_count && overhead > UINT64_MAX / entry->block_count))
@@ -151,7 +151,7 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return scan_is_dump(scanner);
 }
 
-static void give_names(struct scan_entry *open)
+static void report_names(struct scan_entry *open)
 {
 	const char *text = open->name_text.data;
 
@@ -180,7 +180,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 		entry->stack.alias_count = 0;
 	}
 	if (entry->name_count)
-		give_names(open);
+		report_names(open);
 	seen->block_count += entry->block_count;
 	seen->requested_bytes += entry->requested_bytes;
 	seen->overhead_bytes += entry->overhead_bytes;
@@ -221,7 +221,7 @@ static int add_name(struct dump_scanner *scanner, const char *text, size_t len)
 }
 
 /* Returns true if the open entry's frames may be names. */
-static bool takes_names(const struct scan_entry *open)
+static bool may_have_names(const struct scan_entry *open)
 {
 	return open->is_sum && !open->entry.stack.frame_count && !open->entry.stack.alias_count;
 }
@@ -239,7 +239,7 @@ int scan_name_line(struct dump_scanner *scanner)
 	struct scan_line line;
 	int rc;
 
-	if (!takes_names(&scanner->open) || *at == '/' || *at == '*')
+	if (!may_have_names(&scanner->open) || *at == '/' || *at == '*')
 		return 0;
 	end = trimmed(at, end ? end : scanner->end);
 	if (end - at > DUMP_LINE_MAX || memchr(at, '\0', (size_t)(end - at)) ||
@@ -306,7 +306,7 @@ static int stack_line(struct dump_scanner *scanner)
 		return 0; /* published logs contain lines with only a TAB */
 	if (!open->is_open)
 		return orphan(scanner, at, end);
-	if (takes_names(open) && scan_is_name(at, end))
+	if (may_have_names(open) && scan_is_name(at, end))
 		return add_name(scanner, at, (size_t)(end - at));
 	if (open->entry.name_count)
 		return bad_stack_or_cut(scanner, "bad stack line");

@@ -57,7 +57,7 @@ static size_t hex_count(const char *at)
 }
 
 /* Skips blanks and hexadecimal digits. Returns true if there were digits. */
-static bool take_hex(const char **at)
+static bool skip_hex(const char **at)
 {
 	size_t count;
 
@@ -67,7 +67,7 @@ static bool take_hex(const char **at)
 	return count;
 }
 
-static bool take_char(const char **at, char c)
+static bool skip_char(const char **at, char c)
 {
 	pass_blanks(at);
 	if (**at != c)
@@ -80,12 +80,12 @@ static bool take_char(const char **at, char c)
  * allocations". */
 static bool is_entry(const char *at, const char *end)
 {
-	if (!take_hex(&at))
+	if (!skip_hex(&at))
 		return false;
 	if (SCAN_MATCH(&at, end, " bytes in 0x"))
 		return true;
-	return SCAN_MATCH(&at, end, " bytes + ") && take_hex(&at) && SCAN_MATCH(&at, end, " at ") &&
-	       take_hex(&at) && SCAN_MATCH(&at, end, " by BackTrace");
+	return SCAN_MATCH(&at, end, " bytes + ") && skip_hex(&at) && SCAN_MATCH(&at, end, " at ") &&
+	       skip_hex(&at) && SCAN_MATCH(&at, end, " by BackTrace");
 }
 
 /* Recognizes "+ GROWTH ( NEW - OLD) COUNT allocs BackTraceID" and "+ GROWTH ( NEW - OLD)
@@ -97,8 +97,8 @@ static enum pasted_kind row_kind(const char *at)
 	if (*at != '+' && *at != '-')
 		return PASTED_OTHER;
 	at++;
-	if (!take_hex(&at) || !take_char(&at, '(') || !take_hex(&at) || !take_char(&at, '-') ||
-		!take_hex(&at) || !take_char(&at, ')'))
+	if (!skip_hex(&at) || !skip_char(&at, '(') || !skip_hex(&at) || !skip_char(&at, '-') ||
+		!skip_hex(&at) || !skip_char(&at, ')'))
 		return PASTED_OTHER;
 	id = strstr(at, "BackTrace");
 	if (!id)
@@ -121,7 +121,7 @@ static const char *heading_words(const char *at, const char *end)
 		   SCAN_MATCH(&digits, end, "End of data for heap @ ");
 	if (is_start)
 		return hex_count(digits) ? words : NULL;
-	return SCAN_MATCH(&digits, end, "Heap ") && take_hex(&digits) &&
+	return SCAN_MATCH(&digits, end, "Heap ") && skip_hex(&digits) &&
 			       SCAN_MATCH(&digits, end, " Hogs") ?
 		       words :
 		       NULL;
@@ -131,7 +131,7 @@ static const char *heading_words(const char *at, const char *end)
 static bool is_module(const char *at, const char *end)
 {
 	at += 2;
-	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
+	return skip_hex(&at) && is_blank(*at) && skip_hex(&at) && is_blank(*at) && at + 1 < end;
 }
 
 /* Returns true for a line that becomes a module line only after the typographic characters in its
@@ -260,7 +260,7 @@ static bool pass_quotes(const char **at)
 	}
 }
 
-static struct pasted_line take_apart(struct pasted *pasted, const char *line, size_t len)
+static struct pasted_line split_line(struct pasted *pasted, const char *line, size_t len)
 {
 	struct pasted_line taken = {0};
 	struct buf *text = &pasted->text;
@@ -365,7 +365,7 @@ static bool has_words(const char *text)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const char *at = strstr(text, words[i]);
 
-		if (at && take_hex(&(const char *){at + strlen(words[i])}))
+		if (at && skip_hex(&(const char *){at + strlen(words[i])}))
 			return true;
 	}
 	return false;
@@ -405,7 +405,7 @@ bool pasted_is_data(const char *line, size_t len)
 	bool is_data;
 
 	pasted_init(&pasted);
-	kind = take_apart(&pasted, line, len).kind;
+	kind = split_line(&pasted, line, len).kind;
 	text = pasted.plain.data;
 	is_data = kind != PASTED_COMMENT && kind != PASTED_EMPTY &&
 		  ((kind >= PASTED_HEADING && kind != PASTED_FRAME) || has_words(text) ||
@@ -498,7 +498,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 		pasted->in_record = false;
 		return;
 	}
-	taken = take_apart(pasted, line, len);
+	taken = split_line(pasted, line, len);
 	if (taken.kind == PASTED_EMPTY && *end) {
 		pasted->empty_end = end;
 		if (++pasted->empty_count == EMPTY_MAX)
@@ -541,8 +541,8 @@ static bool is_html(struct pasted *pasted, const char *line, size_t len)
 
 	if (decoded_len == len)
 		return false;
-	before = take_apart(pasted, line, len).kind;
-	kind = take_apart(pasted, decoded, decoded_len).kind;
+	before = split_line(pasted, line, len).kind;
+	kind = split_line(pasted, decoded, decoded_len).kind;
 	plain = pasted->plain.data;
 	if (kind == PASTED_OTHER)
 		return strchr(plain, '!'); /* a frame without an offset */
@@ -600,7 +600,7 @@ static void see_line(
 {
 	const char *clear = remove_escapes(pasted, line, &len);
 	const char *decoded = pasted->is_html ? decode(pasted, clear, &len) : clear;
-	struct pasted_line taken = take_apart(pasted, decoded, len);
+	struct pasted_line taken = split_line(pasted, decoded, len);
 	enum pasted_kind before = signs->last;
 	bool in_record = signs->in_record;
 	size_t text_len = (size_t)(taken.end - pasted->text.data);

@@ -266,7 +266,7 @@ static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 }
 
 /* Reads the next character; ready is the number of buffered bytes. */
-static uint32_t take_char(struct utf16 *utf16, size_t ready)
+static uint32_t read_char(struct utf16 *utf16, size_t ready)
 {
 	bool is_pair;
 	uint32_t c =
@@ -327,7 +327,7 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 		if (ready == 1)
 			return err_set(
 				err, ERR_CUT, utf16->name, "the last character is incomplete");
-		c = take_char(utf16, (size_t)ready);
+		c = read_char(utf16, (size_t)ready);
 		check_char(utf16, c);
 		used += text_write_utf8(c, to + used);
 	}

@@ -495,7 +495,7 @@ static void find_places(const struct matcher *matcher, uint32_t *places, struct 
 }
 
 /* Moves the sums of the changed rows to the front and frees the rest. */
-static void sums_keep(struct matcher *matcher, const uint32_t *places)
+static void sums_compact(struct matcher *matcher, const uint32_t *places)
 {
 	struct comparison *comparison = matcher->comparison;
 	size_t columns = comparison_columns(comparison), bytes = columns * sizeof(*matcher->sums);
@@ -521,7 +521,7 @@ static void rows_make(struct matcher *matcher)
 	_Static_assert(2 * sizeof(struct changed) <= sizeof(struct row), "there is room");
 	comparison->rows = xmalloc(comparison->row_count * sizeof(*comparison->rows));
 	find_places(matcher, places, (void *)comparison->rows);
-	sums_keep(matcher, places);
+	sums_compact(matcher, places);
 	sums = comparison->sums;
 	for (uint32_t i = 0; i < matcher->row_count; i++) {
 		const struct stack_class *row_class = &classes->list[class_of_row(matcher, i)];

@@ -188,7 +188,7 @@ static void files_pair(struct module_file **files, size_t known, size_t count)
 }
 
 /* Updates paired known files from the new ones. Adds unpaired new files to the known ones. */
-static void files_settle(struct known *known, size_t before)
+static void files_update(struct known *known, size_t before)
 {
 	size_t count = known->count;
 
@@ -223,7 +223,7 @@ static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_
 		known->files[known->count++] = &all[i];
 	}
 	files_pair(known->files, before, known->count);
-	files_settle(known, before);
+	files_update(known, before);
 	for (size_t i = 0; i < count; i++) {
 		if (i && !by_file(&all[i - 1], &all[i]))
 			all[i].rank = all[i - 1].rank;

@@ -91,7 +91,7 @@ struct judge_range {
 	uint64_t low, high;
 };
 
-static void range_take(struct judge_range *range, uint64_t value, bool is_first, uint64_t *swing)
+static void range_extend(struct judge_range *range, uint64_t value, bool is_first, uint64_t *swing)
 {
 	if (is_first || value < range->low)
 		range->low = value;
@@ -109,8 +109,8 @@ struct block_totals series_swing(const struct trend_axis *axis, const struct blo
 	for (size_t i = 0; i < axis->count; i++) {
 		bool is_first = axis_begins(axis, i);
 
-		range_take(&bytes, sums[i].requested_bytes, is_first, &swing.requested_bytes);
-		range_take(&blocks, sums[i].block_count, is_first, &swing.block_count);
+		range_extend(&bytes, sums[i].requested_bytes, is_first, &swing.requested_bytes);
+		range_extend(&blocks, sums[i].block_count, is_first, &swing.block_count);
 	}
 	return swing;
 }

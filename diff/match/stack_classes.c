@@ -158,7 +158,7 @@ static bool is_by_id(const struct stack_classes *classes, enum row_kind kind)
 }
 
 /* Stores the locations of a stack's frames in `classes->frames`. */
-static void take_frames(struct stack_classes *classes, size_t dump, const struct stack *stack)
+static void add_frames(struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
 	uint32_t depth = location_depth(classes->locations, dump, stack);
 
@@ -260,7 +260,7 @@ static uint32_t find_class(struct stack_classes *classes, size_t dump, uint32_t 
 
 	while ((known = hash_index_next(&classes->index, &probe)) != INDEX_NONE) {
 		if (!is_at_hand)
-			take_frames(classes, dump, stack);
+			add_frames(classes, dump, stack);
 		is_at_hand = true;
 		if (is_same(classes, &classes->list[known], &wanted, stack))
 			return known;

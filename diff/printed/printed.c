@@ -136,7 +136,7 @@ struct printed_reader {
 	struct base_signs signs;
 };
 
-static void keep(struct comparison *comparison, const char *text)
+static void add_warning(struct comparison *comparison, const char *text)
 {
 	if (comparison->warning_count < WARNINGS_MAX)
 		comparison->warnings[comparison->warning_count] =
@@ -148,7 +148,7 @@ static void warn(struct printed_reader *reader, const char *text)
 {
 	if (reader->rc)
 		return;
-	keep(reader->comparison, text);
+	add_warning(reader->comparison, text);
 	reader->rc = reader->words->warning(reader->words->ctx, text);
 }
 
@@ -167,7 +167,7 @@ static void refuse(void *ctx, uint64_t line, const char *why)
 		return;
 	}
 	snprintf(text, sizeof(text), "line %" PRIu64 " was left out: %s", line, why);
-	keep(reader->comparison, text);
+	add_warning(reader->comparison, text);
 	err_set(&err, ERR_BAD_LINE, place, "%s", why);
 	reader->rc = reader->words->skipped(reader->words->ctx, &err);
 }
@@ -357,7 +357,7 @@ static void bad_row(struct printed_reader *reader)
 	if (reader->place != COUNTS_NEXT)
 		row_end(reader);
 	reader->has_row = true;
-	refuse_row(reader, "begins like a row and does not continue like one");
+	refuse_row(reader, "begins like a row but does not continue like one");
 }
 
 #define SHOWN_MAX 60 /* bytes of a line that a message shows */
@@ -394,7 +394,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 	} else if (!is_open(reader) && reader->unread_count) {
 		unread_line(reader, words);
 	} else if (!is_open(reader)) {
-		refuse_line(reader, "belongs to no row");
+		refuse_line(reader, "does not belong to a row");
 	} else if (reader->is_ours && words_start(words, "(one of ")) {
 		fail(reader, ERR_NOT_DUMP, not_plain);
 	} else if (is_marked(reader, words)) {
@@ -612,7 +612,7 @@ static void end_of_rows(struct printed_reader *reader)
 
 #define LACKS_ROWS "the rows do not add up to the total line: some are missing"
 
-static void settle(struct printed_reader *reader, unsigned base)
+static void finish_reading(struct printed_reader *reader, unsigned base)
 {
 	struct comparison *comparison = reader->comparison;
 	int reading = base == 10 ? AS_DECIMAL : AS_HEX;
@@ -672,7 +672,7 @@ static void read_all(struct printed_reader *reader, unsigned base)
 	if (!reader->rc && reader->has_row && !reader->rows.count)
 		fail(reader, ERR_NOT_DUMP, "a comparison, but none of its rows can be read");
 	if (!reader->rc)
-		settle(reader, base);
+		finish_reading(reader, base);
 	if (reader->cut)
 		fail(reader, ERR_CUT, reader->cut);
 }

@@ -51,7 +51,7 @@ struct words words_trim(struct words words)
 
 /* Skips blanks and `word`, even if it is only the start of a longer word. Returns false if `word`
  * does not follow. */
-static bool take(struct words *words, const char *word)
+static bool skip_word(struct words *words, const char *word)
 {
 	pass_blanks(words);
 	if (!words_start(*words, word))
@@ -62,7 +62,7 @@ static bool take(struct words *words, const char *word)
 
 /* Reads a number. Returns false if no digit follows the blanks, or if the number fits in neither
  * base. */
-static bool take_number(struct words *words, struct number *number)
+static bool parse_number(struct words *words, struct number *number)
 {
 	static const unsigned bases[READINGS] = {[AS_HEX] = 16, [AS_DECIMAL] = 10};
 	const char *from;
@@ -87,13 +87,13 @@ static bool take_number(struct words *words, struct number *number)
 
 /* Reads OLD. In published samples, UMDH writes a blank, then OLD padded to five columns
  * (hexadecimal) or six columns (decimal). */
-static bool take_old(struct words *words, struct growth_text *growth)
+static bool parse_old(struct words *words, struct growth_text *growth)
 {
 	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
 	struct words start = *words;
 	size_t all;
 
-	if (!take_number(words, &growth->old))
+	if (!parse_number(words, &growth->old))
 		return false;
 	all = start.len - words->len;
 	for (int i = 0; i < READINGS; i++)
@@ -101,19 +101,19 @@ static bool take_old(struct words *words, struct growth_text *growth)
 	return true;
 }
 
-static bool take_growth(struct words *words, struct growth_text *growth)
+static bool parse_growth(struct words *words, struct growth_text *growth)
 {
 	growth->is_minus = words_start(*words, "-");
 	pass(words, 1);
-	return take_number(words, &growth->growth) && take(words, "(") &&
-	       take_number(words, &growth->now) && take(words, "-") && take_old(words, growth) &&
-	       take(words, ")");
+	return parse_number(words, &growth->growth) && skip_word(words, "(") &&
+	       parse_number(words, &growth->now) && skip_word(words, "-") &&
+	       parse_old(words, growth) && skip_word(words, ")");
 }
 
 /* Reads "BackTraceID". The id is the rest of the line. Fails if another line was joined to it. */
-static bool take_id(struct words *words, struct words *id)
+static bool parse_id(struct words *words, struct words *id)
 {
-	if (!take(words, "BackTrace"))
+	if (!skip_word(words, "BackTrace"))
 		return false;
 	*id = words_trim(*words);
 	return id->len && !memchr(id->text, '(', id->len);
@@ -138,7 +138,7 @@ static bool is_like_row(struct words line)
 			return true;
 	}
 	pass(&line, 1);
-	return take_number(&line, &number) && take(&line, "(");
+	return parse_number(&line, &number) && skip_word(&line, "(");
 }
 
 /* Parses a line that begins with a sign. */
@@ -146,38 +146,39 @@ static enum line_kind parse_row(struct words line, struct row_text *row)
 {
 	struct words rest = line, behind;
 
-	if (!take_growth(&rest, &row->growth))
+	if (!parse_growth(&rest, &row->growth))
 		return is_like_row(line) ? LINE_BAD_ROW : LINE_OTHER;
 	behind = rest;
-	if (take_id(&rest, &row->id))
+	if (parse_id(&rest, &row->id))
 		return cut_allocations(&row->id) ? LINE_COUNTS : LINE_BAD_ROW;
-	return take_number(&behind, &row->count) && take(&behind, "allocs") &&
-			       take_id(&behind, &row->id) ?
+	return parse_number(&behind, &row->count) && skip_word(&behind, "allocs") &&
+			       parse_id(&behind, &row->id) ?
 		       LINE_BYTES :
 		       LINE_BAD_ROW;
 }
 
-static bool take_part(struct words *words, struct total_text *total, int part)
+static bool parse_part(struct words *words, struct total_text *total, int part)
 {
-	total->is_minus[part] = take(words, "-");
-	return take_number(words, &total->part[part]);
+	total->is_minus[part] = skip_word(words, "-");
+	return parse_number(words, &total->part[part]);
 }
 
 static enum line_kind parse_total(struct words line, struct total_text *total)
 {
-	if (!take(&line, "Total "))
+	if (!skip_word(&line, "Total "))
 		return LINE_OTHER;
-	total->is_decrease = take(&line, "decrease");
-	if (!total->is_decrease && !take(&line, "increase"))
+	total->is_decrease = skip_word(&line, "decrease");
+	if (!total->is_decrease && !skip_word(&line, "increase"))
 		return LINE_OTHER;
-	if (!take(&line, "==") || !take_part(&line, total, 0))
+	if (!skip_word(&line, "==") || !parse_part(&line, total, 0))
 		return LINE_BAD_TOTAL;
 	pass_blanks(&line);
 	total->has_overhead = line.len;
 	if (!total->has_overhead)
 		return LINE_TOTAL;
-	if (!take(&line, "requested") || !take(&line, "+") || !take_part(&line, total, 1) ||
-		!take(&line, "overhead") || !take(&line, "=") || !take_part(&line, total, 2))
+	if (!skip_word(&line, "requested") || !skip_word(&line, "+") ||
+		!parse_part(&line, total, 1) || !skip_word(&line, "overhead") ||
+		!skip_word(&line, "=") || !parse_part(&line, total, 2))
 		return LINE_BAD_TOTAL;
 	pass_blanks(&line);
 	return line.len ? LINE_BAD_TOTAL : LINE_TOTAL;
@@ -262,5 +263,5 @@ bool line_is_of_dump(struct words line)
 		if (words_start(line, starts[i]))
 			return true;
 	}
-	return take_number(&line, &number) && take(&line, "bytes ");
+	return parse_number(&line, &number) && skip_word(&line, "bytes ");
 }

@@ -39,25 +39,25 @@ static const struct {
 	{FOREIGN("a heap profile of gperftools or Go"), "heap profile: ", false},
 	{FOREIGN("a heap profile of jemalloc"), "heap_v2/", false},
 	{FOREIGN("a profile for pprof"), "--- symbol\n", false},
-	{FOREIGN("a file of DHAT"), "{\"dhatFileVersion\"", false},
-	{FOREIGN("a file of speedscope"), "{\"$schema\":\"https://www.speedscope", false},
-	{FOREIGN("a trace of Chrome"), "{\"traceEvents\"", false},
-	{FOREIGN("a file of Massif"), "time_unit: ", true},
-	{FOREIGN("a report of Visual Leak Detector"), "Visual Leak Detector ", true},
-	{FOREIGN("a report of Visual Leak Detector"), "WARNING: Visual Leak Detector ", true},
-	{FOREIGN("a report of Visual Leak Detector"), "---------- Block ", true},
-	{FOREIGN("a list of leaks of the C runtime"), "Detected memory leaks!", true},
-	{FOREIGN("a list of leaks of the C runtime"), "Dumping objects ->", true},
-	{FOREIGN("a report of Dr. Memory"), "Dr. Memory version ", true},
+	{FOREIGN("a DHAT file"), "{\"dhatFileVersion\"", false},
+	{FOREIGN("a speedscope file"), "{\"$schema\":\"https://www.speedscope", false},
+	{FOREIGN("a Chrome trace"), "{\"traceEvents\"", false},
+	{FOREIGN("a Massif file"), "time_unit: ", true},
+	{FOREIGN("a Visual Leak Detector report"), "Visual Leak Detector ", true},
+	{FOREIGN("a Visual Leak Detector report"), "WARNING: Visual Leak Detector ", true},
+	{FOREIGN("a Visual Leak Detector report"), "---------- Block ", true},
+	{FOREIGN("a leak list of the C runtime"), "Detected memory leaks!", true},
+	{FOREIGN("a leak list of the C runtime"), "Dumping objects ->", true},
+	{FOREIGN("a Dr. Memory report"), "Dr. Memory version ", true},
 	{FOREIGN("output of WinDbg's !heap"), "LFH Key ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Heap     Flags   Reserv", true},
 	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
 	{"a PDF file; save its text", "%PDF-", false},
-	{"a mail in quoted-printable; save its text", "Content-Transfer-Encoding: quoted-printable",
+	{"a quoted-printable mail; save its text", "Content-Transfer-Encoding: quoted-printable",
 		true},
-	{"a mail in base64; save its text", "Content-Transfer-Encoding: base64", true},
+	{"a base64 mail; save its text", "Content-Transfer-Encoding: base64", true},
 	{"a patch; remove the first character of each line", "@@ -", true},
 	{"a web page; save its text alone", "<!DOCTYPE html", false},
 	{"a web page; save its text alone", "<html", false},
@@ -103,8 +103,8 @@ static const char *encoding_words(const char *bytes, size_t len)
 	static const struct {
 		const char *words;
 		size_t unit_bytes, at;
-	} encodings[] = {{ENCODED("UTF-16 without its mark", "UTF-16LE"), 2, 0},
-		{ENCODED("UTF-16 without its mark", "UTF-16BE"), 2, 1},
+	} encodings[] = {{ENCODED("UTF-16 without a byte order mark", "UTF-16LE"), 2, 0},
+		{ENCODED("UTF-16 without a byte order mark", "UTF-16BE"), 2, 1},
 		{ENCODED("UTF-32", "UTF-32LE"), 4, 0}, {ENCODED("UTF-32", "UTF-32BE"), 4, 3}};
 
 	for (size_t i = 0; i < sizeof(encodings) / sizeof(*encodings); i++) {
@@ -157,8 +157,8 @@ static const char *checker_words(const char *at, const char *end)
 		from++;
 	if (from == at + 2 || !starts(from, end, "=="))
 		return NULL;
-	return starts(from, end, "==ERROR: ") ? FOREIGN("a report of a sanitizer") :
-						FOREIGN("a report of Valgrind");
+	return starts(from, end, "==ERROR: ") ? FOREIGN("a sanitizer report") :
+						FOREIGN("a Valgrind report");
 }
 
 #define FOLDED_LINES 20
@@ -201,7 +201,7 @@ const char *printed_refused(const char *bytes, size_t len)
 		       "again, "
 		       "or start the process anew after 'gflags /i IMAGE +ust' or 'hsnap ust on'";
 	if (is_heaptrack(bytes, end))
-		return FOREIGN("a recording of heaptrack");
+		return FOREIGN("a heaptrack recording");
 	if (is_profile(bytes, end))
 		return FOREIGN("a profile for pprof");
 	if (is_folded(bytes, end))

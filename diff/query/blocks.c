@@ -30,7 +30,7 @@ static uint32_t shown_of(const struct block_run *run, size_t dump, const struct 
 	return row == ROW_NONE ? ROW_NONE : run->shown[row];
 }
 
-static void take_blocks(struct block_run *run, size_t dump, bool is_new)
+static void add_blocks(struct block_run *run, size_t dump, bool is_new)
 {
 	const struct dump_sums *sums = &run->view->comparison->dumps[dump];
 
@@ -143,7 +143,7 @@ void view_blocks(struct view *view, bool has_sizes, bool has_age)
 		run.shown[view->rows[i]] = (uint32_t)i;
 	if (has_sizes) {
 		for (size_t i = 0; i < comparison->dump_count; i++)
-			take_blocks(&run, i, i + 1 == comparison->dump_count);
+			add_blocks(&run, i, i + 1 == comparison->dump_count);
 		count_sizes(&run);
 	}
 	if (has_age)

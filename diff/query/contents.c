@@ -36,7 +36,8 @@ static const struct dump_pointer *pointer_at(
 
 /* Splits a content into words. Names are looked up for return addresses, so 1 is added to a word
  * that is an address in a module. */
-static void take_words(struct view *view, const struct dump_sums *sums, struct shown_content *shown)
+static void split_words(
+	struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
 	const struct dump_content *content = shown->content;
 	const uint32_t step = content->bits / 8;
@@ -114,7 +115,7 @@ void view_contents(struct view *view)
 			struct shown_content *shown = &to->items[to->count++];
 
 			*shown = (struct shown_content){.content = &dump->single.contents[first]};
-			take_words(view, dump, shown);
+			split_words(view, dump, shown);
 		}
 	}
 	for (size_t i = 0; i < comparison->dump_count; i++)

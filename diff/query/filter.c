@@ -285,8 +285,8 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 		if (heaps[i] == HEAPS_ALL)
 			messages(ctx, "--heap", "heaps", "no dump has a heap", false);
 		else if (heap_name(heaps[i]))
-			messages(ctx, "--heap", heap_name(heaps[i]),
-				"no dump has recorded such memory", false);
+			messages(ctx, "--heap", heap_name(heaps[i]), "no dump records such memory",
+				false);
 		else
 			messages(ctx, "--heap", addr, "no dump has this heap", true);
 	}
@@ -365,7 +365,8 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 	for (size_t i = 0;
 		messages && count && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
 		messages(ctx, patterns->option, pattern_text(patterns, i),
-			is_part ? "no changed stack that other options leave has a matching frame" :
+			is_part ? "no changed stack that passes the other options has a matching "
+				  "frame" :
 				  "no changed stack has a matching frame",
 			false);
 	free(rows);

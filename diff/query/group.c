@@ -43,7 +43,7 @@ struct grouping {
 };
 
 /* Returns the index of the group with the current name. Adds the group if it is new. */
-static size_t group_put(struct grouping *grouping)
+static size_t group_add(struct grouping *grouping)
 {
 	struct view *view = grouping->view;
 	const struct buf *name = &grouping->name;
@@ -67,7 +67,7 @@ static void group_count(struct grouping *grouping, size_t i, bool is_self)
 {
 	struct view *view = grouping->view;
 	const struct row *row = &view->comparison->rows[view->rows[i]];
-	size_t index = group_put(grouping);
+	size_t index = group_add(grouping);
 	struct view_group_row *group = &view->groups[index];
 	bool is_new = grouping->seen[index] != i + 1;
 

@@ -345,7 +345,7 @@ static void add_modules(struct buf *words, const struct missing_names *all, size
 		buf_printf(words, "%s %zu in %.*s", i ? "," : ":", all[i].count, (int)all[i].len,
 			all[i].name);
 	if (modules > MISSING_MAX)
-		buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
+		buf_printf(words, ", the rest in %zu more", modules - MISSING_MAX);
 	if (!dump)
 		return;
 	buf_add_text(words, dump->id.file ? "; hdiff --extract " : "; hsym --explain ");

@@ -266,14 +266,15 @@ const char *spelling_find(struct spellings *spellings, const char *module)
 static const char blanks[] = " \t\r\v\f";
 
 /* Handles one line of the file. Modifies `text`. */
-static int take_line(char *text, listfile_line *take, void *ctx, const char *place, struct err *err)
+static int handle_line(
+	char *text, listfile_line *handle, void *ctx, const char *place, struct err *err)
 {
 	size_t len;
 
 	text += strspn(text, blanks);
 	for (len = strlen(text); len && strchr(blanks, text[len - 1]); len--)
 		text[len - 1] = '\0';
-	return *text && *text != '#' ? take(ctx, text, place, err) : 0;
+	return *text && *text != '#' ? handle(ctx, text, place, err) : 0;
 }
 
 static int next_line(
@@ -293,7 +294,7 @@ static int next_line(
 	return 1;
 }
 
-int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err)
+int pattern_list_read(const char *path, listfile_line *handle, void *ctx, struct err *err)
 {
 	struct dump_source from;
 	struct source *source;
@@ -308,7 +309,7 @@ int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct e
 	from = source_stream(source);
 	lines_init(&lines, &from, err);
 	while (!rc && (rc = next_line(&lines, from.name, &text, &place, err)) > 0)
-		rc = take_line(text.data, take, ctx, place.data, err);
+		rc = handle_line(text.data, handle, ctx, place.data, err);
 	lines_release(&lines);
 	buf_release(&text);
 	buf_release(&place);

@@ -372,7 +372,7 @@ void strip_add_start_up(struct strip *strip)
 		strip_add(strip, *at);
 }
 
-static int take_line(void *ctx, const char *text, const char *place, struct err *err)
+static int add_line(void *ctx, const char *text, const char *place, struct err *err)
 {
 	return strip_add(ctx, text) ? 0 :
 				      err_set(err, ERR_USAGE, place, "a line is MODULE!FUNCTION");
@@ -380,7 +380,7 @@ static int take_line(void *ctx, const char *text, const char *place, struct err 
 
 int strip_add_file(struct strip *strip, const char *path, struct err *err)
 {
-	return pattern_list_read(path, take_line, strip, err);
+	return pattern_list_read(path, add_line, strip, err);
 }
 
 static bool is_listed(const struct strip *strip, const struct frame *frame)

@@ -134,7 +134,7 @@ static bool make_globs(struct arena *arena, const char *text, struct suppression
 	return !is_any;
 }
 
-static int take_line(void *ctx, const char *text, const char *place, struct err *err)
+static int add_line(void *ctx, const char *text, const char *place, struct err *err)
 {
 	struct suppressions *suppressions = ctx;
 	struct arena *arena = &suppressions->arena;
@@ -160,7 +160,7 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 	int rc = 0;
 
 	if (strcmp(path, "runtime") != 0) {
-		rc = pattern_list_read(path, take_line, suppressions, err);
+		rc = pattern_list_read(path, add_line, suppressions, err);
 		if (rc == -ERR_OPEN && err)
 			snprintf(err->detail + strlen(err->detail),
 				sizeof(err->detail) - strlen(err->detail),
@@ -168,7 +168,7 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 		return rc;
 	}
 	for (size_t i = 0; !rc && i < sizeof(runtime) / sizeof(*runtime); i++)
-		rc = take_line(suppressions, runtime[i], path, err);
+		rc = add_line(suppressions, runtime[i], path, err);
 	for (; from < suppressions->count; from++)
 		suppressions->items[from].is_shipped = true;
 	return rc;

@@ -120,7 +120,7 @@ static void find_windows(struct window_run *run)
 }
 
 /* Adds a kind. The first peak is the usage at the start of the window. */
-static int take_kind(
+static int append_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
 	const struct dump_sums *sums = run->sums;
@@ -159,7 +159,7 @@ static int take_kind(
 	return 0;
 }
 
-static int take_kinds(struct window_run *run, struct recording *recording, struct err *err)
+static int add_kinds(struct window_run *run, struct recording *recording, struct err *err)
 {
 	struct record_state state;
 	int rc;
@@ -177,7 +177,7 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 		use_class(run->sums->window.to_ms - run->sums->window.from_ms, LIFE_CLASS_BITS) + 1;
 	run->numbers = xcalloc(run->sums->window.kind_count + 1, sizeof(*run->numbers));
 	for (uint32_t i = 0; !rc && i < run->sums->window.kind_count; i++)
-		rc = take_kind(run, i, &state, err);
+		rc = append_kind(run, i, &state, err);
 	record_state_release(&state);
 	return rc;
 }
@@ -185,7 +185,7 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 /* ---------------------------------------------------------------- lifetimes */
 
 /* Stores the time of the kind's next allocation. */
-static void keep_time(struct window_kind *kind, uint64_t time_ms)
+static void store_time(struct window_kind *kind, uint64_t time_ms)
 {
 	struct time_page *page;
 
@@ -202,7 +202,7 @@ static void keep_time(struct window_kind *kind, uint64_t time_ms)
 }
 
 /* Marks an allocation as freed. Returns its time, or GONE if it is not live. */
-static uint64_t take_time(struct window_kind *kind, uint64_t number)
+static uint64_t mark_freed(struct window_kind *kind, uint64_t number)
 {
 	uint64_t index = number - kind->first_number, time_ms;
 	struct time_page *page;
@@ -222,7 +222,7 @@ static uint64_t take_time(struct window_kind *kind, uint64_t number)
 
 /* ---------------------------------------------------------------- events */
 
-static void span_take(struct time_span *span, uint64_t time_ms)
+static void span_extend(struct time_span *span, uint64_t time_ms)
 {
 	if (span->first_ms > time_ms)
 		span->first_ms = time_ms;
@@ -230,7 +230,7 @@ static void span_take(struct time_span *span, uint64_t time_ms)
 		span->last_ms = time_ms;
 }
 
-static void take_thread(struct window_run *run, struct window_kind *kind, uint32_t thread)
+static void add_thread(struct window_run *run, struct window_kind *kind, uint32_t thread)
 {
 	uint64_t bit = thread < 64 ? UINT64_C(1) << thread : 0;
 	uint32_t none = 0;
@@ -241,14 +241,14 @@ static void take_thread(struct window_run *run, struct window_kind *kind, uint32
 	u64map_add(&run->threads, (uint64_t)(kind - run->kinds) << 32 | thread, &none);
 }
 
-static int take_alloc(struct window_run *run, struct window_kind *kind,
+static int handle_alloc(struct window_run *run, struct window_kind *kind,
 	const struct record_event *event, struct err *err)
 {
 	uint64_t time_ms = event->time_ms < GONE ? event->time_ms : GONE - 1;
 
-	span_take(&kind->allocated_ms, time_ms);
-	keep_time(kind, time_ms);
-	take_thread(run, kind, event->thread);
+	span_extend(&kind->allocated_ms, time_ms);
+	store_time(kind, time_ms);
+	add_thread(run, kind, event->thread);
 	if (kind->use_bytes > INT64_MAX - run->uses[0].bytes)
 		return too_much(run, err);
 	for (size_t i = 0; i < kind->window_count; i++) {
@@ -263,7 +263,7 @@ static int take_alloc(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
-static void take_freed_by(struct window_run *run, const struct window_kind *kind, uint32_t stack)
+static void add_freed_by(struct window_run *run, const struct window_kind *kind, uint32_t stack)
 {
 	uint32_t at = (uint32_t)run->freed.index.count;
 
@@ -275,7 +275,7 @@ static void take_freed_by(struct window_run *run, const struct window_kind *kind
 	run->freed_counts[at]++;
 }
 
-static void keep_life(struct window_run *run, struct window_kind *kind, uint64_t lived_ms)
+static void add_life(struct window_run *run, struct window_kind *kind, uint64_t lived_ms)
 {
 	size_t life_class = use_class(lived_ms, LIFE_CLASS_BITS);
 
@@ -295,18 +295,18 @@ static void keep_life(struct window_run *run, struct window_kind *kind, uint64_t
 		kind->longest_ms = lived_ms;
 }
 
-static int take_free(struct window_run *run, struct window_kind *kind,
+static int handle_free(struct window_run *run, struct window_kind *kind,
 	const struct record_event *event, struct err *err)
 {
 	bool is_inside = event->number >= kind->first_number;
-	uint64_t made_ms = is_inside ? take_time(kind, event->number) : 0;
+	uint64_t made_ms = is_inside ? mark_freed(kind, event->number) : 0;
 
 	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
 		return err_set(
 			err, ERR_BAD_RECORDING, run->sums->id.path, "a block is freed twice");
-	span_take(&kind->freed_ms, event->time_ms);
+	span_extend(&kind->freed_ms, event->time_ms);
 	if (event->freed_by != RECORD_NO_STACK)
-		take_freed_by(run, kind, event->freed_by);
+		add_freed_by(run, kind, event->freed_by);
 	for (size_t i = 0; i < kind->window_count; i++)
 		run->uses[kind->windows[i]].bytes -= kind->use_bytes;
 	if (!is_inside) {
@@ -314,7 +314,7 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 		return 0;
 	}
 	kind->freed_inside++;
-	keep_life(run, kind, event->time_ms - made_ms);
+	add_life(run, kind, event->time_ms - made_ms);
 	return 0;
 }
 
@@ -338,7 +338,7 @@ static inline __attribute__((always_inline)) void fetch_freed(
 	__builtin_prefetch(&page->live_count);
 }
 
-static int take_events(struct window_run *run, struct recording *recording, struct err *err)
+static int replay_events(struct window_run *run, struct recording *recording, struct err *err)
 {
 	const struct record_event *events;
 	struct record_cursor *cursor;
@@ -358,7 +358,7 @@ static int take_events(struct window_run *run, struct recording *recording, stru
 			if (i + FETCH_AHEAD < count)
 				fetch_freed(run, &events[i + FETCH_AHEAD]);
 			if (number != NO_KIND)
-				rc = (events[i].type == RECORD_ALLOC ? take_alloc : take_free)(
+				rc = (events[i].type == RECORD_ALLOC ? handle_alloc : handle_free)(
 					run, &run->kinds[number], &events[i], err);
 		}
 		if (rc)
@@ -405,12 +405,12 @@ static int add_kind(struct window_run *run, const struct window_kind *kind, stru
 				return too_much(run, err);
 		}
 		if (kind->allocated) {
-			span_take(&sums->allocated, kind->allocated_ms.first_ms);
-			span_take(&sums->allocated, kind->allocated_ms.last_ms);
+			span_extend(&sums->allocated, kind->allocated_ms.first_ms);
+			span_extend(&sums->allocated, kind->allocated_ms.last_ms);
 		}
 		if (kind->freed_inside || kind->freed_before) {
-			span_take(&sums->freed, kind->freed_ms.first_ms);
-			span_take(&sums->freed, kind->freed_ms.last_ms);
+			span_extend(&sums->freed, kind->freed_ms.first_ms);
+			span_extend(&sums->freed, kind->freed_ms.last_ms);
 		}
 		sums->lives_ms += lives_ms;
 		if (kind->shortest_ms < sums->shortest_ms)
@@ -469,7 +469,7 @@ static int by_window(const void *a, const void *b)
 }
 
 /* Stores the threads (or heaps) of each sum, sorted and distinct. */
-static void give_places(struct window_run *run, struct places *found, bool are_threads)
+static void store_places(struct window_run *run, struct places *found, bool are_threads)
 {
 	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
 
@@ -509,7 +509,7 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 }
 
 /* For each sum, stores the stack that freed the most, and looks up its names. */
-static void give_freed(struct window_run *run)
+static void store_freed(struct window_run *run)
 {
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
 	struct freed_sum *all = NULL;
@@ -578,10 +578,10 @@ static int add_up(struct window_run *run, struct err *err)
 		if (tid)
 			add_places(&threads, &run->kinds[number >> 32], tid);
 	}
-	give_places(run, &heaps, false);
-	give_places(run, &threads, true);
+	store_places(run, &heaps, false);
+	store_places(run, &threads, true);
 	if (!rc)
-		give_freed(run);
+		store_freed(run);
 	return rc;
 }
 
@@ -602,9 +602,9 @@ int view_window(struct view *view, struct err *err)
 	u64map_init(&run.threads);
 	u64map_init(&run.freed);
 	find_windows(&run);
-	rc = take_kinds(&run, recording, err);
+	rc = add_kinds(&run, recording, err);
 	if (!rc)
-		rc = take_events(&run, recording, err);
+		rc = replay_events(&run, recording, err);
 	if (!rc)
 		rc = add_up(&run, err);
 	for (size_t i = 0; i < run.kind_count; i++) {

@@ -19,7 +19,7 @@ struct sum_line {
 	size_t id_len;
 };
 
-static inline bool take(const char **at, const char *text, size_t len)
+static inline bool skip_text(const char **at, const char *text, size_t len)
 {
 	if (memcmp(*at, text, len) != 0)
 		return false;
@@ -27,11 +27,11 @@ static inline bool take(const char **at, const char *text, size_t len)
 	return true;
 }
 
-#define TAKE(at, text) take(at, text, sizeof(text) - 1)
+#define TAKE(at, text) skip_text(at, text, sizeof(text) - 1)
 
 /* Parses the line at `at`. Returns the line's end, or NULL for another kind of line. Reads at most
  * 100 bytes after the parsed text. */
-static const char *line_take(const char *at, struct sum_line *line)
+static const char *line_parse(const char *at, struct sum_line *line)
 {
 	uint64_t size_bytes, overhead;
 	struct block_totals *sums = &line->sums;
@@ -65,7 +65,7 @@ static bool is_no_name(const char *at)
 
 /* Parses the entry at `at`. Returns the entry's end, or NULL if the entry is not plain or may be
  * incomplete. */
-static const char *entry_take(const struct thread_counts *tally, struct entry_batch *batch,
+static const char *entry_parse(const struct thread_counts *tally, struct entry_batch *batch,
 	const char *at, const char *end)
 {
 	struct pool_entry *entry = &batch->items[batch->count];
@@ -73,7 +73,7 @@ static const char *entry_take(const struct thread_counts *tally, struct entry_ba
 	uint64_t *frames = batch->frames + batch->frame_count;
 	uint32_t count = 0;
 
-	at = line_take(at, &line);
+	at = line_parse(at, &line);
 	if (!at || at >= end)
 		return NULL;
 	if (*at != '\t' && !is_no_name(at))
@@ -94,8 +94,8 @@ static const char *entry_take(const struct thread_counts *tally, struct entry_ba
 }
 
 /* Parses entries until the batch is full or another kind of line follows. */
-static void batch_take(const struct thread_counts *tally, struct entry_batch *batch, const char *at,
-	const char *end)
+static void batch_parse(const struct thread_counts *tally, struct entry_batch *batch,
+	const char *at, const char *end)
 {
 	batch->count = batch->frame_count = 0;
 	while (at < end && batch->count < BATCH_ENTRIES &&
@@ -103,7 +103,7 @@ static void batch_take(const struct thread_counts *tally, struct entry_batch *ba
 		const size_t number = batch->count;
 		uint32_t blanks = 0;
 
-		at = entry_take(tally, batch, tally_blanks_skip(at, &blanks), end);
+		at = entry_parse(tally, batch, tally_blanks_skip(at, &blanks), end);
 		if (!at)
 			break;
 		batch->behind[number] = at;
@@ -118,11 +118,11 @@ const char *tally_sums(struct thread_counts *tally, const char *at, const char *
 	struct sum_line line;
 	uint32_t blanks = 0;
 
-	if (at >= end || !line_take(tally_blanks_skip(at, &blanks), &line))
+	if (at >= end || !line_parse(tally_blanks_skip(at, &blanks), &line))
 		return at; /* most dumps have no sums */
 	batch = tally_batch(tally);
 	while (at < end) {
-		batch_take(tally, batch, at, end);
+		batch_parse(tally, batch, at, end);
 		if (!batch->count)
 			break;
 		shared_stacks_entries(

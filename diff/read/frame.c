@@ -202,7 +202,7 @@ static struct frame_part trim(struct frame_part part)
 }
 
 /* Removes `word` from the end of a part. Returns false if the part does not end with it. */
-static bool take_end(struct frame_part *part, const char *word)
+static bool cut_end(struct frame_part *part, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -230,7 +230,7 @@ static size_t last_of(struct frame_part part, char byte)
 }
 
 /* Removes "+OFFSET" from the end. */
-static bool take_offset(struct frame_part *part, uint64_t *offset)
+static bool cut_offset(struct frame_part *part, uint64_t *offset)
 {
 	size_t plus = last_of(*part, '+');
 
@@ -246,7 +246,7 @@ static bool take_offset(struct frame_part *part, uint64_t *offset)
 #define BARE_DIGITS_MIN 8 /* fewest digits of an address after a blank */
 
 /* Removes " : ADDRESS", " (ADDRESS)", " [ADDRESS]" or " ADDRESS" from the end. */
-static bool take_number(struct frame_part *part, uint64_t *addr)
+static bool cut_number(struct frame_part *part, uint64_t *addr)
 {
 	size_t blank = last_of(*part, ' ');
 	struct frame_part front = {part->text, blank}, digits;
@@ -261,7 +261,7 @@ static bool take_number(struct frame_part *part, uint64_t *addr)
 			digits.text[digits.len - 1] != (*open == '(' ? ')' : ']'))
 			return false;
 		digits = (struct frame_part){digits.text + 1, digits.len - 2};
-	} else if (!take_end(&front, " :") && digits.len < BARE_DIGITS_MIN) {
+	} else if (!cut_end(&front, " :") && digits.len < BARE_DIGITS_MIN) {
 		return false;
 	}
 	if (!hex_whole(digits, addr))
@@ -271,15 +271,15 @@ static bool take_number(struct frame_part *part, uint64_t *addr)
 }
 
 /* Removes an address from the end if an offset precedes the address. */
-static bool take_addr(struct frame_part *part, uint64_t *addr)
+static bool cut_addr(struct frame_part *part, uint64_t *addr)
 {
 	struct frame_part front = *part, before;
 	uint64_t offset;
 
-	if (!take_number(&front, addr))
+	if (!cut_number(&front, addr))
 		return false;
 	before = front;
-	if (!take_offset(&before, &offset))
+	if (!cut_offset(&before, &offset))
 		return false;
 	*part = front;
 	return true;
@@ -292,7 +292,7 @@ static bool is_place(struct frame_part part)
 	struct frame_part with_addr = part;
 	uint64_t value;
 
-	return take_addr(&with_addr, &value) || take_offset(&part, &value);
+	return cut_addr(&with_addr, &value) || cut_offset(&part, &value);
 }
 
 /* Returns the position of the " (" or " [" that starts the file at the part's end, or the part's
@@ -362,10 +362,10 @@ static bool remove_line(struct frame_part *part, uint32_t *line)
 
 	if (!remove_decimal(part, line))
 		return false;
-	if (!take_end(part, ":"))
-		return take_end(part, ", ") || take_end(part, " @ ");
+	if (!cut_end(part, ":"))
+		return cut_end(part, ", ") || cut_end(part, " @ ");
 	outer = *part;
-	if (remove_decimal(&outer, &outer_line) && take_end(&outer, ":")) {
+	if (remove_decimal(&outer, &outer_line) && cut_end(&outer, ":")) {
 		*part = outer;
 		*line = outer_line;
 	}
@@ -373,7 +373,7 @@ static bool remove_line(struct frame_part *part, uint32_t *line)
 }
 
 /* Removes the file and the line, in brackets, from the end. */
-static bool take_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
+static bool cut_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
 	struct frame_part name = {part->text, part->len ? part->len - 1 : 0};
 	uint32_t number;
@@ -391,13 +391,13 @@ static bool take_source(struct frame_part *part, struct frame_part *file, uint32
 }
 
 /* Removes a file and line from the end, and an address after them. */
-static void take_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
+static void cut_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
 {
 	struct frame_part front = *part;
 	uint64_t addr;
 
-	if (take_source(part, file, &frame->line) || !take_number(&front, &addr) ||
-		!take_source(&front, file, &frame->line))
+	if (cut_source(part, file, &frame->line) || !cut_number(&front, &addr) ||
+		!cut_source(&front, file, &frame->line))
 		return;
 	*part = front;
 	frame->has_addr = true;
@@ -406,7 +406,7 @@ static void take_place(struct frame *frame, struct frame_part *part, struct fram
 
 /* Splits at the first '!' if the text before it can be a file name. Operators may contain '!', and
  * placeholders are in angle brackets. */
-static bool take_module(struct frame_part *part, struct frame_part *module)
+static bool cut_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
 
@@ -448,7 +448,7 @@ static bool split_names(struct frame_part names, bool is_offset_in_module,
 
 	if (!names.len)
 		return false;
-	if (take_module(&rest, module) && (rest.len || is_offset_in_module)) {
+	if (cut_module(&rest, module) && (rest.len || is_offset_in_module)) {
 		if (rest.len)
 			*function = rest;
 		return true;
@@ -468,20 +468,20 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	struct frame_columns columns;
 	bool has_offset, has_names;
 
-	frame->is_inline = take_end(&text, INLINE);
+	frame->is_inline = cut_end(&text, INLINE);
 	columns = frame_columns_find(text.text, text.len);
 	text = (struct frame_part){text.text + columns.len, text.len - columns.len};
 	if (columns.len && text.len > 2 && text.text[0] == '(' && text.text[text.len - 1] == ')' &&
 		memchr(text.text, '!', text.len)) /* "ADDRESS (MODULE!FUNCTION+OFFSET)" */
 		text = (struct frame_part){text.text + 1, text.len - 2};
 	frame->is_inline |= columns.is_inline;
-	take_place(frame, &text, file);
-	frame->has_addr |= take_addr(&text, &frame->addr);
+	cut_place(frame, &text, file);
+	frame->has_addr |= cut_addr(&text, &frame->addr);
 	if (columns.has_addr && !frame->has_addr) {
 		frame->has_addr = true;
 		frame->addr = columns.addr;
 	}
-	has_offset = take_offset(&text, &frame->offset_bytes);
+	has_offset = cut_offset(&text, &frame->offset_bytes);
 	if (!has_offset && !frame->is_inline && hex_whole(text, &frame->addr)) {
 		frame->has_addr = true;
 		return true;

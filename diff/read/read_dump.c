@@ -99,7 +99,7 @@ static void list_block(
 }
 
 /* Finds the cells of listed blocks. Called when cells no longer change. */
-static void listed_settle(struct dump_sums *sums)
+static void listed_resolve(struct dump_sums *sums)
 {
 	struct u64map cells[2]; /* indexed by is_bare */
 
@@ -199,7 +199,7 @@ static int read_skipped(void *ctx, const struct err *why)
 }
 
 /* If an id has exactly one stack in the dump, adds the sums of its bare entries to that stack. */
-static void bare_settle(struct sum_reader *reader)
+static void bare_resolve(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
 	struct stack_total settled[SETTLED_AT_ONCE];
@@ -288,10 +288,10 @@ static int finish(struct sum_reader *reader, int rc)
 		return rc;
 	tally_flush(&reader->tally);
 	stackset_close(&sums->stacks, false);
-	bare_settle(reader);
+	bare_resolve(reader);
 	check_stacks(reader->sums);
 	if (sums->single.listed_count)
-		listed_settle(sums);
+		listed_resolve(sums);
 	if (sums->single.content_count)
 		qsort(sums->single.contents, sums->single.content_count,
 			sizeof(*sums->single.contents), by_stack);

@@ -44,7 +44,7 @@ static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 	sums_warn(sums, text);
 }
 
-static const char *keep(struct dump_sums *sums, const char *text)
+static const char *copy_text(struct dump_sums *sums, const char *text)
 {
 	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
 }
@@ -56,11 +56,11 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 	int rc = dump_head_note(head, kind, kv);
 
 	if (!rc && !strcmp(kind, "process")) {
-		head->image = keep(sums, head->image);
-		head->host = keep(sums, head->host);
+		head->image = copy_text(sums, head->image);
+		head->host = copy_text(sums, head->host);
 	}
 	if (!rc && !strcmp(kind, "umdh"))
-		sums->id.banner_host = head->banner_host = keep(sums, head->banner_host);
+		sums->id.banner_host = head->banner_host = copy_text(sums, head->banner_host);
 	sums->id.time_ms = head->time_ms;
 	sums->id.start_ms = head->start_ms;
 	sums->id.clock_ms = head->clock_ms;

@@ -191,7 +191,7 @@ static int piece_count_for(struct reader_threads *threads, const struct text *te
 	return rc;
 }
 
-static int piece_settle(struct reader_threads *threads, struct text *text, size_t index)
+static int piece_complete(struct reader_threads *threads, struct text *text, size_t index)
 {
 	struct piece *piece = &threads->pieces[index];
 	struct sum_reader *reader = threads->reader;
@@ -224,11 +224,11 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 }
 
 /* Completes the next pieces until one is not yet counted. */
-static void settle(struct reader_threads *threads, struct text *text)
+static void complete_pieces(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&
 		threads->pieces[threads->settled_count].is_done)
-		threads->rc = piece_settle(threads, text, threads->settled_count++);
+		threads->rc = piece_complete(threads, text, threads->settled_count++);
 	if (threads->rc)
 		atomic_store(&threads->stop, true);
 }
@@ -249,7 +249,7 @@ static void work(void *ctx, unsigned number)
 		thread_lock_acquire(threads->lock);
 		threads->pieces[index].rc = rc;
 		threads->pieces[index].is_done = true;
-		settle(threads, &others);
+		complete_pieces(threads, &others);
 		thread_lock_leave(threads->lock);
 	}
 	tally_flush(&tally);

@@ -153,7 +153,7 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 
 /* Copies the modules that are loaded or used by stacks. For a window, copies all modules, because
  * stacks that free blocks may use any of them. */
-static void take_modules(struct record_reader *reader)
+static void copy_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
 	struct dump_sums *sums = reader->sums;
@@ -197,7 +197,7 @@ void record_stack_addrs(
 
 /* Returns the number in the sums of a recording's stack, or STACK_NONE. Adds the stack if it is
  * new. */
-static uint32_t take_stack(struct record_reader *reader, uint32_t number)
+static uint32_t add_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
 	struct stack stack = {.same_id = STACK_NONE};
@@ -236,7 +236,7 @@ uint64_t record_kind_heap(const struct record_facts *facts, const struct record_
 	return kind->heap == RECORD_NO_HEAP ? 0 : facts->heaps[kind->heap];
 }
 
-static uint32_t take_heap(struct record_reader *reader, const struct record_kind *kind)
+static uint32_t add_heap(struct record_reader *reader, const struct record_kind *kind)
 {
 	struct dump_sums *sums = reader->sums;
 	uint64_t addr = record_kind_heap(reader->facts, kind);
@@ -271,8 +271,8 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 		add_up(&reader->all.block_count, count) ||
 		add_up(&reader->all.requested_bytes, cell.sums.requested_bytes))
 		return err_set(err, ERR_BAD_RECORDING, sums->id.path, SUMS_TOO_LARGE);
-	cell.heap = take_heap(reader, kind);
-	cell.stack = take_stack(reader, kind->stack);
+	cell.heap = add_heap(reader, kind);
+	cell.stack = add_stack(reader, kind->stack);
 	block_totals_add(
 		kind->memory == RECORD_RESERVED ? &sums->reserved : &sums->total, &cell.sums);
 	if (u64map_add(&reader->cells, (uint64_t)cell.heap << 32 | cell.stack, &at)) {
@@ -442,8 +442,8 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 		const struct record_kind *kind = &reader->facts->kinds[from[i].kind];
 		struct block block = {.addr = from[i].addr,
 			.requested_bytes = kind->bytes,
-			.heap = take_heap(reader, kind),
-			.stack = take_stack(reader, kind->stack)};
+			.heap = add_heap(reader, kind),
+			.stack = add_stack(reader, kind->stack)};
 
 		if (!block_fits(from[i].addr, kind->bytes))
 			rc = err_set(err, ERR_BAD_RECORDING, sums->id.path,
@@ -495,7 +495,7 @@ static int read_fate(struct record_reader *reader, struct recording *recording,
 /* ---------------------------------------------------------------- the whole recording */
 
 /* Counts the blocks without a stack that existed when the tracer was attached. */
-static int take_before(struct record_reader *reader, struct recording *recording, struct err *err)
+static int add_before(struct record_reader *reader, struct recording *recording, struct err *err)
 {
 	const struct record_facts *facts = reader->facts;
 	struct block_totals *before = &reader->sums->before;
@@ -521,7 +521,7 @@ static int take_before(struct record_reader *reader, struct recording *recording
 	return 0;
 }
 
-static void take_facts(struct record_reader *reader)
+static void copy_facts(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
 	struct dump_sums *sums = reader->sums;
@@ -538,7 +538,7 @@ static void take_facts(struct record_reader *reader)
 
 /* Adds warnings about losses up to a position. A recording without an end is complete for earlier
  * moments. */
-static void take_losses(struct record_reader *reader, uint64_t to)
+static void add_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;
 	char text[200];
@@ -604,12 +604,12 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 	int rc = find_part(reader, recording, part, &from, &to, err);
 
 	if (!rc)
-		rc = take_before(reader, recording, err);
+		rc = add_before(reader, recording, err);
 	if (rc)
 		return rc;
 	place_modules(reader, to.time_ms);
-	take_facts(reader);
-	take_losses(reader, to.position);
+	copy_facts(reader);
+	add_losses(reader, to.position);
 	if (reader->facts->time_ms)
 		sums->id.time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
 	sums->window.fate = part->fate;
@@ -644,7 +644,7 @@ int sums_read_recording(struct dump_sums *sums, const char *path, const char *fi
 	u64map_init(&reader.cells);
 	rc = read_part(&reader, recording, part, err);
 	if (!rc)
-		take_modules(&reader);
+		copy_modules(&reader);
 	u64map_release(&reader.heaps);
 	u64map_release(&reader.cells);
 	free(reader.places);

@@ -155,7 +155,7 @@ static struct pool_text known_text(
 #define PREFETCH_STEPS 3
 
 /* Finds or adds the stacks of entries. */
-static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t count)
+static void add_stacks(struct stackset *set, struct pool_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count + PREFETCH_STEPS * PREFETCH_AHEAD; i++) {
 		size_t at = i;
@@ -193,7 +193,7 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 	for (size_t i = 0; i < count; i++)
 		entries[i].hash = stackset_hash(set, entries[i].stack.id, entries[i].id_len);
 	thread_lock_acquire(pool->lock);
-	put_stacks(set, entries, count);
+	add_stacks(set, entries, count);
 	for (struct pool_entry *entry = entries; entry < entries + count; entry++) {
 		struct stack_total cell = {.stack = entry->number,
 			.heap = heap,

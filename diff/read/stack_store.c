@@ -20,7 +20,7 @@ enum {
 	IS_BARE = 8,
 };
 
-static unsigned char *put_number(unsigned char *to, uint64_t number)
+static unsigned char *write_number(unsigned char *to, uint64_t number)
 {
 	for (; number > 0x7f; number >>= 7)
 		*to++ = (unsigned char)(number | 0x80);
@@ -28,7 +28,7 @@ static unsigned char *put_number(unsigned char *to, uint64_t number)
 	return to;
 }
 
-static uint64_t take_number(const unsigned char **at)
+static uint64_t read_number(const unsigned char **at)
 {
 	uint64_t number = 0;
 	unsigned shift = 0;
@@ -38,7 +38,7 @@ static uint64_t take_number(const unsigned char **at)
 	return number | (uint64_t) * (*at)++ << shift;
 }
 
-static unsigned char *put_cell(
+static unsigned char *write_cell(
 	unsigned char *to, const struct stack_total *cell, const struct stack_total *before)
 {
 	bool is_next = cell->stack == before->stack + 1, is_same = cell->heap == before->heap;
@@ -47,13 +47,13 @@ static unsigned char *put_cell(
 	*to++ = (unsigned char)((is_next ? NEXT_STACK : 0) | (is_same ? SAME_HEAP : 0) |
 				(is_one ? ONE_BLOCK : 0) | (cell->is_bare ? IS_BARE : 0));
 	if (!is_next)
-		to = put_number(to, cell->stack);
+		to = write_number(to, cell->stack);
 	if (!is_same)
-		to = put_number(to, cell->heap);
+		to = write_number(to, cell->heap);
 	if (!is_one)
-		to = put_number(to, cell->sums.block_count);
-	to = put_number(to, cell->sums.requested_bytes);
-	return put_number(to, cell->sums.overhead_bytes);
+		to = write_number(to, cell->sums.block_count);
+	to = write_number(to, cell->sums.requested_bytes);
+	return write_number(to, cell->sums.overhead_bytes);
 }
 
 void stack_totals_pack(struct dump_sums *sums)
@@ -65,7 +65,7 @@ void stack_totals_pack(struct dump_sums *sums)
 		return;
 	to = sums->packed_cells = xmalloc(sums->cell_count * CELL_BYTES);
 	for (size_t i = 0; i < sums->cell_count; i++) {
-		to = put_cell(to, &sums->cells[i], &before);
+		to = write_cell(to, &sums->cells[i], &before);
 		before = sums->cells[i];
 	}
 	sums->packed_cells = xrealloc(sums->packed_cells, (size_t)(to - sums->packed_cells));
@@ -79,13 +79,13 @@ const struct stack_total *stack_total_unpack(struct cell_walk *walk)
 	struct stack_total *cell = &walk->cell;
 	unsigned said = *at++;
 
-	cell->stack = said & NEXT_STACK ? cell->stack + 1 : (uint32_t)take_number(&at);
+	cell->stack = said & NEXT_STACK ? cell->stack + 1 : (uint32_t)read_number(&at);
 	if (!(said & SAME_HEAP))
-		cell->heap = (uint32_t)take_number(&at);
+		cell->heap = (uint32_t)read_number(&at);
 	cell->is_bare = (said & IS_BARE) != 0;
-	cell->sums.block_count = said & ONE_BLOCK ? 1 : take_number(&at);
-	cell->sums.requested_bytes = take_number(&at);
-	cell->sums.overhead_bytes = take_number(&at);
+	cell->sums.block_count = said & ONE_BLOCK ? 1 : read_number(&at);
+	cell->sums.requested_bytes = read_number(&at);
+	cell->sums.overhead_bytes = read_number(&at);
 	walk->packed = at;
 	return cell;
 }
@@ -204,7 +204,7 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 
 /* Replaces the pointers in stacks with pointers into the store. Replaces the hashes in `numbers`
  * with the stacks' numbers. */
-static void stacks_take(struct stack_store *store, struct stackset *set, uint32_t *numbers)
+static void stacks_move(struct stack_store *store, struct stackset *set, uint32_t *numbers)
 {
 	for (size_t i = 0; i < set->count; i++) {
 		struct stack *stack = &set->stacks[i];
@@ -223,7 +223,7 @@ static void stacks_take(struct stack_store *store, struct stackset *set, uint32_
 }
 
 /* Frees data that the store now contains, and data that was needed only for reading. */
-static void give_back(struct stack_store *store, struct dump_sums *sums)
+static void free_read(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	bool are_all_in = true, are_single = true;
@@ -287,7 +287,7 @@ static bool same_modules(const struct shared_modules *known, const struct dump_s
 
 /* Moves the list of modules of a dump to the store, or uses an equal list that is already in the
  * store. */
-static void modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
+static void modules_move(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
 	uint32_t known;
@@ -324,10 +324,10 @@ void stack_store_add(struct stack_store *store, struct dump_sums *sums)
 	for (size_t i = 0; i < set->count; i++)
 		sums->shared[i] = set->stacks[i].is_named ? 0 : hash_of(&key, &set->stacks[i]);
 	thread_lock_acquire(store->lock);
-	stacks_take(store, set, sums->shared);
-	modules_take(store, modules_hash, sums);
+	stacks_move(store, set, sums->shared);
+	modules_move(store, modules_hash, sums);
 	thread_lock_leave(store->lock);
-	give_back(store, sums);
+	free_read(store, sums);
 }
 
 const char *stack_store_text(struct stack_store *store, const char *text)

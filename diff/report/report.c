@@ -36,7 +36,7 @@ struct growth growth_of(uint64_t now, uint64_t old)
 	return now < old ? (struct growth){'-', old - now} : (struct growth){'+', now - old};
 }
 
-static void take(uint64_t *old, uint64_t *now, uint64_t part_old, uint64_t part_new)
+static void subtract(uint64_t *old, uint64_t *now, uint64_t part_old, uint64_t part_new)
 {
 	uint64_t growth;
 
@@ -89,10 +89,11 @@ struct change report_left_out(const struct view *view)
 	struct block_totals *old = &rest.old, *now = &rest.now;
 
 	change_add(&taken, &view->suppressed);
-	take(&old->block_count, &now->block_count, taken.old.block_count, taken.now.block_count);
-	take(&old->requested_bytes, &now->requested_bytes, taken.old.requested_bytes,
+	subtract(
+		&old->block_count, &now->block_count, taken.old.block_count, taken.now.block_count);
+	subtract(&old->requested_bytes, &now->requested_bytes, taken.old.requested_bytes,
 		taken.now.requested_bytes);
-	take(&old->overhead_bytes, &now->overhead_bytes, taken.old.overhead_bytes,
+	subtract(&old->overhead_bytes, &now->overhead_bytes, taken.old.overhead_bytes,
 		taken.now.overhead_bytes);
 	return rest;
 }

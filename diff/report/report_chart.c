@@ -269,11 +269,9 @@ static void write_sizes(struct text_chart *text)
 	bool is_none = true;
 
 	write_head(text, "sizes of allocations");
-	out_text(text->out,
-		"//\n// A line is blocks of so many bytes: what was allocated in that time, and "
-		"what is "
-		"live\n// at its end. Bars are of blocks, each twice as many one step: # live, . "
-		"allocated.\n");
+	out_text(text->out, "//\n// Each line is a range of sizes: what was allocated in that "
+			    "time, and what is live at its\n// end. Bars count blocks, and each "
+			    "step is twice as many: # live, . allocated.\n");
 	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
 		enum record_memory memory = chart_memories[i];
 		size_t count = gather_rows(text->chart->sizes, memory, rows);

@@ -87,7 +87,7 @@ static void write_age(struct text_report *text, const struct row_blocks *blocks)
 {
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
 
-	out_printf(text->out, "      were there before: %s in %s",
+	out_printf(text->out, "      existed before: %s in %s",
 		report_size(blocks->kept.requested_bytes, size),
 		report_count(blocks->kept.block_count, count));
 	out_printf(text->out, "; came: %s in %s", report_size(blocks->came.requested_bytes, size),

@@ -108,7 +108,7 @@ static void write_stack_legend(struct umdh_report *report)
 	bool is_trend = report->comparison->axis;
 
 	out_printf(report->out, "// A stack has %s, then its frames%s:\n//\n",
-		is_trend ? "a line that judges it, two of sums" : "two lines",
+		is_trend ? "a line with its verdict, two lines of sums" : "two lines",
 		view->is_inverted ? "" : ", the innermost first");
 	if (is_trend)
 		out_text(report->out,
@@ -176,9 +176,8 @@ static void write_groups_legend(struct umdh_report *report)
 	if (report->comparison->axis)
 		umdh_trend_legend(report);
 	out_printf(out,
-		"// A stack is in the total of every group on it: totals of groups overlap, and "
-		"do\n"
-		"// not add up to the last line. Numbers are %s.\n"
+		"// A stack counts in the total of every group that it passes through: totals\n// "
+		"overlap, and do not add up to the last line. Numbers are %s.\n"
 		"//\n",
 		report->base == 16 ? "hexadecimal" : "decimal");
 	write_columns(report);

@@ -119,7 +119,7 @@ void timeline_release(struct timeline *timeline)
 
 /* Moves values below the pivot (or equal to it, if `with_equal`) to the front. Has no unpredictable
  * branch. Returns the number of these values. */
-static size_t put_below(double *values, size_t count, double pivot, bool with_equal)
+static size_t partition(double *values, size_t count, double pivot, bool with_equal)
 {
 	size_t below = 0;
 
@@ -157,13 +157,13 @@ static double select_rank(double *values, size_t count, size_t rank)
 
 	for (;;) {
 		double pivot = pivot_of(values, count, &seed);
-		size_t done = put_below(values, count, pivot, false);
+		size_t done = partition(values, count, pivot, false);
 
 		if (rank < done) {
 			count = done;
 			continue;
 		}
-		done += put_below(values + done, count - done, pivot, true);
+		done += partition(values + done, count - done, pivot, true);
 		if (rank < done)
 			return pivot;
 		values += done;

@@ -62,7 +62,7 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 
 /* Stores in `judge->values` the difference between each point and the lowest snapshot. Subtracting
  * makes rounding affect all points equally. Returns the value of the lowest snapshot. */
-static uint64_t put_values(
+static uint64_t store_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
 	const size_t *from = judge->timeline.snapshot_from;
@@ -106,7 +106,7 @@ static bool find_moves(struct trend_judge *judge)
 static bool judge_number(struct trend_judge *judge, const struct block_totals *totals,
 	enum measure measure, struct slopes *slopes, enum trend_verdict *verdict)
 {
-	uint64_t least = put_values(judge, totals, measure);
+	uint64_t least = store_values(judge, totals, measure);
 
 	*slopes = (struct slopes){0};
 	if (!find_moves(judge))

@@ -254,7 +254,7 @@ TEST(heap_that_no_dump_has_is_reported)
 {
 	said("hdiff: --heap 10000: warning: no dump has this heap\n", 2, "--heap", "10000",
 		"--max-growth", "0", "new.txt");
-	said("hdiff: --heap VirtualAlloc: warning: no dump has recorded such memory\n", 0, "--heap",
+	said("hdiff: --heap VirtualAlloc: warning: no dump records such memory\n", 0, "--heap",
 		"virtual", "--max-growth", "0", "new.txt");
 	said("hdiff: --heap FFFF00000001: warning: no dump has this heap\n", 1, "--heap", "1E0000",
 		"--heap", "0xffff00000001", "--max-growth", "0", "new.txt");
@@ -291,15 +291,15 @@ TEST(pattern_that_matches_anything_is_not_reported)
 TEST(pattern_is_held_against_what_other_filters_leave)
 {
 	said("", 0, "-i", "leak", "--module", "app", "new.txt");
-	said("hdiff: -i helper: warning: no changed stack that other options leave has a matching "
-	     "frame\n",
+	said("hdiff: -i helper: warning: no changed stack that passes the other options has a "
+	     "matching frame\n",
 		0, "-i", "helper", "--min-bytes", "5", "new.txt");
-	said("hdiff: -i leek: warning: no changed stack that other options leave has a matching "
-	     "frame\n",
+	said("hdiff: -i leek: warning: no changed stack that passes the other options has a "
+	     "matching frame\n",
 		0, "-i", "leek", "--heap", "1E0000", "new.txt");
 	said("hdiff: -i leek: warning: no changed stack has a matching frame\n", 0, "-i", "leek",
 		"-x", "leak", "new.txt");
-	said("hdiff: -i ^2: warning: no changed stack that other options leave has a matching "
+	said("hdiff: -i ^2: warning: no changed stack that passes the other options has a matching "
 	     "frame\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
 	/* The dumps are equal, so the pattern had nothing to match. */

@@ -644,7 +644,7 @@ TEST(clock_that_went_back_removes_nothing_new)
 {
 	open_series("{time}", keep(2));
 	write_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
-	write_next(TIME_MS + MINUTE, 300); /* the clock was set back before this dump */
+	write_next(TIME_MS + MINUTE, 300); /* the clock was changed back before this dump */
 	check_files("20261120T102648Z 20261120T120000Z ");
 	write_to(TIME_MS, 300, "20261120T102548Z 20261120T102648Z ");
 	write_to(TIME_MS - MINUTE, 300, "20261120T102448Z 20261120T102548Z ");

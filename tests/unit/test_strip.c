@@ -649,7 +649,7 @@ TEST(wrong_values_are_refused_with_their_option)
 
 TEST(standard_input_is_read_once_only)
 {
-	refused("hdiff: -: wrong usage (standard input can be read once only)", "-", "-");
+	refused("hdiff: -: wrong usage (standard input can be read only once)", "-", "-");
 	refused("hdiff: -: wrong usage (standard", "--suppress", "-", "-");
 	refused("hdiff: -: wrong usage (standard", "-", "--strip-file", "-");
 	refused("hdiff: -: wrong usage (standard", "--strip-file=-", "--suppress=-", "new.txt");
