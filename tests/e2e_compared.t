@@ -71,7 +71,7 @@ sub of_different_programs {
 	my ($a) = series($dir, [$start], { leak => [1000] }, name => 'a%d');
 	my ($b) = series($dir, [$start], { leak => [1000] }, name => 'b%d', pid => 77, image => 'C:\\\\other.exe');
 	my ($same) = series($dir, [$start], { leak => [1000] }, name => 'c%d', pid => 78, image => 'D:\\\\new\\\\APP.EXE');
-	my $differ = qr/^hdiff: \Q$b\E: warning: from another program \(other\.exe\) than OLD \(app\.exe\)$/;
+	my $differ = qr/^hdiff: \Q$b\E: warning: from a different program \(other\.exe\) than OLD \(app\.exe\)$/;
 	gate('two programs', 0, [$differ], $a, $b);
 	gate('with a limit', 2, [$differ, qr/--max-growth cannot judge.*different programs.*--force/], '--max-growth', 10, $a, $b);
 	gate('by force', 0, [$differ], '--force', '--max-growth', 10, $a, $b);

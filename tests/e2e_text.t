@@ -142,7 +142,7 @@ sub groups {
 		is_deeply([@$group{qw(self total)}], [signed_units($self{$name}), signed_units($total{$name})], $name);
 	}
 	my $alone = keys(%total) - keys %self;
-	like($said, qr/; $alone pass through alone \(--sort total\)$/m, 'the number of other groups is printed');
+	like($said, qr/; $alone are only passed through \(--sort total\)$/m, 'the number of other groups is printed');
 	my @most = map { signed_units($total{$_}) } sort { $total{$b} <=> $total{$a} } keys %total;
 	is_deeply([map { $_->{total} } @{ people(text('--group', 'function', '--sort', 'total'))->{groups} }], [@most[0 .. 19]],
 		'--sort total: all of them, 20 shown');

@@ -83,7 +83,7 @@ subtest 'the running clock decides, not the date' => sub {
 			my @files = (clocked(fresh_dir(), @dumps))[@$order];
 			my $got = trend(@files);
 			is($got->{files}, 'c0.txt c1.txt c2.txt c3.txt c4.txt', "$how: their order");
-			like($got->{err}, qr/^hdiff: \S+c\d\.txt: warning: its date is \S+, but by the machine's running clock it was taken at 2026-11-20T\S+, which counts$/m, 'a warning');
+			like($got->{err}, qr/^hdiff: \S+c\d\.txt: warning: its date is \S+, but by the machine's running clock it was taken at 2026-11-20T\S+, which is used$/m, 'a warning');
 			is(run(tool('hdiff', 'linux', '--no-symbols', '-n', 1, '--max-growth', $$_[0], @files))->{status}, $$_[1], "a limit of $$_[0]") for ['1000K/h', 1], ['1050K/h', 0];
 		}
 		my $since = trend('--since', '2h', clocked(fresh_dir(), @dumps));
@@ -95,7 +95,7 @@ subtest 'the running clock decides, not the date' => sub {
 # are right, so the first dump was taken at 8 o'clock.
 subtest 'dates after a correction of the clock stay' => sub {
 	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
-	my $moved = sub { my ($n, $by) = @_; "c$n.txt: warning: its date is " . $date->(8 + $n + $by) . q{, but by the machine's running clock it was taken at } . $date->(8 + $n) . ', which counts' };
+	my $moved = sub { my ($n, $by) = @_; "c$n.txt: warning: its date is " . $date->(8 + $n + $by) . q{, but by the machine's running clock it was taken at } . $date->(8 + $n) . ', which is used' };
 	for my $by (2, -2) {
 		my $dir = fresh_dir();
 		my @files = clocked($dir, map { [$date->(8 + $_ + ($_ < 3 ? $by : 0)), 5000 + 3600 * $_, 1000 * (1 + $_)] } 0 .. 6);
@@ -180,8 +180,8 @@ subtest 'a dump without the clock among dumps that show that it was set' => sub 
 	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
 	my $got = trend(clocked(fresh_dir(), @dumps));
 	is($got->{files}, 'c0.txt c2.txt c1.txt', 'the date of the newest dump counts');
-	like($got->{err}, qr/c0\.txt: warning: its date is 2026-11-20T10:00:00.000Z, but by .* at 2026-11-20T07:30:00.000Z, which counts$/m, 'the wrong date');
-	like($got->{err}, qr/c1\.txt: warning: lacks the machine's running clock, .*: its own time is not known$/m, 'and what is not known');
+	like($got->{err}, qr/c0\.txt: warning: its date is 2026-11-20T10:00:00.000Z, but by .* at 2026-11-20T07:30:00.000Z, which is used$/m, 'the wrong date');
+	like($got->{err}, qr/c1\.txt: warning: lacks the machine's running clock, .*: its own time is unknown$/m, 'and what is not known');
 	for my $limit (0, '9999K', '9999K/h') {
 		$got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, clocked(fresh_dir(), @dumps)));
 		is($got->{status}, 2, "a limit of $limit");
