@@ -490,8 +490,8 @@ sub other_tools {
 		'Visual Leak Detector' => "Loaded a.dll\r\nVisual Leak Detector Version 2.5.1 installed.\r\nWARNING: Visual Leak Detector detected memory leaks!\r\n",
 		'C runtime' => "'a.exe': Loaded 'C:\\a.exe'\nDetected memory leaks!\nDumping objects ->\n{12} normal block at 0x0012, 4 bytes long.\n",
 		'Valgrind' => "==123== Memcheck, a memory error detector\n",
-		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n", 'report of a sanitizer' => "started\n\n" . '=' x 65 . "\n==123==ERROR: LeakSanitizer: detected memory leaks\n",
-		'report of Valgrind' => "started\n==123== Memcheck, a memory error detector\n",
+		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n", 'sanitizer report' => "started\n\n" . '=' x 65 . "\n==123==ERROR: LeakSanitizer: detected memory leaks\n",
+		'Valgrind report' => "started\n==123== Memcheck, a memory error detector\n",
 		# The forms are those of Microsoft's page on the extension !heap.
 		"WinDbg's !heap" => "0:000> !heap -s\nLFH Key                   : 0x6c8a1bc0\n  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n",
 		"output of WinDbg's !heap" => "  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n                    (k)     (k)    (k)     (k) length      blocks cont. heap \n00150000 00000002    1024     28     28      6     2     1    0      0   LFH\n",
