@@ -84,7 +84,7 @@ subtest 'blocks come, change and go' => sub {
 	is_live($path, 'end', { 'app+4000' => [700, 1] }, 'a heap that is destroyed takes its blocks with it');
 	says($path, '^1 free of blocks', 'a free of what was there before is counted');
 	says($path, 'tested on generated logs only', 'a warning states that no real heap trace was tested');
-	says_not($path, 'ran before', 'a log that saw the heap being made has all');
+	says_not($path, 'already running', 'a log that saw the heap being made has all');
 };
 
 subtest 'a moving realloc is an allocation and a free, or one event' => sub {
@@ -284,7 +284,7 @@ subtest 'losses are reported' => sub {
 	my $path = put($log);
 	says($path, '^7 events were lost', 'events');
 	says($path, 'at least 2 buffers', 'buffers');
-	says($path, 'ran before the log began', 'existing blocks');
+	says($path, 'already running when the log began', 'existing blocks');
 	is(run([$hdiff, '--max-growth', '1M', "$path\@0s", "$path\@end"])->{status}, 2, 'no limit can be judged');
 	is(run([$hdiff, '--max-growth', '1M', '--force', "$path\@0s", "$path\@end"])->{status}, 0, 'but by force');
 };

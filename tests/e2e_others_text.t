@@ -51,6 +51,7 @@ my %mangled = (
 	'no width before lines' => sub { $_[0] =~ s/^(?=.)/\xe2\x80\x8b/gmr },
 	'byte order marks before lines' => sub { $_[0] =~ s/^(?=.)/\xef\xbb\xbf/gmr },
 	'directions around lines' => sub { $_[0] =~ s/^(.+)$/\xe2\x80\x8e$1\xe2\x81\xa9/gmr },
+	'collapsed blanks' => sub { $_[0] =~ s/^[ \t]+//gmr =~ s/[ \t]+/ /gr },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
 

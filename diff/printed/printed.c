@@ -2,6 +2,7 @@
  * rows and totals line by line. */
 #include "diff/printed/printed.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -420,11 +421,24 @@ static void refuse_unread(struct printed_reader *reader)
 		dump_unread_text(reader->unread_count, reader->unread, why, sizeof(why)));
 }
 
+/* Returns true for "MODULE+OFFSET : ADDRESS", the form of a frame without a name. */
+static bool is_nameless_frame(struct words words)
+{
+	size_t len;
+
+	words = words_trim(words);
+	len = words.len;
+	while (len && isxdigit((unsigned char)words.text[len - 1]))
+		len--;
+	return len < words.len && len > 3 && !memcmp(words.text + len - 3, " : ", 3) &&
+	       memchr(words.text, '+', len - 3);
+}
+
 /* Reads a line of unknown form. It may be a frame, because frames are not indented in old logs.
  * Between rows, any text may occur, because UMDH writes messages and report to the same output. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
-	bool is_frame = memchr(words.text, '!', words.len) ||
+	bool is_frame = memchr(words.text, '!', words.len) || is_nameless_frame(words) ||
 			pasted_is_marked(words_trim(words).text, words_trim(words).len);
 
 	if (reader->place != BETWEEN && is_frame)

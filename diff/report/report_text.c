@@ -322,8 +322,8 @@ static void write_groups(struct text_report *text)
 		out_printf(text->out, "\n%zu of %zu %s%s", shown, view->group_count,
 			report_group_kind(view->group), text_plural(view->group_count));
 	if (count < view->group_count)
-		out_printf(text->out, "; %zu are only passed through (--sort total)",
-			view->group_count - count);
+		out_printf(text->out, "; %zu %s only passed through (--sort total)",
+			view->group_count - count, view->group_count - count == 1 ? "is" : "are");
 	out_char(text->out, '\n');
 }
 
