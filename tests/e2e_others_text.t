@@ -416,6 +416,7 @@ sub nearly_right {
 		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", qr/^  \+/, 2],
 		['a row without its sign', "x\n" . comparison({}) =~ s/^\+ /  /gmr, qr/^ +280/, 6],
 		['the output of diff', "8a9,40\n" . $log =~ s/^/> /gmr, qr/^8a9/, 1],
+		['an omission by a viewer', $log =~ s/(.*\n)(?=.* bytes \+ )/$1\[... 200 lines truncated ...]\n/r, qr/^\[\.\.\. 200/, 1],
 		['the number of a page in a stack', $log =~ s/^\t/        /gmr =~ s/(?<=7FFE1000A123\n)/                       12\n/r, qr/^ +7FF600001211/, 2],
 		['a file that is cut off', $cut->(' (d:\src'), qr/^\tstock!main/, 1], ['dots at the end of a file', $cut->(' (d:\src (new)\main...'), qr/^\tstock!main/, 1],
 		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],

@@ -397,6 +397,20 @@ static bool is_hunk(const char *at)
 	return right && !at[left + 1 + right] && strchr(at, ',');
 }
 
+/* Returns true for a line in which a viewer or a chat reports that it left out lines, such as
+ * "[... 200 lines truncated ...]". */
+static bool is_omission(const char *text)
+{
+	static const char *const words[] = {" lines truncated", " lines omitted", " lines hidden",
+		" lines skipped", " more lines", "(truncated)", "[truncated]"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (strstr(text, words[i]))
+			return true;
+	}
+	return false;
+}
+
 bool pasted_is_data(const char *line, size_t len)
 {
 	struct pasted pasted;
@@ -409,7 +423,8 @@ bool pasted_is_data(const char *line, size_t len)
 	text = pasted.plain.data;
 	is_data = kind != PASTED_COMMENT && kind != PASTED_EMPTY &&
 		  ((kind >= PASTED_HEADING && kind != PASTED_FRAME) || has_words(text) ||
-			  are_addresses(text, text + pasted.plain.len) || is_hunk(text));
+			  are_addresses(text, text + pasted.plain.len) || is_hunk(text) ||
+			  is_omission(text));
 	pasted_release(&pasted);
 	return is_data;
 }
