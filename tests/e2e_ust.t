@@ -21,7 +21,7 @@ copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\
 # One Windows process keeps running, so that Wine's server does too.
 my $stays = target($exe);
 is(flags($stays), '00000000', 'at first a program has no flags');
-like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine a message states that the flag does nothing');
+like(ust('on', $image)->{out}, qr/^Wine records no stacks.*'hsnap run'/m, 'under Wine a message states that the flag does nothing');
 is(ust('off', $image)->{status}, 0, 'off again');
 my $first = exported();
 
