@@ -74,8 +74,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 	if (dump->id.date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
 			"lacks the machine's running clock, which shows that other dumps of its "
-			"process "
-			"have wrong dates: its own time is unknown");
+			"process have wrong dates: its own time is unknown");
 	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - EARLY_MS) {
 		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
