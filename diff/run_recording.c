@@ -113,6 +113,11 @@ static void write_loads(struct out *out, const struct record_facts *facts)
 			facts->load_count - count);
 }
 
+static void write_count(struct out *out, size_t count, const char *noun, const char *then)
+{
+	out_printf(out, "%zu %s%s%s", count, noun, count == 1 ? "" : "s", then);
+}
+
 /* Writes the figures of a recording, then a line for each load or unload of a module and for each
  * mark. */
 static void write_recording(struct out *out, const char *path, const struct record_facts *facts)
@@ -126,11 +131,12 @@ static void write_recording(struct out *out, const char *path, const struct reco
 	write_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
 	umdh_seconds(out, facts->peak.time_ms);
-	out_printf(out,
-		"\n%-10s %zu modules, %zu stacks, %zu heaps, %zu threads, %zu kinds of "
-		"allocation\n",
-		"tables", facts->module_count, facts->stack_count, facts->heap_count,
-		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
+	out_printf(out, "\n%-10s ", "tables");
+	write_count(out, facts->module_count, "module", ", ");
+	write_count(out, facts->stack_count, "stack", ", ");
+	write_count(out, facts->heap_count, "heap", ", ");
+	write_count(out, facts->thread_count ? facts->thread_count - 1 : 0, "thread", ", ");
+	write_count(out, facts->kind_count, "kind", " of allocation\n");
 	write_loads(out, facts);
 	for (size_t i = 0; i < facts->remark_count; i++)
 		write_text(out, "remark", facts->remarks[i]);

@@ -32,15 +32,22 @@ static const char *find_close(const char *name, const char *at)
 	return NULL;
 }
 
-/* Appends a name without long texts in brackets of the kind `open`. Keeps "<lambda" and "(anonymous
- * namespace)", which are names. */
+/* Returns true if a bracket at `at` belongs to a name: "<lambda", "(anonymous namespace)", and Go's
+ * "main.(*Cache).Put". */
+static bool begins_name(const char *name, const char *at)
+{
+	return at == name || strchr(": .", at[-1]);
+}
+
+/* Appends a name without long texts in brackets of the kind `open`. Keeps brackets that belong to
+ * names. */
 static void add_without(struct buf *to, const char *name, char open)
 {
 	const char *from = name;
 
 	for (const char *at = name; *at;) {
 		const char *past = function_pass_operator(name, at), *close = NULL;
-		bool is_name = at == name || at[-1] == ':' || at[-1] == ' ';
+		bool is_name = begins_name(name, at);
 
 		if (past == at && *at == open && !is_name)
 			close = find_close(name, at);
@@ -63,7 +70,7 @@ static const char *find_parts(const char *name, const char *parts[SCOPES])
 	for (size_t i = 0; i < SCOPES; i++)
 		parts[i] = name;
 	for (const char *at = name; *at; at = past) {
-		bool is_name = at == name || at[-1] == ':' || at[-1] == ' ';
+		bool is_name = begins_name(name, at);
 
 		past = function_pass_operator(name, at);
 		close = past == at && strchr("<([{", *at) ? find_close(name, at) :
