@@ -105,6 +105,7 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 	if (snapshot->missing_count)
 		out_printf(
 			out, "// hsnap: incomplete missing=%" PRIu64 EOL, snapshot->missing_count);
+	balance_write(out, &snapshot->balance);
 }
 
 static void write_identity(struct out *out, const struct module *module)

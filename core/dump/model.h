@@ -8,6 +8,7 @@
 
 #include "core/base/err.h"
 #include "core/base/memory.h"
+#include "core/dump/balance.h"
 #include "core/dump/kv.h"
 #include "core/dump/stackset.h"
 
@@ -224,6 +225,7 @@ struct snapshot {
 	struct stackset stacks;
 	struct stack_records records;
 	struct tracer_facts tracer;
+	struct balance balance;
 	const char **warnings; /* one sentence each about data that could not be read */
 	size_t warning_count, warning_cap;
 	uint64_t missing_count; /* number of warnings about missing blocks or ranges */

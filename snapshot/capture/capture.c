@@ -477,6 +477,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 	}
 	if (!rc)
 		rc = complete(captured, target->name, err);
+	if (!rc)
+		balance_capture(target, captured, snapshot);
 	if (!rc && captured->copy && !captured->is_reach_refused)
 		rc = find_reach(captured->copy, captured, err);
 	target_copy_free(captured->copy);

@@ -57,6 +57,11 @@ struct raw_capture {
  * point. Omits unreadable blocks: they have been freed since, or a minidump lacks them. */
 void content_capture(struct target *target, unsigned count, struct snapshot *snapshot);
 
+/* Sets the balance of the process. The walk must be complete. Does not hold the target. What the
+ * target does not provide stays unknown. */
+void balance_capture(
+	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot);
+
 /*
  * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
  * recorded all blocks, so the target need not be held while its heaps are walked. This is done only

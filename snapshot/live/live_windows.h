@@ -9,6 +9,8 @@
 #include <windows.h>
 
 #include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/dump/balance.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/target/target.h"
@@ -96,6 +98,18 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region);
  */
 int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct target_region *region);
 int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
+
+/*
+ * The balance of a process (balance_windows.c): space(), tebs() and count() of struct target_ops.
+ * Under Wine, one of the process's own threads answers balance_space(), so another thread of hsnap
+ * waits for the answer, and is abandoned if the process exits.
+ */
+/* Returns the TEB of hsnap's own bitness, or 0 if it is not known. */
+uint64_t balance_native_teb(HANDLE thread);
+
+int balance_space(HANDLE process, bool is_wine, struct target_memory **list, size_t *count);
+int balance_tebs(struct target *target, HANDLE process, struct target_teb **list, size_t *count);
+void balance_count(HANDLE process, bool is_wine, struct balance *balance, struct arena *arena);
 
 /* The system-specific part of holds (snapshot/live/process.h): process snapshots in Windows 8.1 and
  * later, suspension elsewhere. */

@@ -156,7 +156,6 @@ static int live_region(struct target *target, uint64_t addr, struct target_regio
 }
 
 #define THREAD_RIGHTS (THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION)
-#define THREAD_BASIC_INFORMATION_CLASS 0
 
 /* Reads a thread's registers. In a 32-bit process, reads the registers of the 32-bit half. */
 static bool registers(
@@ -192,27 +191,9 @@ static bool registers(
 	return true;
 }
 
-/* Returns the TEB of hsnap's own bitness, or 0 if it is not known. THREAD_BASIC_INFORMATION: phnt,
- * ntpsapi.h. */
-static uint64_t native_teb(HANDLE handle)
-{
-	struct {
-		LONG status;
-		void *teb;
-		CLIENT_ID id;
-		ULONG_PTR affinity;
-		LONG priority, base_priority;
-	} basic;
-
-	if (NtQueryInformationThread(handle, (THREADINFOCLASS)THREAD_BASIC_INFORMATION_CLASS,
-		    &basic, sizeof(basic), NULL) < 0)
-		return 0;
-	return (uintptr_t)basic.teb;
-}
-
 static uint64_t teb_of(struct target *target, HANDLE handle)
 {
-	uint64_t teb = native_teb(handle);
+	uint64_t teb = balance_native_teb(handle);
 
 	return teb && target->bits != OWN_BITS ? nt_guest_teb(target, teb) : teb;
 }
@@ -389,11 +370,36 @@ static int live_modules(struct target *target, struct snapshot *snapshot, struct
 	return modules_list(target, snapshot, err);
 }
 
+/* The process itself is examined, because a clone lacks views of sections. */
+static int live_space(struct target *target, struct target_memory **list, size_t *count)
+{
+	struct live *live = target->system;
+
+	return balance_space(live->process, target->is_wine, list, count);
+}
+
+static int live_tebs(struct target *target, struct target_teb **list, size_t *count)
+{
+	struct live *live = target->system;
+
+	return balance_tebs(target, live->process, list, count);
+}
+
+static void live_count(struct target *target, struct balance *balance, struct arena *arena)
+{
+	struct live *live = target->system;
+
+	balance_count(live->process, target->is_wine, balance, arena);
+}
+
 static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
 	.slow_region = live_region,
 	.threads = live_threads,
+	.space = live_space,
+	.tebs = live_tebs,
+	.count = live_count,
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
@@ -453,7 +459,7 @@ static uint64_t peb_by_threads(struct target *target, HANDLE process)
 		if (thread)
 			CloseHandle(thread);
 		thread = next;
-		teb = native_teb(thread);
+		teb = balance_native_teb(thread);
 		if (teb && nt_peb_of_teb(target, 32, nt_guest_teb(target, teb), &peb))
 			peb = 0;
 	}

@@ -22,6 +22,7 @@ struct peb_layout {
 	/* _TEB. In a 32-bit process on 64-bit Windows, the pointer at teb_wow of the 64-bit TEB
 	 * leads to the 32-bit TEB. */
 	uint16_t teb_wow, teb_self, teb_peb;
+	uint16_t teb_stack; /* _TEB.DeallocationStack: start of the stack's address space */
 	/* _RTLP_PROCESS_HEAP_DESCRIPTOR: Heap, and the size of the part with all fields. The links
 	 * are at 0. */
 	uint16_t ring_heap, ring_bytes;

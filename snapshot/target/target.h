@@ -48,6 +48,27 @@ struct target_thread {
 	uint64_t sp; /* stack pointer; 0: unknown */
 };
 
+enum target_memory_type {
+	TARGET_PRIVATE,
+	TARGET_VIEW, /* view of a file or section */
+	TARGET_IMAGE,
+};
+
+/* A range of reserved or committed address space with equal properties. */
+struct target_memory {
+	uint64_t addr, end;
+	uint64_t allocation; /* start of the allocation that contains the range */
+	enum target_memory_type type;
+	bool is_committed;
+	/* Pages of a view or an image that the process has written to: copies of its own. */
+	bool is_copy;
+};
+
+struct target_teb {
+	uint64_t addr;
+	unsigned bits; /* a thread of a 32-bit process on 64-bit Windows has two TEBs */
+};
+
 struct target_ops {
 	/* Reads exactly len bytes. Returns 0, or -ERR_READ if any byte is missing. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
@@ -63,6 +84,18 @@ struct target_ops {
 	int (*threads)(struct target *target,
 		int (*each)(void *ctx, const struct target_thread *thread), void *ctx,
 		struct err *err);
+	/*
+	 * The next three functions serve the balance of the process (core/dump/balance.h). The
+	 * process may be running. NULL: not available. The caller frees the lists.
+	 *
+	 * space() lists the address space, except free parts, in ascending order. tebs() lists the
+	 * TEBs of all threads. Both return 0, or -ERR_TARGET if the list is missing or cannot be
+	 * trusted. count() sets the system's counters, and the numbers of threads, handles and
+	 * other objects, where they are known. Strings are allocated from `arena`.
+	 */
+	int (*space)(struct target *target, struct target_memory **list, size_t *count);
+	int (*tebs)(struct target *target, struct target_teb **list, size_t *count);
+	void (*count)(struct target *target, struct balance *balance, struct arena *arena);
 	/* Returns a pointer to the bytes at `addr` in a mapped file, and their number, or NULL if
 	 * the bytes are missing. The pointer is valid until close(). NULL: memory must be read. */
 	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);

@@ -1,0 +1,465 @@
+/*
+ * Address space, TEBs and counters of a running process, as the system reports them. Everything is
+ * read while the process runs. Sources: Microsoft's documentation of VirtualQueryEx,
+ * GetProcessMemoryInfo, GetProcessHandleCount and GetGuiResources; phnt (ntpsapi.h, ntobapi.h) for
+ * handles by type.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "snapshot/live/live_windows.h"
+#include "snapshot/target/nt_process.h"
+
+#include <psapi.h>
+#include <tlhelp32.h>
+
+#define OWN_BITS ((unsigned)(8 * sizeof(void *)))
+#define WAIT_MS 20000 /* maximum time for which hsnap waits for the address space under Wine */
+#define SPACE_MAX ((size_t)4 << 20) /* maximum number of ranges; far more than a process has */
+
+/* ---------------------------------------------------------------- address space */
+
+struct space {
+	HANDLE process;
+	struct target_memory *list;
+	size_t count, cap;
+};
+
+/* Returns true if the pages are copies that the process has made by writing to them. The system
+ * changes the protection of such pages from PAGE_WRITECOPY to PAGE_READWRITE. */
+static bool is_copy(const MEMORY_BASIC_INFORMATION *info)
+{
+	const DWORD writecopy = PAGE_WRITECOPY | PAGE_EXECUTE_WRITECOPY;
+	const DWORD written = PAGE_READWRITE | PAGE_EXECUTE_READWRITE;
+
+	if (info->Type == MEM_PRIVATE || !(info->Protect & written))
+		return false;
+	return info->Type == MEM_IMAGE || (info->AllocationProtect & writecopy);
+}
+
+static void add_range(struct space *space, const MEMORY_BASIC_INFORMATION *info)
+{
+	const uint64_t addr = (uintptr_t)info->BaseAddress;
+
+	array_grow((void **)&space->list, &space->cap, space->count, sizeof(*space->list));
+	space->list[space->count++] = (struct target_memory){
+		.addr = addr,
+		.end = addr + info->RegionSize,
+		.allocation = (uintptr_t)info->AllocationBase,
+		.type = info->Type == MEM_IMAGE	 ? TARGET_IMAGE :
+			info->Type == MEM_MAPPED ? TARGET_VIEW :
+						   TARGET_PRIVATE,
+		.is_committed = info->State == MEM_COMMIT,
+		.is_copy = is_copy(info),
+	};
+}
+
+static DWORD WINAPI list_space(void *ctx)
+{
+	struct space *space = ctx;
+	MEMORY_BASIC_INFORMATION info;
+	uint64_t addr = 0, end;
+
+	while (space->count < SPACE_MAX &&
+		VirtualQueryEx(space->process, (LPCVOID)(uintptr_t)addr, &info, sizeof(info))) {
+		end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
+		if (end <= addr)
+			break;
+		if (info.State != MEM_FREE)
+			add_range(space, &info);
+		addr = end;
+	}
+	return 0;
+}
+
+/* Lists the address space on another thread. Returns false if the process exited meanwhile. `space`
+ * then still belongs to that thread. */
+static bool list_guarded(struct space *space)
+{
+	HANDLE handles[2] = {CreateThread(NULL, 0, list_space, space, 0, NULL), space->process};
+	DWORD status;
+
+	if (!handles[0])
+		return true;
+	status = WaitForMultipleObjects(2, handles, FALSE, WAIT_MS);
+	if (status == WAIT_OBJECT_0 + 1)
+		status = WaitForSingleObject(handles[0], 100);
+	CloseHandle(handles[0]);
+	return status == WAIT_OBJECT_0;
+}
+
+int balance_space(HANDLE process, bool is_wine, struct target_memory **list, size_t *count)
+{
+	struct space *space = xcalloc(1, sizeof(*space));
+
+	space->process = process;
+	if (!is_wine)
+		list_space(space);
+	else if (!list_guarded(space))
+		return -ERR_TARGET;
+	*list = space->list;
+	*count = space->count;
+	free(space);
+	if (*count && *count < SPACE_MAX)
+		return 0;
+	free(*list);
+	*list = NULL;
+	return -ERR_TARGET;
+}
+
+/* ---------------------------------------------------------------- threads */
+
+#define THREAD_BASIC_INFORMATION_CLASS 0
+
+/* THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
+uint64_t balance_native_teb(HANDLE thread)
+{
+	struct {
+		LONG status;
+		void *teb;
+		CLIENT_ID id;
+		ULONG_PTR affinity;
+		LONG priority, base_priority;
+	} basic;
+
+	if (NtQueryInformationThread(thread, (THREADINFOCLASS)THREAD_BASIC_INFORMATION_CLASS,
+		    &basic, sizeof(basic), NULL) < 0)
+		return 0;
+	return (uintptr_t)basic.teb;
+}
+
+struct tebs {
+	struct target_teb *list;
+	size_t count, cap;
+};
+
+static void add_teb(struct tebs *tebs, uint64_t addr, unsigned bits)
+{
+	if (!addr)
+		return;
+	array_grow((void **)&tebs->list, &tebs->cap, tebs->count, sizeof(*tebs->list));
+	tebs->list[tebs->count++] = (struct target_teb){addr, bits};
+}
+
+static void add_tebs(struct tebs *tebs, struct target *target, DWORD id)
+{
+	HANDLE thread = OpenThread(THREAD_QUERY_INFORMATION, FALSE, id);
+	uint64_t teb;
+
+	if (!thread)
+		return;
+	teb = balance_native_teb(thread);
+	add_teb(tebs, teb, OWN_BITS);
+	if (teb && target->bits != OWN_BITS)
+		add_teb(tebs, nt_guest_teb(target, teb), target->bits);
+	CloseHandle(thread);
+}
+
+/* Calls each() for the id of each thread of the process. Returns the number of threads, or 0 if
+ * threads cannot be listed. */
+static size_t each_thread(DWORD pid,
+	void (*each)(struct tebs *tebs, struct target *target, DWORD id), struct tebs *tebs,
+	struct target *target)
+{
+	HANDLE all = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+	THREADENTRY32 entry = {.dwSize = sizeof(entry)};
+	size_t count = 0;
+
+	if (all == INVALID_HANDLE_VALUE)
+		return 0;
+	for (BOOL more = Thread32First(all, &entry); more; more = Thread32Next(all, &entry)) {
+		if (entry.th32OwnerProcessID != pid)
+			continue;
+		count++;
+		if (each)
+			each(tebs, target, entry.th32ThreadID);
+	}
+	CloseHandle(all);
+	return count;
+}
+
+int balance_tebs(struct target *target, HANDLE process, struct target_teb **list, size_t *count)
+{
+	struct tebs tebs = {0};
+
+	if (!each_thread(GetProcessId(process), add_tebs, &tebs, target)) {
+		free(tebs.list);
+		return -ERR_TARGET;
+	}
+	*list = tebs.list;
+	*count = tebs.count;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- handles by type */
+
+#define PROCESS_HANDLE_INFORMATION 51 /* PROCESS_HANDLE_SNAPSHOT_INFORMATION, Windows 8 */
+#define SYSTEM_HANDLE_INFORMATION 64 /* SYSTEM_HANDLE_INFORMATION_EX; Wine has only this one */
+#define OBJECT_TYPES_INFORMATION 3 /* OBJECT_TYPES_INFORMATION */
+#define STATUS_LENGTH_MISMATCH ((NTSTATUS)0xC0000004)
+#define ANSWER_MAX ((ULONG)256 << 20) /* maximum size of the system's answer */
+#define TYPES_MAX 256 /* an index of a type fits into a byte */
+
+struct process_handle { /* PROCESS_HANDLE_TABLE_ENTRY_INFO */
+	HANDLE value;
+	ULONG_PTR handle_count, pointer_count;
+	ULONG access, type, attributes, reserved;
+};
+
+struct process_handles { /* PROCESS_HANDLE_SNAPSHOT_INFORMATION */
+	ULONG_PTR count, reserved;
+	struct process_handle entries[];
+};
+
+struct system_handle { /* SYSTEM_HANDLE_TABLE_ENTRY_INFO_EX */
+	void *object;
+	ULONG_PTR pid, value;
+	ULONG access;
+	USHORT back_trace, type;
+	ULONG attributes, reserved;
+};
+
+struct system_handles { /* SYSTEM_HANDLE_INFORMATION_EX */
+	ULONG_PTR count, reserved;
+	struct system_handle entries[];
+};
+
+struct object_type { /* start of OBJECT_TYPE_INFORMATION */
+	UNICODE_STRING name;
+	ULONG counters[12], attributes;
+	GENERIC_MAPPING mapping;
+	ULONG access;
+	BOOLEAN security, database;
+	UCHAR index; /* 0 before Windows 8.1: types are numbered from 2 */
+	CHAR reserved;
+	ULONG pool, paged, nonpaged;
+};
+
+enum ask_what {
+	ASK_PROCESS_HANDLES,
+	ASK_SYSTEM_HANDLES,
+	ASK_TYPES,
+};
+
+static NTSTATUS ask_once(enum ask_what what, HANDLE process, void *answer, ULONG bytes)
+{
+	if (what == ASK_PROCESS_HANDLES)
+		return NtQueryInformationProcess(
+			process, (PROCESSINFOCLASS)PROCESS_HANDLE_INFORMATION, answer, bytes, NULL);
+	if (what == ASK_SYSTEM_HANDLES)
+		return NtQuerySystemInformation(
+			(SYSTEM_INFORMATION_CLASS)SYSTEM_HANDLE_INFORMATION, answer, bytes, NULL);
+	return NtQueryObject(
+		NULL, (OBJECT_INFORMATION_CLASS)OBJECT_TYPES_INFORMATION, answer, bytes, NULL);
+}
+
+/* Returns the system's answer and its size in bytes, or NULL if the system does not answer. The
+ * caller frees the answer. */
+static void *ask(enum ask_what what, HANDLE process, ULONG *bytes)
+{
+	for (ULONG size = 1 << 16; size <= ANSWER_MAX; size *= 4) {
+		void *answer = xcalloc(1, size);
+		NTSTATUS status = ask_once(what, process, answer, size);
+
+		*bytes = size;
+		if (status >= 0)
+			return answer;
+		free(answer);
+		if (status != STATUS_LENGTH_MISMATCH)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Handles of a process, counted by type. */
+struct handle_counts {
+	uint64_t total; /* 0: the system does not list handles */
+	uint64_t by_type[TYPES_MAX];
+	/* Number that the list of handles has for the type "Event"; -1: the same as in the list of
+	 * types. In Wine 8, the numbers in the two lists differ by 2. */
+	int event_type;
+};
+
+static void count_all(struct handle_counts *counts, HANDLE process)
+{
+	const DWORD pid = GetProcessId(process);
+	HANDLE event = CreateEventW(NULL, FALSE, FALSE, NULL);
+	ULONG bytes = 0;
+	struct system_handles *all = ask(ASK_SYSTEM_HANDLES, NULL, &bytes);
+	const size_t most = (bytes - sizeof(*all)) / sizeof(struct system_handle);
+
+	for (size_t i = 0; all && i < all->count && i < most; i++) {
+		const struct system_handle *entry = &all->entries[i];
+
+		if (entry->pid == GetCurrentProcessId() && entry->value == (ULONG_PTR)event)
+			counts->event_type = entry->type % TYPES_MAX;
+		if (entry->pid != pid)
+			continue;
+		counts->by_type[entry->type % TYPES_MAX]++;
+		counts->total++;
+	}
+	free(all);
+	CloseHandle(event);
+}
+
+static void count_types(struct handle_counts *counts, HANDLE process)
+{
+	ULONG bytes = 0;
+	struct process_handles *own = ask(ASK_PROCESS_HANDLES, process, &bytes);
+	const size_t most = (bytes - sizeof(*own)) / sizeof(struct process_handle);
+
+	*counts = (struct handle_counts){.event_type = -1};
+	if (!own) {
+		count_all(counts, process);
+		return;
+	}
+	for (size_t i = 0; i < own->count && i < most; i++) {
+		counts->by_type[own->entries[i].type % TYPES_MAX]++;
+		counts->total++;
+	}
+	free(own);
+}
+
+/* Returns the address of the entry after a type, which follows the type's name and is aligned. */
+static const unsigned char *type_after(const struct object_type *type)
+{
+	const uintptr_t end = (uintptr_t)type->name.Buffer + type->name.MaximumLength;
+
+	return (const unsigned char *)((end + sizeof(void *) - 1) & ~(sizeof(void *) - 1));
+}
+
+/* Lists the names of types by their numbers. The answer is memory of hsnap in which the name of each
+ * type follows its entry. Returns false if the answer has another form. */
+static bool list_types(const void *answer, ULONG bytes, const UNICODE_STRING *names[TYPES_MAX])
+{
+	const unsigned char *start = answer, *at = start + sizeof(void *);
+	const ULONG count = *(const ULONG *)answer;
+
+	for (ULONG i = 0; i < count && i < TYPES_MAX; i++) {
+		const struct object_type *type = (const void *)at;
+		const unsigned char *text;
+
+		if ((size_t)(at - start) > bytes - sizeof(*type))
+			return false;
+		text = (const unsigned char *)type->name.Buffer;
+		if (text < at || type->name.Length > type->name.MaximumLength ||
+			type->name.MaximumLength > bytes ||
+			(size_t)(text - start) > bytes - type->name.MaximumLength)
+			return false;
+		names[type->index ? type->index : (i + 2) % TYPES_MAX] = &type->name;
+		at = type_after(type);
+	}
+	return true;
+}
+
+static void copy_name(const UNICODE_STRING *name, char *text, size_t size)
+{
+	text_from_utf16((const unsigned char *)name->Buffer, name->Length / 2, text, size);
+}
+
+/* Returns the difference between the numbers of a type in the two lists. */
+static int find_shift(
+	const struct handle_counts *counts, const UNICODE_STRING *const names[TYPES_MAX])
+{
+	char name[128];
+
+	for (int i = 0; counts->event_type >= 0 && i < TYPES_MAX; i++) {
+		if (!names[i])
+			continue;
+		copy_name(names[i], name, sizeof(name));
+		if (!strcmp(name, "Event"))
+			return i - counts->event_type;
+	}
+	return 0;
+}
+
+/* Adds the types that have handles, with their names. */
+static void name_types(const struct handle_counts *counts,
+	const UNICODE_STRING *const names[TYPES_MAX], struct balance *balance, struct arena *arena)
+{
+	const int shift = find_shift(counts, names);
+	char name[128];
+
+	balance->handles = arena_alloc(arena, TYPES_MAX * sizeof(*balance->handles));
+	for (int i = 0; i < TYPES_MAX; i++) {
+		const int type = i - shift;
+
+		if (!names[i] || type < 0 || type >= TYPES_MAX || !counts->by_type[type])
+			continue;
+		copy_name(names[i], name, sizeof(name));
+		balance->handles[balance->handle_count++] = (struct balance_handles){
+			arena_text(arena, name, strlen(name)), counts->by_type[type]};
+	}
+}
+
+static void count_handles(HANDLE process, struct balance *balance, struct arena *arena)
+{
+	const UNICODE_STRING *names[TYPES_MAX] = {NULL};
+	struct handle_counts counts;
+	ULONG bytes = 0;
+	DWORD count;
+	void *types;
+
+	count_types(&counts, process);
+	types = counts.total ? ask(ASK_TYPES, NULL, &bytes) : NULL;
+	/* Wine 8 reports 0, which is never true. */
+	if (GetProcessHandleCount(process, &count) && count)
+		counts.total = count;
+	if (counts.total)
+		balance_set(balance, BALANCE_HANDLES, counts.total);
+	if (types && list_types(types, bytes, names))
+		name_types(&counts, names, balance, arena);
+	free(types);
+}
+
+/* ---------------------------------------------------------------- counters */
+
+typedef DWORD(WINAPI *gui_fn)(HANDLE process, DWORD flags);
+
+/* Sets the numbers of GDI and USER objects. user32 is loaded only for this purpose. In Wine 8 and
+ * 10, GetGuiResources() fails. */
+static void count_gui(HANDLE process, struct balance *balance)
+{
+	static const struct {
+		DWORD flag; /* GR_GDIOBJECTS, ... */
+		enum balance_figure figure;
+	} rows[] = {
+		{0, BALANCE_GDI},
+		{1, BALANCE_USER},
+		{2, BALANCE_GDI_PEAK},
+		{4, BALANCE_USER_PEAK},
+	};
+	HMODULE user32 = LoadLibraryW(L"user32.dll");
+	gui_fn gui = user32 ? (gui_fn)(void *)GetProcAddress(user32, "GetGuiResources") : NULL;
+
+	for (size_t i = 0; gui && i < sizeof(rows) / sizeof(*rows); i++) {
+		DWORD value;
+
+		SetLastError(0);
+		value = gui(process, rows[i].flag);
+		if (value || !GetLastError())
+			balance_set(balance, rows[i].figure, value);
+	}
+}
+
+void balance_count(HANDLE process, bool is_wine, struct balance *balance, struct arena *arena)
+{
+	PROCESS_MEMORY_COUNTERS_EX memory = {.cb = sizeof(memory)};
+	size_t threads = each_thread(GetProcessId(process), NULL, NULL, NULL);
+
+	/* In Windows 7, PagefileUsage is 0; Wine 8 sets only PagefileUsage. */
+	if (GetProcessMemoryInfo(process, (PROCESS_MEMORY_COUNTERS *)&memory, sizeof(memory))) {
+		balance_set(balance, BALANCE_PRIVATE,
+			memory.PrivateUsage ? memory.PrivateUsage : memory.PagefileUsage);
+		balance_set(balance, BALANCE_WORKING_SET, memory.WorkingSetSize);
+		if (memory.PeakPagefileUsage)
+			balance_set(balance, BALANCE_COMMIT_PEAK, memory.PeakPagefileUsage);
+	}
+	if (threads)
+		balance_set(balance, BALANCE_THREADS, threads);
+	count_handles(process, balance, arena);
+	if (!is_wine)
+		count_gui(process, balance);
+}
