@@ -13,6 +13,7 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/query/balance_view.h"
 #include "diff/query/filter.h"
 #include "diff/query/naming.h"
 #include "diff/query/pattern.h"
@@ -151,6 +152,7 @@ struct view {
 	size_t series_number, series_count; /* as in the comparison */
 	struct change suppressed;
 	size_t suppressed_count;
+	struct balance_view balance; /* of the whole process, whatever is selected */
 	/* `selected` is not everything: rows were left out on request or are missing */
 	bool is_filtered;
 	bool is_inverted; /* frames are shown outermost first */

@@ -223,6 +223,10 @@ struct dump_sums {
 	 * contains their sums. */
 	bool is_attached;
 	struct block_totals before;
+	struct balance balance; /* nothing is known unless the dump records it */
+	/* The tracer recorded virtual memory. `virtual_bytes`: committed bytes from VirtualAlloc. */
+	bool has_virtual;
+	uint64_t virtual_bytes;
 	struct dump_modules module_list;
 	struct symbol_names *names; /* names in the dump; NULL if it has no names */
 };

@@ -297,8 +297,12 @@ static int finish(struct sum_reader *reader, int rc)
 			sizeof(*sums->single.contents), by_stack);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
+	for (size_t i = 0; i < sums->heap_count; i++)
+		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
 	/* Address space is not memory, and a reservation must not look like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
+			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);
 	}

@@ -270,11 +270,15 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"incomplete", note_incomplete},
 	};
 
+	struct sum_reader *reader = ctx;
+	int rc;
+
 	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {
 		if (!strcmp(kind, notes[i].kind))
-			return notes[i].read(ctx, kv);
+			return notes[i].read(reader, kv);
 	}
-	return note_head(ctx, kind, kv);
+	rc = balance_note(&reader->sums->balance, &reader->sums->arena, kind, kv);
+	return rc == 1 ? note_head(reader, kind, kv) : rc;
 }
 
 static void add(struct dump_warnings *warnings, const struct dump_sums *first, size_t number)

@@ -54,6 +54,9 @@ void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old,
 /* Writes the members of the object that report_json() opens. */
 void json_report(struct json *json, const struct report *report);
 
+/* Writes the balance of the process in the current view, if a dump records it. */
+void json_balance(struct json *json);
+
 /* Opens a frame, to which the caller may add keys before closing it. */
 void json_open_frame(struct json *json, const struct frame *frame);
 

@@ -553,6 +553,7 @@ static void write_all_series(struct json *json, const struct report *report)
 		json_number(json, "number", json->view->series_number);
 		write_parts(json);
 		write_snapshots(json);
+		json_balance(json);
 		write_filtered(json);
 		json_line(json);
 		write_trend(json, &json->view->trend);
@@ -578,6 +579,7 @@ void json_report(struct json *json, const struct report *report)
 	if (is_trend) {
 		write_all_series(json, report);
 	} else {
+		json_balance(json);
 		write_filtered(json);
 		write_shown(json);
 	}

@@ -6,6 +6,7 @@
 #include "core/base/parse.h"
 #include "core/base/text.h"
 #include "core/dump/model.h"
+#include "diff/report/balance_text.h"
 #include "diff/report/clean.h"
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
@@ -119,6 +120,51 @@ static void write_warnings(struct text_report *text)
 		comparison->warnings, comparison->warning_count);
 }
 
+/* Returns true if a line may be broken at this blank: between the items of a list, or before a
+ * bracket. */
+static bool may_break(const char *line, const char *at)
+{
+	return at > line && (strchr(",:;", at[-1]) || at[1] == '(');
+}
+
+/* Writes a line. Breaks it where it exceeds the columns; the rest is indented. */
+static void write_wrapped(struct text_report *text, char *line)
+{
+	const char *indent = "";
+
+	for (;;) {
+		const size_t columns = text->columns - strlen(indent);
+		char *end = NULL;
+
+		for (char *at = strchr(line, ' '); at; at = strchr(at + 1, ' ')) {
+			*at = '\0';
+			if (may_break(line, at) && (!end || text_columns(line) <= columns))
+				end = at;
+			*at = ' ';
+		}
+		if (!end || text_columns(line) <= columns)
+			break;
+		*end = '\0';
+		out_printf(text->out, "%s%s\n", indent, line);
+		line = end + 1;
+		indent = "  ";
+	}
+	out_printf(text->out, "%s%s\n", indent, line);
+}
+
+static void write_balance(struct text_report *text)
+{
+	struct buf words;
+
+	buf_init(&words);
+	balance_text(&words, text->view);
+	for (char *line = words.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		write_wrapped(text, line);
+	}
+	buf_release(&words);
+}
+
 void report_text_head(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
@@ -140,5 +186,6 @@ void report_text_head(struct text_report *text)
 		out_text(text->out, text->view->is_filtered ? "selected: " : "in all: ");
 		report_text_trend(text, &text->view->trend, text->view->series);
 	}
+	write_balance(text);
 	out_char(text->out, '\n');
 }

@@ -1,8 +1,10 @@
 /* The head of the report in UMDH's form: the dumps with their warnings, and the legend. */
+#include "diff/report/balance_text.h"
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/base/parse.h"
 #include "core/dump/model.h"
@@ -183,6 +185,20 @@ static void write_groups_legend(struct umdh_report *report)
 	write_columns(report);
 }
 
+/* Writes the balance of the process, each line as a comment. */
+static void write_balance(struct umdh_report *report)
+{
+	struct buf words;
+
+	buf_init(&words);
+	balance_text(&words, report->view);
+	for (char *line = words.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		out_printf(report->out, "// %s\n", line);
+	}
+	buf_release(&words);
+}
+
 void umdh_head(struct umdh_report *report)
 {
 	struct out *out = report->out;
@@ -199,6 +215,7 @@ void umdh_head(struct umdh_report *report)
 		write_read(out, report->comparison);
 	write_left_out(out, report->whole);
 	write_reserved(report);
+	write_balance(report);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)
 		write_stack_legend(report);

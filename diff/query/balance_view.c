@@ -1,0 +1,209 @@
+/* Rows of the balance: one for each figure that a dump records, one for the sum of the private
+ * parts, and one for each type of handle. */
+#include "diff/query/balance_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "diff/match/row_series.h"
+
+static enum balance_role role_of(enum balance_figure figure)
+{
+	if (balance_words[figure].is_count)
+		return BALANCE_OBJECTS;
+	if (figure < BALANCE_FIRST_PART)
+		return BALANCE_COUNTER;
+	if (figure <= BALANCE_LAST_PART)
+		return BALANCE_PART;
+	return figure == BALANCE_STACKS_RESERVED ? BALANCE_ADDRESSES : BALANCE_SHARED;
+}
+
+static uint64_t value_of(const struct balance *balance, const struct balance_row *row)
+{
+	if (row->role == BALANCE_WHOLE)
+		return balance_knows(balance, BALANCE_FIRST_PART) ? balance_parts_sum(balance) :
+								    BALANCE_UNKNOWN;
+	if (row->role == BALANCE_TYPE)
+		return balance->handle_count ? balance_handles_of(balance, row->words) :
+					       BALANCE_UNKNOWN;
+	return balance_knows(balance, row->figure) ? balance->figures[row->figure] :
+						     BALANCE_UNKNOWN;
+}
+
+/* Returns a row's values in the form that trends are judged in. The caller frees them. */
+static struct block_totals *totals_of(const struct balance_row *row, size_t count)
+{
+	struct block_totals *totals = xcalloc(count, sizeof(*totals));
+
+	for (size_t i = 0; i < count; i++)
+		totals[i].requested_bytes = row->values[i];
+	return totals;
+}
+
+static void find_change(struct balance_row *row, const struct comparison *comparison)
+{
+	const struct trend_axis *axis = comparison->axis;
+	const size_t count = comparison->dump_count;
+	struct block_totals *totals;
+	struct trend_judge *judge;
+	bool is_known = true;
+
+	if (!axis) {
+		row->first = count > 1 ? row->values[0] : 0;
+		row->last = row->values[count - 1];
+		row->has_change = row->first != BALANCE_UNKNOWN && row->last != BALANCE_UNKNOWN;
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		is_known = is_known && row->values[i] != BALANCE_UNKNOWN;
+	if (!is_known)
+		return;
+	totals = totals_of(row, count);
+	row->first = series_first(axis, totals).requested_bytes;
+	row->last = series_last(axis, totals).requested_bytes;
+	row->has_change = row->has_trend = true;
+	judge = trend_judge_new(axis);
+	trend_judge(judge, totals, &row->trend);
+	trend_judge_free(judge);
+	free(totals);
+}
+
+/* Adds a row if a dump has its figure. */
+static void add_row(struct balance_view *balance, const struct comparison *comparison,
+	struct balance_row row, struct arena *arena)
+{
+	const size_t count = comparison->dump_count;
+	bool is_known = false;
+
+	row.values = arena_alloc(arena, count * sizeof(*row.values));
+	for (size_t i = 0; i < count; i++) {
+		row.values[i] = value_of(&comparison->dumps[i].balance, &row);
+		is_known = is_known || row.values[i] != BALANCE_UNKNOWN;
+	}
+	if (!is_known)
+		return;
+	find_change(&row, comparison);
+	balance->rows[balance->count++] = row;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Adds a row for each type of handle in any dump. */
+static void add_types(
+	struct balance_view *balance, const struct comparison *comparison, struct arena *arena)
+{
+	const char **types;
+	size_t count = 0;
+
+	for (size_t i = 0; i < comparison->dump_count; i++)
+		count += comparison->dumps[i].balance.handle_count;
+	types = xcalloc(count + 1, sizeof(*types));
+	count = 0;
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		const struct balance *dump = &comparison->dumps[i].balance;
+
+		for (size_t k = 0; k < dump->handle_count; k++)
+			types[count++] = dump->handles[k].type;
+	}
+	qsort(types, count, sizeof(*types), by_text);
+	for (size_t i = 0; i < count && balance->count < BALANCE_FIGURES + BALANCE_HANDLES_MAX;
+		i++) {
+		const size_t len = strlen(types[i]);
+		char *key;
+
+		if (i && !strcmp(types[i], types[i - 1]))
+			continue;
+		key = arena_bytes(arena, sizeof("handles:") + len);
+		memcpy(key, "handles:", 8);
+		memcpy(key + 8, types[i], len + 1);
+		add_row(balance, comparison,
+			(struct balance_row){.role = BALANCE_TYPE,
+				.figure = BALANCE_HANDLES,
+				.key = key,
+				.words = types[i],
+				.is_count = true},
+			arena);
+	}
+	free(types);
+}
+
+static const struct balance_row *find_figure(
+	const struct balance_view *balance, enum balance_role role, enum balance_figure figure)
+{
+	for (size_t i = 0; i < balance->count; i++) {
+		if (balance->rows[i].role == role && balance->rows[i].figure == figure)
+			return &balance->rows[i];
+	}
+	return NULL;
+}
+
+static uint64_t above_zero(int64_t change)
+{
+	return change > 0 ? (uint64_t)change : 0;
+}
+
+/* Compares the growth of private memory with the growth that the comparison's rows contain. */
+static void explain(struct balance_view *balance, const struct comparison *comparison)
+{
+	static const enum balance_figure in_rows[] = {
+		BALANCE_BLOCKS, BALANCE_OVERHEAD, BALANCE_VIRTUAL};
+	const struct balance_row *whole = find_figure(balance, BALANCE_WHOLE, BALANCE_FIGURES);
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	balance->has_virtual = true;
+	for (size_t i = 0; i < comparison->dump_count; i++)
+		balance->has_virtual = balance->has_virtual && first[i].has_virtual;
+	if (!whole || !whole->has_change)
+		return;
+	balance->grown_bytes = above_zero(balance_row_change(whole));
+	for (size_t i = 0; i < sizeof(in_rows) / sizeof(*in_rows); i++) {
+		const struct balance_row *row = find_figure(balance, BALANCE_PART, in_rows[i]);
+		uint64_t grown = row && row->has_change ? above_zero(balance_row_change(row)) : 0;
+		uint64_t recorded =
+			above_zero((int64_t)(last->virtual_bytes - first->virtual_bytes));
+
+		if (in_rows[i] == BALANCE_VIRTUAL)
+			grown = !balance->has_virtual ? 0 : grown < recorded ? grown : recorded;
+		balance->explained_bytes += grown;
+	}
+}
+
+void balance_view_make(
+	struct balance_view *balance, const struct comparison *comparison, struct arena *arena)
+{
+	*balance = (struct balance_view){0};
+	if (!comparison->dumps || comparison->is_sum)
+		return;
+	balance->rows = arena_alloc(
+		arena, (BALANCE_FIGURES + 1 + BALANCE_HANDLES_MAX) * sizeof(*balance->rows));
+	add_row(balance, comparison,
+		(struct balance_row){.role = BALANCE_WHOLE,
+			.figure = BALANCE_FIGURES,
+			.key = "private-memory",
+			.words = "private memory"},
+		arena);
+	for (int i = 0; i < BALANCE_FIGURES; i++)
+		add_row(balance, comparison,
+			(struct balance_row){.role = role_of(i),
+				.figure = i,
+				.key = balance_words[i].key,
+				.words = balance_words[i].words,
+				.is_count = balance_words[i].is_count},
+			arena);
+	add_types(balance, comparison, arena);
+	explain(balance, comparison);
+}
+
+const struct balance_row *balance_view_find(const struct balance_view *balance, const char *key)
+{
+	for (size_t i = 0; i < balance->count; i++) {
+		if (!text_compare(balance->rows[i].key, key))
+			return &balance->rows[i];
+	}
+	return NULL;
+}

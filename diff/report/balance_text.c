@@ -1,0 +1,246 @@
+/*
+ * The balance of a process as text, at most six lines: private memory and its parts, the system's
+ * counter, other memory, objects, and which part of the growth the rows do not contain. Only
+ * changes are shown; for a single dump, the values.
+ */
+#include "diff/report/balance_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/report/clean.h"
+#include "diff/report/numbers.h"
+#include "diff/trend/trend.h"
+
+#define PARTS_MAX 5 /* maximum number of parts, or of types of handles, on a line */
+/* The system's counter is shown if it differs by more than this from the sum of the parts. */
+#define COUNTER_BYTES ((uint64_t)64 << 10)
+/* Growth below this is not worth an explanation. */
+#define EXPLAIN_BYTES ((uint64_t)256 << 10)
+#define EXPLAINED_PERCENT 90
+
+struct balance_text {
+	const struct balance_view *balance;
+	struct buf *text;
+	bool is_single; /* there is no OLD: values are shown instead of changes */
+};
+
+static bool is_shown(const struct balance_text *text, const struct balance_row *row)
+{
+	return row->has_change && (text->is_single ? row->last != 0 : row->first != row->last);
+}
+
+static uint64_t amount_of(const struct balance_row *row)
+{
+	return row->last > row->first ? row->last - row->first : row->first - row->last;
+}
+
+/* Appends "+12.3 MiB" or "+1,040"; for a single dump, without the sign. */
+static void add_amount(struct balance_text *text, const struct balance_row *row)
+{
+	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
+
+	if (!text->is_single)
+		buf_add_text(text->text, row->last >= row->first ? "+" : "-");
+	buf_add_text(text->text, row->is_count ? report_count(amount_of(row), count) :
+						 report_size(amount_of(row), size));
+}
+
+/* Appends "thread stacks +12.3 MiB", and the verdict if the row grows in a trend. */
+static void add_row(struct balance_text *text, const struct balance_row *row)
+{
+	clean_text(text->text, row->words, false);
+	buf_add_text(text->text, " ");
+	add_amount(text, row);
+	if (row->has_trend && row->trend.verdict == TREND_GROWS)
+		buf_add_text(text->text, " (grows)");
+}
+
+static int by_amount(const void *a, const void *b)
+{
+	const struct balance_row *x = *(const struct balance_row *const *)a,
+				 *y = *(const struct balance_row *const *)b;
+
+	if (amount_of(x) != amount_of(y))
+		return amount_of(x) < amount_of(y) ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
+/* Appends the rows of a role, largest change first: the first one after `before`, the others after
+ * a comma. Returns their number. */
+static size_t add_rows(struct balance_text *text, enum balance_role role, const char *before)
+{
+	const struct balance_view *balance = text->balance;
+	const struct balance_row **shown = xcalloc(balance->count + 1, sizeof(*shown));
+	size_t count = 0;
+
+	for (size_t i = 0; i < balance->count; i++) {
+		if (balance->rows[i].role == role && is_shown(text, &balance->rows[i]))
+			shown[count++] = &balance->rows[i];
+	}
+	qsort(shown, count, sizeof(*shown), by_amount);
+	for (size_t i = 0; i < count && i < PARTS_MAX; i++) {
+		buf_add_text(text->text, i ? ", " : before);
+		add_row(text, shown[i]);
+	}
+	if (count > PARTS_MAX)
+		buf_printf(text->text, ", and %zu more", count - PARTS_MAX);
+	free(shown);
+	return count;
+}
+
+static const struct balance_row *find_row(
+	const struct balance_text *text, enum balance_role role, enum balance_figure figure)
+{
+	for (size_t i = 0; i < text->balance->count; i++) {
+		const struct balance_row *row = &text->balance->rows[i];
+
+		if (row->role == role && row->figure == figure)
+			return row;
+	}
+	return NULL;
+}
+
+static void add_private(struct balance_text *text)
+{
+	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES);
+	const size_t start = text->text->len;
+
+	if (!whole || !whole->has_change)
+		return;
+	add_row(text, whole);
+	if (add_rows(text, BALANCE_PART, ": ") || is_shown(text, whole)) {
+		buf_add_text(text->text, "\n");
+		return;
+	}
+	text->text->len = start;
+	text->text->data[start] = '\0';
+}
+
+/* Appends the system's counter if it contradicts the sum of the parts. */
+static void add_counter(struct balance_text *text)
+{
+	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES),
+				 *counter = find_row(text, BALANCE_COUNTER, BALANCE_PRIVATE);
+	int64_t difference = 0;
+
+	if (!counter || !counter->has_change)
+		return;
+	if (whole && whole->has_change)
+		difference = balance_row_change(counter) - balance_row_change(whole);
+	else if (is_shown(text, counter))
+		difference = INT64_MAX;
+	if ((uint64_t)llabs(difference) <= COUNTER_BYTES)
+		return;
+	buf_add_text(text->text, "the system counts ");
+	add_amount(text, counter);
+	buf_add_text(text->text, " of private bytes\n");
+}
+
+static void add_shared(struct balance_text *text)
+{
+	if (add_rows(text, BALANCE_SHARED, "not private: "))
+		buf_add_text(text->text, "\n");
+}
+
+/* Appends "threads +40, handles +1,080 (Event +1,040, Thread +40), GDI objects +3". */
+static void add_objects(struct balance_text *text)
+{
+	static const enum balance_figure figures[] = {
+		BALANCE_THREADS, BALANCE_HANDLES, BALANCE_GDI, BALANCE_USER};
+	bool has_any = false;
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+		const struct balance_row *row = find_row(text, BALANCE_OBJECTS, figures[i]);
+
+		if (!row || !is_shown(text, row))
+			continue;
+		if (has_any)
+			buf_add_text(text->text, ", ");
+		has_any = true;
+		add_row(text, row);
+		if (figures[i] == BALANCE_HANDLES && add_rows(text, BALANCE_TYPE, " ("))
+			buf_add_text(text->text, ")");
+	}
+	if (has_any)
+		buf_add_text(text->text, "\n");
+}
+
+/* Returns what helps to find out more about the growth of a part, or NULL if its growth is in the
+ * rows. */
+static const char *remedy_of(const struct balance_view *balance, enum balance_figure part)
+{
+	switch ((int)part) {
+	case BALANCE_FREE: return "blocks that stay keep the memory around them committed";
+	case BALANCE_STACKS:
+		return "threads that did not end; a debugger lists them, in WinDbg ~*k";
+	case BALANCE_VIRTUAL:
+		return balance->has_virtual ? "not allocated by hooked functions" :
+					      "'hsnap run' or 'hsnap attach' records who "
+					      "allocates it";
+	case BALANCE_IMAGE_COPIES: return "variables of modules";
+	case BALANCE_TRACER: return "hsnap's own memory";
+	default: return NULL;
+	}
+}
+
+/* Returns the part that grew most and has a remedy, after the part `before` in this order, which may
+ * be NULL. Returns NULL if no other part grew. */
+static const struct balance_row *next_missing(
+	const struct balance_text *text, const struct balance_row *before)
+{
+	const struct balance_view *balance = text->balance;
+	const struct balance_row *found = NULL;
+
+	for (size_t i = 0; i < balance->count; i++) {
+		const struct balance_row *row = &balance->rows[i];
+
+		if (row->role != BALANCE_PART || !row->has_change || row->last <= row->first ||
+			!remedy_of(balance, row->figure) ||
+			(before && by_amount(&row, &before) <= 0))
+			continue;
+		if (!found || by_amount(&row, &found) < 0)
+			found = row;
+	}
+	return found;
+}
+
+/* Appends a line if the rows contain less than most of the growth: their share, and the two largest
+ * parts that they lack. */
+static void add_unexplained(struct balance_text *text)
+{
+	const struct balance_view *balance = text->balance;
+	const uint64_t grown = balance->grown_bytes;
+	const struct balance_row *missing = next_missing(text, NULL);
+	unsigned share = report_percent(balance->explained_bytes, grown);
+
+	if (text->is_single || grown < EXPLAIN_BYTES || share >= EXPLAINED_PERCENT || !missing)
+		return;
+	buf_printf(text->text, "the rows explain %u %% of this growth; not in the rows: ", share);
+	for (int i = 0; i < 2 && missing; i++) {
+		if (i && amount_of(missing) < grown / 10)
+			break;
+		buf_add_text(text->text, i ? ", " : "");
+		add_row(text, missing);
+		buf_printf(text->text, " (%s)", remedy_of(balance, missing->figure));
+		missing = next_missing(text, missing);
+	}
+	buf_add_text(text->text, "\n");
+}
+
+void balance_text(struct buf *words, const struct view *view)
+{
+	struct balance_text text = {.balance = &view->balance,
+		.text = words,
+		.is_single = view->comparison->dump_count < 2};
+
+	buf_add_text(words, "");
+	if (!text.balance->count)
+		return;
+	add_private(&text);
+	add_counter(&text);
+	add_shared(&text);
+	add_objects(&text);
+	if (!view->is_filtered)
+		add_unexplained(&text);
+}
