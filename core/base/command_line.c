@@ -80,8 +80,8 @@ static const char *split_word(const char *line, char **to)
 
 char **command_line_split(const char *line, int *argc)
 {
-	/* Upper limits: an argument and the blank after it take at least two bytes of the line, and
-	 * unquoting never lengthens the text. */
+	/* Both sizes are upper limits. An argument and the blank after it take at least two bytes
+	 * of the line, and unquoting never lengthens the text. */
 	size_t len = strlen(line), words = len / 2 + 2;
 	char **argv = xcalloc(1, (words + 1) * sizeof(*argv) + len + 2);
 	char *to = (char *)(argv + words + 1);

@@ -1,9 +1,10 @@
 /*
  * Output to a Windows console, always in UTF-16.
  *
- * All programs that share the console also share its code page, so the code page is not changed.
- * The result of writing bytes would depend on it. If the code page is UTF-8, WriteFile() on Windows
- * 7 returns the number of characters instead of bytes.
+ * The console would interpret bytes according to its code page. This program does not set the code
+ * page to UTF-8, because all programs that use the console share the code page. Even with UTF-8 as
+ * the code page there would be a problem: WriteFile() on Windows 7 returns the number of characters
+ * instead of bytes.
  */
 #include <io.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ bool console_is(void *handle)
 	return GetConsoleMode(handle, &mode);
 }
 
-/* Returns the length without an incomplete last character. */
+/* Returns `len`, less the bytes of an incomplete character at the end. */
 static size_t whole_characters(const char *bytes, size_t len)
 {
 	size_t tail = 0; /* number of continuation bytes at the end */

@@ -113,12 +113,12 @@ struct err {
 	char detail[600]; /* details; may be an empty string */
 };
 
-/* Fills *err (which may be NULL) and returns -code. detail is a printf format or NULL. */
+/* Fills `*err` (`err` may be NULL) and returns -code. `detail` is a printf format, or NULL. */
 int err_set(struct err *err, enum err_code code, const char *place, const char *detail, ...)
 	PRINTF_LIKE(4, 5);
 
-/* Writes "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, truncated to size, with control
- * characters replaced. Returns text. */
+/* Writes "PLACE: SENTENCE (DETAIL); REMEDY" without a newline. Truncates the line to `size` bytes
+ * and replaces control characters. Returns `text`. */
 const char *err_text(const struct err *err, char *text, size_t size);
 
 /* Like err_text(), but without the remedy. */

@@ -9,9 +9,9 @@
 #include "core/base/memory.h"
 
 /*
- * Hashes of data from files and processes, which may be hostile. SipHash-1-3 (by Aumasson and
- * Bernstein) with a secret key, so that an attacker cannot construct keys that collide. No result
- * may depend on the value of a hash.
+ * Hashes of data from files and processes, which may be hostile. The hash function is SipHash-1-3
+ * (by Aumasson and Bernstein). Its key is secret, so an attacker cannot construct data with equal
+ * hashes. The key differs in every run, so no result may depend on the value of a hash.
  */
 
 struct hash_key {
@@ -84,14 +84,14 @@ void hash_index_init(struct hash_index *index);
 void hash_index_release(struct hash_index *index);
 
 /* Start and continue a search for a hash. Each call of hash_index_next() returns the number of the
- * next candidate; after the last candidate, INDEX_NONE. */
+ * next candidate, or INDEX_NONE after the last candidate. */
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
 /* Prefetches the slot where a search for `hash` will start. */
 void hash_index_expect(const struct hash_index *index, uint32_t hash);
 
-/* Makes room for that many more items, to avoid growing in several steps. */
+/* Makes room for `more` additional items, so that the table need not grow in several steps. */
 void hash_index_reserve(struct hash_index *index, size_t more);
 
 /* Adds a number, which must be below INDEX_NONE. */

@@ -197,7 +197,8 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	struct arena_chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
 
 	chunk->size = size;
-	/* a large piece's own chunk: keep filling the first chunk */
+	/* A large piece fills a chunk of its own. Insert this chunk second: the first chunk still
+	 * has room. */
 	if (size == bytes && arena->chunks) {
 		chunk->next = arena->chunks->next;
 		arena->chunks->next = chunk;
@@ -208,7 +209,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	return chunk;
 }
 
-/* Returns a piece of memory, preceded by padding bytes. */
+/* Returns a piece of memory, preceded by `padding` bytes. */
 static void *carve(struct arena *arena, size_t padding, size_t bytes)
 {
 	struct arena_chunk *chunk = arena->chunks;

@@ -1,11 +1,13 @@
 /*
  * Memory: growable byte buffers (buf), growable arrays, and arenas.
  *
- * Running out of memory ends the program: it prints a line to standard error, does the same cleanup
- * as after an interrupt (removes temporary files and resumes a held target), and exits with status
- * 2. So the functions here never fail, and callers do not check. Sizes that come from input must be
- * bounded before memory is allocated. Code that holds a target uses plain malloc() and
- * array_try_grow() and returns -ERR_NOMEM, so that a series continues with the next snapshot.
+ * Running out of memory ends the program. The program prints a line to standard error, does the
+ * same cleanup as after an interrupt (removes temporary files and resumes a held target), and exits
+ * with status 2. So the functions here never fail, and callers do not check. Sizes that come from
+ * input must be bounded before memory is allocated.
+ *
+ * Code that holds a target must not end in this way, so it uses plain malloc() and
+ * array_try_grow(). These return errors, and a series continues with the next snapshot.
  */
 #ifndef CORE_BASE_MEMORY_H
 #define CORE_BASE_MEMORY_H

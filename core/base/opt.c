@@ -18,9 +18,9 @@ static const struct opt *find_long(const struct opt *table, const char *name, si
 	return NULL;
 }
 
-/* Finds the option whose short name is `text`, or is the part of `text` before the ':' that starts
- * a value. If `is_glued` is set, finds a one-letter option that is directly followed by its value.
- * Sets `*rest` to the text after the name. */
+/* Finds an option by its short name at the start of `text`. The name must end at the end of `text`,
+ * or at a ':' before a value. If `is_glued` is set, the name must instead be one letter, directly
+ * followed by its value. Sets `*rest` to the text after the name. */
 static const struct opt *find_short(
 	const struct opt *table, const char *text, bool is_glued, const char **rest)
 {

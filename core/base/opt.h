@@ -34,8 +34,8 @@ struct opt_state {
 /* Starts parsing at argv[1]. */
 void opt_init(struct opt_state *state, const struct opt *table, int argc, char **argv);
 
-/* Returns the id of the next option, OPT_ARGUMENT with value set for an argument, 0 at the end, or
- * -ERR_USAGE. */
+/* Returns the id of the next option; OPT_ARGUMENT for an argument, with `value` set; 0 at the end;
+ * or -ERR_USAGE. */
 #define OPT_ARGUMENT (-1000)
 int opt_next(struct opt_state *state, struct err *err);
 

@@ -37,13 +37,13 @@ struct os_file {
 	bool is_temporary; /* Windows: the system deletes the file when it is closed */
 };
 
-/* Opens path for reading; "-" is standard input. Returns 0 or -ERR_OPEN (also for a folder). */
+/* Opens `path` for reading; "-" is standard input. Returns 0 or -ERR_OPEN (also for a folder). */
 int os_open(struct os_file *file, const char *path, struct err *err);
 
-/* Reads up to len bytes. Returns the number of bytes read (0 at the end) or -ERR_READ. */
+/* Reads up to `len` bytes. Returns the number of bytes read (0 at the end) or -ERR_READ. */
 int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err);
 
-/* Reads exactly len bytes at offset. Returns 0 or -ERR_READ. */
+/* Reads exactly `len` bytes at `offset`. Returns 0 or -ERR_READ. */
 int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len);
 
 /* Returns the size in bytes, or 0 if it is unknown. */
@@ -61,16 +61,17 @@ struct os_map {
 int os_map(struct os_map *map, const char *path, struct err *err);
 void os_unmap(struct os_map *map);
 
-/* Prepares for a failed read of the map. After such a read, the process calls `handler`, as
- * os_on_interrupt() would, writes `line` unchanged to standard error, and exits with status 2.
- * `line` is copied, up to OS_LINE_BYTES. Only one map at a time can be guarded. */
+/* Prepares for a failed read of the map. After a failed read, the process calls `handler`, writes
+ * `line` unchanged to standard error, and exits with status 2. The handler has the same
+ * restrictions as that of os_on_interrupt(). At most OS_LINE_BYTES of `line` are copied. Only one
+ * map at a time can be guarded. */
 #define OS_LINE_BYTES 1500
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
-/* Returns true if path exists. It may be a file, a folder, or even a dangling link. */
+/* Returns true if `path` exists. It may be a file, a folder, or even a dangling link. */
 bool os_exists(const char *path);
 
-/* Returns true if path exists and is neither a regular file nor a folder (a device, a pipe). */
+/* Returns true if `path` exists and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
 
 /* Returns true if both paths exist and lead to the same file. */
@@ -95,7 +96,7 @@ int os_create(struct os_file *file, const char *path, bool fresh, struct err *er
 
 void os_stdout(struct os_file *file);
 
-/* Writes all len bytes. Returns 0 or -ERR_WRITE. */
+/* Writes all `len` bytes. Returns 0 or -ERR_WRITE. */
 int os_write(
 	struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err);
 
@@ -103,7 +104,7 @@ int os_write(
 int os_sync(struct os_file *file, const char *path, struct err *err);
 
 /* Atomically renames an open fresh file from its temporary name to its final name in the same
- * folder. Replaces an existing file unless is_new is set. If a reader blocks the replacement,
+ * folder. Replaces an existing file unless `is_new` is set. If a reader blocks the replacement,
  * retries for one or two seconds. Returns 0, or -ERR_EXISTS or -ERR_CREATE with nothing changed. If
  * two processes create a new file of the same name at once, one of them gets -ERR_EXISTS. */
 int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err);
@@ -134,28 +135,31 @@ void os_on_interrupt(void (*handler)(void));
 /* Ends this process immediately, in the same way as an interrupt. */
 _Noreturn void os_end(void);
 
-/* Sets a function that is called once after the interrupt handler, on its own thread and without
- * restrictions. Windows only; never called on POSIX. */
+/* Sets a function that is called once after the interrupt handler. The function runs on its own
+ * thread and may call any other function. Windows only; never called on POSIX. */
 void os_on_end(void (*last)(void));
 
-/* While `is_held` is true, the first Ctrl-C does not end a process that has called
- * os_on_interrupt(). Instead, os_was_interrupted() returns true afterwards. On Windows, Ctrl-Break,
- * which other programs can send, is also held back. A second Ctrl-C and all other signals end the
- * process. On Windows, another Ctrl-C within 0.3 s is treated as part of the first. */
+/* If `is_held` is true, begins to hold back the first Ctrl-C; otherwise stops doing so. A Ctrl-C
+ * that is held back does not end the process; os_was_interrupted() then returns true. The process
+ * must have called os_on_interrupt(). A second Ctrl-C and all other signals end the process.
+ *
+ * On Windows, Ctrl-Break, which other programs can send, is also held back. Another Ctrl-C within
+ * 0.3 s is treated as part of the first. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 
-/* Sets a function that is called on its own thread when an interrupt is held back. Windows only. */
+/* Sets a function that is called when an interrupt is held back. The function runs on its own
+ * thread. Windows only. */
 void os_on_held(void (*told)(void));
 
-/* Returns the milliseconds of a clock that never jumps and keeps running while the machine sleeps.
- * Its zero point is arbitrary. */
+/* Returns the time, in milliseconds, of a clock that never jumps and that keeps running while the
+ * machine sleeps. The clock's zero point is arbitrary. */
 int64_t os_clock_ms(void);
 
 /* Waits until os_clock_ms() reaches `until_ms`, or until a handle is signalled (Windows) or
- * readable (POSIX). An interrupt that was held back also ends this wait and all later waits. May
- * return early: one wait is limited to OS_WAIT_MS, because a sleeping machine may not count the
- * time. */
+ * readable (POSIX). An interrupt that was held back also ends this wait and all later waits. Waits
+ * at most OS_WAIT_MS, so it may return before `until_ms`. (A longer wait could end too late: the
+ * system may not count the time during which the machine sleeps.) */
 #define OS_WAIT_MAX 32 /* number of handles */
 #define OS_WAIT_MS 10000 /* longest single wait */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);

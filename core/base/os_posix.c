@@ -179,7 +179,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	}
 	guarded.handler();
 	if (write(STDERR_FILENO, guarded.line, guarded.line_len) < 0)
-		_exit(2); /* stderr failed too; all that is left is the exit status */
+		_exit(2); /* writing to stderr failed too; only the exit status is left */
 	_exit(2);
 }
 

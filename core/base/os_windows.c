@@ -267,8 +267,8 @@ static struct {
 	bool is_watched;
 } guarded;
 
-/* Handles a failed read inside the guarded map. All of the map is readable memory, so reading the
- * file must have failed. */
+/* Handles a failed access to the guarded map. The whole map is readable memory, so an access fails
+ * only if Windows cannot read the file. */
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 {
 	const EXCEPTION_RECORD *record = exception->ExceptionRecord;

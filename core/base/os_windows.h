@@ -11,13 +11,13 @@
 wchar_t *wide_from_utf8(const char *text);
 char *wide_to_utf8(const wchar_t *wide);
 
-/* Convert a path for a system call. A path may be too long for the usual form after the current
- * folder is added. It is then converted to the form without a length limit ("\\?\C:\...").
+/* Convert a path for a system call. Windows limits the length of a full path in its usual form. If
+ * the full path is longer, the result has the form without a length limit ("\\?\C:\...").
  * wide_path_long() takes ownership of `path`, which may be NULL. */
 wchar_t *wide_path(const char *path);
 wchar_t *wide_path_long(wchar_t *path);
 
-/* Writes the message of a Windows error code. Returns text. */
+/* Writes the message of a Windows error code to `text`. Returns `text`. */
 const char *windows_error(unsigned long code, char *text, size_t size);
 
 /* Splits a command line into UTF-8 arguments, starting with the program. *argv is never freed. */
@@ -35,12 +35,13 @@ unsigned windows_build(void);
 
 bool console_is(void *handle);
 
-/* Writes UTF-8 to a console. The next call completes an incomplete character. Returns false on
- * failure. */
+/* Writes UTF-8 to a console. An incomplete character at the end is written when the next call
+ * completes it. Returns false on failure. */
 bool console_write(void *console, const char *bytes, size_t len);
 
-/* Marks a file for deletion when its handle is closed, even if the process is terminated, or
- * removes that mark. The handle needs the DELETE access right. */
+/* Marks a file for deletion, or removes the mark if `is_temporary` is false. Windows deletes a
+ * marked file when its handle is closed, which also happens when the process is terminated. The
+ * handle needs the DELETE access right. */
 
 bool path_set_temporary(void *handle, bool is_temporary);
 

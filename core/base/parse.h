@@ -16,11 +16,12 @@ int size_parse(const char *text, size_t len, uint64_t *bytes);
 
 /* Times: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds). */
 
-/* Room for seven numbers of any size, because gcc 14 does not know how large they can be. */
+/* Room for seven numbers of any size. This is more than a date needs, but gcc 14 does not know how
+ * large the numbers are. */
 #define DATE_TEXT_BYTES 96
 
-/* Prints ms since 1970-01-01 UTC, for years 1 to 9999; prints "?" for any other year. Returns
- * text. */
+/* Prints `ms`, counted since 1970-01-01 UTC, for years 1 to 9999. Prints "?" for any other year.
+ * Returns `text`. */
 const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);
 
 /* Parses a time; milliseconds are optional. Returns 0, or -ERR_BAD_LINE for other text. */
@@ -41,7 +42,7 @@ int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms);
 int duration_parse(const char *text, int64_t *ms);
 
 /* Prints a duration in whole seconds, rounded down, omitting zero parts ("1h30m"; "0s" for less
- * than a second). ms must not be negative. Returns text. */
+ * than a second). `ms` must not be negative. Returns `text`. */
 #define DURATION_TEXT_BYTES 48
 const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES]);
 
@@ -52,9 +53,9 @@ struct moment {
 	int64_t ms; /* since 1970-01-01 UTC, or before the newest snapshot */
 };
 
-/* Parses a date or time like date_span_parse(), or a duration like duration_parse(). A time without
- * milliseconds covers several moments. It becomes the first of them, or the last if `is_end` is
- * set. Returns 0, or -ERR_USAGE with `*moment` unchanged. */
+/* Parses a date or time as date_span_parse() does, or a duration as duration_parse() does. A date,
+ * or a time without milliseconds, covers many moments: `*moment` becomes the first of them, or the
+ * last if `is_end` is set. Returns 0, or -ERR_USAGE with `*moment` unchanged. */
 int moment_parse(const char *text, bool is_end, struct moment *moment);
 
 /* Converts a moment to ms since 1970-01-01 UTC. kind must not be MOMENT_NONE. */

@@ -3,8 +3,7 @@
  *
  * A finished file is renamed using its open handle. The handle has the DELETE access right, so a
  * virus scanner or indexer that does not share deletion cannot open the file. If the file were
- * closed and renamed by name, such a program could open it in between and block the renaming, and
- * the file would be lost.
+ * closed first, such a program could open it and block the renaming. The file would then be lost.
  */
 #include <stdbool.h>
 #include <stdlib.h>

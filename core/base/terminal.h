@@ -39,17 +39,17 @@ bool os_is_utf8(const char *name);
 /* Sends standard output to the pager until pager_end(). Does nothing if there is no pager. */
 void pager_start(const char *variable);
 
-/* Waits for the pager to exit and restores standard output. Ctrl-C is left to the pager meanwhile.
- * Returns true if there was a pager. The user may quit it early, so unwritten text is then not an
- * error. */
+/* Waits for the pager to exit and restores standard output. On POSIX, only the pager reacts to
+ * Ctrl-C until then. Returns true if there was a pager. In that case unwritten text is not an
+ * error, because the user may quit the pager early. */
 bool pager_end(void);
 
 /*
  * The progress of a long task: one line on a terminal, rewritten in place.
  *
  * The line appears only on a terminal, and only after half a second of work. It changes at most ten
- * times a second. It names the current item, and reports if that item takes more than five seconds.
- * The line is erased when the task ends.
+ * times a second. It names the current item, and adds "takes long" if the item takes more than five
+ * seconds. The line is erased when the task ends.
  */
 
 #define PROGRESS_AFTER_MS 500

@@ -56,9 +56,9 @@ const char *text_tail(const char *text, size_t max)
 	return end;
 }
 
-/* Returns a number in which some high bit is set if any of the eight bytes lies outside ' ' to '~'.
- * A carry or borrow comes only from a byte that sets its own high bit, so it cannot cause a false
- * result. */
+/* Checks eight bytes at once. If any of them lies outside ' ' to '~', some byte of the result has
+ * its high bit set; otherwise none has. A byte inside that range never carries into or borrows from
+ * the next byte. A byte outside the range may do so, but it also sets its own high bit. */
 static uint64_t suspects(const char *text)
 {
 	uint64_t bytes;
@@ -130,8 +130,9 @@ uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair)
 
 size_t text_char(const char *text, unsigned *columns)
 {
-	/* From EastAsianWidth.txt of Unicode 14: W and F. Some symbols in these ranges are really
-	 * narrow; a line that contains them is then shorter than the terminal is wide. */
+	/* Ranges of wide characters: those of width W or F in EastAsianWidth.txt of Unicode 14.
+	 * Some symbols in these ranges are really narrow; a line that contains them is then shorter
+	 * than the terminal is wide. */
 	static const uint32_t wide[][2] = {{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a},
 		{0x23e9, 0x23f3}, {0x25fd, 0x25fe}, {0x2614, 0x27bf}, {0x2b1b, 0x2b55},
 		{0x2e80, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff},
@@ -171,7 +172,7 @@ static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t cou
 	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
 }
 
-/* Passes a word that text may start with. */
+/* If the text at `*at` begins with `word`, advances `*at` past it and returns true. */
 static bool pass_word(const char **at, const char *end, const char *word)
 {
 	size_t len = strlen(word);
@@ -292,7 +293,7 @@ bool text_same(const char *a, size_t a_len, const char *b, size_t b_len)
 	return true;
 }
 
-/* Returns the length of the character at text; a byte that is not UTF-8 counts as one character. */
+/* Returns the length of the character at `text`; a byte that is not UTF-8 counts as a character. */
 static size_t character(const char *text)
 {
 	uint32_t code;

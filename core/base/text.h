@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Replaces with '?', in place, each byte that a terminal would obey: control characters (below a
- * blank, DEL, U+0080 to U+009F), characters that change the reading direction (U+061C, U+200E,
- * U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to 9F outside UTF-8 characters. Returns
- * text. */
+/* Replaces, in place, all characters that a terminal would obey. Each of their bytes becomes '?'.
+ * These are control characters (below a blank, DEL, U+0080 to U+009F), characters that change the
+ * reading direction (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes 80 to
+ * 9F outside UTF-8 characters. Returns `text`. */
 char *text_harmless(char *text);
 
 /* Returns the length (1 to 3 bytes) of the character or stray byte at `text` if a terminal would
@@ -21,21 +21,22 @@ size_t text_obeyed(const char *text);
  * byte that is not UTF-8. */
 size_t text_unfit(const char *text);
 
-/* Returns the last part of text, at most max bytes long, starting with a whole UTF-8 character. */
+/* Returns the last part of `text`, at most `max` bytes long. It starts with a whole UTF-8
+ * character. */
 const char *text_tail(const char *text, size_t max);
 
-/* Returns true if text is printable ASCII, which text_harmless() does not change. */
+/* Returns true if `text` is printable ASCII, which text_harmless() does not change. */
 bool text_is_plain(const char *text, size_t len);
 
-/* Returns true if text is valid UTF-8 without a NUL. */
+/* Returns true if `text` is valid UTF-8 without a NUL. */
 bool text_is_utf8(const char *text, size_t len);
 
-/* Returns the length (1 to 4 bytes) of the UTF-8 character at text and sets *code. Returns 0 at the
- * NUL and for bytes that are not UTF-8. */
+/* Returns the length (1 to 4 bytes) of the UTF-8 character at `text` and sets `*code`. Returns 0 at
+ * the NUL and for bytes that are not UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);
 
-/* Returns the length of the character or stray byte at text, and sets the columns that it takes on a
- * terminal, 1 or 2. */
+/* Returns the length of the character or stray byte at `text`, and sets the columns that it takes
+ * on a terminal, 1 or 2. */
 size_t text_char(const char *text, unsigned *columns);
 
 /* Returns the columns that text takes on a terminal. */
@@ -54,12 +55,12 @@ uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
  * `size` is 0. */
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);
 
-/* Decodes HTML entities in place: the names of HTML's own signs and of blanks ("&lt;", "&nbsp;"),
- * and numbers ("&#39;", "&#x27;"). Text that was escaped more than once has "amp;" before the name:
- * "&amp;lt;". Returns the new length. */
+/* Decodes HTML entities in place: "&lt;", "&gt;", "&quot;", "&apos;", "&nbsp;", "&amp;", and
+ * numbers ("&#39;", "&#x27;"). Also decodes entities in text that was escaped more than once, such
+ * as "&amp;lt;". Returns the new length. */
 size_t text_from_html(char *text, size_t len);
 
-/* Change the case of ASCII letters only, as for file names on Windows, in any locale. */
+/* Change the case of ASCII letters only, independently of the locale. */
 static inline char text_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -76,7 +77,7 @@ int text_compare(const char *a, const char *b);
 /* Returns true if two strings are equal, ignoring ASCII case. */
 bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
 
-/* Returns true if text begins with part, ignoring ASCII case. */
+/* Returns true if `text` begins with `part`, ignoring ASCII case. */
 bool text_begins(const char *text, const char *part);
 
 /* Returns true if the whole of `text` matches the pattern, in which '*' represents any text. In the
@@ -104,9 +105,9 @@ static inline uint64_t hex_load(const char *text)
 	       (uint64_t)byte[6] << 48 | (uint64_t)byte[7] << 56;
 }
 
-/* Sets the high bit of each of the eight bytes that is not a hexadecimal digit. Adding a constant
- * to the lower seven bits of a byte sets its high bit if the bits exceed a limit, and never carries
- * into the next byte. */
+/* Returns a number in which the high bit of a byte is set if that byte of `bytes` is not a
+ * hexadecimal digit. Adds constants to the lower seven bits of each byte. This sets the high bit if
+ * these bits exceed a limit, and never carries into the next byte. */
 static inline uint64_t hex_others(uint64_t bytes)
 {
 	uint64_t low = bytes & HEX_EACH(0x7f), letter = low | HEX_EACH(0x20);

@@ -1,4 +1,4 @@
-/* Text of Windows: UTF-16 as UTF-8 and back, and the system's messages. */
+/* Conversion between UTF-16 and UTF-8, and Windows' error messages. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * with facts that UMDH does not record. Readers of UMDH's logs skip these lines. man/hdump.5 is the
  * specification.
  *
- * A streaming scanner reads a dump and passes records to a sink. The scanner stores no records:
- * hdiff's sums and hsym's filter are sinks.
+ * A streaming scanner reads a dump and passes records to a sink. The scanner does not store
+ * records. Sinks include hdiff, which computes sums, and hsym, which collects addresses.
  */
 #ifndef CORE_DUMP_DUMP_H
 #define CORE_DUMP_DUMP_H
@@ -27,7 +27,7 @@
  * malformed. */
 #define DUMP_LINE_MAX 65536
 
-/* Writes a snapshot. Write errors are stored in out. */
+/* Writes a snapshot. Write errors are stored in `out`. */
 void dump_write(struct out *out, const struct snapshot *snapshot);
 
 /* A frame recorded in the dump as text ("module!function+0x12"); not NUL-terminated. */
@@ -67,19 +67,20 @@ struct dump_sink {
 	int (*heap)(void *ctx, uint64_t addr);
 	int (*entry)(void *ctx, const struct dump_entry *entry);
 	/* A note "// hsnap: KIND key=value ..."; a missing key has the value NULL. Returns
-	 * -ERR_BAD_LINE for invalid values. The scanner then adds the location. */
+	 * -ERR_BAD_LINE for invalid values; the scanner then adds the place to the error. */
 	int (*note)(void *ctx, const char *kind, const struct kv *pairs);
 	/* Called after a malformed line was skipped. `why` describes the error and its location.
-	 * Returns 0 to continue. If this callback is NULL, a malformed line is an error; so is
-	 * every malformed line after the first DUMP_SKIPS_MAX. */
+	 * Returns 0 to continue. If this callback is NULL, a malformed line is an error. Every
+	 * malformed line after the first DUMP_SKIPS_MAX is an error in any case. */
 	int (*skipped)(void *ctx, const struct err *why);
-	/* Optional fast path; not called if line() is set. Reads entries with complete stacks, and
-	 * empty lines, starting at `at`, which is the start of a line. Adds them to `progress`, and
-	 * returns the start of the first line that it did not read. The scanner parses the
+	/* Optional fast path; not called if line() is set. Starts at `at`, which is the start of a
+	 * line. Reads entries with complete stacks, and empty lines, and adds them to `progress`.
+	 * Returns the start of the first line that it did not read. The scanner parses the
 	 * following entry and passes it to entry(); the first entry of a dump always goes to
-	 * entry(). DUMP_PAD_BYTES zeros follow `end`. If the lines of an entry reach `end`, this
-	 * function must not read the entry, because only the scanner knows whether it is
-	 * complete. */
+	 * entry().
+	 *
+	 * DUMP_PAD_BYTES zeros follow `end`. If the lines of an entry reach `end`, this function
+	 * must not read the entry, because only the scanner knows whether the entry is complete. */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };

@@ -90,8 +90,8 @@ static int get_totals(
 	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
-/* Adds blocks without a stack, and overhead that the lines of sums omit, to the totals. The end
- * mark must match these totals. */
+/* Updates the totals that the end mark must match. Adds blocks without a stack, and overhead that
+ * is missing from the lines of sums. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {
@@ -145,7 +145,7 @@ static int handle_note(struct dump_scanner *scanner, const char *kind, const cha
 		rc = check_end(scanner, detail);
 	if (!rc && sink->note)
 		rc = sink->note(sink->ctx, kind, &scanner->pairs);
-	/* must come last, because any error in the line discards the whole line */
+	/* must come last, because a line that contains an error must not change the totals */
 	if (!rc && !strcmp(kind, "heap"))
 		rc = count_stackless(scanner);
 	return rc;
@@ -174,7 +174,7 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 
-/* Reads up to max digits and advances *at. Returns the number of digits read. */
+/* Reads up to `max` digits and advances `*at`. Returns the number of digits read. */
 static size_t parse_digits(const char **at, const char *end, size_t max)
 {
 	const char *from = *at;
@@ -246,7 +246,8 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		return rc ? rc : note_line(scanner, line);
 	}
 	if (scan_starts(line, "// UMDH: version ")) {
-		/* a banner begins a log; an earlier log counts even if it had no blocks */
+		/* A banner begins a log, so it must not follow another log. A log without blocks
+		 * counts too. */
 		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);

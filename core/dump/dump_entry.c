@@ -36,8 +36,9 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 	return true;
 }
 
-/* Returns true if a line contains a damaged entry that does not begin like an entry. UMDH's heading
- * contains the words of an entry and is excluded. */
+/* Returns true if a line contains words that occur only in entries. Called for lines that do not
+ * begin like an entry: such a line is a damaged entry. UMDH's heading also contains the words, and
+ * is excluded. */
 static bool was_entry(const struct scan_line *line)
 {
 	const char *end = line->text + line->len;

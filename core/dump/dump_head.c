@@ -17,7 +17,7 @@ struct head_reading {
 	bool has_process; /* a "process" note was read */
 };
 
-/* A head of hsnap has no modules, so the first one ends it. */
+/* The head of a dump written by hsnap contains no modules, so the first module ends the head. */
 static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	(void)ctx;
@@ -83,8 +83,8 @@ static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 	return rc || !reading->head.is_ours || !reading->has_process ? rc : DUMP_HEAD_ENOUGH;
 }
 
-/* Reads up to DUMP_HEAD_BYTES. Returns 0 at the end, 1 if the text continues, or an error. After an
- * error, the bytes before it are stored. */
+/* Reads up to DUMP_HEAD_BYTES. Returns 0 at the end, 1 if the text continues, or an error. Even
+ * after an error, `text` contains the bytes that were read before. */
 static int fill(struct source *source, char *text, size_t *len, struct err *err)
 {
 	int64_t got = 0;

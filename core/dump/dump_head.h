@@ -1,6 +1,6 @@
 /*
- * The head of a dump, which names the process and the time. It is read from the first lines; the
- * rest of the file is not read.
+ * The head of a dump, which names the process and the time. It consists of the first lines of the
+ * file; the rest of the file is not read.
  */
 #ifndef CORE_DUMP_DUMP_HEAD_H
 #define CORE_DUMP_DUMP_HEAD_H
@@ -28,7 +28,7 @@ struct dump_head {
 };
 
 /* Reads a note of kind "dump", "process" or "umdh", and ignores other kinds. Returns 0, or
- * -ERR_BAD_LINE with head unchanged. */
+ * -ERR_BAD_LINE with `head` unchanged. */
 int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv);
 
 /* Reads the head of a dump in a regular file, packed or not. Returns 0; -ERR_OPEN; -ERR_READ; or,
@@ -36,16 +36,16 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
  * -ERR_VERSION, -ERR_BAD_LINE or -ERR_CUT. Damage after the head is not detected. */
 int dump_head_read(const char *path, struct dump_head *head, struct err *err);
 
-/* Returns true if the file at path is a dump written by hsnap with the same pid, start_ms and
+/* Returns true if the file at `path` is a dump written by hsnap with the same pid, start_ms and
  * time_ms. */
 bool dump_head_is_of(const char *path, const struct dump_head *of);
 
 #define DUMP_HEAD_ENOUGH (-1000) /* a sink returns this when it needs no more data */
 
-/* Scans whole lines at the start of a text, up to DUMP_HEAD_BYTES or the first heap or entry, which
- * the sink does not receive. Returns 0 if the sink returned DUMP_HEAD_ENOUGH, a heap or an entry
- * was found, or a valid text ended; 1 if the text continues; or an error of dump_head_read()
- * or of the sink. */
+/* Scans whole lines at the start of a text. Stops after DUMP_HEAD_BYTES, or at the first heap or
+ * entry, which the sink does not receive. Returns 0 if the sink returned DUMP_HEAD_ENOUGH, a heap
+ * or an entry was found, or a valid text ended. Returns 1 if the text continues. Otherwise returns
+ * an error of dump_head_read() or of the sink. */
 int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads the lines of a dump and reports lines that no parser can use.
  *
- * A malformed line is skipped, up to a limit, and is reported only once the text is known to be a
+ * A malformed line is skipped, up to a limit. It is not reported before the text is known to be a
  * dump. An unknown line is counted if it looks like data. The report at the end quotes the first
  * such line. */
 #include <inttypes.h>

@@ -33,7 +33,7 @@ bool pasted_is_marked(const char *text, size_t len)
 	return (code >= 0x2000 && code < 0x2c00) || (code >= 0x3000 && code < 0x3040);
 }
 
-/* Returns the start of " : ADDRESS" at the end of a string, or end if there is no such suffix. */
+/* Returns the start of " : ADDRESS" at the end of a string, or `end` if there is no such suffix. */
 static const char *addr_start(const char *at, const char *end)
 {
 	const char *digits = end;
@@ -68,7 +68,8 @@ static bool is_place(const char *at, const char *end, bool has_addr)
 	return digits == end;
 }
 
-#define FILES_TRIED 64 /* limit, because each attempt scans the text before the "(" again */
+/* maximum number of attempts; each one scans the text before the "(" again */
+#define FILES_TRIED 64
 
 bool scan_is_name(const char *at, const char *end)
 {

@@ -64,7 +64,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	was_open = scanner->heap_open;
 	scanner->heap_open |= is_start;
 	scanner->has_list |= is_start;
-	/* also at the place where the end of the module list was cut out */
+	/* A heap also ends the list of modules, because the line that ends the list may have been
+	 * cut out. */
 	scanner->in_modules &= !is_start;
 	if (!is_start && !SCAN_MATCH(&at, end, "Heap "))
 		return 0;
@@ -121,7 +122,7 @@ static bool pass_plain(struct dump_scanner *scanner)
 	const char *at = scanner->at, *stop;
 
 	/* The first entry must be parsed here. It proves that the text is a dump, and shows whether
-	 * the dump begins with sums, which must then all be checked. */
+	 * the dump begins with sums. If it does, all sums must be parsed here. */
 	if (!scanner->has_entries && !scanner->is_ours)
 		return false;
 	if (!sink->plain || sink->line || scanner->sums.count || !scanner->is_dump ||
@@ -187,7 +188,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 	scanner->is_last = is_last;
 	rc = scan_part(scanner, text, len, false);
-	/* names may continue in the next part; addresses may not */
+	/* The names of an entry may continue in the next part; its addresses may not. */
 	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
 		rc = scan_close_entry(scanner, is_last);
 	return rc;

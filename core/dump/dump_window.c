@@ -1,5 +1,5 @@
-/* Reads a dump from a source, in parts. A window moves over the source. Each part ends before the
- * last line of the window that does not start with a TAB, so that an entry's stack is usually
+/* Reads a dump from a source, in parts. A window moves over the source. A part ends before a line
+ * that does not start with a TAB: the last such line in the window. So an entry's stack is usually
  * complete. */
 #include <stdlib.h>
 #include <string.h>

@@ -154,15 +154,15 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 		write_identity(out, &snapshot->modules[i]);
 }
 
-/* Returns the overhead that is missing from a sum's line, which contains only the average per
- * block, rounded down. */
+/* Returns the part of a sum's overhead that its line does not contain. The line contains only the
+ * average per block, rounded down. */
 static uint64_t rest_of(const struct block_sum *sum)
 {
 	return sum->overhead_bytes % sum->block_count;
 }
 
-/* Returns the missing overhead of all sums of a heap, starting with sum `*at`. Sets `*at` to the
- * first sum of the next heap. */
+/* Like rest_of(), but for all sums of a heap, starting with sum `*at`. Sets `*at` to the first sum
+ * of the next heap. */
 static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
 {
 	uint64_t rest = 0;

@@ -1,7 +1,7 @@
 /*
  * Columns that debuggers print before the name of a frame: frame numbers, addresses, arguments.
- * Columns are words separated by blanks. Some words may be a column or the start of a name. Such a
- * word counts as a column only if it is followed by a word that cannot belong to a name.
+ * Columns are words separated by blanks. A word that may be the start of a name counts as a column
+ * only if the next word cannot belong to a name.
  */
 #include "core/dump/frame_columns.h"
 
@@ -154,7 +154,8 @@ struct frame_columns frame_columns_find(const char *text, size_t len)
 	return found;
 }
 
-/* Returns true if a word begins with the name of a file that no other name of a file ends in. */
+/* Returns true if a word begins with "ntdll". No other file name ends in "ntdll", so words before
+ * this one are not the start of a file name. */
 static bool is_system(const char *word, const char *end)
 {
 	static const char system[] = "ntdll";

@@ -1,5 +1,5 @@
-/* Reads the lines of a source through a window. The window is refilled before it contains less than
- * two lines of maximum length. */
+/* Reads the lines of a source through a window. Before a line is returned, the window is refilled
+ * if it contains less than two lines of maximum length. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -199,9 +199,10 @@ const struct module *module_of_return(const struct module *modules, size_t count
 	return module ? module : module_at(modules, count, addr);
 }
 
-/* Returns true if the path has a double-byte character here, as in the code pages of East Asia. Its
- * second byte may be that of a backslash. After a single accented letter that backslash would end a
- * folder, whose next name mostly begins with an ASCII letter. */
+/* Returns true if `path` begins with a double-byte character of an East Asian code page. Its second
+ * byte may have the value of a backslash. But an accented letter of another code page, followed by
+ * a real backslash, has the same two bytes. A name after a real backslash usually begins with an
+ * ASCII letter, so the backslash is real unless a non-ASCII byte or '.' follows. */
 static bool is_double_byte(const char *path)
 {
 	unsigned char first = (unsigned char)path[0], second = (unsigned char)path[1];
@@ -260,7 +261,7 @@ int module_list_add(
 	return 0;
 }
 
-/* Copies the value of key to *copy, or sets *copy to NULL if key is absent. Returns 0 or
+/* Copies the value of `key` to `*copy`, or sets `*copy` to NULL if `key` is absent. Returns 0 or
  * -ERR_BAD_LINE. */
 static int copy_value(
 	struct module_list *list, const struct kv *pairs, const char *key, const char **copy)

@@ -48,8 +48,8 @@ static inline void block_totals_add(struct block_totals *to, const struct block_
 
 struct heap {
 	uint64_t addr;
-	/* Name of a walker ("nt", "segment", "page", "wine", "unknown"), or, for memory outside
-	 * heaps, of a heading ("virtual", "reserved", "mapped"; see heap_name()). */
+	/* Name of a walker: "nt", "segment", "page", "wine" or "unknown". For memory outside heaps,
+	 * kind of a heading: "virtual", "reserved" or "mapped" (see heap_name()). */
 	const char *kind;
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
@@ -101,7 +101,8 @@ enum block_reach {
 /* Returns "held", "interior", "lost" or "lost-with". */
 const char *block_reach_name(enum block_reach reach);
 
-#if __has_attribute(gcc_struct) /* otherwise each bit field would fill a whole unit on Windows */
+/* without this attribute, each bit field would fill a whole unit on Windows */
+#if __has_attribute(gcc_struct)
 #define BLOCK_PACKED __attribute__((packed, aligned(8), gcc_struct))
 #else
 #define BLOCK_PACKED __attribute__((packed, aligned(8)))
@@ -210,7 +211,7 @@ struct snapshot {
 	size_t sum_count, sum_cap;
 	bool has_reach; /* true if reachability was examined */
 	bool by_middle; /* true if a pointer into a block's middle also holds the block */
-	uint64_t part_held_count; /* number of blocks to which only parts of words point */
+	uint64_t part_held_count; /* number of blocks that are held only through parts of words */
 	/* Values of enum block_reach for the first `reach_count` blocks. The remaining blocks are
 	 * held. */
 	uint32_t *reach;
@@ -262,9 +263,8 @@ struct block_totals snapshot_total(const struct snapshot *snapshot);
  * overlap. */
 const struct module *module_at(const struct module *modules, size_t count, uint64_t addr);
 
-/* Returns the module of a return address, or NULL. Looks up the address of the call instruction
- * instead: after a call that never returns, the return address may lie past the end of the
- * module. */
+/* Returns the module that contains the call before a return address, or NULL. After a call that
+ * never returns, the return address itself may lie past the end of the module. */
 const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr);
 
 void modules_sort(struct module *modules, size_t count);
@@ -318,8 +318,8 @@ struct block_span {
  * stay in their original order. The caller frees *spans. Returns 0 or -ERR_NOMEM. */
 int block_order(const struct snapshot *snapshot, struct block_span **spans, size_t *count);
 
-/* Returns the number of real blocks that one sampled block of this size stands for, if on average
- * one allocation per `sample_bytes` bytes was recorded. */
+/* Returns the number of real blocks that one sampled block of this size represents. On average, one
+ * allocation per `sample_bytes` bytes was recorded. */
 double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);
 
 #endif

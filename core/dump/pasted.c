@@ -181,9 +181,10 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 
 /* ---------------------------------------------------------------- characters */
 
-/* Returns the length of a character that replaced an ASCII character (stored in *as) or was
- * inserted and is invisible (*as is 0). Returns 0 for any other character. Bytes that are not UTF-8
- * are treated as a Windows code page. */
+/* Returns the length of a character that pasting has inserted or put in place of an ASCII
+ * character. Sets `*as` to that ASCII character, or to 0 for an inserted character, which is
+ * invisible. Returns 0 for any other character. Bytes that are not UTF-8 are treated as a Windows
+ * code page. */
 static size_t stands_for(const char *at, bool with_dashes, char *as)
 {
 	static const struct {
@@ -308,8 +309,9 @@ static size_t remove_tags(char *line, size_t len)
 	return tags_at + len - text_len;
 }
 
-/* Returns the end of the terminal escape sequence at `at`: CSI (colours, "erase line"), OSC (titles,
- * links) or a shorter one. A shorter sequence may end an OSC. */
+/* Returns the end of the terminal escape sequence at `at`: CSI (colours, "erase line"), OSC
+ * (titles, links) or a shorter sequence. An OSC ends with a bell, or before the next escape
+ * sequence, which is usually the terminator "ESC \". */
 static const char *pass_escape(const char *at, const char *end)
 {
 	const char first = ++at < end ? *at : 0, limit = first == '[' ? 0x40 : 0x30;
@@ -444,8 +446,8 @@ void pasted_end(struct pasted *pasted, struct buf *to)
 	add_empty(pasted, false, to);
 }
 
-/* Returns true if a stack line without a TAB has enough digits for an address. A smaller number may
- * be a page number. */
+/* Returns true if a stack line without a TAB is "Alias" or has enough digits for an address. A
+ * shorter number may be a page number. */
 static bool is_long_number(const struct pasted *pasted, const struct pasted_line *line)
 {
 	const char *plain = pasted->plain.data;
@@ -545,8 +547,8 @@ struct pasted_signs {
 	bool is_found;
 };
 
-/* Returns true if a line has a meaning only after its entities are decoded, or has another meaning
- * then. */
+/* Returns true if a line proves that the text is HTML: it contains entities or tags, and is a line
+ * of a dump or a comparison once they are decoded. */
 static bool is_html(struct pasted *pasted, const char *line, size_t len)
 {
 	size_t decoded_len = len;
@@ -563,13 +565,15 @@ static bool is_html(struct pasted *pasted, const char *line, size_t len)
 		return strchr(plain, '!'); /* a frame without an offset */
 	if (kind != PASTED_COMMENT || before != PASTED_COMMENT)
 		return kind != PASTED_EMPTY;
-	/* Values of notes are in quotation marks and may contain anything. Module names may contain
-	 * an entity too, so in a dump written by hsnap they prove nothing; its notes do. */
+	/* The line is a comment, and may contain an entity that is not HTML. The value of a note
+	 * may contain anything, so a note proves HTML only if the quotation marks around its value
+	 * are entities. A module line also proves HTML, but not in a dump written by hsnap, because
+	 * a module's name may contain an entity. */
 	return (!pasted->is_ours && is_module(plain, plain + pasted->plain.len)) ||
 	       (!memchr(line, '"', len) && memchr(decoded, '"', decoded_len));
 }
 
-/* Returns true if is_html() is true for a line that contains `sign`. */
+/* Returns true if is_html() is true for any line that contains `sign`. */
 static bool find_sign(struct pasted *pasted, const char *text, size_t len, char sign)
 {
 	const char *end = text + len, *at = text, *newline;
@@ -594,8 +598,9 @@ static bool find_html(struct pasted *pasted, const char *text, size_t len)
 	return find_sign(pasted, text, len, '&') || find_sign(pasted, text, len, '<');
 }
 
-/* Returns true if a terminal's escape sequences may be removed. In a dump written by hsnap, only
- * those around a line count, because a path may contain anything. */
+/* Returns true if the text contains terminal escape sequences that may be removed. In a dump
+ * written by hsnap, only sequences at the start or end of a line count, because a path may contain
+ * anything. */
 static bool find_escape(const char *text, const char *end, bool is_ours)
 {
 	const char *at = text, *stop;
@@ -631,10 +636,12 @@ static void see_line(
 		bool has_tab = *pasted->text.data == '\t' && !taken.is_quoted;
 
 		signs->is_found |= in_record && !has_tab && (taken.blanks || taken.is_quoted);
-		/* In a comparison, an empty line precedes each stack. */
+		/* An empty line before a frame is damage, except before the first frame of a
+		 * comparison's stack. */
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
-		/* Invisible characters would turn one name into two. */
+		/* With invisible characters in it, a name would differ from the same name without
+		 * them. */
 		signs->is_found |= in_record && !taken.is_quoted &&
 				   taken.blanks + pasted->plain.len != text_len;
 		signs->has_frames |= in_record && taken.blanks;

@@ -36,11 +36,11 @@ struct scan_entry {
 	uint64_t frames[DUMP_FRAMES_MAX];
 	uint32_t aliases[DUMP_FRAMES_MAX];
 	struct buf name_text; /* all names, concatenated */
-	/* the `text` pointers are set once all names are known */
+	/* the `text` pointers are set when all names are known */
 	struct dump_name names[DUMP_FRAMES_MAX];
 };
 
-/* A malformed line, reported only once the text is known to be a dump. */
+/* A malformed line. It is not reported before the text is known to be a dump. */
 struct scan_held {
 	uint64_t line;
 	const char *detail;
@@ -79,7 +79,7 @@ struct dump_scanner {
 	 * line. */
 	uint64_t unread_count, unread_line;
 	char unread[SCAN_SHOWN_BYTES]; /* start of the first skipped line */
-	bool has_cut_path; /* some of these lines continue a module's path */
+	bool has_cut_path; /* some skipped lines continue a module's path */
 	size_t skip_count;
 	/* the first `skip_count` malformed lines, held until `is_dump` is set */
 	struct scan_held held[DUMP_SKIPS_MAX];

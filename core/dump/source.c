@@ -26,8 +26,8 @@
  * every later read.
  */
 
-/* Returns the number of bytes read, 0 at the end, or a negative error code. len is at least 16,
- * which leaves room for whole characters. */
+/* Returns the number of bytes read, 0 at the end, or a negative error code. `len` is at least 16,
+ * so that whole characters fit. */
 typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
 
 struct feed {
@@ -44,7 +44,7 @@ struct feed {
 #define ROOM_BYTES 16
 #define DIRECT_BYTES 4096 /* larger reads bypass the buffer */
 
-/* Initializes a feed that buffers up to cap bytes. ctx must outlive the feed. */
+/* Initializes a feed that buffers up to `cap` bytes. `ctx` must outlive the feed. */
 static void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
 {
 	*feed = (struct feed){
@@ -76,8 +76,9 @@ static int feed_error(const struct feed *feed, struct err *err)
 	return feed->rc < 0 ? feed->rc : 0;
 }
 
-/* Buffers at least want bytes (at most cap), or all remaining bytes, at feed->bytes + feed->at.
- * Returns the number of buffered bytes. If no bytes are left, returns 0 or the error. */
+/* Buffers at least `want` bytes, or all remaining bytes, at feed->bytes + feed->at. `want` must not
+ * exceed the feed's capacity. Returns the number of buffered bytes. If no bytes are left, returns 0
+ * or the error. */
 static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -94,7 +95,7 @@ static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
 }
 
-/* Reads up to len bytes. Returns the same values as a feed_reader. */
+/* Reads up to `len` bytes. Returns the same values as a feed_reader. */
 static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -135,7 +136,7 @@ static bool gunzip_is_magic(const unsigned char *bytes, size_t len)
 	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* `from` must outlive the result. name is used in messages and is not copied. */
+/* `from` must outlive the result. `name` is used in messages and is not copied. */
 static struct gunzip *gunzip_new(struct feed *from, const char *name)
 {
 	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
@@ -219,10 +220,11 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	if (rc == Z_MEM_ERROR)
 		memory_out();
 	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
-	return len - stream->avail_out; /* the bytes unpacked so far come before an error */
+	/* return the unpacked bytes first; the next call returns the error */
+	return len - stream->avail_out;
 }
 
-/* A feed_reader; ctx is a struct gunzip. Returns an error only after all unpacked bytes: -ERR_CUT
+/* A feed_reader; `ctx` is a struct gunzip. Returns an error only after all unpacked bytes: -ERR_CUT
  * if the compressed data ends early, -ERR_READ if the data is damaged, or the error of the feed
  * below. */
 static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
@@ -265,7 +267,7 @@ static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Reads the next character; ready is the number of buffered bytes. */
+/* Reads the next character; `ready` is the number of buffered bytes. */
 static uint32_t read_char(struct utf16 *utf16, size_t ready)
 {
 	bool is_pair;
@@ -276,7 +278,7 @@ static uint32_t read_char(struct utf16 *utf16, size_t ready)
 	return c;
 }
 
-#define RUN_MAX 32 /* this many such characters in a row are 8-bit text; a few may be real UTF-16 */
+#define RUN_MAX 32 /* this many such characters in a row are 8-bit text; fewer may be real UTF-16 */
 
 static bool is_text_byte(uint32_t byte)
 {
@@ -304,8 +306,8 @@ static int fail_over(const struct utf16 *utf16, struct err *err)
 }
 
 /* A feed_reader; `ctx` is a struct utf16, and `len` is at least UTF16_MIN_BYTES. Half a surrogate
- * pair becomes U+FFFD. After all text before it was returned, half a code unit at the end is
- * reported as -ERR_CUT, and 8-bit text as -ERR_ENCODINGS. */
+ * pair becomes U+FFFD. Returns -ERR_CUT if the text ends with half a code unit, and -ERR_ENCODINGS
+ * at the start of 8-bit text. Either error is returned only after all text before it. */
 static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct utf16 *utf16 = ctx;
@@ -344,7 +346,7 @@ struct source {
 	struct gunzip *gunzip; /* NULL: not packed */
 	struct utf16 utf16; /* utf16.from is NULL: not UTF-16 */
 	struct pasted pasted;
-	/* repaired lines; those starting at lines_at have not been returned yet */
+	/* repaired lines; the text from `lines_at` on has not been returned yet */
 	struct buf lines;
 	size_t lines_at;
 	bool in_long; /* part of a long line was already returned */
@@ -400,7 +402,8 @@ static void find_encoding(struct source *source, struct feed *from)
 		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
-/* Repairs the buffered lines. All lines may be held back. Returns 1, 0 at the end, or an error. */
+/* Repairs the buffered lines. Returns 1, 0 at the end, or an error. The result 1 does not imply
+ * that there is output, because the repair may hold back all lines. */
 static int mend_lines(struct source *source, struct err *err)
 {
 	struct feed *text = &source->text;
@@ -429,7 +432,7 @@ static int mend_lines(struct source *source, struct err *err)
 	return ready > 0 || lines->len ? 1 : (int)ready;
 }
 
-/* A feed_reader; ctx is a struct source. */
+/* A feed_reader; `ctx` is a struct source. */
 static int64_t mended_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct source *source = ctx;

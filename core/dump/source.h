@@ -17,7 +17,7 @@
 
 struct source;
 
-/* Opens path ("-": standard input). Returns 0, -ERR_OPEN or -ERR_READ. */
+/* Opens `path` ("-": standard input). Returns 0, -ERR_OPEN or -ERR_READ. */
 int source_open(struct source **source, const char *path, struct err *err);
 void source_close(struct source *source); /* source may be NULL */
 
@@ -43,7 +43,7 @@ struct dump_source source_stream(struct source *source);
  * *to). */
 bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
 
-/* Reads exactly len bytes of a plain source, from any thread. After this call the position of
+/* Reads exactly `len` bytes of a plain source, from any thread. After this call the position of
  * source_read() is undefined. Returns 0 or -ERR_READ. */
 int source_read_at(
 	struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err);

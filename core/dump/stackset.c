@@ -41,8 +41,8 @@ static inline void write_word(char *to, uint64_t word)
 	to[7] = (char)(word >> 56);
 }
 
-/* Packs frames into `arena`. The addresses in one process are mostly close to each other, so
- * distances take fewer bytes. */
+/* Packs frames into `arena`. The addresses in one process are mostly close to each other, so the
+ * distances from the lowest address take fewer bytes than the addresses. */
 static void copy_frames(struct stack *to, const struct stack *from, struct arena *arena)
 {
 	uint32_t count = from->frame_count;
@@ -121,7 +121,7 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->is_named ? "n" : "a", 1);
 	buf_add(key, &alias_count, sizeof(alias_count));
 	buf_add(key, stack->alias_at, alias_count * sizeof(*stack->alias_at));
-	/* The frames of a wanted stack are never packed. */
+	/* The caller passes unpacked frames, so their bytes can be added as they are. */
 	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH);
 }
 

@@ -81,9 +81,9 @@ struct stackset {
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
 
-/* Frees the memory that only stackset_add() needs. Do not call stackset_add() afterwards.
- * `are_elsewhere`: the stacks now point to other memory, so the memory of ids, frames and
- * candidates is freed too. */
+/* Frees the memory that only stackset_add() needs. Do not call stackset_add() afterwards. Set
+ * `are_elsewhere` if the stacks now point to other memory: the memory of ids, frames and candidates
+ * is then freed too. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
 /* Finds or adds the stack of an entry and sets `*index` to its index in set->stacks. If

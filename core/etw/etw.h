@@ -4,8 +4,8 @@
  *
  * A log is read twice. First, a scan reads the events in file order. It finds processes, modules,
  * and definitions of stacks, most of which are at the end of the log. Then the events are read
- * again, in order of time. Memory is limited to the data found by the scan (which has limits), one
- * buffer per processor, and the live blocks.
+ * again, in order of time. Memory is needed only for the data found by the scan (which has limits),
+ * one buffer per processor, and the live blocks.
  */
 #ifndef CORE_ETW_ETW_H
 #define CORE_ETW_ETW_H
@@ -85,7 +85,7 @@ int etw_scan(struct etw_log *log, bool wants_counts, etw_progress_fn progress, v
 	struct err *err);
 const struct etw_facts *etw_facts(const struct etw_log *log);
 
-/* Counts how many stacks bind to events, to describe the log. Call it after etw_scan(). */
+/* Counts the stacks for which an event is found, to describe the log. etw_scan() comes first. */
 int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct err *err);
 
 /* Chooses the process whose pid or image name is `wanted`. If `wanted` is NULL, chooses the only

@@ -343,7 +343,7 @@ static void parse_kind(
 			event->type = at[45];
 		}
 	}
-	/* Events about loads of images are logged in the group of processes. */
+	/* Loads of images are logged in the group of processes. */
 	if (event->group == ETW_PROCESS && event->type == 10)
 		event->group = ETW_IMAGE;
 }
@@ -357,7 +357,7 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 		const bool is_message = (marker & 0xc0) != 0xc0 && (marker & 0x90) == 0x90;
 		size_t size = etw_u16(at), left = events->used - events->at;
 
-		/* normally zeros after the last event */
+		/* The events end here. Zeros should follow; otherwise the buffer is damaged. */
 		if ((marker & 0xc0) != 0xc0 && !is_message) {
 			events->is_bad = etw_u32(at) != 0;
 			return false;

@@ -160,9 +160,9 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Finds the identity that belongs to an image's event, or NULL if none was logged for the image's
- * process and base. Chooses the identity whose event is nearest in time, because Windows logs the
- * two close together. The identities must be sorted. */
+/* Returns the identity that belongs to an image's event, or NULL if none was logged for the image's
+ * process and base. Windows logs an image and its identity close together. So, of several
+ * identities, chooses the one whose event is nearest in time. The identities must be sorted. */
 static const struct etw_identity *find_identity(
 	const struct etw_images *images, const struct etw_image *image, const char *pdb)
 {
@@ -242,9 +242,9 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			modules[*number].to = image->ticks;
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
-		/* The first event for this module is a rundown or an unload, so the module was
-		 * loaded earlier. The previous module at that base must have been unloaded
-		 * before. */
+		/* The first event of this module is a rundown or an unload, so the module was
+		 * loaded earlier. If another module was at that base, this one was loaded after the
+		 * other was unloaded. */
 		made.from = image->type == IMAGE_LOAD ? image->ticks :
 			    number		      ? modules[*number].to :
 							0;

@@ -284,8 +284,8 @@ static void handle_stack(struct etw_log *log, const struct etw_event *event)
 	}
 }
 
-/* Counts an event by kind. For other providers, the kind contains only the first four bytes of the
- * GUID. */
+/* Counts an event by kind. In the group ETW_OTHER, the kind contains only the first four bytes of
+ * the provider's GUID. */
 static void count_event(struct etw_log *log, const struct etw_event *event)
 {
 	uint64_t key = (uint64_t)event->group << 8 | event->type;

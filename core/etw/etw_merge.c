@@ -101,8 +101,8 @@ static void sift(struct etw_merge *merge, size_t at)
 	merge->heap[at] = moved;
 }
 
-/* Adds a stream for each processor of a file. Stores pointers to the buffers of the file at
- * first[]. Returns the memory needed for one buffer per stream. */
+/* Adds a stream for each processor of a file. Stores pointers to the file's buffers in first[].
+ * Returns the memory needed for one buffer per stream. */
 static uint64_t add_streams(
 	struct etw_merge *merge, struct etw_file *file, const struct etw_buffer **first)
 {

@@ -128,7 +128,7 @@ struct etw_waiting {
 	uint32_t pid, tid, cpu;
 	uint32_t stack; /* index of a raw stack, or ETW_NO_STACK */
 	bool has_kernel, has_user; /* parts of the stack that have been read */
-	bool waits; /* waits for a stack; otherwise waits only until earlier events have left */
+	bool waits; /* waits for its stack; otherwise it waits only because earlier events do */
 	bool is_ours; /* used by the replay: the event belongs to the process */
 	uint8_t what; /* used by the replay: enum what */
 	uint64_t heap, addr, bytes, old_addr;
@@ -151,13 +151,13 @@ struct etw_binder {
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx);
 void etw_binder_release(struct etw_binder *binder);
-/* Adds an event and returns it; the caller fills it in. Events that have waited long enough
- * leave. */
+/* Adds an event and returns it; the caller fills it in. Calls leave() for each event that has
+ * waited long enough. */
 struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_event *event);
 /* Binds a stack to its event. The stack is a STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER
  * event. */
 void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event);
-void etw_binder_end(struct etw_binder *binder); /* makes all events leave */
+void etw_binder_end(struct etw_binder *binder); /* Calls leave() for all waiting events. */
 
 /* The order of events, implemented in etw_merge.c. */
 
@@ -167,7 +167,8 @@ int etw_merge_open(struct etw_merge **merge, struct etw_log *log, struct err *er
 void etw_merge_close(struct etw_merge *merge);
 /* Returns 1 and the next event (valid until the next call), 0 at the end, or -ERR_READ. */
 int etw_merge_next(struct etw_merge *merge, const struct etw_event **event, struct err *err);
-uint64_t etw_merge_done(const struct etw_merge *merge); /* number of bytes read from the files */
+/* Returns the number of bytes read from the files. */
+uint64_t etw_merge_done(const struct etw_merge *merge);
 
 /* The log itself, implemented in etw_log.c. */
 

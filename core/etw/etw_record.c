@@ -239,8 +239,8 @@ static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes
 	return entry->kind;
 }
 
-/* Removes the pages around a block from the recording, because the heap got them from
- * VirtualAlloc() and its blocks are already counted. Most calls return early, because the block's
+/* Removes the pages around a block from the recording. The heap got these pages from
+ * VirtualAlloc(), but its blocks are counted instead. Most calls return early, because the block's
  * granule was already checked after the last change to pages. */
 static void hide_pages(struct etw_recording *run, uint64_t addr)
 {
@@ -323,7 +323,7 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 }
 
 /* Replays an event whose stack was read or is no longer expected. An event without a process id
- * belongs to the process in two cases: its stack does, or it frees a block of the process. */
+ * belongs to the process if its stack does, or if it frees a block of the process. */
 static void replay_event(void *ctx, const struct etw_waiting *event)
 {
 	struct etw_recording *run = ctx;

@@ -92,8 +92,8 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 	return *recent;
 }
 
-/* Reads the remaining frames of a payload. Returns the number of the stack of user frames, or
- * ETW_NO_STACK. Sets *is_kernel if the outermost frame is in the kernel. */
+/* Reads the remaining frames of a payload. Returns the number of the stack that the user frames
+ * form, or ETW_NO_STACK. Sets `*is_kernel` if the outermost frame is in the kernel. */
 static uint32_t read_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
 {
 	const uint64_t kernel = from->pointer_bytes == 4 ? KERNEL_32 : KERNEL_64;
@@ -233,8 +233,8 @@ void etw_binder_end(struct etw_binder *binder)
 		leave_first(binder);
 }
 
-/* Returns the number of the first waiting event at or after ticks. Searches from the end of the
- * ring, where that event usually is. */
+/* Returns the number of the first waiting event at or after the time `ticks`. Searches from the end
+ * of the ring, where that event usually is. */
 static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 {
 	uint64_t low = binder->tail, high = binder->tail, step = 1;
@@ -294,8 +294,8 @@ static void assign(struct etw_binder *binder, struct etw_waiting *waiting, bool 
 	binder->kernel_only += (waiting->has_kernel && !waiting->has_user) - was;
 }
 
-/* Assigns the user part of a stack to all events that the thread caused since it entered the
- * kernel. */
+/* Assigns the user part of a stack to all events that lack it and that the thread caused since it
+ * entered the kernel. */
 static void assign_open(struct etw_binder *binder, uint64_t number, uint32_t tid, uint32_t stack)
 {
 	uint64_t end = number - binder->head > OPEN_SCAN ? number - OPEN_SCAN : binder->head;

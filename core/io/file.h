@@ -13,20 +13,21 @@
 
 /* Files that only grow, such as logs. Several processes may write them at the same time. */
 
-/* Appends a line, which must end with a newline, to the file at path. Creates the file if it is
+/* Appends a line, which must end with a newline, to the file at `path`. Creates the file if it is
  * missing. If the file would exceed `limit_bytes`, renames it to `aside`, replacing any older file
  * there, and begins a new file. If a reader blocks the renaming, appends to the full file.
  *
  * The file is locked during the call, so lines of several processes neither mix nor get lost. A
- * lock that another process holds for seconds is ignored. If the last line is torn because the disk
- * was full, ends it first. The file is closed after each call, so it may be moved or removed at any
- * time. Writes nothing if `len` is 0. Returns 0, -ERR_CREATE or -ERR_WRITE. */
+ * lock that another process holds for seconds is ignored. If the last line lacks its newline,
+ * because the disk was full, appends a newline first. The file is closed after each call, so it may
+ * be moved or removed at any time. Writes nothing if `len` is 0. Returns 0, -ERR_CREATE or
+ * -ERR_WRITE. */
 int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err);
 
-/* Opens the file at path for reading and appending, and locks it. Creates the file if it is
- * missing. On Windows, links are refused: otherwise a user with write access to the log's folder
- * could redirect the writes of a process with more rights. Returns 0 or -ERR_CREATE. */
+/* Opens the file at `path` for reading and appending, and locks it. Creates the file if it is
+ * missing. On Windows, links are refused. Otherwise a user who can write to the log's folder could
+ * redirect the writes of a process with more rights. Returns 0 or -ERR_CREATE. */
 int file_append_open(struct os_file *file, const char *path, struct err *err);
 
 /* Number of attempts to lock a file, and the time between attempts. */
@@ -54,7 +55,8 @@ struct folder_entry {
 };
 
 enum folder_want {
-	/* Only names: type and size may be missing, because they can cost a call per entry. */
+	/* The caller needs only names. Type and size may be missing, because they can cost a call
+	 * per entry. */
 	FOLDER_NAMES,
 	FOLDER_ENTRIES,
 };
@@ -79,8 +81,8 @@ int folder_list_read(const char *path, struct folder_list *list, struct err *err
 void folder_list_release(struct folder_list *list);
 
 /* Removes a file or a link (not the link's target), but never a folder. A missing file is not an
- * error. Returns 0 or -ERR_REMOVE. Wine shows a link of the host system as if it were the target of
- * the link. In this case, returns -ERR_REMOVE and removes neither. */
+ * error. Returns 0 or -ERR_REMOVE. Wine shows a link of the host system as if it were the link's
+ * target. For such a link, returns -ERR_REMOVE and removes neither the link nor its target. */
 int folder_remove(const char *path, struct err *err);
 
 /*
@@ -108,11 +110,11 @@ int own_file_open(struct os_file *file, const char *path);
  * holds the lock for too long. */
 int own_file_lock(struct os_file *file, const char *path);
 
-/* Writes all len bytes at offset. Returns 0, or -ERR_WRITE, after which part of the bytes may have
- * been written. */
+/* Writes all `len` bytes at `offset`. Returns 0, or -ERR_WRITE, after which part of the bytes may
+ * have been written. */
 int own_file_write(struct os_file *file, uint64_t offset, const void *bytes, size_t len);
 
-/* Truncates the file to size. Returns 0 or -ERR_WRITE. */
+/* Truncates the file to `size`. Returns 0 or -ERR_WRITE. */
 int own_file_cut(struct os_file *file, uint64_t size);
 
 #endif

@@ -22,7 +22,7 @@ static void lock(int fd)
 	}
 }
 
-/* Returns true if the file at path was not replaced between opening and locking. */
+/* Returns true if the file at `path` was not replaced between opening and locking. */
 static bool is_still(int fd, const char *path)
 {
 	struct stat open_one, there;
@@ -193,7 +193,7 @@ static int open_or_make(const char *path)
 	return fd;
 }
 
-/* Returns true if the locked file is still the file at path. */
+/* Returns true if the locked file is still the file at `path`. */
 static bool is_at(int fd, const char *path)
 {
 	struct stat locked, found;

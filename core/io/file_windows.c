@@ -1,7 +1,7 @@
 /*
  * Shared files on Windows: locked logs, folders, and the user's own files. Links are recognized by
- * their reparse points. Wine hides links of the host system; they are recognized by the file's
- * final path.
+ * their reparse points. Wine hides links of the host system, so such a link is recognized by the
+ * final path of the opened file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static void lock_append(HANDLE handle)
 	}
 }
 
-/* Returns true if the file at path was not replaced between opening and locking. */
+/* Returns true if the file at `path` was not replaced between opening and locking. */
 static bool is_still(HANDLE handle, const wchar_t *path)
 {
 	HANDLE now =
@@ -254,8 +254,8 @@ static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
 
-/* Returns true if the opened file is really located somewhere other than at `path`. Wine opens and
- * removes the target of a host system's link without reporting a link. */
+/* Returns true if the opened file is really located somewhere other than at `path`. For a link of
+ * the host system, Wine opens and removes the link's target, and does not report a link. */
 static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 {
 	wchar_t *is_at = final_path(handle), *folder = final_folder(path);
@@ -307,7 +307,8 @@ int folder_remove(const char *path, struct err *err)
 	return err_set(err, ERR_REMOVE, path, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* Offset of the locked byte, beyond the end of any file, because a locked byte cannot be read. */
+/* Upper half of the offset of the locked byte. Other processes cannot read a locked byte, so the
+ * byte lies beyond the end of any file. */
 #define LOCKED_AT_HIGH 0x3fffffff
 
 char *own_cache_folder(void)

@@ -2,10 +2,12 @@
  * A thing that an interrupt must clean up before the process ends, such as a file to remove or a
  * process to resume.
  *
- * The owner calls _set and _clear. The handler of os_on_interrupt() calls _get, uses the thing, and
- * then calls _done. It runs on any thread or inside a signal handler. _clear waits while a handler
- * is using the thing, which usually means until the process ends. After _clear the owner may free
- * the thing. There may be one owner and any number of handlers.
+ * The owner calls interrupt_cleanup_set() and interrupt_cleanup_clear(). The handler of
+ * os_on_interrupt() calls interrupt_cleanup_get(), uses the thing, and then calls
+ * interrupt_cleanup_done(). The handler may run on any thread or inside a signal handler. While a
+ * handler is using the thing, interrupt_cleanup_clear() waits, usually until the process ends.
+ * After that function has returned, the owner may free the thing. There may be one owner and any
+ * number of handlers.
  */
 #ifndef CORE_IO_INTERRUPT_H
 #define CORE_IO_INTERRUPT_H

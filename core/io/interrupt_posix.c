@@ -48,14 +48,14 @@ void os_on_interrupt(void (*handler)(void))
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		struct sigaction old;
 
-		/* Leave an ignored signal ignored: nohup, or a shell that runs this as a background
-		 * job, has ignored it. */
+		/* If a signal is ignored, leave it ignored: nohup has done this, or a shell that
+		 * runs this program as a background job. */
 		if (sigaction(signals[i], NULL, &old) || old.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}
 }
 
-/* Does nothing: a signal handler may call only a few functions. */
+/* Does nothing, because `last` would run in a signal handler, which may call few functions. */
 void os_on_end(void (*last)(void))
 {
 	(void)last;

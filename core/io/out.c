@@ -31,8 +31,8 @@ struct out_zip {
 
 #define TEMP_TRIES 3 /* number of names to try if a leftover file cannot be removed */
 
-/* The temporary file that an interrupt removes. Only one, because a program writes one output at a
- * time. */
+/* The temporary file that an interrupt removes. There is only one, because a program writes one
+ * output at a time. */
 static struct interrupt_cleanup temp_open;
 
 /* Creates the temporary file. Removes a leftover of the same name first: a killed process may have
@@ -287,7 +287,7 @@ static inline void write_eight(char *to, uint64_t value, char letter)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* Writes the digits of value to to[] and returns the number of digits. The rest of to[] is
+/* Writes the digits of `value` to to[] and returns the number of digits. The rest of to[] is
  * undefined. */
 static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 {

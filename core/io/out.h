@@ -76,7 +76,7 @@ static inline void out_char(struct out *out, char c)
 		out_write(out, &c, 1);
 }
 
-/* Writes text, sanitized as by text_harmless(). */
+/* Writes `text`, sanitized as by text_harmless(). */
 void out_harmless(struct out *out, const char *text);
 
 /* Write a number in base 10 or 16 (lower-case), right-aligned with blanks to `width` columns (at

@@ -74,8 +74,8 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	return len;
 }
 
-/* Removes zero bytes in place. Of UTF-16 and UTF-32, ASCII remains, with which the lines of a dump
- * begin. */
+/* Removes zero bytes in place. ASCII text in UTF-16 or UTF-32, such as the first lines of a dump,
+ * becomes plain ASCII. */
 static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 {
 	size_t to = 0;
@@ -147,7 +147,7 @@ static bool is_etw(const unsigned char *bytes, size_t len)
 	       !bytes[72 + 6] && !bytes[72 + 7];
 }
 
-/* Returns the name of the protected kind of file at path, or NULL if the file may be replaced. */
+/* Returns the name of the protected kind of file at `path`, or NULL if the file may be replaced. */
 static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);

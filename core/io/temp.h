@@ -6,7 +6,7 @@
 
 #define TEMP_FILES_MAX 256
 
-/* Reserves a path with the given ending, where the caller then creates a file. The path is valid
+/* Reserves a path that ends with `ending`. The caller then creates a file there. The path is valid
  * until temp_remove_all(). Returns 0 or -ERR_CREATE. */
 int temp_path(const char **path, const char *ending, struct err *err);
 

@@ -227,8 +227,8 @@ static void copy_guid(struct pe_image *image, const unsigned char *guid)
 		len += snprintf(to + len, sizeof(image->pdb_guid) - (size_t)len, "%02X", guid[i]);
 }
 
-/* Reads a CodeView record at its rva. Some linkers omit the rva; then reads it at its file
- * offset. */
+/* Reads the CodeView record at its rva. If the linker has omitted the rva, reads the record at its
+ * file offset instead. */
 static int read_record(const struct pe_source *source, const struct pe_image *image,
 	const unsigned char *entry, void *bytes, size_t len)
 {
@@ -307,7 +307,8 @@ static int read_entry(const struct pe_source *source, const struct pe_image *ima
 	return 0;
 }
 
-/* Follows the chain from a separate part of a function to the first entry of the function. */
+/* Replaces `*function` with the first entry of its function, by following a chain of entries. (A
+ * function may have separated parts, each with an entry of its own.) */
 static int follow_chain(
 	const struct pe_source *source, const struct pe_image *image, struct function *function)
 {
@@ -337,8 +338,8 @@ static int follow_chain(
 	return -ERR_TARGET;
 }
 
-/* Finds the last entry that begins at or below rva. Returns 1, or 0 if there is no such entry, or
- * an error. */
+/* Finds the last entry that begins at or below rva. Returns 1 if there is such an entry, otherwise
+ * 0 or an error. */
 static int find_entry(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
 	struct function *found)
 {

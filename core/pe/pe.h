@@ -63,16 +63,16 @@ int pe_read_headers(const struct pe_source *source, struct pe_image *image);
 const struct pe_section *pe_section_at(const struct pe_image *image, uint32_t rva);
 
 /* Reads `len` bytes at an rva. A section may be larger in memory than in the file; in a file, the
- * additional bytes read as 0. Returns 0, -ERR_READ, or -ERR_TARGET if the bytes are not all in the
- * headers or in one section. */
+ * additional bytes read as 0. Returns 0, -ERR_READ, or -ERR_TARGET if the range does not lie within
+ * the headers or within one section. */
 int pe_read(const struct pe_source *source, const struct pe_image *image, uint32_t rva, void *bytes,
 	size_t len);
 
 /* Returns the number of bytes from rva to the end of its section, or to the end of the headers. */
 size_t pe_left_at(const struct pe_image *image, uint32_t rva);
 
-/* Reads a NUL-terminated string, truncated to size - 1 bytes. Returns 0, -ERR_READ, or -ERR_TARGET
- * if the section contains no NUL after rva. */
+/* Reads a NUL-terminated string, truncated to `size` - 1 bytes. Returns 0, -ERR_READ, or
+ * -ERR_TARGET if the section contains no NUL after rva. */
 int pe_read_text(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
 	char *text, size_t size);
 
@@ -105,15 +105,16 @@ int pe_exports_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *exports);
 void pe_exports_release(struct pe_exports *exports);
 
-/* Like pe_exports_read(), but reads the functions in the symbol table that mingw leaves. Their
- * ordinals are 0, and their names are not demangled. An image in memory has no symbol table. */
+/* Like pe_exports_read(), but reads the functions in the symbol table that mingw leaves in the
+ * file. Their ordinals are 0, and their names are not demangled. An image in memory has no symbol
+ * table. */
 int pe_symbols_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *symbols);
 
 /* Comparison for qsort(): by rva, then by the first 4096 bytes of the name. */
 int pe_export_compare(const void *a, const void *b);
 
-/* Finds an export by its exact name. Returns 0 and sets *rva; -ERR_SYMBOLS if there is no such
+/* Finds an export by its exact name. Returns 0 and sets `*rva`; -ERR_SYMBOLS if there is no such
  * export or it is a forwarder; -ERR_READ or -ERR_TARGET. */
 int pe_find_export(const struct pe_source *source, const struct pe_image *image, const char *name,
 	uint32_t *rva);

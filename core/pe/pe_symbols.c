@@ -49,8 +49,8 @@ static void read_range(struct export_table *table)
 	}
 }
 
-/* Returns the bytes of the copied range at rva and sets *left to the number of bytes from there to
- * the range's end. Returns NULL if rva is outside the range. */
+/* Returns the bytes of the copied range at rva and sets `*left` to the number of bytes from there
+ * to the range's end. Returns NULL if rva is outside the range. */
 static const unsigned char *in_range(const struct export_table *table, uint32_t rva, size_t *left)
 {
 	uint32_t from = table->image->exports.rva;
@@ -250,8 +250,8 @@ void pe_exports_release(struct pe_exports *exports)
 	*exports = (struct pe_exports){0};
 }
 
-/* Sets rvas[i] to rva for each name that equals text and has no rva yet. Returns the number of such
- * names. */
+/* For each name that equals `text` and has no rva yet, sets `rvas[i]` to `rva`. Returns the number
+ * of such names. */
 static size_t note(
 	const char *text, uint32_t rva, const char *const *names, size_t count, uint32_t *rvas)
 {
@@ -301,8 +301,8 @@ int pe_find_export(const struct pe_source *source, const struct pe_image *image,
 	return rc;
 }
 
-/* The symbol table has entries of 18 bytes. Some are auxiliary: they belong to the entry before.
- * Names longer than 8 bytes are in a string table after the symbol table. */
+/* The symbol table has entries of 18 bytes. Some entries are auxiliary: they belong to the entry
+ * before them. Names longer than 8 bytes are in a string table after the symbol table. */
 enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,

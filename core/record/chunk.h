@@ -53,16 +53,16 @@ enum chunk_type {
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* module flags */
 enum { MARK_LABEL, MARK_START }; /* mark types */
 
-/* A free identifies its allocation with one byte. `last` is the number of the last freed allocation
- * of that kind.
+/* A free contains one byte that identifies the freed allocation. `last` is the number of the
+ * previously freed allocation of that kind.
  *   AGE_AHEAD + n: number last + 1 + n
  *   AGE_BACK + n: number last - 1 - n
  *   AGE_NEAR + n: age n; the kind's newest allocation has age 0
  *   AGE_FAR: the age is in a separate column */
 enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };
 
-/* Number of the last freed allocation at the start and after each check-point: number 0 comes
- * next. */
+/* Value of `last` at the start and after each check-point. Adding 1 gives 0, so AGE_AHEAD + 0 means
+ * number 0. */
 #define NUMBER_NONE UINT64_MAX
 
 enum chunk_packing { CHUNK_PLAIN, CHUNK_ZSTD };
@@ -85,8 +85,8 @@ bool file_trailer_parse(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *
 
 void chunk_head_write(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
 
-/* Returns true if the compression ratio of a list (of modules and so on) is plausible. Otherwise a
- * small file could make its reader allocate a lot of memory. */
+/* Returns true if the compression ratio of a list (of modules and so on) is plausible. Readers
+ * refuse other lists, because a small file could make them allocate a lot of memory. */
 bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
@@ -107,9 +107,9 @@ struct payload {
 };
 
 uint64_t varint_parse(struct payload *from);
-/* Reads a varint no greater than max. */
+/* Reads a varint no greater than `max`. */
 uint64_t varint_parse_upto(struct payload *from, uint64_t max);
-/* Returns the start of a string of at most max bytes that contains no NUL. */
+/* Returns the start of a string of at most `max` bytes that contains no NUL. */
 const char *payload_text(struct payload *from, size_t max, size_t *len);
 
 struct column {

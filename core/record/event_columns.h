@@ -44,8 +44,8 @@ void event_columns_release(struct event_columns *columns);
  * to set both. */
 void event_columns_change(struct event_columns *columns, uint64_t now_ms, uint32_t now_thread);
 
-/* Write the columns: the first function writes the numbers at the start of the chunk that describe
- * them, the second writes and empties them. */
+/* event_columns_write_counts() writes the numbers at the start of a chunk, which describe its
+ * columns. event_columns_write() writes the columns and empties them. */
 void event_columns_write_counts(struct buf *to, const struct event_columns *columns);
 void event_columns_write(struct buf *to, struct event_columns *columns, bool has_addresses);
 
@@ -75,8 +75,9 @@ static inline void event_columns_add_address(struct event_columns *columns, uint
 	columns->last_addr = addr;
 }
 
-/* Adds the number of the allocation that the last event frees. `last` is the number of the last
- * freed allocation of that kind. `age` is the number of allocations of that kind after this one. */
+/* Adds the number of the allocation that the newest event frees. `last` is the number of the
+ * previously freed allocation of that kind. `age` is the number of allocations of that kind after
+ * this one. */
 static inline void event_columns_add_free(
 	struct event_columns *columns, uint64_t number, uint64_t last, uint64_t age)
 {
@@ -107,7 +108,7 @@ static inline void event_columns_add_free_stack(struct event_columns *columns, u
 /* A chunk of events, as readers parse it. */
 struct record_events {
 	uint64_t first, begin_ms, end_ms;
-	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* values after the chunk */
+	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* values at the chunk's end */
 	size_t count, free_count;
 	uint32_t thread; /* thread of the first event */
 	const unsigned char *frees;

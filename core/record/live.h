@@ -1,7 +1,7 @@
 /*
  * The live blocks and live ranges of virtual memory while a recording is made. Blocks are found by
  * address and by heap, ranges by address. Each change is recorded as allocations and frees. Stacks,
- * kinds and heaps have the numbers that the recorder returned.
+ * kinds and heaps are identified by the numbers that the recorder returned for them.
  */
 #ifndef CORE_RECORD_LIVE_H
 #define CORE_RECORD_LIVE_H
@@ -33,8 +33,8 @@ void live_block_expect(const struct live_blocks *blocks, uint64_t addr);
 bool live_block_begin(
 	struct live_blocks *blocks, uint64_t addr, unsigned tag, uint64_t heap, uint32_t kind);
 
-/* Frees a block; stack is the stack that freed it, or RECORD_NO_STACK. Returns false if no block is
- * at the address. */
+/* Frees the block at `addr`. `stack` is the stack of the call that freed the block, or
+ * RECORD_NO_STACK. Returns false if no block is at the address. */
 bool live_block_end(struct live_blocks *blocks, uint64_t addr, uint32_t stack);
 
 /* Free all blocks of a heap. live_heap_end_tag() frees the blocks with a nonzero tag;
@@ -51,8 +51,9 @@ size_t live_blocks_count(const struct live_blocks *blocks);
 
 /*
  * A range consists of pages that have the same properties and were changed by the same call. A
- * range has two stacks: of the call that set its state, and of the call that reserved it. If part
- * of a range changes, the whole range is freed, and the unchanged rest is allocated again.
+ * range has two stacks: the stack of the call that set its state, and the stack of the call that
+ * reserved it. If part of a range changes, the whole range is freed, and the unchanged rest is
+ * allocated again.
  */
 
 enum live_change {
@@ -76,9 +77,9 @@ void live_ranges_free(struct live_ranges *ranges); /* ranges may be NULL */
 void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint64_t from,
 	uint64_t to, enum record_memory memory, uint32_t stack);
 
-/* Marks the page at `addr`, and all pages reserved together with it, as heap memory, because the
- * heap's blocks are counted instead. The recording then contains a free of these pages. Later
- * changes of these pages are not recorded. */
+/* Marks the page at `addr`, and all pages reserved together with it, as heap memory. Such pages are
+ * not recorded, because the heap's blocks are counted instead. If the pages were already recorded,
+ * records a free. Later changes of the pages are not recorded either. */
 void live_ranges_hide(struct live_ranges *ranges, uint64_t addr);
 
 /* Returns the end of the pages that were reserved together with the page at `start`. Returns

@@ -1,7 +1,7 @@
 /*
  * Live blocks, in an open hash table indexed by address. The blocks of each heap also form a list
- * within the table, so destroying a heap takes time proportional to the number of its blocks.
- * Entries are small, because a process may have millions of blocks.
+ * within the table. So the time to destroy a heap depends only on the number of its blocks. Entries
+ * are small, because a process may have millions of blocks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ struct known_block {
 };
 
 struct kind_facts {
-	/* Number of allocations of the kind. Supplies the upper bits of the numbers of its
-	 * blocks. */
+	/* Number of allocations of the kind. number_of() derives the upper bits of a block's number
+	 * from it. */
 	uint64_t allocated;
 	uint32_t heap; /* number of the heap's handle, if the kind's blocks are untagged */
 };
@@ -210,8 +210,9 @@ static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, 
 	return number;
 }
 
-/* Returns the newest number with these low bits. It is the right one, because fewer than 2^32
- * blocks of a kind are allocated during the life of one block. */
+/* Returns the full number of a block, which stores only the low bits. This is the newest number
+ * with these low bits, because fewer than 2^32 blocks of a kind are allocated during the life of
+ * one block. */
 static uint64_t number_of(const struct live_blocks *blocks, const struct known_block *block)
 {
 	uint64_t newest = blocks->facts[block->kind].allocated - 1;

@@ -93,8 +93,8 @@ static void add_piece(
 	ranges->pieces[ranges->piece_count++] = piece;
 }
 
-/* Applies a change to the part of a range that the change covers. Returns 1 and updates `*range`,
- * -1 if the pages become unknown, or 0 if the change does not affect the range. */
+/* Applies a change to the part of a range that the change covers. Returns 1 after updating
+ * `*range`, -1 if the pages become unknown, or 0 if the change does not affect the range. */
 static int change(enum live_change type, const struct known_range *how, struct known_range *range)
 {
 	switch (type) {
@@ -127,7 +127,7 @@ static struct range_node *node_of(const struct live_ranges *ranges, struct range
 	return ranges->nodes[place.node];
 }
 
-/* Returns the position of the first range that ends after addr, or the position after the last
+/* Returns the position of the first range that ends after `addr`, or the position after the last
  * range. */
 static struct range_place range_above(const struct live_ranges *ranges, uint64_t addr)
 {

@@ -58,8 +58,8 @@ struct record_event {
 	uint32_t kind; /* index into kinds */
 	uint32_t thread; /* index into threads */
 	enum record_event_type type;
-	/* Stack that called free, as an index into stacks; RECORD_NO_STACK: unknown or not a
-	 * free. */
+	/* Stack of the call that freed the allocation, as an index into stacks. RECORD_NO_STACK:
+	 * unknown, or the event is not a free. */
 	uint32_t freed_by;
 };
 
@@ -155,8 +155,8 @@ uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 /* Records a free. `number` must come from recorder_alloc() with this kind, and must not have been
  * freed yet. */
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number);
-/* Like recorder_free(), but also records the stack that freed the allocation. That stack may be
- * RECORD_NO_STACK. */
+/* Like recorder_free(), but also records the stack of the call that freed the allocation, which may
+ * be RECORD_NO_STACK. */
 void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack);
 
 /* Starts the recording: earlier allocations count as older than the recording. Without this call,
@@ -180,7 +180,7 @@ uint64_t recorder_events(const struct recorder *recorder);
  * or the first error. */
 int recorder_flush(struct recorder *recorder, struct err *err);
 
-/* Finishes and closes the file and frees recorder, even after an error. Returns 0 or the first
+/* Finishes and closes the file and frees `recorder`, even after an error. Returns 0 or the first
  * error. */
 int recorder_end(struct recorder *recorder, struct err *err);
 
@@ -209,8 +209,8 @@ const struct record_facts *recording_facts(const struct recording *recording);
 
 /* Returns the number of real allocations that `count` sampled allocations of a kind represent, or
  * `count` without sampling. The result is rounded up or down. The direction looks random but
- * depends only on the kind, so sums over many kinds are correct, and equal counts give equal
- * results. */
+ * depends only on the kind. So rounding errors cancel out in sums over many kinds, and equal counts
+ * of a kind give equal results. */
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count);
 /* Returns the number of bytes that one recorded allocation of a kind represents. */
 uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
@@ -238,7 +238,7 @@ struct record_state {
 	size_t kind_count;
 };
 
-/* Fills *state; free it with recording_state_release(). position must not exceed event_count.
+/* Fills `*state`; free it with recording_state_release(). `position` must not exceed event_count.
  * Returns 0, -ERR_BAD_RECORDING or -ERR_READ. */
 int recording_state(struct recording *recording, uint64_t position, struct record_state *state,
 	struct err *err);
@@ -261,9 +261,9 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	uint64_t to, struct err *err);
 void record_cursor_close(struct record_cursor *cursor); /* cursor may be NULL */
 
-/* Gets the next event. Returns 1, 0 at the end, -ERR_BAD_RECORDING or -ERR_READ. Reading up to a
- * check-point verifies its counters. So if several cursors each read a part that begins at a
- * check-point, their results agree. */
+/* Gets the next event. Returns 1, 0 at the end, -ERR_BAD_RECORDING or -ERR_READ. A cursor that
+ * reaches a check-point verifies the check-point's counters. So several cursors that each begin at
+ * a check-point give consistent results. */
 int record_next(struct record_cursor *cursor, struct record_event *event, struct err *err);
 
 /* Like record_next(), but gets several events at once: at least one if it returns 1. The events are

@@ -31,7 +31,8 @@ struct record_cursor {
 	uint64_t offset;
 	size_t at, free_at, age_at, tick_at, thread_at, free_stack_at, address_at;
 	uint64_t addr; /* address of the last allocation */
-	/* number of the event that follows the next tick (change of thread); SIZE_MAX: none left */
+	/* number of the first event after the next tick, or after the next change of thread;
+	 * SIZE_MAX: none left */
 	size_t next_tick, next_thread;
 	/* event number of the next free with a known stack; SIZE_MAX: none left */
 	size_t next_free_stack;
@@ -126,7 +127,8 @@ static int pass_checkpoints(struct record_cursor *cursor)
 	return rc;
 }
 
-/* Starts at the last check-point at or before from, or at the beginning of the recording. */
+/* Starts at the last check-point at or before the position `from`, or at the beginning of the
+ * recording. */
 static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 {
 	const struct recording *recording = cursor->recording;
@@ -163,8 +165,8 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 
 /* ---------------------------------------------------------------- events */
 
-/* Advances `*next` by the next gap in the column. Sets it to SIZE_MAX after the last gap. Returns
- * false if the result lies outside the chunk. */
+/* Advances `*next` to the next place, using the gap with this number in the column. After the last
+ * gap, sets `*next` to SIZE_MAX. Returns false if the place lies outside the chunk. */
 static bool next_place(
 	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
 {
@@ -320,7 +322,7 @@ static bool is_used_up(const struct record_cursor *cursor)
 	       cursor->time_ms == chunk->end_ms;
 }
 
-/* Sets freed_by in the last count events. */
+/* Sets `freed_by` in the last `count` decoded events. */
 static int decode_freed_by(struct record_cursor *cursor, size_t count)
 {
 	const struct record_events *chunk = &cursor->chunk;

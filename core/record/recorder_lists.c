@@ -1,6 +1,6 @@
 /* Definitions of a recording: modules, stacks, heaps, threads, and kinds of allocations. Each
- * definition is interned, and gets the next number of its list. Its row stays in the list until the
- * events that use the definition are written. */
+ * definition is interned, and gets the next number of its list. Its encoded row is kept until
+ * recorder_write_lists() writes the new rows of all lists. */
 #include <string.h>
 
 #include "core/record/recorder_parts.h"

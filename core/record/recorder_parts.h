@@ -89,7 +89,7 @@ void recorder_write_text(struct buf *to, const char *text);
 void recorder_write_chunk(
 	struct recorder *recorder, enum chunk_type type, uint64_t time_ms, uint64_t position);
 
-/* Records the error that ends a recording that has reached a limit. */
+/* Records that a limit was reached. This is an error, and ends the recording. */
 void recorder_set_limit(struct recorder *recorder, size_t count, const char *what);
 
 /* Counts the bytes of the strings of a module or mark. Returns false if the limit is exceeded. */

@@ -46,8 +46,8 @@ static void add_block(struct block_list *blocks, const struct record_event *even
 	blocks->items[blocks->count++] = (struct record_block){event->addr, event->kind};
 }
 
-/* Without a list, marks the freed allocations. With a list, adds the allocations that were not
- * freed. */
+/* If `blocks` is NULL, marks the freed allocations in `kinds`. Otherwise adds the allocations that
+ * were not freed to `blocks`. */
 static int read_events(struct recording *recording, uint64_t position, struct freed_bits *kinds,
 	struct block_list *blocks, struct err *err)
 {

@@ -1,7 +1,7 @@
 /*
  * Contents of a recording's chunks. Each chunk is parsed and added to the recording that is being
  * opened. This file checks the numbers in chunks, so that readers of the recording can rely on
- * them. Events are not stored, only the places of their chunks.
+ * them. For events, only the places of their chunks are stored.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +213,8 @@ static int read_mark(struct recording_opening *opening, uint64_t time_ms, struct
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
 	uint64_t what = varint_parse_upto(from, MARK_START);
-	/* The number of events is known only at the end if the file is opened with its index. */
+	/* If the file is opened with its index, the number of events is not known until the end, so
+	 * every position is accepted here. */
 	uint64_t position =
 		varint_parse_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = read_text(recording, from);

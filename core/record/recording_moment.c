@@ -117,7 +117,8 @@ static const struct record_mark *find_mark(const struct record_facts *facts, con
 	return NULL;
 }
 
-/* Finds "start", "end", "peak" or a mark. Returns true and stores position and time. */
+/* Parses "start", "end", "peak" or the label of a mark. Returns true, and stores position and time,
+ * if the name is one of these. */
 static bool name_parse(
 	const struct record_facts *facts, const char *name, uint64_t *position, uint64_t *time_ms)
 {

@@ -77,7 +77,7 @@ int record_events_read(const struct recording *recording, struct chunk_reader *r
 int record_events_bad(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
 	struct err *err);
 
-/* Finds the position after all events up to time_ms. */
+/* Finds the position after all events up to `time_ms`. */
 int record_events_until(
 	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err);
 
