@@ -22,10 +22,10 @@ struct name_weight {
 
 /*
  * Cost estimate based on the Itanium C++ ABI. "S_", "S0_", ... "SZ_", "S10_" refer to the first,
- * second, ... of the earlier parts of the name that can be referred to. The estimate does not parse
- * where parts end. Part i must end before the first reference to part i or to a later part, so its
- * weight is at most that of everything before that reference. Anything that looks like a reference
- * counts as one, even inside identifiers.
+ * second, ... of the earlier parts of the name, which the ABI calls substitutable components. The
+ * estimate does not parse where parts end. Part i must end before the first reference to part i or
+ * to a later part. So the weight of part i is at most that of everything before that reference.
+ * Anything that looks like a reference counts as one, even inside identifiers.
  */
 struct estimate {
 	struct name_weight sum; /* weight of the name so far */
@@ -75,9 +75,9 @@ static uint64_t work(const struct estimate *estimate)
 }
 
 /*
- * Returns true if the cost of demangling is certainly bounded. An Itanium name may refer to parts
- * of itself, which refer to other parts. So a few hundred bytes can stand for terabytes of text, or
- * cause that much work without output. len must not exceed MANGLED_MAX.
+ * Returns true if the cost of demangling is certainly bounded. Parts of an Itanium name may refer
+ * to earlier parts, which may contain references themselves. So a few hundred bytes can stand for
+ * terabytes of text, or cause that much work without output. `len` must not exceed MANGLED_MAX.
  */
 static bool demangle_is_bounded(const char *name, size_t len)
 {
@@ -87,7 +87,8 @@ static bool demangle_is_bounded(const char *name, size_t len)
 		size_t part = name[i] == 'S' ? reference(name, len, i + 1) : SIZE_MAX;
 
 		estimate.sum.nodes++;
-		/* otherwise the reference is invalid: a name has fewer parts before this byte */
+		/* A name has at most `i` parts before byte `i`, so a reference to any other part is
+		 * invalid. */
 		if (part < i)
 			refer(&estimate, part);
 		if (name[i] == 'T' && reference(name, len, i + 1) != SIZE_MAX)
@@ -112,9 +113,10 @@ static const char *first_expression(const char *name)
 }
 
 /*
- * Returns true if the unresolved name at `at` consists only of "St", length-prefixed names,
- * references, and template arguments that are references, and ends with 'E'. gcc's demangler always
- * advances over each of these elements. g++ 12 emits such a name for every std::make_shared.
+ * Returns true if the unresolved name at `at` consists only of the following elements and ends with
+ * 'E': "St", length-prefixed names, references, and template arguments that are references. gcc's
+ * demangler always advances over each of these elements. g++ 12 emits such a name for every
+ * std::make_shared.
  */
 static bool is_simple_name(const char *at)
 {
@@ -151,9 +153,10 @@ static bool is_simple_name(const char *at)
 
 /*
  * Returns false if gcc's demangler (version 12) might never end. It can loop forever in an
- * unresolved name ("sr" in an expression) if a 'C', 'D' or 'U' does not start a constructor,
- * destructor, decltype, lambda or unnamed type. This check cannot distinguish such letters from
- * letters in identifiers: it refuses 85 of 80,798 names in LLVM's libraries and libstdc++.
+ * unresolved name ("sr" in an expression). This happens if a 'C', 'D' or 'U' in the name does not
+ * start a constructor, destructor, decltype, lambda or unnamed type. This check cannot distinguish
+ * such letters from letters in identifiers: it refuses 85 of 80,798 names in LLVM's libraries and
+ * libstdc++.
  */
 static bool demangle_ends(const char *name)
 {

@@ -51,7 +51,7 @@ void symbol_names_free(struct symbol_names *names)
 	free(names);
 }
 
-/* Returns the names of addr, adding an empty entry if addr has none. */
+/* Returns the names of `addr`, adding an empty entry if `addr` has none. */
 static struct named *named_at(struct symbol_names *names, uint64_t addr)
 {
 	uint32_t index = (uint32_t)names->count;
@@ -262,7 +262,7 @@ static const char *pass_clone(const char *at)
 	return len ? at + len + strspn(at + len, "0123456789") : NULL;
 }
 
-/* Returns true if from..end consists only of clone suffixes. */
+/* Returns true if the text from `from` to `end` consists only of clone suffixes. */
 static bool is_clone(const char *from, const char *end)
 {
 	while (from && from < end)

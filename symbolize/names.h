@@ -40,7 +40,7 @@ bool listener_is_cancelled(const struct symbol_options *options);
 #define SYMBOL_TEXT_MAX 4000
 #define SYMBOL_CHAIN_MAX 64 /* maximum number of functions inlined into each other at one address */
 
-/* Copies a chain and its strings to *copy. */
+/* Copies a chain and its strings to `*copy`. */
 void names_copy(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
 
 size_t symbols_count_lines(const struct symbols *symbols);
@@ -48,8 +48,8 @@ size_t symbols_count_lines(const struct symbols *symbols);
 /* Own name of a function within its qualified name, such as "grab" in
  * "app::Pool<int>::grab<long>(long)". */
 
-/* Returns the start of the own name in name. Sets *len to its length without template arguments and
- * parameters. */
+/* Returns the start of the own name in `name`. Sets `*len` to its length without template arguments
+ * and parameters. */
 const char *names_own(const char *name, size_t *len);
 
 /*
@@ -59,16 +59,16 @@ const char *names_own(const char *name, size_t *len);
  * ("_f@8", "f@8", "@f@8", "f@@16").
  */
 
-/* Returns name itself if it already has the uniform spelling, otherwise a copy in the arena. Names
- * decorated by Microsoft's compiler ("?f@@...") are unchanged. */
+/* Returns `name` itself if it already has the uniform spelling, otherwise a copy in the arena.
+ * Names decorated by Microsoft's compiler ("?f@@...") are unchanged. */
 const char *names_plain(struct arena *arena, const char *name);
 
 /* Source file names, shortened by prefixes that every reader knows. */
 
-/* If path begins with the first `len` bytes of prefix, returns the rest of path, without leading
- * slashes; otherwise returns NULL. If path equals the prefix, returns "". The prefix must end at
- * the end of a component. Trailing slashes of the prefix are ignored, and '/' equals '\\'. any_case
- * ignores the case of ASCII letters. */
+/* If `path` begins with the first `len` bytes of `prefix`, returns the rest of `path`, without
+ * leading slashes; otherwise returns NULL. If `path` equals the prefix, returns "". The prefix must
+ * end at the end of a component. Trailing slashes of the prefix are ignored, and '/' equals '\\'.
+ * If `any_case` is set, the case of ASCII letters is ignored. */
 const char *names_behind(const char *path, const char *prefix, size_t len, bool any_case);
 
 /* Removes the longest matching prefix, and any slashes after it, from `file`. Returns `file` itself
@@ -84,7 +84,7 @@ const char *names_strip_path(const char *file, const char *const *prefixes, size
  * itself.
  */
 
-/* Returns true if name begins like a mangled C++ name: with "_Z", "__Z" or "?". */
+/* Returns true if `name` begins like a mangled C++ name: with "_Z", "__Z" or "?". */
 bool is_mangled(const char *name);
 
 /* Appends the demangled name to `text` and returns 1. If `name` is not an Itanium name or is too

@@ -56,11 +56,11 @@ void symbol_names_free(struct symbol_names *names);
 /* Adds a note of kind "name". Returns 0 or -ERR_BAD_LINE. */
 int symbol_names_note(struct symbol_names *names, const struct kv *pairs);
 
-/* Finds the names of an address; count is 0 if the dump has none. The result is valid as long as
- * `names`. */
+/* Finds the names of an address; `count` is 0 if the dump has none. The result is valid until
+ * `names` is freed. */
 struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr);
 
-/* Writes the "// hsnap: name" lines for one address. Each line ends with eol. */
+/* Writes the "// hsnap: name" lines for one address. Each line ends with `eol`. */
 void symbol_names_write(
 	struct out *out, uint64_t addr, const struct symbols *symbols, const char *eol);
 
@@ -73,9 +73,9 @@ struct symbol_listener {
 	 * used. The warning is one sentence on one line without control characters. Each warning is
 	 * reported only once. */
 	void (*warn)(void *ctx, const char *sentence);
-	/* Reports that `done` of `total` addresses have been looked up. module is the file name of
-	 * the current module. Called at least every 100 ms, except while another process or DbgHelp
-	 * blocks. */
+	/* Reports that `done` of `total` addresses have been looked up. `module` is the file name
+	 * of the current module. Called at least every 100 ms, except while another process or
+	 * DbgHelp blocks. */
 	void (*progress)(void *ctx, const char *module, size_t done, size_t total);
 	/* Returns true to stop the search. Names found so far remain, and the other addresses get
 	 * none. Called as often as progress(). */
@@ -98,8 +98,8 @@ struct symbol_options {
 	bool allow_mismatch;
 	bool no_cache;
 	bool no_local_files; /* ignore files at paths that only a dump or an image contains */
-	/* The user named the only file. Reasons then omit facts already reported by a warning, and
-	 * do not mention that a PDB's image is missing. */
+	/* The only file is one that the user named. So reasons omit facts already reported by a
+	 * warning, and do not mention that a PDB's image is missing. */
 	bool is_one_file;
 	/* time limit for one answer of another process; 0: the default, 20000 */
 	unsigned patience_ms;
@@ -118,7 +118,7 @@ struct symbol_query {
 struct symbolizer;
 
 /* Creates a symbolizer. Does not start a process yet. `options` may be NULL. If a map or the symbol
- * path is invalid, returns NULL and fills err (ERR_USAGE). */
+ * path is invalid, returns NULL and fills `err` (ERR_USAGE). */
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err);
 
 /* Stops helper processes, writes new names to the cache, and frees all names that the symbolizer
@@ -126,8 +126,8 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 void symbolizer_free(struct symbolizer *symbolizer);
 
 /*
- * Fills in found for all queries, resolving each distinct address once. Names are valid as long as
- * the symbolizer. Missing names and cancelling are not errors.
+ * Fills in `found` for all queries, resolving each distinct address once. The names are valid until
+ * symbolizer_free(). Missing names and cancelling are not errors.
  */
 void symbolizer_resolve(struct symbolizer *symbolizer, struct symbol_query *queries, size_t count);
 
@@ -178,7 +178,7 @@ struct symbol_arguments {
 	size_t map_cap, strip_cap;
 };
 
-/* Handles an option returned by opt_next(). Returns 1; 0 if id is not one of SYMBOL_OPTS; or
+/* Handles an option returned by opt_next(). Returns 1; 0 if `id` is not one of SYMBOL_OPTS; or
  * -ERR_USAGE with the option and its value as the error's place. */
 int symbol_arguments_handle(
 	struct symbol_arguments *arguments, int id, const char *value, struct err *err);

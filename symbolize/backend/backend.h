@@ -17,8 +17,8 @@
 
 struct tables;
 
-/* Creates the tables of a module without opening a file. `files` must outlive them. With
- * no_demangle, names stay as the compiler made them. */
+/* Creates the tables of a module without opening a file. `files` must outlive the tables. If
+ * `no_demangle` is set, names stay as the compiler made them. */
 struct tables *tables_new(const struct module_files *files, bool no_demangle);
 void tables_free(struct tables *tables);
 
@@ -26,18 +26,20 @@ void tables_free(struct tables *tables);
 void tables_rest(struct tables *tables);
 
 /*
- * Finds the function that covers rva: the last function that begins at or below rva and extends to
- * rva, or a function from which the part at rva was separated. If another source has a name for the
- * function, `other_name` is that name, and selects among several names; otherwise `other_name` is NULL. Returns
- * 1 and fills *symbol (its strings are in the arena; its offset is that of the byte after rva) and
- * *by ("symbols", "private symbols", "publics" or "exports"). Returns 0 if no function is found.
+ * Finds the function that covers rva. This is either the last function that begins at or below rva
+ * and extends to rva, or a function whose part at rva was separated from it. `other_name` is the
+ * name that another source has for the function, or NULL. It helps to choose among several names.
+ *
+ * Returns 1 and sets `*symbol` and `*by`. The strings of the symbol are in the arena, and its
+ * offset is that of the byte after rva. `*by` is "symbols", "private symbols", "publics" or
+ * "exports". Returns 0 if no function is found.
  */
 int tables_find(struct tables *tables, uint32_t rva, const char *other_name, struct arena *arena,
 	struct symbol *symbol, const char **by);
 
-/* Returns true if rva certainly belongs to the function at `start`. The table of functions must
- * have both in the same function. Without that table (32-bit images, PDBs without an image), all
- * function starts must be known, and none may lie between `start` and rva. */
+/* Returns true if rva certainly belongs to the function at `start`: according to the table of
+ * functions, both are in the same function. Without that table (32-bit images, PDBs without an
+ * image), all function starts must be known, and none may lie between `start` and rva. */
 bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
 
 /* Returns true if, according to the table of functions, rva certainly does not belong to the
@@ -45,13 +47,13 @@ bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
 bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva);
 
 /* Returns the distance from the start of rva's function to the byte after rva. Returns 0 if the
- * distance is unknown, or if rva is in a separated part and the function starts after rva. If
- * *is_sure is false, the distance is from the last function whose name is known, and an unknown
- * function may lie in between. */
+ * distance is unknown. Also returns 0 if rva is in a separated part of a function that starts after
+ * rva. If `*is_sure` is false, the distance is from the last function whose name is known; an
+ * unknown function may lie in between. */
 uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure);
 
 struct table_name {
-	const char *raw; /* mangled name; valid as long as the tables */
+	const char *raw; /* mangled name; valid until tables_free() */
 	const char *table; /* "symbols", "private symbols", "publics" or "exports" */
 	bool is_said; /* names the same function as `other_name` */
 	bool is_for_others; /* an export's name, which may differ from the name in the source */
@@ -62,7 +64,7 @@ struct table_name {
 int tables_name_at(
 	struct tables *tables, uint32_t rva, const char *other_name, struct table_name *name);
 
-/* Returns a copy of the name in the arena, demangled if possible and not disabled. */
+/* Returns a copy of the name in the arena, demangled if that is possible and not disabled. */
 const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena);
 
 /*
@@ -83,7 +85,7 @@ struct sym_module {
 struct lookup {
 	uint32_t rva; /* rva of the call: the return address minus 1 */
 	struct symbols found; /* offsets are computed for the return address */
-	/* true: a backend has read the files, so `found` is complete, even if empty; false: a
+	/* true: a backend has read the files, so `found` is complete, even if it is empty; false: a
 	 * helper is missing or has died */
 	bool is_answered;
 	bool is_sure; /* the debug information itself confirms that the function covers rva */
@@ -92,18 +94,18 @@ struct lookup {
 /* Operations of a backend. Its state is created by make() and passed to all other functions. */
 struct backend_kind {
 	const char *name; /* name for messages */
-	/* C++ names include parameters; if not, the tables may add parameters */
+	/* The backend's C++ names include parameters. If not, the tables may add parameters. */
 	bool says_parameters;
 
-	/* Creates the state. Does not start a process yet. options and finder must outlive the
+	/* Creates the state. Does not start a process yet. `options` and `finder` must outlive the
 	 * state. */
 	void *(*make)(const struct symbol_options *options, const struct finder *finder);
 	void (*release)(void *backend);
 
 	/*
-	 * For each lookup without a name, fills in found (strings in the arena) and sets
-	 * is_answered. The lookups must be sorted by rva. Returns early if the listener cancels. If
-	 * there are no names, may append the reason to subject->files.reason.
+	 * For each lookup without a name, fills in `found` (strings in the arena) and sets
+	 * `is_answered`. The lookups must be sorted by rva. Returns early if the listener cancels.
+	 * If there are no names, may append the reason to subject->files.reason.
 	 */
 	void (*resolve)(void *backend, struct sym_module *subject, struct lookup *lookups,
 		size_t count, struct arena *arena);

@@ -124,8 +124,8 @@ static bool find_symsrv(HMODULE library)
 	return result;
 }
 
-/* Loads a copy. If is_asked_for is set, failure is reported as a warning. The altered search path
- * makes the loader look for symsrv.dll in the copy's folder. */
+/* Loads a copy. If `is_asked_for` is set, a failure is reported as a warning. The altered search
+ * path makes the loader look for symsrv.dll in the copy's folder. */
 static bool load(const struct symbol_options *options, bool is_asked_for, const wchar_t *path,
 	struct dbghelp *dbghelp)
 {
@@ -167,8 +167,8 @@ bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp)
 #define NAME_MAX_BYTES 4096 /* limit of Microsoft's compilers */
 #define TEXT_UNITS 4000
 
-/* Returns true for printable ASCII, because Microsoft names contain nothing else. Other names are
- * not undecorated. */
+/* Returns true for printable ASCII. Names from Microsoft's compilers contain nothing else, so other
+ * names are not undecorated. */
 static bool is_askable(const char *name)
 {
 	size_t len = 0;
@@ -184,7 +184,8 @@ static bool is_askable(const char *name)
 void undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
-	static struct dbghelp dbghelp; /* loaded once, because undecorating needs no session */
+	/* loaded only once: undecorating needs no session */
+	static struct dbghelp dbghelp;
 	static bool is_tried, is_there;
 
 	(void)options;

@@ -12,13 +12,13 @@
 /*
  * The DbgHelp library, used according to its public documentation.
  *
- * The library is always loaded by full path, never by name, so that a copy in the current folder or
- * in a folder of PATH is not loaded. Copies in order of preference:
+ * The library is always loaded by full path, never by name. So a copy in the current folder or in a
+ * folder of PATH is not loaded. Copies in order of preference:
  *
- *  1. the full path in HSYM_DBGHELP, which the user sets
- *  2. the copy in the Debugging Tools' folder, found in the Windows registry; only this copy comes
- *     with symsrv.dll, which queries servers
- *  3. the copy in the system folder
+ * 1. the full path in HSYM_DBGHELP, which the user sets
+ * 2. the copy in the Debugging Tools' folder, found in the Windows registry; only this copy comes
+ *    with symsrv.dll, which queries servers
+ * 3. the copy in the system folder
  *
  * The library stays loaded until the process ends.
  */

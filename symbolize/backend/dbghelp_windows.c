@@ -1,16 +1,16 @@
 /*
  * Backend for DbgHelp. Loads each module from the image and PDB of the dump's build. If these were
- * not found and the user's symbol path names servers, DbgHelp searches the servers, and the file
- * that it finds is checked again.
+ * not found and the user's symbol path names servers, DbgHelp searches the servers. The file that
+ * it finds is then checked again.
  *
  * Modules are not loaded at their base in the dump, because two dumps that are compared may have
- * different modules at the same base. Instead, each module is loaded after the previous one.
- * Modules are never unloaded and SymCleanup() is never called, because in Wine 8 both free memory
- * that is still in use.
+ * different modules at the same base. Instead, each module is loaded at the next free base. Modules
+ * are never unloaded and SymCleanup() is never called, because in Wine 8 both free memory that is
+ * still in use.
  *
- * Wine 8's DbgHelp finds no names in DWARF 5 but reports no error; functions in Wine's
- * own DLLs begin 8 bytes late. Wine 10's DbgHelp also searches for PDBs in the image's folder and
- * crashes on a truncated PDB. So a module with an unreadable PDB is not loaded.
+ * Wine 8's DbgHelp finds no names in DWARF 5 but reports no error; functions in Wine's own DLLs
+ * begin 8 bytes late. Wine 10's DbgHelp also searches for PDBs in the image's folder and crashes on
+ * a truncated PDB. So a module with an unreadable PDB is not loaded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -265,8 +265,8 @@ static uint64_t load_file(struct dbghelp_session *backend, const struct sym_modu
 	return loaded;
 }
 
-/* Returns true if DbgHelp loaded the PDB of the dump's build, or, if the dump does not identify the
- * PDB, the image's PDB. */
+/* Returns true if DbgHelp loaded the right PDB. This is the PDB of the dump's build. If the dump
+ * does not identify a PDB, it is the PDB that the image names. */
 static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
 {
 	const struct module_files *files = &subject->files;
@@ -289,8 +289,8 @@ static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULE
 	       IsEqualGUID(&guid, &info->PdbSig70) && info->PdbAge == age;
 }
 
-/* Returns true if DbgHelp has symbols of this build for the module. Exports do not count. Nor do
- * .sym and .dbg files, because they are not tied to a build. */
+/* Returns true if DbgHelp has symbols of this build for the module. Exports do not count. Neither
+ * do .sym and .dbg files, because they are not tied to a build. */
 static bool is_useful(const struct dbghelp_session *backend, struct sym_module *subject,
 	const IMAGEHLP_MODULEW64 *info)
 {
@@ -312,8 +312,8 @@ static bool is_useful(const struct dbghelp_session *backend, struct sym_module *
 	return false;
 }
 
-/* Loads a module, unless an earlier call tried to. wanted_count is the number of addresses to look
- * up in the module, for progress reports. */
+/* Loads a module, unless an earlier call has tried to load it. `wanted_count` is the number of
+ * addresses to look up in the module, for progress reports. */
 static const struct dbghelp_module *load(
 	struct dbghelp_session *backend, struct sym_module *subject, size_t wanted_count)
 {

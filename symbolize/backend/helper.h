@@ -1,6 +1,7 @@
 /*
- * A helper program: starts it, exchanges data with it, and stops it. The helper is not trusted to
- * answer, to read its input, or to exit. Implemented in helper_posix.c and helper_windows.c.
+ * A helper program: starts it, exchanges data with it, and stops it. No function relies on the
+ * helper to answer, to read its input, or to exit. Implemented in helper_posix.c and
+ * helper_windows.c.
  *
  * The helper inherits only its standard input and output; its standard error is discarded. It does
  * not receive Ctrl-C, and it never outlives this process. Stopping the helper also ends its
@@ -18,14 +19,15 @@
 
 struct helper;
 
-/* Starts a program, given by its full path. `args` lacks the program's name, ends with NULL, and
- * has at most HELPER_ARGS_MAX entries without blanks or quotes. Returns NULL on failure. */
+/* Starts a program, given by its full path. `args` ends with NULL and does not contain the
+ * program's name. It has at most HELPER_ARGS_MAX entries, which must not contain blanks or quotes.
+ * Returns NULL on failure. */
 struct helper *helper_start(const char *program, const char *const *args);
 
 /*
- * Sends some or all of the len bytes and appends any output to answers. Waits up to wait_ms until
- * the helper accepts input or produces output. Returns the number of bytes sent, or -ERR_READ if
- * the helper's output has ended.
+ * Sends some or all of the `len` bytes and appends any output to `answers`. Waits up to `wait_ms`
+ * until the helper accepts input or produces output. Returns the number of bytes sent, or -ERR_READ
+ * if the helper's output has ended.
  */
 int64_t helper_exchange(struct helper *helper, const char *bytes, size_t len, struct buf *answers,
 	unsigned wait_ms);

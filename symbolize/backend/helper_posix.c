@@ -196,7 +196,7 @@ int64_t helper_exchange(
 #define VERSION_MIN 13 /* the first version that prints where functions begin */
 #define VERSION_MAX 40
 
-/* If path is an executable file, appends it to list, including the NUL. */
+/* If `path` is an executable file, appends it to `list`, including the NUL. */
 static void add(struct buf *list, const char *path)
 {
 	struct stat st;

@@ -3,8 +3,9 @@
  *
  * Both directions are named pipes, because only named pipes support overlapped I/O. This process's
  * ends are asynchronous; the helper's ends are synchronous. The helper inherits its own ends and no
- * other handle. A job object ends the helper when this process ends. If the helper cannot join a
- * job (on Windows 7, if this process is already in one), the end of its input must make it exit.
+ * other handle. A job object ends the helper when this process ends. On Windows 7, the helper
+ * cannot join a job if this process is already in one. It must then exit by itself when its input
+ * ends.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -236,8 +237,8 @@ static bool begin_read(struct channel *from)
 	return from->is_busy;
 }
 
-/* Returns the number of bytes transferred by a completed operation, or 0 if the operation is
- * pending or failed. Sets *ended to true if it failed. */
+/* Completes an operation and returns the number of bytes transferred. Returns 0 if the operation is
+ * still pending or has failed. Sets `*ended` to true if it has failed. */
 static DWORD finish(struct channel *channel, bool *ended)
 {
 	DWORD bytes = 0;

@@ -6,8 +6,8 @@
  * needed. If a file has many addresses, several processes of the first kind share them.
  *
  * The processes are not trusted: versions 14 to 19 crash on inlined functions in some PDBs of
- * Microsoft's compiler. When a process dies or sends garbage, the address that it died on is passed
- * to the second process, and a new first process continues after that address. If a process stays
+ * Microsoft's compiler. When a process dies or sends garbage, the second process looks up the
+ * address on which it died. A new first process continues after that address. If a process stays
  * silent for too long, no new process is started. Answers received so far are still used.
  */
 #include "symbolize/backend/llvm.h"
@@ -25,9 +25,9 @@
 #define VERSION_BYTES 65536
 /* up to version 14, inlined lines in PDBs were one statement too late */
 #define TRUE_LINES_SINCE 15
-/* number of failures without an answer in between that make the program unusable */
+/* after this many failures without an answer in between, the program is not used any more */
 #define FAILURES_MAX 5
-/* number of deaths on one file; after that, inlined functions in the file are ignored */
+/* after this many deaths on one file, inlined functions in the file are ignored */
 #define DEATHS_MAX 64
 /* maximum bytes of one answer; a longer one counts as garbage */
 #define ANSWER_MAX ((size_t)4 << 20)
@@ -40,8 +40,8 @@
 /* minimum addresses per process: starting a process costs as much as hundreds of answers */
 #define SIDE_MIN 1000
 
-/* INLINED reports inlined functions, PLAIN ignores them. Kinds from SIDES upwards are like INLINED,
- * and process further parts of the addresses. */
+/* Kinds of processes. INLINED reports inlined functions; PLAIN ignores them. The kinds from SIDES
+ * upwards also report inlined functions. They share the addresses of a file with INLINED. */
 enum llvm_kind { INLINED, PLAIN, SIDES, KINDS = SIDES + SIDES_MAX - 1 };
 
 struct llvm_session {
@@ -63,7 +63,7 @@ struct llvm_session {
  * the address of its question. An unexpected address ends the exchange; any other unexpected line
  * is skipped.
  *
- * The last question asks for an unpredictable address, so that no output about this file can fake
+ * The last question contains an unpredictable address, so that no text from the file can imitate
  * the end of the answers. It names a directory instead of the file: for a file, versions 15 and 16
  * would read all variables before finding that nothing is at the address.
  */
@@ -79,8 +79,8 @@ struct llvm_asking {
 	size_t at, next;
 	struct lookup *last; /* lookup that was answered last */
 	uint64_t end_addr; /* unpredictable address in the last question */
-	/* the address line of the next answer was read; the address line of the last question was
-	 * read */
+	/* is_inside: the address line of the next answer was read. is_done: the address line of the
+	 * last question was read. */
 	bool is_inside, is_done;
 	size_t stray_count;
 };
@@ -260,9 +260,9 @@ static size_t line_length(const char *text, size_t len)
 }
 
 /* Returns the length of an answer, from the line after its address to the empty line at its end.
- * Returns 0 if the answer is incomplete. A function without a name also prints an empty line. The
- * text after an empty line shows whether the answer ends there. If that text has not arrived yet,
- * handle_line() detects the mistake later. */
+ * Returns 0 if the answer is incomplete. An empty line is also printed for a function without a
+ * name; a file line then follows. If the text after an empty line has not arrived yet, assumes that
+ * the answer ends there. If that is wrong, handle_line() notices later. */
 static size_t answer_length(const char *text, size_t len)
 {
 	const size_t label_len = sizeof(file_label) - 1;
@@ -362,7 +362,7 @@ static void store_names(
 	count = (size_t)(outer-- - chain);
 	/* For PDBs, llvm-symbolizer never prints function starts, but the tables have them. If
 	 * there is a line, the name is certain. If there is no line, the name may be that of a
-	 * symbol far below, and the caller checks it. */
+	 * symbol far below the address. The caller checks such a name. */
 	if (files->pdb && outer->line) {
 		outer->offset_bytes = tables_offset(asking->subject->tables, lookup->rva, &is_sure);
 		if (!is_sure)
@@ -429,7 +429,8 @@ static int handle_answers(struct llvm_asking *asking)
 
 /* ---------------------------------------------------------------- one file */
 
-/* Prepares to look up lookups [at, end). Returns false if the program cannot be started. */
+/* Prepares to look up the addresses of lookups [at, end). Returns false if the program cannot be
+ * started. */
 static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at, size_t end)
 {
 	struct llvm_session *backend = asking->backend;
@@ -484,8 +485,9 @@ static void report_progress(
 }
 
 /*
- * Looks up lookups [*at, end), and sets *at to the first one without an answer. Returns 0 if all
- * were answered, -ERR_TARGET if the program cannot be started, or an error of ask_step().
+ * Looks up the addresses of lookups [*at, end), and sets `*at` to the first lookup without an
+ * answer. Returns 0 if all were answered, -ERR_TARGET if the program cannot be started, or an error
+ * of ask_step().
  */
 static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
 {
@@ -542,8 +544,8 @@ static void ask_side_by_side(const struct llvm_asking *all, size_t count)
 		ask_end(&parts[i], rcs[i]);
 }
 
-/* Looks up all addresses, skipping those that crash the process. Sets *lost to the number of
- * addresses without a proper answer, even after a second try in a new process. */
+/* Looks up all addresses, skipping those that crash the process. Sets `*lost` to the number of
+ * addresses that have no proper answer even after a second try in a new process. */
 static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 {
 	size_t at = 0, bad, failed = 0;

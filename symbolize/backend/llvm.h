@@ -37,10 +37,10 @@ void llvm_talk_init(
 	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options);
 void llvm_talk_release(struct llvm_talk *talk);
 
-/* Sends as much of the questions as the helper accepts, and appends output to answers, converting
- * line ends to "\n". Waits at most 0.1 s. Returns 0; -ERR_READ if the helper has ended; -ERR_BUSY
- * if the deadline has passed; -ERR_INTERRUPTED if the listener cancelled. After an error the helper
- * must not be used again. */
+/* Sends as many bytes of the questions as the helper accepts. Appends the helper's output to
+ * `answers`, converting line ends to "\n". Waits at most 0.1 s. Returns 0; -ERR_READ if the helper
+ * has ended; -ERR_BUSY if the deadline has passed; -ERR_INTERRUPTED if the listener cancelled.
+ * After an error the helper must not be used again. */
 int llvm_talk_step(struct llvm_talk *talk);
 
 /*
@@ -50,8 +50,8 @@ int llvm_talk_step(struct llvm_talk *talk);
  * if the PDB is another build. So for a PDB that was found and checked, the question names a stub:
  * a PE file of 1 KB without code, whose debug directory names that PDB. Stubs get temporary names,
  * and so do files whose paths cannot be used in a question (staging_posix.c, staging_windows.c).
- * The names are valid as long as the staging. However this process ends, no file remains, except
- * for an empty folder on Windows.
+ * The names are valid until staging_free(). However this process ends, no file remains, except for
+ * an empty folder on Windows.
  */
 
 struct staging;

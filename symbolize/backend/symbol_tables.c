@@ -1,8 +1,8 @@
 /*
- * A module's own symbol tables (backend.h). Four lists of names (image symbols, private and public
- * symbols of the PDB, exports) are sorted by address. The image's table of functions determines
- * where functions begin and end. Without that table, the lists must be complete enough to determine
- * it.
+ * A module's own symbol tables (backend.h). Four lists of names are sorted by address: image
+ * symbols, private and public symbols of the PDB, and exports. The image's table of functions
+ * determines where functions begin and end. Without that table, only lists that are complete enough
+ * can determine this.
  */
 #include "symbolize/backend/backend.h"
 
@@ -86,7 +86,7 @@ void tables_rest(struct tables *tables)
 	if (tables->is_open)
 		os_close(&tables->file);
 	tables->is_open = false;
-	for (size_t i = 0; i < WINDOWS; i++) { /* the next file opened may be another one */
+	for (size_t i = 0; i < WINDOWS; i++) { /* the next file to be opened may be another file */
 		free(tables->windows[i].bytes);
 		tables->windows[i] = (struct table_window){0};
 	}
@@ -228,9 +228,9 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
-/* Returns true if both start and rva are in one function that was compiled into its own section, so
- * no other function lies between them. Otherwise an unnamed function may lie between them, because
- * PDB publics and exports omit functions that are not public. */
+/* Returns true if both `start` and rva are in one function that was compiled into its own section,
+ * so no other function lies between them. Otherwise an unnamed function may lie between them,
+ * because PDB publics and exports omit functions that are not public. */
 static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pe_range *part;
@@ -243,8 +243,8 @@ static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 	return part && start >= part->rva;
 }
 
-/* Returns true if the image's symbols contain a function at `start`. Unlike other tables, they
- * include functions that are not public. */
+/* Returns true if the image's symbols contain a function at `start`. Unlike the other lists, the
+ * image's symbols include functions that are not public. */
 static bool is_symbol(struct tables *tables, uint32_t start)
 {
 	const struct pe_export *function;
@@ -254,10 +254,10 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 	return function && function->rva == start;
 }
 
-/* Returns true if `start` and rva are in the same function according to the table of functions,
- * even if a part of the function was moved away. If the table has no entry for rva (a function
- * without a frame), no function may begin between `start` and rva. Without a table, all function
- * starts must be known. */
+/* Returns true if the table of functions has `start` and rva in the same function. A part of that
+ * function may have been moved away. If the table has no entry for rva (a function without a
+ * frame), no function may begin between `start` and rva. Without a table, all function starts must
+ * be known. */
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {
@@ -335,9 +335,13 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return function ? (uint64_t)rva + 1 - function->rva : 0;
 }
 
-/* Ranks a name. Readable names (with or without parameters) come first, then names from tables
- * other than exports. A match with `other_name` counts more than that, except for a PDB, where a backend
- * may mix up public names. */
+/* Ranks a name; the best name has the highest rank. Without `other_name`, the order is: mangled
+ * names, except those of Microsoft's compiler; names from image symbols and private symbols; names
+ * from publics and exports; names decorated by Microsoft's compiler. With `no_demangle`, names of
+ * Microsoft's compiler rank as the other mangled names do.
+ *
+ * A match with `other_name` counts more than this order. For a PDB it counts less, because a
+ * backend may mix up public names. */
 static int rank(const struct tables *tables, int table, const char *raw, int same)
 {
 	int kind = table == SYMBOLS || table == PRIVATES ? 2 : 1;

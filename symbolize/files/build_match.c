@@ -127,8 +127,8 @@ bool build_image_differs(const struct module *module, const struct pe_image *pe,
 		return true;
 	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
 		return print_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
-	/* Compare the checksum only without a GUID: a signature added after the build changes
-	 * it. */
+	/* Compare the checksums only if the dump has no GUID, because signing an image after the
+	 * build changes its checksum. */
 	if (guids < 0 && module->has_identity && module->checksum && pe->checksum &&
 		module->checksum != pe->checksum)
 		return print_numbers(how, "checksum", 8, module->checksum, pe->checksum);

@@ -1,8 +1,8 @@
 /*
  * Searches for the image and the PDB of a module (module_files.h). A finder contains the parsed
- * options and the places of the symbol path. A search tries candidate files in order. A file that
- * fits is used; any other file becomes a misfit. At the end, misfits become warnings, and reasons
- * for missing names.
+ * options and the places of the symbol path. A search tries candidate files in order. It uses a
+ * file that fits, and records any other file as a misfit. At the end, misfits become warnings, and
+ * reasons for missing names.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 	finder->path_text = given ? xstrdup(given) : os_env("_NT_SYMBOL_PATH");
 	if (finder->path_text)
 		symbol_path_parse(&finder->symbol_path, finder->path_text);
-	/* Do not fail if the environment variable is invalid: other programs also use it.
+	/* An invalid environment variable is not an error, because other programs also use it.
 	 * open_places() only warns. */
 	if (!finder->symbol_path.strange || !given)
 		return 0;
@@ -148,7 +148,7 @@ static bool is_new(struct table *table, const char *text)
 
 /* ---------------------------------------------------------------- places */
 
-/* Tries the file to which a map translates path. */
+/* Uses a map to translate `path`, and tries the resulting file. */
 static bool use_map(struct search *search, struct finder_map *map, const char *path, local_use *use)
 {
 	const char *rest = names_behind(path, map->from, map->from_len, true);
@@ -313,8 +313,8 @@ static bool know_pdb(struct search *search, const char **full)
 	return *search->pdb_name != '\0';
 }
 
-/* Searches for the PDB in the folder of the file at `path`. is_foreign: path comes from the
- * dump. */
+/* Searches for the PDB in the folder of the file at `path`. `is_foreign` is true if `path` comes
+ * from the dump. */
 static bool search_beside(struct search *search, const char *path, bool is_foreign)
 {
 	size_t folder = (size_t)(module_path_base(path) - path);
@@ -552,8 +552,8 @@ static void print_misfit(struct search *search, const struct misfit *misfit)
 	report_sentence(search->finder, sentence);
 }
 
-/* Appends the misfits of one kind as reasons. Returns false if no misfit of this kind is
- * unresolved. */
+/* Appends the misfits of one kind as reasons. Returns true if there was an unresolved misfit of
+ * this kind. */
 static bool add_misfits(struct search *search, bool is_pdb)
 {
 	int count = 0;
@@ -564,7 +564,7 @@ static bool add_misfits(struct search *search, bool is_pdb)
 		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
 			continue;
 		count++;
-		/* Otherwise a warning has already reported the misfit. */
+		/* If this is false, a warning has already reported the misfit. */
 		if (!search->finder->options->is_one_file || misfit->is_quiet)
 			add_reason(search, SHOWN " %s%s", misfit->path, misfit->how,
 				is_used(search, misfit) ? ", and used anyway" : "");

@@ -36,19 +36,19 @@ enum local_kind local_typed(struct local_paths *paths, const char *path, struct 
  * on to a foreign server. */
 enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Continues from the folder *here along the relative path `rest`, which is untrusted and restricted
- * like the path of local_foreign(). If `rest` is "", *here does not change. */
+/* Follows the relative path `rest` from the folder `*here`. `rest` is untrusted, and has the same
+ * restrictions as the path of local_foreign(). If `rest` is "", `*here` does not change. */
 enum local_kind local_below(struct local_paths *paths, struct buf *here, const char *rest);
 
 /* Callback for a candidate file. Returns true to accept it and end the search. */
 typedef bool local_use(void *ctx, const char *file);
 
-/* Calls `use` for other files that may replace the file missing at `path`: Wine's DLLs may be missing
- * from the prefix but installed with Wine. */
+/* Calls `use` for files that may replace the missing file at `path`. For example, Wine's DLLs may
+ * be missing from the prefix but installed with Wine. */
 bool local_guess(struct local_paths *paths, const char *path, local_use *use, void *ctx);
 
-/* Returns true if `path` is one of Windows' own files but this is not Windows, so a different build
- * is normal. */
+/* Returns true if this system is not Windows and `path` is one of Windows' own files. A different
+ * build of such a file is normal. */
 bool local_is_other_system(const char *path);
 
 /* Returns true if `path` leads to another machine or to a device. */

@@ -72,8 +72,8 @@ void local_paths_free(struct local_paths *paths)
 
 /* ---------------------------------------------------------------- names in any case */
 
-/* Returns the value in names for a name in a cached folder, or NULL. Leaves the name's key in
- * paths->key. */
+/* Returns the entry of paths->names for a name in a cached folder, or NULL. Leaves the name's key
+ * in paths->key. */
 static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const char *name)
 {
 	struct buf *key = &paths->key;
@@ -157,9 +157,9 @@ static bool is_not_ours(const char *folder)
 	return false;
 }
 
-/* Returns true if a full path leads to or through one of not_ours, after resolving links as the
- * system does. Must be called before any system call on the path: even stat() may mount another
- * machine's files. */
+/* Returns true if a full path leads to or through one of the folders `not_ours`. Resolves links as
+ * the system does. Must be called before any system call on the path, because even stat() may mount
+ * another machine's files. */
 static bool leads_away(const char *path)
 {
 	char rest[PATH_MAX], real[PATH_MAX] = "", link[PATH_MAX];
@@ -205,13 +205,14 @@ static bool leads_away(const char *path)
 	return false;
 }
 
-/* Returns true if an untrusted name leads out of a folder to one of not_ours. `path` is the
- * folder's path, of length folder_len, followed by the name. */
+/* Returns true if an untrusted name leads to one of the folders `not_ours`, but the folder that
+ * contains the name does not. `path` is that folder's path, of length `folder_len`, followed by the
+ * name. */
 static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_t folder_len)
 {
 	bool is_out = !paths->is_typed && leads_away(path->data);
 
-	if (is_out) { /* allowed if the folder itself, chosen by the user, is in not_ours */
+	if (is_out) { /* allowed if the folder itself is in `not_ours`: the user has chosen it */
 		path->data[folder_len] = '\0';
 		is_out = !leads_away(path->data);
 		path->data[folder_len] = '/';
@@ -219,7 +220,7 @@ static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_
 	return is_out;
 }
 
-/* Appends /name to the first len bytes of `path`. Returns the kind of the new path. */
+/* Shortens `path` to `len` bytes, and appends '/' and `name`. Returns the kind of the new path. */
 static enum local_kind look_at(
 	struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {

@@ -64,7 +64,7 @@ static enum local_kind kind_of(struct local_paths *paths, const char *path)
 }
 
 /* Returns true if the part of `name` before its first dot or blank is `word`, or `word` and a digit
- * if wants_digit is set. */
+ * if `wants_digit` is set. */
 static bool is_device_word(const char *name, size_t len, const char *word, bool wants_digit)
 {
 	size_t i = 0;

@@ -32,8 +32,8 @@
 struct module_files {
 	bool is_searched;
 	char *image; /* UTF-8 path on this machine, or NULL */
-	/* Headers of the image; NULL if image is NULL. Allocated separately, because they are large
-	 * and most files are missing. */
+	/* Headers of the image; NULL if `image` is NULL. Allocated separately, because they are
+	 * large and most files are missing. */
 	struct pe_image *pe;
 	char *pdb; /* path of the PDB, or NULL; the PDB may exist without the image */
 	char guid[33]; /* GUID of the module's PDB, 32 upper-case digits; "": unknown */
@@ -48,8 +48,8 @@ struct module_files {
 
 struct finder;
 
-/* Parses the symbol path and the maps; opens no file. If either is invalid, returns NULL and
- * fills err (ERR_USAGE). `options` must outlive the finder. */
+/* Parses the symbol path and the maps; opens no file. If either is invalid, returns NULL and fills
+ * `err` (ERR_USAGE). `options` must outlive the finder. */
 struct finder *finder_new(const struct symbol_options *options, struct err *err);
 void finder_free(struct finder *finder);
 
@@ -70,18 +70,17 @@ const char *finder_servers(const struct finder *finder);
 /* Buffer size for a difference: "time stamp 5F3A0001 in the dump, 60112233 in the file". */
 #define DIFFERENCE_BYTES 160
 
-/* Returns true if the image is another build, and writes the difference to how, which has
+/* Returns true if the image is another build, and writes the difference to `how`, a buffer of
  * DIFFERENCE_BYTES. */
 bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how);
 
 /* Returns true if the PDB does not have this GUID (32 upper-case digits) and age, and writes the
- * difference to `how`. by_whom is the source of GUID and age, for the message: "dump" or
- * "image". */
+ * difference to `how`. `by_whom` is the source of GUID and age: "dump" or "image". */
 bool build_pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
 	const char *by_whom, char *how);
 
-/* Returns true for 32 hexadecimal digits that are not all 0, and then writes them to `upper` (33
- * bytes) in upper case. */
+/* Returns true if `guid` consists of 32 hexadecimal digits that are not all 0. Then also writes the
+ * digits to `upper` (33 bytes) in upper case. */
 bool build_guid_is_known(const char *guid, char *upper);
 
 /* Returns true if the dump records nothing about the module's build except perhaps its size. */

@@ -36,7 +36,7 @@ static const char magic[MAGIC_BYTES] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
 
 struct msf_stream {
 	uint32_t bytes; /* also 0 for a missing stream */
-	uint32_t list_at; /* offset in the directory of the stream's block list */
+	uint32_t list_at; /* offset of the stream's block list in the directory */
 };
 
 struct pdb {
@@ -53,10 +53,10 @@ struct pdb {
 	uint32_t age;
 	uint16_t machine; /* same values as in images */
 	uint16_t symbols; /* number of the stream of symbol records */
-	uint64_t extra_at; /* offset in the DBI stream of the list of extra stream numbers */
+	uint64_t extra_at; /* offset of the list of extra stream numbers in the DBI stream */
 	uint32_t extra_bytes;
 	uint32_t objects_bytes; /* bytes of the list of object files, which follows the header */
-	uint64_t parts_at; /* offset in the DBI stream of the section contributions */
+	uint64_t parts_at; /* offset of the section contributions in the DBI stream */
 	uint32_t parts_bytes;
 	struct pe_image *image; /* only machine, bits and sections are set */
 };
@@ -544,7 +544,7 @@ struct pdb_reader {
 	unsigned char *window; /* the records read last */
 };
 
-/* Adds the function in a record. len includes the record's head. Skips invalid records. */
+/* Adds the function in a record. `len` includes the record's head. Skips invalid records. */
 static bool add_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
 	struct pe_exports *functions = &reader->functions;
@@ -580,7 +580,7 @@ static bool add_record(struct pdb_reader *reader, const unsigned char *record, s
 	return true;
 }
 
-/* Handles all complete records in the first len bytes of the window. Sets *used to their total
+/* Handles all complete records in the first `len` bytes of the window. Sets `*used` to their total
  * size. */
 static bool add_records(struct pdb_reader *reader, size_t len, size_t *used)
 {
@@ -630,8 +630,9 @@ static bool read_publics(struct pdb_reader *reader)
 	       read_symbols(reader, &stream, 0, stream.bytes);
 }
 
-/* Reads the symbols of one object file. *left_bytes limits the sum over all object files to the
- * size of the PDB, because each object file has its own stream. */
+/* Reads the symbols of one object file. Each object file has a stream of its own, so all object
+ * files together cannot have more symbol bytes than the PDB has. `*left_bytes` is the part of this
+ * limit that is left. */
 static bool read_object(
 	struct pdb_reader *reader, const unsigned char *object, uint64_t *left_bytes)
 {
@@ -677,7 +678,7 @@ static bool read_objects(struct pdb_reader *reader)
 	return true;
 }
 
-/* Reads the functions of the object files or, if ranges is NULL, the public functions. */
+/* Reads the functions of the object files or, if `ranges` is NULL, the public functions. */
 static int read_functions(
 	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
 {

@@ -14,7 +14,8 @@
  *
  * The layout is that of LLVM's published description ("The PDB File Format": MSF, PDB info stream,
  * DBI stream, symbol records). Files are untrusted: every block, offset, size and count is checked,
- * and the memory used is limited by the size of the file. The backends read lines and types.
+ * and the memory used is limited by the size of the file. Lines and types are not read here,
+ * because the backends read them.
  */
 
 struct pdb_identity {
@@ -22,8 +23,8 @@ struct pdb_identity {
 	uint32_t age; /* age in the DBI stream, because images record that age */
 };
 
-/* Reads GUID and age. Returns 0; -ERR_OPEN or -ERR_READ with err filled; or -ERR_TARGET if the file
- * is not a PDB or is damaged or truncated, with the cause in err's detail. */
+/* Reads GUID and age. Returns 0; -ERR_OPEN or -ERR_READ with `err` filled; or -ERR_TARGET if the
+ * file is not a PDB or is damaged or truncated, with the cause in `err`'s detail. */
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err);
 
 /* Reads the public functions, sorted by rva, then name; their ordinals are 0. Names are mangled,

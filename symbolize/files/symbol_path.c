@@ -56,7 +56,7 @@ static bool is_url(struct path_part part)
 	return i >= 2 && part.len - i >= 3 && !memcmp(part.text + i, "://", 3);
 }
 
-/* Removes the part before the next mark from the front of *rest. Returns that part without
+/* Removes the first part of `*rest`, which ends at the next mark. Returns that part without
  * surrounding blanks and quotes. */
 static struct path_part next_part(struct path_part *rest, char mark)
 {

@@ -53,8 +53,9 @@ static int read_more(struct input *input, struct err *err)
 	return 0;
 }
 
-/* Read function of struct dump_source; ctx is a struct input. Errors are those of source_read();
- * -ERR_USAGE for a pipe that exceeds max_bytes, -ERR_NOT_DUMP for one with a line too long for a dump. */
+/* Read function of struct dump_source; `ctx` is a struct input. Returns the errors of
+ * source_read(). For a pipe, also returns -ERR_USAGE if it exceeds `max_bytes`, and -ERR_NOT_DUMP
+ * if a line is too long for a dump. */
 static int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct input *input = ctx;
@@ -172,8 +173,8 @@ static void add_addr(struct addnames *work, uint64_t addr)
 	work->addrs[work->addr_count++] = addr;
 }
 
-/* Adds the words in a block's content, which may be addresses of code or data. Each word plus 1 is
- * looked up, because a look-up uses the byte before a return address. */
+/* Adds the words in a block's content, because a word may be the address of code or data. A look-up
+ * uses the byte before a return address, so 1 is added to each word. */
 static int add_content(struct addnames *work, const struct kv *pairs)
 {
 	struct content_note note;

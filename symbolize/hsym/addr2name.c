@@ -114,9 +114,9 @@ static int open_file(struct asking *asking, struct err *err)
 		rc = open_pdb(asking, is_elsewhere, err);
 	if (rc || !is_elsewhere)
 		return rc;
-	/* Paths in dumps are never followed to other machines, and with --no-local-files not at
-	 * all. But the user typed this path, so its folder is put first in the symbol path, which
-	 * may lead anywhere. */
+	/* The path in a dump is never followed to another machine, and with --no-local-files not at
+	 * all. But the user typed this path. So put its folder first in the symbol path, which may
+	 * lead anywhere. */
 	environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
 	given = given ? given : environment;
 	folder = (size_t)(module_path_base(asking->path) - asking->path);

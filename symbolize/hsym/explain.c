@@ -19,8 +19,8 @@ struct explained {
 	const char *by;
 };
 
-/* Orders modules by number of addresses without names, largest first, then by name. This is a total
- * order. */
+/* Orders modules by number of addresses without names, largest first, then by name. No two modules
+ * compare equal. */
 static int by_lack(const void *a, const void *b)
 {
 	const struct explained *left = a, *right = b;

@@ -11,8 +11,8 @@
 #include "symbolize/symbolize.h"
 
 /*
- * A dump that is read twice and decompressed. A file is reopened for the second reading. A pipe is
- * stored in memory, up to a limit.
+ * A dump that is read twice. Compressed dumps are decompressed. A file is reopened for the second
+ * reading. A pipe is stored in memory, up to a limit.
  */
 
 struct input {
@@ -25,7 +25,7 @@ struct input {
 	struct source *source; /* NULL: closed */
 };
 
-/* Opens path; "-" is standard input. Returns 0, or an error of source_open(). */
+/* Opens `path`; "-" is standard input. Returns 0, or an error of source_open(). */
 int input_open(struct input *input, const char *path, struct err *err);
 
 /* Returns to the first byte. Returns the same values as input_open(). */
@@ -37,8 +37,8 @@ void input_close(struct input *input);
 /*
  * Adding names: copies a dump and adds names for its addresses.
  *
- * addnames_read() collects the addresses, addnames_resolve() looks them up, and addnames_copy()
- * copies every byte of the dump and inserts the new name lines before the end mark. If a dump is
+ * addnames_read() collects the addresses, and addnames_resolve() looks them up. addnames_copy()
+ * copies every byte of the dump, and inserts the new name lines before the end mark. If a dump is
  * cut inside an entry or a line, the names are inserted before that entry or line. Names after a
  * cut stack would make it look complete.
  */
@@ -61,18 +61,19 @@ struct addnames {
 	uint64_t whole_bytes; /* valid if is_cut: offset of the incomplete entry or line */
 };
 
-/* `options` may be NULL; otherwise they must outlive work. Returns 0, or -ERR_USAGE if the options
- * are invalid. In both cases the caller must call addnames_release(). */
+/* `options` may be NULL; otherwise they must outlive `work`. Returns 0, or -ERR_USAGE if the
+ * options are invalid. In both cases the caller must call addnames_release(). */
 int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
 void addnames_release(struct addnames *work);
 
-/* Returns the same values as dump_scan(), but 0 instead of -ERR_CUT if accept_cut is set. */
+/* Reads a dump and collects its addresses. Returns the same values as dump_scan(), except 0 instead
+ * of -ERR_CUT if `accept_cut` is set. */
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err);
 
 void addnames_resolve(struct addnames *work);
 
-/* Copies `input` from its first byte. Write errors are stored in `out`. is_shown: `out` is a
- * terminal, so control characters are replaced. Returns 0 or -ERR_READ. */
+/* Copies `input` from its first byte. If `is_shown` is set, `out` is a terminal, so control
+ * characters are replaced. Write errors are stored in `out`. Returns 0 or -ERR_READ. */
 int addnames_copy(const struct addnames *work, struct input *input, struct out *out, bool is_shown,
 	struct err *err);
 
@@ -100,8 +101,8 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
  * Explains why addresses do or do not have names. Writes a row for each module with addresses:
  * number of distinct addresses, number of named addresses, sources of the names, and the module's
  * file on this machine. Indented lines below contain the PDB, and the reason for missing or poor
- * names. The module with the most missing names comes first. Call addnames_resolve() before. Write
- * errors are stored in `out`.
+ * names. The module with the most missing names comes first. addnames_resolve() must have been
+ * called. Write errors are stored in `out`.
  */
 void explain_write(const struct addnames *work, struct out *out);
 
@@ -109,9 +110,9 @@ void explain_write(const struct addnames *work, struct out *out);
 
 struct address_request {
 	const char *file; /* PE image or PDB on this machine */
-	/* An address is "1A2B", "+1A2B", "0x1A2B" or "app+1A2B": a hexadecimal offset from the load
-	 * address, or an address based on the preferred base. If count is 0, each line of standard
-	 * input is an address. */
+	/* An address is a hexadecimal offset from the load address: "1A2B", "+1A2B", "0x1A2B" or
+	 * "app+1A2B". If there is no '+', it may also be an address based on the image's preferred
+	 * base. If `count` is 0, each line of standard input is an address. */
 	const char *const *texts;
 	size_t count;
 	/* look up the addresses themselves, not the byte before as for return addresses */
@@ -120,11 +121,12 @@ struct address_request {
 };
 
 /*
- * Writes a line for each frame, such as "app!main+1F (app.c, 12)": functions inlined at an address
- * first, marked " [inline]", then the function itself; "app+1A2B" without a name. Prints the number
- * of addresses without names, and the reason, to standard error. Write errors are kept in `out`.
- * Returns 0; -ERR_OPEN, -ERR_NOT_FILE, -ERR_READ; -ERR_NOT_IMAGE; -ERR_SYMBOLS for a damaged PDB;
- * -ERR_USAGE for an invalid address.
+ * Writes a line for each frame, such as "app!main+1F (app.c, 12)". Functions inlined at an address
+ * come first, marked " [inline]"; the function itself follows. For an address without a name,
+ * writes "app+1A2B". Prints the number of such addresses, and the reason, to standard error.
+ *
+ * Write errors are kept in `out`. Returns 0; -ERR_OPEN, -ERR_NOT_FILE, -ERR_READ; -ERR_NOT_IMAGE;
+ * -ERR_SYMBOLS for a damaged PDB; -ERR_USAGE for an invalid address.
  */
 int addr2name_print(const struct address_request *request, struct out *out, struct err *err);
 

@@ -19,9 +19,9 @@ static void replace_function(
 	names_copy(arena, chain, count, &lookup->found);
 }
 
-/* Sets the offset from the function's start, if the tables contain it. Tables that lack some
- * function starts may return the start of an earlier public function instead, so the function's
- * name is compared. */
+/* Sets the function's offset from its start, if the tables contain the start. Tables that lack some
+ * starts may return the start of an earlier public function instead. So, if the tables are not
+ * sure, the function at that start must have the right name. */
 static void find_offset(
 	struct sym_module *subject, const struct lookup *lookup, struct symbol *function)
 {
@@ -38,9 +38,10 @@ static void find_offset(
 		function->offset_bytes = offset;
 }
 
-/* Uses the tables' name for the function's start if it is better than the backend's. The backend
- * may know the start but have another name: llvm-symbolizer may prefer a linker's label. Or the
- * backend may have only a part of the name, without the parameters that distinguish overloads. */
+/* Replaces the backend's name with the tables' name for the function's start, if that is better.
+ * There are two cases. The backend may know the start but have another name: llvm-symbolizer may
+ * prefer a linker's label. Or the backend may have only a part of the name, without the parameters
+ * that distinguish overloads. */
 static void find_name(struct sym_module *subject, const struct lookup *lookup,
 	struct symbol *function, const struct backend_kind *given_by, bool has_start,
 	struct arena *arena)
@@ -103,8 +104,8 @@ const char *choose_name(struct sym_module *subject, struct lookup *lookup,
 	const char *by;
 	uint32_t start;
 
-	/* Drop a name of the wrong function: llvm-symbolizer may prefer the nearest symbol to the
-	 * debug information. */
+	/* Drop the name of a wrong function: llvm-symbolizer may return the nearest symbol, even if
+	 * the debug information contains the right function. */
 	if (find_start(lookup, &start) && tables_deny(subject->tables, start, lookup->rva))
 		*found = (struct symbols){0};
 	/* Lines and inlined functions come only from real debug information. */

@@ -12,9 +12,9 @@
  * into a plausible wrong name.
  *
  * An incomplete chunk is ignored, and the next chunk is found by searching for its first line. So
- * the file can be read without a lock while it is written, and it is written in place. Unlike
- * renaming a new file on Windows, this needs no second name, no extra disk space, and no
- * cooperation of programs that have the file open.
+ * the file can be read without a lock while another program writes it. That is why new chunks are
+ * written in place. The alternative, renaming a new file to the old name, would need extra disk
+ * space. On Windows it would also need the cooperation of programs that have the file open.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -383,8 +383,10 @@ void name_cache_add(
 	cache->added_bytes += lines->len - before;
 }
 
-/* Composes the text to write; the file will end after it. The text is only the new chunks if they
- * fit, otherwise the newest old chunks and the new ones. Returns the offset to write at. */
+/* Composes the text to write. If the new chunks fit into the file, the text consists of these
+ * chunks, to be appended. Otherwise the text is a new content for the file: the newest old chunks,
+ * then the new chunks. Returns the offset in the file at which to write the text; the file must end
+ * after it. */
 static size_t compose(const struct name_cache *cache, const struct buf *old, struct buf *text)
 {
 	size_t room = cache->limit / 4 * 3, at = old->len, from;

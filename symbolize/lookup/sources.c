@@ -1,7 +1,7 @@
 /*
- * Sources of names: cache, backends, tables (lookup.h). The addresses of one module are looked up
- * in the cache, first with the dump's key and then with the files' key, and after that in backends
- * and tables. Final answers are added to the cache.
+ * Sources of names: cache, backends, tables (lookup.h). The addresses of one module are first
+ * looked up in the cache, with the dump's key and then with the files' key. The remaining addresses
+ * are looked up in backends and tables. Final answers are added to the cache.
  */
 #include "symbolize/lookup/lookup.h"
 
@@ -163,10 +163,10 @@ static bool ask_cache(struct lookup_batch *batch, const char *key)
 }
 
 /* Returns the cache key for an answer, or NULL if the answer must not be cached. An answer with
- * lines for all functions comes from the right debug information. An answer with some lines is not
- * cached: a helper's wrong lines may have been dropped, and a later version may have them right. An
- * answer without lines is cached only if every backend has answered, because otherwise another run
- * may find more. */
+ * lines for all functions comes from the right debug information. An answer with only some lines is
+ * not cached: a helper's wrong lines may have been dropped, and a later version of the helper may
+ * return correct lines. An answer without lines is cached only if every backend has answered,
+ * because otherwise another run may find more. */
 static const char *cache_key(
 	const struct lookup_batch *batch, const struct lookup *lookup, size_t answer_count)
 {
@@ -179,7 +179,7 @@ static const char *cache_key(
 	return !lines && answer_count == batch->sources->backend_count ? batch->files : NULL;
 }
 
-/* Chooses the name and caches it. given_by is the index of the backend that returned a name, or
+/* Chooses the name and caches it. `given_by` is the index of the backend that returned a name, or
  * BACKENDS_MAX. */
 static void decide(
 	struct lookup_batch *batch, struct lookup *lookup, unsigned given_by, size_t answer_count)
@@ -200,7 +200,7 @@ static void decide(
 			lookup->found.count ? &lookup->found : &nothing);
 }
 
-/* Looks up the addresses that have no answer yet in backends and tables. */
+/* Queries backends and tables for the addresses that have no answer yet. */
 static void ask_files(struct lookup_batch *batch)
 {
 	struct sources *sources = batch->sources;

@@ -84,8 +84,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer);
 }
 
-/* Composes a key. Two modules have equal keys exactly if they are the same build of the same file,
- * with the same PDB. */
+/* Composes a key. Two modules have equal keys if and only if they are the same build of the same
+ * file, with the same PDB. */
 static void module_key(struct buf *key, const struct module *module)
 {
 	const char *pdb = module->pdb ? module->pdb : "";
@@ -138,7 +138,7 @@ static struct sym_module *subject_of(struct symbolizer *symbolizer, const struct
 
 /* ---------------------------------------------------------------- readable names */
 
-/* Collects decorated names, so that all can be undecorated at once. */
+/* Collects decorated names, so that all names can be undecorated at once. */
 static void note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
 {
 	size_t *count = &symbolizer->undname_count;
@@ -178,8 +178,8 @@ static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 	if (symbolizer->sources.options.no_demangle)
 		return name;
 	if (name[0] == '_' && is_mangled(name)) {
-		/* The name comes from a dump that was named elsewhere, or only gcc's demangler can
-		 * demangle it. */
+		/* A name is still mangled if it comes from a dump to which another run added names,
+		 * or if only gcc's demangler can demangle it. */
 		buf_init(&text);
 		if (demangle_name(name, &text) == 1)
 			name = arena_text(&symbolizer->arena, text.data, text.len);
