@@ -1,8 +1,8 @@
 /*
  * No leak: each step makes 20000 allocations of 1 to 4000 bytes by malloc, calloc and realloc and
- * frees them out of order. 300 blocks live from one step to the next. Each step frees the previous
- * step's 300 blocks and makes 300 of the same sizes at the same places in the code, so blocks move
- * and no stack grows.
+ * frees them out of order. Another 300 blocks live from one step to the next. Each step frees the
+ * previous step's 300 blocks and makes 300 of the same sizes at the same places in the code. So
+ * blocks move, but no stack grows.
  *
  * truth: nothing
  */

@@ -1,7 +1,10 @@
 /*
- * One leak, and two functions that seem to leak when only two snapshots are compared. In every step
- * leak() forgets three blocks, fill_cache() fills a cache that has room for three, take_job() fills
- * a queue that is emptied at every fourth step, and replace() replaces one block with another.
+ * One leak, and two functions that seem to leak when only two snapshots are compared. In every
+ * step:
+ * - leak() forgets three blocks
+ * - fill_cache() adds a block to a cache until the cache has three
+ * - take_job() adds a block to a queue, which is emptied at every fourth step
+ * - replace() replaces one block with another
  *
  * truth: step 1->2 stack leak<-one_step<-main bytes +3000 allocs +3
  * truth: step 1->2 stack fill_cache<-one_step<-main bytes +4096 allocs +1

@@ -1,7 +1,8 @@
 /*
- * Four threads leak at one stack: in every step they leak 10, 20, 30 and 40 blocks of 256 bytes.
- * Each thread also makes 50 blocks that its neighbour frees before the step ends, so most freed
- * blocks are freed by a thread that did not allocate them. The threads live as long as the program.
+ * Four threads leak with the same stack: in every step they leak 10, 20, 30 and 40 blocks of 256
+ * bytes. Each thread also allocates 50 blocks that another thread frees before the step ends. So
+ * nearly all freed blocks are freed by a thread that did not allocate them. The threads live as
+ * long as the program.
  *
  * truth: step 1->2 stack leak_one<-worker bytes +25600 allocs +100
  * truth: step 2->3 stack leak_one<-worker bytes +25600 allocs +100
@@ -43,7 +44,7 @@ static NOINLINE void unpack(struct worker *neighbour)
 	}
 }
 
-/* Two rounds a step: all pack before any unpacks. */
+/* A step has two rounds, so that all threads have packed before any thread unpacks. */
 static DWORD WINAPI worker(void *arg)
 {
 	struct worker *me = arg;

@@ -2,9 +2,10 @@
  * many_blocks N MORE: makes N blocks (default 1000) in step 1, MORE (default 0) in each later step,
  * and keeps them. For measurements.
  *
- * Block i (from 0) has 16 + i % 97 bytes and belongs to call chain i % 1000. Chain c is c's ten
- * binary digits, the lowest one called first from main: left() for 0, right() for 1; the last one
- * calls make_block(). So there are 1000 stacks (or N if N is smaller).
+ * Block i (from 0) has 16 + i % 97 bytes and is allocated by call chain c = i % 1000. A chain has
+ * ten functions, one for each binary digit of c: left() for 0, right() for 1. main() calls the
+ * function of the lowest digit; the function of the highest digit calls make_block(). So there are
+ * 1000 stacks (or N if N is smaller).
  *
  * truth: nothing
  */

@@ -1,21 +1,22 @@
 /*
  * Synchronization of a sample with its observer.
  *
- * A sample calls step_done(K) after its step K. That prints "step K pid P\n" and waits for one line
- * on standard input. At the end of the input, or if the line is "quit", it returns false and the
- * sample ends with status 0. Between two such lines nothing is allocated here: the standard handles
- * are used directly, not through the C library's buffers.
+ * A sample calls step_done(K) after its step K. That function prints "step K pid P\n" and waits for
+ * one line on standard input. At the end of the input, or if the line is "quit", it returns false,
+ * and the sample ends with status 0. The functions of this file allocate nothing: they use the
+ * standard handles directly, not through the C library's buffers.
  *
  * A sample's leaks are stated in its header comment, to the byte, in lines that tests read:
  *
  *	truth: step FROM->TO stack INNERMOST<-CALLER<-...<-main bytes +N allocs +N
  *
  * "stack" lists functions of the sample, the allocating one first. Stacks that are not listed do
- * not change from step to step. Step 1 is the warm-up: it runs through the same code. A loop around
- * a relevant call counts in a volatile variable, because a compiler that unrolls the loop would
- * turn one call site into several, and one stack into several. The statement before a relevant call
- * is on a line of its own, because Wine's DbgHelp reports the loop's line if a loop and its first
- * call begin at one address.
+ * not change from step to step. Step 1 is the warm-up: it runs through the same code.
+ *
+ * A loop around a relevant call counts in a volatile variable. Otherwise a compiler could unroll
+ * the loop, which turns one call site into several, and one stack into several. The statement
+ * before a relevant call is on a line of its own. Otherwise, if a loop and its first call begin at
+ * one address, Wine's DbgHelp would report the loop's line.
  */
 #ifndef SAMPLES_STEP_H
 #define SAMPLES_STEP_H
