@@ -39,11 +39,12 @@ struct chain {
 	struct arena arena;
 	/* number of rows in the current file that also occur in an earlier file */
 	size_t joined_count;
-	/* number of rows in the current file that have an id, but not the names, of a row in an
-	 * earlier file */
+	/* number of rows in the current file whose id occurs in an earlier file, but only with
+	 * other names */
 	size_t renamed_count;
-	/* Indexed by moment: growth, since the first moment, of stacks without a row. The actual
-	 * number of bytes is unknown; at the lowest moment, it is assumed to be 0. */
+	/* `rests` is indexed by moment: growth, since the first moment, of all stacks without a
+	 * row. Their actual number of bytes is unknown. It is assumed to be 0 at the moment with
+	 * the smallest value, `least_rest`. */
 	int64_t *rests, least_rest;
 	bool lacks_rows; /* stacks without a row exist */
 };
@@ -54,7 +55,8 @@ enum chain_part {
 	PART_OTHER, /* forbids a chain */
 	PART_COMPARISON,
 	PART_DOUBLE, /* named twice */
-	PART_FOREIGN, /* a found file of unknown kind; allowed in a folder with comparisons */
+	/* file of unknown kind that was not named; allowed in a folder with comparisons */
+	PART_FOREIGN,
 };
 
 static enum chain_part part_of(const struct file_item *item)
@@ -225,7 +227,8 @@ static int add_row(
 	return 0;
 }
 
-/* Adds the difference between the total line and the rows of comparison `number`. */
+/* Adds to `rests` the growth in the total line of comparison `number` that its rows do not
+ * explain. */
 static int add_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
@@ -324,7 +327,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 		add_texts(sums, text_cap, texts, &frames, numbers);
 		stack.frames = depth ? numbers : NULL;
 		stack.frame_count = (uint16_t)depth;
-		stack.is_named = depth > 0; /* one-bit field */
+		stack.is_named = depth > 0; /* a one-bit field, so only 0 or 1 */
 		stackset_add(&sums->stacks, &stack, strlen(row->id), &cell->stack);
 	}
 	sums->cell_count++;

@@ -12,8 +12,8 @@
 #include "diff/inputs.h"
 
 /* Returns true if the files are two or more printed comparisons. In that case, also removes
- * duplicates and found files of unknown kind from the list, and prints the names of the removed
- * files. */
+ * duplicates from the list, and prints the names of all removed files. Files of unknown kind are
+ * also removed if they were found in a folder or by a pattern. */
 bool chain_find(struct file_list *list, FILE *messages);
 
 /* Reads one printed comparison and reports its defects. `by_id` is as in struct read_words. Returns
@@ -22,7 +22,7 @@ int chain_read_comparison(struct inputs *inputs, struct comparison *comparison,
 	struct source *source, const char *name, bool by_id, struct err *err);
 
 /* Converts printed comparisons to dumps, one per moment. Returns 0, -ERR_USAGE if the files do not
- * join, or an error of comparison_read(). */
+ * form a chain, or an error of comparison_read(). */
 int chain_read(struct inputs *inputs, const struct file_list *list, struct err *err);
 
 #endif

@@ -9,11 +9,11 @@
 #include "core/base/text.h"
 #include "core/dump/model.h"
 
-#define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
+#define CLOCK_SLACK_MS 50 /* the time and the running clock are not read at the same instant */
 #define NOTED_MS 2000 /* smaller corrections need no message */
 
-/* In UMDH's logs, only the module list contains the image. If it contains two programs, the image
- * is unknown. */
+/* In UMDH's logs, the program is known only from the module list. If the list contains two
+ * programs, the image is unknown. */
 const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
@@ -61,7 +61,8 @@ static int local_order(const struct dump_sums *a, const struct dump_sums *b)
 	return order ? order : image_order(a, b);
 }
 
-/* Machines come last: dumps without one are next to those of a machine. */
+/* Compares the machine last. Thus, a dump without a machine is next to dumps of the same process
+ * with one. */
 int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	int order = local_order(a, b);
@@ -69,8 +70,9 @@ int dump_process_order(const struct dump_sums *a, const struct dump_sums *b)
 	return order ? order : host_order(a, b);
 }
 
-/* Returns true if one of the dumps may be of any machine. Minidumps do not record the machine. A
- * log of UMDH has no start time, so it needs the machine to identify the process. */
+/* Returns true if one of the dumps does not record its machine, as in minidumps. It may then be
+ * from the machine of the other dump. Both dumps must have a start time: without one, as in UMDH's
+ * logs, the machine is needed to identify the process. */
 static bool may_be_of_one_host(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->id.start_ms && b->id.start_ms && (!a->id.host || !b->id.host);
@@ -93,9 +95,10 @@ bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
 	return dump_image(a) && dump_image(b) && image_order(a, b);
 }
 
-/* Returns true for two dumps of one moment. Returns false without the start time of the process:
- * the dump's time is then accurate only to the minute, and a minute may contain two snapshots. In
- * recordings, a millisecond may contain several moments. */
+/* Returns true for two dumps of one moment. Returns false if the start time of the process is
+ * unknown: the dump's time is then accurate only to the minute, and a minute may contain two
+ * snapshots. Positions are also compared, because a millisecond of a recording may contain several
+ * moments. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	bool may_be_same = (!a->window.position || !b->window.position ||
@@ -148,9 +151,11 @@ static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 	return first[early]->id.time_ms - first[early]->id.clock_ms;
 }
 
-/* Returns the difference between time and clock of the newest dump, because time servers correct
- * clocks. If it is off by more than a day, the date of the newest dump itself may be wrong: most
- * dumps then decide or, for two dumps, the start of their process. */
+/* Returns the correct difference between time and clock. This is usually the difference in the
+ * newest dump, because time servers correct the system's time. If this difference is more than a
+ * day from the median of all dumps, the date of the newest dump itself may be wrong. The median is
+ * used in that case. With only two dumps, the median is used only if the newest dump is dated
+ * before the start of its process. */
 static int64_t true_offset(struct dump_sums *const *first, size_t count)
 {
 	const struct dump_sums *newest = first[0];

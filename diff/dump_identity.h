@@ -2,8 +2,8 @@
  * Identity of dumps: finding dumps of one process, of one program or of one moment.
  *
  * A process is identified by its pid, its start time in seconds, its image, and its machine. A
- * reused pid is another process. A value that is missing in two dumps counts as equal. A machine may
- * be missing in one of them if both have a start time. */
+ * reused pid is another process. A value that is missing in both dumps counts as equal. If both
+ * dumps have a start time, the machine may be missing in one of them. */
 #ifndef DIFF_DUMP_IDENTITY_H
 #define DIFF_DUMP_IDENTITY_H
 
@@ -13,8 +13,9 @@
 
 #include "diff/read/dump_sums.h"
 
-/* Orders processes, for sorting: dumps of one process are adjacent. dump_same_process() compares
- * neighbours, because a dump that lacks its machine is not equal to one that has it. */
+/* Orders dumps by process, for sorting. Dumps of one process become neighbours, but may compare as
+ * unequal: one of them may lack its machine. To find where a process ends, compare neighbours with
+ * dump_same_process(). */
 int dump_process_order(const struct dump_sums *a, const struct dump_sums *b);
 
 static inline int int64_order(int64_t a, int64_t b)
@@ -26,8 +27,8 @@ static inline int int64_order(int64_t a, int64_t b)
  * dump. */
 const char *dump_image(const struct dump_sums *dump);
 
-/* Return true if both dumps are of one process. The second function also requires the same
- * moment. */
+/* dump_same_process() returns true if both dumps are of one process. dump_same_snapshot() also
+ * requires the same moment. */
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 
@@ -45,15 +46,15 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count);
 /* Returns true if the time of a dump was corrected by two seconds or more. */
 bool dump_is_moved(const struct dump_sums *dump);
 
-/* Returns a dump whose time is known to be wrong, or NULL. Also returns NULL if the machine's
- * running clock orders all dumps. */
+/* Returns a dump whose time is wrong or not known, or NULL. Also returns NULL if all dumps record
+ * the machine's running clock, because that clock orders them. */
 const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count);
 
 /* Returns "wrong" or "not known". */
 const char *dumps_doubt_words(const struct dump_sums *dump);
 
-/* Returns true if the dumps record different programs. Returns false if one of them records
- * none. */
+/* Returns true if the dumps are of different programs. Returns false if the program of one of them
+ * is unknown. */
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 
 #endif

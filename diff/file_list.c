@@ -65,7 +65,8 @@ static int natural_order(const char *x, const char *x_end, const char *y, const 
 	return (x < x_end ? (unsigned char)*x : 0) - (y < y_end ? (unsigned char)*y : 0);
 }
 
-/* Returns the end of a name without its extension, which may be a double one (".txt.gz"). */
+/* Returns the end of a name's stem, which is the name without its extension. The extension may have
+ * two parts (".txt.gz"). */
 static const char *stem_end(const char *name)
 {
 	const char *end = name + strlen(name) - (ends_in(name, ".gz") ? 3 : 0);
@@ -77,9 +78,9 @@ static const char *stem_end(const char *name)
 	return end;
 }
 
-/* Compares for qsort(). Copies follow their original, although '.' follows ' ' and '(' in ASCII:
- * "x.txt", "x (2).txt". Names that differ only in notation ("1", "01") are compared byte by byte,
- * so only identical names are equal. */
+/* Compares names for qsort(). Compares the extension last, so that copies follow their original:
+ * "x.txt", "x (2).txt". In ASCII, ' ' and '(' come before '.'. Names that differ only in
+ * notation ("1", "01") are compared byte by byte, so only identical names are equal. */
 static int file_natural_order(const char *a, const char *b)
 {
 	const char *a_dot = stem_end(a), *b_dot = stem_end(b);
@@ -103,8 +104,8 @@ static bool is_read_once(const char *path)
 	return !strcmp(path, "-") || os_is_special(path);
 }
 
-/* Reads more of a file to find its kind. Called if its start contains only messages of the symbol
- * engine. */
+/* Reads more of a file to find its kind. Called if the start of the file contains only messages of
+ * the symbol engine. */
 static int look_further(const char *path, enum file_kind *kind, struct err *err)
 {
 	struct source *source;

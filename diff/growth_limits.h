@@ -1,11 +1,16 @@
 /*
  * Limits of growth, for build jobs.
  *
- * Limits of growth from the first dump to the last exist for the sum of all rows that grew, for
- * each row that grew, and for the sum of all rows. Each limits bytes, blocks or both. In a trend,
- * growth per hour or per day can also be limited. This limit applies to the selected rows with the
- * verdict "grows", or to the whole selection if that grows faster. A limit that cannot be judged is
- * reported. In a trend, damaged dumps are also reported if no limit is exceeded. */
+ * Growth from the first dump to the last has three limits. They apply to the sum of all rows that
+ * grew, to each single row, and to the sum of all rows. Each limit is a number of bytes, of blocks,
+ * or both.
+ *
+ * In a trend, growth per hour or per day can also be limited. This limit applies to the selected
+ * rows with the verdict "grows". If the whole selection grows faster than those rows, the limit
+ * applies to the selection.
+ *
+ * A limit that cannot be judged is reported. In a trend, damaged dumps are reported if no limit is
+ * exceeded, because they may hide growth. */
 #ifndef DIFF_GROWTH_LIMITS_H
 #define DIFF_GROWTH_LIMITS_H
 
@@ -31,14 +36,14 @@ struct growth_limits {
 	/* number of series checked against the rate limit; number of series with too few
 	 * snapshots */
 	size_t judged, too_few;
-	bool is_unlisted; /* a module or heap that was requested is in no dump */
+	bool is_unlisted; /* an option names a module or heap that no dump contains */
 	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */
 	struct growth_verdict *verdict; /* verdict of the current view; receives the messages */
 };
 
-/* Checks one view. Reports exceeded limits and limits that cannot be judged. Stores the same lines
- * in `verdict`, which must be empty. If a limit is exceeded, looks up the names of the
+/* Checks one view. Reports exceeded limits and limits that cannot be judged. Also appends these
+ * lines to `verdict`, which must be empty. If a limit is exceeded, looks up the names of the
  * fastest-growing row. */
 void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict);
 

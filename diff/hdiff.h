@@ -1,4 +1,4 @@
-/* hdiff's run, and its actions on a recording. */
+/* hdiff as a function, and its actions on a recording. */
 #ifndef DIFF_HDIFF_H
 #define DIFF_HDIFF_H
 
@@ -9,7 +9,8 @@
 #include "diff/query/view.h"
 #include "diff/report/report.h"
 
-/* Other actions on a recording. They report defects of the recording, and fill `err` on failure. */
+/* Actions on a recording other than comparing. They report defects of the recording, and fill `err`
+ * on failure. */
 
 int run_list(const struct options *options, FILE *messages, struct err *err);
 

@@ -61,16 +61,17 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 
 /* ---------------------------------------------------------------- recordings */
 
-/* Returns true if a found file is the report's output. A report of an earlier run in the same
- * folder is ignored silently. */
+/* Returns true if an input is also the output of the report. A folder may contain the report of an
+ * earlier run; such a report is ignored silently. */
 static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
 	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
-/* Chooses the part to read of recordings that are named without a moment. For a single recording:
- * all allocations that were not freed. Together with other files: the end of the recording. */
+/* Chooses which part is read of a recording that is named without a moment. If the recording is the
+ * only file, all allocations are read that were not freed; for a chart, all allocations. If there
+ * are other files, the state at the end of the recording is read. */
 static int ask_parts(const struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -207,8 +208,9 @@ static bool asks_series(const struct options *options, const struct file_list *l
 	       (list->has_found && options_of_trend(options));
 }
 
-/* Returns true for more than two dumps. Also returns true if only one dump is usable and other
- * files were left out; as a comparison, it would show all blocks as growth. */
+/* Returns true if the dumps form a trend, for example if there are more than two. A single usable
+ * dump is a trend if other files were left out. As a comparison, it would show all blocks as
+ * growth. */
 static bool is_trend(
 	const struct inputs *inputs, const struct read_file *files, const struct file_list *list)
 {
@@ -217,7 +219,7 @@ static bool is_trend(
 
 	if (asks_series(inputs->options, list) || (list->count > 2 && !list->has_found))
 		return true;
-	/* Count duplicates once; skip the report and hsnap's logs. */
+	/* Count the files that should be dumps: not duplicates, the report, or hsnap's logs. */
 	for (size_t i = 0; inputs->dump_count == 1 && i < list->count; i++)
 		meant += !list->items[i].is_double && !files[i].is_log &&
 			 !input_is_output(inputs->options, list->items[i].path);
@@ -301,7 +303,8 @@ void inputs_match(struct inputs *inputs)
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
 			.by_heap = group_is_by_heap(options->group),
-			/* Other groups would need the names of all stacks, which is too slow. */
+			/* Other ways of grouping would need the names of all stacks, and looking
+			 * them up is too slow. */
 			.keeps_unchanged = group_is_by_heap(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
@@ -309,7 +312,7 @@ void inputs_match(struct inputs *inputs)
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 
-		/* including address space */
+		/* A chart selects all heaps, so that address space is included. */
 		if (options->chart && !match.heap_count) {
 			match.heaps = inputs->dumps->heaps;
 			match.heap_count = inputs->dumps->heap_count;

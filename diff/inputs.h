@@ -2,15 +2,17 @@
  * hdiff's inputs: dumps to compare or add up, or a printed comparison.
  *
  * One or two named files are compared. Two dumps of one process are sorted by time if both have a
- * pid and a time. More than two dumps form a trend. So do two dumps of different processes that
- * were found in a folder or by a pattern, and any dumps if an option requires a trend. The dumps of
- * a trend are sorted by time and split into series, one per process. In a trend or a sum, damaged
- * files and files that are not dumps are left out. If a dump is outside the window of --since and
- * --until, only its head is read.
+ * pid and a time.
+ *
+ * More than two dumps form a trend. Two dumps also form a trend if they are of different processes
+ * and were found in a folder or by a pattern. If an option requires a trend, any dumps form one.
+ * The dumps of a trend are sorted by time and split into series, one per process. In a trend or a
+ * sum, damaged files and files that are not dumps are left out. If a dump is outside the window of
+ * --since and --until, only its head is read.
  *
  * Each defect of a file is reported in a line. A named file that is cut short is used up to the
- * cut; its malformed lines are skipped. `is_partial` is set if a named file lacks data, and in a
- * sum also if a found dump lacks data. */
+ * cut. Malformed lines of a named file are skipped. `is_partial` is set if a named file lacks data.
+ * In a sum, it is also set if a found dump lacks data. */
 #ifndef DIFF_INPUTS_H
 #define DIFF_INPUTS_H
 

@@ -37,7 +37,7 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 	}
 }
 
-#define EARLY_MS 2000 /* a date is that much before its process only if the clock was set */
+#define EARLY_MS 2000 /* a dump's date is this long before its process only if the clock was set */
 
 /* Adds a warning to a dump. Also prints it, unless warnings are printed later per series. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
@@ -47,8 +47,8 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 		message_warning(inputs->messages, dump->id.path, "", words);
 }
 
-/* Warns about a dump whose time was corrected. Marks the times of dumps of the same process without
- * a clock as unknown, because they cannot be corrected. */
+/* Warns about a dump whose time was corrected. Dumps of the same process that lack a clock cannot
+ * be corrected, so their times are marked as unknown. */
 static void note_moved(const struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
@@ -93,8 +93,9 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 #define HOUR_MS 3600000
 
-/* Returns true if summer time may have ended between two logs of UMDH that were taken at least
- * `least_ms` apart by their times. It usually ends on a Sunday before four o'clock. */
+/* Returns true if summer time may have ended between two logs of UMDH. The time of the second log
+ * is then between `least_ms` and an hour before the time of the first. Summer time usually ends on
+ * a Sunday before four o'clock. */
 static bool may_be_set_back(
 	const struct dump_sums *before, const struct dump_sums *after, int64_t least_ms)
 {
@@ -108,7 +109,8 @@ static bool may_be_set_back(
 /* Drops the times of a process if the clock may have been set back an hour between its logs. */
 static void check_summer_time(struct inputs *inputs)
 {
-	/* Two logs of one minute are common; in a longer series they make the night suspicious. */
+	/* Two logs often have equal times, because UMDH's times have no seconds. In a longer
+	 * series, equal times on such a night are suspicious. */
 	const int64_t least_ms = inputs->dump_count > 2 ? 0 : 1;
 
 	for (size_t i = 1; i < inputs->dump_count; i++) {
@@ -168,8 +170,8 @@ static void order_pair(struct inputs *inputs, bool has_found)
 		message_warning(inputs->messages, newer.id.path, "", words);
 }
 
-/* Handles dumps that were found and whose times do not show which of them is older. The order of
- * their names does not show it: "after" sorts before "before". */
+/* Warns if the times of two found dumps do not show which of them is older. The order of their
+ * names does not show it: "after" sorts before "before". */
 static void doubt_order(struct inputs *inputs, const struct dump_sums *a, struct dump_sums *b)
 {
 	char words[700];
@@ -181,7 +183,7 @@ static void doubt_order(struct inputs *inputs, const struct dump_sums *a, struct
 		inputs->growth_unknown = "the times in the dumps do not show which of them is "
 					 "older; name them, the oldest first, or use --force";
 	if (inputs->series[0].number)
-		return; /* series_list.c warns */
+		return; /* series_list.c prints the warning */
 	snprintf(words, sizeof(words),
 		a->id.time_ms && b->id.time_ms ?
 			"records the same time as %.500s: they are ordered by name" :
@@ -218,8 +220,8 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	return 0;
 }
 
-/* Checks the order of the first and the last two dumps of each series of a trend. The growth from
- * end to end depends on it. Series without times go by name. */
+/* Checks the order of the first two dumps and of the last two dumps of each series of a trend. The
+ * growth from the first dump to the last depends on it. Skips series whose dumps have no times. */
 static void check_ends(struct inputs *inputs)
 {
 	for (size_t i = 0; i < inputs->series_count; i++) {
@@ -233,8 +235,8 @@ static void check_ends(struct inputs *inputs)
 	}
 }
 
-/* Handles two dumps of one program, each of which is a series: perhaps the user wants to compare
- * them. */
+/* If the inputs are two dumps of one program but of different processes, prints how to compare
+ * them. The user may have wanted a comparison. */
 static void hint_pair(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;
@@ -246,7 +248,7 @@ static void hint_pair(const struct inputs *inputs)
 			dumps[0].id.path, dumps[1].id.path);
 }
 
-/* In a trend with one dump per process, warns about processes that are children of others. */
+/* In a trend with one dump per process, warns if a process is a child of another. */
 static void check_family(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;

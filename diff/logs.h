@@ -14,8 +14,9 @@
 bool log_exists(const char *path);
 
 /* Converts the logs in the list to recordings, and points their items to the recordings. If several
- * items belong to one session, only the items with a moment stay in the list, or the first item if
- * none has a moment. Returns 0 or an error. temp_remove_all() removes the recordings. */
+ * items belong to one session, the list keeps only the items with a moment. If none of them has a
+ * moment, the list keeps the first one. Returns 0 or an error. temp_remove_all() removes the
+ * recordings. */
 int logs_read(
 	struct file_list *list, const struct options *options, FILE *messages, struct err *err);
 

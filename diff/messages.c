@@ -41,7 +41,8 @@ void message_left_out(FILE *messages, const char *place, const char *why)
 	message_warning(messages, place, "left out: ", why);
 }
 
-/* If `why` contains a place, prints that place, which may be a line of the file. */
+/* Prints the place in `why`, if it has one, instead of `place`. The place in `why` may be a line of
+ * the file. */
 void message_damaged(FILE *messages, const char *place, const struct err *why)
 {
 	struct err without_place = *why;

@@ -17,7 +17,7 @@
 
 /* Keyword values of options. The error for an unknown value lists them. */
 
-/* NULL ends a list */
+/* a list ends with an element whose name is NULL */
 struct word {
 	const char *name;
 	int value;
@@ -92,8 +92,8 @@ struct options {
 	const char *output; /* NULL: standard output */
 	const char *junit; /* JUnit file for a build server, or NULL */
 	bool overwrite; /* outputs may even replace dumps and recordings */
-	/* Limits of growth for the sum of all rows that grew, for each row that grew, and for the
-	 * sum of all rows. */
+	/* Limits of growth: `grown_max` for the sum of all rows that grew, `row_max` for each of
+	 * these rows, `net_max` for the sum of all rows. */
 	struct growth_limit {
 		uint64_t bytes, blocks; /* UINT64_MAX: no limit */
 	} grown_max, row_max, net_max;
@@ -114,8 +114,9 @@ bool options_strip(const struct options *options);
 /* Returns true if output goes to standard output. */
 bool options_is_shown(const struct options *options);
 
-/* Return true if growth from the first dump to the last is limited (second function: if that growth
- * or its rate is limited). A limit always includes bytes. */
+/* options_limit_ends() returns true if growth from the first dump to the last is limited.
+ * options_has_limit() also returns true if the rate of growth is limited. A limit always includes
+ * bytes. */
 bool options_limit_ends(const struct options *options);
 bool options_has_limit(const struct options *options);
 

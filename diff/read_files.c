@@ -18,7 +18,7 @@
 #include "diff/read/dump_sums.h"
 
 /* Reads only the head, and stores only the process and time. Problems with opening the file or with
- * its head are reported later, when the file is read whole. */
+ * its head are reported later, when the file is read completely. */
 static void read_head(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path, *image;
@@ -48,7 +48,7 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	sums_release(&head);
 }
 
-/* Returns the time of the newest file that is usable or not yet read whole, or 0. */
+/* Returns the time of the newest file that is usable or not yet read completely, or 0. */
 static int64_t find_newest(
 	const struct read_file *files, size_t count, const struct time_filter *window)
 {
@@ -65,8 +65,9 @@ static int64_t find_newest(
 	return newest;
 }
 
-/* Corrects the times of all known heads using the machine's clock. Undoes earlier corrections: a
- * file that was then read whole may have turned out to be damaged. */
+/* Corrects the times of all known heads using the machine's clock. First undoes earlier
+ * corrections: they may be based on a file that was later read completely and turned out to be
+ * damaged. */
 static void finish_heads(struct read_file *files, size_t count)
 {
 	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
@@ -85,8 +86,8 @@ static void finish_heads(struct read_file *files, size_t count)
 	free(dumps);
 }
 
-/* Finds files that must still be read whole, according to the files read so far. Stores their
- * numbers in `numbers`. Returns the number of files; 0: all done. */
+/* Finds files that must still be read completely, according to what is known from the files read so
+ * far. Stores their indexes in `numbers`. Returns their number; 0: all files are read. */
 static size_t find_wanted(
 	struct read_file *files, size_t count, const struct time_filter *window, size_t *numbers)
 {
@@ -161,7 +162,8 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 	}
 	file->sums.single.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
-	/* If a line is almost correct, its error explains more than "not a dump". */
+	/* Prefer `words` to the error. The exception is `words` that begin with "nor ", if the
+	 * error has details: it then names an almost correct line, which explains more. */
 	if (rc == -ERR_NOT_DUMP && words && (strncmp(words, "nor ", 4) != 0 || !err->detail[0]))
 		return err_set(err, ERR_NOT_DUMP, name, "%s", words);
 	return rc;

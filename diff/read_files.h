@@ -2,11 +2,12 @@
  * Reading dumps. The stacks of a trend's dumps go into a store, and each thread reads one file at a
  * time. Reading prints no messages.
  *
- * If a time window is requested, all heads are read first, and files outside the window are not
- * read further. The rest of such a file is unknown, so the file counts as sound. A file is read
- * whole if its head is damaged or has no time. The window may depend on the time of the newest
- * usable snapshot, so the newest file is always read whole. If it is damaged, the next newest file
- * takes its place. */
+ * If a time window is requested, all heads are read first, and only files in the window are read
+ * completely. The rest of any other file is unknown, so such a file counts as undamaged. A file is
+ * also read completely if its head is damaged or has no time.
+ *
+ * The window may depend on the time of the newest usable snapshot, so the newest file is always
+ * read completely. If it is damaged, the next newest file takes its place. */
 #ifndef DIFF_READ_FILES_H
 #define DIFF_READ_FILES_H
 
@@ -57,7 +58,7 @@ struct time_filter {
  * except duplicates and moves their stacks to the store. Without a store, reads one item after
  * another, up to the first that is not a dump; a printed comparison is left open. The caller must
  * release all files, even after an error, and before the store. Returns 0, or -ERR_USAGE if more
- * than READ_MAX files would be read whole. */
+ * than READ_MAX files would be read completely. */
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
 	const struct time_filter *window, struct stack_store *store, struct err *err);
 void read_files_release(struct read_file *files, size_t count);

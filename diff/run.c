@@ -85,9 +85,12 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *me
 		print_suppression(&shipped, messages);
 }
 
-/* Counts the series in which a filter matches nothing. Reports the filter only if that is the case
- * in all series. Patterns remember matches in other series, and are not checked in series that are
- * otherwise empty. */
+/*
+ * Counts the series in which a filter matches nothing. Reports the filter once it has matched
+ * nothing in every series.
+ *
+ * Patterns are reported on the first call. A pattern remembers its matches in all series, and is
+ * not checked in series that are otherwise empty. */
 static void print_unmatched(
 	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted)
 {
@@ -202,7 +205,9 @@ static void judge(struct comparison_run *run)
 	struct buf missing; /* message about missing names, for the first series that lacks names */
 
 	print_suppressions(&run->suppressions, run->messages);
-	buf_init(&missing); /* only about the rows shown: made before further names are looked up */
+	/* Make the message before further names are looked up, so that it is only about the rows
+	 * shown. */
+	buf_init(&missing);
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
 	print_all_unmatched(run);

@@ -20,8 +20,8 @@ static bool heap_is_wanted(const struct options *options, uint64_t heap)
 	return !options->heap_count;
 }
 
-/* Returns an array, indexed by kind, that is true if a row of the view has the kind's stack.
- * Filters are thus applied once per stack, not to each event. */
+/* Returns an array, indexed by kind. An element is true if a row of the view has the kind's stack.
+ * This way, filters are applied once per stack instead of once per event. */
 static bool *wanted_kinds(
 	const struct options *options, const struct view *view, const struct record_facts *facts)
 {
@@ -55,7 +55,7 @@ static void copy_window(
 	window->from = sums->window.from_position;
 	window->to = sums->window.position - 1;
 	window->from_ms = sums->window.from_ms;
-	/* times of marks may be wrong */
+	/* if the time of a mark is wrong, the end may be before the start */
 	window->to_ms = sums->window.to_ms > sums->window.from_ms ? sums->window.to_ms :
 								    sums->window.from_ms;
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)

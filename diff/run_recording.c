@@ -80,8 +80,8 @@ static void write_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Returns the number of loads and unloads without the final unloads at the end of the process. No
- * mark follows the final unloads. */
+/* Returns the number of module loads and unloads, except the unloads at the end of the process. An
+ * unload before a mark is never one of these. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
 	const uint64_t marked_ms =
@@ -277,7 +277,8 @@ int run_list(const struct options *options, FILE *messages, struct err *err)
 
 /* ---------------------------------------------------------------- a moment as a dump */
 
-#define TRACER_FORMAT 1 /* required in a dump for a note about the tracer */
+/* a dump must record the tracer's format to contain a note about the tracer */
+#define TRACER_FORMAT 1
 
 /* Compares by heap, then by stack. */
 static int by_heap(const void *a, const void *b)

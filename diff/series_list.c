@@ -56,8 +56,8 @@ static int by_beginning(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* If only some dumps have a time, they have no common order with the rest. Leaves out the smaller
- * set. */
+/* If only some dumps have a time, dumps with and without a time cannot be ordered. Leaves out the
+ * smaller set. */
 static void leave_mixed(struct process_run *run)
 {
 	size_t timed = 0;
@@ -184,7 +184,7 @@ struct lister {
 	size_t *series_of; /* indexed by process */
 	size_t series_count;
 	const struct timed_dump **members; /* members of all series in sequence, each in order */
-	/* indexed by series: start of its members; one more element is the end */
+	/* indexed by series: index of its first member; one additional element contains the end */
 	size_t *members_from;
 };
 
@@ -243,8 +243,8 @@ static void print_all_warm_up(const struct lister *lister)
 
 /* ---------------------------------------------------------------- series */
 
-/* Returns the series that a process continues after a restart. If it starts a new series, returns
- * the number of series. */
+/* Returns the index of the series that a process continues after a restart. If the process starts a
+ * new series, returns the index of the new series, which is the current number of series. */
 static size_t series_to_join(
 	const struct lister *lister, struct table *images, const struct dump_sums *dump)
 {
@@ -271,7 +271,7 @@ static size_t series_to_join(
 static void number_series(struct lister *lister)
 {
 	struct table images; /* maps image to series */
-	size_t numbered = 0; /* number of processes */
+	size_t numbered = 0; /* number of processes that already have a series */
 
 	table_init(&images);
 	for (size_t i = 0; i < lister->count; i++) {
@@ -300,8 +300,8 @@ static void gather_members(struct lister *lister)
 	}
 	for (size_t i = 0; i < lister->series_count; i++)
 		from[i + 2] += from[i + 1];
-	/* Each series' start is also its insertion index. After the loop it is the start of
-	 * the next series. */
+	/* from[s + 1] is the next free index in series s. It is first the start of series s, and at
+	 * the end the start of the next series. */
 	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 

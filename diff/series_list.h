@@ -30,7 +30,7 @@ enum dump_use {
 	 * both sets are equally large, the dumps without a time are left out. */
 	USE_LACKS_TIME,
 	USE_HAS_TIME,
-	/* outside --since and --until by its corrected time, but not by its own */
+	/* the corrected time is outside --since and --until; the recorded time is not */
 	USE_MOVED,
 };
 
