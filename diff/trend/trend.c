@@ -1,5 +1,5 @@
-/* Trends: judges a series by its bytes (or by its number of blocks, if bytes never change), and
- * computes rates and net growth. */
+/* Trends: judges a series, and computes its rates and net growth. A series is judged by its bytes
+ * or, if bytes never change, by its number of blocks. */
 #include "diff/trend/trend.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct trend_judge {
 	const struct trend_axis *axis;
 	struct timeline timeline;
-	/* `values`: one element per point; `scratch`: two, in the same allocation */
+	/* `values` has one element per point, `scratch` has two; one allocation holds both */
 	double *values, *scratch;
 };
 
@@ -60,8 +60,9 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-/* Stores in `judge->values` the difference between each point and the lowest snapshot. Subtracting
- * makes rounding affect all points equally. Returns the value of the lowest snapshot. */
+/* Stores in `judge->values` the difference between each point and the lowest snapshot. The
+ * lowest value is subtracted so that rounding affects all points equally. Returns the value of the
+ * lowest snapshot. */
 static uint64_t store_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
@@ -81,7 +82,7 @@ static uint64_t store_values(
 }
 
 /* Marks the parts whose values change. Returns true if such a part exists. Parts with constant
- * values are ignored: their processes do not use the stack or keep a constant amount, which reveals
+ * values are ignored. Their processes do not use the stack, or keep a constant amount. This reveals
  * nothing about other processes. */
 static bool find_moves(struct trend_judge *judge)
 {
@@ -153,8 +154,8 @@ static void add_net(
 	}
 }
 
-/* Returns the size of a stack's blocks if all have the same size, as most do, otherwise 0. With one
- * size, the slope of bytes also determines the slope of the number of blocks. */
+/* Returns the size of a stack's blocks, or 0 if their sizes differ. Most stacks have blocks of one
+ * size. The slope of bytes then also determines the slope of the number of blocks. */
 static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;

@@ -5,20 +5,21 @@
  * thousand cases, and its end exceeds END_SIGNIFICANT in one of twenty. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
-/* Minimum slope for a leak at the end, in addition to a step or ramp. Over the whole time, the
- * series would rise by this fraction of its range. A slower rise may come from a cache that is
- * nearly full. */
+/* Minimum slope at the end for a leak that comes in addition to a step or ramp. With this slope,
+ * the series would rise by this fraction of its range over the whole time. A slower rise may come
+ * from a cache that is nearly full. */
 #define STILL 0.125
 /* Maximum fraction of the time that a cache takes to fill. A longer rise is indistinguishable from
  * a leak. */
 #define FILLED 0.75
-/* Many steps and ramps compete with a single line. Therefore, the line is rejected only if its
- * residual exceeds the residual of the best course by more than the fraction GAIN / (points -
- * CHOSEN). With few points, many courses fit. */
+/* Many steps and ramps compete with a single line, and one of them may fit better by chance.
+ * Therefore, a line is not rejected just because its residual is larger than that of the best
+ * course. It must be larger by more than the fraction GAIN / (points - CHOSEN). This fraction is
+ * large for few points, because many courses then fit. */
 #define GAIN 10
 #define CHOSEN 4
-/* If a course explains this fraction of the squares, and there are at least PLAIN_LEAST points, the
- * course is not due to chance. */
+/* A course is not due to chance if it explains this fraction of the sum of squares, and there are
+ * at least PLAIN_LEAST points. */
 #define PLAIN 0.9
 #define PLAIN_LEAST 6
 /* A range is negligible below this fraction of the highest value. */
@@ -34,7 +35,7 @@ struct reading {
 	double range; /* greatest minus least value within a part, maximum of all parts */
 	bool is_spread; /* the range is not negligible */
 	double count; /* number of points in parts whose values change */
-	/* steps between neighbours in these parts: number of all, rising and falling steps */
+	/* steps between neighbouring points of these parts: all, rising and falling */
 	size_t steps, rising, falling;
 };
 
@@ -58,13 +59,15 @@ static void count_steps(struct reading *reading)
 	}
 }
 
-/* A possible course of a series. It is either a ramp that rises for a number of hours from the
- * start of each part, or a step after that number of hours. A ramp over all hours is a line. Each
+/* A possible course of a series: a ramp or a step. A ramp rises for a number of hours from the
+ * start of each part. A step is after that number of hours. A ramp over all hours is a line. Each
  * course is fitted by least squares, with a separate level for each part. */
 struct course {
 	double hours;
 	bool is_step;
-	double square, values; /* products with itself and with the values, without the levels */
+	/* `square`: the course multiplied by itself; `values`: the course multiplied by the values.
+	 * Both are sums over all points, without the levels. */
+	double square, values;
 	double explained; /* the part of the sum of squares that the course explains */
 };
 
@@ -77,12 +80,13 @@ struct before {
 struct courses {
 	double square; /* sum of squares of the values, without the levels */
 	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
-	size_t count; /* number of ramps and number of steps */
+	size_t count; /* number of ramps, and also of steps */
 	const struct course *line; /* the last ramp */
 	const struct course *stays; /* best course that stops rising early enough */
 };
 
-/* Knots are at the points of the part with the most points. */
+/* Creates a ramp and a step for each knot, the place where a course bends or jumps. Knots are at
+ * the points of the part with the most points. */
 static void init_courses(struct courses *courses, const struct timeline *timeline)
 {
 	const double *hours = timeline->hours + timeline->part_from[timeline->longest];
@@ -175,8 +179,8 @@ static double course_at(const struct course *course, double hours)
 	return hours < course->hours ? hours : course->hours;
 }
 
-/* Returns true if the end of the series rises in addition to the course, as in a leak after a
- * warm-up or a step. */
+/* Returns true if the end of the series still rises after the course is subtracted, as in a leak
+ * after a warm-up or a step. */
 static bool end_rises_beside(const struct reading *reading, const struct course *course)
 {
 	struct timeline *timeline = reading->timeline;
@@ -191,8 +195,9 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Returns true if a rise is a leak: it is linear and still rises at the end, or it still rises at
- * the end after the best course that levels off was subtracted. */
+/* Returns true if a rise is a leak. If a line fits well enough, the series must still rise at the
+ * end. Otherwise, it must still rise at the end after the best course that levels off is
+ * subtracted. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
