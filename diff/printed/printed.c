@@ -17,7 +17,8 @@
 static const char not_plain[] = "a report, and only plain ones of all stacks are read back: "
 				"compare the dumps, or use -o json";
 
-/* maximum size of the messages before the first line that reveals the kind */
+/* The kind of a file is searched for in this many bytes. Messages may come before the first line
+ * that reveals it. */
 #define FIND_BYTES_MAX ((size_t)16 << 20)
 
 static bool is_ours(struct words comment)
@@ -99,7 +100,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 
 /* Position of the reader in a row. */
 enum printed_place {
-	BETWEEN, /* in no row */
+	BETWEEN, /* between rows */
 	IN_BAD, /* in a refused row; its remaining lines are skipped */
 	IN_BAD_STACK,
 	COUNTS_NEXT,
@@ -107,12 +108,13 @@ enum printed_place {
 	IN_STACK,
 };
 
-/* Evidence for the base, which UMDH does not state. */
+/* Evidence for the base of the numbers. UMDH does not state the base. */
 struct base_signs {
 	bool is_said[READINGS]; /* stated in hdiff's own header */
 	size_t holds[READINGS]; /* number of lines whose arithmetic is correct only in this base */
 	bool has_letters; /* some digits are from a to f */
-	size_t padded[READINGS]; /* number of numbers padded to UMDH's width in this base */
+	/* number of OLD values that are padded as UMDH does in this base */
+	size_t padded[READINGS];
 	bool is_unsure; /* some numbers have different values in the two bases */
 };
 
@@ -242,8 +244,8 @@ static bool adds_up(const struct printed_reader *reader, int reading)
 	       sum == (uint64_t)total_part(&reader->total, 0, reading);
 }
 
-/* Returns the base that the evidence supports. Without evidence, sets `*is_guess` if some numbers
- * have different values in the two bases. */
+/* Returns the base that the evidence supports, or AS_HEX if it supports neither. In the second
+ * case, sets `*is_guess` if some numbers have different values in the two bases. */
 static int choose_base(const struct printed_reader *reader, bool *is_guess)
 {
 	const struct base_signs *signs = &reader->signs;
@@ -251,7 +253,8 @@ static int choose_base(const struct printed_reader *reader, bool *is_guess)
 
 	if (signs->is_said[AS_HEX] != signs->is_said[AS_DECIMAL])
 		return signs->is_said[AS_HEX] ? AS_HEX : AS_DECIMAL;
-	if (signs->has_letters && hex >= decimal) /* otherwise letters are damage */
+	/* if more lines are correct in decimal, the letters are damage */
+	if (signs->has_letters && hex >= decimal)
 		return AS_HEX;
 	if (hex == decimal) {
 		hex += adds_up(reader, AS_HEX);
@@ -435,7 +438,8 @@ static bool is_nameless_frame(struct words words)
 }
 
 /* Reads a line of unknown form. It may be a frame, because frames are not indented in old logs.
- * Between rows, any text may occur, because UMDH writes messages and report to the same output. */
+ * Between rows, any text may occur, because UMDH writes its messages to the same output as the
+ * report. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
 	bool is_frame = memchr(words.text, '!', words.len) || is_nameless_frame(words) ||
@@ -485,8 +489,8 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 
 /* ---------------------------------------------------------------- comments */
 
-/* Returns true if a comment in one of our own reports shows that it is not plainly in UMDH's form:
- * it has groups, a trend, inverted or ambiguous stacks, or lacks some stacks. */
+/* Returns true if a comment shows that one of our own reports is not purely in UMDH's form: the
+ * report has groups, a trend, inverted or ambiguous stacks, or lacks some stacks. */
 static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
@@ -554,14 +558,15 @@ static void blank_line(struct printed_reader *reader, struct words words)
 		reader->place = BETWEEN;
 }
 
-/* Refuses a line that is too long, unless it is a comment. Otherwise, the rest of the line could be
- * read as data. */
+/* Refuses a line that is too long, because the rest of it could be read as data. A comment of any
+ * length is allowed. */
 static void long_line(struct printed_reader *reader, const struct line *line)
 {
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->skips = DUMP_SKIPS_MAX; /* the rest would be read as lines */
+		/* refuse the whole file: the rest of this line would be read as lines of its own */
+		reader->skips = DUMP_SKIPS_MAX;
 	refuse_inside(reader, "the line is too long for a comparison");
 }
 
@@ -619,7 +624,8 @@ static void end_of_rows(struct printed_reader *reader)
 		!reader->has_bad_total)
 		reader->cut = "the total line is missing";
 	if (reader->place == COUNTS_NEXT)
-		row_drop(reader); /* the missing line contains OLD's number of blocks */
+		/* the row is unusable: the missing line contains OLD's number of blocks */
+		row_drop(reader);
 	reader->row.is_own |= reader->cut != NULL;
 	row_end(reader);
 }
@@ -641,7 +647,8 @@ static void finish_reading(struct printed_reader *reader, unsigned base)
 	read_rows_finish(&reader->rows, reading, comparison, refuse, reader);
 	is_whole = !reader->has_total || read_total_finish(&reader->total, reading, comparison);
 	comparison->is_cut = reader->cut != NULL;
-	/* UMDH's total line also counts blocks that have no stack and no row. */
+	/* Rows need not add up to UMDH's total line, because it also counts blocks that have no
+	 * stack and no row. */
 	comparison->is_partial = reader->cut || reader->skips ||
 				 (!is_whole && (reader->is_ours || !comparison->lacks_rows));
 	comparison->may_lack_rows = !reader->has_total;

@@ -35,7 +35,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 const char *printed_refused(const char *bytes, size_t len);
 
 /*
- * A comparison printed by UMDH (or dhcmp before it) or by hdiff, read back.
+ * A comparison printed by UMDH, by its predecessor dhcmp, or by hdiff, read back.
  *
  * Such a file contains less information than its dumps. For each stack, it contains requested bytes
  * and numbers of blocks in OLD and NEW. Only the total includes overhead, stacks are texts, and
@@ -65,8 +65,8 @@ struct read_words {
  *
  * Rows with equal stacks are merged; their ids stay in the order of the file. Merged rows without
  * growth are left out. Rows are sorted as in match.h; rows of equal growth keep the order of the
- * file. If a row lacks the number of blocks in OLD (dhcmp), the number in NEW is used to avoid
- * false growth, or 0 if OLD has no bytes. A warning reports this.
+ * file. A row of dhcmp lacks the number of blocks in OLD. If OLD has bytes, the number in NEW is
+ * used, to avoid false growth, and a warning reports this. If OLD has no bytes, 0 is used.
  *
  * Totals come from the file, or from the rows if the file has no totals. If the totals include
  * stacks without rows, `lacks_rows` is set. `is_partial` is set if lines were skipped, if the file

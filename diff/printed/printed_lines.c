@@ -110,7 +110,8 @@ static bool parse_growth(struct words *words, struct growth_text *growth)
 	       parse_old(words, growth) && skip_word(words, ")");
 }
 
-/* Reads "BackTraceID". The id is the rest of the line. Fails if another line was joined to it. */
+/* Reads "BackTraceID". The id is the rest of the line. Fails if the id contains a parenthesis:
+ * another line was then joined to this one. */
 static bool parse_id(struct words *words, struct words *id)
 {
 	if (!skip_word(words, "BackTrace"))
@@ -201,7 +202,8 @@ enum line_kind line_parse(
 	struct words line = {text, len};
 	enum line_kind kind;
 
-	if (!words_trim(line).len || words_equal(line, "\x1a")) /* DOS's mark for the end */
+	/* Ctrl-Z, DOS's mark for the end of a file */
+	if (!words_trim(line).len || words_equal(line, "\x1a"))
 		return LINE_BLANK;
 	if (words_start(line, "//"))
 		return LINE_COMMENT;

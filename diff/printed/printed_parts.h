@@ -141,9 +141,9 @@ bool read_row_holds(const struct read_row *row, int reading);
 void read_rows_finish(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
-/* Corrects the totals, so far the sums of the rows, using the total line. Sets `lacks_rows` if the
- * line includes stacks without rows. Only the growth of such stacks is known; it is added to the
- * larger of OLD and NEW. Returns true if the rows add up to the total line. */
+/* Corrects the totals with the total line; before, they are the sums of the rows. Sets `lacks_rows`
+ * if the total line includes stacks without rows. Only the growth of such stacks is known: a growth
+ * is added to NEW, a decrease to OLD. Returns true if the rows add up to the total line. */
 bool read_total_finish(const struct total_text *total, int reading, struct comparison *comparison);
 
 #endif

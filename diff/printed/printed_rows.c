@@ -101,8 +101,8 @@ static void key_begin(struct buf *key, uint64_t number)
 	buf_add(key, &number, sizeof(number));
 }
 
-/* Returns the index of the comparison's row that is equal to a row of the file. Adds it if it is
- * new. */
+/* Returns the index of the comparison's row that is equal to a row of the file. Adds such a row if
+ * the comparison has none. */
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
 	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
@@ -251,8 +251,8 @@ void read_rows_finish(struct read_rows *rows, int reading, struct comparison *co
 
 /* ---------------------------------------------------------------- the total line */
 
-/* Accounts for growth that no row explains: adds it to NEW if positive, or its absolute value to OLD
- * if negative. */
+/* Accounts for growth that no row explains. Adds growth to NEW, and the absolute value of a
+ * decrease to OLD. */
 static void grow(uint64_t *old, uint64_t *now, int64_t growth)
 {
 	if (growth < 0)
@@ -261,8 +261,8 @@ static void grow(uint64_t *old, uint64_t *now, int64_t growth)
 		*now += (uint64_t)growth;
 }
 
-/* Returns true if the bytes fit in a signed number. Each number is a sum of two signed numbers, so
- * it did not overflow. */
+/* Returns true if the bytes fit in a signed number. The sums did not overflow before: each is a
+ * total of at most INT64_MAX plus the absolute value of a signed number. */
 static bool is_sum(const struct block_totals *sum)
 {
 	return sum->requested_bytes <= INT64_MAX &&

@@ -84,7 +84,8 @@ static bool contains(const char *at, const char *end, const char *words)
 #define MARK_BYTES 4 /* the largest byte order mark */
 #define ENCODED(what, name) what "; convert it first: 'iconv -f " name " -t UTF-8 FILE | hdiff -'"
 
-/* Returns true if each unit is an ASCII character, with the character's byte at `at`. */
+/* Returns true if the text consists of ASCII characters in units of `unit_bytes`. `at` is the index
+ * of the character's byte in each unit; all other bytes must be 0. */
 static bool is_encoded(const char *bytes, size_t unit_bytes, size_t at)
 {
 	for (size_t i = MARK_BYTES; i < MARK_BYTES + ENCODED_BYTES; i++) {
