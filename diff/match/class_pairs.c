@@ -8,8 +8,8 @@
  * paired in the order of their locations. Otherwise, all stacks with equal functions become one
  * row, whose sum is correct.
  *
- * In this file, a build is a set of dumps without a rebuilt module. At most BUILDS_MAX builds are
- * distinguished. */
+ * In this file, a build is a set of dumps among which no module was rebuilt. At most BUILDS_MAX
+ * builds are distinguished. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +80,8 @@ void class_pairs_add(
 
 /* ---------------------------------------------------------------- comparison by functions */
 
-/* A class that is missing in some build. */
+/* A class to be compared by functions. It is missing in some build, or was added by
+ * add_others(). */
 struct lone_class {
 	const struct stack_classes *classes;
 	const struct stack *stack;
@@ -178,7 +179,7 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 {
 	uint64_t together = 0;
 	size_t each = 0;
-	bool is_even = true; /* each build has a run of `each` classes */
+	bool is_even = true; /* the array consists of runs of `each` classes, one run per build */
 
 	for (size_t i = 0; i < count; i++)
 		each += alike[i].mask == alike->mask;
@@ -196,8 +197,9 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 
 #define FILTER_BITS 65536u
 
-/* Classes, and a filter with one bit per hash of the innermost function of torn classes. The filter
- * excludes most classes that occur in all builds. */
+/* Classes, and a filter that excludes most classes that occur in all builds. The filter has a bit
+ * for each hash of a function. The bit is set if the function is the innermost one of a torn
+ * class. */
 struct lone_list {
 	struct lone_class *items;
 	size_t count, cap;
@@ -238,8 +240,8 @@ static bool find_torn(struct lone_list *list)
 	return result;
 }
 
-/* Adds the classes that occur in all builds, if their innermost function may be that of a torn
- * class. */
+/* Adds the classes that occur in all builds and whose innermost function may be that of a torn
+ * class, according to the filter. */
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {
 	for (size_t i = 0; i < pairs->mask_count; i++) {

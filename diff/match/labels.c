@@ -153,17 +153,19 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* A further member of a row. Until the row is labelled, its own fields `dump` and `stack` contain
- * the first member. */
+/* A member of a row other than the first. The first member is in the fields `dump` and `stack` of
+ * the row itself, until the row is labelled. */
 struct further_member {
 	const struct stack *stack;
 	uint32_t dump;
-	/* the previous member, from the same or a newer dump; CELL_NONE: none */
+	/* index of the previous further member, which is from the same or a newer dump; CELL_NONE:
+	 * none */
 	uint32_t before;
 };
 
-/* The latest consecutive members of a row with one shared stack: the stack's shared number (or
- * STACK_NONE), the dump of the last member, and the number of dumps. */
+/* The latest members of a row, if they have the same shared stack. `shared` is the stack's shared
+ * number, or STACK_NONE. `dump` is the dump of the last member. `dump_count` is the number of dumps
+ * with these members. */
 struct common_run {
 	uint32_t shared, dump, dump_count;
 };
@@ -184,8 +186,8 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 	return sums->shared[cell->stack];
 }
 
-/* Returns true if a cell's stack must be added to the members of its row. Two dumps with the same
- * shared stack are enough. */
+/* Returns true if a cell's stack must be added to the members of its row. If consecutive members
+ * have the same shared stack, one member from each of two dumps is enough. */
 static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
 	bool is_same = shared != STACK_NONE && shared == run->shared;
@@ -215,8 +217,8 @@ static void member_add(
 	linking->last[number] = (uint32_t)linking->count++;
 }
 
-/* Returns one of the stacks with the same id, starting at `first`. The choice does not depend on
- * the order of the stacks. Caches results in `known`. */
+/* Returns one of the stacks that have the same id; `first` is the first of them. The choice does
+ * not depend on the order of the stacks. Caches results in `known`. */
 static uint32_t representative(
 	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {

@@ -77,8 +77,9 @@ static bool move_to(const struct locations *locations, struct named_place *named
 	return true;
 }
 
-/* Chooses the newest dump that contains a name for the location, otherwise the newest dump with the
- * location's module. The result is the same for requests from all dumps. */
+/* Chooses the newest dump that contains a name for the location. Without such a dump, chooses the
+ * newest dump with the location's module. The choice does not depend on the dump that requested the
+ * name. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
 	const struct locations *locations = names->locations;
@@ -97,8 +98,8 @@ static void choose_dump(const struct names *names, struct named_place *named)
 	}
 }
 
-/* Chooses a name in cases that choose_dump() does not cover: a second copy of a file, or an
- * unloaded module. Prefers the newest dump, then the lowest address. */
+/* Chooses a name in cases that choose_dump() does not cover: the location is in a second copy of a
+ * file, or in an unloaded module. Prefers the newest dump, then the lowest address. */
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {

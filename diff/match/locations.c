@@ -47,8 +47,8 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
 	}
 }
 
-/* Returns true if two dumps have equal modules at equal addresses. Searching other dumps then also
- * gives equal results for both. */
+/* Returns true if two dumps have equal modules at equal addresses. An address then has the same
+ * location in both dumps, even if it is found only in the modules of a third dump. */
 static bool is_alike(const struct places_dump *a, const struct places_dump *b)
 {
 	const struct module *x = a->sums->module_list.items, *y = b->sums->module_list.items;
@@ -191,7 +191,8 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 	if (!below)
 		return NULL;
 	module = &dump->sums->module_list.items[below - 1];
-	/* The call lies before the return address. */
+	/* A return address at a module's start may belong to the previous module: the call is
+	 * before the return address. */
 	if (addr == module->base && below > 1 && addr - 1 - module[-1].base < module[-1].size_bytes)
 		return module - 1;
 	/* A return address at a module's end belongs to the module: the call is in its last

@@ -69,7 +69,8 @@ struct locations {
 	const struct dump_sums *sums; /* indexed by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
-	/* indexed by dump: the first dump in which all addresses have the same locations */
+	/* indexed by dump: the first dump in which all addresses have the same locations as in this
+	 * dump */
 	uint32_t *alike;
 	size_t *carriers; /* dumps with names, newest first */
 	size_t carrier_count;
@@ -95,8 +96,8 @@ struct location location_of(
 /*
  * Returns the number of frames to compare in a dump's stack, starting at the innermost one.
  * Outermost frames in no module are ignored. They are not calls, but arbitrary stack content after
- * a frame that could not be unwound. All frames are compared if none is in a module, or if they are
- * texts or candidates. */
+ * a frame that could not be unwound. All frames are compared if none of them is in a module, if
+ * they are texts, or if the stack is ambiguous. */
 uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack);
 
 static inline bool same_place(const struct location *a, const struct location *b)

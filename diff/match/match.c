@@ -1,5 +1,5 @@
-/* Matching: computes a row of sums for each class of stacks, joins rows of one stack in different
- * builds, and sorts changed rows by growth. */
+/* Matching: computes a row of sums for each class of stacks. Joins the rows of one stack in
+ * different builds, and sorts changed rows by growth. */
 #include "diff/match/match.h"
 
 #include <stdlib.h>
@@ -170,8 +170,8 @@ struct dump_stacks {
 	uint32_t *bare;
 };
 
-/* Returns the class of bare entries: one of the stacks with the entries' id, starting at
- * `first`. */
+/* Returns the class of the bare entries with one id. The class stands for one of the stacks with
+ * this id; which one is unknown. `first` is the first of these stacks. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -388,8 +388,8 @@ static int by_class(const void *a, const void *b)
 		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
-/* Sorts rows of equal growth. Most rows differ in the first frame after the frames that all have in
- * common, so only a few stacks are read more than once. */
+/* Sorts rows of equal growth. First compares the frame after those that all rows have in common.
+ * Most rows differ there, so only a few stacks are read more than once. */
 static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
 	const struct stack_classes *classes = &matcher->classes;
@@ -444,7 +444,8 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* For a window of a recording: adds rows that only have blocks of other fates than the window's. */
+/* For a window of a recording: adds the rows that have no blocks of the selected fate, but blocks
+ * of other fates. */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
 	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {

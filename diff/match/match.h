@@ -110,12 +110,13 @@ struct comparison {
 	struct block_totals old_total, new_total;
 	bool hides_reserved; /* some address space is not counted in any total or row */
 	struct change reserved;
-	/* bytes of this address space; in a trend, the maximum over all dumps */
+	/* bytes of the hidden address space; in a trend, the maximum over all dumps */
 	uint64_t reserved_most;
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */
 	/* The fields up to `warning_count` are mainly for a comparison that was read from a file.
-	 * The rows of such a comparison lack overhead. `has_overhead` is true only if its total
-	 * line contains overhead, and false for dumps made from several printed comparisons. */
+	 * The rows of such a comparison lack overhead; `has_overhead` is true if its total line
+	 * contains overhead. For dumps, `has_overhead` is true unless they were made from printed
+	 * comparisons. */
 	const char *read_from;
 	bool has_overhead;
 	bool is_cut; /* the end is missing */
@@ -170,8 +171,9 @@ void comparison_release(struct comparison *comparison);
  * blocks of the selected fate (enum block_fate) come last. */
 bool comparison_is_window(const struct comparison *comparison);
 
-/* Return a row's sums in the newest (second function: the oldest) dump. A single dump has no old
- * sums, except in a trend: there, it is both the newest and the oldest. */
+/* Return a row's sums in the newest dump and in the oldest dump. In a trend of several parts, these
+ * are the sums over the newest or oldest dumps of all parts. A single dump has no old sums, except
+ * in a trend: there, it is both the newest and the oldest. */
 struct block_totals row_new(const struct comparison *comparison, const struct row *row);
 struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 

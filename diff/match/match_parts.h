@@ -36,7 +36,8 @@ struct class_list {
 
 /* Class found for a shared stack. */
 struct class_memo {
-	/* valid for dumps with this value in `struct locations`; UINT32_MAX: empty */
+	/* valid for dumps whose element of `alike` in struct locations has this value; UINT32_MAX:
+	 * empty */
 	uint32_t alike;
 	uint32_t number;
 };

@@ -16,8 +16,8 @@ struct module_file {
 	const struct module *module;
 	const char *path, *name; /* in lower case */
 	struct module_file *same; /* file paired with this one, or NULL */
-	/* number among the known files; after pairing, a new file has the number of its known
-	 * file */
+	/* index among the known files; after pairing, a new file has the index of the known file
+	 * that it is paired with */
 	uint32_t rank;
 };
 
@@ -133,8 +133,8 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones. At least one file of a pair must have no more information than
- * this round compares. If both have more, an earlier round found them different. */
+/* Pairs known files with new ones. Does not pair two files that both have more information than
+ * this round compares: an earlier round found them different. */
 static void group_pair(struct seeker *group, size_t count)
 {
 	size_t known = 0;

@@ -25,10 +25,10 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* Allows a probability of at most 5 percent that the true slope lies outside all observed slopes.
- * This requires that, after removing the trend, every part rises throughout or every part falls
- * throughout: 2 of all possible orders. A part of n snapshots has n! orders; the numbers of several
- * parts are multiplied. */
+/* There are bounds if the true slope lies outside all observed slopes with a probability of at most
+ * 5 percent. This happens only if, after the trend is removed, all parts rise throughout or all
+ * parts fall throughout. These are 2 of all possible orders. A part of n snapshots has n! orders;
+ * the numbers of several parts are multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;

@@ -9,8 +9,8 @@
 #include "diff/match/match.h"
 #include "diff/trend/trend.h"
 
-/* Ends of a series: its first and last snapshot. In a series of several parts, the start is the sum
- * of the first snapshots of all parts, and the end is the sum of their last snapshots. The
+/* Ends of a series: its first and last snapshot. If a series has several parts, the start is the
+ * sum of the first snapshots of all parts. The end is the sum of their last snapshots. The
  * difference is the growth within the parts. */
 
 /* Returns true if a snapshot is the last of its part. See axis_begins() for the first. */
@@ -27,12 +27,13 @@ size_t axis_longest(const struct trend_axis *axis);
  * the greatest slope between two snapshots. */
 bool axis_has_bounds(const struct trend_axis *axis);
 
-/* Returns true if times are known, and time passes within a part that has enough snapshots for a
- * trend or is the longest part. Rates cannot be computed otherwise. */
+/* Returns true if rates can be computed. Times must be known, and time must pass within a part that
+ * has enough snapshots for a trend. If no part has enough, time must pass within a part of the
+ * greatest length. */
 bool axis_time_passes(const struct trend_axis *axis);
 
-/* Add up the first (second function: the last) element of each part of `sums[0..axis->count)`.
- * Numbers in the result are limited to INT64_MAX. */
+/* Add up one element of each part of `sums[0..axis->count)`: series_first() the first,
+ * series_last() the last. Numbers in the result are limited to INT64_MAX. */
 struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *sums);
 struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *sums);
 
@@ -40,8 +41,8 @@ struct block_totals series_last(const struct trend_axis *axis, const struct bloc
  * blocks. Ignores overhead. */
 struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* Returns true if a series must be judged by its number of blocks, because bytes are constant
- * within each part and the number of blocks is not. Returns false if `sums` is NULL. */
+/* Returns true if a series must be judged by its number of blocks. This is the case if bytes are
+ * constant within each part, and the number of blocks is not. Returns false if `sums` is NULL. */
 bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums);
 
 /* Calls judge_one() for each index in [0, count), in any order and on several threads. Each thread

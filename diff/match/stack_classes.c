@@ -172,7 +172,8 @@ static void add_frames(struct stack_classes *classes, size_t dump, const struct 
 	classes->depth = depth;
 }
 
-/* Hashes a stack. An id without frames is valid only in its own process. */
+/* Hashes a stack. If the stack has only an id, also hashes the process, because the id is valid
+ * only there. */
 static uint32_t hash_stack(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
@@ -317,8 +318,8 @@ static void hash_some(void *ctx, unsigned number)
 	}
 }
 
-/* Uses the cached class of an equal stack in an earlier dump, if addresses have the same locations
- * in both dumps. */
+/* If an earlier dump has an equal stack, uses its cached class. This requires that addresses have
+ * the same locations in both dumps. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
@@ -346,8 +347,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 
 /* ---------------------------------------------------------------- order */
 
-/* Returns true if a frame is compared. Outermost frames in no module are not. Computes the depth,
- * which is slow, only for frames in no module. */
+/* Returns true if a frame is compared. Outermost frames in no module are not compared. Computes the
+ * depth, which is slow, only for frames in no module. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {

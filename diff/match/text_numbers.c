@@ -39,8 +39,8 @@ static size_t offset_at(const char *plus, const char **digits)
 	return len - zeros;
 }
 
-/* Splits a text. Names may contain a plus, so the offset starts at the last plus that digits
- * follow. Columns before a name are ignored, because the offset identifies the frame. */
+/* Splits a text. Names may contain a plus, so the offset starts at the last plus that is followed
+ * by digits. Columns before a name are ignored, because the offset identifies the frame. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
 	size_t columns_len = frame_columns_find(text, strlen(text)).len, len;
@@ -61,7 +61,7 @@ static struct spelling spelling_of(const char *text, bool by_function)
 		spelling.rest = digits + digits_len;
 		spelling.rest_len = len - (size_t)(spelling.rest - text);
 	}
-	/* Without a function, only the offset identifies the frame. */
+	/* Keep the offset of a frame without a function: nothing else identifies the frame. */
 	if (by_function && memchr(text, '!', spelling.name_len))
 		spelling.digits_len = spelling.rest_len = 0;
 	return spelling;
