@@ -100,8 +100,8 @@ static inline struct entry_bits entry_classify(const char *text)
 	return bits;
 }
 
-/* Returns the end of the first line that no TAB follows, or `end` if no such line ends before
- * `end`. Reads up to 80 bytes after `end`. */
+/* Returns the end of a stack, which is the first line end that no TAB follows. Returns `end` if
+ * there is no such line end before `end`. Reads up to 80 bytes after `end`. */
 static inline const char *entry_stack_end(const char *text, const char *end)
 {
 	for (; text < end; text += 64) {
@@ -244,7 +244,7 @@ static inline __attribute__((always_inline)) const char *entry_plain(
  * heap.
  *
  * Each thread counts in its own tally (see below), and uses the shared data only for new stacks.
- * Every function except the first two takes the lock. */
+ * All functions take the lock, except shared_stacks_init() and shared_stacks_release(). */
 
 #define HEAP_NONE INT32_MAX /* before the first heading; counted as heap 0 */
 
@@ -263,7 +263,7 @@ struct shared_stacks {
 	 * bare cells. */
 	uint32_t *first_cells;
 	size_t first_count, first_cap;
-	struct hash_index cells; /* cells in further heaps */
+	struct hash_index cells; /* cells that are not the first cell of their stack */
 	struct pool_text *texts; /* indexed by stack */
 	size_t text_count, text_cap;
 	struct arena arena; /* storage of texts */
@@ -273,7 +273,7 @@ struct shared_stacks {
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
 void shared_stacks_release(struct shared_stacks *pool);
 
-/* Returns the number of a heap. A heap has a different number for each reach of its blocks. */
+/* Returns the number of a heap. A heap has a separate number for each value of `reach`. */
 uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach);
 
 /* Adds `more[0..count)` to the sums of their cells. With `take_away`, subtracts them, undoing an
@@ -300,9 +300,9 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 /*
  * Counts of one thread. Counting is the hot loop of hdiff.
  *
- * A tally contains the ids that its thread has read and, for each id, the text of one stack. If the
- * stack of an entry has the text stored for its id, its lines are compared and skipped without
- * parsing, at the speed of memory. New stacks go to the pool. */
+ * A tally contains the ids that its thread has read and, for each id, the text of one stack. If an
+ * entry is followed by the text stored for its id, that text is skipped without parsing. Comparing
+ * texts is as fast as reading memory. New stacks go to the pool. */
 
 /* Entries that contain an id but no stack. Two of these structs fit in a cache line. */
 struct tally_id {
@@ -311,7 +311,7 @@ struct tally_id {
 	uint32_t padding;
 };
 
-/* Entries with the id's known stack. */
+/* Entries that have the stack whose text is stored for their id. */
 struct tally_stack {
 	struct block_totals sums;
 	struct pool_text text; /* empty: the stack is unknown */
@@ -330,7 +330,8 @@ struct thread_counts {
 	struct tally_stack *stacks; /* entries with a stack, indexed by number */
 	size_t count, cap;
 	struct entry_batch *batch; /* entries that are counted together; NULL until the first one */
-	uint32_t *touched; /* list of elements that are not zero: 2 * number, plus 1 for stacks */
+	/* list of sums that are not zero: 2 * number for `ids`, 2 * number + 1 for `stacks` */
+	uint32_t *touched;
 	size_t touched_count;
 	/* Version of tally_plain() for this processor. */
 	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,

@@ -1,9 +1,9 @@
 /*
- * Counting of sums, which hsnap --by-stack writes: each has a different stack or none. Caching
- * texts is useless if no stack occurs twice, so the sums go to the pool in batches.
+ * Counting of sums, which hsnap --by-stack writes. Stacks hardly ever occur twice in such a dump, so
+ * caching their texts is useless. Instead, the sums go to the pool in batches.
  *
- * Lines are accepted only if the scanner would interpret them in the same way: they have exactly
- * hsnap's form, and the lines around them do not change the meaning. */
+ * Accepts only lines that the scanner would interpret in the same way. They must have exactly
+ * hsnap's form, and the lines around them must not change their meaning. */
 #include <string.h>
 
 #include "core/base/text.h"

@@ -17,9 +17,9 @@
  * A dump's data in hdiff: the sums of each stack.
  *
  * Sums are computed while the file is read; single blocks are stored only on request. struct
- * dump_sums owns everything it points to, and sums_release() frees all of it. If a file is read
- * twice, stacks, heaps and texts may have other numbers, and cells another order. The meaning is
- * the same. */
+ * dump_sums owns everything it points to, and sums_release() frees all of it. The numbers of
+ * stacks, heaps and texts, and the order of cells, may differ each time a file is read. The meaning
+ * is the same. */
 
 #define WARNINGS_MAX 20 /* number of warnings that are stored */
 
@@ -98,7 +98,8 @@ enum date_doubt {
 	DATE_PLAUSIBLE,
 	DATE_EARLY, /* before the start of the dump's process */
 	DATE_AHEAD, /* more than a day ahead of this machine's clock */
-	/* no running clock: other dumps of the process were corrected using theirs */
+	/* the dump has no running clock, but other dumps of its process were corrected using
+	 * theirs */
 	DATE_UNKNOWN,
 };
 
@@ -129,8 +130,8 @@ struct dump_identity {
 
 /* The part of a recording that the sums cover. */
 struct recording_window {
-	/* Position of the moment plus 1, or 0 for a dump. With a fate, the window also has a start,
-	 * and times of both ends. */
+	/* Position of the moment or of the window's end, plus 1. 0: the sums are from a dump. Only
+	 * a fate other than FATE_LIVE has a window, with a start and the times of both ends. */
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
@@ -197,8 +198,8 @@ struct dump_sums {
 	 * no stacks. */
 	uint32_t *shared;
 	/* The store's stacks, indexed by the numbers in `shared`. NULL: `stacks` contains the
-	 * stacks. If `common` is used, `stacks` has only a count, and `same_id` replaces the lists
-	 * in the stacks. `same_id` is NULL if each id has one stack. */
+	 * stacks. If `common` is used, `stacks` contains only a count. `same_id` then links the
+	 * stacks that have the same id; it is NULL if each id has one stack. */
 	const struct stack *const *common;
 	uint32_t *same_id;
 	/* One cell for each (stack, heap, is_bare) that occurs; NULL if the cells are packed.
@@ -287,10 +288,10 @@ uint64_t record_kind_heap(const struct record_facts *facts, const struct record_
 
 struct dump_warning {
 	const struct dump_sums *first; /* first dump with this warning */
-	/* index in `first->warnings`; WARNINGS_MAX: stands for all warnings that are only
-	 * counted */
+	/* index in `first->warnings`; WARNINGS_MAX: stands for all warnings whose texts were not
+	 * stored */
 	size_t number;
-	size_t more; /* number of warnings that are only counted, in all dumps */
+	size_t more; /* number of warnings whose texts were not stored, in all dumps */
 	size_t dump_count; /* number of dumps with this warning */
 };
 

@@ -110,8 +110,9 @@ const char *function_own(const char *function)
 		bool is_first = at == own || at[-1] == ':';
 
 		if (!depth && (past > at || (*at == '(' && !is_first)))
-			break; /* except at "(anonymous namespace)" */
-		if (!depth && *at == ' ' && at[1] != '[') /* except in "f [clone .cold]" */
+			break; /* a '(' ends the name, except in "(anonymous namespace)" */
+		/* a blank ends the return type, except in "f [clone .cold]" */
+		if (!depth && *at == ' ' && at[1] != '[')
 			own = at + 1;
 		depth = past > at ? depth : count_depth(function, at, depth);
 		at = past > at ? past : at + 1;
@@ -296,9 +297,9 @@ static bool is_place(struct frame_part part)
 }
 
 /* Returns the position of the " (" or " [" that starts the file at the part's end, or the part's
- * length. Names of files and functions may contain brackets. Prefers the opening bracket that
- * matches the final bracket, if it follows an offset; then the last bracket that follows an offset;
- * then the matching bracket without an offset. */
+ * length. Names of files and functions may contain brackets, so several brackets are tried: first
+ * the one that matches the final bracket, if it follows an offset; then the last one that follows
+ * an offset. If no bracket follows an offset, the matching one is used. */
 static size_t file_start(struct frame_part part)
 {
 	const char close = part.text[part.len - 1], open = close == ')' ? '(' : '[';
@@ -404,8 +405,8 @@ static void cut_place(struct frame *frame, struct frame_part *part, struct frame
 	frame->addr = addr;
 }
 
-/* Splits at the first '!' if the text before it can be a file name. Operators may contain '!', and
- * placeholders are in angle brackets. */
+/* Splits at the first '!' if the text before it can be a file name. If not, the '!' may belong to
+ * an operator, or follow a placeholder in angle brackets. */
 static bool cut_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
@@ -439,8 +440,8 @@ static void cut_ending(struct frame_part *module)
 	}
 }
 
-/* Splits the text before the offset, address and file. An offset with an address and without a
- * function is an offset in a module. Returns false for an empty text. */
+/* Splits the text before the offset, address and file. If a frame has an offset, an address and no
+ * function, its offset is an offset in a module. Returns false for an empty text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
 	struct frame_part *module, struct frame_part *function)
 {

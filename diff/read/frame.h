@@ -8,8 +8,8 @@
 
 #include "core/base/memory.h"
 
-/* A line of a stack, as reports print it: an address from a dump, or a text from a printed
- * comparison or a log; both with names. */
+/* A line of a stack, as reports print it. It is an address from a dump, or a text from a printed
+ * comparison or a log. Both can have names. */
 
 /* The frame borrows its strings from its source. */
 struct frame {
@@ -58,8 +58,8 @@ void frame_name(const struct frame *frame, struct buf *buf);
  * ("operator->", "operator std::string") are neither brackets nor scopes. */
 const char *function_pass_operator(const char *function, const char *at);
 
-/* Returns the start of the function's own name with its scopes. Skips the return type, with which
- * names of template functions begin. */
+/* Returns the start of the function's own name with its scopes. Skips the return type at the start
+ * of a template function's name. */
 const char *function_own(const char *function);
 
 /* Appends the function's display name. It contains std::string and std::wstring instead of their
@@ -76,8 +76,8 @@ void function_shown(const char *function, struct buf *shown);
  *     ADDRESS
  *
  * and as debuggers print them: with columns before the name (core/dump/frame_columns.h), MODULE
- * with ".dll" or ".exe", FILE and LINE in either brackets as "FILE @ LINE" or "FILE:LINE", ADDRESS in
- * brackets.
+ * with ".dll" or ".exe", ADDRESS in brackets, and FILE and LINE as "FILE @ LINE" or "FILE:LINE" in
+ * brackets of either kind.
  *
  * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be parsed in several ways.
  * The first '!' and the last '+' are used, and a FILE with matching parentheses. Text in any other

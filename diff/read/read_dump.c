@@ -228,7 +228,8 @@ static void bare_resolve(struct sum_reader *reader)
 	}
 }
 
-/* Returns true if a part exceeds the total: the file changed between adding and subtracting. */
+/* Returns true if a cell exceeds the total. In that case, the file changed while it was read, and
+ * the entries that were subtracted are not those that were added. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -299,7 +300,8 @@ static int finish(struct sum_reader *reader, int rc)
 		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
 	for (size_t i = 0; i < sums->heap_count; i++)
 		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
-	/* Address space is not memory, and a reservation must not look like a leak. */
+	/* Remove address space from the total: it is not memory, and a reservation must not look
+	 * like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
 			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;

@@ -113,8 +113,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* Overhead of the heap that its lines do not contain, because they have only whole
-		 * bytes per block. The stacks are unknown. */
+		/* Overhead that the lines of the heap lack, because they contain only whole bytes
+		 * per block. It is unknown to which stacks this overhead belongs. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},
@@ -130,7 +130,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
-		/* an error that is reported at the end, not only a skipped line */
+		/* report an error at the end, instead of only skipping this line */
 		reader->is_over = true;
 		return 0;
 	}

@@ -12,11 +12,11 @@
 /*
  * Reading one file with several threads.
  *
- * The file is divided at lines that do not continue a stack. Each thread claims the next piece,
- * counts the plain entries at its start in the thread's own tally, and stops at the first line of
- * another kind. Counted pieces are then completed in order, by any thread. To complete a piece, the
- * scanner, whose state depends on the order, skips the counted entries and reads the rest. Most
- * pieces have no rest.
+ * The file is divided at lines that do not continue a stack. Each thread claims the next piece, and
+ * counts the plain entries at its start in the thread's own tally. The thread stops at the first
+ * line of another kind. Counted pieces are then completed in order, by any thread. To complete a
+ * piece, the scanner skips the counted entries and reads the rest. The order matters, because the
+ * scanner's state depends on the lines before. Most pieces have no rest.
  *
  * If long lines prevent dividing the file near the intended places, the file is read again in
  * order.
@@ -24,7 +24,7 @@
  * The heap of a piece is known only when the piece is completed. A thread assumes the latest known
  * heap. If the assumption was wrong, the piece's entries are subtracted and counted again. */
 
-/* bytes after a piece; the piece's last line must end there */
+/* bytes to read after a piece; the piece's last line must end there */
 #define OVERLAP_BYTES ((size_t)64 << 10)
 #define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* part of the overlap that is read with the piece */
 
@@ -43,7 +43,7 @@ struct reader_threads {
 	struct source *source;
 	const struct read_plan *plan;
 	size_t piece_count;
-	size_t limit; /* first waiting piece; all later pieces wait too */
+	size_t limit; /* threads claim only pieces before this one */
 	struct piece *pieces;
 	atomic_size_t next; /* first piece that no thread has claimed */
 	atomic_uint heap; /* latest known heap */

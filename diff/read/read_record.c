@@ -152,7 +152,7 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 }
 
 /* Copies the modules that are loaded or used by stacks. For a window, copies all modules, because
- * stacks that free blocks may use any of them. */
+ * the stacks of frees may use any of them. */
 static void copy_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -195,8 +195,8 @@ void record_stack_addrs(
 	}
 }
 
-/* Returns the number in the sums of a recording's stack, or STACK_NONE. Adds the stack if it is
- * new. */
+/* Returns the number that a stack of the recording has in the sums, or STACK_NONE. Adds the stack
+ * to the sums if it is new. */
 static uint32_t add_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
@@ -320,8 +320,8 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Indexed by kind: number of blocks allocated and freed in a window; number of blocks allocated
- * before the window and freed in it. */
+/* Numbers of blocks freed in a window, indexed by kind. `inside`: blocks allocated in the window;
+ * `before`: blocks allocated before the window. */
 struct frees {
 	uint64_t *inside, *before;
 };
@@ -425,8 +425,8 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Reads the single blocks that are live at a position. Not for a sample, whose blocks represent
- * other blocks with unknown addresses. */
+/* Reads the single blocks that are live at a position. Not for a sample: its blocks also represent
+ * other blocks, whose addresses are unknown. */
 static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -536,8 +536,8 @@ static void copy_facts(struct record_reader *reader)
 	sums->quality.sample_bytes = facts->sample_bytes;
 }
 
-/* Adds warnings about losses up to a position. A recording without an end is complete for earlier
- * moments. */
+/* Adds warnings about losses up to a position. A recording that was not ended lacks only its last
+ * events, so the sums of an earlier moment are complete. */
 static void add_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;

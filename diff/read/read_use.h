@@ -26,7 +26,8 @@ struct use_window {
 	uint64_t from, to; /* positions */
 	uint64_t from_ms, to_ms;
 	const bool *is_wanted; /* indexed by kind */
-	/* this memory counts as usage, and is not mere address space */
+	/* indexed by memory: this memory counts as usage; reserved address space usually does
+	 * not */
 	bool is_counted[RECORD_MEMORIES];
 };
 
@@ -44,7 +45,8 @@ struct use_over_time {
 	struct use_span *spans; /* the first span is only the moment at the start of the window */
 	size_t span_count; /* at least 2 */
 	size_t peak; /* index of the first span with the highest usage */
-	bool is_there[RECORD_MEMORIES]; /* indexed by memory: some was in use at some moment */
+	/* indexed by memory: this memory was in use at some moment */
+	bool is_there[RECORD_MEMORIES];
 	uint64_t reserved_bytes; /* maximum of the address space, if it is not counted */
 	struct use_window window;
 };

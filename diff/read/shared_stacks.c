@@ -67,7 +67,7 @@ static uint32_t cell_add(struct shared_stacks *pool, const struct stack_total *w
 	return (uint32_t)sums->cell_count++;
 }
 
-/* Returns true if both have the same key; ignores sums. */
+/* Returns true if both cells have the same key. Ignores their sums. */
 static bool is_cell(const struct stack_total *cell, const struct stack_total *wanted)
 {
 	return cell->stack == wanted->stack && cell->heap == wanted->heap &&

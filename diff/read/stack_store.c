@@ -12,7 +12,8 @@
 #define NUMBER_BYTES 10 /* seven bits per byte */
 #define CELL_BYTES (1 + 5 * NUMBER_BYTES)
 
-/* Flags in a cell's first byte. A value without a flag follows as a number, in this order. */
+/* Flags in the first byte of a packed cell. If a value is not described by its flag, the value
+ * itself follows as a number. The numbers are in the order of the flags. */
 enum {
 	NEXT_STACK = 1, /* the stack after the previous cell's stack */
 	SAME_HEAP = 2,
@@ -174,7 +175,7 @@ static const char *copy(struct stack_store *store, const char *bytes, size_t len
 	return memcpy(arena_bytes(&store->arena, len), bytes, len);
 }
 
-/* Returns the number of a stack, which is added if it is new. */
+/* Returns the number of a stack. Adds the stack if it is new. */
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);

@@ -46,8 +46,8 @@ static inline const struct stack_total *stack_totals_next(struct cell_walk *walk
  *
  * The frames and the id of a stack are stored once for all dumps. Each dump also needs 4 bytes per
  * stack, about ten per cell, and its names. If an id of the dump has several stacks, the dump needs
- * another 4 bytes per stack. If some frames of the dump are texts, they stay in the dump, which
- * needs another 40 bytes per stack. */
+ * another 4 bytes per stack. If some frames of the dump are texts, the dump keeps its own list of
+ * stacks, which needs another 40 bytes per stack. */
 
 struct stack_store;
 
