@@ -34,8 +34,8 @@ static const struct dump_pointer *pointer_at(
 	return NULL;
 }
 
-/* Splits a content into words. Names are looked up for return addresses, so 1 is added to a word
- * that is an address in a module. */
+/* Splits a content into words. Names can be looked up only for return addresses, which follow a
+ * call. Therefore, if a word is an address in a module, the address plus 1 is looked up. */
 static void split_words(
 	struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
@@ -133,7 +133,8 @@ bool view_word_frame(const struct view *view, const struct dump_sums *dump,
 	naming_stack_frames(&view->naming, dump, &stack, frames);
 	if (!frames->count)
 		return false;
-	frame = &frames->items[frames->count - 1]; /* the outermost function */
+	/* the function that contains the address; the others are inlined into it */
+	frame = &frames->items[frames->count - 1];
 	frame->addr = word->value;
 	frame->offset_bytes -= frame->offset_bytes != 0;
 	frame->file = NULL;

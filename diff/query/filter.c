@@ -137,7 +137,8 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	*verdict = VERDICT_DROP;
 	if (filter->module_count && !filter_modules(filter, comparison, row, frames))
 		return 0;
-	/* Most frames have distinct texts, so each text is made once and used for both lists. */
+	/* Most frames have different texts, so texts are not cached. Each text is made once and
+	 * matched against both lists. */
 	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 

@@ -82,8 +82,8 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 /*
  * Checks the values of -i after rows were selected. Tries each pattern without a match on all rows
  * that pass the other filters, looking up their names. Reports nothing if no rows pass the other
- * filters, or for a pattern that takes too long. `is_part`: the rows do not cover all blocks.
- * Without a callback, patterns are matched and not reported. */
+ * filters, or for a pattern that takes too long. If `messages` is NULL, matches the patterns but
+ * reports none. `is_part`: the rows do not cover all blocks. */
 void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
 	unmatched_report *messages, void *ctx);
 

@@ -162,7 +162,7 @@ static void group_row(struct grouping *grouping, size_t i)
 	}
 }
 
-/* Adds rows that are not shown to existing groups. */
+/* Adds the rows that are not shown to groups that already exist. */
 static void add_others(struct grouping *grouping)
 {
 	struct view *view = grouping->view;

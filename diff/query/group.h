@@ -13,8 +13,8 @@
  * by heap or memory, every row belongs to the group of its heap. */
 void groups_make(struct view *view);
 
-/* Store the name of a frame's group (second function: a heap's group) in `name`, replacing its
- * content. */
+/* Store the name of a group in `name`, replacing its content. group_name() finds the group of a
+ * frame, group_heap_name() the group of a heap. */
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
 

@@ -40,7 +40,8 @@ void naming_frames(const struct naming *naming, size_t index, struct frames *fra
 /* Stores the frames without names, except names that the stack itself contains. */
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* Look up the names (second function: store the frames) of a dump's stacks that have no row. */
+/* For stacks of a dump that have no row. naming_find_stacks() looks up their names;
+ * naming_stack_frames() stores the frames of one stack. */
 void naming_find_stacks(
 	struct naming *naming, size_t dump, const struct stack *stacks, size_t count);
 void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,

@@ -16,10 +16,11 @@
 
 #define KNOWN_MAX ((size_t)1 << 20) /* number of cached texts */
 /*
- * Limits of steps for one text and for all texts: far more than a sane pattern needs, and far less
- * than would try a user's patience. PCRE2 does not report the number of steps, so a match starts
- * with a low limit, which is raised until the match ends. The sum of these limits counts as the
- * cost. An interpreted step takes at least ten times as long as a compiled one. */
+ * Limits of steps for one text and for all texts. A reasonable pattern needs far fewer steps, and a
+ * user does not have to wait long for this many. PCRE2 does not report the number of steps. A match
+ * therefore starts with a low limit, which is raised until the match ends. All raised limits of a
+ * text are added up as its cost. An interpreted step takes at least ten times as long as a compiled
+ * one. */
 #define STEPS_FIRST 1000
 #define STEPS_FACTOR 4
 #define STEPS_MAX 1024000
@@ -35,7 +36,7 @@ struct pattern {
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	pcre2_jit_stack *jit_stack; /* NULL: no JIT */
-	uint64_t steps; /* limits added up over all texts, except each text's first limit */
+	uint64_t steps; /* cost of all texts so far; a text's first limit does not count */
 	bool has_matched;
 };
 

@@ -38,8 +38,8 @@ int patterns_match(const struct patterns *patterns, const char *text, struct err
  * number of patterns. */
 size_t patterns_unmatched(const struct patterns *patterns, size_t from);
 
-/* Matches a text against the patterns that never matched. A pattern that takes too long has an
- * unknown result, and counts as matched after that. */
+/* Matches a text against the patterns that never matched. If a match takes too long, its result is
+ * unknown, and the pattern counts as matched after that. */
 void patterns_try(struct patterns *patterns, const char *text);
 
 const char *pattern_text(const struct patterns *patterns, size_t index);

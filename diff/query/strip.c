@@ -18,7 +18,7 @@
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
  * call the program back, such as std::sort, std::function and std::thread, are not listed, because
  * the program's function may be inlined into them and have no frame of its own. If the source file
- * is known, it decides: the inlined function's line is not in the library.
+ * is known, the file decides: an inlined function of the program is not in a file of the library.
  */
 #include "core/base/text.h"
 #include "diff/query/strip.h"
@@ -266,8 +266,9 @@ static const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules of the system heap, of its checkers and recorders, and of C libraries. In a program that
- * uses a C library's DLL, operator new is part of the program and calls the DLL. */
+/* Modules of the system heap, of its checkers and recorders, and of C libraries. C libraries are
+ * included because a program that uses a C library's DLL contains its own operator new, which calls
+ * the DLL. */
 static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
@@ -405,9 +406,9 @@ static bool is_in(const char *const *globs, const char *text)
 	return *globs;
 }
 
-/* Returns true if the source file belongs to the C++ library. A header without an extension
- * directly in a folder "include" is a standard header, because Microsoft's library has such headers
- * in folders of any name. */
+/* Returns true if the source file belongs to the C++ library. Microsoft's library may be in folders
+ * of any name. Therefore, a header without an extension that is directly in a folder "include" also
+ * counts as the library's. */
 static bool is_in_library(const struct frame *frame)
 {
 	struct buf path;

@@ -30,8 +30,8 @@ struct strip {
 void strip_init(struct strip *strip);
 void strip_release(struct strip *strip);
 
-/* Adds the built-in layers, files of the C++ library, and frames without a name in modules that allocate
- * for others. */
+/* Adds the built-in layers, files of the C++ library, and frames without a name in modules that
+ * allocate for others. */
 void strip_add_known(struct strip *strip);
 
 /* Adds the lines of a file. A line is MODULE!FUNCTION, where '*' matches any text. MODULE has no
@@ -40,7 +40,8 @@ void strip_add_known(struct strip *strip);
  * pattern_list_read(). */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
-/* Returns true if a frame lies in the system heap, which C runtimes call. */
+/* Returns true if a frame lies in a module that C runtimes call to allocate: the system heap or its
+ * checkers, or a C library's DLL. */
 bool strip_is_heap(const struct frame *frame);
 
 /* Adds a frame without a name. `name` has the form that frame_name() writes. */
@@ -64,8 +65,9 @@ void strip_add_start_up(struct strip *strip);
  * several candidates is not changed. */
 void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
 
-/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name,
- * ignoring frames that start a program. Otherwise returns NULL. */
+/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name.
+ * Ignores layers, and frames that start a program. Returns NULL if the innermost remaining frame
+ * has a name, or if no caller has one. */
 const struct frame *strip_caller(
 	struct strip *strip, struct strip *start_up, const struct frames *frames);
 

@@ -3,15 +3,18 @@
  * were not found, every row would start with the return address in malloc.
  *
  * In most stacks of the module, the return address in malloc is the innermost one after the layers,
- * and has many callers. If operator new is the only caller of malloc, operator new has many
- * callers; then it is in most of the module's stacks, or in nearly all of them if malloc has hardly
- * another caller. A leaking function has few callers. A linked runtime calls the system heap itself, so an
- * address that calls another runtime's DLL is an ordinary function.
+ * and has many callers. But malloc may have only a few callers, with operator new as the main one.
+ * In that case, operator new has many callers and is in most of the module's stacks. If malloc has
+ * hardly any other caller, operator new must be in nearly all of the stacks. A leaking function has
+ * few callers.
+ *
+ * A linked runtime calls the system heap, or a C library's DLL, itself. Therefore, an address that
+ * calls an allocator in any other module belongs to an ordinary function.
  *
  * calloc, realloc and similar functions lie near malloc and also have many callers, some of which
  * call malloc as well. operator new[] lies near operator new and calls it. Once all functions
  * around malloc are layers, the next round finds operator new in the same way, and so on. Few
- * addresses qualify, so their names are looked up before the decision. */
+ * addresses qualify. The name of each is looked up before the address is added as a layer. */
 #include "diff/query/strip.h"
 
 #include <stdlib.h>
@@ -20,14 +23,16 @@
 #include "diff/query/naming.h"
 
 enum {
-	/* number of callers of the innermost address in most stacks of a module */
+	/* minimum number of callers of an allocator that is the innermost address in most stacks of
+	 * a module */
 	CALLERS_MIN = 30,
-	/* the same for an address with a caller that has CALLERS_MIN callers, unless that caller is
-	 * in nearly all stacks */
+	/* minimum number of callers of an allocator if one of them has CALLERS_MIN callers itself;
+	 * not required if that caller is in nearly all stacks */
 	CHAIN_CALLERS_MIN = 3,
-	NEAR_CALLERS_MIN = 10, /* number of callers of an address near a known layer */
+	NEAR_CALLERS_MIN = 10, /* minimum number of callers of an allocator near a known layer */
 	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
-	/* functions that call both the address and a layer near it; 2 of 19 in node 18 */
+	/* minimum number of functions that call both an allocator and a layer near it; 2 of 19 in
+	 * node 18 */
 	NEAR_SHARED_MIN = 2,
 	SITE_BYTES = 0x100, /* maximum distance between two calls in one function */
 	SAMPLE = 4096, /* number of stacks examined, evenly spread */
@@ -71,7 +76,7 @@ struct fronts {
 	size_t count, cap;
 	struct front_caller *callers;
 	size_t caller_count, caller_cap;
-	/* sites that call the fronts' callers; sites that call known layers */
+	/* sites that call fronts; sites that call known layers */
 	struct call_sites contexts, layer_calls;
 	struct frame *layers;
 	size_t layer_count, layer_cap;
@@ -148,7 +153,7 @@ static bool is_near(const struct frame *a, const struct frame *b)
 	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
 }
 
-/* Adds the call site in the first frame, together with its caller, the site in the second frame. */
+/* Adds the call site `frames[0]`, and `frames[1]`, the site that called its function. */
 static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
 {
 	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
@@ -176,9 +181,9 @@ static void count_callers(
 	}
 }
 
-/* Returns true if the first `count` frames, which are all layers, may have been called by a runtime
- * linked into the next frame's module. Each of them must be in the system heap or in that
- * module. */
+/* Returns true if a runtime linked into the module of `frames[count]` may have called the frames
+ * before, which are all layers. Each of these must be in that module, or in a module of
+ * strip_is_heap(). */
 static bool is_inside_runtime(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

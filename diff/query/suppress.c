@@ -184,14 +184,14 @@ struct suppression_case {
 	size_t start_at; /* index of the first frame that starts a program or a thread */
 };
 
-/* Extensions that a module may have whose file is unknown, as in a printed comparison. */
+/* Extensions to try if the file of a module is unknown, as in a printed comparison. */
 static const char *const extensions[SUPPRESS_EXTENSIONS] = {"exe", "dll", "ocx", "pyd"};
 
 #define FRAME_TEXTS (4 + SUPPRESS_EXTENSIONS)
 
-/* Collects the texts of a frame to match against patterns; each may be NULL. Returns true for a
- * frame that starts a program or a thread. Omits the module and file of such a frame, which reveal
- * nothing about a stack. */
+/* Collects the texts of a frame to match against patterns. A text may be NULL. Returns true for a
+ * frame that starts a program or a thread. Omits the module and file of such a frame, because they
+ * reveal nothing about a stack. */
 static bool frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
@@ -303,7 +303,8 @@ static bool has_stacks(const struct comparison *comparison)
 	return !comparison->dumps;
 }
 
-/* Returns the index of the first outer frame that starts a program or a thread. */
+/* Returns the index of the first of those outermost frames that start a program or a thread.
+ * Returns `frames->count` if no such frames exist. */
 static size_t find_start(struct strip *start_up, const struct frames *frames)
 {
 	size_t at = frames->count;

@@ -54,8 +54,8 @@ void suppressions_release(struct suppressions *suppressions);
  * the first match. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
-/* Returns the suppression that removes a row with these frames, whose names must be known, or
- * NULL. */
+/* Returns the suppression that removes a row with these frames, or NULL. The names of the frames
+ * must have been looked up. */
 struct suppression *suppressions_match(struct suppressions *suppressions,
 	const struct comparison *comparison, const struct row *row, const struct frames *frames);
 

@@ -109,9 +109,9 @@ static struct block_totals totals_less(struct block_totals a, struct block_total
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
 
-/* Sums up the selected rows; in a trend, also for each snapshot, and judges the trend. Subtracts
- * `suppressed`, indexed by snapshot, unless it is NULL. If no filter is active, the sums include
- * rows that did not change or cancel each other. */
+/* Sums up the selected rows. In a trend, also sums up each snapshot, and judges the trend. If no
+ * filter is active, the sum is everything except the suppressed rows, so it includes unchanged
+ * rows. `suppressed` is indexed by snapshot and may be NULL. */
 static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
@@ -378,8 +378,8 @@ static bool is_uncalled(
 	naming_frames(&view->naming, row, frames);
 	while (count < frames->count && strip_matches(strip, &frames->items[count]))
 		count++;
-	/* Without names, kernel32 called by ntdll is the start of a thread: the stack is
-	 * complete. */
+	/* In a stack without names, ntdll calling kernel32 is the start of a thread, so the stack
+	 * is complete. */
 	if (count > 1 && count == frames->count && !frames->items[count - 1].function &&
 		text_glob("ntdll", frames->items[count - 1].module, GLOB_FOLD) &&
 		text_glob("kernel32", frames->items[count - 2].module, GLOB_FOLD))
@@ -411,14 +411,12 @@ void view_find_uncalled(struct view *view, struct strip *strip)
 	free(rows);
 }
 
-/* ---------------------------------------------------------------- sums */
-
 /* ---------------------------------------------------------------- the request */
 
 int view_select(struct view *view, const struct view_request *request, struct err *err)
 {
 	bool is_trend = view->comparison->axis, by_number;
-	/* Groups have their own names. */
+	/* Groups are sorted by their own names, so only rows need the names of frames. */
 	bool by_name = request->sort == SORT_NAME && request->group == GROUP_STACK;
 	bool by_frame = request->group == GROUP_FUNCTION || request->group == GROUP_FILE ||
 			(request->group == GROUP_MODULE && request->strip);

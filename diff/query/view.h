@@ -81,7 +81,8 @@ struct time_span {
 struct window_sums {
 	struct block_totals by_fate[BLOCK_FATES]; /* all except FATE_LIVE */
 	uint64_t peak_bytes, peak_ms; /* maximum of live bytes, and the first time it was reached */
-	/* in the window; `freed` includes blocks from before the window */
+	/* times of allocations and frees in the window; `freed` includes blocks from before the
+	 * window */
 	struct time_span allocated, freed;
 	uint64_t shortest_ms, longest_ms; /* lifetimes of FATE_AIFI */
 	uint64_t median_ms; /* exact below 64 ms, within 1/64 above */
@@ -90,8 +91,9 @@ struct window_sums {
 	 * live blocks */
 	const uint64_t *threads, *heaps;
 	size_t thread_count, heap_count;
-	/* Known stacks that freed blocks in the window: the one that freed the most bytes, its
-	 * sums, and the number of stacks. */
+	/* `freed_by` is a stack that freed blocks in the window: the one that freed the most bytes.
+	 * `freed_by_sum` contains the blocks that it freed. `freed_by_count` is the number of all
+	 * known stacks that freed blocks. */
 	const struct stack *freed_by; /* NULL: unknown */
 	struct block_totals freed_by_sum;
 	size_t freed_by_count;
@@ -133,9 +135,10 @@ struct view {
 	 * the groups are shown instead. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Number of selected rows, after the first `row_count`, that are never shown and only count
-	 * in sums. In a window of a recording: rows without blocks of the window's fate, which
-	 * count in `window`. In a grouped view: unchanged rows, which count in groups. */
+	/* Number of further selected rows in `rows`, after the first `row_count`. They are never
+	 * shown and only count in sums. In a window of a recording: rows without blocks of the
+	 * window's fate, which count in `window`. In a grouped view: unchanged rows, which count in
+	 * groups. */
 	size_t other_count;
 	/* only the first `shown_count` rows or groups are shown; the rest only count in sums */
 	size_t shown_count;

@@ -35,10 +35,11 @@ struct window_kind {
 	struct time_span allocated_ms, freed_ms;
 	uint64_t shortest_ms, longest_ms;
 	double lives_ms;
-	uint64_t threads_seen; /* bit mask of the first 64 threads */
+	uint64_t threads_seen; /* bit mask of the threads below 64 that allocated blocks */
 	const uint32_t *windows; /* indexes in `view->window` of the sums that include the kind */
 	size_t window_count;
-	/* times of the allocations in the window, in order; NULL: all on the page were freed */
+	/* pages with the times of the allocations in the window, in order; an element is NULL if
+	 * all allocations of its page were freed */
 	struct time_page **pages;
 	size_t page_count, page_cap;
 	uint32_t number; /* number of the kind in the recording */
@@ -279,7 +280,7 @@ static void add_life(struct window_run *run, struct window_kind *kind, uint64_t 
 {
 	size_t life_class = use_class(lived_ms, LIFE_CLASS_BITS);
 
-	/* times of marks may be wrong */
+	/* if the time of a mark is wrong, a lifetime may exceed the window */
 	life_class = life_class < run->life_classes ? life_class : run->life_classes - 1;
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_use *use = &run->uses[kind->windows[i]];
@@ -491,7 +492,8 @@ static void store_places(struct window_run *run, struct places *found, bool are_
 	free(found->items);
 }
 
-/* Blocks freed by a stack, which is stored in `place` because by_window() sorts by it. */
+/* Sum of the blocks freed by a stack. The stack is in `place`, because by_window() compares
+ * places. */
 struct freed_sum {
 	struct place place;
 	struct block_totals sum;
