@@ -45,7 +45,7 @@ static void write_xml(struct out *out, const char *text, bool is_line)
 		case '<': out_text(out, "&lt;"); break;
 		case '>': out_text(out, "&gt;"); break;
 		case '"': out_text(out, "&quot;"); break;
-		/* otherwise it becomes a blank in attributes */
+		/* in an attribute, readers would convert a plain line end to a blank */
 		case '\n': out_text(out, "&#10;"); break;
 		default: out_char(out, *at);
 		}

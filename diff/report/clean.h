@@ -15,7 +15,7 @@ void clean_text(struct buf *buf, const char *text, bool one_line);
 /* Appends "module!function", "module+OFFSET" or "ADDRESS", sanitized. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
-/* If `words` needs more than `columns` columns, shortens the name in it: a sanitized
+/* Shortens a name in `words` if `words` needs more than `columns` columns. The name is a sanitized
  * "module!function" that begins at `from`. The result may still be too long. */
 void report_shorten(struct buf *words, size_t from, unsigned columns);
 

@@ -55,7 +55,7 @@ void graph_inputs(const struct view *view, struct buf *words)
 
 size_t graph_row_count(const struct view *view)
 {
-	/* In a grouped view, groups are shown, which consist of all rows. */
+	/* A grouped view shows groups, not rows. All of its rows are drawn. */
 	return view->group == GROUP_STACK ? view->shown_count : view->row_count;
 }
 
@@ -141,7 +141,7 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	if (!old->requested_bytes && !now->requested_bytes && !old->block_count &&
 		!now->block_count)
 		return false;
-	/* The sum changed in between; only the first and the last snapshot are shown here. */
+	/* Only growth from the first to the last snapshot is drawn, and this row has none. */
 	if (view->comparison->axis && old->requested_bytes == now->requested_bytes)
 		return false;
 	stack->count = 0;
@@ -270,8 +270,8 @@ static bool has_room(const struct block_totals *to, const struct block_totals *m
 	       to->block_count <= UINT64_MAX - more->block_count;
 }
 
-/* Adds up adjacent lines with equal boxes. If their sum would overflow, leaves two lines, which
- * mean the same. */
+/* Adds up adjacent lines with equal boxes. If their sum would overflow, keeps both lines. The
+ * meaning is the same. */
 static void unite_lines(struct graph *graph)
 {
 	size_t kept = 0;

@@ -20,13 +20,14 @@ struct page_frames;
 struct json {
 	struct out *out;
 	bool is_first; /* no comma before the next item */
-	/* '<', '>' and '&' are escaped too; no text can end the HTML element around it */
+	/* also escape '<', '>' and '&', so that no text can end the HTML element around it */
 	bool is_in_page;
 	/* The part of the report that is being written. */
 	const struct view *view;
 	const struct comparison *comparison;
 	bool has_rates;
-	/* in a page: table of frames, whose numbers are written; otherwise NULL */
+	/* in a page: table of frames; the page contains the frames' numbers in this table.
+	 * Otherwise NULL. */
 	struct page_frames *frames;
 };
 

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns true for the halves of thousandths, which are the odd sixteenths. */
+/* Returns true if the value is exactly halfway between two thousandths. Only odd multiples of 1/16
+ * are. */
 static bool is_half(double value)
 {
 	double sixteenths = value * 16;
@@ -18,15 +19,15 @@ static bool is_half(double value)
 
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES])
 {
-	bool is_up = is_half(value); /* printf() would round it to even */
+	bool is_up = is_half(value); /* printf() would round a half to the even thousandth */
 	char *end;
 
 	if (!isfinite(value))
 		return NULL;
 	end = text + snprintf(text, FRACTION_TEXT_BYTES, is_up ? "%.4f" : "%.3f", value);
 	if (is_up) {
-		*--end = '\0'; /* 5 */
-		end[-1]++; /* 2 or 7 */
+		*--end = '\0'; /* the fourth digit, which is 5 */
+		end[-1]++; /* the third digit, which is 2 or 7 */
 	}
 	while (end[-1] == '0')
 		*--end = '\0';

@@ -5,8 +5,8 @@
 #include "core/base/memory.h"
 #include "diff/report/json.h"
 
-/* Makes a key that is equal for equal frames. The key omits the offset in a function, because a
- * function makes many calls. */
+/* Makes a key that is equal for equal frames. The key omits the offset in a function, because the
+ * offset differs for each call that the function makes. */
 static void make_key(struct buf *key, const struct frame *frame)
 {
 	const char *texts[] = {frame->module, frame->function, frame->file};

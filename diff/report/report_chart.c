@@ -180,7 +180,8 @@ static void write_over_time(struct text_chart *text)
 
 /* ---------------------------------------------------------------- sizes */
 
-/* A row for a power of two, which consists of the classes [first, end). */
+/* A row for the sizes from one power of two up to the next. It consists of the classes [first,
+ * end). */
 struct size_row {
 	size_t first, end;
 	struct use allocated, live;

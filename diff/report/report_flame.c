@@ -76,8 +76,8 @@ static void write_style(const struct flame *flame)
 }
 
 /* Writes a box's style class. In a difference, the shade depends on the square root of the box's
- * share, to make small shares visible. Otherwise, it depends on the name, to distinguish
- * neighbours. */
+ * share, to make small shares visible. In any other graph, the shade depends on the name, to
+ * distinguish neighbours. */
 static void write_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
@@ -137,7 +137,8 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 		b->old - a->old, b->now - a->now, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
-/* Returns the bytes of growth and shrinking together, which determine a box's width. */
+/* Returns the bytes of all growth and all shrinking, added up. They determine the width of a
+ * box. */
 static double involved(const struct flame_sums *sums)
 {
 	return (double)sums->grown + (double)sums->shrunk;
@@ -198,8 +199,8 @@ static void write_box(struct flame *flame, const char *name, size_t from, size_t
 	out_text(out, "</g>\n");
 }
 
-/* Draws the boxes above the box of lines [from, end), starting at `level`. Skips lines without a
- * box at this level, which come first. */
+/* Draws the boxes above the box of lines [from, end), starting at `level`. Lines without a box at
+ * this level come first, and are skipped. */
 static void write_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;

@@ -1,9 +1,9 @@
 /*
  * A page for browsers, in a single file: the files in diff/report/html with the report inserted.
  *
- * The page's script reads the report as JSON (man/hdiff-json.5). There, frames are numbers, because
- * 20,000 stacks share most of their frames. A browser without scripts shows the head and a table of
- * the first rows. */
+ * The page's script reads the report as JSON (man/hdiff-json.5). In a page, this JSON contains
+ * numbers instead of frames, because 20,000 stacks share most of their frames. A browser without
+ * scripts shows the head and a table of the first rows. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static const char *image_of(const struct view *view)
 	return image;
 }
 
-/* Returns true for a single dump or sum, which has no OLD: nothing grew or shrank. */
+/* Returns true for a single dump, or for a sum of dumps. They have no OLD, so nothing grew or
+ * shrank. */
 static bool is_of_one(const struct view *view)
 {
 	return !view->comparison->axis && comparison_columns(view->comparison) == 1;

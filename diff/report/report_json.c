@@ -28,8 +28,8 @@ static void write_heap(struct json *json, const char *key, uint64_t heap)
 		json_hex(json, key, heap);
 }
 
-/* Writes "old", "new" and "growth" in the object that the caller opened. The total line of a
- * printed comparison has the growth of overhead only. */
+/* Writes "old", "new" and "growth" in the object that the caller opened. For overhead, the total
+ * line of a printed comparison contains only the growth. */
 static void write_change(
 	struct json *json, const struct change *change, bool has_blocks, bool has_overhead)
 {

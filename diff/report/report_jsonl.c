@@ -22,7 +22,8 @@ struct line_writer {
 	const struct view *view;
 	struct strip *strip;
 	struct frames frames;
-	/* Current row: its frames; the innermost frame that is not an allocator's. */
+	/* Texts of the current row: all of its frames; the innermost frame that is not an
+	 * allocator's. */
 	struct buf text, function;
 	uint64_t hash;
 };

@@ -34,15 +34,15 @@ struct growth {
 struct growth growth_of(uint64_t now, uint64_t old);
 
 /* Returns the sums of the blocks that are neither selected nor suppressed. If the total of a
- * printed comparison contains only growth, so does the result. */
+ * printed comparison contains only growth, the result also contains only growth. */
 struct change report_left_out(const struct view *view);
 
 /* Returns the sum of the rows that are not shown, and stores their number in `*count`. Both are
  * zero in a grouped view, because groups overlap. */
 struct change report_not_shown(const struct view *view, size_t *count);
 
-/* Return true if the overhead of each row (second function: the overhead of the selected rows) is
- * known. */
+/* Return true if overhead is known: report_rows_have_overhead() for each row, report_has_overhead()
+ * for the selected rows. */
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
@@ -50,8 +50,9 @@ bool report_has_overhead(const struct view *view);
  * snapshots. */
 bool report_has_rates(const struct comparison *comparison);
 
-/* For a window: return allocations per second (NAN if the window has no length), and the mean
- * lifetime in ms of blocks allocated and freed in the window. */
+/* For a window. report_window_rate() returns allocations per second, or NAN if the window has no
+ * length. report_window_life() returns the mean lifetime in ms of blocks allocated and freed in the
+ * window. */
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums);
 double report_window_life(const struct window_sums *sums);
 
@@ -80,8 +81,8 @@ extern const enum record_memory chart_memories[RECORD_MEMORIES];
  * and starts at 0. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
-/* Returns log2(value) + 1, because one block must have a height, or 0 for 0. The result is equal on
- * every system. */
+/* Returns log2(value) + 1, or 0 for 0. The 1 is added because a single block must have a height.
+ * The result is equal on every system. */
 double chart_log(uint64_t value);
 
 /* Pieces of a page. The build makes them from diff/report/html, including the style and the script.

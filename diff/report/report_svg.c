@@ -160,7 +160,8 @@ static void write_axes(struct out *out, const struct plot *plot)
 	write_line(out, "axis", plot->left, plot->top, plot->left, bottom);
 }
 
-/* Draws a horizontal line at a height from 0 to 1 and opens its label, which the caller writes. */
+/* Draws a horizontal line at a height from 0 to 1 and opens its label. The caller writes the
+ * label's text. */
 static void open_level(struct out *out, const struct plot *plot, double height)
 {
 	double y = plot->top + plot->height * (1 - height);

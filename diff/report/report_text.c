@@ -1,5 +1,5 @@
-/* The report for people: two lines about the inputs, one line for each of the largest rows, sums,
- * and the largest stacks. It fits in 80 columns and uses more if available. Other forms are for
+/* The report for people: two lines about the inputs, a table of the largest rows, sums, and the
+ * largest stacks. It fits in 80 columns and uses more if available. Other forms are for
  * programs. */
 #include "diff/report/report_text.h"
 
@@ -13,7 +13,7 @@
 
 enum {
 	TABLE_MAX = 10, /* maximum number of rows in the table, if stacks follow */
-	FIRST = 5, /* number of rows whose common share is reported */
+	FIRST = 5, /* number of rows in the phrase "the first 5 are 80 %" */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
 	WIDE = 100, /* minimum number of columns for longer lines */
@@ -84,7 +84,7 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 /* Widths of "100 %", "grew once", "+1023.9 MiB/h". */
 enum { SHARE = 6, VERDICT = 10, RATE = 14 };
 
-/* Writes the share of a change among all changes in its direction. */
+/* Writes a growth as a share of all growth, or a decrease as a share of all decreases. */
 static void write_share(
 	struct text_report *text, const struct report_ways *ways, const struct change *change)
 {
@@ -207,7 +207,7 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 	write_overhead(text);
 }
 
-/* Reports growth of stacks that end in an allocator, or in a frame without a name that may be an
+/* Reports growth of stacks whose last frame is an allocator, or has no name and may be an
  * allocator. */
 static void write_uncalled(struct text_report *text, const struct report_ways *ways)
 {

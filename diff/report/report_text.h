@@ -1,4 +1,4 @@
-/* Parts of the report for people, which are in several files. */
+/* Declarations shared by the files that write the report for people. */
 #ifndef DIFF_REPORT_REPORT_TEXT_H
 #define DIFF_REPORT_REPORT_TEXT_H
 
@@ -39,8 +39,8 @@ void report_text_blocks(struct text_report *text, const struct change *change, u
 /* Writes "+12.3 MiB, +1,234 blocks". */
 void report_text_sum(struct text_report *text, const struct change *change);
 
-/* Does the same for a sum that includes blocks without a row. If a printed comparison lacks rows,
- * writes '?' for the number of blocks. */
+/* Like report_text_sum(), but for a sum that includes blocks without a row. If a printed comparison
+ * lacks rows, writes '?' for the number of blocks. */
 void report_text_rest(struct text_report *text, const struct change *change);
 
 /* Writes "+28.4 GiB/h (11.8 to 50.8)". All three numbers have the unit of the rate or, if the rate

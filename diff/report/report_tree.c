@@ -21,8 +21,8 @@ struct call_node {
 	const char *name;
 	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: no such node */
 	struct change total;
-	/* Growth plus shrinking of the node's rows, which would cancel each other in the sum. It
-	 * determines whether the node is shown. */
+	/* Sum of all growth and all shrinking in the node's rows. In the growth of the node, they
+	 * would cancel each other. This sum determines whether the node is shown. */
 	uint64_t moved_bytes;
 };
 
@@ -266,7 +266,7 @@ static void write_nodes(struct printed_tree *printed)
 			continue;
 		}
 		/* Go up to a node whose next sibling is shown. Siblings are sorted by
-		 * `moved_bytes`: after one that is not shown, none is. */
+		 * `moved_bytes`, so no sibling after a hidden one is shown. */
 		while (at && (nodes[at].next == CALL_NONE ||
 				     !is_shown(printed, &nodes[nodes[at].next]))) {
 			indent -= is_one_of_several(printed, &nodes[at]) ? 2 : 0;

@@ -265,7 +265,7 @@ static void write_signed(struct umdh_report *report, uint64_t now, uint64_t old,
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-/* Writes a part of the total. With all parts, a reader can check the sum. */
+/* Writes a part of the total. All parts are written, so that a reader can check the sum. */
 static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	bool has_blocks, const char *what)
 {
@@ -348,7 +348,7 @@ static void write_total(struct umdh_report *report)
 	/* These sums do not overflow, see dump_sums.h. */
 	uint64_t new_sum = now->requested_bytes + (has_overhead ? now->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
-	/* in UMDH's reports, no change is a decrease */
+	/* UMDH reports an unchanged total as a decrease */
 	char direction = new_sum > old_sum ? '+' : '-';
 
 	out_printf(report->out, "\n\n\nTotal %s ==", direction == '+' ? "increase" : "decrease");

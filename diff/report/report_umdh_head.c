@@ -62,7 +62,7 @@ static void write_read(struct out *out, const struct comparison *comparison)
 	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
-/* Returns true if rows are in order of growth, which the header then promises. */
+/* Returns true if rows are in order of growth. If they are, the header states this order. */
 static bool largest_come_first(const struct view *view)
 {
 	uint64_t last = UINT64_MAX;

@@ -1,4 +1,4 @@
-/* Parts of the UMDH report, which are in several files. */
+/* Declarations shared by the files that write the UMDH report. */
 #ifndef DIFF_REPORT_UMDH_H
 #define DIFF_REPORT_UMDH_H
 
@@ -30,8 +30,8 @@ struct umdh_report {
 /* Writes the list of dumps and a legend, all as comments. */
 void umdh_head(struct umdh_report *report);
 
-/* First function: writes the list of a trend's series and snapshots. The others write the trend
- * line before a row, and the legend of these lines. */
+/* For a trend. umdh_series() writes the list of its series and snapshots. umdh_trend() writes the
+ * trend line before a row, and umdh_trend_legend() the legend of these lines. */
 void umdh_series(struct umdh_report *report);
 void umdh_trend_legend(struct umdh_report *report);
 void umdh_trend(
