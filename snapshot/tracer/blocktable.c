@@ -28,8 +28,8 @@ static bool is_dead(uint64_t entry)
 	return (entry & TRACER_HEAP_LEAVING) == TRACER_HEAP_DEAD;
 }
 
-/* Starts the entry's next generation for `heap`. Does nothing if another thread has changed the
- * entry. */
+/* Begins a new generation in `*entry`, for the heap `heap`. `found` is the entry's expected
+ * contents. Does nothing if another thread has changed the entry. */
 static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
 {
 	uint64_t next = (found + 1) % TRACER_HEAP_GENERATIONS;
@@ -42,14 +42,14 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 	if (next)
 		return;
-	/* All generations have been used. Remaining blocks of the first generations would otherwise
-	 * count as live again. */
+	/* The generation number starts again at 0. Remove the blocks of destroyed heaps first:
+	 * blocks of an earlier generation 0 would otherwise count as live again. */
 	blocktable_clean(area);
 	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
 }
 
-/* Finds the entry of a live or destroyed heap. If the heap has no entry, finds an entry that it may
- * use. Returns NULL if all probed entries are in use. */
+/* Finds the entry of a live or destroyed heap. If the heap has no entry, finds one that can be used
+ * for the heap. Returns NULL if all probed entries are in use. */
 static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
 	uint32_t first = heapindex_home(heap), dead = 0;
@@ -111,7 +111,7 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 	return can_be_heap(heap) ? index_slowly(area, heap, true) : 0;
 }
 
-#define SCANNED 64 /* number of entries checked per use while heaps are destroyed */
+#define SCANNED 64 /* average number of entries that a cleaning pass checks per use of the shard */
 
 static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t addr)
 {
@@ -164,8 +164,8 @@ static ALWAYS_INLINE struct tracer_block *find(const struct tracer_shard *shard,
 	return entry;
 }
 
-/* Returns true if the block's heap no longer exists. If the heap is being destroyed, the block may
- * still be live. */
+/* Returns true if the block's heap no longer exists. Returns false if the heap is being destroyed,
+ * because the system may still refuse that. */
 static bool is_gone(const struct tracer_area *area, const struct tracer_block *block)
 {
 	uint32_t index = tracer_block_heap(block);
@@ -189,8 +189,8 @@ static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_
 	return true;
 }
 
-/* Moves an entry to a free one. At any instant, a reader sees the block in the new entry, in the
- * old one, or in both. */
+/* Moves the contents of an entry to a free entry. At any instant, a reader sees the block in the
+ * new entry, in the old entry, or in both. */
 static void move(struct tracer_block *to, struct tracer_block *from)
 {
 	to->what = from->what;
@@ -199,9 +199,10 @@ static void move(struct tracer_block *to, struct tracer_block *from)
 }
 
 /*
- * Prepares a table of `lines` lines: moves each entry that lies before its new home to that home or
- * to a place after it. Starts with the last entry, so that there is room. Returns false if there is
- * still not enough room.
+ * Prepares for a table of `lines` lines, in which homes lie further towards the end. Moves each
+ * entry that lies before its new home to the first free entry at or after that home. Works from the
+ * last entry to the first, so that there is room. Returns false if the table is still too small and
+ * cannot be extended.
  */
 static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
@@ -336,8 +337,8 @@ static struct tracer_block *place_for(
 	if (!entry || (!entry->key && shard->count >= home_count(shard) / 5 * 4)) {
 		if (entry && shard->cleaned != heaps_destroyed(area))
 			clean(area, shard);
-		/* Without memory, let the table become fuller, but not so full that searches take
-		 * too long. */
+		/* If there is no memory to grow, use more of the table, up to seven eighths. In a
+		 * fuller table, searches would take too long. */
 		if (entry && shard->count < home_count(shard) / 8 * 5)
 			fit(area, shard);
 		else if (!grow(area, shard) && shard->count >= home_count(shard) / 8 * 7)
@@ -399,8 +400,9 @@ void blocktable_add(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* Shrinks the table after a removal. Tries this only after some of the removals. The table cannot
- * get shorter if many entries are crowded at its end. */
+/* Shrinks the table if few of its entries are in use. Checks this only after about one removal in
+ * 64, because the pass may be in vain: the homes of many blocks may be near the end of the
+ * table. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if ((shard->count + 1) % 64 == 0)
@@ -484,8 +486,8 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 	change_heap(area, heap, TRACER_HEAP_LEAVING, 0);
 }
 
-/* Records the end of a heap in each stream. Must be called before many more generations begin,
- * because the tag is later reused for another heap. */
+/* Records the end of a heap in each stream. Must be called soon: after TRACER_HEAP_GENERATIONS more
+ * generations, the tag represents another heap. */
 static void publish_heap_end(
 	struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
@@ -502,8 +504,9 @@ static void publish_heap_end(
 	}
 }
 
-/* The thread that ends a generation counts the heap as destroyed. Count nothing here if a new heap
- * at the same address has already ended the generation. */
+/* Exactly one thread counts the heap as destroyed: the thread that changes its state. If a new heap
+ * at the same address has already begun the next generation, the new heap's thread has counted
+ * it. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
 	uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);

@@ -1,13 +1,17 @@
-/* The words of each thread, one of which is the guard. A word is a TLS slot in the TEB. If the
- * program has used all slots of the TEB, the word is in threadwords.c. A thread that has neither
- * shares words that have no meaning. This file also contains the functions of tracer_memory.h that
- * read a thread's words. */
+/*
+ * The tracer's words in each thread. One of them is the guard. Usually a word is a TLS slot in the
+ * thread's TEB. If the program has used all slots of the TEB, the word is in threadwords.c. If
+ * threadwords.c has no room for the thread, the thread uses `shared_words`, whose contents are
+ * never evaluated. This file also contains the functions of tracer_memory.h that read a thread's
+ * words.
+ */
 #include "snapshot/tracer/guard.h"
 
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-#define TLS_SLOT_COUNT 64 /* the system allocates memory for further slots when they are needed */
+/* number of slots in the TEB; further slots are in memory that the system allocates when needed */
+#define TLS_SLOT_COUNT 64
 #define WHAT_MASK ((uintptr_t)3)
 
 uint32_t guard_offset;
@@ -58,8 +62,8 @@ uintptr_t *memory_thread_word(void)
 	return is_shared(word) ? NULL : word;
 }
 
-/* Maximum depth of a heap call on a stack that is not recorded in the thread's TEB. A greater
- * distance means that the stack is a different one. */
+/* Limit for a stack that is not recorded in the thread's TEB, such as a coroutine's. If the guard
+ * began more bytes than this above the current stack address, it began on another stack. */
 #define GUARD_DEPTH_MAX 65536
 
 /* Returns true if the guard began on the thread's current stack. */

@@ -4,8 +4,8 @@
  *
  * Each thread has a guard word. It contains the stack address at which the activity began, and the
  * kind of activity in the low bits. The word is valid only while the stack is deeper than that
- * address. A jump out of a call, without unwinding, leaves a stale word. The next guarded call from
- * a less deep stack corrects the word.
+ * address. If a call is left by a jump, without unwinding, the word becomes stale. The next guarded
+ * call from a less deep stack then overwrites it.
  *
  * The word is a TLS slot in the thread's TEB. If the program has used all of those slots, the word
  * is in threadwords.c.
@@ -41,7 +41,7 @@ void guard_init(void);
 uint32_t guard_new_slot(void);
 
 /* Returns the calling thread's word in threadwords.c. If there is no room for the thread, returns a
- * word that threads share and that has no meaning. */
+ * word that several threads share. The contents of that word are not used. */
 uintptr_t *guard_far_slot(uint32_t offset);
 
 /* Returns the calling thread's word. TlsGetValue() cannot be used here, because it changes the last
@@ -76,8 +76,9 @@ static inline void guard_end(uintptr_t before)
  * counts as not made: the guard ends, and if `*taken` has a key, that block is added to the table
  * again.
  *
- * On x86, functions have no unwind handlers. If an exception passes through this call there, the
- * block loses its stack, and the guard word is corrected later, as described above.
+ * On x86, guard_call() has no unwind handler. If an exception unwinds through the call there, the
+ * block is not added again, so it loses its stack. The guard word is stale until it is corrected as
+ * described above.
  */
 uintptr_t guard_call(uintptr_t a1, uintptr_t a2, uintptr_t a3, uintptr_t a4, uintptr_t a5,
 	uintptr_t a6, const void *function, struct tracer_block *taken);

@@ -1,6 +1,6 @@
 /*
- * guard_call() for x64. It is written in assembly for two reasons: undoing the call when an
- * exception passes through needs a language handler, and the handler needs a known frame layout.
+ * guard_call() for x64. It is written in assembly for two reasons. If an exception passes through
+ * the call, a language handler must undo the call. That handler needs a known frame layout.
  *
  * Offsets from the stack pointer inside guard_call():
  *   +0    room for the callee's first four arguments, then a5, a6

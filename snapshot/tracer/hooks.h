@@ -26,11 +26,11 @@ static inline void *hook_original(enum tracer_hook_id id)
 }
 
 /*
- * Returns true while the hooks record. hsnap turns recording on when everything is set up, and
- * turns it off when it removes the hooks. It may do so while threads are inside hooks. The tables
- * may then be freed while a thread is in a function called by a hook, or in the system's unwinder.
- * So after such a call, each hook calls this function again, and does not use the tables if it
- * returns false.
+ * Returns true while the hooks record. hsnap turns recording on when everything is set up, and off
+ * when it removes the hooks, even if threads are inside hooks. Such a thread may be in a function
+ * called by a hook, or in the system's unwinder, and the tables may be freed meanwhile. So after
+ * such a call, each hook calls this function again. If it returns false, the hook does not use the
+ * tables.
  */
 static inline bool hooks_are_on(void)
 {
@@ -38,7 +38,7 @@ static inline bool hooks_are_on(void)
 		__atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON, 1);
 }
 
-/* Set tracer_hook.hook for each function that these files hook. */
+/* Set `tracer_hook.hook` for the functions that are hooked by the file with the same name. */
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
@@ -47,7 +47,7 @@ void hooks_process_init(void);
  * are not recorded. The loader may refuse, and does not support them before Windows Vista. */
 void loader_notes_init(void);
 
-/* Callers: the stack of a thread in a hook, stored as an id of the stack table. */
+/* Stacks: a hook adds the stack of its caller to the stack table, and gets the stack's id. */
 
 /*
  * Records the stack of a hook. `caller` is the hook's return address, the only frame that is always
@@ -113,10 +113,10 @@ static inline bool liveblocks_remove(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * Records the free of a block that may be in a recording, although no table contained the block
- * when the recording began. `was_recorded`: the block was removed from the table while
- * tracer_area.rings had the value `rings`. Only a recording that began later may then need this
- * event.
+ * Records the free of a block if a recording needs the event although no table contained the block
+ * when the recording began. `was_recorded` is true if the caller removed the block from the table.
+ * `rings` is the value of tracer_area.rings at the time of that removal. If the block was in the
+ * table, only a recording that began after the removal needs this event.
  */
 static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {

@@ -25,8 +25,8 @@ void liveblocks_init(void)
 	hsnap_tracer.clear_bytes = sizeof(filter);
 }
 
-/* Returns the thread's sample word. Resets a distance from an earlier session, which may have had a
- * different mean. */
+/* Returns the thread's sample word. If the word is from an earlier session, sets it to 0 first,
+ * because the earlier session may have had a different mean. */
 static uint32_t *thread_word(void)
 {
 	uint32_t *word = (uint32_t *)guard_slot(word_offset);
@@ -101,7 +101,8 @@ static __attribute__((noinline)) uint32_t record_frames(
 	if (!id)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
 	if (note) {
-		/* The thread may be terminated between any two of these statements. */
+		/* Clear `id` first, because the thread may be terminated between any two of these
+		 * statements. */
 		__atomic_store_n(&note->id, 0, __ATOMIC_RELEASE);
 		note->session = hsnap_tracer.session;
 		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
@@ -176,9 +177,9 @@ static ULONG_PTR WINAPI hook_create(
 }
 
 /*
- * If the call is refused, all blocks are live again, including blocks that other threads allocated
- * from the heap during the call. Destroying the process heap is always refused, so its blocks stay
- * in the table.
+ * If the call is refused, all blocks are live again. This includes blocks that other threads
+ * allocated from the heap during the call. Destroying the process heap is always refused, so its
+ * blocks stay in the table.
  */
 static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
@@ -205,8 +206,8 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
  * Hooks of the block functions.
  *
  * A hook uses no heap, and holds no lock during the real call. A block is removed from the table
- * before it is freed, and added after it was allocated. So a block in the table never has memory
- * that another thread may already have got.
+ * before it is freed, and added after it was allocated. So while a block is in the table, no other
+ * thread can get its memory.
  */
 
 /* Results are returned as whole registers, because some callers may use the upper bits. */
@@ -326,7 +327,8 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 {
 	struct tracer_block unused;
 
-	/* The sample selected the block for the inner allocation, not for this reallocation. */
+	/* The hook of the inner allocation may have selected the new block for the sample. Remove
+	 * the block: the sample decides anew, about the whole reallocation. */
 	if (addr && liveblocks_are_sampled())
 		liveblocks_remove(addr, &unused);
 	if (addr && liveblocks_want(bytes))
@@ -338,9 +340,9 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 }
 
 /*
- * If the block moves, the real function may call the hooked allocate and free functions. These
- * hooks do not know the old block. They record the new address of the block, and that record is
- * replaced here.
+ * If the block moves, the real function may call the hooked allocate and free functions. Their
+ * hooks do not know that the new block replaces the old one, and record a separate allocation. This
+ * hook replaces that record.
  */
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller)

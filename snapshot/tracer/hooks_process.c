@@ -60,14 +60,15 @@ static bool is_own(HANDLE process)
 
 static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 {
-	/* NULL refers to all other threads of the process; an exiting process ends these first */
+	/* NULL: the call ends all other threads of this process, as an exiting process does
+	 * first */
 	if (hooks_are_on() && (!process || is_own(process)))
 		wait_for_snapshot();
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
 }
 
-/* Session in which new processes are no longer announced, because hsnap did not answer or because a
- * thread was terminated while it waited for the answer. */
+/* Session in which new processes are no longer announced to hsnap. Either hsnap did not answer, or
+ * a thread was terminated while it waited for the answer. */
 static uint32_t over_in;
 
 static bool is_over(void)

@@ -64,8 +64,8 @@ static bool pages_of_image(uint64_t addr, struct pages *image)
 	return image->to > base;
 }
 
-/* Returns true for memory on the thread's own stack, above this frame. Such memory can be checked
- * without a system call. */
+/* Returns true for memory on the thread's own stack, above this function's frame. Such memory is
+ * readable, so no system call is needed to check it. */
 static bool is_on_stack(uintptr_t from, uintptr_t end)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -75,8 +75,8 @@ static bool is_on_stack(uintptr_t from, uintptr_t end)
 	       end <= (uintptr_t)tib->StackBase;
 }
 
-/* Returns true if the bytes can be read. Another thread may unmap them at any time; the program's
- * own call would then have failed too. */
+/* Returns true if the bytes can be read now. Another thread may unmap them before they are read,
+ * but the program's own call would then fail too. */
 static bool pages_can_read(const void *at, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)at, end = from + bytes;
@@ -205,8 +205,8 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	return ALLOCATION_INSIDE;
 }
 
-/* Adds a placeholder if it is not known yet. Known address space stays with the stack that reserved
- * it. */
+/* Adds a placeholder, unless its address space is known already. Known address space keeps the
+ * stack that reserved it. */
 static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_range unknown = {.start = pages->from,
@@ -269,8 +269,8 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 
 /* ---------------------------------------------------------------- freeing */
 
-/* Returns the stack of a free, which only a recording needs. Must be called before a hook checks
- * the tables, because the tables may be freed during this call. */
+/* Returns the stack of a free, or 0 if no recording needs it. Must be called before a hook checks
+ * the tables, because hsnap may free the tables while this function walks the stack. */
 static uint32_t freeing_stack(const void *caller)
 {
 	return hooks_are_on() && hsnap_tracer.rings && guard_now() == GUARD_NONE ?

@@ -51,7 +51,8 @@ static bool is_mapped(const struct note *note)
  * in use, the unload is recorded without a name. */
 static void add(const struct note *note)
 {
-	static struct module_record record; /* too large for another program's thread stack */
+	/* static, because the stacks of the program's threads may be too small */
+	static struct module_record record;
 	static uint32_t lock;
 	struct module_image image = {
 		.base = (ULONG_PTR)note->base,

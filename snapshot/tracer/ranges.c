@@ -367,8 +367,8 @@ static void discard(struct tracer_ranges *ranges, uint32_t tree)
 		node_free(ranges, tree_pop(ranges, &tree));
 }
 
-/* Forgets all allocations that overlap [from, to). They are stale, even if the overlapping part
- * itself is not known. */
+/* Forgets all allocations that overlap [from, to), even if none of their known pages are there. The
+ * system has allocated this memory again, so the frees of these allocations were missed. */
 static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -493,8 +493,8 @@ void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_
 
 /* ---------------------------------------------------------------- removing */
 
-/* Marks nodes before they leave the tree. Outside readers have no other way to distinguish them
- * from live nodes. */
+/* Marks nodes before they leave the tree. Only this mark shows hsnap, which reads the nodes from
+ * outside, that they are no longer live. */
 static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	struct tracer_range *node;

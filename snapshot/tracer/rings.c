@@ -7,7 +7,7 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* number of events in the shared ring after which a thread tries again to get its own ring */
+/* a thread in the shared ring tries again to get its own ring after this number of events */
 #define RETRY_EVENTS 1024u
 
 /* Returns a free ring, or the shared ring if no ring is free. */
@@ -71,8 +71,8 @@ static bool begin_ring(struct ring_area *rings, struct ring *ring)
 	return false;
 }
 
-/* Waits until the ring has room. If it never will, leaves the ring and returns false. This happens
- * if hsnap has exited, which ends the recording, or if the tracer is being turned off. */
+/* Waits until the ring has room. Leaves the ring and returns false if waiting is pointless. This is
+ * the case if hsnap has exited, which ends the recording, or if the tracer is being turned off. */
 static bool wait_for_room(
 	struct tracer_area *area, struct ring_area *rings, struct ring *ring, uint32_t count)
 {

@@ -10,11 +10,13 @@
  * ring_count, events_log2 and tails, and checks everything else.
  *
  * Streams: each shard of the block table is one stream, and virtual memory is another stream,
- * RING_RANGES. An event's order is its number in its stream, modulo 2^32. Counting begins at the
- * value of tracer_shard.order (or tracer_ranges.order) when the recording begins. A thread assigns
- * the number and publishes the event while it holds the lock under which the table itself changes.
+ * RING_RANGES. An event's order is its number in its stream, modulo 2^32. The first number is the
+ * value that tracer_shard.order (or tracer_ranges.order) has when the recording begins. A thread
+ * assigns the number and publishes the event while it holds the lock under which the table itself
+ * changes.
  * This has three consequences:
- * - In ascending order, the events of a stream are the changes of its table.
+ * - Sorted by number, the events of a stream are all changes of its table, in the order in which
+ *   they were made.
  * - A stream has no gaps: if a reader sees an event and then reads the heads of all rings again, it
  *   finds all earlier events of the stream. A thread that was terminated between assigning the
  *   number and publishing the event holds the lock forever, and the stream ends there. Later
@@ -41,8 +43,8 @@
  *                  and the blocks with the heap's handle that are older than the tracer. The stream
  *                  of each shard has one such event per heap. Blocks with the same handle and
  *                  another tag belong to a later heap at the same address.
- * A realloc is a RING_FREE and a RING_ALLOC. A realloc or a free that is refused is a RING_FREE and
- * a RING_ALLOC of the same block.
+ * A realloc is recorded as a RING_FREE and a RING_ALLOC. If a realloc or a free is refused, it is
+ * recorded as a RING_FREE and a RING_ALLOC of the same block.
  *
  * Events of virtual memory. Each event describes the pages [addr, addr + bytes). Each page has a
  * kind (enum tracer_range_kind), the stack that gave it this kind, and the stack that reserved it:
@@ -73,7 +75,8 @@
 #define RING_RANGES TRACER_SHARDS /* index of the stream of virtual memory */
 #define RING_STREAMS (TRACER_SHARDS + 1)
 #define RING_COUNT_MAX 1024u
-/* log2 of the minimum number of events in a ring, which has room for all events of one call */
+/* log2 of the minimum number of events in a ring; even the smallest ring has room for all events of
+ * one call */
 #define RING_LOG2_MIN 8u
 #define RING_LOG2_MAX 20u
 #define RING_TIME_SHIFT 10 /* times are values of the time-stamp counter divided by 2^10 */
@@ -142,7 +145,8 @@ struct ring_area {
 	uint64_t magic;
 	uint32_t version, flags; /* flags: RING_DROP */
 	uint32_t ring_count, events_log2; /* ring_count includes the shared ring */
-	/* events that were dropped without a ring, because the shared ring is broken */
+	/* number of events that were in no ring and were dropped, because the shared ring is
+	 * broken */
 	uint64_t dropped;
 	uint64_t unused[4];
 	struct ring rings[];
@@ -195,8 +199,9 @@ static inline void ring_area_init(
 	}
 }
 
-/* Returns the event array of a ring, as hsnap needs it. Event n, counted from the first event ever
- * written, has the index n modulo 2^events_log2. */
+/* Returns the event array of a ring, computed from hsnap's own `ring_count` and `events_log2`. The
+ * target can change ring.events. Event n, counted from the first event ever written, has the index
+ * n modulo 2^events_log2. */
 static inline const struct ring_event *ring_events(
 	const struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t index)
 {

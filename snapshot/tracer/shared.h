@@ -129,9 +129,9 @@ struct tracer_stack {
 	 * to the tracer */
 	uint16_t stale;
 	/*
-	 * Number of unloads when the id was last returned. Only unloads with this number or a
-	 * higher number can affect the stack. If such unloads cover a frame, the frame belongs to
-	 * the first of them. Otherwise it belongs to a loaded module.
+	 * Number of unloads when the id was last returned. Earlier unloads do not affect the stack.
+	 * If unloads with this number or a higher number cover a frame, the frame belongs to the
+	 * module of the first of them. Otherwise the frame belongs to a loaded module.
 	 */
 	uint32_t born;
 	uint64_t frames[]; /* return addresses, innermost first */
@@ -246,7 +246,8 @@ struct tracer_area {
 	/* set by hsnap: never 0, and different each time the tracer is turned on */
 	uint32_t session;
 	uint32_t unload_lock, unload_broken;
-	/* set by the DLL: memory that hsnap zeroes before it turns the tracer on again */
+	/* set by the DLL: range of memory that hsnap must zero before it turns the tracer on
+	 * again */
 	uint64_t clear, clear_bytes;
 	/* set by hsnap: sum of `unwind_mismatches` over all earlier sessions */
 	uint64_t unwind_base;
@@ -270,9 +271,9 @@ struct tracer_area {
 	 * area. */
 	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
 	/*
-	 * Bases of 32-bit images that have no unwinding rules and that stacks passed through; 0
-	 * after the last base. Code in these images was unwound using only EBP. Set by the DLL, and
-	 * unchanged until the process exits.
+	 * Bases of the 32-bit images whose code had to be unwound using only EBP, because the
+	 * images have no unwinding rules. 0 after the last base. Set by the DLL, and unchanged
+	 * until the process exits.
 	 */
 	uint32_t bare_images[TRACER_BARE_IMAGES];
 };
@@ -280,7 +281,7 @@ struct tracer_area {
 /* the program was already running, so it may have blocks that the tracer has not seen */
 #define TRACER_FLAG_ATTACHED 1u
 #define TRACER_FLAG_CHILDREN 2u
-/* turned on only for a recording, so turned off when the recording ends */
+/* the tracer is on only for a recording, and is turned off when the recording ends */
 #define TRACER_FLAG_RECORDING 4u
 /* the table is complete: it also contains the blocks older than the tracer, with stack 0 */
 #define TRACER_FLAG_LISTED 8u
@@ -318,13 +319,14 @@ static inline uint64_t tracer_block_addr(const struct tracer_block *block)
 }
 
 /*
- * A destroyed heap ends all its blocks, but this must take constant time. So each block stores the
- * tag of its heap: an index in tracer_area.heaps, and a generation. The generation changes when a
- * heap is created at the same address again. Readers must ignore a block if its generation differs
- * from that of the heap.
+ * When a heap is destroyed, all its blocks end at once, and this must take constant time. So each
+ * block stores the tag of its heap: an index in tracer_area.heaps, and a generation. The generation
+ * changes when another heap is created at the same address. Readers must ignore a block whose
+ * generation differs from that of its heap.
  */
 #define TRACER_HEAP_GENERATIONS 16u
-/* States of a heap, each combined with the heap's generation or with 0. In the state
+/* States of a heap. An entry of tracer_area.heaps is the sum of the heap's handle, its state, and
+ * its generation (0 in the state TRACER_HEAP_CLEANING). The state of a live heap is 0. In the state
  * TRACER_HEAP_DEAD and all higher states, no block of the heap is live. */
 #define TRACER_HEAP_DEAD 16u /* destroyed */
 #define TRACER_HEAP_CLEANING 32u /* can be used again as soon as the remaining blocks are removed */
@@ -377,9 +379,9 @@ static inline uint64_t tracer_unloads_kept(const struct tracer_area *area)
 }
 
 /*
- * Returns true if a frame may be in a module that was unloaded without a record, so that its module
- * is unknown. Call this function before searching the loaded modules, if no unload with the number
- * `born` or higher covers the frame.
+ * Returns true if a frame may be in a module whose unload found no room in the records. The frame's
+ * module is then unknown. If an unload with the number `born` or higher covers the frame, do not
+ * call this function. Otherwise call it before searching the loaded modules.
  */
 static inline int tracer_unload_is_lost(
 	const struct tracer_area *area, uint32_t born, uint64_t frame)

@@ -13,7 +13,7 @@
 #define FROZEN UINT64_MAX /* this entry was free when its index was replaced */
 /* Parts of tracer_area.stack_buckets. */
 #define LEVEL_BITS ((uint64_t)0xff) /* number of indices in use, initially 0 */
-/* all entries of the previous index have been moved to the last index */
+/* all entries of the previous index have been moved to the newest index */
 #define MOVED ((uint64_t)0x100)
 #define ROOM_BITS (~(uint64_t)0xffff)
 
@@ -235,7 +235,7 @@ static void finish_moving(struct tracer_area *area, uint64_t buckets)
 static bool grow(struct tracer_area *area, uint64_t buckets)
 {
 	if (!(buckets & MOVED)) {
-		/* The move was begun, but the thread that began it may have been terminated. */
+		/* Finish the last move: the thread that began it may have been terminated. */
 		finish_moving(area, buckets);
 		buckets |= MOVED;
 	}
@@ -279,9 +279,9 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 }
 
 /*
- * Adds a stack that look_up() did not find. Returns its id, or the id of a record that another
- * thread has made for the same stack, or 0 if there is no room. Sets `*again` if the index has
- * changed and the caller must retry.
+ * Adds a stack that look_up() did not find. Returns its id. If another thread has meanwhile added
+ * the same stack, returns the id of that record. Returns 0 if there is no room. Sets `*again` if
+ * the index has changed and the caller must retry.
  */
 static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
 	uint64_t *entry, bool *again)

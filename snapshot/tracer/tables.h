@@ -12,10 +12,14 @@
 #include "snapshot/tracer/tracer_memory.h"
 
 /*
- * Recording of changes of the tables for hsnap; see rings.h. A function that changes a table does
- * four things in this order: enters its thread's ring, where it may have to wait until hsnap has
- * made room; takes the table's lock and adds the event under it; releases the lock; leaves the
- * ring. If there is no recording, all this costs one or two reads of tracer_area.rings.
+ * Recording of the changes of tables for hsnap; see rings.h. A function that changes a table does
+ * four things in this order:
+ * - It enters its thread's ring, where it may have to wait until hsnap has made room.
+ * - It takes the table's lock, changes the table, and adds the event.
+ * - It releases the lock.
+ * - It leaves the ring.
+ *
+ * If there is no recording, all this costs one or two reads of tracer_area.rings.
  */
 
 /* maximum number of events per rings_begin() */
@@ -41,10 +45,10 @@ static inline void rings_end(struct ring *ring)
 
 /*
  * Enters the calling thread's ring like rings_begin(), then takes the lock of a table. The caller
- * ends with memory_unlock() and rings_end(). Returns false, without entering a ring, if the lock
- * was never released. hsnap begins and ends a recording while the threads are suspended and none of
- * them holds such a lock. So of the changes made under one lock, a recording contains either all or
- * none.
+ * ends with memory_unlock() and rings_end(). If the lock is never released, returns false and does
+ * not enter the ring. hsnap begins and ends a recording only while the threads are suspended and
+ * none of them holds such a lock. So a recording contains either all changes that a thread makes
+ * while it holds the lock, or none of them.
  */
 static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t *lock,
 	uint32_t *broken, struct ring **ring)
@@ -120,9 +124,9 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
  */
 
 /*
- * Number of entries per line. A block lies after its home if the home is taken. For homes in the
- * last lines, the table has some entries after the last line, and the very last entry is always
- * free.
+ * Number of entries per line. If the home of a block is in use, the block lies after its home. So
+ * the table has spare entries after the last line, for blocks whose homes are in the last lines.
+ * The very last entry is always free.
  */
 #define BLOCKTABLE_LINE 4u
 #define BLOCKTABLE_PAGE_LINES                                                                      \
@@ -135,18 +139,18 @@ static inline uint32_t blocktable_lines(uint32_t pages)
 	return pages * BLOCKTABLE_PAGE_LINES - BLOCKTABLE_SPARE_LINES;
 }
 
-/* Returns the shard of a block. Each 64 KiB of memory belong to one shard, because often a single
- * thread uses all of them. */
+/* Returns the shard of a block. All blocks in the same aligned 64 KiB are in one shard, because
+ * often a single thread uses all of this memory. */
 static inline unsigned blocktable_shard(uint64_t addr)
 {
 	return (unsigned)((addr >> 16) * 0x9e3779b97f4a7c15u >> 58);
 }
 
 /*
- * Returns the index of a block's home. The block is in its home or after it, before the first free
- * entry. Blocks in the same 256 bytes of memory have their homes in one cache line, because such
- * blocks are often allocated and freed in succession. When the number of lines increases, the index
- * of a home stays the same or increases.
+ * Returns the index of a block's home. A search for the block begins at its home and ends at the
+ * first free entry. Blocks in the same 256 bytes of memory have their homes in one cache line,
+ * because such blocks are often allocated and freed in succession. When the number of lines
+ * increases, no home moves to a lower index.
  */
 static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 {
@@ -421,10 +425,10 @@ uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes);
 uintptr_t *threadwords_find(uint64_t block, uint32_t thread);
 
 /*
- * Filter of addresses that may be in the table. Thanks to the filter, freeing an unrecorded block
- * reads only one byte. Counters that are full stay full. Any thread may use the filter. An address
- * is added to the filter before its block is added to the table. It is removed after its block was
- * removed from the table.
+ * Filter of addresses that may be in the table. With the filter, freeing an unrecorded block reads
+ * only one byte. The filter consists of counters; a counter that has reached its maximum stays
+ * there. Any thread may use the filter. An address is added to the filter before its block is added
+ * to the table, and removed after its block was removed from the table.
  */
 #define TRACER_FILTER_LOG2 18
 

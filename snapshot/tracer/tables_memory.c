@@ -3,8 +3,8 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* Counts bytes only if they fit. If this function first added the bytes and subtracted them later,
- * it could meanwhile cause requests of other threads that do fit to be refused. */
+/* Counts bytes only if they fit. Adding the bytes first and subtracting them on failure would not
+ * work: in between, another thread's request could be refused although it fits. */
 static bool count_in(struct tracer_area *area, uint64_t bytes)
 {
 	uint64_t now = __atomic_load_n(&area->committed_bytes, __ATOMIC_RELAXED);

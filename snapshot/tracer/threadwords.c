@@ -1,18 +1,18 @@
 /*
- * Words for each thread of a program that has used all TLS slots in its threads' TEBs. The system
- * allocates further slots from a heap when a thread first writes to one, which must not happen
- * inside a hook.
+ * The tracer's words for each thread, for a program that has used all TLS slots in the TEB. The
+ * system's further slots cannot be used: their memory is allocated from a heap when a thread first
+ * writes to one, and this must not happen inside a hook.
  *
- * Open addressing, using the address of the thread's TEB. No two threads have the same TEB at once.
- * Places are never freed. A TEB's address may later be used by another thread. That thread's id
- * differs, which shows that the words are not its own. There are no locks: once a thread has a
- * place, only that thread writes to it.
+ * A hash table with open addressing finds a thread's words by the address of its TEB. No two
+ * threads have the same TEB at the same time. Entries are never freed. A later thread may have a
+ * TEB at the same address. Its thread id differs, so its words are set to 0 first. There are no
+ * locks: once a thread has an entry, only that thread writes to it.
  */
 #include "snapshot/tracer/tables.h"
 
 #define THREADS_LOG2 12
 #define THREADS (1u << THREADS_LOG2)
-#define PROBES 32u /* a thread that finds no free place in this number of tries has no words */
+#define PROBES 32u /* a thread that finds no free entry in this number of tries has no words */
 
 static struct thread_place {
 	uint64_t block; /* address of the TEB; 0: free */

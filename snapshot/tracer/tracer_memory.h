@@ -28,10 +28,11 @@ struct memory_patience {
 };
 
 /*
- * Returns true if the wait has taken less than `limit` when the clock reads `now`. The number of
- * sleeps is not a measure of time, because one sleep may take 1 ms or 20 ms. A step that is much
- * longer than a sleep is not counted: the whole process was suspended, or the clock was set. So the
- * wait ends even if the clock is set.
+ * Returns true if the wait has taken less than `limit` when the clock reads `now`. Adds up the time
+ * between calls, because the number of sleeps is not a measure of time: one sleep may take 1 ms or
+ * 20 ms. A step counts for at most MEMORY_STEP_MAX. If it was longer, the whole process was
+ * suspended, or the clock was set. A step counts for at least MEMORY_STEP_MIN, so the wait ends
+ * even if the clock is set back.
  */
 static inline bool memory_is_patient(struct memory_patience *patience, uint64_t now, uint64_t limit)
 {

@@ -1,7 +1,7 @@
 /*
  * Functions of ntdll that the tracer calls. None of them allocates memory. The tracer also imports
- * three kinds of kernel32 functions: those used while the DLL is loaded, those that only read a
- * value of the process, and Rtl functions that kernel32 forwards to ntdll.
+ * functions of kernel32, but only of three kinds: functions used while the DLL is loaded, functions
+ * that only read a value of the process, and Rtl functions that kernel32 forwards to ntdll.
  *
  * Sources: for the documented Nt and Rtl functions, Windows SDK winternl.h and winnt.h, and the
  * driver kit pages of NtAllocateVirtualMemory and NtFreeVirtualMemory. For NtYieldExecution,

@@ -65,9 +65,10 @@ uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 	uint64_t rbp);
 
 /*
- * A note that the caller of the unwinder attaches to the stack that the thread's last walk found.
- * All fields are 0 if there is no note yet. unwind_note() returns NULL if that stack was not
- * recorded. A note is valid only for the same `max` and `skip`. Any unwind_forget() discards it.
+ * A note that the caller of the unwinder attaches to a stack. unwind_note() returns the note of the
+ * stack that the thread's last walk found, or NULL if the unwinder has not stored the whole stack.
+ * All fields are 0 if nothing is attached yet. A note is valid only for the same `max` and `skip`.
+ * Any unwind_forget() discards it.
  */
 struct unwind_note {
 	uint32_t id, session;
@@ -87,8 +88,8 @@ const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp);
 void unwind_forget(uint64_t from, uint64_t to);
 void unwind_forget_all(void);
 
-/* Number of times that memory was freed. Each time, facts about a stack that is not the thread's
- * own may become invalid. */
+/* Number of times that memory was freed. Each free may invalidate stored facts about a stack that
+ * is not the thread's own. */
 extern uint32_t unwind_frees;
 
 /* Number of checked walks in which cached steps and the system's unwinder gave different frames.

@@ -1,7 +1,8 @@
 /*
  * The cache of steps, and the walks that use it. unwind_read() finds a step by reading unwind data.
  * unwind_cache_add() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
- * It repeats an earlier walk of the thread (its trail), starting at the first unchanged frame.
+ * When it reaches an unchanged frame of an earlier walk of the thread (its trail), it copies the
+ * remaining frames from the trail if the stack is unchanged there.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -147,8 +148,8 @@ void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 	at = &set[way_for(set, addr)].word;
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
 	/*
-	 * This function writes the entry, then reads the counter. unwind_forget() increments the
-	 * counter, then reads the entries. So at least one of the two threads sees the other's
+	 * The entry was written before the counter is read here. unwind_forget() increments the
+	 * counter before it reads the entries. So at least one of the two threads sees the other's
 	 * change.
 	 */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
@@ -178,7 +179,8 @@ void unwind_forget_all(void)
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A frame: its return address, and the registers that the code at that address has. */
+/* A frame that a walk has reached: its return address, and the values of RSP and RBP after the
+ * return. */
 struct fast_frame {
 	uint64_t addr, rsp, rbp;
 	uint64_t place; /* place of the address's cache entry, if there is one */
@@ -196,8 +198,8 @@ enum way {
 };
 
 /*
- * Decides whether to replace a wrong hint: returns true for a pseudo-random 1 in 64. If the next
- * address varies, the hint then usually contains the most frequent address, and threads seldom
+ * Returns true if a wrong hint should be replaced: pseudo-randomly, in 1 of 64 cases. If the next
+ * address varies, the hint then usually contains the most frequent one. Also, threads then seldom
  * write memory that other threads read.
  */
 static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
@@ -330,7 +332,8 @@ static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct 
 	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
 }
 
-/* Returns true if each saved RBP on which the walk outwards from a mark depends is unchanged. */
+/* Checks the saved RBPs on which the walk from the mark outwards depends. Returns true if none of
+ * them has changed. */
 static ALWAYS_INLINE bool is_still_saved(
 	const struct unwind_trail *trail, const struct unwind_mark *mark)
 {
@@ -380,8 +383,8 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 	}
 }
 
-/* Sets the mark's first_saved. If the walk outwards depends on the mark's RBP, and that RBP was
- * read from `place`, adds the word at `place` to the saved words. */
+/* Sets the mark's `first_saved`. If the rest of the walk depends on the mark's RBP, and this RBP
+ * was read from the stack at `place`, adds the word at `place` to the saved words. */
 static ALWAYS_INLINE void set_first_saved(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
 	struct unwind_mark *mark = &trail->marks[at];

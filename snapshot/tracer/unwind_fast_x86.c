@@ -1,7 +1,8 @@
 /*
  * The cache of 32-bit rules, and the walks that use it. Each rule is stored once and has a number.
- * A cache entry consists of a tag and a rule number. A walk repeats an earlier walk of the thread
- * (its trail), starting at the first unchanged frame.
+ * A cache entry consists of a tag and a rule number. When a walk reaches an unchanged frame of an
+ * earlier walk of the thread (its trail), it copies the remaining frames from the trail if the
+ * stack is unchanged there.
  */
 #include <stddef.h>
 
@@ -74,8 +75,8 @@ static uint32_t tag_of(uint32_t addr)
 	return addr >> SETS_LOG2;
 }
 
-/* Returns the set of an address. Adjacent addresses never share a set. The tag moves each group of
- * adjacent addresses to different sets. */
+/* Returns the set of an address. Adjacent addresses never share a set. The tag is hashed into the
+ * result, so that groups of adjacent addresses are spread over all sets. */
 static uint32_t set_of(uint32_t low, uint32_t tag)
 {
 	return (low ^ tag * 0x9e3779b1u >> (32 - SETS_LOG2)) & (SETS - 1);
@@ -132,8 +133,8 @@ void unwind32_add(uint32_t addr, const struct unwind32_rule *rule, uint32_t begu
 	at = way_for(&cache[set_of(addr, tag) * WAYS], addr);
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
 	/*
-	 * This function writes the entry, then reads the counter. unwind32_forget() increments the
-	 * counter, then reads the entries. So at least one of the two threads sees the other's
+	 * The entry was written before the counter is read here. unwind32_forget() increments the
+	 * counter before it reads the entries. So at least one of the two threads sees the other's
 	 * change.
 	 */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)

@@ -124,8 +124,8 @@ static bool leads_there(const struct unwind_step *step, const struct unwind_tria
 	return cfa == after->Rsp && unwind_load(cfa - 8) == after->Rip && rbp == after->Rbp;
 }
 
-/* Returns the packed step that two trials of the same address determine, one unmoved and one moved.
- * Returns UNWIND_NEVER if they do not determine a step. */
+/* Derives the packed step of an address from two trials, one with unmoved and one with moved
+ * registers. Returns UNWIND_NEVER if the trials do not determine a step. */
 static uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high)
 {
@@ -264,8 +264,9 @@ static void drop(struct unwind_walk *walk, const CONTEXT *context)
 
 /*
  * Handles an address that no function table covers, or that must not be looked up. Returns true for
- * a leaf function, where the walk continues. If the address is known to be after a call in code
- * that was generated at run time, does not query its memory again.
+ * a leaf function, where the walk continues. If UNWIND_NEVER is cached for the address, it follows
+ * a call in code that was generated at run time. A walk that learns then does not query the memory
+ * again.
  */
 static bool look_up_bare(
 	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
@@ -287,7 +288,8 @@ static bool look_up_bare(
 static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
 {
 	uint32_t known = unwind_cache_find(context->Rip);
-	/* this frame is inside the first wanted frame, so its address is not a return address */
+	/* true if this frame is further in than the first wanted frame; its address is then not a
+	 * return address */
 	bool is_own = context->Rsp <= walk->slot;
 
 	if (known == UNWIND_END)
@@ -329,7 +331,8 @@ static __attribute__((noinline)) void step_and_learn(
 		packed = unwind_learn(&trial, &moved, walk->high);
 	}
 	if (found->function ||
-		/* without a table, UNWIND_NEVER would mean that a call precedes the address */
+		/* without a function table, a cached UNWIND_NEVER would show that a call precedes
+		 * the address */
 		packed != UNWIND_NEVER)
 		unwind_cache_add(walk->addr, packed, found->begun);
 	*context = trial.context;

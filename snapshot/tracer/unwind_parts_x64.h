@@ -66,15 +66,15 @@ static inline uint64_t unwind_tag(uint64_t addr)
 	return addr >> UNWIND_SETS_LOG2;
 }
 
-/* Returns the set of an address. Adjacent addresses never share a set. The tag decides to which
- * sets a group of adjacent addresses belongs. */
+/* Returns the set of an address. Adjacent addresses never share a set. The tag is hashed into the
+ * result, so that groups of adjacent addresses are spread over all sets. */
 static inline uint64_t unwind_index(uint64_t low, uint64_t tag)
 {
 	return (low ^ (uint32_t)tag * 0x9e3779b1u >> (32 - UNWIND_SETS_LOG2)) & (UNWIND_SETS - 1);
 }
 
-/* Returns the place of the entry for an address. If no such entry exists, returns the place of another
- * entry. */
+/* Returns the place of the entry for an address. If no such entry exists, returns the place of
+ * another entry. */
 static inline uint64_t unwind_cache_place(uint64_t addr)
 {
 	uint64_t tag = unwind_tag(addr), first = unwind_index(addr, tag) * UNWIND_WAYS;
@@ -148,9 +148,9 @@ struct unwind_start {
 
 /*
  * An earlier walk of a thread. In the next walk, most of the stack is usually the same. A frame is
- * unchanged if its slot and its return address are the same, and, if the remaining walk depends on
- * RBP, RBP too. After the first unchanged frame, the next walk looks nothing up. It only checks
- * that the stack words read by the earlier walk are unchanged.
+ * unchanged if its slot and its return address are the same. If the rest of the walk depends on
+ * RBP, RBP must be the same too. After the first unchanged frame, the next walk looks nothing up.
+ * It only checks that the stack words read by the earlier walk are unchanged.
  */
 #define UNWIND_MARKS 96
 
@@ -170,7 +170,7 @@ struct unwind_walked {
 };
 
 struct unwind_trail {
-	uint64_t begun; /* unwind_cache_begin(): the trail is valid until something is forgotten */
+	uint64_t begun; /* value of unwind_cache_begin(); if it has changed, the trail is invalid */
 	uint64_t high; /* end of the stack */
 	uint32_t first; /* index of the innermost mark, or UNWIND_MARKS */
 	bool is_whole; /* the earlier walk found all marked frames and no others */

@@ -86,8 +86,9 @@ struct unwind32_cursor {
 	bool is_bad;
 };
 
-/* Read from the cursor. In order, the functions return the next bytes or NULL, a number of `len`
- * bytes, and a LEB128 number. */
+/* Read from the cursor. unwind32_skip() returns a pointer to the next `len` bytes, or NULL.
+ * unwind32_bytes() returns a number of `len` bytes. The last two functions return a LEB128
+ * number. */
 const uint8_t *unwind32_skip(struct unwind32_cursor *cursor, uint32_t len);
 uint32_t unwind32_bytes(struct unwind32_cursor *cursor, uint32_t len);
 uint32_t unwind32_uleb(struct unwind32_cursor *cursor);
@@ -181,14 +182,14 @@ struct unwind32_walked {
 };
 
 struct unwind32_trail {
-	uint32_t begun; /* unwind32_begin(): the trail is valid until something is forgotten */
+	uint32_t begun; /* value of unwind32_begin(); if it has changed, the trail is invalid */
 	uint32_t high; /* end of the stack */
 	uint32_t first; /* index of the innermost mark, or UNWIND32_MARKS */
 	bool is_cut; /* the earlier walk ended because it reached its maximum of frames */
 	bool is_whole; /* the earlier walk found all marked frames and no others */
 	struct unwind_note note; /* note on the stack that the marks describe */
-	/* Both arrays are filled from the end: the last elements are the outermost frame and its
-	 * word. */
+	/* Both arrays are filled from the end: the last mark is the outermost frame, and the last
+	 * word is a word of that frame. */
 	struct unwind32_mark marks[UNWIND32_MARKS];
 	struct unwind32_word {
 		uint32_t place, value;

@@ -11,8 +11,8 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* Number of bytes that the unwinder may need below the frames. It is not known how many bytes are
- * free there, only that the region extends further down. */
+/* Number of bytes that the unwinder may need below the frames. The region must extend that far
+ * down. It is not known whether these bytes are free. */
 #define UNWIND_REGION_ROOM 8192
 
 struct unwind_region {

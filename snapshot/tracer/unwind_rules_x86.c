@@ -118,8 +118,9 @@ static void set_place(struct rule_row *row, uint32_t reg, struct unwind32_cursor
 	}
 }
 
-/* Records that a register is unchanged. Undefined registers are treated the same way, because code
- * that does not save a register usually does not change it. */
+/* Records that a register is unchanged. Rules may also describe a register as undefined. It then
+ * counts as unchanged too, because code that does not save a register usually does not change
+ * it. */
 static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 {
 	if (reg == REGISTER_EBP) {
@@ -340,8 +341,8 @@ static bool run_function(const struct unwind32_cie *cie, const struct unwind32_f
 	struct machine machine = {
 		.cie = cie, .row = {.ebp_from = UNWIND32_KEPT, .is_ebp_known = true}};
 
-	/* The return address may be in another function than the call, or other rules may apply to
-	 * it. So use the rules of the call, one byte before the return address. */
+	/* Use the rules of the call, one byte before the return address. The return address itself
+	 * may be in another function, or other rules may apply to it. */
 	machine.at = fde->begin;
 	machine.until = addr - !cie->is_signal;
 	if (!run(&machine, cie->program))

@@ -24,8 +24,8 @@
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* State of a thread. If the TEBs of several threads hash to the same index, they share it. A single
- * state for all threads would be contended. */
+/* State of a thread. If the TEBs of several threads hash to the same index, these threads share one
+ * state. A single state for all threads would be contended. */
 static struct walker {
 	__attribute__((aligned(64))) uint32_t walks; /* number of walks so far */
 	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
@@ -107,8 +107,8 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* Not the address of a TEB. Remains the owner if the thread is terminated before the trails
-	 * are initialized. */
+	/* A value that is not the address of a TEB. If the thread is terminated before the trails
+	 * are initialized, this value remains the owner. */
 	const void *nobody = walker;
 
 	if (__builtin_expect(owner == teb, 1))

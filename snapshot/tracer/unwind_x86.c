@@ -381,8 +381,8 @@ void unwind_forget_all(void)
 #define TRAILS_LOG2 2
 #define TRAILS (1 << TRAILS_LOG2)
 
-/* State of a thread. If the TEBs of several threads hash to the same index, they share it. A single
- * state for all threads would be contended. */
+/* State of a thread. If the TEBs of several threads hash to the same index, these threads share one
+ * state. A single state for all threads would be contended. */
 static struct walker {
 	/* TEB of the thread that owns the trails. The owner never changes: the next thread with
 	 * this TEB inherits the trails. */
@@ -411,8 +411,8 @@ static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t 
 static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* Not the address of a TEB. Remains the owner if the thread is terminated before the trails
-	 * are initialized. */
+	/* A value that is not the address of a TEB. If the thread is terminated before the trails
+	 * are initialized, this value remains the owner. */
 	const void *no_owner = walker;
 
 	if (__builtin_expect(owner == teb, 1))
