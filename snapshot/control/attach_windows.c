@@ -52,8 +52,8 @@ static uint64_t duplicate_handle(struct traced *traced, HANDLE ours, DWORD acces
 	return (uintptr_t)theirs;
 }
 
-/* Creates two events for synchronizing the process with hsnap: one that the process sets, and one
- * that the process waits for. Writes the process's handles for these events to `addr`. */
+/* Creates two events for synchronizing the process with hsnap. The process sets the first event,
+ * and waits for the second. Writes the process's handles for the events to `addr`. */
 static bool share_events(
 	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
 {
@@ -79,7 +79,8 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 
 #define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
 
-/* Passes to the tracer the handles of the events, and a handle of hsnap's process to wait for. */
+/* Stores handles in the tracer's area: those of the events, and one of hsnap's process, so that the
+ * tracer notices when hsnap has exited. */
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {

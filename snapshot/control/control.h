@@ -83,11 +83,11 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
 
 /*
  * Starts the 32-bit hsnap that is next to this one, with the same arguments, and waits until it has
- * ended. The other hsnap uses this hsnap's streams, handles Ctrl-C, and is ended when this hsnap is
- * terminated. `name` is the program that turned out to be 32-bit; it is used in messages. Returns 0
- * and the other hsnap's exit status, after the other hsnap has printed all messages. Returns
- * -ERR_BITS if the other hsnap does not exist, -ERR_64_BITS if this is a 32-bit hsnap, -ERR_START
- * or -ERR_NOMEM.
+ * ended. The other hsnap uses this hsnap's streams and handles Ctrl-C. It is ended when this hsnap
+ * is terminated. `name` is the 32-bit program that the user wants to run; it is used in messages.
+ * Returns 0 and the other hsnap's exit status, after the other hsnap has printed all messages.
+ * Returns -ERR_BITS if the other hsnap does not exist, -ERR_64_BITS if this is a 32-bit hsnap,
+ * -ERR_START or -ERR_NOMEM.
  */
 int run_other_hsnap(const char *name, uint32_t *exit_status, struct err *err);
 

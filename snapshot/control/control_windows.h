@@ -23,9 +23,9 @@ struct spawn;
 uint16_t control_file_machine(const wchar_t *path);
 
 /*
- * Read facts: the first function reads those that do not depend on a process, the second reads
- * those of a process. `process` must have the right PROCESS_QUERY_LIMITED_INFORMATION and, for
- * mitigation policies, PROCESS_QUERY_INFORMATION.
+ * Read facts for the rules. control_facts_of_host() reads the facts that do not depend on a
+ * process. control_facts_of_process() reads the facts about `process`, which must have the right
+ * PROCESS_QUERY_LIMITED_INFORMATION and, for mitigation policies, PROCESS_QUERY_INFORMATION.
  */
 void control_facts_of_host(struct control_facts *facts);
 void control_facts_of_process(struct control_facts *facts, HANDLE process);

@@ -53,8 +53,8 @@ int inject_not_loaded(
 	return refusal_explain(facts, way, REFUSAL_LOAD, err);
 }
 
-/* Waits for the thread. Takes ownership of `placed`, and frees it only when the thread can no
- * longer read it. */
+/* Waits for the thread. Takes ownership of `placed`, the path in the process. Frees it only when
+ * the thread can no longer read it. */
 static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *name, struct err *err)
 {
 	HANDLE handles[] = {thread, process};
@@ -108,8 +108,8 @@ bool inject_call(HANDLE process, uint64_t function)
 	return has_returned;
 }
 
-/* Time that a process has for loading the tracer after its parent has exited. By then its thread is
- * running, or the thread will never be resumed. */
+/* Time that a process has for loading the tracer after its parent has exited. If the parent has
+ * resumed the first thread, this time is enough. Otherwise the thread is never resumed. */
 #define ORPHAN_MS 10000
 
 static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)
@@ -189,11 +189,12 @@ static void release_theirs(struct injection *injection)
 }
 
 /*
- * Releases the objects that the thread has used, before the tracer is turned on. In Wine 8, a
- * release call is made by some thread of the process. Wine may choose a thread that is still being
- * created, and the call is delayed until that thread itself waits. If that thread waits for the
- * loader lock, the holder of the lock may be ending the process and waiting for hsnap's snapshot.
- * Both would then wait forever.
+ * Before the tracer is turned on, releases the objects that the thread has used. In Wine 8, a later
+ * release could cause a deadlock, because a thread of the process makes the release call for hsnap.
+ * Wine may choose a thread that is still being created. Such a thread makes the call only when it
+ * waits for something itself, for example the loader lock. If the holder of the loader lock is
+ * ending the process, the holder waits for hsnap's snapshot. The process and hsnap would then wait
+ * for each other forever.
  */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {

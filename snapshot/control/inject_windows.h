@@ -18,10 +18,10 @@
  * Injection of the tracer into a process that was created suspended.
  *
  * Four calls are queued to the first thread of the process. The thread makes them after the loader
- * has finished and before the program's first instruction. The calls load the tracer, set an event,
- * wait for hsnap, and close the object that was waited for. So the program's own thread does
- * everything that it does without hsnap, in the same order. If hsnap dies meanwhile, the thread
- * continues, because it waits for a mutex that hsnap owns.
+ * has finished and before the program's first instruction. The calls load the tracer, set the event
+ * `loaded`, wait for the mutex `go`, and close the handle of the mutex. So the program's own thread
+ * does everything that it does without hsnap, in the same order. hsnap owns the mutex. If hsnap
+ * dies meanwhile, the wait ends and the thread continues.
  */
 
 struct injection {
@@ -60,9 +60,9 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
 /*
  * A process that is traced from before its first instruction until its end.
  *
- * One thread of hsnap prepares the process, brings it up and follows it until it ends. If that
- * thread or hsnap ends for any reason, the process continues, because all objects that the process
- * waits for are released.
+ * One thread of hsnap prepares the process, brings it up and follows it until the process ends. The
+ * thread, or hsnap as a whole, may end earlier for any reason. All objects for which the process
+ * waits are then released, so the process continues.
  */
 
 struct traced {

@@ -17,9 +17,10 @@
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
 #define LIMIT_MIN ((uint64_t)1 << 20) /* a lower limit is useless */
-/* maximum number of tries to hold a process in a state where its blocks can be listed */
+/* maximum number of tries to hold a process at a moment when its blocks can be listed */
 #define TRIES_MAX 100
-#define REST_TRIES 20 /* maximum number of tries if listing the blocks is only an advantage */
+/* maximum number of such tries if the attach does not need the list of blocks */
+#define REST_TRIES 20
 #define MOVE_TRIES 100 /* maximum number of further tries to move a thread */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
@@ -142,7 +143,8 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 	return 0;
 }
 
-/* Plans all hooks. The tracer calls a function that is not hooked at its own address. */
+/* Plans all hooks. For a function that is not hooked, sets `original` to the function's own
+ * address, which the tracer then calls. */
 static int plan(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -254,9 +256,9 @@ static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 }
 
 /*
- * Moves threads out of the bytes that will change. Returns false if a thread could not be moved. A
- * moved thread can continue at its new place even if the hooks are not installed, because the
- * trampolines have the same effect as the functions.
+ * Moves threads out of the bytes that will change, into the trampolines. Returns false if a thread
+ * could not be moved. The trampolines have the same effect as the functions. So a moved thread can
+ * continue there even if the hooks are not installed after all.
  */
 static bool move_threads(struct installing *installing)
 {
@@ -280,7 +282,7 @@ static bool undo_hooks(struct installing *installing, int count)
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
-/* Clears the tracer's memory outside its area, which an earlier session has used. */
+/* Zeroes the memory that an earlier session of the tracer has used outside the tracer's area. */
 static bool clear(const struct tracee *tracee)
 {
 	static const uint8_t zeros[4096];
@@ -298,7 +300,7 @@ static bool clear(const struct tracee *tracee)
 	return true;
 }
 
-/* Reads again the counters that the target updates even while the tracer is off. They may have
+/* Reads some counters again. The target updates them even while the tracer is off, so they may have
  * changed since the area was read. */
 static bool read_counts(struct tracee *tracee)
 {
@@ -358,9 +360,10 @@ static bool are_at_rest(const struct tracee *tracee, const struct threads *threa
 }
 
 /*
- * Holds all threads at a time when the blocks can be listed. After that, the tracer in the process
- * records its blocks. The attach succeeds even if some thread is stuck in a heap function, or is
- * always in one.
+ * Holds all threads, and tries to do so at a moment when the blocks can be listed: no thread is in
+ * a heap function. Sets `*is_at_rest` to true at such a moment. After `tries_max` tries, holds the
+ * threads anyway, because a thread may be stuck in a heap function, or some thread may always be in
+ * one. Returns -ERR_BUSY if some thread is always changing the tracer's tables.
  */
 static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bool is_on,
 	unsigned tries_max, bool *is_at_rest, struct err *err)
@@ -374,7 +377,8 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		if (rc || *is_at_rest || (!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		/* If some thread is always in a heap, the result of the last try is random. */
+		/* If some thread is always in a heap function, it is a matter of chance whether it
+		 * is changing the tables at the last try. So allow further tries. */
 		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"one of its threads stays in the tracer");
@@ -385,10 +389,11 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 }
 
 /*
- * Returns true if listing the existing blocks is worthwhile. It is not worthwhile if the process is
- * read through a clone, because walks then need no hold; if the process is sampled, because the
- * table then has few of the blocks; or if the process is recorded, because a recording lists the
- * existing blocks itself.
+ * Returns true if listing the existing blocks is worthwhile. There are three cases in which it is
+ * not:
+ * - The process is read through a clone, so walks need no hold.
+ * - The process is sampled, so the table has few of the blocks anyway.
+ * - The process is recorded, and a recording lists the existing blocks itself.
  */
 static bool wants_older(const struct installing *installing)
 {
@@ -399,8 +404,9 @@ static bool wants_older(const struct installing *installing)
 	       (target->is_wine || !installing->threads.is_held);
 }
 
-/* Holds the threads. A process that is being started has only one thread, which is already waiting
- * for us. `rest_tries` is the number of tries to find all threads at rest; 0: the usual number. */
+/* Holds the threads. A process that is being started need not be held: its only thread is already
+ * waiting for hsnap. `rest_tries` is the number of tries to find all threads at rest; 0: the usual
+ * number. */
 static int hold(struct installing *installing, unsigned rest_tries, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -484,8 +490,8 @@ static int set_up(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- earlier installations */
 
-/* Returns true if a tracer that is ON has all its jumps. Another program may have placed its jump
- * on top of one of them. */
+/* Returns true if a tracer that is on has all its jumps. Another program may have overwritten one
+ * of them with its own jump. */
 static bool is_whole(const struct tracee *tracee)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {

@@ -21,10 +21,11 @@ struct older {
 	struct older_table tables[TRACER_SHARDS];
 };
 
-#define PROBES 64 /* maximum distance from a block's home; fewer than the tracer itself probes */
+/* maximum distance from a heap's home index; the tracer itself searches further */
+#define PROBES 64
 
-/* Returns the tag that the tracer would assign to the first heap at this address, or 0 if its table
- * has no place for the heap. */
+/* Returns the tag that the tracer would assign to the first heap at this address. Returns 0 if the
+ * tracer's table has no place for the heap. */
 static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 {
 	uint32_t first = heapindex_home(heap);
@@ -84,7 +85,8 @@ static bool make_tables(struct older *older)
 	return bytes <= area->limit_bytes;
 }
 
-/* Adds a block. Returns false if too many blocks belong near the end of the table. */
+/* Adds a block. Returns false if the block is in the table's last entry, which must stay free. This
+ * happens if too many blocks have their homes near the end. */
 static bool add_block(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];

@@ -153,8 +153,8 @@ static int start(const char *name, wchar_t *command, HANDLE *handles, size_t han
 	return rc;
 }
 
-/* Waits for the other hsnap. It stays tied to this process, because it works for the caller of this
- * process. */
+/* Waits for the other hsnap. Until that has ended, the other hsnap stays tied to this process: if
+ * this process is terminated, the other hsnap ends too. */
 static uint32_t finish(struct spawn *spawn)
 {
 	DWORD status = 2;

@@ -1,5 +1,6 @@
 /* Computes the layout of the tracer's tables, and plans patches. The planner decodes a function's
- * first instructions with Zydis. It emits them into the slot with corrected distances. */
+ * first instructions with Zydis. It writes them to the slot, and corrects their relative
+ * distances. */
 #include "snapshot/control/patch_plan.h"
 
 #include <string.h>
@@ -66,7 +67,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->rings = area->rings_view = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;
-	/* never reset by the tracer of the process */
+	/* the unwinder's own counter in the process is never reset, so remember its value */
 	area->unwind_base += area->unwind_mismatches;
 	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
@@ -191,8 +192,8 @@ static void emit_conditional(struct planning *planning, uint8_t condition, uint6
 	emit_far_jump(planning, addr);
 }
 
-/* Emits loop or jcxz. They exist only as short jumps, so the emitted instruction jumps to a long
- * jump. If the condition is false, a second short jump skips the long jump. */
+/* Emits `loop` or `jcxz`. These instructions exist only as short jumps, so the emitted one jumps to
+ * a long jump. If its condition is false, a second short jump skips the long jump. */
 static void emit_counting(
 	struct planning *planning, const ZydisDecodedInstruction *instruction, uint64_t addr)
 {
@@ -219,8 +220,8 @@ static bool is_jump_or_call(const ZydisDecodedInstruction *instruction)
 	return instruction->raw.imm[0].is_relative;
 }
 
-/* Returns true if a jump or call leads into the moved bytes, after the first byte. A jump to the
- * first byte runs the hook, which is correct. */
+/* Returns true if a jump or call leads to the moved bytes, except to the first of them. A jump to
+ * the first byte runs the hook, which is correct. */
 static bool leads_inside(const struct planning *planning, uint64_t target, uint32_t end)
 {
 	uint64_t offset = address(planning, target - planning->request->function);
@@ -257,7 +258,8 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	else if (opcode >= 0xe0 && opcode <= 0xe3)
 		emit_counting(planning, instruction, target);
 	else if (opcode == 0xe8 &&
-		 /* A call of the next instruction reads the address of the code itself. */
+		 /* Do not move a call to the next instruction. Such a call reads the address of the
+		  * code itself. */
 		 target != address(planning, planning->request->function + planning->from +
 						     instruction->length))
 		emit_call(planning, target);
@@ -292,8 +294,9 @@ static bool move_instruction(struct planning *planning, const ZydisDecodedInstru
 	return true;
 }
 
-/* Returns true for an instruction after which execution may not continue at the next instruction,
- * or to which code outside the function returns. No changed byte may follow such an instruction. */
+/* Returns true for two kinds of instructions: execution may not continue at the next instruction,
+ * or code outside the function returns to the next instruction. The bytes after such an instruction
+ * must not be changed. */
 static bool leaves(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->meta.category) {
@@ -344,9 +347,9 @@ static bool move_prologue(struct planning *planning)
 }
 
 /*
- * Returns true if a jump of the decoded code leads into the changed bytes. Jumps after the moved
- * instructions must not lead into the bytes of the new jump. Jumps among the moved instructions
- * must not lead to any moved byte, because such a jump would have to be corrected.
+ * Returns true if a jump of the decoded code leads into the changed bytes. A jump after the moved
+ * instructions must not lead into the bytes of the new jump. A jump among the moved instructions
+ * must not lead to any moved byte, because its distance would have to be corrected.
  */
 static bool is_entered(const struct planning *planning)
 {

@@ -10,7 +10,7 @@
 #include "snapshot/tracer/shared.h"
 
 /* Layout of the tracer's tables. All tables are parts of one reservation in the target. So the
- * tracer never searches for address space, and its own memory is known. */
+ * tracer never searches for address space, and hsnap knows which memory belongs to the tracer. */
 
 /* Returns the number of bytes to reserve for tables that commit at most `limit_bytes` (1 MiB to 64
  * GiB). The result is about 2.8 times `limit_bytes`. */
@@ -71,8 +71,8 @@ struct patch_request {
 
 /*
  * Plans a patch. Returns false if the first instructions cannot be moved; the plan is then invalid.
- * This happens in three cases: the function may end before the jump does, an instruction is not
- * understood, or some code in the function jumps or calls back into the jump.
+ * This happens in three cases: the function may end before the end of the jump, an instruction is
+ * not understood, or code in the function jumps to or calls a place inside the jump.
  */
 bool patch_plan(struct patch_plan *plan, const struct patch_request *request);
 

@@ -7,7 +7,7 @@
 
 #include "core/pe/pe.h"
 
-/* Windows 8; from this build on, a process can start threads in other sessions */
+/* first build of Windows 8; since this build, a process can start threads in other sessions */
 #define FIRST_BUILD_ACROSS 9200u
 #define INTEGRITY_HIGH 0x3000u /* SECURITY_MANDATORY_HIGH_RID: the level of an elevated prompt */
 #define BOTH (REFUSAL_RUN | REFUSAL_ATTACH)

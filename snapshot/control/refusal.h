@@ -2,9 +2,10 @@
  * Rules of the system that keep the tracer out of a process, and the alternatives that the user
  * has.
  *
- * control_facts_windows.c reads the facts; refusal.c has a single table of rules. Certain or
- * dangerous cases are refused before anything is written into the target. Uncertain cases are
- * tried. If the attempt fails, the rule explains the failure.
+ * control_facts_windows.c reads the facts; refusal.c has a single table of rules. If a rule makes
+ * it certain that the attempt would fail or do harm, hsnap refuses before it writes anything into
+ * the target. In uncertain cases, hsnap makes the attempt. If it fails, the rule explains the
+ * failure.
  */
 #ifndef SNAPSHOT_CONTROL_REFUSAL_H
 #define SNAPSHOT_CONTROL_REFUSAL_H
@@ -14,8 +15,8 @@
 
 #include "core/base/err.h"
 
-/* Facts about a target, this hsnap and the system. 0 and false mean "no" or "not known". A fact
- * that is not known never causes a refusal. */
+/* Facts about a target, this hsnap and the system. A field that is 0 or false stands for "no" or
+ * "not known". So an unknown fact never causes a refusal. */
 struct control_facts {
 	uint16_t host_machine; /* PE_MACHINE_* of the physical processor, not of an emulation */
 	uint16_t image_machine; /* machine type of the target's program */

@@ -115,9 +115,9 @@ static bool is_in_code(const struct tracee *tracee, const struct held_thread *th
 }
 
 /*
- * Threads that may still use the memory to be freed. No other thread can start using the memory, so
- * a thread is removed for good once it was seen outside. Waiting until all threads are outside at
- * the same moment could take forever.
+ * Threads that may still use the memory to be freed. Once a thread was seen outside the tracer, it
+ * cannot start using the memory again, so it is removed from this list. Waiting for a moment at
+ * which all threads are outside could take forever.
  */
 struct users {
 	DWORD *ids;
@@ -172,8 +172,8 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* Removes the jumps. All threads are held. At this point no function has another program's jump, so
- * a jump that cannot be read may be the tracer's. */
+/* Removes the jumps. All threads are held. The caller has checked that no function has another
+ * program's jump. So a jump that cannot be read may be the tracer's. */
 static int remove_jumps(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";
@@ -197,9 +197,9 @@ static int remove_jumps(struct tracee *tracee, struct err *err)
 
 /*
  * Tries once to free memory. Without jumps, no thread enters a hook. A hook no longer uses the
- * tables after the function that it called has returned. So only threads in the tracer's own code
- * use the tables, and they leave that code quickly. If `is_drained` is set, no thread may be in the
- * tracer's own code. Otherwise no thread may be in a hook at all.
+ * tables after the function that it called has returned. `is_drained` is true if enough time has
+ * passed since the first try. Then only threads in the tracer's own code prevent the freeing; they
+ * leave that code quickly. Before that, any thread in a hook prevents the freeing.
  */
 static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
@@ -247,7 +247,8 @@ int remove_rest(struct tracee *tracee, struct err *err)
 	return tracee->area.reserved ? free_in_time(tracee, tracee_free_tables, DRAIN_MS, err) : 0;
 }
 
-/* Removes the rings. A thread never keeps a ring while it is in a function called by a hook. */
+/* Removes the rings. This need not wait for threads in functions called by hooks, because such a
+ * thread never holds a ring. */
 int remove_rings(struct tracee *tracee, struct err *err)
 {
 	int rc = tracee->area.rings_view ? ring_section_stop(tracee, err) : 0;
@@ -283,8 +284,9 @@ void tracee_free_tables(struct tracee *tracee)
 	if (!reserved)
 		return;
 	ring_section_unmap(tracee);
-	/* Forget the memory before freeing it. Memory that is forgotten but not freed is only lost.
-	 * Memory that is freed twice might already have another owner the second time. */
+	/* Clear the record of this memory before freeing the memory. If hsnap is terminated in
+	 * between, the memory is only lost. In the opposite order, a later hsnap would free it
+	 * again, when it might already have another owner. */
 	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
 		    sizeof(none)))
 		return;

@@ -103,9 +103,9 @@ static void wait_and_close(HANDLE thread)
 }
 
 /*
- * Ends the thread of a child, after waiting for the thread that ended before it. So waiting for the
- * last thread waits for all threads. This is needed because Wine 8 sometimes fails to end a process
- * while one of its threads is ending.
+ * Ends a thread that follows a child. Each such thread first waits for the thread that ended before
+ * it. So a wait for the last of these threads is a wait for all of them. This is needed because
+ * Wine 8 sometimes fails to end a process while one of its threads is ending.
  */
 static void last_follower_ends(struct family *family)
 {
@@ -158,8 +158,8 @@ static int write_snapshot(
 	return rc;
 }
 
-/* Returns true if this parent started the process. The check is needed because the parent may have
- * reported any number as an id. */
+/* Returns true if this parent started the process. The check is needed because the child's id comes
+ * from the parent, which may have reported any number. */
 static bool is_child(HANDLE process, uint32_t parent_pid)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -265,8 +265,8 @@ static void follow_taken(struct follower *follower, struct err *err)
 	}
 }
 
-/* Takes over a child while its parent waits, and follows the child until it ends. `born` belongs to
- * the thread of the parent, and is valid only until the child is prepared. */
+/* Takes over a child while its parent waits, and follows the child until the child ends. `born`
+ * belongs to the thread that follows the parent, and is valid only until the child is prepared. */
 static void follow_born(const struct new_child *born)
 {
 	struct follower follower = {.family = born->family};
@@ -415,8 +415,8 @@ static const char *why_ended(DWORD status)
 				  "a crash, an end by another process, or detached";
 }
 
-/* Warns of a crash that went through the program's normal exit, as happens in Wine 10. The snapshot
- * looks like any other. */
+/* Warns of a crash after which the program went through its normal exit, as happens in Wine 10. The
+ * snapshot looks like any other. */
 static void warn_of_crash(struct family *family, const struct traced *traced)
 {
 	char text[1600];
@@ -498,8 +498,8 @@ static void avoid_bstr_cache(void)
 static int bring_up(const struct program_run *run, struct spawn *spawn, struct traced *traced,
 	const struct traced_options *options, struct err *err)
 {
-	/* The file that was examined may not be the image that runs, so the bitness may still be
-	 * wrong. */
+	/* The bitness may still be wrong, because the image that runs may not be the file that was
+	 * examined. */
 	int rc = traced_prepare(
 		traced, spawn->info.hProcess, spawn->info.hThread, run->argv[0], err);
 

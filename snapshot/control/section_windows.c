@@ -91,8 +91,8 @@ static bool set_word(struct tracee *tracee, size_t offset, uint64_t value)
 	return tracee_write(tracee, tracee->area_addr + offset, &value, sizeof(value));
 }
 
-/* Gives the target a handle of hsnap's process, which shows the target that hsnap has exited and
- * will make no more room. */
+/* Duplicates a handle of hsnap's process into the target. With it, a thread that waits for room in
+ * a ring notices that hsnap has exited. */
 static bool share_process(struct tracee *tracee)
 {
 	HANDLE theirs = NULL;
@@ -166,7 +166,9 @@ void ring_section_unmap(struct tracee *tracee)
 {
 	uint64_t view = tracee->area.rings_view, process = tracee->area.rings_process;
 
-	/* Forget the view before unmapping it, for the same reason as with the tables. */
+	/* Forget the view before unmapping it. If hsnap is terminated in between, the mapping is
+	 * only lost. In the opposite order, a later hsnap might unmap memory that belongs to the
+	 * program. */
 	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
 		return;
 	if (is_view(tracee, view))

@@ -30,7 +30,8 @@ struct tracee {
 	struct target *target; /* owned by the caller, as is `process` */
 	HANDLE process;
 	uint64_t area_addr;
-	struct tracer_area area; /* as it was read from the process and will be written back */
+	/* copy of the tracer's area, as it was read from the process; written back after changes */
+	struct tracer_area area;
 	struct tracee_range ntdll, dll;
 	/* Address where each function is hooked: its export, or the end of the jumps of its hot
 	 * patch. 0: the function does not exist. */
@@ -71,9 +72,9 @@ extern const enum tracer_hook_id tracee_hook_order[HOOK_COUNT];
 bool tracee_is_in(const struct tracee_range *range, uint64_t addr);
 
 /*
- * Returns true if a thread that continues at `ip` is outside all of ntdll's functions, or waits in
- * one of them. Such a thread is not inside a heap function, unless it is waiting for the heap's
- * lock.
+ * Returns true if a thread that continues at `ip` is outside ntdll, or in a function of ntdll that
+ * waits (tracee.waits). Such a thread is not inside a heap function, unless it is waiting for the
+ * heap's lock.
  */
 bool tracee_is_at_rest(const struct tracee *tracee, uint64_t ip);
 
@@ -148,11 +149,13 @@ void ring_section_unmap(struct tracee *tracee);
 
 /*
  * Adds the process's existing blocks to its tracer's tables, so that no later snapshot needs to
- * walk the heaps. The tables must be empty. Must be called before the tracer is turned on. All
- * threads must be held, and none may be in a heap function: such a thread may have allocated a
- * block, or may be about to free one, without the tracer's knowledge. Sets TRACER_FLAG_LISTED. Does
- * nothing if the heaps are not known for certain. Returns 0. After -ERR_INJECT or -ERR_NOMEM, the
- * tracer must not be turned on.
+ * walk the heaps. Sets TRACER_FLAG_LISTED. Does nothing if it is not certain that all blocks were
+ * found.
+ *
+ * The tables must be empty, and the tracer must not be on yet. All threads must be held, and none
+ * may be in a heap function. Such a thread may have allocated a block, or may be about to free one,
+ * without the tracer's knowledge. Returns 0. After -ERR_INJECT or -ERR_NOMEM, the tracer must not
+ * be turned on.
  */
 int older_list(struct tracee *tracee, struct err *err);
 
@@ -183,10 +186,10 @@ int install_tracer(struct target *target, void *process, uint64_t area_addr,
 
 /*
  * Removes the hooks from ntdll and turns the tracer off, even if threads are in hooks. Such threads
- * return through the DLL and its trampolines, so these stay. If no thread seems to be in a hook,
- * the tables are freed at once. Otherwise they are freed by the next install_tracer() or when the
- * process exits. Returns 0; -ERR_NOT_TRACED; -ERR_BUSY if another program has changed a hooked
- * function (the tracer stays on); or an error of install_tracer().
+ * return through the DLL and its trampolines, so the DLL and the trampolines stay. If no thread
+ * seems to be in a hook, the tables are freed at once. Otherwise they are freed by the next
+ * install_tracer() or when the process exits. Returns 0; -ERR_NOT_TRACED; -ERR_BUSY if another
+ * program has changed a hooked function (the tracer stays on); or an error of install_tracer().
  */
 int remove_tracer(struct target *target, void *process, uint64_t area_addr, struct err *err);
 
