@@ -1,9 +1,9 @@
 /*
  * The consumer of the rings. Each round finds the rings that contain events, and removes the events
  * in order of time. If an event is the next one in its stream, it is passed to the replay.
- * Otherwise its ring waits for that stream. Allocations inside the real heap may belong to a
- * reallocation. They are held back until the next event of their thread shows this. A ring with
- * invalid contents is abandoned.
+ * Otherwise its ring waits for that stream. An allocation inside the real heap may be a part of a
+ * reallocation. It is held back until the next event of its thread, which shows whether it is. A
+ * ring with invalid contents is abandoned.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -225,9 +225,10 @@ static bool release(struct drain *drain, uint32_t at)
 }
 
 /*
- * Decides about held events before another event passes. A held event is dropped if it belongs to
- * the passing event. It passes first if the order matters. Sets `*is_over` if the passing event
- * must be dropped too, because it frees a block that was never reported.
+ * Decides about held events before `event` passes. If a held event belongs to `event`, as part of a
+ * reallocation, the held event is dropped. If their order matters, the held event passes before
+ * `event`. Sets `*is_over` if `event` must be dropped too, because it frees a block that was never
+ * reported.
  */
 static bool decide_held(
 	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
@@ -296,7 +297,8 @@ static void wake(struct drain *drain, uint32_t stream)
 	}
 }
 
-/* Returns true unless the event's order shows that the event has already passed. */
+/* Returns false if the event's order shows that the event has already passed, or if the stream is
+ * invalid. */
 static bool may_come(const struct drain *drain, const struct ring_event *event)
 {
 	return event->stream < RING_STREAMS &&
@@ -308,8 +310,8 @@ static bool is_beyond_limit(const struct drain *drain, const struct ring_event *
 	return drain->is_limited && (int32_t)(event->order - drain->limits[event->stream]) >= 0;
 }
 
-/* Removes events from a ring as long as they are the earliest and may pass. Returns the number of
- * removed events. */
+/* Removes events from a ring until another ring has an earlier event, or an event must wait.
+ * Returns the number of removed events. */
 static size_t drain_ring(struct drain *drain, uint32_t index)
 {
 	struct drained_ring *ring = &drain->rings[index];
@@ -349,7 +351,8 @@ static size_t drain_ring(struct drain *drain, uint32_t index)
 	return count;
 }
 
-/* Stops waiting for events for which rings have waited too long. These events count as lost. */
+/* Counts the events for which rings have waited too long as lost. Lets each stream continue with
+ * the first event that a waiting ring contains. */
 static void skip(struct drain *drain)
 {
 	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {

@@ -10,7 +10,8 @@
 
 #define ADDR_MASK (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define CACHE_LOG2 14
-/* maximum number of unseen frees: one in this many live blocks, or UNSEEN_FEWEST if that is more */
+/* maximum number of unseen frees: the number of live blocks divided by UNSEEN_SHARE, or
+ * UNSEEN_FEWEST if that is more */
 #define UNSEEN_SHARE 100
 #define UNSEEN_FEWEST 64
 

@@ -20,8 +20,8 @@
 
 struct replay;
 
-/* Returns the recording's number of the stack to which the tracer has given this id, which is not
- * 0. Returns RECORD_NO_STACK if the stack cannot be read. */
+/* Converts a stack id of the tracer, which is not 0, to the number of the stack in the recording.
+ * Returns RECORD_NO_STACK if the stack cannot be read. */
 typedef uint32_t (*replay_stack_fn)(void *ctx, uint32_t id);
 
 struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx);
@@ -90,8 +90,9 @@ struct stack_reader *stack_reader_new(
 	struct recorder *recorder, struct target *target, uint64_t area_addr);
 void stack_reader_free(struct stack_reader *reader); /* accepts NULL */
 
-/* Notices loads and unloads of modules that are in no stack. Call this a few times per second. All
- * events have been replayed up to `now_ms`, a length of the recording. */
+/* Finds modules that were loaded or unloaded, even if no stack passes through them. Call this
+ * function a few times per second. `now_ms` is the time in the recording up to which all events
+ * have been replayed. */
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms);
 
 /* Writes a remark about modules that were unwound using only EBP. Covers only modules that are new

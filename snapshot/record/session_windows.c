@@ -49,11 +49,13 @@ struct record_session {
 	uint64_t area_addr;
 	/* number of changes that the tracer has dropped: before the recording, and until now */
 	uint64_t dropped_before, dropped;
-	uint64_t unseen; /* number of blocks that were found in no heap, until now */
+	uint64_t unseen; /* number of blocks that were ended because a walk found them in no heap */
 	bool doubted; /* the walk was not trusted, because too many blocks were found in no heap */
 	bool is_uncompared; /* the heaps could not be walked for the last comparison */
 	bool began_busy; /* threads were in heap functions at the beginning */
-	bool is_on; /* the tracer is on, so its counters are not those of an earlier session */
+	/* the tracer is known to be on; before that, its counters may be those of an earlier
+	 * session */
+	bool is_on;
 	unsigned end_tries; /* number of failed tries */
 	struct err end_err; /* error of the last try, after which no more tries were made */
 	/* the file has reached its maximum size; the file cannot be written */
@@ -113,8 +115,8 @@ static void add_range(struct record_session *session, const struct tracer_range 
 	replay_event(session->replay, &event);
 }
 
-/* Adds the tracer's ranges, except ranges that are being freed. The tracer has already recorded
- * that they are free. If it restores them, it records another event. */
+/* Adds the tracer's ranges, except ranges that are being freed. The tracer has already recorded the
+ * free of such a range. If the free fails, the tracer records another event. */
 static void add_ranges(struct record_session *session)
 {
 	const struct tracer_part *nodes = &session->traced.parts[PART_RANGES];
@@ -159,8 +161,8 @@ static uint64_t counter(struct record_session *session, size_t offset)
 	return value;
 }
 
-/* Counts changes for which the tracer's tables had no room as lost, because such changes have no
- * events. After the process has exited, uses the last known value. */
+/* Counts the changes for which the tracer's tables had no room. They count as lost, because they
+ * have no events. After the process has exited, uses the last known number. */
 static void notice_dropped(struct record_session *session)
 {
 	uint64_t dropped = counter(session, offsetof(struct tracer_area, dropped_blocks)) +
@@ -180,8 +182,9 @@ static size_t pass_events(struct record_session *session)
 }
 
 /*
- * Ends blocks that are in no heap. Ends none of them if there are many and this Windows is not
- * known to free blocks unseen, because the walk has then probably missed these blocks.
+ * Ends the blocks that are in no heap. There is one exception: if there are many such blocks, and
+ * this version of Windows is not known to free blocks unseen, the walk has probably missed them.
+ * They then stay live.
  */
 static void end_missing(struct record_session *session, const struct heap_look *look)
 {
@@ -264,8 +267,8 @@ static bool is_to_end(struct record_session *session)
 	       (plan->for_ms && os_clock_ms() - session->begin_ms >= plan->for_ms);
 }
 
-/* Ends the recording when a reason for its end exists. Events that are in the rings are still
- * written. */
+/* Ends the recording if its time is over, if the file is full or cannot be written, or if another
+ * hsnap has requested the end. Events that are already in the rings are still written. */
 static void end_in_time(struct record_session *session)
 {
 	struct err err;
@@ -363,7 +366,8 @@ static int read_old(struct record_session *session, struct target *target, uint6
 	else if (!rc && session->plan->sample_bytes &&
 		 session->plan->sample_bytes != session->traced.area.sample_bytes)
 		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
-	/* Blocks outside the sample have no free in the recording. */
+	/* In a sample, only sampled blocks have a free in the recording. So do not walk the heaps
+	 * for the other blocks. */
 	if (rc || session->traced.area.sample_bytes)
 		return rc;
 	if (memory_init(&memory, target))
@@ -498,7 +502,8 @@ static void copy_result(const struct record_session *session, struct record_sess
 		result->wait_count += session->rings.area->rings[i].waits;
 		waited += session->rings.area->rings[i].waited;
 	}
-	os_sleep_ms(waited ? 20 : 0); /* the time is needed to measure the length of a unit */
+	/* sleep for a known time, to measure how long a unit of ring_time() is */
+	os_sleep_ms(waited ? 20 : 0);
 	units = ring_time() - from;
 	result->waited_ms = waited && units ? waited * 20 / units : 0;
 }

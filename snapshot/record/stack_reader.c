@@ -1,7 +1,8 @@
 /*
  * Reader of the tracer's stacks while the target runs. It has a list of the loaded modules and a
- * copy of the tracer's unloads, and reports changes of both to the recorder. Each stack is read
- * once. Its frames are assigned to the modules that were loaded when the stack was recorded.
+ * copy of the tracer's list of unloads. It reports changes of both lists to the recorder. Each
+ * stack is read once. Each frame is assigned to the module that was loaded at its address when the
+ * stack was recorded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-/* minimum time between two listings if loads are not counted; code in no module causes such
- * listings */
+/* if the tracer does not count loads, code in no known module causes a listing of the modules; this
+ * is the minimum time between two such listings */
 #define LISTING_MS 200
 #define TRIES 5
 #define NO_PAGE UINT64_MAX
@@ -42,8 +43,8 @@ struct stack_reader {
 	uint32_t listing_count;
 	bool is_listed; /* a listing was made, so loads and unloads are now reported */
 	uint32_t load_count; /* the tracer's count of loads when the last listing was made */
-	/* modules unloaded at about the time of the last listing were removed from it, but they may
-	 * have been loaded again before the listing */
+	/* a module was unloaded at about the time of the last listing and was removed from it, but
+	 * it may have been loaded again before the listing */
 	bool may_lack;
 	struct tracer_copy *gone; /* unloaded modules; the copy contains no blocks and no stacks */
 	/* number of unloads when `gone` was read; the listing was made after that */
@@ -252,8 +253,9 @@ static bool has_loaded(const struct stack_reader *reader)
 	return reader->may_lack || loads_now(reader) != reader->load_count;
 }
 
-/* Lists the loaded modules and removes those that were unloaded meanwhile. If the tracer does not
- * know all unloads, repeats this until no module is unloaded during a listing. */
+/* Lists the loaded modules. If modules were unloaded in the meantime, removes them from the list.
+ * If the tracer does not know all unloads, makes a new list, until no module is unloaded during a
+ * listing. */
 static void find_modules(struct stack_reader *reader)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -273,7 +275,8 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 }
 
 /* Returns true if the module of a frame is known. The listing may contain a module that was just
- * being unloaded, and another module may have taken its place. */
+ * being unloaded. If an unloaded module also covers the frame, the listed module counts only if no
+ * module was loaded since the listing, because another module may have taken its place. */
 static bool is_found(const struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
 	const struct tracer_modules *gone = &reader->gone->modules;
@@ -295,11 +298,12 @@ static bool are_found(
 }
 
 /*
- * Updates the modules before the frames of a stack are assigned. Unloads are read up to now, or at
- * least up to a moment after the stack was recorded. The listing contains the modules that were
- * loaded after the last of these unloads. If a frame is in no known module, it may be in a new
- * module, which was loaded before the stack was recorded. So either a listing made now contains the
- * module, or the module has been unloaded since.
+ * Updates the modules before the frames of a stack are assigned. If the stack is newer than the
+ * unloads read so far, or if a frame is in no known module, reads the unloads up to now. The
+ * listing then contains only modules that were still loaded after the last of these unloads. A
+ * frame that is still in no known module may be in a new module, which was loaded before the stack
+ * was recorded. So either a new listing contains that module, or the module has been unloaded
+ * since.
  */
 static void look_at_modules(
 	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
