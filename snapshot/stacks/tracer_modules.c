@@ -28,8 +28,8 @@ static bool is_sound(const struct tracer_range *range)
 	       range->end <= TARGET_SPACE_BYTES;
 }
 
-/* Sorts live ranges first, then by address. No two ranges compare as equal, so of two ranges at one
- * address the same one always remains. */
+/* Sorts live ranges first, then by address. Compares all fields, so that the order is unique. If
+ * two ranges have the same address, the same one of them then remains in every run. */
 static int by_start(const void *a, const void *b)
 {
 	const struct tracer_range *x = a, *y = b;
@@ -73,9 +73,9 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
 	return kept;
 }
 
-/* Removes overlapping ranges. A range that is being freed remains, because the free may fail. If
- * two ranges occupy one place, one of them has been freed or was never allocated. This cannot be
- * true of a live range, so a live range remains. */
+/* Removes overlapping ranges. A range that is being freed remains if it overlaps no other range,
+ * because the free may fail. If it overlaps a live range, it has been freed, or it was never
+ * allocated. So the live range remains. */
 static void remove_overlaps(struct tracer_range_list *list)
 {
 	size_t live_count = 0, taken_count, kept;

@@ -47,8 +47,8 @@ static inline size_t tracer_index_part(const struct tracer_index *index, uint64_
  * modules. Because that list only grows, the base is the same in all dumps of one process.
  */
 
-/* Offset for a frame in an unloaded module that is no longer known. The offset moves the frame out
- * of all modules, because the addresses of programs are far below this value. */
+/* Value that is added to a frame whose module was unloaded and is no longer known. The result is
+ * outside all modules, because the addresses of programs are far below this value. */
 #define TRACER_LOST_BASE ((uint64_t)1 << 62)
 
 struct tracer_unloaded; /* one module */

@@ -30,15 +30,15 @@ int tracer_area_read(
  * with the reason in `err`. */
 int tracer_check(const struct target *target, const struct tracer_area *area, struct err *err);
 
-/* Returns true if a thread was stopped while it was changing the tracer's records of virtual memory
- * or, if `with_blocks` is set, of a block that remains live. The target should then be resumed for
- * a moment. The target must be held. */
+/* Returns true if a thread was stopped in the middle of a change: of the tracer's records of
+ * virtual memory or, if `with_blocks` is set, of the entry of a block that remains live. The caller
+ * should then resume the target for a moment. The target must be held. */
 bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks);
 
 /*
  * A copy of the tracer's tables: live blocks, their stacks, unloaded modules and virtual memory.
- * All data is checked before it is used. First, all ranges that the area lists are read, for the
- * last time while the target is held. They are parsed after the target was resumed.
+ * All data is checked before it is used. The ranges that the area lists are read first, possibly
+ * several times; the last time, the target is held. They are parsed after the target was resumed.
  */
 
 /* Ranges of the target's memory to read. The tables of the shards come first, one per shard. */
@@ -83,9 +83,9 @@ int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
 /*
- * Remembers the current moment. tracer_copy_parse() then marks blocks that have been in the tables
- * since that moment. It uses the change counters, so it does not mark blocks near changed blocks.
- * If the area cannot be read, no block is marked.
+ * Remembers the current moment. tracer_copy_parse() then marks the blocks that have been in the
+ * tables since that moment. A change counter covers several entries. So an old block is not marked
+ * if an entry near it has changed. If the area cannot be read, no block is marked.
  */
 void tracer_copy_mark(struct tracer_copy *copy, struct target *target, uint64_t area_addr);
 

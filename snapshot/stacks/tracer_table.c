@@ -388,8 +388,8 @@ static int parse_blocks(struct tracer_copy *copy)
 
 	for (size_t i = 0; i < TRACER_SHARDS; i++)
 		count += count_valid(&copy->parts[i]);
-	/* One more entry than needed: an invalid entry is first copied after the last valid entry,
-	 * then checked. */
+	/* Allocate one entry more than needed. copy_valid() copies an entry before it checks the
+	 * entry, so an invalid entry may be copied after the last valid one. */
 	copy->blocks = malloc((count + 1) * sizeof(*copy->blocks));
 	if (!copy->blocks)
 		return -ERR_NOMEM;

@@ -10,8 +10,9 @@
 #include "snapshot/stacks/ust_layout.h"
 #include "snapshot/target/nt_process.h"
 
-#define CLEAR_MIN 8 /* minimum number of records in which one slot fits better */
-/* minimum ratio to the number of records in which the other slot fits better */
+/* evidence is clear if one slot fits better in at least CLEAR_MIN records, and in at least
+ * CLEAR_TIMES times as many records as the other slot */
+#define CLEAR_MIN 8
 #define CLEAR_TIMES 4
 #define ADDRESS_MIN 0x10000u /* Windows never maps memory below this address */
 
@@ -37,8 +38,8 @@ static enum ust_fit fit_of(uint32_t said, struct code_ranges *code, const uint64
 	return are_addresses(frames, said) ? UST_FIT_WHOLE : UST_FIT_NONE;
 }
 
-/* Compares the two numbers and the room of a record with its first `count` slots (at most
- * UST_DEPTH_MAX). */
+/* Fills *depth: compares the two numbers and the room of a record with the first `count`
+ * slots of its frames (at most UST_DEPTH_MAX). */
 static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
 	struct code_ranges *code, const uint64_t *frames, uint32_t count)
 {
@@ -99,9 +100,9 @@ static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_
 	return habit;
 }
 
-/* Returns true if the number in the usual slot may be right, in a process with a clear habit: all
- * these frames are addresses, and some are in code. Frames at the end of a stack may be in unloaded
- * modules. */
+/* Returns true if the number in the usual slot may be right although it does not fit the frames.
+ * The process has a clear habit. All these frames must be addresses, and at least one must be in
+ * code. The others may be in unloaded modules. */
 static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	const uint64_t *frames, uint32_t said)
 {
@@ -139,8 +140,9 @@ static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_hab
 	return depth->said[habit->slot];
 }
 
-/* Chooses the number of frames, at most ust_depth_most(). Sets `*is_cut` if the record's number is
- * larger, but the remaining slots are not frames. */
+/* Chooses the number of frames, at most ust_depth_most(). If the record's number is too large,
+ * because the slots after the frames contain no frames, chooses the number of frames and sets
+ * `*is_cut`. */
 static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
 	struct code_ranges *code, const uint64_t *frames, bool *is_cut)
 {
@@ -191,8 +193,8 @@ struct ust {
 	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
-	/* Maximum number of further frames: the number that the target's memory can still hold if
-	 * records do not share frames. */
+	/* Maximum number of frames that may still be added. At first, it is the number of frames
+	 * that fit in the target's memory if no two records share frames. */
 	uint64_t frames_left;
 	struct code_ranges code;
 	const struct module *modules; /* owned by the caller; valid during ust_read() */
@@ -315,7 +317,8 @@ static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_en
 	if (!can_be_there(trace.first_slot, bits))
 		return 0;
 	most = read_frames(ust, memory, &trace, said, 0, frames);
-	/* In random data, code addresses are rare, and a number that fits is even rarer. */
+	/* Reject the record if neither number fits. Random data contains few code addresses, and a
+	 * number that fits is even rarer there. */
 	if (!trace.depth.fit[UST_SLOT_DEPTH] && !trace.depth.fit[UST_SLOT_INDEX])
 		return 0;
 	*record = trace;

@@ -32,10 +32,13 @@ enum ust_fit {
 	UST_FIT_NONE,
 	UST_FIT_INSIDE, /* all these frames are in code, and so is the next slot */
 	UST_FIT_EXACT, /* all these frames are in code, and the next slot is not */
-	/* The last of these frames is in code, and the next slot is not. Some earlier frames are
-	 * not in code either, for example frames of an unloaded DLL. There are two explanations: a
-	 * wrong number ends at the first gap by chance, or data after the stack looks like more
-	 * frames. The first is more likely. */
+	/*
+	 * The last of these frames is in code, and the next slot is not. Some earlier frames are
+	 * not in code either, for example because their DLL was unloaded. If the other number is
+	 * UST_FIT_EXACT, one of the two is wrong: the other number ends at the first gap by chance,
+	 * or data after the stack looks like more frames. The former is more likely, so this fit
+	 * counts as better.
+	 */
 	UST_FIT_WHOLE,
 };
 
