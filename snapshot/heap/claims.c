@@ -1,6 +1,6 @@
-/* Ranges of addresses in a growing list, and walkers' claims on such ranges. A sorted list has no
- * overlaps, so a binary search can be used. A claim that exceeds the target's memory is refused.
- * This limits how many bytes damaged heaps can make a walker find. */
+/* Ranges of addresses in a growing list, and walkers' claims on such ranges. After sorting, a list
+ * has no overlaps, so a binary search can be used. A claim that exceeds the target's memory is
+ * refused. So even damaged heaps cannot make a walker find more bytes than the target has. */
 #include "snapshot/heap/claims.h"
 
 #include <stdlib.h>

@@ -35,10 +35,8 @@ size_t extents_sort(struct extents *extents, uint64_t *addr);
 const struct extent *extents_above(const struct extents *extents, uint64_t addr);
 const struct extent *extents_at(const struct extents *extents, uint64_t addr);
 
-/*
- * Memory that walkers have claimed for blocks. The claims together cannot exceed the target's
- * memory, and no memory should be claimed twice.
- */
+/* Memory that walkers have claimed for blocks. The total of all claims is limited to the target's
+ * memory. In sound heaps, no memory is claimed twice. */
 
 struct claims {
 	struct extents extents;
@@ -52,10 +50,8 @@ void claims_release(struct claims *claims);
  * exceeds left_bytes, or -ERR_NOMEM. */
 int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes);
 
-/*
- * Claims for many adjacent blocks. Blocks less than a page apart share one claim. This keeps the
- * number of claims small, and no page is claimed without a block.
- */
+/* Claims for many adjacent blocks. Blocks less than a page apart share one claim, which keeps the
+ * number of claims small. A page that contains no part of a block is never claimed. */
 
 #define CLAIM_PAGE_BYTES 0x1000u
 

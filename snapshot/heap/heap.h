@@ -132,9 +132,10 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made);
  * Walk of Wine's heaps (wine_heap.c) in a process of the given bitness. The heaps form a ring whose
  * head is the process heap.
  *
- * The first three functions are cheap. In order, they return whether the ring has a known layout,
- * whether a thread is inside one of its heaps, and the number of its heaps (-1 if unreadable).
- * wine_heaps_walk() adds all heaps; it returns 0 or -ERR_NOMEM.
+ * The first three functions are cheap. wine_heap_is_ring() returns true if the ring has a known
+ * layout. wine_heaps_are_busy() returns true if a thread is inside one of the heaps.
+ * wine_heap_count() returns the number of heaps, or -1 if the ring is unreadable. wine_heaps_walk()
+ * adds all heaps; it returns 0 or -ERR_NOMEM.
  */
 bool wine_heap_is_ring(struct target *target, uint64_t process_heap, unsigned bits);
 bool wine_heaps_are_busy(struct target *target, uint64_t process_heap, unsigned bits);

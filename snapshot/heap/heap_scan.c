@@ -46,8 +46,8 @@ static void try_heap(struct heap_scan *scan, uint64_t addr)
 		walk->unlisted_addr = addr;
 }
 
-/* Checks each address in a region where a heap can begin. A region of a file may consist of several
- * adjacent allocations. */
+/* Checks every address of a region at which a heap can begin. A region of a file may consist of
+ * several adjacent allocations. */
 static void try_region(struct heap_scan *scan, const struct target_region *region)
 {
 	const uint64_t step = GRANULARITY;

@@ -1,9 +1,11 @@
-/* Results of a walk, collected in struct walk: heaps, blocks, records of stacks, and faults.
+/*
+ * Results of a walk, collected in struct walk: heaps, blocks, records of stacks, and faults.
  *
- * A block refers to the heap that was added last. It refers to the record of its stack by number.
- * The number of a record is found by address, with a cache of recent records, because many blocks
- * share a record. For each kind of fault, the first place is stored and all places are counted. A
- * second thread can add blocks to a part of the walk, which walk_join() appends. */
+ * A new block belongs to the heap that was added last. It refers to the record of its stack by the
+ * record's number. Many blocks share a record, so the number is looked up by the record's address,
+ * first in a cache of recent records. For each kind of fault, all places are counted, and the first
+ * place is stored. A second thread can add blocks to a part of the walk, which walk_join() appends.
+ */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -133,7 +135,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
-		/* overhead_bytes may be any number in a page heap block that is in doubt. */
+		/* if a page heap block is in doubt, its overhead_bytes may be any number */
 		.overhead_bytes =
 			overhead_bytes < BLOCK_OVERHEAD_MAX ? overhead_bytes : BLOCK_OVERHEAD_MAX,
 		.heap = heap,
@@ -141,7 +143,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	return 0;
 }
 
-/* Counts a place, and stores it if it is the first. Returns true if it is the first. */
+/* Counts a fault, and stores its place if it is the first. Returns true if it is the first. */
 static bool note(unsigned *count, uint64_t *first_addr, const char **first_what, uint64_t addr,
 	const char *what)
 {

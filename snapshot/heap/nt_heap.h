@@ -141,8 +141,8 @@ bool nt_module_scan(struct nt_walk *nt, const char *name,
 
 struct nt_tree {
 	uint64_t root; /* as stored, possibly encoded */
-	/* Value that is XORed with all stored pointers to children. Stored pointers to parents are
-	 * either all XORed with it, or none of them. */
+	/* Value that is XORed with all stored pointers to children. The pointers to parents are
+	 * either all XORed with the same value, or all stored as they are. */
 	uint64_t key;
 	unsigned left, right,
 		parent; /* offsets in a node; the low two bits of parent pointers are flags */

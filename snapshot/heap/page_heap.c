@@ -111,9 +111,9 @@ static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 	return 1;
 }
 
-/* Adds the root that contains a link. The head of the list is a link outside of roots. If the root
- * is one page into an allocation, its handle is the allocation's start, even if that handle is not
- * in the PEB's list. */
+/* Adds the root that contains a link. Does nothing for the head of the list, which is in no root.
+ * If the root is one page into an allocation, its handle is the start of the allocation. This is so
+ * even if the PEB's list does not contain that handle. */
 static int each_link(void *ctx, uint64_t link)
 {
 	struct root_search *search = ctx;
@@ -236,9 +236,9 @@ static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 	return rc;
 }
 
-/* Largest known size of a block's inaccessible memory. Some versions of Windows start each block at
- * a 64 KiB unit of address space, so the inaccessible page is followed by padding up to the next
- * unit. */
+/* Largest known size of the inaccessible memory after a block: a page, and possibly padding. Some
+ * versions of Windows start each block at a 64 KiB unit of address space, so padding follows the
+ * page up to the next unit. */
 #define GUARD_BYTES_MAX 0x11000u
 
 struct page_walk {

@@ -172,10 +172,10 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 
 /*
  * Adds the live blocks of the group at `addr`, which is in a block with `bytes` bytes of data.
- * While a thread is creating a group, only the first headers have been written, and all of their
- * blocks are free. Such a group is valid and has no live blocks. Whether a block is live depends on
- * the type in its header. The block's bit in the group is not used, because it changes earlier or
- * later than the type.
+ * While a thread is creating a group, only the headers at its beginning have been written, and all
+ * of these blocks are free. Such a group is valid and has no live blocks. The type in a block's
+ * header shows whether the block is live. The group also has a bit for each block, but this bit is
+ * not used, because it changes earlier or later than the type.
  */
 static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
@@ -324,7 +324,8 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	bool is_large = layout->has_groups ? header[6] == WINE_TYPE_LARGE_9 :
 					     bytes_u16(header + 6) == WINE_TYPE_LARGE_8;
 	uint64_t data_bytes = pointer_at(wine, bytes + layout->large_data_size);
-	/* counted from the block's header, not from the start of its region */
+	/* The stored size is counted from the block's header, not from the start of the block's
+	 * region. */
 	uint64_t block_bytes = pointer_at(wine, bytes + layout->large_block_size);
 	uint64_t region_bytes = layout->large_block + block_bytes;
 

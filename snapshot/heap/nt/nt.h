@@ -95,8 +95,8 @@ struct nt_lfh_layout {
 	uint16_t data_sub, data_signature, data_room, data_offsets;
 	bool data_is_coded; /* the container's offsets are encoded */
 	uint16_t data_bitmap_count, data_bitmap_bytes, data_bitmap, data_bytes;
-	/* Distance to the first block, before two corrections: adding 4 bytes per 32 blocks (or
-	 * fewer), and rounding up to a unit. */
+	/* Distance to the first block before two corrections: first, 4 bytes are added for each 32
+	 * blocks or part of 32; then the sum is rounded up to a unit. */
 	uint16_t data_first;
 	/* Number of bytes at the end of a container's room that contain no block. */
 	uint16_t data_slack;

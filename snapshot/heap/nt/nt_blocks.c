@@ -54,10 +54,10 @@ static bool has_damaged_prefix(
 }
 
 /*
- * Returns the number of unused bytes if it is too large for the header. The number is then in the
- * last pointer-sized slot of the block. On x64 a block extends into the next header, so that slot
- * may be the first 8 bytes of the next header. Returns 0 if neither slot contains a possible
- * number.
+ * Returns the number of unused bytes of a block whose header has no room for that number. The
+ * number is then in the last pointer-sized slot of the block. On x64 a block extends into the next
+ * header, so that slot may be the first 8 bytes of the next header. Returns 0 if neither slot
+ * contains a possible number.
  */
 static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block)
@@ -153,8 +153,8 @@ static inline bool is_of_segment(
 	return header->segment == number || number > UINT8_MAX;
 }
 
-/* Returns true if a block begins at `at` and is followed by the end of the run or by a matching
- * header. */
+/* Returns true if a block begins at `at`. The block must be followed by a matching header or by the
+ * end of the run. */
 static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	struct nt_header header, next;
@@ -192,8 +192,8 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
-/* If `*found` contains a block of a light page heap, replaces `*found` with it. Such a block
- * consists of page heap information and the user's bytes. */
+/* If the bytes in `*found` contain a block of a light page heap, replaces `*found` with that block.
+ * Such a block consists of page heap information and the user's bytes. */
 static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
 	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
@@ -238,7 +238,8 @@ static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 
-	/* such a block contains the _HEAP_UCR_DESCRIPTOR of the uncommitted memory after it */
+	/* a block with NT_UNUSED_END contains the _HEAP_UCR_DESCRIPTOR of the uncommitted memory
+	 * after it */
 	if (header->unused == NT_UNUSED_END &&
 		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
 		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);

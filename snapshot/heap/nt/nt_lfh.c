@@ -1,18 +1,20 @@
 /*
  * The low fragmentation heap (LFH) of an NT heap: its key, and the blocks in its containers.
  *
- * RtlpLFHKey is recovered without symbols. It is contained in a container's offsets; the other
- * operands are known from the subsegment:
+ * RtlpLFHKey is recovered without symbols. Each container stores the offset of its first block and
+ * the distance between blocks (the stride), encoded with the key. The other operands are known,
+ * from the subsegment and from addresses:
  *
  *     (first | stride << 16) ^ container ^ _LFH_HEAP ^ key          (32 bits each)
  *
- * The key is also contained in the header of each block of a container (s: 4; in 32-bit processes
- * 3):
+ * The header of each block of a container is also encoded with the key. The shift s is 4, in 32-bit
+ * processes 3:
  *
  *     heap ^ entry >> s ^ key ^ (entry - container) >> s << 16
  *
  * So every container yields the key twice. A key is accepted if it fits at least three quarters of
- * the sampled containers and is confirmed at least twice. */
+ * the sampled containers and is confirmed at least twice.
+ */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -122,7 +124,7 @@ static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 	return true;
 }
 
-/* required number of headers that agree with the bitmap, per header that does not */
+/* at most one header in this number may disagree with the bitmap */
 #define NT_MARKS_PER_ODD 8
 #define MARK_SAMPLES 64u
 #define BLOCKS_MAX 65536 /* maximum number of blocks in a container, whose count has 16 bits */
@@ -301,8 +303,8 @@ static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 
 /*
  * Returns true if a container without a subsegment is in use. Such a container should be empty and
- * waiting for reuse. Checks the bitmap. If there is no bitmap, checks the block headers; the block
- * size is then that of the former subsegment.
+ * waiting for reuse. Checks the container's bitmap. In layouts without a bitmap, checks the block
+ * headers instead, using the block size of the former subsegment.
  */
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
@@ -334,9 +336,9 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 }
 
 /*
- * Finds the container's blocks. The subsegment and the container both contain their offsets. If the
- * two disagree, or if the container's offsets cannot be decoded, checks that the block headers have
- * the LFH mark.
+ * Finds the offset of the container's first block and the distance between blocks. Both values
+ * follow from the subsegment. In newer builds the container also stores them. If the stored values
+ * differ or cannot be decoded, checks that the block headers have the LFH mark.
  */
 static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint32_t *key)
 {

@@ -32,9 +32,9 @@ static int has_container(const void *a, const void *b)
 }
 
 /*
- * Returns true if memory at `addr` may be read. Reads of the heap's own memory are limited, because
- * that memory was claimed. Zones may lie in other memory; reads of that memory count against the
- * limit for list entries.
+ * Returns true if memory at `addr` may be read. The number of reads must be limited. The heap's own
+ * memory has been claimed, which is a sufficient limit. Zones may also lie in other memory. Each
+ * read there counts as a list entry, and the number of list entries is limited.
  */
 static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {

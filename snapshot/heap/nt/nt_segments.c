@@ -269,8 +269,9 @@ static int add_hole(void *ctx, uint64_t link)
 	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-/* Claims the committed memory in [`from`, `end`) and sets `*claimed_end` to `end`. If the heap's
- * claims would exceed the memory of the process, stops and sets `*claimed_end` to that address. */
+/* Claims the committed memory in [`from`, `end`) and sets `*claimed_end` to `end`. If the claims
+ * would exceed the memory of the process, stops, and sets `*claimed_end` to the address where it
+ * stopped. */
 static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -300,8 +301,8 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 	return 0;
 }
 
-/* Adds the run and counts its committed memory. That memory begins at `from`, which is the
- * segment's header or the end of an uncommitted range. */
+/* Adds a run of blocks, and counts the run's committed memory. The committed memory begins at
+ * `from`: at the segment's header, or at the end of an uncommitted range. */
 static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 {
 	uint64_t claimed_end = from;

@@ -152,9 +152,9 @@ struct segment_range {
 	bool has_extra;
 };
 
-/* Calls range() for every range in use, until range() returns a nonzero value. If segment() is not
- * NULL, it is called first for each page segment. It returns SEGMENT_TAKE to visit the ranges of
- * the segment, SEGMENT_SKIP to skip them, SEGMENT_STOP, or a negative error. */
+/* Calls range() for every range in use, until range() returns a nonzero value. Calls segment()
+ * first for each page segment, unless segment() is NULL. segment() returns SEGMENT_TAKE to visit
+ * the ranges of the segment, SEGMENT_SKIP to skip them, SEGMENT_STOP, or a negative error. */
 #define SEGMENT_SKIP 0
 #define SEGMENT_TAKE 1
 #define SEGMENT_STOP 2 /* end the walk */
@@ -246,8 +246,8 @@ bool lfh_offsets_fit(const struct segment_parts *parts, const struct lfh_sample 
 	const struct lfh_offsets *offsets);
 int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
 
-/* Records a fault if data that is marked as something else looks in every respect like an LFH
- * subsegment with live blocks. Returns 0 or -ERR_NOMEM. */
+/* Records a fault if data that is marked as something else is probably an LFH subsegment with live
+ * blocks: the data must pass all checks of a subsegment. Returns 0 or -ERR_NOMEM. */
 int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
 
 /* Returns the block size of a bucket, or 0 if there is no such bucket. */

@@ -215,8 +215,8 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 
 	if (rc)
 		return rc;
-	/* These builds changed x64 heaps considerably, and the form of their x86 heaps is
-	 * unknown. */
+	/* These builds changed x64 heaps considerably. It is not known how they changed x86
+	 * heaps. */
 	if (nt->process->bits == 32 && nt->process->os_build >= SEGMENT_BUILD_X64_ONLY)
 		nt->walk->unwalked_why = "32-bit segment heaps of this Windows are not known yet";
 	else if (segment_heap_open(&heap, nt, addr))

@@ -1,11 +1,11 @@
 /*
  * Recovers the keys of segment heaps.
  *
- * The keys of a process are in ntdll, at addresses that are known only from symbols. So the keys
- * are computed from data that they encode, and verified on more such data. The heap keys are
- * recovered before any heap is walked; the key of the LFH, before the first LFH subsegment is
- * walked. The key of the LFH is read from ntdll, where it is stored next to the heap key. If it is
- * not found there, it is guessed (segment_lfh_key.c).
+ * The keys of a process are in ntdll, at addresses that are known only from symbols. So each heap
+ * key is computed from data that it encodes, and is verified on more such data. This is done before
+ * any heap is walked. The key of the LFH is recovered before the first LFH subsegment is walked. It
+ * is read from ntdll, where it is stored next to the heap key. If it is not found there, it is
+ * guessed (segment_lfh_key.c).
  */
 #include <stdlib.h>
 
@@ -169,8 +169,9 @@ static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20)
 #define NTDLL "ntdll.dll"
 
-/* Search of ntdll's writable data. At each address that contains `heap_key`, fits() is called with
- * the value that would then be the key of the LFH. The search ends when fits() accepts a value. */
+/* Search of ntdll's writable data for `heap_key`. Where the key is found, the key of the LFH should
+ * be next to it, so fits() is called with that value. The search ends when fits() accepts a
+ * value. */
 struct segment_globals {
 	uint64_t heap_key;
 	bool (*fits)(void *ctx, uint32_t lfh_key);
@@ -248,7 +249,8 @@ static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 		&search->keys.is_wide);
 }
 
-/* Without VS subsegments, either heap key may be right. */
+/* Finds the key of the LFH next to a heap key in ntdll. If there are no VS subsegments, it is not
+ * certain which of the two possible heap keys is right, so both are tried. */
 static bool lfh_key_in_ntdll(struct data_search *search)
 {
 	struct segment_globals wanted = {

@@ -15,8 +15,9 @@ static bool crosses_page(const struct lfh *lfh, uint64_t addr)
 
 /*
  * Decides whether to skip blocks that cross a page. A subsegment may withhold such blocks: they are
- * then never allocated. It is not known how withheld blocks are marked. So if no more crossing
- * blocks are marked live than are withheld, the crossing blocks are taken to be the withheld ones.
+ * then never allocated. It is not known how withheld blocks are marked. If the number of busy
+ * blocks that cross a page is at most the number of withheld blocks, these busy blocks are treated
+ * as withheld.
  */
 static void withheld_find(struct lfh *lfh)
 {
@@ -112,7 +113,8 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	return live_blocks(&lfh);
 }
 
-/* Cheap check that few blocks pass. It comes first, because it runs for many blocks. */
+/* Returns false for most blocks that are no LFH subsegment. This check is made first because it is
+ * cheap, and is needed for many blocks. */
 static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct segment_parts *parts = heap->parts;

@@ -105,8 +105,8 @@ static void tails_find(struct segment_heap *heap, struct judge *judge)
 	}
 }
 
-/* Returns the score of the tail of the block that ends at `end`. A tail of one unused byte has room
- * for only one flag, so it is not a criterion. */
+/* Returns the score of the tail of the block that ends at `end`. If only one byte is unused, it has
+ * room for only one flag, and the tail does not count. */
 static int tail_score(struct segment_heap *heap, uint64_t end, uint32_t block_bytes)
 {
 	struct segment_tail tail;
@@ -201,7 +201,7 @@ static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 		firsts_try(search, seed, lows[i]);
 }
 
-/* Uses three subsegments as seeds: the largest number of blocks, the first and the last. */
+/* Uses three subsegments as seeds: the one with the most blocks, the first, and the last. */
 static void seeds_try(struct key_search *search)
 {
 	const struct lfh_sample *seeds[SEEDS];

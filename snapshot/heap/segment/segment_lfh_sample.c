@@ -2,9 +2,9 @@
  * bitmap. Samples of subsegments show which key and which form of bitmaps a process uses. */
 #include "snapshot/heap/segment/segment.h"
 
-/* Groups of buckets. Up to and including bucket `last`, the block sizes of consecutive buckets
- * differ by `step`, as documented for the low-fragmentation heap. If the unit is 16 bytes, the step
- * of the first 64 buckets is 16 bytes. */
+/* The table divides the buckets into groups. Up to and including bucket `last`, the block sizes of
+ * consecutive buckets differ by `step`, as documented for the low-fragmentation heap. If the unit
+ * is 16 bytes, the step of the first 64 buckets is 16 bytes. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket)
 {
 	static const struct {

@@ -6,8 +6,8 @@
 #define TRIAL_SEGMENTS 8u /* number of page segments that are read to choose between layouts */
 
 /* Weights of the criteria for a layout: pointers and lists that have the right target. No criterion
- * must be met, because any data may be damaged. It is not known what the second context contains in
- * real heaps. */
+ * is mandatory, because any data may be damaged. The contents of the second context in real heaps
+ * are not known. */
 enum segment_weight {
 	WEIGHT_LIST = 1,
 	WEIGHT_PART = 2,

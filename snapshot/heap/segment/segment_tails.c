@@ -1,7 +1,9 @@
-/* The unused bytes at the end of a block of a segment heap. Their number is in the last two bytes.
- * If stacks are recorded, the unused bytes also contain a mark, followed by a pointer to the record
- * of the block's stack. The bytes around the mark may be anything, so a mark with an invalid
- * pointer is skipped. This file also adds live blocks, with that record. */
+/*
+ * The unused bytes at the end of a block of a segment heap. The block's last two bytes contain
+ * their number. If stacks are recorded, the unused bytes also contain a mark, followed by a pointer
+ * to the record of the block's stack. Other unused bytes can look like a mark by chance, so a mark
+ * with an invalid pointer is skipped. This file also adds live blocks, with that record.
+ */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -26,8 +28,8 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	if (bytes < sizeof(word) || memory_u16(heap->nt->memory, end - sizeof(word), &word))
 		return false;
 	unused = word & ONE_BYTE_UNUSED ? 1 : word & (is_vs ? VS_UNUSED : LFH_UNUSED);
-	/* A single unused byte has room only for the topmost flag. With more unused bytes, they
-	 * include the whole word. */
+	/* If only one byte is unused, it has room only for the topmost flag. If more bytes are
+	 * unused, they contain the whole word. */
 	if (unused > bytes || (!(word & ONE_BYTE_UNUSED) && unused < sizeof(word)))
 		return false;
 	*tail = (struct segment_tail){.unused_bytes = unused,
@@ -45,8 +47,8 @@ static size_t mark_bytes(const struct segment_parts *parts)
 	return (size_t)parts->extra_bytes - parts->extra_interceptor;
 }
 
-/* Returns true if the bytes are the mark of a stack: the first interceptor, an extra of one unit,
- * and zeros. */
+/* Returns true if the bytes are the mark of a stack: interceptor 1, an extra size of 1 unit, then
+ * zeros. */
 static bool is_mark(const struct segment_parts *parts, const unsigned char *bytes)
 {
 	size_t len = mark_bytes(parts);
@@ -135,8 +137,9 @@ static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
 	       !(index & 0xf);
 }
 
-/* Returns true if the tail does not need a mark. An extra also stores a user-settable value, and
- * then no stack is recorded. An extra is at the beginning or end of the tail. */
+/* Returns true if the tail does not need a mark. There are two reasons: the process does not record
+ * stacks, or an extra stores a user-settable value and no stack. An extra is at the beginning or
+ * end of the tail. */
 static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
 	unsigned unit = heap->parts->unit;

@@ -165,8 +165,9 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
-	/* The chunk of an LFH subsegment has an unused tail, but the bit that marks the tail may be
-	 * damaged. */
+	/* A chunk that contains an LFH subsegment always has an unused tail. If the bit that marks
+	 * the tail is damaged, the chunk looks like an ordinary block. So check for a
+	 * subsegment. */
 	rc = chunk->has_unused ? 0 : segment_lfh_notice(heap, addr, bytes);
 	if (rc)
 		return rc;
