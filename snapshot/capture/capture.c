@@ -20,14 +20,16 @@
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 #define RETRY_MS 1
 #define PAGE_BYTES 4096
-/* This fraction of the machine's memory; pages of a larger file would be evicted. */
+/* Larger files are not touched, because their pages would be evicted again. The limit is the
+ * machine's memory divided by this number. */
 #define TOUCH_SHARE 2
-/* Limit for reading the tables again before the target is held. They are read again if the last
- * reading took more than FEW_BYTES, and less than three quarters of the reading before. */
+/* Before the target is held, the tables are read several times. They are read again if the last
+ * reading took more than FEW_BYTES, and less than three quarters of the bytes of the reading
+ * before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
 #define LESS 3
-/* Limits for the copy of a target in which pointers to its blocks are searched: a fraction of the
- * machine's memory, or COPY_BYTES if the size of that memory is unknown. */
+/* Limits for the copy of a target's memory, in which hsnap searches for pointers to blocks: the
+ * machine's memory divided by COPY_SHARE, or COPY_BYTES if the size of that memory is unknown. */
 #define COPY_SHARE 8
 #define COPY_BYTES ((uint64_t)512 << 20)
 #define LESS_OF 4
@@ -250,9 +252,10 @@ static int walk_again(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * Walks the heaps while the target runs. Apparent damage may be a change in progress. If the damage
- * is the same in each walk, the heap is really damaged, but the tracer's tables contain its blocks.
- * If the damage changes, the target must be held.
+ * Walks the heaps while the target runs, several times if there seems to be damage. If the damage
+ * changes from walk to walk, it is a change in progress, and the target must be held. If the damage
+ * is the same in each walk, the heap is really damaged. This is no problem, because the tracer's
+ * tables contain its blocks.
  */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
@@ -273,8 +276,8 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 	return rc;
 }
 
-/* Reads the tracer's tables while the target runs, so that only later changes must be read while
- * the target is held. Repeats this as long as each reading is considerably smaller than the one
+/* Reads the tracer's tables while the target runs. Only later changes must then be read while the
+ * target is held. Repeats the reading as long as each one is considerably smaller than the one
  * before. */
 static void read_tracer_running(struct target *target, struct raw_capture *captured)
 {
@@ -319,10 +322,10 @@ static bool is_busy(struct target *target, const struct raw_capture *captured)
 /*
  * Holds the target and captures it.
  *
- * If a thread was stopped inside a heap or the tracer, the data is half changed, so the target is
- * resumed and held again. This is checked first, because the walk is expensive. A lock may stay
- * held because its thread hangs or was terminated. The heap is then walked in its current state. A
- * file never changes and is also walked in its current state.
+ * A thread may be stopped inside a heap or the tracer, whose data is then half changed. In this
+ * case, the target is resumed and held again. This is checked first, because the walk is expensive.
+ * If a lock stays held, because its thread hangs or was terminated, the heap is walked in its
+ * current state. A file never changes, so it is always walked in its current state.
  */
 static int capture_once(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
@@ -330,9 +333,12 @@ static int capture_once(struct memory *memory, const struct snapshot *snapshot,
 	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	/* If this walk only prepares another walk, its result is discarded but its memory stays
-	 * allocated. Otherwise page faults would take a quarter of the time for which the process
-	 * is held. */
+	/*
+	 * A process that will be suspended is first walked while it runs. If the blocks come from
+	 * the tables, the result of this walk is used. Otherwise the result is discarded, but the
+	 * allocated memory is used again for the second walk. Without it, page faults would take a
+	 * quarter of the time for which the process is held.
+	 */
 	if (captured->is_from_tables) {
 		int64_t start = os_clock_ms();
 		int rc;

@@ -33,8 +33,9 @@ struct raw_capture {
 	bool is_reach_refused;
 	bool may_free_unseen; /* result of target_may_free_unseen() */
 	const char *wrong_layout; /* layout that the tracer's blocks contradict, or NULL */
-	/* Numbers of blocks that only the walk has, and that only the tracer has. Set if the tracer
-	 * should have all blocks and the target was held during the walk. */
+	/* untraced_count: number of blocks that only the walk has. unfound_count: number of blocks
+	 * that only the tracer has. Both are set if the tracer should have all blocks and the
+	 * target was held during the walk. */
 	uint64_t untraced_count, unfound_count;
 	/* Blocks without a stack that are older than the attached tracer. */
 	struct block_totals older;
@@ -65,9 +66,8 @@ void balance_capture(
 /*
  * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
  * recorded all blocks, so the target need not be held while its heaps are walked. This is done only
- * under Wine, because ntdll of Windows 7 and 8 frees some blocks without calling the hooks. A
- * program may also free blocks without calling the hooks, on any system; the walk then contradicts
- * the tables.
+ * under Wine, because ntdll of Windows 7 and 8 frees some blocks without calling the hooks. On any
+ * system, a program may do so too. In that case, the walk contradicts the tables.
  */
 
 /* Returns true if the tracer's tables may contain every block, according to the tracer's area. */
@@ -89,22 +89,24 @@ uint64_t tables_heap_at(const struct tracer_area *area, uint32_t index);
  */
 int tables_add_heaps(struct raw_capture *captured);
 
-/* Corrects the sizes of blocks that were shrunk in place, using the tracer's sizes. This is needed
- * in heaps that do not record such changes. */
+/* Corrects the sizes of blocks that were shrunk in place: uses the tracer's sizes. This is needed
+ * for heaps that still report the old size of such a block. */
 void tables_correct_sizes(struct raw_capture *captured);
 
 /*
  * Compares the tracer's blocks with the blocks that were found while the target was held. The
- * layout of a heap was wrong if more than one in a hundred of its blocks is missing, and nothing
- * suggests that these blocks were freed unseen. All heaps with this layout then count as not
- * walked. Returns the last such layout, or NULL.
+ * layout of a heap was wrong if two conditions are met: more than one in a hundred of the heap's
+ * blocks is missing, and nothing suggests that the missing blocks were freed unseen. All heaps with
+ * this layout then count as not walked. Returns the last such layout, or NULL.
  */
 const char *tables_judge(struct raw_capture *captured);
 
-/* Changes a walk of the running target into the walk that a held target would have given. A new
- * block gets the overhead of a walked block of the same heap and size. Returns false if no such
- * block exists or if the walk contradicts the tables. The target must then be walked while it is
- * held. */
+/*
+ * Changes a walk of the running target into the result that a walk of the held target would have
+ * given. A block that the walk did not find gets the overhead of a walked block of the same heap
+ * and size. Returns false if no such walked block exists or if the walk contradicts the tables. The
+ * target must then be walked while it is held.
+ */
 bool tables_add_blocks(struct raw_capture *captured);
 
 /* Counts the differences between the tables and a walk of the held target. */
@@ -134,17 +136,16 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
  * because the snapshot may contain frames in modules that were loaded in between. */
 
 /*
- * Merges a later list of modules into `snapshot`, whose modules must be sorted: adds copies of
- * modules that are missing there, and sorts the modules. If two modules occupy the same addresses,
- * the earlier one stays: its frames were recorded over a long time, those of its successor over a
- * moment at most. Returns the number of modules that were omitted for this reason.
+ * Merges a later list of modules into `snapshot`, whose modules must be sorted. Adds copies of
+ * modules that are missing there, and sorts the modules. If a later module occupies addresses of a
+ * module in `snapshot`, the later module is omitted. The frames of the earlier module were recorded
+ * over a long time. Those of the later module were recorded at most in the moment between the two
+ * listings. Returns the number of omitted modules.
  */
 int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count);
 
-/*
- * Facts in a snapshot other than its blocks: the process, the builds of its modules, the source of
- * its stacks, and the gaps.
- */
+/* Facts in a snapshot, apart from its blocks: the process, the builds of its modules, the source of
+ * its stacks, and the gaps. */
 
 /* Describes the process and its modules. The modules must already be listed. */
 void describe_process(struct target *target, struct snapshot *snapshot);

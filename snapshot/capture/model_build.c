@@ -148,9 +148,9 @@ static void count_stackless(struct snapshot *snapshot, const struct block *block
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
-/* Counts a block without a stack if the block is older than the attached tracer. When the tracer is
- * attached, it lists such blocks. If it did not, every block that is not in its tables counts as
- * older. */
+/* Counts a block without a stack if the block is older than the attached tracer. Usually the
+ * tracer's tables list the older blocks, with stack 0. If they do not (TRACER_FLAG_LISTED is not
+ * set), every block that is not in the tables counts as older. */
 static void count_older(
 	struct raw_capture *captured, const struct block *block, const struct tracer_block *traced)
 {
@@ -197,8 +197,8 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 }
 
 /* Turns the walk's blocks into the snapshot's blocks, in place: blocks that are dropped are
- * overwritten. In a sample, the walk counts all blocks, and the recorded blocks represent all of
- * them. */
+ * overwritten. With a sampling tracer, all walked blocks are counted, but only the recorded blocks
+ * remain. They represent all blocks. */
 static void join_walked(struct joining *joining)
 {
 	struct walk *walk = &joining->captured->walk;
@@ -228,8 +228,8 @@ static void join_walked(struct joining *joining)
 	}
 }
 
-/* Adds the blocks that only the tracer has and that are in heaps that were not walked or only
- * partly walked. */
+/* Adds blocks that only the tracer has. Does so only for heaps that were not walked, or were walked
+ * only in part. */
 static void join_unwalked(struct joining *joining)
 {
 	struct raw_capture *captured = joining->captured;
@@ -266,8 +266,8 @@ static void join_unwalked(struct joining *joining)
 	u64map_release(&incomplete);
 }
 
-/* Returns the number of blocks that the tracer has but that a sound walk of their heap did not
- * find. */
+/* Returns the number of blocks that are in the tracer's tables but were not found by a sound walk
+ * of their heap. */
 static uint64_t count_freed_unseen(struct joining *joining)
 {
 	const struct raw_capture *captured = joining->captured;

@@ -56,9 +56,9 @@ static void message_warning(
 }
 
 /*
- * If `lost` is set, returns the totals of lost blocks, which are reachable only from other lost
- * blocks or not at all. Otherwise returns the totals of address space that is only reserved, and so
- * is not memory.
+ * If `lost` is set, returns the totals of lost blocks: blocks that no pointer leads to, except
+ * pointers in other lost blocks. Otherwise returns the totals of address space that is only
+ * reserved, and so is not memory.
  */
 static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
@@ -147,10 +147,8 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 			target->name, stats->reach_ms);
 }
 
-/*
- * Returns false for a minidump that lacks the heaps. The dump of such a file must not look like the
- * dump of a process without blocks, because two such dumps would compare as equal.
- */
+/* Returns false for a minidump that lacks the heaps. Such a minidump must not produce a dump that
+ * looks like the dump of a process without blocks. Two such dumps would compare as equal. */
 static bool has_heaps(const struct target *target, const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->heap_count; i++) {

@@ -49,9 +49,9 @@ int snapshot_capture(const struct snapshot_request *take, struct target *target,
 void snapshot_guard_interrupts(void);
 
 /*
- * Returns OUT_OVERWRITE if `path` is a dump that may be replaced, as UMDH does. It must have been
- * written by hsnap, and be a dump of another process than the target or of the same moment.
- * Otherwise returns 0. `target` is NULL if the process has not been started yet.
+ * Returns OUT_OVERWRITE if `path` is a dump that may be replaced, as UMDH does; otherwise 0. The
+ * file must have been written by hsnap. It must also be a dump of another process than the target,
+ * or of the same moment. `target` is NULL if the process has not been started yet.
  */
 unsigned snapshot_out_flags(const char *path, const struct target *target);
 

@@ -124,9 +124,9 @@ int tables_add_heaps(struct raw_capture *captured)
 /* ---------------------------------------------------------------- sizes */
 
 /*
- * Returns the maximum by which the size of a block that a heap reports may be too large: one size
- * class. Up to 256 bytes, classes are 16 bytes apart. Above that, each power of two is divided into
- * 16 classes.
+ * Returns the maximum by which a block size reported by a heap may be too large: one size class. Up
+ * to 256 bytes, classes are 16 bytes apart. Above that, each power of two is divided into 16
+ * classes.
  */
 static uint64_t class_bytes(uint64_t bytes)
 {
@@ -171,7 +171,7 @@ void tables_correct_sizes(struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- comparing walk and tracer */
 
-/* if there are more blocks, only one in JUDGE_SHARE is looked up */
+/* if a heap has more blocks than this, only one in JUDGE_SHARE is looked up */
 #define JUDGE_MANY ((size_t)1 << 12)
 #define JUDGE_SHARE 16u
 #define JUDGE_FEWEST 64 /* a heap with fewer blocks is not judged */
@@ -248,10 +248,10 @@ static void count_found(
  * Returns true if the layout of the heap must be wrong because many of the tracer's blocks were not
  * found.
  *
- * Blocks may also be missing because they were freed unseen, which is known to happen only before
- * Windows 10. If the tracer has all blocks, a wrong layout is recognized by blocks in the walk that
- * never existed. Otherwise it is recognized by missing blocks that do not fit into the free space
- * of the heap: they cannot have been freed.
+ * There is another reason for missing blocks: they were freed unseen. This is known to happen only
+ * before Windows 10. If the tracer has all blocks, a wrong layout is recognized by blocks in the
+ * walk that never existed. Otherwise it is recognized by the size of the missing blocks: if they do
+ * not fit into the free space of the heap, they cannot have been freed.
  */
 static bool is_contradicted(
 	const struct raw_capture *captured, const struct heap *heap, const struct lookups *of)
@@ -403,8 +403,8 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
 	if (is_incomplete(&walk->heaps[heap]))
 		return true; /* such blocks are added later, without using the walk */
-	/* The block is older than the walk, but the walk did not find it, so it was freed without
-	 * calling the tracer's hooks. */
+	/* The block is older than the walk, but the walk did not find it. So it was freed without a
+	 * call of the tracer's hooks. */
 	if (tracer_copy_is_old(traced))
 		return false;
 	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))
