@@ -66,8 +66,8 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 
 /*
  * Clones the process. If this fails (no right, no memory, a protected process), another attempt
- * would fail, too. So after one failure, the snapshot's further attempts to hold the process make
- * no clone.
+ * would probably fail too. So after one failure, later holds during the same snapshot do not try to
+ * make a clone.
  */
 static bool make_clone(struct hold *hold)
 {
@@ -83,8 +83,9 @@ static bool make_clone(struct hold *hold)
 	return false;
 }
 
-/* Suspends the process. The guard is armed only here, and never after an interrupt has found a hold
- * to end. So the thread that ends a suspension may disarm the guard. */
+/* Suspends the process. The guard is armed only in this function. Once an interrupt has ended a
+ * hold, this function is not called again. So the thread that ends a suspension may disarm the
+ * guard. */
 static long suspend(struct hold *hold)
 {
 	long status;

@@ -19,11 +19,11 @@
 
 /*
  * Enables the right to debug any process (SeDebugPrivilege). Elevated administrators have this
- * right, but must enable it. Without this right, the access list of a service decides, and such a
- * list does not let any user suspend or clone the service. The right stays enabled until this
- * process exits. Returns false, and changes nothing, if the right is not available. Programs that
- * this process starts would inherit the enabled right, so callers that start other programs must
- * not call this function.
+ * right, but must enable it. Without it, Windows checks the access list of the process. The access
+ * list of a service permits no user to suspend or clone the service. The right stays enabled until
+ * this process exits. Returns false, and changes nothing, if the right is not available. Programs
+ * that this process starts would inherit the enabled right, so callers that start other programs
+ * must not call this function.
  */
 bool process_enable_debug(void);
 

@@ -40,8 +40,8 @@ static char *folder(UINT(WINAPI *get)(LPWSTR, UINT))
 	return len && len < MAX_PATH ? wide_to_utf8(wide) : NULL;
 }
 
-/* Returns the path of a module's file. The path of a 32-bit module contains the folder that the
- * module's process sees, but the file is in another folder. */
+/* Returns the path of a module's file. For a 32-bit module, `path` is the path that the module's
+ * process sees. Windows redirects that path, so the file is in another folder. */
 static const char *true_path(
 	struct target *target, uint64_t base, struct snapshot *snapshot, const char *path)
 {
@@ -79,8 +79,9 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	/* If a list is just being changed, or does not exist yet, it is complete a moment later. If
-	 * it is still incomplete after all tries, only the other half's list is used. */
+	/* A list may be incomplete because the process is just changing it, or has not made it yet.
+	 * A moment later it is complete. If it is still incomplete after all tries, only the other
+	 * half's list is used. */
 	for (int tries = 1; read_lists(&memory, snapshot) && tries < LIST_TRIES; tries++) {
 		Sleep(LIST_RETRY_MS);
 		memory_clear(&memory);
@@ -112,9 +113,9 @@ static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 }
 
 /*
- * Returns the start of a region. The system's description of a region begins at the requested page.
- * However, a caller that reads in pieces needs the region's start, too, back to the start of the
- * piece that contains addr.
+ * Returns the start of a region. When the system is queried for an address, its answer begins at
+ * the page of that address. A caller that reads in pieces needs to know more: where the region
+ * begins within the piece that contains `addr`.
  */
 static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_INFORMATION *info)
 {

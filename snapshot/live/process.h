@@ -58,8 +58,8 @@ bool process_is_changing(uint32_t pid);
  * `process` is a HANDLE. guard_start() returns NULL if the helper could not be started. */
 struct resume_guard;
 struct resume_guard *guard_start(void *process);
-/* Starts a helper that also keeps an inheritable HANDLE open until the helper exits. Once the
- * object of the HANDLE no longer exists, no helper will resume the process any more. */
+/* Like guard_start(), but the helper also keeps the inheritable HANDLE `kept` open until it exits.
+ * So when the object of the handle no longer exists, no helper can resume the process any more. */
 struct resume_guard *guard_start_keeping(void *process, void *kept);
 void guard_arm(struct resume_guard *guard); /* the target is about to be held */
 void guard_disarm(struct resume_guard *guard); /* the target is running again */
@@ -76,10 +76,8 @@ int guard_main(int argc, char **argv);
  * no access. */
 unsigned live_protection_access(uint32_t protect);
 
-/*
- * Returns true for mapped memory that has no write access and never had any. type, protect,
- * allocation_protect: as in MEMORY_BASIC_INFORMATION. allocation_protect is 0 if it is not known.
- */
+/* Returns true for mapped memory that has no write access and never had any. The arguments are the
+ * fields of MEMORY_BASIC_INFORMATION. `allocation_protect` is 0 if it is not known. */
 bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation_protect);
 
 /* Files of a 32-bit process's modules. */
@@ -140,7 +138,7 @@ struct hold {
 	atomic_int state; /* enum hold_state */
 	atomic_bool is_over; /* an interrupt has occurred */
 	bool without_clones; /* making a clone has failed and is not tried again */
-	/* look() is called before a clone is made, so that its results and the clone have the same
+	/* call look() before a clone is made, so that its results and the clone show the same
 	 * state */
 	bool looks;
 };

@@ -38,7 +38,8 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 }
 
 /* Returns true if the process has started. In Wine, the start time of a process is
- * 0x5555555555555555, in the year 21091, until its first thread runs (measured with 8.0). */
+ * 0x5555555555555555 until its first thread runs, as measured with 8.0. This is in the year
+ * 21091. */
 static bool has_begun(int64_t start_ms)
 {
 	return start_ms >= 0 && start_ms < YEAR_3000_MS;

@@ -182,9 +182,9 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 	char *name;
 
 	/*
-	 * The idle process is not a real process, and hsnap itself is never a target. A process
-	 * without threads is either a clone that another program is reading, or has exited and is
-	 * still referenced.
+	 * Skip the idle process, which is not a real process, and hsnap itself, which is never a
+	 * target. Also skip processes without threads: such a process is a clone that another
+	 * program is reading, or it has exited and is still referenced.
 	 */
 	if (!entry->th32ProcessID || !entry->cntThreads ||
 		entry->th32ProcessID == GetCurrentProcessId())

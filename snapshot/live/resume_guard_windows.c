@@ -68,8 +68,9 @@ static bool start(struct resume_guard *guard)
 		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
 	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
-	/* If a job ends all its processes, the helper should survive. However, only few jobs let
-	 * processes leave. */
+	/* Start the helper outside hsnap's job, so that it survives if the job ends all its
+	 * processes. Only few jobs permit this. If the start fails, start the helper inside the
+	 * job. */
 	if (!spawn_start(&spawn, &request)) {
 		request.flags &= ~(DWORD)CREATE_BREAKAWAY_FROM_JOB;
 		if (!spawn_start(&spawn, &request))

@@ -88,8 +88,8 @@ static void resume(void *process)
 	NtResumeProcess(process);
 }
 
-/* Returns the functions from capture() to resume(), for process handles. If the system has no
- * clones, capture and clone are NULL. The caller adds arm() and disarm(). */
+/* Returns a struct with the system's functions, for process handles. If the system cannot make
+ * clones, `capture` and `clone` are NULL. The caller adds `arm` and `disarm`. */
 static struct hold_calls target_clone_calls(void)
 {
 	struct hold_calls calls = {.end_clone = end_clone,
@@ -468,8 +468,8 @@ static uint64_t peb_by_threads(struct target *target, HANDLE process)
 	return peb;
 }
 
-/* Finds both PEBs of a 32-bit process, as seen by a 64-bit hsnap. asked: the system's value for the
- * 32-bit PEB. */
+/* Finds both PEBs of a 32-bit process, as seen by a 64-bit hsnap. `asked` is the system's answer to
+ * a query for the 32-bit PEB. */
 static int find_guest(struct target *target, HANDLE process, uint64_t asked, struct err *err)
 {
 	struct live *live = target->system;
