@@ -47,8 +47,7 @@ int nt_process_add_heap(struct nt_process *process, uint64_t addr);
 void nt_process_list_fault(struct nt_process *process, uint64_t addr, const char *fault);
 
 /* Adds the heaps of PEB.ProcessHeaps. The process heap always becomes the first, wherever it is in
- * the list. Returns 0 or
- * -ERR_NOMEM. */
+ * the list. Returns 0 or -ERR_NOMEM. */
 int nt_process_read_list(struct nt_process *process, struct memory *memory, uint64_t first,
 	const unsigned char *peb);
 
@@ -57,10 +56,10 @@ int nt_ring_read(struct nt_process *process, struct memory *memory);
 
 /*
  * Adds the modules of a process, or of its 32-bit or 64-bit half, from the loader's list: base,
- * size and path. An unreadable path is replaced by "?" and the base. Modules at a base that is
- * already in snapshot are left out. Returns 0, or -ERR_READ without adding any module. -ERR_READ
- * means that there is no list yet, or that the list is changing or damaged, so its end cannot be
- * reached. */
+ * size and path. An unreadable path is replaced by "?" and the base. Omits modules whose base is
+ * already in `snapshot`. Returns 0. Returns -ERR_READ, and adds no module, if the end of the list
+ * cannot be reached: there is no list yet, or the list is changing or damaged.
+ */
 int nt_modules_read(struct memory *memory, uint64_t peb, unsigned bits, struct snapshot *snapshot);
 
 /*
@@ -75,14 +74,17 @@ int nt_peb_of_teb(struct target *target, unsigned bits, uint64_t teb, uint64_t *
  * unreadable or not a 32-bit address. */
 uint64_t nt_guest_teb(struct target *target, uint64_t teb);
 
-/* Returns the address of the 32-bit PEB without using a thread, or 0. peb: the 64-bit PEB. asked:
- * the system's reply to a query for the 32-bit PEB: an address, 1 or 0. Both PEBs must refer to the
- * same program. */
+/* Returns the address of the 32-bit PEB without using a thread, or 0. `peb` is the 64-bit PEB.
+ * `asked` is the system's answer to a query for the 32-bit PEB: an address, 1 or 0. Both PEBs must
+ * refer to the same program. */
 uint64_t nt_guest_peb(struct target *target, uint64_t peb, uint64_t asked);
 
-/* Returns peb, a 64-bit PEB, if it has a loader's list or is unreadable. Otherwise returns 0: there
- * is no 64-bit half. Wine runs a 32-bit program as a 32-bit Unix process, whose 64-bit PEB remains
- * empty. The PEB is also empty before the process begins. */
+/*
+ * Returns `peb`, a 64-bit PEB, if it has a loader's list or is unreadable. Otherwise returns 0,
+ * because the process has no 64-bit half. There are two such cases. Wine runs a 32-bit program as a
+ * 32-bit Unix process, whose 64-bit PEB remains empty. And the PEB is empty before the process
+ * begins.
+ */
 uint64_t nt_host_peb(struct target *target, uint64_t peb);
 
 /* Returns the global flags with which the process was started, including those of its 64-bit half.

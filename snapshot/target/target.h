@@ -127,8 +127,8 @@ struct target {
 	/* Value of os_clock_ms() when the process was last held. 0: use the time at which suspend()
 	 * was called. */
 	int64_t held_from_ms;
-	/* suspend() copies the process and lets it continue. Describes the last suspend(), or
-	 * predicts the next one. */
+	/* suspend() copies the process, and the process itself continues to run. Valid for the last
+	 * suspend(); before the first one, a prediction. */
 	bool is_cloned;
 	/* Id of the thread that is ending the process; 0: none. The thread waits in the tracer
 	 * until the process has been examined. On Windows, it holds the lock of the process
@@ -162,8 +162,8 @@ void target_copy_free(struct target *copy); /* accepts NULL */
 /* Reads a number in the target's memory. Returns 0 or -ERR_READ. */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
 
-/* Returns true if the owner of a lock may be changing the data that the lock protects. Owner 0
- * means that the lock is free. The exiting thread only waits, so it changes nothing. */
+/* Returns true if the owner of a lock may be changing the data that the lock protects. If the owner
+ * is 0, the lock is free. The exiting thread only waits, so it changes nothing. */
 static inline bool target_lock_is_held(const struct target *target, uint64_t owner)
 {
 	return owner && owner != target->exit_thread;
@@ -171,9 +171,12 @@ static inline bool target_lock_is_held(const struct target *target, uint64_t own
 
 #define TARGET_BUILD_10 10240u /* first build of Windows 10 */
 
-/* Returns true if blocks may be freed without entering RtlFreeHeap at its start, as in ntdll of
- * Windows 7 and 8. Under Wine, only programs can do so, and their heaps are walked according to
- * Wine's own source. */
+/*
+ * Returns true if blocks may be freed without entering RtlFreeHeap at its start, as in ntdll of
+ * Windows 7 and 8. Also returns true under Wine, where only a program can free blocks in this way.
+ * Wine's heaps are walked according to Wine's own source. So if a walk does not find a block there,
+ * the block was freed.
+ */
 static inline bool target_may_free_unseen(const struct target *target)
 {
 	return target->is_wine || (target->os_build && target->os_build < TARGET_BUILD_10);

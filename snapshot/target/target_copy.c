@@ -168,7 +168,7 @@ static uint64_t list_regions(struct copied *copied, struct target *target,
 	return bytes;
 }
 
-/* Returns room for a piece; the caller claims it by advancing chunk_used. */
+/* Returns room for a piece. The room is not reserved until the caller advances chunk_used. */
 static unsigned char *room(struct copied *copied, size_t len)
 {
 	if (!copied->chunk_count || CHUNK - copied->chunk_used < len) {
