@@ -83,8 +83,8 @@ static void find_bits(struct minidump *dump)
 #define NAME_UNITS_MAX 32767 /* maximum length of a path on Windows */
 #define NAMELESS "?"
 
-/* Counts the bytes of a string that is about to be stored. Returns false if no sound file can
- * contain this many. */
+/* Counts the bytes of a string that is about to be stored. Returns false if the strings together
+ * would be longer than in any valid file of this size. */
 static bool has_room(struct minidump *dump, size_t bytes)
 {
 	if (bytes > dump->text_bytes_left)
@@ -129,7 +129,7 @@ static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 
 static void read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
 {
-	/* For the limits of names, which are the same as for images in memory. */
+	/* used only for the maximum lengths of names, which are those for images in memory */
 	struct pe_image bounds;
 	size_t len = bytes_u32(where), name_len;
 	const unsigned char *record = minidump_at(dump, bytes_u32(where + 4), &len);
@@ -285,7 +285,7 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 	const uint64_t first =
 		dump->first_module < known ? dump->modules[dump->first_module].base : 0;
 
-	/* Limited like a list in the file. */
+	/* The list must not be longer than a list in the file could be. */
 	count = count < dump->len / MD_MODULE_BYTES ? count : dump->len / MD_MODULE_BYTES;
 	for (size_t i = 0; i < count; i++) {
 		struct module module = modules[i];

@@ -73,11 +73,13 @@ struct minidump_stream {
 /* Numbers of parts that were omitted, by reason. */
 struct minidump_gaps {
 	uint64_t cut_ranges, cut_bytes; /* memory beyond the end of the file */
-	uint64_t cut_entries; /* list entries beyond the end of the file or of their stream */
+	/* number of list entries beyond the end of the file or of their stream */
+	uint64_t cut_entries;
 	size_t overlaps; /* ranges of memory that overlap an earlier one */
 	size_t shared; /* ranges of memory that together exceed the size of the file */
 	size_t odd_modules; /* modules that are empty or inside another module */
-	/* Strings that are missing, or that exceed what a file of this size can contain. */
+	/* Number of strings that are missing, or for which a valid file of this size would have no
+	 * room. */
 	size_t cut_names;
 	size_t repeated; /* streams whose type already occurred */
 };

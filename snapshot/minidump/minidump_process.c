@@ -50,8 +50,10 @@ static bool has_module(const struct minidump *dump, const char *name)
 
 /*
  * Finds the 32-bit PEB from a thread's 64-bit TEB. In a 32-bit process, the TEB's first pointer
- * leads to the 32-bit TEB; in other processes, it is 0 or unrelated. If the 32-bit TEB is not in
- * the file, its address is trusted if the process has the 64-bit half of a 32-bit process. */
+ * leads to the 32-bit TEB; in other processes, it is 0 or unrelated. The file may lack the 32-bit
+ * TEB. In that case, the pointer is trusted only if the process has the 64-bit half of a 32-bit
+ * process (`has_host`).
+ */
 static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 {
 	uint64_t guest = nt_guest_teb(target, teb), peb;
