@@ -30,11 +30,11 @@
 
 /* Marks of a place. */
 enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
-/* Shift for the first two marks, if they are set by a root of which only a part is the pointer. */
+/* Left shift of IS_HELD and IS_HELD_BY_START if only a part of the root's word is the pointer. */
 #define PART_SHIFT 4
 
-/* Special values of `with`. All other values are the place of the block with which a block is
- * lost. */
+/* Special values of `with`. Any other value is a place: the lost block from which this block is
+ * reachable. */
 #define WITH_HELD UINT32_MAX
 #define WITH_INTERIOR (UINT32_MAX - 1)
 
@@ -67,14 +67,14 @@ struct reach {
 	size_t link_count, link_cap;
 	bool has_too_many, has_parts;
 	uint64_t half_min,
-		/* Range of the blocks below 4 GiB; half_span 0: halves of words are not
-		 * addresses. */
+		/* Range of the blocks below 4 GiB. If half_span is 0, no half of a word is treated
+		 * as an address. */
 		half_span;
 	size_t part_count; /* number of places that are reachable only through parts of words */
 	size_t at; /* place that contains the memory being shown, or the next place */
 	size_t begun; /* number of places whose `first` is set */
-	/* Batch of words whose places are looked up together, so that the delay of memory occurs
-	 * only once. */
+	/* Batch of words whose places are looked up together. The processor then waits only once
+	 * for the memory that the look-ups need. */
 	struct found_word words[WORDS];
 	size_t word_count;
 	/* Indexed by block number; used as scratch memory until the result is known. */
@@ -231,8 +231,8 @@ void reach_ready(struct reach *reach)
 	make_tables(reach);
 }
 
-/* Guesses from a table which place of a page contains an address, assuming that all blocks are of
- * about the same size. */
+/* Guesses which place of a page contains an address. Uses the page's table, and assumes that all
+ * blocks in the page are of about the same size. */
 static size_t guess(const uint32_t *table, uint64_t addr)
 {
 	const size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);

@@ -2,10 +2,10 @@
  * Search for the blocks to which something in the process points.
  *
  * The search is conservative: every aligned word that is an address inside a block counts as a
- * pointer to that block. In a 64-bit process, parts of a word count too: the lower 47 bits if there
- * is a tag above them, and each half, because programs store addresses below 4 GiB in halves. The
- * caller shows memory to the search once, in ascending order. Only the pointers between blocks are
- * stored.
+ * pointer to that block. In a 64-bit process, parts of a word count too. If the upper bits of a
+ * word may be a tag, the lower 47 bits count. Each half of a word also counts, because programs
+ * store addresses below 4 GiB in halves. The caller shows memory to the search once, in ascending
+ * order. Only the pointers between blocks are stored.
  */
 #ifndef SNAPSHOT_REACH_REACH_H
 #define SNAPSHOT_REACH_REACH_H
@@ -26,9 +26,9 @@ struct reach_found {
 	uint64_t with;
 };
 
-/* Addresses below this limit look like ordinary numbers: sizes, counters, characters. A pointer
- * into the middle of a block below the limit never counts. Otherwise every small number would be an
- * address in some block. */
+/* Addresses below this limit look like ordinary numbers: sizes, counters, characters. So a pointer
+ * into the middle of a block below the limit never counts. Otherwise every small number would look
+ * like a pointer to some block. */
 #define REACH_LOW ((uint64_t)1 << 20)
 
 struct reach;

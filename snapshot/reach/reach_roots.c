@@ -1,5 +1,5 @@
-/* Roots of the search: the memory of a process that may point to blocks, which is shown in
- * ascending order, and the registers and stacks of its threads. */
+/* Roots of the search: memory that may point to blocks, and the registers and stacks of the
+ * process's threads. Memory is shown to the search in ascending order. */
 #include <stdlib.h>
 #include <string.h>
 
