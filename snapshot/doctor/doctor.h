@@ -26,9 +26,9 @@ enum doctor_heap {
 	DOCTOR_HEAPS,
 };
 
-/* Groups of blocks, by purpose. The limits are those of the allocators. Blocks up to 16 KiB may be
- * in the low fragmentation heap. The size of big blocks is close to the size from which blocks have
- * memory of their own. */
+/* Groups of blocks, by purpose. The limits between groups are limits of the allocators. Blocks up
+ * to 16 KiB may be in the low fragmentation heap. Big blocks have sizes around the limit above
+ * which a block has memory of its own. */
 enum doctor_group {
 	DOCTOR_SMALL, /* every size from 0 to 1024 */
 	DOCTOR_MIDDLE, /* up to 16 KiB */
@@ -64,7 +64,8 @@ struct doctor_range {
 
 /* Truth about a child, in memory that the child and its parent share. */
 struct doctor_truth {
-	/* Size of the allocation after whose failure the child gave up; 0: success. */
+	/* 0 if all allocations succeeded. Otherwise the child gave up after an allocation failed,
+	 * and this is the size of that allocation. */
 	uint32_t failed_bytes;
 	uint64_t heaps[DOCTOR_HEAPS]; /* 0: no such heap */
 	/* HeapCompatibilityInformation: 0: none, 1: look-aside lists, 2: low fragmentation heap */
@@ -90,8 +91,8 @@ void doctor_plan(struct doctor_truth *truth);
 /* Adds a block. Returns false if there is no room. */
 bool doctor_truth_add(struct doctor_truth *truth, const struct doctor_block *block);
 
-/* Sorts the blocks by address. Removes blocks without an address, and freed blocks whose address is
- * now that of another block. */
+/* Sorts the blocks by address. Removes blocks without an address. Also removes a freed block if
+ * another block has since been allocated at its address. */
 void doctor_truth_sort(struct doctor_truth *truth);
 
 /* Returns true if a truth, after doctor_truth_sort(), is within its bounds. */
@@ -106,8 +107,8 @@ enum doctor_verdict {
 	DOCTOR_NOT_THERE, /* not available on this system, so nothing was tested */
 };
 
-/* A row of the long table. The short table has one line per source and heap, which combines all of
- * their rows; rows with the same part are added up. */
+/* A row of the long table. The short table has one line per source and heap, which combines the
+ * rows of that source and heap. The numbers of rows with the same `part` are added up. */
 struct doctor_row {
 	const char *source, *heap, *what, *part; /* literals; `heap` may be "" */
 	uint64_t expected, found;
@@ -159,12 +160,12 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to);
  * Comparison with the truth. The child's own heaps must contain exactly the blocks in the truth.
  * The process heap may contain more blocks, because the system's DLLs also use it.
  *
- * In heaps of Windows, two kinds of differences need not be a mistake of hsnap, because no
- * published fact excludes them. ntdll may have blocks of its own in a heap that a program created.
- * It may also keep a freed block for a while before marking it as free. Both are rare. A walker
- * that mistakes free blocks for live ones, however, does so for a whole kind of block. So a few
- * such blocks produce a note with their number; more produce DOCTOR_OFF. Wine's source shows that
- * neither happens in its heaps.
+ * In heaps of Windows, two kinds of differences are not necessarily a mistake of hsnap. ntdll may
+ * have blocks of its own in a heap that a program created. It may also keep a freed block for a
+ * while before marking it as free. No published fact excludes either, and both are rare. In
+ * contrast, a walker that mistakes free blocks for live ones does so for a whole kind of block. So
+ * a few such blocks produce a note with their number; more produce DOCTOR_OFF. Wine's source shows
+ * that neither happens in its heaps.
  */
 
 /* Compares the blocks of a snapshot. If `has_stacks` is set, compares only blocks that have a
@@ -190,9 +191,10 @@ void doctor_look_dump(struct doctor *doctor, struct target *target, const char *
 	enum capture_stacks stacks, bool must_be);
 
 /*
- * The folder of --keep. For each child, it contains a minidump without strings that identify the
- * user, and the truth. It also contains facts about the machine. With these files, the reading of
- * this Windows version can be tested anywhere. */
+ * The folder of --keep. For each child, it contains the truth, and a minidump without strings that
+ * identify the user. It also contains facts about the machine. These files suffice to test, on any
+ * system, how hsnap reads this version of Windows.
+ */
 
 #define DOCTOR_SECRETS 12
 #define DOCTOR_SECRET_UNITS 512 /* longer strings are truncated */

@@ -12,8 +12,9 @@
 
 #define WALKS_MAX 3 /* maximum number of walks while the heaps contain invalid data */
 
-/* Limits for "a few" blocks: at most FEW_MAX, and at most this fraction of the blocks that the
- * child freed (FREED_PART) or has (OTHERS_PART). */
+/* A number of blocks counts as "a few" if it is at most FEW_MAX, and at most a fraction of the
+ * child's blocks: 1 / FREED_PART of the blocks that the child freed, or 1 / OTHERS_PART of all its
+ * blocks. */
 #define FEW_MAX 32
 #define FREED_PART 8
 #define OTHERS_PART 64
@@ -254,7 +255,7 @@ static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *h
 		wrong(others, "%" PRIu64 " more blocks are counted without a stack",
 			stackless - rows->unlisted);
 	}
-	/* These differences need not be hsnap's mistake; see doctor.h. */
+	/* These differences are not necessarily hsnap's mistake; see doctor.h. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
 	if (are_few(freed->expected - freed->found, freed->expected, FREED_PART))
@@ -473,9 +474,10 @@ static void append_offsets(
 }
 
 /*
- * Adds notes from which a new row of a layout table can be made. They describe where the header of
- * an unwalked heap contains its signature, the word HEAP, its own address and empty lists. They
- * also contain the bytes before the child's first block in the heap. */
+ * Adds notes from which a developer can make a new row of a layout table. They list the places in
+ * the header of an unwalked heap that contain its signature, the word HEAP, its own address, or an
+ * empty list. They also contain the bytes before the child's first block in the heap.
+ */
 static void note_evidence(struct doctor *doctor, struct target *target, int number)
 {
 	const struct doctor_truth *truth = doctor->truth;

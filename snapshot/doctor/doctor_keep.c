@@ -1,8 +1,10 @@
 /*
  * Files about a child for hsnap doctor --keep: the truth as text, and a minidump without strings
  * that identify the user. A minidump contains all of the child's memory. The child's environment
- * and current folder do not identify the user, but its path and data that the system adds may.
- * Known strings are overwritten wherever they occur, even if they occur by chance. */
+ * and current folder do not identify the user. However, the child's path may, and so may data that
+ * the system adds. So known strings are overwritten wherever they occur, even if they occur by
+ * chance.
+ */
 #include <inttypes.h>
 #include <string.h>
 

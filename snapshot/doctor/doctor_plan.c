@@ -75,10 +75,12 @@ bool doctor_truth_is_sound(const struct doctor_truth *truth)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* Number of allocations per size. Windows activates a size class of its low fragmentation heap
- * after about 18 allocations, so sizes for which this heap is tested are allocated more often.
- * Blocks of a megabyte are tested once per kind of heap, because all of the child's memory is also
- * written to a minidump. */
+/*
+ * Number of allocations per size. Windows activates a size class of its low fragmentation heap
+ * after about 18 allocations of that class. So sizes with which this heap is tested are allocated
+ * more often. Blocks of a megabyte are tested only once per kind of heap, because all of the
+ * child's memory is also written to a minidump.
+ */
 static const struct repeats {
 	unsigned small, middle, back_end, big;
 	uint32_t big_max, resized_max; /* larger blocks are not planned */

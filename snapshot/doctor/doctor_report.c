@@ -109,7 +109,8 @@ static void print_rows(const struct doctor *doctor, FILE *to)
 }
 
 /* Adds the sums of consecutive rows of one part, such as "2503/2503 blocks". Returns the number of
- * these rows. Omits a part in which nothing was expected or found, unless it is the first. */
+ * these rows. A part in which nothing was expected or found is omitted, unless it is the first
+ * part. */
 static size_t add_part(char *text, size_t size, const struct doctor_row *rows, size_t count)
 {
 	uint64_t expected = 0, found = 0;
