@@ -59,10 +59,12 @@ static bool program_name_is_device(const char *name, size_t name_len)
 	return false;
 }
 
-/* Replaces characters that Windows names cannot contain, and bytes that are not text. Also replaces
- * trailing dots and blanks, because Windows drops them, and because two dots are the parent folder.
- * Also replaces a leading dash, because a program would treat the name as an option after a shell
- * has expanded a pattern. */
+/*
+ * Replaces everything that is unfit for a file name:
+ * - Characters that Windows names cannot contain, and bytes that are not text.
+ * - Trailing dots and blanks: Windows drops them, and two dots are the parent folder.
+ * - A leading dash: if a shell expands a pattern, a program would treat the name as an option.
+ */
 static void replace_unfit(char *name)
 {
 	for (char *at = name; *at;) {
@@ -80,7 +82,7 @@ static void replace_unfit(char *name)
 		*name = '_';
 }
 
-/* binds: the result is another pattern, so braces are doubled. */
+/* If `binds` is set, the result is another pattern, so braces are doubled. */
 static void add_program_name(struct buf *to, const char *program, bool binds)
 {
 	size_t len;
@@ -252,7 +254,8 @@ static void add_time(struct buf *path, const struct file_names *names)
 		buf_printf(path, "_%u", names->again);
 }
 
-/* binds: the result is another pattern, in which {time}, {n} and "{{" are not expanded. */
+/* If `binds` is set, the result is another pattern, in which {time}, {n} and "{{" are not
+ * expanded. */
 static void expand(struct buf *to, const char *pattern, const struct file_names *names, bool binds)
 {
 	unsigned word;

@@ -46,7 +46,7 @@ struct series_plan {
 	uint64_t file_count; /* maximum number of files per series; 0: no limit */
 	/* Capture all processes that are found; otherwise there must be exactly one. */
 	bool takes_all;
-	bool waits; /* wait for a process if none exists or after it has exited */
+	bool waits; /* if no process exists, or after the process has exited, wait for a process */
 };
 
 /* Facts about a snapshot that was taken. */
@@ -76,12 +76,12 @@ struct series_calls {
 struct series_result {
 	uint64_t written, failed;
 	uint64_t incomplete; /* number of incomplete files, which are included in `written` */
-	/* a process exited before all files of its series, or any of them, were written */
+	/* a process exited before the requested number of files, or before any file, was written */
 	bool is_short;
 };
 
-/* Interval of searches while waiting for a process; then the number of attempts to find a free
- * name. */
+/* SERIES_LOOK_MS is the interval between searches while the series waits for a process.
+ * SERIES_TRIES is the maximum number of attempts to find a free file name. */
 #define SERIES_LOOK_MS 1000
 #define SERIES_TRIES 10
 /* Used only when growth is watched. SERIES_RESTART_MS is the minimum time between the last snapshot
@@ -100,8 +100,8 @@ struct series_result {
 
 /*
  * Runs until all files are written, the processes have exited (unless the plan waits for more), or
- * an interrupt occurs. Returns 0 and stores `*result`, where processes that could not be opened at
- * first count as failed. If nothing was started, returns the reason without reporting it:
+ * an interrupt occurs. Returns 0 and stores `*result`. A process that could not be opened at first
+ * counts as failed. If nothing was started, returns the reason without reporting it:
  * -ERR_NO_PROCESS, -ERR_MANY (with a list), or an error of process_ref_find().
  */
 int series_run(const struct series_plan *plan, const struct series_calls *calls,

@@ -183,9 +183,12 @@ static int by_name(const void *name, const void *candidate)
 	return strcmp(name, ((const struct candidate *)candidate)->entry->name);
 }
 
-/* Marks the candidates (sorted by name) that this run has written, and forgets written files that
- * no longer exist. Returns false if the last file written does not exist. Either it was removed, so
- * that only older files are left, or the system gave it a different name. */
+/*
+ * Marks the candidates (sorted by name) that this run has written. Forgets written files that no
+ * longer exist. Returns false if the last file written does not exist under its name. There are two
+ * possible reasons: the file was removed, so that only older files are left, or the system gave it
+ * another name.
+ */
 static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
 	bool has_last = false;

@@ -21,8 +21,9 @@ struct member {
 	struct series_files *files;
 	int refused; /* error in opening the process that was already reported */
 	uint64_t written;
-	/* Used when growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES;
-	 * and the earliest time of the next snapshot after a failed one. */
+	/* Used when growth is watched. base_bytes: private bytes at the last snapshot, or
+	 * KEPT_UNKNOWN_BYTES. retry_at_ms: earliest time of a new attempt after a failed
+	 * snapshot. */
 	uint64_t base_bytes;
 	int64_t retry_at_ms;
 	unsigned failures; /* number of consecutive failures */
@@ -401,9 +402,9 @@ static void capture_each(struct loop *loop)
 
 /* ---------------------------------------------------------------- the loop */
 
-/* Waits until the next snapshot is due, the last process has exited, or an interrupt occurs. If
- * there are too many processes to wait for, the exit of the remaining ones is noticed when the next
- * snapshot is due. */
+/* Waits until the next snapshot is due, the last process has exited, or an interrupt occurs. The
+ * number of processes to wait for is limited. If there are more, the exit of the others is noticed
+ * when the next snapshot is due. */
 static void wait_until_due(struct loop *loop)
 {
 	const struct series_calls *calls = loop->calls;
