@@ -60,8 +60,8 @@ static bool is_program(const char *name, size_t len)
 	return false;
 }
 
-/* Returns the length of a name in UTF-16 units, or 0 if the name is not UTF-8 or contains a
- * character that is not possible in file names. */
+/* Returns the length of a name in UTF-16 units. Returns 0 if the name is not UTF-8, or contains a
+ * character that file names cannot contain. */
 static size_t name_units(const char *name)
 {
 	size_t count = 0, bytes;

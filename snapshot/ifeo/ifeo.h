@@ -1,11 +1,12 @@
 /*
  * Registry values of an image under "Image File Execution Options": the image's global flags, and
- * the size of the stack database. One of the flags makes Windows record the stack of every
- * allocation ("ust"); this database contains the stacks.
+ * the size of the stack database. One of the flags ("ust") makes Windows record the stack of every
+ * allocation in that database.
  *
  * The registry has a view for 64-bit programs and a view for 32-bit programs; the key may be shared
  * by both. ifeo.c plans the new values, ifeo_windows.c reads and writes them. A change is planned
- * for both views before either is written. */
+ * for both views before either is written.
+ */
 #ifndef SNAPSHOT_IFEO_IFEO_H
 #define SNAPSHOT_IFEO_IFEO_H
 
