@@ -65,7 +65,7 @@ int command_read(
 
 /* -p and -pn: the process that a command works on. */
 
-/* Ids in the table of a command. The command's own ids are lower. */
+/* Ids of these options in a command's table. The ids of the command's own options are lower. */
 enum {
 	OPT_PROCESS_PID = 300,
 	OPT_PROCESS_NAME,
@@ -103,7 +103,7 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
 /* Options of every command that writes a dump: the dump's format, the source of its stacks, and the
  * file's name. */
 
-/* Ids in the table of a command. The command's own ids are lower. */
+/* Ids of these options in a command's table. The ids of the command's own options are lower. */
 enum {
 	OPT_DUMP_STACKS = 200,
 	OPT_DUMP_WALK,
@@ -182,7 +182,7 @@ bool command_name_is_like(const char *name, const char *pattern);
 /* Options of repeated snapshots, which are triggered by time or by growth. This part also checks
  * that the options fit together. */
 
-/* Ids in the table of a command. The command's own ids are lower. */
+/* Ids of these options in a command's table. The ids of the command's own options are lower. */
 enum {
 	OPT_SERIES_COUNT = 100,
 	OPT_SERIES_KEEP,
@@ -262,8 +262,9 @@ struct ps_row {
 
 /*
  * Prints a header line and one line per row, in columns. Replaces characters that would control a
- * terminal. `columns` is the width of the terminal, or 0. If it is not 0, lines are cut to fit, and
- * the command line is printed without the program, because the name of the program precedes it.
+ * terminal. `columns` is the width of the terminal, or 0 if lines may have any length. If it is not
+ * 0, cuts lines to fit, and prints the command line without its first word, because the name of the
+ * program already precedes it.
  */
 void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 

@@ -38,8 +38,8 @@ static int fail(struct series_run *series, const struct err *err)
 	return 2;
 }
 
-/* Path of the log, needed if hsnap is ended from outside: the console is closed, or the user
- * interrupts a second time. */
+/* Path of the log. It is needed if hsnap is ended from outside, because the console is closed or
+ * the user interrupts a second time. */
 static struct interrupt_cleanup ending;
 
 static void on_end(void)

@@ -143,8 +143,8 @@ static int show_image(const char *name, struct err *err)
 	return 0;
 }
 
-/* Shows the given image, if any, and also all images with ust turned on, so that the user does not
- * forget any. */
+/* Shows the image that the user has named, if any. Also shows all images with ust turned on, so
+ * that the user does not forget to turn it off. */
 static int show(const struct ust_request *request, struct err *err)
 {
 	struct buf names;
