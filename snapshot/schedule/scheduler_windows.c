@@ -1,7 +1,9 @@
 /*
  * Access to Task Scheduler through its own interface, ITaskService ("Task Scheduler 2.0
  * Interfaces", Microsoft Learn), on Windows Vista and later. Wine 8.0 registers and removes tasks,
- * but does not store their programs. For these, it returns E_NOTIMPL, which Windows never does. */
+ * but does not store the programs that they run. A call that reads these programs returns E_NOTIMPL
+ * there, which Windows never does.
+ */
 #include "snapshot/schedule/scheduler.h"
 
 #define COBJMACROS
@@ -152,7 +154,7 @@ static HRESULT connect_service(struct session *session)
 		(void **)&session->service);
 	if (SUCCEEDED(hr))
 		hr = ITaskService_Connect(session->service, nothing, nothing, nothing, nothing);
-	/* This result means that the service is missing, not a task. */
+	/* At this point, such a result shows that the service is missing, not a task. */
 	return is_missing(hr) ? HRESULT_FROM_WIN32(ERROR_SERVICE_NOT_ACTIVE) : hr;
 }
 
