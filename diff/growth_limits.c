@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/text.h"
 #include "diff/dump_identity.h"
@@ -226,6 +227,51 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 		above_zero(delta.requested_bytes), above_zero(delta.block_count), NO_ROW);
 }
 
+/* ---------------------------------------------------------------- figures of the process */
+
+/* Appends bytes like add_amount(), or a number of objects. */
+static void add_figure(struct buf *words, uint64_t amount, const char *unit)
+{
+	if (unit == byte_unit)
+		add_amount(words, amount, unit);
+	else
+		buf_printf(words, "%" PRIu64, amount);
+}
+
+/* Checks a limit for a figure of the process's balance. A type of handles that no dump lists did not
+ * grow, if the dumps list other types. */
+static void check_figure(struct growth_limits *limits, struct view *view,
+	const struct figure_limit *limit, struct buf *words)
+{
+	const struct balance_view *balance = &view->balance;
+	const struct balance_row *row = balance_view_find(balance, limit->key, limit->key_len);
+	const bool is_type = memchr(limit->key, ':', limit->key_len) != NULL;
+	const char *unit = row && row->is_count ? "" : byte_unit;
+	uint64_t growth;
+
+	if (!row && is_type && balance->has_types)
+		return;
+	if (!row || !row->has_change) {
+		buf_clear(words);
+		buf_printf(words, "%.*s", (int)limit->key_len, limit->key);
+		limits->lacks_figures = true;
+		print_unknown(limits, view, words->data, "not all dumps record it");
+		return;
+	}
+	growth = above_zero(balance_row_change(row));
+	if (growth <= limit->most)
+		return;
+	begin(words, view);
+	buf_printf(words, "%s%s grew by ", row->words, row->role == BALANCE_TYPE ? " handles" : "");
+	add_figure(words, growth, unit);
+	buf_add_text(words, ", which is ");
+	add_figure(words, growth - limit->most, unit);
+	buf_add_text(words, " over the limit of ");
+	add_figure(words, limit->most, unit);
+	add_verdict_line(limits, &limits->verdict->over, words->data);
+	limits->is_over = true;
+}
+
 /* ---------------------------------------------------------------- growth per hour */
 
 /* Growth per hour of the rows that grow, and the fastest-growing row. */
@@ -381,6 +427,8 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 		check_ends(limits, view, &words);
 	if (options->rate_max_hours)
 		check_rate(limits, view, &words);
+	for (size_t i = 0; i < options->figure_max_count; i++)
+		check_figure(limits, view, &options->figure_max[i], &words);
 	/* Damage matters only if no limit is exceeded and at least one was judged. */
 	if (!limits->is_over && limits->ends_judged + limits->judged > judged)
 		check_damage(limits, view, &words);
@@ -392,5 +440,5 @@ bool growth_is_unknown(const struct growth_limits *limits)
 {
 	return limits->lacks_times || limits->is_damaged || (limits->too_few && !limits->judged) ||
 	       (limits->ends_unknown && !limits->ends_judged) ||
-	       (limits->is_unlisted && !limits->is_over);
+	       ((limits->is_unlisted || limits->lacks_figures) && !limits->is_over);
 }

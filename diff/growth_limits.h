@@ -37,6 +37,7 @@ struct growth_limits {
 	 * snapshots */
 	size_t judged, too_few;
 	bool is_unlisted; /* an option names a module or heap that no dump contains */
+	bool lacks_figures; /* a figure that has a limit is not recorded in all dumps */
 	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */
 	struct growth_verdict *verdict; /* verdict of the current view; receives the messages */

@@ -11,7 +11,7 @@ bool options_limit_ends(const struct options *options)
 
 bool options_has_limit(const struct options *options)
 {
-	return options_limit_ends(options) || options->rate_max_hours;
+	return options_limit_ends(options) || options->rate_max_hours || options->figure_max_count;
 }
 
 const char *options_of_chart(const struct options *options)

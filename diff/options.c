@@ -110,7 +110,8 @@ static const struct opt hdiff_options[] = {
 		"hide stacks listed in FILE, or in the built-in runtime; repeatable"},
 	{SPARK, NULL, "spark", "HOW", "bars of a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
-		"exit with 1 if growth is over SIZE[,N], in trends SIZE/h or SIZE/d"},
+		"exit with 1 if growth is over SIZE[,N], in trends SIZE/h or SIZE/d; "
+		"threads:N, handles:N"},
 	{MAX_GROWTH_ROW, NULL, "max-growth-row", "LIMIT",
 		"the same for the stack that grew most: SIZE[,N]"},
 	{MAX_GROWTH_NET, NULL, "max-growth-net", "LIMIT",
@@ -226,6 +227,28 @@ static int parse_limit(struct growth_limit *limit, const char *text, struct err 
 	if (!rc)
 		*limit = read;
 	return rc;
+}
+
+/* Parses "threads:5", "private:10M" or "handles:Event:100". */
+static int parse_figure_limit(struct options *options, const char *text, struct err *err)
+{
+	const char *value = strrchr(text, ':') + 1;
+	struct figure_limit limit = {.key = text, .key_len = (size_t)(value - 1 - text)};
+	bool is_count;
+	int rc;
+
+	if (!balance_key_known(limit.key, limit.key_len, &is_count))
+		return err_set(err, ERR_USAGE, text,
+			"not a figure of a process; figures are private, threads, handles, gdi, "
+			"user, handles:TYPE, and the parts that -o json lists in `balance`");
+	rc = is_count ? parse_number(value, &limit.most, err) :
+			parse_size(value, strlen(value), &limit.most, err);
+	if (rc)
+		return rc;
+	array_grow((void **)&options->figure_max, &options->figure_max_cap,
+		options->figure_max_count, sizeof(*options->figure_max));
+	options->figure_max[options->figure_max_count++] = limit;
+	return 0;
 }
 
 static int parse_heap(struct options *options, const char *text, struct err *err)
@@ -357,6 +380,8 @@ static int handle_value(struct options *options, int id, const char *text, struc
 	case WARM_UP: return parse_count(text, 0, &options->warm_up, err);
 	case SERIES: return parse_count(text, 1, &options->series, err);
 	case MAX_GROWTH:
+		if (strchr(text, ':'))
+			return parse_figure_limit(options, text, err);
 		return strchr(text, '/') ? parse_rate(options, text, strcspn(text, "/"), err) :
 					   parse_limit(&options->grown_max, text, err);
 	case MAX_GROWTH_ROW: return parse_limit(&options->row_max, text, err);
@@ -446,6 +471,7 @@ void options_release(struct options *options)
 	list_release(&options->suppress_files);
 	list_release(&options->strip_files);
 	free(options->heaps);
+	free(options->figure_max);
 	symbol_arguments_release(&options->symbols);
 	*options = defaults;
 }

@@ -97,6 +97,13 @@ struct options {
 	struct growth_limit {
 		uint64_t bytes, blocks; /* UINT64_MAX: no limit */
 	} grown_max, row_max, net_max;
+	/* Limits of growth for figures of the process's balance. */
+	struct figure_limit {
+		const char *key; /* as in struct balance_row; not NUL-terminated */
+		size_t key_len;
+		uint64_t most; /* bytes or number of objects */
+	} * figure_max;
+	size_t figure_max_count, figure_max_cap;
 	/* In a trend: at most `rate_max_bytes` in `rate_max_hours`, which is 1 or 24. 0: no
 	 * limit. */
 	uint64_t rate_max_bytes;

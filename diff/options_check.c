@@ -51,7 +51,7 @@ static int check_chart(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, options_of_recording(options),
 			"a chart shows all memory from --from to --to");
 	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||
-		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
+		options->sort != SORT_DEFAULT || options_has_limit(options) ||
 		options_of_trend(options))
 		return err_set(err, ERR_USAGE, options_of_chart(options),
 			"a chart has no rows and judges nothing: leave out --sum, --group, --sort, "

@@ -8,6 +8,9 @@
 #include "core/base/text.h"
 #include "diff/match/row_series.h"
 
+#define WHOLE_KEY "private-memory"
+#define HANDLES_PREFIX "handles:"
+
 static enum balance_role role_of(enum balance_figure figure)
 {
 	if (balance_words[figure].is_count)
@@ -117,9 +120,9 @@ static void add_types(
 
 		if (i && !strcmp(types[i], types[i - 1]))
 			continue;
-		key = arena_bytes(arena, sizeof("handles:") + len);
-		memcpy(key, "handles:", 8);
-		memcpy(key + 8, types[i], len + 1);
+		key = arena_bytes(arena, sizeof(HANDLES_PREFIX) + len);
+		memcpy(key, HANDLES_PREFIX, sizeof(HANDLES_PREFIX) - 1);
+		memcpy(key + sizeof(HANDLES_PREFIX) - 1, types[i], len + 1);
 		add_row(balance, comparison,
 			(struct balance_row){.role = BALANCE_TYPE,
 				.figure = BALANCE_HANDLES,
@@ -155,6 +158,7 @@ static void explain(struct balance_view *balance, const struct comparison *compa
 	const struct dump_sums *first = comparison->dumps,
 			       *last = first + comparison->dump_count - 1;
 
+	balance->has_types = first->balance.handle_count && last->balance.handle_count;
 	balance->has_virtual = true;
 	for (size_t i = 0; i < comparison->dump_count; i++)
 		balance->has_virtual = balance->has_virtual && first[i].has_virtual;
@@ -184,7 +188,7 @@ void balance_view_make(
 	add_row(balance, comparison,
 		(struct balance_row){.role = BALANCE_WHOLE,
 			.figure = BALANCE_FIGURES,
-			.key = "private-memory",
+			.key = WHOLE_KEY,
 			.words = "private memory"},
 		arena);
 	for (int i = 0; i < BALANCE_FIGURES; i++)
@@ -199,10 +203,33 @@ void balance_view_make(
 	explain(balance, comparison);
 }
 
-const struct balance_row *balance_view_find(const struct balance_view *balance, const char *key)
+bool balance_key_known(const char *key, size_t len, bool *is_count)
+{
+	const size_t prefix_len = sizeof(HANDLES_PREFIX) - 1;
+
+	*is_count = false;
+	if (text_same(key, len, WHOLE_KEY, sizeof(WHOLE_KEY) - 1))
+		return true;
+	*is_count = true;
+	if (len > prefix_len && text_same(key, prefix_len, HANDLES_PREFIX, prefix_len))
+		return true;
+	for (int i = 0; i < BALANCE_FIGURES; i++) {
+		const struct balance_word *word = &balance_words[i];
+
+		*is_count = word->is_count;
+		if (text_same(key, len, word->key, strlen(word->key)))
+			return true;
+	}
+	return false;
+}
+
+const struct balance_row *balance_view_find(
+	const struct balance_view *balance, const char *key, size_t len)
 {
 	for (size_t i = 0; i < balance->count; i++) {
-		if (!text_compare(balance->rows[i].key, key))
+		const char *own = balance->rows[i].key;
+
+		if (text_same(key, len, own, strlen(own)))
 			return &balance->rows[i];
 	}
 	return NULL;

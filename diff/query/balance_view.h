@@ -42,6 +42,7 @@ struct balance_row {
 struct balance_view {
 	struct balance_row *rows; /* in the order of the figures; types of handles are last */
 	size_t count;
+	bool has_types; /* the first and the last dump list handles by type */
 	/* Growth of private memory, and its part that is in rows of the comparison: heap blocks
 	 * with their overhead, and memory from VirtualAlloc that the tracer recorded. */
 	uint64_t grown_bytes, explained_bytes;
@@ -54,8 +55,13 @@ struct balance_view {
 void balance_view_make(
 	struct balance_view *balance, const struct comparison *comparison, struct arena *arena);
 
-/* Returns the row with this key ("handles:Event"), ignoring case, or NULL. */
-const struct balance_row *balance_view_find(const struct balance_view *balance, const char *key);
+/* Returns true if a row can have this key ("handles:Event"; case is ignored), and whether it is a
+ * number of objects. */
+bool balance_key_known(const char *key, size_t len, bool *is_count);
+
+/* Returns the row with this key, or NULL. */
+const struct balance_row *balance_view_find(
+	const struct balance_view *balance, const char *key, size_t len);
 
 static inline int64_t balance_row_change(const struct balance_row *row)
 {
