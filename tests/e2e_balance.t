@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use JSON::PP;
 use List::Util qw(sum);
 use Test::More;
 use Hunt;
@@ -19,6 +20,9 @@ my $THREAD_BYTES = 2 << 20; # more than Wine and the heap need for one thread, b
 is(keys %stated, 6, 'the target states what it adds');
 subtest 'without tracer' => sub { check_steps(0) };
 subtest 'with tracer' => sub { check_steps(1) };
+subtest 'hdiff' => \&check_hdiff;
+subtest 'limits' => \&check_limits;
+subtest 'made dumps' => \&check_made;
 done_testing;
 
 # Returns the figures of a dump's notes; handles by type as "handles:TYPE".
@@ -73,5 +77,85 @@ sub check_steps {
 	}
 	my %later = map { $_ => $balance[2]{$_} - $balance[1]{$_} } grep { !/tracer|working|private/ } keys %{ $balance[2] };
 	is_deeply([grep { $later{$_} } sort keys %later], [], 'nothing else changes in the last step');
+	return;
+}
+
+sub json_of { my $run = run(["$root/build/linux/hdiff", '-o', 'json', @_]); return decode_json($run->{out}) }
+
+# hdiff repeats the figures of the dumps, and compares the first with the last.
+sub check_hdiff {
+	my @files = map { "$dir/1-$_.txt" } 1 .. 3;
+	for my $count (1 .. 3) {
+		my @used = @files[0 .. $count - 1];
+		my $json = json_of(@used);
+		my %row = map { $_->{key} => $_ } @{ $json->{balance} // $json->{series}[0]{balance} };
+		my @noted = map { balance_of($_) } @used;
+		$_->{'private-memory'} = sum(@$_{@private}) for @noted;
+		for my $key (sort { $a cmp $b } map { keys %$_ } @noted) {
+			my @values = map { $_->{$key} // 0 } @noted;
+			is_deeply($row{$key}{values}, \@values, "$count: $key") or next;
+			is($row{$key}{change}, $count > 1 ? $values[-1] - $values[0] : undef, '... its change');
+			is($row{$key}{unit}, $key =~ /threads$|^handles|gdi|user/ ? 'count' : 'bytes', '... its unit');
+			is($row{$key}{verdict} // '', $count < 3 ? '' : $row{$key}{verdict}, '... its verdict');
+		}
+		is($row{threads}{verdict}, 'grew-once', 'threads grew once') if $count > 2;
+	}
+	my $text = run(["$root/build/linux/hdiff", @files[0, 1]])->{out};
+	like($text, qr/^private memory \+1\d\d\.\d MiB: /m, 'the report opens with private memory');
+	like($text, qr/^not private: mapped files and sections \+3\.0 MiB$/m, 'views');
+	like($text, qr/^threads \+40, handles \+541 \(Event \+500, Thread \+40, Section \+1\)$/m, 'objects');
+	like($text, qr/thread stacks \+40\.0 MiB/, 'thread stacks');
+	is(grep({ length > 80 } grep { /\+/ && !/warning|^(?:from|to|  [0-9]) / } split /\n/, $text), 0, 'lines fit');
+	my $umdh = run(["$root/build/linux/hdiff", '-d', @files[0, 1]])->{out};
+	like($umdh, qr{^// threads \+40, handles \+541}m, 'a comment in the form of UMDH');
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', @files[0, 1]])->{out};
+	like($page, qr{<li>threads \+40, handles \+541}, 'the page');
+	unlike(run(["$root/build/linux/hdiff", @files[1, 2]])->{out}, qr/^(?:threads|handles|not private)/m, 'nothing where nothing changed');
+	return;
+}
+
+sub check_limits {
+	my @files = map { "$dir/0-$_.txt" } 1, 2;
+	my %status = ('threads:39' => 1, 'threads:40' => 0, 'handles:540' => 1, 'handles:541' => 0, 'handles:event:499' => 1,
+		'handles:Event:500' => 0, 'handles:Desktop:0' => 0, 'mapped:3145727' => 1, 'mapped:3M' => 0, 'thread-stacks-reserved:39M' => 1,
+		'thread-stacks-reserved:40M' => 0, 'private-memory:1G' => 0, 'heap-blocks:19M' => 1);
+	for my $limit (sort keys %status) {
+		my $run = run(["$root/build/linux/hdiff", '--no-symbols', '--max-growth', $limit, @files]);
+		is($run->{status}, $status{$limit}, $limit);
+		is($run->{err} =~ /^hdiff: .* grew by .* over the limit of /m, $status{$limit} == 1, '... and the message');
+	}
+	is(run(["$root/build/linux/hdiff", '--max-growth', $_, @files])->{status}, 2, "$_ is refused") for qw(thread:5 :5 handles: threads:1K mapped:x);
+	my $both = run(["$root/build/linux/hdiff", qw(--max-growth threads:40 --max-growth handles:540 --max-growth 1G), @files]);
+	is($both->{status}, 1, 'limits can be combined');
+	return;
+}
+
+# A dump whose figures are made.
+sub made {
+	my ($name, @notes) = @_;
+	spew("$dir/$name", join '', "// hsnap: dump format=1 tool=0\n", "// hsnap: process id=7\n",
+		map({ "// hsnap: $_\n" } @notes), "// hsnap: end blocks=0 requested=0 overhead=0\n");
+	return "$dir/$name";
+}
+
+sub check_made {
+	my $parts = sub { my %part = (map({ $_ => 0 } @private), @_); return join ' ', 'memory', map { "$_=$part{$_}" } sort keys %part };
+	my @files = (made('a.txt', $parts->('thread-stacks' => 1 << 20, private => 1 << 20), 'counts threads=3 gdi=10'),
+		made('b.txt', $parts->('thread-stacks' => 11 << 20, private => 5 << 20), 'counts threads=13 gdi=10 user=4'));
+	my $text = run(["$root/build/linux/hdiff", @files])->{out};
+	like($text, qr/^private memory \+10\.0 MiB: thread stacks \+10\.0 MiB$/m, 'the only part that grew');
+	like($text, qr/^the system counts \+4\.0 MiB of private bytes$/m, 'a counter that disagrees');
+	like($text, qr/^threads \+10$/m, 'figures that did not change, or are not in both, are left out');
+	like($text, qr/^the rows explain 0 % of this growth; not in the rows:\s+thread stacks \+10\.0 MiB\s+\(threads that did not end/m, 'what the rows lack');
+	is(run(["$root/build/linux/hdiff", '--max-growth', 'user:0', @files])->{status}, 2, 'no limit for a figure that OLD lacks');
+	is(run(["$root/build/linux/hdiff", '--max-growth', 'gdi:0', @files])->{status}, 0, 'but for one that both have');
+	my %row = map { $_->{key} => $_ } @{ json_of(@files)->{balance} };
+	is_deeply([@{ $row{user} }{qw(values change)}], [[undef, 4], undef], 'null in json');
+	is($row{handles}, undef, 'what no dump has is absent');
+	my $less = run(["$root/build/linux/hdiff", $files[1], made('c.txt', 'counts threads=13')])->{out};
+	unlike($less, qr/^private/m, 'a dump without parts');
+	my $bad = run(["$root/build/linux/hdiff", $files[0], made('d.txt', 'memory private=x')]);
+	like($bad->{err}, qr/d\.txt:3: /, 'a malformed note is reported with its line');
+	is($bad->{status}, 2, '... with status 2');
 	return;
 }

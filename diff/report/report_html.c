@@ -11,6 +11,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "diff/query/strip.h"
+#include "diff/report/balance_text.h"
 #include "diff/report/clean.h"
 #include "diff/report/json.h"
 #include "diff/report/report.h"
@@ -144,6 +145,26 @@ static void write_totals(struct out *out, const struct view *view)
 	out_text(out, "</p>\n");
 }
 
+/* Writes the balance of the process, one line after another. */
+static void write_balance(struct out *out, const struct view *view)
+{
+	struct buf words;
+
+	buf_init(&words);
+	balance_text(&words, view);
+	if (words.len)
+		out_text(out, "<ul class=\"balance\">\n");
+	for (char *line = words.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		out_text(out, "<li>");
+		xml_text(out, line);
+		out_text(out, "</li>\n");
+	}
+	if (words.len)
+		out_text(out, "</ul>\n");
+	buf_release(&words);
+}
+
 /* Writes the fates of allocations in a window of a recording, using WPA's names. */
 static void write_classes(struct out *out, const struct view *view)
 {
@@ -184,6 +205,7 @@ static void write_head(struct out *out, const struct report *report)
 				views[i].series_number, views[i].comparison->dump_count,
 				text_plural(views[i].comparison->dump_count));
 		write_totals(out, &views[i]);
+		write_balance(out, &views[i]);
 		write_inputs(out, views[i].comparison);
 		if (views[i].window)
 			write_classes(out, &views[i]);
