@@ -483,8 +483,12 @@ static int read_target(struct target *target, const struct capture_options *opti
 	}
 	if (!rc)
 		rc = complete(captured, target->name, err);
-	if (!rc)
+	if (!rc) {
+		int64_t start = os_clock_ms();
+
 		balance_capture(target, captured, snapshot);
+		stats->balance_ms = os_clock_ms() - start;
+	}
 	if (!rc && captured->copy && !captured->is_reach_refused)
 		rc = find_reach(captured->copy, captured, err);
 	target_copy_free(captured->copy);

@@ -63,6 +63,7 @@ struct capture_stats {
 	/* Times of the last try: to find the blocks, to read the data about their stacks, and to
 	 * join blocks and stacks afterwards. */
 	int64_t walk_ms, stacks_ms, join_ms;
+	int64_t balance_ms; /* time to account for the memory; the target is not held */
 	/* Time to read the memory that may point to blocks, while the target was held. */
 	int64_t reach_ms;
 	bool walked_running; /* the target was not held during the walk */

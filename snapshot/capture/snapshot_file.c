@@ -134,12 +134,12 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		target->read_bytes);
 	fprintf(stderr,
 		"hsnap: %s: walked in %" PRId64 " ms%s, stacks read in %" PRId64
-		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
-		" bytes written in %" PRId64 " ms: %.0f MB/s\n",
+		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; memory accounted for in "
+		"%" PRId64 " ms; %" PRIu64 " bytes written in %" PRId64 " ms: %.0f MB/s\n",
 		target->name, stats->walk_ms, stats->walked_running ? " while it ran" : "",
 		stats->stacks_ms, stats->join_ms,
 		rate(stats->block_count, stats->walk_ms + stats->stacks_ms + stats->join_ms),
-		written->bytes, written->ms, rate(written->bytes, written->ms));
+		stats->balance_ms, written->bytes, written->ms, rate(written->bytes, written->ms));
 	if (snapshot->has_reach)
 		fprintf(stderr,
 			"hsnap: %s: memory with pointers to blocks was read in %" PRId64
