@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # hsnap ps lists processes in columns, the largest first: bits, heaps, source of stacks, private
-# bytes, start and command line. The test compares the list with a program that counts its own
+# bytes, threads, handles, start and command line. The test compares the list with a program that counts its own
 # heaps, and one that reports how much memory it keeps.
 use strict;
 use warnings;
@@ -34,8 +34,8 @@ is($refusing->step, 1, 'one that lets nobody in waits');
 my $all = hsnap('ps');
 is($all->{status}, 0, 'ps: status 0');
 my ($header, @lines) = split /\r?\n/, $all->{out};
-like($header, qr/^ +pid bits heaps +stacks +private +started +name  command line$/, 'a header line');
-my @rows = map { [/^ *(\d+) +(64|32|\?) +(\d+|\?) +(tracer|attached|detached|ust|none|\?) +(\d+\.\d [KMG]iB|\?) +(\d{4}-\d\d-\d\dT\d\d:\d\dZ|\?) +(\S.*?)  (.*)$/] } @lines;
+like($header, qr/^ +pid bits heaps +stacks +private +threads +handles +started +name  command line$/, 'a header line');
+my @rows = map { [/^ *(\d+) +(64|32|\?) +(\d+|\?) +(tracer|attached|detached|ust|none|\?) +(\d+\.\d [KMG]iB|\?) +(?:\d+|\?) +(?:\d+|\?) +(\d{4}-\d\d-\d\dT\d\d:\d\dZ|\?) +(\S.*?)  (.*)$/] } @lines;
 is_deeply([map { $lines[$_] } grep { !@{ $rows[$_] } } 0 .. $#rows], [], 'every other line is a process');
 my @sizes = map { $_->[4] =~ /^(.*) (.)iB$/ ? $1 * { K => 1, M => 1024, G => 1024**2 }->{$2} : -1 } @rows;
 is_deeply(\@sizes, [sort { $b <=> $a } @sizes], 'the largest first');
@@ -69,15 +69,29 @@ push @private, private_of($growing);
 cmp_ok(abs($private[1] - $private[0] - 32), '<', 1, 'its private bytes are those that it keeps') or diag("@private");
 is($growing->quit, 0, 'it ends');
 
+# A program that starts 40 threads and keeps 541 handles more.
+my $holds = "$dir/holds-$name.exe";
+copy("$root/build/win64/targets/holds.exe", $holds) or die "holds.exe: $!\n";
+my $holding = target($holds);
+my @objects;
+for my $step (1, 2) {
+	syswrite $holding->{to}, "\n" if $step > 1;
+	like($holding->line, qr/^space /, 'a program states its memory');
+	is($holding->step, $step, '... and waits');
+	push @objects, [hsnap('ps', "holds-$name")->{out} =~ /iB +(\d+) +(\d+) /];
+}
+is_deeply([map { $objects[1][$_] - $objects[0][$_] } 0, 1], [40, 541], 'ps counts threads and handles');
+is($holding->quit, 0, 'it ends');
+
 # On a terminal each line fits the width, and omits the program's path. Undo Wine's changes to a
 # line before the check.
 SKIP: {
 	skip 'no script(1)', 2 if $as_windows || system('command -v script >/dev/null');
-	my $shown = run(['script', '-qec', "stty cols 80; '$root/setup/wine' '$root/build/win64/hsnap.exe' ps $name*", '/dev/null'])->{out};
+	my $shown = run(['script', '-qec', "stty cols 90; '$root/setup/wine' '$root/build/win64/hsnap.exe' ps $name*", '/dev/null'])->{out};
 	$shown =~ s/\e\[K\e\[(\d+)C/' ' x $1/ge;
 	$shown =~ s/\e\[[?\d;]*[A-Za-z]//g;
 	like($shown, qr/^ *$plain[1]{pid} .*  \Q$name\E\.exe  "5 x+\r*$/m, 'the name and what is behind it') or diag($shown);
-	is_deeply([grep { length > 79 } split /\r*\n/, $shown], [], 'a line has less than 80 columns');
+	is_deeply([grep { length > 89 } split /\r*\n/, $shown], [], 'a line has less than 90 columns');
 }
 
 is_deeply([named($name)], [sort { $a <=> $b } map { $_->{pid} } @plain, $traced, $refusing], 'a part of the name');

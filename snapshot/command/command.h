@@ -250,7 +250,8 @@ int series_main(const struct series_request *request);
 struct ps_row {
 	uint32_t pid;
 	unsigned bits; /* 0: the process could not be opened */
-	int64_t heap_count; /* -1: not known */
+	/* -1: not known */
+	int64_t heap_count, thread_count, handle_count, gdi_count;
 	/* Source of the stacks of the process: "tracer", "attached" (traced after its start),
 	 * "ust", "none", or "detached" (no longer traced). NULL: not known. */
 	const char *stacks;
@@ -261,12 +262,14 @@ struct ps_row {
 };
 
 /*
- * Prints a header line and one line per row, in columns. Replaces characters that would control a
+ * Prints a header line and one line per row, in columns. Omits the column of GDI objects if no row
+ * knows their number. Narrow terminals get short start times; `now_ms` decides between time and
+ * date. Replaces characters that would control a
  * terminal. `columns` is the width of the terminal, or 0 if lines may have any length. If it is not
  * 0, cuts lines to fit, and prints the command line without its first word, because the name of the
  * program already precedes it.
  */
-void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
+void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns, int64_t now_ms);
 
 /* Prints a line for each kind of process that could not be opened: processes that hsnap has no
  * right to open, 64-bit processes if hsnap is 32-bit, and processes that had exited. */

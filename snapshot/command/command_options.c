@@ -216,15 +216,26 @@ static const char *size_words(char text[24], uint64_t bytes)
 	return text;
 }
 
-/* Formats a start time, such as "2026-11-20T10:25Z". */
-static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
+#define NARROW_COLUMNS 100 /* narrower terminals get short start times */
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+/* Formats a start time, such as "2026-11-20T10:25Z". If `is_short` is set, only the time of day, or
+ * the date if the process started more than a day before `now_ms`: "10:25Z", "11-20". */
+static const char *start_words(
+	char text[DATE_TEXT_BYTES], int64_t start_ms, bool is_short, int64_t now_ms)
 {
 	if (!start_ms)
 		return "?";
 	date_text(start_ms, text);
-	if (strlen(text) > strlen("2026-11-20T10:25"))
-		memcpy(text + strlen("2026-11-20T10:25"), "Z", 2);
-	return text;
+	if (strlen(text) <= strlen("2026-11-20T10:25"))
+		return text;
+	memcpy(text + strlen("2026-11-20T10:25"), "Z", 2);
+	if (!is_short)
+		return text;
+	if (now_ms - start_ms < DAY_MS)
+		return text + strlen("2026-11-20T");
+	text[strlen("2026-11-20")] = '\0';
+	return text + strlen("2026-");
 }
 
 /* Returns the part of a command line after its first word, which is the program and may be in
@@ -262,26 +273,38 @@ static void write_row(FILE *to, struct buf *line, unsigned columns)
 	buf_clear(line);
 }
 
-void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns)
+void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns, int64_t now_ms)
 {
+	const bool is_narrow = columns && columns < NARROW_COLUMNS;
+	const int thread_width = is_narrow ? 4 : 7, start_width = is_narrow ? 7 : 17;
 	struct buf line;
+	bool has_gdi = false;
 
+	for (size_t i = 0; i < count; i++)
+		has_gdi = has_gdi || rows[i].gdi_count >= 0;
 	buf_init(&line);
-	buf_printf(&line, "%6s %4s %5s  %-8s %9s  %-17s  %s", "pid", "bits", "heaps", "stacks",
-		"private", "started", "name  command line");
+	buf_printf(&line, "%6s %4s %5s  %-8s %9s %*s %7s%s  %-*s  %s", "pid", "bits", "heaps",
+		"stacks", "private", thread_width, is_narrow ? "thr" : "threads", "handles",
+		has_gdi ? "   gdi" : "", start_width, "started", "name  command line");
 	write_row(to, &line, columns);
 	for (size_t i = 0; i < count; i++) {
 		const struct ps_row *row = &rows[i];
 		char bits[24], heaps[24], size[24], start[DATE_TEXT_BYTES];
+		char threads[24], handles[24], gdi[24];
 		const char *command = row->command_line ? row->command_line : "?";
 
 		if (columns && row->command_line)
 			command = arguments_of(command);
-		buf_printf(&line, "%6" PRIu32 " %4s %5s  %-8s %9s  %-17s  %s%s%s", row->pid,
+		buf_printf(&line, "%6" PRIu32 " %4s %5s  %-8s %9s %*s %7s", row->pid,
 			number(bits, row->bits ? (int64_t)row->bits : -1),
 			number(heaps, row->heap_count), row->stacks ? row->stacks : "?",
-			size_words(size, row->private_bytes), start_words(start, row->start_ms),
-			row->name, *command ? "  " : "", command);
+			size_words(size, row->private_bytes), thread_width,
+			number(threads, row->thread_count), number(handles, row->handle_count));
+		if (has_gdi)
+			buf_printf(&line, " %5s", number(gdi, row->gdi_count));
+		buf_printf(&line, "  %-*s  %s%s%s", start_width,
+			start_words(start, row->start_ms, is_narrow, now_ms), row->name,
+			*command ? "  " : "", command);
 		write_row(to, &line, columns);
 	}
 	buf_release(&line);

@@ -1,4 +1,4 @@
-/* hsnap ps: processes with their size, start time, heaps and source of stacks. */
+/* hsnap ps: processes with their size, threads, handles, start time, heaps and source of stacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +23,9 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap ps [PATTERN]\n"
 	"\n"
-	"List processes, largest first: their private bytes, when they started, and where\n"
-	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\nwhole "
+	"List processes, largest first: their private bytes, threads and handles, when they\n"
+	"started, and where their stacks would come from. PATTERN is a part of the name, or with * "
+	"and ? the\nwhole "
 	"name; case is ignored.\n";
 
 /* Returns the number of heaps that a PEB lists, or -1 if the list cannot be read. */
@@ -97,6 +98,25 @@ static void look_from_outside(struct ps_row *row)
 	free(seen);
 }
 
+/* Returns a figure, or -1 if it is unknown. */
+static int64_t figure(const struct balance *balance, enum balance_figure of)
+{
+	return balance_knows(balance, of) ? (int64_t)balance->figures[of] : -1;
+}
+
+static void look_at_objects(struct ps_row *row, struct target *target)
+{
+	struct balance balance = {0};
+	struct arena types;
+
+	arena_init(&types);
+	target->ops->count(target, &balance, &types);
+	row->thread_count = figure(&balance, BALANCE_THREADS);
+	row->handle_count = figure(&balance, BALANCE_HANDLES);
+	row->gdi_count = figure(&balance, BALANCE_GDI);
+	arena_release(&types);
+}
+
 /* Fills a row. Returns 0, or the reason why the process could not be opened. */
 static int look(struct ps_row *row, struct arena *arena)
 {
@@ -104,7 +124,7 @@ static int look(struct ps_row *row, struct arena *arena)
 	char *command_line;
 	int rc;
 
-	row->heap_count = -1;
+	row->heap_count = row->thread_count = row->handle_count = row->gdi_count = -1;
 	row->private_bytes = KEPT_UNKNOWN_BYTES;
 	look_from_outside(row);
 	rc = target_open_live(&target, row->pid, NULL);
@@ -115,6 +135,7 @@ static int look(struct ps_row *row, struct arena *arena)
 	row->bits = target.bits;
 	row->heap_count = look_at_heaps(&target);
 	row->stacks = look_at_stacks(&target);
+	look_at_objects(row, &target);
 	command_line = nt_command_line(&target);
 	if (command_line)
 		row->command_line = arena_text(arena, command_line, strlen(command_line));
@@ -178,7 +199,7 @@ static int list_processes(const char *pattern, struct err *err)
 	if (!rc) {
 		qsort(rows, count, sizeof(*rows), by_size);
 		ps_print(stdout, rows, count,
-			os_is_terminal(stdout) ? terminal_columns(stdout) - 1 : 0);
+			os_is_terminal(stdout) ? terminal_columns(stdout) - 1 : 0, os_time_ms());
 		ps_print_missing(stderr, closed_count, other_count, ended_count);
 		remind();
 	}

@@ -130,6 +130,8 @@ TEST(many_stars_take_no_long_time)
 	assert_false(command_name_is_like(name, pattern));
 }
 
+#define NOW_MS 1795170348123 /* 2026-11-20T10:25:48.123Z */
+
 static void check_listed(
 	const struct ps_row *rows, size_t count, unsigned columns, const char *expected)
 {
@@ -137,7 +139,7 @@ static void check_listed(
 	FILE *to = tmpfile();
 
 	assert_non_null(to);
-	ps_print(to, rows, count, columns);
+	ps_print(to, rows, count, columns, NOW_MS);
 	rewind(to);
 	assert_true(fread(text, 1, sizeof(text) - 1, to) > 0);
 	assert_int_equal(fclose(to), 0);
@@ -147,22 +149,47 @@ static void check_listed(
 TEST(processes_are_listed_in_columns)
 {
 	static struct ps_row rows[] = {
-		{4, 0, -1, NULL, UINT64_MAX, 0, "System", NULL},
-		{1234, 32, 5, "ust", 12345678, 1795170348123, "a b.exe",
+		{4, 0, -1, -1, -1, -1, NULL, UINT64_MAX, 0, "System", NULL},
+		{1234, 32, 5, 7, 1200, -1, "ust", 12345678, 1795170348123, "a b.exe",
 			"\"C:\\a b.exe\" -x  \"1 2\""},
-		{4294967295u, 64, 65536, "tracer", UINT64_MAX - 1, 1, "\x1b[2Jevil\n.exe",
-			"evil \r\x9b"},
-		{5678, 64, -1, "none", 1023900, 1, "", ""},
+		{4294967295u, 64, 65536, 12345678, 1, -1, "tracer", UINT64_MAX - 1, 1,
+			"\x1b[2Jevil\n.exe", "evil \r\x9b"},
+		{5678, 64, -1, 3, -1, -1, "none", 1023900, 1, "", ""},
 	};
 
 	check_listed(rows, 4, 0,
-		"   pid bits heaps  stacks     private  started            name  command line\n"
-		"     4    ?     ?  ?                ?  ?                  System  ?\n"
-		"  1234   32     5  ust       11.8 MiB  2026-11-20T10:25Z  a b.exe  \"C:\\a "
-		"b.exe\" -x  \"1 2\"\n"
-		"4294967295   64 65536  tracer    16.0 EiB  1970-01-01T00:00Z  ?[2Jevil?.exe  evil "
-		"??\n"
-		"  5678   64     ?  none     999.9 KiB  1970-01-01T00:00Z  \n");
+		"   pid bits heaps  stacks     private threads handles  started            name  "
+		"command line\n"
+		"     4    ?     ?  ?                ?       ?       ?  ?                  System  "
+		"?\n"
+		"  1234   32     5  ust       11.8 MiB       7    1200  2026-11-20T10:25Z  a b.exe "
+		" "
+		"\"C:\\a b.exe\" -x  \"1 2\"\n"
+		"4294967295   64 65536  tracer    16.0 EiB 12345678       1  1970-01-01T00:00Z  "
+		"?[2Jevil?.exe  evil ??\n"
+		"  5678   64     ?  none     999.9 KiB       3       ?  1970-01-01T00:00Z  \n");
+	check_listed(&rows[1], 1, 99,
+		"   pid bits heaps  stacks     private  thr handles  started  name  command "
+		"line\n"
+		"  1234   32     5  ust       11.8 MiB    7    1200  10:25Z   a b.exe  -x  \"1 "
+		"2\"\n");
+	rows[1].start_ms -= 86400000;
+	check_listed(&rows[1], 1, 99,
+		"   pid bits heaps  stacks     private  thr handles  started  name  command "
+		"line\n"
+		"  1234   32     5  ust       11.8 MiB    7    1200  11-19    a b.exe  -x  \"1 "
+		"2\"\n");
+	rows[1].gdi_count = 0;
+	rows[3].gdi_count = 10000;
+	check_listed(&rows[1], 3, 0,
+		"   pid bits heaps  stacks     private threads handles   gdi  started            "
+		"name  command line\n"
+		"  1234   32     5  ust       11.8 MiB       7    1200     0  2026-11-19T10:25Z  a "
+		"b.exe  \"C:\\a b.exe\" -x  \"1 2\"\n"
+		"4294967295   64 65536  tracer    16.0 EiB 12345678       1     ?  "
+		"1970-01-01T00:00Z  ?[2Jevil?.exe  evil ??\n"
+		"  5678   64     ?  none     999.9 KiB       3       ? 10000  1970-01-01T00:00Z  "
+		"\n");
 }
 
 #define EURO_10 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
@@ -183,14 +210,15 @@ TEST(command_lines_are_cut_to_terminal_without_their_program)
 	char expected[1000];
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-		struct ps_row row = {1, 64, 1, "none", 1024, 1, "app.exe", lines[i].line};
+		struct ps_row row = {1, 64, 1, 1, 2, -1, "none", 1024, 1, "app.exe", lines[i].line};
 
 		snprintf(expected, sizeof(expected),
-			"   pid bits heaps  stacks     private  started            name  command "
+			"   pid bits heaps  stacks     private  thr handles  started  name  "
+			"command "
 			"line\n"
-			"     1   64     1  none       1.0 KiB  1970-01-01T00:00Z  %s\n",
+			"     1   64     1  none       1.0 KiB    1       2  01-01    %s\n",
 			lines[i].shown);
-		check_listed(&row, 1, 78, expected);
+		check_listed(&row, 1, 81, expected);
 	}
 }
 
