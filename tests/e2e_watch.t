@@ -56,4 +56,27 @@ ok($stop->wait_line(qr/stop-000001\.txt/), 'another one');
 is($target->quit, 0, 'the target ends');
 is($stop->end, 0, 'and that is seen at once');
 is(scalar($stop->said(qr/^(pid $target->{pid}: the process has ended)/)), 1, 'and said');
+objects('threads:40', 'threads', 40);
+objects('handles:541', 'handles', 541);
+check_error(hsnap('watch', '-p', 4, '--growth', $_), 'hsnap', $_, '--growth') for 'threads:0', 'threads:1K', 'windows:5', 'heap-blocks:1M', ':5';
 done_testing;
+
+# A program starts 40 threads, and has 541 handles more, at once. Returns nothing.
+sub objects {
+	my ($growth, $figure, $count) = @_;
+	my $holds = target("$root/build/win64/targets/holds.exe");
+	like($holds->line, qr/^space /, 'a program states its memory');
+	is($holds->step, 1, '... and waits');
+	my $at = fresh_dir();
+	my $loop = loop('watch', '-p', $holds->{pid}, '--growth', $growth, '-f', win("$at/{n}.txt"), '--count', 2);
+	ok($loop->wait_line(qr/000001\.txt: .*, $figure \d+$/m), "$growth: a first file at once");
+	syswrite $holds->{to}, "\n";
+	like($holds->line, qr/^space /, 'the program grows');
+	is($holds->step, 2, '... and waits');
+	ok($loop->wait_line(qr/000002\.txt: .*, $figure \d+ to \d+$/m), 'a second file');
+	is($loop->end, 0, 'status 0');
+	my ($from, $to) = ($loop->said(qr/$figure (\d+ to \d+)$/))[0] =~ /(\d+)/g;
+	is($to - $from, $count, "$count more");
+	is($holds->quit, 0, 'the program ends');
+	return;
+}

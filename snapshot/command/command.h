@@ -212,7 +212,8 @@ struct series_request {
 	/* triggered by time: interval, or 0 for a single snapshot; triggered by growth: time
 	 * between two checks */
 	int64_t every_ms;
-	uint64_t growth_bytes; /* 0: triggered by time */
+	uint64_t growth; /* 0: triggered by time */
+	enum balance_figure growth_figure;
 	uint64_t file_count; /* 0: unlimited */
 	struct series_limits limits;
 	bool waits, takes_all;
@@ -231,7 +232,8 @@ int series_option(struct series_request *request, int id, const char *value, str
 /* Parse --every and --poll, which must be within their bounds, and --growth. Return 0 or
  * -ERR_USAGE. */
 int series_span_parse(const char *option, const char *text, int64_t *ms, struct err *err);
-int series_growth_parse(const char *text, uint64_t *bytes, struct err *err);
+int series_growth_parse(
+	const char *text, enum balance_figure *figure, uint64_t *growth, struct err *err);
 
 /* Checks the options against each other. Returns 0 and the words used in the pattern (enum
  * PATTERN_*), or -ERR_USAGE. */

@@ -348,9 +348,31 @@ static int parse_size(const char *option, const char *text, uint64_t *bytes, str
 	return 0;
 }
 
-int series_growth_parse(const char *text, uint64_t *bytes, struct err *err)
+int series_growth_parse(
+	const char *text, enum balance_figure *figure, uint64_t *growth, struct err *err)
 {
-	return parse_size("--growth", text, bytes, err);
+	static const enum balance_figure figures[] = {
+		BALANCE_PRIVATE, BALANCE_THREADS, BALANCE_HANDLES, BALANCE_GDI, BALANCE_USER};
+	const char *colon = strchr(text, ':');
+
+	*figure = BALANCE_PRIVATE;
+	if (!colon)
+		return parse_size("--growth", text, growth, err);
+	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+		const struct balance_word *word = &balance_words[figures[i]];
+
+		if (!text_same(text, (size_t)(colon - text), word->key, strlen(word->key)))
+			continue;
+		*figure = figures[i];
+		if (!word->is_count)
+			return parse_size("--growth", colon + 1, growth, err);
+		if (!kv_number(colon + 1, 10, growth) && *growth)
+			return 0;
+		return err_set(
+			err, ERR_USAGE, "--growth", "'%s' is not a number above 0", colon + 1);
+	}
+	return err_set(err, ERR_USAGE, "--growth",
+		"'%s': known figures are private, threads, handles, gdi and user", text);
 }
 
 static int parse_count(const char *option, const char *text, uint64_t *count, struct err *err)

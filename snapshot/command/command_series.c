@@ -115,7 +115,8 @@ int series_main(const struct series_request *request)
 		.is_packed = request->take.is_packed,
 		.limits = request->limits,
 		.every_ms = request->every_ms,
-		.growth_bytes = request->growth_bytes,
+		.growth = request->growth,
+		.growth_figure = request->growth_figure,
 		.file_count = request->file_count,
 		.takes_all = request->takes_all,
 		.waits = request->waits};
@@ -152,7 +153,8 @@ enum {
 static const struct opt options[] = {
 	PROCESS_OPTIONS("watch"),
 	{OPT_GROWTH, NULL, "growth", "SIZE",
-		"take a snapshot each time it has grown by SIZE (50M, 1G)"},
+		"take a snapshot each time it has grown by SIZE (50M, 1G), or "
+		"handles:1000"},
 	{OPT_OUT, "f", "output", "OUT", "name the files OUT (default: " OUT ")"},
 	{OPT_POLL, NULL, "poll", "T", "check every T (default: 1s)"},
 	SERIES_OPTIONS,
@@ -170,7 +172,7 @@ static const char usage[] =
 	"                   [--gzip] [--overwrite] [--force] [-v]\n"
 	"\n"
 	"Take a snapshot of a process, and another each time its private bytes have grown\n"
-	"by SIZE.\n";
+	"by SIZE, or its threads, handles, GDI or USER objects by a number: threads:10.\n";
 
 static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
@@ -178,7 +180,8 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 	switch (id) {
 	case OPT_OUT: request->out = value; return 0;
-	case OPT_GROWTH: return series_growth_parse(value, &request->growth_bytes, err);
+	case OPT_GROWTH:
+		return series_growth_parse(value, &request->growth_figure, &request->growth, err);
 	case OPT_POLL: return series_span_parse("--poll", value, &request->every_ms, err);
 	case OPT_ARGUMENT: return err_set(err, ERR_USAGE, value, "watch takes options only");
 	default: return series_option(request, id, value, err);
@@ -198,7 +201,7 @@ int command_watch(int argc, char **argv)
 	rc = command_read(&form, argc, argv, &request, &err);
 	if (!rc)
 		rc = process_choice_check(&request.process, "watch", &err);
-	if (!rc && !request.growth_bytes)
+	if (!rc && !request.growth)
 		rc = err_set(&err, ERR_USAGE, "watch", "give the growth: --growth SIZE");
 	if (rc)
 		return rc < 0 ? command_fail(&err) : 0;

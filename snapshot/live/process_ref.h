@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/dump/balance.h"
 #include "snapshot/target/target.h"
 
 #define KEPT_UNKNOWN_BYTES UINT64_MAX
@@ -49,9 +50,11 @@ void process_ref_close(struct process_ref *ref);
 
 bool process_ref_has_ended(const struct process_ref *ref);
 
-/* Reads the size of the process's private memory, resident or paged out, with one system call.
- * Returns 0, -ERR_GONE or -ERR_SYSTEM. */
-int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err);
+/* Reads one of the system's figures of the process: BALANCE_PRIVATE (resident or paged out, with
+ * one system call), BALANCE_THREADS, BALANCE_HANDLES, BALANCE_GDI or BALANCE_USER. Returns 0,
+ * -ERR_GONE or -ERR_SYSTEM (the system does not provide it). */
+int process_ref_figure(const struct process_ref *ref, enum balance_figure figure, uint64_t *value,
+	struct err *err);
 
 /* Opens the process like target_open_live(). Returns -ERR_GONE instead of opening another
  * process. */

@@ -18,8 +18,9 @@
 #define PATH_UNITS 32768
 #define YEAR_3000_MS INT64_C(32503680000000) /* ms since 1970 */
 #define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
-/* Right that GetProcessMemoryInfo() requires according to its documentation. */
-#define MORE_RIGHTS PROCESS_VM_READ
+/* Rights that GetProcessMemoryInfo() and GetGuiResources() require according to their
+ * documentation. */
+#define MORE_RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION)
 
 /*
  * Reads the size of the private memory from PROCESS_MEMORY_COUNTERS_EX, as documented by Microsoft.
@@ -150,18 +151,33 @@ bool process_ref_has_ended(const struct process_ref *ref)
 	return WaitForSingleObject((HANDLE)ref->handle, 0) == WAIT_OBJECT_0;
 }
 
-int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
+/* Reads a figure that needs more than one system call. Returns false if it is unknown. */
+static bool read_figure(HANDLE process, enum balance_figure figure, uint64_t *value)
 {
-	char place[40], text[300];
+	struct balance balance = {0};
+	struct arena types;
+
+	arena_init(&types);
+	balance_count(process, os_wine_version(), &balance, &types);
+	arena_release(&types);
+	*value = balance.figures[figure];
+	return balance_knows(&balance, figure);
+}
+
+int process_ref_figure(
+	const struct process_ref *ref, enum balance_figure figure, uint64_t *value, struct err *err)
+{
+	HANDLE process = (HANDLE)ref->handle;
+	char place[40];
 
 	snprintf(place, sizeof(place), "pid %" PRIu32, ref->pid);
 	if (process_ref_has_ended(ref))
 		return err_set(err, ERR_GONE, place, NULL);
-	if (!read_private_bytes((HANDLE)ref->handle, bytes))
-		return err_set(err, ERR_SYSTEM, place,
-			"cannot read the number of private bytes: %s",
-			windows_error(GetLastError(), text, sizeof(text)));
-	return 0;
+	if (figure == BALANCE_PRIVATE ? read_private_bytes(process, value) :
+					read_figure(process, figure, value))
+		return 0;
+	return err_set(err, ERR_SYSTEM, place, "this system does not report its %s",
+		balance_words[figure].words);
 }
 
 int process_ref_target(const struct process_ref *ref, struct target *target, struct err *err)

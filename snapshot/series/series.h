@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/dump/balance.h"
 #include "core/base/memory.h"
 #include "core/io/out.h"
 #include "snapshot/live/process_ref.h"
@@ -40,9 +41,10 @@ struct series_plan {
 	struct series_limits limits;
 	/* Interval of snapshots, or of checks for growth; 0: a single round of snapshots. */
 	int64_t every_ms;
-	/* Take a snapshot only after this much growth since the last snapshot; 0: take one each
-	 * time. */
-	uint64_t growth_bytes;
+	/* Take a snapshot only after the figure has grown by this much since the last snapshot; 0:
+	 * take one each time. */
+	uint64_t growth;
+	enum balance_figure growth_figure; /* BALANCE_PRIVATE (0), BALANCE_HANDLES, ... */
 	uint64_t file_count; /* maximum number of files per series; 0: no limit */
 	/* Capture all processes that are found; otherwise there must be exactly one. */
 	bool takes_all;

@@ -21,10 +21,10 @@ struct member {
 	struct series_files *files;
 	int refused; /* error in opening the process that was already reported */
 	uint64_t written;
-	/* Used when growth is watched. base_bytes: private bytes at the last snapshot, or
+	/* Used when growth is watched. base: the watched figure at the last snapshot, or
 	 * KEPT_UNKNOWN_BYTES. retry_at_ms: earliest time of a new attempt after a failed
 	 * snapshot. */
-	uint64_t base_bytes;
+	uint64_t base;
 	int64_t retry_at_ms;
 	unsigned failures; /* number of consecutive failures */
 	int64_t failing_from_ms;
@@ -212,7 +212,7 @@ static void add_process(struct loop *loop, const struct process_seen *id)
 	if (at == loop->count) {
 		array_grow((void **)&loop->members, &loop->cap, at, sizeof(*loop->members));
 		loop->members[loop->count++] =
-			(struct member){.id = *id, .base_bytes = KEPT_UNKNOWN_BYTES};
+			(struct member){.id = *id, .base = KEPT_UNKNOWN_BYTES};
 	}
 	member = &loop->members[at];
 	if (member->files || member->is_given_up)
@@ -280,15 +280,15 @@ static int next_name(void *ctx, const char **path, struct err *err)
 }
 
 static void print_file(const struct loop *loop, const char *path, const struct series_taken *taken,
-	uint64_t from_bytes, uint64_t now_bytes)
+	uint64_t from, uint64_t now)
 {
+	const char *words = balance_words[loop->plan->growth_figure].words;
 	char apart[100] = "";
 
-	if (from_bytes != KEPT_UNKNOWN_BYTES)
-		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64 " to %" PRIu64,
-			from_bytes, now_bytes);
-	else if (now_bytes != KEPT_UNKNOWN_BYTES)
-		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, now_bytes);
+	if (from != KEPT_UNKNOWN_BYTES)
+		snprintf(apart, sizeof(apart), ", %s %" PRIu64 " to %" PRIu64, words, from, now);
+	else if (now != KEPT_UNKNOWN_BYTES)
+		snprintf(apart, sizeof(apart), ", %s %" PRIu64, words, now);
 	messages(loop, "%s: %" PRIu64 " block%s, %" PRIu64 " byte%s, held %" PRId64 " ms%s", path,
 		taken->block_count, text_plural(taken->block_count), taken->requested_bytes,
 		text_plural(taken->requested_bytes), taken->held_ms, apart);
@@ -343,7 +343,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 		print_err(loop, "warning: ", &err);
 }
 
-static void capture_one(struct loop *loop, struct member *member, uint64_t private_bytes)
+static void capture_one(struct loop *loop, struct member *member, uint64_t figure)
 {
 	struct shot_naming naming = {.calls = loop->calls, .files = member->files};
 	const struct out_names names = {next_name, &naming};
@@ -359,12 +359,12 @@ static void capture_one(struct loop *loop, struct member *member, uint64_t priva
 			loop->calls->ctx, &member->process, first, &names, &taken, &err)) {
 		fail(loop, member, &err);
 	} else {
-		print_file(loop, naming.path.data, &taken, member->base_bytes, private_bytes);
+		print_file(loop, naming.path.data, &taken, member->base, figure);
 		loop->result.written++;
 		loop->result.incomplete += taken.is_incomplete;
 		member->written++;
 		member->failures = 0;
-		member->base_bytes = private_bytes;
+		member->base = figure;
 		remove_old(loop, member, naming.path.data);
 	}
 	buf_release(&naming.path);
@@ -373,16 +373,15 @@ static void capture_one(struct loop *loop, struct member *member, uint64_t priva
 static void watch(struct loop *loop, struct member *member)
 {
 	struct err err = {0};
-	uint64_t now_bytes = 0;
+	uint64_t now = 0;
 
 	if (loop->calls->clock_ms() < member->retry_at_ms)
 		return;
-	if (process_ref_private_bytes(&member->process, &now_bytes, &err))
+	if (process_ref_figure(&member->process, loop->plan->growth_figure, &now, &err))
 		fail(loop, member, &err);
-	else if (member->base_bytes == KEPT_UNKNOWN_BYTES ||
-		 (now_bytes >= member->base_bytes &&
-			 now_bytes - member->base_bytes >= loop->plan->growth_bytes))
-		capture_one(loop, member, now_bytes);
+	else if (member->base == KEPT_UNKNOWN_BYTES ||
+		 (now >= member->base && now - member->base >= loop->plan->growth))
+		capture_one(loop, member, now);
 }
 
 static void capture_each(struct loop *loop)
@@ -392,7 +391,7 @@ static void capture_each(struct loop *loop)
 
 		if (!member->files || is_full(loop, member))
 			continue;
-		if (loop->plan->growth_bytes)
+		if (loop->plan->growth)
 			watch(loop, member);
 		else
 			capture_one(loop, member, KEPT_UNKNOWN_BYTES);
@@ -458,7 +457,7 @@ static void set_next(struct loop *loop)
 	if (late_ms > plan->every_ms)
 		steps = (late_ms - 1) / plan->every_ms + 1;
 	loop->due_ms += steps * plan->every_ms;
-	if (steps > 1 && !plan->growth_bytes)
+	if (steps > 1 && !plan->growth)
 		messages(loop,
 			"%" PRId64
 			" snapshot%s left out: the last one was done %s after it was due",
@@ -482,9 +481,9 @@ static bool is_done(const struct loop *loop)
 static void begin_waiting(struct loop *loop)
 {
 	const struct series_plan *plan = loop->plan;
-	int64_t gap_ms = plan->growth_bytes ? SERIES_RESTART_MS :
-			 plan->every_ms	    ? plan->every_ms :
-					      SERIES_LOOK_MS;
+	int64_t gap_ms = plan->growth	? SERIES_RESTART_MS :
+			 plan->every_ms ? plan->every_ms :
+					  SERIES_LOOK_MS;
 
 	if (loop->is_waiting)
 		return;

@@ -98,10 +98,12 @@ bool process_ref_has_ended(const struct process_ref *ref)
 	return false;
 }
 
-int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
+int process_ref_figure(
+	const struct process_ref *ref, enum balance_figure figure, uint64_t *value, struct err *err)
 {
 	(void)ref;
-	(void)bytes;
+	(void)figure;
+	(void)value;
 	return err_set(err, ERR_SYSTEM, "nobody asks", NULL);
 }
 

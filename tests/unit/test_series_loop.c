@@ -61,6 +61,7 @@ struct scene {
 };
 
 static struct scene scene;
+static enum balance_figure scene_figure; /* figure that the plan watches */
 
 static int64_t scene_clock(void)
 {
@@ -183,11 +184,13 @@ bool process_ref_has_ended(const struct process_ref *ref)
 	return !scene_is_there(scene_process(ref));
 }
 
-int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
+int process_ref_figure(
+	const struct process_ref *ref, enum balance_figure figure, uint64_t *value, struct err *err)
 {
+	assert_int_equal(figure, scene_figure);
 	if (process_ref_has_ended(ref))
 		return err_set(err, ERR_GONE, "a process", NULL);
-	*bytes = scene_bytes(scene_process(ref));
+	*value = scene_bytes(scene_process(ref));
 	return 0;
 }
 
@@ -471,7 +474,7 @@ TEST(watch_ends_when_its_process_stays_unreadable)
 {
 	add_one();
 	fail_takes(0, UINT64_MAX, ERR_TARGET);
-	RUNS(2, 0, .every_ms = 1000, .growth_bytes = 1000);
+	RUNS(2, 0, .every_ms = 1000, .growth = 1000);
 	assert_int_equal(scene.takes, 3);
 }
 
@@ -572,7 +575,7 @@ TEST(test_growth_is_what_is_watched)
 	add_one();
 	scene.processes[0].bytes = 50000;
 	scene.processes[0].bytes_per_s = 300;
-	RUNS(0, 5, .every_ms = 1000, .growth_bytes = 1000, .file_count = 5);
+	RUNS(0, 5, .every_ms = 1000, .growth = 1000, .file_count = 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(at(i), (int64_t)i * 4000); /* 1200 snapshots */
 	assert_string_equal(
@@ -595,7 +598,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 		add(12, 77, 0, 10500);
 		scene.processes[0].bytes = 50000;
 		scene.processes[0].bytes_per_s = cases[i].bytes_per_s;
-		RUNS(0, cases[i].shots, .every_ms = 1000, .growth_bytes = 1000);
+		RUNS(0, cases[i].shots, .every_ms = 1000, .growth = 1000);
 	}
 }
 
@@ -605,7 +608,7 @@ TEST(test_watching_tries_again_after_minute)
 	add_one();
 	fail_takes(0, UINT64_MAX, ERR_WRITE);
 	scene.interrupt_ms = START_MS + 3600500;
-	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000), 2);
+	assert_int_equal(RUN(.every_ms = 1000, .growth = 1000), 2);
 	assert_int_equal(scene.takes, 1 + 60);
 	assert_int_equal(scene.result.failed, scene.takes);
 }
@@ -859,7 +862,7 @@ TEST(test_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {
 		int64_t every_ms;
-		uint64_t growth_bytes;
+		uint64_t growth;
 		size_t least, most; /* files in ten hours; a second passes before each search */
 	} cases[] = {{10000, 0, 3272, 3600}, {60000, 0, 590, 600}, {30 * MINUTE_MS, 0, 20, 20},
 		{1000, 1 << 20, 59, 60}};
@@ -869,8 +872,8 @@ TEST(test_crash_loop_is_taken_no_more_often_than_one_that_lives)
 		scene.take_ms = 10;
 		scene.restarts = add(12, 77, 0, 50);
 		scene.interrupt_ms = START_MS + 10 * HOUR_MS;
-		assert_int_equal(RUN(.every_ms = cases[i].every_ms,
-					 .growth_bytes = cases[i].growth_bytes, .waits = true),
+		assert_int_equal(RUN(.every_ms = cases[i].every_ms, .growth = cases[i].growth,
+					 .waits = true),
 			0);
 		assert_in_range(scene.shot_count, cases[i].least, cases[i].most);
 		for (size_t shot = 1; shot < scene.shot_count; shot++)
@@ -885,7 +888,7 @@ TEST(test_restart_is_taken_soon)
 	add(12, 77, 0, 900000);
 	add(13, 99, 900000, NEVER);
 	scene.interrupt_ms = START_MS + 1000000;
-	RUNS(0, 2, .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true);
+	RUNS(0, 2, .every_ms = 1000, .growth = 1 << 20, .waits = true);
 	assert_int_equal(at(1), 900000);
 }
 

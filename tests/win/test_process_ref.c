@@ -118,9 +118,9 @@ static void test_growth(struct child *child, const struct process_ref *ref)
 	uint64_t from = 0, to = 0;
 	struct err err;
 
-	ok(!process_ref_private_bytes(ref, &from, &err) && from, "it has private bytes");
+	ok(!process_ref_figure(ref, BALANCE_PRIVATE, &from, &err) && from, "it has private bytes");
 	ok(step(child), "it uses more");
-	ok(!process_ref_private_bytes(ref, &to, &err) && to >= from + GROWTH_BYTES &&
+	ok(!process_ref_figure(ref, BALANCE_PRIVATE, &to, &err) && to >= from + GROWTH_BYTES &&
 			to < from + GROWTH_BYTES + GROWTH_BYTES / 8,
 		"so many more");
 	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
@@ -140,7 +140,8 @@ static void test_end(struct child *child, struct process_ref *ref)
 	os_wait(INT64_MAX, &ref->handle, 1);
 	ok(process_ref_has_ended(ref) && os_clock_ms() - from < OS_WAIT_MS,
 		"its end wakes who waits");
-	ok(process_ref_private_bytes(ref, &bytes, &err) == -ERR_GONE, "it has no private bytes");
+	ok(process_ref_figure(ref, BALANCE_PRIVATE, &bytes, &err) == -ERR_GONE,
+		"it has no private bytes");
 	ok(process_ref_target(ref, &target, &err) == -ERR_GONE,
 		"and cannot be read, for that reason");
 	process_ref_close(ref);
