@@ -110,8 +110,7 @@ static const struct opt hdiff_options[] = {
 		"hide stacks listed in FILE, or in the built-in runtime; repeatable"},
 	{SPARK, NULL, "spark", "HOW", "bars of a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
-		"exit with 1 if growth is over SIZE[,N], in trends SIZE/h or SIZE/d; "
-		"threads:N, handles:N"},
+		"exit with 1 if growth is over SIZE[,N], SIZE/h (trends) or handles:N"},
 	{MAX_GROWTH_ROW, NULL, "max-growth-row", "LIMIT",
 		"the same for the stack that grew most: SIZE[,N]"},
 	{MAX_GROWTH_NET, NULL, "max-growth-net", "LIMIT",

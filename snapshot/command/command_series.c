@@ -153,7 +153,7 @@ enum {
 static const struct opt options[] = {
 	PROCESS_OPTIONS("watch"),
 	{OPT_GROWTH, NULL, "growth", "SIZE",
-		"take a snapshot each time it has grown by SIZE (50M, 1G), or "
+		"take a snapshot each time it grew by SIZE (50M, 1G), or "
 		"handles:1000"},
 	{OPT_OUT, "f", "output", "OUT", "name the files OUT (default: " OUT ")"},
 	{OPT_POLL, NULL, "poll", "T", "check every T (default: 1s)"},
