@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use FindBin qw($Bin);
+use IO::Uncompress::Gunzip qw(gunzip);
 use lib "$Bin/lib";
 use JSON::PP;
 use List::Util qw(sum);
@@ -110,6 +111,11 @@ sub check_hdiff {
 	like($umdh, qr{^// threads \+40, handles \+541}m, 'a comment in the form of UMDH');
 	my $page = run(["$root/build/linux/hdiff", '-o', 'html', @files[0, 1]])->{out};
 	like($page, qr{<li>threads \+40, handles \+541}, 'the page');
+	my @lines = map { decode_json($_) } map { split /\n/, run(["$root/build/linux/hdiff", qw(-o jsonl), $_])->{out} } @files[0, 1];
+	my %lines = map { join(' ', @$_{qw(path private_bytes threads handles)}) => 1 } @lines;
+	is_deeply([sort keys %lines], [map { my $has = balance_of($_); join ' ', $_, @$has{qw(private threads handles)} } @files[0, 1]], 'JSON Lines');
+	gunzip(\run(["$root/build/linux/hdiff", qw(-o pprof), @files[0, 1]])->{out}, \my $profile);
+	like($profile, qr/threads \+40, handles \+541/, 'a comment of a profile');
 	unlike(run(["$root/build/linux/hdiff", @files[1, 2]])->{out}, qr/^(?:threads|handles|not private)/m, 'nothing where nothing changed');
 	return;
 }

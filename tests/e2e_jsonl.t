@@ -18,8 +18,8 @@ use Series;
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
 
 my @strings = qw(host image build path stack function frames start time);
-my @numbers = qw(pid bytes blocks overhead);
-my @keys = qw(host image build pid start time path stack function frames bytes blocks overhead);
+my @numbers = qw(pid bytes blocks overhead private_bytes threads handles);
+my @keys = qw(host image build pid start time path stack function frames bytes blocks overhead private_bytes threads handles);
 my ($start, $begin, $half_hour) = (1763632800000, 1763633000123, 1800000);
 my $unknown = "\x{fffd}";
 # Extreme names, and how frames show them.
@@ -62,10 +62,10 @@ sub lines_of {
 	my (@lines, @wrong);
 	for (split /\n/, $linux->{out}) {
 		my $line = eval { JSON::PP->new->utf8->decode($_) } or push(@wrong, "$@: $_"), next;
-		push @wrong, "keys: $_" if join(' ', /(?:^\{|,)"(\w+)":(?=["\d])/g) ne "@keys";
+		push @wrong, "keys: $_" if join(' ', /(?:^\{|,)"(\w+)":(?=["\d-])/g) ne "@keys";
 		my $text = $_;
 		push @wrong, "types: $text"
-		    if grep({ $text !~ /[{,]"$_":"/ } @strings) || grep { $text !~ /[{,]"$_":(?:0|[1-9]\d*)[,}]/ } @numbers;
+		    if grep({ $text !~ /[{,]"$_":"/ } @strings) || grep { $text !~ /[{,]"$_":(?:0|-1|[1-9]\d*)[,}]/ } @numbers;
 		push @wrong, "hash: $_" if $line->{stack} ne hash_of($line->{frames});
 		push @lines, $line;
 	}

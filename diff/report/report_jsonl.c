@@ -144,6 +144,14 @@ static void write_process(struct json *json, const struct dump_sums *dump)
 	json_text(json, "path", dump->id.path);
 }
 
+/* Writes a figure of the process's balance, or -1 if the dump does not record it. */
+static void write_figure(struct json *json, const char *key, const struct balance *balance,
+	enum balance_figure figure)
+{
+	json_signed(
+		json, key, balance_knows(balance, figure) ? (int64_t)balance->figures[figure] : -1);
+}
+
 /* ---------------------------------------------------------------- lines */
 
 static void write_line(
@@ -161,6 +169,9 @@ static void write_line(
 	json_number(&json, "bytes", totals->requested_bytes);
 	json_number(&json, "blocks", totals->block_count);
 	json_known(&json, "overhead", totals->overhead_bytes, !dump->quality.is_printed);
+	write_figure(&json, "private_bytes", &dump->balance, BALANCE_PRIVATE);
+	write_figure(&json, "threads", &dump->balance, BALANCE_THREADS);
+	write_figure(&json, "handles", &dump->balance, BALANCE_HANDLES);
 	json_close(&json, '}');
 	out_char(writer->out, '\n');
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "diff/report/balance_text.h"
 #include "diff/report/clean.h"
 #include "diff/report/graph.h"
 #include "diff/report/report.h"
@@ -357,6 +358,12 @@ static void write_facts(struct pprof *pprof)
 		last && last->quality.sample_bytes ? last->quality.sample_bytes : 1);
 	add_number(message, PROFILE_COMMENT, string_number(pprof, "hdiff " HSNAP_VERSION));
 	add_number(message, PROFILE_COMMENT, string_number(pprof, words.data));
+	buf_clear(&words);
+	balance_text(&words, pprof->view);
+	for (char *line = words.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		add_number(message, PROFILE_COMMENT, string_number(pprof, line));
+	}
 	out_write(pprof->out, message->data, message->len);
 	buf_release(&words);
 }
