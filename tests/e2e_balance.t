@@ -16,7 +16,7 @@ my $exe = "$root/build/win64/targets/holds.exe";
 my $source = slurp("$root/tests/targets/holds.c");
 my %stated = $source =~ /^ \* balance: (\S+) \+(\d+)$/mg;
 my @private = qw(heap-blocks heap-overhead heap-free tracer thread-stacks virtual image-copies view-copies system);
-my $THREAD_BYTES = 2 << 20; # more than Wine and the heap need for one thread, beside its stack
+my $THREAD_BYTES = 4 << 10; # more than the system allocates for one thread, beside its stack and TEB
 
 is(keys %stated, 6, 'the target states what it adds');
 subtest 'without tracer' => sub { check_steps(0) };
@@ -70,7 +70,10 @@ sub check_steps {
 	}
 	is($target->quit, 0, 'the target ends');
 	$grown{$_} = ($balance[1]{$_} // 0) - ($balance[0]{$_} // 0) for map { keys %$_ } @balance;
-	is($grown{$_}, $stated{$_}, $_) for qw(threads handles thread-stacks-reserved mapped);
+	is($grown{$_}, $stated{$_}, $_) for qw(threads handles mapped);
+	# Wine's threads have a second stack for Wine's own code: 1 MiB, measured with 8.0 and 10.0.
+	ok(scalar(grep { $grown{'thread-stacks-reserved'} == $_ * $stated{'thread-stacks-reserved'} } 1, 2), 'thread-stacks-reserved');
+	cmp_ok($grown{'thread-stacks'}, '<=', $grown{'thread-stacks-reserved'}, 'thread-stacks');
 	is($grown{"handles:$_->[0]"}, $_->[1], $_->[0]) for ['Thread', 40], ['Event', 500], ['Section', 1];
 	for (qw(virtual heap-blocks)) {
 		cmp_ok($grown{$_}, '>=', $stated{$_}, "$_, at least");
@@ -105,7 +108,7 @@ sub check_hdiff {
 	like($text, qr/^private memory \+1\d\d\.\d MiB: /m, 'the report opens with private memory');
 	like($text, qr/^not private: mapped files and sections \+3\.0 MiB$/m, 'views');
 	like($text, qr/^threads \+40, handles \+541 \(Event \+500, Thread \+40, Section \+1\)$/m, 'objects');
-	like($text, qr/thread stacks \+40\.0 MiB/, 'thread stacks');
+	like($text, qr/thread stacks \+[48]0\.0 MiB/, 'thread stacks');
 	is(grep({ length > 80 } grep { /\+/ && !/warning|^(?:from|to|  [0-9]) / } split /\n/, $text), 0, 'lines fit');
 	my $umdh = run(["$root/build/linux/hdiff", '-d', @files[0, 1]])->{out};
 	like($umdh, qr{^// threads \+40, handles \+541}m, 'a comment in the form of UMDH');
@@ -124,7 +127,7 @@ sub check_limits {
 	my @files = map { "$dir/0-$_.txt" } 1, 2;
 	my %status = ('threads:39' => 1, 'threads:40' => 0, 'handles:540' => 1, 'handles:541' => 0, 'handles:event:499' => 1,
 		'handles:Event:500' => 0, 'handles:Desktop:0' => 0, 'mapped:3145727' => 1, 'mapped:3M' => 0, 'thread-stacks-reserved:39M' => 1,
-		'thread-stacks-reserved:40M' => 0, 'private-memory:1G' => 0, 'heap-blocks:19M' => 1);
+		'thread-stacks-reserved:80M' => 0, 'private-memory:1G' => 0, 'heap-blocks:19M' => 1);
 	for my $limit (sort keys %status) {
 		my $run = run(["$root/build/linux/hdiff", '--no-symbols', '--max-growth', $limit, @files]);
 		is($run->{status}, $status{$limit}, $limit);

@@ -154,6 +154,28 @@ static void mark_heaps(struct balancing *balancing, const struct walk *walk)
 	}
 }
 
+/*
+ * Wine's threads have a second stack, on which Wine's system calls run. Wine stores its address in
+ * the thread's GdiTebBatch, at an offset that depends on the version. Marks each allocation at whose
+ * start one of these words points, unless it has an owner.
+ */
+static void mark_wine_stack(
+	struct balancing *balancing, struct target *target, const struct target_teb *teb)
+{
+	const unsigned word = teb->bits / 8;
+	unsigned char batch[TEB_BATCH_BYTES];
+
+	if (target_read(target, teb->addr + peb_layout(teb->bits)->teb_batch, batch, sizeof(batch)))
+		return;
+	for (size_t i = 0; i + word <= sizeof(batch); i += word) {
+		const uint64_t addr = word == 8 ? bytes_u64(batch + i) : bytes_u32(batch + i);
+		struct allocation *allocation = addr ? find(balancing, addr) : NULL;
+
+		if (allocation && allocation->addr == addr && allocation->owner == OWNER_NONE)
+			allocation->owner = OWNER_STACK;
+	}
+}
+
 /* Marks the TEBs and the stacks of all threads. */
 static void mark_threads(struct balancing *balancing, struct target *target)
 {
@@ -171,6 +193,8 @@ static void mark_threads(struct balancing *balancing, struct target *target)
 		if (target_read(target, teb->addr + peb_layout(teb->bits)->teb_stack, bytes, word))
 			continue;
 		mark(balancing, word == 8 ? bytes_u64(bytes) : bytes_u32(bytes), OWNER_STACK);
+		if (target->is_wine)
+			mark_wine_stack(balancing, target, teb);
 	}
 	free(tebs);
 }

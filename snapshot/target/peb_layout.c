@@ -10,7 +10,7 @@
  *
  * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName and CommandLine,
  * _UNICODE_STRING.Buffer, _PEB_LDR_DATA, _LDR_DATA_TABLE_ENTRY, _TEB.NtTib.Self,
- * _TEB.ProcessEnvironmentBlock, _TEB.DeallocationStack: the same sources, XP to Windows 11 22000. For _TEB.NtTib.Self: phnt
+ * _TEB.ProcessEnvironmentBlock, _TEB.DeallocationStack, _TEB.GdiTebBatch: the same sources, XP to Windows 11 22000. For _TEB.NtTib.Self: phnt
  * and Microsoft's winternl.h.
  *
  * The NtTib.ExceptionList of a 64-bit _TEB points to the 32-bit _TEB: HeapStat, phnt, and a dump of
@@ -44,6 +44,7 @@ static const struct peb_layout layouts[] = {
 		.teb_self = 0x18,
 		.teb_peb = 0x30,
 		.teb_stack = 0xe0c,
+		.teb_batch = 0x1d4,
 		.ring_heap = 0x08,
 		.ring_bytes = 0x0c,
 		.nt_context = 0xdc},
@@ -71,6 +72,7 @@ static const struct peb_layout layouts[] = {
 		.teb_self = 0x30,
 		.teb_peb = 0x60,
 		.teb_stack = 0x1478,
+		.teb_batch = 0x2f0,
 		.ring_heap = 0x10,
 		.ring_bytes = 0x18,
 		.nt_context = 0x188,

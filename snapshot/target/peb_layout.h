@@ -23,6 +23,7 @@ struct peb_layout {
 	 * leads to the 32-bit TEB. */
 	uint16_t teb_wow, teb_self, teb_peb;
 	uint16_t teb_stack; /* _TEB.DeallocationStack: start of the stack's address space */
+	uint16_t teb_batch; /* _TEB.GdiTebBatch, which Wine uses for its own data */
 	/* _RTLP_PROCESS_HEAP_DESCRIPTOR: Heap, and the size of the part with all fields. The links
 	 * are at 0. */
 	uint16_t ring_heap, ring_bytes;
@@ -35,6 +36,8 @@ struct peb_layout {
 #define NT_HEAP_SIGNATURE 0xffeeffeeu
 #define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
 #define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
+
+#define TEB_BATCH_BYTES 0x4e0u /* size of _TEB.GdiTebBatch on x86; x64 has 8 bytes more */
 
 const struct peb_layout *peb_layout(unsigned bits);
 
