@@ -158,6 +158,8 @@ sub check_made {
 	like($text, qr/^the rows explain 0 % of this growth; not in the rows:\s+thread stacks \+10\.0 MiB\s+\(threads that did not end/m, 'what the rows lack');
 	is(run(["$root/build/linux/hdiff", '--max-growth', 'user:0', @files])->{status}, 2, 'no limit for a figure that OLD lacks');
 	is(run(["$root/build/linux/hdiff", '--max-growth', 'gdi:0', @files])->{status}, 0, 'but for one that both have');
+	my @moved = (made('m.txt', $parts->('heap-blocks' => 5000, 'heap-free' => 3000)), made('n.txt', $parts->('heap-blocks' => 6000, 'heap-free' => 2000)));
+	unlike(run(["$root/build/linux/hdiff", @moved])->{out}, qr/^private/m, 'nothing if memory only moved inside of heaps');
 	my %row = map { $_->{key} => $_ } @{ json_of(@files)->{balance} };
 	is_deeply([@{ $row{user} }{qw(values change)}], [[undef, 4], undef], 'null in json');
 	is($row{handles}, undef, 'what no dump has is absent');

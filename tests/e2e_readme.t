@@ -94,6 +94,8 @@ sub masked {
 	$text =~ s/\+[0-9A-F]+(?= |$)/+X/gm;
 	$text =~ s/\b[\d.]+ s$/N s/gm; # the length of a recording
 	$text =~ s/^left out: .*/left out: N/gm; # includes Wine's own blocks
+	# Free space of heaps depends on Wine.
+	$text =~ s/^(private memory|not private:) .*(?:\n  \S.*)*/$1/gm;
 	$text =~ s/\s+\z//;
 	return $text;
 }

@@ -101,20 +101,17 @@ static const struct balance_row *find_row(
 	return NULL;
 }
 
+/* Appends private memory and its parts. If their sum has not changed, memory only moved between
+ * blocks and the free space of heaps, which the rows show. */
 static void add_private(struct balance_text *text)
 {
 	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES);
-	const size_t start = text->text->len;
 
-	if (!whole || !whole->has_change)
+	if (!whole || !is_shown(text, whole))
 		return;
 	add_row(text, whole);
-	if (add_rows(text, BALANCE_PART, ": ") || is_shown(text, whole)) {
-		buf_add_text(text->text, "\n");
-		return;
-	}
-	text->text->len = start;
-	text->text->data[start] = '\0';
+	add_rows(text, BALANCE_PART, ": ");
+	buf_add_text(text->text, "\n");
 }
 
 /* Appends the system's counter if it contradicts the sum of the parts. */

@@ -121,10 +121,11 @@ static void write_warnings(struct text_report *text)
 }
 
 /* Returns true if a line may be broken at this blank: between the items of a list, or before a
- * bracket. */
+ * sentence in brackets. */
 static bool may_break(const char *line, const char *at)
 {
-	return at > line && (strchr(",:;", at[-1]) || at[1] == '(');
+	return at > line &&
+	       (strchr(",:;", at[-1]) || (at[1] == '(' && strcspn(at, ")") > strlen(" (grows)")));
 }
 
 /* Writes a line. Breaks it where it exceeds the columns; the rest is indented. */
