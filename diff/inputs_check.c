@@ -285,6 +285,19 @@ int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *er
 	return 0;
 }
 
+/* If heaps are requested, checks that a dump records them. */
+static int check_heaps(const struct inputs *inputs, struct err *err)
+{
+	if (!inputs->options->style.shows_heaps)
+		return 0;
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		if (inputs->dumps[i].heap_fact_count)
+			return 0;
+	}
+	return err_set(err, ERR_USAGE, "--heaps",
+		"no input records the memory of heaps; only dumps made by hsnap do");
+}
+
 /* If sizes or ages of blocks are requested, checks that the inputs list single blocks. */
 static int check_blocks(const struct inputs *inputs, struct err *err)
 {
@@ -319,6 +332,8 @@ int inputs_check_options(const struct inputs *inputs, struct err *err)
 	char form[40];
 	int rc = check_blocks(inputs, err);
 
+	if (!rc)
+		rc = check_heaps(inputs, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {

@@ -29,6 +29,7 @@ enum {
 	TREND_VERDICT,
 	SHOWN,
 	NO_STACKS,
+	HEAPS,
 	SIZES,
 	AGE,
 	TREE,
@@ -91,6 +92,7 @@ static const struct opt hdiff_options[] = {
 		"for trends: grows, grew-once, returns, steady, shrinks, too-few"},
 	{SHOWN, "n", NULL, "N", "show only the first N, count all (text: 20)"},
 	{NO_STACKS, NULL, "no-stacks", NULL, "show only the table"},
+	{HEAPS, NULL, "heaps", NULL, "show heaps: their blocks, free space and committed memory"},
 	{SIZES, NULL, "sizes", NULL, "show the sizes of each stack's blocks"},
 	{AGE, NULL, "age", NULL, "show how many blocks of each stack existed before"},
 	{TREE, NULL, "tree", NULL, "show a call tree, top down; with --invert bottom up"},
@@ -288,6 +290,7 @@ static bool handle_switch(struct options *options, int id)
 	case AGE: options->shows_age = true; break;
 	case TREE: options->style.is_tree = true; break;
 	case NO_STACKS: options->style.no_stacks = true; break;
+	case HEAPS: options->style.shows_heaps = true; break;
 	case NO_PAGER: options->no_pager = true; break;
 	case INVERT: options->is_inverted = true; break;
 	case REVERSE: options->style.is_reverse = true; break;

@@ -77,6 +77,23 @@ static int check_blocks(const struct options *options, struct err *err)
 	return 0;
 }
 
+/* Checks --heaps, which shows the heaps of one or two dumps. */
+static int check_heaps(const struct options *options, struct err *err)
+{
+	if (!options->style.shows_heaps)
+		return 0;
+	if (!options->format->has_blocks || options->style.is_tree || options->style.no_stacks)
+		return err_set(err, ERR_USAGE, "--heaps",
+			"only the text report, without --tree and --no-stacks, and -o json show "
+			"heaps");
+	if (options->chart || options->list || options->extract || options->part.is_asked ||
+		options->sum || options_request_trend(options))
+		return err_set(err, ERR_USAGE, "--heaps",
+			"applies to one or two dumps: leave out --sum and the options of trends "
+			"and recordings");
+	return 0;
+}
+
 int options_check(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
@@ -119,6 +136,8 @@ int options_check(const struct options *options, struct err *err)
 	rc = check_recording(options, err);
 	if (!rc)
 		rc = check_blocks(options, err);
+	if (!rc)
+		rc = check_heaps(options, err);
 	return rc ? rc : check_chart(options, err);
 }
 

@@ -24,6 +24,8 @@ subtest 'with tracer' => sub { check_steps(1) };
 subtest 'hdiff' => \&check_hdiff;
 subtest 'limits' => \&check_limits;
 subtest 'made dumps' => \&check_made;
+subtest 'heaps' => \&check_heaps;
+subtest 'made heaps' => \&check_made_heaps;
 done_testing;
 
 # Returns the figures of a dump's notes; handles by type as "handles:TYPE".
@@ -168,5 +170,51 @@ sub check_made {
 	my $bad = run(["$root/build/linux/hdiff", $files[0], made('d.txt', 'memory private=x')]);
 	like($bad->{err}, qr/d\.txt:3: /, 'a malformed note is reported with its line');
 	is($bad->{status}, 2, '... with status 2');
+	return;
+}
+
+# The heaps of a live process add up to its balance, and the program's blocks are in one of them.
+sub check_heaps {
+	my @files = map { "$dir/1-$_.txt" } 1, 2;
+	my $heaps = json_of('--heaps', @files)->{heaps};
+	my ($old, $new) = map { balance_of($_) } @files;
+	for my $side (['old', $old], ['new', $new]) {
+		my ($key, $balance) = @$side;
+		is(sum(map { $_->{$key}{bytes} // 0 } @$heaps), $balance->{'heap-blocks'}, "$key: live");
+		is(sum(map { $_->{$key}{overhead} // 0 } @$heaps), $balance->{'heap-overhead'}, "$key: overhead");
+		is(sum(map { $_->{$key}{free} // 0 } @$heaps), $balance->{'heap-free'}, "$key: free");
+		is(sum(map { $_->{$key}{committed} // 0 } @$heaps), sum(@$balance{qw(heap-blocks heap-overhead heap-free)}), "$key: committed");
+	}
+	my ($first) = @$heaps;
+	cmp_ok($first->{new}{bytes} - $first->{old}{bytes}, '>=', 20_480_000, 'the heap that grew comes first');
+	cmp_ok($first->{new}{blocks} - $first->{old}{blocks}, '>=', 40, '... with its blocks');
+	return;
+}
+
+sub check_made_heaps {
+	my $heap = sub { my ($addr, $committed, $blocks, $bytes) = @_;
+		return "heap addr=$addr kind=nt committed=$committed reserved=1048576 stackless-blocks=$blocks stackless-requested=$bytes stackless-overhead=" . 16 * $blocks };
+	my $dump = sub {
+		my ($name, @heaps) = @_;
+		my ($blocks, $bytes) = map { my $at = $_; sum(map { $_->[$at] } @heaps) } 2, 3;
+		spew("$dir/$name", join '', "// hsnap: dump format=1 tool=0\n", "// hsnap: process id=7\n",
+			map({ '// hsnap: ' . $heap->(@$_) . "\n" } @heaps),
+			sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", $blocks, $bytes, 16 * $blocks);
+		return "$dir/$name";
+	};
+	my @files = ($dump->('h1.txt', ['10000', 65536, 100, 6400], ['20000', 65536, 10, 1000]),
+		$dump->('h2.txt', ['10000', 1048576, 101, 6500], ['30000', 131072, 20, 100_000]));
+	my %heap = map { $_->{heap} => $_ } @{ json_of('--heaps', @files)->{heaps} };
+	is_deeply([map { $heap{10000}{$_}{free} } qw(old new)], [65536 - 6400 - 1600, 1048576 - 6500 - 1616], 'free space of a heap that stays');
+	is_deeply([map { $_->{committed} } @{ $heap{20000} }{qw(old new)}], [65536, undef], 'a heap that was destroyed');
+	is_deeply([map { $_->{blocks} } @{ $heap{30000} }{qw(old new)}], [undef, 20], 'a new one');
+	my $text = run(["$root/build/linux/hdiff", '--heaps', @files])->{out};
+	like($text, qr/^ +10000 +\+1 +\+100 B +\+959\.9 KiB +\+960\.0 KiB +1\.0 MiB +99 %  nt$/m, 'a line for a heap that stays') or diag($text);
+	like($text, qr/^ +20000 +-10 +-1000 B .* 0 %  nt, destroyed$/m, '... for one that was destroyed');
+	like($text, qr/^ +30000 +\+20 .*  nt, new$/m, '... for a new one');
+	like($text, qr/^ +all +\+11 +.*  3 heaps$/m, '... and for all');
+	is(run(["$root/build/linux/hdiff", '--heaps', @$_])->{status}, 2, "@$_ is refused") for ['--tree', @files], ['-o', 'csv', @files], ['--sum', @files];
+	spew("$dir/umdh.txt", "10 bytes + 8 at 655FB0 by BackTrace2\n\t7B601234\n\n");
+	check_error(run(["$root/build/linux/hdiff", '--heaps', "$dir/umdh.txt"]), 'hdiff', 'a log without heaps', '--heaps', 'only dumps made by hsnap');
 	return;
 }

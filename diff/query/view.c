@@ -300,6 +300,7 @@ void view_make(struct view *view, const struct comparison *comparison, bool by_n
 		view->series = xcalloc(comparison->dump_count, sizeof(*view->series));
 	sum_up(view, NULL, false);
 	balance_view_make(&view->balance, comparison, &view->arena);
+	heap_view_make(&view->heaps, comparison, &view->arena);
 }
 
 void view_release(struct view *view)

@@ -15,6 +15,7 @@
 #include "diff/match/match.h"
 #include "diff/query/balance_view.h"
 #include "diff/query/filter.h"
+#include "diff/query/heap_view.h"
 #include "diff/query/naming.h"
 #include "diff/query/pattern.h"
 #include "diff/query/strip.h"
@@ -155,6 +156,7 @@ struct view {
 	size_t series_number, series_count; /* as in the comparison */
 	struct change suppressed;
 	size_t suppressed_count;
+	struct heap_view heaps;
 	struct balance_view balance; /* of the whole process, whatever is selected */
 	/* `selected` is not everything: rows were left out on request or are missing */
 	bool is_filtered;

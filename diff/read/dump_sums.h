@@ -186,6 +186,16 @@ struct dump_modules {
 	bool are_shared;
 };
 
+/* A heap as its note describes it, and the sums of its blocks. */
+struct heap_fact {
+	uint64_t addr;
+	const char *kind; /* "" if not recorded */
+	struct heap_memory {
+		uint64_t committed_bytes, reserved_bytes;
+		struct block_totals blocks;
+	} memory;
+};
+
 struct dump_sums {
 	struct arena arena;
 	struct dump_identity id;
@@ -224,6 +234,8 @@ struct dump_sums {
 	 * contains their sums. */
 	bool is_attached;
 	struct block_totals before;
+	struct heap_fact *heap_facts; /* one for each note about a heap; empty for recordings */
+	size_t heap_fact_count, heap_fact_cap;
 	struct balance balance; /* nothing is known unless the dump records it */
 	/* The tracer recorded virtual memory. `virtual_bytes`: committed bytes from VirtualAlloc. */
 	bool has_virtual;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/read/frame.h"
 #include "diff/read/read_dump.h"
@@ -32,6 +33,7 @@ void sums_release(struct dump_sums *sums)
 	free(sums->cells);
 	free(sums->packed_cells);
 	free(sums->heaps);
+	free(sums->heap_facts);
 	free(sums->reaches);
 	free(sums->single.blocks);
 	free(sums->single.listed);
@@ -275,6 +277,34 @@ static void check_stacks(struct dump_sums *sums)
 	sums->quality.skip_count++;
 }
 
+/* Adds up the blocks of each heap that has a note. */
+static void sum_heaps(struct dump_sums *sums)
+{
+	/* For each heap of the sums: index of its fact, or UINT32_MAX. */
+	uint32_t *fact_of = xcalloc(sums->heap_count + 1, sizeof(*fact_of));
+	struct u64map facts; /* address -> index; of two notes about one heap, the first */
+
+	u64map_init(&facts);
+	for (size_t i = 0; i < sums->heap_fact_count; i++) {
+		uint32_t index = (uint32_t)i;
+
+		u64map_add(&facts, sums->heap_facts[i].addr, &index);
+	}
+	for (size_t i = 0; i < sums->heap_count; i++) {
+		if (!u64map_find(&facts, sums->heaps[i], &fact_of[i]))
+			fact_of[i] = UINT32_MAX;
+	}
+	for (size_t i = 0; sums->heap_fact_count && i < sums->cell_count; i++) {
+		const struct stack_total *cell = &sums->cells[i];
+		const uint32_t fact = fact_of[cell->heap];
+
+		if (fact != UINT32_MAX)
+			block_totals_add(&sums->heap_facts[fact].memory.blocks, &cell->sums);
+	}
+	u64map_release(&facts);
+	free(fact_of);
+}
+
 /* Completes the sums at the end of a dump, even if the dump is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
@@ -298,6 +328,7 @@ static int finish(struct sum_reader *reader, int rc)
 			sizeof(*sums->single.contents), by_stack);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
+	sum_heaps(sums);
 	for (size_t i = 0; i < sums->heap_count; i++)
 		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
 	/* Remove address space from the total: it is not memory, and a reservation must not look

@@ -101,10 +101,30 @@ static void count_stackless(struct sum_reader *reader, uint64_t addr, enum block
 	shared_stacks_count(&reader->pool, &cell, 1, false);
 }
 
+#define HEAP_BYTES_MAX ((uint64_t)1 << 56) /* bound for sums over all heaps */
+
+static uint64_t bounded(uint64_t bytes)
+{
+	return bytes < HEAP_BYTES_MAX ? bytes : HEAP_BYTES_MAX;
+}
+
+static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t addr,
+	uint64_t committed, uint64_t reserved)
+{
+	const char *kind = kv_get(kv, "kind");
+
+	array_grow((void **)&sums->heap_facts, &sums->heap_fact_cap, sums->heap_fact_count,
+		sizeof(*sums->heap_facts));
+	sums->heap_facts[sums->heap_fact_count++] = (struct heap_fact){.addr = addr,
+		.kind = kind ? arena_text(&sums->arena, kind, strlen(kind)) : "",
+		.memory = {.committed_bytes = bounded(committed),
+			.reserved_bytes = bounded(reserved)}};
+}
+
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct block_totals all = {0}, lost = {0};
-	uint64_t addr = 0, unwalked = 0, complete = 0, rest = 0;
+	uint64_t addr = 0, unwalked = 0, complete = 0, rest = 0, committed = 0, reserved = 0;
 	const struct kv_number numbers[] = {
 		{"stackless-blocks", 10, &all.block_count},
 		{"stackless-requested", 10, &all.requested_bytes},
@@ -117,6 +137,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		 * per block. It is unknown to which stacks this overhead belongs. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
+		{"committed", 10, &committed},
+		{"reserved", 10, &reserved},
 		{"unwalked", 10, &unwalked},
 		{"complete", 10, &complete},
 	};
@@ -127,6 +149,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		lost.overhead_bytes > all.overhead_bytes)
 		return -ERR_BAD_LINE;
 	all.overhead_bytes += rest;
+	add_heap_fact(reader->sums, kv, addr, committed, reserved);
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {

@@ -58,6 +58,9 @@ void json_report(struct json *json, const struct report *report);
 /* Writes the balance of the process in the current view, if a dump records it. */
 void json_balance(struct json *json);
 
+/* Writes the heaps of the current view. */
+void json_heaps(struct json *json);
+
 /* Opens a frame, to which the caller may add keys before closing it. */
 void json_open_frame(struct json *json, const struct frame *frame);
 

@@ -1,7 +1,9 @@
-/* The balance of a process in JSON: man/hdiff-json.5 documents it and must change with this file. */
+/* The balance and the heaps of a process in JSON. man/hdiff-json.5 documents both and must change
+ * with this file. */
 #include "diff/report/json.h"
 
 #include "diff/query/balance_view.h"
+#include "diff/query/heap_view.h"
 
 void json_balance(struct json *json)
 {
@@ -32,5 +34,39 @@ void json_balance(struct json *json)
 		}
 		json_close(json, '}');
 	}
+	json_close(json, ']');
+}
+
+static void write_memory(
+	struct json *json, const char *key, const struct heap_memory *memory, bool is_known)
+{
+	json_open(json, key, '{');
+	json_known(json, "committed", memory->committed_bytes, is_known);
+	json_known(json, "reserved", memory->reserved_bytes, is_known);
+	json_known(json, "bytes", memory->blocks.requested_bytes, is_known);
+	json_known(json, "blocks", memory->blocks.block_count, is_known);
+	json_known(json, "overhead", memory->blocks.overhead_bytes, is_known);
+	json_known(json, "free", heap_free_bytes(memory), is_known);
+	json_close(json, '}');
+}
+
+static void write_heap(struct json *json, const struct heap_change *row, bool is_single)
+{
+	json_open_line(json, NULL, '{');
+	json_hex(json, "heap", row->addr);
+	json_text(json, "kind", row->kind);
+	if (!is_single)
+		write_memory(json, "old", &row->old, row->is_old);
+	write_memory(json, "new", &row->now, row->is_now);
+	json_close(json, '}');
+}
+
+void json_heaps(struct json *json)
+{
+	const struct heap_view *heaps = &json->view->heaps;
+
+	json_open_line(json, "heaps", '[');
+	for (size_t i = 0; i < heaps->count; i++)
+		write_heap(json, &heaps->rows[i], heaps->is_single);
 	json_close(json, ']');
 }

@@ -22,6 +22,7 @@ struct report_style {
 	bool is_coloured;
 	bool is_tree;
 	bool no_stacks;
+	bool shows_heaps; /* heaps in place of rows */
 	bool is_whole_table; /* with `no_stacks`: the table lists every row shown */
 };
 

@@ -581,6 +581,8 @@ void json_report(struct json *json, const struct report *report)
 	} else {
 		json_balance(json);
 		write_filtered(json);
+		if (report->style.shows_heaps)
+			json_heaps(json);
 		write_shown(json);
 	}
 }

@@ -347,6 +347,10 @@ static void write_view(struct text_report *text)
 	struct report_ways ways;
 
 	report_text_head(text);
+	if (text->whole->style.shows_heaps) {
+		report_text_heaps(text);
+		return;
+	}
 	report_ways(view, FIRST, &ways);
 	if (text->whole->style.is_tree) {
 		report_tree(text->out, view, text->whole, text->columns);

@@ -61,6 +61,9 @@ void report_text_add_function(struct buf *word, const struct frame *frame, bool 
 /* Writes the lines about the inputs. */
 void report_text_head(struct text_report *text);
 
+/* Writes a table of the heaps. */
+void report_text_heaps(struct text_report *text);
+
 /* Writes the stack of row number `shown` of the view. */
 void report_text_stack(struct text_report *text, size_t shown);
 

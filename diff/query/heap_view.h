@@ -1,0 +1,39 @@
+/* The heaps of the first and the last dump of a comparison: their memory and their blocks. */
+#ifndef DIFF_QUERY_HEAP_VIEW_H
+#define DIFF_QUERY_HEAP_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "diff/match/match.h"
+
+struct heap_change {
+	uint64_t addr;
+	const char *kind; /* "nt", "segment", ...; "" if the dump does not record it */
+	struct heap_memory old, now; /* zero if the heap does not exist in that dump */
+	bool is_old, is_now; /* the heap exists in the first dump, in the last dump */
+};
+
+struct heap_view {
+	struct heap_change *rows; /* largest change of committed memory first */
+	size_t count;
+	struct heap_change total;
+	bool is_single; /* there is no OLD */
+};
+
+/* Makes the view. Headings of virtual memory are not heaps. It has no rows if the dumps do not
+ * record the memory of heaps. Allocates from `arena`. */
+void heap_view_make(
+	struct heap_view *heaps, const struct comparison *comparison, struct arena *arena);
+
+/* Returns the committed memory that is not in live blocks. */
+static inline uint64_t heap_free_bytes(const struct heap_memory *memory)
+{
+	const uint64_t used = memory->blocks.requested_bytes + memory->blocks.overhead_bytes;
+
+	return memory->committed_bytes > used ? memory->committed_bytes - used : 0;
+}
+
+#endif
