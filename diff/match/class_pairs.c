@@ -1,12 +1,12 @@
 /*
- * Pairing of stacks in rebuilt modules that matching by offset does not match.
+ * Pairs of stacks in rebuilt modules: the same stack has other offsets in another build.
  *
- * An inserted call moves all later calls in its function. A later call may then have the offset
- * that a different call had in the other build, or an offset that does not occur there. Therefore,
- * stacks that occur only in some builds are compared again, using only the functions of their
- * frames. If all builds have the same number of stacks with equal functions, these stacks are
- * paired in the order of their locations. Otherwise, all stacks with equal functions become one
- * row, whose sum is correct.
+ * An inserted call moves all later calls in its function. A later call may then have an offset that
+ * a different call had in the other build, or an offset that the other build does not use.
+ * Therefore, stacks that occur only in some builds are compared again, using only the functions of
+ * their frames. Stacks with equal functions are paired in the order of their locations if all
+ * builds have the same number of them. Otherwise, all stacks with equal functions become one row,
+ * whose sum is correct.
  *
  * In this file, a build is a set of dumps among which no module was rebuilt. At most BUILDS_MAX
  * builds are distinguished. */
@@ -80,8 +80,8 @@ void class_pairs_add(
 
 /* ---------------------------------------------------------------- comparison by functions */
 
-/* A class to be compared by functions. It is missing in some build, or was added by
- * add_others(). */
+/* A class to be compared by functions. Either it does not occur in all builds, or add_others()
+ * added it. */
 struct lone_class {
 	const struct stack_classes *classes;
 	const struct stack *stack;
@@ -153,7 +153,8 @@ static int lone_order(const void *a, const void *b)
 	return order ? order : stack_class_order(x->classes, x->number, y->number);
 }
 
-/* Returns the number of classes at the start of `list` that have equal functions. */
+/* Returns the number of classes at the start of `list` that have the same functions as the first
+ * class. */
 static size_t alike_count(const struct lone_class *list, size_t count)
 {
 	size_t alike = 1;
@@ -163,8 +164,8 @@ static size_t alike_count(const struct lone_class *list, size_t count)
 	return alike;
 }
 
-/* Returns true if no build has all of these classes. A build with all of them would prove that they
- * are different stacks. */
+/* Returns true if no build has all of these classes, which have equal functions. If a build has all
+ * of them, they are different stacks. */
 static bool is_torn(const struct lone_class *alike, size_t count)
 {
 	uint64_t common = UINT64_MAX;
@@ -179,7 +180,7 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 {
 	uint64_t together = 0;
 	size_t each = 0;
-	bool is_even = true; /* the array consists of runs of `each` classes, one run per build */
+	bool is_even = true; /* `alike` consists of runs of `each` classes, one run per build */
 
 	for (size_t i = 0; i < count; i++)
 		each += alike[i].mask == alike->mask;
@@ -197,9 +198,9 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 
 #define FILTER_BITS 65536u
 
-/* Classes, and a filter that excludes most classes that occur in all builds. The filter has a bit
- * for each hash of a function. The bit is set if the function is the innermost one of a torn
- * class. */
+/* Classes to pair, and a filter for classes that occur in all builds. The filter has a bit for each
+ * hash of a function. The bit is set if the function is the innermost one of a torn class. See
+ * is_torn() and add_others(). */
 struct lone_list {
 	struct lone_class *items;
 	size_t count, cap;
@@ -240,8 +241,8 @@ static bool find_torn(struct lone_list *list)
 	return result;
 }
 
-/* Adds the classes that occur in all builds and whose innermost function may be that of a torn
- * class, according to the filter. */
+/* Adds classes that occur in all builds, if their innermost function may also be that of a torn
+ * class. The filter decides this. It may add a class too many, but never misses one. */
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {
 	for (size_t i = 0; i < pairs->mask_count; i++) {

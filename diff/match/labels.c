@@ -11,7 +11,7 @@
 
 /* A stack of one dump that belongs to a row. */
 struct class_member {
-	const struct stack *stack; /* source of the id and, if known, of the frames */
+	const struct stack *stack; /* provides the id and, if they are known, the frames */
 	const struct stack_classes *classes;
 	uint32_t dump;
 };
@@ -119,7 +119,7 @@ static void show(struct row *row, const struct class_member *members, size_t cou
 	}
 }
 
-/* Reduces `members` to one per id. Returns the new number of members. */
+/* Keeps only the first member with each id, and returns the number of remaining members. */
 static size_t unite(struct class_member *members, size_t count)
 {
 	size_t id_count = 0;
@@ -153,19 +153,19 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* A member of a row other than the first. The first member is in the fields `dump` and `stack` of
- * the row itself, until the row is labelled. */
+/* A member of a row other than the first. Until the row is labelled, the first member is stored in
+ * the row's own fields `dump` and `stack`. */
 struct further_member {
 	const struct stack *stack;
 	uint32_t dump;
-	/* index of the previous further member, which is from the same or a newer dump; CELL_NONE:
-	 * none */
+	/* index of the further member added before to the same row, or CELL_NONE; its dump is the
+	 * same or newer */
 	uint32_t before;
 };
 
-/* The latest members of a row, if they have the same shared stack. `shared` is the stack's shared
- * number, or STACK_NONE. `dump` is the dump of the last member. `dump_count` is the number of dumps
- * with these members. */
+/* The members added last to a row, as long as they have the same stack in the stack store. `shared`
+ * is the number of this stack in the store, or STACK_NONE. `dump` is the dump of the last member.
+ * `dump_count` is the number of dumps with these members. */
 struct common_run {
 	uint32_t shared, dump, dump_count;
 };
@@ -186,8 +186,9 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 	return sums->shared[cell->stack];
 }
 
-/* Returns true if a cell's stack must be added to the members of its row. If consecutive members
- * have the same shared stack, one member from each of two dumps is enough. */
+/* Returns true if a cell's stack must be added to the members of its row. A row shows at most two
+ * dumps. If consecutive members have the same stack in the store, one member from each of two dumps
+ * is enough. */
 static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
 	bool is_same = shared != STACK_NONE && shared == run->shared;
@@ -217,8 +218,8 @@ static void member_add(
 	linking->last[number] = (uint32_t)linking->count++;
 }
 
-/* Returns one of the stacks that have the same id; `first` is the first of them. The choice does
- * not depend on the order of the stacks. Caches results in `known`. */
+/* Chooses one of the stacks that have the same id, starting at `first`, and returns it. The choice
+ * does not depend on the order of the stacks. Caches results in `known`. */
 static uint32_t representative(
 	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {

@@ -62,8 +62,8 @@ static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 	return carried && symbol_names_find(carried, addr).count;
 }
 
-/* Makes another dump provide the name of a location. Returns false if that dump lacks the
- * module. */
+/* Takes the name of a location from the given dump instead. Returns false if that dump lacks the
+ * location's module. */
 static bool move_to(const struct locations *locations, struct named_place *named, size_t dump)
 {
 	const struct places_dump *in = &locations->dumps[dump];
@@ -98,8 +98,9 @@ static void choose_dump(const struct names *names, struct named_place *named)
 	}
 }
 
-/* Chooses a name in cases that choose_dump() does not cover: the location is in a second copy of a
- * file, or in an unloaded module. Prefers the newest dump, then the lowest address. */
+/* Chooses the name at `aside` if it is better. This covers locations in a second copy of a file or
+ * in an unloaded module, which choose_dump() ignores. Prefers the newest dump, then the lowest
+ * address. */
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {
@@ -300,8 +301,8 @@ static size_t class_offsets(struct classes *classes, struct asked_location *memb
 	return left;
 }
 
-/* Returns true if the lines in one build include the lines of all other builds. Otherwise, lines
- * may have moved. */
+/* Returns true if one build has all the lines that occur in any build. Otherwise, lines may have
+ * moved. */
 static bool has_all_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;

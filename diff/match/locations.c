@@ -18,8 +18,8 @@ static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b
 	       a->id.start_ms == b->id.start_ms;
 }
 
-/* Returns the cache size as a power of two. It is limited because a run may read many small
- * dumps. */
+/* Returns the cache size as a power of two. The size is limited because a run may read many small
+ * dumps, each with its own cache. */
 static unsigned memo_bits(size_t stack_count)
 {
 	unsigned bits = MEMO_BITS_MIN;
@@ -95,8 +95,8 @@ static void find_alike(struct locations *locations)
 	u64map_release(&known);
 }
 
-/* Links each dump to the nearest dumps with different modules. Searching dumps with equal modules
- * would be useless. */
+/* Links each dump to the nearest dumps with different modules. A dump with equal modules would give
+ * the same results. */
 static void link_dumps(struct locations *locations)
 {
 	struct places_dump *dumps = locations->dumps;
@@ -146,7 +146,8 @@ void locations_release(struct locations *locations)
 	*locations = (struct locations){0};
 }
 
-/* Returns the number of bases at or below `addr`. Has no branch that depends on the address. */
+/* Returns the number of bases at or below `addr`. To be fast, uses no branch that depends on the
+ * address. */
 static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 {
 	const uint64_t *low = bases;

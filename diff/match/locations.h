@@ -20,13 +20,14 @@
  * and case. If both dumps record builds, the builds must also be equal. Two modules of one dump are
  * the same only if they are the same file. */
 
-/* Ranks of the modules of several dumps, in order of names. A module has the same rank in every
- * dump. */
+/* Numbers for the modules of several dumps, called ranks, in the order of the modules' names. A
+ * module has the same rank in every dump. */
 struct module_ids {
 	uint32_t **by_dump; /* rank, indexed by dump and module */
 	size_t count; /* number of ranks */
 	uint32_t *group; /* indexed by rank: first rank with the same file name */
-	/* Indexed by rank: some dump lacks this build and has another build of the module. */
+	/* Indexed by rank: true if at least one dump has another build of this module instead of
+	 * this build. */
 	bool *is_rebuilt;
 };
 
@@ -42,7 +43,8 @@ void module_ids_make(
 
 /* Ordered by unit, then by offset. */
 struct location {
-	uint64_t unit; /* module number; 0: in no module. Matching adds further units. */
+	/* module number, or 0 for an address in no module; stack_classes.c adds larger units */
+	uint64_t unit;
 	uint64_t offset; /* or the address, if in no module */
 };
 
@@ -52,9 +54,9 @@ struct places_dump {
 	uint64_t *bases;
 	/*
 	 * Cache of 1 << memo_bits entries. All addresses with the same upper 48 bits share an
-	 * entry. The entry has the same upper bits. Its low 16 bits are the number of modules that
-	 * start at or below these addresses. UINT64_MAX: empty. Threads read and write single
-	 * entries without a lock. */
+	 * entry. The upper 48 bits of an entry are the upper bits of these addresses. The low 16
+	 * bits are the number of modules that start at or below these addresses. An empty entry is
+	 * UINT64_MAX. Threads read and write single entries without a lock. */
 	_Atomic uint64_t *memo;
 	unsigned memo_bits;
 	const uint32_t *ranks; /* indexed by module */
@@ -69,10 +71,10 @@ struct locations {
 	const struct dump_sums *sums; /* indexed by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
-	/* indexed by dump: the first dump in which all addresses have the same locations as in this
-	 * dump */
+	/* indexed by dump: the first dump with the same modules at the same addresses, so that
+	 * every address has the same location in both dumps */
 	uint32_t *alike;
-	size_t *carriers; /* dumps with names, newest first */
+	size_t *carriers; /* dumps that contain names of functions, newest first */
 	size_t carrier_count;
 	struct module_ids ranks;
 	bool is_one_process; /* all dumps are known to be from the same process */
@@ -95,9 +97,9 @@ struct location location_of(
 
 /*
  * Returns the number of frames to compare in a dump's stack, starting at the innermost one.
- * Outermost frames in no module are ignored. They are not calls, but arbitrary stack content after
- * a frame that could not be unwound. All frames are compared if none of them is in a module, if
- * they are texts, or if the stack is ambiguous. */
+ * Outermost frames in no module are ignored. Such frames are not calls, but arbitrary stack content
+ * after a frame that could not be unwound. However, all frames are compared if no frame is in a
+ * module, if the frames are texts, or if the stack is ambiguous. */
 uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack);
 
 static inline bool same_place(const struct location *a, const struct location *b)
@@ -118,8 +120,8 @@ static inline int location_order(const struct location *a, const struct location
 }
 
 /*
- * Names of the requested locations. Each name is looked up once and shared by matching (which
- * compares rebuilt modules by name) and reports.
+ * Names of the requested locations. Each name is looked up only once. Matching uses the names to
+ * compare frames of rebuilt modules, and reports print them.
  *
  * A location's name comes from the newest dump that contains a name for it, otherwise from the
  * module's own file. struct names borrows the dumps and locations, and owns the symbols. */
@@ -167,8 +169,8 @@ enum name_class {
 	CLASS_LINE, /* all locations on one line */
 	/* All locations at one offset from the function's start, if at least two builds have a
 	 * location at that offset. The code there is unchanged, even if its lines moved. The
-	 * remaining locations are compared by line if one build has all of their lines; otherwise
-	 * they form one class. */
+	 * remaining locations are compared by line if one build has all of their lines. Otherwise,
+	 * the remaining locations form one class. */
 	CLASS_CODE,
 };
 

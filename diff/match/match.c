@@ -21,8 +21,8 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
 }
 
-/* Computes a comparison's totals. Includes address space only if it is selected; otherwise sums it
- * separately. */
+/* Computes a comparison's totals. Includes reserved address space only if it is selected.
+ * Otherwise, stores its sum separately. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
@@ -165,13 +165,14 @@ static void count(
 struct dump_stacks {
 	size_t dump;
 	uint32_t *classes; /* indexed by stack */
-	/* Classes of bare entries, indexed by the first stack with the entry's id. INDEX_NONE: not
-	 * known yet. NULL until a bare entry occurs. */
+	/* Classes of bare entries, which have an id but no stack. Indexed by the first stack with
+	 * the entry's id. INDEX_NONE: not determined yet. The array is NULL until a bare entry
+	 * occurs. */
 	uint32_t *bare;
 };
 
-/* Returns the class of the bare entries with one id. The class stands for one of the stacks with
- * this id; which one is unknown. `first` is the first of these stacks. */
+/* Returns the class of the bare entries with one id. Each entry has one of the stacks with
+ * this id, but it is unknown which one. `first` is the first of these stacks. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -298,7 +299,7 @@ static void join_builds(struct matcher *matcher)
 struct changed {
 	uint64_t key; /* ascending */
 	uint32_t row;
-	uint32_t rank; /* rank by the previous keys; equal for rows with equal keys */
+	uint32_t rank; /* rank by the keys sorted so far; equal for rows whose keys are all equal */
 };
 
 /* Sort keys, primary key first. Sorting starts with the last key and is stable. */
@@ -334,8 +335,8 @@ static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum chan
 	return growth_key(key == KEY_BYTES ? delta.requested_bytes : delta.block_count);
 }
 
-/* Stable radix sort by key, lowest byte first. Skips bytes that are equal in all keys, as most are.
- * `rows` has room for 2 * count elements. */
+/* Stable radix sort by key, lowest byte first. Skips each byte that is equal in all keys, which
+ * most bytes are. `rows` has room for 2 * count elements. */
 static void sort_by_key(struct changed *rows, size_t count)
 {
 	struct changed *from = rows, *to = rows + count, *sorted;
@@ -388,8 +389,9 @@ static int by_class(const void *a, const void *b)
 		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
-/* Sorts rows of equal growth. First compares the frame after those that all rows have in common.
- * Most rows differ there, so only a few stacks are read more than once. */
+/* Sorts rows of equal growth. Skips the innermost frames that all rows share, and uses the next
+ * frame as a sort key. Most rows already differ in this frame, so only a few stacks are read more
+ * than once. */
 static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
 	const struct stack_classes *classes = &matcher->classes;
@@ -444,8 +446,8 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* For a window of a recording: adds the rows that have no blocks of the selected fate, but blocks
- * of other fates. */
+/* For a window of a recording: adds the rows that have only blocks of other fates than the selected
+ * one. (The fate of a block records when it was allocated and freed, see enum block_fate.) */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
 	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {
@@ -479,8 +481,8 @@ static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 	return places;
 }
 
-/* Stores the sorted position of each changed row in `places`. `changed` has room for two elements
- * per changed row. */
+/* Sorts the changed rows and stores the position of each in `places`. `changed` has room for two
+ * elements per changed row. */
 static void find_places(const struct matcher *matcher, uint32_t *places, struct changed *changed)
 {
 	size_t count = 0;

@@ -1,11 +1,12 @@
 /*
  * Rows: the sums of a stack in each of several dumps.
  *
- * Stacks are matched by class. Frames are compared by module and offset; each dump has its own list
- * of modules. Frames of a rebuilt module are compared by their location in a function, and frames
- * in no module by address. Ids are only labels, unless MATCH_ID is requested. Results do not depend
- * on the order of stacks and cells in the dumps. A comparison borrows its dumps and owns everything
- * else. */
+ * Stacks that count as equal form a class, and each class becomes a row. Two stacks are equal if
+ * all of their frames are equal. Frames are compared by module and offset, because each dump has
+ * its own list of modules. Frames of a rebuilt module are compared by their location in a function,
+ * and frames in no module by address. Ids of stacks are only labels, unless MATCH_ID is requested.
+ * Results do not depend on the order of stacks and sums in the dumps. A comparison borrows its
+ * dumps and owns everything else. */
 #ifndef DIFF_MATCH_MATCH_H
 #define DIFF_MATCH_MATCH_H
 
@@ -20,10 +21,11 @@
 
 enum row_kind {
 	ROW_STACK,
-	ROW_AMBIGUOUS, /* one of several stacks; which one is unknown: UMDH's "Alias" */
-	/* one of several stacks: the dump has several stacks with the id of the blocks */
+	/* the dump lists several possible stacks for one id, as UMDH does with "Alias" */
+	ROW_AMBIGUOUS,
+	/* the dump lists the blocks with an id only, and several of its stacks have this id */
 	ROW_ONE_OF,
-	ROW_UNKNOWN, /* the dumps contain the id without a stack */
+	ROW_UNKNOWN, /* the dump contains an id for the blocks, but no stack with this id */
 	ROW_STACKLESS, /* blocks without a recorded stack */
 };
 
@@ -36,9 +38,9 @@ struct row {
 	uint64_t heap; /* address, if rows are kept per heap; otherwise 0 */
 	/* Indexed by dump. If all dumps are added up, a single element. */
 	struct block_totals *totals;
-	/* `dump` is the newest dump with the stack; it provides the row's addresses and names.
-	 * `older_dump` is the next older dump with the stack; its names may differ. If only one
-	 * dump has the stack, both are equal. */
+	/* `dump` is the newest dump with the stack, and provides the row's addresses and names.
+	 * `older_dump` is the next older dump with the stack, whose names may differ. If only one
+	 * dump has the stack, both fields are equal. */
 	uint32_t dump, older_dump;
 	union {
 		const struct stack *stack; /* NULL: no frames to show */
@@ -49,16 +51,17 @@ struct row {
 	 * is the row's label. */
 	const char *const *ids;
 	uint32_t id_count;
-	/* In mode MATCH_ID: number of different stacks with the id in all dumps. Only the first one
-	 * in the newest dump is shown. In other modes: 0. */
+	/* In mode MATCH_ID: number of different stacks that have the id, in all dumps together.
+	 * Only the first of the newest dump's stacks is shown. In other modes: 0. */
 	uint32_t id_stack_count;
 };
 
 /* Criteria for equal frames. Stacks of texts are compared by text, and never match stacks of
  * addresses. */
 enum match_mode {
-	/* By module and offset, or by address in no module. Frames of a rebuilt module are compared
-	 * by function and by location in the function, if known (see CLASS_CODE). */
+	/* By module and offset. Frames in no module are compared by address. Frames of a rebuilt
+	 * module are compared by function and by location in the function (see CLASS_CODE), if both
+	 * are known. */
 	MATCH_AUTO,
 	MATCH_ID, /* by the dumps' ids; reliable only within one process */
 	MATCH_ADDRESS, /* by address; reliable only within one process that unloads no modules */
@@ -82,12 +85,12 @@ struct match_request {
 	bool by_heap; /* rows are kept per heap */
 	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */
 	const uint64_t *heaps; /* count only blocks in these heaps */
-	size_t heap_count; /* 0: all blocks except those under HEAP_RESERVED */
+	size_t heap_count; /* 0: all blocks, but no reserved address space (HEAP_RESERVED) */
 	/* only blocks that are unreachable, or reachable only from unreachable blocks */
 	bool only_lost;
-	/* In a trend: times of the dumps; must outlive the comparison. Every stack whose sums
-	 * differ between two dumps of a part becomes a row. NULL: only the first and the last dump
-	 * are compared. */
+	/* In a trend: times of the dumps, and their division into parts, one for each process. Must
+	 * outlive the comparison. A stack becomes a row if its sums differ between any two dumps of
+	 * one part. NULL: only the first and the last dump are compared. */
 	const struct trend_axis *axis;
 };
 
@@ -106,17 +109,19 @@ struct comparison {
 	const struct trend_axis *axis; /* in a trend; otherwise NULL */
 	/* in a trend: this series' number, from 1, and the number of all series */
 	size_t series_number, series_count;
-	/* Sums of all blocks, selected or not. Address space is included only if it is selected. */
+	/* Sums of all blocks, including blocks that are not selected. Reserved address space is
+	 * included only if it is selected. */
 	struct block_totals old_total, new_total;
-	bool hides_reserved; /* some address space is not counted in any total or row */
+	/* reserved address space exists, but is not counted in any total or row */
+	bool hides_reserved;
 	struct change reserved;
-	/* bytes of the hidden address space; in a trend, the maximum over all dumps */
+	/* only in a trend: bytes of the hidden address space, maximum over all dumps */
 	uint64_t reserved_most;
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */
 	/* The fields up to `warning_count` are mainly for a comparison that was read from a file.
-	 * The rows of such a comparison lack overhead; `has_overhead` is true if its total line
-	 * contains overhead. For dumps, `has_overhead` is true unless they were made from printed
-	 * comparisons. */
+	 * The rows of such a comparison lack overhead, and `has_overhead` is true if the
+	 * comparison's total line contains overhead. For dumps, `has_overhead` is true unless the
+	 * dumps were made from printed comparisons. */
 	const char *read_from;
 	bool has_overhead;
 	bool is_cut; /* the end is missing */
@@ -128,8 +133,9 @@ struct comparison {
 	bool is_partial; /* rows are missing */
 	const char *warnings[WARNINGS_MAX]; /* the first warnings, one sentence each */
 	size_t warning_count; /* number of all warnings */
-	/* Changed rows. In a window of a recording, or with `has_unchanged`, all rows. Totally
-	 * ordered; the largest growth from the first dump to the last comes first. */
+	/* Usually only rows that changed. All rows are included in a window of a recording, or if
+	 * `has_unchanged` is set. The rows have a total order that starts with the largest growth
+	 * from the first dump to the last. */
 	struct row *rows;
 	size_t row_count;
 	/* Locations of addresses, and the names found so far. NULL if the comparison was read from
@@ -138,8 +144,9 @@ struct comparison {
 	struct names *names;
 	struct block_totals *sums; /* storage of the rows' totals */
 	struct trend *trends; /* indexed by row; NULL without an axis */
-	/* Row of each cell, indexed by dump and cell, or ROW_NONE. NULL except for a window of a
-	 * recording and for dumps with listed blocks. */
+	/* Indexed by dump and cell (the sum of a stack in one heap): the cell's row, or ROW_NONE.
+	 * Available only for a window of a recording and for dumps with listed blocks; otherwise
+	 * NULL. */
 	uint32_t **cell_rows;
 	struct arena arena;
 };
@@ -167,13 +174,13 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
-/* Returns true for a single window of a recording. In such a comparison, rows that have no
+/* Returns true if the comparison shows a window of one recording. In that case, rows that have no
  * blocks of the selected fate (enum block_fate) come last. */
 bool comparison_is_window(const struct comparison *comparison);
 
-/* Return a row's sums in the newest dump and in the oldest dump. In a trend of several parts, these
- * are the sums over the newest or oldest dumps of all parts. A single dump has no old sums, except
- * in a trend: there, it is both the newest and the oldest. */
+/* row_new() returns a row's sums in the newest dump, row_old() its sums in the oldest dump. In a
+ * trend, both functions add up the results of all parts. A trend's only dump is both the newest and
+ * the oldest. Outside of trends, a single dump has no old sums. */
 struct block_totals row_new(const struct comparison *comparison, const struct row *row);
 struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 

@@ -22,30 +22,32 @@
 struct stack_class {
 	/* in mode MATCH_ID always ROW_STACK, even if the id has several stacks */
 	enum row_kind kind : 8;
-	/* A stack of the class. For ROW_ONE_OF, `stack` is an index in `lists`. For ROW_STACKLESS,
-	 * it is unused. */
+	/* One of the class's stacks: its dump and its number. For ROW_ONE_OF, `stack` is an index
+	 * in `lists` instead. For ROW_STACKLESS, it is unused. */
 	uint32_t dump : 24; /* holds up to READ_MAX dumps */
 	uint32_t stack;
 };
 
-/* Possible classes of a stack that is one of several; distinct and sorted. */
+/* Classes of all stacks that blocks may belong to if their own stack is unknown (ROW_ONE_OF). The
+ * classes are distinct and sorted. */
 struct class_list {
 	uint32_t *classes;
 	size_t count;
 };
 
-/* Class found for a shared stack. */
+/* Cached class of a stack that several dumps share. */
 struct class_memo {
-	/* valid for dumps whose element of `alike` in struct locations has this value; UINT32_MAX:
-	 * empty */
+	/* the entry is valid for each dump that has this value in `alike` of struct locations;
+	 * UINT32_MAX: the entry is empty */
 	uint32_t alike;
 	uint32_t number;
 };
 
-/* Numbers the texts of stacks that have texts instead of addresses. Returns the numbers, from 1,
- * indexed by dump and text. They are allocated from `arena`, and have the same order as the texts.
- * Equal texts have equal numbers in all dumps. Different notations of an offset are equal
- * ("+0x00000808", "+808"). With `by_function`, the offset and the text after it are ignored. */
+/* Numbers the texts of frames, for stacks that consist of texts instead of addresses. Returns the
+ * numbers, which start at 1, indexed by dump and text. The arrays are allocated from `arena`.
+ * Numbers have the same order as the texts. Equal texts have equal numbers in all dumps. Different
+ * notations of an offset are equal ("+0x00000808", "+808"). With `by_function`, the offset and the
+ * text after it are ignored. */
 uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena);
 
@@ -54,8 +56,9 @@ struct stack_classes {
 	const struct locations *locations;
 	const struct names *names;
 	enum match_mode mode;
-	bool by_symbol; /* at least some frames have names */
-	/* indexed by rank: this build of the module has names; NULL unless `by_symbol` */
+	bool by_symbol; /* names were looked up, so frames can be compared by name */
+	/* indexed by rank: at least one frame in this build of the module has a name; NULL unless
+	 * `by_symbol` */
 	bool *has_names;
 	uint32_t **texts; /* text numbers, indexed by dump and text; see text_numbers() */
 	size_t *process; /* indexed by dump: the first dump of the same process */
@@ -95,30 +98,31 @@ uint32_t stack_class_none(struct stack_classes *classes, size_t dump);
  * the array. If all elements are equal, returns that class. */
 uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count);
 
-/* Compares two classes. Their order is total and depends only on their content. */
+/* Compares two classes. The order of classes is total, and depends only on the content of their
+ * stacks. */
 int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
-/* Returns the number of innermost frames that are equal in two classes, at most `most`. May return
- * less to avoid an expensive comparison. */
+/* Returns the number of equal frames at the inner ends of two classes, but at most `most`. May
+ * return less to avoid an expensive comparison. */
 uint32_t stack_class_common(
 	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most);
 
-/* Returns a sort key for classes whose first `common` innermost frames are equal. If keys differ,
- * they have the same order as the classes. */
+/* Returns a sort key for classes whose first `common` innermost frames are equal. If two keys
+ * differ, they sort like their classes. */
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common);
 
 /* Compares the frames of two stacks in the order of classes. */
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
-/* Returns a location that represents the whole function of a frame, if the module was rebuilt and
- * the frame has a name. The unit of this location is above UINT32_MAX. Otherwise returns the
+/* For a frame that has a name in a rebuilt module, returns a location that represents the whole
+ * function. The unit of such a location is above UINT32_MAX. For any other frame, returns the
  * location by which the frame is compared. If `by_symbol` is set, the stack must consist of
  * addresses. */
 struct location stack_class_function(const struct stack_classes *classes, size_t dump,
 	const struct stack *stack, uint32_t index);
 
-/* Pairs of classes that represent the same stack in different builds (class_pairs.c). */
+/* Pairs of classes that are the same stack in different builds of a module (class_pairs.c). */
 
 struct class_pairs {
 	const struct stack_classes *classes;
@@ -136,16 +140,16 @@ void class_pairs_release(struct class_pairs *pairs);
 void class_pairs_add(
 	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
 
-/* Returns an array, indexed by class, of the classes that replace the original ones. Returns NULL
- * if no class is replaced. The caller frees the array. Must be called before
+/* Returns an array, indexed by class, with the class that each class must be replaced with. Returns
+ * NULL if no class must be replaced. The caller frees the array. Must be called before
  * stack_classes_close(). */
 uint32_t *class_pairs_find(const struct class_pairs *pairs);
 
 /* Compares ids as hexadecimal numbers of any length. */
 int stack_id_order(const char *a, const char *b);
 
-/* Stores in each row of a comparison its ids, and the dumps and stack that provide its frames.
- * `rows[dump][cell]` is the row of a cell, or ROW_NONE. */
+/* Labels each row of a comparison: stores the row's ids, the stack to show, and the dumps that
+ * provide its frames. `rows[dump][cell]` is the row of a cell, or ROW_NONE. */
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows);
 

@@ -9,15 +9,15 @@
 #include "core/base/text.h"
 
 /* Available information about a module's build. Each level includes the previous levels. A
- * timestamp alone does not count, because in reproducible builds it is not a time. */
+ * timestamp alone is not enough: in reproducible builds, the field does not contain a time. */
 enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
 struct module_file {
 	const struct module *module;
 	const char *path, *name; /* in lower case */
 	struct module_file *same; /* file paired with this one, or NULL */
-	/* index among the known files; after pairing, a new file has the index of the known file
-	 * that it is paired with */
+	/* index among the known files; a new file that was paired has the index of its known
+	 * file */
 	uint32_t rank;
 };
 
@@ -34,7 +34,7 @@ struct occurrence {
 	size_t count, last;
 };
 
-/* Distinct files of all dumps processed before. */
+/* Distinct module files of the dumps that were already processed. */
 struct known {
 	struct module_file **files;
 	size_t count, cap;
@@ -57,7 +57,8 @@ static enum detail detail_of(const struct module *module)
 	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
-/* Compares builds at a level of information that both modules have. */
+/* Compares the builds of two modules, using information of the given level. Both modules have this
+ * level. */
 static int by_build(const struct module *a, const struct module *b, enum detail detail)
 {
 	int order = 0;
@@ -133,8 +134,8 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones. Does not pair two files that both have more information than
- * this round compares: an earlier round found them different. */
+/* Pairs known files with new ones. If both files have more information than this round compares, an
+ * earlier round found them different. Such files are not paired. */
 static void group_pair(struct seeker *group, size_t count)
 {
 	size_t known = 0;
@@ -152,8 +153,8 @@ static void group_pair(struct seeker *group, size_t count)
 	}
 }
 
-/* Runs one round: pairs unpaired files with at least this level of information, and with equal
- * places and builds. */
+/* Runs one round: pairs files that are not paired yet and have at least the information of level
+ * `detail`. The two files must have equal places (paths or names) and equal builds. */
 static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
 	size_t count, bool by_path, enum detail detail)
 {
@@ -174,8 +175,8 @@ static void round_pair(struct seeker *seekers, struct module_file **files, size_
 }
 
 /* Pairs new files with known ones. The first `known` of the `count` files are known, the rest are
- * new. First pairs files at the same place, then moved files. In both steps, equal builds come
- * first. */
+ * new. First pairs files with the same path, then moved files, which have only the same name. Both
+ * steps start with the most detailed comparison of builds. */
 static void files_pair(struct module_file **files, size_t known, size_t count)
 {
 	struct seeker *seekers = xcalloc(count + 1, sizeof(*seekers));
@@ -208,7 +209,8 @@ static void files_update(struct known *known, size_t before)
 	}
 }
 
-/* Pairs the modules of a dump. Stores each module's number among the known files in `kind_of`. */
+/* Pairs the modules of a dump with known files. For each module, stores the number of its known
+ * file in `kind_of`. */
 static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
 	size_t before = known->count, count = dump->module_list.count;
@@ -242,8 +244,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : number_order(x->rank, y->rank);
 }
 
-/* Converts numbers of known files to ranks. The numbers are in the order of dumps, ranks in the
- * order of names. */
+/* Converts numbers of known files to ranks. Known files are numbered as they occur in the dumps;
+ * ranks follow the order of names. */
 static void rank(
 	struct known *known, const struct dump_sums *dumps, size_t count, uint32_t **kind_of)
 {
@@ -279,7 +281,8 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 	}
 }
 
-/* Marks a build as rebuilt if some dump lacks it and has another build of the module. */
+/* Sets `is_rebuilt` for each build that is missing in a dump which has another build of the
+ * module. */
 static void find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
 	struct occurrence *own = xcalloc(ranks->count + 1, sizeof(*own));

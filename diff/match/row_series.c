@@ -25,10 +25,11 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* There are bounds if the true slope lies outside all observed slopes with a probability of at most
- * 5 percent. This happens only if, after the trend is removed, all parts rise throughout or all
- * parts fall throughout. These are 2 of all possible orders. A part of n snapshots has n! orders;
- * the numbers of several parts are multiplied. */
+/* Bounds exist if the true slope lies outside all observed slopes with a probability of at most 5
+ * percent. After the trend is removed, all orders of the snapshots are equally likely. The true
+ * slope lies outside only in 2 of these orders: if all parts rise throughout, or if all parts fall
+ * throughout. A part of n snapshots has n! orders. The numbers of orders of several parts are
+ * multiplied. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;
@@ -54,8 +55,8 @@ bool axis_time_passes(const struct trend_axis *axis)
 	return false;
 }
 
-/* Adds without overflow. Numbers of one snapshot fit in a signed number (dump_sums.h), but sums
- * over many processes may not. */
+/* Adds, limiting the result to INT64_MAX. The sums of one snapshot are below this limit
+ * (dump_sums.h), but sums over many processes may exceed it. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > INT64_MAX - a ? INT64_MAX : a + b;

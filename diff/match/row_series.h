@@ -22,18 +22,18 @@ bool axis_ends(const struct trend_axis *axis, size_t snapshot);
 /* Returns the number of snapshots in the longest part. */
 size_t axis_longest(const struct trend_axis *axis);
 
-/* Returns true if enough snapshots exist to bound a slope with 95 percent confidence. Five are
- * enough in one part; several parts need more. With fewer snapshots, the bounds are the least and
- * the greatest slope between two snapshots. */
+/* Returns true if enough snapshots exist to bound a slope with 95 percent confidence. Five
+ * snapshots are enough if they form one part; several parts need more in total. With fewer
+ * snapshots, the bounds are the least and the greatest slope between two snapshots. */
 bool axis_has_bounds(const struct trend_axis *axis);
 
-/* Returns true if rates can be computed. Times must be known, and time must pass within a part that
- * has enough snapshots for a trend. If no part has enough, time must pass within a part of the
- * greatest length. */
+/* Returns true if rates can be computed. For this, times must be known and time must pass within a
+ * part that has enough snapshots for a trend. If all parts are too short for a trend, time must
+ * pass within one of the longest parts. */
 bool axis_time_passes(const struct trend_axis *axis);
 
-/* Add up one element of each part of `sums[0..axis->count)`: series_first() the first,
- * series_last() the last. Numbers in the result are limited to INT64_MAX. */
+/* For each part of `sums[0..axis->count)`, series_first() adds up the first elements and
+ * series_last() the last elements. Numbers in the result are limited to INT64_MAX. */
 struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *sums);
 struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *sums);
 
@@ -41,8 +41,9 @@ struct block_totals series_last(const struct trend_axis *axis, const struct bloc
  * blocks. Ignores overhead. */
 struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* Returns true if a series must be judged by its number of blocks. This is the case if bytes are
- * constant within each part, and the number of blocks is not. Returns false if `sums` is NULL. */
+/* Returns true if a series must be judged by its number of blocks. This is the case if the number
+ * of blocks varies within a part, but bytes are constant within each part. Returns false if `sums`
+ * is NULL. */
 bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums);
 
 /* Calls judge_one() for each index in [0, count), in any order and on several threads. Each thread

@@ -10,7 +10,7 @@
 #include "core/base/os.h"
 #include "diff/match/match_parts.h"
 
-/* Units of locations, in addition to module numbers. */
+/* Units of locations that are not in a numbered module. Module numbers are below these units. */
 #define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
 #define UNIT_TEXT (UINT64_C(2) << 32)
 #define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the number of the module's group */
@@ -36,9 +36,9 @@ static bool goes_by_name(const struct stack_classes *classes, const struct locat
 	       classes->locations->ranks.is_rebuilt[place->unit - 1];
 }
 
-/* Returns true for a frame that can be compared only by its position in the stack: it has no name,
- * but its module was rebuilt and has names for other frames. Offsets of such frames differ between
- * builds. */
+/* Returns true if a frame without a name at this location can be compared only by its position in
+ * the stack. This is the case if its module was rebuilt and other frames in the module have names.
+ * The frame's offset may then differ between builds. */
 static bool is_any_nameless(const struct stack_classes *classes, const struct location *place)
 {
 	return classes->mode != MATCH_SYMBOL && place->unit &&
@@ -172,8 +172,8 @@ static void add_frames(struct stack_classes *classes, size_t dump, const struct 
 	classes->depth = depth;
 }
 
-/* Hashes a stack. If the stack has only an id, also hashes the process, because the id is valid
- * only there. */
+/* Hashes a stack. A stack without frames has only an id. For such a stack, also hashes the process,
+ * because the id is valid only in that process. */
 static uint32_t hash_stack(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
@@ -210,7 +210,8 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-/* Returns true if the current stack belongs to a known class. */
+/* Returns true if `stack` belongs to the class `known`. `wanted` is the class that would be added
+ * for the stack. */
 static bool is_same(const struct stack_classes *classes, const struct stack_class *known,
 	const struct stack_class *wanted, const struct stack *stack)
 {
@@ -318,15 +319,15 @@ static void hash_some(void *ctx, unsigned number)
 	}
 }
 
-/* If an earlier dump has an equal stack, uses its cached class. This requires that addresses have
- * the same locations in both dumps. */
+/* Uses the cached class of a stack if an earlier dump shares the stack. This requires that
+ * addresses have the same locations in both dumps. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
 	struct class_hashing hashing = {classes, dump, classes->locations->alike[dump], numbers, 0};
 	size_t threads = sums->stacks.count / HASHED_AT_ONCE;
 
-	if (!classes->count) /* enough for one dump, and for many dumps that share most stacks */
+	if (!classes->count) /* usually enough, because dumps of one process share most stacks */
 		hash_index_reserve(&classes->index, sums->stacks.count);
 	thread_run(threads < thread_cores() ? (unsigned)threads + 1 : thread_cores(), hash_some,
 		&hashing);
@@ -347,8 +348,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 
 /* ---------------------------------------------------------------- order */
 
-/* Returns true if a frame is compared. Outermost frames in no module are not compared. Computes the
- * depth, which is slow, only for frames in no module. */
+/* Returns true if a frame is compared, which outermost frames in no module are not. Calls
+ * location_depth(), which is slow, only for frames in no module. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {
@@ -436,7 +437,7 @@ uint32_t stack_class_common(
 }
 
 #define KEY_UNIT_BITS 34 /* enough for UNIT_NAMELESS plus a group */
-#define KEY_OFFSET_BITS 27 /* larger offsets all get the same key */
+#define KEY_OFFSET_BITS 27 /* all offsets too large for these bits get the same key */
 
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common)
 {
@@ -460,7 +461,7 @@ uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, u
 
 /* ---------------------------------------------------------------- one of several stacks */
 
-/* A class number, with the data to sort it in the order of classes. */
+/* A class number, and the classes that are needed to compare it with another. */
 struct sorted_class {
 	const struct stack_classes *classes;
 	uint32_t number;

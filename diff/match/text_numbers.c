@@ -40,7 +40,8 @@ static size_t offset_at(const char *plus, const char **digits)
 }
 
 /* Splits a text. Names may contain a plus, so the offset starts at the last plus that is followed
- * by digits. Columns before a name are ignored, because the offset identifies the frame. */
+ * by digits. Debuggers print columns before a name, which are ignored because the offset identifies
+ * the frame. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
 	size_t columns_len = frame_columns_find(text, strlen(text)).len, len;
