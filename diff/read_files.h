@@ -2,12 +2,12 @@
  * Reading dumps. The stacks of a trend's dumps go into a store, and each thread reads one file at a
  * time. Reading prints no messages.
  *
- * If a time window is requested, all heads are read first, and only files in the window are read
- * completely. The rest of any other file is unknown, so such a file counts as undamaged. A file is
- * also read completely if its head is damaged or has no time.
+ * If a time window is requested, the heads of all files are read first. After that, a file is read
+ * completely if it is in the window, or if its head is damaged or has no time. The rest of any other
+ * file remains unknown, so such a file counts as undamaged.
  *
  * The window may depend on the time of the newest usable snapshot, so the newest file is always
- * read completely. If it is damaged, the next newest file takes its place. */
+ * read completely. If the newest file is damaged, the next newest file takes its place. */
 #ifndef DIFF_READ_FILES_H
 #define DIFF_READ_FILES_H
 
@@ -36,7 +36,7 @@ int sums_read_head(
 struct read_file {
 	const struct file_item *item;
 	enum file_kind kind;
-	int rc; /* 0: a whole dump; -ERR_CUT: a dump that is cut short; otherwise the error */
+	int rc; /* 0: a complete dump; -ERR_CUT: a dump that is cut short; otherwise the error */
 	struct err *err; /* NULL: no error */
 	/* Valid if `rc` is 0 or -ERR_CUT; includes pid and time from a banner. */
 	struct dump_sums sums;
@@ -56,9 +56,10 @@ struct time_filter {
 /*
  * Reads each item into the element of `files` with the same index. With a store, reads all items
  * except duplicates and moves their stacks to the store. Without a store, reads one item after
- * another, up to the first that is not a dump; a printed comparison is left open. The caller must
- * release all files, even after an error, and before the store. Returns 0, or -ERR_USAGE if more
- * than READ_MAX files would be read completely. */
+ * another, and stops after the first item that is not a dump. If this item is a printed comparison,
+ * its source remains open in `printed`. The caller must release all files, even after an error, and
+ * before the store. Returns 0, or -ERR_USAGE if more than READ_MAX files would be read
+ * completely. */
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
 	const struct time_filter *window, struct stack_store *store, struct err *err);
 void read_files_release(struct read_file *files, size_t count);

@@ -14,13 +14,14 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Fast parsing of one dump entry. Accepts only the form of nearly all entries, and quickly rejects
- * other forms. The scanner then parses the rejected entries.
+ * Fast parsing of one dump entry. Accepts only the form that nearly all entries have, which is
+ * called plain, and quickly rejects other forms. The scanner then parses the rejected entries.
  *
- * Such parsing is limited by latency: a number starts where the previous one ends, and so does a
- * line. Therefore, the first 64 bytes are classified at once, with one bit for each byte that is
- * not a digit and one for each line end. Finding the line end then depends on no other result, and
- * the processor can start the next line before it finishes the current one. */
+ * Parsing usually waits for one result after another: a number starts where the previous number
+ * ends, and a line starts where the previous line ends. Therefore, the first 64 bytes are
+ * classified at once, with one bit for each byte that is not a digit and one for each line end.
+ * Finding the line end then depends on no other result, and the processor can start the next line
+ * before it finishes the current one. */
 
 #if defined(ENTRY_PORTABLE) /* tests use the code for processors without vector instructions */
 #elif defined(__AVX2__)
@@ -201,9 +202,8 @@ static inline void entry_fill(
 }
 
 /* Parses "REQ bytes + OVH at ADDR by BackTraceID" and the line end. Returns the end of the line, or
- * NULL if the line has another form or is not plain. A plain line has at most 64 bytes and no
- * trailing blanks. REQ, OVH and the id are numbers of up to 32 bits in upper case. The id has no
- * leading zeros. */
+ * NULL if the line is not plain. A plain line has at most 64 bytes and no trailing blanks. REQ, OVH
+ * and the id are numbers of up to 32 bits in upper case. The id has no leading zeros. */
 static inline __attribute__((always_inline)) const char *entry_plain(
 	struct entry_plain *entry, const char *text)
 {
@@ -246,9 +246,9 @@ static inline __attribute__((always_inline)) const char *entry_plain(
  * Each thread counts in its own tally (see below), and uses the shared data only for new stacks.
  * All functions take the lock, except shared_stacks_init() and shared_stacks_release(). */
 
-#define HEAP_NONE INT32_MAX /* before the first heading; counted as heap 0 */
+#define HEAP_NONE INT32_MAX /* no heading was read yet; blocks are then counted as heap 0 */
 
-/* Lines of a stack as in the dump, with their line ends. */
+/* Lines of a stack, copied from the dump with their line ends. */
 struct pool_text {
 	const char *text; /* NULL: not stored */
 	uint32_t len, line_count;
@@ -258,9 +258,10 @@ struct shared_stacks {
 	struct thread_lock *lock;
 	struct dump_sums *sums; /* sums of the dump; the pool fills their stacks, cells and heaps */
 	size_t cell_cap, heap_cap, reach_cap;
-	struct u64map heaps[BLOCK_REACHES]; /* indexed by reach; maps heap address to heap number */
+	/* one map for each enum block_reach, from a heap's address to its number */
+	struct u64map heaps[BLOCK_REACHES];
 	/* First cell of a stack, or CELL_NONE. The index is twice the stack's number, plus 1 for
-	 * bare cells. */
+	 * cells with `is_bare`. */
 	uint32_t *first_cells;
 	size_t first_count, first_cap;
 	struct hash_index cells; /* cells that are not the first cell of their stack */
@@ -291,18 +292,19 @@ struct pool_entry {
 	uint32_t number; /* number of the stack, see stackset_add() */
 };
 
-/* Counts entries of one heap. With `take_away`, subtracts them, undoing an earlier call. Stores in
- * each entry the cached text of its stack, which lives as long as `pool`. A stack that occurred
- * only once has no cached text. */
+/* Counts entries of one heap. With `take_away`, subtracts them, undoing an earlier call. Replaces
+ * the text in each entry with the text that the pool has cached for the entry's stack. The cached
+ * text lives as long as `pool`. It is empty if nothing is cached, as for a stack that occurred only
+ * once. */
 void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
 	uint32_t heap, bool take_away);
 
 /*
  * Counts of one thread. Counting is the hot loop of hdiff.
  *
- * A tally contains the ids that its thread has read and, for each id, the text of one stack. If an
- * entry is followed by the text stored for its id, that text is skipped without parsing. Comparing
- * texts is as fast as reading memory. New stacks go to the pool. */
+ * A tally contains the ids that its thread has read and, for each id, the text of one stack. If the
+ * stack after an entry equals the text stored for the entry's id, the stack is skipped without
+ * parsing. Comparing texts is as fast as reading memory. New stacks go to the pool. */
 
 /* Entries that contain an id but no stack. Two of these structs fit in a cache line. */
 struct tally_id {
@@ -311,7 +313,7 @@ struct tally_id {
 	uint32_t padding;
 };
 
-/* Entries that have the stack whose text is stored for their id. */
+/* Entries with one id whose stack equals the text stored for this id. */
 struct tally_stack {
 	struct block_totals sums;
 	struct pool_text text; /* empty: the stack is unknown */
@@ -330,14 +332,15 @@ struct thread_counts {
 	struct tally_stack *stacks; /* entries with a stack, indexed by number */
 	size_t count, cap;
 	struct entry_batch *batch; /* entries that are counted together; NULL until the first one */
-	/* list of sums that are not zero: 2 * number for `ids`, 2 * number + 1 for `stacks` */
+	/* list of sums that are not zero: 2 * number for a sum in `ids`, 2 * number + 1 for a sum
+	 * in `stacks` */
 	uint32_t *touched;
 	size_t touched_count;
 	/* Version of tally_plain() for this processor. */
 	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,
 		struct dump_progress *progress);
-	/* Parses the plain lines of a stack, at most DUMP_FRAMES_MAX, using the code for this
-	 * processor. Returns the end of the lines, or NULL if a line is not plain. */
+	/* Parses the lines of a stack, at most DUMP_FRAMES_MAX, using the code for this processor.
+	 * Returns the end of the lines, or NULL if a line is not plain. */
 	const char *(*frames_parse)(
 		uint64_t *frames, const char *at, const char *end, uint32_t *count);
 };
@@ -358,7 +361,7 @@ void tally_flush(struct thread_counts *tally);
 #define TALLY_IDS_MAX ((size_t)1 << 17) /* approximate limit at which a tally is emptied */
 #define ENTRY_ID_BYTES 16
 
-/* Large enough to make the work on a batch take longer than waiting for another thread. */
+/* number of entries for which processing takes longer than waiting for another thread */
 #define BATCH_ENTRIES 1024
 #define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
 
@@ -382,8 +385,8 @@ void tally_batch_flush(struct thread_counts *tally);
 /* Adds a new id and returns its number. */
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
-/* Counts an entry whose stack (at `lines`) differs from the stack stored for its id. Returns the
- * number of lines in the stack, or 0 if they are not plain. */
+/* Counts an entry whose stack, which starts at `lines`, differs from the stack stored for its id.
+ * Returns the number of lines in the stack, or 0 if some line is not plain. */
 uint32_t tally_stack_add(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 

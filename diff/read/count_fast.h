@@ -7,9 +7,9 @@
 /*
  * Parsing the lines of a stack into numbers.
  *
- * Such parsing is limited by latency: the next line starts where the number ends. Most addresses of
- * one stack have the same length, so the length is guessed. The processor can start the next line
- * while it checks the guess. */
+ * The next line starts where the number ends, so a simple parser must wait for the end of each
+ * number. Most addresses of one stack have the same length, so the length is guessed. The processor
+ * can start the next line while it checks the guess. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -134,8 +134,8 @@ struct batch {
 	unsigned count;
 };
 
-/* Parses entries until the batch is full or another kind of line follows. Leaves an entry at the
- * very end, which may be incomplete, to the scanner. */
+/* Parses entries until the batch is full or another kind of line follows. An entry at the very end
+ * of the text may be incomplete, so the scanner must parse it. */
 static inline void batch_fill(
 	struct thread_counts *tally, struct batch *batch, const char *at, const char *end)
 {
@@ -197,8 +197,8 @@ static inline bool is_known(const struct thread_counts *tally, const struct pend
 	       !memcmp(pending->behind - text->len, text->text, text->len);
 }
 
-/* Counts an entry and stores the number of its stack's lines. Returns false if the stack is not
- * plain. */
+/* Counts an entry, and stores the number of lines in the entry's stack. Returns false if the stack
+ * is not plain. */
 static inline bool pending_count(struct thread_counts *tally, const struct pending *pending,
 	const char *end, uint32_t *line_count)
 {
@@ -261,7 +261,7 @@ static inline const char *plain_blocks(struct thread_counts *tally, const char *
 static const char *plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
-	/* a copy outside the cache lines that other threads use */
+	/* a local copy, to avoid writing to cache lines that other threads use */
 	struct dump_progress own = *progress;
 	const char *from;
 

@@ -1,15 +1,15 @@
 /*
- * Counting of sums, which hsnap --by-stack writes. Stacks hardly ever occur twice in such a dump, so
- * caching their texts is useless. Instead, the sums go to the pool in batches.
+ * Counting of sums, which hsnap --by-stack writes. Stacks hardly ever occur twice in such a dump,
+ * so caching their texts is useless. Instead, the sums go to the pool in batches.
  *
- * Accepts only lines that the scanner would interpret in the same way. They must have exactly
- * hsnap's form, and the lines around them must not change their meaning. */
+ * Accepts only lines that the scanner would interpret in the same way. Such a line must have
+ * exactly hsnap's form, and the lines before and after it must not change its meaning. */
 #include <string.h>
 
 #include "core/base/text.h"
 #include "diff/read/count.h"
 
-/* Largest number in a sum. A part has fewer than 2^20 lines, so the sums of a part cannot
+/* Largest number in a sum. A part of a file has fewer than 2^20 lines, so the sums of a part cannot
  * overflow. */
 #define SUM_MAX (UINT64_C(1) << 43)
 
@@ -53,7 +53,7 @@ static const char *line_parse(const char *at, struct sum_line *line)
 	return line->id_len && line->id_len < 32 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Returns true if the line after a sum without a stack cannot be a function name. */
+/* For a sum without a stack: returns true if the next line cannot be a function name. */
 static bool is_no_name(const char *at)
 {
 	if (*at == '\n' || *at == '*' || *at == '/' || (*at == '\r' && at[1] == '\n'))

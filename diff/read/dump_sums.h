@@ -17,9 +17,9 @@
  * A dump's data in hdiff: the sums of each stack.
  *
  * Sums are computed while the file is read; single blocks are stored only on request. struct
- * dump_sums owns everything it points to, and sums_release() frees all of it. The numbers of
- * stacks, heaps and texts, and the order of cells, may differ each time a file is read. The meaning
- * is the same. */
+ * dump_sums owns everything it points to, and sums_release() frees all of it. Each time a file is
+ * read, stacks, heaps and texts may get other numbers, and cells may be in another order. The data
+ * is equal otherwise. */
 
 #define WARNINGS_MAX 20 /* number of warnings that are stored */
 
@@ -28,9 +28,9 @@
 
 /* Sums of one stack's blocks in one heap. */
 struct stack_total {
-	uint32_t stack; /* index in `stacks`; STACK_NONE: no stack is known for these blocks */
+	uint32_t stack; /* index in `stacks`, or STACK_NONE if no stack is known for these blocks */
 	uint32_t heap : 31; /* index in `heaps` */
-	/* The blocks come from entries with an id and no stack, and the id has several stacks.
+	/* In the dump, the blocks' entries have only an id, and several stacks have this id.
 	 * `stack` is the first of these stacks; sums_same_id() returns the next ones. */
 	uint32_t is_bare : 1;
 	struct block_totals sums;
@@ -38,20 +38,23 @@ struct stack_total {
 
 struct listed_block {
 	uint64_t addr, requested_bytes;
-	/* number of the block's cell, or CELL_NONE; while the dump is read: number of the block's
-	 * stack */
+	/* number of the block's cell, or CELL_NONE; until the whole dump is read, number of the
+	 * block's stack instead */
 	uint32_t cell;
-	/* while the dump is read: twice the heap's number, plus 1 for a bare entry */
+	/* needed only while the dump is read: twice the heap's number, plus 1 for an entry without
+	 * a stack */
 	uint32_t heap;
 };
 
 /* A malformed line that was skipped. */
 struct left_out {
-	const char *place; /* "file:line"; NULL: the warning is not about a line */
+	const char *place; /* "file:line", or NULL if the warning is not about a line */
 	const char *why;
 };
 
-/* Fates of allocations between two moments of a recording. */
+/* Fate of an allocation: whether it was allocated and freed inside or outside of a window, which is
+ * the time between two moments of a recording. WPA uses the same names: AIFO means allocated
+ * inside, freed outside. */
 enum block_fate {
 	FATE_LIVE, /* live at one moment; there is no window */
 	/* allocated in the window and not freed in it: increased memory usage */
@@ -72,9 +75,10 @@ struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* for FATE_LIVE; NULL: the end of the recording */
 	const char *from, *to; /* for other fates; NULL: start and end of the recording */
-	/* single blocks are read too: in dumps, and for FATE_LIVE in recordings with addresses */
+	/* also read single blocks: from dumps and, for FATE_LIVE, from recordings with addresses */
 	bool wants_blocks;
-	bool is_asked; /* an option requested this part, so any other input is an error */
+	/* an option requested this part, so an input that is not a recording is an error */
+	bool is_asked;
 };
 
 /* The first bytes of a block. */
@@ -98,19 +102,19 @@ enum date_doubt {
 	DATE_PLAUSIBLE,
 	DATE_EARLY, /* before the start of the dump's process */
 	DATE_AHEAD, /* more than a day ahead of this machine's clock */
-	/* the dump has no running clock, but other dumps of its process were corrected using
-	 * theirs */
+	/* the dump lacks the machine's running clock; other dumps of its process have this clock,
+	 * and it shows that their times were wrong */
 	DATE_UNKNOWN,
 };
 
 /* The process and moment of a dump. */
 struct dump_identity {
-	/* for a recording: name of the file that was opened; `path` is the name that the user
-	 * gave */
+	/* set only for a recording: name of the file that was opened, which is `path` without the
+	 * moment */
 	const char *file;
 	const char *source; /* program that recorded the events; NULL: our tracer */
 	const char *path; /* as specified by the user */
-	uint32_t pid, parent_pid; /* for this and the next three fields, 0: not recorded */
+	uint32_t pid, parent_pid; /* these fields and the next two are 0 if they are not recorded */
 	int64_t time_ms, start_ms;
 	/* see struct dump_head; used by dumps_correct_clocks() to correct `time_ms` */
 	int64_t clock_ms;
@@ -120,8 +124,9 @@ struct dump_identity {
 	/* Recordings only: */
 	const char *os;
 	unsigned bits;
-	/* From UMDH's banner; 0 without a banner. The time is local time, accurate to the minute,
-	 * stored as if it were UTC. Only differences between banner times are meaningful. */
+	/* From UMDH's banner; 0 without a banner. The banner contains a local time, accurate to the
+	 * minute, which is stored as if it were UTC. Therefore, only differences between banner
+	 * times are meaningful. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	const char *banner_host; /* or NULL */
@@ -130,25 +135,27 @@ struct dump_identity {
 
 /* The part of a recording that the sums cover. */
 struct recording_window {
-	/* Position of the moment or of the window's end, plus 1. 0: the sums are from a dump. Only
-	 * a fate other than FATE_LIVE has a window, with a start and the times of both ends. */
+	/* 0 if the sums come from a dump. For a recording, 1 + the position of the moment or of the
+	 * window's end. A moment (FATE_LIVE) has no start, so `from_position` and `from_ms` are
+	 * 0. */
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
-	/* In a window, indexed by kind: the kind's cell, even if its sums are 0. CELL_NONE: no
+	/* Only in a window. Indexed by kind (allocations with the same stack, size, heap and
+	 * memory): number of the cell that contains the kind's sums, which may be 0. CELL_NONE: no
 	 * block of the kind was live in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
-	/* In a window, indexed by module of the recording: the module's base in the sums. */
+	/* Indexed by module of the recording: the module's base address in the sums. */
 	uint64_t *module_bases;
 };
 
 /* Single blocks. They are stored only on request. */
 struct single_blocks {
-	/* For a recording with addresses: blocks whose stack is known. Otherwise NULL. */
+	/* Blocks whose stack is known, if a recording with addresses was read. Otherwise NULL. */
 	struct block *blocks;
 	size_t block_count;
-	/* request to list the dump's single blocks; set before the dump is read */
+	/* set by the caller before a dump is read: list its single blocks */
 	bool wants_listed;
 	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
@@ -167,13 +174,14 @@ struct dump_quality {
 	struct left_out *left_out; /* indexed by warning: the malformed line that caused it */
 	size_t skip_count; /* number of malformed lines skipped, each with a warning */
 	bool is_cut; /* the end of the file is missing */
-	bool is_incomplete; /* notes in the dump report missing data */
+	bool is_incomplete; /* according to notes in the dump, data is missing */
 	/* `is_printed`: the dump was made from printed comparisons (diff/chain.c), whose rows have
 	 * no overhead. `lacks_rows`: the totals of the comparisons include stacks without rows, so
 	 * the dump's total exceeds the sum of its cells. */
 	bool is_printed, lacks_rows;
-	/* Sampling: one allocation was recorded per `sample_bytes` bytes, so all figures are
-	 * estimates. 0: all allocations were recorded. */
+	/* For a recording that contains only a sample: one allocation was recorded for every
+	 * `sample_bytes` bytes allocated, so all figures are estimates. 0: all allocations were
+	 * recorded. */
 	uint64_t sample_bytes;
 };
 
@@ -203,13 +211,13 @@ struct dump_sums {
 	struct single_blocks single;
 	struct dump_quality quality;
 	struct stackset stacks;
-	/* Indexed by stack: number in the stack store (diff/read/stack_store.h). Stacks with equal
-	 * ids and frames have equal numbers. STACK_NONE: not in the store. NULL: this dump shares
-	 * no stacks. */
+	/* Indexed by stack: the stack's number in the stack store (diff/read/stack_store.h). Stacks
+	 * with equal ids and frames have equal numbers. STACK_NONE: the stack is not in the store.
+	 * NULL: no stack of this dump is in the store. */
 	uint32_t *shared;
-	/* The store's stacks, indexed by the numbers in `shared`. NULL: `stacks` contains the
-	 * stacks. If `common` is used, `stacks` contains only a count. `same_id` then links the
-	 * stacks that have the same id; it is NULL if each id has one stack. */
+	/* The store's stacks, indexed by the numbers in `shared`. NULL: the stacks are in `stacks`.
+	 * Otherwise, `stacks` contains only their number, and `same_id` links the stacks that have
+	 * the same id. `same_id` is NULL if each id has one stack. */
 	const struct stack *const *common;
 	uint32_t *same_id;
 	/* One cell for each (stack, heap, is_bare) that occurs; NULL if the cells are packed.
@@ -218,7 +226,7 @@ struct dump_sums {
 	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before the first heading */
-	/* indexed by heap: enum block_reach, the way in which its blocks are reachable; NULL:
+	/* indexed by heap: enum block_reach, which is equal for all blocks of the heap; NULL:
 	 * unknown */
 	unsigned char *reaches;
 	bool has_reach; /* the dump records how its blocks are reachable */
@@ -230,18 +238,18 @@ struct dump_sums {
 	 * `reserved`, including overhead, fits in an int64_t. */
 	struct block_totals total;
 	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
-	/* The tracer was attached to the running process. Older blocks have no stack; `before`
-	 * contains their sums. */
+	/* The tracer was attached while the process was already running. Older blocks have no
+	 * stack; `before` contains their sums. */
 	bool is_attached;
 	struct block_totals before;
 	struct heap_fact *heap_facts; /* one for each note about a heap; empty for recordings */
 	size_t heap_fact_count, heap_fact_cap;
-	struct balance balance; /* nothing is known unless the dump records it */
+	struct balance balance; /* contains no figures if the dump does not record the balance */
 	/* The tracer recorded virtual memory. `virtual_bytes`: committed bytes from VirtualAlloc. */
 	bool has_virtual;
 	uint64_t virtual_bytes;
 	struct dump_modules module_list;
-	struct symbol_names *names; /* names in the dump; NULL if it has no names */
+	struct symbol_names *names; /* names of functions that the dump contains, or NULL */
 };
 
 void sums_init(struct dump_sums *sums);
@@ -291,17 +299,17 @@ uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
 void record_stack_addrs(
 	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
-/* Returns the heap under which the blocks of a kind are counted: the heap's address, the heading
- * for the kind of memory, or 0 if unknown. */
+/* Returns the heap under which the blocks of a kind are counted: for heap blocks, the heap's
+ * address or, if it is unknown, 0; for other memory, a heading such as HEAP_VIRTUAL. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
-/* A warning that occurs in one or more dumps of a series. Each warning is printed once, because
- * most dumps have the same warnings. */
+/* A warning that occurs in one or more dumps of a series. Most dumps have the same warnings, so
+ * each warning is printed only once. */
 
 struct dump_warning {
 	const struct dump_sums *first; /* first dump with this warning */
-	/* index in `first->warnings`; WARNINGS_MAX: stands for all warnings whose texts were not
-	 * stored */
+	/* index in `first->warnings`, or WARNINGS_MAX for an item that represents all warnings
+	 * whose texts were not stored */
 	size_t number;
 	size_t more; /* number of warnings whose texts were not stored, in all dumps */
 	size_t dump_count; /* number of dumps with this warning */
@@ -317,7 +325,8 @@ void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
-/* Appends the text of a warning. If other dumps have it too, also appends the number of dumps. */
+/* Appends the text of a warning. If several dumps have the warning, also appends the number of
+ * dumps. */
 void dump_warning_words(struct buf *words, const struct dump_warning *warning);
 
 #endif

@@ -62,7 +62,8 @@ static bool is_word(char c)
 	       c == '_';
 }
 
-/* Returns true if a name may begin at `at`: the previous character cannot be part of a name. */
+/* Returns true if a name may begin at `at`. This is the case if the previous character cannot be
+ * part of a name. */
 static bool is_start(const char *text, const char *at)
 {
 	return at == text || (!is_word(at[-1]) && at[-1] != ':');
@@ -120,8 +121,9 @@ const char *function_own(const char *function)
 	return own;
 }
 
-/* Skips `word`, and a blank, "class " or "struct " (Microsoft's spelling) before it. After "std::",
- * also skips an inline namespace. Returns the end, or NULL if `word` does not follow. */
+/* Skips `word`. Before it, also skips a blank, or "class " or "struct ", which Microsoft's names
+ * contain. After "std::", also skips an inline namespace. Returns the end, or NULL if `word` does
+ * not follow. */
 static const char *pass(const char *at, const char *word)
 {
 	static const char *const front[] = {" ", "class ", "struct "};
@@ -286,8 +288,8 @@ static bool cut_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns true if a file may follow the part: the part ends with an offset, or with an offset and
- * an address. */
+/* Returns true if a file may follow the text in `part`, which must end with an offset, or with an
+ * offset and an address. */
 static bool is_place(struct frame_part part)
 {
 	struct frame_part with_addr = part;
@@ -296,10 +298,11 @@ static bool is_place(struct frame_part part)
 	return cut_addr(&with_addr, &value) || cut_offset(&part, &value);
 }
 
-/* Returns the position of the " (" or " [" that starts the file at the part's end, or the part's
- * length. Names of files and functions may contain brackets, so several brackets are tried: first
- * the one that matches the final bracket, if it follows an offset; then the last one that follows
- * an offset. If no bracket follows an offset, the matching one is used. */
+/* Returns the position of the " (" or " [" before the file at the part's end, or the part's length
+ * if there is no such bracket. Names of files and functions may contain brackets, so several
+ * brackets are tried. The bracket that matches the final one is used if an offset precedes it.
+ * Otherwise, the last bracket with an offset before it is used. If no bracket has an offset before
+ * it, the matching bracket is used. */
 static size_t file_start(struct frame_part part)
 {
 	const char close = part.text[part.len - 1], open = close == ')' ? '(' : '[';
@@ -391,7 +394,7 @@ static bool cut_source(struct frame_part *part, struct frame_part *file, uint32_
 	return true;
 }
 
-/* Removes a file and line from the end, and an address after them. */
+/* Removes a file and line from the end. If an address follows them, also removes the address. */
 static void cut_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
 {
 	struct frame_part front = *part;
@@ -405,8 +408,8 @@ static void cut_place(struct frame *frame, struct frame_part *part, struct frame
 	frame->addr = addr;
 }
 
-/* Splits at the first '!' if the text before it can be a file name. If not, the '!' may belong to
- * an operator, or follow a placeholder in angle brackets. */
+/* Splits at the first '!' if the text before it can be a file name. Otherwise, the '!' may belong
+ * to an operator, or follow a placeholder in angle brackets. */
 static bool cut_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
@@ -440,8 +443,9 @@ static void cut_ending(struct frame_part *module)
 	}
 }
 
-/* Splits the text before the offset, address and file. If a frame has an offset, an address and no
- * function, its offset is an offset in a module. Returns false for an empty text. */
+/* Splits the text before the offset, address and file into module and function. Without a function,
+ * an offset that is followed by an address is an offset in a module. Returns false for an empty
+ * text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
 	struct frame_part *module, struct frame_part *function)
 {

@@ -8,8 +8,8 @@
 
 #include "core/base/memory.h"
 
-/* A line of a stack, as reports print it. It is an address from a dump, or a text from a printed
- * comparison or a log. Both can have names. */
+/* A line of a stack, as reports print it: an address from a dump, or a text from a printed
+ * comparison or a log. Names of module and function may be known for both. */
 
 /* The frame borrows its strings from its source. */
 struct frame {
@@ -19,8 +19,8 @@ struct frame {
 	uint32_t line; /* from 1; 0: unknown */
 	bool is_inline; /* inlined into the function of the next frame */
 	bool has_addr;
-	/* Offset from the start of the function (0: unknown). If the function is unknown, offset
-	 * from the start of the module. If both are unknown, 0. */
+	/* Offset from the start of the function, or 0 if the offset is unknown. If the function is
+	 * unknown, offset from the start of the module. 0 if the module is unknown too. */
 	uint64_t offset_bytes;
 	uint64_t addr; /* return address; valid if `has_addr` */
 };
@@ -37,7 +37,8 @@ struct frame {
 struct frames {
 	struct frame *items;
 	size_t count, cap;
-	/* Starts of the second and further candidates, if the stack is one of several. */
+	/* If the true stack is one of several candidates: index of the first frame of each
+	 * candidate after the first. */
 	size_t *part_at;
 	size_t part_count, part_cap;
 };
@@ -54,8 +55,8 @@ void frames_part(struct frames *frames);
  * if the function is unknown, or "ADDRESS". Replaces the content of `buf`. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
-/* If an operator's name begins at `at`, returns its end, otherwise `at`. Signs in such names
- * ("operator->", "operator std::string") are neither brackets nor scopes. */
+/* Returns the end of an operator's name if such a name begins at `at`. Otherwise returns `at`.
+ * Signs in such names ("operator->", "operator std::string") are neither brackets nor scopes. */
 const char *function_pass_operator(const char *function, const char *at);
 
 /* Returns the start of the function's own name with its scopes. Skips the return type at the start
@@ -79,9 +80,10 @@ void function_shown(const char *function, struct buf *shown);
  * with ".dll" or ".exe", ADDRESS in brackets, and FILE and LINE as "FILE @ LINE" or "FILE:LINE" in
  * brackets of either kind.
  *
- * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be parsed in several ways.
- * The first '!' and the last '+' are used, and a FILE with matching parentheses. Text in any other
- * form becomes the function, so nothing is lost.
+ * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some texts can be parsed in several ways.
+ * MODULE ends at the first '!', and OFFSET starts after the last '+'. FILE usually starts at
+ * the bracket that matches the last bracket. Text in any other form becomes the function, so
+ * nothing is lost.
  */
 
 /* Fills a frame by parsing text, which must not contain NUL. Ignores surrounding blanks. Copies the
@@ -89,7 +91,7 @@ void function_shown(const char *function, struct buf *shown);
  * frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
-/* Returns text that follows an offset and was parsed as part of the function, such as an incomplete
+/* Returns the text after an offset if it was parsed as part of the function, such as an incomplete
  * file name. Returns NULL if there is no such text. */
 const char *frame_odd_end(const struct frame *frame);
 

@@ -172,8 +172,8 @@ static const char *read_plain(
 	at = tally_plain(&reader->tally, at, end, &plain);
 	progress->line_count += plain.line_count;
 	block_totals_add(&progress->seen, &plain.seen);
-	/* An entry has less than 2^33 bytes, so the sum of a part cannot overflow. The total
-	 * can. */
+	/* An entry has less than 2^33 bytes, so the sum of one part of the file cannot overflow.
+	 * The dump's total can. */
 	if (sum_reader_add(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
@@ -200,7 +200,8 @@ static int read_skipped(void *ctx, const struct err *why)
 	return 0;
 }
 
-/* If an id has exactly one stack in the dump, adds the sums of its bare entries to that stack. */
+/* Handles bare entries, which have an id but no stack. If the id has exactly one stack in the dump,
+ * adds the sums of the bare entries to that stack. */
 static void bare_resolve(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
@@ -230,8 +231,8 @@ static void bare_resolve(struct sum_reader *reader)
 	}
 }
 
-/* Returns true if a cell exceeds the total. In that case, the file changed while it was read, and
- * the entries that were subtracted are not those that were added. */
+/* Returns true if a cell exceeds the total. In that case, the file changed while it was read:
+ * entries were subtracted that had never been added. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -246,11 +247,13 @@ static bool has_nonsense(const struct dump_sums *sums)
 }
 
 /* Warns if fewer than a tenth of the ids have a stack, for example because lines of a log were
- * changed. A file with only one id may lack its stack by chance, unless it has UMDH's banner. */
+ * changed. In a file with only one id, the stack may be missing by chance, so there is no warning
+ * unless the file has UMDH's banner. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;
-	const char *least = NULL; /* the lowest id, because the order of stacks is random */
+	/* lowest id without a stack; not the first, because the order of stacks is random */
+	const char *least = NULL;
 	char why[200];
 
 	for (size_t i = 0; i < sums->stacks.count; i++) {
@@ -282,7 +285,9 @@ static void sum_heaps(struct dump_sums *sums)
 {
 	/* For each heap of the sums: index of its fact, or UINT32_MAX. */
 	uint32_t *fact_of = xcalloc(sums->heap_count + 1, sizeof(*fact_of));
-	struct u64map facts; /* address -> index; of two notes about one heap, the first */
+	/* maps a heap's address to the index of its fact; if a heap has two notes, the first
+	 * counts */
+	struct u64map facts;
 
 	u64map_init(&facts);
 	for (size_t i = 0; i < sums->heap_fact_count; i++) {
@@ -331,8 +336,8 @@ static int finish(struct sum_reader *reader, int rc)
 	sum_heaps(sums);
 	for (size_t i = 0; i < sums->heap_count; i++)
 		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
-	/* Remove address space from the total: it is not memory, and a reservation must not look
-	 * like a leak. */
+	/* Remove reserved address space from the total. It uses no memory, and reserving it must
+	 * not look like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
 			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;

@@ -31,11 +31,12 @@ struct sum_reader {
  * totals fits in a signed number. */
 int sum_reader_add(struct block_totals *total, const struct block_totals *more);
 
-/* Adds to the dump's total. Call this before counting `more` anywhere else: if the total does not
- * overflow, no partial sum can. Returns 0, or -ERR_BAD_LINE after filling the reader's `err`. */
+/* Adds to the dump's total. Must be called before `more` is counted anywhere else. If the total
+ * does not overflow, no partial sum can overflow. Returns 0, or -ERR_BAD_LINE after filling the
+ * reader's `err`. */
 int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
 
-/* Sets the heap and the reach of the blocks that follow. Returns 0. */
+/* Sets the heap of the blocks that follow, and how these blocks can be reached. Returns 0. */
 int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach reach);
 
 /* Reads a note of the dump. See struct dump_sink. */
@@ -52,8 +53,8 @@ struct read_plan {
 };
 
 /* Reads a plain source with several threads. The reader's scanner reads all lines that are not
- * plain entries, in order. Returns the same values as dump_scanner_read(), or READ_IN_ORDER if the
- * text cannot be divided. After READ_IN_ORDER, the caller must discard the data read so far. */
+ * plain entries, in order. Returns READ_IN_ORDER if the text cannot be divided; the caller must
+ * then discard the data read so far. Otherwise, returns the same values as dump_scanner_read(). */
 #define READ_IN_ORDER 1
 int reader_threads_read(
 	struct sum_reader *reader, struct source *source, const struct read_plan *plan);

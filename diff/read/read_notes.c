@@ -31,7 +31,8 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Warns about a heap that was not walked, unless the dump has a warning that it is incomplete. */
+/* Warns about a heap that was not walked. Does nothing if a warning that the dump is incomplete
+ * already exists. */
 static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
@@ -133,8 +134,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* Overhead that the lines of the heap lack, because they contain only whole bytes
-		 * per block. It is unknown to which stacks this overhead belongs. */
+		/* Overhead that is not in the heap's lines, because each line contains only whole
+		 * bytes per block. It is unknown which stacks this overhead belongs to. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"committed", 10, &committed},
@@ -153,7 +154,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
-		/* report an error at the end, instead of only skipping this line */
+		/* the whole dump must fail later; -ERR_BAD_LINE would only skip this line */
 		reader->is_over = true;
 		return 0;
 	}
@@ -172,7 +173,7 @@ static int note_reach(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Sets the reach of the blocks that follow. */
+/* Records how the blocks that follow can be reached. */
 static int note_blocks(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *name = kv_get(kv, "reach");
@@ -239,7 +240,8 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Reads a pointer in the block of the last content note. */
+/* Reads a note about a pointer. The pointer is in the block that the last content note
+ * describes. */
 static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;

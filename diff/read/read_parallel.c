@@ -12,11 +12,12 @@
 /*
  * Reading one file with several threads.
  *
- * The file is divided at lines that do not continue a stack. Each thread claims the next piece, and
- * counts the plain entries at its start in the thread's own tally. The thread stops at the first
- * line of another kind. Counted pieces are then completed in order, by any thread. To complete a
- * piece, the scanner skips the counted entries and reads the rest. The order matters, because the
- * scanner's state depends on the lines before. Most pieces have no rest.
+ * The file is divided into pieces. A piece never starts in the middle of a stack. Each thread
+ * claims the next piece, and counts the plain entries at the start of the piece in the thread's own
+ * tally. The thread stops at the first line of another kind. Counted pieces are then completed in
+ * order, by any thread. To complete a piece, the scanner skips the counted entries and reads the
+ * rest. The order matters, because the scanner's state depends on the lines before. Most pieces
+ * have no rest.
  *
  * If long lines prevent dividing the file near the intended places, the file is read again in
  * order.
@@ -24,9 +25,10 @@
  * The heap of a piece is known only when the piece is completed. A thread assumes the latest known
  * heap. If the assumption was wrong, the piece's entries are subtracted and counted again. */
 
-/* bytes to read after a piece; the piece's last line must end there */
+/* maximum number of bytes to read after a piece, to find the end of its last entry */
 #define OVERLAP_BYTES ((size_t)64 << 10)
-#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* part of the overlap that is read with the piece */
+/* bytes of the overlap that are read with the piece; the rest is read only if needed */
+#define FIRST_OVERLAP_BYTES ((size_t)4 << 10)
 
 struct piece {
 	uint64_t offset, len; /* range in the file */
@@ -81,8 +83,8 @@ static int text_fill(const struct reader_threads *threads, struct text *text, si
 	return rc;
 }
 
-/* Returns the position of the first line at or after `at` that does not continue a stack. Returns 0
- * if no such line is nearby. */
+/* Returns the position of the first line at or after `at` that does not belong to a stack. Returns
+ * 0 if no such line is nearby. */
 static size_t cut_near(const struct text *text, size_t at)
 {
 	size_t limit = at + OVERLAP_BYTES < text->len ? at + OVERLAP_BYTES : text->len;
@@ -181,7 +183,7 @@ static int piece_count_for(struct reader_threads *threads, const struct text *te
 	tally_init(&tally, &threads->reader->pool);
 	tally.heap = heap;
 	tally.take_away = take_away;
-	/* stops at the same place as before */
+	/* stops at the same place as when the piece was first counted */
 	tally_plain(&tally, text->start, text->start + piece->len, &again);
 	if (memcmp(&again, &piece->progress, sizeof(again)) != 0)
 		rc = changes(threads);
@@ -223,7 +225,7 @@ static int piece_complete(struct reader_threads *threads, struct text *text, siz
 	return rc;
 }
 
-/* Completes the next pieces until one is not yet counted. */
+/* Completes pieces in order, up to the first piece that is not yet counted. */
 static void complete_pieces(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&

@@ -24,7 +24,8 @@ struct record_reader {
 	/* `heaps` maps a heap's address to its number, `cells` maps a heap and a stack to a cell */
 	struct u64map heaps, cells;
 	size_t heap_cap, cell_cap;
-	struct block_totals all; /* sum so far; each number fits into an int64_t */
+	/* sum of all blocks added so far; each number fits into an int64_t */
+	struct block_totals all;
 };
 
 struct place_in_time {
@@ -48,7 +49,7 @@ const char *block_fate_name(enum block_fate fate)
 
 /* ---------------------------------------------------------------- modules and stacks */
 
-/* Placement of a module of the recording. */
+/* Data for placing a module of the recording at an address. */
 struct placing {
 	bool is_loaded, is_used; /* loaded at the moment; used by a stack */
 };
@@ -60,7 +61,8 @@ struct placing_order {
 	bool is_loaded;
 };
 
-/* Compares loaded modules before others, then by base, then by number, highest first. */
+/* Orders loaded modules before others, then by base. Of modules with the same base, the one with
+ * the highest number comes first. */
 static int by_place(const void *a, const void *b)
 {
 	const struct placing_order *x = a, *y = b;
@@ -98,8 +100,8 @@ static struct placing_order *modules_in_order(const struct record_reader *reader
 	return order;
 }
 
-/* Returns an unused address after all modules, for modules whose own address was reused. Returns 0
- * if no address is left. */
+/* Returns an unused address after all modules. Modules whose own address was reused are placed
+ * there. Returns 0 if no address is left. */
 static uint64_t spare_place(const struct record_facts *facts)
 {
 	uint64_t spare = facts->bits == 32 ? UINT64_C(1) << 31 : UINT64_C(1) << 47;
@@ -122,8 +124,8 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text, strlen(text)) : NULL;
 }
 
-/* Assigns an address to each module. A module that is not loaded, or overlaps another one, gets a
- * separate address, as in dumps. */
+/* Assigns an address to each module. A module that is not loaded, or that overlaps another module,
+ * gets a separate address, as in dumps. */
 static void place_modules(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
@@ -151,8 +153,8 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 	free(order);
 }
 
-/* Copies the modules that are loaded or used by stacks. For a window, copies all modules, because
- * the stacks of frees may use any of them. */
+/* Copies the modules that are loaded, or that occur in stacks. For a window, copies all modules,
+ * because any of them may occur in the stacks of frees. */
 static void copy_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -195,8 +197,8 @@ void record_stack_addrs(
 	}
 }
 
-/* Returns the number that a stack of the recording has in the sums, or STACK_NONE. Adds the stack
- * to the sums if it is new. */
+/* Returns the number in the sums of stack `number` of the recording. Adds the stack to the sums if
+ * it is new. Returns STACK_NONE if no frame of the stack is known. */
 static uint32_t add_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
@@ -255,8 +257,9 @@ static bool add_up(uint64_t *to, uint64_t more)
 	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
 }
 
-/* Adds blocks of a kind to the kind's cell, and stores the cell's number. In a sample, each block
- * counts as all the blocks that it represents. */
+/* Adds `count` blocks of a kind to the sums of the kind's stack and heap. Stores the number of the
+ * cell that contains these sums. In a sample, each block counts as all the blocks that it
+ * represents. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
 {
@@ -298,8 +301,8 @@ static int add_kinds(struct record_reader *reader, const uint64_t *counts, struc
 	return rc;
 }
 
-/* Adds the kinds of a window. Includes kinds without blocks of the window's fate, because other
- * fates are also shown. */
+/* Adds the blocks of a window by kind. Includes kinds that have no blocks of the window's fate,
+ * because reports also show other fates. */
 static int add_window(struct record_reader *reader, const struct record_state *from,
 	const struct record_state *to, const uint64_t *counts, struct err *err)
 {
@@ -320,8 +323,8 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Numbers of blocks freed in a window, indexed by kind. `inside`: blocks allocated in the window;
- * `before`: blocks allocated before the window. */
+/* Numbers of blocks freed in a window, indexed by kind. `inside` counts blocks that were also
+ * allocated in the window, `before` counts blocks that were allocated earlier. */
 struct frees {
 	uint64_t *inside, *before;
 };
@@ -392,8 +395,9 @@ static int count_frees(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Stores in `counts`, indexed by kind, the number of allocations that have a fate between two
- * states. */
+/* For each kind of allocation, stores in `counts` how many allocations have the given fate. The
+ * fate (see enum block_fate) depends on whether an allocation was made and freed in the window,
+ * which lasts from state `from` to state `to`. */
 static int count_fates(struct recording *recording, const struct record_state *from,
 	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
 {
@@ -425,8 +429,8 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Reads the single blocks that are live at a position. Not for a sample: its blocks also represent
- * other blocks, whose addresses are unknown. */
+/* Reads the single blocks that are live at a position. Not possible for a sample, in which each
+ * block also represents blocks whose addresses are unknown. */
 static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -469,7 +473,7 @@ static int read_live(struct record_reader *reader, struct recording *recording, 
 	return rc;
 }
 
-/* Counts the blocks that have a fate in a window. */
+/* Counts the blocks that have the given fate in a window. */
 static int read_fate(struct record_reader *reader, struct recording *recording,
 	enum block_fate fate, uint64_t from, uint64_t to, struct err *err)
 {
@@ -494,7 +498,7 @@ static int read_fate(struct record_reader *reader, struct recording *recording,
 
 /* ---------------------------------------------------------------- the whole recording */
 
-/* Counts the blocks without a stack that existed when the tracer was attached. */
+/* Counts blocks from before the tracer was attached. These blocks have no stack. */
 static int add_before(struct record_reader *reader, struct recording *recording, struct err *err)
 {
 	const struct record_facts *facts = reader->facts;
@@ -536,8 +540,8 @@ static void copy_facts(struct record_reader *reader)
 	sums->quality.sample_bytes = facts->sample_bytes;
 }
 
-/* Adds warnings about losses up to a position. A recording that was not ended lacks only its last
- * events, so the sums of an earlier moment are complete. */
+/* Adds warnings about losses up to a position. If a recording was not ended, only its last events
+ * are missing. Sums of an earlier moment are therefore complete. */
 static void add_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;
@@ -563,8 +567,8 @@ static void add_losses(struct record_reader *reader, uint64_t to)
 	}
 }
 
-/* Finds the position of a moment. The moment comes from `option`, or from the path if `option` is
- * NULL. */
+/* Finds the position of a moment. `option` is the option that specified the moment, or NULL if the
+ * moment is part of the path. */
 static int find_moment(const struct record_reader *reader, struct recording *recording,
 	const char *option, const char *moment, struct place_in_time *place, struct err *err)
 {

@@ -10,7 +10,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-/* A window in parts, and the function that reads a part. */
+/* A window that is divided into parts, and the function that reads a part. */
 struct use_parts {
 	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err);
 	void *ctx;
@@ -123,16 +123,18 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* ---------------------------------------------------------------- one pass over the events */
 
-/* Data about a kind, needed for each event. */
+/* Data that each event needs about its kind (allocations with the same stack, size, heap and
+ * memory). */
 struct use_kind {
 	uint64_t bytes;
 	unsigned char memory;
 	bool is_wanted, is_counted;
 };
 
-/* Results of one thread. */
+/* Results for one part of the window, which one thread reads. */
 struct use_part {
-	/* one element for each span of the window; only spans with events of the part are filled */
+	/* one element for each span of the window; filled only if the part has events in the
+	 * span */
 	struct use_span *spans;
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];
@@ -145,8 +147,8 @@ struct use_pass {
 	struct use_part parts[USE_PARTS_MAX]; /* parts that do not exist have no spans */
 };
 
-/* Computes the usage at a position. For a sample, also stores in `*live` the number of recorded
- * blocks of each kind. The caller frees `*live`. */
+/* Computes the usage at a position. If the recording is a sample, also stores the number of
+ * recorded blocks of each kind in `*live`. The caller frees `*live`. */
 static int state_at(const struct use_window *window, uint64_t position,
 	struct use now[RECORD_MEMORIES], uint64_t **live, struct err *err)
 {
@@ -283,8 +285,8 @@ static int read_part(void *ctx, unsigned number, uint64_t from, uint64_t to, str
 	return rc;
 }
 
-/* Merges the spans of all parts. In a span without events, usage is as at the end of the previous
- * span. */
+/* Merges the spans of all parts. In a span without events, the usage is the same as at the end of
+ * the previous span. */
 static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
 	const struct use begin[RECORD_MEMORIES])
 {

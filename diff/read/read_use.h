@@ -1,8 +1,8 @@
 /*
  * Memory usage in a window of a recording: usage over time, and sizes of allocations.
  *
- * All blocks that are live at some moment of the window add up to less than 2^63 bytes.
- * sums_read_recording() checks this for FATE_ALL. */
+ * The sizes of all blocks that are live at any moment of the window must add up to less than 2^63
+ * bytes. sums_read_recording() checks this for FATE_ALL. */
 #ifndef DIFF_READ_READ_USE_H
 #define DIFF_READ_READ_USE_H
 
@@ -26,8 +26,8 @@ struct use_window {
 	uint64_t from, to; /* positions */
 	uint64_t from_ms, to_ms;
 	const bool *is_wanted; /* indexed by kind */
-	/* indexed by memory: this memory counts as usage; reserved address space usually does
-	 * not */
+	/* indexed by memory: true if this type of memory counts as usage, which reserved address
+	 * space usually does not */
 	bool is_counted[RECORD_MEMORIES];
 };
 
@@ -35,25 +35,28 @@ struct use_window {
 struct use_span {
 	uint64_t end_ms; /* end of the span; includes all events of that millisecond */
 	struct use end[RECORD_MEMORIES];
-	/* The highest sum of counted memory in the span, and the usage at that moment. */
+	/* `highest` is the usage at the moment in the span when the sum of counted memory was
+	 * highest. The next two fields are this sum and the time of that moment. */
 	struct use highest[RECORD_MEMORIES];
 	uint64_t highest_bytes, highest_ms;
 	struct use allocated, freed; /* allocations and frees of counted memory in the span */
 };
 
 struct use_over_time {
-	struct use_span *spans; /* the first span is only the moment at the start of the window */
+	/* the first span has no length: it is the moment at the start of the window */
+	struct use_span *spans;
 	size_t span_count; /* at least 2 */
 	size_t peak; /* index of the first span with the highest usage */
-	/* indexed by memory: this memory was in use at some moment */
+	/* indexed by memory: true if this type of memory was in use at some moment */
 	bool is_there[RECORD_MEMORIES];
-	uint64_t reserved_bytes; /* maximum of the address space, if it is not counted */
+	/* maximum of the reserved address space, or 0 if that is counted as usage */
+	uint64_t reserved_bytes;
 	struct use_window window;
 };
 
-/* Computes usage over time in one pass over the events. Spans begin at multiples of a round length;
- * there are at most `span_max` + 2 spans. Returns 0 or a read error. The caller must release
- * `over_time` even after an error. */
+/* Computes usage over time in one pass over the events. The window is divided into at most
+ * `span_max` + 2 spans, which begin at multiples of a round length. Returns 0 or a read error. The
+ * caller must release `over_time` even after an error. */
 int use_read_over_time(struct use_over_time *over_time, const struct use_window *window,
 	size_t span_max, struct err *err);
 void use_over_time_release(struct use_over_time *over_time);
@@ -65,8 +68,8 @@ struct use use_sum(const struct use_window *window, const struct use state[RECOR
  * at most `count_max` parts. */
 uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max);
 
-/* Returns the class of a number. Each number below 2^bits has its own class. Above that, each power
- * of two has 2^bits classes. */
+/* Divides numbers into classes, for charts and medians, and returns the class of a number. Each
+ * number below 2^bits has its own class. Above that, each power of two has 2^bits classes. */
 size_t use_class(uint64_t value, unsigned bits);
 /* Returns the lowest number of a class. */
 uint64_t use_class_first(size_t number, unsigned bits);
@@ -76,7 +79,7 @@ uint64_t use_class_first(size_t number, unsigned bits);
 #define USE_CLASSES 252
 
 struct use_sizes {
-	/* Indexed by memory and class. */
+	/* Both arrays are indexed by type of memory and class of size. */
 	struct use allocated[RECORD_MEMORIES][USE_CLASSES]; /* in the window */
 	struct use live[RECORD_MEMORIES][USE_CLASSES]; /* at the end of the window */
 };
@@ -88,9 +91,9 @@ uint64_t use_class_bytes(size_t number);
 
 #define USE_PARTS_MAX 8
 
-/* Divides the events in [from, to) into parts, at positions where the recording has a state. Calls
- * read() for each part, concurrently on several threads. Part numbers are in order and below
- * USE_PARTS_MAX. Returns 0 or the first error. */
+/* Divides the events in [from, to) into parts, and calls read() for each part on several threads at
+ * once. Parts begin at positions for which the recording contains a complete state. They are
+ * numbered in order, and the numbers are below USE_PARTS_MAX. Returns 0 or the first error. */
 int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
 	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err),
 	void *ctx, struct err *err);

@@ -6,7 +6,7 @@
 #include "core/base/os.h"
 #include "diff/read/count.h"
 
-/* limit of cached texts; stacks without a cached text are parsed each time */
+/* maximum size of all cached texts; a stack without a cached text is parsed each time it occurs */
 #define TEXTS_BYTES_MAX ((size_t)32 << 20)
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
@@ -133,7 +133,8 @@ void shared_stacks_count(
 	thread_lock_leave(pool->lock);
 }
 
-/* Returns the text cached for a stack. Caches the first text of each stack up to the limit. */
+/* Returns the cached text of a stack. If the stack has none, caches `text`, unless the cache has
+ * reached its limit; the result is then empty. */
 static struct pool_text known_text(
 	struct shared_stacks *pool, uint32_t stack, const struct pool_text *text)
 {
@@ -151,7 +152,7 @@ static struct pool_text known_text(
 	return *known;
 }
 
-#define PREFETCH_AHEAD 8 /* entries between two steps of stackset_prefetch() */
+#define PREFETCH_AHEAD 8 /* number of entries between two steps of stackset_prefetch() */
 #define PREFETCH_STEPS 3
 
 /* Finds or adds the stacks of entries. */
@@ -161,7 +162,7 @@ static void add_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 		size_t at = i;
 
 		for (unsigned step = 0; step < PREFETCH_STEPS; step++, at -= PREFETCH_AHEAD) {
-			if (at < count) /* false if `at` wrapped around below 0 */
+			if (at < count) /* false if the subtraction wrapped around below 0 */
 				stackset_prefetch(set, entries[at].hash, step);
 		}
 		if (at < count)
@@ -170,8 +171,9 @@ static void add_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 	}
 }
 
-/* Prefetches the cell of an entry's stack: first the cell's number, later (`is_near`) the cell.
- * Must be inline, because gcc would remove a call without effect. */
+/* Prefetches the cell of an entry's stack. The first call prefetches the cell's number, a later
+ * call with `is_near` the cell itself. Must be inline, because gcc would remove a call without
+ * effect. */
 static inline __attribute__((always_inline)) void cell_prefetch(
 	const struct shared_stacks *pool, const struct pool_entry *entry, bool is_near)
 {

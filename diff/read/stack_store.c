@@ -12,8 +12,9 @@
 #define NUMBER_BYTES 10 /* seven bits per byte */
 #define CELL_BYTES (1 + 5 * NUMBER_BYTES)
 
-/* Flags in the first byte of a packed cell. If a value is not described by its flag, the value
- * itself follows as a number. The numbers are in the order of the flags. */
+/* Flags in the first byte of a packed cell. NEXT_STACK, SAME_HEAP and ONE_BLOCK each stand for a
+ * common value of one field. If such a flag is not set, the field's value follows as a number. The
+ * numbers are in the order of the flags. */
 enum {
 	NEXT_STACK = 1, /* the stack after the previous cell's stack */
 	SAME_HEAP = 2,
@@ -218,7 +219,7 @@ static void stacks_move(struct stack_store *store, struct stackset *set, uint32_
 		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
-		stack->frames = own->frames; /* both stacks are packed in the same way */
+		stack->frames = own->frames; /* equal stacks have the same packed frames */
 		stack->alias_at = own->alias_at;
 	}
 }
@@ -286,8 +287,8 @@ static bool same_modules(const struct shared_modules *known, const struct dump_s
 	return true;
 }
 
-/* Moves the list of modules of a dump to the store, or uses an equal list that is already in the
- * store. */
+/* Moves a dump's list of modules to the store. If the store already contains an equal list, uses
+ * that list instead. */
 static void modules_move(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);

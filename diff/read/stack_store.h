@@ -1,5 +1,5 @@
-/* The store for the stacks of many dumps, with one copy of each stack, and the packed cells of each
- * dump. */
+/* The store for the stacks of many dumps, which contains one copy of each stack. Also the packed
+ * form of each dump's cells. */
 #ifndef DIFF_READ_STACK_STORE_H
 #define DIFF_READ_STACK_STORE_H
 
@@ -54,11 +54,11 @@ struct stack_store;
 struct stack_store *stack_store_new(void);
 void stack_store_free(struct stack_store *store); /* NULL is allowed */
 
-/* Moves the stacks of `sums` to the store, right after `sums` was read. Frees memory that only
- * reading needed. `sums` must not outlive the store. Thread-safe. */
+/* Moves the stacks of `sums` to the store. Must be called right after `sums` was read. Frees memory
+ * that was needed only for reading. `sums` must not outlive the store. Thread-safe. */
 void stack_store_add(struct stack_store *store, struct dump_sums *sums);
 
-/* Returns a copy of a text that lives as long as the store. Equal texts share one copy.
+/* Returns a copy of a text. The copy lives as long as the store, and equal texts share one copy.
  * Thread-safe. */
 const char *stack_store_text(struct stack_store *store, const char *text);
 
