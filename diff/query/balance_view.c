@@ -34,7 +34,7 @@ static uint64_t value_of(const struct balance *balance, const struct balance_row
 						     BALANCE_UNKNOWN;
 }
 
-/* Returns a row's values in the form that trends are judged in. The caller frees them. */
+/* Converts a row's values to the type that trend_judge() needs. The caller frees the result. */
 static struct block_totals *totals_of(const struct balance_row *row, size_t count)
 {
 	struct block_totals *totals = xcalloc(count, sizeof(*totals));

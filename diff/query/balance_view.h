@@ -1,4 +1,5 @@
-/* The balance of a process in each dump of a comparison, and how it changed. */
+/* The balance of a process (where its memory is, and how many threads and handles it has) in each
+ * dump of a comparison, and how the balance changed. */
 #ifndef DIFF_QUERY_BALANCE_VIEW_H
 #define DIFF_QUERY_BALANCE_VIEW_H
 
@@ -24,17 +25,19 @@ enum balance_role {
 
 struct balance_row {
 	enum balance_role role;
-	/* Figure of this row; BALANCE_FIGURES for the whole; BALANCE_HANDLES for a type. */
+	/* The row's figure. In the row BALANCE_WHOLE: BALANCE_FIGURES. In a row BALANCE_TYPE:
+	 * BALANCE_HANDLES. */
 	enum balance_figure figure;
 	const char *key; /* "thread-stacks", "handles:Event" */
 	const char *words; /* "thread stacks", "Event" */
 	bool is_count; /* a number of objects; otherwise bytes */
 	uint64_t *values; /* indexed by dump; BALANCE_UNKNOWN where not recorded */
-	/* The first and the last value are known. In a comparison of several processes, those of
-	 * each process. */
+	/* True if the first and the last value are known. In a comparison of several processes,
+	 * they must be known for each process. */
 	bool has_change;
 	uint64_t first, last; /* sums over the processes; valid with `has_change` */
-	/* In a trend in which all values are known; the value is in requested_bytes. */
+	/* True in a trend if all values are known. In `trend`, the fields for bytes describe the
+	 * values, even if the values are numbers of objects. */
 	bool has_trend;
 	struct trend trend;
 };
@@ -43,20 +46,21 @@ struct balance_view {
 	struct balance_row *rows; /* in the order of the figures; types of handles are last */
 	size_t count;
 	bool has_types; /* the first and the last dump list handles by type */
-	/* Growth of private memory, and its part that is in rows of the comparison: heap blocks
-	 * with their overhead, and memory from VirtualAlloc that the tracer recorded. */
+	/* Growth of private memory, and the part of this growth that rows of the comparison
+	 * contain: heap blocks with their overhead, and memory from VirtualAlloc that the tracer
+	 * recorded. */
 	uint64_t grown_bytes, explained_bytes;
 	/* true if the tracer recorded memory from VirtualAlloc in all dumps */
 	bool has_virtual;
 };
 
-/* Makes the balance of a comparison. It has no rows if no dump records a balance, and for sums of
- * dumps. Allocates from `arena`. */
+/* Makes the balance of a comparison. The result has no rows if no dump records a balance, or if the
+ * dumps are added up. Allocates from `arena`. */
 void balance_view_make(
 	struct balance_view *balance, const struct comparison *comparison, struct arena *arena);
 
-/* Returns true if a row can have this key ("handles:Event"; case is ignored), and whether it is a
- * number of objects. */
+/* Returns true if a row can have this key, such as "handles:Event". Ignores case. Stores in
+ * `*is_count` whether the row's values are numbers of objects. */
 bool balance_key_known(const char *key, size_t len, bool *is_count);
 
 /* Returns the row with this key, or NULL. */

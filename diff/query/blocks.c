@@ -86,8 +86,8 @@ static void count_block(struct block_totals *to, const struct listed_block *bloc
 	to->requested_bytes += block->requested_bytes;
 }
 
-/* Counts each block as kept, new or freed. A block of OLD is matched only once, even if a dump
- * lists duplicates. */
+/* Counts each block as kept, new or freed. Each block of OLD is matched with at most one block of
+ * NEW, even if a dump lists a block twice. */
 static void find_again(struct block_run *run)
 {
 	const struct dump_sums *old = run->view->comparison->dumps, *now = old + 1;

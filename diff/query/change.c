@@ -62,7 +62,7 @@ void change_add_row(
 
 struct delta change_delta(const struct change *change)
 {
-	/* No overflow: dump_sums.h limits the totals, and these are parts of totals. */
+	/* No overflow: dump_sums.h limits the totals, and no other sum exceeds them. */
 	return (struct delta){
 		(int64_t)(change->now.block_count - change->old.block_count),
 		(int64_t)(change->now.requested_bytes - change->old.requested_bytes),

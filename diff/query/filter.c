@@ -42,8 +42,8 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* In a trend, compares the lowest with the highest snapshot, because memory that was freed again
- * has no net growth. */
+/* In a trend, the difference between the lowest and the highest snapshot counts. The net growth
+ * would be 0 for memory that was freed again. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
@@ -88,8 +88,8 @@ const char *filter_frame_file(
 	return file ? file : module_file(&comparison->dumps[row->older_dump], frame);
 }
 
-/* Returns true if a module has the name `wanted`. `file` is the module's name with extension. If
- * `file` is NULL, `wanted` may have any extension. */
+/* Returns true if the user's `wanted` names a module. `file` is the module's name with extension.
+ * If `file` is NULL, `wanted` may have any extension. */
 static bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
@@ -163,7 +163,7 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 /* ---------------------------------------------------------------- named frames */
 
 /* Returns 1 if any pattern matches a frame's name or file, 0 if no pattern matches, or an error.
- * The raw forms were already matched. */
+ * filter_raw() already matched the other forms of the frame. */
 static int match_named(
 	struct patterns *patterns, const struct frames *frames, struct buf *name, struct err *err)
 {
@@ -293,7 +293,7 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	}
 }
 
-/* Matches all forms of a row's frames against the patterns without a match. */
+/* Matches all forms of a row's frames against the patterns that have not matched yet. */
 static void try_row(struct filter *filter, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {
@@ -311,8 +311,8 @@ static void try_row(struct filter *filter, const struct frames *frames)
 	}
 }
 
-/* Returns true if the selection already tried every pattern on every row. This is so if no pattern
- * matched and no exclusions exist. */
+/* Returns true if every pattern was already tried on every row during selection. This is the case
+ * if no pattern matched and there are no patterns for exclusion. */
 static bool were_all_held(const struct filter *filter)
 {
 	for (size_t i = 0; i < filter->include.count; i++) {

@@ -36,7 +36,7 @@ enum verdict {
 	VERDICT_DROP,
 	VERDICT_KEEP,
 	VERDICT_NAMES, /* the result depends on names */
-	VERDICT_NAMES_EXCLUDE, /* included, but names can still exclude the row */
+	VERDICT_NAMES_EXCLUDE, /* the row is included, but names can still exclude it */
 };
 
 void filter_init(struct filter *filter);
@@ -45,11 +45,13 @@ void filter_release(struct filter *filter);
 /* Returns true if the filter can drop a row. */
 bool filter_is_active(const struct filter *filter);
 
-/* Returns true if a row's change is large enough and its verdict is selected. */
+/* Returns true if a row's change is large enough and, in a trend, the verdict on the row is
+ * selected. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
-/* Filters a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
+/* Filters a row before the names of its frames are looked up. Returns 0 or an error of
+ * patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);
 
@@ -58,12 +60,14 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
 
-/* Returns the file name of a frame's module, with extension, or NULL if unknown. Borrowed. */
+/* Returns the file name of a frame's module, with extension, or NULL if unknown. The caller must
+ * not free the name. */
 const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame);
 
 /* Filters that match nothing: a module or heap that is in no dump, or a pattern without a match.
- * Such a filter is probably a typing error, and would let every limit of growth pass. */
+ * Such a filter is probably a typing error. It would select no stack, so every growth limit would
+ * pass. */
 
 /* Reports an option's value that matches nothing; `what` describes the problem. `is_unlisted`: the
  * dumps list all modules or heaps, and this one is not among them. */
@@ -80,10 +84,11 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	unmatched_report *messages, void *ctx);
 
 /*
- * Checks the values of -i after rows were selected. Tries each pattern without a match on all rows
- * that pass the other filters, looking up their names. Reports nothing if no rows pass the other
- * filters, or for a pattern that takes too long. If `messages` is NULL, matches the patterns but
- * reports none. `is_part`: the rows do not cover all blocks. */
+ * Checks the values of -i after rows were selected, and reports each pattern that matches no row. A
+ * pattern that has not matched so far is tried on all rows that pass the filters for growth,
+ * verdict and module. Names of these rows are looked up. Reports nothing if no rows pass these
+ * filters. Does not report a pattern that takes too long. If `messages` is NULL, matches the
+ * patterns without reporting. `is_part`: the rows do not cover all blocks. */
 void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
 	unmatched_report *messages, void *ctx);
 

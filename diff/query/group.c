@@ -26,7 +26,7 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 	struct view_group_row *group = &view->groups[index];
 	bool is_short = axis_longest(view->comparison->axis) < AXIS_TREND_MIN;
 
-	/* A group without `self` sums is steady. */
+	/* A group without sums for `self` counts as steady. */
 	group->self_trend.verdict = is_short ? TREND_TOO_FEW : TREND_STEADY;
 	if (group->self_of)
 		trend_judge(judge, group->self_of, &group->self_trend);
@@ -36,7 +36,7 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 struct grouping {
 	struct view *view;
 	struct table known; /* maps a name to its index in `groups` */
-	size_t *seen; /* indexed by group: 1 + the last row counted */
+	size_t *seen; /* indexed by group: 1 + the row that was counted last in the group */
 	size_t cap, seen_cap;
 	struct buf name;
 	struct frames frames;
@@ -125,7 +125,8 @@ void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
 		buf_add_text(name, "(heap not known)");
 }
 
-/* If the frames of a row are unknown, returns the name of its group, otherwise NULL. */
+/* Returns the name of the group for a row whose frames are unknown. Returns NULL if the frames are
+ * known. */
 static const char *words_of(const struct row *row, const struct frames *frames)
 {
 	if (row->kind == ROW_AMBIGUOUS || row->kind == ROW_ONE_OF || frames->part_count)

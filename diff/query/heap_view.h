@@ -12,19 +12,21 @@
 struct heap_change {
 	uint64_t addr;
 	const char *kind; /* "nt", "segment", ...; "" if the dump does not record it */
-	struct heap_memory old, now; /* zero if the heap does not exist in that dump */
-	bool is_old, is_now; /* the heap exists in the first dump, in the last dump */
+	/* memory in the first and in the last dump; zero if the heap does not exist in the dump */
+	struct heap_memory old, now;
+	/* `is_old`: the heap exists in the first dump; `is_now`: in the last dump */
+	bool is_old, is_now;
 };
 
 struct heap_view {
 	struct heap_change *rows; /* largest change of committed memory first */
 	size_t count;
 	struct heap_change total;
-	bool is_single; /* there is no OLD */
+	bool is_single; /* only one dump exists, so `old` is zero in all rows */
 };
 
-/* Makes the view. Headings of virtual memory are not heaps. It has no rows if the dumps do not
- * record the memory of heaps. Allocates from `arena`. */
+/* Makes the view. The view has no rows if the dumps do not record the memory of heaps. Headings of
+ * virtual memory are not heaps. Allocates from `arena`. */
 void heap_view_make(
 	struct heap_view *heaps, const struct comparison *comparison, struct arena *arena);
 

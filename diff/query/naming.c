@@ -18,8 +18,8 @@ struct shown_functions {
 	struct buf text;
 };
 
-/* Stores the start of a module's file name without folder and extension in `*name`. Returns the
- * length. */
+/* Finds a module's file name without folder and extension. Stores its start in `*name` and returns
+ * its length. */
 static size_t short_name(const struct module *module, const char **name)
 {
 	const char *dot;
@@ -305,8 +305,8 @@ static size_t count_missing(
 	return frames;
 }
 
-/* Merges modules with equal names, drops modules that lack no names, and sorts the rest by number
- * of frames. */
+/* Merges modules with equal names, drops modules whose frames all have names, and sorts the rest by
+ * number of frames without a name. */
 static size_t unite(struct missing_names *all, size_t count)
 {
 	size_t some = 0, kept = 0;
@@ -336,8 +336,8 @@ static void add_path(struct buf *words, const char *path)
 		buf_printf(words, strpbrk(path, " \t*?;&|()<>#[]{}") ? "\"%s\"" : "%s", path);
 }
 
-/* Appends the modules, and a command that explains why their names are missing. hsym reads only
- * dumps, so a moment of a recording must be extracted first. */
+/* Appends the modules, and a command that explains why their names are missing. The command uses
+ * hsym, which reads only dumps, so a moment of a recording must be extracted first. */
 static void add_modules(struct buf *words, const struct missing_names *all, size_t modules,
 	const struct dump_sums *dump)
 {
@@ -357,8 +357,8 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t dumps = comparison->dump_count, frames, missing = 0, count = 0;
-	/* Index in `all` of each dump's first module. The last element is the index for frames in
-	 * no module. */
+	/* Indexed by dump: index in `all` of the dump's first module. The last element is the index
+	 * for frames in no module. */
 	size_t *first;
 	struct missing_names *all;
 	/* First dump with a module that lacks names. Frames in no module are ignored, because they

@@ -2,7 +2,7 @@
  * Frames of the rows to show, with modules and names.
  *
  * Looking up names is slow and costs nearly the same for one name as for many, so names are
- * requested in batches. No address is looked up twice, even if matching already requested it.
+ * requested in batches. Each address is looked up only once, also if matching needs its name too.
  * struct naming borrows the comparison, which owns the names. Rows of a printed comparison already
  * have their frames, so nothing is looked up for them. */
 #ifndef DIFF_QUERY_NAMING_H
@@ -17,7 +17,7 @@
 
 struct naming {
 	const struct comparison *comparison;
-	bool by_name; /* false: names are not even taken from the dumps */
+	bool by_name; /* if false, no names are used, not even names that the dumps contain */
 	bool *is_asked; /* indexed by row: naming_find() was called for the row */
 	const char ***modules; /* short names, indexed by dump and module; NULL without dumps */
 	struct frame **texts; /* frames parsed from texts, indexed by dump and text */
@@ -37,10 +37,11 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count);
  * no frames if the row has no stack. Strings live as long as `naming` and the comparison. */
 void naming_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* Stores the frames without names, except names that the stack itself contains. */
+/* Stores the frames as in naming_frames(), but without names. Only names that the stack itself
+ * contains as text are included. */
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* For stacks of a dump that have no row. naming_find_stacks() looks up their names;
+/* Two functions for stacks of a dump that have no row. naming_find_stacks() looks up their names;
  * naming_stack_frames() stores the frames of one stack. */
 void naming_find_stacks(
 	struct naming *naming, size_t dump, const struct stack *stacks, size_t count);
@@ -50,10 +51,10 @@ void naming_stack_frames(const struct naming *naming, const struct dump_sums *du
 /* Looks up the name of a return address in a dump. Returns true if the address has a name. */
 bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr);
 
-/* Appends a message about frames without names: their number, their modules, and a command that
- * explains why names are missing in the first dump concerned. If the lookup was interrupted
- * (`is_stopped`), the message contains only the number. Appends nothing if all frames have
- * names. */
+/* Appends a message about frames without names: their number, their modules, and a command. The
+ * command explains why names are missing in the first dump that lacks any. If the lookup was
+ * interrupted (`is_stopped`), the message contains only the number. Appends nothing if all frames
+ * have names. */
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

@@ -16,8 +16,8 @@
 
 #define KNOWN_MAX ((size_t)1 << 20) /* number of cached texts */
 /*
- * Limits of steps for one text and for all texts. A reasonable pattern needs far fewer steps, and a
- * user does not have to wait long for this many. PCRE2 does not report the number of steps. A match
+ * Maximum number of steps for one text and for all texts. A reasonable pattern needs far fewer
+ * steps, and this many steps do not take long. PCRE2 does not report the number of steps. A match
  * therefore starts with a low limit, which is raised until the match ends. All raised limits of a
  * text are added up as its cost. An interpreted step takes at least ten times as long as a compiled
  * one. */
@@ -59,7 +59,7 @@ void patterns_release(struct patterns *patterns)
 	patterns_init(patterns, patterns->option);
 }
 
-/* Compiles a pattern with the JIT. A pattern that the JIT cannot compile is interpreted. */
+/* Compiles a pattern with the JIT. If this is not possible, the pattern is interpreted. */
 static void quicken(struct pattern *pattern)
 {
 	if (pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE))
@@ -192,8 +192,8 @@ struct spelt {
 	size_t dump;
 };
 
-/* Stores a module's key in `spellings->lower`: its name with ASCII letters in lower case. Matching
- * of modules ignores case. */
+/* Stores a module's key in `spellings->lower`. The key is the module's name with ASCII letters in
+ * lower case, because the case of module names is ignored. */
 static void make_key(struct spellings *spellings, const char *module)
 {
 	struct buf *lower = &spellings->lower;

@@ -20,10 +20,11 @@ struct patterns {
 	const char *option; /* option that the patterns belong to, for errors */
 	struct pattern *items;
 	size_t count, cap;
-	struct table known; /* maps a text to true if any pattern matches it */
+	struct table known; /* caches results: maps a text to true if any pattern matches it */
 };
 
-/* The strings of patterns and `option` are borrowed and must outlive `patterns`. */
+/* Initializes an empty list. `option`, and the texts of patterns that are added, must outlive
+ * `patterns`. */
 void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
@@ -34,8 +35,8 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err);
  * match takes too long. */
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
 
-/* Returns the index of the first pattern that never matched, starting at index `from`, or the
- * number of patterns. */
+/* Returns the index of the first pattern at or after index `from` that never matched. If all of
+ * them matched, returns the number of patterns. */
 size_t patterns_unmatched(const struct patterns *patterns, size_t from);
 
 /* Matches a text against the patterns that never matched. If a match takes too long, its result is
@@ -51,9 +52,10 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 #define PATTERN_VERSION_BYTES 64
 void pattern_version(char to[PATTERN_VERSION_BYTES]);
 
-/* Spellings of module names. Case is ignored, and may differ between dumps. The newest dump's
- * spelling is used. If that dump has several spellings, or in a printed comparison, the first one
- * in byte order is used. */
+/* Spellings of module names. Case is ignored in module names, so dumps may spell the same name
+ * differently. Reports use the spelling in the newest dump. If this dump spells a name in several
+ * ways, reports use the spelling that is first in byte order. For a printed comparison, reports
+ * also use the first spelling in byte order. */
 
 struct spellings {
 	struct table known; /* maps a name in lower case to its index in `items` */
@@ -76,8 +78,8 @@ const char *spelling_find(struct spellings *spellings, const char *module);
  * are valid only during the call. Returns 0, or a negative code after filling `err`. */
 typedef int listfile_line(void *ctx, const char *text, const char *place, struct err *err);
 
-/* Reads the file at `path` to its end or to the first failure. Returns 0, -ERR_OPEN, -ERR_READ,
- * -ERR_USAGE for a line that is too long or not text, or the result of `take`. */
+/* Reads the file at `path`. Stops at the first error. Returns 0, -ERR_OPEN, -ERR_READ, -ERR_USAGE
+ * for a line that is too long or not text, or the error that `take` returned. */
 int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err);
 
 #endif

@@ -439,8 +439,8 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 							  is_in(allocator_modules, frame->module)));
 }
 
-/* Returns the result of is_layer(). Caches results, because many frames share few names, modules
- * and files. */
+/* Returns the result of is_layer(). Caches results, because most frames have the name, module and
+ * file of another frame. */
 static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;

@@ -1,5 +1,5 @@
 /*
- * Frames of allocators: the layers between a program and its heap.
+ * Frames of allocators, called layers: they lie between a program and its heap.
  *
  * A frame is a layer if the list contains its module and function (the result of function_own()),
  * or if its source file belongs to the C++ library. A frame without a name is a layer if it lies in
@@ -21,8 +21,8 @@ struct strip {
 	bool is_known; /* strip_add_known() was called */
 	bool has_nameless; /* strip_add_nameless() was called */
 	struct arena arena;
-	/* Maps "module!function", "module+OFFSET", "\tmodule" (for frames without a name) or
-	 * "\nfile" to true if it is a layer. */
+	/* Caches whether frames are layers. A key is "module!function", "module+OFFSET", "\tmodule"
+	 * (for frames without a name) or "\nfile". The value is true if such a frame is a layer. */
 	struct table known;
 	struct buf name;
 };
@@ -30,8 +30,8 @@ struct strip {
 void strip_init(struct strip *strip);
 void strip_release(struct strip *strip);
 
-/* Adds the built-in layers, files of the C++ library, and frames without a name in modules that
- * allocate for others. */
+/* Adds all built-in rules for layers: a list of functions, files of the C++ library, and frames
+ * without a name in modules that allocate for others. */
 void strip_add_known(struct strip *strip);
 
 /* Adds the lines of a file. A line is MODULE!FUNCTION, where '*' matches any text. MODULE has no
@@ -50,7 +50,7 @@ void strip_add_nameless(struct strip *strip, const char *name);
 /* Returns true if the frame was added with strip_add_nameless(). */
 bool strip_is_nameless(struct strip *strip, const struct frame *frame);
 
-/* Adds the allocators without a name that are recognizable from the stacks of a comparison. Looks
+/* Finds allocators without a name from the stacks of a comparison, and adds them as layers. Looks
  * up the names of candidates. */
 void strip_find_nameless(struct strip *strip, struct naming *naming);
 
@@ -60,14 +60,14 @@ bool strip_matches(struct strip *strip, const struct frame *frame);
 /* Adds the frames that start a program and its threads, such as the callers of main(). */
 void strip_add_start_up(struct strip *strip);
 
-/* Removes the frames that start a program or thread, at the outer end of a stack. If `is_inverted`,
+/* Removes the frames at the outer end of a stack that start a program or thread. If `is_inverted`,
  * the outer end is the start of the list. The last remaining frame is never removed. A stack with
  * several candidates is not changed. */
 void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
 
-/* If the innermost remaining frame of a stack has no name, returns the nearest caller with a name.
- * Ignores layers, and frames that start a program. Returns NULL if the innermost remaining frame
- * has a name, or if no caller has one. */
+/* Finds a name for a stack whose innermost remaining frame has none: returns the nearest caller
+ * with a name. Ignores layers, and frames that start a program. Returns NULL if the innermost
+ * remaining frame has a name, or if no caller has one. */
 const struct frame *strip_caller(
 	struct strip *strip, struct strip *start_up, const struct frames *frames);
 

@@ -1,20 +1,21 @@
 /*
- * Allocators without a name, in a C runtime that was linked into a module without symbols. If they
- * were not found, every row would start with the return address in malloc.
+ * Finds allocators without a name, in a C runtime that was linked into a module without symbols.
+ * They become layers: frames that are removed from the inner end of stacks (strip.h). Otherwise,
+ * every row would start with the return address in malloc.
  *
- * In most stacks of the module, the return address in malloc is the innermost one after the layers,
- * and has many callers. But malloc may have only a few callers, with operator new as the main one.
- * In that case, operator new has many callers and is in most of the module's stacks. If malloc has
- * hardly any other caller, operator new must be in nearly all of the stacks. A leaking function has
- * few callers.
+ * In most stacks of the module, the return address in malloc is the innermost one after the layers
+ * that are already known, and has many callers. But malloc may have only a few callers, with
+ * operator new as the main one. In that case, operator new has many callers and is in most of the
+ * module's stacks. If malloc has hardly any other caller, operator new must be in nearly all of the
+ * stacks. A leaking function has few callers.
  *
  * A linked runtime calls the system heap, or a C library's DLL, itself. Therefore, an address that
  * calls an allocator in any other module belongs to an ordinary function.
  *
- * calloc, realloc and similar functions lie near malloc and also have many callers, some of which
- * call malloc as well. operator new[] lies near operator new and calls it. Once all functions
+ * calloc, realloc and similar functions lie near malloc and also have many callers. Some of these
+ * callers also call malloc. operator new[] lies near operator new and calls it. Once all functions
  * around malloc are layers, the next round finds operator new in the same way, and so on. Few
- * addresses qualify. The name of each is looked up before the address is added as a layer. */
+ * addresses qualify. Before such an address becomes a layer, its name is looked up. */
 #include "diff/query/strip.h"
 
 #include <stdlib.h>
@@ -23,16 +24,18 @@
 #include "diff/query/naming.h"
 
 enum {
-	/* minimum number of callers of an allocator that is the innermost address in most stacks of
-	 * a module */
+	/* minimum number of callers if the allocator is the innermost address in most stacks of a
+	 * module */
 	CALLERS_MIN = 30,
-	/* minimum number of callers of an allocator if one of them has CALLERS_MIN callers itself;
-	 * not required if that caller is in nearly all stacks */
+	/* minimum number of callers if one of the callers has CALLERS_MIN callers itself; not
+	 * required if that caller is in nearly all stacks of the module */
 	CHAIN_CALLERS_MIN = 3,
-	NEAR_CALLERS_MIN = 10, /* minimum number of callers of an allocator near a known layer */
-	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
-	/* minimum number of functions that call both an allocator and a layer near it; 2 of 19 in
-	 * node 18 */
+	/* minimum number of callers if the allocator lies near another allocator that was found */
+	NEAR_CALLERS_MIN = 10,
+	/* maximum distance between allocators of a linked C runtime, in bytes; 0x1CD3 in node 18 */
+	NEAR_BYTES = 0x2000,
+	/* minimum number of functions that call both the allocator and another allocator near it; 2
+	 * of 19 in node 18 */
 	NEAR_SHARED_MIN = 2,
 	SITE_BYTES = 0x100, /* maximum distance between two calls in one function */
 	SAMPLE = 4096, /* number of stacks examined, evenly spread */
@@ -40,14 +43,14 @@ enum {
 	ROUNDS = 8,
 };
 
-/* A front: an address without a name that is the innermost one after the layers. */
+/* A front: an address without a name that is the innermost address of a stack after the layers. */
 struct front {
 	struct frame frame;
 	const char *name;
 	size_t dump;
 	bool is_text; /* the dump contains text instead of an address */
 	bool is_judged;
-	bool calls_near; /* calls a known layer that lies near it */
+	bool calls_near; /* in some stack, calls a layer that was found and lies near the front */
 	size_t module, stack_count, caller_count;
 };
 
@@ -76,7 +79,8 @@ struct fronts {
 	size_t count, cap;
 	struct front_caller *callers;
 	size_t caller_count, caller_cap;
-	/* sites that call fronts; sites that call known layers */
+	/* `contexts`: sites that call fronts. `layer_calls`: sites that call layers found so
+	 * far. */
 	struct call_sites contexts, layer_calls;
 	struct frame *layers;
 	size_t layer_count, layer_cap;
@@ -91,8 +95,9 @@ struct fronts {
 /* Kinds of keys in the table. Each kind has its own numbers. */
 enum text_kind { TEXT_MODULE = 'm', TEXT_FRONT, TEXT_CALLER, TEXT_CONTEXT };
 
-/* Returns the number of a key. The key consists of `kind` and the names of the innermost frames or,
- * for TEXT_MODULE, the first frame's module. A new key gets the number `next`. */
+/* Returns the number of a key. The key consists of `kind` and the names of the innermost frames.
+ * For TEXT_MODULE, it contains only the module of the first frame. A new key gets the number
+ * `next`. */
 static size_t number_of(
 	struct fronts *fronts, enum text_kind kind, const struct frame *frames, size_t next)
 {
@@ -153,7 +158,8 @@ static bool is_near(const struct frame *a, const struct frame *b)
 	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
 }
 
-/* Adds the call site `frames[0]`, and `frames[1]`, the site that called its function. */
+/* Adds a call site: `frames[0]`, and the site `frames[1]`, which called the function that contains
+ * `frames[0]`. */
 static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
 {
 	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
@@ -181,9 +187,9 @@ static void count_callers(
 	}
 }
 
-/* Returns true if a runtime linked into the module of `frames[count]` may have called the frames
- * before, which are all layers. Each of these must be in that module, or in a module of
- * strip_is_heap(). */
+/* Returns true if the first `count` frames, which are all layers, may have been called by a runtime
+ * that is linked into the module of `frames[count]`. Each of these frames must be in that module,
+ * or in a module of strip_is_heap(). */
 static bool is_inside_runtime(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -237,7 +243,7 @@ static void count_stacks(struct fronts *fronts)
 			stack = *sums_stack(last, (uint32_t)i);
 			if (!stack.frames || stack.alias_count)
 				continue;
-			/* only frames that are not packed can be cut */
+			/* the number of frames cannot be reduced if frames are packed */
 			if (stack.frame_count > DEPTH && !stack.frame_cut)
 				stack.frame_count = DEPTH;
 			naming_stack_frames(fronts->naming, last, &stack, &fronts->frames);
@@ -248,8 +254,8 @@ static void count_stacks(struct fronts *fronts)
 	}
 }
 
-/* Looks up the name of a front, and adds the front as a layer if it has no name. A front with a
- * name is not counted in the next round. Returns false if the front was already judged. */
+/* Looks up the name of a front. If the front has no name, adds it as a layer. If it has a name, the
+ * next round does not count it. Returns false if the front was already judged. */
 static bool judge(struct fronts *fronts, struct front *front)
 {
 	if (front->is_judged)

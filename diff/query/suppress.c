@@ -89,8 +89,8 @@ void suppressions_release(struct suppressions *suppressions)
 	suppressions_init(suppressions);
 }
 
-/* Returns the glob for whole texts that is equivalent to a pattern: "*PATTERN*", without the first
- * or last '*' if the pattern is anchored there. */
+/* Converts a pattern, which matches part of a text, to a glob, which must match the whole text.
+ * Adds '*' at the start and at the end, except where the pattern is anchored. */
 static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 {
 	bool from_start = pattern[0] == '^', to_end = pattern[len - 1] == '$';
@@ -181,7 +181,8 @@ struct suppression_case {
 	const struct comparison *comparison;
 	const struct row *row;
 	const struct frames *frames;
-	size_t start_at; /* index of the first frame that starts a program or a thread */
+	/* result of find_start(): index of the first frame that starts a program or a thread */
+	size_t start_at;
 };
 
 /* Extensions to try if the file of a module is unknown, as in a printed comparison. */
@@ -222,8 +223,8 @@ static bool frame_texts(
 	return is_start;
 }
 
-/* Matches a text. For frames that start a program or a thread, only a glob for the whole name
- * matches. */
+/* Matches a text. If the text belongs to a frame that starts a program or a thread, only a glob for
+ * the whole text matches. */
 static bool match_glob(const char *glob, const char *text, bool is_start)
 {
 	if (is_start && (glob[0] == '*' || glob[strlen(glob) - 1] == '*'))
@@ -268,7 +269,7 @@ static bool match_frame(const struct suppression_case *scene, const char *glob, 
 	return false;
 }
 
-/* Returns true if the frames, starting at `at`, match the patterns one by one. */
+/* Returns true if the frames, starting at `at`, match the patterns one after another. */
 static bool match_chain(
 	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
@@ -292,8 +293,8 @@ static bool match_anywhere(const struct suppression_case *scene, const struct su
 	return false;
 }
 
-/* Returns true if stacks were recorded. If no block has a stack, suppressing blocks without a stack
- * would let every limit pass. */
+/* Returns true if stacks were recorded. If no block has a stack, blocks without a stack must not be
+ * suppressed: no growth would remain, and every growth limit would pass. */
 static bool has_stacks(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
@@ -303,8 +304,8 @@ static bool has_stacks(const struct comparison *comparison)
 	return !comparison->dumps;
 }
 
-/* Returns the index of the first of those outermost frames that start a program or a thread.
- * Returns `frames->count` if no such frames exist. */
+/* Finds the frames at the outer end of a stack that start a program or a thread. Returns the index
+ * of the first of them, or `frames->count` if no such frames exist. */
 static size_t find_start(struct strip *start_up, const struct frames *frames)
 {
 	size_t at = frames->count;

@@ -4,12 +4,12 @@
  * A line is "leak:PATTERN". PATTERN matches every text that contains it. In PATTERN, '*' matches
  * any text, a leading '^' the start of the text and a final '$' its end. PATTERN is matched against
  * the function, "module!function", the source file and the module of each frame. Frames that start
- * a program or a thread are in all stacks. Only the names of such frames are matched, and only by a
- * PATTERN for the whole name, with '^' and '$'.
+ * a program or a thread are in all stacks. For such a frame, only the function and
+ * "module!function" are used, and PATTERN must match the whole text, with '^' and '$'.
  *
  * "INNER < OUTER" matches a frame and its caller. More frames can follow, and "..." stands for any
- * number of frames. Rows without a stack match only NO_STACK. A stack counts for the first line
- * that matches. */
+ * number of frames. Rows without a stack match only NO_STACK. If several lines match a stack, the
+ * stack counts for the first of them. */
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
 
@@ -26,7 +26,7 @@ struct suppression {
 	const char **globs;
 	size_t glob_count;
 	bool is_of_stackless;
-	bool is_shipped; /* from the built-in list; unused lines of this list are normal */
+	bool is_shipped; /* from the built-in list, which usually has lines that match nothing */
 	/* number of removed rows */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
@@ -38,8 +38,9 @@ struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
 	struct arena arena;
-	/* Maps a text to the first matching suppression with a single glob, or to `count` if none
-	 * matches. "\t" precedes the text of a frame that starts a program or thread. */
+	/* Caches results. Maps a text to the index of the first suppression that consists of a
+	 * single pattern and matches the text. Maps it to `count` if no such suppression exists.
+	 * "\t" precedes the text of a frame that starts a program or thread. */
 	struct table known;
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;

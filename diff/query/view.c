@@ -13,7 +13,8 @@ struct sorted_row {
 	uint64_t key; /* largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
-	uint64_t alike[TREND_KEYS]; /* last keys: the default order of a trend */
+	/* keys for rows that are equal otherwise: the default order of a trend */
+	uint64_t alike[TREND_KEYS];
 	uint32_t row;
 };
 
@@ -110,8 +111,8 @@ static struct block_totals totals_less(struct block_totals a, struct block_total
 }
 
 /* Sums up the selected rows. In a trend, also sums up each snapshot, and judges the trend. If no
- * filter is active, the sum is everything except the suppressed rows, so it includes unchanged
- * rows. `suppressed` is indexed by snapshot and may be NULL. */
+ * filter is active, subtracts the suppressed rows from the total instead. The sum then includes
+ * unchanged rows. `suppressed` is indexed by snapshot and may be NULL. */
 static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
@@ -145,8 +146,8 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	trend_judge_free(judge);
 }
 
-/* Drops the rows that can be rejected without names. Looks up names for rows whose verdict depends
- * on names. `verdicts` is indexed like `view->rows`. */
+/* Drops the rows that can be rejected without names. For rows whose verdict depends on names, looks
+ * up the names. `verdicts` is indexed like `view->rows`. */
 static int select_raw(struct view *view, const struct view_request *request, struct frames *frames,
 	unsigned char *verdicts, struct err *err)
 {
@@ -181,8 +182,8 @@ static int select_raw(struct view *view, const struct view_request *request, str
 	return rc;
 }
 
-/* Returns true if a row only counts in sums, because it has no blocks of the window's fate or did
- * not change. */
+/* Returns true if a row is not shown and only counts in sums. In a window of a recording, the row
+ * has no blocks of the window's fate. Otherwise, the row did not change. */
 static bool is_other(const struct view *view, const struct row *row)
 {
 	struct delta delta;
@@ -227,8 +228,8 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	view->suppressed_count++;
 }
 
-/* Drops rows by their names. Stores the sums of suppressed rows in `suppressed`, indexed by
- * snapshot. */
+/* Drops rows that are rejected because of their names. Stores the sums of suppressed rows in
+ * `suppressed`, indexed by snapshot. */
 static int select_named(struct view *view, const struct view_request *request,
 	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
 	struct err *err)
@@ -403,7 +404,8 @@ void view_find_uncalled(struct view *view, struct strip *strip)
 			is_uncalled(view, strip, view->rows[i], &frames))
 			rows[count++] = view->rows[i];
 	}
-	naming_find(&view->naming, rows, count); /* a name may reveal a caller */
+	/* with a name, a frame may turn out to be a caller */
+	naming_find(&view->naming, rows, count);
 	for (size_t i = 0; i < count; i++) {
 		if (is_uncalled(view, strip, rows[i], &frames))
 			view->uncalled_bytes += growth_bytes(view, rows[i]);

@@ -1,7 +1,7 @@
 /*
  * A view: the requested part of a comparison, in the requested order. Reports print only views.
  *
- * A view borrows its comparison, and owns the names of its rows. Row numbers are indexes in
+ * A view borrows its comparison, and owns its `naming`. Row numbers are indexes in
  * comparison->rows. */
 #ifndef DIFF_QUERY_VIEW_H
 #define DIFF_QUERY_VIEW_H
@@ -54,7 +54,8 @@ struct view_request {
 	size_t shown_max;
 	bool is_inverted;
 	bool is_part; /* the comparison's rows do not cover all blocks */
-	/* Either may be NULL. Their caches can be reused for further views. */
+	/* `filter` and `suppressions` may be NULL. Both contain caches that further views can use
+	 * again. */
 	struct filter *filter;
 	struct suppressions *suppressions;
 	struct strip *strip; /* must outlive the view */
@@ -66,16 +67,18 @@ struct view_group_row {
 	const char *name; /* "module!function", a path, a module, or a heap's address */
 	struct change self; /* stacks whose innermost frame is in the group ("flat" in pprof) */
 	struct change total; /* stacks with any frame in the group ("cum" in pprof) */
-	/* In a trend: sums at each snapshot, and their trends. If no stack has its innermost frame
-	 * in the group, `self_of` is NULL, and `self_trend` is steady (or too-few). */
+	/* In a trend: sums at each snapshot, and the trends of these sums. If no stack has its
+	 * innermost frame in the group, `self_of` is NULL, and the verdict of `self_trend` is
+	 * steady or, if there are too few snapshots, too-few. */
 	struct block_totals *self_of, *total_of;
-	uint32_t *members; /* rows counted in `total`, if the comparison has cell_rows */
+	/* rows that count in `total`; available only if the comparison has `cell_rows` */
+	uint32_t *members;
 	size_t member_count, member_cap;
 	struct trend self_trend, total_trend;
 };
 
 struct time_span {
-	uint64_t first_ms, last_ms; /* empty: first_ms is greater than last_ms */
+	uint64_t first_ms, last_ms; /* the span is empty if `first_ms` is greater than `last_ms` */
 };
 
 /* Sums of a row or group in a window of a recording, for all fates. */
@@ -85,16 +88,19 @@ struct window_sums {
 	/* times of allocations and frees in the window; `freed` includes blocks from before the
 	 * window */
 	struct time_span allocated, freed;
-	uint64_t shortest_ms, longest_ms; /* lifetimes of FATE_AIFI */
-	uint64_t median_ms; /* exact below 64 ms, within 1/64 above */
-	double lives_ms; /* sum of all lifetimes */
-	/* sorted: ids of the threads that allocated in the window; addresses of the heaps of all
-	 * live blocks */
+	/* shortest and longest lifetime of the blocks that were allocated and freed in the
+	 * window */
+	uint64_t shortest_ms, longest_ms;
+	/* median of these lifetimes: exact below 64 ms; above that, with an error of up to 1/64 */
+	uint64_t median_ms;
+	double lives_ms; /* sum of these lifetimes */
+	/* `threads`: ids of the threads that allocated in the window. `heaps`: addresses of the
+	 * heaps of all blocks that were live in the window. Both are sorted. */
 	const uint64_t *threads, *heaps;
 	size_t thread_count, heap_count;
-	/* `freed_by` is a stack that freed blocks in the window: the one that freed the most bytes.
-	 * `freed_by_sum` contains the blocks that it freed. `freed_by_count` is the number of all
-	 * known stacks that freed blocks. */
+	/* `freed_by` is the stack that freed the most bytes in the window. `freed_by_sum` is the
+	 * sum of the blocks that this stack freed. `freed_by_count` is the number of all known
+	 * stacks that freed blocks. */
 	const struct stack *freed_by; /* NULL: unknown */
 	struct block_totals freed_by_sum;
 	size_t freed_by_count;
@@ -115,8 +121,8 @@ struct shown_word {
 	uint64_t value;
 	uint32_t offset, len; /* in the content */
 	const struct dump_pointer *to; /* block that the word points to, or NULL */
-	bool is_in_module; /* the word points into a module */
-	uint64_t return_addr; /* if `is_in_module`: the address whose name is shown */
+	bool is_in_module; /* the word is an address in a module */
+	uint64_t return_addr; /* if `is_in_module`: the address to look up, whose name is shown */
 };
 struct shown_content {
 	const struct dump_content *content;
@@ -132,14 +138,14 @@ struct row_contents {
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
-	/* Row numbers, sorted. In a grouped view, `rows` contains the members of the groups, and
-	 * the groups are shown instead. */
+	/* Numbers of the selected rows, in the order of the view. In a grouped view, groups are
+	 * shown instead of rows, and `rows` contains the members of all groups. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Number of further selected rows in `rows`, after the first `row_count`. They are never
-	 * shown and only count in sums. In a window of a recording: rows without blocks of the
-	 * window's fate, which count in `window`. In a grouped view: unchanged rows, which count in
-	 * groups. */
+	/* Number of further selected rows, which follow the first `row_count` elements of `rows`.
+	 * These rows are never shown and only count in sums. In a window of a recording, they are
+	 * the rows without blocks of the window's fate, and count in `window`. In a grouped view,
+	 * they are unchanged rows, and count in groups. */
 	size_t other_count;
 	/* only the first `shown_count` rows or groups are shown; the rest only count in sums */
 	size_t shown_count;
@@ -157,19 +163,20 @@ struct view {
 	struct change suppressed;
 	size_t suppressed_count;
 	struct heap_view heaps;
-	struct balance_view balance; /* of the whole process, whatever is selected */
-	/* `selected` is not everything: rows were left out on request or are missing */
+	/* balance of the whole process, regardless of the selected rows */
+	struct balance_view balance;
+	/* `selected` does not cover all stacks: rows were left out on request, or are missing */
 	bool is_filtered;
 	bool is_inverted; /* frames are shown outermost first */
 	struct strip *strip; /* may be NULL */
 	struct spellings *spellings; /* spellings of modules in names of groups; may be NULL */
-	/* growth of stacks that end in an allocator, see view_find_uncalled() */
+	/* growth of stacks that consist only of allocators' frames, see view_find_uncalled() */
 	uint64_t uncalled_bytes;
 	/* Results of view_window(), or NULL. The first element has the sums of all selected stacks,
-	 * including stacks without blocks of the window's fate. One element for each row or group
-	 * shown follows. */
+	 * including stacks without blocks of the window's fate. After it, there is one element for
+	 * each row or group that is shown. */
 	struct window_sums *window;
-	bool has_sizes, has_age; /* contents of `blocks`: sizes; ages */
+	bool has_sizes, has_age; /* kinds of data in `blocks` */
 	/* results of view_blocks(), indexed like the rows shown; may be NULL */
 	struct row_blocks *blocks;
 	/* results of view_contents(), indexed like the rows shown; NULL: the dumps have no
@@ -190,29 +197,29 @@ void view_release(struct view *view);
  * After an error, the view can only be released. */
 int view_select(struct view *view, const struct view_request *request, struct err *err);
 
-/* Adds up the growth of rows without a caller: all of their frames are layers. Ignores rows with
- * less than a thousandth of the growth. */
+/* Adds up the growth of rows whose frames are all layers, so that the caller of the allocator is
+ * unknown. Ignores rows with less than a thousandth of the growth. */
 void view_find_uncalled(struct view *view, struct strip *strip);
 
 /* Computes `window` if the comparison covers a window of a recording. Reads the events of the
  * window. Must be called after view_select(). Returns 0, or an error of core/record. */
 int view_window(struct view *view, struct err *err);
 
-/* Finds the blocks of each row shown. Only for comparisons of one or two dumps that list their
- * blocks. `has_age` requires two. */
+/* Finds the blocks of each row shown. Possible only for comparisons of one or two dumps that list
+ * their blocks. `has_age` requires two dumps. */
 void view_blocks(struct view *view, bool has_sizes, bool has_age);
 
 /* Finds the contents of the blocks of the rows shown. Looks up the names of addresses in the
  * contents. */
 void view_contents(struct view *view);
 
-/* If `is_in_module` is set in a word, stores the frame at the word's address in `frames` and
+/* If `is_in_module` of a word is set, stores the frame at the word's address in `frames`, and
  * returns true. Otherwise returns false. */
 bool view_word_frame(const struct view *view, const struct dump_sums *dump,
 	const struct shown_word *word, struct frames *frames);
 
-/* Sort keys of the trends of rows and groups. Keys are compared in sequence; the larger key sorts
- * first. */
+/* Number of sort keys for the trend of a row or group. Keys are compared in sequence, and the trend
+ * with the larger key is sorted first. */
 #define TREND_KEYS 6
 
 #define SIGN_BIT (UINT64_C(1) << 63)

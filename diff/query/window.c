@@ -16,8 +16,8 @@
 #define FETCH_AHEAD 16 /* in events; frees often access blocks at random */
 #define LIFE_CLASS_BITS 5 /* classes of lifetimes in ms: exact below 64, within 1/64 above */
 
-/* Times of allocations with consecutive numbers. A page is freed when none of its allocations is
- * live. */
+/* Times of allocations of one kind with consecutive numbers. A page is freed when all of its
+ * allocations were freed. */
 struct time_page {
 	uint64_t times_ms[PAGE_TIMES];
 	unsigned live_count;
@@ -26,7 +26,8 @@ struct time_page {
 /* A kind that belongs to a selected row. */
 struct window_kind {
 	uint64_t bytes;
-	/* bytes per block; in a sample, bytes of all blocks that it represents */
+	/* bytes per recorded block; in a sample, a recorded block represents several blocks, whose
+	 * bytes are added up */
 	uint64_t use_bytes;
 	uint64_t stands_for; /* number of blocks that one recorded block represents */
 	uint64_t live; /* number of live blocks when the window began */
@@ -38,8 +39,8 @@ struct window_kind {
 	uint64_t threads_seen; /* bit mask of the threads below 64 that allocated blocks */
 	const uint32_t *windows; /* indexes in `view->window` of the sums that include the kind */
 	size_t window_count;
-	/* pages with the times of the allocations in the window, in order; an element is NULL if
-	 * all allocations of its page were freed */
+	/* pages with the times of the allocations in the window, in order of their numbers; an
+	 * element is NULL if all allocations of the page were freed */
 	struct time_page **pages;
 	size_t page_count, page_cap;
 	uint32_t number; /* number of the kind in the recording */
@@ -47,8 +48,8 @@ struct window_kind {
 
 struct window_use {
 	uint64_t bytes, peak_bytes, peak_ms;
-	/* number of blocks allocated and freed in the window, indexed by class of lifetime; NULL:
-	 * none */
+	/* indexed by class of lifetime: number of blocks that were allocated and freed in the
+	 * window; NULL if all numbers are 0 */
 	uint64_t *lives;
 };
 
@@ -57,16 +58,21 @@ struct window_run {
 	const struct dump_sums *sums;
 	const struct record_facts *facts;
 	size_t window_count;
-	/* For each row, a list of the sums that include it. `windows` contains all lists;
-	 * `windows_at`, indexed by row, is the start of the row's list. Sum 0 includes all rows. */
+	/* Each row has a list of the sums (elements of `view->window`) that include it. `windows`
+	 * contains all lists, one after another. `windows_at`, indexed by row, is the start of the
+	 * row's list. Sum 0 includes all rows. */
 	uint32_t *windows_at, *windows;
 	uint32_t *numbers; /* indexed by kind: index in `kinds`, or NO_KIND */
 	struct window_kind *kinds;
 	size_t kind_count, kind_cap;
 	struct window_use *uses; /* indexed like view->window */
-	size_t life_classes; /* number of classes that lifetimes in the window can have */
-	struct u64map threads; /* keys: index of a kind, and number of a thread */
-	/* maps index of a kind and stack that freed to index in freed_counts */
+	/* number of classes needed for lifetimes up to the length of the window */
+	size_t life_classes;
+	/* each key is the index of a kind and the number of a thread that allocated blocks of this
+	 * kind */
+	struct u64map threads;
+	/* maps the index of a kind and the stack that freed its blocks to an index in
+	 * `freed_counts` */
 	struct u64map freed;
 	uint64_t *freed_counts;
 	size_t freed_cap;
@@ -89,7 +95,7 @@ static const uint32_t *members(const struct view *view, size_t shown, size_t *co
 	return view->groups[shown].members;
 }
 
-/* Lists the sums that include each row. The first sum includes all selected rows. */
+/* For each row, lists the sums that include the row. The first sum includes all selected rows. */
 static void find_windows(struct window_run *run)
 {
 	const struct view *view = run->view;
@@ -120,7 +126,8 @@ static void find_windows(struct window_run *run)
 	free(filled);
 }
 
-/* Adds a kind. The first peak is the usage at the start of the window. */
+/* Adds a kind if it belongs to a selected row. Until the first event, the peak is the usage at the
+ * start of the window. */
 static int append_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
@@ -280,7 +287,7 @@ static void add_life(struct window_run *run, struct window_kind *kind, uint64_t 
 {
 	size_t life_class = use_class(lived_ms, LIFE_CLASS_BITS);
 
-	/* if the time of a mark is wrong, a lifetime may exceed the window */
+	/* the lifetime may exceed the window if the file has a mark with a wrong time */
 	life_class = life_class < run->life_classes ? life_class : run->life_classes - 1;
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_use *use = &run->uses[kind->windows[i]];
@@ -422,7 +429,8 @@ static int add_kind(struct window_run *run, const struct window_kind *kind, stru
 	return 0;
 }
 
-/* Returns the median lifetime: the middle of the class that contains it. */
+/* Returns the median lifetime: the middle of the class that contains the median, but at least the
+ * shortest and at most the longest lifetime. */
 static uint64_t median_life(
 	const struct window_run *run, const struct window_use *use, const struct window_sums *sums)
 {
@@ -469,7 +477,7 @@ static int by_window(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Stores the threads (or heaps) of each sum, sorted and distinct. */
+/* For each sum, stores the threads (or heaps) that belong to it, sorted and without duplicates. */
 static void store_places(struct window_run *run, struct places *found, bool are_threads)
 {
 	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
@@ -492,8 +500,8 @@ static void store_places(struct window_run *run, struct places *found, bool are_
 	free(found->items);
 }
 
-/* Sum of the blocks freed by a stack. The stack is in `place`, because by_window() compares
- * places. */
+/* Sum of the blocks that a stack freed. `place` contains the stack. It must be first, because
+ * by_window() compares places. */
 struct freed_sum {
 	struct place place;
 	struct block_totals sum;
@@ -510,7 +518,7 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 		.frames = frames, .frame_count = from->frame_count, .same_id = STACK_NONE};
 }
 
-/* For each sum, stores the stack that freed the most, and looks up its names. */
+/* For each sum, stores the stack that freed the most bytes, and looks up the stack's names. */
 static void store_freed(struct window_run *run)
 {
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
