@@ -7,7 +7,8 @@
 #include "diff/trend/trend_parts.h"
 
 #define MS_PER_HOUR 3600000.0
-/* 95 percent of a normal distribution are within this number of standard deviations of the mean. */
+/* 95 percent of the values of a normal distribution are at most this many standard deviations from
+ * the mean. */
 #define BOUND 1.959964
 /* Minimum number of points at the end of a part. Fewer points are too often in order by chance. */
 #define END_LEAST 4
@@ -23,9 +24,10 @@ static double hours_between(const struct trend_axis *axis, size_t from, size_t t
 	       MS_PER_HOUR;
 }
 
-/* Merges neighbouring snapshots into points of two alternating sizes. With a single size, a
- * sawtooth of a similar period would become a slow wave. The last snapshot is a separate point, so
- * blocks freed at the end are noticed. */
+/* Merges neighbouring snapshots into points. If there are many snapshots, the number of snapshots
+ * per point alternates between two values. With a constant number, a sawtooth of a similar period
+ * would become a slow wave. The last snapshot is a separate point, so that blocks freed at the end
+ * are noticed. */
 static void add_part(
 	struct timeline *timeline, const struct trend_axis *axis, size_t from, size_t to)
 {
@@ -117,8 +119,8 @@ void timeline_release(struct timeline *timeline)
 	*timeline = (struct timeline){0};
 }
 
-/* Moves values below the pivot (or equal to it, if `with_equal`) to the front. Has no unpredictable
- * branch. Returns the number of these values. */
+/* Moves values below the pivot to the front, and with `with_equal` also values equal to the pivot.
+ * Returns the number of these values. To be fast, has no branch that is hard to predict. */
 static size_t partition(double *values, size_t count, double pivot, bool with_equal)
 {
 	size_t below = 0;
@@ -133,8 +135,8 @@ static size_t partition(double *values, size_t count, double pivot, bool with_eq
 	return below;
 }
 
-/* Returns a pseudo-random value. The choice is reproducible, but hard to exploit in crafted
- * inputs. */
+/* Returns one of the values, chosen pseudo-randomly. The choice is reproducible, but crafted input
+ * can hardly exploit it. */
 static double any_value(const double *values, size_t count, uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -149,8 +151,8 @@ static double pivot_of(const double *values, size_t count, uint64_t *seed)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Returns the value with the given rank in sorted order. Moves lower values before it and higher
- * values after it. */
+/* Returns the value that would be at index `rank` if the values were sorted. Moves lower values
+ * before this index and higher values after it. */
 static double select_rank(double *values, size_t count, size_t rank)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -183,7 +185,8 @@ static double select_middle(double *values, size_t count)
 	return (low + high) / 2;
 }
 
-/* Returns the sum of t (t - 1) (2 t + 5) over all groups of t equal values. */
+/* Returns the sum that corrects the variance for ties: t (t - 1) (2 t + 5) for each group of t
+ * equal values. */
 static double ties_of(const double *values, size_t count)
 {
 	double sum = 0;

@@ -7,7 +7,8 @@
 #include "core/base/memory.h"
 #include "diff/trend/trend_parts.h"
 
-/* In fewer snapshots, a number may be constant by chance. */
+/* Minimum number of points for ignoring a part with constant values. With fewer points, the values
+ * may be constant by chance. */
 #define SILENT_LEAST 4
 
 struct trend_judge {
@@ -60,9 +61,9 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-/* Stores in `judge->values` the difference between each point and the lowest snapshot. The
- * lowest value is subtracted so that rounding affects all points equally. Returns the value of the
- * lowest snapshot. */
+/* Stores the points of the series in `judge->values`, each minus the value of the lowest snapshot.
+ * The lowest value is subtracted so that rounding affects all points equally. Returns the value of
+ * the lowest snapshot. */
 static uint64_t store_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
@@ -81,9 +82,10 @@ static uint64_t store_values(
 	return least;
 }
 
-/* Marks the parts whose values change. Returns true if such a part exists. Parts with constant
- * values are ignored. Their processes do not use the stack, or keep a constant amount. This reveals
- * nothing about other processes. */
+/* Marks the parts that are used for judging: parts whose values change, and parts with few points.
+ * Returns true if the values of any part change. Parts with constant values are ignored. Their
+ * processes do not use the stack, or keep a constant amount. This reveals nothing about other
+ * processes. */
 static bool find_moves(struct trend_judge *judge)
 {
 	struct timeline *timeline = &judge->timeline;
@@ -154,8 +156,9 @@ static void add_net(
 	}
 }
 
-/* Returns the size of a stack's blocks, or 0 if their sizes differ. Most stacks have blocks of one
- * size. The slope of bytes then also determines the slope of the number of blocks. */
+/* Returns the size of a stack's blocks, or 0 if the blocks have different sizes. Most stacks have
+ * blocks of one size. In that case, the slope of bytes also determines the slope of the number of
+ * blocks. */
 static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;

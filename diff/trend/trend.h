@@ -1,8 +1,8 @@
 /*
  * Trends: the verdict on a series of sums, one per snapshot, and the rate of growth.
  *
- * A series has one part per process. A restarted process begins at zero again, so only changes
- * within a part count. This module knows nothing about stacks, files or reports. */
+ * A series has one part per process. If a process is restarted, its sums begin at zero again, so
+ * only changes within a part count. This module knows nothing about stacks, files or reports. */
 #ifndef DIFF_TREND_TREND_H
 #define DIFF_TREND_TREND_H
 
@@ -24,13 +24,13 @@ enum trend_verdict {
 
 #define TREND_VERDICTS 6
 
-/* Fewest snapshots in one part for a verdict. Two are only a difference. */
+/* Minimum number of snapshots in one part for a verdict. Two snapshots show only a difference. */
 #define TREND_LEAST 3
 
 /* Times of the snapshots of a series, for all stacks of a comparison. */
 struct trend_axis {
-	/* Ascending. NULL: times are missing or all equal; snapshots then count as one hour apart,
-	 * and rates are not shown. */
+	/* Times in ascending order. NULL if times are missing or all equal. In that case, snapshots
+	 * count as one hour apart, and rates are not shown. */
 	const int64_t *times_ms;
 	/* indexed by snapshot: number of its part, ascending from 0; NULL: a single part */
 	const uint32_t *parts;
@@ -46,8 +46,8 @@ static inline bool axis_begins(const struct trend_axis *axis, size_t snapshot)
 struct trend {
 	enum trend_verdict verdict;
 	/* Growth per hour: the slope of Theil and Sen, with its bounds at 95 percent confidence.
-	 * With fewer than five snapshots the bounds are the least and the greatest slope between
-	 * two snapshots. Always finite, low <= slope <= high. */
+	 * With fewer than five snapshots, the bounds are the least and the greatest slope between
+	 * two snapshots. All three numbers are finite, and low <= slope <= high. */
 	double bytes_per_hour, low_bytes_per_hour, high_bytes_per_hour;
 	double blocks_per_hour;
 	/* Last snapshot minus first snapshot, added up over all parts and limited to
@@ -59,7 +59,7 @@ struct trend {
  * hyphen as a blank. */
 const char *trend_verdict_name(enum trend_verdict verdict);
 
-/* State for judging many series of one axis. Only one thread at a time may use it. */
+/* State for judging many series that have the same axis. Only one thread at a time may use it. */
 struct trend_judge;
 struct trend_judge *trend_judge_new(const struct trend_axis *axis); /* borrows `axis` */
 void trend_judge_free(struct trend_judge *judge);

@@ -1,28 +1,29 @@
 /* The verdict on a series of numbers, as described in man/hdiff-trend.7. */
 #include "diff/trend/trend_parts.h"
 
-/* Limits of scores, in standard deviations. By chance, a series exceeds SIGNIFICANT in one of a
- * thousand cases, and its end exceeds END_SIGNIFICANT in one of twenty. */
+/* Limits of scores, in standard deviations. A series without a trend exceeds SIGNIFICANT by chance
+ * in one of a thousand cases. The end of such a series exceeds END_SIGNIFICANT in one of twenty
+ * cases. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
-/* Minimum slope at the end for a leak that comes in addition to a step or ramp. With this slope,
- * the series would rise by this fraction of its range over the whole time. A slower rise may come
- * from a cache that is nearly full. */
+/* Minimum slope at the end of a series for a leak that follows a step or ramp. With this slope, the
+ * series would rise by this fraction of its range over the whole time. A slower rise may come from
+ * a cache that is nearly full. */
 #define STILL 0.125
-/* Maximum fraction of the time that a cache takes to fill. A longer rise is indistinguishable from
- * a leak. */
+/* A ramp may be a cache that fills if it ends within this fraction of the time. A longer rise is
+ * indistinguishable from a leak. */
 #define FILLED 0.75
 /* Many steps and ramps compete with a single line, and one of them may fit better by chance.
- * Therefore, a line is not rejected just because its residual is larger than that of the best
- * course. It must be larger by more than the fraction GAIN / (points - CHOSEN). This fraction is
- * large for few points, because many courses then fit. */
+ * Therefore, a line is not rejected just because its residual is larger than the residual of the
+ * best step or ramp. The residual must be larger by more than the fraction GAIN / (points -
+ * CHOSEN). This fraction is large for few points, because many steps and ramps fit few points. */
 #define GAIN 10
 #define CHOSEN 4
-/* A course is not due to chance if it explains this fraction of the sum of squares, and there are
- * at least PLAIN_LEAST points. */
+/* A rise is not due to chance if a line, step or ramp explains this fraction of the sum of squares,
+ * and there are at least PLAIN_LEAST points. */
 #define PLAIN 0.9
 #define PLAIN_LEAST 6
-/* A range is negligible below this fraction of the highest value. */
+/* The range of a series is negligible if it is below this fraction of the highest value. */
 #define NEGLIGIBLE 0.1
 
 /* A series while it is judged, and its figures. To judge a falling series, all values are
@@ -32,7 +33,7 @@ struct reading {
 	const double *values;
 	double *scratch; /* one element per value */
 	struct slopes slopes;
-	double range; /* greatest minus least value within a part, maximum of all parts */
+	double range; /* greatest difference between two values of one part */
 	bool is_spread; /* the range is not negligible */
 	double count; /* number of points in parts whose values change */
 	/* steps between neighbouring points of these parts: all, rising and falling */
@@ -59,34 +60,36 @@ static void count_steps(struct reading *reading)
 	}
 }
 
-/* A possible course of a series: a ramp or a step. A ramp rises for a number of hours from the
- * start of each part. A step is after that number of hours. A ramp over all hours is a line. Each
- * course is fitted by least squares, with a separate level for each part. */
+/* A possible course of a series: a ramp or a step. A ramp rises from the start of each part until
+ * `hours` have passed, and is constant after that. A step is constant, except that it jumps once
+ * when `hours` have passed. A ramp that lasts for the whole time is a line. Each course is fitted
+ * by least squares, with a separate level for each part. */
 struct course {
 	double hours;
 	bool is_step;
-	/* `square`: the course multiplied by itself; `values`: the course multiplied by the values.
-	 * Both are sums over all points, without the levels. */
+	/* `square` is the sum of the course multiplied by itself, `values` the sum of the course
+	 * multiplied by the values. Both are sums over all points, after the mean of each part is
+	 * subtracted. */
 	double square, values;
-	double explained; /* the part of the sum of squares that the course explains */
+	double explained; /* how much of the sum of squares the course explains */
 };
 
-/* Sums over the points of a part before a knot. */
+/* Sums over those points of a part that are before a knot, see init_courses(). */
 struct before {
 	double count, hours, squares; /* `squares` is the sum of the squared hours */
 	double values, products; /* values minus their mean, and their products with the hours */
 };
 
 struct courses {
-	double square; /* sum of squares of the values, without the levels */
+	double square; /* sum of squares of the values, after the mean of each part is subtracted */
 	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
 	size_t count; /* number of ramps, and also of steps */
 	const struct course *line; /* the last ramp */
-	const struct course *stays; /* best course that stops rising early enough */
+	const struct course *stays; /* best step, or ramp that ends early enough (FILLED) */
 };
 
-/* Creates a ramp and a step for each knot, the place where a course bends or jumps. Knots are at
- * the points of the part with the most points. */
+/* Creates a ramp and a step for each knot. A knot is the time at which the ramp ends and the step
+ * jumps. The times are those of the points in the part with the most points. */
 static void init_courses(struct courses *courses, const struct timeline *timeline)
 {
 	const double *hours = timeline->hours + timeline->part_from[timeline->longest];
@@ -179,8 +182,8 @@ static double course_at(const struct course *course, double hours)
 	return hours < course->hours ? hours : course->hours;
 }
 
-/* Returns true if the end of the series still rises after the course is subtracted, as in a leak
- * after a warm-up or a step. */
+/* Subtracts a course from the series, and returns true if the end of the result still rises. This
+ * is the case for a leak after a warm-up or a step. */
 static bool end_rises_beside(const struct reading *reading, const struct course *course)
 {
 	struct timeline *timeline = reading->timeline;
@@ -195,9 +198,8 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Returns true if a rise is a leak. If a line fits well enough, the series must still rise at the
- * end. Otherwise, it must still rise at the end after the best course that levels off is
- * subtracted. */
+/* Returns true if a rise is a leak. If a line fits well enough, a leak must still rise at the end.
+ * Otherwise, the best course that levels off is subtracted, and the end of the result must rise. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
@@ -211,7 +213,7 @@ static bool goes_on(const struct reading *reading, const struct courses *courses
 	return end.score > 0;
 }
 
-/* Returns true if the series rises, and not by chance. */
+/* Returns true if the rise of the series is unlikely to be due to chance. */
 static bool has_risen(const struct reading *reading, const struct courses *courses)
 {
 	double explained = courses->line->explained;
@@ -222,8 +224,8 @@ static bool has_risen(const struct reading *reading, const struct courses *cours
 		       explained >= PLAIN * courses->square);
 }
 
-/* Returns true if the last values exceed the mean of the first third. Otherwise, the rise was
- * undone. */
+/* Returns true if the last value of the series exceeds the mean of its first third. If not, the
+ * rise was undone. For several parts, their last values and their means are added up. */
 static bool is_higher(const struct reading *reading)
 {
 	const struct timeline *timeline = reading->timeline;
@@ -242,8 +244,9 @@ static bool is_higher(const struct reading *reading)
 	return higher > 0;
 }
 
-/* Returns TREND_GROWS or TREND_GREW_ONCE, or TREND_STEADY if a rise is not certain. With too few
- * points for a test, only a series that rises at every step grows. */
+/* Returns TREND_GROWS or TREND_GREW_ONCE for a series that rises, or TREND_STEADY if a rise is not
+ * certain. If there are too few points for a test, returns TREND_GROWS only for a series that rises
+ * at every step. */
 static enum trend_verdict judge_rise(struct reading *reading)
 {
 	struct courses courses = {0};
