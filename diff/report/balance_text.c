@@ -1,7 +1,7 @@
 /*
- * The balance of a process as text, at most six lines: private memory and its parts, the system's
- * counter, other memory, objects, and which part of the growth the rows do not contain. Only
- * changes are shown; for a single dump, the values.
+ * The balance of a process as text, in at most six lines: private memory and its parts, the
+ * system's counter, other memory, objects, and the part of the growth that is not in the rows.
+ * Shows only what changed. For a single dump, shows the values instead of changes.
  */
 #include "diff/report/balance_text.h"
 
@@ -13,7 +13,7 @@
 #include "diff/trend/trend.h"
 
 #define PARTS_MAX 5 /* maximum number of parts, or of types of handles, on a line */
-/* The system's counter is shown if it differs by more than this from the sum of the parts. */
+/* The system's counter is shown if it differs from the sum of the parts by more than this. */
 #define COUNTER_BYTES ((uint64_t)64 << 10)
 /* Growth below this is not worth an explanation. */
 #define EXPLAIN_BYTES ((uint64_t)256 << 10)
@@ -66,8 +66,8 @@ static int by_amount(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Appends the rows of a role, largest change first: the first one after `before`, the others after
- * a comma. Returns their number. */
+/* Appends the rows of a role, largest change first. Before the first row, appends `before`; between
+ * rows, appends a comma. Returns the number of rows. */
 static size_t add_rows(struct balance_text *text, enum balance_role role, const char *before)
 {
 	const struct balance_view *balance = text->balance;
@@ -101,8 +101,8 @@ static const struct balance_row *find_row(
 	return NULL;
 }
 
-/* Appends private memory and its parts. If their sum has not changed, memory only moved between
- * blocks and the free space of heaps, which the rows show. */
+/* Appends private memory and its parts. Appends nothing if their sum has not changed. In that case,
+ * memory only moved between blocks and the free space of heaps, which the rows show. */
 static void add_private(struct balance_text *text)
 {
 	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES);
@@ -163,8 +163,8 @@ static void add_objects(struct balance_text *text)
 		buf_add_text(text->text, "\n");
 }
 
-/* Returns what helps to find out more about the growth of a part, or NULL if its growth is in the
- * rows. */
+/* Returns a text that helps to explain the growth of a part, or NULL if the growth is in the rows
+ * of the comparison. */
 static const char *remedy_of(const struct balance_view *balance, enum balance_figure part)
 {
 	switch ((int)part) {
@@ -181,8 +181,9 @@ static const char *remedy_of(const struct balance_view *balance, enum balance_fi
 	}
 }
 
-/* Returns the part that grew most and has a remedy, after the part `before` in this order, which may
- * be NULL. Returns NULL if no other part grew. */
+/* Finds the next part whose growth is not in the rows: the part that grew most and for which
+ * remedy_of() has a text. `before` is the part found by the previous call, or NULL. Returns NULL
+ * after the last part. */
 static const struct balance_row *next_missing(
 	const struct balance_text *text, const struct balance_row *before)
 {
@@ -202,8 +203,8 @@ static const struct balance_row *next_missing(
 	return found;
 }
 
-/* Appends a line if the rows contain less than most of the growth: their share, and the two largest
- * parts that they lack. */
+/* Appends a line if the rows contain less than EXPLAINED_PERCENT of the growth. The line states the
+ * percentage that the rows contain, and the two largest parts that are not in the rows. */
 static void add_unexplained(struct balance_text *text)
 {
 	const struct balance_view *balance = text->balance;

@@ -5,8 +5,8 @@
 #include "core/base/memory.h"
 #include "diff/query/view.h"
 
-/* Appends at most six lines, each with a newline, or nothing if the balance is unknown or has not
- * changed. The lines contain no control characters. */
+/* Appends at most six lines, each with a newline. Appends nothing if the balance is unknown or has
+ * not changed. The lines contain no control characters. */
 void balance_text(struct buf *words, const struct view *view);
 
 #endif

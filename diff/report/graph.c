@@ -55,7 +55,7 @@ void graph_inputs(const struct view *view, struct buf *words)
 
 size_t graph_row_count(const struct view *view)
 {
-	/* A grouped view shows groups, not rows. All of its rows are drawn. */
+	/* A grouped view shows groups instead of rows. Therefore, all of its rows are drawn. */
 	return view->group == GROUP_STACK ? view->shown_count : view->row_count;
 }
 
@@ -87,8 +87,8 @@ static void add_frame(struct graph_stack *stack, size_t from, const struct frame
 	stack->frames[stack->count++] = (struct graph_frame){.frame = frame};
 }
 
-/* Adds the frames of a row. The last frame in `found` becomes the root of the graph, even if frames
- * are inverted. */
+/* Adds the frames of a row. The last frame in `found` becomes the root of the graph, also in an
+ * inverted view, where that is the innermost frame. */
 static void add_frames(struct graph_stack *stack, const struct view *view, const struct row *row)
 {
 	const struct frames *found = &stack->found;
@@ -115,7 +115,8 @@ static void add_frames(struct graph_stack *stack, const struct view *view, const
 	}
 }
 
-/* Stores the addresses of names. In a grouped view, merges consecutive frames of one group. */
+/* Stores the address of each frame's name, now that `names` no longer moves. In a grouped view,
+ * merges consecutive frames of one group. */
 static void join_frames(struct graph_stack *stack, bool is_grouped)
 {
 	const char *name = stack->names.data;
@@ -141,7 +142,8 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	if (!old->requested_bytes && !now->requested_bytes && !old->block_count &&
 		!now->block_count)
 		return false;
-	/* Only growth from the first to the last snapshot is drawn, and this row has none. */
+	/* In a trend, only the growth from the first to the last snapshot is drawn, and this row
+	 * has none. */
 	if (view->comparison->axis && old->requested_bytes == now->requested_bytes)
 		return false;
 	stack->count = 0;
@@ -222,8 +224,8 @@ static int by_text(const void *a, const void *b)
 	return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Renumbers boxes in the order of their texts. Afterwards, numbers can be compared instead of
- * texts. */
+/* Renumbers boxes in the order of their texts. After that, comparing numbers gives the same order
+ * as comparing texts. */
 static void rank_boxes(struct graph *graph)
 {
 	uint32_t *rank = xcalloc(graph->box_count + 1, sizeof(*rank));
@@ -270,8 +272,8 @@ static bool has_room(const struct block_totals *to, const struct block_totals *m
 	       to->block_count <= UINT64_MAX - more->block_count;
 }
 
-/* Adds up adjacent lines with equal boxes. If their sum would overflow, keeps both lines. The
- * meaning is the same. */
+/* Adds up adjacent lines with equal boxes. If the sum would overflow, keeps both lines, which
+ * together have the same meaning. */
 static void unite_lines(struct graph *graph)
 {
 	size_t kept = 0;

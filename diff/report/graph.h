@@ -11,7 +11,8 @@
 #include "diff/query/view.h"
 #include "diff/read/frame.h"
 
-/* Returns true if the view has OLD sums. Figures are then growth, otherwise current usage. */
+/* Returns true if the view has OLD sums. In that case, figures are growth. Otherwise, they are
+ * current usage. */
 bool graph_is_growth(const struct view *view);
 
 /* Returns the name of the figures: "inuse", or the fate of a window of a recording. */
@@ -23,18 +24,19 @@ void graph_inputs(const struct view *view, struct buf *words);
 /* Returns the number of rows to draw, starting with the first in `view->rows`. */
 size_t graph_row_count(const struct view *view);
 
-/* Stack of one row. Reused: call graph_stack_init() before the first row and graph_stack_release()
- * after the last. */
+/* Stack of one row. The struct is used again for each row. Call graph_stack_init() before the first
+ * row and graph_stack_release() after the last. */
 struct graph_stack {
 	struct change change;
 	struct graph_frame {
-		/* output of clean_frame(), the name of a group, or words if no frame is known */
+		/* output of clean_frame(), the name of a group, or, if no frame is known,
+		 * report_row_words() */
 		const char *name;
 		const struct frame *frame; /* frame with this name, or NULL */
 	} * frames; /* starting with the root */
 	size_t count, cap;
 	struct frames found;
-	/* all names, each NUL-terminated; the group of the current frame */
+	/* `names`: all names, each NUL-terminated. `group`: name of the current frame's group. */
 	struct buf names, group;
 };
 
@@ -44,9 +46,9 @@ void graph_stack_release(struct graph_stack *stack);
 /* Fills `stack` from a row. Returns false if the row has nothing to draw. */
 bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32_t row);
 
-/* All stacks drawn. A line is the sum of all stacks with equal boxes. Lines are sorted by the names
- * of their boxes, starting with the root. Each box is stored once, to save memory for long
- * names. */
+/* All stacks that are drawn. A line is the sum of all stacks with equal boxes. Lines are sorted by
+ * the names of their boxes, and the names of the roots are compared first. To save memory for long
+ * names, each box is stored only once. */
 struct graph {
 	struct graph_box {
 		const char *name;
@@ -68,7 +70,8 @@ struct graph {
 };
 
 enum {
-	/* boxes are distinguished by file and line; without this flag, they have neither */
+	/* boxes with different files or lines are different; without this flag, boxes contain
+	 * neither file nor line */
 	GRAPH_PLACES = 1,
 	GRAPH_FOLDED = 2, /* ';' in names becomes ':' */
 };

@@ -20,14 +20,15 @@ struct page_frames;
 struct json {
 	struct out *out;
 	bool is_first; /* no comma before the next item */
-	/* also escape '<', '>' and '&', so that no text can end the HTML element around it */
+	/* true if the JSON is inside an HTML page; '<', '>' and '&' are then also escaped, so that
+	 * no text can end the HTML element */
 	bool is_in_page;
 	/* The part of the report that is being written. */
 	const struct view *view;
 	const struct comparison *comparison;
 	bool has_rates;
-	/* in a page: table of frames; the page contains the frames' numbers in this table.
-	 * Otherwise NULL. */
+	/* In a page: table of the frames. The JSON then contains a frame's number in this table
+	 * instead of the frame. Otherwise NULL. */
 	struct page_frames *frames;
 };
 
@@ -36,7 +37,8 @@ struct json {
 void json_open(struct json *json, const char *key, char kind); /* '{' or '[' */
 void json_close(struct json *json, char kind); /* '}' or ']' */
 
-/* Starts a new line for the next item. First writes a comma if the item needs one. */
+/* Starts a new line for the next item. If the item needs a comma, writes the comma before the line
+ * end. */
 void json_line(struct json *json);
 void json_open_line(struct json *json, const char *key, char kind);
 
@@ -61,7 +63,7 @@ void json_balance(struct json *json);
 /* Writes the heaps of the current view. */
 void json_heaps(struct json *json);
 
-/* Opens a frame, to which the caller may add keys before closing it. */
+/* Opens an object and writes a frame into it. The caller may add keys and must close the object. */
 void json_open_frame(struct json *json, const struct frame *frame);
 
 /* The distinct frames of a page, in order of occurrence. */

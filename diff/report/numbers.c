@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns true if the value is exactly halfway between two thousandths. Only odd multiples of 1/16
- * are. */
+/* Returns true if the value is exactly halfway between two thousandths. Among the numbers that a
+ * double can represent, these are the odd multiples of 1/16. */
 static bool is_half(double value)
 {
 	double sixteenths = value * 16;

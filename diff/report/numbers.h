@@ -15,7 +15,8 @@
 /* Returns the text, or NULL if `value` is not finite. */
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
 
-/* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two functions return `text`. */
+/* report_size() writes "12.3 MiB" or "512 B" and report_count() "4,102"; both return `text`.
+ * report_percent() returns a rounded percentage. */
 #define REPORT_SIZE_BYTES 40
 #define REPORT_COUNT_BYTES 32
 const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES]);

@@ -17,18 +17,20 @@ struct report_style {
 	/* hexadecimal numbers in UMDH's form and in charts as text */
 	bool hex;
 	enum spark_style spark; /* in text; SPARK_AUTO is ASCII */
-	unsigned columns; /* width of text, except in UMDH's form; 0: 80 */
+	unsigned columns; /* width of the text; 0 means 80; UMDH's form ignores it */
 	bool is_reverse; /* folded stacks: NEW before OLD */
 	bool is_coloured;
 	bool is_tree;
 	bool no_stacks;
 	bool shows_heaps; /* heaps in place of rows */
-	bool is_whole_table; /* with `no_stacks`: the table lists every row shown */
+	/* with `no_stacks`: the table lists all rows shown, not only the largest */
+	bool is_whole_table;
 };
 
 struct chart;
 
-/* Input of a report: one view or, in a trend, one per series in order of their starts. */
+/* Input of a report: a single view or, in a trend, one view for each series, in the order in which
+ * the series start. */
 struct report {
 	const struct view *views;
 	size_t view_count; /* at least 1 */
@@ -36,7 +38,8 @@ struct report {
 	struct strip *strip, *start_up; /* frames of allocators; frames that start a program */
 	const char *const *left_out; /* paths of input files that are in no view */
 	size_t left_out_count;
-	/* only in a page about a window of a recording: usage over time, and sizes; may be NULL */
+	/* only in a page about a window of a recording: usage over time, and sizes of allocations;
+	 * each may be NULL */
 	const struct chart *charts[2];
 };
 
@@ -71,16 +74,16 @@ struct report_format {
 };
 extern const struct report_format report_formats[];
 
-/* For people: a table, its sums, and the largest stacks; or a call tree. */
+/* For people: either a table, its sums, and the largest stacks; or a call tree. */
 void report_text(struct out *out, const struct report *report);
 
-/* UMDH's form, or a table if the view is grouped. In a trend, one report per series. */
+/* UMDH's form. A grouped view is written as a table. In a trend, writes one report per series. */
 void report_umdh(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
 void report_json(struct out *out, const struct report *report);
 
-/* For databases, a line for each stack in each dump: man/hdiff-json.5. */
+/* For databases, one line for each stack in each dump: man/hdiff-json.5. */
 void report_jsonl(struct out *out, const struct report *report);
 
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
@@ -101,7 +104,7 @@ void report_flame(struct out *out, const struct report *report);
 /* Writes a page for browsers: a table and, if scripts are allowed, a flame graph. */
 void report_html(struct out *out, const struct report *report);
 
-/* Messages about one series and its growth limits. Each contains lines, or is empty. */
+/* Messages about one series and its growth limits. Each message consists of lines, or is empty. */
 struct growth_verdict {
 	struct buf over, unknown;
 };
@@ -112,7 +115,9 @@ struct junit {
 	const struct growth_verdict *verdicts; /* indexed by view */
 	size_t view_count;
 	struct strip *strip; /* frames of allocators */
-	bool is_unknown; /* limits could not be judged; exceeded limits still count */
+	/* it is unknown whether limits were exceeded; limits that are known to be exceeded still
+	 * count */
+	bool is_unknown;
 };
 
 /* Writes JUnit's XML: a test case for each series. */

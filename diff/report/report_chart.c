@@ -48,7 +48,8 @@ static void write_head(const struct text_chart *text, const char *title)
 		out_text(text->out, "// only the selected stacks and heaps\n");
 }
 
-/* Returns the length of a bar. In a damaged file, `part` may exceed `whole`. */
+/* Returns the length of a bar, which is limited to `width` because in a damaged file, `part` may
+ * exceed `whole`. */
 static unsigned length_of(double part, double whole, unsigned width)
 {
 	part = part < whole ? part : whole;
@@ -63,8 +64,8 @@ static void write_times(struct out *out, char c, unsigned count)
 
 /* ---------------------------------------------------------------- over time */
 
-/* Writes a bar for a span. The bar shows the usage of each memory at the end of the span, then the
- * highest usage in the span. */
+/* Writes a bar for a span. The first part of the bar shows the usage of each type of memory at the
+ * end of the span. Dots extend it to the highest usage in the span. */
 static void write_use_bar(const struct text_chart *text, const struct use_span *span, double most)
 {
 	const struct use_window *window = &text->chart->over_time->window;
@@ -180,8 +181,8 @@ static void write_over_time(struct text_chart *text)
 
 /* ---------------------------------------------------------------- sizes */
 
-/* A row for the sizes from one power of two up to the next. It consists of the classes [first,
- * end). */
+/* A row of the table of sizes. It covers the sizes from one power of two up to the next, which are
+ * the classes [first, end). */
 struct size_row {
 	size_t first, end;
 	struct use allocated, live;

@@ -9,8 +9,8 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-/* CSV output (RFC 4180). Texts that a spreadsheet would execute are made harmless. Output errors
- * are stored in `out`. */
+/* CSV output (RFC 4180). A text that a spreadsheet would execute gets an apostrophe before it.
+ * Output errors are stored in `out`. */
 struct csv {
 	struct out *out;
 	struct buf field; /* scratch, for composing a field */
@@ -29,8 +29,9 @@ static void write_comma(struct csv *csv)
 	csv->is_first = false;
 }
 
-/* Returns true if a spreadsheet would execute the text as a formula, or would remove its leading
- * apostrophe. The last four signs are full-width forms, which some spreadsheets also accept. */
+/* Returns true if a spreadsheet would execute the text as a formula, or if the text begins with an
+ * apostrophe, which a spreadsheet would remove. The last four signs are full-width forms, which
+ * some spreadsheets also accept. */
 static bool is_formula(const char *text)
 {
 	static const uint32_t signs[] = {
@@ -145,8 +146,8 @@ static void csv_end(struct csv *csv)
 
 /* ---------------------------------------------------------------- columns of a trend */
 
-/* Writes the names of the first columns: the process of the series, and its trend. For groups, the
- * trend of `self` precedes the trend of `total`. */
+/* Writes the names of the first columns, which contain the process of the series and its trend. For
+ * groups, the trend of `self` precedes the trend of `total`. */
 static void csv_trend_columns(struct csv *csv, bool is_grouped)
 {
 	csv_columns(csv, "series,image,pid,start");
@@ -184,8 +185,9 @@ static void csv_trend(struct csv *csv, const struct trend *trend)
 	csv_signed(csv, trend->net_blocks);
 }
 
-/* Writes the names of the last columns, one for each snapshot of each series. A name is `word`
- * followed by the snapshot's time or, without a time, by its path. */
+/* Writes the names of the last columns, one for each snapshot of each series. A name consists of
+ * `word` and the snapshot's time. If the time is unknown, the name contains the snapshot's path
+ * instead. */
 static void csv_snapshot_columns(struct csv *csv, const char *word)
 {
 	for (size_t series = 0; series < csv->report->view_count; series++) {
@@ -214,7 +216,8 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 	return count;
 }
 
-/* Writes the sums of each snapshot of the current series. The fields of other series are empty. */
+/* Writes the sums of each snapshot of the current series. The fields for snapshots of other series
+ * are empty. */
 static void csv_series(struct csv *csv, const struct block_totals *sums)
 {
 	size_t before = snapshot_count(csv->report, 0, csv->series);
@@ -254,7 +257,7 @@ static void write_change(struct csv *csv, const struct change *change)
 		report_rows_have_overhead(csv->comparison));
 }
 
-/* Returns the coarsest sampling of the dumps, or 0 if figures are not estimates. */
+/* Returns the largest `sample_bytes` of the dumps, or 0 if figures are not estimates. */
 static uint64_t sample_bytes(const struct comparison *comparison)
 {
 	uint64_t most = 0;
@@ -314,7 +317,8 @@ static void write_span(struct csv *csv, const struct time_span *span)
 	csv_number(csv, span->last_ms);
 }
 
-/* Appends a heap with a prefix; otherwise, spreadsheets would read 1E5 as a number. */
+/* Appends a heap's address with a prefix. Without the prefix, spreadsheets would read 1E5 as a
+ * number. */
 static void add_heap(struct buf *field, uint64_t heap)
 {
 	if (heap_name(heap))
@@ -323,7 +327,8 @@ static void add_heap(struct buf *field, uint64_t heap)
 		buf_printf(field, "0x%" PRIX64, heap);
 }
 
-/* Writes heaps in the same form as in rows, separated by commas because names contain blanks. */
+/* Writes heaps in the same form as in rows. Heaps are separated by commas, because their names
+ * contain blanks. */
 static void write_heaps(struct csv *csv, const struct window_sums *sums)
 {
 	buf_clear(&csv->field);

@@ -2,8 +2,8 @@
  * DHAT's format, version 2, for Valgrind's dh_view.html: bytes and blocks of each stack.
  *
  * For a comparison, only growth is included, because the viewer adds up figures and shows shares of
- * the sum. "t-gmax" and lifetimes (bklt) are left out, because they would have to be known for
- * every stack. */
+ * the sum. "t-gmax" and lifetimes (bklt) are left out, because hdiff does not know them for every
+ * stack. */
 #include "diff/report/report.h"
 
 #include <inttypes.h>

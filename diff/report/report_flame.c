@@ -1,5 +1,5 @@
-/* A flame graph as a stand-alone SVG picture without scripts. A box shows its figures when the
- * pointer is on it. */
+/* A flame graph as a stand-alone SVG picture without scripts. When the pointer is on a box, the box
+ * shows its figures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #define SHADES 9
 
 struct flame {
-	struct out *out; /* NULL: only measure */
+	struct out *out; /* NULL: boxes are only measured */
 	struct graph graph;
 	bool is_growth;
 	/* For each line, the sums of all previous lines. The sums may wrap around; their
@@ -29,7 +29,7 @@ struct flame {
 		uint64_t old, now, grown, shrunk;
 	} * sums;
 	double scale; /* units of width per byte */
-	size_t levels; /* number of levels that have a box */
+	size_t levels; /* number of levels with a box that is wide enough to draw */
 	size_t left_out; /* number of boxes too narrow to draw */
 	bool is_cut; /* further levels exist */
 };
@@ -75,9 +75,9 @@ static void write_style(const struct flame *flame)
 	out_printf(out, "%s</style>\n", dark_style);
 }
 
-/* Writes a box's style class. In a difference, the shade depends on the square root of the box's
- * share, to make small shares visible. In any other graph, the shade depends on the name, to
- * distinguish neighbours. */
+/* Writes a box's style class. In a graph of growth, the shade depends on the square root of the
+ * box's share, so that small shares are visible. In any other graph, the shade depends on the name,
+ * so that neighbours look different. */
 static void write_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
@@ -103,7 +103,7 @@ static void write_class(
 
 /* ---------------------------------------------------------------- boxes */
 
-/* Writes as much of a name as fits. Leaves out the module if the name is too long. */
+/* Writes as much of a name as fits. If the whole name is too long, first leaves out the module. */
 static void write_name(struct out *out, const char *name, size_t columns)
 {
 	const char *function = strchr(name, '!');
@@ -137,8 +137,8 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 		b->old - a->old, b->now - a->now, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
-/* Returns the bytes of all growth and all shrinking, added up. They determine the width of a
- * box. */
+/* Returns the sum of all growth and all shrinking in bytes. The width of a box is proportional to
+ * this sum. */
 static double involved(const struct flame_sums *sums)
 {
 	return (double)sums->grown + (double)sums->shrunk;
@@ -199,8 +199,8 @@ static void write_box(struct flame *flame, const char *name, size_t from, size_t
 	out_text(out, "</g>\n");
 }
 
-/* Draws the boxes above the box of lines [from, end), starting at `level`. Lines without a box at
- * this level come first, and are skipped. */
+/* Draws the boxes that are above the box of lines [from, end), starting at `level`. Lines that end
+ * below this level come first in the range, and are skipped. */
 static void write_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;

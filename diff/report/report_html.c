@@ -1,9 +1,9 @@
 /*
  * A page for browsers, in a single file: the files in diff/report/html with the report inserted.
  *
- * The page's script reads the report as JSON (man/hdiff-json.5). In a page, this JSON contains
- * numbers instead of frames, because 20,000 stacks share most of their frames. A browser without
- * scripts shows the head and a table of the first rows. */
+ * The page's script reads the report as JSON (man/hdiff-json.5). The JSON in a page contains
+ * numbers of frames instead of the frames, because 20,000 stacks share most of their frames. A
+ * browser without scripts shows the head and a table of the first rows. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
 
-#define TABLE_ROWS 1000 /* more than a reader needs without sorting and searching */
+/* maximum number of rows in the table for browsers without scripts, which cannot sort or search */
+#define TABLE_ROWS 1000
 #define NAME_COLUMNS 100 /* longest name of a frame; longer names are shortened */
 
 /* ---------------------------------------------------------------- text */
@@ -50,7 +51,7 @@ static const char *image_of(const struct view *view)
 	return image;
 }
 
-/* Returns true for a single dump, or for a sum of dumps. They have no OLD, so nothing grew or
+/* Returns true for a single dump or a sum of dumps. Such a view has no OLD, so nothing grew or
  * shrank. */
 static bool is_of_one(const struct view *view)
 {
@@ -318,8 +319,8 @@ static void write_table(struct out *out, const struct view *view)
 
 /* ---------------------------------------------------------------- the data */
 
-/* Writes data for naming the rows of the table: the frames to skip, and short forms of long
- * names. */
+/* Writes data that the script needs to name the rows of the table: which frames to skip, and short
+ * forms of long names. */
 static void write_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;

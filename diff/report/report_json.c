@@ -28,8 +28,8 @@ static void write_heap(struct json *json, const char *key, uint64_t heap)
 		json_hex(json, key, heap);
 }
 
-/* Writes "old", "new" and "growth" in the object that the caller opened. For overhead, the total
- * line of a printed comparison contains only the growth. */
+/* Writes "old", "new" and "growth" in the object that the caller opened. A printed comparison
+ * contains only the growth of overhead, but not its old and new value. */
 static void write_change(
 	struct json *json, const struct change *change, bool has_blocks, bool has_overhead)
 {
@@ -53,7 +53,7 @@ static void write_share(struct json *json, const char *key, const struct change 
 	json_close(json, '}');
 }
 
-/* Writes the sums of all blocks, of the selected blocks, and of the other parts of all blocks. */
+/* Writes the sums of all blocks, and the parts of this sum: selected, suppressed and left out. */
 static void write_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
@@ -118,7 +118,8 @@ void json_open_frame(struct json *json, const struct frame *frame)
 		json_text(json, "module", frame->module);
 	if (frame->function)
 		json_text(json, "function", frame->function);
-	/* An offset of 0 means unknown in a function, but is valid in a module. */
+	/* In a function, an offset of 0 means that the offset is unknown. In a module, 0 is a valid
+	 * offset. */
 	if (frame->offset_bytes || (frame->module && !frame->function))
 		json_hex(json, "offset", frame->offset_bytes);
 	if (frame->has_addr)
@@ -226,7 +227,7 @@ static void write_window_sums(struct json *json, const struct window_sums *sums)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* Writes the defects of a file. */
+/* Writes whether the end of a file is missing, and the file's warnings. */
 static void write_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
 {
 	json_bool(json, "cut", is_cut);
@@ -246,7 +247,8 @@ static void write_time(struct json *json, const struct dump_sums *dump)
 		json_text(json, dump->id.has_wall_time ? "local_time" : "time", text);
 }
 
-/* Writes the sampling, attaching and defects of a dump. */
+/* Writes facts that limit a dump's figures: sampling, blocks from before the tracer was attached, a
+ * missing end, and warnings. */
 static void write_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->quality.sample_bytes)

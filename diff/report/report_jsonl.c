@@ -22,17 +22,17 @@ struct line_writer {
 	const struct view *view;
 	struct strip *strip;
 	struct frames frames;
-	/* Texts of the current row: all of its frames; the innermost frame that is not an
-	 * allocator's. */
+	/* Texts of the current row. `text`: all frames. `function`: the innermost frame that is not
+	 * an allocator's. */
 	struct buf text, function;
 	uint64_t hash;
 };
 
 /* ---------------------------------------------------------------- stacks */
 
-/* Appends a frame's text. It is equal on all machines and, if the function has a name, in all
- * builds. Therefore, it contains no address and no offset in the function. Modules are in lower
- * case, because Windows ignores the case of file names. */
+/* Appends a frame's text. The text of a frame must be equal on all machines and, if the function
+ * has a name, in all builds. Therefore, it contains no address and no offset in the function.
+ * Modules are in lower case, because Windows ignores the case of file names. */
 static void add_frame(struct buf *text, const struct frame *frame)
 {
 	size_t from = text->len;
@@ -65,8 +65,8 @@ static uint64_t hash_text(const struct buf *text)
 	return hash;
 }
 
-/* Stores all frames, starting with the innermost. Ignores options that change frames, because they
- * would also change the hash. */
+/* Stores all frames of a row, starting with the innermost. Ignores options that change which frames
+ * are shown, because such options would also change the hash. */
 static void add_stack(struct line_writer *writer, uint32_t number)
 {
 	const struct row *row = &writer->view->comparison->rows[number];
@@ -111,8 +111,8 @@ static const struct module *main_module(const struct dump_sums *dump)
 	return NULL;
 }
 
-/* Writes a build in the form that symbol stores use: the PDB's, or the image's time stamp and size,
- * or "" if both are unknown. */
+/* Writes the module's build in the form that symbol stores use. This is the identity of the PDB or,
+ * if no PDB is known, the time stamp and size of the image. Writes "" if both are unknown. */
 static void write_build(struct json *json, const struct dump_sums *dump)
 {
 	const struct module *module = main_module(dump);
@@ -176,8 +176,8 @@ static void write_line(
 	out_char(writer->out, '\n');
 }
 
-/* Writes a line for each dump that has the stack. The lines are the same as in separate reports of
- * each dump. */
+/* Writes a line for each dump that has the stack. A report about only one of the dumps would
+ * contain the same line. */
 static void write_row(struct line_writer *writer, uint32_t number)
 {
 	const struct comparison *comparison = writer->view->comparison;

@@ -1,5 +1,6 @@
-/* Results of the limits of growth for build servers, as JUnit's XML. One suite contains a test case
- * for each series. Names must be equal in the next build, so they contain no pid and no time. */
+/* Results of growth limits as JUnit's XML, for build servers. One suite contains a test case for
+ * each series. The next build must give a series the same name, so names contain no pid and no
+ * time. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -54,8 +55,8 @@ static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 	return count;
 }
 
-/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)". The frame is the innermost one that is
- * not an allocator's. */
+/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)". The function is the innermost one that
+ * does not belong to an allocator. */
 static void add_stack(struct buf *text, const struct view *view, uint32_t number,
 	struct frames *frames, struct strip *strip)
 {

@@ -16,8 +16,8 @@
 /* Figures and texts shared by all forms of reports: growth, which numbers are known, words for rows
  * without a stack, and names that fit on a line. */
 
-/* Number and bytes of the rows that grew, and of the rows that shrank. `first_bytes` is the growth
- * of the first few rows. */
+/* Numbers and bytes of the rows that grew, and of the rows that shrank. `first_bytes` is the growth
+ * of the first `first` rows, see report_ways(). */
 struct report_ways {
 	size_t grown_count, shrunk_count;
 	uint64_t grown_bytes, shrunk_bytes, first_bytes;
@@ -33,16 +33,18 @@ struct growth {
 
 struct growth growth_of(uint64_t now, uint64_t old);
 
-/* Returns the sums of the blocks that are neither selected nor suppressed. If the total of a
- * printed comparison contains only growth, the result also contains only growth. */
+/* Returns the sums of the blocks that are neither selected nor suppressed. If the total in a
+ * printed comparison contains only growth, without NEW and OLD, the result also contains only
+ * growth. */
 struct change report_left_out(const struct view *view);
 
-/* Returns the sum of the rows that are not shown, and stores their number in `*count`. Both are
- * zero in a grouped view, because groups overlap. */
+/* Returns the sum of the rows that are not shown, and stores their number in `*count`. In a grouped
+ * view, the sum is zero, because groups overlap, and `*count` is the number of groups that are not
+ * shown. */
 struct change report_not_shown(const struct view *view, size_t *count);
 
-/* Return true if overhead is known: report_rows_have_overhead() for each row, report_has_overhead()
- * for the selected rows. */
+/* report_rows_have_overhead() returns true if the overhead of each row is known,
+ * report_has_overhead() if the overhead of the sum of the selected rows is known. */
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
@@ -50,9 +52,9 @@ bool report_has_overhead(const struct view *view);
  * snapshots. */
 bool report_has_rates(const struct comparison *comparison);
 
-/* For a window. report_window_rate() returns allocations per second, or NAN if the window has no
- * length. report_window_life() returns the mean lifetime in ms of blocks allocated and freed in the
- * window. */
+/* For a window of a recording. report_window_rate() returns allocations per second, or NAN if the
+ * window has no length. report_window_life() returns the mean lifetime in ms of the blocks that
+ * were allocated and freed in the window. */
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums);
 double report_window_life(const struct window_sums *sums);
 
@@ -74,24 +76,24 @@ const char *report_group_kind(enum view_group group);
 
 /* Shared parts of charts. */
 
-/* In display order. */
+/* Kinds of memory, in the order in which charts show them. */
 extern const enum record_memory chart_memories[RECORD_MEMORIES];
 
-/* Returns the next mark of the window up to `end_ms`, or NULL. `*at` is the number of the next mark
- * and starts at 0. */
+/* Returns the next mark in the window with a time of at most `end_ms`, or NULL. `*at` is the index
+ * of the next mark in the recording. The caller sets it to 0 before the first call. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
-/* Returns log2(value) + 1, or 0 for 0. The 1 is added because a single block must have a height.
- * The result is equal on every system. */
+/* Returns log2(value) + 1, or 0 for 0. Without the addition of 1, the bar for a single block would
+ * have no height. The result is equal on every system. */
 double chart_log(uint64_t value);
 
 /* Pieces of a page. The build makes them from diff/report/html, including the style and the script.
  * hdiff writes generated content between the pieces. */
 enum page_piece {
 	PAGE_TITLE, /* up to the title */
-	PAGE_HEAD, /* up to the summary, for every reader */
-	PAGE_TABLE, /* up to the rows, for readers without scripts */
-	PAGE_DATA, /* up to the report as JSON, for the script */
+	PAGE_HEAD, /* after the title, up to the summary, which every reader sees */
+	PAGE_TABLE, /* after the summary, up to the table rows for readers without scripts */
+	PAGE_DATA, /* after the table rows, up to the report as JSON, which the script reads */
 	PAGE_END, /* after the data */
 	PAGE_PIECES,
 };

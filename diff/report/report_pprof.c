@@ -2,8 +2,8 @@
  * pprof's profile.proto, as defined in pprof's sources: protobuf in gzip.
  *
  * Texts, functions, locations and mappings are numbered and written when they are first needed. A
- * mapping has the addresses of its module in the process. To compare profiles of two processes,
- * pprof subtracts the start of the mapping and identifies a module by its build. */
+ * mapping is a module with its addresses in the process. To compare profiles of two processes,
+ * pprof subtracts the mapping's start from each address, and identifies a module by its build. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +39,8 @@ enum {
 	MAPPING_END,
 	MAPPING_FILE = 5,
 	MAPPING_BUILD,
-	/* first of four flags: functions, files, lines and inlined functions are known; pprof need
-	 * not look them up */
+	/* first of four flags, which state that functions, files, lines and inlined functions are
+	 * known; pprof then does not look them up */
 	MAPPING_HAS_FUNCTIONS,
 	MAPPING_HAS_INLINED = 10,
 	LOCATION_ID = 1,
@@ -54,7 +54,8 @@ enum {
 	FUNCTION_FILE = 4,
 };
 
-/* Kinds of numbered objects. An object's key is its message without the number. */
+/* Kinds of numbered objects. An object's key for finding its number is its protobuf message without
+ * the number. */
 enum pprof_kind { STRINGS, FUNCTIONS, LOCATIONS, MAPPINGS, PPROF_KINDS };
 
 struct pprof {
@@ -178,7 +179,8 @@ static uint64_t mapping_number(struct pprof *pprof, const struct module *module)
 	add_number(part, MAPPING_START, module->base);
 	add_number(part, MAPPING_END, module->base + module->size_bytes);
 	add_number(part, MAPPING_FILE, string_number(pprof, module_path_base(module->path)));
-	/* The build in the form of symbol stores: of the PDB, otherwise of the image. */
+	/* The build is written in the form that symbol stores use. This is the identity of the PDB
+	 * or, if no PDB is known, the time stamp and size of the image. */
 	buf_clear(text);
 	if (module->pdb_guid)
 		buf_printf(text, "%s%" PRIX32, module->pdb_guid, module->pdb_age);
@@ -204,8 +206,8 @@ static uint64_t module_number(struct pprof *pprof, const struct module *module)
 	return number;
 }
 
-/* Returns the mapping of a frame: a module of the dump or, for a text, a mapping without addresses.
- * Returns 0 if the frame is in no module. */
+/* Returns the mapping of a frame. For an address, this is the mapping of a module of the dump. For
+ * a text, it is a mapping without addresses. Returns 0 if the frame is in no module. */
 static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const struct frame *frame)
 {
 	const struct comparison *comparison = pprof->view->comparison;
@@ -254,8 +256,9 @@ static void add_line(struct pprof *pprof, struct buf *location, const struct gra
 	add_bytes(location, LOCATION_LINE, part->data, part->len);
 }
 
-/* Returns the location for the frame at `*count - 1`, including the functions into which it was
- * inlined. Subtracts the number of frames used from `*count`. */
+/* Returns the location for the frame at `*count - 1`. If the frame is inlined, the location also
+ * contains the outer functions, which are in the next frames. Subtracts the number of frames in the
+ * location from `*count`. */
 static uint64_t location_number(
 	struct pprof *pprof, const struct row *row, const struct graph_stack *stack, size_t *count)
 {
@@ -266,8 +269,8 @@ static uint64_t location_number(
 	buf_init(&location);
 	if (frame) {
 		add_number(&location, LOCATION_MAPPING, frame_mapping(pprof, row, frame));
-		/* A return address may belong to the next line or function; the call before it
-		 * never does. */
+		/* A return address may already belong to the next line or function. The call before
+		 * it does not. */
 		if (frame->has_addr && frame->addr)
 			add_number(&location, LOCATION_ADDR, frame->addr - 1);
 	}

@@ -1,4 +1,5 @@
-/* Charts as stand-alone SVG pictures without scripts. Figures are shown under the pointer. */
+/* Charts as stand-alone SVG pictures without scripts. When the pointer is on a part of a chart, its
+ * figures are shown. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- text and numbers */
 
-/* Writes a coordinate, or 0 if the coordinate is outside the picture, as in a damaged file. */
+/* Writes a coordinate. Writes 0 if the coordinate is outside the picture, which may happen for a
+ * damaged file. */
 static void write_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
@@ -219,7 +221,7 @@ static void write_scales(struct out *out, const struct time_plot *time, uint64_t
 	write_axes(out, plot);
 }
 
-/* Draws the highest usage of each span as stacked bands, one for each memory. */
+/* Draws the highest usage of each span. The types of memory are stacked as bands. */
 static void write_bands(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -325,7 +327,8 @@ static void write_mark_lines(struct svg *svg, const struct time_plot *time)
 	}
 }
 
-/* Draws areas that show figures when the pointer is on them. */
+/* Draws an invisible area for each span, which shows the span's figures when the pointer is on
+ * it. */
 static void write_figures(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -388,8 +391,8 @@ static void write_over_time(struct svg *svg)
 #define PANEL_HEIGHT 300
 #define CLASSES_MIN 12 /* minimum number of classes shown; with fewer, bars would be too wide */
 
-/* The range from the first to the last class that is not empty, extended to start at a power of
- * two. */
+/* The range of classes to draw, from the first to the last class that is not empty. The range is
+ * extended to start at a power of two. */
 struct size_range {
 	enum record_memory memory;
 	size_t first, end;

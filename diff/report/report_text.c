@@ -17,11 +17,11 @@ enum {
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
 	WIDE = 100, /* minimum number of columns for longer lines */
-	OVERHEAD_MIN = 1 << 20, /* minimum overhead that gets a line, in bytes */
+	OVERHEAD_MIN = 1 << 20, /* minimum growth of overhead that gets a line, in bytes */
 };
 
-/* Appends the caller: "app+1A12 < open_file". Omits the caller's module if the previous frame has
- * the same module. */
+/* Appends the caller of the first frame, as in "app+1A12 < open_file". Omits the caller's module if
+ * the first frame is in the same module. */
 static void add_caller(struct text_report *text, unsigned columns)
 {
 	const char *module = text->frames.items[0].module;
@@ -163,7 +163,8 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 	out_char(text->out, '\n');
 }
 
-/* Writes the growth of overhead if it exceeds both the growth of the blocks and OVERHEAD_MIN. */
+/* Writes a line about the growth of overhead. Writes nothing unless this growth exceeds both the
+ * growth of the blocks and OVERHEAD_MIN. */
 static void write_overhead(struct text_report *text)
 {
 	const struct change *change = &text->view->selected;
@@ -207,8 +208,8 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 	write_overhead(text);
 }
 
-/* Reports growth of stacks whose last frame is an allocator, or has no name and may be an
- * allocator. */
+/* Reports the growth of stacks without a known caller, see view_find_uncalled(). Each of their
+ * frames belongs to an allocator, or has no name and may belong to one. */
 static void write_uncalled(struct text_report *text, const struct report_ways *ways)
 {
 	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
@@ -253,7 +254,8 @@ static bool has_self(const struct view_group_row *group)
 	       group->self.old.requested_bytes || group->self.now.requested_bytes;
 }
 
-/* Writes a group. In a trend, writes the figures by which groups are sorted: `self` or `total`. */
+/* Writes a group. In a trend, writes only the figures by which groups are sorted, which are those
+ * of `self` or `total`. */
 static void write_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
@@ -300,7 +302,8 @@ static void write_group_headings(struct text_report *text)
 	report_text_colour(text, "0");
 }
 
-/* Writes the groups. If groups are sorted by total, includes functions that only call others. */
+/* Writes the groups. Groups without `self` sums contain functions that only call others. They are
+ * included only if groups are sorted by total. */
 static void write_groups(struct text_report *text)
 {
 	const struct view *view = text->view;

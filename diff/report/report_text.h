@@ -19,20 +19,21 @@ struct text_report {
 	const struct report *whole;
 	const struct view *view;
 	const struct comparison *comparison;
-	bool is_single; /* there is no OLD: figures are sizes, not growth */
+	bool is_single; /* OLD does not exist, so figures are sizes and not growth */
 	unsigned columns;
 	struct spark spark;
 	struct buf word; /* scratch */
 	struct frames frames;
 };
 
-/* Widths of a row's number, "+1023.9 MiB" and "+123,456". */
+/* Widths of columns: a row's number, "+1023.9 MiB" and "+123,456". */
 enum { TEXT_NUMBER = 4, TEXT_BYTES = 11, TEXT_BLOCKS = 10 };
 
 /* Starts a colour, or ends it with "0". Writes nothing without colours. */
 void report_text_colour(struct text_report *text, const char *code);
 
-/* Write "+12.3 MiB" in the colour for growth or for shrinking, and "+1,234", right-justified. */
+/* report_text_bytes() writes "+12.3 MiB" in the colour for growth or for shrinking,
+ * report_text_blocks() writes "+1,234". Both are right-justified. */
 void report_text_bytes(struct text_report *text, const struct change *change, unsigned width);
 void report_text_blocks(struct text_report *text, const struct change *change, unsigned width);
 
@@ -43,8 +44,8 @@ void report_text_sum(struct text_report *text, const struct change *change);
  * lacks rows, writes '?' for the number of blocks. */
 void report_text_rest(struct text_report *text, const struct change *change);
 
-/* Writes "+28.4 GiB/h (11.8 to 50.8)". All three numbers have the unit of the rate or, if the rate
- * is 0, the unit of the bounds. */
+/* Writes "+28.4 GiB/h (11.8 to 50.8)". All three numbers have the same unit, which is chosen for
+ * the rate or, if the rate is 0, for the bounds. */
 void report_text_rate(
 	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width);
 
@@ -55,7 +56,8 @@ void report_text_trend(
 /* Appends "parse.cpp:41", or nothing if the place is unknown. */
 void report_text_add_place(struct buf *word, const struct frame *frame);
 
-/* Appends the function. Includes its module if `with_module` is set or the file is unknown. */
+/* Appends the function's name. Includes the module's name if `with_module` is set or the source
+ * file is unknown. */
 void report_text_add_function(struct buf *word, const struct frame *frame, bool with_module);
 
 /* Writes the lines about the inputs. */

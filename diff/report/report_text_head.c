@@ -29,7 +29,7 @@ static void add_file(struct buf *word, const char *before, const struct dump_sum
 
 	buf_add_text(word, before);
 	clean_text(word, sums->id.path, true);
-	/* "2026-11-24T03:43:15.021Z" without its fraction */
+	/* cut the fraction of seconds off "2026-11-24T03:43:15.021Z" */
 	if (*report_dump_time(sums, time))
 		buf_printf(word, ", %.19s%s", time, strlen(time) > 19 ? "Z" : "");
 }
@@ -120,15 +120,16 @@ static void write_warnings(struct text_report *text)
 		comparison->warnings, comparison->warning_count);
 }
 
-/* Returns true if a line may be broken at this blank: between the items of a list, or before a
- * sentence in brackets. */
+/* Returns true if a line may be broken at the blank `at`. This is so between the items of a list,
+ * and before a sentence in brackets. */
 static bool may_break(const char *line, const char *at)
 {
 	return at > line &&
 	       (strchr(",:;", at[-1]) || (at[1] == '(' && strcspn(at, ")") > strlen(" (grows)")));
 }
 
-/* Writes a line. Breaks it where it exceeds the columns; the rest is indented. */
+/* Writes a line, broken into several lines if it is too wide. All lines after the first are
+ * indented. */
 static void write_wrapped(struct text_report *text, char *line)
 {
 	const char *indent = "";

@@ -59,8 +59,8 @@ static void write_size(
 	out_char(text->out, '\n');
 }
 
-/* Writes the sizes of a row's blocks: singly if they are few, otherwise grouped by powers of
- * two. */
+/* Writes the sizes of a row's blocks. If there are only a few sizes, lists each of them. Otherwise,
+ * groups them by powers of two. */
 static void write_sizes(struct text_report *text, const struct row_blocks *blocks)
 {
 	out_printf(text->out, "      %*s%*s", SIZES, "size", TEXT_BLOCKS,

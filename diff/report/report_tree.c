@@ -1,8 +1,10 @@
 /*
- * The rows of a view as a call tree, for people. A node has the sum of all stacks through it. Top
- * down, the outermost frames are next to the root; bottom up, the innermost frames are. Frames are
- * equal if module and function are equal or, without a function, module and offset. Each node is a
- * line. Nodes below one per cent are left out. Only branches are indented, and marked with "-". */
+ * The rows of a view as a call tree, for people. A node has the sum of all stacks that contain it.
+ * In a top-down tree, the outermost frames are next to the root. In a bottom-up tree, the innermost
+ * frames are next to the root. Two frames are equal if their modules and functions are equal. If
+ * the functions are unknown, modules and offsets must be equal. Each node is a line. Nodes below
+ * one per cent are left out. A node is indented more than its parent, and marked with "-", only if
+ * the parent has several children that are shown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,8 @@ struct call_node {
 	const char *name;
 	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: no such node */
 	struct change total;
-	/* Sum of all growth and all shrinking in the node's rows. In the growth of the node, they
-	 * would cancel each other. This sum determines whether the node is shown. */
+	/* Sum of all growth and all shrinking in the node's rows, which would cancel each other in
+	 * the node's growth. The node is shown only if this sum is large enough. */
 	uint64_t moved_bytes;
 };
 
@@ -210,7 +212,8 @@ static bool is_one_of_several(const struct printed_tree *printed, const struct c
 	       shown_children(printed, &printed->tree->nodes[node->parent]) > 1;
 }
 
-/* Writes a node with its sign and colour. Adds a word if all of its blocks are new or freed. */
+/* Writes a node with its sign and colour. Marks the node "new" if all of its blocks are new, or
+ * "gone" if all were freed. */
 static void write_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
@@ -266,7 +269,8 @@ static void write_nodes(struct printed_tree *printed)
 			continue;
 		}
 		/* Go up to a node whose next sibling is shown. Siblings are sorted by
-		 * `moved_bytes`, so no sibling after a hidden one is shown. */
+		 * `moved_bytes`. If one is too small to be shown, all siblings after it are too
+		 * small. */
 		while (at && (nodes[at].next == CALL_NONE ||
 				     !is_shown(printed, &nodes[nodes[at].next]))) {
 			indent -= is_one_of_several(printed, &nodes[at]) ? 2 : 0;

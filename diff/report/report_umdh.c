@@ -105,7 +105,8 @@ static void write_heap(struct out *out, uint64_t heap)
 	out_hex(out, heap);
 }
 
-/* Writes the thread and the heap, or the number of threads and heaps. */
+/* Writes the thread and the heap. If there are several threads or heaps, writes how many there
+ * are. */
 static void write_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
@@ -265,7 +266,8 @@ static void write_signed(struct umdh_report *report, uint64_t now, uint64_t old,
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-/* Writes a part of the total. All parts are written, so that a reader can check the sum. */
+/* Writes one part of the total. All parts are written, so that a reader can check that they add up
+ * to the total. */
 static void write_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	bool has_blocks, const char *what)
 {
@@ -327,8 +329,8 @@ static void write_rest(struct umdh_report *report)
 	out_text(report->out, " blocks\n");
 }
 
-/* Writes a number right-justified in six columns. Adds a sign if the direction is opposite to the
- * total's direction. */
+/* Writes a number right-justified in six columns. Adds a minus sign if the number's direction is
+ * opposite to the direction of the total. */
 static void write_part(
 	struct umdh_report *report, char direction, uint64_t now, uint64_t old, const char *behind)
 {
@@ -399,8 +401,8 @@ static void write_number(struct umdh_report *report, unsigned width, uint64_t va
 	out_number(report->out, value, report->base, width);
 }
 
-/* Writes notes about a row. They precede the row as comments, which readers of UMDH's comparisons
- * skip. */
+/* Writes notes about a row. The notes are comments before the row. Programs that read UMDH's
+ * comparisons skip comments. */
 static void write_notes(
 	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {
@@ -433,7 +435,7 @@ static void write_notes(
 	out_char(out, '\n');
 }
 
-/* Writes "+ GROWTH ( NEW - OLD)", which starts both lines of a row. */
+/* Writes "+ GROWTH ( NEW - OLD)". Both lines of a row start in this form. */
 static void write_growth(struct umdh_report *report, uint64_t now, uint64_t old)
 {
 	struct growth growth = growth_of(now, old);

@@ -62,7 +62,8 @@ static void write_read(struct out *out, const struct comparison *comparison)
 	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
-/* Returns true if rows are in order of growth. If they are, the header states this order. */
+/* Returns true if the rows shown are in order of growth, largest first. Only then, the header
+ * states this order. */
 static bool largest_come_first(const struct view *view)
 {
 	uint64_t last = UINT64_MAX;
@@ -72,8 +73,8 @@ static bool largest_come_first(const struct view *view)
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
 			growth_of(change.now.requested_bytes, change.old.requested_bytes);
-		/* Sums are below 2^63, so adding 2^63 makes growth unsigned and preserves the
-		 * order. */
+		/* Growth is the difference of two sums below 2^63. Adding 2^63 makes it
+		 * non-negative and preserves the order. */
 		uint64_t place = (UINT64_C(1) << 63) +
 				 (growth.sign == '-' ? 0 - growth.amount : growth.amount);
 
@@ -158,7 +159,7 @@ static void write_columns(struct umdh_report *report)
 	out_text(report->out, "name\n");
 }
 
-/* Writes the legend of groups: growth and name, one group per line. */
+/* Writes the legend of groups. Each group is a line with its growth and its name. */
 static void write_groups_legend(struct umdh_report *report)
 {
 	struct out *out = report->out;

@@ -1,16 +1,18 @@
 /*
  * Short names of functions, for people. Names of C++ templates can fill a screen. Parts are removed
- * until the name fits: first the return type and template arguments, then long parameters, all
- * parameters, and outer scopes. Three dots replace each removed part, except parameters at the end.
+ * until the name fits: first the return type and template arguments, then long parameters, then all
+ * parameters, then outer scopes. Each removed part is replaced with three dots, except parameters
+ * at the end.
  *
- * Forms for programs contain whole names. */
+ * Reports for programs contain whole names. */
 #include <string.h>
 
 #include "core/base/text.h"
 #include "diff/report/clean.h"
 
 #define INSIDE_MIN 12 /* text in brackets is replaced with three dots only if it is longer */
-#define SCOPES 16 /* maximum number of innermost parts that are kept; outer ones are left out */
+/* maximum number of parts of a name that are kept; parts before them (outer scopes) are left out */
+#define SCOPES 16
 
 /* Returns the position of the bracket that closes the bracket at `at`, or NULL. */
 static const char *find_close(const char *name, const char *at)
@@ -32,15 +34,15 @@ static const char *find_close(const char *name, const char *at)
 	return NULL;
 }
 
-/* Returns true if a bracket at `at` belongs to a name: "<lambda", "(anonymous namespace)", and Go's
- * "main.(*Cache).Put". */
+/* Returns true if a bracket at `at` is part of a name, as in "<lambda", "(anonymous namespace)" and
+ * Go's "main.(*Cache).Put". */
 static bool begins_name(const char *name, const char *at)
 {
 	return at == name || strchr(": .", at[-1]);
 }
 
-/* Appends a name without long texts in brackets of the kind `open`. Keeps brackets that belong to
- * names. */
+/* Appends a name. Replaces long texts in brackets of the kind `open` with three dots. Keeps
+ * brackets that are part of a name. */
 static void add_without(struct buf *to, const char *name, char open)
 {
 	const char *from = name;
@@ -61,8 +63,8 @@ static void add_without(struct buf *to, const char *name, char open)
 	buf_add_text(to, from);
 }
 
-/* Splits a name at its scopes. Returns the end of the last part without its parameters. Stores the
- * starts of the last parts, outermost first. */
+/* Splits a name at its scopes into parts. Stores the starts of the last SCOPES parts, outermost
+ * first. Returns the end of the last part, before its parameters. */
 static const char *find_parts(const char *name, const char *parts[SCOPES])
 {
 	const char *close, *past, *end = NULL;
@@ -89,7 +91,8 @@ static const char *find_parts(const char *name, const char *parts[SCOPES])
 	return end ? end : name + strlen(name);
 }
 
-/* Replaces the end of `words`, starting at `at`, with a text. The text may be part of `words`. */
+/* Replaces the text in `words` from index `at` to the end with `by`, which may itself be part of
+ * `words`. */
 static void replace(struct buf *words, size_t at, const char *by)
 {
 	struct buf copy;
@@ -113,8 +116,8 @@ static void replace_scopes(struct buf *words, size_t at, const char *rest)
 	buf_release(&shorter);
 }
 
-/* Removes the parameters of the name that begins at `at`, and then outer scopes until the name
- * fits. The last two parts remain. */
+/* Removes the parameters of the name that begins at index `at`. After that, removes outer scopes
+ * until the name fits or only two parts remain. */
 static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
 {
 	const char *parts[SCOPES], *end = find_parts(words->data + at, parts);

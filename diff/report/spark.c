@@ -24,8 +24,8 @@ static size_t part_end(const struct trend_axis *axis, size_t at)
 	return end;
 }
 
-/* Returns the number of columns needed if each has `at_once` snapshots and separators are between
- * parts. */
+/* Returns the number of columns that are needed if each column has `at_once` snapshots and parts
+ * are separated. */
 static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 {
 	size_t count = 0;

@@ -28,18 +28,20 @@ struct spark {
 	const struct trend_axis *axis; /* borrowed */
 	size_t count; /* number of columns */
 	struct spark_column {
-		/* snapshots merged in the column; count 0: a separator between parts */
+		/* range of snapshots that are merged in the column; if `count` is 0, the column
+		 * separates two parts */
 		size_t first, count;
 	} columns[SPARK_WIDTH];
 };
 
 /* Computes the layout of a trend's lines, which are at most `width` (1 to SPARK_WIDTH) columns
- * wide. If there are too many parts, they are not separated. */
+ * wide. Parts are separated only if the width is enough for separators. */
 void spark_make(
 	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width);
 
-/* Prints the line for sums[0..axis->count), in spark->count columns. It shows requested bytes, or
- * blocks if the series is judged by its blocks. Prints nothing for SPARK_NONE. */
+/* Prints the line for sums[0..axis->count), in spark->count columns. The line shows requested
+ * bytes, or numbers of blocks if the series is judged by its blocks. Prints nothing for
+ * SPARK_NONE. */
 void spark_print(struct out *out, const struct spark *spark, const struct block_totals *sums);
 
 #endif

@@ -30,7 +30,7 @@ struct umdh_report {
 /* Writes the list of dumps and a legend, all as comments. */
 void umdh_head(struct umdh_report *report);
 
-/* For a trend. umdh_series() writes the list of its series and snapshots. umdh_trend() writes the
+/* For a trend. umdh_series() writes a series and the list of its snapshots. umdh_trend() writes the
  * trend line before a row, and umdh_trend_legend() the legend of these lines. */
 void umdh_series(struct umdh_report *report);
 void umdh_trend_legend(struct umdh_report *report);
@@ -40,11 +40,11 @@ void umdh_trend(
 /* Writes a time in a recording: "10.250 s". */
 void umdh_seconds(struct out *out, uint64_t ms);
 
-/* Writes the fate and the window of a recording: ", what was allocated and not freed from 1.000 s
- * to 2.000 s". Writes nothing for a moment. */
+/* Writes which allocations of a recording are included, and the window: ", what was allocated and
+ * not freed from 1.000 s to 2.000 s". Writes nothing for a moment. */
 void umdh_fate(struct out *out, const struct dump_sums *sums);
 
-/* Writes notes after a dump's name: why its numbers are estimates or incomplete. */
+/* Writes notes after a dump's name, which explain why its numbers are estimates or incomplete. */
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* Writes a dump, with a line for each of its warnings. */
@@ -55,7 +55,7 @@ void umdh_dumps(struct out *out, const struct comparison *comparison);
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
-/* Writes the warnings of a file, a line each. Each line starts with `before`. */
+/* Writes the warnings of a file, one per line. Each line starts with `before`. */
 void umdh_warnings(struct out *out, const char *before, const char *path,
 	const char *const *warnings, size_t count);
 
