@@ -109,15 +109,27 @@ static uint64_t bounded(uint64_t bytes)
 	return bytes < HEAP_BYTES_MAX ? bytes : HEAP_BYTES_MAX;
 }
 
+/* Returns the name of a kind that hsnap writes, or "". The result is a literal, because a copy for
+ * each of many dumps would cost memory. */
+static const char *known_kind(const char *kind)
+{
+	static const char *const kinds[] = {
+		"nt", "segment", "page", "wine", "unknown", "virtual", "reserved", "mapped"};
+
+	for (size_t i = 0; kind && i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (!strcmp(kind, kinds[i]))
+			return kinds[i];
+	}
+	return "";
+}
+
 static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t addr,
 	uint64_t committed, uint64_t reserved)
 {
-	const char *kind = kv_get(kv, "kind");
-
 	array_grow((void **)&sums->heap_facts, &sums->heap_fact_cap, sums->heap_fact_count,
 		sizeof(*sums->heap_facts));
 	sums->heap_facts[sums->heap_fact_count++] = (struct heap_fact){.addr = addr,
-		.kind = kind ? arena_text(&sums->arena, kind, strlen(kind)) : "",
+		.kind = known_kind(kv_get(kv, "kind")),
 		.memory = {.committed_bytes = bounded(committed),
 			.reserved_bytes = bounded(reserved)}};
 }
