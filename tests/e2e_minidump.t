@@ -126,7 +126,7 @@ sub refused {
 		'a text' => ['text.dmp', "Windows\n", 'is not a minidump'],
 		'a cut header' => ['cut.dmp', 'MDMP' . "\x93\xa7\0\0", 'is not a minidump', 'cut short after 8 bytes'],
 		'a dump of a system' => ['system.dmp', 'PAGEDU64' . "\0" x 8192, 'is not a minidump', 'whole system'],
-		'nothing in it' => ['nothing.dmp', "MDMP\x93\xa7\0\0" . "\0" x 24, "contains no memory of the heaps"],
+		'nothing in it' => ['nothing.dmp', "MDMP\x93\xa7\0\0" . "\0" x 24, "contains no heap memory"],
 	);
 	for my $what (sort keys %bad) {
 		my ($name, $bytes, @words) = @{ $bad{$what} };
@@ -156,7 +156,7 @@ sub real {
 			my $result = run(tool('hsnap', 'linux', '-z', $dump, '-f', "$dir/$name.txt"));
 			is($result->{status}, 2, "$name: status");
 			# Only one minidump has a part of a heap.
-			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: contains no memory of the heaps .*\n\z/,
+			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: contains no heap memory .*\n\z/,
 				"$name: and why");
 			like($result->{err}, qr/warning: the dump was written without full memory: it has \d+ bytes in \d+ ranges?\n/, "$name: it is said");
 			my $text = slurp("$dir/$name.txt");
@@ -184,7 +184,7 @@ sub incomplete {
 	spew("$dir/cut.dmp", substr $bytes, 0, int(0.7 * length $bytes));
 	make_image("$dir/none.dmp", 'win10-x64', '--partial') or return fail('an image without memory');
 	my %said = (cut => qr/^hsnap: cut\.dmp: the snapshot is incomplete \(the dump was written anyway\); .*--force\n\z/m,
-		none => qr/^hsnap: none\.dmp: contains no memory of the heaps \(the dump was written anyway\); .*\n\z/m);
+		none => qr/^hsnap: none\.dmp: contains no heap memory \(the dump was written anyway\); .*\n\z/m);
 	for my $side (tool_names()) {
 		for my $name (sort keys %said) {
 			my @how = ('hsnap', $side, '-z', "$dir/$name.dmp", '-f');

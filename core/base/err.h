@@ -19,15 +19,15 @@
 #define ERR_LIST(X)                                                                                \
 	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more memory")    \
 	X(ERR_USAGE, "wrong usage", "see --help")                                                  \
-	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
-	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
+	X(ERR_OPEN, "cannot open", "check the name and your permissions")                          \
+	X(ERR_READ, "cannot read", "check the disk and your permissions")                          \
 	X(ERR_NOT_FILE, "is not a regular file", "give a file on a disk")                          \
 	X(ERR_CHANGED, "changed while it was read", "try again when no program is writing to it")  \
 	X(ERR_EXISTS, "already exists", "choose another name")                                     \
 	X(ERR_KEPT, "is not replaced", "choose another name, or give --overwrite")                 \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
 	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
-	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \
+	X(ERR_REMOVE, "cannot remove", "check your permissions, and that no program has it open")  \
 	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
 	X(ERR_EMPTY, "is empty", "write the file again")                                           \
 	X(ERR_CUT, "is cut short",                                                                 \
@@ -64,7 +64,7 @@
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
 		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
 	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
-	X(ERR_NO_HEAPS, "contains no memory of the heaps",                                         \
+	X(ERR_NO_HEAPS, "contains no heap memory",                                                 \
 		"write a dump with full memory, as procdump -ma PID does")                         \
 	X(ERR_INCOMPLETE, "the snapshot is incomplete",                                            \
 		"its warnings list what is missing; take it again, or use it as it is with "       \
@@ -88,7 +88,7 @@
 	X(ERR_MOMENT, "no such moment",                                                            \
 		"give 10s, 6.859s, 1m30s, 40%, start, end, peak, a mark, peak-1s, or a time in "   \
 		"UTC")                                                                             \
-	X(ERR_LIMIT, "a limit is reached", "")                                                     \
+	X(ERR_LIMIT, "a limit was reached", "")                                                    \
 	X(ERR_NOT_ETW, "is not an ETW log", "give a file written by wpr, xperf or PerfView")       \
 	X(ERR_NOT_IMAGE, "is neither a PE image nor a PDB",                                        \
 		"give the .exe, .dll or .pdb file of a module")                                    \

@@ -173,8 +173,7 @@ int scan_report_unread(struct dump_scanner *scanner)
 
 	dump_unread_text(scanner->unread_count, scanner->unread, detail, sizeof(detail));
 	if (scanner->has_cut_path)
-		strcat(detail,
-			"; paths of modules are cut, and different modules may have one name");
+		strcat(detail, "; module paths are cut, so different modules may share a name");
 	scanner->skip_count++;
 	return scanner->sink.skipped ?
 		       report(scanner, scanner->unread_line, detail) :

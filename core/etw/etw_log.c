@@ -511,8 +511,7 @@ int etw_choose(const struct etw_log *log, const char *wanted, const struct etw_p
 			err, ERR_PROCESSES, path, "%s%s", list.data, heap_count > 8 ? ", ..." : "");
 	} else if (memory_count) {
 		rc = err_set(err, ERR_PROCESSES, path,
-			"none with heap events, and %zu with events of virtual memory",
-			memory_count);
+			"%zu with virtual-memory events, none with heap events", memory_count);
 	} else if (wanted && !any) {
 		rc = err_set(err, ERR_NO_PROCESS, wanted, "not in %s", path);
 	} else {

@@ -526,8 +526,8 @@ static void remark_all(struct etw_recording *run)
 	const struct etw_process *process = run->process;
 
 	if (process->heap_events)
-		remark(run, "heap events are read by the published format, and were tested on "
-			    "generated logs only");
+		remark(run, "heap events are read as the published format describes them, which "
+			    "was tested only on generated logs");
 	remark_losses(run);
 	if (!process->start_ticks && !process->has_heap_create)
 		remark(run, "the process was already running when the log began: memory that it "
@@ -540,12 +540,12 @@ static void remark_all(struct etw_recording *run)
 	if (run->replaced)
 		remark(run,
 			"%" PRIu64
-			" block%s allocated at the address of another, whose free was lost",
+			" block%s allocated at the address of a block whose free was lost",
 			run->replaced, text_plural(run->replaced));
 	if (run->moved)
 		remark(run,
-			"%" PRIu64 " block%s moved by realloc without an allocation and a free; "
-			"counted by the realloc",
+			"%" PRIu64 " block%s moved by a realloc without events for the allocation "
+			"and the free; the realloc counts as both",
 			run->moved, text_plural(run->moved));
 	if (run->stackless)
 		remark(run, "%" PRIu64 " of %" PRIu64 " allocations have no stack%s",
@@ -555,16 +555,16 @@ static void remark_all(struct etw_recording *run)
 				"");
 	if (run->log->images.dropped_count)
 		remark(run,
-			"%" PRIu64
-			" event%s of modules beyond the limit: frames may be in no module",
+			"%" PRIu64 " module event%s left out, because the log has too many: some "
+			"frames may have no module",
 			run->log->images.dropped_count,
 			text_plural(run->log->images.dropped_count));
 	if (run->log->stacks.dropped_count)
-		remark(run, "%" PRIu64 " stack%s beyond the limit", run->log->stacks.dropped_count,
+		remark(run, "%" PRIu64 " stack%s left out, because the log has too many",
+			run->log->stacks.dropped_count,
 			text_plural(run->log->stacks.dropped_count));
 	if (run->after_end)
-		remark(run,
-			"%" PRIu64 " heap event%s of another process with the same pid left out",
+		remark(run, "%" PRIu64 " heap event%s left out: a later process had the same pid",
 			run->after_end, text_plural(run->after_end));
 	if (run->strange)
 		remark(run, "%" PRIu64 " invalid event%s left out", run->strange,

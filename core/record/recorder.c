@@ -147,7 +147,7 @@ static void write_pending(struct recorder *recorder)
 void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded)
 {
 	if (recorder->all_load_count++ >= RECORD_LOADS_MAX) {
-		recorder_set_limit(recorder, RECORD_LOADS_MAX, "modules that came and went");
+		recorder_set_limit(recorder, RECORD_LOADS_MAX, "loads and unloads of modules");
 		return;
 	}
 	if (!recorder->load_count++)

@@ -377,7 +377,7 @@ TEST(reason_is_error_without_its_remedy)
 	assert_string_equal(
 		err_reason(&err, reason, sizeof(reason)), "a.txt: cannot open (a folder)");
 	assert_string_equal(err_text(&err, text, sizeof(text)),
-		"a.txt: cannot open (a folder); check the name and the rights");
+		"a.txt: cannot open (a folder); check the name and your permissions");
 	assert_string_equal(err_text(&err, text, 10), "a.txt: ca");
 	assert_string_equal(err_reason(&err, text, 10), "a.txt: ca");
 }
