@@ -23,12 +23,12 @@ static const struct command {
 	{"watch", command_watch, "take a snapshot each time a process has grown"},
 	{"run", command_run, "start a program so that its blocks have stacks; see what it leaked"},
 	{"attach", command_attach, "record stacks in a running process from now on"},
-	{"detach", command_detach, "remove the tracer again"},
-	{"record", command_record, "record every allocation and free of a process, in time"},
+	{"detach", command_detach, "stop recording stacks in a process, and discard them"},
+	{"record", command_record, "record every allocation and free of a process over time"},
 	{"mark", command_mark, "name a moment in the recording of a process"},
 	{"ps", command_ps, "list processes, and where their stacks come from"},
 	{"schedule", command_schedule, "have Task Scheduler take snapshots"},
-	{"ust", command_ust, "have Windows record an image's stacks, from its next start on"},
+	{"ust", command_ust, "have Windows record the stacks of a program, from its next start on"},
 	{"doctor", command_doctor, "check that hsnap reads this system's heaps correctly"},
 };
 

@@ -118,7 +118,7 @@ sub strings_of_com {
 		is($target->next_step, 2, 'the target goes on');
 		my @shots = map { my $to = $_; $target->next_step if $to eq $second; hsnap('-p', $target->{pid}, '-f', win($to)) } $first, $second;
 		is($_->{status}, 0, 'a snapshot') for @shots;
-		like($shots[1]{err}, $is_warned ? qr/warning: COM's cache of strings/ : qr/\A\z/, $is_warned ? 'it warns' : 'it does not warn');
+		like($shots[1]{err}, $is_warned ? qr/warning: COM's string cache/ : qr/\A\z/, $is_warned ? 'it warns' : 'it does not warn');
 		my $growth = $is_warned ? {} : growth($first, $second, 'bstr_cache');
 		is_deeply({ map { $_ => $growth->{$_}[0] } keys %$growth }, $is_warned ? {} : { leak_string => 30 }, 'only what leaks has a row');
 		ok(defined $target->quit, 'the target ends');

@@ -12,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $family = "$root/build/win64/targets/family.exe";
-my $gone = 'did not exit normally (status 9: a crash, an end by another process, or detached)';
+my $gone = 'did not exit normally (status 9: a crash, termination by another process, or \'hsnap detach\')';
 
 {
 	my $out = fresh_dir();

@@ -47,7 +47,7 @@ sub recorded {
 	is(Hunt::finish($recorder) >> 8, 2, 'with the status of one that lacks something');
 	$again->quit;
 	my ($dropped) = slurp("$dir/recorded.txt") =~ /dropped-blocks=(\d+)/;
-	my ($missing) = slurp("$dir/record.err") =~ /warning: it lacks (\d+) events?/;
+	my ($missing) = slurp("$dir/record.err") =~ /warning: (\d+) events? lost$/m;
 	is($missing, $dropped, 'as many events are missing as the tracer dropped');
 	my $diff = run(tool('hdiff', 'linux', "$file\@begin", "$file\@end"));
 	my $there = 0;

@@ -94,7 +94,7 @@ sub look {
 # Returns the messages, except those that a valid image may also cause.
 sub words_of {
 	my ($err, $truth) = @_;
-	return grep { !/database of stacks had no room/ && !(/no block has a stack/ && !%{ $truth->{blocks} }) } split /\n/, $err;
+	return grep { !/stack database had no room/ && !(/no block has a stack/ && !%{ $truth->{blocks} }) } split /\n/, $err;
 }
 
 # Checks that lost or invented heaps, blocks and stacks are reported.

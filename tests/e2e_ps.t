@@ -48,7 +48,7 @@ is_deeply([@{ $row{ $plain[$_]{pid} } }[1, 2, 3, 6]], [64, $heaps[$_], 'none', "
 is_deeply([@{ $row{ $traced->{pid} } }[1, 3, 6]], [64, 'tracer', "traced-$name.exe"], 'the traced one');
 is_deeply([@{ $row{ $refusing->{pid} } }[1, 2, 3, 6, 7]], ['?', '?', '?', "closed-$name.exe", '?'],
 	'the one that lets nobody in');
-like($all->{err}, qr/^hsnap: no right to read [1-9]\d* of them/m, 'which is reported');
+like($all->{err}, qr/^hsnap: [1-9]\d* of the processes, shown as \?, cannot be read/m, 'which is reported');
 
 # The command line is printed completely, and must have no effect on the terminal.
 my @lines_of = map { $row{ $_->{pid} }[7] } @plain;

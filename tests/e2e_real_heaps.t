@@ -47,7 +47,7 @@ sub check {
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/dump.txt"));
 	is($result->{status}, 2, 'hsnap -z: fragments are incomplete, status 2');
 	unlike($result->{err}, qr/inconsistent|may be damaged|not walked/, 'nothing is reported as damaged');
-	like($result->{err}, qr/warning: \d+ places? in the heaps leads? to missing memory; /, 'a warning counts missing memory');
+	like($result->{err}, qr/warning: \d+ places? in the heaps points? to missing memory; /, 'a warning counts missing memory');
 	my $bytes = 0;
 	$bytes += (split / /, $_)[1] for values %$truth;
 	like(slurp("$dir/dump.txt"), qr{^// hsnap: end blocks=${\ scalar keys %$truth} requested=$bytes }m, 'so many blocks and bytes');
@@ -67,7 +67,7 @@ sub check_one_listed {
 	substr $dump->{bytes}, place_of($dump, $peb + ($bits == 64 ? 0xe8 : 0x88), 4), 4, pack 'V', 1;
 	spew($file, $dump->{bytes});
 	my $result = check($image, $file);
-	my $found = $heaps == 2 ? '1 heap that no list names was' : $heaps - 1 . ' heaps that no list names were';
+	my $found = $heaps == 2 ? '1 unlisted heap was' : $heaps - 1 . ' unlisted heaps were';
 	like($result->{err}, qr/warning: $found found by signature, the first at/, 'heaps that are not listed are reported');
 	like($result->{err}, qr/warning: the list of heaps could not be followed to its end: /, 'the missing ring is reported');
 }

@@ -123,7 +123,7 @@ sub long_paths {
 	my $hsnap = win("$deep/hsnap.exe");
 	$got = run([wine($hsnap, 'run', '--at-exit', win("$dir/deep.txt"), '--', win($odd), 'threads')]);
 	# hsnap's helper is a program at that path, which Wine does not start: see above.
-	like("$got->{status} $got->{err}", qr/\A0 (?:hsnap: pid \d+: warning: its helper cannot be started.*\n)?\z/,
+	like("$got->{status} $got->{err}", qr/\A0 (?:hsnap: pid \d+: warning: the helper that would resume it cannot be started.*\n)?\z/,
 		'hsnap and the tracer lie in a long path');
 	ok(-s "$dir/deep.txt", 'and trace');
 	unlink "$dir/deep.txt";
@@ -209,7 +209,7 @@ sub incomplete {
 	my $file = fresh_dir() . "/broken.txt";
 	my $complete = hsnap('run', '--at-exit', win($file), '--', win($odd), 'broken', 0);
 	is($complete->{status}, 0, 'a broken heap of a program that was traced from its start');
-	like($complete->{err}, qr/inconsistent; .*; all blocks that the tracer saw there are listed\n\z/, 'is no reason to lack blocks');
+	like($complete->{err}, qr/inconsistent; .*; all blocks that the tracer recorded in those heaps are listed\n\z/, 'is no reason to lack blocks');
 	unlike(slurp($file), qr{^// hsnap: incomplete }m, 'nor is its dump incomplete');
 	for my $case ([0, 2], [33, 33], [0, 0, '--force'], [33, 33, '--force']) {
 		my ($own, $status, @options) = @$case;

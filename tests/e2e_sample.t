@@ -119,7 +119,7 @@ sub taken {
 	# was just before.
 	my $moved = qr/hsnap: .*warning: \d+ modules? (?:was|were) loaded at the place of an earlier one .*\n/;
 	# The target's threads may hold a heap's lock at every attempt.
-	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n/;
+	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked on every try, .*\n/;
 	like($result->{err}, qr/\A(?:$moved)?(?:$locked)?hsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');
 	return "$dir/$name.txt";
 }

@@ -130,7 +130,7 @@ sub comes_back {
 	my @args = ('-pn', $name, '-f', win("$dir/{pid}-{n}.txt"), qw(--every 1s --by-stack));
 	check_error(hsnap(@args), 'hsnap', 'nobody is there', 'no such process');
 	my $loop = loop(@args, qw(--on-exit wait));
-	ok($loop->wait_line(qr/waiting for such a process/), 'it is waited for');
+	ok($loop->wait_line(qr/waiting for a process with this name/), 'it is waited for');
 	my $first = target($exe);
 	is($first->step, 1, 'it comes');
 	ok($loop->wait_for("$first->{pid}-000001.txt", $dir), 'and is taken');
@@ -256,7 +256,7 @@ sub faults_that_stay {
 		my ($loop, $name) = @$case;
 		is($loop->end, 2, "$name ends with status 2");
 		is(scalar($loop->said(qr/^(pid $target->{pid}: the process is not traced; .*)$/)), 1, 'with the reason, once');
-		is(scalar($loop->said(qr/^(pid $target->{pid}: given up after 1 failure in a row; 0 files of it)$/)), 1, 'as given up');
+		is(scalar($loop->said(qr/^(pid $target->{pid}: given up after 1 failure in a row; 0 files written)$/)), 1, 'as given up');
 	}
 	is_deeply([files_in($dir)], [], 'without a file');
 	is($target->next_step, 2, 'the target goes on');

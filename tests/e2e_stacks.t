@@ -32,7 +32,7 @@ sub with_ust {
 		is($result->{status}, 0, "$what: --stacks=$stacks");
 		check_found(found("$dir/$stacks.txt"), $truth, "$what: --stacks=$stacks");
 		my $failures = $truth->{database}[2];
-		my @warned = $result->{err} =~ /had no room for those of (\d+) allocations.*--db-mb/g;
+		my @warned = $result->{err} =~ /had no room for the stacks of (\d+) allocations.*--db-mb/g;
 		is("@warned", $failures || '', "$what: it is said whether stacks found no room");
 	}
 	my $dump = slurp("$dir/ust.txt");

@@ -194,7 +194,7 @@ sub text_and_more {
 	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '4096', '/f');
 	my $digits = exported();
 	check_error(ust($_, $image), 'hsnap', "$_, with digits that can mean two numbers", 'GlobalFlag', "'4096'",
-		'Image File Execution Options', '0x in front') for qw(on off);
+		'Image File Execution Options', 'starts with 0x') for qw(on off);
 	like(ust('show', $image)->{out}, qr/a GlobalFlag that is not a number\r?$/m, 'show reports it');
 	is(exported(), $digits, 'nothing was written');
 	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '0x00000070', '/f');

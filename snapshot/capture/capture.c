@@ -394,7 +394,7 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 		return 0;
 	return err_set(err, ERR_NO_STACKS, target->name,
 		target->is_wine ? "Wine records none, even with +ust" :
-				  "started with +ust, but no block leads to a record");
+				  "started with +ust, but no stack was found for any block");
 }
 
 static void build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured)
@@ -468,7 +468,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc)
 		read_hints(target, captured);
 	if (!rc && options->finds_lost && captured->source.sample_bytes)
-		rc = err_set(err, ERR_USAGE, "-g", "with --sample not all blocks are known");
+		rc = err_set(
+			err, ERR_USAGE, "-g", "not with --sample, which records only some blocks");
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
 				   target->is_wine && !target->is_file && !target->is_cloned;

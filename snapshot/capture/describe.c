@@ -83,13 +83,14 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 	/* If the lock is broken, changes were dropped for that reason, not for lack of room. */
 	if (area->ranges.broken)
 		snapshot_lacks(snapshot,
-			"a thread that ended left the tracer's table of virtual memory locked; "
-			"ranges are as they were then, without %" PRIu64 " later change%s",
+			"a thread exited while it held the lock of the tracer's table of virtual "
+			"memory; ranges are listed as they were then, without %" PRIu64
+			" later change%s",
 			area->dropped_ranges, text_plural(area->dropped_ranges));
 	else if (area->dropped_ranges)
 		snapshot_lacks(snapshot,
 			"the tracer had no room for %" PRIu64
-			" range%s of virtual memory, missing here; " REMEDY,
+			" range%s of virtual memory, which the snapshot lacks; " REMEDY,
 			area->dropped_ranges, text_plural(area->dropped_ranges));
 	if (area->dropped_unloads)
 		snapshot_warn(snapshot,
@@ -160,18 +161,18 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 		snapshot_warn(snapshot, "%s", bare);
 	if (area->unwind_mismatches)
 		snapshot_warn(snapshot,
-			"the tracer's fast way through a stack was found wrong and corrected "
-			"%" PRIu64 " time%s; earlier stacks may have a frame too many or too few",
+			"the tracer's fast stack walk was wrong and was corrected %" PRIu64
+			" time%s; earlier stacks may have one frame too many or too few",
 			area->unwind_mismatches, text_plural(area->unwind_mismatches));
 	if (tracer->broken_shards)
 		snapshot_warn(snapshot,
-			"a thread that ended left %u of the %d parts of the tracer's table locked; "
-			"their blocks are counted without a stack",
+			"a thread exited while it held %u of the %d locks of the tracer's table; "
+			"the blocks that they protect are counted without a stack",
 			tracer->broken_shards, TRACER_SHARDS);
 	if (tracer->ranges.broken_count)
 		snapshot_lacks(snapshot,
 			"%" PRIu64
-			" invalid range%s of virtual memory in the tracer's table, not listed",
+			" invalid range%s of virtual memory in the tracer's table left out",
 			tracer->ranges.broken_count, text_plural(tracer->ranges.broken_count));
 	if (tracer->modules.unplaced_count)
 		snapshot_warn(snapshot,
@@ -247,30 +248,30 @@ static void record_ust(struct snapshot *snapshot, const struct ust_facts *facts)
 static void warn_of_records(struct snapshot *snapshot)
 {
 	const struct stack_records *records = &snapshot->records;
-	const char *larger = "give it more with 'hsnap ust on IMAGE --db-mb N'";
+	const char *larger = "give it more room with 'hsnap ust on IMAGE --db-mb N'";
 
 	if (!records->record_count && snapshot_total(snapshot).block_count)
 		snapshot_warn(snapshot,
-			"the process was started with +ust, but no block leads to a stack");
+			"the process was started with +ust, but no stack was found for any block");
 	if (records->broken_count)
 		snapshot_warn(snapshot,
-			"invalid records of stacks: %" PRIu64 " of %" PRIu64
+			"invalid stack records: %" PRIu64 " of %" PRIu64
 			"; their blocks are counted without a stack",
 			records->broken_count, records->record_count);
 	if (records->cut_count)
 		snapshot_warn(snapshot,
 			"stacks cut short: %" PRIu64 " of %" PRIu64
-			"; their records count more frames than are valid",
+			"; their records claim more frames than are valid",
 			records->cut_count, records->record_count);
 	if (records->failure_count)
 		snapshot_warn(snapshot,
-			"the system's database of stacks had no room for those of %" PRIu64
+			"the system's stack database had no room for the stacks of %" PRIu64
 			" allocation%s; %s",
 			records->failure_count, text_plural(records->failure_count), larger);
 	else if (records->used_bytes / FULL_PERCENT > records->reserved_bytes / 100)
 		snapshot_warn(snapshot,
-			"the system's database of stacks is nearly full, at %" PRIu64 " of %" PRIu64
-			" bytes; %s",
+			"the system's stack database is nearly full: %" PRIu64 " of %" PRIu64
+			" bytes are in use; %s",
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
@@ -281,7 +282,8 @@ static void warn_of_no_stacks(
 
 	if (!target->is_file)
 		snprintf(remedy, sizeof(remedy),
-			"; 'hsnap attach -p %" PRIu32 "' gives later blocks stacks", target->pid);
+			"; 'hsnap attach -p %" PRIu32 "' records the stacks of later blocks",
+			target->pid);
 	snapshot_warn(snapshot, "no block has a stack: the process %s%s",
 		captured->source.is_loaded ? "is detached, or its tracer was never switched on" :
 					     "was started neither by 'hsnap run' nor with +ust",
@@ -317,11 +319,11 @@ static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char
 static const char *listed_blocks(const struct raw_capture *captured, bool is_complete)
 {
 	if (is_complete)
-		return "their blocks are those that the tracer saw since the program began, and "
-		       "their overhead is not known";
+		return "their blocks are listed as the tracer recorded them since the program "
+		       "began; their overhead is unknown";
 	if (captured->source.has_tracer)
-		return "only blocks that the tracer saw are listed; those from before it was "
-		       "loaded are missing";
+		return "only blocks that the tracer recorded are listed; blocks older than the "
+		       "tracer are missing";
 	return "their blocks are missing; 'hsnap run' and 'hsnap attach' list blocks without "
 	       "reading heaps";
 }
@@ -346,7 +348,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 		return;
 	if (captured->wrong_layout)
 		snprintf(layout, sizeof(layout),
-			" (%s was tried, and the tracer's blocks are not there)",
+			" (layout %s was tried, but does not match the tracer's blocks)",
 			captured->wrong_layout);
 	/* If the layout fits some heaps, it is known; the heaps that it does not fit are damaged or
 	 * unreadable. */
@@ -387,14 +389,13 @@ static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *ca
 		snprintf(text, sizeof(text),
 			"the list of heaps could not be followed to its end: %s at %" PRIX64 "; %s",
 			walk->list_fault, walk->list_fault_addr,
-			is_complete ? "all heaps that the tracer saw are here" :
+			is_complete ? "all heaps that the tracer recorded are listed" :
 				      "heaps may be missing");
 		warn_or_lack(snapshot, is_complete, text);
 	}
 	if (walk->unlisted_count)
 		snapshot_warn(snapshot,
-			"%zu heap%s that no list names %s found by signature, the first at "
-			"%" PRIX64,
+			"%zu unlisted heap%s %s found by signature, the first at %" PRIX64,
 			walk->unlisted_count, text_plural(walk->unlisted_count),
 			walk->unlisted_count == 1 ? "was" : "were", walk->unlisted_addr);
 }
@@ -403,7 +404,9 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 {
 	const struct walk *walk = &captured->walk;
 	const bool is_complete = is_made_up_for(walk);
-	const char *listed = is_complete ? "; all blocks that the tracer saw there are listed" : "";
+	const char *listed =
+		is_complete ? "; all blocks that the tracer recorded in those heaps are listed" :
+			      "";
 	char text[300];
 
 	warn_of_list(snapshot, captured);
@@ -420,7 +423,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 			"%u place%s to missing memory; the first: %s at "
 			"%" PRIX64 "%s",
 			walk->missing_count,
-			walk->missing_count == 1 ? " in the heaps leads" : "s in the heaps lead",
+			walk->missing_count == 1 ? " in the heaps points" : "s in the heaps point",
 			walk->missing_what, walk->missing_addr, listed);
 		warn_or_lack(snapshot, is_complete, text);
 	}
@@ -430,7 +433,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 			walk->doubt_count, text_plural(walk->doubt_count), walk->doubt_what,
 			walk->doubt_addr);
 	if (walk->busy_count && !captured->is_from_tables)
-		snapshot_warn(snapshot, "%u heap%s locked all the time, and walked anyway",
+		snapshot_warn(snapshot, "%u heap%s locked on every try, and walked anyway",
 			walk->busy_count, walk->busy_count == 1 ? " was" : "s were");
 	warn_of_unwalked(snapshot, captured);
 }
@@ -455,23 +458,23 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 		snapshot_lacks(snapshot, "no block is marked as lost or held: pointers may be in a "
 					 "heap that could not be walked");
 	if (reach->reach && !reach->thread_count)
-		snapshot_warn(snapshot, "its threads are unknown: blocks to which only their "
-					"registers lead are called lost");
+		snapshot_warn(snapshot, "its threads are unknown: blocks that only their registers "
+					"point to are reported as lost");
 	if (reach->unseen_count)
 		snapshot_warn(snapshot,
-			"the registers of %zu of %zu threads are not known: blocks to which only "
-			"these lead are called lost",
+			"the registers of %zu of %zu threads are unknown: blocks that only these "
+			"point to are reported as lost",
 			reach->unseen_count, reach->thread_count);
 	if (reach->low_count)
 		snapshot_warn(snapshot,
-			"%zu block%s below 1 MiB, where small numbers look like pointers: there "
-			"only the address of a block's start counts as a pointer, so some may "
-			"be wrongly called lost or held",
+			"%zu block%s below 1 MiB, where small numbers look like pointers: only "
+			"pointers to the start of such a block count, so some may be wrongly "
+			"reported as lost or held",
 			reach->low_count, text_plural(reach->low_count));
 	if (reach->unread_bytes)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " byte%s of its memory could not be read: blocks to which only "
-			"these lead are called lost",
+			"%" PRIu64 " byte%s of its memory could not be read: blocks that only this "
+			"memory points to are reported as lost",
 			reach->unread_bytes, text_plural(reach->unread_bytes));
 }
 
@@ -485,9 +488,9 @@ static void warn_of_bstr_cache(struct snapshot *snapshot, const struct tracer_ar
 
 		if (path && !text_compare(module_path_base(path), "oleaut32.dll")) {
 			snapshot_warn(snapshot,
-				"COM's cache of strings was on, or may have been: a stack through "
-				"oleaut32!Sys* may be that of an earlier user of the string; use "
-				"hsnap run, or attach when oleaut32.dll is loaded");
+				"COM's string cache may have been on: a stack through "
+				"oleaut32!Sys* may belong to an earlier user of the string; use "
+				"hsnap run, or attach after oleaut32.dll is loaded");
 			return;
 		}
 	}
@@ -507,7 +510,7 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 			captured->unfound_count);
 	if (captured->freed_unseen)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " block%s freed unseen by the tracer, and %s not listed",
+			"%" PRIu64 " block%s freed without the tracer noticing, and %s not listed",
 			captured->freed_unseen, captured->freed_unseen == 1 ? " was" : "s were",
 			captured->freed_unseen == 1 ? "is" : "are");
 	if (captured->source.has_tracer) {

@@ -372,7 +372,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches && !joining.is_sample)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " block%s another size or heap in the tracer's table; "
+			"%" PRIu64 " block%s a different size or heap in the tracer's table; "
 			"counted without a stack",
 			joining.mismatches, joining.mismatches == 1 ? " has" : "s have");
 	u64map_release(&joining.lost);

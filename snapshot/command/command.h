@@ -136,7 +136,7 @@ enum {
 #define OVERWRITE_OPTION                                                                           \
 	{                                                                                          \
 		OPT_DUMP_OVERWRITE, NULL, "overwrite", NULL,                                       \
-			"replace any dump or recording that has the file's name"                   \
+			"replace any dump or recording of the same name"                           \
 	}
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
@@ -146,7 +146,8 @@ enum {
 		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
 			"exit with 0 even if the snapshot is incomplete"},                         \
 	{                                                                                          \
-		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "print on standard error what was found"   \
+		OPT_DUMP_VERBOSE, "v", "verbose", NULL,                                            \
+			"print figures of the snapshot on standard error"                          \
 	}
 
 /* Handles one of the options above. Returns 0, or an error and sets *err. Returns other ids
@@ -198,7 +199,7 @@ enum {
 		{OPT_SERIES_MAX_BYTES, NULL, "max-bytes", "SIZE",                                  \
 			"keep the newest files of each series, up to SIZE (500M, 2G)"},            \
 		{OPT_SERIES_ON_EXIT, NULL, "on-exit", "DO",                                        \
-			"when the process ends: stop (the default) or wait for it"},               \
+			"when the process ends: stop (the default), or wait for a new one"},       \
 		{OPT_SERIES_ALL, NULL, "all", NULL,                                                \
 			"take a snapshot of every process with that name"},                        \
 	{                                                                                          \

@@ -316,9 +316,12 @@ void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t 
 		fprintf(to, "hsnap: use the 64-bit hsnap for 64-bit processes (%zu of them)\n",
 			other_count);
 	if (closed_count)
-		fprintf(to, "hsnap: no right to read %zu of them (shown as ?)\n", closed_count);
+		fprintf(to,
+			"hsnap: %zu of the processes, shown as ?, cannot be read: run hsnap as "
+			"administrator\n",
+			closed_count);
 	if (ended_count)
-		fprintf(to, "hsnap: %zu more ended meanwhile\n", ended_count);
+		fprintf(to, "hsnap: %zu more ended before they could be read\n", ended_count);
 }
 
 #define SPAN_MIN_MS INT64_C(1000)

@@ -17,7 +17,7 @@ static const struct opt options[] = {
 	{OPT_OUTPUT, "o", "output", "FILE", "write the recording to FILE"},
 	{OPT_FROM, NULL, "from", "LOG",
 		"an ETW log (.etl, .zip); repeat it for each log of a session"},
-	{OPT_PROCESS, "p", "pid", "PID", "which process"},
+	{OPT_PROCESS, "p", "pid", "PID", "select the process by its pid"},
 	{OPT_NAME, "pn", "name", "NAME", "select the process by its image"},
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "record the address of each block"},
 	OVERWRITE_OPTION,

@@ -41,14 +41,14 @@ static const struct opt options[] = {
 	PROCESS_OPTIONS("record"),
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "record the address of each block"},
 	{OPT_CHILDREN, NULL, "children", NULL,
-		"record the processes that PROG starts, too: run.hrec, run.PID.hrec"},
+		"also record the processes that PROG starts, in run.PID.hrec"},
 	{OPT_DROP, NULL, "drop", NULL, "drop (and count) events instead of making threads wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
 	{OPT_FROM, NULL, "from", "LOG",
 		"convert the events of a process in an ETW log; repeatable"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
 		"stop recording when FILE reaches SIZE (500M, 2G); the process goes on"},
-	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (256M)"},
+	{OPT_RING, NULL, "ring", "SIZE", "size of the buffer between the program and hsnap (256M)"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_STOP, NULL, "stop", NULL,
 		"end a recording that another hsnap is making of the process"},
@@ -69,8 +69,8 @@ static const char usage[] =
 	"       hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG [--overwrite]\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
-	"It ends with the process, after --for, at --max-bytes, with --stop, or with Ctrl-C, and\n"
-	"the process goes on.\n";
+	"The recording ends with the process, after --for, at --max-bytes, with --stop, or with\n"
+	"Ctrl-C; the process goes on.\n";
 
 struct record_request {
 	struct record_session_plan plan;
@@ -131,7 +131,7 @@ static int print_result(const struct record_request *request, const char *path,
 			".%03u s, and the program keeps running\n",
 			path, result->length_ms / 1000, (unsigned)(result->length_ms % 1000));
 	if (result->lost_count)
-		fprintf(stderr, "hsnap: %s: warning: it lacks %" PRIu64 " event%s\n", path,
+		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " event%s lost\n", path,
 			result->lost_count, text_plural(result->lost_count));
 	if (result->unseen_count)
 		fprintf(stderr, "hsnap: %s: warning: %s\n", path,

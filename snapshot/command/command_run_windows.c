@@ -18,7 +18,7 @@ enum {
 
 static const struct opt options[] = {
 	{OPT_AT_EXIT, NULL, "at-exit", "OUT", "write a snapshot to OUT when PROG ends"},
-	{OPT_CHILDREN, NULL, "children", NULL, "trace the processes that it starts, too"},
+	{OPT_CHILDREN, NULL, "children", NULL, "also trace the processes that PROG starts"},
 	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
 		"do not set OANOCACHE=1, which stops COM from reusing strings"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
@@ -67,13 +67,14 @@ static int check_form(struct run_request *request, struct err *err)
 			"applies to a snapshot: give --at-exit OUT");
 	}
 	if (take->options.finds_lost && request->run.sample_bytes)
-		return err_set(err, ERR_USAGE, "-g", "with --sample not all blocks are known");
+		return err_set(
+			err, ERR_USAGE, "-g", "not with --sample, which records only some blocks");
 	rc = dump_check_out(take, request->at_exit, "--at-exit OUT", err);
 	if (!rc)
 		rc = file_pattern_check(request->at_exit, &words, err);
 	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
-			"a process ends once: {time} and {n} are for a series");
+			"{time} and {n} are only for a series; a process ends only once");
 	take->makes_folders = words != 0;
 	if (!rc && request->run.with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,

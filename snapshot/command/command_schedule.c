@@ -38,7 +38,7 @@ static const struct opt options[] = {
 		"write one line for each block, not for each stack and heap"},
 	{OPT_GZIP, NULL, "gzip", NULL, "compress the dumps; their names end in .gz"},
 	{OPT_START, NULL, "start", "TIME",
-		"first run: 2026-11-20T10:00, local or with Z (default: soon)"},
+		"first run: 2026-11-20T10:00, local, or UTC with Z (default: soon)"},
 	{OPT_AT_START, NULL, "at-start", NULL, "also run a minute after the system starts"},
 	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer (default: 1h)"},
 	{OPT_AS_USER, NULL, "as-user", NULL, "run as the current user, not as the system"},
@@ -139,8 +139,9 @@ static int move_into_place(const struct schedule *schedule, const struct task_pl
 	if (!rc)
 		rc = scheduler_add(name, xml, is_system, schedule->may_replace, err);
 	if (!rc)
-		printf("%s: every %s from %s on, the newest %s files of each process in %s\n", name,
-			schedule->request.every, plan->start.data, plan->keep, folder);
+		printf("%s: takes snapshots every %s from %s on; keeps the newest %s files of each "
+		       "process in %s\n",
+			name, schedule->request.every, plan->start.data, plan->keep, folder);
 	return rc;
 }
 

@@ -28,8 +28,8 @@ static const char usage[] =
 	"       hsnap ust off IMAGE\n"
 	"       hsnap ust show [IMAGE]\n"
 	"\n"
-	"Have Windows record the stack of every heap block in programs called IMAGE\n"
-	"(app.exe), from their next start on; stop that; or show what is set.\n";
+	"on: have Windows record the stack of every heap block in programs called IMAGE\n"
+	"(app.exe), from their next start on. off: stop that. show: print what is set.\n";
 
 struct ust_request {
 	const char *what, *image; /* what: "" if not given; image: NULL if not given */

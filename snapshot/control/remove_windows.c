@@ -214,7 +214,7 @@ static int free_once(struct tracee *tracee, struct threads *threads, struct user
 	threads_let_go(threads);
 	if (users->count) {
 		err_set(err, ERR_BUSY, tracee->target->name,
-			"its thread %lu has not left the tracer since that was last on",
+			"its thread %lu has not left the tracer since it was switched off",
 			users->ids[0]);
 		return AGAIN;
 	}

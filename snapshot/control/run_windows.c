@@ -412,7 +412,7 @@ static const char *why_ended(DWORD status)
 			return known[i].why;
 	}
 	return crash_of(status) ? crash_of(status) :
-				  "a crash, an end by another process, or detached";
+				  "a crash, termination by another process, or 'hsnap detach'";
 }
 
 /* Warns of a crash after which the program went through its normal exit, as happens in Wine 10. The

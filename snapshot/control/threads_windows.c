@@ -196,7 +196,7 @@ static int begin(struct threads *threads, struct err *err)
 	if (!threads->guard)
 		threads->guard = guard_start_keeping(threads->process, threads->lock);
 	if (!threads->guard)
-		return system_err(threads, "the helper that would continue it", err);
+		return system_err(threads, "starting the helper that would resume it", err);
 	return 0;
 }
 

@@ -319,7 +319,7 @@ static const struct opt options[] = {
 	{OPT_VERBOSE, "v", "verbose", NULL,
 		"print a row for each kind of block, not for each heap"},
 	{OPT_KEEP, NULL, "keep", "FOLDER",
-		"make this folder, and keep the programs' minidumps and the truth in it"},
+		"create FOLDER, with minidumps of the programs and their known blocks"},
 	HELP_OPTION,
 	{0},
 };
@@ -328,7 +328,7 @@ static const char usage[] =
 	"usage: hsnap doctor [-v] [--keep FOLDER]\n"
 	"\n"
 	"Check that hsnap reads this system's heaps correctly: start a program with\n"
-	"known blocks, read it in every way there is, and compare.\n"
+	"known blocks, read it in every available way, and compare.\n"
 	"Exit with 1 if anything is off.\n";
 
 static int set_option(void *ctx, int id, const char *value, struct err *err)

@@ -175,7 +175,7 @@ static void compare_live(struct doctor_comparison *comparison, const struct doct
 	else
 		wrong(stacks,
 			"the stack of the block at %" PRIX64
-			" does not lead to where it was allocated",
+			" does not lead to the code that allocated it",
 			block->addr);
 }
 
@@ -306,7 +306,7 @@ static void add_unwalked(
 		heap == DOCTOR_SEGMENT || (found->kind && !strcmp(found->kind, "segment"));
 	struct doctor_row row = {.verdict = is_segment ? DOCTOR_NOT_THERE : DOCTOR_OFF,
 		.has_no_numbers = true,
-		.detail = "no layout is known for it; in dumps it is a heap that was not walked"};
+		.detail = "its layout is unknown; dumps report it as a heap that was not walked"};
 
 	add_row(doctor, source, heap, "walking it", "walking it", &row);
 }

@@ -191,8 +191,10 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
 	(is_verbose ? print_rows : print_short)(doctor, to);
 	fprintf(to, "\nused:\n%s\n", doctor->notes.len ? doctor->notes.data : "nothing\n");
 	if (doctor_count(doctor, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
-		fputs("To try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
-		      "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n\n",
+		fputs("To test +ust as an administrator sets it, run 'hsnap ust on hsnap.exe', "
+		      "then hsnap doctor again,\n"
+		      "then 'hsnap ust off hsnap.exe'.\n"
+		      "\n",
 			to);
 	print_reasons(doctor, DOCTOR_NOT_THERE, to);
 	print_reasons(doctor, DOCTOR_NOTE, to);

@@ -213,7 +213,7 @@ static int wait_for(struct doctor_child *child, struct err *err)
 		GetExitCodeProcess(child->spawn.info.hProcess, &status);
 		return err_set(err, ERR_GONE, DOCTOR_NAME, "exit status %lX", status);
 	case WAIT_TIMEOUT: return err_set(err, ERR_START, DOCTOR_NAME, "no answer in time");
-	default: return doctor_fail(ERR_START, "no waiting", err);
+	default: return doctor_fail(ERR_START, "waiting for it failed", err);
 	}
 }
 

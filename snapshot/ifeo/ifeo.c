@@ -130,8 +130,8 @@ static int leave_alone(
 
 	return err_set(err, ERR_NOT_CHANGED, name,
 		"the value %s of its key under " IFEO_KEY
-		" holds %s%.40s%s, which hsnap leaves alone; make it a REG_DWORD, or a text with "
-		"0x in front",
+		" holds %s%.40s%s, which hsnap leaves alone; make it a REG_DWORD, or a text that "
+		"starts with 0x",
 		value_name, text ? "the text '" : "something else", text ? text : "",
 		text ? "'" : "");
 }

@@ -293,8 +293,8 @@ static void arm(void *ctx)
 		live->guard = guard_start(live->process);
 		if (!live->guard)
 			fprintf(stderr,
-				"hsnap: pid %lu: warning: its helper cannot be started: if "
-				"hsnap is ended by force the process stays suspended\n",
+				"hsnap: pid %lu: warning: the helper that would resume it cannot "
+				"be started: if hsnap is killed, the process stays suspended\n",
 				GetProcessId(live->process));
 	}
 	guard_arm(live->guard);

@@ -277,21 +277,22 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 			gaps->cut_entries);
 	if (gaps->overlaps)
 		snapshot_warn(snapshot,
-			"the file has %zu range%s of memory twice; the one that begins lower "
-			"counts",
+			"%zu range%s of memory overlap with another; the one with the lower "
+			"address is used",
 			gaps->overlaps, text_plural(gaps->overlaps));
 	if (gaps->shared)
 		snapshot_lacks(snapshot,
-			"%zu range%s of memory left out: more than the file can hold", gaps->shared,
-			text_plural(gaps->shared));
+			"%zu range%s of memory left out: the file is too small to contain them",
+			gaps->shared, text_plural(gaps->shared));
 	if (gaps->odd_modules)
-		snapshot_warn(snapshot, "%zu module%s without a size, or reaching into another one",
+		snapshot_warn(snapshot,
+			"%zu module%s without a size, or overlapping another module",
 			gaps->odd_modules, text_plural(gaps->odd_modules));
 	if (gaps->cut_names)
 		snapshot_warn(snapshot, "the file lacks the names of %zu module%s", gaps->cut_names,
 			text_plural(gaps->cut_names));
 	if (gaps->repeated)
-		snapshot_warn(snapshot, "the file has %zu list%s twice; the first counts",
+		snapshot_warn(snapshot, "the file has %zu list%s twice; the first one is used",
 			gaps->repeated, text_plural(gaps->repeated));
 }
 
@@ -330,25 +331,27 @@ static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, c
 
 	if (!peb) {
 		snapshot_lacks(snapshot,
-			"no memory of its threads' %senvironment blocks, which lead to the heaps",
+			"its threads' %senvironment blocks, which lead to the heaps, are missing",
 			which);
 		return;
 	}
 	if (!is_there(dump, peb, layout->bytes)) {
-		snapshot_lacks(snapshot, "no memory of the %sprocess environment block at %" PRIX64,
-			which, peb);
+		snapshot_lacks(snapshot,
+			"memory is missing: the %sprocess environment block at %" PRIX64, which,
+			peb);
 		return;
 	}
 	if (read_ptr(dump, bits, peb + layout->process_heap, &heap) ||
 		(heap && !is_there(dump, heap, 1)))
 		snapshot_lacks(
-			snapshot, "no memory of the %sprocess heap at %" PRIX64, which, heap);
+			snapshot, "memory is missing: the %sprocess heap at %" PRIX64, which, heap);
 	if (read_ptr(dump, bits, peb + layout->heap_list, &list) ||
 		minidump_copy(dump, peb + layout->heap_count, count, sizeof(count)))
 		return;
 	if (bytes_u32(count) && !is_there(dump, list, 1))
-		snapshot_lacks(snapshot, "no memory of the %slist of %" PRIu32 " heaps at %" PRIX64,
-			which, bytes_u32(count), list);
+		snapshot_lacks(snapshot,
+			"memory is missing: the %slist of %" PRIu32 " heaps at %" PRIX64, which,
+			bytes_u32(count), list);
 }
 
 void minidump_warn(

@@ -40,7 +40,7 @@ struct record_session;
 
 #define RECORD_UNCOMPARED                                                                          \
 	"a heap was locked or damaged, so the events could not be compared with the heaps: "       \
-	"blocks that were freed unseen may count as live"
+	"blocks freed without the tracer noticing may count as live"
 #define RECORD_UNSEEN_BYTES 160
 
 /* Writes a message about blocks that were freed without an event. Returns `text`. */

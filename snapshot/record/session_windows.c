@@ -141,11 +141,11 @@ static void add_old(struct record_session *session)
 	add_walked(session);
 	add_ranges(session);
 	if (!walk_is_sound(&session->walk))
-		recorder_remark(session->recorder,
-			"its heaps could not be read to their end: blocks from before are missing");
+		recorder_remark(session->recorder, "its heaps could not be read completely: blocks "
+						   "older than the recording are missing");
 	if (session->began_busy)
-		recorder_remark(session->recorder,
-			"its heaps were never idle: a few older blocks may be wrong");
+		recorder_remark(session->recorder, "its heaps were never idle: a few blocks older "
+						   "than the recording may be wrong");
 	recorder_start(session->recorder);
 	walk_release(&session->walk);
 	tracer_copy_release(traced);
@@ -196,8 +196,8 @@ static void end_missing(struct record_session *session, const struct heap_look *
 		session->unseen += count;
 	else if (!session->doubted)
 		recorder_remark(session->recorder,
-			"many blocks were not found in any heap, whose layout may be unknown; "
-			"they count as live");
+			"many blocks were not found in any heap, perhaps because a heap's layout "
+			"is unknown; they count as live");
 	session->doubted |= !is_freed;
 }
 
@@ -294,8 +294,8 @@ static void end_in_time(struct record_session *session)
 const char *record_unseen_text(uint64_t count, char text[RECORD_UNSEEN_BYTES])
 {
 	snprintf(text, RECORD_UNSEEN_BYTES,
-		"%" PRIu64 " block%s freed unseen by the tracer; the recording frees %s where this "
-		"was noticed, at a mark or the end",
+		"%" PRIu64 " block%s freed without the tracer noticing; the recording frees %s "
+		"where hsnap noticed it, at a mark or the end",
 		count, text_plural(count), count == 1 ? "it" : "them");
 	return text;
 }
@@ -365,7 +365,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 		session->traced.area.sample_bytes = session->plan->sample_bytes;
 	else if (!rc && session->plan->sample_bytes &&
 		 session->plan->sample_bytes != session->traced.area.sample_bytes)
-		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
+		rc = err_set(err, ERR_TRACED, target->name, "with a different --sample");
 	/* In a sample, only sampled blocks have a free in the recording. So do not walk the heaps
 	 * for the other blocks. */
 	if (rc || session->traced.area.sample_bytes)

@@ -134,7 +134,7 @@ static int check_drive(const char *path, bool is_system, struct err *err)
 	if (path[1] != ':' || GetDriveTypeW(root) != DRIVE_REMOTE)
 		return 0;
 	return err_set(err, ERR_USAGE, path,
-		"%c: is a network drive, which tasks do not have; give %s", path[0],
+		"%c: is a network drive, which tasks cannot see; give %s", path[0],
 		is_system ? "\\\\server\\share, where this machine's account has the rights" :
 			    "a folder on this machine");
 }

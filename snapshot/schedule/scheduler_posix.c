@@ -40,7 +40,7 @@ int scheduler_user(struct buf *user, struct err *err)
 {
 	(void)user;
 	return err_set(err, ERR_USAGE, "--as-user",
-		"only the machine that runs the task knows the user; use it there");
+		"use it only on the machine that runs the task, which knows the user");
 }
 
 int scheduler_places(

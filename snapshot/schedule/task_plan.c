@@ -91,10 +91,11 @@ static int check_path(const char *path, struct err *err)
 		return err_set(err, ERR_USAGE, path, "contains a character that paths cannot have");
 	if (has_variable(path))
 		return err_set(err, ERR_USAGE, path,
-			"%% and $( are for variables there; choose another path");
+			"Task Scheduler expands %% and $( as variables; choose another path");
 	if (units > PATH_UNITS)
 		return err_set(err, ERR_USAGE, path,
-			"Task Scheduler has room for %d characters of a path", PATH_UNITS - 2);
+			"longer than the %d characters that Task Scheduler allows in a path",
+			PATH_UNITS - 2);
 	return 0;
 }
 
@@ -157,7 +158,7 @@ static int read_start(struct buf *start, const char *text, struct err *err)
 	if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms) ||
 		ms < START_MIN_MS)
 		rc = err_set(err, ERR_USAGE, text,
-			"a time is written as 2026-11-20T10:00, and no earlier than 1980");
+			"give a time such as 2026-11-20T10:00, not before 1980");
 	buf_release(&whole);
 	return rc;
 }

@@ -298,7 +298,7 @@ static int prune(struct series_files *files, const char *newest, struct err *err
 		rc = remove_oldest(files, found, count, err);
 	} else {
 		rc = err_set(err, ERR_OPEN, newest,
-			"not in its folder by this name, so no older file is removed");
+			"not found in its folder under this name, so no older file is removed");
 	}
 	free(found);
 	folder_list_release(&list);

@@ -73,7 +73,7 @@ static void print_trouble(struct loop *loop, const struct err *err)
 		return;
 	loop->said = err->code;
 	if (err->code == ERR_NO_PROCESS)
-		messages(loop, "%s: waiting for such a process", loop->place);
+		messages(loop, "%s: waiting for a process with this name", loop->place);
 	else
 		print_err(loop, "", err);
 }
@@ -159,7 +159,7 @@ static void reap(struct loop *loop)
 
 		if (!member->files || !process_ref_has_ended(&member->process))
 			continue;
-		messages(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
+		messages(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s written",
 			member->id.pid, member->written, text_plural(member->written));
 		if (is_short && !loop->plan->waits)
 			loop->result.is_short = true;
@@ -327,7 +327,7 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	if (!loop->plan->every_ms || member->failures < patience(loop, member, err->code))
 		return;
 	messages(loop,
-		"pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s of it",
+		"pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s written",
 		member->id.pid, member->failures, text_plural(member->failures), member->written,
 		text_plural(member->written));
 	member->is_given_up = true;
@@ -460,7 +460,7 @@ static void set_next(struct loop *loop)
 	if (steps > 1 && !plan->growth)
 		messages(loop,
 			"%" PRId64
-			" snapshot%s left out: the last one was done %s after it was due",
+			" snapshot%s skipped: the previous one was done %s after it was due",
 			steps - 1, text_plural((uint64_t)steps - 1), duration_text(late_ms, text));
 }
 

@@ -96,7 +96,7 @@ static int add_descriptor(struct heap_ring *ring, const struct descriptor *descr
 	}
 	if (!read_context(ring, descriptor->heap, &context) || context != descriptor->addr) {
 		nt_process_list_fault(ring->process, descriptor->addr,
-			"entry of the ring of heaps whose heap does not point back to it");
+			"entry of the ring of heaps that its heap does not point back to");
 		return 0;
 	}
 	return u64map_add(&ring->known, descriptor->heap, &unused) ?

@@ -41,7 +41,7 @@ sub unseen {
 
 sub check_warning {
 	my ($err) = @_;
-	my ($count) = $err =~ /warning: (\d+) blocks were freed unseen by the tracer, and are not listed/;
+	my ($count) = $err =~ /warning: (\d+) blocks were freed without the tracer noticing, and are not listed/;
 	cmp_ok($count // 0, '>=', 1900, 'a warning counts them') or diag($err);
 	cmp_ok($count // 0, '<=', 4000, 'and no others');
 	return;
@@ -64,7 +64,7 @@ sub recording {
 	is($target->next_step, 2, 'step 2');
 	marked($target, 'two');
 	is($target->quit, 0, "its status is the program's");
-	like(slurp("$target->{err}"), qr/warning: [1-4]\d\d\d blocks freed unseen by the tracer; .* where this was noticed, at/, 'a warning');
+	like(slurp("$target->{err}"), qr/warning: [1-4]\d\d\d blocks freed without the tracer noticing; .* where hsnap noticed it, at/, 'a warning');
 	check_sums(["$file\@one", "$file\@two"], 'bypass', \%step, 'between the marks', 1);
 	check_sums(["$file\@end"], 'bypass', { bypass_leak => [200 * 48, 200], bypass_gone => [0, 0] }, 'at the end', 1);
 	return;

@@ -230,7 +230,7 @@ TEST(each_block_gets_stack_tracer_has_for_it)
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_null(block_at(&scene.snapshot, 0x99990000));
-	assert_true(warns("1 block was freed unseen by the tracer, and is not listed"));
+	assert_true(warns("1 block was freed without the tracer noticing, and is not listed"));
 	assert_int_equal(scene.stats.tries, 1);
 	assert_int_equal(fake.suspends, 1);
 	assert_true(scene.stats.held_ms >= 0);
@@ -286,7 +286,7 @@ TEST(of_heaps_that_cannot_be_walked_traced_blocks_are_listed)
 	}
 	assert_int_equal(traced, count);
 	assert_int_equal(scene.stats.tries, 1); /* no walk can succeed */
-	assert_true(warns("3 heaps were not walked, the first at 110000; their blocks are those"));
+	assert_true(warns("3 heaps were not walked, the first at 110000; their blocks are listed"));
 	assert_int_equal(scene.snapshot.missing_count, 0);
 }
 
@@ -295,7 +295,7 @@ TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
 	fake_write(HEAP_A + HEAP_MAGIC, 0, 4);
 	fake_write(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
 	assert_int_equal(take(), 0);
-	assert_true(warns("those from before it was loaded are missing"));
+	assert_true(warns("blocks older than the tracer are missing"));
 	assert_int_equal(scene.snapshot.missing_count, 1);
 	assert_false(scene.snapshot.heaps[0].is_complete);
 	assert_int_equal(scene.stats.tries, 1);
@@ -331,7 +331,7 @@ TEST(traced_blocks_of_damaged_heap_are_listed)
 			assert_block(i, is_found);
 	}
 	assert_true(warns("1 place in the heaps is inconsistent"));
-	assert_true(warns("all blocks that the tracer saw there are listed"));
+	assert_true(warns("all blocks that the tracer recorded in those heaps are listed"));
 	assert_int_equal(scene.snapshot.missing_count, 0);
 	assert_int_equal(scene.snapshot.heaps[0].traced_only, damaged_count() + 1);
 	assert_int_equal(scene.snapshot.heaps[1].traced_only, 0);
@@ -368,7 +368,8 @@ TEST(layout_that_tracer_contradicts_is_not_believed)
 		count += said_of(i) != NOTHING;
 	}
 	assert_int_equal(take(), 0);
-	assert_true(warns("(wine 8.0 x64 was tried, and the tracer's blocks are not there)"));
+	assert_true(
+		warns("(layout wine 8.0 x64 was tried, but does not match the tracer's blocks)"));
 	for (size_t i = 0; i < truth.block_count; i++) {
 		if (said_of(i) <= TRUTH_TOO)
 			assert_block(i, false);
@@ -494,7 +495,7 @@ TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
 		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100,
-			"locked all the time, and walked anyway"},
+			"locked on every try, and walked anyway"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
 			"1 place in the heaps is inconsistent; the first: broken list at 600020"},
@@ -760,7 +761,7 @@ TEST(flag_of_ust_without_records_is_reported)
 	fake_write(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
 	assert_int_equal(take(), 0);
 	assert_string_equal(scene.snapshot.stack_source, "ust");
-	assert_true(warns("started with +ust, but no block leads to a stack"));
+	assert_true(warns("started with +ust, but no stack was found for any block"));
 	assert_true(scene.snapshot.records.is_known);
 	assert_int_equal(scene.snapshot.records.record_count, 0);
 }
@@ -782,7 +783,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	assert_non_null(strstr(scene.err.detail, "not started with +ust"));
 	fake_write(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
-	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
+	assert_non_null(strstr(scene.err.detail, "no stack was found for any block"));
 	AREA_PUT(version, TRACER_VERSION + 1); /* hsnap must not read a tracer that is not wanted */
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }
@@ -839,7 +840,7 @@ TEST(file_is_walked_once_however_busy_and_broken_it_is)
 	be_busy_at(HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
-	assert_true(warns("locked all the time, and walked anyway"));
+	assert_true(warns("locked on every try, and walked anyway"));
 	assert_whole();
 	fake_write(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);

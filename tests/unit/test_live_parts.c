@@ -239,10 +239,13 @@ static void check_missing(
 TEST(ended_and_64_bit_processes_are_counted_apart_from_closed_ones)
 {
 	check_missing(0, 0, 0, "");
-	check_missing(3, 0, 0, "hsnap: no right to read 3 of them (shown as ?)\n");
-	check_missing(0, 0, 1, "hsnap: 1 more ended meanwhile\n");
+	check_missing(3, 0, 0,
+		"hsnap: 3 of the processes, shown as ?, cannot be read: run hsnap as "
+		"administrator\n");
+	check_missing(0, 0, 1, "hsnap: 1 more ended before they could be read\n");
 	check_missing(0, 2, 0, "hsnap: use the 64-bit hsnap for 64-bit processes (2 of them)\n");
 	check_missing(1, 4, 2,
 		"hsnap: use the 64-bit hsnap for 64-bit processes (4 of them)\n"
-		"hsnap: no right to read 1 of them (shown as ?)\nhsnap: 2 more ended meanwhile\n");
+		"hsnap: 1 of the processes, shown as ?, cannot be read: run hsnap as "
+		"administrator\nhsnap: 2 more ended before they could be read\n");
 }

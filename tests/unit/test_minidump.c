@@ -176,7 +176,7 @@ TEST(of_overlapping_ranges_lower_one_counts)
 	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x18), 0);
 	assert_memory_equal(bytes, other, 0x18);
 	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x19), -ERR_READ);
-	assert_int_equal(dmp_warnings("the file has 3 ranges of memory twice"), 1);
+	assert_int_equal(dmp_warnings("3 ranges of memory overlap with another"), 1);
 }
 
 TEST(both_lists_of_memory_count)

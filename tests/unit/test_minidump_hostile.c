@@ -168,7 +168,7 @@ TEST(shared_bytes_are_not_much_memory)
 	while (!opened.target.ops->region(&opened.target, region.end, &region))
 		total += region.end - region.addr;
 	assert_true(total <= dmp.len);
-	assert_int_equal(dmp_warnings("of memory left out: more than the file"), 1);
+	assert_int_equal(dmp_warnings("of memory left out: the file is too small"), 1);
 }
 
 /* Every module has the same very long name. */
@@ -216,7 +216,8 @@ TEST(modules_are_made_not_to_overlap)
 	assert_true(opened.snapshot.modules[0].size_bytes == 0x30000);
 	assert_string_equal(opened.snapshot.modules[1].path, "true.dll");
 	assert_true(opened.snapshot.modules[2].size_bytes == 0xfff);
-	assert_int_equal(dmp_warnings("2 modules without a size, or reaching into another one"), 1);
+	assert_int_equal(
+		dmp_warnings("2 modules without a size, or overlapping another module"), 1);
 	sum += dmp_survey(dmp.len);
 }
 

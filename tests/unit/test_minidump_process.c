@@ -153,7 +153,7 @@ TEST(modules_that_64_bit_writer_left_out_come_from_32_bit_loader)
 	assert_string_equal(opened.target.image, DMP_IMAGE);
 	assert_int_equal(opened.snapshot.modules[0].timestamp, 7);
 	assert_false(opened.snapshot.modules[1].has_identity);
-	assert_int_equal(dmp_warnings("1 module without a size, or reaching into another one"), 1);
+	assert_int_equal(dmp_warnings("1 module without a size, or overlapping another module"), 1);
 }
 
 TEST(list_of_32_bit_loader_without_end_adds_nothing)
@@ -180,8 +180,8 @@ TEST(missing_memory_is_named)
 	dmp_threads(&teb_list[1], 1, 0);
 	dmp_memory(ranges, count);
 	dmp_open();
-	assert_int_equal(dmp_warnings("no memory of the process heap at ABCD0000"), 1);
-	assert_int_equal(dmp_warnings("no memory of the list of 7 heaps at 77007700"), 1);
+	assert_int_equal(dmp_warnings("memory is missing: the process heap at ABCD0000"), 1);
+	assert_int_equal(dmp_warnings("memory is missing: the list of 7 heaps at 77007700"), 1);
 	/* 9728 is 0x400 + 0x200 + 0x1000 + 0x1000. */
 	assert_int_equal(
 		dmp_warnings(
@@ -198,7 +198,7 @@ TEST(missing_peb_is_named)
 	ranges[2].len = 0x120; /* one field shorter than required */
 	make(9, &teb_list[1], 1, dmp_program, 2, 4);
 	assert_int_equal(
-		dmp_warnings("no memory of the process environment block at 7FF500000"), 1);
+		dmp_warnings("memory is missing: the process environment block at 7FF500000"), 1);
 	assert_int_equal(opened.snapshot.warning_count, 1);
 }
 

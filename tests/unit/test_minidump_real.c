@@ -88,7 +88,7 @@ TEST(windows_10_x64)
 	check_modules(58); /* the stream's 6268 bytes are 4 and 58 entries of 108 */
 	assert_string_equal(module_named("ntdll.dll")->pdb, "ntdll.pdb");
 	assert_non_null(strstr(target.image, "electron.exe"));
-	assert_int_equal(warnings("no memory of the list of 4 heaps"), 1);
+	assert_int_equal(warnings("memory is missing: the list of 4 heaps"), 1);
 	assert_int_equal(warnings("without full memory"), 1);
 	close_real();
 }

@@ -147,7 +147,7 @@ TEST(blocks_have_stacks_of_their_records)
 	assert_string_equal(scene.snapshot.stack_source, "ust");
 	assert_int_equal(scene.snapshot.records.record_count, 3);
 	assert_int_equal(scene.snapshot.records.broken_count, 1);
-	assert_true(warns("invalid records of stacks: 1 of 3"));
+	assert_true(warns("invalid stack records: 1 of 3"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
@@ -187,7 +187,7 @@ TEST(what_tracer_knows_counts_before_records)
 	assert_int_equal(scene.snapshot.block_count, 5);
 	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
 	assert_string_equal(scene.snapshot.stack_source, "tracer");
-	assert_true(warns("2 blocks have another size or heap"));
+	assert_true(warns("2 blocks have a different size or heap"));
 }
 
 /* An overrun may change the size in the next block's header. */
@@ -207,7 +207,7 @@ TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 	assert_int_equal(scene.snapshot.blocks[0].requested_bytes, 100);
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
-	assert_true(warns("1 block has another size or heap"));
+	assert_true(warns("1 block has a different size or heap"));
 }
 
 /* The tracer numbers only a few thousand heaps. In other heaps only the size identifies a block. */
@@ -224,7 +224,7 @@ TEST(heap_that_tracer_has_no_number_for_may_be_any)
 	join_all();
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_block(0x3000, text, 5, TRACED_FRAME);
-	assert_true(warns("1 block has another size or heap"));
+	assert_true(warns("1 block has a different size or heap"));
 }
 
 TEST(records_that_are_not_wanted_are_not_shown)
@@ -269,10 +269,10 @@ TEST(database_that_is_full_is_warned_of)
 	assert_int_equal(scene.snapshot.records.database, 0x5000);
 	assert_int_equal(scene.snapshot.records.used_bytes, 95000000);
 	describe_with(0, 95000200, 100000000);
-	assert_true(warns("nearly full, at 95000200 of 100000000 bytes"));
+	assert_true(warns("nearly full: 95000200 of 100000000 bytes"));
 	assert_true(warns("--db-mb"));
 	describe_with(17, 1000, 100000000);
-	assert_true(warns("no room for those of 17 allocations"));
+	assert_true(warns("no room for the stacks of 17 allocations"));
 	assert_true(warns("--db-mb"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
@@ -330,7 +330,7 @@ TEST_WITH(doubtful_places_are_reported_by_known_facts, NULL, NULL)
 	describe_gaps(&snapshot, &captured);
 	assert_int_equal(snapshot.warning_count, 6);
 	assert_string_equal(snapshot.warnings[4],
-		"2 places in the heaps lead to missing memory; the first: a list at 456000");
+		"2 places in the heaps point to missing memory; the first: a list at 456000");
 	assert_int_equal(snapshot.missing_count, 3);
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
@@ -681,7 +681,7 @@ TEST(all_drops_are_reported_with_remedy)
 	assert_true(warns("no room for 13 ranges"));
 	assert_true(warns("no room for 14 unloaded modules"));
 	assert_true(warns("15 times"));
-	assert_true(warns("1 of the 64 parts of the tracer's table"));
+	assert_true(warns("1 of the 64 locks of the tracer's table"));
 	assert_int_equal(scene.snapshot.warning_count, 6);
 }
 
@@ -736,7 +736,8 @@ TEST(ranges_left_locked_are_reported_without_wrong_remedy)
 	AREA_PUT(ranges.broken, 1);
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
-	assert_true(warns("a thread that ended left the tracer's table of virtual memory locked"));
+	assert_true(warns(
+		"a thread exited while it held the lock of the tracer's table of virtual memory"));
 	assert_true(warns("without 13 later changes"));
 	assert_false(warns("--max-mb"));
 	assert_int_equal(scene.snapshot.warning_count, 1);

@@ -195,11 +195,11 @@ TEST(heap_that_does_not_name_its_descriptor_is_fault)
 {
 	ring_open(64);
 	write_ptr(context_of(2, false), ring.entries[1]);
-	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
+	assert_heaps(2, "entry of the ring of heaps that its heap does not point back to");
 	assert_int_equal(ring.process.list_fault_addr, ring.entries[2]);
 	ring_open(64);
 	fake_unmap(ring.heaps[2]); /* the heap was destroyed but is still on the ring */
-	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
+	assert_heaps(2, "entry of the ring of heaps that its heap does not point back to");
 }
 
 TEST(ring_has_exactly_one_head)

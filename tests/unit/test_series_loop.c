@@ -336,7 +336,7 @@ TEST(test_thousand_snapshots_do_not_drift)
 	RUNS(0, 1000, .every_ms = HOUR_MS, .file_count = 1000);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(at(i), (int64_t)i * HOUR_MS);
-	assert_int_equal(said("left out"), 0);
+	assert_int_equal(said("skipped"), 0);
 }
 
 TEST(test_missed_times_are_skipped_and_reported)
@@ -346,9 +346,9 @@ TEST(test_missed_times_are_skipped_and_reported)
 		const char *words;
 	} cases[] = {
 		{10000, 10000, NULL}, /* each finishes exactly when the next is due */
-		{10001, 20000, "1 snapshot left out: the last one was done 10s after"},
-		{20000, 20000, "1 snapshot left out"},
-		{25000, 30000, "2 snapshots left out: the last one was done 25s after"},
+		{10001, 20000, "1 snapshot skipped: the previous one was done 10s after"},
+		{20000, 20000, "1 snapshot skipped"},
+		{25000, 30000, "2 snapshots skipped: the previous one was done 25s after"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -358,7 +358,7 @@ TEST(test_missed_times_are_skipped_and_reported)
 		RUNS(0, 5, .every_ms = 10000, .file_count = 5);
 		for (size_t shot = 0; shot < 5; shot++)
 			assert_int_equal(at(shot), (int64_t)shot * cases[i].step_ms);
-		assert_int_equal(said("left out"), cases[i].words ? 4 : 0);
+		assert_int_equal(said("skipped"), cases[i].words ? 4 : 0);
 		if (cases[i].words)
 			assert_int_equal(said(cases[i].words), 4);
 	}
@@ -671,9 +671,9 @@ TEST(test_those_that_come_and_go_are_series_of_their_own)
 	add(3, 1, 3000, 35000);
 	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true), 0);
 	check_pids(pids, sizeof(pids) / sizeof(*pids));
-	assert_int_equal(said("pid 1: the process has ended; 2 files of it"), 1);
-	assert_int_equal(said("pid 2: the process has ended; 3 files of it"), 1);
-	assert_int_equal(said("pid 3: the process has ended; 3 files of it"), 1);
+	assert_int_equal(said("pid 1: the process has ended; 2 files written"), 1);
+	assert_int_equal(said("pid 2: the process has ended; 3 files written"), 1);
+	assert_int_equal(said("pid 3: the process has ended; 3 files written"), 1);
 	/* The end of the process is noticed immediately. */
 	assert_int_equal(scene.clock_ms - START_MS, 35000);
 }
@@ -700,7 +700,7 @@ TEST(test_end_of_process_is_end)
 		add(12, 77, 0, 15000);
 		RUNS(cases[i].status, 2, .every_ms = 10000, .file_count = cases[i].file_count);
 		assert_int_equal(scene.clock_ms - START_MS, 15000);
-		assert_int_equal(said("pid 12: the process has ended; 2 files of it"), 1);
+		assert_int_equal(said("pid 12: the process has ended; 2 files written"), 1);
 		assert_string_equal(scene.said[scene.said_count - 1], "2 files written");
 	}
 }
@@ -721,7 +721,7 @@ TEST(test_end_in_middle_of_snapshot_is_no_failure)
 	assert_int_equal(RUN(.every_ms = 10000), 0);
 	assert_int_equal(scene.result.failed, 0);
 	assert_int_equal(scene.shot_count, 1);
-	assert_int_equal(said("has ended; 1 file of it"), 1);
+	assert_int_equal(said("has ended; 1 file written"), 1);
 	assert_int_equal(scene.said_count, 3);
 }
 
@@ -739,7 +739,7 @@ TEST(test_end_before_first_file_is_reported_by_status)
 		scene.fail_ends = 1;
 		RUNS(2, 0, .every_ms = every_ms[i]);
 		assert_int_equal(scene.result.failed, 0);
-		assert_int_equal(said("has ended; 0 files of it"), 1);
+		assert_int_equal(said("has ended; 0 files written"), 1);
 	}
 }
 
@@ -751,7 +751,7 @@ TEST(test_other_errors_are_reported_even_after_end)
 	scene.fail_ends = 1;
 	RUNS(2, 1, .every_ms = 10000);
 	assert_int_equal(said("12: cannot write"), 1);
-	assert_int_equal(said("has ended; 1 file of it"), 1);
+	assert_int_equal(said("has ended; 1 file written"), 1);
 }
 
 TEST(test_inaccessible_process_is_reported_once)
@@ -830,7 +830,7 @@ TEST(test_process_is_waited_for)
 		assert_int_equal(at(i), starts[i]);
 		assert_int_equal(scene.shots[i].pid, i < 2 ? 12 : 13);
 	}
-	assert_int_equal(said("app.exe: waiting for such a process"), 2);
+	assert_int_equal(said("app.exe: waiting for a process with this name"), 2);
 	/* once a second: from 0 to 2 s, and from 22 s (ten after the last snapshot) to 31 s */
 	assert_int_equal(scene.looks, 3 + 10);
 }

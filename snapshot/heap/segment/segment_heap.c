@@ -127,7 +127,8 @@ static int user_range(struct segment_heap *heap, const struct segment_range *ran
 	if (rc)
 		return rc;
 	if (range->unused_bytes > range->bytes)
-		return walk_broken(heap->nt->walk, range->addr, "pages smaller than unused");
+		return walk_broken(heap->nt->walk, range->addr,
+			"page range with more unused bytes than its size");
 	return segment_block_add(heap, &block);
 }
 

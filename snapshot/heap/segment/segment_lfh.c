@@ -43,7 +43,7 @@ static const char *counts_fault(const struct lfh *lfh)
 	if (sum + sample->withheld_count < sample->block_count)
 		return "LFH blocks neither free nor in use";
 	if (sum > sample->block_count + sample->withheld_count)
-		return "more LFH blocks free and in use than there are";
+		return "more LFH blocks free and in use than the subsegment has";
 	return NULL;
 }
 
@@ -54,7 +54,8 @@ static int live_block(struct lfh *lfh, uint64_t addr, bool has_unused)
 
 	if (has_unused && !segment_tail_read(lfh->heap, addr + lfh->block_bytes, lfh->block_bytes,
 				  SEGMENT_TAIL_LFH, &tail))
-		walk_broken(lfh->heap->nt->walk, addr, "LFH block smaller than unused");
+		walk_broken(lfh->heap->nt->walk, addr,
+			"LFH block with more unused bytes than its size");
 	block.unused_bytes = tail.unused_bytes;
 	block.has_extra = tail.has_extra;
 	return segment_block_add(lfh->heap, &block);

@@ -159,7 +159,8 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 	if (!chunk_tail(heap, chunk, &bytes, &tail)) {
 		if (chunk->bytes <= header)
 			return walk_broken(heap->nt->walk, chunk->addr, "VS block without a size");
-		walk_broken(heap->nt->walk, chunk->addr, "VS block smaller than unused");
+		walk_broken(heap->nt->walk, chunk->addr,
+			"VS block with more unused bytes than its size");
 	}
 	if (tail.is_lfh)
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
