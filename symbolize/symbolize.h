@@ -163,12 +163,12 @@ enum {
 /* clang-format off */
 #define SYMBOL_OPTS \
 	{SYMBOL_OPT_PATH, "y", "symbol-path", "PATH", "look for symbols in PATH, not in _NT_SYMBOL_PATH"}, \
-	{SYMBOL_OPT_MAP, NULL, "map", "FROM=TO", "look for paths that begin with FROM at TO; repeatable"}, \
+	{SYMBOL_OPT_MAP, NULL, "map", "FROM=TO", "look in TO for files whose paths begin with FROM; repeatable"}, \
 	{SYMBOL_OPT_STRIP, NULL, "strip-path", "PREFIX", "show source files without PREFIX; repeatable"}, \
 	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show mangled names, as the compiler made them"}, \
-	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "use files of another build, too"}, \
+	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "also use files from a different build"}, \
 	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "neither use nor store cached names"}, \
-	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only in the places of -y and --map"}
+	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only where -y and --map point"}
 /* clang-format on */
 
 /* Parsed options. Must be zeroed first. Strings point into argv, which must outlive the struct. */

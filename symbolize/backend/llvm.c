@@ -652,7 +652,8 @@ static const char *llvm_trouble(const void *of_backend)
 {
 	const struct llvm_session *backend = of_backend;
 
-	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
+	return backend->gave_up ? "llvm-symbolizer failed before all addresses were looked up" :
+				  NULL;
 }
 
 const struct backend_kind llvm_backend = {

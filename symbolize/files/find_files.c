@@ -614,8 +614,8 @@ static void explain_pdb(struct search *search)
 	else if (files->image && !files->has_dwarf)
 		add_reason(search, "%s",
 			files->pe->coff_symbols ?
-				"no debug information in it, but a table of symbols" :
-				"no debug information in it (stripped?)");
+				"contains no debug information, only a table of symbols" :
+				"contains no debug information (stripped?)");
 }
 
 /* Reports that a symbol server would be needed but cannot be queried. */
@@ -632,7 +632,7 @@ static void explain_servers(struct search *search)
 		add_reason(search, "symbol servers cannot be used here: %.300s", server);
 	snprintf(sentence, sizeof(sentence),
 		"the symbol path names a server, and symbol servers cannot be used here: %.300s; "
-		"copy what is missing into a folder or store that the symbol path names",
+		"copy the missing files into a folder or store that the symbol path names",
 		server);
 	report_sentence(search->finder, sentence);
 }

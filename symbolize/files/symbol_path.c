@@ -202,8 +202,8 @@ static bool look_in_tier(struct path_visit *visit, const char *root, const char 
 	folder = xstrdup(visit->here.data);
 	is_taken = look_in(visit, folder, "", "");
 	if (!is_taken && go(visit, folder, "file.ptr", "", "") == LOCAL_FILE)
-		question->is_packed(
-			question->ctx, visit->here.data, "only points to the file: copy that here");
+		question->is_packed(question->ctx, visit->here.data,
+			"only points to the file: copy the file here");
 	free(folder);
 	return is_taken;
 }

@@ -496,7 +496,8 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	if (rest) {
 		while (count && rows[count - 1].seen == rows[count - 1].named)
 			count--;
-		fprintf(to, ", %zu in %zu more", rest, count - shown);
+		fprintf(to, ", %zu in %zu more module%s", rest, count - shown,
+			text_plural(count - shown));
 	}
 	if (trouble)
 		fprintf(to, "; %s", trouble);

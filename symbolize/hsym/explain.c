@@ -92,14 +92,14 @@ static void write_reason(const struct addnames *work, struct out *out, const str
 	if (has_reason) {
 		out_harmless(out, story->reason);
 	} else if (!module) {
-		out_text(out, work->modules.count ? "no module of the dump is there" :
+		out_text(out, work->modules.count ? "the dump lists no module at these addresses" :
 						    "the dump lists no modules");
 	} else if (!story->image && !story->debug) {
 		out_text(out, "no file ");
 		out_harmless(out, module->path);
 		out_text(out, " here");
 	} else {
-		out_text(out, "the symbols that were found lack the other names");
+		out_text(out, "the symbols that were found do not cover the other addresses");
 	}
 	out_char(out, '\n');
 }

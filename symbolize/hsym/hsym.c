@@ -27,11 +27,11 @@ enum {
 
 static const struct opt options[] = {
 	{OPT_OUT, "o", "output", "OUT", "write to the file OUT instead of standard output"},
-	{OPT_OUT, "f", NULL, "OUT", "the same"},
+	{OPT_OUT, "f", NULL, "OUT", "same as -o"},
 	{OPT_ADDRESSES, "e", "module", "MODULE",
 		"print the names of addresses in this image or PDB"},
 	{OPT_EXACT, NULL, "exact", NULL, "with -e: the addresses are not return addresses"},
-	{OPT_EXPLAIN, NULL, "explain", NULL, "show for each module why there are no names"},
+	{OPT_EXPLAIN, NULL, "explain", NULL, "show, for each module, why names are missing"},
 	SYMBOL_OPTS,
 	{OPT_FORCE, NULL, "force", NULL, "accept a dump whose end is missing"},
 	{OPT_OVERWRITE, NULL, "overwrite", NULL, "let OUT replace any dump or recording"},

@@ -163,7 +163,7 @@ TEST(test_packed_files_are_named_as_not_read)
 	check_found(NULL, NULL);
 	check_reason("%s/sym/app.pdb/" SCENE_KEY "/app.pd_ is compressed: unpack it with expand");
 	check_reason("%s/sym/app.exe/" SCENE_IMAGE_KEY
-		     "/file.ptr only points to the file: copy that here");
+		     "/file.ptr only points to the file: copy the file here");
 	check_told("app.exe: %s/sym/app.pdb/" SCENE_KEY "/app.pd_ is compressed");
 	scene_write("folder/app.ex_", "SZDD", 4);
 	use_path("%s/folder");

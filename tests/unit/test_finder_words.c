@@ -101,12 +101,13 @@ TEST(test_reasons_name_what_is_missing)
 	plan.pdb = "";
 	scene_image(IMAGE, &plan);
 	scene_find();
-	assert_string_equal(scene_reason(), "no debug information in it (stripped?)");
+	assert_string_equal(scene_reason(), "contains no debug information (stripped?)");
 	plan.section = ".text";
 	plan.long_name = ".text$a";
 	scene_image(IMAGE, &plan);
 	scene_find();
-	assert_string_equal(scene_reason(), "no debug information in it, but a table of symbols");
+	assert_string_equal(
+		scene_reason(), "contains no debug information, only a table of symbols");
 }
 
 TEST(test_damaged_files_are_named)
