@@ -49,7 +49,7 @@ struct chain {
 	bool lacks_rows; /* stacks without a row exist */
 };
 
-#define TOO_MUCH "with those before it, " SUMS_TOO_LARGE
+#define TOO_MUCH "with the comparisons before it, " SUMS_TOO_LARGE
 
 enum chain_part {
 	PART_OTHER, /* forbids a chain */
@@ -167,8 +167,9 @@ static int contradiction(const struct chain *chain, size_t number, const struct 
 	const struct block_totals *before = &row->at[row->last];
 
 	return err_set(err, ERR_USAGE, chain->list->items[number].path,
-		"does not continue where %s ends: BackTrace%s has %llu bytes in %llu blocks there "
-		"and %llu in %llu here; give comparisons of one process in order, or the dumps",
+		"does not continue where %s ends: BackTrace%s ends with %llu bytes in %llu blocks "
+		"there, but starts with %llu in %llu here; give comparisons of one process in "
+		"order, or the dumps",
 		chain->list->items[row->last - 1].path, row->id,
 		(unsigned long long)before->requested_bytes,
 		(unsigned long long)before->block_count, (unsigned long long)old->requested_bytes,
@@ -270,12 +271,12 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		rc = add_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
-			"has no stack with the id and names of one in an earlier comparison, so it "
-			"may not continue one; give the dumps, or use --force");
+			"shares no stack (same id and names) with an earlier comparison, so it may "
+			"not continue one; give the dumps, or use --force");
 	if (!rc && chain->renamed_count)
 		message_line(chain->inputs->messages,
-			"%s: warning: %zu of its %zu stacks have ids of stacks in earlier "
-			"comparisons, but other names: they are not joined with those; print all "
+			"%s: warning: %zu of its %zu stacks have the id of a stack in an earlier "
+			"comparison, but different names, so they are kept apart; print all "
 			"comparisons with the same symbols, or give the dumps",
 			item->path, chain->renamed_count, comparison->row_count);
 	buf_release(&key);

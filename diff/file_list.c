@@ -142,7 +142,8 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return 0;
 	if (!is_read_once(path))
 		return look_further(path, kind, err);
-	*words = "nor does it start like a comparison; in a file more is searched";
+	*words = "nor does it start like a comparison; to search beyond the start, save it to a "
+		 "file";
 	return 0;
 }
 

@@ -349,7 +349,7 @@ static const char *no_rate(
 	if (doubt)
 		return doubt_words(doubt, words);
 	if (!axis->times_ms) {
-		return "not all snapshots have a usable time, or all have the same";
+		return "not all snapshots have a usable time, or all have the same time";
 	}
 	limits->judged++;
 	return NULL;
@@ -377,7 +377,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 	buf_add_text(words, " is over the limit of ");
 	add_rate(words, options, (double)options->rate_max_bytes, -1);
 	if (rates.fastest == NO_ROW)
-		buf_add_text(words, "; only the sum keeps growing, no single stack does: try "
+		buf_add_text(words, "; the total keeps growing, but no single stack does: try "
 				    "--group function or --group module");
 	else
 		add_fastest(words, limits, view, rates.fastest);

@@ -30,7 +30,7 @@ static const char *too_much(const struct options *options)
 	if (options->shows_sizes || options->shows_age)
 		return "a comparison does not list blocks";
 	if (options->match != MATCH_AUTO)
-		return "a comparison is matched already";
+		return "the stacks of a comparison are already matched: leave out --match";
 	return NULL;
 }
 
@@ -38,10 +38,9 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	struct read_file *file, struct err *err)
 {
 	const struct options *options = inputs->options;
-	const char *why =
-		list->count > 1 ?
-			"a comparison is read alone, or with comparisons that continue it" :
-			too_much(options);
+	const char *why = list->count > 1 ? "a comparison can be read only alone, or with "
+					    "comparisons that continue it" :
+					    too_much(options);
 	const char *name = source_name(file->printed);
 	struct comparison *comparison;
 	int rc;
@@ -86,7 +85,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)
 			return err_set(err, ERR_USAGE, options_of_recording(options),
-				"applies to one recording, named without a moment");
+				"applies to one recording, given without @MOMENT");
 		only->part = options->part;
 	}
 	if (list->count == 1 && !only->part.moment && !only->part.fate &&

@@ -21,10 +21,10 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
 			 *newest = &dumps[series->count - 1];
-	const char *words = series->number ? "sampled at another rate than the snapshot before it: "
-					     "growth in its series may be a sampling error" :
-					     "sampled at another rate than the dump it is compared "
-					     "with: growth may be a sampling error";
+	const char *words = series->number ? "sampled at a different rate than the snapshot before "
+					     "it: growth in its series may be a sampling error" :
+					     "sampled at a different rate than the dump it is "
+					     "compared with: growth may be a sampling error";
 
 	for (size_t i = 1; i < series->count; i++) {
 		struct dump_sums *later = series->number ? &dumps[i] : newest;
@@ -54,8 +54,7 @@ static void note_moved(const struct inputs *inputs, struct dump_sums *dump)
 	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
 
 	snprintf(words, sizeof(words),
-		"its date is %s, but by the machine's running clock it was taken at %s, which is "
-		"used",
+		"its date is %s, but by the machine's uptime it was taken at %s; that time is used",
 		date_text(dump->id.stated_ms, stated), date_text(dump->id.time_ms, taken));
 	add_remark(inputs, dump, words);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
@@ -73,8 +72,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 	if (dump->id.date_doubt == DATE_UNKNOWN) {
 		add_remark(inputs, dump,
-			"lacks the machine's running clock, which shows that other dumps of its "
-			"process have wrong dates: its own time is unknown");
+			"its time is unknown: other dumps of its process have wrong dates, and "
+			"this one does not record the machine's uptime");
 	} else if (!dump->id.has_wall_time && dump->id.time_ms < dump->id.start_ms - EARLY_MS) {
 		dump->id.date_doubt = DATE_EARLY;
 		snprintf(words, sizeof(words),
@@ -120,8 +119,8 @@ static void check_summer_time(struct inputs *inputs)
 		if (!may_be_set_back(dump - 1, dump, least_ms))
 			continue;
 		snprintf(words, sizeof(words),
-			"its time, %s, is not after that of the log before it: clocks may have "
-			"been set back at the end of summer time, so the times are not used",
+			"its time, %s, is not later than that of the log before it: clocks may "
+			"have been set back at the end of summer time, so the times are not used",
 			report_dump_time(dump, time));
 		add_remark(inputs, dump, words);
 		for (size_t k = 0; k < inputs->dump_count; k++) {
@@ -187,7 +186,7 @@ static void doubt_order(struct inputs *inputs, const struct dump_sums *a, struct
 	snprintf(words, sizeof(words),
 		a->id.time_ms && b->id.time_ms ?
 			"records the same time as %.500s: they are ordered by name" :
-			"not both it and %.500s record a usable time: they are ordered by name",
+			"this dump or %.500s has no usable time: they are ordered by name",
 		a->id.path);
 	sums_warn(b, words);
 	message_warning(inputs->messages, b->id.path, "", words);
@@ -244,7 +243,7 @@ static void hint_pair(const struct inputs *inputs)
 	if (inputs->dump_count == 2 && !dump_other_program(&dumps[0], &dumps[1]) &&
 		!dump_is_child(&dumps[0], &dumps[1]) && !dump_is_child(&dumps[1], &dumps[0]))
 		message_line(inputs->messages,
-			"the two dumps are of different processes; to compare them: hdiff %s %s",
+			"the two dumps are from different processes; to compare them: hdiff %s %s",
 			dumps[0].id.path, dumps[1].id.path);
 }
 
@@ -316,7 +315,7 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 				"of a moment with hdiff --extract");
 		if (dumps[i].single.has_unlisted)
 			return err_set(err, ERR_USAGE, dumps[i].id.path,
-				"has only sums, no blocks: take it without --by-stack and "
+				"has only sums, not single blocks: take it without --by-stack and "
 				"--sample");
 	}
 	if (!options->shows_age ||
@@ -349,13 +348,14 @@ int inputs_check_options(const struct inputs *inputs, struct err *err)
 		(inputs->is_printed || options->sum || options->group != GROUP_STACK))
 		return err_set(err, ERR_USAGE, form,
 			"shows each stack in each dump: leave out --sum and --group, and give "
-			"dumps");
+			"dumps, not a comparison");
 	if (options->format->is_packed && options_is_shown(options) && os_is_terminal(stdout))
 		return err_set(err, ERR_USAGE, form,
 			"compressed output is not for a terminal; give -f FILE");
 	if (inputs->series_count < 2 || !options->format->is_of_one)
 		return 0;
-	return err_set(err, ERR_USAGE, form, "shows one series of %zu; choose it with --series N",
+	return err_set(err, ERR_USAGE, form,
+		"shows only one series, but there are %zu; choose one with --series N",
 		inputs->series_count);
 }
 
@@ -383,12 +383,12 @@ static const char *no_limit(const struct options *options, const struct comparis
 	if (!has_limit)
 		return NULL;
 	if (comparison->lacks_rows || comparison->may_lack_rows)
-		return "may not show all that grew; compare the dumps, or use --force";
+		return "may not show everything that grew; compare the dumps, or use --force";
 	if (comparison->is_guess)
 		return "its number base was guessed; give --input-base";
 	if (comparison->lacks_counts && (options->grown_max.blocks & options->row_max.blocks &
 						options->net_max.blocks) != UINT64_MAX)
-		return "does not record by how many blocks";
+		return "does not record how many blocks were added";
 	return NULL;
 }
 

@@ -299,14 +299,14 @@ static void write_head(struct out *out, const struct etw_facts *facts)
 			" parts of heap snapshots by WPR, whose format is undocumented\n",
 			"unreadable", facts->snapshot_parts);
 	if (facts->orphan_events)
-		out_printf(
-			out, "%-10s %" PRIu64 " heap events\n", "no process", facts->orphan_events);
+		out_printf(out, "%-10s %" PRIu64 " heap events belong to no listed process\n",
+			"orphans", facts->orphan_events);
 }
 
 static void write_processes(struct out *out, const struct etw_facts *facts, bool is_verbose)
 {
 	out_printf(out, "\n%8s %14s %14s  %-20s %s\n", "pid", "heap events", "memory events",
-		"image", "answers");
+		"image", "can show");
 	for (size_t i = 0; i < facts->process_count; i++) {
 		const struct etw_process *process = &facts->processes[i];
 		const char *what = answers(process, facts);
@@ -329,10 +329,10 @@ static void write_counts(struct out *out, const struct etw_facts *facts)
 	char guid[40];
 
 	out_printf(out,
-		"\nstacks     %" PRIu64 " in full, %" PRIu64 " by key, %" PRIu64
-		" definitions of keys\n"
-		"bound      %" PRIu64 " to their event; %" PRIu64 " without one, %" PRIu64
-		" keys never defined\n"
+		"\n"
+		"stacks     %" PRIu64 " in full, %" PRIu64 " by key, %" PRIu64 " key definitions\n"
+		"matched    %" PRIu64 " to an event; %" PRIu64 " without an event, %" PRIu64
+		" with an undefined key\n"
 		"images     %" PRIu64 " events, %" PRIu64 " of them with an identity\n",
 		facts->stack_count, facts->key_count, facts->definition_count, facts->bound_count,
 		facts->unbound_count, facts->undefined_count, facts->image_count,

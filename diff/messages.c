@@ -55,7 +55,8 @@ void message_damaged(FILE *messages, const char *place, const struct err *why)
 
 void message_cut(FILE *messages, const struct err *err)
 {
-	message_warning(messages, err->place, "cut short, and used up to there: ", err->detail);
+	message_warning(
+		messages, err->place, "cut short; only the complete part is used: ", err->detail);
 }
 
 /* A warning about a malformed line names the line. */
@@ -70,8 +71,9 @@ void message_warnings(FILE *messages, const char *name, const struct dump_sums *
 			message_warning(messages, name, "", sums->quality.warnings[i]);
 	}
 	if (sums->quality.warning_count > WARNINGS_MAX)
-		message_line(messages, "%s: warning: and %zu more", name,
-			sums->quality.warning_count - WARNINGS_MAX);
+		message_line(messages, "%s: warning: %zu more warning%s not shown", name,
+			sums->quality.warning_count - WARNINGS_MAX,
+			text_plural(sums->quality.warning_count - WARNINGS_MAX));
 }
 
 void message_series_warnings(FILE *messages, const struct dump_sums *dumps, size_t count)

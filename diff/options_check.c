@@ -26,11 +26,15 @@ static int check_recording(const struct options *options, struct err *err)
 
 	if (part->moment && (part->fate || part->from || part->to))
 		return err_set(err, ERR_USAGE, "--peak",
-			"names a moment; --class, --from, --to and --transient describe a window");
+			"selects a moment, but --class, --from, --to and --transient select a "
+			"window");
 	if (options->list && (part->is_asked || options->extract))
-		return err_set(err, ERR_USAGE, "--list", "applies to the whole recording");
+		return err_set(err, ERR_USAGE, "--list",
+			"lists the whole recording: leave out --extract and options for a moment "
+			"or window");
 	if (options->extract && part->is_asked && !part->moment)
-		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
+		return err_set(err, ERR_USAGE, "--extract",
+			"writes a dump of one moment: give FILE@MOMENT or --peak");
 	if (options->extract && options->paths.count > 1)
 		return err_set(err, ERR_USAGE, whole, "applies to one recording");
 	return 0;
@@ -68,7 +72,7 @@ static int check_blocks(const struct options *options, struct err *err)
 		return 0;
 	if (!options->format->has_blocks || options->style.is_tree)
 		return err_set(err, ERR_USAGE, name,
-			"only the text report without --tree and -o json show it");
+			"applies only to -o json and to the text report without --tree");
 	if (options->chart || options->list || options->extract || options->part.is_asked ||
 		options->sum || options_request_trend(options) || options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, name,
@@ -107,8 +111,8 @@ int options_check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read only once");
 	if (options->style.is_tree &&
 		(options->group != GROUP_STACK || !options->format->is_for_people))
-		return err_set(
-			err, ERR_USAGE, "--tree", "only the text report of stacks has a tree");
+		return err_set(err, ERR_USAGE, "--tree",
+			"applies only to the text report, without --group");
 	if (options->style.no_stacks &&
 		(!options->format->is_for_people || options->shows_sizes || options->shows_age ||
 			options->list || options->extract || options->chart))
@@ -130,7 +134,7 @@ int options_check(const struct options *options, struct err *err)
 			err, ERR_USAGE, "--junit", "applies to the growth of dumps or moments");
 	if (options->junit && !options_has_limit(options))
 		return err_set(err, ERR_USAGE, "--junit",
-			"without a limit nothing fails: give --max-growth, for instance 0");
+			"needs a limit: give --max-growth, for instance --max-growth 0");
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
 		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");
 	rc = check_recording(options, err);

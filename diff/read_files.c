@@ -131,7 +131,7 @@ static int read_recording(struct read_file *file, struct source *source, struct 
 
 	if (!source_is_plain(source, &from, &to))
 		return err_set(err, ERR_NOT_DUMP, source_name(source),
-			"a recording is read only from a file, neither packed nor from a pipe");
+			"a recording can be read only from an unpacked file, not from a pipe");
 	return sums_read_recording(&file->sums, item->path, item->file, &item->part, err);
 }
 
@@ -238,7 +238,7 @@ static void find_unknown(struct file_reading *reading, size_t count)
 static int too_many(size_t count, bool has_window, struct err *err)
 {
 	return err_set(err, ERR_USAGE, has_window ? "--since, --until" : "a trend",
-		"%zu files match, and at most %d are read; %s", count, READ_MAX,
+		"%zu files match, but at most %d can be read; %s", count, READ_MAX,
 		has_window ? "choose a shorter time" :
 			     "use a narrower pattern, --since or --until");
 }

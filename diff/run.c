@@ -405,9 +405,8 @@ static int report_empty(const struct options *options, FILE *messages, struct er
 	const char *taken = options->junit ? options->junit : options->output;
 
 	options_usage(messages);
-	return !taken ?
-		       -ERR_USAGE :
-		       err_set(err, ERR_USAGE, taken, "names the output; name a file to read, too");
+	return !taken ? -ERR_USAGE :
+			err_set(err, ERR_USAGE, taken, "is the output; also name a file to read");
 }
 
 int hdiff_run(int argc, char **argv, FILE *messages)

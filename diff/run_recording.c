@@ -68,13 +68,12 @@ static void write_events(struct out *out, const struct record_facts *facts)
 			(unsigned)(thousandths % 1000));
 	out_printf(out, "\n%-10s %" PRIu64 " events\n", "lost", facts->lost_count);
 	if (facts->has_addresses)
-		out_printf(out, "%-10s of all blocks are kept\n", "addresses");
+		out_printf(out, "%-10s recorded for all blocks\n", "addresses");
 	if (facts->sample_bytes)
 		out_printf(out, "%-10s one in %" PRIu64 " bytes: all numbers are estimates\n",
 			"sampled", facts->sample_bytes);
 	if (facts->is_cut)
-		out_printf(out,
-			"%-10s it was not ended, or is damaged: valid up to byte %" PRIu64 "\n",
+		out_printf(out, "%-10s not ended, or damaged: valid up to byte %" PRIu64 "\n",
 			"cut", facts->cut_bytes);
 }
 
@@ -109,7 +108,7 @@ static void write_loads(struct out *out, const struct record_facts *facts)
 		out_char(out, '\n');
 	}
 	if (count < facts->load_count)
-		out_printf(out, "%-10s at the end, %zu modules\n", "unloaded",
+		out_printf(out, "%-10s %zu modules at the end\n", "unloaded",
 			facts->load_count - count);
 }
 
@@ -126,8 +125,8 @@ static void write_recording(struct out *out, const char *path, const struct reco
 	write_process(out, facts);
 	write_date(out, "begun", facts->time_ms);
 	if (facts->is_attached)
-		out_printf(out, "%-10s with %" PRIu64 " blocks from before\n", "attached",
-			facts->start_position);
+		out_printf(out, "%-10s to a running process, which had %" PRIu64 " blocks\n",
+			"attached", facts->start_position);
 	write_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
 	umdh_seconds(out, facts->peak.time_ms);

@@ -196,8 +196,8 @@ static const char *why_unused(const struct timed_dump *dump)
 	case USE_LACKS_TIME: return "has no usable time, but other dumps of its process do";
 	case USE_HAS_TIME: return "records a time, but most other dumps of its process do not";
 	case USE_MOVED:
-		return "its date is within --since and --until, but not the time at which it was "
-		       "taken by the machine's running clock";
+		return "its date is within --since and --until, but by the machine's uptime it was "
+		       "not taken then";
 	case USE_IT:
 	case USE_DOUBLE:
 	case USE_WARM_UP:
@@ -410,10 +410,11 @@ static int check_sum(const struct lister *lister, struct err *err)
 
 		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
 			return err_set(err, ERR_USAGE, dump->dump->id.path,
-				dump->dump->id.pid ? "from the same process as %s; --sum takes one "
-						     "dump of each process" :
-						     "neither it nor %s records its process: --sum "
-						     "takes one dump of each process",
+				dump->dump->id.pid ?
+					"from the same process as %s; --sum takes one "
+					"dump of each process" :
+					"neither this dump nor %s records its process; --sum takes "
+					"one dump of each process",
 				dump[-1].dump->id.path);
 	}
 	return 0;

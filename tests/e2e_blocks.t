@@ -65,7 +65,7 @@ sub both {
 	is_deeply($rows->{140001020}{age}, { kept => { bytes => 0, blocks => 0 }, came => { bytes => 0, blocks => 0 }, gone => { bytes => 8, blocks => 1 } },
 		'the one of stack 2 went, as its address is of another stack now');
 	my $text = hdiff('--sizes', '--age', $old, $new)->{out};
-	like($text, qr/^\s+existed before: 64 B in 1; came: 184 B in 4; went: 96 B in 2$/m, 'the same in text');
+	like($text, qr/^\s+already there: 64 B in 1; new: 184 B in 4; freed: 96 B in 2$/m, 'the same in text');
 	like($text, qr/^\s+64\s+\+1\s+3$/m, 'one more of 64 bytes, now three');
 	like($text, qr/^\s+32\s+-1\s+0$/m, 'one less of 32');
 	$rows = rows('--sizes', '--age', '--heap', '660000', $old, $new);

@@ -292,7 +292,7 @@ sub check_errors {
 	my @wrong = (
 		[['--over-time', $dump], 'dump.txt', 'recording'],
 		[['--over-time', $run, $file{short}], '--over-time', 'one recording'],
-		[['--over-time', "$run\@5s"], '--over-time', 'without a moment'],
+		[['--over-time', "$run\@5s"], '--over-time', 'without @MOMENT'],
 		[['--histogram', '--transient', $run], '--transient', '--from'],
 		[['--over-time', '--peak', $run], '--peak', '--from'],
 		[['--over-time', '--list', $run], '--list', 'whole'],

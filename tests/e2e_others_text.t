@@ -449,7 +449,7 @@ sub nearly_right {
 	my $rust = comparison({}) =~ s/^\tmsvcrt!malloc.*\n\tstock!Bin.*/\tstock!std::sys::alloc::windows::process_heap_alloc+12\n\tstock!alloc::raw_vec::RawVec<T,A>::grow_one+34\n\tstock!wal::Segment::snapshot+56/mr;
 	like(hdiff('--no-pager', spew("$dir/near.txt", $rust))->{out}, qr/^ +1 +\+640 B .*\bwal::Segment::snapshot/m, "Rust's allocators do not name a row");
 	my $overhead = comparison({}) =~ s/^Total.*/Total increase ==     78 requested + 900000 overhead = 900078/mr;
-	like(hdiff('--no-pager', spew("$dir/near.txt", $overhead))->{out}, qr/^overhead of the heaps: \+9\.0 MiB, more than their blocks$/m, 'overhead that exceeds the growth');
+	like(hdiff('--no-pager', spew("$dir/near.txt", $overhead))->{out}, qr/^heap overhead: \+9\.0 MiB, more than the blocks themselves$/m, 'overhead that exceeds the growth');
 	my $ended = hdiff('-o', 'json', spew("$dir/near.txt", comparison({}) . "\x1a"));
 	is("$ended->{status} $ended->{err}", '0 ', 'a mark of DOS at the end');
 	my $unread = hdiff('--force', '--max-growth', 1, spew("$dir/near.txt", comparison({}) =~ s/ allocs/ x/gr =~ s/^Total.*//mr));
@@ -500,7 +500,7 @@ sub other_tools {
 		"of WinDbg's !heap" => "    address 0cb0bf00 found in\n    _DPH_HEAP_ROOT \@ 3d1000\n", "(?:of) WinDbg's !heap" => "Allocations statistics for\n heap @ 00150000\ngroup-by: TOTSIZE max-display: 20\n",
 		'UTF-16LE' => join('', map { "$_\0" } split //, raw(1)), 'UTF-16BE' => join('', map { "\0$_" } split //, raw(1)),
 		(map { my ($order, $mark) = @$_; my $text = pack $order, unpack 'C*', raw(1); ("UTF-32$mark" => $text, "(?:)UTF-32$mark" => pack($order, 0xfeff) . $text) } ['V*', 'LE'], ['N*', 'BE']),
-		'lines end with CR' => raw(1) =~ tr/\n/\r/r,
+		'lines end only with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",
 		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
@@ -522,7 +522,7 @@ sub other_tools {
 	};
 	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
 	my $refused = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-03-04 10:00 - Machine=MADE - PID=44\n// \n// Process 44 had not enabled allocation stack collection. It is enabled now.\n";
-	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that no stacks were collected in the process; take the log again/, 'an error of UMDH: named');
+	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that the process collected no stacks; take the log again/, 'an error of UMDH: named');
 	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/\(an? /, 'prose is nothing');
 	return;
 }
@@ -612,24 +612,24 @@ sub chains {
 	# Symbols were there for one comparison alone: a stack has two names, and therefore two rows.
 	my $bare = sub { $_[0] =~ s/^\tapp!leak.*/\tapp+1010 : 401010/mr };
 	my $renamed = spew("$dir/renamed.txt", $bare->(printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak])));
-	like(hdiff($files[0], $renamed)->{err}, qr/has no stack with the id and names of one/, 'other names: refused');
+	like(hdiff($files[0], $renamed)->{err}, qr/shares no stack \(same id and names\)/, 'other names: refused');
 	my $partly = spew("$dir/partly.txt", $bare->(printed(['A1', [2000, 20], [3000, 30], @leak], ['B1', [500, 5], [400, 4], @cache], ['C1', [0, 0], [64, 1], @leak])));
 	for my $case ([1, 2, '--force', $files[0], $renamed], [1, 3, $files[0], $partly]) {
 		my ($count, $all, @args) = @$case;
 		my $two = hdiff('-o', 'json', @args);
 		is($two->{status}, 0, 'other names: status 0') or diag($two->{err});
-		is_deeply([grep { /other names/ } split /\n/, $two->{err}], ["hdiff: $args[-1]: warning: $count of its $all stacks have ids of stacks in earlier comparisons, but other names: "
-			. 'they are not joined with those; print all comparisons with the same symbols, or give the dumps'], 'other names: one message');
+		is_deeply([grep { /different names/ } split /\n/, $two->{err}], ["hdiff: $args[-1]: warning: $count of its $all stacks have the id of a stack in an earlier comparison, but different names, "
+			. 'so they are kept apart; print all comparisons with the same symbols, or give the dumps'], 'other names: one message');
 	}
 	$result = hdiff(@files[0, 2]);
 	is($result->{status}, 2, 'a link is missing: status 2');
-	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
+	like($result->{err}, qr/c2\.txt: .*does not continue where .*c0\.txt ends: BackTraceA1 ends with 2000 bytes in 20 blocks there, but starts with 3000 in 30 here/, 'a link is missing: which');
 	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
 	is($result->{status}, 2, 'of another process: status 2');
-	like($result->{err}, qr/other\.txt: .*has no stack with the id and names of one in an earlier comparison/, 'of another process: named');
-	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/has no stack with the id and names of one in an earlier comparison/, 'other ids: named');
+	like($result->{err}, qr/other\.txt: .*shares no stack \(same id and names\) with an earlier comparison/, 'of another process: named');
+	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/shares no stack \(same id and names\) with an earlier comparison/, 'other ids: named');
 	my $dump = spew("$dir/dump.txt", raw(0));
-	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with comparisons that continue it/, 'beside a dump: refused');
+	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison can be read only alone, or with comparisons that continue it/, 'beside a dump: refused');
 	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not record heaps/, 'heaps: refused');
 	my $huge = 1 << 62;
 	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;
@@ -666,7 +666,7 @@ sub chained_totals {
 	is($totals->{left_out}{growth}{bytes}, -1000, 'rows are missing: the rest');
 	$result = hdiff('--max-growth', 1000, @files);
 	is($result->{status}, 2, 'rows are missing: a limit is not judged');
-	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: may not show all that grew/, 'rows are missing: reported');
+	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: may not show everything that grew/, 'rows are missing: reported');
 	return;
 }
 
@@ -690,7 +690,7 @@ sub cut_paths {
 	my $log = raw(1) =~ s/C:\\a p\\stock\.exe/C:\\Program Files\\Ledger\nServer\\stock.exe/r;
 	my $result = hdiff(spew("$dir/console.txt", $log));
 	is($result->{status}, 2, 'status 2');
-	like($result->{err}, qr/console\.txt:7: warning: left out: 1 line that looks like data; the first: "Server\\stock\.exe"; paths of modules are cut, and different modules may have one name$/m, 'reported');
+	like($result->{err}, qr/console\.txt:7: warning: left out: 1 line that looks like data; the first: "Server\\stock\.exe"; module paths are cut, so different modules may share a name$/m, 'reported');
 	return;
 }
 
@@ -710,12 +710,12 @@ sub lost_stacks {
 	}
 	my %changed = map { my $text = $forms{$_}; $_ => sub { $_[0] =~ s/^\t/$text/gmr } } keys %forms;
 	$changed{'joined lines'} = sub { $_[0] =~ s/\n\t/ /gr };
-	my $words = sprintf '%d of %1$d stacks are not in the file, for example that of BackTrace%s: its lines may have been changed', scalar @ids, $ids[0];
+	my $words = sprintf '%d of %1$d stacks are missing from the file, such as that of BackTrace%s: the file may have been edited', scalar @ids, $ids[0];
 	for my $what (sort keys %changed) {
 		my @files = map { spew("$dir/lost$_.txt", $changed{$what}->(raw($_))) } 0, 1;
 		my $result = hdiff('--module', 'X', '--max-growth', 0, @files);
 		is($result->{status}, 2, "$what: status 2");
-		my @said = grep { /not in the file/ } split /\n/, $result->{err};
+		my @said = grep { /missing from the file/ } split /\n/, $result->{err};
 		is(scalar @said, 2, "$what: once for each file") or diag($result->{err});
 		like($said[0], qr/^hdiff: \Q$files[0]\E: warning: \Q$words\E$/, "$what: which") if $what ne 'joined lines';
 	}
@@ -724,10 +724,10 @@ sub lost_stacks {
 	spew("$folder/2.txt", $changed{'a bar'}->(raw(1)));
 	like(hdiff($folder)->{err}, qr/2\.txt: warning: left out: .*\Q$words\E/, 'in a folder: left out');
 	my $large = raw(0, blocks => 30000) =~ s/^\t/|/gmr;
-	like(hdiff(spew("$dir/lost.txt", $large))->{err}, qr/\d stacks are not in the file/, 'a large file, which threads read');
-	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
+	like(hdiff(spew("$dir/lost.txt", $large))->{err}, qr/\d stacks are missing from the file/, 'a large file, which threads read');
+	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are missing/, 'a log of old');
 	my $single = raw(1) =~ s/BackTrace1A/BackTrace11/gr =~ s/^\t/|/gmr;
-	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is not in the file/, 'a log with one stack');
+	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is missing from the file/, 'a log with one stack');
 	# Logs that lack stacks by chance or on purpose are not reported.
 	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
 		my $result = hdiff(spew("$dir/few.txt", $text));
@@ -761,6 +761,6 @@ sub wrapped_notes {
 sub no_file {
 	my $result = hdiff('--max-growth', 0, '--junit', "$dir/only.txt");
 	is($result->{status}, 2, 'status 2');
-	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(names the output; name a file to read, too\); see --help\n\z/, 'the last line');
+	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(is the output; also name a file to read\); see --help\n\z/, 'the last line');
 	return;
 }

@@ -147,7 +147,7 @@ sub check_classes {
 	is(join(' ', $head =~ m{<tr class="asked">.*?<td>(\w+):}g), 'AOFI', 'and which ones the page is about');
 	like($head, qr{<h1>app\.exe: a window of a recording</h1>}, 'a window is called one');
 	my ($bytes, $blocks) = @{ $wanted->{aofi} }{qw(bytes blocks)};
-	like($head, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks, what was there before and was freed from }, 'the total names its class');
+	like($head, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks, what existed before and was freed from }, 'the total names its class');
 	return;
 }
 

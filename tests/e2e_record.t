@@ -149,7 +149,7 @@ sub attached {
 		my $truth = $replay->fates($class, (map { $replay->mark("stop $_") } 1, 2), ['stack']);
 		same("attached, $class", $truth, '--class', $class, '--from', 'begin', '--to', 'end', "$dir/part.hrec");
 	}
-	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +with [1-9]\d* blocks/m, 'it records that the process ran before');
+	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +to a running process, which had [1-9]\d* blocks$/m, 'it records that the process ran before');
 	return;
 }
 
@@ -326,7 +326,7 @@ sub dropped {
 		my $result = run([wine($record, 'record', '-v', '-o', win($file), '--ring', '1M', @$drop, '--', $maps, 50000)]);
 		is($result->{status}, 0, "@$drop: status of the program") or diag($result->{err});
 		my ($waits) = $result->{err} =~ /threads waited (\d+) times/;
-		my ($lost) = $result->{err} =~ /warning: it lacks (\d+) events?/;
+		my ($lost) = $result->{err} =~ /warning: (\d+) events? lost$/m;
 		my $read = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1G', $file));
 		if (@$drop) {
 			is($waits, 0, 'nobody waits');

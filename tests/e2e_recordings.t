@@ -442,7 +442,7 @@ sub check_list {
 	is($line{image}, 'C:\made\app.exe', 'its image');
 	is($line{started}, Recordings::date($of->{start_ms}), 'when it started');
 	is($line{begun}, Recordings::date($of->{wall_ms}), 'when the recording began');
-	is($line{attached}, 'with 300 blocks from before', 'and existing blocks');
+	is($line{attached}, 'to a running process, which had 300 blocks', 'and existing blocks');
 	is($line{events}, "$events in 10.000 s", 'its events');
 	is($line{file}, sprintf('%d bytes, %.3f an event', $bytes, $bytes / $events), 'its size');
 	is($line{lost}, '0 events', 'nothing is lost');
@@ -525,7 +525,7 @@ sub check_errors {
 		[["$dump\@10s"], 'dump.txt', 'recording'],
 		[["$dir/none.hrec\@10s"], 'none.hrec@10s', 'cannot open'],
 		[['--class', 'aifo', $run, $small], '--class', 'one recording'],
-		[['--class', 'aifo', "$run\@1s"], '--class', 'without a moment'],
+		[['--class', 'aifo', "$run\@1s"], '--class', 'without @MOMENT'],
 		[['--transient', $dump], 'dump.txt', 'recording'],
 		[['--class', 'all', $run], '--class all', 'aifo, aifi, aofi, aofo'],
 		[['--from', '5s', '--to', '1s', $run], '--from'],
@@ -544,6 +544,6 @@ sub check_errors {
 	my $twice = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h', ('alloc k') x 3, ('free k 0') x 2;
 	check_error(run([$hdiff, '-d', '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
 	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
-	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'neither packed');
+	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'unpacked file');
 	check_error(run(['sh', '-c', 'cat "$0" 2>/dev/null | "$@"', $run, $hdiff, '-']), 'hdiff', 'one from a pipe', 'pipe');
 }

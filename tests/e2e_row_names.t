@@ -234,14 +234,14 @@ sub uncalled {
 			[10, 1, 'ucrtbase+1', 'ucrtbase+9', 'KERNEL32+5', 'ntdll+6']]);
 	# 30 of the 40 blocks, and 10 bytes that belong to the system's own thread.
 	my $share = int(100 * 198 * 30 / (198 * 40 + 10) + 0.5);
-	like(text($old, $new), qr/^no caller recorded: $share % of the growth; .*\n.*--sizes.*hsnap attach/m, 'their share, and what helps');
-	like(text($new), qr/^no caller recorded: \d+ % of the memory;/m, 'of one dump');
+	like(text($old, $new), qr/^no caller recorded for $share % of the growth: .*\n.*--sizes.*hsnap attach/m, 'their share, and what helps');
+	like(text($new), qr/^no caller recorded for \d+ % of the memory:/m, 'of one dump');
 	my $ok = dump_of('ok.txt', [[198, 60, @heap, 'MSVCR80+14D83', 'app+100'], [1, 1, 'app+100']]);
 	unlike(text($old, $ok), qr/no caller/, 'nothing where callers are there');
 	my %names = ('MSVCR80+14D83' => ['_initterm_of_its_own']);
 	unlike(text(dump_of('named.txt', [[198, 60, 'MSVCR80+14D83']], \%names)), qr/no caller/, 'or where the name is no allocator\'s');
 	%names = ('app+14D83' => ['malloc']);
-	like(text(dump_of('named.txt', [[198, 60, 'app+14D83']], \%names)), qr/no caller recorded: 100 %/, 'but an allocator in the program is one');
+	like(text(dump_of('named.txt', [[198, 60, 'app+14D83']], \%names)), qr/no caller recorded for 100 %/, 'but an allocator in the program is one');
 }
 
 sub long_names {
@@ -329,7 +329,7 @@ sub inputs {
 	my ($field, $use) = map { data_file($_) } qw(field use);
 	plan(skip_all => 'no test data') if !$field || !$use;
 	is_deeply(named(map { "$field/04-nameless-module/mod$_.txt" } 1, 2), ['imapconn+1234', 'spellchk+4321'], 'logs without symbols');
-	like(text(map { "$field/15-stack-ends-in-malloc/fpo$_.txt" } 1, 2), qr/^no caller recorded: 100 % of the growth/m, 'frame pointers left out');
+	like(text(map { "$field/15-stack-ends-in-malloc/fpo$_.txt" } 1, 2), qr/^no caller recorded for 100 % of the growth/m, 'frame pointers left out');
 	my @node = map { "$use/10-static-crt/$_.txt.gz" } qw(a b);
 	like(named(@node)->[0], qr/^node\+308E50 < .*Heap::AllocateExternal/, 'a C library without a PDB');
 	is((grep { /136359C/ } @{ named('-n', 100, @node) }) + 0, 0, 'no row is called by its malloc');

@@ -37,7 +37,7 @@ subtest 'two lines, and what it adds up to' => sub {
 	is($report->{to}, "$dir/b.txt, " . iso((call_times())[1]) =~ s/\.000//r, 'to when');
 	is_deeply($report->{total}, [signed_units($total), signed_commas($blocks)], 'the total');
 	my $five = percent(sum0(map { $_->{bytes} } @grew[0 .. 4]), $grown);
-	like($text, qr/^${\scalar @grew} stacks grew, ${\scalar @shrank} shrank; the first 5 are $five %$/m, 'a line of totals');
+	like($text, qr/^${\scalar @grew} stacks grew, ${\scalar @shrank} shrank; the first 5 make up $five %$/m, 'a line of totals');
 	like($text, qr/^40 more: -n 60\. /m, 'how to see more');
 	unlike($text, qr/[\x00-\x09\x0b-\x1f\x7f]/, 'no control characters');
 };

@@ -60,7 +60,7 @@ sub check_shrinking {
 	my %of = ((map { +"big$_" => [[90_000 + $_, 1], [80_000, 1]] } 1 .. 5), (map { +"small$_" => [[100, 1], [200 + $_, 1]] } 1 .. 6));
 	my @ask = ('-o', 'text', '-n', 5, series(fresh_dir(), [1763632800000, 1763636400000], \%of));
 	my $share = int(100 * sum0(map { 100 + $_ } 2 .. 6) / sum0(map { 100 + $_ } 1 .. 6) + 0.5);
-	like(hdiff(@ask), qr/^6 stacks grew, 5 shrank; the first 5 are $share %$/m, 'by growth');
+	like(hdiff(@ask), qr/^6 stacks grew, 5 shrank; the first 5 make up $share %$/m, 'by growth');
 	like(hdiff('--sort', 'old', @ask), qr/^6 stacks grew, 5 shrank$/m, 'by size before');
 	like(hdiff(@ask, '-n', 4), qr/^6 stacks grew, 5 shrank$/m, 'not all are shown');
 }

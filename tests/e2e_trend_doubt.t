@@ -164,7 +164,7 @@ subtest 'fewer than three snapshots of a process are too few for a verdict' => s
 		is_deeply([places($json)], [map { place($_) } qw(more up down)], 'in the order of growth');
 		my $text = hdiff(@args)->{out};
 		is_deeply([map { /^(too few)/ } notes($text)], [('too few') x ($what eq 'joined' ? 3 : 6)], 'in text');
-		like($text, qr{^// Less than three snapshots of a process are too few for a verdict\.$}m, 'and what that is');
+		like($text, qr{^// Fewer than three snapshots of a process are too few for a verdict\.$}m, 'and what that is');
 		like($text, qr{^// BLOCKS are .*\n.*The largest growth comes first}m, 'the header states the order');
 		like(hdiff('-o', 'csv', @args)->{out}, qr/,too-few,/, 'in CSV');
 		my @groups = @{ json('--group', 'module', @args)->{series}[0]{groups} };
@@ -227,7 +227,7 @@ subtest 'exceeded limits are reported with numbers and what grows' => sub {
 	my @odd = map { $_ % 2 ? 500_000 : 1000 } 0 .. 11;
 	series($both, [map { START + HOUR * $_ } 1 .. 12], { here => \@odd, there => [map { 600_000 + 100 * $_ - $odd[$_] } 0 .. 11] });
 	like(hdiff('--max-growth', '1/h', $both)->{err},
-		qr{^hdiff: growth of 100 bytes/h is over the limit of 1 bytes/h; only the sum keeps growing, no single stack does: try --group}m,
+		qr{^hdiff: growth of 100 bytes/h is over the limit of 1 bytes/h; the total keeps growing, but no single stack does: try --group}m,
 		'only the sum grows');
 };
 
@@ -247,7 +247,7 @@ subtest 'a sample among whole dumps is reported for the series' => sub {
 	my @files = series($dir, \@six, { leak => \@leak });
 	spew($files[2], slurp($files[2]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
 	my $result = hdiff($dir);
-	my $words = 'sampled at another rate than the snapshot before it: growth in its series may be a sampling error';
+	my $words = 'sampled at a different rate than the snapshot before it: growth in its series may be a sampling error';
 	is($result->{err}, "hdiff: $files[2]: warning: $words\n", 'once, where it begins');
 	like($result->{out}, qr{^// warning: \Q$files[2]\E: $words$}m, 'in the report, too');
 };
@@ -266,9 +266,9 @@ subtest 'address space that is reserved for a while is reported' => sub {
 	}
 	my $result = hdiff($dir);
 	is($result->{err}, '', 'it is sound');
-	like($result->{out}, qr{^// address space reserved .*: \+0 \( 0 - 0\), 196608 at most; --heap reserved shows by whom$}m, 'in the header');
+	like($result->{out}, qr{^// reserved but uncommitted address space, .*: \+0 \( 0 - 0\), 196608 at most; --heap reserved shows its stacks$}m, 'in the header');
 	is_deeply([map { $_->{reserved}{bytes} } @{ json($dir)->{series}[0]{snapshots} }], [0, 0, 131072, 196608, 0, 0], 'in JSON');
-	unlike(hdiff('--heap', 'reserved', $dir)->{out}, qr{^// address space reserved}m, 'if selected, it is in the sums');
+	unlike(hdiff('--heap', 'reserved', $dir)->{out}, qr{^// reserved but uncommitted address space}m, 'if selected, it is in the sums');
 };
 
 subtest 'messages' => sub {
@@ -330,7 +330,7 @@ subtest 'two logs of UMDH named in the wrong order' => sub {
 	my @night = (umdh("$dir/n1.txt", '02:50', 5, 1000, '2025-10-26'), umdh("$dir/n2.txt", '02:10', 5, 2000, '2025-10-26'));
 	my $result = hdiff('--max-growth', 0, @night);
 	is($result->{status}, 1, 'when summer time ends, the order of the names counts');
-	like($result->{err}, qr/n2\.txt: warning: its time, 2025-10-26T02:10, is not after .* end of summer time/, 'with a message');
+	like($result->{err}, qr/n2\.txt: warning: its time, 2025-10-26T02:10, is not later than .* end of summer time/, 'with a message');
 };
 
 # The names of dumps that were found do not show their order: "after" sorts before "before".
@@ -372,7 +372,7 @@ subtest 'two dumps of different processes that are found are no pair' => sub {
 	umdh("$dir/a.txt", '09:12', 4412, 1000);
 	my $result = hdiff($dir);
 	is($result->{status}, 0, 'two series');
-	like($result->{err}, qr/^hdiff: the two dumps are of different processes; to compare them: hdiff \Q$dir\E.a\.txt \Q$dir\E.c\.txt$/m, 'and how to compare them');
+	like($result->{err}, qr/^hdiff: the two dumps are from different processes; to compare them: hdiff \Q$dir\E.a\.txt \Q$dir\E.c\.txt$/m, 'and how to compare them');
 	umdh("$dir/d.txt", '12:12', 5120, 3000);
 	unlike(hdiff($dir)->{err}, qr/to compare them/, 'three dumps are a trend');
 };
@@ -387,7 +387,7 @@ subtest 'the night in which summer time ends' => sub {
 		for my $files ([$dir], \@logs) {
 			my $result = hdiff('--max-growth', '1K/h', @$files);
 			is($result->{status}, 2, "$what: growth per hour cannot be judged");
-			like($result->{err}, qr/warning: its time, 2025-10-26T02:\d\d, is not after .* end of summer time/, 'and why');
+			like($result->{err}, qr/warning: its time, 2025-10-26T02:\d\d, is not later than .* end of summer time/, 'and why');
 			is(json(@$files)->{series}[0]{rows}[0]{trend}{verdict}, 'grows', 'in the order of the names it grows each time');
 		}
 		umdh($logs[$_], sprintf('01:%02d', 30 - $_), 5, 1000, '2025-10-27') for 0 .. $#logs;

@@ -83,7 +83,7 @@ subtest 'the running clock decides, not the date' => sub {
 			my @files = (clocked(fresh_dir(), @dumps))[@$order];
 			my $got = trend(@files);
 			is($got->{files}, 'c0.txt c1.txt c2.txt c3.txt c4.txt', "$how: their order");
-			like($got->{err}, qr/^hdiff: \S+c\d\.txt: warning: its date is \S+, but by the machine's running clock it was taken at 2026-11-20T\S+, which is used$/m, 'a warning');
+			like($got->{err}, qr/^hdiff: \S+c\d\.txt: warning: its date is \S+, but by the machine's uptime it was taken at 2026-11-20T\S+; that time is used$/m, 'a warning');
 			is(run(tool('hdiff', 'linux', '--no-symbols', '-n', 1, '--max-growth', $$_[0], @files))->{status}, $$_[1], "a limit of $$_[0]") for ['1000K/h', 1], ['1050K/h', 0];
 		}
 		my $since = trend('--since', '2h', clocked(fresh_dir(), @dumps));
@@ -95,7 +95,7 @@ subtest 'the running clock decides, not the date' => sub {
 # are right, so the first dump was taken at 8 o'clock.
 subtest 'dates after a correction of the clock stay' => sub {
 	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
-	my $moved = sub { my ($n, $by) = @_; "c$n.txt: warning: its date is " . $date->(8 + $n + $by) . q{, but by the machine's running clock it was taken at } . $date->(8 + $n) . ', which is used' };
+	my $moved = sub { my ($n, $by) = @_; "c$n.txt: warning: its date is " . $date->(8 + $n + $by) . q{, but by the machine's uptime it was taken at } . $date->(8 + $n) . '; that time is used' };
 	for my $by (2, -2) {
 		my $dir = fresh_dir();
 		my @files = clocked($dir, map { [$date->(8 + $_ + ($_ < 3 ? $by : 0)), 5000 + 3600 * $_, 1000 * (1 + $_)] } 0 .. 6);
@@ -105,7 +105,7 @@ subtest 'dates after a correction of the clock stay' => sub {
 			my $json = decode_json($got->{out});
 			my %time = map { basename($_->{path}) => $_->{time} } @{ $json->{inputs} // $json->{series}[0]{snapshots} };
 			is_deeply(\%time, { map { ("c$_.txt" => $date->(8 + $_)) } $from .. $to }, "$by h, $what: the times") or diag($got->{command}, explain(\%time));
-			is_deeply([sort map { s{^hdiff: .*/}{}r } grep { /running clock it was/ } split /\n/, $got->{err}],
+			is_deeply([sort map { s{^hdiff: .*/}{}r } grep { /uptime it was taken at/ } split /\n/, $got->{err}],
 				[map { $moved->($_, $by) } grep { $_ < 3 } $from .. $to], "$by h, $what: the warnings") or diag($got->{err});
 			return $got->{err};
 		};
@@ -116,7 +116,7 @@ subtest 'dates after a correction of the clock stay' => sub {
 		$sees->('--since, a span', 4, 6, '--since', '2h', $dir);
 		$sees->('both', 1, 4, '--since', '2026-11-20T08:30', '--until', '2026-11-20T12:30', $dir);
 		my $err = $sees->('--since', 3, 6, '--since', '2026-11-20T11:00', $dir);
-		my @out = map { m{/(c\d)\.txt: warning: left out: its date is within --since and --until, but not} } split /\n/, $err;
+		my @out = map { m{/(c\d)\.txt: warning: left out: its date is within --since and --until, but by} } split /\n/, $err;
 		is("@out", $by > 0 ? 'c1 c2' : '', "$by h: dumps that only their dates include");
 		my ($columns) = split /\n/, run(tool('hdiff', 'linux', '--no-symbols', '-o', 'csv', $dir))->{out};
 		is_deeply([$columns =~ /bytes (2026[^,]*)/g], [map { $date->(8 + $_) } 0 .. 6], "$by h: the columns of CSV");
@@ -180,8 +180,8 @@ subtest 'a dump without the clock among dumps that show that it was set' => sub 
 	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
 	my $got = trend(clocked(fresh_dir(), @dumps));
 	is($got->{files}, 'c0.txt c2.txt c1.txt', 'the date of the newest dump counts');
-	like($got->{err}, qr/c0\.txt: warning: its date is 2026-11-20T10:00:00.000Z, but by .* at 2026-11-20T07:30:00.000Z, which is used$/m, 'the wrong date');
-	like($got->{err}, qr/c1\.txt: warning: lacks the machine's running clock, .*: its own time is unknown$/m, 'and what is not known');
+	like($got->{err}, qr/c0\.txt: warning: its date is 2026-11-20T10:00:00.000Z, but by .* at 2026-11-20T07:30:00.000Z; that time is used$/m, 'the wrong date');
+	like($got->{err}, qr/c1\.txt: warning: its time is unknown: other dumps of its process have wrong dates, .* uptime$/m, 'and what is not known');
 	for my $limit (0, '9999K', '9999K/h') {
 		$got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, clocked(fresh_dir(), @dumps)));
 		is($got->{status}, 2, "a limit of $limit");
@@ -527,7 +527,7 @@ subtest 'too many files are an error with a remedy' => sub {
 	for my $i (1 .. $read_max) { # NTFS has no more than 1023 links to a file
 		($as_windows ? copy($file, "$dir/n$i.txt") : link $file, "$dir/n$i.txt") or die "$!";
 	}
-	check_error(trend($dir), 'hdiff', 'too many to be read', "at most $read_max are read", '--since', 'pattern');
+	check_error(trend($dir), 'hdiff', 'too many to be read', "at most $read_max can be read", '--since', 'pattern');
 	check_error(trend('--since', '2020-01-01', $dir), 'hdiff', 'too many inside', '--since, --until', 'a shorter time');
 	my $result = trend('--since', '2030-01-01', "$dir/*");
 	like($result->{err}, qr/these options leave none of @{[$read_max + 1]} dumps/, 'but not when they are outside');
@@ -555,7 +555,7 @@ subtest 'sampled and whole dumps in one series are reported' => sub {
 	spew($_, slurp($_) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr) for "$dir/e0.txt", "$dir/e1.txt";
 	complains(trend($dir), 0, 'not of another series');
 	spew($files[0], slurp($files[0]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
-	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d1\.txt: warning: sampled at another rate than the snapshot before it/);
+	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d1\.txt: warning: sampled at a different rate than the snapshot before it/);
 };
 
 subtest 'what many dumps lack is reported once per series' => sub {
@@ -569,7 +569,7 @@ subtest 'what many dumps lack is reported once per series' => sub {
 		spew($files[$i], slurp($files[$i]) =~ s{^(?=// hsnap: stacks)}{$notes . ($i == 2 ? $notes : '')}mre);
 	}
 	my %want = ('d0.txt: lacks all' => 6, 'd2.txt: lacks some' => 3, 'd5.txt: lacks one' => 1, 'e0.txt: lacks all' => 2);
-	my @want = map { my $of = $want{$_} > 1 ? " ($want{$_} dumps, of which this is the first)" : ''; "$dir/$_$of" } sort keys %want;
+	my @want = map { my $of = $want{$_} > 1 ? " (in $want{$_} dumps; this is the first)" : ''; "$dir/$_$of" } sort keys %want;
 	my $result = trend($dir);
 	is_deeply([sort split /\n/, $result->{err}], [sort map { my $line = $_; "hdiff: " . $line =~ s/: lacks/: warning: lacks/r } @want], 'in a line each');
 	is($result->{status}, 0, 'with status 0');

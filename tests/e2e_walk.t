@@ -95,7 +95,7 @@ sub older_counted {
 		my ($count, $sum) = slurp($out) =~ m{^// hsnap: tracer .* attached=1 before-blocks=(\d+) before-requested=(\d+) }m;
 		is($count, $blocks - 20, 'blocks from before');
 		is($sum, $bytes - 20 * 2222, 'and their bytes');
-		like(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'umdh', $out))->{out}, qr/: $count blocks of $sum bytes from before have no stack/, 'in the head');
+		like(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'umdh', $out))->{out}, qr/: $count older blocks of $sum bytes have no stack/, 'in the head');
 	}
 	ok(defined $target->quit, 'the program goes on');
 }

@@ -14,8 +14,9 @@
 #include "core/dump/source.h"
 #include "diff/printed/printed_parts.h"
 
-static const char not_plain[] = "a report, and only plain ones of all stacks are read back: "
-				"compare the dumps, or use -o json";
+static const char not_plain[] =
+	"a grouped, filtered, inverted or trend report; only a plain report of all stacks can be "
+	"read back: compare the dumps, or use -o json";
 
 /* The kind of a file is searched for in this many bytes. Messages may come before the first line
  * that reveals it. */
@@ -494,7 +495,8 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
-		"//     ambiguous: one of ", "// What all blocks add up to"};
+		"//     ambiguous: one of ", "// What all blocks add up to",
+		"// Totals of the selected stacks"};
 	size_t at = strlen("// ");
 
 	comment = words_trim(comment);
@@ -507,7 +509,8 @@ static bool is_beyond_umdh(struct words comment)
 	/* "// 5 more stacks are not shown; they add up to ..." */
 	while (at < comment.len && comment.text[at] >= '0' && comment.text[at] <= '9')
 		at++;
-	return words_end(comment, ", CUT SHORT: sums are of what is there") ||
+	return words_end(comment, ", CUT SHORT: sums cover only the complete part") ||
+	       words_end(comment, ", CUT SHORT: sums are of what is there") ||
 	       (at < comment.len && words_start((struct words){comment.text + at, comment.len - at},
 					    " more stacks are not shown; "));
 }
@@ -656,9 +659,9 @@ static void finish_reading(struct printed_reader *reader, unsigned base)
 		warn(reader, NAMES_NOT_UTF8);
 	if (comparison->lacks_counts)
 		warn(reader, "rows do not record the old number of blocks; where bytes were in use "
-			     "before, it is assumed to be the new one");
+			     "before, the new number is assumed");
 	if (!reader->cut && !reader->has_total)
-		warn(reader, "no total line: it may be cut short");
+		warn(reader, "no total line: the file may be cut short");
 	else if (!is_whole && !reader->skips)
 		warn(reader, reader->is_ours ? LACKS_ROWS :
 					       LACKS_ROWS ", or it counts blocks without a stack");

@@ -6,7 +6,7 @@
 #define FOREIGN(what) what ", which hdiff does not read"
 #define PACKED(by, how) "packed by " by "; unpack it first: '" how " FILE | hdiff -'"
 #define REPORT(what) "a report in " what "; only UMDH's form, -o umdh, is read back"
-#define PEOPLE REPORT_FOR "people; only UMDH's form, -o umdh, is read back"
+#define PEOPLE REPORT_FOR "reading, not for hdiff; only UMDH's form, -o umdh, is read back"
 #define REPORT_FOR "a report for "
 
 /* Marks that identify a file. A mark is at the start of the text or, if `is_anywhere`, at the start
@@ -22,6 +22,7 @@ static const struct {
 	{PEOPLE, "Growth\nfrom ", false},
 	{PEOPLE, "Growth of ", false},
 	{PEOPLE, "Growth as ", false},
+	{PEOPLE, "Growth recorded in ", false},
 	{PEOPLE, "Memory of ", false},
 	{PEOPLE, "Trend of ", false},
 	/* packed files */
@@ -54,13 +55,13 @@ static const struct {
 	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
-	{"a PDF file; save its text", "%PDF-", false},
-	{"a quoted-printable mail; save its text", "Content-Transfer-Encoding: quoted-printable",
-		true},
-	{"a base64 mail; save its text", "Content-Transfer-Encoding: base64", true},
+	{"a PDF file; save it as plain text", "%PDF-", false},
+	{"a quoted-printable mail; save it as plain text",
+		"Content-Transfer-Encoding: quoted-printable", true},
+	{"a base64 mail; save it as plain text", "Content-Transfer-Encoding: base64", true},
 	{"a patch; remove the first character of each line", "@@ -", true},
-	{"a web page; save its text alone", "<!DOCTYPE html", false},
-	{"a web page; save its text alone", "<html", false},
+	{"a web page; save it as plain text", "<!DOCTYPE html", false},
+	{"a web page; save it as plain text", "<html", false},
 };
 
 static bool starts(const char *at, const char *end, const char *mark)
@@ -114,7 +115,7 @@ static const char *encoding_words(const char *bytes, size_t len)
 			return encodings[i].words;
 	}
 	if (!memchr(bytes, '\n', len) && memchr(bytes, '\r', len))
-		return "its lines end with CR alone; convert it first: 'tr \"\\r\" \"\\n\" <FILE | "
+		return "its lines end only with CR; convert it first: 'tr \"\\r\" \"\\n\" <FILE | "
 		       "hdiff -'";
 	return NULL;
 }
@@ -198,9 +199,8 @@ const char *printed_refused(const char *bytes, size_t len)
 		return words;
 	if (starts(bytes, end, "// ") &&
 		contains(bytes, end, "enabled allocation stack collection"))
-		return "UMDH found that no stacks were collected in the process; take the log "
-		       "again, "
-		       "or start the process anew after 'gflags /i IMAGE +ust' or 'hsnap ust on'";
+		return "UMDH found that the process collected no stacks; take the log again, or "
+		       "run 'gflags /i IMAGE +ust' or 'hsnap ust on IMAGE' and restart the process";
 	if (is_heaptrack(bytes, end))
 		return FOREIGN("a heaptrack recording");
 	if (is_profile(bytes, end))

@@ -7,6 +7,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "diff/match/locations.h"
 #include "diff/read/frame.h"
 
@@ -345,7 +346,8 @@ static void add_modules(struct buf *words, const struct missing_names *all, size
 		buf_printf(words, "%s %zu in %.*s", i ? "," : ":", all[i].count, (int)all[i].len,
 			all[i].name);
 	if (modules > MISSING_MAX)
-		buf_printf(words, ", the rest in %zu more", modules - MISSING_MAX);
+		buf_printf(words, ", the rest in %zu more module%s", modules - MISSING_MAX,
+			text_plural(modules - MISSING_MAX));
 	if (!dump)
 		return;
 	buf_add_text(words, dump->id.file ? "; hdiff --extract " : "; hsym --explain ");

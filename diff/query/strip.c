@@ -376,7 +376,8 @@ void strip_add_start_up(struct strip *strip)
 static int add_line(void *ctx, const char *text, const char *place, struct err *err)
 {
 	return strip_add(ctx, text) ? 0 :
-				      err_set(err, ERR_USAGE, place, "a line is MODULE!FUNCTION");
+				      err_set(err, ERR_USAGE, place,
+					      "expected a line of the form MODULE!FUNCTION");
 }
 
 int strip_add_file(struct strip *strip, const char *path, struct err *err)

@@ -142,7 +142,7 @@ static int add_line(void *ctx, const char *text, const char *place, struct err *
 	struct suppression made = {0};
 
 	if (strncmp(text, type, sizeof(type) - 1) != 0)
-		return err_set(err, ERR_USAGE, place, "a suppression is leak:PATTERN");
+		return err_set(err, ERR_USAGE, place, "expected a line of the form leak:PATTERN");
 	if (!make_globs(arena, pattern, &made))
 		return err_set(err, ERR_USAGE, place, "this would suppress everything");
 	made.is_of_stackless = !strcmp(pattern, NO_STACK);

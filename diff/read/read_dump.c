@@ -272,8 +272,8 @@ static void check_stacks(struct dump_sums *sums)
 		id_count - bare_count >= (id_count + 9) / 10)
 		return;
 	snprintf(why, sizeof(why),
-		"%zu of %zu stack%s not in the file, for example that of BackTrace%.*s: its lines "
-		"may have been changed",
+		"%zu of %zu stack%s missing from the file, such as that of BackTrace%.*s: the file "
+		"may have been edited",
 		bare_count, id_count, id_count == 1 ? " is" : "s are", (int)strcspn(least, " <&"),
 		least);
 	sums_warn(sums, why);
@@ -348,7 +348,7 @@ static int finish(struct sum_reader *reader, int rc)
 	sums->total.requested_bytes -= sums->reserved.requested_bytes;
 	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
 	if (!sums->heap_count && !sums->cell_count)
-		sums_warn(sums, "no heap in it");
+		sums_warn(sums, "contains no heap");
 	if (reader->is_over)
 		return err_set(reader->err, ERR_BAD_LINE, sums->id.path, SUMS_TOO_LARGE);
 	return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
 
@@ -40,8 +41,8 @@ static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 	if (sums->quality.is_incomplete)
 		return;
 	sums->quality.is_incomplete = true;
-	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
-		addr);
+	snprintf(text, sizeof(text),
+		"heap %" PRIX64 " was not walked: only its traced blocks are counted", addr);
 	sums_warn(sums, text);
 }
 
@@ -376,7 +377,8 @@ void dump_warning_words(struct buf *words, const struct dump_warning *warning)
 	if (warning->number < WARNINGS_MAX)
 		buf_add_text(words, warning->first->quality.warnings[warning->number]);
 	else
-		buf_printf(words, "and %zu more", warning->more);
+		buf_printf(words, "%zu more warning%s not shown", warning->more,
+			text_plural(warning->more));
 	if (warning->dump_count > 1)
-		buf_printf(words, " (%zu dumps, of which this is the first)", warning->dump_count);
+		buf_printf(words, " (in %zu dumps; this is the first)", warning->dump_count);
 }

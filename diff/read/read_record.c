@@ -551,16 +551,16 @@ static void add_losses(struct record_reader *reader, uint64_t to)
 		sums_warn(reader->sums, facts->remarks[i]);
 	if (facts->lost_count) {
 		snprintf(text, sizeof(text),
-			"%" PRIu64 " events were lost while it was recorded: all numbers may be "
-			"wrong by as many blocks",
+			"%" PRIu64 " events were lost during the recording: each number may be "
+			"wrong by up to that many blocks",
 			facts->lost_count);
 		sums_warn(reader->sums, text);
 		reader->sums->quality.is_incomplete = true;
 	}
 	if (facts->is_cut) {
 		snprintf(text, sizeof(text),
-			"the recording was not ended: complete up to %" PRIu64
-			".%03u s, and later events are missing",
+			"the recording was not ended: it is complete up to %" PRIu64
+			".%03u s; later events are missing",
 			facts->length_ms / 1000, (unsigned)(facts->length_ms % 1000));
 		sums_warn(reader->sums, text);
 		reader->sums->quality.is_incomplete |= to == facts->event_count;

@@ -118,14 +118,17 @@ static void write_use_legend(const struct text_chart *text)
 	out_text(text->out, " bytes at ");
 	umdh_seconds(text->out, peak->highest_ms);
 	if (over_time->reserved_bytes) {
-		out_text(text->out, "\n// address space reserved and not committed, not counted "
-				    "here: up to ");
+		out_text(text->out,
+			"\n"
+			"// reserved but uncommitted address space, not counted here: up to ");
 		out_number(text->out, over_time->reserved_bytes, text->base, 0);
 		out_text(text->out, " bytes");
 	}
-	out_text(text->out,
-		"\n//\n// A line is what was in use at a time, and the highest use since the "
-		"line before.\n// Bars:");
+	out_text(text->out, "\n"
+			    "//\n"
+			    "// Each line shows what was in use at that time, and the highest use "
+			    "since the previous\n"
+			    "// line. Bars:");
 	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
 		enum record_memory memory = chart_memories[i];
 
@@ -271,9 +274,11 @@ static void write_sizes(struct text_chart *text)
 	bool is_none = true;
 
 	write_head(text, "sizes of allocations");
-	out_text(text->out, "//\n// Each line is a range of sizes: what was allocated in that "
-			    "time, and what is live at its\n// end. Bars count blocks, and each "
-			    "step is twice as many: # live, . allocated.\n");
+	out_text(text->out, "//\n"
+			    "// Each line is a range of sizes: what was allocated in that time, "
+			    "and what is live at the\n"
+			    "// end. Bars count blocks, and each step means twice as many: # live, "
+			    ". allocated.\n");
 	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
 		enum record_memory memory = chart_memories[i];
 		size_t count = gather_rows(text->chart->sizes, memory, rows);

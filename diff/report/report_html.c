@@ -173,7 +173,7 @@ static void write_classes(struct out *out, const struct view *view)
 		[FATE_AIFO] = "AIFO, impacting: allocated inside, freed outside or never",
 		[FATE_AIFI] = "AIFI, transient: allocated and freed inside",
 		[FATE_AOFI] = "AOFI: allocated outside, freed inside",
-		[FATE_AOFO] = "AOFO: there before and after",
+		[FATE_AOFO] = "AOFO: existed before and after",
 	};
 	const struct dump_sums *dump = view->comparison->dumps;
 

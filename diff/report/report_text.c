@@ -176,9 +176,9 @@ static void write_overhead(struct text_report *text)
 		growth_of(change->now.overhead_bytes, change->old.overhead_bytes).amount <=
 			(bytes.amount > OVERHEAD_MIN ? bytes.amount : OVERHEAD_MIN))
 		return;
-	out_text(text->out, "overhead of the heaps: ");
+	out_text(text->out, "heap overhead: ");
 	report_text_bytes(text, &overhead, 0);
-	out_text(text->out, ", more than their blocks\n");
+	out_text(text->out, ", more than the blocks themselves\n");
 }
 
 static bool shows_first(const struct view *view)
@@ -201,7 +201,7 @@ static void write_ways(struct text_report *text, const struct report_ways *ways)
 			text_plural(ways->grown_count), ways->shrunk_count);
 	}
 	if (ways->grown_count > FIRST && ways->first_bytes && shows_first(text->view))
-		out_printf(out, "; the first %d are %u %%", FIRST, share);
+		out_printf(out, "; the first %d make up %u %%", FIRST, share);
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
 	report_text_sum(text, &text->view->selected);
 	out_char(out, '\n');
@@ -216,8 +216,9 @@ static void write_uncalled(struct text_report *text, const struct report_ways *w
 
 	if (share)
 		out_printf(text->out,
-			"no caller recorded: %u %% of %s; these stacks end in an allocator, as\n"
-			"those of code without frame pointers do: --sizes, or stacks by hsnap "
+			"no caller recorded for %u %% of %s: these stacks end in an allocator, as "
+			"they do\n"
+			"in code without frame pointers; try --sizes, or record stacks with hsnap "
 			"attach\n",
 			share, text->is_single ? "the memory" : "the growth");
 }

@@ -102,7 +102,7 @@ static void write_title(struct text_report *text)
 		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
 			text_plural(comparison->dump_count));
 	} else if (comparison->is_sum) {
-		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
+		out_printf(text->out, "Sum of %zu dumps", comparison->dump_count);
 	} else {
 		out_text(text->out, text->is_single ? "Memory" : "Growth");
 		write_process(text, last);
@@ -175,10 +175,9 @@ void report_text_head(struct text_report *text)
 	if (comparison->dumps) {
 		write_title(text);
 	} else {
-		out_text(text->out, "Growth as ");
+		out_text(text->out, "Growth recorded in ");
 		out_harmless(text->out, comparison->read_from ? comparison->read_from : "-");
-		out_text(text->out,
-			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
+		out_text(text->out, comparison->is_cut ? ", which is cut short\n" : "\n");
 	}
 	report_text_colour(text, "0");
 	if (comparison->dumps)

@@ -28,7 +28,8 @@ static void write_window(struct text_report *text, const struct window_sums *sum
 	out_char(out, '\n');
 	if (!sums->by_fate[FATE_AIFI].block_count)
 		return;
-	out_printf(out, "      came and went: %s; lived %s ms on average, median %" PRIu64 "\n",
+	out_printf(out,
+		"      allocated and freed: %s; lived %s ms on average, median %" PRIu64 "\n",
 		report_count(sums->by_fate[FATE_AIFI].block_count, count),
 		report_fraction(report_window_life(sums), number), sums->median_ms);
 }
@@ -87,12 +88,13 @@ static void write_age(struct text_report *text, const struct row_blocks *blocks)
 {
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
 
-	out_printf(text->out, "      existed before: %s in %s",
+	out_printf(text->out, "      already there: %s in %s",
 		report_size(blocks->kept.requested_bytes, size),
 		report_count(blocks->kept.block_count, count));
-	out_printf(text->out, "; came: %s in %s", report_size(blocks->came.requested_bytes, size),
+	out_printf(text->out, "; new: %s in %s", report_size(blocks->came.requested_bytes, size),
 		report_count(blocks->came.block_count, count));
-	out_printf(text->out, "; went: %s in %s\n", report_size(blocks->gone.requested_bytes, size),
+	out_printf(text->out, "; freed: %s in %s\n",
+		report_size(blocks->gone.requested_bytes, size),
 		report_count(blocks->gone.block_count, count));
 }
 

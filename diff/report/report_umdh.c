@@ -296,12 +296,12 @@ static void write_shares(struct umdh_report *report)
 	bool has_blocks = !report->comparison->lacks_rows;
 	struct change left_out = report_left_out(view);
 
-	out_text(report->out,
-		"//\n"
-		"// What all blocks add up to, and where it went; the last line has what is\n"
-		"// selected:\n"
-		"//\n"
-		"//     requested      overhead     blocks\n");
+	out_text(report->out, "//\n"
+			      "// Totals of the selected stacks, of the other stacks, and of all. "
+			      "The last line of\n"
+			      "// the report has the selected stacks:\n"
+			      "//\n"
+			      "//     requested      overhead     blocks\n");
 	write_share(report, &view->selected, has_overhead, true, "selected");
 	out_printf(report->out, ": %zu stacks\n", view->row_count);
 	write_share(report, &view->suppressed, has_overhead, true, "suppressed");

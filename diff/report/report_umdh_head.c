@@ -34,7 +34,7 @@ static void write_reserved(struct umdh_report *report)
 
 	if (!report->comparison->hides_reserved)
 		return;
-	out_text(report->out, "// address space reserved and not committed, not counted here: ");
+	out_text(report->out, "// reserved but uncommitted address space, not counted here: ");
 	out_signed(report->out, growth.sign, growth.amount, report->base, 0);
 	out_text(report->out, " ( ");
 	out_number(report->out, reserved->now.requested_bytes, report->base, 0);
@@ -46,7 +46,7 @@ static void write_reserved(struct umdh_report *report)
 		out_number(report->out, report->comparison->reserved_most, report->base, 0);
 		out_text(report->out, " at most");
 	}
-	out_text(report->out, "; --heap reserved shows by whom\n");
+	out_text(report->out, "; --heap reserved shows its stacks\n");
 }
 
 static void write_read(struct out *out, const struct comparison *comparison)
@@ -55,7 +55,7 @@ static void write_read(struct out *out, const struct comparison *comparison)
 
 	out_text(out, "// COMPARISON: ");
 	out_harmless(out, path);
-	out_text(out, ": read as it is, not made from dumps");
+	out_text(out, ": read as printed, not computed from dumps");
 	if (comparison->is_cut)
 		out_text(out, CUT_SHORT);
 	out_text(out, "\n");
@@ -121,12 +121,12 @@ static void write_stack_legend(struct umdh_report *report)
 		"// + GROWTH ( NEW - OLD)<TAB>BackTraceID<TAB>allocations   number of blocks\n"
 		"//\n");
 	if (view->window)
-		out_text(report->out,
-			"// Lines before them: SIZE is what was allocated in the window, "
-			"IMPACTING what of it was\n"
-			"// not freed in it; PEAK is the most that was there at once; what "
-			"came and went LIVED.\n"
-			"//\n");
+		out_text(report->out, "// Comments before a stack: SIZE is what was allocated in "
+				      "the window, IMPACTING the part\n"
+				      "// that was not freed there, PEAK the most in use at once, "
+				      "and LIVED the lifetimes of\n"
+				      "// blocks that were also freed there.\n"
+				      "//\n");
 	if (view->is_inverted)
 		out_text(report->out, "// frames: outermost first\n//\n");
 	if (is_trend)
@@ -165,16 +165,15 @@ static void write_groups_legend(struct umdh_report *report)
 	struct out *out = report->out;
 
 	out_printf(out,
-		"// Growth by %s, in requested bytes and in blocks. Groups: %zu, of stacks: %zu.\n"
+		"// Growth by %s, in requested bytes and in blocks. Groups: %zu, stacks: %zu.\n"
 		"//\n"
-		"// self    of the stacks whose innermost frame is in the group\n"
-		"// total   of the stacks with any frame in the group; each counts once\n"
-		"%s"
-		"//\n",
+		"// self    counts the stacks whose innermost frame is in the group\n"
+		"// total   counts the stacks with any frame in the group, each once\n"
+		"%s//\n",
 		report_group_kind(report->view->group), report->view->group_count,
 		report->view->row_count,
-		report->view->window ? "// size    of these, what was allocated in the window\n"
-				       "// peak    of these, the most that was there at once\n" :
+		report->view->window ? "// size    is what these stacks allocated in the window\n"
+				       "// peak    is the most that they had in use at once\n" :
 				       "");
 	if (report->comparison->axis)
 		umdh_trend_legend(report);

@@ -169,28 +169,28 @@ void umdh_trend_legend(struct umdh_report *report)
 	struct out *out = report->out;
 
 	if (count_parts(axis) > 1)
-		out_text(out, "// OLD is the first snapshot of each process and NEW the last of "
-			      "each, added\n"
-			      "// up: NEW - OLD is what grew within them.\n");
+		out_text(out, "// OLD adds up the first snapshots of all processes, NEW the last "
+			      "ones: NEW - OLD\n"
+			      "// is what grew while they ran.\n");
 	else
 		out_text(out, "// OLD is the first snapshot and NEW the last.\n");
 	if (axis_longest(axis) < AXIS_TREND_MIN)
 		out_text(out,
-			"// Less than three snapshots of a process are too few for a verdict.\n");
+			"// Fewer than three snapshots of a process are too few for a verdict.\n");
 	if (axis_longest(axis) < 2)
 		return;
 	if (!axis->times_ms)
-		out_text(out, "// Not all snapshots record their time, or all record the same: "
-			      "they count as\n"
-			      "// one hour apart, and there are no rates.\n");
+		out_text(out, "// Not all snapshots record their time, or all record the same "
+			      "time: they count\n"
+			      "// as one hour apart, and there are no rates.\n");
 	else if (report->view->group != GROUP_STACK)
 		out_text(out, "// Rates are decimal.\n");
 	else if (axis_has_bounds(axis))
 		out_text(out,
-			"// Rates are decimal: per hour bytes grow by FROM to TO, with 95 percent\n"
+			"// Rates are decimal: bytes grow by FROM to TO per hour, with 95 percent\n"
 			"// confidence.\n");
 	else
-		out_text(out,
-			"// Rates are decimal: per hour bytes grow by FROM to TO, which are the\n"
-			"// least and the greatest growth from one snapshot to another.\n");
+		out_text(out, "// Rates are decimal: bytes grow by FROM to TO per hour, the least "
+			      "and the\n"
+			      "// greatest growth from one snapshot to another.\n");
 }

@@ -53,7 +53,7 @@ void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
 /* Writes all dumps of a comparison, with their warnings. */
 void umdh_dumps(struct out *out, const struct comparison *comparison);
 
-#define CUT_SHORT ", CUT SHORT: sums are of what is there"
+#define CUT_SHORT ", CUT SHORT: sums cover only the complete part"
 
 /* Writes the warnings of a file, one per line. Each line starts with `before`. */
 void umdh_warnings(struct out *out, const char *before, const char *path,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "core/dump/model.h"
 #include "diff/read/dump_sums.h"
 #include "diff/report/report_parts.h"
@@ -18,10 +19,10 @@ void umdh_fate(struct out *out, const struct dump_sums *sums)
 	static const char *const words[] = {
 		[FATE_AIFO] = "what was allocated and not freed",
 		[FATE_AIFI] = "what was allocated and freed",
-		[FATE_AOFI] = "what was there before and was freed",
-		[FATE_AOFO] = "what was there before and was not freed",
+		[FATE_AOFI] = "what existed before and was freed",
+		[FATE_AOFO] = "what existed before and was not freed",
 		[FATE_AI] = "what was allocated",
-		[FATE_ALL] = "all that was there",
+		[FATE_ALL] = "everything that existed",
 	};
 
 	if (sums->window.fate == FATE_LIVE)
@@ -36,10 +37,9 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 {
 	umdh_fate(out, sums);
 	if (sums->is_attached)
-		out_text(out, ", attached to while it ran");
+		out_text(out, ", traced only since hsnap attached");
 	if (sums->is_attached && !sums->quality.sample_bytes)
-		out_printf(out,
-			": %" PRIu64 " block%s of %" PRIu64 " bytes from before %s no stack",
+		out_printf(out, ": %" PRIu64 " older block%s of %" PRIu64 " bytes %s no stack",
 			sums->before.block_count, sums->before.block_count == 1 ? "" : "s",
 			sums->before.requested_bytes,
 			sums->before.block_count == 1 ? "has" : "have");
@@ -80,7 +80,8 @@ void umdh_warnings(struct out *out, const char *before, const char *path,
 		if (i < WARNINGS_MAX)
 			out_harmless(out, warnings[i]);
 		else
-			out_printf(out, "and %zu more", count - WARNINGS_MAX);
+			out_printf(out, "%zu more warning%s not shown", count - WARNINGS_MAX,
+				text_plural(count - WARNINGS_MAX));
 		out_text(out, "\n");
 	}
 }

@@ -32,8 +32,8 @@ TEST(address_space_is_distinguished_from_memory)
 	assert_int_equal(growth(row_of(result, 2)), 12288 - 4096);
 	assert_int_equal(result->requested, 12288 - 4096);
 	assert_non_null(strstr(result->text,
-		"\n// address space reserved and not committed, not counted here: "
-		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
+		"\n// reserved but uncommitted address space, not counted here: "
+		"+1073676288 ( 1073745920 - 69632); --heap reserved shows its stacks\n"));
 }
 
 TEST(reservation_is_no_growth)
@@ -168,8 +168,8 @@ TEST(sample_and_what_is_none_are_not_compared_silently)
 		make_sample("old.txt", samples[i], 10);
 		make_sample("new.txt", "4096", 10);
 		struct result *result = run_status(0, "old.txt", "new.txt");
-		assert_int_equal(
-			times(result->words, "hdiff: new.txt: warning: sampled at another rate"),
+		assert_int_equal(times(result->words,
+					 "hdiff: new.txt: warning: sampled at a different rate"),
 			1);
 		assert_int_equal(times(result->text, "// warning: new.txt: sampled"), 1);
 	}
@@ -184,13 +184,13 @@ TEST(blocks_from_before_attaching_are_counted_unless_sampled)
 	struct result *result = run_hdiff("new.txt");
 	/* The dumps have no reserved address space. */
 	assert_null(strstr(result->text, "address space"));
-	assert_non_null(strstr(result->text,
-		", attached to while it ran: 12 blocks of 345 bytes from before have no stack\n"));
+	assert_non_null(strstr(result->text, ", traced only since hsnap attached: 12 older blocks "
+					     "of 345 bytes have no stack\n"));
 	maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: tracer version=2 attached=1");
 	put(&maker, "// hsnap: sample bytes=4096");
 	dump_end(&maker, "old.txt");
 	result = run_hdiff("old.txt");
-	assert_non_null(strstr(result->text, ", attached to while it ran, ESTIMATES"));
+	assert_non_null(strstr(result->text, ", traced only since hsnap attached, ESTIMATES"));
 	assert_null(strstr(result->text, "from before"));
 }

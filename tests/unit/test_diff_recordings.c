@@ -174,7 +174,7 @@ TEST(modules_that_go_with_process_are_counted)
 	text = chart_of("--list");
 	assert_non_null(strstr(text,
 		"\nunloaded   0.901 s C:\\last.dll\nloaded     0.901 s C:\\last.dll\n"
-		"unloaded   1.000 s C:\\first.dll\nunloaded   at the end, 2 modules\n"));
+		"unloaded   1.000 s C:\\first.dll\nunloaded   2 modules at the end\n"));
 	assert_null(strstr(text, "late"));
 	assert_int_equal(times(chart_of("--list", "-ojson"), "\"loaded\":false"), 4);
 }
@@ -272,7 +272,7 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	end();
 	struct result *result = run_rows(1, RECORDING);
 	assert_int_equal(result->requested, 10);
-	assert_non_null(strstr(result->text, "5 blocks of 500 bytes from before have no stack"));
+	assert_non_null(strstr(result->text, "5 older blocks of 500 bytes have no stack"));
 	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofi", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofo", RECORDING)->requested, 400);

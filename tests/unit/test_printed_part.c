@@ -111,7 +111,9 @@ TEST(our_own_reports_are_read_in_umdhs_form_alone)
 		GOOD "// What all blocks add up to, and where it went; the last line has what is\n",
 		GOOD "// 1 more stacks are not shown; they add up to +32 bytes, +1 blocks\n",
 		"// NEW: a.txt, app.exe, CUT SHORT: sums are of what is there\n" GOOD,
-		"// COMPARISON: a.txt: read as it is, CUT SHORT: sums are of what is there\n" GOOD};
+		"// COMPARISON: a.txt: read as it is, CUT SHORT: sums are of what is there\n" GOOD,
+		GOOD "// Totals of the selected stacks, of the other stacks, and of all.\n",
+		"// NEW: a.txt, app.exe, CUT SHORT: sums cover only the complete part\n" GOOD};
 	static const char *const plain[] = {"//     also BackTrace5 and 3 more\n" GOOD,
 		"// NEW: hdiff 1: heap growth by file\n" GOOD,
 		"// NEW: 1 more stacks are not shown; they add up to\n" GOOD,
@@ -169,9 +171,9 @@ TEST(limit_is_not_kept_by_what_is_not_known)
 	} files[] = {
 		{GOOD "Total increase == 8\n", "--max-growth=8,0", 0, NULL},
 		{GOOD "Total increase == 8\n", "--max-growth=7", 1, NULL},
-		{GOOD, "--max-growth=8", 2, "may not show all"},
+		{GOOD, "--max-growth=8", 2, "may not show everything"},
 		{GOOD, "-d", 0, NULL},
-		{GOOD "Total increase == 9\n", "--max-growth=8", 2, "may not show all"},
+		{GOOD "Total increase == 9\n", "--max-growth=8", 2, "may not show everything"},
 		/* The growth may be 10 or 16 bytes. */
 		{ONE_ROW("10", "10", "0") "Total increase == 10\n", "--max-growth=20", 2,
 			"--input-base"},

@@ -17,10 +17,10 @@ TEST(options_beyond_comparison_are_refused)
 	refused("a comparison does not record heaps", "--heap", "1E0000", "new.txt");
 	refused("a comparison does not record heaps", "--group", "heap", "new.txt");
 	refused("a comparison does not record heaps", "--group", "memory", "new.txt");
-	refused("a comparison is matched already", "--match", "id", "new.txt");
-	refused("a comparison is matched already", "--match", "address", "new.txt");
-	refused("a comparison is matched already", "--match", "module", "new.txt");
-	refused("a comparison is matched already", "--match", "symbol", "new.txt");
+	refused("the stacks of a comparison are already matched", "--match", "id", "new.txt");
+	refused("the stacks of a comparison are already matched", "--match", "address", "new.txt");
+	refused("the stacks of a comparison are already matched", "--match", "module", "new.txt");
+	refused("the stacks of a comparison are already matched", "--match", "symbol", "new.txt");
 	run_hdiff("new.txt", "--match", "auto"); /* parses the report into the result */
 }
 
@@ -54,10 +54,11 @@ TEST(report_of_ours_that_is_not_plain_is_refused_with_remedy)
 
 		assert_int_equal(result->status, 0);
 		write_bytes("more.txt", result->text, strlen(result->text));
-		refused("more.txt: is not a heap dump (a report, and only plain ones of all "
-			"stacks are read back: compare the dumps, or use -o json)",
+		refused("more.txt: is not a heap dump (a grouped, filtered, inverted or trend "
+			"report; only a plain report of all stacks can be read back: compare the "
+			"dumps, or use -o json)",
 			"more.txt");
-		refused("are read back", "--force", "more.txt");
+		refused("can be read back", "--force", "more.txt");
 	}
 }
 
@@ -78,17 +79,17 @@ TEST(report_of_stacks_in_doubt_or_of_trend_is_refused)
 		result = raw("--no-symbols", "old.txt");
 		assert_int_equal(result->status, 0);
 		write_bytes("more.txt", result->text, strlen(result->text));
-		refused("plain ones of all stacks", "more.txt");
+		refused("only a plain report of all stacks", "more.txt");
 	}
 	write_new("// hdiff 1: trend by stack\n" GOOD "Total increase == 8\n");
-	refused("plain ones of all stacks", "new.txt");
+	refused("only a plain report of all stacks", "new.txt");
 }
 
 TEST(other_forms_of_our_reports_are_named)
 {
 	static const char *const asked[][3] = {{"json", "stack", "in JSON"},
 		{"json", "module", "in JSON"}, {"csv", "stack", "in CSV"},
-		{"csv", "module", "in CSV"}, {"text", "stack", "for people"}};
+		{"csv", "module", "in CSV"}, {"text", "stack", "for reading, not for hdiff"}};
 
 	write_new(hex_text);
 	for (size_t i = 0; i < COUNT(asked); i++) {
@@ -136,7 +137,7 @@ TEST(from_standard_input_that_is_refused_with_remedy)
 {
 	write_behind_messages(hex_text);
 	assert_non_null(freopen("new.txt", "r", stdin));
-	refused("in a file more is searched", "-");
+	refused("save it to a file", "-");
 	write_new("Dear diary\n");
 	assert_non_null(freopen("new.txt", "r", stdin));
 	refused("nor is it a comparison", "-");
@@ -191,7 +192,8 @@ TEST(rows_with_header_and_no_total_line_are_cut_short)
 		assert_int_equal(result->row_count, 1);
 		assert_non_null(strstr(result->words, "total line"));
 		assert_int_equal(
-			strstr(result->words, "cut short, and used") != NULL, texts[i].status == 2);
+			strstr(result->words, "cut short; only the complete part is used") != NULL,
+			texts[i].status == 2);
 		run_status(0, "--force", "new.txt");
 	}
 }
@@ -201,9 +203,10 @@ TEST(report_states_what_its_comparison_lacks)
 	static const struct {
 		const char *text, *header, *json;
 	} texts[] = {
-		{GOOD "Total increase == 8\n", "not made from dumps\n//\n",
+		{GOOD "Total increase == 8\n", "not computed from dumps\n//\n",
 			"\"cut\":false,\"warning_count\":0,\"warnings\":[]}"},
-		{GOOD "+ 1 ( 1 ", "not made from dumps, CUT SHORT: sums are of what is there\n",
+		{GOOD "+ 1 ( 1 ",
+			"not computed from dumps, CUT SHORT: sums cover only the complete part\n",
 			"\"cut\":true,"},
 		{ONE_ROW("10", "10", "0") "Total increase == 10\n",
 			"\n// warning: new.txt: nothing in it shows whether its numbers are hex",
@@ -234,7 +237,7 @@ TEST(report_of_what_was_cut_short_is_not_taken_for_whole)
 	made = raw("new.txt");
 	assert_int_equal(made->status, 2);
 	write_new(made->text);
-	refused("plain ones of all stacks", "new.txt");
+	refused("only a plain report of all stacks", "new.txt");
 }
 
 TEST(of_many_warnings_first_are_kept_and_all_are_counted)
@@ -252,7 +255,7 @@ TEST(of_many_warnings_first_are_kept_and_all_are_counted)
 	for (const char *at = result->text; (at = strstr(at, "\n// warning: new.txt: line ")); at++)
 		count++;
 	assert_int_equal(count, 20);
-	assert_non_null(strstr(result->text, "\n// warning: new.txt: and 5 more\n"));
+	assert_non_null(strstr(result->text, "\n// warning: new.txt: 5 more warnings not shown\n"));
 	result = raw("-o", "json", "new.txt");
 	assert_non_null(strstr(result->text, "\"warning_count\":25,"));
 	buf_release(&text);

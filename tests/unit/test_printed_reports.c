@@ -49,8 +49,8 @@ TEST(comparison_is_read_alone)
 	put_block(&maker, 100, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	result = run_expect(2, "old.txt", "old.txt", "new.txt");
-	assert_non_null(strstr(result->words, "a comparison is read alone"));
-	run_expect(2, "a comparison is read alone", "new.txt", "old.txt");
+	assert_non_null(strstr(result->words, "a comparison can be read only alone"));
+	run_expect(2, "a comparison can be read only alone", "new.txt", "old.txt");
 	result = run_status(0, "old.txt");
 	assert_string_equal(result->words, "");
 	assert_int_equal(growth(&result->rows[0]), 0x2a98c90);
@@ -64,8 +64,9 @@ TEST(comparison_that_is_cut_is_used_as_far_as_it_goes)
 
 	write_bytes("old.txt", hex_text, cut);
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
-		struct result *result = run_expect(is_forced ? 0 : 2, "cut short, and used",
-			"old.txt", is_forced ? "--force" : "-d");
+		struct result *result =
+			run_expect(is_forced ? 0 : 2, "cut short; only the complete part is used",
+				"old.txt", is_forced ? "--force" : "-d");
 		/* The rows have no overhead, so the total line has its short form. */
 		assert_non_null(strstr(
 			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));

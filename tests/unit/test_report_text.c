@@ -128,7 +128,7 @@ TEST(groups_are_table_of_self_and_total)
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
 			  "// 1 more groups are not shown\n");
-	line_behind(text, "// Growth by function, in requested bytes and in blocks. Groups: 3, of "
+	line_behind(text, "// Growth by function, in requested bytes and in blocks. Groups: 3, "
 			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
