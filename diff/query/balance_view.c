@@ -113,8 +113,7 @@ static void add_types(
 			types[count++] = dump->handles[k].type;
 	}
 	qsort(types, count, sizeof(*types), by_text);
-	for (size_t i = 0; i < count && balance->count < BALANCE_FIGURES + BALANCE_HANDLES_MAX;
-		i++) {
+	for (size_t i = 0; i < count; i++) {
 		const size_t len = strlen(types[i]);
 		char *key;
 
@@ -177,14 +176,31 @@ static void explain(struct balance_view *balance, const struct comparison *compa
 	}
 }
 
+/* Returns an upper bound for the number of rows, or 0 if no dump records a balance. */
+static size_t rows_max(const struct comparison *comparison)
+{
+	size_t types = 0;
+	bool is_known = false;
+
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		is_known = is_known || comparison->dumps[i].balance.known;
+		types += comparison->dumps[i].balance.handle_count;
+	}
+	return is_known || types ? BALANCE_FIGURES + 1 + types : 0;
+}
+
 void balance_view_make(
 	struct balance_view *balance, const struct comparison *comparison, struct arena *arena)
 {
+	size_t most;
+
 	*balance = (struct balance_view){0};
 	if (!comparison->dumps || comparison->is_sum)
 		return;
-	balance->rows = arena_alloc(
-		arena, (BALANCE_FIGURES + 1 + BALANCE_HANDLES_MAX) * sizeof(*balance->rows));
+	most = rows_max(comparison);
+	if (!most)
+		return;
+	balance->rows = arena_alloc(arena, most * sizeof(*balance->rows));
 	add_row(balance, comparison,
 		(struct balance_row){.role = BALANCE_WHOLE,
 			.figure = BALANCE_FIGURES,

@@ -61,6 +61,8 @@ void heap_view_make(
 	if (!first || comparison->is_sum)
 		return;
 	heaps->is_single = first == last;
+	if (!first->heap_fact_count && !last->heap_fact_count)
+		return;
 	heaps->rows = arena_alloc(
 		arena, (first->heap_fact_count + last->heap_fact_count + 1) * sizeof(*heaps->rows));
 	u64map_init(&numbers);
