@@ -134,6 +134,9 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return 0;
 	}
 	*kind = file_kind_of(bytes, (size_t)len);
+	*words = printed_encoded(bytes, (size_t)len);
+	if (*words)
+		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", *words);
 	*words = printed_refused(bytes, (size_t)len);
 	if (*kind != FILE_UNKNOWN || *words)
 		return 0;

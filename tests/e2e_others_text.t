@@ -23,6 +23,17 @@ my @stacks = (
 		[0x402233, 'stock', 'read_line', 0x13], [0x10002233, 'plug', undef, 0x2233]],
 );
 
+# PowerShell 5 turns the first message of a program into such a record.
+my $error = <<'RECORD' =~ s/_$//gmr;
+umdh.exe : DBGHELP: stock - private symbols & lines _
+In C:\tools\diff (1).ps1:14 Zeichen:1
++ & $umdh $a $b 2>&1 > cmp.txt
++ ~~~~~~~~~~~~~~~~~~~~~~~~~~~
+    + CategoryInfo          : NotSpecified: (DBGHELP: stock...mbols & lines :String) [], Re_
+   moteException
+    + FullyQualifiedErrorId : NativeCommandError
+ _
+RECORD
 # Changes that mail, web pages and editors make to a text. The meaning stays certain.
 my %mangled = (
 	'8 blanks' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/\t/  /gr },
@@ -52,6 +63,9 @@ my %mangled = (
 	'byte order marks before lines' => sub { $_[0] =~ s/^(?=.)/\xef\xbb\xbf/gmr },
 	'directions around lines' => sub { $_[0] =~ s/^(.+)$/\xe2\x80\x8e$1\xe2\x81\xa9/gmr },
 	'collapsed blanks' => sub { $_[0] =~ s/^[ \t]+//gmr =~ s/[ \t]+/ /gr },
+	'quotation marks around lines' => sub { $_[0] =~ s/"/""/gr =~ s/^(.*)$/"$1"/gmr },
+	'cells of a spreadsheet' => sub { $_[0] =~ s/^(\t?)([^\t\n]*[,"][^\t\n]*)$/$1 . '"' . $2 =~ s{"}{""}gr . '"'/gmer =~ s/$/\t/gmr },
+	"a PowerShell error" => sub { $_[0] =~ s/^(?=Total)|(?<=RtlAllocateHeapSlowly\+0x00000044\n)|(?<=RtlAllocateHeapSlowly\+44\n)|(?<=\t7FF812345678\n)|(?<=\n)(?=\t7[0-9A-F]{7,}\n)/$error/r },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
 
@@ -71,6 +85,7 @@ subtest 'stacks of chains' => \&chained_stacks;
 subtest 'totals of chains' => \&chained_totals;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
+subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -503,6 +518,9 @@ sub other_tools {
 		'lines end only with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64", 'zip' => "PK\x03\x04\x14\0",
+		'patch; remove the first character' => comparison({}) =~ s/^/+/gmr,
+		'quoted-printable mail' => comparison({}) =~ s/=/=3D/gr, # as for the total line
+		'quoted-printable mail, in' => raw(1) =~ s/=/=3D/gr =~ s/ $/=20/gmr,
 		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
 		'patch; remove the first character of each line' => "--- /dev/null\n+++ b/a.txt\n\@\@ -0,0 +1,60 \@\@\n" . comparison({}) =~ s/^/+/gmr,
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
@@ -511,7 +529,7 @@ sub other_tools {
 		my $file = spew("$dir/foreign", $files{$what});
 		my $result = hdiff($file);
 		is($result->{status}, 2, "$what: status 2");
-		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(.*\b$what\b/, "$what: named");
+		like($result->{err}, qr/\Ahdiff: \Q$file\E(?::\d+)?: is not a heap dump \(.*\b$what\b/, "$what: named");
 	}
 	subtest 'a zip archive' => sub {
 		my ($zip, $dump) = ("$dir/a.zip", spew("$dir/a.txt", raw(1)));
@@ -565,6 +583,17 @@ sub printed {
 		$sum += $new->[0] - $old->[0];
 	}
 	return $text . total_line($sum, 0);
+}
+
+sub torn {
+	my $text = printed(['11', [0, 0], [1000, 10], 'ntdll!RtlAllocateHeap+4', 'app!main+5']);
+	my $whole = hdiff('--no-stacks', spew("$dir/torn.txt", $text =~ s/\tapp.*\n//r));
+	like($whole->{out}, qr/^no caller recorded: 100 %/m, 'a stack that ends in an allocator');
+	my $torn = hdiff('--no-stacks', spew("$dir/torn.txt", $text =~ s/\tapp/\t[0] app/r));
+	is($torn->{status}, 2, 'a line that is left out: status 2');
+	like($torn->{err}, qr/torn\.txt:\d+: warning: left out:/, 'is reported');
+	unlike($torn->{out}, qr/no caller recorded/, 'and nothing about its caller');
+	return;
 }
 
 sub total_line {

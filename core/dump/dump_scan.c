@@ -107,9 +107,18 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 		return scan_comment_line(scanner, line);
 	if (scan_starts(line, "*-"))
 		return heap_line(scanner, line);
-	if (is_comparison(line))
-		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "a comparison") :
-					  scan_fail(scanner, ERR_NOT_DUMP, "a comparison");
+	if (is_comparison(line)) {
+		/* a row has a number after its sign */
+		bool is_patch = line->text[1] != ' ' && line->text[1] != '\t' &&
+				!hex_digits[(unsigned char)line->text[1]];
+
+		if (scanner->is_dump)
+			return scan_fail(scanner, ERR_SECOND, "a comparison");
+		return scan_fail(scanner, ERR_NOT_DUMP,
+			is_patch ? "a comparison in a patch; remove the first character of each "
+				   "line" :
+				   "a row of a comparison");
+	}
 	/* an entry, or unrelated output, for example of a debug library */
 	return scan_entry_line(scanner, line);
 }

@@ -261,6 +261,38 @@ static bool pass_quotes(const char **at)
 	}
 }
 
+/* Removes a pair of quotation marks, which spreadsheets write around a cell that contains a comma,
+ * from the line in pasted->plain. Updates the line's kind and blanks. Leaves a line unchanged that
+ * has no known meaning without the marks. */
+static void remove_marks(struct pasted *pasted, struct pasted_line *line)
+{
+	struct buf *plain = &pasted->plain, copy;
+	const char *at = plain->data + 1, *end = plain->data + plain->len - 1;
+	size_t blanks = 0;
+
+	if (plain->len < 2 || at[-1] != '"' || *end != '"')
+		return;
+	for (; at < end && is_blank(*at); at++)
+		blanks++;
+	while (end > at && is_blank(end[-1]))
+		end--;
+	buf_init(&copy);
+	for (; at < end; at++) {
+		buf_add(&copy, at, 1);
+		at += at[0] == '"' && at + 1 < end && at[1] == '"';
+	}
+	buf_add(&copy, (const char[LINE_PAD]){0}, LINE_PAD);
+	copy.len -= LINE_PAD;
+	line->kind = kind_of(copy.data, copy.data + copy.len);
+	if (line->kind != PASTED_OTHER) {
+		line->blanks += blanks;
+		buf_clear(plain);
+		buf_add(plain, copy.data, copy.len + LINE_PAD);
+		plain->len -= LINE_PAD;
+	}
+	buf_release(&copy);
+}
+
 static struct pasted_line split_line(struct pasted *pasted, const char *line, size_t len)
 {
 	struct pasted_line taken = {0};
@@ -281,6 +313,8 @@ static struct pasted_line split_line(struct pasted *pasted, const char *line, si
 		taken.blanks = plain_line(pasted, taken.at, taken.end, with_dashes);
 		plain = pasted->plain.data;
 		taken.kind = kind_of(plain, plain + pasted->plain.len);
+		if (taken.kind == PASTED_OTHER)
+			remove_marks(pasted, &taken);
 		if (taken.kind != PASTED_OTHER)
 			break;
 	}
@@ -495,6 +529,59 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 	}
 }
 
+/* Returns true for the first line of the record into which PowerShell turns UMDH's first message:
+ * "umdh.exe : DBGHELP: app - private symbols". */
+static bool is_error(const char *at, const char *end)
+{
+	static const char name[] = "umdh", mark[] = " : ";
+	const char *colon;
+	bool is_found = false;
+
+	if (is_blank(*at))
+		return false;
+	for (colon = at; colon < end && !SCAN_MATCH(&(const char *){colon}, end, mark); colon++) {
+		if (strchr("!+\t", *colon)) /* a frame */
+			return false;
+		is_found |= (size_t)(end - colon) > sizeof(name) &&
+			    text_same(colon, sizeof(name) - 1, name, sizeof(name) - 1);
+	}
+	return is_found && colon < end;
+}
+
+/* Returns true for a line that contains the place of a command: "At C:\a.ps1:14 char:1", in any
+ * language. */
+static bool is_command_place(const char *at, const char *end)
+{
+	for (; at + 1 < end; at++) {
+		if (at[0] == ':' && at[1] >= '0' && at[1] <= '9')
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if a line belongs to an error record of PowerShell. Follows the record, which ends
+ * with an empty line. */
+static bool pass_error(struct pasted *pasted, const struct pasted_line *line)
+{
+	enum pasted_error before = pasted->error;
+	const char *at = line->at;
+
+	pasted->error = ERROR_NONE;
+	if (line->kind == PASTED_EMPTY)
+		return before == ERROR_ENDED;
+	if (line->kind != PASTED_OTHER)
+		return false;
+	if (is_error(at, line->end))
+		pasted->error = ERROR_BEGUN;
+	else if (before == ERROR_BEGUN && is_command_place(at, line->end))
+		pasted->error = ERROR_PLACED;
+	else if (before == ERROR_PLACED && strstr(at, "FullyQualifiedErrorId"))
+		pasted->error = ERROR_ENDED;
+	else if (before == ERROR_PLACED && (*at == '+' || *at == ' '))
+		pasted->error = ERROR_PLACED;
+	return pasted->error != ERROR_NONE;
+}
+
 void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to)
 {
 	const char *end;
@@ -516,6 +603,11 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 		return;
 	}
 	taken = split_line(pasted, line, len);
+	if (pass_error(pasted, &taken)) { /* a line with only a TAB does not end a stack */
+		buf_add_text(to, pasted->in_record ? "\t" : "//");
+		buf_add_text(to, end);
+		return;
+	}
 	if (taken.kind == PASTED_EMPTY && *end) {
 		pasted->empty_end = end;
 		if (++pasted->empty_count == EMPTY_MAX)
@@ -632,6 +724,10 @@ static void see_line(
 		signs->empty_count++;
 		return;
 	}
+	while (len && decoded[len - 1] == '\r')
+		len--;
+	/* Spreadsheets end each line with TABs for the cells that are empty. */
+	signs->is_found |= taken.kind > PASTED_COMMENT && len && decoded[len - 1] == '\t';
 	if (is_frame) {
 		bool has_tab = *pasted->text.data == '\t' && !taken.is_quoted;
 
@@ -647,10 +743,12 @@ static void see_line(
 		signs->has_frames |= in_record && taken.blanks;
 		signs->has_bare |= in_record && taken.kind == PASTED_FRAME && !taken.blanks &&
 				   hex_count(pasted->plain.data) >= BARE_MIN;
+	} else if (taken.kind == PASTED_OTHER) {
+		signs->is_found |= is_error(taken.at, taken.end);
 	} else if (taken.kind == PASTED_COMMENT) {
 		signs->is_found |= taken.blanks || taken.is_quoted ||
 				   is_mended_module(pasted, taken.at, taken.end);
-	} else if (taken.kind != PASTED_OTHER) {
+	} else {
 		const char *words = pasted->plain.data;
 
 		signs->is_found |= !is_same;

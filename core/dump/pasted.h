@@ -4,7 +4,8 @@
  * Programs print dumps and comparisons with a TAB before each frame. Pasting changes such text:
  * TABs disappear or become blanks, lines are quoted, empty lines appear, and dashes, blanks and
  * line ends are replaced. A line with only one possible meaning is restored to the printed form.
- * Other lines and the number of lines stay unchanged.
+ * The lines of an error record that PowerShell put between the others are emptied. Other lines and
+ * the number of lines stay unchanged.
  */
 #ifndef CORE_DUMP_PASTED_H
 #define CORE_DUMP_PASTED_H
@@ -27,11 +28,15 @@ enum pasted_kind {
 	PASTED_NAME, /* a named frame */
 };
 
+/* Progress in an error record of PowerShell, which may stand between any two lines. */
+enum pasted_error { ERROR_NONE, ERROR_BEGUN, ERROR_PLACED, ERROR_ENDED };
+
 struct pasted {
 	bool is_ours; /* the text begins with a note of hsnap's */
 	bool is_html; /* characters are written as HTML entities */
 	bool has_bare; /* the addresses of frames are not indented */
 	bool in_record; /* further lines of an entry or a row may follow */
+	enum pasted_error error;
 	/* Number of empty lines held back, because a stack may continue after them. */
 	size_t empty_count;
 	const char *empty_end; /* line end that the empty lines have */

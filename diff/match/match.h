@@ -54,6 +54,7 @@ struct row {
 	/* In mode MATCH_ID: number of different stacks that have the id, in all dumps together.
 	 * Only the first of the newest dump's stacks is shown. In other modes: 0. */
 	uint32_t id_stack_count;
+	bool is_torn; /* in a printed comparison: lines of the stack were left out */
 };
 
 /* Criteria for equal frames. Stacks of texts are compared by text, and never match stacks of

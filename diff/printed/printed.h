@@ -34,6 +34,10 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
  * or is a report in another form; hdiff cannot read such files. Otherwise returns NULL. */
 const char *printed_refused(const char *bytes, size_t len);
 
+/* Returns a message if a mail program encoded the text of a dump or a comparison, so that names and
+ * lines are damaged. Otherwise returns NULL. */
+const char *printed_encoded(const char *bytes, size_t len);
+
 /*
  * A comparison printed by UMDH, by its predecessor dhcmp, or by hdiff, read back.
  *

@@ -131,6 +131,7 @@ static size_t find_row(struct merger *merger, const struct read_row *row)
 	table_add(&merger->rows, key->data, key->len, comparison->row_count);
 	comparison->rows[comparison->row_count] = (struct row){.kind = kind,
 		.frames = frames,
+		.is_torn = row->is_own,
 		.totals = arena_alloc(
 			&comparison->arena, comparison->dump_count * sizeof(struct block_totals))};
 	return comparison->row_count++;

@@ -186,6 +186,32 @@ static bool is_folded(const char *at, const char *end)
 	return chains;
 }
 
+/* Returns true for an empty comment, as UMDH prints it, whose last blank is encoded. */
+static bool is_encoded_comment(const char *line, const char *end)
+{
+	const char *at = line + 2;
+
+	if (!starts(line, end, "//"))
+		return false;
+	while (at < end && *at == ' ')
+		at++;
+	return starts(at, end, "=20\n") || starts(at, end, "=20\r\n");
+}
+
+const char *printed_encoded(const char *bytes, size_t len)
+{
+	const char *end = bytes + len;
+
+	for (const char *line = bytes; line < end; line = line_behind(line, end)) {
+		if (is_encoded_comment(line, end) || starts(line, end, "Total increase =3D=3D ") ||
+			starts(line, end, "Total decrease =3D=3D "))
+			return "quoted-printable mail, in which \"=3D\" stands for \"=\" and \"=\" "
+			       "at the end of a line joins two lines; save its text with the mail "
+			       "program";
+	}
+	return NULL;
+}
+
 const char *printed_refused(const char *bytes, size_t len)
 {
 	const char *end = bytes + len, *words;

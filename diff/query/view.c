@@ -377,6 +377,8 @@ static bool is_uncalled(
 {
 	size_t count = 0;
 
+	if (view->comparison->rows[row].is_torn)
+		return false;
 	naming_frames(&view->naming, row, frames);
 	while (count < frames->count && strip_matches(strip, &frames->items[count]))
 		count++;
