@@ -15,6 +15,7 @@
 #include "core/base/os.h"
 #include "core/base/terminal.h"
 #include "core/dump/dump.h"
+#include "core/dump/file_kind.h"
 #include "core/io/file.h"
 #include "core/io/out.h"
 #include "core/io/temp.h"
@@ -416,7 +417,7 @@ int hdiff_run(int argc, char **argv, FILE *messages)
 	int rc = options_parse(&run.options, argc, argv, &err);
 	bool is_empty = !rc && !run.options.paths.count;
 
-	out_protect(!run.options.overwrite);
+	out_protect(run.options.overwrite ? NULL : file_kind_kept);
 	if (!rc && run.options.help) {
 		options_usage(stdout);
 	} else if (!rc && run.options.version) {

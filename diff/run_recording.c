@@ -365,7 +365,7 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	snapshot.stacks = sums->stacks;
 	/* the output already contains this snapshot, so replacing it loses nothing */
 	if (output && dump_head_is_of(output, &head))
-		out_protect(false);
+		out_protect(NULL);
 	rc = out_open(&out, output, err);
 	if (!rc) {
 		dump_write(&out, &snapshot);

@@ -8,6 +8,7 @@
 #include "core/base/os.h"
 #include "core/base/text.h"
 #include "core/dump/dump.h"
+#include "core/dump/file_kind.h"
 #include "core/io/out.h"
 #include "core/record/record.h"
 #include "snapshot/command/command.h"
@@ -90,7 +91,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	os_start(&argc, &argv);
-	out_protect(true);
+	out_protect(file_kind_kept);
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

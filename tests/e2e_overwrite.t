@@ -36,6 +36,14 @@ my $packed = '';
 gzip(\$text => \$packed) or die 'gzip';
 my $twice = '';
 gzip(\$packed => \$twice) or die 'gzip';
+# A comparison without UMDH's header, with blanks instead of TABs, in the forms that hdiff reads.
+my $rows = "+    8000 (   9000 -   1000)      9 allocs    BackTraceA1B0\n+       8 (      9 -      1)    BackTraceA1B0    allocations\n\n"
+    . "        ntdll!RtlAllocateHeap+3E\n        app!Load<int>+4 (D:\\p\\l.cpp, 8)\n\n\nTotal increase ==   8000 requested +    100 overhead =   8100\n";
+my %pasted = ('plain' => $rows, 'after many lines' => "a line of a build log that is long enough\n" x 5000 . $rows, 'quoted' => $rows =~ s/^/> /gmr,
+	'as HTML' => "<pre>\n" . $rows =~ s/</&lt;/gr =~ s/>/&gt;/gr . "</pre>\n", 'no-break blanks' => $rows =~ s/ {4}/"\xc2\xa0" x 4/ger,
+	'in quotation marks' => $rows =~ s/^(.*)$/"$1"/gmr, 'UTF-16' => "\xff\xfe" . encode('UTF-16LE', $rows), 'colours' => $rows =~ s/^(.+)$/\e[32m$1\e[m/gmr,
+	'total line alone' => 'Total increase ==   8000 requested +    100 overhead =   8100' . "\n");
+gzip(\$rows => \$pasted{packed}) or die 'gzip';
 my %kept = (
 	'dump' => [$text, 'a heap dump'],
 	'packed dump' => [$packed, 'a heap dump'],
@@ -57,6 +65,11 @@ my %kept = (
 	'ETW log' => [slurp($log->write("$dir/made.etl")), 'an ETW log'],
 	"UMDH's comparison" => ["// Debug library initialized ...\r\n// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID\r\n", "a UMDH comparison"],
 	'a part of one' => ["+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D\n", "a UMDH comparison"],
+	(map { ("pasted comparison, $_" => [$pasted{$_}, 'a UMDH comparison']) } keys %pasted),
+	'suppressions' => ["# known\r\n\r\n leak:Cache::fill\r\nleak: main < x\r\n", 'a list of suppressions'],
+	'suppressions of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', "leak:Cache::fill\r\n"), 'a list of suppressions'],
+	'frames to strip' => ["# ours\napp!xmalloc\n*!operator new*\napp!f2\n", 'a list of functions'],
+	'program' => ["MZ\x90\0" . "\0" x 100, 'a program'], 'PDB' => ["Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0", 'a symbol file'],
 	'xz' => ["\xfd7zXZ\0\0", 'a packed file'],
 	'bzip2' => ["BZh91AY&SY", 'a packed file'],
 	'zstd' => ["\x28\xb5\x2f\xfd\4", 'a packed file'],

@@ -41,12 +41,16 @@ struct out {
 	bool is_new;
 };
 
-/* Enables or disables the protection of the files that out_check() recognizes: dumps, UMDH's logs
- * and comparisons, recordings, minidumps, ETW logs and packed files. Programs enable it at their
- * start; --overwrite disables it. While the protection is enabled, out_check() and the functions
- * that open an output return -ERR_KEPT for the path of such a file. Otherwise out_check() returns
- * 0. */
-void out_protect(bool is_on);
+/* Returns the name of the kind of text at `path`, if no output may replace it, or NULL. */
+typedef const char *out_text_kind(const char *path);
+
+/* Enables the protection of the files that out_check() recognizes: dumps, UMDH's logs and
+ * comparisons, recordings, minidumps, ETW logs, packed files, programs and their symbols, and lists
+ * for --suppress and --strip-file. Programs enable it at their start with file_kind_kept(), which
+ * recognizes the texts that they read; NULL, for --overwrite, disables it. While the protection is
+ * enabled, out_check() and the functions that open an output return -ERR_KEPT for the path of such a
+ * file. Otherwise out_check() returns 0. */
+void out_protect(out_text_kind *find);
 int out_check(const char *path, struct err *err);
 
 /* Returns 0, -ERR_CREATE or -ERR_KEPT. After an error, nothing is open. */

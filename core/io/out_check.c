@@ -1,12 +1,13 @@
 /*
  * Recognizes files that no output may replace: dumps, UMDH's logs and comparisons, recordings,
- * minidumps and ETW logs. Files packed by programs other than gzip are also protected, because they
+ * minidumps, ETW logs, programs, symbols, and lists for --suppress and --strip-file. Files packed by programs other than gzip are also protected, because they
  * may contain any of these.
  *
  * Such files describe a process that may have exited, so they cannot be produced again. A file is
  * recognized by its first bytes (after gunzip), whatever its name. Reports are not protected,
  * because they can be produced again from dumps. The modules for these formats have stricter tests,
- * but this folder may not include them.
+ * but this folder may not include them. The caller of out_protect() provides the test for pasted and
+ * other texts that need the readers' own rules.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,11 @@
 #define GZIP_WINDOW (MAX_WBITS + 16)
 #define UNPACK_MAX 3 /* gzip in gzip */
 
-static bool is_protecting;
+static out_text_kind *text_kind_of; /* NULL: nothing is protected */
 
-void out_protect(bool is_on)
+void out_protect(out_text_kind *find)
 {
-	is_protecting = is_on;
+	text_kind_of = find;
 }
 
 static bool starts(const char *text, size_t len, const char *with)
@@ -121,10 +122,57 @@ static const char *line_kind(const char *line, size_t len)
 	return NULL;
 }
 
+/* Entries of a list for --suppress or --strip-file. */
+struct list_entries {
+	size_t suppressions, functions, others;
+};
+
+/* Returns true for "MODULE!FUNCTION". A line of folded stacks ends with a number. */
+static bool is_function(const char *line, size_t len)
+{
+	const char *mark = memchr(line, '!', len);
+	size_t digits = len;
+
+	while (digits && line[digits - 1] >= '0' && line[digits - 1] <= '9')
+		digits--;
+	return mark && mark > line && mark + 1 < line + len && mark[1] != ' ' &&
+	       !memchr(line, ' ', (size_t)(mark - line)) && !memchr(line, ';', len) &&
+	       (digits == len || !digits || line[digits - 1] != ' ');
+}
+
+/* Counts a line of a list. Comments and empty lines do not count. */
+static void count_entry(struct list_entries *entries, const char *line, size_t len)
+{
+	while (len && strchr(" \t\r", line[len - 1]))
+		len--;
+	while (len && strchr(" \t\xef\xbb\xbf\xff\xfe", *line)) { /* also byte order marks */
+		line++;
+		len--;
+	}
+	if (!len || *line == '#')
+		return;
+	if (starts(line, len, "leak:"))
+		entries->suppressions++;
+	else if (is_function(line, len))
+		entries->functions++;
+	else
+		entries->others++;
+}
+
+static const char *list_kind(const struct list_entries *entries)
+{
+	if (entries->others || (entries->suppressions && entries->functions))
+		return NULL;
+	return entries->suppressions ? "a list of suppressions" :
+	       entries->functions    ? "a list of functions" :
+				       NULL;
+}
+
 /* Returns the name of the protected kind of text that begins like this, or NULL. */
-static const char *text_kind(const char *text, size_t len)
+static const char *text_kind(const char *path, const char *text, size_t len)
 {
 	const char *end = text + len, *kind = NULL;
+	struct list_entries entries = {0};
 
 	while (text < end && !kind) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -133,9 +181,12 @@ static const char *text_kind(const char *text, size_t len)
 		if (starts(text, line, "// hdiff "))
 			return NULL; /* a report, which can be produced again from the dumps */
 		kind = line_kind(text, line);
+		count_entry(&entries, text, line);
 		text += line + !!newline;
 	}
-	return kind;
+	if (!kind)
+		kind = list_kind(&entries);
+	return kind ? kind : text_kind_of(path);
 }
 
 /* Returns true for the first buffer of an ETW log: a 72-byte head of type 4, followed by the log
@@ -166,10 +217,14 @@ static const char *find_kind(const char *path)
 		kind = "a minidump";
 	else if (starts(bytes, len, "PK\3\4"))
 		kind = "a zip archive";
+	else if (starts(bytes, len, "MZ"))
+		kind = "a program";
+	else if (starts(bytes, len, "Microsoft C/C++ "))
+		kind = "a symbol file";
 	else if (is_etw((const unsigned char *)bytes, len))
 		kind = "an ETW log";
 	else if (!kind)
-		kind = text_kind(bytes, narrow_start(bytes, len));
+		kind = text_kind(path, bytes, narrow_start(bytes, len));
 	free(bytes);
 	return kind;
 }
@@ -178,8 +233,7 @@ int out_check(const char *path, struct err *err)
 {
 	const char *kind;
 
-	if (!is_protecting || !path || !strcmp(path, "-") || os_is_special(path) ||
-		!os_exists(path))
+	if (!text_kind_of || !path || !strcmp(path, "-") || os_is_special(path) || !os_exists(path))
 		return 0;
 	kind = find_kind(path);
 	return kind ? err_set(err, ERR_KEPT, path, "%s", kind) : 0;

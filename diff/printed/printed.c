@@ -18,87 +18,6 @@ static const char not_plain[] =
 	"a grouped, filtered, inverted or trend report; only a plain report of all stacks can be "
 	"read back: compare the dumps, or use -o json";
 
-/* The kind of a file is searched for in this many bytes. Messages may come before the first line
- * that reveals it. */
-#define FIND_BYTES_MAX ((size_t)16 << 20)
-
-static bool is_ours(struct words comment)
-{
-	return words_start(comment, "// hdiff ");
-}
-
-/* Returns true for a comment that occurs only in the header of a comparison. */
-static bool is_header(struct words comment)
-{
-	return is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
-}
-
-static enum file_kind kind_of_line(struct words line)
-{
-	struct row_text row;
-	struct total_text total;
-	enum line_kind kind = line_parse(line.text, line.len, &row, &total);
-
-	if (kind == LINE_BYTES || kind == LINE_COUNTS || kind == LINE_TOTAL ||
-		(kind == LINE_COMMENT && is_header(line)))
-		return FILE_COMPARISON;
-	return line_is_of_dump(line) ? FILE_DUMP : FILE_UNKNOWN;
-}
-
-enum file_kind file_kind_of(const char *bytes, size_t len)
-{
-	const char *end = bytes + len;
-	enum file_kind kind = FILE_UNKNOWN;
-
-	while (kind == FILE_UNKNOWN && bytes < end) {
-		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-		struct words line = {bytes, (size_t)((newline ? newline : end) - bytes)};
-
-		kind = kind_of_line(line);
-		bytes = newline ? newline + 1 : end;
-	}
-	return kind;
-}
-
-/* Progress of the search for a file's kind. */
-struct beginning {
-	struct source *source;
-	size_t left_bytes;
-};
-
-static int64_t read_beginning(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct beginning *from = ctx;
-	int64_t got;
-
-	len = len < from->left_bytes ? len : from->left_bytes;
-	got = len ? source_read(from->source, bytes, len, err) : 0;
-	if (got > 0)
-		from->left_bytes -= (size_t)got;
-	return got == -ERR_CUT ? 0 : got;
-}
-
-int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
-{
-	struct beginning beginning = {source, FIND_BYTES_MAX};
-	struct dump_source from = {read_beginning, &beginning, source_name(source)};
-	enum file_kind found = FILE_UNKNOWN;
-	struct lines lines;
-	struct line line;
-	int rc = 0;
-
-	lines_init(&lines, &from, err);
-	while (found == FILE_UNKNOWN && (rc = lines_next(&lines, &line)) > 0) {
-		if (!line.is_long)
-			found = kind_of_line((struct words){line.text, line.len});
-	}
-	lines_release(&lines);
-	if (rc < 0)
-		return rc;
-	*kind = found;
-	return 0;
-}
-
 /* Position of the reader in a row. */
 enum printed_place {
 	BETWEEN, /* between rows */
@@ -504,7 +423,7 @@ static bool is_beyond_umdh(struct words comment)
 		if (words_start(comment, starts[i]))
 			return true;
 	}
-	if (is_ours(comment))
+	if (line_is_ours(comment))
 		return !words_end(comment, ": heap growth by stack");
 	/* "// 5 more stacks are not shown; they add up to ..." */
 	while (at < comment.len && comment.text[at] >= '0' && comment.text[at] <= '9')
@@ -520,11 +439,11 @@ static void comment_line(struct printed_reader *reader, struct words words)
 	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
 			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
 
-	if (reader->has_row && is_header(words)) {
+	if (reader->has_row && line_is_header(words)) {
 		fail_second(reader, "the head of a comparison");
 	} else if (!reader->has_row) {
-		reader->has_header |= is_header(words);
-		reader->is_ours |= is_ours(words);
+		reader->has_header |= line_is_header(words);
+		reader->is_ours |= line_is_ours(words);
 		reader->signs.is_said[AS_HEX] |= words_start(words, hex);
 		reader->signs.is_said[AS_DECIMAL] |= words_start(words, decimal);
 	}

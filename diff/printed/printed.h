@@ -6,29 +6,10 @@
 #include <stddef.h>
 
 #include "core/base/err.h"
+#include "core/dump/file_kind.h"
 #include "core/dump/source.h"
 #include "diff/match/match.h"
 #include "diff/printed/printed_parts.h"
-
-/* Kinds of input files: printed comparisons, dumps, recordings. Other forms of hdiff's reports are
- * refused. */
-
-enum file_kind {
-	FILE_UNKNOWN, /* nothing identifies the file yet */
-	/* a header, row or total line of a comparison comes before anything that identifies a
-	 * dump */
-	FILE_COMPARISON,
-	FILE_DUMP,
-	FILE_RECORDING, /* recognized by its first bytes; not text */
-};
-
-/* Returns the kind of a file from the text at its start. */
-enum file_kind file_kind_of(const char *bytes, size_t len);
-
-/* Finds the kind of a source. Reads at most its first 16 MiB and stops when the kind is known.
- * Returns 0, -ERR_READ or -ERR_ENCODINGS. A packed file that is cut short is judged by the part
- * before the cut. */
-int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 
 /* Examines the start of a file. Returns a message if the file belongs to another tool, is packed,
  * or is a report in another form; hdiff cannot read such files. Otherwise returns NULL. */

@@ -133,7 +133,7 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 	case OPT_DUMP_CONTENT: return parse_content(take, value, err);
 	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
 	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
-	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(NULL); return 0;
 	case OPT_DUMP_FORCE: take->is_forced = true; return 0;
 	case OPT_DUMP_VERBOSE: take->is_verbose = true; return 0;
 	default: return id;

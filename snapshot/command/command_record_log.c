@@ -44,7 +44,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 	switch (id) {
 	case OPT_OUTPUT: request->how.path = value; return 0;
-	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(NULL); return 0;
 	case OPT_ADDRESSES: request->how.keeps_addresses = true; return 0;
 	case OPT_PROCESS:
 	case OPT_NAME: request->process = value; return 0;

@@ -114,7 +114,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
-	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(NULL); return 0;
 	default: return process_option(&request->process, id, value, err);
 	}
 }

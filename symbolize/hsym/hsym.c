@@ -11,6 +11,7 @@
 #include "core/base/os.h"
 #include "core/dump/dump.h"
 #include "core/dump/dump_head.h"
+#include "core/dump/file_kind.h"
 #include "core/io/out.h"
 #include "symbolize/hsym/hsym.h"
 
@@ -126,7 +127,7 @@ static int run_dump(const struct hsym_request *request, const char *dump, struct
 	int rc = input_open(&input, dump, err);
 
 	if (!rc && request->out && !request->explain && is_copy(&input, request->out))
-		out_protect(false);
+		out_protect(NULL);
 	if (!rc)
 		rc = out_check(request->out, err); /* check this before the long look-up */
 	if (!rc) {
@@ -215,7 +216,7 @@ int main(int argc, char **argv)
 		rc = handle_option(id, &state, &request, &err);
 	request.symbols.options.listener =
 		symbol_console_listener(&request.console, "hsym", stderr);
-	out_protect(!request.overwrite);
+	out_protect(request.overwrite ? NULL : file_kind_kept);
 	if (rc > 0) {
 		rc = check(&request, &err);
 		if (!rc)

@@ -1,9 +1,10 @@
 /* Lines of printed comparisons: splits a line into words and numbers, finds its kind, and checks
  * its arithmetic. */
+#include "core/dump/printed_line.h"
+
 #include <string.h>
 
 #include "core/base/text.h"
-#include "diff/printed/printed_parts.h"
 
 static bool is_blank(char byte)
 {
@@ -266,4 +267,16 @@ bool line_is_of_dump(struct words line)
 			return true;
 	}
 	return parse_number(&line, &number) && skip_word(&line, "bytes ");
+}
+
+/* ---------------------------------------------------------------- headers */
+
+bool line_is_ours(struct words comment)
+{
+	return words_start(comment, "// hdiff ");
+}
+
+bool line_is_header(struct words comment)
+{
+	return line_is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
 }
