@@ -52,21 +52,30 @@ struct comparison_run {
 	bool is_partial; /* some input was not read completely */
 };
 
-static void print_suppression(const struct suppression *one, FILE *messages)
+/* `is_filtered`: options select some of the stacks. */
+static void print_suppression(const struct suppression *one, bool is_filtered, FILE *messages)
 {
 	if (one->row_count)
 		message_line(messages,
 			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
 			one->place, one->text, one->row_count, one->requested_bytes,
 			one->block_count);
+	else if (one->is_shipped)
+		message_line(messages, "%s: %s suppressed nothing", one->place, one->text);
 	else
-		message_line(messages, "%s: %s suppressed %s", one->place, one->text,
-			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
+		message_line(messages, "%s: %s suppressed nothing: %s", one->place, one->text,
+			one->is_late ? "an earlier suppression covers what it matches" :
+			one->is_part_of_start ?
+				       "it matches a function that starts a program or a thread, "
+				       "which needs the whole name between ^ and $" :
+			one->differs_in_case ? "it matches only if case is ignored" :
+			is_filtered ? "no changed stack that the other options select matches it" :
+				      "no changed stack matches it");
 }
 
-/* Prints what each suppression removed. The built-in ones are summed up in one line. A suppression
- * that removed nothing may be obsolete. */
-static void print_suppressions(const struct suppressions *suppressions, FILE *messages)
+/* Prints what each suppression removed. The built-in ones are summed up in one line. */
+static void print_suppressions(
+	const struct suppressions *suppressions, bool is_filtered, FILE *messages)
 {
 	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
 
@@ -74,7 +83,7 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *me
 		const struct suppression *one = &suppressions->items[i];
 
 		if (!one->is_shipped) {
-			print_suppression(one, messages);
+			print_suppression(one, is_filtered, messages);
 			continue;
 		}
 		shipped.is_shipped = true;
@@ -83,7 +92,7 @@ static void print_suppressions(const struct suppressions *suppressions, FILE *me
 		shipped.block_count += one->block_count;
 	}
 	if (shipped.is_shipped)
-		print_suppression(&shipped, messages);
+		print_suppression(&shipped, is_filtered, messages);
 }
 
 /*
@@ -96,7 +105,8 @@ static void print_unmatched(
 	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted)
 {
 	struct comparison_run *run = ctx;
-	bool is_pattern = !strcmp(option, run->filter.include.option);
+	bool is_pattern = !strcmp(option, run->filter.include.option) ||
+			  !strcmp(option, run->filter.exclude.option);
 	uint64_t *found;
 	struct buf words;
 
@@ -205,7 +215,7 @@ static void judge(struct comparison_run *run)
 {
 	struct buf missing; /* message about missing names, for the first series that lacks names */
 
-	print_suppressions(&run->suppressions, run->messages);
+	print_suppressions(&run->suppressions, filter_is_active(&run->filter), run->messages);
 	/* Make the message before further names are looked up, so that it is only about the rows
 	 * shown. */
 	buf_init(&missing);

@@ -38,6 +38,8 @@ struct symbol {
 	uint64_t offset_bytes;
 	const char *file; /* source file, or NULL */
 	uint32_t line; /* counts from 1; 0: unknown */
+	/* Names before they were demangled or shortened; NULL: equal. */
+	const char *recorded_function, *recorded_file;
 };
 
 /* Functions at one return address: inlined functions, innermost first, then the function itself. */

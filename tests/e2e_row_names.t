@@ -29,6 +29,10 @@ subtest 'stacks that end in an allocator' => \&uncalled;
 subtest 'long names' => \&long_names;
 subtest 'long names keep their class' => \&long_scopes;
 subtest 'a frame that starts the program is not suppressed by a part of its name' => \&start_up;
+subtest 'patterns match each spelling of a name' => \&spellings;
+subtest 'a pattern for -x that matches nothing is reported' => \&unmatched;
+subtest 'suppressions that match, and why others do not' => \&suppressions;
+subtest 'threads and locales of the C++ library' => \&library_functions;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
 
@@ -340,4 +344,90 @@ sub inputs {
 		$std += $row->{growth}{bytes} if ($row->{frames}[0]{function} // '') =~ /\bstd::|^_ZSt/;
 	}
 	cmp_ok($std, '<', $all / 100, "idioms of C++ are named by the program's lines: $std of $all bytes are not");
+}
+
+# ---------------------------------------------------------------- patterns
+
+# Writes a comparison of stacks. Stack N, from 0, grew by 2^N blocks of 16 bytes.
+sub comparison_of {
+	my ($text, $id) = ('', 0);
+	for my $frames (@_) {
+		my $count = 1 << $id++;
+		$text .= sprintf "+%8X ( %6X - %6X) %6X allocs\tBackTrace%X\n+%8X ( %6X - %6X)\tBackTrace%X\tallocations\n\n", 16 * $count, 16 * $count, 0, $count, $id, $count, $count, 0, $id;
+		$text .= join '', (map { "\t$_\n" } @$frames), "\n";
+	}
+	my $sum = 16 * ((1 << @_) - 1);
+	return spew("$dir/compared.txt", $text . sprintf "Total increase == %6X requested + %6X overhead = %6X\n", $sum, 0, $sum);
+}
+
+# Returns the numbers of the stacks that a report shows.
+sub rows_of {
+	my $result = run([$hdiff, '--no-local-files', '--input-base', 'hex', '-o', 'json', @_]);
+	return [sort { $a <=> $b } map { log($_->{growth}{bytes} / 16) / log 2 } @{ decode_json($result->{out})->{rows} }];
+}
+
+sub spellings {
+	my $msvc = 'std::basic_string<char,std::char_traits<char>,std::allocator<char> >';
+	my $gnu = 'std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >';
+	my $old = 'class std::basic_string<char,struct std::char_traits<char>,class std::allocator<char> >';
+	my @names = ("app!${msvc}::assign", "app!${gnu}::append(char)", "app!f($old)", "app!$gnu app::make<int>(int)", 'app!std::__cxx11::list<int>::push', 'plug.dll!Plug::open');
+	my $file = comparison_of(map { [$names[$_] . "+1$_ (d:\\src\\$_.cpp, 7)", 'app!main+3'] } 0 .. $#names);
+	my @cases = (
+		["\Q$msvc\E" => 0], ["^\Qapp!$gnu\E" => 1, 3], ["\Q$old\E" => 2], ['std::string' => 0 .. 3], ['^app!app::make<int>' => 3], ['^app!std::string app::make' => 3],
+		['std::__cxx11::list' => 4], ['^app!std::list<int>' => 4], ['^plug\.dll!Plug' => 5], ['^plug!Plug' => 5], ['char_traits' => 0 .. 3], ['\A!' => ()]);
+	for my $case (@cases) {
+		my ($pattern, @rows) = @$case;
+		my %is_left = map { $_ => 1 } 0 .. $#names;
+		delete @is_left{@rows};
+		is_deeply(rows_of('-i', $pattern, $file), \@rows, "-i $pattern");
+		is_deeply(rows_of('-x', $pattern, $file), [sort keys %is_left], "-x $pattern");
+	}
+	for my $case ([$msvc => 0], ["^$gnu*append" => 1], ["f($old)\$" => 2], ['^app::make<' => 3], ['^app!std::list' => 4], ['^plug.dll!' => 5], ['^plug.dll$' => 5], ['std::string' => 0 .. 3]) {
+		my ($pattern, @rows) = @$case;
+		my %is_left = map { $_ => 1 } 0 .. $#names;
+		delete @is_left{@rows};
+		is_deeply(rows_of('--suppress', spew("$dir/known.supp", "leak:$pattern\n"), $file), [sort keys %is_left], "leak:$pattern");
+	}
+	# Lines of --strip-file match whole names.
+	for my $line ("app!${msvc}::assign", "app!${gnu}::append*", 'app!app::make<*', 'app!std::string app::make<*', 'plug!Plug::*', 'plug.dll!Plug::*') {
+		my @first = map { $_->{frames}[0]{function} } @{ decode_json(run([$hdiff, '--strip-file', spew("$dir/strip.txt", "$line\n"), '-o', 'json',
+				comparison_of(map { ["$_+1", 'app!user+3'] } $line =~ /msvc|basic_string<char,std/ ? $names[0] : $line =~ /append/ ? $names[1] : $line =~ /make/ ? $names[3] : $names[5])])->{out})->{rows} };
+		is_deeply(\@first, ['user'], "--strip-file: $line");
+	}
+	# Names in dumps may be mangled.
+	my $dump = dump_of('mangled.txt', [[16, 1, 'app+10'], [32, 1, 'app+20']], { 'app+10' => ['_ZN3app4loadEv'], 'app+20' => ['other'] });
+	is_deeply([map { $_->{growth}{bytes} } @{ decode_json(run([$hdiff, '--no-local-files', '-o', 'json', '-i', $_, $dump])->{out})->{rows} }], [16], "-i $_")
+	    for '^app!_ZN3app4loadEv$', '^app!app::load\(\)$';
+}
+
+sub unmatched {
+	my $file = comparison_of(['app!f+1', 'app!main+3'], ['app!g+1', 'app!main+3']);
+	for my $option ('-i', '-x') {
+		my $said = sub { [grep { /warning/ } split /\n/, run([$hdiff, '-o', 'json', @_, $file])->{err}] };
+		is_deeply($said->($option, '^app!nothing'), ["hdiff: $option ^app!nothing: warning: no changed stack has a matching frame"], "$option without a match");
+		is_deeply($said->($option, '^app!f'), [], "$option with a match");
+		is_deeply($said->($option, '^app!f', $option, '!fx'), ["hdiff: $option !fx: warning: no changed stack has a matching frame"], "$option: the one without a match");
+	}
+	is(run([$hdiff, '-i', '!f$', '-x', '!g$', $file])->{err}, '', '-x matches a stack that -i leaves out');
+}
+
+sub suppressions {
+	my $file = comparison_of(['v!ssl_init+1 (E:\\vendor\\openssl\\ssl.c, 3)', 'app!main+3'], ['app!Cache::fill+1 (/src/cache.cpp, 3)', 'app!main+3', 'kernel32!BaseThreadInitThunk+4'], ['app!g+1', 'app!main+3']);
+	my %left = ('leak:*/vendor/openssl/*' => [1, 2], 'leak:*\\vendor\\openssl\\*' => [1, 2], 'leak:/src/cache' => [0, 2], 'leak:\\src\\cache' => [0, 1, 2], 'leak: Cache::fill ' => [0, 2], "leak:\tCache::fill" => [0, 2],
+		'leak:Cache::fill  <  ^main$' => [0, 2]);
+	for my $line (sort keys %left) {
+		is_deeply(rows_of('--suppress', spew("$dir/known.supp", "$line\n"), $file), $left{$line}, $line);
+	}
+	my %why = ('leak:nothing' => 'no changed stack matches it', 'leak:cache::fill' => 'it matches only if case is ignored',
+		'leak:BaseThread' => 'it matches a function that starts a program or a thread, which needs the whole name between ^ and $',
+		"leak:Cache\nleak:^Cache::fill\$" => 'an earlier suppression covers what it matches');
+	for my $line (sort keys %why) {
+		like(run([$hdiff, '--suppress', spew("$dir/known.supp", "$line\n"), $file])->{err}, qr/ suppressed nothing: \Q$why{$line}\E$/m, $line =~ tr/\n/,/r);
+	}
+	like(run([$hdiff, '-i', '!g$', '--suppress', spew("$dir/known.supp", "leak:Cache\n"), $file])->{err}, qr/suppressed nothing: no changed stack that the other options select matches it$/m, 'with -i');
+}
+
+sub library_functions {
+	my @library = ('std::thread::_Start<void (*)(int),int>', 'std::_Facet_Register', 'std::use_facet<std::ctype<char> >', 'std::_Deque_val<std::_Deque_simple_types<int> >::_Growmap');
+	is_deeply(named(comparison_of(map { ["app!$library[$_]+1", "app!user_$_+3"] } 0 .. $#library)), [map { "app!user_$_" } reverse 0 .. $#library], 'are not the function that is named');
 }

@@ -308,7 +308,7 @@ static size_t glob_step(char pattern, const char *text, unsigned flags)
 {
 	if (pattern == '?' && (flags & GLOB_QUESTION))
 		return character(text);
-	return pattern == *text ||
+	return pattern == *text || ((flags & GLOB_SLASH) && pattern == '/' && *text == '\\') ||
 	       ((flags & GLOB_FOLD) && text_lower(pattern) == text_lower(*text));
 }
 

@@ -85,6 +85,7 @@ bool text_begins(const char *text, const char *part);
 enum {
 	GLOB_FOLD = 1, /* ignore the case of ASCII letters */
 	GLOB_QUESTION = 2, /* '?' stands for any one character */
+	GLOB_SLASH = 4, /* '/' also matches '\\' */
 };
 bool text_glob(const char *pattern, const char *text, unsigned flags);
 

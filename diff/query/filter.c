@@ -162,8 +162,8 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 
 /* ---------------------------------------------------------------- named frames */
 
-/* Returns 1 if any pattern matches a frame's name or file, 0 if no pattern matches, or an error.
- * filter_raw() already matched the other forms of the frame. */
+/* Returns 1 if any pattern matches a spelling of a frame's name or file, 0 if no pattern matches, or
+ * an error. filter_raw() already matched the other forms of the frame. */
 static int match_named(
 	struct patterns *patterns, const struct frames *frames, struct buf *name, struct err *err)
 {
@@ -171,13 +171,18 @@ static int match_named(
 
 	for (size_t i = 0; patterns->count && !found && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
+		struct frame spelt;
 
-		if (frame->function) {
-			frame_name(frame, name);
+		for (size_t k = 0; !found && k < FRAME_SPELLINGS; k++) {
+			if ((!k && !frame->function) || !frame_spelling(frame, k, &spelt))
+				continue;
+			frame_name(&spelt, name);
 			found = patterns_match_known(patterns, name->data, err);
 		}
 		if (!found && frame->file)
 			found = patterns_match_known(patterns, frame->file, err);
+		if (!found && frame->recorded_file)
+			found = patterns_match_known(patterns, frame->recorded_file, err);
 	}
 	return found;
 }
@@ -294,39 +299,52 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 }
 
 /* Matches all forms of a row's frames against the patterns that have not matched yet. */
-static void try_row(struct filter *filter, const struct frames *frames)
+static void try_row(struct patterns *patterns, const struct frames *frames)
 {
+	struct buf text;
+
+	buf_init(&text);
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
+		struct frame spelt;
 
-		frame_name(frame, &filter->name);
-		patterns_try(&filter->include, filter->name.data);
+		for (size_t k = 0; k < FRAME_SPELLINGS; k++) {
+			if (!frame_spelling(frame, k, &spelt))
+				continue;
+			frame_name(&spelt, &text);
+			patterns_try(patterns, text.data);
+		}
 		if (frame->file)
-			patterns_try(&filter->include, frame->file);
+			patterns_try(patterns, frame->file);
+		if (frame->recorded_file)
+			patterns_try(patterns, frame->recorded_file);
 		if (!frame->has_addr)
 			continue;
-		buf_clear(&filter->addr);
-		buf_printf(&filter->addr, "%" PRIX64, frame->addr);
-		patterns_try(&filter->include, filter->addr.data);
+		buf_clear(&text);
+		buf_printf(&text, "%" PRIX64, frame->addr);
+		patterns_try(patterns, text.data);
 	}
+	buf_release(&text);
 }
 
 /* Returns true if every pattern was already tried on every row during selection. This is the case
- * if no pattern matched and there are no patterns for exclusion. */
-static bool were_all_held(const struct filter *filter)
+ * if no pattern matched and the other list is empty. */
+static bool were_all_held(const struct patterns *patterns, const struct patterns *others)
 {
-	for (size_t i = 0; i < filter->include.count; i++) {
-		if (patterns_unmatched(&filter->include, i) != i)
+	for (size_t i = 0; i < patterns->count; i++) {
+		if (patterns_unmatched(patterns, i) != i)
 			return false;
 	}
-	return !filter->exclude.count;
+	return !others->count;
 }
 
-void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
-	unmatched_report *messages, void *ctx)
+/* Checks one list of patterns: part of unmatched_patterns(). */
+static void check_patterns(struct filter *filter, struct patterns *patterns, struct naming *naming,
+	bool is_part, unmatched_report *messages, void *ctx)
 {
 	const struct comparison *comparison = naming->comparison;
-	struct patterns *patterns = &filter->include;
+	const struct patterns *others =
+		patterns == &filter->include ? &filter->exclude : &filter->include;
 	uint32_t *rows; /* rows that pass the other filters */
 	size_t count = 0;
 	struct frames frames;
@@ -350,7 +368,7 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 		rows[count++] = (uint32_t)i;
 	}
 	/* Looking up names is slow, so patterns are tried without names first. */
-	for (int with_names = 0; with_names < 2 && !were_all_held(filter); with_names++) {
+	for (int with_names = 0; with_names < 2 && !were_all_held(patterns, others); with_names++) {
 		if (with_names && patterns_unmatched(patterns, 0) < patterns->count)
 			naming_find(naming, rows, count);
 		for (size_t i = 0; i < count; i++) {
@@ -360,7 +378,7 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 				naming_frames(naming, rows[i], &frames);
 			else
 				naming_raw_frames(naming, rows[i], &frames);
-			try_row(filter, &frames);
+			try_row(patterns, &frames);
 		}
 	}
 	for (size_t i = 0;
@@ -372,4 +390,11 @@ void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_pa
 			false);
 	free(rows);
 	frames_release(&frames);
+}
+
+void unmatched_patterns(struct filter *filter, struct naming *naming, bool is_part,
+	unmatched_report *messages, void *ctx)
+{
+	check_patterns(filter, &filter->include, naming, is_part, messages, ctx);
+	check_patterns(filter, &filter->exclude, naming, is_part, messages, ctx);
 }

@@ -18,8 +18,8 @@
 
 struct filter {
 	/* A stack is selected if any frame matches `include` (or `include` is empty) and no frame
-	 * matches `exclude`. Patterns are matched against a frame's "module!function", its source
-	 * file, and its raw forms "module+OFFSET" and "ADDRESS". */
+	 * matches `exclude`. Patterns are matched against each spelling of a frame's
+	 * "module!function" and source file, and its raw forms "module+OFFSET" and "ADDRESS". */
 	struct patterns include, exclude;
 	/* A stack must also have a frame in one of these modules. Names ignore case and may omit
 	 * the extension. */
@@ -84,8 +84,8 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	unmatched_report *messages, void *ctx);
 
 /*
- * Checks the values of -i after rows were selected, and reports each pattern that matches no row. A
- * pattern that has not matched so far is tried on all rows that pass the filters for growth,
+ * Checks the values of -i and -x after rows were selected, and reports each pattern that matches no
+ * row. A pattern that has not matched so far is tried on all rows that pass the filters for growth,
  * verdict and module. Names of these rows are looked up. Reports nothing if no rows pass these
  * filters. Does not report a pattern that takes too long. If `messages` is NULL, matches the
  * patterns without reporting. `is_part`: the rows do not cover all blocks. */

@@ -166,6 +166,8 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 		frame.offset_bytes = symbol->offset_bytes;
 		frame.file = symbol->file;
 		frame.line = symbol->line;
+		frame.recorded_function = symbol->recorded_function;
+		frame.recorded_file = symbol->recorded_file;
 		frame.is_inline = i + 1 < named->found.count;
 		frames_add(frames, &frame);
 	}
@@ -228,8 +230,15 @@ static void get_frames(
 		add_given(row->frames, frames);
 	else if (row->stack)
 		add_stack(naming, row, is_named, frames);
-	for (size_t i = 0; i < frames->count; i++)
-		frames->items[i].function = show_function(naming->shown, frames->items[i].function);
+	for (size_t i = 0; i < frames->count; i++) {
+		struct frame *frame = &frames->items[i];
+		const char *function = frame->function;
+
+		frame->function = show_function(naming->shown, function);
+		if (frame->function != function && !frame->recorded_function &&
+			strcmp(frame->function, function) != 0)
+			frame->recorded_function = function;
+	}
 }
 
 void naming_frames(const struct naming *naming, size_t index, struct frames *frames)

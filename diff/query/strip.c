@@ -158,10 +158,10 @@ static const char *const allocators[] = {
 	"*!std::to_string*",
 	"*!std::to_wstring*",
 	"*!std::vector<*>::*",
-	"*!std::_Vector_base<*>::*",
+	"*!std::_Vector_*<*>::*",
 	"*!std::__split_buffer<*>::*",
 	"*!std::deque<*>::*",
-	"*!std::_Deque_base<*>::*",
+	"*!std::_Deque_*<*>::*",
 	"*!std::list<*>::*",
 	"*!std::_List_*<*>::*",
 	"*!std::__list_imp<*>::*",
@@ -198,6 +198,7 @@ static const char *const allocators[] = {
 	"*!std::tuple<*>::*",
 	"*!std::promise<*>::*",
 	"*!std::thread::thread<*",
+	"*!std::thread::_Start<*",
 	"*!std::thread::_M_start_thread*",
 	"*!std::_Function_base::*",
 	"*!std::_Func_class<*>::*",
@@ -227,6 +228,8 @@ static const char *const allocators[] = {
 	"*!std::num_get<*>::*",
 	"*!std::num_put<*>::*",
 	"*!std::locale::*",
+	"*!std::use_facet<*",
+	"*!std::_Facet_Register*",
 	"*!std::filesystem::*",
 	"*!std::basic_regex<*>::*",
 	"*!std::regex_traits<*>::*",
@@ -309,6 +312,7 @@ static const char *const library_folders[] = {
 
 struct strip_glob {
 	const char *module, *function;
+	bool is_of_user; /* from a file; matches any spelling of a name */
 };
 
 void strip_init(struct strip *strip)
@@ -336,8 +340,9 @@ static bool strip_add(struct strip *strip, const char *text)
 	if (!len || !text[len] || !text[len + 1])
 		return false;
 	array_grow((void **)&strip->globs, &strip->cap, strip->count, sizeof(*strip->globs));
-	strip->globs[strip->count++] = (struct strip_glob){arena_text(&strip->arena, text, len),
-		arena_text(&strip->arena, text + len + 1, strlen(text + len + 1))};
+	strip->globs[strip->count++] = (struct strip_glob){
+		.module = arena_text(&strip->arena, text, len),
+		.function = arena_text(&strip->arena, text + len + 1, strlen(text + len + 1))};
 	return true;
 }
 
@@ -375,9 +380,13 @@ void strip_add_start_up(struct strip *strip)
 
 static int add_line(void *ctx, const char *text, const char *place, struct err *err)
 {
-	return strip_add(ctx, text) ? 0 :
-				      err_set(err, ERR_USAGE, place,
-					      "expected a line of the form MODULE!FUNCTION");
+	struct strip *strip = ctx;
+
+	if (!strip_add(strip, text))
+		return err_set(
+			err, ERR_USAGE, place, "expected a line of the form MODULE!FUNCTION");
+	strip->globs[strip->count - 1].is_of_user = true;
+	return 0;
 }
 
 int strip_add_file(struct strip *strip, const char *path, struct err *err)
@@ -385,17 +394,29 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err)
 	return pattern_list_read(path, add_line, strip, err);
 }
 
+static bool matches_spelling(const struct strip_glob *glob, const struct frame *frame)
+{
+	return text_glob(glob->module, frame->module ? frame->module : "", GLOB_FOLD) &&
+	       text_glob(glob->function, frame->function ? frame->function : "", 0);
+}
+
 static bool is_listed(const struct strip *strip, const struct frame *frame)
 {
-	const char *module = frame->module ? frame->module : "";
+	struct frame own = *frame, spelt;
+
 	/* A template function's name begins with its return type, which may be a type of the
 	 * library. */
-	const char *function = frame->function ? function_own(frame->function) : "";
-
+	if (frame->function)
+		own.function = function_own(frame->function);
 	for (size_t i = 0; i < strip->count; i++) {
-		if (text_glob(strip->globs[i].module, module, GLOB_FOLD) &&
-			text_glob(strip->globs[i].function, function, 0))
+		const struct strip_glob *glob = &strip->globs[i];
+
+		if (matches_spelling(glob, &own))
 			return true;
+		for (size_t k = 0; glob->is_of_user && k < FRAME_SPELLINGS; k++) {
+			if (frame_spelling(frame, k, &spelt) && matches_spelling(glob, &spelt))
+				return true;
+		}
 	}
 	return false;
 }
@@ -445,10 +466,13 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;
+	struct frame spelt;
 	bool is;
 
 	if (by == BY_NAME) {
-		frame_name(frame, &strip->name);
+		spelt = *frame;
+		frame_spelling(frame, 1, &spelt); /* implies the spelling that is shown */
+		frame_name(&spelt, &strip->name);
 	} else {
 		buf_clear(&strip->name);
 		buf_printf(&strip->name, "%c%s", by == BY_FILE ? '\n' : '\t',

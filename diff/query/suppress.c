@@ -71,7 +71,8 @@ void suppressions_init(struct suppressions *suppressions)
 	*suppressions = (struct suppressions){0};
 	arena_init(&suppressions->arena);
 	table_init(&suppressions->known);
-	buf_init(&suppressions->name);
+	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
+		buf_init(&suppressions->names[i]);
 	buf_init(&suppressions->key);
 	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
 		buf_init(&suppressions->files[i]);
@@ -82,7 +83,8 @@ void suppressions_release(struct suppressions *suppressions)
 	free(suppressions->items);
 	arena_release(&suppressions->arena);
 	table_release(&suppressions->known);
-	buf_release(&suppressions->name);
+	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
+		buf_release(&suppressions->names[i]);
 	buf_release(&suppressions->key);
 	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
 		buf_release(&suppressions->files[i]);
@@ -118,10 +120,15 @@ static bool make_globs(struct arena *arena, const char *text, struct suppression
 		count++;
 	made->globs = arena_alloc(arena, count * sizeof(*made->globs));
 	while (made->glob_count < count) {
-		const char *end = strstr(text, chain);
+		const char *end = strstr(text, chain), *next;
 		size_t len = end ? (size_t)(end - text) : strlen(text);
 		const char **glob = &made->globs[made->glob_count++];
 
+		next = text + len + sizeof(chain) - 1;
+		for (; len && *text == ' '; len--)
+			text++;
+		while (len && text[len - 1] == ' ')
+			len--;
 		*glob = NULL;
 		if (len != 3 || memcmp(text, "...", 3) != 0) {
 			if (strspn(text, "^*$") >= len)
@@ -129,7 +136,7 @@ static bool make_globs(struct arena *arena, const char *text, struct suppression
 			is_any = false;
 			*glob = glob_of(arena, text, len);
 		}
-		text += len + sizeof(chain) - 1;
+		text = next;
 	}
 	return !is_any;
 }
@@ -143,6 +150,7 @@ static int add_line(void *ctx, const char *text, const char *place, struct err *
 
 	if (strncmp(text, type, sizeof(type) - 1) != 0)
 		return err_set(err, ERR_USAGE, place, "expected a line of the form leak:PATTERN");
+	pattern += strspn(pattern, " \t");
 	if (!make_globs(arena, pattern, &made))
 		return err_set(err, ERR_USAGE, place, "this would suppress everything");
 	made.is_of_stackless = !strcmp(pattern, NO_STACK);
@@ -188,7 +196,7 @@ struct suppression_case {
 /* Extensions to try if the file of a module is unknown, as in a printed comparison. */
 static const char *const extensions[SUPPRESS_EXTENSIONS] = {"exe", "dll", "ocx", "pyd"};
 
-#define FRAME_TEXTS (4 + SUPPRESS_EXTENSIONS)
+#define FRAME_TEXTS (3 + 2 * FRAME_SPELLINGS + SUPPRESS_EXTENSIONS)
 
 /* Collects the texts of a frame to match against patterns. A text may be NULL. Returns true for a
  * frame that starts a program or a thread. Omits the module and file of such a frame, because they
@@ -198,38 +206,64 @@ static bool frame_texts(
 {
 	const struct frame *frame = &scene->frames->items[at];
 	bool is_start = at >= scene->start_at;
-	struct buf *name = &scene->suppressions->name, *files = scene->suppressions->files;
-	const char *file;
+	struct buf *names = scene->suppressions->names, *files = scene->suppressions->files;
+	const char *file, **to = texts;
 
-	texts[0] = frame->function;
-	texts[1] = is_start ? NULL : frame->file;
-	texts[2] = is_start ? NULL : frame->module;
-	texts[3] = NULL;
-	if (frame->function && frame->module) {
-		frame_name(frame, name);
-		texts[3] = name->data;
+	for (size_t i = 0; i < FRAME_TEXTS; i++)
+		texts[i] = NULL;
+	for (size_t i = 0; frame->function && i < FRAME_SPELLINGS; i++) {
+		struct frame spelt;
+
+		if (!frame_spelling(frame, i, &spelt))
+			continue;
+		*to++ = spelt.function;
+		if (!frame->module)
+			continue;
+		frame_name(&spelt, &names[i]);
+		*to++ = names[i].data;
 	}
-	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
-		texts[4 + i] = NULL;
-	if (!texts[2])
-		return is_start;
+	if (is_start)
+		return true;
+	*to++ = frame->file;
+	*to++ = frame->recorded_file;
+	*to++ = frame->module;
+	if (!frame->module)
+		return false;
 	file = filter_frame_file(scene->comparison, scene->row, frame);
-	texts[4] = file;
+	if (!file)
+		file = frame->recorded_module;
+	*to = file;
 	for (size_t i = 0; !file && i < SUPPRESS_EXTENSIONS; i++) {
 		buf_clear(&files[i]);
 		buf_printf(&files[i], "%s.%s", frame->module, extensions[i]);
-		texts[4 + i] = files[i].data;
+		to[i] = files[i].data;
 	}
-	return is_start;
+	return false;
+}
+
+static bool is_part(const char *glob)
+{
+	return glob[0] == '*' || glob[strlen(glob) - 1] == '*';
 }
 
 /* Matches a text. If the text belongs to a frame that starts a program or a thread, only a glob for
- * the whole text matches. */
+ * the whole text matches. '/' matches both separators of paths. */
 static bool match_glob(const char *glob, const char *text, bool is_start)
 {
-	if (is_start && (glob[0] == '*' || glob[strlen(glob) - 1] == '*'))
-		return false;
-	return text_glob(glob, text, 0);
+	return !(is_start && is_part(glob)) && text_glob(glob, text, GLOB_SLASH);
+}
+
+/* Matches a text against a suppression with a single pattern. If it does not match, records a known
+ * reason. */
+static bool match_single(struct suppression *item, const char *text, bool is_start)
+{
+	const char *glob = item->globs[0];
+
+	if (match_glob(glob, text, is_start))
+		return true;
+	item->is_part_of_start |= is_start && is_part(glob) && text_glob(glob, text, GLOB_SLASH);
+	item->differs_in_case |= !is_start && text_glob(glob, text, GLOB_SLASH | GLOB_FOLD);
+	return false;
 }
 
 /* Returns the index of the first suppression with a single pattern that matches `text`. */
@@ -250,7 +284,7 @@ static size_t match_text(struct suppressions *suppressions, const char *text, bo
 		return (size_t)*known;
 	while (index < suppressions->count &&
 		(suppressions->items[index].glob_count > 1 ||
-			!match_glob(suppressions->items[index].globs[0], text, is_start)))
+			!match_single(&suppressions->items[index], text, is_start)))
 		index++;
 	table_add(&suppressions->known, key, len, index);
 	return index;
@@ -286,7 +320,7 @@ static bool match_chain(
 
 static bool match_anywhere(const struct suppression_case *scene, const struct suppression *item)
 {
-	for (size_t at = 0; item->glob_count > 1 && at < scene->frames->count; at++) {
+	for (size_t at = 0; at < scene->frames->count; at++) {
 		if (match_chain(scene, item->globs, item->glob_count, at))
 			return true;
 	}
@@ -339,8 +373,15 @@ struct suppression *suppressions_match(struct suppressions *suppressions,
 		}
 	}
 	for (size_t i = 0; i < first; i++) {
-		if (match_anywhere(&scene, &suppressions->items[i]))
+		if (suppressions->items[i].glob_count > 1 &&
+			match_anywhere(&scene, &suppressions->items[i]))
 			first = i;
+	}
+	for (size_t i = first + 1; i < suppressions->count; i++) {
+		struct suppression *item = &suppressions->items[i];
+
+		if (!item->is_late && !item->is_shipped)
+			item->is_late = match_anywhere(&scene, item);
 	}
 	return first < suppressions->count ? &suppressions->items[first] : NULL;
 }

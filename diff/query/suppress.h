@@ -27,6 +27,10 @@ struct suppression {
 	size_t glob_count;
 	bool is_of_stackless;
 	bool is_shipped; /* from the built-in list, which usually has lines that match nothing */
+	/* known reasons why it removes nothing: an earlier suppression removes a stack that it
+	 * matches; it matches a part of the name of a function that starts a program or a thread;
+	 * it matches only if case is ignored */
+	bool is_late, is_part_of_start, differs_in_case;
 	/* number of removed rows */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
@@ -44,7 +48,7 @@ struct suppressions {
 	struct table known;
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
-	struct buf name, key;
+	struct buf names[FRAME_SPELLINGS], key;
 	struct buf files[SUPPRESS_EXTENSIONS];
 };
 

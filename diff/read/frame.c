@@ -121,6 +121,23 @@ const char *function_own(const char *function)
 	return own;
 }
 
+bool frame_spelling(const struct frame *frame, size_t number, struct frame *spelt)
+{
+	const bool is_recorded = number & 1, is_own = number & 2;
+	const char *whole;
+
+	*spelt = *frame;
+	if (is_recorded && frame->recorded_module)
+		spelt->module = frame->recorded_module;
+	if (is_recorded && frame->recorded_function)
+		spelt->function = frame->recorded_function;
+	whole = spelt->function;
+	if (is_own && whole && strchr(whole, ' '))
+		spelt->function = function_own(whole);
+	return (!is_own || spelt->function != whole) &&
+	       (!is_recorded || frame->recorded_module || frame->recorded_function);
+}
+
 /* Skips `word`. Before it, also skips a blank, or "class " or "struct ", which Microsoft's names
  * contain. After "std::", also skips an inline namespace. Returns the end, or NULL if `word` does
  * not follow. */
@@ -430,17 +447,19 @@ static const char *copy(struct arena *arena, struct frame_part part)
 	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
-/* Removes the file name extension, which debuggers print, from a module's name. */
-static void cut_ending(struct frame_part *module)
+/* Removes the file name extension, which debuggers print, from a module's name. Returns false if the
+ * name has none. */
+static bool cut_ending(struct frame_part *module)
 {
 	static const char *const endings[] = {".dll", ".exe", ".ocx", ".drv"};
 
 	for (size_t i = 0; module->len > 4 && i < sizeof(endings) / sizeof(*endings); i++) {
 		if (text_same(module->text + module->len - 4, 4, endings[i], 4)) {
 			module->len -= 4;
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 /* Splits the text before the offset, address and file into module and function. Without a function,
@@ -471,7 +490,7 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	struct frame_part *function, struct frame_part *file)
 {
 	struct frame_columns columns;
-	bool has_offset, has_names;
+	bool has_offset;
 
 	frame->is_inline = cut_end(&text, INLINE);
 	columns = frame_columns_find(text.text, text.len);
@@ -491,16 +510,13 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 		frame->has_addr = true;
 		return true;
 	}
-	has_names =
-		split_names(text, (frame->has_addr || columns.len) && !file->len, module, function);
-	cut_ending(module);
-	return has_names;
+	return split_names(text, (frame->has_addr || columns.len) && !file->len, module, function);
 }
 
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
 {
 	struct frame_part whole = trim((struct frame_part){text, len});
-	struct frame_part module = {0}, function = {0}, file = {0};
+	struct frame_part module = {0}, function = {0}, file = {0}, given;
 
 	*frame = (struct frame){0};
 	if (!split(frame, whole, &module, &function, &file)) {
@@ -508,6 +524,9 @@ void frame_parse(struct frame *frame, struct arena *arena, const char *text, siz
 		module = file = (struct frame_part){0};
 		function = whole;
 	}
+	given = module;
+	if (cut_ending(&module))
+		frame->recorded_module = copy(arena, given);
 	frame->module = copy(arena, module);
 	frame->function = copy(arena, function);
 	frame->file = copy(arena, file);

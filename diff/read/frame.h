@@ -23,6 +23,9 @@ struct frame {
 	 * unknown, offset from the start of the module. 0 if the module is unknown too. */
 	uint64_t offset_bytes;
 	uint64_t addr; /* return address; valid if `has_addr` */
+	/* Names as the file or the symbols have them, if they differ from the names above;
+	 * otherwise NULL. */
+	const char *recorded_module, *recorded_function, *recorded_file;
 };
 
 /* Warning for a file in a Windows code page. */
@@ -51,9 +54,15 @@ void frames_clear(struct frames *frames);
 void frames_add(struct frames *frames, const struct frame *frame);
 void frames_part(struct frames *frames);
 
-/* Stores in `buf` the text that patterns are matched against: "module!function", or "module+OFFSET"
- * if the function is unknown, or "ADDRESS". Replaces the content of `buf`. */
+/* Stores the frame's name in `buf`: "module!function", or "module+OFFSET" if the function is
+ * unknown, or "ADDRESS". Replaces the content of `buf`. */
 void frame_name(const struct frame *frame, struct buf *buf);
+
+/* Spellings of a frame's name that patterns are matched against: as shown, as recorded, and both
+ * without the function's return type. Sets `*spelt` to a copy of the frame with spelling number
+ * `number`, from 0. Returns false if this spelling does not differ from the earlier ones. */
+#define FRAME_SPELLINGS 4
+bool frame_spelling(const struct frame *frame, size_t number, struct frame *spelt);
 
 /* Returns the end of an operator's name if such a name begins at `at`. Otherwise returns `at`.
  * Signs in such names ("operator->", "operator std::string") are neither brackets nor scopes. */

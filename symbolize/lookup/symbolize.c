@@ -208,9 +208,13 @@ static void show(struct symbolizer *symbolizer, struct symbols *found)
 	for (size_t i = 0; i < found->count; i++) {
 		list[i] = found->list[i];
 		list[i].function = shown_name(symbolizer, list[i].function);
+		if (list[i].function != found->list[i].function)
+			list[i].recorded_function = found->list[i].function;
 		if (list[i].file)
 			list[i].file = names_strip_path(
 				list[i].file, options->strip_paths, options->strip_count);
+		if (list[i].file != found->list[i].file)
+			list[i].recorded_file = found->list[i].file;
 	}
 	found->list = list;
 }

@@ -57,7 +57,9 @@ static void release(struct addnames *work, struct input *input)
 /* Sets names for the first two addresses, as a backend would. */
 static void name_by_hand(struct addnames *work)
 {
-	static const struct symbol f = {"f", 1, NULL, 0}, g = {"g", 2, "s.c", 3};
+	static const struct symbol f = {.function = "f", .offset_bytes = 1};
+	static const struct symbol g = {
+		.function = "g", .offset_bytes = 2, .file = "s.c", .line = 3};
 
 	for (size_t i = 0; i < work->count; i++) {
 		struct symbol_query *query = &work->queries[i];

@@ -110,7 +110,8 @@ TEST(header_names_dumps)
 TEST(names_inlined_functions_and_lines_are_shown)
 {
 	static const struct symbol found[] = {
-		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
+		{.function = "inlined", .offset_bytes = 0x1f, .file = "a,(1).c", .line = 7},
+		{.function = "outer<int, char>\n", .offset_bytes = 0xAB, .file = "b.c"}};
 	struct maker maker = dump_new((struct maker){0});
 	struct naming *naming;
 	struct made *made;

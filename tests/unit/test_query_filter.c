@@ -285,7 +285,15 @@ TEST(pattern_that_matches_anything_is_not_reported)
 	said("", 0, "-i", raw, "-i", "leak_here", "-n", "0", "new.txt");
 	said("", 0, "-i", "leak_here", "-i", raw, "-x", "leak", "new.txt");
 	said("", 0, "-x", raw, "-i", "leak_here", "new.txt");
-	said("", 0, "-i", "helper", "-x", "nothing at all", "new.txt");
+	said("", 0, "-i", "leak_here", "-x", "helper", "new.txt");
+}
+
+TEST(exclusion_that_matches_nothing_is_reported)
+{
+	said("hdiff: -x nothing at all: warning: no changed stack has a matching frame\n", 0, "-i",
+		"helper", "-x", "nothing at all", "new.txt");
+	said("hdiff: -x nothing: warning: no changed stack has a matching frame\n", 0, "-x",
+		"leak_here", "-x", "nothing", "new.txt");
 }
 
 TEST(pattern_is_held_against_what_other_filters_leave)

@@ -60,8 +60,8 @@ TEST(test_what_is_no_call_in_module_has_no_name)
 /* Symbol tables have functions but no lines. */
 TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 {
-	const struct symbol truths[] = {{"api", api_return - api_start, NULL, 0},
-		{"hidden", hidden_return - hidden_start, NULL, 0}};
+	const struct symbol truths[] = {{.function = "api", .offset_bytes = api_return - api_start},
+		{.function = "hidden", .offset_bytes = hidden_return - hidden_start}};
 
 	need_exe();
 	setenv("PATH", "/nonexistent", 1);
@@ -128,9 +128,15 @@ TEST(test_notes_are_strict_on_numbers_only)
 
 TEST(test_names_survive_writing_and_reading)
 {
-	static const struct symbol list[] = {{"ns::Pool<int, \"x\\y\">::operator!=(A const&)", 0,
-						     "C:\\my src\\a b.cpp", 4294967295u},
-		{"inlined", 0x10, NULL, 0}, {"\xc3\xa4rger", UINT64_MAX, "/src/=.c", 1}};
+	static const struct symbol list[] = {
+		{.function = "ns::Pool<int, \"x\\y\">::operator!=(A const&)",
+			.file = "C:\\my src\\a b.cpp",
+			.line = 4294967295u},
+		{.function = "inlined", .offset_bytes = 0x10},
+		{.function = "\xc3\xa4rger",
+			.offset_bytes = UINT64_MAX,
+			.file = "/src/=.c",
+			.line = 1}};
 	struct symbols symbols = {list, 3}, found;
 	struct symbol_names *names = symbol_names_new();
 	char path[340], line[500];
