@@ -76,6 +76,7 @@ pasted();
 escaped();
 nearly_right();
 subtest 'notes that were wrapped' => \&wrapped_notes;
+subtest 'a banner that was wrapped' => \&wrapped_banner;
 subtest 'no file to read' => \&no_file;
 subtest 'stacks that were lost' => \&lost_stacks;
 other_tools();
@@ -783,6 +784,29 @@ sub wrapped_notes {
 	my @said = grep { /left out/ } split /\n/, $result->{err};
 	is(scalar @said, 1, 'wrapped: one message') or diag($result->{err});
 	like($said[0], qr/notes\.txt:$number: warning: left out: $count lines? that looks? like data; the first: "\Q@{[substr $rest, 0, 40]}\E/, 'wrapped: which');
+	return;
+}
+
+# Without the process and the time, the logs would not be exchanged, and the leak would look like
+# freed memory: 2 blocks of 48 bytes in each of 2 stacks and 2 heaps.
+sub wrapped_banner {
+	my %wrapped = (mail => sub { $_[0] =~ s/^(.{50,72}) /$1\n/gmr }, quoted => sub { $_[0] =~ s/^(.{50,70}) /$1\n/gmr =~ s/^/> /gmr },
+		'in the time' => sub { $_[0] =~ s/(?<=Logtime \S{10}) /\n/r }, 'in two places' => sub { $_[0] =~ s/ (?=Machine=|PID=)/\n/gr },
+		'a console' => sub { $_[0] =~ s{^(// UMDH.*)(..)$}{$1\n$2}mr =~ s/^\t/        /gmr }, 'in a comment' => sub { $_[0] =~ s{ (?=PID=)}{\n// }r },
+		dashes => sub { $_[0] =~ s/ - (?=Machine|PID)/ \xe2\x80\x93 /gr =~ s/^\t/    /gmr }, 'no-break blanks' => sub { $_[0] =~ s/ (?=Logtime|Machine|PID)/\xc2\xa0/gr =~ s/^\t/    /gmr },
+		'not at all' => sub { $_[0] });
+	for my $what (sort keys %wrapped) {
+		my ($old, $new) = map { spew("$dir/wrapped$_.txt", $wrapped{$what}->(raw($_))) } 0, 1;
+		my $result = hdiff('--max-growth', 383, $new, $old);
+		is($result->{status}, 1, "$what: 2 * 4 * 48 = 384 bytes more");
+		like($result->{err}, qr/^hdiff: \Q$new\E: warning: counts as NEW: taken after \Q$old\E$/m, "$what: exchanged") or diag($result->{err});
+		my ($first) = @{ decode_json(hdiff('-o', 'json', $new, $old)->{out})->{inputs} };
+		is_deeply([@$first{qw(pid local_time)}], [4312, '2026-05-04T09:00'], "$what: process and time");
+		is(scalar(() = $result->{err} =~ /warning/g), 1, "$what: no other message");
+	}
+	my $cut = hdiff(spew("$dir/wrapped0.txt", raw(0) =~ s/ - PID=.*//r));
+	is($cut->{status}, 0, 'without its end: status 0');
+	like($cut->{err}, qr/^hdiff: \S+wrapped0\.txt: warning: the end of UMDH's banner is missing \(PID=\), so the process, the machine and the time are unknown$/m, 'which is reported');
 	return;
 }
 

@@ -192,24 +192,43 @@ static bool is_host_char(char c)
 	       c == '_';
 }
 
-/* Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
- * the banner on as a note of kind "umdh" with the pid, the machine's name and the time (local time,
- * treated as UTC).
- * Any other form is an ordinary comment. */
-static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
+/* How much of UMDH's banner was parsed. */
+enum banner_part {
+	BANNER_OTHER, /* not a banner, or not in a known form */
+	BANNER_TIME, /* only the time; the rest is missing */
+	BANNER_NAMELESS, /* without a valid machine */
+	BANNER_WHOLE,
+};
+
+/* Returns true for "2011-08-08 20:39". */
+static bool is_minute(const char *at, const char *end)
 {
-	const char *end = line->text + line->len, *at = line->text, *time, *pid, *host = NULL;
+	static const char form[] = "0000-00-00 00:00";
+
+	if ((size_t)(end - at) < strlen(form))
+		return false;
+	for (size_t i = 0; form[i]; i++) {
+		if (form[i] == '0' ? at[i] < '0' || at[i] > '9' : at[i] != form[i])
+			return false;
+	}
+	return true;
+}
+
+#define BANNER_PAIRS_BYTES 200
+
+/* Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Writes
+ * the pid, the machine's name and the time (local time, treated as UTC) to `pairs`. */
+static enum banner_part banner_parse(const char *at, const char *end, char *pairs)
+{
+	const char *time, *pid, *host = NULL;
 	const char logtime[] = ": Logtime ", machine[] = " - Machine=", process[] = " - PID=";
-	char pairs[200];
 	size_t digits, host_len = 0;
 
-	if (!scanner->sink.note)
-		return 0;
 	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, logtime))
 		at++;
 	time = at + strlen(logtime);
-	if ((size_t)(end - at) < strlen(logtime) + strlen("0000-00-00 00:00"))
-		return 0;
+	if (at == end || !is_minute(time, end))
+		return BANNER_OTHER;
 	for (; at < end; at++) {
 		const struct scan_line rest = {at, (size_t)(end - at)};
 
@@ -220,7 +239,7 @@ static int banner_line(struct dump_scanner *scanner, const struct scan_line *lin
 		host_len += host && at >= host && is_host_char(*at);
 	}
 	if (at == end)
-		return 0;
+		return BANNER_TIME;
 	if (!host || host_len != (size_t)(at - host) || host_len > HOST_MAX)
 		host_len = 0;
 	pid = at += strlen(process);
@@ -228,12 +247,78 @@ static int banner_line(struct dump_scanner *scanner, const struct scan_line *lin
 	while (at < end && *at == ' ')
 		at++;
 	if (!digits || at != end)
-		return 0;
-	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s%s%.*s", time, time + 11,
+		return BANNER_TIME;
+	snprintf(pairs, BANNER_PAIRS_BYTES, " time=%.10sT%.5s:00Z id=%.*s%s%.*s", time, time + 11,
 		(int)digits, pid, host_len ? " host=" : "", (int)host_len, host_len ? host : "");
-	if (kv_parse(&scanner->pairs, pairs, strlen(pairs)))
+	return host_len ? BANNER_WHOLE : BANNER_NAMELESS;
+}
+
+/* Passes the banner on as a note of kind "umdh", which is empty if only the time is there. Any other
+ * form is an ordinary comment. */
+static int pass_banner(struct dump_scanner *scanner)
+{
+	struct buf *banner = &scanner->banner;
+	char pairs[BANNER_PAIRS_BYTES] = "";
+	bool is_banner = banner_parse(banner->data, banner->data + banner->len, pairs);
+
+	buf_clear(banner);
+	if (!is_banner || !scanner->sink.note || kv_parse(&scanner->pairs, pairs, strlen(pairs)))
 		return 0;
 	return scanner->sink.note(scanner->sink.ctx, "umdh", &scanner->pairs);
+}
+
+#define BANNER_MAX 250 /* bytes; the names of machines are short */
+
+/* Appends a line to the banner if the result is complete. Mail wraps lines at a blank, a console at
+ * its edge. */
+static bool append_to_banner(struct buf *banner, const char *at, size_t len)
+{
+	size_t before = banner->len;
+	char pairs[BANNER_PAIRS_BYTES];
+	enum banner_part part[2];
+
+	for (int with_blank = 0; with_blank < 2; with_blank++) {
+		banner->len = before;
+		buf_add(banner, " ", (size_t)with_blank);
+		buf_add(banner, at, len);
+		part[with_blank] = banner_parse(banner->data, banner->data + banner->len, pairs);
+	}
+	if (part[1] >= part[0] && part[1] > BANNER_TIME)
+		return true;
+	banner->len = before;
+	if (part[0] <= BANNER_TIME)
+		return false;
+	buf_add(banner, at, len);
+	return true;
+}
+
+/* After a complete banner, only the rest of the pid may follow. */
+int scan_banner(struct dump_scanner *scanner, struct scan_line *line)
+{
+	struct buf *banner = &scanner->banner;
+	char pairs[BANNER_PAIRS_BYTES];
+	bool is_comment = !line || scan_starts(line, "//"), is_complete;
+	const char *at, *end;
+
+	is_complete = banner_parse(banner->data, banner->data + banner->len, pairs) > BANNER_TIME;
+	if (!line || (is_comment && is_complete))
+		return pass_banner(scanner);
+	at = line->text + (is_comment ? 2 : 0);
+	end = line->text + line->len;
+	pass_blanks(&at, end);
+	while (end > at && end[-1] == ' ')
+		end--;
+	if (banner->len + (size_t)(end - at) < BANNER_MAX) {
+		if (at < end && append_to_banner(banner, at, (size_t)(end - at))) {
+			line->len = 0;
+			return 0;
+		}
+		if (!is_comment && !is_complete) { /* perhaps wrapped twice */
+			buf_printf(banner, " %.*s", (int)(end - at), at);
+			return 0;
+		}
+	}
+	return pass_banner(scanner);
 }
 
 int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line)
@@ -250,7 +335,10 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		 * counts too. */
 		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
-		return banner_line(scanner, line);
+		buf_add(&scanner->banner, line->text, line->len);
+		while (scanner->banner.len && scanner->banner.data[scanner->banner.len - 1] == ' ')
+			scanner->banner.len--;
+		return 0;
 	}
 	if (scan_starts(line, "// Loaded modules")) {
 		if (has_snapshot(scanner))

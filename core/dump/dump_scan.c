@@ -26,6 +26,7 @@ struct dump_scanner *dump_scanner_new(
 		u64map_init(&scanner->headings[i]);
 	table_init(&scanner->sums);
 	buf_init(&scanner->open.name_text);
+	buf_init(&scanner->banner);
 	return scanner;
 }
 
@@ -38,6 +39,7 @@ void dump_scanner_free(struct dump_scanner *scanner)
 		u64map_release(&scanner->headings[i]);
 	table_release(&scanner->sums);
 	buf_release(&scanner->open.name_text);
+	buf_release(&scanner->banner);
 	free(scanner->name);
 	free(scanner);
 }
@@ -100,6 +102,12 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	if (scanner->line_number == 1 && scan_starts(line, "\xef\xbb\xbf")) { /* byte order mark */
 		line->text += 3;
 		line->len -= 3;
+	}
+	if (line->len && scanner->banner.len) {
+		int rc = scan_banner(scanner, line);
+
+		if (rc)
+			return rc;
 	}
 	if (!line->len)
 		return 0;
@@ -237,6 +245,8 @@ int dump_scanner_end(struct dump_scanner *scanner)
 {
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, true) : 0;
 
+	if (!rc && scanner->banner.len)
+		rc = scan_banner(scanner, NULL);
 	if (rc)
 		return rc;
 	if (!scanner->line_number)

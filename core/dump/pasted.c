@@ -503,7 +503,7 @@ static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
 }
 
 /* Appends a line in the form in which a program would print it. */
-static void add_text(const struct pasted *pasted, const struct pasted_line *line, bool is_part,
+static void add_text(struct pasted *pasted, const struct pasted_line *line, bool is_part,
 	const char *original, size_t len, struct buf *to)
 {
 	const char *plain = pasted->plain.data;
@@ -512,8 +512,11 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 	const char *at = line->at;
 
 	pass_blanks(&at);
-	if (line->kind == PASTED_COMMENT && *at == '/' &&
-		!is_mended_module(pasted, at, line->end)) {
+	if (!strncmp(plain, "// UMDH: version ", 17)) {
+		plain_line(pasted, line->at, line->end, true);
+		buf_add(to, pasted->plain.data, pasted->plain.len);
+	} else if (line->kind == PASTED_COMMENT && *at == '/' &&
+		   !is_mended_module(pasted, at, line->end)) {
 		buf_add(to, at, (size_t)(line->end - at)); /* the text of a comment is unchanged */
 	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
 		buf_add(to, line->at, (size_t)(line->end - line->at));

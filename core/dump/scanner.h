@@ -73,6 +73,9 @@ struct dump_scanner {
 	bool is_passing; /* stack lines are being skipped because their entry is malformed */
 	/* Number of the last line of a note, including the continuation lines of a wrapped note. */
 	uint64_t note_line;
+	/* UMDH's banner, which may be wrapped: held until the first line that does not continue
+	 * it. Empty: no banner is held. */
+	struct buf banner;
 	struct block_totals seen;
 	struct kv pairs;
 	/* Number of skipped lines that look like data, and the line number of the first such
@@ -133,6 +136,10 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line);
 /* Scans a part. An entry may remain open at the end of the part. DUMP_PAD_BYTES zeros must follow
  * the text. */
 int scan_part(struct dump_scanner *scanner, const char *text, size_t len, bool is_split);
+
+/* Passes on a held banner. If `line` continues the banner, sets line->len to 0. NULL: no further
+ * line can continue it. Returns 0, an error, or the result of the sink. */
+int scan_banner(struct dump_scanner *scanner, struct scan_line *line);
 
 /* Parse a line from scan_next(). Return 0 or an error. */
 int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line);

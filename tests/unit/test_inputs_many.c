@@ -135,3 +135,64 @@ TEST(banners_are_read_as_far_as_they_go)
 		sums_release(&sums);
 	}
 }
+
+/* Mail wraps the banner at a blank, and a console at its edge. */
+TEST(wrapped_banner_is_joined)
+{
+	static const char banner[] =
+		"// UMDH: version 6.1.7650.0: Logtime 2010-05-04 10:11 - Machine=BOX - PID=4711";
+	const char logtime[] = "Logtime ";
+	size_t from = (size_t)(strstr(banner, logtime) - banner) + strlen(logtime);
+	int64_t time;
+
+	assert_int_equal(date_parse("2010-05-04T10:11:00Z", &time), 0);
+	for (size_t at = from; at <= strlen(banner); at++) {
+		bool is_blank = banner[at] == ' ';
+		struct maker maker = {.eol = at % 2 ? "\n" : "\r\n"};
+		struct dump_sums sums;
+
+		buf_init(&maker.text);
+		put(&maker, "%.*s", (int)at, banner);
+		if (banner[at])
+			put(&maker, at % 3 ? "%s" : "// %s", banner + at + is_blank);
+		put(&maker, "//");
+		write_modules(&maker);
+		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
+		put_block(&maker, 16, 8, "1", 1);
+		dump_end(&maker, "old.txt");
+		assert_int_equal(read_sums(&sums, "old.txt"), 0);
+		sums_copy_banner(&sums);
+		/* A comment cannot be the rest of a pid, because the banner is complete. */
+		if (at % 3 || banner[at - 1] < '0' || banner[at - 1] > '9' || banner[at] < '0')
+			assert_int_equal(sums.id.pid, 4711);
+		assert_true(sums.id.time_ms == time);
+		assert_string_equal(sums.id.host, "BOX");
+		assert_int_equal(sums.quality.warning_count, 0);
+		sums_release(&sums);
+	}
+}
+
+TEST(banner_without_its_end_is_reported)
+{
+	static const char *const ends[] = {" - Machine=BOX -", " - Machine=BOX - PID=", "",
+		" - Machine=BOX -\nOS version 6.1"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct maker maker = {.eol = "\n"};
+		struct dump_sums sums;
+
+		buf_init(&maker.text);
+		put(&maker, "// UMDH: version 6.1: Logtime 2010-05-04 10:11%s", ends[i]);
+		put(&maker, "//");
+		write_modules(&maker);
+		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
+		put_block(&maker, 16, 8, "1", 1);
+		dump_end(&maker, "old.txt");
+		assert_int_equal(read_sums(&sums, "old.txt"), 0);
+		assert_int_equal(sums.quality.warning_count, 1);
+		assert_non_null(
+			strstr(sums.quality.warnings[0], "end of UMDH's banner is missing"));
+		assert_int_equal(sums.total.block_count, 1);
+		sums_release(&sums);
+	}
+}
