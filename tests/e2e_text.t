@@ -88,6 +88,21 @@ subtest 'one dump' => sub {
 	is($report->{title}, 'Memory of app.exe, process 4242', 'of what');
 	is_deeply($report->{total}, [in_units($bytes), with_commas($count)], 'sizes, without signs');
 };
+subtest 'two processes' => sub {
+	my $sub = fresh_dir();
+	my $growth = sub {
+		my @files = map { series($sub, [(call_times())[$_]], { leak => [100] }, name => "p$_-%d.txt", @{ $_[$_] }) } 0, 1;
+		return map { [split /\n/, run([$hdiff, '-o', $_, @files])->{out}] } qw(text svg);
+	};
+	my ($text, $svg) = $growth->([pid => 100], [pid => 200, start => 1763632801000]);
+	is($text->[0], 'Growth from app.exe, process 100 to app.exe, process 200, in 1h30m', 'both');
+	is(scalar(grep { />growth: app\.exe, process 200 since process 100</ } @$svg), 1, 'in a flame graph');
+	($text) = $growth->([pid => 100, image => 'old.exe'], [pid => 200, image => 'new.exe']);
+	is($text->[0], 'Growth from old.exe, process 100 to new.exe, process 200, in 1h30m', 'of two programs');
+	($text, $svg) = $growth->([pid => 100], [pid => 100]);
+	is($text->[0], 'Growth of app.exe, process 100, in 1h30m', 'one process');
+	is(scalar(grep { />growth: app\.exe, process 100</ } @$svg), 1, 'in a flame graph');
+};
 subtest 'call trees' => \&trees;
 subtest 'groups' => \&groups;
 subtest 'a trend' => \&trend;

@@ -256,6 +256,9 @@ static void write_head(const struct flame *flame, const struct view *view)
 	}
 	if (dump && dump->id.pid)
 		out_printf(out, ", process %" PRIu32, dump->id.pid);
+	if (dump && flame->is_growth && comparison->dumps->id.pid &&
+		comparison->dumps->id.pid != dump->id.pid)
+		out_printf(out, " since process %" PRIu32, comparison->dumps->id.pid);
 	out_printf(out, "</text>\n<text x=\"%d\" y=\"44\">", MARGIN);
 	buf_init(&words);
 	graph_inputs(view, &words);

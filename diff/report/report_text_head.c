@@ -11,16 +11,32 @@
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
 
-/* Writes "of app.exe, process 4242", if known. */
-static void write_process(struct text_report *text, const struct dump_sums *sums)
+/* Writes " of app.exe, process 4242", if known. `before` is " of" or another preposition. */
+static void write_process(
+	struct text_report *text, const char *before, const struct dump_sums *sums)
 {
 	if (sums->id.image) {
-		out_text(text->out, " of ");
+		out_printf(text->out, "%s ", before);
 		out_harmless(text->out, module_path_base(sums->id.image));
 	}
 	if (sums->id.pid)
-		out_printf(text->out, "%s process %lu", sums->id.image ? "," : " of",
+		out_printf(text->out, "%s process %lu", sums->id.image ? "," : before,
 			(unsigned long)sums->id.pid);
+}
+
+/* Writes both processes if they differ. */
+static void write_processes(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	if (text->is_single || !first->id.pid || !last->id.pid || first->id.pid == last->id.pid) {
+		write_process(text, " of", last);
+		return;
+	}
+	write_process(text, " from", first);
+	write_process(text, " to", last);
 }
 
 static void add_file(struct buf *word, const char *before, const struct dump_sums *sums)
@@ -97,7 +113,7 @@ static void write_title(struct text_report *text)
 			out_text(text->out, " of ");
 			out_harmless(text->out, comparison->image);
 		} else {
-			write_process(text, first);
+			write_process(text, " of", first);
 		}
 		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
 			text_plural(comparison->dump_count));
@@ -105,7 +121,7 @@ static void write_title(struct text_report *text)
 		out_printf(text->out, "Sum of %zu dumps", comparison->dump_count);
 	} else {
 		out_text(text->out, text->is_single ? "Memory" : "Growth");
-		write_process(text, last);
+		write_processes(text);
 	}
 	write_span(text, first, last);
 }
