@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/os.h"
 #include "core/base/text.h"
 #include "core/dump/model.h"
+#include "core/dump/source.h"
 
 #define CLOCK_SLACK_MS 50 /* the time and the running clock are not read at the same instant */
 #define NOTED_MS 2000 /* smaller corrections need no message */
@@ -97,8 +99,8 @@ bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
 
 /* Returns true for two dumps of one moment. Returns false if the start time of the process is
  * unknown: the dump's time is then accurate only to the minute, and a minute may contain two
- * snapshots. Positions are also compared, because a millisecond of a recording may contain several
- * moments. */
+ * snapshots, which is_copy() compares. Positions are also compared, because a millisecond of a
+ * recording may contain several moments. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	bool may_be_same = (!a->window.position || !b->window.position ||
@@ -107,6 +109,60 @@ static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 
 	return a->id.start_ms && !a->id.has_wall_time && !b->id.has_wall_time && a->id.time_ms &&
 	       a->id.time_ms == b->id.time_ms && may_be_same;
+}
+
+#define COMPARED_BYTES ((size_t)64 << 10)
+
+/* Returns the number of bytes read, which is less than COMPARED_BYTES only at the end, or a negative
+ * error code. */
+static int64_t read_text(struct source *source, unsigned char *bytes)
+{
+	int64_t len = 0, got = 1;
+
+	while (got > 0 && len < (int64_t)COMPARED_BYTES) {
+		got = source_read(source, bytes + len, COMPARED_BYTES - (size_t)len, NULL);
+		len += got > 0 ? got : 0;
+	}
+	return got < 0 ? got : len;
+}
+
+static bool has_same_text(struct source *a, struct source *b)
+{
+	unsigned char *bytes = xmalloc(2 * COMPARED_BYTES);
+	int64_t len;
+	bool is_same;
+
+	do {
+		len = read_text(a, bytes);
+		is_same = len >= 0 && len == read_text(b, bytes + COMPARED_BYTES) &&
+			  !memcmp(bytes, bytes + COMPARED_BYTES, (size_t)len);
+	} while (is_same && len == (int64_t)COMPARED_BYTES);
+	free(bytes);
+	return is_same;
+}
+
+static bool can_be_read_again(const char *path)
+{
+	return strcmp(path, "-") != 0 && !os_is_special(path);
+}
+
+/* Returns true if two logs of UMDH of one minute are copies of one file, perhaps packed. Reads both
+ * only if their sums are equal. The sums of a log whose head alone was read are 0. */
+static bool is_copy(const struct dump_sums *a, const struct dump_sums *b)
+{
+	struct source *sources[2] = {NULL};
+	bool is_same = a->id.has_wall_time && b->id.has_wall_time &&
+		       a->id.time_ms == b->id.time_ms && a->total.block_count &&
+		       a->total.block_count == b->total.block_count &&
+		       a->total.requested_bytes == b->total.requested_bytes &&
+		       can_be_read_again(a->id.path) && can_be_read_again(b->id.path) &&
+		       !source_open(&sources[0], a->id.path, NULL) &&
+		       !source_open(&sources[1], b->id.path, NULL) &&
+		       has_same_text(sources[0], sources[1]);
+
+	source_close(sources[0]);
+	source_close(sources[1]);
+	return is_same;
 }
 
 /* Compares by process, then by the difference between time and clock. Dumps without a clock come
@@ -227,5 +283,6 @@ const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t c
 
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
 {
-	return dump_same_process(a, b) && is_twin(a, b);
+	return a->id.time_ms == b->id.time_ms && dump_same_process(a, b) &&
+	       (is_twin(a, b) || is_copy(a, b));
 }

@@ -28,7 +28,7 @@ static inline int int64_order(int64_t a, int64_t b)
 const char *dump_image(const struct dump_sums *dump);
 
 /* dump_same_process() returns true if both dumps are of one process. dump_same_snapshot() also
- * requires the same moment. */
+ * requires the same moment or, for logs of UMDH, the same text: it may read both files. */
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 

@@ -102,7 +102,8 @@ static bool may_be_set_back(
 
 	return before->id.has_wall_time && after->id.has_wall_time &&
 	       dump_same_process(before, after) && back_ms >= least_ms && back_ms <= HOUR_MS &&
-	       (day + 4) % 7 == 0 && after->id.time_ms % DAY_MS < 4 * HOUR_MS;
+	       (day + 4) % 7 == 0 && after->id.time_ms % DAY_MS < 4 * HOUR_MS &&
+	       !dump_same_snapshot(before, after);
 }
 
 /* Drops the times of a process if the clock may have been set back an hour between its logs. */

@@ -21,14 +21,21 @@ static int by_process(const void *a, const void *b)
 	return order ? order : int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
-static int by_time(const void *a, const void *b)
+static int by_moment(const struct timed_dump *x, const struct timed_dump *y)
 {
-	const struct timed_dump *x = a, *y = b;
 	int order = x->is_timeless ? 0 : int64_order(x->dump->id.time_ms, y->dump->id.time_ms);
 
 	if (!order && !x->is_timeless)
 		order = int64_order(
 			(int64_t)x->dump->window.position, (int64_t)y->dump->window.position);
+	return order;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct timed_dump *x = a, *y = b;
+	int order = by_moment(x, y);
+
 	return order ? order : int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
@@ -75,27 +82,33 @@ static void leave_mixed(struct process_run *run)
 	}
 }
 
-/* Sorts the snapshots of one process and marks duplicates. Of two duplicates, prefers one that is
- * not cut. */
-static void process_sort(struct process_run *run)
+/* Marks a dump as a duplicate if an earlier one is the same snapshot. Prefers one that is not cut. */
+static void find_double(struct timed_dump *all, size_t number)
 {
-	struct timed_dump *all = run->first, *last = all;
+	struct timed_dump *out = &all[number], *kept;
 
-	leave_mixed(run);
-	qsort(all, run->count, sizeof(*all), by_use);
-	for (size_t i = 1; i < run->count && all[i].use == USE_IT; i++) {
-		struct timed_dump *out = &all[i];
-
-		if (!dump_same_snapshot(last->dump, out->dump)) {
-			last = out;
+	for (size_t i = number; i-- > 0 && !by_moment(&all[i], out);) {
+		kept = &all[i];
+		if (kept->use != USE_IT || !dump_same_snapshot(kept->dump, out->dump))
 			continue;
-		}
-		if (last->dump->quality.is_cut && !out->dump->quality.is_cut) {
-			out = last;
-			last = &all[i];
+		if (kept->dump->quality.is_cut && !out->dump->quality.is_cut) {
+			kept = out;
+			out = &all[i];
 		}
 		out->use = USE_DOUBLE;
-		out->twin = last->number;
+		out->twin = kept->number;
+		return;
+	}
+}
+
+/* Sorts the snapshots of one process and marks duplicates. */
+static void process_sort(struct process_run *run)
+{
+	leave_mixed(run);
+	qsort(run->first, run->count, sizeof(*run->first), by_use);
+	for (size_t i = 1; i < run->count && run->first[i].use == USE_IT; i++) {
+		if (!run->first[i].is_timeless)
+			find_double(run->first, i);
 	}
 }
 
@@ -405,17 +418,22 @@ static void move_all(struct lister *lister)
 /* Checks that each process has only one dump. With two, its blocks would count twice. */
 static int check_sum(const struct lister *lister, struct err *err)
 {
-	for (size_t i = 1; lister->options->sum && i < lister->count; i++) {
+	const struct timed_dump *before = NULL;
+
+	for (size_t i = 0; lister->options->sum && i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 
-		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
+		if (dump->use == USE_DOUBLE)
+			continue;
+		if (before && dump->process == before->process)
 			return err_set(err, ERR_USAGE, dump->dump->id.path,
 				dump->dump->id.pid ?
 					"from the same process as %s; --sum takes one "
 					"dump of each process" :
 					"neither this dump nor %s records its process; --sum takes "
 					"one dump of each process",
-				dump[-1].dump->id.path);
+				before->dump->id.path);
+		before = dump;
 	}
 	return 0;
 }

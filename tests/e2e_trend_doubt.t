@@ -107,7 +107,7 @@ subtest 'names are sorted with numbers by value; ties are reported once' => sub 
 	my @names = qw(a1.txt a01.txt a2b3.txt a2b10.txt a10.txt a00000000000000000000000000000011.txt a99999999999999999999999.txt b.txt);
 	# Times of equal value are sorted by bytes.
 	my @right = sort { $a->[0] cmp $b->[0] } map { [$_ eq 'a01.txt' ? 0 : 1, $_] } @names[0, 1];
-	umdh("$more/$_", 0, 4712, 1 + length) for reverse @names;
+	umdh("$more/$names[$_]", 0, 4712, 1 + $_) for reverse 0 .. $#names;
 	is_deeply([map { $_->{path} =~ s,.*/,,r } @{ json($more)->{series}[0]{snapshots} }], [(map { $_->[1] } @right), @names[2 .. 7]],
 		'numbers by their value, however long');
 };
@@ -354,7 +354,7 @@ subtest 'found dumps whose times do not show their order' => sub {
 	my @times = (['09:12', '09:12', '09:13', 2], ['09:11', '09:12', '09:12', 2], ['09:11', '09:12', '09:12', '09:13', 0]);
 	for (@times) {
 		my ($status, $sub, $n) = (pop @$_, fresh_dir(), 0);
-		my @files = map { umdh(sprintf('%s/%d.txt', $sub, $n++), $_, 4412, 1000) } @$_;
+		my @files = map { umdh(sprintf('%s/%d.txt', $sub, $n++), $_, 4412, 1000 - $n) } @$_;
 		is(hdiff('--max-growth', 0, $sub)->{status}, $status, "@$_: status $status");
 		is(hdiff('--max-growth', 0, @files)->{status}, 0, 'named: 0');
 	}

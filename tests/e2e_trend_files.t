@@ -356,6 +356,55 @@ subtest 'practice 2: times count, not names that collide or lie; the same snapsh
 };
 
 # The third practical fault: a service restarts, and the system reuses its pid for another process.
+# The banner of a UMDH log has only the minute, so its text shows whether it is a copy.
+subtest 'copies of logs of UMDH count once' => sub {
+	my $dir = fresh_dir();
+	my @logs = map { umdh(sprintf('%s/umdh_%d.log', $dir, $_), sprintf('2025-10-26 0%d:00', $_), 4711, 1000 + 100 * $_) } 0 .. 3;
+	my $all = 'umdh_0.log umdh_1.log umdh_2.log umdh_3.log';
+	my @limits = ([299, 1], [300, 0], ['99/h', 1], ['100/h', 0]);
+	my $check = sub {
+		my ($what, $copies, @args) = @_;
+		complains(trend(@args), 0, "$what: reported", @$copies);
+		is(trend(@args)->{files}, $all, "$what: once");
+		for my $limit (@limits) {
+			is(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit->[0], @args))->{status}, $limit->[1], "$what: $limit->[0]");
+		}
+	};
+	$check->('no copy', [], $dir);
+	spew("$dir/umdh_0 - Copy.log", slurp($logs[0]));
+	$check->('of the first', ['umdh_0 - Copy.log'], $dir);
+	spew("$dir/Copy of umdh_3.log", slurp($logs[3]));
+	unlink "$dir/umdh_0 - Copy.log";
+	my $last = trend($dir);
+	is($last->{files}, 'umdh_0.log umdh_1.log umdh_2.log Copy of umdh_3.log', 'of the last, sorted before it');
+	complains($last, 0, 'reported', 'umdh_3.log');
+	unlink "$dir/Copy of umdh_3.log";
+	gzip(\slurp($logs[1]) => "$dir/umdh_1.log.gz") or die;
+	spew("$dir/umdh_2 (2).log", "\xff\xfe" . pack 'v*', unpack 'C*', slurp($logs[2]));
+	$check->('packed, and as UTF-16', ['umdh_1.log.gz', 'umdh_2 (2).log'], $dir);
+	my $other = fresh_dir();
+	spew("$other/b.txt", slurp($logs[3]));
+	$check->('given by name', ['b.txt'], @logs, "$other/b.txt");
+	# Another log of the same minute is no copy, even with equal sums.
+	umdh("$other/a.txt", '2025-10-26 03:00', 4711, 1300);
+	spew("$other/a.txt", slurp("$other/a.txt") =~ s/at 200000 by/at 300000 by/r);
+	my $both = trend($other);
+	ok($both->{status} == 0 && !$both->{is_trend}, 'equal sums, other blocks: two dumps to compare');
+	my $sum = sub { run(tool('hdiff', 'linux', '--no-symbols', '--sum', '--max-growth', @_)) };
+	umdh("$other/a.txt", '2025-10-26 03:00', 4712, 500);
+	spew("$other/c.txt", slurp("$other/b.txt"));
+	for my $files ([$other], [map { "$other/$_.txt" } qw(a b c)], [map { "$other/$_.txt" } qw(c b a)]) {
+		is($sum->($_->[0], @$files)->{status}, $_->[1], "a sum of $_->[0]") for [1799, 1], [1800, 0];
+	}
+	spew("$other/c.txt", slurp("$other/b.txt") =~ s/at 200000 by/at 300000 by/r);
+	check_error($sum->(9999, $other), 'hdiff', 'a second log of a process', 'c.txt', 'from the same process as', 'b.txt');
+	my $pair = fresh_dir();
+	spew("$pair/$_.txt", slurp($logs[0])) for 1, 2;
+	my $found = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', 0, $pair));
+	is($found->{status}, 2, 'two copies are no growth');
+	complains($found, 2, 'which is reported', '2.txt', qr/cannot judge growth: fewer than two snapshots/);
+};
+
 subtest 'practice 3: a reused pid is another process, and never continues a series' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six], {%leak}, name => 'a%d.txt');
