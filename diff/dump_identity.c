@@ -264,10 +264,13 @@ bool dump_is_moved(const struct dump_sums *dump)
 
 const char *dumps_doubt_words(const struct dump_sums *dump)
 {
+	if (dump->id.date_doubt == DATE_ODD)
+		return "in doubt; correct it, or use --force";
 	return dump->id.date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
 }
 
-const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count)
+const struct dump_sums *dumps_find_doubt(
+	const struct dump_sums *dumps, size_t count, bool with_ahead)
 {
 	const struct dump_sums *found = NULL;
 	bool is_clocked = true;
@@ -275,6 +278,7 @@ const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t c
 	for (size_t i = 0; i < count; i++) {
 		is_clocked &= dumps[i].id.clock_ms != 0;
 		if (dumps[i].id.date_doubt &&
+			(with_ahead || dumps[i].id.date_doubt != DATE_AHEAD) &&
 			(!found || dumps[i].id.date_doubt > found->id.date_doubt))
 			found = &dumps[i];
 	}

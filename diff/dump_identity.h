@@ -47,10 +47,12 @@ void dumps_correct_clocks(struct dump_sums *const *dumps, size_t count);
 bool dump_is_moved(const struct dump_sums *dump);
 
 /* Returns a dump whose time is wrong or not known, or NULL. Also returns NULL if all dumps record
- * the machine's running clock, because that clock orders them. */
-const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count);
+ * the machine's running clock, because that clock orders them. A time in the future counts only
+ * `with_ahead`. */
+const struct dump_sums *dumps_find_doubt(
+	const struct dump_sums *dumps, size_t count, bool with_ahead);
 
-/* Returns "wrong" or "not known". */
+/* Returns "wrong", "not known" or "in doubt", with the remedy. */
 const char *dumps_doubt_words(const struct dump_sums *dump);
 
 /* Returns true if the dumps are of different programs. Returns false if the program of one of them

@@ -78,10 +78,7 @@ static const char *stem_end(const char *name)
 	return end;
 }
 
-/* Compares names for qsort(). Compares the extension last, so that copies follow their original:
- * "x.txt", "x (2).txt". In ASCII, ' ' and '(' come before '.'. Names that differ only in
- * notation ("1", "01") are compared byte by byte, so only identical names are equal. */
-static int file_natural_order(const char *a, const char *b)
+int file_list_name_order(const char *a, const char *b)
 {
 	const char *a_dot = stem_end(a), *b_dot = stem_end(b);
 	int order = natural_order(a, a_dot, b, b_dot);
@@ -241,7 +238,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct folder_entry *x = a, *y = b;
 
-	return file_natural_order(x->name, y->name);
+	return file_list_name_order(x->name, y->name);
 }
 
 /* Adds the files in a folder that match `pattern`, or all files if it is NULL. */
@@ -451,6 +448,27 @@ static void mark_doubles(struct file_list *list)
 	free(all);
 }
 
+static int by_item_name(const void *a, const void *b)
+{
+	const struct file_item *x = a, *y = b;
+
+	return file_list_name_order(x->path, y->path);
+}
+
+/* Sorts three or more named files like those in a folder if they are in alphabetic order, because a
+ * shell expands patterns that way: "x1", "x10", "x2". */
+static void sort_expanded(struct file_list *list)
+{
+	for (size_t i = 1; i < list->count; i++) {
+		if (strcmp(list->items[i - 1].path, list->items[i].path) >= 0)
+			return;
+	}
+	if (list->count < 3)
+		return;
+	qsort(list->items, list->count, sizeof(*list->items), by_item_name);
+	list->is_expanded = true;
+}
+
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err)
 {
 	int rc = 0;
@@ -459,6 +477,8 @@ int file_list_make(struct file_list *list, const char *const *paths, size_t coun
 	arena_init(&list->arena);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = add_argument(list, paths[i], err);
+	if (!rc && !list->has_found)
+		sort_expanded(list);
 	if (!rc)
 		mark_doubles(list);
 	return rc;

@@ -37,6 +37,9 @@ struct file_list {
 	struct file_item *items; /* in the order of the arguments, and within a folder by name */
 	size_t count, cap;
 	bool has_found; /* an argument was a folder or a pattern */
+	/* Three or more files were named in alphabetic order, in which a shell expands patterns, and
+	 * are sorted like those of a folder. */
+	bool is_expanded;
 	struct arena arena; /* storage of found paths */
 };
 
@@ -45,6 +48,11 @@ struct file_list {
  * -ERR_USAGE for more than FILES_MAX files. */
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err);
 void file_list_release(struct file_list *list);
+
+/* Compares names for qsort(): numbers by value, and the extension last, so that copies follow their
+ * original: "x.txt", "x (2).txt". In ASCII, ' ' and '(' come before '.'. Names that differ only in
+ * notation ("1", "01") are compared byte by byte, so only identical names are equal. */
+int file_list_name_order(const char *a, const char *b);
 
 /* Removes the items for which keep() returns false. keep() receives the item's original index. */
 void file_list_filter(struct file_list *list,

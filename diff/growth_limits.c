@@ -195,8 +195,21 @@ static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
 
 static const struct dump_sums *find_doubt(const struct comparison *comparison)
 {
-	return comparison->axis ? dumps_find_doubt(comparison->dumps, comparison->dump_count) :
-				  NULL;
+	return comparison->axis ?
+		       dumps_find_doubt(comparison->dumps, comparison->dump_count, true) :
+		       NULL;
+}
+
+/* Returns a dump whose place is in doubt, or NULL. Another dump may then be the first or the last. */
+static const struct dump_sums *find_misplaced(const struct comparison *comparison)
+{
+	for (size_t i = 0; comparison->axis && i < comparison->dump_count; i++) {
+		const struct dump_sums *dump = &comparison->dumps[i];
+
+		if (dump->id.is_misplaced || dump->id.date_doubt == DATE_UNKNOWN)
+			return dump;
+	}
+	return NULL;
 }
 
 static void check_ends(struct growth_limits *limits, struct view *view, struct buf *words)
@@ -206,13 +219,13 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 	const struct trend_axis *axis = view->comparison->axis;
 	struct delta delta = change_delta(&view->selected);
 	struct grown grown = grown_of(view);
-	const struct dump_sums *doubt = find_doubt(view->comparison);
+	const struct dump_sums *misplaced = find_misplaced(view->comparison);
 	const char *why = limits->growth_unknown;
 
 	if (axis && axis_longest(axis) < 2)
 		why = "fewer than two snapshots of a process";
-	if (!why && doubt && doubt->id.date_doubt == DATE_UNKNOWN)
-		why = doubt_words(doubt, words);
+	if (!why && misplaced)
+		why = doubt_words(misplaced, words);
 	if (why) {
 		limits->ends_unknown++;
 		print_unknown(limits, view, "growth", why);

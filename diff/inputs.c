@@ -249,7 +249,7 @@ static int read_chain(struct inputs *inputs, const struct file_list *list, struc
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
 	if (!rc)
 		rc = chain_read(inputs, list, err);
-	return rc ? rc : series_list_trend(inputs, err);
+	return rc ? rc : series_list_trend(inputs, list, err);
 }
 
 int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
@@ -276,7 +276,7 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 	if (!rc && !inputs->is_printed)
 		inputs_correct_clocks(inputs);
 	if (!rc && !inputs->is_few && is_trend(inputs, files, list)) {
-		rc = series_list_trend(inputs, err);
+		rc = series_list_trend(inputs, list, err);
 	} else if (!rc && !inputs->is_printed) {
 		inputs->series = xcalloc(1, sizeof(*inputs->series));
 		inputs->series_count = 1;

@@ -11,6 +11,7 @@
 #include "diff/inputs.h"
 #include "diff/messages.h"
 #include "diff/options.h"
+#include "diff/order_doubt.h"
 #include "diff/read/read_dump.h"
 #include "diff/report/report_parts.h"
 
@@ -193,6 +194,26 @@ static void doubt_order(struct inputs *inputs, const struct dump_sums *a, struct
 	message_warning(inputs->messages, b->id.path, "", words);
 }
 
+/* Checks two dumps that were found. */
+static void check_pair(struct inputs *inputs, struct dump_sums *dumps)
+{
+	const struct order_rules rules = {
+		.is_by_name = true, .is_pair = true, .force = inputs->options->force};
+	const struct dump_place places[2] = {{&dumps[0], 0, true}, {&dumps[1], 1, true}};
+	const struct dump_sums *warned = NULL;
+
+	if (dump_same_process(&dumps[0], &dumps[1]))
+		warned = order_check(places, 2, &rules);
+	if (warned && warned->quality.warning_count <= WARNINGS_MAX)
+		message_warning(inputs->messages, warned->id.path, "",
+			warned->quality.warnings[warned->quality.warning_count - 1]);
+	if (dumps[0].id.is_misplaced || dumps[1].id.is_misplaced)
+		inputs->growth_unknown =
+			"the dates of the dumps are in doubt; correct them, or use --force";
+	else
+		doubt_order(inputs, &dumps[0], &dumps[1]);
+}
+
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
@@ -207,7 +228,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	}
 	order_pair(inputs, has_found);
 	if (has_found)
-		doubt_order(inputs, &dumps[0], &dumps[1]);
+		check_pair(inputs, dumps);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */

@@ -12,6 +12,7 @@
 #include "diff/match/row_series.h"
 #include "diff/messages.h"
 #include "diff/options.h"
+#include "diff/order_doubt.h"
 
 static int by_process(const void *a, const void *b)
 {
@@ -196,6 +197,7 @@ struct lister {
 	size_t count;
 	size_t *series_of; /* indexed by process */
 	size_t series_count;
+	bool is_by_name; /* the dumps were given in the order of their names */
 	const struct timed_dump **members; /* members of all series in sequence, each in order */
 	/* indexed by series: index of its first member; one additional element contains the end */
 	size_t *members_from;
@@ -341,14 +343,15 @@ static void print_ties(const struct lister *lister, const struct trend_axis *axi
 static void check_times(
 	const struct lister *lister, struct trend_axis *axis, const struct dump_sums *dumps)
 {
-	const struct dump_sums *doubt = dumps_find_doubt(dumps, axis->count);
+	/* A report must not depend on the time of the run. */
+	const struct dump_sums *doubt = dumps_find_doubt(dumps, axis->count, false);
 	const char *path = dumps[axis->count - 1].id.path;
 
-	/* The report must not depend on when it is made. */
-	if (axis->times_ms && doubt && doubt->id.date_doubt != DATE_AHEAD) {
-		message_line(lister->inputs->messages,
-			"%s: warning: no rates: the date of %s is %s", path, doubt->id.path,
-			dumps_doubt_words(doubt));
+	if (axis->times_ms && doubt) {
+		if (doubt->id.date_doubt != DATE_ODD) /* which has its own warning */
+			message_line(lister->inputs->messages,
+				"%s: warning: no rates: the date of %s is %s", path, doubt->id.path,
+				dumps_doubt_words(doubt));
 		axis->times_ms = NULL;
 		return;
 	}
@@ -438,6 +441,38 @@ static int check_sum(const struct lister *lister, struct err *err)
 	return 0;
 }
 
+/* Returns true if a dump affects the order or the choice of the dumps in a series. */
+static bool is_ordered(const struct lister *lister, const struct timed_dump *dump)
+{
+	bool goes_by_newest = lister->options->since.kind == MOMENT_BEFORE_NEWEST ||
+			      lister->options->until.kind == MOMENT_BEFORE_NEWEST;
+
+	return dump->use == USE_IT || dump->use == USE_WARM_UP ||
+	       (dump->use == USE_OUTSIDE && goes_by_newest);
+}
+
+/* Looks for doubts about the order of each process. */
+static void check_order(const struct lister *lister)
+{
+	const struct order_rules rules = {
+		.is_by_name = lister->is_by_name, .force = lister->options->force};
+	struct dump_place *places = xcalloc(lister->count + 1, sizeof(*places));
+	size_t count = 0;
+
+	for (size_t i = 0; i < lister->count && !lister->options->sum; i++) {
+		const struct timed_dump *dump = &lister->order[i];
+
+		if (is_ordered(lister, dump))
+			places[count++] = (struct dump_place){&lister->inputs->dumps[dump->number],
+				dump->number, dump->use == USE_IT};
+		if (i + 1 < lister->count && dump[1].process == dump->process)
+			continue;
+		order_check(places, count, &rules);
+		count = 0;
+	}
+	free(places);
+}
+
 static int list_trend(struct lister *lister, struct err *err)
 {
 	const struct options *options = lister->options;
@@ -458,16 +493,18 @@ static int list_trend(struct lister *lister, struct err *err)
 	if (options->series > lister->series_count)
 		return err_set(err, ERR_USAGE, "--series", "the last series is number %zu",
 			lister->series_count);
+	check_order(lister);
 	gather_members(lister);
 	move_all(lister);
 	return 0;
 }
 
-int series_list_trend(struct inputs *inputs, struct err *err)
+int series_list_trend(struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	struct lister lister = {.inputs = inputs,
 		.options = inputs->options,
 		.count = inputs->dump_count,
+		.is_by_name = list->has_found || list->is_expanded,
 		.order = xcalloc(inputs->dump_count + 1, sizeof(*lister.order)),
 		.series_of = xcalloc(inputs->dump_count + 1, sizeof(*lister.series_of))};
 	int rc = list_trend(&lister, err);

@@ -53,9 +53,9 @@ struct order_filter {
 void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
 	const struct order_filter *filter);
 
-/* Sorts the dumps as the options request, releases the unused ones, and fills the series except for
+/* Sorts the dumps as the options request, checks the order (diff/order_doubt.h), releases the unused ones, and fills the series except for
  * their comparisons. Returns 0. Returns -ERR_USAGE if nothing is left, or if no series has the
  * requested number. */
-int series_list_trend(struct inputs *inputs, struct err *err);
+int series_list_trend(struct inputs *inputs, const struct file_list *list, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use File::Copy qw(copy);
 use JSON::PP qw(decode_json);
 use Test::More;
 use Hunt;
@@ -103,6 +104,10 @@ subtest 'names are sorted with numbers by value; ties are reported once' => sub 
 		like($result->{err}, $warned, 'of so many');
 	}
 	is_deeply(json(@files[1, 0, 2])->{series}[0]{rows}[0]{bytes}, [1500, 1000, 2000], 'those given by name are as they are given');
+	is_deeply(json(sort @files)->{series}[0]{rows}[0]{bytes}, [map { 500 + 500 * $_ } 1 .. 12], 'unless a shell may have expanded a pattern');
+	my @timeless = series(fresh_dir(), \@six, { leak => \@leak }, name => '%d0.txt', no_time => 1);
+	rename $timeless[$_], $timeless[$_] =~ s{\d0(?=\.txt)}{7 + $_}er or die "$!\n" for 0 .. 5;
+	is_deeply(json(sort map { $timeless[$_] =~ s{\d0(?=\.txt)}{7 + $_}er } 0 .. 5)->{series}[0]{rows}[0]{bytes}, \@leak, 'without times, too');
 	my $more = fresh_dir();
 	my @names = qw(a1.txt a01.txt a2b3.txt a2b10.txt a10.txt a00000000000000000000000000000011.txt a99999999999999999999999.txt b.txt);
 	# Times of equal value are sorted by bytes.
@@ -384,7 +389,9 @@ subtest 'the night in which summer time ends' => sub {
 	for my $what (sort keys %nights) {
 		my ($dir, $bytes) = (fresh_dir(), 1000);
 		my @logs = map { umdh(sprintf('%s/%02d.txt', $dir, $bytes / 1000), $_, 5, $bytes += 1000, '2025-10-26') } @{ $nights{$what} };
-		for my $files ([$dir], \@logs) {
+		my $expanded = fresh_dir();
+		my @numbered = map { copy($logs[$_], "$expanded/" . ($_ + 7) . '.txt') or die; "$expanded/" . ($_ + 7) . '.txt' } 0 .. $#logs;
+		for my $files ([$dir], \@logs, [sort @numbered]) {
 			my $result = hdiff('--max-growth', '1K/h', @$files);
 			is($result->{status}, 2, "$what: growth per hour cannot be judged");
 			like($result->{err}, qr/warning: its time, 2025-10-26T02:\d\d, is not later than .* end of summer time/, 'and why');
@@ -392,6 +399,136 @@ subtest 'the night in which summer time ends' => sub {
 		}
 		umdh($logs[$_], sprintf('01:%02d', 30 - $_), 5, 1000, '2025-10-27') for 0 .. $#logs;
 		is(hdiff('--max-growth', '1K/h', @logs)->{status}, 0, "$what: on another day the order of the names does not matter");
+	}
+};
+
+# Writes logs of one process, each with 1000 bytes more than the one before. %logs maps names to
+# times. Returns the folder and the files, in the order in which they were taken.
+sub taken {
+	my ($names, $times, @days) = @_;
+	my $sub = fresh_dir();
+	return $sub, map { umdh("$sub/$names->[$_]", $times->[$_], 4412, 1000 * ($_ + 1), $days[$_] // $days[-1]) } 0 .. $#$names;
+}
+
+# Logs of UMDH's have no running clock. Clocks are set back, by hand or by a time server.
+subtest 'times that contradict the numbers in the names' => sub {
+	my @numbers = map { "umdh_$_.log" } 8 .. 13;
+	my %back = (
+		'by three hours' => [[qw(10:00 10:30 11:00 08:30 09:00 09:30)], 10, 11],
+		'by eight minutes' => [[qw(10:00 10:05 10:10 10:07 10:12 10:17)], 10, 11],
+		'at the end' => [[qw(10:00 10:30 11:00 11:30 12:00 11:10)], 12, 13],
+		'at the beginning' => [[qw(11:10 10:30 11:00 11:30 12:00 12:30)], 8, 9],
+		'twice' => [[qw(10:00 09:00 10:30 11:00 10:10 11:30)], 8, 9]);
+	for my $what (sort keys %back) {
+		my ($times, $before, $after) = @{ $back{$what} };
+		my ($sub, @logs) = taken(\@numbers, $times, '2025-11-20');
+		my ($first, $second) = map { "$sub/umdh_$_.log" } $before, $after;
+		my ($time, $other) = map { "2025-11-20T$times->[$_ - 8]" } $after, $before;
+		my $words = "by its time, $time, it is before $first ($other), by its name after it: the clock may have been set; sorted by time";
+		for my $files ([$sub], ["$sub/*.log"], \@logs, [sort @logs]) {
+			for my $limit (4999, 5000, '99999', '1/h', '1T/h') {
+				my $result = hdiff('--max-growth', $limit, @$files);
+				is($result->{status}, 2, "$what, $limit: status 2");
+				is(scalar(() = $result->{err} =~ /warning/g), 1, 'one warning') or diag($result->{err});
+				like($result->{err}, qr/^hdiff: \Q$second: warning: $words, without rates\E$/m, 'both orders and files');
+				like($result->{err}, qr/^hdiff: --max-growth cannot judge growth(?: per hour)?: the date of \Q$second\E is in doubt; correct it, or use --force$/m, 'why');
+			}
+			is(hdiff(@$files)->{status}, 0, "$what: without a limit only a warning");
+			my $forced = hdiff('--force', '--max-growth', '1T', '-o', 'text', @$files);
+			is($forced->{status}, 0, "$what: --force accepts the times");
+			like($forced->{err}, qr/\A\Qhdiff: $second: warning: $words\E\n\z/, 'with the warning');
+			like($forced->{out}, qr{B/h}, 'and rates');
+		}
+		my @by_time = sort { $times->[$a] cmp $times->[$b] or $a <=> $b } 0 .. 5;
+		is_deeply([map { $_->{path} } @{ json($sub)->{series}[0]{snapshots} }], [@logs[@by_time]], "$what: the times are the order");
+	}
+	my ($sub, @logs) = taken([qw(1.txt 2.txt)], [qw(11:00 10:00)], '2025-11-20');
+	my $pair = hdiff('--max-growth', 9999, $sub);
+	is($pair->{status}, 2, 'two logs of a folder');
+	like($pair->{err}, qr/2\.txt: warning: by its time, .* is before \S+1\.txt .*by its name after it: the clock may have been set; sorted by time$/m, 'and why');
+	is(hdiff('--force', '--max-growth', 9999, $sub)->{status}, 0, 'two logs: --force');
+	is(hdiff('--max-growth', 1000, @logs)->{status}, 0, 'two logs by name are only exchanged, with a message');
+	($sub, @logs) = taken(\@numbers, $back{'by three hours'}[0], '2025-11-20');
+	is(hdiff('--max-growth', '1T', @$_)->{status}, 2, "@$_[0, 1]: which logs are used depends on the order") for ['--warm-up', 3, $sub], ['--since', '1h', $sub];
+	my $part = hdiff('--max-growth', 2000, '--until', '2025-11-20T09:30', $sub);
+	is("$part->{status}$part->{err}", 0, '--until: a part without a contradiction');
+	is(hdiff('--sum', '--max-growth', 1000, $logs[0])->{status}, 0, 'a sum has no order');
+};
+
+subtest 'times that contradict the command line' => sub {
+	my ($sub, @logs) = taken([qw(start.log middle.log end.log)], [qw(10:00 11:00 09:00)], '2025-11-20');
+	my $result = hdiff('--max-growth', 9999, @logs);
+	is($result->{status}, 2, 'status 2');
+	like($result->{err}, qr/^hdiff: \Q$logs[2]: warning: by its time, 2025-11-20T09:00, it is before $logs[1] (2025-11-20T11:00), by its place on the command line after it: \E/m, 'a warning');
+	is(scalar(() = $result->{err} =~ /warning/g), 1, 'only one');
+	# In these cases the times are right.
+	for my $files ([$sub], [sort @logs], [@logs[1, 0, 2]]) {
+		$result = hdiff('--max-growth', 9999, @$files);
+		is("$result->{status}$result->{err}", 0, "@$files: found, in alphabetic order, or from the newest to the oldest") or diag($result->{err});
+	}
+};
+
+# The clock was right.
+subtest 'times that contradict nothing' => sub {
+	my @days = map { "2025-11-$_" } 20 .. 25;
+	my %right = (
+		'numbers in alphabetic order' => [[map { "u$_.log" } 1 .. 12], [map { "10:$_" } 10 .. 21], '2025-11-20'],
+		'names without numbers' => [[qw(start.log middle.log end.log)], [qw(10:00 10:30 11:00)], '2025-11-20'],
+		'names that count backwards' => [[map { "u$_.log" } 3, 2, 1], [qw(10:00 10:30 11:00)], '2025-11-20'],
+		'dates, the day first' => [[qw(29-11-2025.log 30-11-2025.log 01-12-2025.log 02-12-2025.log)], [('10:00') x 4], qw(2025-11-29 2025-11-30 2025-12-01 2025-12-02)],
+		'hours' => [[map { sprintf 'u%02d.log', $_ } 18 .. 23, 0 .. 17], [map { sprintf '%02d:02', $_ } 18 .. 23, 0 .. 17], ('2025-11-20') x 6, '2025-11-21'],
+		'days of the month' => [[map { sprintf 'u%02d.log', $_ } 16 .. 30, 1 .. 15], [('10:00') x 30], (map { "2025-11-$_" } 16 .. 30), map { sprintf '2025-12-%02d', $_ } 1 .. 15],
+		'times past midnight' => [[qw(2300.log 2330.log 0000.log 0030.log)], [qw(23:00 23:30 00:00 00:30)], ('2025-11-20') x 2, '2025-11-21'],
+		'other numbers' => [[qw(u4711.log u815.log u99.log u2000.log)], [qw(10:00 10:30 11:00 11:30)], '2025-11-20'],
+		'a minute' => [[qw(u1.log u2.log u3.log u4.log)], [qw(10:00 10:01 10:01 10:02)], '2025-11-20'],
+	);
+	for my $what (sort keys %right) {
+		my ($names, $times, @on) = @{ $right{$what} };
+		my ($sub, @logs) = taken($names, $times, @on);
+		my $growth = 1000 * $#logs;
+		for my $files ([$sub], \@logs, [sort @logs], [reverse @logs]) {
+			my $got = hdiff('--max-growth', $growth, @$files);
+			is($got->{status}, 0, "$what: $growth bytes");
+			unlike($got->{err}, qr/by its/, 'in silence') or diag($got->{err});
+			is(hdiff('--max-growth', $growth - 1, @$files)->{status}, 1, "$what: one byte less");
+		}
+	}
+	my ($sub, @logs) = taken([qw(10.log 25.log 40.log)], [qw(10:10 10:25 10:40)], '2025-11-20');
+	my $mixed = hdiff('--max-growth', 2000, @logs[2, 0, 1]);
+	is("$mixed->{status}$mixed->{err}", 0, 'numbers that agree with the times');
+	my @dumps = series($sub, [@six[0 .. 2]], { leak => [1 .. 3] }, name => 'd%d.txt');
+	is(hdiff($sub)->{err}, '', 'two processes');
+};
+
+# A process does not run for a year between two logs, and no rate is that of ten years.
+subtest 'a clock that was wrong by years' => sub {
+	for my $names ([map { "u$_.log" } 1 .. 6], [qw(b.log e.log d.log f.log a.log c.log)]) {
+		my ($sub, @logs) = taken($names, [map { "1$_:00" } 0 .. 5], ('2016-01-01') x 2, '2025-11-20');
+		my $is_numbered = $names->[0] =~ /\d/;
+		my $words = "$logs[2]: warning: its time, 2025-11-20T12:00, is 3611 days after that of $logs[1] (2016-01-01T11:00): the clock may have been set, so there are no rates";
+		for my $limit ('1/h', '1T/h', 5000, 4999) {
+			my $result = hdiff('--max-growth', $limit, $sub);
+			my $status = $limit =~ /h/ || !$is_numbered ? 2 : $limit == 5000 ? 0 : 1;
+			is($result->{status}, $status, "$names->[0], $limit: status $status");
+			is(scalar(() = $result->{err} =~ /warning/g), 1, 'one warning');
+			like($result->{err}, qr/^hdiff: \Q$words\E$/m, 'which one');
+		}
+		unlike(hdiff('-o', 'text', $sub)->{out}, qr{B/h}, 'no rates');
+		is(hdiff('--max-growth', 5000, @logs)->{status}, 0, 'named in this order') if !$is_numbered;
+		my $later = hdiff('--max-growth', '999/h', '--since', '2025-01-01', $sub);
+		is($later->{status}, 1, 'the others have a rate');
+		unlike($later->{err}, qr/warning/, 'in silence');
+	}
+	# The third and fourth of six are dated ahead, and count as the last.
+	for my $names ([map { "u$_.log" } 1 .. 6], [qw(b.log e.log d.log f.log a.log c.log)]) {
+		for my $year (2526, 2936) {
+			my ($sub, @logs) = taken($names, [map { "1$_:00" } 0 .. 5], ('2025-11-20') x 2, ("$year-11-20") x 2, '2025-11-20');
+			for my $files ([$sub], \@logs) {
+				my $result = hdiff('--max-growth', 4999, @$files);
+				is($result->{status}, 2, "$names->[0], $year: the last is not known") or diag($result->{err});
+				like($result->{err}, qr/cannot judge growth: the date of \S+log is (?:wrong|in doubt; .*)$/m, 'which is reported');
+			}
+		}
 	}
 };
 

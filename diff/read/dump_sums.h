@@ -101,6 +101,9 @@ struct dump_pointer {
 enum date_doubt {
 	DATE_PLAUSIBLE,
 	DATE_EARLY, /* before the start of the dump's process */
+	/* no running clock: contradicts the names or arguments, or is more than a year from that of
+	 * the next dump */
+	DATE_ODD,
 	DATE_AHEAD, /* more than a day ahead of this machine's clock */
 	/* the dump lacks the machine's running clock; other dumps of its process have this clock,
 	 * and it shows that their times were wrong */
@@ -120,6 +123,7 @@ struct dump_identity {
 	int64_t clock_ms;
 	int64_t stated_ms; /* the dump's own time, if `time_ms` was corrected; otherwise 0 */
 	enum date_doubt date_doubt;
+	bool is_misplaced; /* the dump's place among others is in doubt, because its date is */
 	const char *image, *host; /* may be NULL */
 	/* Recordings only: */
 	const char *os;
