@@ -44,7 +44,8 @@ struct walk {
 	struct u64map record_numbers[2];
 	/* Cache of recently found indexes; its index is a hash of the address. May be NULL. */
 	uint32_t *recent_records;
-	/* Addresses of the heap metadata that describes blocks. All lie outside of blocks. */
+	/* Addresses of the heap metadata that describes blocks, among them the start of each
+	 * segment, which may have no live block. All lie outside of blocks. */
 	uint64_t *own;
 	size_t own_count, own_cap;
 	/* Number of heaps whose lock was held. A thread was changing these heaps. */

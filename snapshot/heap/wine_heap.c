@@ -306,7 +306,8 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 		return walk_broken(wine->walk, addr, "subheap of an invalid size");
 	if (wine->subheap_count == SUBHEAPS_MAX)
 		return walk_broken(wine->walk, addr, "too many subheaps");
-	rc = add_subheap(wine, addr, data + reserved, &is_fresh);
+	rc = walk_add_own(wine->walk, addr);
+	rc = rc ? rc : add_subheap(wine, addr, data + reserved, &is_fresh);
 	if (rc)
 		return rc;
 	if (!is_fresh)

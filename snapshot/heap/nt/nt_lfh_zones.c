@@ -122,6 +122,9 @@ int nt_lfh_open(struct nt_heap *heap)
 	if (!rc)
 		rc = add_own(heap, lfh->addr);
 	extents_sort(&lfh->own, NULL);
+	/* since Windows 8, these may lie in memory of their own */
+	for (size_t i = 0; !rc && i < lfh->own.count; i++)
+		rc = walk_add_own(heap->nt->walk, lfh->own.list[i].addr);
 	return rc;
 }
 

@@ -339,11 +339,11 @@ static int split_segment(struct nt_finder *finder, const struct segment *segment
 	struct extent run = {.addr = segment->first, .segment = segment->addr};
 	unsigned missing_count = heap->nt->walk->missing_count;
 	uint64_t from = segment->addr;
-	int rc;
+	int rc = walk_add_own(heap->nt->walk, segment->addr);
 
 	finder->holes.count = 0;
 	finder->segment = segment;
-	rc = nt_list_walk(heap->nt, &list);
+	rc = rc ? rc : nt_list_walk(heap->nt, &list);
 	if (heap->nt->walk->missing_count == missing_count)
 		check_holes(finder, segment);
 	if (extents_sort(&finder->holes, NULL))

@@ -161,7 +161,8 @@ static int each_link(void *ctx, uint64_t link)
 		return answer;
 	if (link + bytes < link || memory_copy(nt->memory, link, all, len))
 		return walk_missing(nt->walk, link, "unreadable page segment");
-	return segment_walk(walk, link, all);
+	answer = walk_add_own(nt->walk, link);
+	return answer ? answer : segment_walk(walk, link, all);
 }
 
 static int context_walk(struct segment_heap *heap, const struct segment_visit *visit, uint64_t addr)
