@@ -27,18 +27,6 @@ struct space {
 	size_t count, cap;
 };
 
-/* Returns true if the pages are copies that the process has made by writing to them. The system
- * changes the protection of such pages from PAGE_WRITECOPY to PAGE_READWRITE. */
-static bool is_copy(const MEMORY_BASIC_INFORMATION *info)
-{
-	const DWORD writecopy = PAGE_WRITECOPY | PAGE_EXECUTE_WRITECOPY;
-	const DWORD written = PAGE_READWRITE | PAGE_EXECUTE_READWRITE;
-
-	if (info->Type == MEM_PRIVATE || !(info->Protect & written))
-		return false;
-	return info->Type == MEM_IMAGE || (info->AllocationProtect & writecopy);
-}
-
 static void add_range(struct space *space, const MEMORY_BASIC_INFORMATION *info)
 {
 	const uint64_t addr = (uintptr_t)info->BaseAddress;
@@ -52,7 +40,7 @@ static void add_range(struct space *space, const MEMORY_BASIC_INFORMATION *info)
 			info->Type == MEM_MAPPED ? TARGET_VIEW :
 						   TARGET_PRIVATE,
 		.is_committed = info->State == MEM_COMMIT,
-		.is_copy = is_copy(info),
+		.is_copy = live_is_copy(info->Type, info->Protect, info->AllocationProtect),
 	};
 }
 

@@ -14,7 +14,10 @@
 #define PROTECT_GUARD 0x100u
 #define PROTECT_WRITES                                                                             \
 	0xccu /* PAGE_READWRITE, _WRITECOPY, _EXECUTE_READWRITE, _EXECUTE_WRITECOPY */
+#define PROTECT_WRITTEN 0x44u /* PAGE_READWRITE, _EXECUTE_READWRITE */
+#define PROTECT_WRITECOPY 0x88u /* PAGE_WRITECOPY, _EXECUTE_WRITECOPY */
 #define MAPPED 0x40000u /* MEM_MAPPED */
+#define IMAGE 0x1000000u /* MEM_IMAGE */
 
 unsigned live_protection_access(uint32_t protect)
 {
@@ -37,6 +40,13 @@ bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation
 	const uint32_t kinds = (protect | allocation_protect) & PROTECT_KIND;
 
 	return type == MAPPED && allocation_protect && !(kinds & PROTECT_WRITES);
+}
+
+bool live_is_copy(uint32_t type, uint32_t protect, uint32_t allocation_protect)
+{
+	if ((type != IMAGE && type != MAPPED) || !(protect & PROTECT_WRITTEN))
+		return false;
+	return type == IMAGE || (allocation_protect & PROTECT_WRITECOPY);
 }
 
 const char *live_wow64_path(

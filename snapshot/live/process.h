@@ -80,6 +80,10 @@ unsigned live_protection_access(uint32_t protect);
  * fields of MEMORY_BASIC_INFORMATION. `allocation_protect` is 0 if it is not known. */
 bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation_protect);
 
+/* Returns true if the pages are copies that the process has made by writing to an image or a view.
+ * The system changes the protection of such pages from PAGE_WRITECOPY to PAGE_READWRITE. */
+bool live_is_copy(uint32_t type, uint32_t protect, uint32_t allocation_protect);
+
 /* Files of a 32-bit process's modules. */
 
 /*

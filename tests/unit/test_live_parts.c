@@ -66,6 +66,24 @@ TEST(view_is_read_only_if_mapped_so)
 	assert_false(live_is_read_only_view(MAPPED, READONLY, 0));
 }
 
+TEST(written_page_of_copied_memory_is_copy)
+{
+	static const uint32_t written[] = {READWRITE, EXECUTE_READWRITE, READWRITE | GUARD};
+	static const uint32_t others[] = {READONLY, EXECUTE_READ, WRITECOPY, EXECUTE_WRITECOPY, 0};
+
+	for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++) {
+		assert_true(live_is_copy(IMAGE, written[i], EXECUTE_WRITECOPY));
+		assert_true(live_is_copy(MAPPED, written[i], WRITECOPY));
+		assert_true(live_is_copy(MAPPED, written[i], EXECUTE_WRITECOPY));
+		assert_false(live_is_copy(MAPPED, written[i], READWRITE));
+		assert_false(live_is_copy(PRIVATE, written[i], READWRITE));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		assert_false(live_is_copy(IMAGE, others[i], EXECUTE_WRITECOPY));
+		assert_false(live_is_copy(MAPPED, others[i], WRITECOPY));
+	}
+}
+
 static void check_path(const char *path, const char *expected)
 {
 	struct arena arena;
