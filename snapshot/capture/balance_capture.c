@@ -177,13 +177,9 @@ static void mark_wine_stack(
 }
 
 /* Marks the TEBs and the stacks of all threads. */
-static void mark_threads(struct balancing *balancing, struct target *target)
+static void mark_threads(struct balancing *balancing, struct target *target,
+	const struct target_teb *tebs, size_t count)
 {
-	struct target_teb *tebs = NULL;
-	size_t count = 0;
-
-	if (!target->ops->tebs || target->ops->tebs(target, &tebs, &count))
-		return;
 	for (size_t i = 0; i < count; i++) {
 		const struct target_teb *teb = &tebs[i];
 		const unsigned word = teb->bits / 8;
@@ -196,11 +192,10 @@ static void mark_threads(struct balancing *balancing, struct target *target)
 		if (target->is_wine)
 			mark_wine_stack(balancing, target, teb);
 	}
-	free(tebs);
 }
 
 /* Adds the private allocations to their parts. */
-static void add_up(struct balancing *balancing, bool has_stacks)
+static void add_up(struct balancing *balancing)
 {
 	static const enum balance_figure parts[] = {
 		[OWNER_NONE] = BALANCE_VIRTUAL,
@@ -221,8 +216,7 @@ static void add_up(struct balancing *balancing, bool has_stacks)
 		if (allocation->owner == OWNER_STACK)
 			reserved += allocation->end - allocation->addr;
 	}
-	if (has_stacks)
-		balance_set(balance, BALANCE_STACKS_RESERVED, reserved);
+	balance_set(balance, BALANCE_STACKS_RESERVED, reserved);
 	/* The process may have run since the walk, so the heaps may have shrunk. */
 	if (balance->figures[BALANCE_BLOCKS] > heaps)
 		balance_set(balance, BALANCE_BLOCKS, heaps);
@@ -232,18 +226,15 @@ static void add_up(struct balancing *balancing, bool has_stacks)
 	balance_set(balance, BALANCE_FREE, heaps - balance->figures[BALANCE_OVERHEAD]);
 }
 
-void balance_capture(
-	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot)
+/* Attributes the address space. Without the TEBs, stacks would count as "virtual". */
+static void attribute(struct target *target, const struct raw_capture *captured,
+	struct balance *balance, const struct target_teb *tebs, size_t teb_count)
 {
-	struct balance *balance = &snapshot->balance;
 	struct balancing balancing = {.balance = balance};
 	struct target_memory *space = NULL;
 	size_t count = 0;
 
-	if (target->ops->count)
-		target->ops->count(target, balance, &snapshot->arena);
-	balance_sort_handles(balance);
-	if (!target->ops->space || target->ops->space(target, &space, &count))
+	if (target->ops->space(target, &space, &count))
 		return;
 	for (int i = BALANCE_FIRST_PART; i <= BALANCE_IMAGES; i++)
 		balance_set(balance, i, 0);
@@ -256,7 +247,23 @@ void balance_capture(
 	mark(&balancing, target->host_peb, OWNER_SYSTEM);
 	if (captured->source.has_tracer)
 		mark(&balancing, captured->tracer.area.reserved, OWNER_TRACER);
-	mark_threads(&balancing, target);
-	add_up(&balancing, target->ops->tebs != NULL);
+	mark_threads(&balancing, target, tebs, teb_count);
+	add_up(&balancing);
 	free(balancing.allocations);
+}
+
+void balance_capture(
+	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot)
+{
+	struct balance *balance = &snapshot->balance;
+	struct target_teb *tebs = NULL;
+	size_t count = 0;
+
+	if (target->ops->count)
+		target->ops->count(target, balance, &snapshot->arena);
+	balance_sort_handles(balance);
+	if (!target->ops->space || !target->ops->tebs || target->ops->tebs(target, &tebs, &count))
+		return;
+	attribute(target, captured, balance, tebs, count);
+	free(tebs);
 }
