@@ -10,13 +10,30 @@
 #include "core/pe/pe.h"
 #include "snapshot/minidump/minidump_layout.h"
 
+/* Returns true if streams of this type are read. */
+static bool is_read(uint32_t type)
+{
+	switch (type) {
+	case MD_THREADS:
+	case MD_MODULES:
+	case MD_MEMORY:
+	case MD_SYSTEM:
+	case MD_MEMORY64:
+	case MD_HANDLES:
+	case MD_MISC:
+	case MD_INFOS:
+	case MD_VM_COUNTERS: return true;
+	default: return false;
+	}
+}
+
 static void parse_stream(struct minidump *dump, const unsigned char *entry)
 {
 	uint32_t type = bytes_u32(entry + MD_STREAM_TYPE);
 	size_t len = bytes_u32(entry + MD_STREAM_BYTES);
 	struct minidump_stream stream = {.said_len = (uint32_t)len};
 
-	if (type >= MD_STREAM_TYPES || !type)
+	if (!is_read(type))
 		return;
 	if (dump->streams[type].bytes) {
 		dump->gaps.repeated++;
@@ -83,34 +100,12 @@ static void find_bits(struct minidump *dump)
 #define NAME_UNITS_MAX 32767 /* maximum length of a path on Windows */
 #define NAMELESS "?"
 
-/* Counts the bytes of a string that is about to be stored. Returns false if the strings together
- * would be longer than in any valid file of this size. */
-static bool has_room(struct minidump *dump, size_t bytes)
-{
-	if (bytes > dump->text_bytes_left)
-		return false;
-	dump->text_bytes_left -= bytes;
-	return true;
-}
-
 static const char *read_name(struct minidump *dump, uint32_t rva)
 {
-	size_t len = 4, bytes;
-	const unsigned char *at = minidump_at(dump, rva, &len);
-	char *text;
+	const char *text = minidump_text(dump, rva, NAME_UNITS_MAX);
 
-	if (!at || len < 4)
-		goto nameless;
-	len = bytes_u32(at);
-	len = len < 2 * NAME_UNITS_MAX ? len : 2 * NAME_UNITS_MAX;
-	at = minidump_at(dump, (uint64_t)rva + 4, &len);
-	bytes = at ? text_from_utf16(at, len / 2, NULL, 0) : 0;
-	if (!bytes || !has_room(dump, bytes))
-		goto nameless;
-	text = arena_alloc(&dump->arena, bytes + 1);
-	text_from_utf16(at, len / 2, text, bytes + 1);
-	return text;
-nameless:
+	if (text)
+		return text;
 	dump->gaps.cut_names++;
 	return NAMELESS;
 }
@@ -141,7 +136,7 @@ static void read_codeview(struct minidump *dump, const unsigned char *where, str
 	len -= MD_CODEVIEW_NAME;
 	len = len < sizeof(bounds.pdb) - 1 ? len : sizeof(bounds.pdb) - 1;
 	name_len = strnlen(name, len);
-	if (!has_room(dump, name_len + sizeof(bounds.pdb_guid))) {
+	if (!minidump_has_room(dump, name_len + sizeof(bounds.pdb_guid))) {
 		dump->gaps.cut_names++;
 		return;
 	}
@@ -247,6 +242,7 @@ int minidump_read(
 		minidump_release(dump);
 		return err_set(err, ERR_NOMEM, name, NULL);
 	}
+	minidump_read_balance(dump);
 	return 0;
 }
 
@@ -296,7 +292,7 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 		if (array_try_grow((void **)&dump->modules, &dump->module_cap, dump->module_count,
 			    sizeof(module)))
 			return -ERR_NOMEM;
-		if (has_room(dump, len)) {
+		if (minidump_has_room(dump, len)) {
 			module.path = arena_text(&dump->arena, module.path, len);
 		} else {
 			dump->gaps.cut_names++;

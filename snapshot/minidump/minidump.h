@@ -59,8 +59,10 @@ enum minidump_stream_type {
 	MD_MEMORY = 5,
 	MD_SYSTEM = 7,
 	MD_MEMORY64 = 9,
+	MD_HANDLES = 12,
 	MD_MISC = 15,
 	MD_INFOS = 16,
+	MD_VM_COUNTERS = 22,
 	MD_STREAM_TYPES
 };
 
@@ -81,7 +83,17 @@ struct minidump_gaps {
 	/* Number of strings that are missing, or for which a valid file of this size would have no
 	 * room. */
 	size_t cut_names;
+	uint64_t cut_types; /* handles whose type is such a string, or one of too many types */
 	size_t repeated; /* streams whose type already occurred */
+	bool has_odd_space; /* the list of regions is inconsistent */
+};
+
+/* A list of entries of equal size. */
+struct minidump_list {
+	const unsigned char *entries;
+	size_t count; /* number of entries that are present */
+	size_t entry_bytes;
+	bool is_whole; /* the list is in the file, and no entry is missing */
 };
 
 struct minidump {
@@ -101,6 +113,11 @@ struct minidump {
 	struct spans memory; /* memory in the file */
 	struct spans runs; /* memory in the file, joined regardless of offset */
 	struct spans infos; /* committed memory, with its access */
+	struct minidump_list info_list; /* the regions as they are in the file */
+	bool has_space; /* info_list is complete and consistent */
+	uint64_t handle_count; /* 0: unknown */
+	struct balance_handles *handle_types; /* in arena */
+	size_t handle_type_count;
 	struct spans module_spans;
 	uint64_t range_count; /* number of ranges of memory that are listed in the file */
 	uint64_t text_bytes_left; /* number of bytes of strings that may still be stored */
@@ -126,16 +143,24 @@ const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, s
  * bytes. */
 const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len);
 
-/* A list of entries of equal size, preceded by their number. */
-struct minidump_list {
-	const unsigned char *entries;
-	size_t count; /* number of entries that are present */
-};
+/* Counts the bytes of a string that is about to be stored. Returns false if the strings together
+ * would be longer than in any valid file of this size. */
+bool minidump_has_room(struct minidump *dump, size_t bytes);
+
+/* Copies a string to the dump's arena, as UTF-8. Returns NULL if the string is empty or missing, or
+ * exceeds what a file of this size can contain. A longer string is cut after `units_max` units. */
+const char *minidump_text(struct minidump *dump, uint32_t rva, size_t units_max);
 
 /* Finds the list in a stream whose first field (u32) is the number of entries. Missing entries are
  * counted as gaps. Some writers leave 4 bytes between the number and the entries. */
 struct minidump_list minidump_list(
 	struct minidump *dump, enum minidump_stream_type type, size_t entry_bytes);
+
+/* Finds the list in a stream that begins with the size of its head, the size of an entry, and the
+ * number of entries, which has `count_bytes` bytes. Missing entries, and a list whose entries are
+ * smaller than `entry_min_bytes`, are counted as gaps. */
+struct minidump_list minidump_headed_list(struct minidump *dump, enum minidump_stream_type type,
+	size_t count_bytes, size_t entry_min_bytes);
 
 /* Returns how many of `count` entries of `entry_bytes` fit into `len` bytes. The remaining entries
  * are counted as gaps. */
@@ -152,6 +177,20 @@ int minidump_read_memory(struct minidump *dump);
  * Returns 0 or -ERR_NOMEM. */
 int minidump_add_modules(struct minidump *dump, const struct module *modules, size_t count);
 
+/* The balance of the process in a minidump (minidump_balance.c). */
+
+/* Checks the list of regions, and counts the handles by type. The memory must have been read. */
+void minidump_read_balance(struct minidump *dump);
+
+/* Returns the number of threads whose TEB is not in the file. */
+size_t minidump_missing_tebs(struct minidump *dump, struct target *target);
+
+/* Implement space(), tebs() and count() of struct target_ops. */
+int minidump_space(const struct minidump *dump, struct target_memory **list, size_t *count);
+int minidump_tebs(
+	struct minidump *dump, struct target *target, struct target_teb **list, size_t *count);
+void minidump_count(struct minidump *dump, struct balance *balance, struct arena *arena);
+
 /* Description of the process in a minidump, for struct target. */
 
 /* Fills the target's bits, peb, host_peb, pid, times, image and os, if the file contains them.
@@ -160,7 +199,6 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 int minidump_describe(struct minidump *dump, struct target *target);
 
 /* Adds a warning for everything that is missing or inconsistent in the file. */
-void minidump_warn(
-	const struct minidump *dump, const struct target *target, struct snapshot *snapshot);
+void minidump_warn(struct minidump *dump, struct target *target, struct snapshot *snapshot);
 
 #endif

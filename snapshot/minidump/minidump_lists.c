@@ -1,11 +1,12 @@
-/* Spans of addresses, and the lists in a minidump file. A list ends at the end of the file at the
- * latest, and missing entries are counted. */
+/* Spans of addresses, and the lists and strings in a minidump file. A list ends at the end of the
+ * file at the latest, and missing entries are counted. */
 #include "snapshot/minidump/minidump.h"
 
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/base/sorted.h"
+#include "core/base/text.h"
 #include "snapshot/minidump/minidump_layout.h"
 
 void spans_release(struct spans *spans)
@@ -123,6 +124,16 @@ size_t minidump_entries(struct minidump *dump, uint64_t count, size_t len, size_
 	return (size_t)room;
 }
 
+static struct minidump_list make_list(struct minidump *dump, const struct minidump_stream *stream,
+	size_t head, uint64_t count, size_t entry_bytes)
+{
+	struct minidump_list list = {.entries = stream->bytes + head, .entry_bytes = entry_bytes};
+
+	list.count = minidump_entries(dump, count, stream->len - head, entry_bytes);
+	list.is_whole = list.count == count;
+	return list;
+}
+
 struct minidump_list minidump_list(
 	struct minidump *dump, enum minidump_stream_type type, size_t entry_bytes)
 {
@@ -139,11 +150,60 @@ struct minidump_list minidump_list(
 	count = bytes_u32(stream->bytes);
 	if (8 + (uint64_t)count * entry_bytes == stream->said_len && stream->len >= 8)
 		head = 8;
-	return (struct minidump_list){stream->bytes + head,
-		minidump_entries(dump, count, stream->len - head, entry_bytes)};
+	return make_list(dump, stream, head, count, entry_bytes);
+}
+
+struct minidump_list minidump_headed_list(struct minidump *dump, enum minidump_stream_type type,
+	size_t count_bytes, size_t entry_min_bytes)
+{
+	const struct minidump_stream *stream = &dump->streams[type];
+	size_t head, entry_bytes;
+	uint64_t count;
+
+	if (!stream->bytes)
+		return (struct minidump_list){0};
+	head = stream->len < MD_HEAD_MIN_BYTES ? 0 : bytes_u32(stream->bytes + MD_HEAD_BYTES);
+	if (head < MD_HEAD_MIN_BYTES || head > stream->len)
+		goto cut;
+	entry_bytes = bytes_u32(stream->bytes + MD_HEAD_ENTRY_BYTES);
+	if (entry_bytes < entry_min_bytes)
+		goto cut;
+	count = count_bytes == 8 ? bytes_u64(stream->bytes + MD_HEAD_COUNT) :
+				   bytes_u32(stream->bytes + MD_HEAD_COUNT);
+	return make_list(dump, stream, head, count, entry_bytes);
+cut:
+	dump->gaps.cut_entries++;
+	return (struct minidump_list){0};
 }
 
 uint64_t minidump_addr(const struct minidump *dump, uint64_t addr)
 {
 	return dump->bits == 32 && addr >= 0xffffffff80000000u ? addr & UINT32_MAX : addr;
+}
+
+bool minidump_has_room(struct minidump *dump, size_t bytes)
+{
+	if (bytes > dump->text_bytes_left)
+		return false;
+	dump->text_bytes_left -= bytes;
+	return true;
+}
+
+const char *minidump_text(struct minidump *dump, uint32_t rva, size_t units_max)
+{
+	size_t len = 4, bytes;
+	const unsigned char *at = minidump_at(dump, rva, &len);
+	char *text;
+
+	if (!at || len < 4)
+		return NULL;
+	len = bytes_u32(at);
+	len = len < 2 * units_max ? len : 2 * units_max;
+	at = minidump_at(dump, (uint64_t)rva + 4, &len);
+	bytes = at ? text_from_utf16(at, len / 2, NULL, 0) : 0;
+	if (!bytes || !minidump_has_room(dump, bytes))
+		return NULL;
+	text = arena_alloc(&dump->arena, bytes + 1);
+	text_from_utf16(at, len / 2, text, bytes + 1);
+	return text;
 }

@@ -99,27 +99,13 @@ static int add_info(struct minidump *dump, const unsigned char *entry)
 
 static int read_infos(struct minidump *dump)
 {
-	const struct minidump_stream *stream = &dump->streams[MD_INFOS];
-	size_t head, entry_bytes, count;
+	struct minidump_list list = minidump_headed_list(dump, MD_INFOS, 8, MD_INFO_BYTES);
 	int rc = 0;
 
-	if (!stream->bytes)
-		return 0;
-	if (stream->len < MD_INFOS_MIN_BYTES) {
-		dump->gaps.cut_entries++;
-		return 0;
-	}
-	head = bytes_u32(stream->bytes + MD_INFOS_HEAD_BYTES);
-	entry_bytes = bytes_u32(stream->bytes + MD_INFOS_ENTRY_BYTES);
-	if (head < MD_INFOS_MIN_BYTES || head > stream->len || entry_bytes < MD_INFO_BYTES) {
-		dump->gaps.cut_entries++;
-		return 0;
-	}
-	count = minidump_entries(
-		dump, bytes_u64(stream->bytes + MD_INFOS_COUNT), stream->len - head, entry_bytes);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = add_info(dump, stream->bytes + head + i * entry_bytes);
+	for (size_t i = 0; !rc && i < list.count; i++)
+		rc = add_info(dump, list.entries + i * list.entry_bytes);
 	spans_sort(&dump->infos);
+	dump->info_list = list;
 	return rc;
 }
 

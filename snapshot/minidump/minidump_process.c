@@ -291,6 +291,13 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 	if (gaps->cut_names)
 		snapshot_warn(snapshot, "the file lacks the names of %zu module%s", gaps->cut_names,
 			text_plural(gaps->cut_names));
+	if (gaps->cut_types)
+		snapshot_warn(snapshot, "the file lacks the types of %" PRIu64 " handle%s",
+			gaps->cut_types, text_plural(gaps->cut_types));
+	if (gaps->has_odd_space)
+		snapshot_warn(snapshot,
+			"the list of the process's memory is inconsistent, so the use of its "
+			"memory is unknown");
 	if (gaps->repeated)
 		snapshot_warn(snapshot, "the file has %zu list%s twice; the first one is used",
 			gaps->repeated, text_plural(gaps->repeated));
@@ -354,8 +361,19 @@ static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, c
 			bytes_u32(count), list);
 }
 
-void minidump_warn(
-	const struct minidump *dump, const struct target *target, struct snapshot *snapshot)
+/* The use of memory is unknown if a thread's stack cannot be found. */
+static void warn_tebs(struct minidump *dump, struct target *target, struct snapshot *snapshot)
+{
+	const size_t missing = dump->has_space ? minidump_missing_tebs(dump, target) : 0;
+
+	if (missing)
+		snapshot_warn(snapshot,
+			"memory is missing: the environment blocks of %zu thread%s, so the use of "
+			"the process's memory is unknown",
+			missing, text_plural(missing));
+}
+
+void minidump_warn(struct minidump *dump, struct target *target, struct snapshot *snapshot)
 {
 	uint64_t bytes = 0;
 
@@ -371,4 +389,6 @@ void minidump_warn(
 	if (target->host_peb)
 		warn_peb(dump, 64, target->host_peb, "64-bit ", snapshot);
 	warn_gaps(dump, snapshot);
+	/* comes last, because it counts the gaps in the list of threads again */
+	warn_tebs(dump, target, snapshot);
 }

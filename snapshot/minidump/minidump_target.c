@@ -83,6 +83,21 @@ static int file_threads(struct target *target,
 	return rc;
 }
 
+static int file_space(struct target *target, struct target_memory **list, size_t *count)
+{
+	return minidump_space(dump_of(target), list, count);
+}
+
+static int file_tebs(struct target *target, struct target_teb **list, size_t *count)
+{
+	return minidump_tebs(dump_of(target), target, list, count);
+}
+
+static void file_count(struct target *target, struct balance *balance, struct arena *arena)
+{
+	minidump_count(dump_of(target), balance, arena);
+}
+
 static const unsigned char *file_view(struct target *target, uint64_t addr, size_t *len)
 {
 	return minidump_view(dump_of(target), addr, len);
@@ -95,7 +110,7 @@ static const char *copy_text(struct snapshot *snapshot, const char *text)
 
 static int file_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
-	const struct minidump *dump = dump_of(target);
+	struct minidump *dump = dump_of(target);
 
 	(void)err;
 	for (size_t i = 0; i < dump->module_count; i++) {
@@ -143,6 +158,9 @@ static const struct target_ops file_ops = {
 	.read = file_read,
 	.region = file_region,
 	.threads = file_threads,
+	.space = file_space,
+	.tebs = file_tebs,
+	.count = file_count,
 	.view = file_view,
 	.modules = file_modules,
 	.suspend = file_suspend,

@@ -16,8 +16,10 @@ enum {
 	DMP_MEMORY = 5,
 	DMP_SYSTEM = 7,
 	DMP_MEMORY64 = 9,
+	DMP_HANDLES = 12,
 	DMP_MISC = 15,
 	DMP_INFOS = 16,
+	DMP_COUNTERS = 22,
 };
 
 #define DMP_TIME 1700000000u
@@ -271,6 +273,46 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 	dmp_infos_of(infos, NULL, count);
 }
 
+/* MINIDUMP_HANDLE_DATA_STREAM. type_places: for each handle, the place of its type's name or 0.
+ * `more` bytes follow the known fields of the head and of each entry. */
+static inline void dmp_handles(const size_t *type_places, size_t count, size_t more)
+{
+	size_t at = dmp_write(16 + more, 4);
+
+	dmp_write(32 + more, 4);
+	dmp_write(count, 4);
+	dmp_write_zeros(4 + more);
+	for (size_t i = 0; i < count; i++) {
+		dmp_write(4 + 4 * i, 8);
+		dmp_write(type_places[i], 4);
+		dmp_write(0, 4);
+		dmp_write_zeros(16 + more);
+	}
+	dmp_stream(DMP_HANDLES, at, dmp.len - at);
+}
+
+struct dmp_counters {
+	uint16_t revision, flags;
+	uint64_t working_set, pagefile, pagefile_peak, private_bytes;
+};
+
+/* MINIDUMP_PROCESS_VM_COUNTERS_1 or, for other revisions, _2. The other fields are all ones. */
+static inline void dmp_counters(const struct dmp_counters *counters)
+{
+	size_t at = dmp_write(counters->revision, 2);
+
+	dmp_write(counters->flags, 2);
+	for (int i = 4; i < 152; i++)
+		dmp_write(0xff, 1);
+	dmp_set(at + 16, counters->working_set, 8);
+	dmp_set(at + 56, counters->pagefile, 8);
+	dmp_set(at + 64, counters->pagefile_peak, 8);
+	dmp_set(at + (counters->revision == 1 ? 72 : 88), counters->private_bytes, 8);
+	if (counters->revision == 1)
+		dmp.len = at + 80;
+	dmp_stream(DMP_COUNTERS, at, dmp.len - at);
+}
+
 /* ---------------------------------------------------------------- a process */
 
 #define DMP_TEB 0x7ff501000u
@@ -287,7 +329,7 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 /* The process's pages, laid out as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS. */
 struct dmp_process {
 	unsigned bits;
-	unsigned char teb[0x1000], peb[0x1000], teb32[0x1000], peb32[0x1000];
+	unsigned char teb[0x2000], peb[0x1000], teb32[0x1000], peb32[0x1000];
 	unsigned char parameters[0x200], heap[0x400];
 };
 
@@ -361,18 +403,23 @@ static inline void dmp_make_full(void)
 	static const struct dmp_info infos[] = {
 		{DMP_HEAP, 0x1000, 0x1000, 0x04, 0x20000},
 		{DMP_PARAMETERS, 0x1000, 0x1000, 0x04, 0x20000},
-		{DMP_PEB, 0x2000, 0x1000, 0x04, 0x20000},
+		{DMP_PEB, 0x3000, 0x1000, 0x04, 0x20000},
 	};
+	static const struct dmp_counters counters = {2, 15, 7000, 8000, 9000, 8000};
 	struct dmp_process process;
 	struct dmp_range ranges[6];
-	size_t count = dmp_ranges_64(&process, ranges);
+	size_t count = dmp_ranges_64(&process, ranges), types[3] = {0};
 
-	dmp_start(6, 2);
+	dmp_start(8, 2);
 	dmp_system(9);
 	dmp_misc();
 	dmp_threads(tebs, 1, 0);
 	dmp_modules(dmp_program, 2, 0);
 	dmp_infos(infos, 3);
+	types[0] = dmp_write_text("Event");
+	types[1] = dmp_write_text("File");
+	dmp_handles(types, 3, 0);
+	dmp_counters(&counters);
 	dmp_memory64(ranges, count);
 }
 

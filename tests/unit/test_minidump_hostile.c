@@ -6,6 +6,42 @@
 
 static unsigned sum; /* sum of all bytes read; prevents the compiler from removing the reads */
 
+/* Checks what must be true for the balance of every dump: whatever the file contains, sums of its
+ * figures cannot overflow, and the list of memory is ascending. */
+static void survey_balance(size_t len)
+{
+	struct target_memory *space = NULL;
+	struct target_teb *tebs = NULL;
+	struct balance balance = {0};
+	size_t count = 0;
+	struct arena arena;
+
+	arena_init(&arena);
+	if (!opened.target.ops->space(&opened.target, &space, &count))
+		assert_true(count <= len / 48);
+	for (size_t i = 0; i < count; i++) {
+		assert_true(space[i].allocation <= space[i].addr && space[i].addr < space[i].end);
+		assert_true(space[i].end <= TARGET_SPACE_BYTES);
+		if (i && space[i].allocation != space[i - 1].allocation)
+			assert_true(space[i].allocation >= space[i - 1].end);
+		if (i)
+			assert_true(space[i].addr >= space[i - 1].end);
+	}
+	if (!opened.target.ops->tebs(&opened.target, &tebs, &count))
+		assert_true(count && count <= 2 * (len / 48));
+	opened.target.ops->count(&opened.target, &balance, &arena);
+	for (int i = 0; i < BALANCE_FIGURES; i++)
+		assert_true(balance.figures[i] <= TARGET_SPACE_BYTES);
+	assert_true(balance.handle_count <= BALANCE_HANDLES_MAX);
+	for (size_t i = 0; i < balance.handle_count; i++) {
+		assert_true(balance.handles[i].count <= len / 32);
+		sum += (unsigned)strlen(balance.handles[i].type);
+	}
+	arena_release(&arena);
+	free(space);
+	free(tebs);
+}
+
 /* Opens the bytes and, on success, reads everything. */
 static bool survey_bytes(const unsigned char *bytes, size_t len)
 {
@@ -18,6 +54,7 @@ static bool survey_bytes(const unsigned char *bytes, size_t len)
 		return false;
 	}
 	sum += dmp_survey(len);
+	survey_balance(len);
 	assert_int_equal(memory_init(&memory, &opened.target), 0);
 	if (!nt_process_read(&process, &memory, opened.target.peb, opened.target.bits, NULL))
 		nt_process_release(&process);
@@ -63,7 +100,7 @@ TEST(any_truncation_is_survived)
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 1), 0);
 	assert_int_equal(
 		dmp_warnings("the file is cut short: memory is missing, 1 byte in 1 range"), 1);
-	/* half of the TEB is cut off, the PEB before it is lost, but the heap is present */
+	/* half of the TEB is cut off, but the heap is present */
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 0x1000), 0);
 	assert_int_equal(dmp_warnings("cut short: memory is missing, 4096 bytes in 1 range"), 1);
 	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
@@ -74,8 +111,8 @@ TEST(places_outside_of_file_are_not_read)
 	static const uint64_t places[] = {UINT32_MAX, 0x7fffffff, 0x80000000};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		static const unsigned types[] = {
-			DMP_THREADS, DMP_MODULES, DMP_SYSTEM, DMP_MISC, DMP_MEMORY64, DMP_INFOS};
+		static const unsigned types[] = {DMP_THREADS, DMP_MODULES, DMP_SYSTEM, DMP_MISC,
+			DMP_MEMORY64, DMP_INFOS, DMP_HANDLES, DMP_COUNTERS};
 
 		for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
 			dmp_make_full();
