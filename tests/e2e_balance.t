@@ -10,6 +10,7 @@ use JSON::PP;
 use List::Util qw(sum);
 use Test::More;
 use Hunt;
+use Images;
 
 my $dir = fresh_dir();
 my $exe = "$root/build/win64/targets/holds.exe";
@@ -27,18 +28,6 @@ subtest 'made dumps' => \&check_made;
 subtest 'heaps' => \&check_heaps;
 subtest 'made heaps' => \&check_made_heaps;
 done_testing;
-
-# Returns the figures of a dump's notes; handles by type as "handles:TYPE".
-sub balance_of {
-	my ($file) = @_;
-	my $text = slurp($file);
-	my %found;
-	for my $note ($text =~ m{^// hsnap: (?:memory|counts) (.*?)\r$}mg) {
-		%found = (%found, $note =~ /(\S+)=(\d+)/g);
-	}
-	$found{"handles:$1"} = $2 while $text =~ m{^// hsnap: handles type="([^"]+)" count=(\d+)\r$}mg;
-	return \%found;
-}
 
 # Reads the target's own sums, then waits for its step.
 sub next_space {

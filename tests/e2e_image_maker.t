@@ -70,7 +70,7 @@ sub check_infos {
 	for my $info (@{ $dump->{infos} }) {
 		return fail(sprintf 'info %X, not %X', $info->{base}, $next) if $info->{base} != $next;
 		$next += $info->{bytes};
-		$committed += $info->{bytes} if $info->{state} == 0x1000 && $info->{protect} != 1;
+		$committed += $info->{bytes} if $info->{state} == 0x1000 && $info->{protect} != 1 && !($info->{protect} & 0x100);
 	}
 	my $held = 0;
 	$held += $_->[1] for @{ $dump->{ranges} };

@@ -11,6 +11,25 @@ BREAK(range_bytes, image->lies.range_bytes = (uint64_t)1 << 63)
 BREAK(range_wild, image->lies.range_start = UINT64_MAX - 0xfff)
 BREAK(base_rva, image->lies.base_rva = UINT64_MAX - 0xff)
 
+/* The balance of the process. */
+BREAK(count_handles, image->lies.handle_count = UINT32_MAX)
+BREAK(handle_bytes, image->lies.handle_bytes = 8)
+BREAK(handle_bytes_wild, image->lies.handle_bytes = UINT32_MAX)
+BREAK(type_name_wild, image->lies.type_name = 0xfffffff0)
+BREAK(type_name_bytes, image->lies.type_name_bytes = 0xfffffffe)
+BREAK(many_types, image->lies.has_many_types = true)
+BREAK(counter_wild, image->lies.counter = UINT64_MAX - 1)
+BREAK(counters_revision, image->lies.counters_revision = 3)
+BREAK(info_bytes, image->lies.info_bytes = UINT64_MAX - 0xfff)
+BREAK(info_start, image->lies.info_start = 0x1000)
+BREAK(info_allocation_high, image->lies.info_allocation = (uint64_t)1 << 46)
+BREAK(info_allocation_low, image->lies.info_allocation = 0x1000)
+BREAK(info_state, image->lies.info_state = 0x4000)
+BREAK(info_type, image->lies.info_type = 0x30000)
+BREAK(info_twice, image->lies.is_info_twice = true)
+BREAK(info_swapped, image->lies.is_info_swapped = true)
+BREAK(teb_wild, image->tebs[1] = 0x7ffe1000)
+
 static uint64_t heap_count_place(struct image *image)
 {
 	return image_marked(image, "process.peb", 0) + (image_ptr_bytes(image) == 8 ? 0xe8 : 0x88);
@@ -105,6 +124,23 @@ const struct image_break dump_breaks[] = {
 	{"range-2-63", "a range of memory says to have 2^63 bytes", range_bytes},
 	{"range-wild", "a range of memory is at the end of all addresses", range_wild},
 	{"base-rva-wild", "the memory is said to be at 2^64-100h of the file", base_rva},
+	{"count-handles-ffffffff", "the dump counts 2^32-1 handles", count_handles},
+	{"handle-bytes-8", "an entry of a handle has 8 bytes", handle_bytes},
+	{"handle-bytes-ffffffff", "an entry of a handle has 2^32-1 bytes", handle_bytes_wild},
+	{"type-name-wild", "the names of handles' types are outside the file", type_name_wild},
+	{"type-name-long", "the names of handles' types have 2^32-2 bytes", type_name_bytes},
+	{"many-types", "300 more handles, each of its own type", many_types},
+	{"counters-wild", "the VM counters are 2^64-2", counter_wild},
+	{"counters-revision-3", "the VM counters have an unknown form", counters_revision},
+	{"info-size-wild", "a memory info has almost 2^64 bytes", info_bytes},
+	{"info-low", "a memory info is at 1000", info_start},
+	{"info-allocation-high", "a memory info lies before its allocation", info_allocation_high},
+	{"info-allocation-low", "an allocation begins in an earlier one", info_allocation_low},
+	{"info-state", "a memory info has an unknown state", info_state},
+	{"info-type", "a memory info has an unknown type", info_type},
+	{"info-twice", "a memory info occurs twice", info_twice},
+	{"info-swapped", "two memory infos are in the wrong order", info_swapped},
+	{"teb-wild", "a thread's TEB is not in the dump", teb_wild},
 	{"heap-list-wild", "PEB.ProcessHeaps points at nothing", heap_list_wild},
 	{"heap-wild", "the first heap's address is wild", heap_wild},
 	{"heap-twice", "the second heap is the first", heap_twice},

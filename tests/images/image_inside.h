@@ -11,14 +11,23 @@
 #define MOST_FRAMES 32
 #define MOST_MODULES 16
 
+enum region_use {
+	USE_OTHER, /* private memory of the process itself */
+	USE_HEAP,
+	USE_STACK,
+	USE_SYSTEM, /* PEB and TEBs */
+	USE_VIEW, /* view of a file or section */
+	USE_MODULE,
+};
+
 /* One reservation: the access of its pages (0: not committed), and their bytes. */
 struct region {
 	uint64_t base;
 	uint64_t bytes;
 	uint8_t *access;
 	uint8_t *data;
-	bool is_module;
-	bool is_early; /* belongs to the process itself, not to a heap */
+	enum region_use use;
+	uint32_t protect; /* AllocationProtect */
 };
 
 struct made_module {
@@ -78,7 +87,7 @@ struct side {
 	struct profile profile;
 	uint64_t cursor; /* next free address for a reservation */
 	uint64_t heaps_from; /* address of the first heap's reservation */
-	uint64_t teb, peb, ldr, parameters;
+	uint64_t teb, peb, ldr, parameters; /* teb: the first thread's */
 	uint64_t heap_list; /* PEB.ProcessHeaps */
 	uint32_t heap_count, most_heaps;
 	struct heap_ring ring;
@@ -96,9 +105,35 @@ struct side {
 
 /* Numbers to write into the minidump in place of the true ones. 0: the true number. */
 struct dump_lies {
-	uint64_t module_count, range_count, info_count, thread_count;
+	uint64_t module_count, range_count, info_count, thread_count, handle_count;
 	uint64_t module_bytes, range_bytes, range_start;
 	uint64_t base_rva;
+	/* one entry in the middle of the MemoryInfoList */
+	uint64_t info_start, info_bytes, info_allocation, info_state, info_type;
+	bool is_info_twice, is_info_swapped; /* with the next entry */
+	uint64_t handle_bytes; /* size of a handle's entry */
+	uint64_t type_name; /* place of the names of all types */
+	uint64_t type_name_bytes; /* length of the names of all types */
+	uint64_t counter; /* all VM counters */
+	uint64_t counters_revision;
+	bool has_many_types;
+};
+
+/* Threads of the process, the first of which make_side() makes. */
+#define THREADS 3
+
+/* Handles of one type. */
+struct made_handles {
+	const char *type; /* "": the system did not reveal the type */
+	unsigned count;
+};
+
+/* Ends with a row without handles. */
+extern const struct made_handles image_handles[];
+
+/* The system's counters. */
+struct made_counters {
+	uint64_t private_bytes, private_peak, working_set;
 };
 
 struct image {
@@ -115,6 +150,7 @@ struct image {
 
 	struct made_module modules[MOST_MODULES];
 	size_t module_count;
+	uint64_t tebs[THREADS]; /* each of the bitness of the Windows */
 
 	struct truth_heap_row *heaps;
 	size_t heap_count, heap_capacity;
@@ -142,6 +178,17 @@ void image_write_string(struct image *image, uint64_t addr, uint64_t text_addr, 
 struct made_module *image_add_module(
 	struct image *image, const char *path, uint64_t base, unsigned bits);
 void image_make_process(struct image *image);
+/* Writes the TEB of a thread whose stack is [stack, stack + stack_bytes). */
+void image_fill_teb(struct image *image, uint64_t teb, uint64_t stack, uint64_t stack_bytes);
+/* Connects the TEBs of a WOW64 process's thread. */
+void image_join_tebs(struct image *image, uint64_t teb32, uint64_t teb64);
+/* Makes the other threads and a few views, and puts them where no other memory is. Draws no random
+ * number. */
+void image_make_threads(struct image *image);
+void image_make_views(struct image *image);
+struct made_counters image_counters(const struct image *image);
+/* Writes the true figures of the process's balance. */
+void image_write_balance(const struct image *image, FILE *file);
 void image_make_stacks(struct image *image);
 void ust_model_make(struct image *image);
 

@@ -54,7 +54,8 @@ struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t byt
 		.bytes = rounded,
 		.access = zeroed(rounded / PAGE_BYTES),
 		.data = zeroed(rounded),
-		.is_early = !image->is_late};
+		.use = image->is_late ? USE_HEAP : USE_OTHER,
+		.protect = 4};
 	return &regions[at];
 }
 

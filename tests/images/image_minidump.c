@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_STREAMS 8
+#define MOST_STREAMS 10
 #define PAGE_NO_ACCESS 1
+#define PAGE_GUARDED 0x100
 
 enum stream_type {
 	STREAM_THREADS = 3,
@@ -16,8 +17,10 @@ enum stream_type {
 	STREAM_MEMORY = 5,
 	STREAM_SYSTEM = 7,
 	STREAM_MEMORY64 = 9,
+	STREAM_HANDLES = 12,
 	STREAM_MISC = 15,
 	STREAM_MEMORY_INFO = 16,
+	STREAM_VM_COUNTERS = 22,
 };
 
 struct dump {
@@ -133,21 +136,119 @@ static void write_threads(struct dump *dump)
 	struct image *image = dump->image;
 	bool is_64 = image->profile->bits == 64 || image->profile->is_wow64;
 	size_t context_bytes = is_64 ? 1232 : 716;
+	size_t contexts[THREADS];
 	stream_begin(dump);
-	put(dump, image->lies.thread_count ? image->lies.thread_count : 1, 4);
-	put(dump, 4664, 4);
-	put(dump, 0, 4);
-	put(dump, 0x20, 4);
-	put(dump, 0, 4);
-	put(dump, image->sides[is_64].teb, 8);
-	need(dump, 16); /* the stack is in the memory list */
-	put(dump, context_bytes, 4);
-	size_t context = need(dump, 4);
+	put(dump, image->lies.thread_count ? image->lies.thread_count : THREADS, 4);
+	for (unsigned i = 0; i < THREADS; i++) {
+		put(dump, 4664 + 4 * i, 4);
+		put(dump, 0, 4);
+		put(dump, 0x20, 4);
+		put(dump, 0, 4);
+		put(dump, image->tebs[i], 8);
+		need(dump, 16); /* the stack is in the memory list */
+		put(dump, context_bytes, 4);
+		contexts[i] = need(dump, 4);
+	}
 	stream_end(dump, STREAM_THREADS, dump->count - dump->stream_start);
-	align(dump, 16);
-	set(dump, context, dump->count, 4);
-	size_t at = need(dump, context_bytes);
-	set(dump, at + (is_64 ? 0x30 : 0), is_64 ? 0x10000f : 0x1003f, 4);
+	for (unsigned i = 0; i < THREADS; i++) {
+		align(dump, 16);
+		set(dump, contexts[i], dump->count, 4);
+		size_t at = need(dump, context_bytes);
+		set(dump, at + (is_64 ? 0x30 : 0), is_64 ? 0x10000f : 0x1003f, 4);
+	}
+}
+
+/* Writes the names of the rows' types and notes their places. */
+static void write_types(
+	struct dump *dump, const size_t *rows, const char *const *types, size_t count)
+{
+	const struct dump_lies *lies = &dump->image->lies;
+	/* Some writers store the name of a type once. */
+	bool is_shared = dump->image->profile->os_build < 10000;
+	size_t at = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!*types[i])
+			continue;
+		if (!is_shared || i == 0 || types[i] != types[i - 1])
+			at = write_name(dump, types[i]);
+		if (lies->type_name_bytes)
+			set(dump, at, lies->type_name_bytes, 4);
+		set(dump, rows[i], lies->type_name ? lies->type_name : at, 4);
+	}
+}
+
+#define MOST_HANDLES 512
+
+/* Lists the types of all handles. */
+static size_t list_types(const struct image *image, const char *types[MOST_HANDLES])
+{
+	static char made[300][16];
+	size_t count = 0;
+	for (const struct made_handles *row = image_handles; row->count; row++)
+		for (unsigned i = 0; i < row->count; i++)
+			types[count++] = row->type;
+	for (unsigned i = 0; image->lies.has_many_types && i < 300; i++) {
+		snprintf(made[i], sizeof(made[i]), "Made %u", i);
+		types[count++] = made[i];
+	}
+	return count;
+}
+
+/* MINIDUMP_HANDLE_DATA_STREAM, with MINIDUMP_HANDLE_DESCRIPTOR or, as later writers, _2. */
+static void write_handles(struct dump *dump)
+{
+	const struct dump_lies *lies = &dump->image->lies;
+	size_t entry_bytes = dump->image->profile->os_build < 9200 ? 32 : 40;
+	const char *types[MOST_HANDLES];
+	size_t rows[MOST_HANDLES], count = list_types(dump->image, types);
+	stream_begin(dump);
+	put(dump, 16, 4);
+	put(dump, lies->handle_bytes ? lies->handle_bytes : entry_bytes, 4);
+	put(dump, lies->handle_count ? lies->handle_count : count, 4);
+	put(dump, 0, 4);
+	for (size_t i = 0; i < count; i++) {
+		put(dump, 4 * (i + 1), 8);
+		rows[i] = need(dump, 4); /* name of the type */
+		put(dump, 0, 4); /* name of the object */
+		put(dump, 0, 4);
+		put(dump, 0x1f0003, 4);
+		put(dump, 2, 4);
+		put(dump, 0x7ffe, 4);
+		need(dump, entry_bytes - 32);
+	}
+	stream_end(dump, STREAM_HANDLES, dump->count - dump->stream_start);
+	write_types(dump, rows, types, count);
+}
+
+/* MINIDUMP_PROCESS_VM_COUNTERS_1, or, as later writers, _2. Windows 7 leaves PagefileUsage 0. */
+static void write_counters(struct dump *dump)
+{
+	const struct dump_lies *lies = &dump->image->lies;
+	struct made_counters counters = image_counters(dump->image);
+	bool is_first = dump->image->profile->os_build < 10000;
+	bool has_pagefile = dump->image->profile->os_build >= 9200;
+	if (lies->counter)
+		counters = (struct made_counters){lies->counter, lies->counter, lies->counter};
+	stream_begin(dump);
+	put(dump, lies->counters_revision ? lies->counters_revision : is_first ? 1 : 2, 2);
+	put(dump, is_first ? 0 : 0xf, 2);
+	put(dump, 22583, 4); /* page faults */
+	put(dump, counters.working_set + 0x5000, 8);
+	put(dump, counters.working_set, 8);
+	for (unsigned i = 0; i < 4; i++)
+		put(dump, 0x1111 * (i + 1), 8); /* quotas */
+	put(dump, has_pagefile ? counters.private_bytes : 0, 8);
+	put(dump, counters.private_peak, 8);
+	if (!is_first) {
+		put(dump, 0x222200000000, 8); /* peak of the size of the address space */
+		put(dump, 0x222100000000, 8);
+	}
+	put(dump, counters.private_bytes, 8);
+	if (!is_first) {
+		put(dump, counters.working_set / 2, 8); /* private working set */
+		need(dump, 48);
+	}
+	stream_end(dump, STREAM_VM_COUNTERS, dump->count - dump->stream_start);
 }
 
 static void write_codeview(struct dump *dump, size_t row, const struct made_module *module)
@@ -198,10 +299,10 @@ static size_t run_end(const struct region *region, size_t first, bool is_same_ac
 	return end;
 }
 
-/* A dump without full memory contains the thread's stack, its TEB, and the PEB. */
+/* A dump without full memory contains the threads' stacks, their TEBs, and the PEB. */
 static bool is_kept(const struct image *image, const struct region *region)
 {
-	return !image->options.is_partial || (region->is_early && !region->is_module);
+	return !image->options.is_partial || (region->use != USE_HEAP && region->use != USE_MODULE);
 }
 
 static void list_ranges(struct dump *dump)
@@ -264,19 +365,32 @@ enum memory_state {
 	STATE_FREE = 0x10000,
 };
 
+static unsigned protection(enum memory_state state, unsigned access, const struct region *region)
+{
+	static const uint8_t protections[8] = {0, 2, 4, 4, 0x10, 0x20, 0x40, 0x40};
+	if (state == STATE_FREE)
+		return PAGE_NO_ACCESS;
+	if (access == IMAGE_GUARD)
+		return region->use == USE_STACK ? PAGE_GUARDED | 4 : PAGE_NO_ACCESS;
+	return protections[access & 7] * (access & IMAGE_COPIED ? 2 : 1);
+}
+
 static void write_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memory_state state,
 	unsigned access, const struct region *region)
 {
-	static const uint8_t protections[8] = {0, 2, 4, 4, 0x10, 0x20, 0x40, 0x40};
 	put(dump, base, 8);
 	put(dump, region ? region->base : 0, 8);
-	put(dump, !region ? 0 : region->is_module ? 0x80 : 4, 4);
+	put(dump, region ? region->protect : 0, 4);
 	put(dump, 0, 4);
 	put(dump, bytes, 8);
 	put(dump, state, 4);
-	bool is_none = state == STATE_FREE || access == IMAGE_GUARD;
-	put(dump, is_none ? PAGE_NO_ACCESS : protections[access & 7], 4);
-	put(dump, !region ? 0 : region->is_module ? 0x1000000 : 0x20000, 4);
+	put(dump, protection(state, access, region), 4);
+	put(dump,
+		!region			  ? 0 :
+		region->use == USE_MODULE ? 0x1000000 :
+		region->use == USE_VIEW	  ? 0x40000 :
+					    0x20000,
+		4);
 	put(dump, 0, 4);
 }
 
@@ -293,6 +407,29 @@ static size_t write_region_infos(struct dump *dump, const struct region *region)
 	return count;
 }
 
+static void lie_about(struct dump *dump, size_t at, uint64_t lie, size_t bytes)
+{
+	if (lie)
+		set(dump, at, lie, bytes);
+}
+
+/* Damages the entry at `row`, which is not free, and the next one. */
+static void damage_info(struct dump *dump, size_t row)
+{
+	const struct dump_lies *lies = &dump->image->lies;
+	uint8_t copy[48], *at = dump->bytes + row;
+	lie_about(dump, row, lies->info_start, 8);
+	lie_about(dump, row + 8, lies->info_allocation, 8);
+	lie_about(dump, row + 24, lies->info_bytes, 8);
+	lie_about(dump, row + 32, lies->info_state, 4);
+	lie_about(dump, row + 40, lies->info_type, 4);
+	memcpy(copy, at, 48);
+	if (lies->is_info_twice || lies->is_info_swapped)
+		memcpy(lies->is_info_twice ? at + 48 : at, lies->is_info_twice ? at : at + 48, 48);
+	if (lies->is_info_swapped)
+		memcpy(at + 48, copy, 48);
+}
+
 /* Covers every address once, including free memory. */
 static void write_memory_info(struct dump *dump)
 {
@@ -305,16 +442,20 @@ static void write_memory_info(struct dump *dump)
 	size_t count_at = need(dump, 8);
 	size_t count = 0;
 	uint64_t next = 0;
+	size_t middle = 0;
 	for (size_t i = 0; i < image->region_count; i++) {
 		const struct region *region = &image->regions[i];
 		if (region->base > next) {
 			write_info(dump, next, region->base - next, STATE_FREE, 0, NULL);
 			count++;
 		}
+		if (i == image->region_count / 2)
+			middle = dump->count;
 		count += write_region_infos(dump, region);
 		next = region->base + region->bytes;
 	}
 	write_info(dump, next, end - next, STATE_FREE, 0, NULL);
+	damage_info(dump, middle);
 	set(dump, count_at, image->lies.info_count ? image->lies.info_count : count + 1, 8);
 	stream_end(dump, STREAM_MEMORY_INFO, dump->count - dump->stream_start);
 }
@@ -337,6 +478,8 @@ static void write_streams(struct dump *dump)
 	write_misc(dump);
 	write_threads(dump);
 	write_modules(dump);
+	write_handles(dump);
+	write_counters(dump);
 	const struct image_options *options = &dump->image->options;
 	if (!options->is_partial && !options->has_no_infos)
 		write_memory_info(dump);

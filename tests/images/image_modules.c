@@ -98,10 +98,15 @@ struct made_module *image_add_module(
 		module->guid[i] = (uint8_t)image_random(image, 256);
 	name_pdb(module);
 	struct region *region = image_reserve_at(image, base, module->bytes);
-	region->is_module = true;
+	region->use = USE_MODULE;
+	region->protect = 0x80;
 	image_commit(image, base, DATA_OFFSET, IMAGE_READ);
 	image_commit(image, base + TEXT_OFFSET, TEXT_BYTES, IMAGE_READ | IMAGE_EXECUTE);
 	image_commit(image, base + DATA_OFFSET, module->data_bytes, IMAGE_READ | IMAGE_WRITE);
+	if (!strstr(path, "ntdll")) { /* the last page was never written to */
+		image_commit(image, base + module->bytes - PAGE_BYTES, PAGE_BYTES,
+			IMAGE_READ | IMAGE_WRITE | IMAGE_COPIED);
+	}
 	write_headers(image, module);
 	write_debug_directory(image, module);
 	image_fill(image, base + TEXT_OFFSET, 0xcc, TEXT_BYTES);

@@ -12,6 +12,7 @@ enum process_field {
 	TEB_PROCESS_ID,
 	TEB_THREAD_ID,
 	TEB_PEB,
+	TEB_STACK_ALLOCATION, /* DeallocationStack */
 	PEB_IMAGE_BASE,
 	PEB_LDR,
 	PEB_PARAMETERS,
@@ -43,6 +44,7 @@ static const uint16_t process_fields[][2] = {
 	[TEB_PROCESS_ID] = {0x20, 0x40},
 	[TEB_THREAD_ID] = {0x24, 0x48},
 	[TEB_PEB] = {0x30, 0x60},
+	[TEB_STACK_ALLOCATION] = {0xe0c, 0x1478},
 	[PEB_IMAGE_BASE] = {0x8, 0x10},
 	[PEB_LDR] = {0xc, 0x18},
 	[PEB_PARAMETERS] = {0x10, 0x20},
@@ -118,7 +120,7 @@ static void fill_peb(struct image *image, const struct made_module *exe, uint64_
 	image_write(image, at(image, peb, PEB_OS_BUILD), profile->os_build, 2);
 }
 
-static void fill_teb(struct image *image, uint64_t teb, uint64_t stack, uint64_t stack_bytes)
+void image_fill_teb(struct image *image, uint64_t teb, uint64_t stack, uint64_t stack_bytes)
 {
 	const struct side *side = image_at_side(image);
 	image_write_ptr(image, at(image, teb, TEB_STACK_BASE), stack + stack_bytes);
@@ -127,6 +129,7 @@ static void fill_teb(struct image *image, uint64_t teb, uint64_t stack, uint64_t
 	image_write_ptr(image, at(image, teb, TEB_PROCESS_ID), 4660);
 	image_write_ptr(image, at(image, teb, TEB_THREAD_ID), 4664);
 	image_write_ptr(image, at(image, teb, TEB_PEB), side->peb);
+	image_write_ptr(image, at(image, teb, TEB_STACK_ALLOCATION), stack);
 }
 
 static const char *base_name(const char *path)
@@ -301,7 +304,9 @@ static void make_side(struct image *image)
 	make_parameters(image);
 	make_loader(image);
 	fill_peb(image, &image->modules[0], side->peb);
-	fill_teb(image, side->teb, stack, stack_bytes);
+	image_fill_teb(image, side->teb, stack, stack_bytes);
+	image_region(image, stack)->use = USE_STACK;
+	image_region(image, blocks)->use = USE_SYSTEM;
 	for (size_t i = 0; i < image->module_count; i++) {
 		if (image->modules[i].base == side->ntdll) {
 			fill_with_globals(image, &image->modules[i]);
@@ -312,11 +317,9 @@ static void make_side(struct image *image)
 		image_write_ptr(image, stack + stack_bytes - 0x1000 + i * ptr, stack + 8 * i);
 }
 
-/* A WOW64 process: the 64-bit TEB points to the 32-bit TEB (facts, section 2.1). */
-static void join_sides(struct image *image)
+/* The 64-bit TEB points to the 32-bit TEB (facts, section 2.1). */
+void image_join_tebs(struct image *image, uint64_t teb32, uint64_t teb64)
 {
-	uint64_t teb32 = image->sides[0].teb;
-	uint64_t teb64 = image->sides[1].teb;
 	image_write(image, teb64, teb32, 8);
 	image_write(image, teb64 + WOW_TEB_OFFSET_64, (uint32_t)(teb32 - teb64), 4);
 	image_write(image, teb32 + WOW_TEB_OFFSET_32, (uint32_t)(teb64 - teb32), 4);
@@ -335,13 +338,15 @@ void image_make_process(struct image *image)
 	}
 	make_side(image);
 	if (image->profile->is_wow64) {
-		join_sides(image);
+		image_join_tebs(image, image->sides[0].teb, image->sides[1].teb);
 		image->sides[1].cursor = 0x100000000;
 	}
 	struct side *side = image_at_side(image);
 	side->made_code = image_reserve(image, GRANULE_BYTES, 0);
 	image_commit(
 		image, side->made_code, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE | IMAGE_EXECUTE);
+	image_make_threads(image);
+	image_make_views(image);
 	image_make_stacks(image);
 	if (image_has_ust(image))
 		ust_model_make(image);

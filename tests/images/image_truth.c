@@ -113,6 +113,7 @@ void image_write_truth(struct image *image, const char *path)
 	write_blocks(file, image, false);
 	if (image->profile->is_wow64)
 		write_blocks(file, image, true);
+	image_write_balance(image, file);
 	if (ferror(file) | fclose(file))
 		image_die("%s: cannot be written", path);
 }

@@ -50,6 +50,7 @@ enum image_access {
 	IMAGE_WRITE = 2,
 	IMAGE_EXECUTE = 4,
 	IMAGE_GUARD = 8, /* committed but inaccessible: not in the dump */
+	IMAGE_COPIED = 16, /* writable, and a write would make a copy */
 };
 
 struct image;

@@ -42,6 +42,9 @@ static const char help_text[] =
 	"  database ENTRIES LOOKUPS FAILURES\n"
 	"  block HEAP ADDR REQUESTED OVERHEAD STACK|-\n"
 	"  total BLOCKS REQUESTED OVERHEAD\n"
+	"  memory PART BYTES             all parts of the balance, as hdump(5) names them\n"
+	"  count threads|handles N\n"
+	"  handles N TYPE                of those whose type is known\n"
 	"Of the 64-bit side of a WOW64 process: heap64, heapsize64, block64, total64.\n";
 
 struct request {

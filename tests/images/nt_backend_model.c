@@ -368,6 +368,10 @@ void nt_heap_finish(struct nt_heap *heap)
 	if (heap->lfh)
 		lfh_finish(heap);
 	close_segment(heap);
+	if (image_chance(heap->image, "segment without blocks", 2)) {
+		new_segment(heap);
+		close_segment(heap);
+	}
 	link_frees(heap);
 	truth_heap_bytes(heap->image, heap->base, heap->committed_bytes, heap->reserved_bytes);
 	free(heap->frees);

@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More;
 use Hunt;
 
-our @EXPORT = qw(profiles breaks make_image make_and_read truth found walked walked_in wrong_of check_found check_walked growth_of);
+our @EXPORT = qw(profiles breaks make_image make_and_read truth found balance_of true_balance walked walked_in wrong_of check_found check_walked growth_of);
 
 my $maker = "$root/build/linux/images/make_image";
 
@@ -125,6 +125,27 @@ sub found {
 		$found{blocks}{$addr} = join ' ', @is, @{ $frames{ $is[3] } // ['no frames'] };
 	}
 	return \%found;
+}
+
+# Returns the figures of a dump's notes; handles by type as "handles:TYPE".
+sub balance_of {
+	my ($file) = @_;
+	my $text = slurp($file);
+	my %found;
+	for my $note ($text =~ m{^// hsnap: (?:memory|counts) (.*?)\r$}mg) {
+		%found = (%found, $note =~ /(\S+)=(\d+)/g);
+	}
+	$found{"handles:$1"} = $2 while $text =~ m{^// hsnap: handles type="([^"]+)" count=(\d+)\r$}mg;
+	return \%found;
+}
+
+# Reads the maker's truth; returns it in the form of balance_of().
+sub true_balance {
+	my ($file) = @_;
+	my $text = slurp($file);
+	my %truth = $text =~ /^(?:memory|count) (\S+) (\d+)$/mg;
+	$truth{"handles:$2"} = $1 while $text =~ /^handles (\d+) (.+)$/mg;
+	return \%truth;
 }
 
 # Runs the walkers: all { ADDR => "HEAP REQUESTED OVERHEAD" }, heaps { ADDR => KIND }, sizes { ADDR

@@ -141,6 +141,8 @@ sub truth_of {
 		elsif ($word eq 'heapsize') { $truth->{sizes}{ hex $rest[0] } = "@rest[1, 2]" }
 		elsif ($word eq 'stack') { $truth->{stacks}{ $rest[0] } = [map { hex } @rest[1 .. $#rest]] }
 		elsif ($word =~ /^(total|database)$/) { $truth->{$word} = \@rest }
+		elsif ($word =~ /^(memory|count)$/) { $truth->{$word}{ $rest[0] } = $rest[1] }
+		elsif ($word eq 'handles') { $truth->{handles}{ join ' ', @rest[1 .. $#rest] } = $rest[0] }
 		elsif ($word eq 'block') {
 			my ($heap, $addr) = map { hex } @rest[0, 1];
 			die "two blocks at $rest[1]\n" if $truth->{blocks}{$addr};
