@@ -308,6 +308,11 @@ static void sum_heaps(struct dump_sums *sums)
 	}
 	u64map_release(&facts);
 	free(fact_of);
+	/* A series can have thousands of dumps: return the unused part of the array. */
+	sums->heap_fact_cap = sums->heap_fact_count;
+	if (sums->heap_fact_count)
+		sums->heap_facts = xrealloc(
+			sums->heap_facts, sums->heap_fact_count * sizeof(*sums->heap_facts));
 }
 
 /* Completes the sums at the end of a dump, even if the dump is cut short. */
