@@ -38,7 +38,8 @@ void inputs_check_samples(struct inputs *inputs, const struct series *series)
 	}
 }
 
-#define EARLY_MS 2000 /* a dump's date is this long before its process only if the clock was set */
+/* A dump cannot be older than its process. If it is older by this much, the clock was set. */
+#define EARLY_MS 2000
 
 /* Adds a warning to a dump. Also prints it, unless warnings are printed later per series. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)

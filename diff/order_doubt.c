@@ -99,9 +99,9 @@ static int by_number(const void *a, const void *b)
 	return int64_order((int64_t)x->number, (int64_t)y->number);
 }
 
-/* Two dumps whose order by time contradicts the other order. */
+/* Two dumps whose times contradict the order of their names, or of the command line. */
 struct contradiction {
-	const struct dump_place *first, *second; /* in the other order */
+	const struct dump_place *first, *second; /* in the order of names or of the command line */
 	const char *order;
 };
 

@@ -66,8 +66,8 @@ static void print_suppression(const struct suppression *one, bool is_filtered, F
 		message_line(messages, "%s: %s suppressed nothing: %s", one->place, one->text,
 			one->is_late ? "an earlier suppression covers what it matches" :
 			one->is_part_of_start ?
-				       "it matches a function that starts a program or a thread, "
-				       "which needs the whole name between ^ and $" :
+				       "it matches only functions that start a program or a "
+				       "thread; for those, write the whole name between ^ and $" :
 			one->differs_in_case ? "it matches only if case is ignored" :
 			is_filtered ? "no changed stack that the other options select matches it" :
 				      "no changed stack matches it");

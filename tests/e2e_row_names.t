@@ -419,7 +419,7 @@ sub suppressions {
 		is_deeply(rows_of('--suppress', spew("$dir/known.supp", "$line\n"), $file), $left{$line}, $line);
 	}
 	my %why = ('leak:nothing' => 'no changed stack matches it', 'leak:cache::fill' => 'it matches only if case is ignored',
-		'leak:BaseThread' => 'it matches a function that starts a program or a thread, which needs the whole name between ^ and $',
+		'leak:BaseThread' => 'it matches only functions that start a program or a thread; for those, write the whole name between ^ and $',
 		"leak:Cache\nleak:^Cache::fill\$" => 'an earlier suppression covers what it matches');
 	for my $line (sort keys %why) {
 		like(run([$hdiff, '--suppress', spew("$dir/known.supp", "$line\n"), $file])->{err}, qr/ suppressed nothing: \Q$why{$line}\E$/m, $line =~ tr/\n/,/r);

@@ -96,8 +96,8 @@ uint64_t balance_handles_of(const struct balance *balance, const char *type);
 void balance_write(struct out *out, const struct balance *balance);
 
 /*
- * Reads one of these notes, and adds it to `balance`. `arena` holds the strings. Returns 1 for
- * other kinds of notes, 0, or -ERR_BAD_LINE.
+ * Reads one of these notes, and adds it to `balance`. `arena` holds the strings. Returns 0;
+ * -ERR_BAD_LINE if the note is malformed; or 1 if the note is of another kind.
  */
 int balance_note(
 	struct balance *balance, struct arena *arena, const char *kind, const struct kv *kv);

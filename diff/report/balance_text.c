@@ -169,8 +169,7 @@ static const char *remedy_of(const struct balance_view *balance, enum balance_fi
 {
 	switch ((int)part) {
 	case BALANCE_FREE: return "blocks that stay keep the memory around them committed";
-	case BALANCE_STACKS:
-		return "threads that did not end; a debugger lists them, in WinDbg ~*k";
+	case BALANCE_STACKS: return "threads that did not end; WinDbg's ~*k lists them";
 	case BALANCE_VIRTUAL:
 		return balance->has_virtual ? "not allocated by hooked functions" :
 					      "'hsnap run' or 'hsnap attach' records who "

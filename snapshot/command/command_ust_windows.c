@@ -18,7 +18,8 @@ enum {
 };
 
 static const struct opt options[] = {
-	{OPT_DB_MB, NULL, "db-mb", "N", "with on: room for the stacks of each process, in MiB"},
+	{OPT_DB_MB, NULL, "db-mb", "N",
+		"room for the stacks of each process, in MiB (only with 'ust on')"},
 	HELP_OPTION,
 	{0},
 };

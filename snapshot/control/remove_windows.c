@@ -173,7 +173,7 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 }
 
 /* Removes the jumps. All threads are held. The caller has checked that no function has another
- * program's jump. So a jump that cannot be read may be the tracer's. */
+ * program's jump. A jump that cannot be read therefore counts as the tracer's. */
 static int remove_jumps(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";

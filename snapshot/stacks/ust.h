@@ -112,7 +112,7 @@ uint32_t ust_frames(
 const struct ust_facts *ust_facts(const struct ust *ust);
 
 /*
- * Finds the database of the ntdll that has this bitness, among the modules. Recognizes the database
+ * Finds the module ntdll of the given bitness, and in it the stack database. Recognizes the database
  * by its structure, and checks it (ust_database.c). Sets database->addr to 0 if there is no
  * database. Returns 0 or -ERR_NOMEM.
  */
