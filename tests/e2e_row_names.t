@@ -33,6 +33,8 @@ subtest 'patterns match each spelling of a name' => \&spellings;
 subtest 'a pattern for -x that matches nothing is reported' => \&unmatched;
 subtest 'suppressions that match, and why others do not' => \&suppressions;
 subtest 'threads and locales of the C++ library' => \&library_functions;
+subtest 'code that the linker moved' => \&moved_code;
+subtest 'logs that show no modules, or no heaps' => \&no_modules;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
 
@@ -425,6 +427,31 @@ sub suppressions {
 		like(run([$hdiff, '--suppress', spew("$dir/known.supp", "$line\n"), $file])->{err}, qr/ suppressed nothing: \Q$why{$line}\E$/m, $line =~ tr/\n/,/r);
 	}
 	like(run([$hdiff, '-i', '!g$', '--suppress', spew("$dir/known.supp", "leak:Cache\n"), $file])->{err}, qr/suppressed nothing: no changed stack that the other options select matches it$/m, 'with -i');
+}
+
+# Names of code that the linker moved away from its function, in ntdll with public symbols only.
+sub moved_code {
+	my @moved = ('ntdll! ?? ::FNODOBFM::`string\'+1A', 'ntdll! ?? ::NNGAKEGL::`string\'+2B00');
+	my $file = comparison_of((map { [$moved[$_], "app!user_$_+3"] } 0 .. $#moved), ['app! ?? ::FNODOBFM::`string\'+1A', 'app!main+3']);
+	my @rows = @{ named($file) };
+	is(scalar(grep { /^app!user_/ } @rows), 2, 'such names in ntdll do not name a row') or diag(join "\n", @rows);
+	is(scalar(grep { /FNODOBFM/ } @rows), 1, '... but in the program they do');
+	return;
+}
+
+# A module that no log can show: a limit cannot be judged.
+sub no_modules {
+	my $log = sub { my ($name, $count, $list) = @_;
+		return spew("$dir/$name", ($list ? "// Loaded modules:\n//     Base Size Module\n//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n" : '')
+			. join '', map { sprintf "10 bytes + 8 at %X by BackTrace2\n%s", 0x655FB0 + 64 * $_, $_ == 1 ? "\t140001490\n\n" : "\n" } 1 .. $count) };
+	for my $list (0, 1) {
+		my @files = map { $log->("modules-$_.txt", $_, $list) } 1, 3;
+		is(run([$hdiff, '--module', 'app', '--max-growth', 0, @files])->{status}, $list ? 1 : 2, $list ? 'with the list, growth is over the limit' : 'without the list of modules, nothing is judged');
+		is(run([$hdiff, '--module', 'other', '--max-growth', 0, @files])->{status}, 2, 'a module that does not exist');
+	}
+	my @files = ($log->('some.txt', 2, 1), spew("$dir/none.txt", "// UMDH: version 6.3.9600: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n"));
+	is(run([$hdiff, '--max-growth', 0, @$_])->{status}, 2, 'a log without heaps measures nothing') for [@files], [reverse @files], [$files[1]];
+	return;
 }
 
 sub library_functions {

@@ -247,10 +247,15 @@ static bool is_module(const char *wanted, const struct naming *naming)
 	return false;
 }
 
-static bool lists_modules(const struct comparison *comparison)
+/* Returns true if the absence of a module proves that the filter cannot work. The frames of old logs
+ * have names, but only those of modules that allocated: there, a module may be absent because it
+ * has no blocks. A dump of addresses that lacks the list of modules cannot show any module. */
+static bool absence_is_wrong(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
-		if (!comparison->dumps[i].module_list.count)
+		const struct dump_sums *dump = &comparison->dumps[i];
+
+		if (!dump->module_list.count && dump->text_count)
 			return false;
 	}
 	return comparison->dumps;
@@ -262,7 +267,7 @@ void unmatched_modules(const struct filter *filter, const struct naming *naming,
 	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
 			messages(ctx, "--module", filter->modules[i], "no module has this name",
-				lists_modules(naming->comparison));
+				absence_is_wrong(naming->comparison));
 	}
 }
 

@@ -40,6 +40,7 @@ static const char *const allocators[] = {
 	"ntdll!RtlpSetupExtendedBlock*",
 	"ntdll!RtlStdLogStackTrace*",
 	"ntdll!RtlLogStackBackTrace*",
+	"ntdll!::*", /* code that the linker moved, " ?? ::FNODOBFM::`string'" */
 	"verifier!AVrf*",
 	"hsnap-tracer*!*",
 	/* Windows' own wrappers */

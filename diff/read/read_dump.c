@@ -352,8 +352,12 @@ static int finish(struct sum_reader *reader, int rc)
 	sums->total.block_count -= sums->reserved.block_count;
 	sums->total.requested_bytes -= sums->reserved.requested_bytes;
 	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
-	if (!sums->heap_count && !sums->cell_count)
+	if (!sums->heap_count && !sums->cell_count) {
 		sums_warn(sums, "contains no heap");
+		/* UMDH writes such a log if it has recorded nothing. hsnap's end mark proves that
+		 * there is nothing. */
+		sums->quality.is_incomplete |= !reader->head.is_ours;
+	}
 	if (reader->is_over)
 		return err_set(reader->err, ERR_BAD_LINE, sums->id.path, SUMS_TOO_LARGE);
 	return rc;
