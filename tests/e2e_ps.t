@@ -78,9 +78,11 @@ for my $step (1, 2) {
 	syswrite $holding->{to}, "\n" if $step > 1;
 	like($holding->line, qr/^space /, 'a program states its memory');
 	is($holding->step, $step, '... and waits');
-	push @objects, [hsnap('ps', "holds-$name")->{out} =~ /iB +(\d+) +(\d+) /];
+	push @objects, [hsnap('ps', "holds-$name")->{out} =~ /iB +(\d+) +(\d+|\?) /];
 }
-is_deeply([map { $objects[1][$_] - $objects[0][$_] } 0, 1], [40, 541], 'ps counts threads and handles');
+is($objects[1][0] - $objects[0][0], 40, 'ps counts threads');
+# Wine 8 does not count handles.
+ok($objects[0][1] eq '?' || $objects[1][1] - $objects[0][1] == 541, 'ps counts handles, or does not know them') or diag("@{ $objects[0] }, @{ $objects[1] }");
 is($holding->quit, 0, 'it ends');
 
 # On a terminal each line fits the width, and omits the program's path. Undo Wine's changes to a

@@ -57,7 +57,7 @@ is($target->quit, 0, 'the target ends');
 is($stop->end, 0, 'and that is seen at once');
 is(scalar($stop->said(qr/^(pid $target->{pid}: the process has ended)/)), 1, 'and said');
 objects('threads:40', 'threads', 40);
-objects('handles:541', 'handles', 541);
+handles();
 check_error(hsnap('watch', '-p', 4, '--growth', $_), 'hsnap', $_, '--growth') for 'threads:0', 'threads:1K', 'windows:5', 'heap-blocks:1M', ':5';
 done_testing;
 
@@ -77,6 +77,25 @@ sub objects {
 	is($loop->end, 0, 'status 0');
 	my ($from, $to) = ($loop->said(qr/$figure (\d+ to \d+)$/))[0] =~ /(\d+)/g;
 	is($to - $from, $count, "$count more");
+	is($holds->quit, 0, 'the program ends');
+	return;
+}
+
+# Wine 8 does not count handles, which watch reports.
+sub handles {
+	my $holds = target("$root/build/win64/targets/holds.exe");
+	like($holds->line, qr/^space /, 'a program states its memory');
+	is($holds->step, 1, '... and waits');
+	my ($counted) = hsnap('ps', 'holds')->{out} =~ /iB +\d+ +(\d+) /;
+	if (defined $counted) {
+		objects('handles:541', 'handles', 541);
+	} else {
+		my $at = fresh_dir();
+		my $loop = loop('watch', '-p', $holds->{pid}, '--growth', 'handles:5', '-f', win("$at/{n}.txt"), '--count', 1);
+		ok($loop->wait_line(qr/this system does not report its handles/), 'handles are not known');
+		$loop->interrupt;
+		$loop->end;
+	}
 	is($holds->quit, 0, 'the program ends');
 	return;
 }

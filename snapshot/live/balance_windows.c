@@ -121,6 +121,7 @@ uint64_t balance_native_teb(HANDLE thread)
 struct tebs {
 	struct target_teb *list;
 	size_t count, cap;
+	bool is_incomplete; /* the TEB of a thread that has not exited is unknown */
 };
 
 static void add_teb(struct tebs *tebs, uint64_t addr, unsigned bits)
@@ -136,8 +137,10 @@ static void add_tebs(struct tebs *tebs, struct target *target, DWORD id)
 	HANDLE thread = OpenThread(THREAD_QUERY_INFORMATION, FALSE, id);
 	uint64_t teb;
 
-	if (!thread)
+	if (!thread) {
+		tebs->is_incomplete |= GetLastError() != ERROR_INVALID_PARAMETER; /* has exited */
 		return;
+	}
 	teb = balance_native_teb(thread);
 	add_teb(tebs, teb, OWN_BITS);
 	if (teb && target->bits != OWN_BITS)
@@ -172,7 +175,7 @@ int balance_tebs(struct target *target, HANDLE process, struct target_teb **list
 {
 	struct tebs tebs = {0};
 
-	if (!each_thread(GetProcessId(process), add_tebs, &tebs, target)) {
+	if (!each_thread(GetProcessId(process), add_tebs, &tebs, target) || tebs.is_incomplete) {
 		free(tebs.list);
 		return -ERR_TARGET;
 	}
@@ -184,7 +187,6 @@ int balance_tebs(struct target *target, HANDLE process, struct target_teb **list
 /* ---------------------------------------------------------------- handles by type */
 
 #define PROCESS_HANDLE_INFORMATION 51 /* PROCESS_HANDLE_SNAPSHOT_INFORMATION, Windows 8 */
-#define SYSTEM_HANDLE_INFORMATION 64 /* SYSTEM_HANDLE_INFORMATION_EX; Wine has only this one */
 #define OBJECT_TYPES_INFORMATION 3 /* OBJECT_TYPES_INFORMATION */
 #define STATUS_LENGTH_MISMATCH ((NTSTATUS)0xC0000004)
 #define ANSWER_MAX ((ULONG)256 << 20) /* maximum size of the system's answer */
@@ -201,19 +203,6 @@ struct process_handles { /* PROCESS_HANDLE_SNAPSHOT_INFORMATION */
 	struct process_handle entries[];
 };
 
-struct system_handle { /* SYSTEM_HANDLE_TABLE_ENTRY_INFO_EX */
-	void *object;
-	ULONG_PTR pid, value;
-	ULONG access;
-	USHORT back_trace, type;
-	ULONG attributes, reserved;
-};
-
-struct system_handles { /* SYSTEM_HANDLE_INFORMATION_EX */
-	ULONG_PTR count, reserved;
-	struct system_handle entries[];
-};
-
 struct object_type { /* start of OBJECT_TYPE_INFORMATION */
 	UNICODE_STRING name;
 	ULONG counters[12], attributes;
@@ -225,31 +214,23 @@ struct object_type { /* start of OBJECT_TYPE_INFORMATION */
 	ULONG pool, paged, nonpaged;
 };
 
-enum ask_what {
-	ASK_PROCESS_HANDLES,
-	ASK_SYSTEM_HANDLES,
-	ASK_TYPES,
-};
-
-static NTSTATUS ask_once(enum ask_what what, HANDLE process, void *answer, ULONG bytes)
+/* Asks for the handles of a process or, if `process` is NULL, for all types of objects. */
+static NTSTATUS ask_once(HANDLE process, void *answer, ULONG bytes)
 {
-	if (what == ASK_PROCESS_HANDLES)
-		return NtQueryInformationProcess(
-			process, (PROCESSINFOCLASS)PROCESS_HANDLE_INFORMATION, answer, bytes, NULL);
-	if (what == ASK_SYSTEM_HANDLES)
-		return NtQuerySystemInformation(
-			(SYSTEM_INFORMATION_CLASS)SYSTEM_HANDLE_INFORMATION, answer, bytes, NULL);
-	return NtQueryObject(
-		NULL, (OBJECT_INFORMATION_CLASS)OBJECT_TYPES_INFORMATION, answer, bytes, NULL);
+	return process ?
+		       NtQueryInformationProcess(process,
+			       (PROCESSINFOCLASS)PROCESS_HANDLE_INFORMATION, answer, bytes, NULL) :
+		       NtQueryObject(NULL, (OBJECT_INFORMATION_CLASS)OBJECT_TYPES_INFORMATION,
+			       answer, bytes, NULL);
 }
 
 /* Returns the system's answer and its size in bytes, or NULL if the system does not answer. The
  * caller frees the answer. */
-static void *ask(enum ask_what what, HANDLE process, ULONG *bytes)
+static void *ask(HANDLE process, ULONG *bytes)
 {
 	for (ULONG size = 1 << 16; size <= ANSWER_MAX; size *= 4) {
 		void *answer = xcalloc(1, size);
-		NTSTATUS status = ask_once(what, process, answer, size);
+		NTSTATUS status = ask_once(process, answer, size);
 
 		*bytes = size;
 		if (status >= 0)
@@ -261,53 +242,22 @@ static void *ask(enum ask_what what, HANDLE process, ULONG *bytes)
 	return NULL;
 }
 
-/* Handles of a process, counted by type. */
-struct handle_counts {
-	uint64_t total; /* 0: the system does not list handles */
-	uint64_t by_type[TYPES_MAX];
-	/* Number that the list of handles has for the type "Event"; -1: the same as in the list of
-	 * types. In Wine 8, the numbers in the two lists differ by 2. */
-	int event_type;
-};
-
-static void count_all(struct handle_counts *counts, HANDLE process)
-{
-	const DWORD pid = GetProcessId(process);
-	HANDLE event = CreateEventW(NULL, FALSE, FALSE, NULL);
-	ULONG bytes = 0;
-	struct system_handles *all = ask(ASK_SYSTEM_HANDLES, NULL, &bytes);
-	const size_t most = (bytes - sizeof(*all)) / sizeof(struct system_handle);
-
-	for (size_t i = 0; all && i < all->count && i < most; i++) {
-		const struct system_handle *entry = &all->entries[i];
-
-		if (entry->pid == GetCurrentProcessId() && entry->value == (ULONG_PTR)event)
-			counts->event_type = entry->type % TYPES_MAX;
-		if (entry->pid != pid)
-			continue;
-		counts->by_type[entry->type % TYPES_MAX]++;
-		counts->total++;
-	}
-	free(all);
-	CloseHandle(event);
-}
-
-static void count_types(struct handle_counts *counts, HANDLE process)
+/*
+ * Counts the handles of a process by the number of their type. Returns their total, or 0 if the
+ * system does not list them: before Windows 8, and in Wine. The list of all handles of the system
+ * is no substitute: a query for it crashes Wine 8's server, and with it all Windows programs.
+ */
+static uint64_t count_types(HANDLE process, uint64_t counts[TYPES_MAX])
 {
 	ULONG bytes = 0;
-	struct process_handles *own = ask(ASK_PROCESS_HANDLES, process, &bytes);
-	const size_t most = (bytes - sizeof(*own)) / sizeof(struct process_handle);
+	uint64_t total = 0;
+	struct process_handles *handles = ask(process, &bytes);
+	const size_t most = (bytes - sizeof(*handles)) / sizeof(struct process_handle);
 
-	*counts = (struct handle_counts){.event_type = -1};
-	if (!own) {
-		count_all(counts, process);
-		return;
-	}
-	for (size_t i = 0; i < own->count && i < most; i++) {
-		counts->by_type[own->entries[i].type % TYPES_MAX]++;
-		counts->total++;
-	}
-	free(own);
+	for (; handles && total < handles->count && total < most; total++)
+		counts[handles->entries[total].type % TYPES_MAX]++;
+	free(handles);
+	return total;
 }
 
 /* Returns the address of the entry after a type, which follows the type's name and is aligned. */
@@ -342,63 +292,38 @@ static bool list_types(const void *answer, ULONG bytes, const UNICODE_STRING *na
 	return true;
 }
 
-static void copy_name(const UNICODE_STRING *name, char *text, size_t size)
-{
-	text_from_utf16((const unsigned char *)name->Buffer, name->Length / 2, text, size);
-}
-
-/* Returns the difference between the numbers of a type in the two lists. */
-static int find_shift(
-	const struct handle_counts *counts, const UNICODE_STRING *const names[TYPES_MAX])
-{
-	char name[128];
-
-	for (int i = 0; counts->event_type >= 0 && i < TYPES_MAX; i++) {
-		if (!names[i])
-			continue;
-		copy_name(names[i], name, sizeof(name));
-		if (!strcmp(name, "Event"))
-			return i - counts->event_type;
-	}
-	return 0;
-}
-
 /* Adds the types that have handles, with their names. */
-static void name_types(const struct handle_counts *counts,
+static void name_types(const uint64_t counts[TYPES_MAX],
 	const UNICODE_STRING *const names[TYPES_MAX], struct balance *balance, struct arena *arena)
 {
-	const int shift = find_shift(counts, names);
 	char name[128];
 
 	balance->handles = arena_alloc(arena, TYPES_MAX * sizeof(*balance->handles));
 	for (int i = 0; i < TYPES_MAX; i++) {
-		const int type = i - shift;
-
-		if (!names[i] || type < 0 || type >= TYPES_MAX || !counts->by_type[type])
+		if (!names[i] || !counts[i])
 			continue;
-		copy_name(names[i], name, sizeof(name));
-		balance->handles[balance->handle_count++] = (struct balance_handles){
-			arena_text(arena, name, strlen(name)), counts->by_type[type]};
+		text_from_utf16((const unsigned char *)names[i]->Buffer, names[i]->Length / 2, name,
+			sizeof(name));
+		balance->handles[balance->handle_count++] =
+			(struct balance_handles){arena_text(arena, name, strlen(name)), counts[i]};
 	}
 }
 
 static void count_handles(HANDLE process, struct balance *balance, struct arena *arena)
 {
 	const UNICODE_STRING *names[TYPES_MAX] = {NULL};
-	struct handle_counts counts;
+	uint64_t counts[TYPES_MAX] = {0}, total = count_types(process, counts);
 	ULONG bytes = 0;
 	DWORD count;
-	void *types;
+	void *types = total ? ask(NULL, &bytes) : NULL;
 
-	count_types(&counts, process);
-	types = counts.total ? ask(ASK_TYPES, NULL, &bytes) : NULL;
 	/* Wine 8 reports 0, which is never true. */
 	if (GetProcessHandleCount(process, &count) && count)
-		counts.total = count;
-	if (counts.total)
-		balance_set(balance, BALANCE_HANDLES, counts.total);
+		total = count;
+	if (total)
+		balance_set(balance, BALANCE_HANDLES, total);
 	if (types && list_types(types, bytes, names))
-		name_types(&counts, names, balance, arena);
+		name_types(counts, names, balance, arena);
 	free(types);
 }
 
