@@ -24,7 +24,7 @@ for my $case (['none'], ['tracer', traced => 1]) {
 	my $result = hsnap('ps', $name);
 	is($result->{status}, 0, "$stacks: ps");
 	my ($row) = grep { /^ *$target->{pid} / } split /\r?\n/, $result->{out};
-	my @columns = ($row // '') =~ /^ *\d+ +(\S+) +(\S+) +(\S+) +[\d.]+ [KMG]iB +\S+ +(\S+)/;
+	my @columns = ($row // '') =~ /^ *\d+ +(\S+) +(\S+) +(\S+) +[\d.]+ [KMG]iB +\S+ +\S+ +\S+ +(\S+)/;
 	is_deeply(\@columns, [$target_bits, $said->{heaps} + $others, $stacks, "$name.exe"], "$stacks: bits, heaps, stacks, name") or diag($result->{out});
 	is($target->quit, 0, 'the program ends');
 }

@@ -236,7 +236,7 @@ sub lines_of {
 		my $bytes = bytes_of($stack, $host, $run->{build}, $at, $at - $run->{from}) or next;
 		# If a function calls a stack from two places, there are two lines.
 		for my $part ($stack eq 'parse_header' && $host->{number} % 50 == 3 ? (10_000, $bytes - 10_000) : $bytes) {
-			$lines .= sprintf qq(%s,"stack":"%s","function":"app!%s","frames":"app!%s;app+FFF","bytes":%d,"blocks":%d,"overhead":%d}\n),
+			$lines .= sprintf qq(%s,"stack":"%s","function":"app!%s","frames":"app!%s;app+FFF","bytes":%d,"blocks":%d,"overhead":%d,"private_bytes":-1,"threads":-1,"handles":-1}\n),
 			    $process, $id{$stack}, $stack, $stack, $part, $part / 10_000, $part / 1250;
 		}
 	}
