@@ -40,7 +40,8 @@ static const char *const allocators[] = {
 	"ntdll!RtlpSetupExtendedBlock*",
 	"ntdll!RtlStdLogStackTrace*",
 	"ntdll!RtlLogStackBackTrace*",
-	"ntdll!::*", /* code that the linker moved, " ?? ::FNODOBFM::`string'" */
+	/* code that the linker moved away from its function: " ?? ::FNODOBFM::`string'" */
+	"ntdll!::*",
 	"verifier!AVrf*",
 	"hsnap-tracer*!*",
 	/* Windows' own wrappers */

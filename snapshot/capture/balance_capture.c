@@ -268,11 +268,12 @@ void balance_capture(
 	/* Without the TEBs, stacks would count as "virtual". */
 	if ((target->ops->tebs(target, &tebs, &count) ||
 		    !attribute(target, captured, balance, tebs, count)) &&
-		!target->is_file)
+		!target->is_file && target->ops->is_alive(target))
 		snapshot_warn(snapshot, "the threads or the memory of the process could not be "
 					"listed, so the parts "
 					"of its private memory are not known");
-	else if (!target->is_file && !balance_knows(balance, BALANCE_THREADS))
+	else if (!target->is_file && !balance_knows(balance, BALANCE_THREADS) &&
+		 target->ops->is_alive(target))
 		snapshot_warn(snapshot, "the number of threads of the process is not known");
 	free(tebs);
 }

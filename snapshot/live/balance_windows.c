@@ -17,6 +17,7 @@
 
 #define OWN_BITS ((unsigned)(8 * sizeof(void *)))
 #define WAIT_MS 20000 /* maximum time for which hsnap waits for the address space under Wine */
+#define TEB_TRIES 5
 #define SPACE_MAX ((size_t)4 << 20) /* maximum number of ranges; far more than a process has */
 
 /* ---------------------------------------------------------------- address space */
@@ -134,7 +135,7 @@ static void add_teb(struct tebs *tebs, uint64_t addr, unsigned bits)
 
 static void add_tebs(struct tebs *tebs, struct target *target, DWORD id)
 {
-	HANDLE thread = OpenThread(THREAD_QUERY_INFORMATION, FALSE, id);
+	HANDLE thread = OpenThread(THREAD_QUERY_INFORMATION | SYNCHRONIZE, FALSE, id);
 	uint64_t teb;
 
 	if (!thread) {
@@ -142,6 +143,7 @@ static void add_tebs(struct tebs *tebs, struct target *target, DWORD id)
 		return;
 	}
 	teb = balance_native_teb(thread);
+	tebs->is_incomplete |= !teb && WaitForSingleObject(thread, 0) == WAIT_TIMEOUT;
 	add_teb(tebs, teb, OWN_BITS);
 	if (teb && target->bits != OWN_BITS)
 		add_teb(tebs, nt_guest_teb(target, teb), target->bits);
@@ -171,17 +173,23 @@ static size_t each_thread(DWORD pid,
 	return count;
 }
 
+/* A thread that is just starting or exiting may have no TEB, so the threads are listed again. */
 int balance_tebs(struct target *target, HANDLE process, struct target_teb **list, size_t *count)
 {
-	struct tebs tebs = {0};
+	for (int tries = 0; tries < TEB_TRIES; tries++) {
+		struct tebs tebs = {0};
 
-	if (!each_thread(GetProcessId(process), add_tebs, &tebs, target) || tebs.is_incomplete) {
+		if (tries)
+			Sleep(1);
+		if (each_thread(GetProcessId(process), add_tebs, &tebs, target) &&
+			!tebs.is_incomplete) {
+			*list = tebs.list;
+			*count = tebs.count;
+			return 0;
+		}
 		free(tebs.list);
-		return -ERR_TARGET;
 	}
-	*list = tebs.list;
-	*count = tebs.count;
-	return 0;
+	return -ERR_TARGET;
 }
 
 /* ---------------------------------------------------------------- handles by type */
