@@ -249,6 +249,7 @@ sub taken_at_exit {
 # Removes the dump's time and process, which differ between runs.
 sub lasting {
 	my ($text) = @_;
+	$text =~ s{^(// hsnap: memory) .*? (?=heap-blocks=)}{$1 }m; # the system's counters vary
 	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+ clock=\d+( bits=\d+) parent=\d+}{$1$2}mr;
 }
 
