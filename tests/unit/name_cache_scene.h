@@ -79,6 +79,8 @@ static inline bool scene_find(struct name_cache *cache, unsigned key, uint32_t r
 		assert_string_equal(is->file ? is->file : "", should->file ? should->file : "");
 		assert_int_equal(is->line, should->line);
 		assert_int_equal(is->offset_bytes, should->offset_bytes);
+		assert_null(is->recorded_function);
+		assert_null(is->recorded_file);
 	}
 	arena_release(&arena);
 	return true;
