@@ -133,7 +133,7 @@ static void add_types(
 	free(types);
 }
 
-static const struct balance_row *find_figure(
+const struct balance_row *balance_view_row(
 	const struct balance_view *balance, enum balance_role role, enum balance_figure figure)
 {
 	for (size_t i = 0; i < balance->count; i++) {
@@ -148,31 +148,46 @@ static uint64_t above_zero(int64_t change)
 	return change > 0 ? (uint64_t)change : 0;
 }
 
-/* Compares the growth of private memory with the growth that the comparison's rows contain. */
-static void explain(struct balance_view *balance, const struct comparison *comparison)
+/* Returns the growth of the memory from VirtualAlloc that the tracer recorded, over all processes. */
+static uint64_t recorded_growth(const struct comparison *comparison)
 {
-	static const enum balance_figure in_rows[] = {
-		BALANCE_BLOCKS, BALANCE_OVERHEAD, BALANCE_VIRTUAL};
-	const struct balance_row *whole = find_figure(balance, BALANCE_WHOLE, BALANCE_FIGURES);
-	const struct dump_sums *first = comparison->dumps,
-			       *last = first + comparison->dump_count - 1;
+	const size_t count = comparison->dump_count;
+	struct block_totals *totals = xcalloc(count, sizeof(*totals));
+	uint64_t first = count > 1 ? comparison->dumps[0].virtual_bytes : 0;
+	uint64_t last = comparison->dumps[count - 1].virtual_bytes;
 
-	balance->has_types = first->balance.handle_count && last->balance.handle_count;
-	balance->has_virtual = true;
-	for (size_t i = 0; i < comparison->dump_count; i++)
-		balance->has_virtual = balance->has_virtual && first[i].has_virtual;
-	if (!whole || !whole->has_change)
-		return;
-	balance->grown_bytes = above_zero(balance_row_change(whole));
-	for (size_t i = 0; i < sizeof(in_rows) / sizeof(*in_rows); i++) {
-		const struct balance_row *row = find_figure(balance, BALANCE_PART, in_rows[i]);
-		uint64_t grown = row && row->has_change ? above_zero(balance_row_change(row)) : 0;
-		uint64_t recorded =
-			above_zero((int64_t)(last->virtual_bytes - first->virtual_bytes));
+	for (size_t i = 0; i < count; i++)
+		totals[i].requested_bytes = comparison->dumps[i].virtual_bytes;
+	if (comparison->axis) {
+		first = series_first(comparison->axis, totals).requested_bytes;
+		last = series_last(comparison->axis, totals).requested_bytes;
+	}
+	free(totals);
+	return above_zero((int64_t)(last - first));
+}
 
-		if (in_rows[i] == BALANCE_VIRTUAL)
-			grown = !balance->has_virtual ? 0 : grown < recorded ? grown : recorded;
-		balance->explained_bytes += grown;
+/* Finds the growth of private memory that no row contains. Rows contain heap blocks with their
+ * overhead, and the memory from VirtualAlloc that the tracer recorded. */
+static void find_missing(struct balance_view *balance, const struct comparison *comparison)
+{
+	const struct balance_row *whole = balance_view_row(balance, BALANCE_WHOLE, BALANCE_FIGURES);
+
+	if (whole && whole->has_change)
+		balance->grown_bytes = above_zero(balance_row_change(whole));
+	for (size_t i = 0; i < balance->count; i++) {
+		struct balance_row *row = &balance->rows[i];
+		const uint64_t grown = row->has_change ? above_zero(balance_row_change(row)) : 0;
+		uint64_t in_rows = 0;
+
+		if (row->role != BALANCE_PART)
+			continue;
+		if (row->figure == BALANCE_BLOCKS || row->figure == BALANCE_OVERHEAD)
+			in_rows = grown;
+		else if (row->figure == BALANCE_VIRTUAL && balance->has_virtual)
+			in_rows = recorded_growth(comparison);
+		in_rows = in_rows < grown ? in_rows : grown;
+		row->missing_bytes = grown - in_rows;
+		balance->explained_bytes += in_rows;
 	}
 }
 
@@ -216,7 +231,12 @@ void balance_view_make(
 				.is_count = balance_words[i].is_count},
 			arena);
 	add_types(balance, comparison, arena);
-	explain(balance, comparison);
+	balance->has_types = comparison->dumps[0].balance.handle_count &&
+			     comparison->dumps[comparison->dump_count - 1].balance.handle_count;
+	balance->has_virtual = true;
+	for (size_t i = 0; i < comparison->dump_count; i++)
+		balance->has_virtual = balance->has_virtual && comparison->dumps[i].has_virtual;
+	find_missing(balance, comparison);
 }
 
 bool balance_key_known(const char *key, size_t len, bool *is_count)

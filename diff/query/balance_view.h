@@ -36,6 +36,8 @@ struct balance_row {
 	 * they must be known for each process. */
 	bool has_change;
 	uint64_t first, last; /* sums over the processes; valid with `has_change` */
+	/* For a part that grew: bytes of its growth that no row of the comparison contains. */
+	uint64_t missing_bytes;
 	/* True in a trend if all values are known. In `trend`, the fields for bytes describe the
 	 * values, even if the values are numbers of objects. */
 	bool has_trend;
@@ -47,8 +49,7 @@ struct balance_view {
 	size_t count;
 	bool has_types; /* the first and the last dump list handles by type */
 	/* Growth of private memory, and the part of this growth that rows of the comparison
-	 * contain: heap blocks with their overhead, and memory from VirtualAlloc that the tracer
-	 * recorded. */
+	 * contain. */
 	uint64_t grown_bytes, explained_bytes;
 	/* true if the tracer recorded memory from VirtualAlloc in all dumps */
 	bool has_virtual;
@@ -62,6 +63,10 @@ void balance_view_make(
 /* Returns true if a row can have this key, such as "handles:Event". Ignores case. Stores in
  * `*is_count` whether the row's values are numbers of objects. */
 bool balance_key_known(const char *key, size_t len, bool *is_count);
+
+/* Returns the row of a figure, or NULL. */
+const struct balance_row *balance_view_row(
+	const struct balance_view *balance, enum balance_role role, enum balance_figure figure);
 
 /* Returns the row with this key, or NULL. */
 const struct balance_row *balance_view_find(

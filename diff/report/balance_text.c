@@ -12,7 +12,10 @@
 #include "diff/report/numbers.h"
 #include "diff/trend/trend.h"
 
-#define PARTS_MAX 5 /* maximum number of parts, or of types of handles, on a line */
+/* Maximum numbers of parts and of types of handles on a line. With these, all lines together
+ * usually fill at most six lines of 80 columns. */
+#define PARTS_MAX 4
+#define TYPES_MAX 3
 /* The system's counter is shown if it differs from the sum of the parts by more than this. */
 #define COUNTER_BYTES ((uint64_t)64 << 10)
 /* Growth below this is not worth an explanation. */
@@ -70,6 +73,7 @@ static int by_amount(const void *a, const void *b)
  * rows, appends a comma. Returns the number of rows. */
 static size_t add_rows(struct balance_text *text, enum balance_role role, const char *before)
 {
+	const size_t most = role == BALANCE_TYPE ? TYPES_MAX : PARTS_MAX;
 	const struct balance_view *balance = text->balance;
 	const struct balance_row **shown = xcalloc(balance->count + 1, sizeof(*shown));
 	size_t count = 0;
@@ -79,33 +83,22 @@ static size_t add_rows(struct balance_text *text, enum balance_role role, const 
 			shown[count++] = &balance->rows[i];
 	}
 	qsort(shown, count, sizeof(*shown), by_amount);
-	for (size_t i = 0; i < count && i < PARTS_MAX; i++) {
+	for (size_t i = 0; i < count && i < most; i++) {
 		buf_add_text(text->text, i ? ", " : before);
 		add_row(text, shown[i]);
 	}
-	if (count > PARTS_MAX)
-		buf_printf(text->text, ", and %zu more", count - PARTS_MAX);
+	if (count > most)
+		buf_printf(text->text, ", and %zu more", count - most);
 	free(shown);
 	return count;
-}
-
-static const struct balance_row *find_row(
-	const struct balance_text *text, enum balance_role role, enum balance_figure figure)
-{
-	for (size_t i = 0; i < text->balance->count; i++) {
-		const struct balance_row *row = &text->balance->rows[i];
-
-		if (row->role == role && row->figure == figure)
-			return row;
-	}
-	return NULL;
 }
 
 /* Appends private memory and its parts. Appends nothing if their sum has not changed. In that case,
  * memory only moved between blocks and the free space of heaps, which the rows show. */
 static void add_private(struct balance_text *text)
 {
-	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES);
+	const struct balance_row *whole =
+		balance_view_row(text->balance, BALANCE_WHOLE, BALANCE_FIGURES);
 
 	if (!whole || !is_shown(text, whole))
 		return;
@@ -117,8 +110,10 @@ static void add_private(struct balance_text *text)
 /* Appends the system's counter if it contradicts the sum of the parts. */
 static void add_counter(struct balance_text *text)
 {
-	const struct balance_row *whole = find_row(text, BALANCE_WHOLE, BALANCE_FIGURES),
-				 *counter = find_row(text, BALANCE_COUNTER, BALANCE_PRIVATE);
+	const struct balance_row *whole = balance_view_row(
+					 text->balance, BALANCE_WHOLE, BALANCE_FIGURES),
+				 *counter = balance_view_row(
+					 text->balance, BALANCE_COUNTER, BALANCE_PRIVATE);
 	int64_t difference = 0;
 
 	if (!counter || !counter->has_change)
@@ -148,7 +143,8 @@ static void add_objects(struct balance_text *text)
 	bool has_any = false;
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
-		const struct balance_row *row = find_row(text, BALANCE_OBJECTS, figures[i]);
+		const struct balance_row *row =
+			balance_view_row(text->balance, BALANCE_OBJECTS, figures[i]);
 
 		if (!row || !is_shown(text, row))
 			continue;
@@ -163,65 +159,43 @@ static void add_objects(struct balance_text *text)
 		buf_add_text(text->text, "\n");
 }
 
-/* Returns a text that helps to explain the growth of a part, or NULL if the growth is in the rows
- * of the comparison. */
-static const char *remedy_of(const struct balance_view *balance, enum balance_figure part)
+/* Returns a hint about the growth of a part that is not in the rows, or NULL. */
+static const char *hint_about(const struct balance_view *balance, enum balance_figure part)
 {
 	switch ((int)part) {
-	case BALANCE_FREE: return "blocks that stay keep the memory around them committed";
-	case BALANCE_STACKS: return "threads that did not end; WinDbg's ~*k lists them";
+	case BALANCE_FREE: return "--heaps shows which";
+	case BALANCE_STACKS: return "WinDbg's ~*k lists the threads";
 	case BALANCE_VIRTUAL:
-		return balance->has_virtual ? "not allocated by hooked functions" :
-					      "'hsnap run' or 'hsnap attach' records who "
-					      "allocates it";
+		return balance->has_virtual ? "the tracer did not see it" :
+					      "'hsnap run' shows by whom";
 	case BALANCE_IMAGE_COPIES: return "variables of modules";
-	case BALANCE_TRACER: return "hsnap's own memory";
+	case BALANCE_TRACER: return "its tables";
 	default: return NULL;
 	}
 }
 
-/* Finds the next part whose growth is not in the rows: the part that grew most and for which
- * remedy_of() has a text. `before` is the part found by the previous call, or NULL. Returns NULL
- * after the last part. */
-static const struct balance_row *next_missing(
-	const struct balance_text *text, const struct balance_row *before)
-{
-	const struct balance_view *balance = text->balance;
-	const struct balance_row *found = NULL;
-
-	for (size_t i = 0; i < balance->count; i++) {
-		const struct balance_row *row = &balance->rows[i];
-
-		if (row->role != BALANCE_PART || !row->has_change || row->last <= row->first ||
-			!remedy_of(balance, row->figure) ||
-			(before && by_amount(&row, &before) <= 0))
-			continue;
-		if (!found || by_amount(&row, &found) < 0)
-			found = row;
-	}
-	return found;
-}
-
-/* Appends a line if the rows contain less than EXPLAINED_PERCENT of the growth. The line states the
- * percentage that the rows contain, and the two largest parts that are not in the rows. */
-static void add_unexplained(struct balance_text *text)
+/* If the rows contain less than EXPLAINED_PERCENT of the growth, appends the percentage and the
+ * largest part of the rest. */
+static void add_missing(struct balance_text *text)
 {
 	const struct balance_view *balance = text->balance;
 	const uint64_t grown = balance->grown_bytes;
-	const struct balance_row *missing = next_missing(text, NULL);
+	const struct balance_row *largest = NULL;
 	unsigned share = report_percent(balance->explained_bytes, grown);
+	const char *hint;
 
-	if (text->is_single || grown < EXPLAIN_BYTES || share >= EXPLAINED_PERCENT || !missing)
+	if (text->is_single || grown < EXPLAIN_BYTES || share >= EXPLAINED_PERCENT)
 		return;
-	buf_printf(text->text, "the rows explain %u %% of this growth; not in the rows: ", share);
-	for (int i = 0; i < 2 && missing; i++) {
-		if (i && amount_of(missing) < grown / 10)
-			break;
-		buf_add_text(text->text, i ? ", " : "");
-		add_row(text, missing);
-		buf_printf(text->text, " (%s)", remedy_of(balance, missing->figure));
-		missing = next_missing(text, missing);
+	for (size_t i = 0; i < balance->count; i++) {
+		if (balance->rows[i].missing_bytes > (largest ? largest->missing_bytes : 0))
+			largest = &balance->rows[i];
 	}
+	if (!largest)
+		return;
+	hint = hint_about(balance, largest->figure);
+	buf_printf(text->text, "the rows explain %u %%, but not %s", share, largest->words);
+	if (hint)
+		buf_printf(text->text, " (%s)", hint);
 	buf_add_text(text->text, "\n");
 }
 
@@ -239,5 +213,5 @@ void balance_text(struct buf *words, const struct view *view)
 	add_shared(&text);
 	add_objects(&text);
 	if (!view->is_filtered)
-		add_unexplained(&text);
+		add_missing(&text);
 }

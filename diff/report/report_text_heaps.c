@@ -3,41 +3,27 @@
 #include "diff/report/report_text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "diff/query/heap_view.h"
 #include "diff/report/numbers.h"
 
 enum { HEAP = 13, BLOCKS = 10, BYTES = 12, SHARE = 7 };
 
-/* Writes "+12.3 MiB", or for a single dump "12.3 MiB". */
 static void write_bytes(struct text_report *text, uint64_t now, uint64_t old)
 {
-	char size[REPORT_SIZE_BYTES], word[REPORT_SIZE_BYTES + 1];
-	const char *sign = text->is_single || now == old ? "" : now > old ? "+" : "-";
+	const struct change change = {.old.requested_bytes = old, .now.requested_bytes = now};
 
-	snprintf(word, sizeof(word), "%s%s", sign,
-		report_size(now > old ? now - old : old - now, size));
-	out_printf(text->out, "%*s", BYTES, word);
-}
-
-static void write_blocks(struct text_report *text, uint64_t now, uint64_t old)
-{
-	char count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
-	const char *sign = text->is_single || now == old ? "" : now > old ? "+" : "-";
-
-	snprintf(word, sizeof(word), "%s%s", sign,
-		report_count(now > old ? now - old : old - now, count));
-	out_printf(text->out, "%*s", BLOCKS, word);
+	report_text_bytes(text, &change, BYTES);
 }
 
 static void write_numbers(struct text_report *text, const struct heap_change *row)
 {
 	const struct heap_memory *old = &row->old, *now = &row->now;
+	const struct change blocks = {.old = old->blocks, .now = now->blocks};
 	char size[REPORT_SIZE_BYTES];
 
-	write_blocks(text, now->blocks.block_count, old->blocks.block_count);
-	write_bytes(text, now->blocks.requested_bytes, old->blocks.requested_bytes);
+	report_text_blocks(text, &blocks, BLOCKS);
+	report_text_bytes(text, &blocks, BYTES);
 	write_bytes(text, heap_free_bytes(now), heap_free_bytes(old));
 	write_bytes(text, now->committed_bytes, old->committed_bytes);
 	if (!text->is_single)

@@ -226,8 +226,8 @@ static void add_up(struct balancing *balancing)
 	balance_set(balance, BALANCE_FREE, heaps - balance->figures[BALANCE_OVERHEAD]);
 }
 
-/* Attributes the address space. Returns false if it cannot be listed. */
-static bool attribute(struct target *target, const struct raw_capture *captured,
+/* Attributes the address space to parts. If it cannot be listed, no part is known. */
+static void attribute(struct target *target, const struct raw_capture *captured,
 	struct balance *balance, const struct target_teb *tebs, size_t teb_count)
 {
 	struct balancing balancing = {.balance = balance};
@@ -235,7 +235,7 @@ static bool attribute(struct target *target, const struct raw_capture *captured,
 	size_t count = 0;
 
 	if (target->ops->space(target, &space, &count))
-		return false;
+		return;
 	for (int i = BALANCE_FIRST_PART; i <= BALANCE_IMAGES; i++)
 		balance_set(balance, i, 0);
 	for (size_t i = 0; i < count; i++)
@@ -250,7 +250,21 @@ static bool attribute(struct target *target, const struct raw_capture *captured,
 	mark_threads(&balancing, target, tebs, teb_count);
 	add_up(&balancing);
 	free(balancing.allocations);
-	return true;
+}
+
+/* Reports missing figures of a live process. A process that has exited meanwhile has none. */
+static void warn_of_gaps(struct target *target, struct snapshot *snapshot)
+{
+	const struct balance *balance = &snapshot->balance;
+
+	if (target->is_file || !target->ops->is_alive(target))
+		return;
+	if (!balance_knows(balance, BALANCE_FIRST_PART))
+		snapshot_warn(snapshot,
+			"the threads or the memory of the process could not be listed, so the "
+			"parts of its private memory are not known");
+	if (!balance_knows(balance, BALANCE_THREADS))
+		snapshot_warn(snapshot, "the number of threads of the process is not known");
 }
 
 void balance_capture(
@@ -260,20 +274,13 @@ void balance_capture(
 	struct target_teb *tebs = NULL;
 	size_t count = 0;
 
-	if (target->ops->count)
-		target->ops->count(target, balance, &snapshot->arena);
-	balance_sort_handles(balance);
-	if (!target->ops->space || !target->ops->tebs)
+	if (!target->ops->count)
 		return;
+	target->ops->count(target, balance, &snapshot->arena);
+	balance_sort_handles(balance);
 	/* Without the TEBs, stacks would count as "virtual". */
-	if ((target->ops->tebs(target, &tebs, &count) ||
-		    !attribute(target, captured, balance, tebs, count)) &&
-		!target->is_file && target->ops->is_alive(target))
-		snapshot_warn(snapshot, "the threads or the memory of the process could not be "
-					"listed, so the parts "
-					"of its private memory are not known");
-	else if (!target->is_file && !balance_knows(balance, BALANCE_THREADS) &&
-		 target->ops->is_alive(target))
-		snapshot_warn(snapshot, "the number of threads of the process is not known");
+	if (!target->ops->tebs(target, &tebs, &count))
+		attribute(target, captured, balance, tebs, count);
 	free(tebs);
+	warn_of_gaps(target, snapshot);
 }

@@ -26,6 +26,7 @@ struct space {
 	HANDLE process;
 	struct target_memory *list;
 	size_t count, cap;
+	bool is_whole;
 };
 
 static void add_range(struct space *space, const MEMORY_BASIC_INFORMATION *info)
@@ -49,22 +50,19 @@ static DWORD WINAPI list_space(void *ctx)
 {
 	struct space *space = ctx;
 	MEMORY_BASIC_INFORMATION info;
-	uint64_t addr = 0, end;
+	uint64_t addr = 0;
 
-	while (space->count < SPACE_MAX &&
-		VirtualQueryEx(space->process, (LPCVOID)(uintptr_t)addr, &info, sizeof(info))) {
-		end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
-		if (end <= addr)
-			break;
+	while (space->count < SPACE_MAX && region_info(space->process, addr, &info)) {
 		if (info.State != MEM_FREE)
 			add_range(space, &info);
-		addr = end;
+		addr = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
 	}
+	space->is_whole = space->count < SPACE_MAX && GetLastError() == ERROR_INVALID_PARAMETER;
 	return 0;
 }
 
-/* Lists the address space on another thread. Returns false if the process exited meanwhile. `space`
- * then still belongs to that thread. */
+/* Lists the address space on another thread. Returns false if that thread does not answer, because
+ * the process has exited. `space` then still belongs to the thread. */
 static bool list_guarded(struct space *space)
 {
 	HANDLE handles[2] = {CreateThread(NULL, 0, list_space, space, 0, NULL), space->process};
@@ -82,20 +80,20 @@ static bool list_guarded(struct space *space)
 int balance_space(HANDLE process, bool is_wine, struct target_memory **list, size_t *count)
 {
 	struct space *space = xcalloc(1, sizeof(*space));
+	int rc;
 
 	space->process = process;
 	if (!is_wine)
 		list_space(space);
 	else if (!list_guarded(space))
 		return -ERR_TARGET;
-	*list = space->list;
-	*count = space->count;
+	rc = space->is_whole ? 0 : -ERR_TARGET;
+	if (rc)
+		free(space->list);
+	*list = rc ? NULL : space->list;
+	*count = rc ? 0 : space->count;
 	free(space);
-	if (*count && *count < SPACE_MAX)
-		return 0;
-	free(*list);
-	*list = NULL;
-	return -ERR_TARGET;
+	return rc;
 }
 
 /* ---------------------------------------------------------------- threads */

@@ -86,6 +86,10 @@ void shared_name_rights(SECURITY_ATTRIBUTES *rights);
  * each once. */
 int modules_list(struct target *target, struct snapshot *snapshot, struct err *err);
 
+/* Queries the range that contains `addr`, like VirtualQueryEx(). Returns false with the last error
+ * ERROR_INVALID_PARAMETER above the end of user space, and with another error after a failure. */
+bool region_info(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info);
+
 /* Implements target_ops.region. For a large region, may return only the part at and above
  * `addr`. */
 int region_query(HANDLE process, uint64_t addr, struct target_region *region);

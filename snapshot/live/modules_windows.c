@@ -99,10 +99,10 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 	return 0;
 }
 
-static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
+/* There are no regions above the end of user space. Other failures would look like that end, so the
+ * query is repeated. */
+bool region_info(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
-	/* There are no regions above the end of user space. Other failures would look like that
-	 * end, so the query is repeated. */
 	for (int tries = 1; !VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info));
 		tries++) {
 		if (GetLastError() == ERROR_INVALID_PARAMETER || tries >= QUERY_TRIES)
@@ -125,7 +125,7 @@ static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_I
 
 	if (from < (uint64_t)(uintptr_t)info->AllocationBase)
 		from = (uint64_t)(uintptr_t)info->AllocationBase;
-	while (from < base && query(process, from, &before)) {
+	while (from < base && region_info(process, from, &before)) {
 		uint64_t end = (uint64_t)(uintptr_t)before.BaseAddress + before.RegionSize;
 
 		if (end > addr)
@@ -149,7 +149,7 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	uint64_t at = addr;
 
 	for (;;) {
-		if (!query(process, at, &info))
+		if (!region_info(process, at, &info))
 			return -ERR_READ;
 		if (info.State == MEM_COMMIT)
 			break;
@@ -167,7 +167,7 @@ static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct targ
 {
 	MEMORY_BASIC_INFORMATION info;
 
-	while (addr < end && query(process, addr, &info)) {
+	while (addr < end && region_info(process, addr, &info)) {
 		const uint64_t info_end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
 
 		if (info.State == MEM_COMMIT && info.Type == MEM_MAPPED) {
@@ -208,7 +208,7 @@ int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes,
 
 	if (read_all(clone, addr, bytes, len))
 		return 0;
-	if (clone == process || (query(clone, addr, &info) && info.State == MEM_COMMIT) ||
+	if (clone == process || (region_info(clone, addr, &info) && info.State == MEM_COMMIT) ||
 		!find_shared(process, addr, addr + 1, &region) ||
 		!read_all(process, addr, bytes, len))
 		return -ERR_READ;

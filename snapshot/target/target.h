@@ -86,7 +86,8 @@ struct target_ops {
 		struct err *err);
 	/*
 	 * The next three functions serve the balance of the process (core/dump/balance.h). The
-	 * process may be running. NULL: not available. The caller frees the lists.
+	 * process may be running. All three are NULL if they are not available. The caller frees
+	 * the lists.
 	 *
 	 * space() lists the address space, except free parts, in ascending order. tebs() lists the
 	 * TEBs of all threads. Both return 0, or -ERR_TARGET if the list is missing or cannot be

@@ -232,7 +232,7 @@ static bool read_symbol(char **at, const char **file, struct symbol *symbol)
 {
 	uint64_t line;
 
-	*symbol = (struct symbol){0}; /* the cache does not store recorded names */
+	*symbol = (struct symbol){0}; /* show() sets the recorded names later */
 	if (!read_text(at, &symbol->function) || !*symbol->function ||
 		!read_number(at, UINT64_MAX, &symbol->offset_bytes) ||
 		!read_text(at, &symbol->file) || !read_number(at, UINT32_MAX, &line))
