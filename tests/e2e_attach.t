@@ -53,7 +53,7 @@ sub growth {
 	my %growth;
 	for my $row (@{ $report->{rows} }) {
 		my ($first) = chain_of($row, $module // 'busy');
-		my $name = $first ? $first->{function} : $row->{frames}[0]{none} ? 'none' : next;
+		my $name = $row->{frames}[0]{none} ? 'none' : $first ? $first->{function} : next;
 		$growth{$name}[0] += $row->{count};
 		$growth{$name}[1] += $row->{bytes};
 	}

@@ -128,8 +128,8 @@ sub grows {
 	check_report($report, "@how: hdiff of two states");
 	my (%said, @twice);
 	for my $row (@{ $report->{rows} }) {
-		my $frames = join ' ', map { $_->{addr} // '?' } grep { !$_->{none} } @{ $row->{frames} };
-		next if $frames eq ''; # blocks without a stack have their own row
+		next if $row->{frames}[0]{none}; # blocks without a stack have their own rows
+		my $frames = join ' ', map { $_->{addr} // '?' } @{ $row->{frames} };
 		push @twice, $frames if $said{$frames};
 		$said{$frames} = [$row->{bytes}, $row->{count}];
 	}

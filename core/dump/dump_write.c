@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/dump/dump.h"
 #include "core/dump/model.h"
+#include "core/dump/stackless_note.h"
 
 #define EOL "\r\n" /* line end of UMDH's logs */
 #define LABEL_BYTES 22
@@ -211,6 +212,29 @@ static void write_heap_notes(struct out *out, const struct snapshot *snapshot)
 
 	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
 		write_heap_note(out, &snapshot->heaps[heap], rest_of_heap(snapshot, heap, &at));
+}
+
+static void write_stackless(struct out *out, const struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->stackless_count; i++) {
+		const struct stackless_group *group = &snapshot->stackless[i];
+		char text[STACKLESS_TEXT_MAX + 1];
+
+		out_printf(out, "// hsnap: stackless addr=%" PRIX64 " bytes=%" PRIu64,
+			snapshot->heaps[group->heap].addr, group->bytes);
+		if (group->is_range)
+			out_printf(out, " bytes-to=%" PRIu64, 2 * group->bytes - 1);
+		stackless_text_get(group->word, text);
+		if (group->kind == STACKLESS_ADDRESS)
+			out_printf(out, " to=%" PRIX64, group->word);
+		else if (group->kind != STACKLESS_ANY)
+			write_quoted(
+				out, group->kind == STACKLESS_TEXT ? "text" : "wide-text", text);
+		out_printf(out,
+			" blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "%s" EOL,
+			group->totals.block_count, group->totals.requested_bytes,
+			group->totals.overhead_bytes, group->is_lost ? " lost=1" : "");
+	}
 }
 
 static char *write_text(char *to, const char *text, size_t len)
@@ -459,6 +483,7 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 	write_process(out, snapshot);
 	write_modules(out, snapshot);
 	write_heap_notes(out, snapshot);
+	write_stackless(out, snapshot);
 	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
 		write_heap(&entries, heap);
 	write_contents(out, snapshot);

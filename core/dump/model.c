@@ -37,6 +37,7 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->sums);
 	free(snapshot->reach);
 	free(snapshot->lost);
+	free(snapshot->stackless);
 	free(snapshot->contents);
 	free(snapshot->pointers);
 	free(snapshot->warnings);

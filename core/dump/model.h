@@ -134,6 +134,30 @@ struct block_sum {
 	enum block_reach reach;
 };
 
+/* Meaning of the first word of a block. */
+enum stackless_word {
+	STACKLESS_ANY, /* nothing is known about it */
+	STACKLESS_ADDRESS, /* an address in a module, such as that of a class's virtual functions */
+	STACKLESS_TEXT, /* the block starts with ASCII text */
+	STACKLESS_WIDE, /* the block starts with such text in UTF-16 */
+};
+
+/* Blocks without a stack in one heap that have the same size and the same first word. They are
+ * included in heap.stackless. */
+struct stackless_group {
+	struct block_totals totals; /* block_count > 0 */
+	/* Bytes requested for each block. If `is_range` is set, a power of two: sizes are from
+	 * `bytes` to 2 * bytes - 1. */
+	uint64_t bytes;
+	/* The address, or up to 7 characters of the text, the first in the lowest byte. 0 for
+	 * STACKLESS_ANY. */
+	uint64_t word;
+	uint32_t heap; /* as in struct block */
+	enum stackless_word kind;
+	bool is_range;
+	bool is_lost; /* the blocks are lost */
+};
+
 /* The first bytes of a block, and the pointers to other blocks in those bytes. */
 #define CONTENT_BYTES_MAX 64
 struct block_content {
@@ -209,6 +233,10 @@ struct snapshot {
 	size_t block_count, block_cap;
 	struct block_sum *sums; /* sums that `blocks` does not contain; ordered by heap */
 	size_t sum_count, sum_cap;
+	/* Groups of blocks without a stack; ordered by heap and size. They cover all such blocks of
+	 * heaps, or none. */
+	struct stackless_group *stackless;
+	size_t stackless_count;
 	bool has_reach; /* true if reachability was examined */
 	bool by_middle; /* true if a pointer into a block's middle also holds the block */
 	uint64_t part_held_count; /* number of blocks that are held only through parts of words */

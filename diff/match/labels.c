@@ -110,6 +110,8 @@ static void show(struct row *row, const struct class_member *members, size_t cou
 
 	row->dump = row->older_dump = members->dump;
 	row->stack = is_shown ? members->stack : NULL;
+	if (is_shown && stackless_is(members->stack))
+		row->kind = ROW_STACKLESS;
 	for (size_t i = 1; i < count && row->id_stack_count < 2; i++) {
 		if (members[i].dump == members->dump ||
 			(is_shown && !members[i].stack->frame_count))

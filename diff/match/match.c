@@ -579,11 +579,13 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		.names = xcalloc(1, sizeof(*comparison->names))};
 	arena_init(&comparison->arena);
 	totals_count(comparison, request);
+	stackless_sizes_choose(&comparison->stackless_sizes, dumps, dump_count);
 	locations_make(comparison->locations, dumps, dump_count);
 	names_init(comparison->names, comparison->locations, request->symbols);
 	table_init(&matcher.heap_row_numbers);
 	stack_classes_make(&matcher.classes, dumps, dump_count, comparison->locations,
 		comparison->names, request);
+	matcher.classes.stackless_sizes = &comparison->stackless_sizes;
 	class_pairs_init(&matcher.pairs, &matcher.classes, dump_count);
 	for (size_t i = 0; i < dump_count; i++)
 		dump_match(&matcher, i);

@@ -17,6 +17,7 @@
 #include "core/base/memory.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/frame.h"
+#include "diff/read/stackless.h"
 #include "diff/trend/trend.h"
 
 enum row_kind {
@@ -106,6 +107,7 @@ struct comparison {
 	/* 2 for a comparison that was read from a file; `totals[0]` of its rows is OLD */
 	size_t dump_count;
 	bool is_sum; /* all dumps are added up; nothing is old */
+	struct stackless_sizes stackless_sizes;
 	bool has_unchanged; /* unchanged stacks are also rows */
 	const struct trend_axis *axis; /* in a trend; otherwise NULL */
 	/* in a trend: this series' number, from 1, and the number of all series */

@@ -55,6 +55,7 @@ struct stack_classes {
 	const struct dump_sums *dumps;
 	const struct locations *locations;
 	const struct names *names;
+	const struct stackless_sizes *stackless_sizes;
 	enum match_mode mode;
 	bool by_symbol; /* names were looked up, so frames can be compared by name */
 	/* indexed by rank: at least one frame in this build of the module has a name; NULL unless

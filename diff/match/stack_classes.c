@@ -68,7 +68,7 @@ static struct location named_place_at(
 static struct location frame_at(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
 {
-	uint64_t frame = stack_frame(stack, index);
+	uint64_t frame = stackless_frame(classes->stackless_sizes, stack, index);
 	struct location place;
 
 	if (stack->is_named)

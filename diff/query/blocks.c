@@ -5,10 +5,12 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/read/stack_store.h"
 #include "diff/query/view.h"
 
+/* A block or, if it has no stack, blocks of one size. */
 struct shown_block {
-	uint64_t bytes;
+	uint64_t bytes, count;
 	uint32_t shown; /* index in view->blocks */
 	bool is_new;
 };
@@ -40,8 +42,29 @@ static void add_blocks(struct block_run *run, size_t dump, bool is_new)
 		if (shown == ROW_NONE)
 			continue;
 		array_grow((void **)&run->blocks, &run->cap, run->count, sizeof(*run->blocks));
+		run->blocks[run->count++] = (struct shown_block){
+			sums->single.listed[i].requested_bytes, 1, shown, is_new};
+	}
+}
+
+/* Adds the groups of blocks without a stack, unless their exact sizes are unknown. */
+static void add_groups(struct block_run *run, size_t dump, bool is_new)
+{
+	const struct dump_sums *sums = &run->view->comparison->dumps[dump];
+	const uint32_t *row = run->view->comparison->cell_rows[dump];
+	struct cell_walk walk = stack_totals_walk(sums);
+	const struct stack_total *cell;
+
+	for (; sums->has_stackless && (cell = stack_totals_next(&walk)); row++) {
+		const uint32_t shown = *row == ROW_NONE ? ROW_NONE : run->shown[*row];
+		uint64_t bytes;
+
+		if (shown == ROW_NONE || cell->stack == STACK_NONE ||
+			!stackless_size(sums_stack(sums, cell->stack), &bytes))
+			continue;
+		array_grow((void **)&run->blocks, &run->cap, run->count, sizeof(*run->blocks));
 		run->blocks[run->count++] =
-			(struct shown_block){sums->single.listed[i].requested_bytes, shown, is_new};
+			(struct shown_block){bytes, cell->sums.block_count, shown, is_new};
 	}
 }
 
@@ -75,8 +98,8 @@ static void count_sizes(struct block_run *run)
 			of->size_count++;
 			*sizes++ = (struct size_change){.bytes = block->bytes};
 		}
-		sizes[-1].new_count += block->is_new;
-		sizes[-1].old_count += !block->is_new;
+		sizes[-1].new_count += block->is_new ? block->count : 0;
+		sizes[-1].old_count += block->is_new ? 0 : block->count;
 	}
 }
 
@@ -142,8 +165,10 @@ void view_blocks(struct view *view, bool has_sizes, bool has_age)
 	for (size_t i = 0; i < view->shown_count; i++)
 		run.shown[view->rows[i]] = (uint32_t)i;
 	if (has_sizes) {
-		for (size_t i = 0; i < comparison->dump_count; i++)
+		for (size_t i = 0; i < comparison->dump_count; i++) {
 			add_blocks(&run, i, i + 1 == comparison->dump_count);
+			add_groups(&run, i, i + 1 == comparison->dump_count);
+		}
 		count_sizes(&run);
 	}
 	if (has_age)

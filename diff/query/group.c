@@ -133,7 +133,7 @@ static const char *words_of(const struct row *row, const struct frames *frames)
 		return "(ambiguous)";
 	if (row->kind == ROW_UNKNOWN)
 		return "(stack not in the dump)";
-	return frames->count ? NULL : NO_STACK;
+	return row->kind == ROW_STACKLESS || !frames->count ? NO_STACK : NULL;
 }
 
 static void group_row(struct grouping *grouping, size_t i)

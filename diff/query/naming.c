@@ -78,13 +78,21 @@ void naming_make(struct naming *naming, const struct comparison *comparison, boo
 	}
 }
 
+/* Returns true if a frame describes blocks without a stack and is not an address. */
+static bool is_label(const struct stack *stack, uint32_t index)
+{
+	return stackless_is(stack) && stackless_is_label(stack_frame(stack, index));
+}
+
 static void want_stack(struct naming *naming, size_t dump, const struct stack *stack)
 {
 	const struct comparison *comparison = naming->comparison;
 	uint32_t depth = location_depth(comparison->locations, dump, stack);
 
-	for (uint32_t i = 0; i < depth; i++)
-		names_want(comparison->names, dump, stack_frame(stack, i));
+	for (uint32_t i = 0; i < depth; i++) {
+		if (!is_label(stack, i))
+			names_want(comparison->names, dump, stack_frame(stack, i));
+	}
 }
 
 void naming_find_stacks(
@@ -173,6 +181,47 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 	}
 }
 
+/* Returns a copy of a label that lives as long as `shown`. Copies each label only once. */
+static const char *copy_label(struct shown_functions *shown, const char *label)
+{
+	const uint64_t *known = table_find(&shown->known, label, strlen(label));
+	const char *copy;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
+	copy = arena_text(&shown->arena, label, strlen(label));
+	table_add(&shown->known, label, strlen(label), (uintptr_t)copy);
+	return copy;
+}
+
+/* Appends the frames of a group of blocks without a stack. */
+static void add_stackless(
+	const struct naming *naming, const struct row *row, bool is_named, struct frames *frames)
+{
+	for (uint32_t i = 0; i < row->stack->frame_count; i++) {
+		const uint64_t frame =
+			stackless_frame(&naming->comparison->stackless_sizes, row->stack, i);
+		char name[STACKLESS_NAME_BYTES];
+		struct frame address;
+
+		if (stackless_is_label(frame)) {
+			stackless_name(frame, name);
+			frames_add(frames,
+				&(struct frame){.function = copy_label(naming->shown, name)});
+			continue;
+		}
+		/* This is an address of data, not of a call; 1 was added to look it up. */
+		add_addr(naming, row, is_named, frame, frames);
+		address = frames->items[frames->count - 1];
+		address.addr--;
+		address.offset_bytes -= address.offset_bytes != 0;
+		address.file = NULL;
+		address.line = 0;
+		frames->count = i + 1;
+		frames->items[i] = address;
+	}
+}
+
 static void add_stack(
 	const struct naming *naming, const struct row *row, bool is_named, struct frames *frames)
 {
@@ -228,6 +277,8 @@ static void get_frames(
 	frames_clear(frames);
 	if (!naming->comparison->dumps)
 		add_given(row->frames, frames);
+	else if (row->stack && stackless_is(row->stack))
+		add_stackless(naming, row, is_named, frames);
 	else if (row->stack)
 		add_stack(naming, row, is_named, frames);
 	for (size_t i = 0; i < frames->count; i++) {
@@ -301,7 +352,8 @@ static size_t count_missing(
 			struct location place = location_of(
 				comparison->locations, row->dump, stack_frame(row->stack, k), &at);
 
-			if (names_find(comparison->names, &place)->found.count)
+			if (is_label(row->stack, k) ||
+				names_find(comparison->names, &place)->found.count)
 				continue;
 			if (at.module)
 				all[first[at.dump] +

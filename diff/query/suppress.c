@@ -332,8 +332,12 @@ static bool match_anywhere(const struct suppression_case *scene, const struct su
 static bool has_stacks(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
-		if (comparison->dumps[i].stacks.count)
-			return true;
+		const struct dump_sums *dump = &comparison->dumps[i];
+
+		for (uint32_t k = 0; k < dump->stacks.count; k++) {
+			if (!stackless_is(sums_stack(dump, k)))
+				return true;
+		}
 	}
 	return !comparison->dumps;
 }

@@ -246,6 +246,7 @@ struct dump_sums {
 	 * stack; `before` contains their sums. */
 	bool is_attached;
 	struct block_totals before;
+	bool has_stackless; /* some stacks are groups of blocks without a stack: stackless.h */
 	struct heap_fact *heap_facts; /* one for each note about a heap; empty for recordings */
 	size_t heap_fact_count, heap_fact_cap;
 	struct balance balance; /* contains no figures if the dump does not record the balance */

@@ -381,6 +381,7 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 	shared_stacks_init(&reader.pool, sums);
 	tally_init(&reader.tally, &reader.pool);
 	table_init(&reader.texts);
+	u64map_init(&reader.ungrouped_numbers);
 	module_list_init(&reader.modules, &sums->module_list.texts);
 	sums->id.path = arena_text(&sums->arena, path, strlen(path));
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
@@ -391,6 +392,8 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 	dump_scanner_free(reader.scanner);
 	module_list_release(&reader.modules);
 	table_release(&reader.texts);
+	u64map_release(&reader.ungrouped_numbers);
+	free(reader.ungrouped);
 	tally_release(&reader.tally);
 	shared_stacks_release(&reader.pool);
 	if (rc != READ_IN_ORDER)

@@ -23,6 +23,13 @@ struct sum_reader {
 	struct table texts; /* maps frame text to frame number */
 	size_t text_cap, listed_cap, content_cap, pointer_cap;
 	struct dump_scanner *scanner;
+	/* Blocks without a stack that are in no group yet: maps the address of a heap to an index in
+	 * `ungrouped`. */
+	struct u64map ungrouped_numbers;
+	struct ungrouped {
+		struct block_totals held, lost;
+	} * ungrouped;
+	size_t ungrouped_count, ungrouped_cap;
 	bool is_over; /* the sums overflow */
 	bool has_code_page; /* some names are not UTF-8 */
 };

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
+#include "diff/read/stackless.h"
 
 void sums_warn(struct dump_sums *sums, const char *text)
 {
@@ -141,6 +142,7 @@ static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t 
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct block_totals all = {0}, lost = {0};
+	uint32_t number = (uint32_t)reader->ungrouped_count;
 	uint64_t addr = 0, unwalked = 0, complete = 0, rest = 0, committed = 0, reserved = 0;
 	const struct kv_number numbers[] = {
 		{"stackless-blocks", 10, &all.block_count},
@@ -179,6 +181,53 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	all.overhead_bytes -= lost.overhead_bytes;
 	count_stackless(reader, addr, BLOCK_HELD, &all);
 	count_stackless(reader, addr, BLOCK_LOST, &lost);
+	if (u64map_add(&reader->ungrouped_numbers, addr, &number)) {
+		array_grow((void **)&reader->ungrouped, &reader->ungrouped_cap,
+			reader->ungrouped_count, sizeof(*reader->ungrouped));
+		reader->ungrouped[reader->ungrouped_count++] = (struct ungrouped){all, lost};
+	}
+	return 0;
+}
+
+/* Subtracts a group from the blocks of a heap that are in no group. Returns false if the heap has
+ * fewer. */
+static bool subtract_group(struct block_totals *from, const struct block_totals *group)
+{
+	if (group->block_count > from->block_count ||
+		group->requested_bytes > from->requested_bytes ||
+		group->overhead_bytes > from->overhead_bytes)
+		return false;
+	from->block_count -= group->block_count;
+	from->requested_bytes -= group->requested_bytes;
+	from->overhead_bytes -= group->overhead_bytes;
+	return true;
+}
+
+/* Moves a group of blocks without a stack from the heap's sum to a stack of its own. */
+static int note_stackless(struct sum_reader *reader, const struct kv *kv)
+{
+	struct stackless_group group;
+	struct stack_total cell = {.stack = STACK_NONE};
+	struct pool_entry entry = {.stack = {.id = STACKLESS_ID, .same_id = STACK_NONE},
+		.id_len = strlen(STACKLESS_ID)};
+	uint64_t frames[2], addr;
+	uint32_t number;
+	struct ungrouped *ungrouped;
+
+	if (stackless_note_read(kv, &group, &addr) ||
+		!u64map_find(&reader->ungrouped_numbers, addr, &number))
+		return -ERR_BAD_LINE;
+	ungrouped = &reader->ungrouped[number];
+	if (!subtract_group(group.is_lost ? &ungrouped->lost : &ungrouped->held, &group.totals))
+		return -ERR_BAD_LINE;
+	cell.heap =
+		shared_stacks_heap(&reader->pool, addr, group.is_lost ? BLOCK_LOST : BLOCK_HELD);
+	cell.sums = entry.sums = group.totals;
+	shared_stacks_count(&reader->pool, &cell, 1, true);
+	entry.stack.frame_count = (uint16_t)stackless_frames(&group, frames);
+	entry.stack.frames = frames;
+	shared_stacks_entries(&reader->pool, &entry, 1, cell.heap, false);
+	reader->sums->has_stackless = true;
 	return 0;
 }
 
@@ -301,6 +350,7 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"warning", note_warning},
 		{"module", note_module},
 		{"heap", note_heap},
+		{"stackless", note_stackless},
 		{"reach", note_reach},
 		{"blocks", note_blocks},
 		{"name", note_name},

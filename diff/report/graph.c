@@ -95,11 +95,11 @@ static void add_frames(struct graph_stack *stack, const struct view *view, const
 	size_t count = found->part_count ? found->part_at[0] : found->count;
 	char space[ROW_WORDS_BYTES];
 
-	if (!count)
-		buf_add_text(&stack->names, report_row_words(row, space));
-	else if (row->kind == ROW_AMBIGUOUS)
+	if (row->kind == ROW_AMBIGUOUS && count)
 		buf_printf(&stack->names, "(ambiguous: one of %zu stacks)", found->part_count + 1);
-	if (!count || row->kind == ROW_AMBIGUOUS)
+	else if (!count || row->kind == ROW_STACKLESS)
+		buf_add_text(&stack->names, report_row_words(row, space));
+	if (stack->names.len)
 		add_frame(stack, 0, NULL);
 	while (count--) {
 		const struct frame *frame = &found->items[count];

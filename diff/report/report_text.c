@@ -41,6 +41,20 @@ static void add_caller(struct text_report *text, unsigned columns)
 	report_shorten(&text->word, from, columns);
 }
 
+/* For blocks without a stack: appends their first word, as in "(no stack) 64 B, app!session". */
+static void add_first_word(struct text_report *text, unsigned columns)
+{
+	size_t from;
+
+	if (text->frames.count < 2)
+		return;
+	buf_add_text(&text->word, ", ");
+	from = text->word.len;
+	clean_frame(&text->word, &text->frames.items[1], true);
+	if (text->frames.items[1].module)
+		report_shorten(&text->word, from, columns);
+}
+
 #define AMBIGUOUS "(ambiguous) "
 
 /* Writes the one-line label of a row: the first function that belongs to the program itself. */
@@ -69,8 +83,12 @@ static void write_name(struct text_report *text, uint32_t number, unsigned colum
 	buf_clear(&text->word);
 	report_text_add_function(&text->word, &text->frames.items[0], false);
 	left = place ? columns - place - 2 : columns;
-	report_shorten(&text->word, 0, left);
-	add_caller(text, left);
+	if (row->kind == ROW_STACKLESS) {
+		add_first_word(text, left);
+	} else {
+		report_shorten(&text->word, 0, left);
+		add_caller(text, left);
+	}
 	used = report_write_cut(text->out, text->word.data, left);
 	if (!place || used + place + 2 > columns)
 		return;

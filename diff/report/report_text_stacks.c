@@ -187,7 +187,7 @@ void report_text_stack(struct text_report *text, size_t shown)
 	}
 	if (text->view->window)
 		write_window(text, &text->view->window[shown + 1]);
-	if (text->view->has_age)
+	if (text->view->has_age && row->kind != ROW_STACKLESS)
 		write_age(text, &text->view->blocks[shown]);
 	if (text->view->has_sizes)
 		write_sizes(text, &text->view->blocks[shown]);

@@ -90,17 +90,17 @@ static void add_row(struct call_tree *tree, const struct view *view, const struc
 	uint32_t node = 0;
 
 	count(&tree->nodes[0], &change, moved_bytes);
+	if (!frame_count || row->kind == ROW_STACKLESS) {
+		buf_clear(name);
+		buf_add_text(name, frames->part_count ? PLACES_UNKNOWN : NO_STACK);
+		node = child_of(tree, 0, name->data, name->len);
+		count(&tree->nodes[node], &change, moved_bytes);
+	}
 	for (size_t i = 0; i < frame_count; i++) {
 		frame_name(&frames->items[is_bottom_up ? i : frame_count - 1 - i], name);
 		node = child_of(tree, node, name->data, name->len);
 		count(&tree->nodes[node], &change, moved_bytes);
 	}
-	if (frame_count)
-		return;
-	buf_clear(name);
-	buf_add_text(name, frames->part_count ? PLACES_UNKNOWN : NO_STACK);
-	node = child_of(tree, 0, name->data, name->len);
-	count(&tree->nodes[node], &change, moved_bytes);
 }
 
 /* ---------------------------------------------------------------- order */

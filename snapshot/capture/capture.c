@@ -526,12 +526,15 @@ int capture_target(struct target *target, const struct capture_options *options,
 	start = os_clock_ms();
 	if (!rc)
 		build(target, snapshot, &captured);
+	if (!rc)
+		stackless_capture(target, &captured, snapshot);
 	if (!rc && options->content_count)
 		content_capture(target, options->content_count, snapshot);
 	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);
 	free(captured.traced_heaps);
+	free(captured.stackless);
 	reach_free(captured.reach.reach);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);

@@ -52,11 +52,19 @@ struct raw_capture {
 	struct reach_taken reach; /* empty unless finds_lost */
 	bool wants_ust;
 	struct ust *ust;
+	/* Heap blocks without a stack, unless the tracer samples. `stack` of such a block is its
+	 * reach, as in snapshot.reach. */
+	struct block *stackless;
+	size_t stackless_count, stackless_cap;
 };
 
 /* Adds the current first bytes of `count` blocks of each stack, and the blocks to which these bytes
  * point. Omits unreadable blocks: they have been freed since, or a minidump lacks them. */
 void content_capture(struct target *target, unsigned count, struct snapshot *snapshot);
+
+/* Sets the groups of blocks without a stack. The target may run. */
+void stackless_capture(
+	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot);
 
 /* Sets the balance of the process. The walk must be complete. Does not hold the target. What the
  * target does not provide stays unknown. */

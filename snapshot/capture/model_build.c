@@ -138,14 +138,21 @@ static void append_block(struct snapshot *snapshot, const struct block *block, u
 	put->stack = stack;
 }
 
-static void count_stackless(struct snapshot *snapshot, const struct block *block, uint32_t reach)
+static void count_stackless(struct joining *joining, const struct block *block, uint32_t reach)
 {
-	struct heap *heap = &snapshot->heaps[block->heap];
+	struct raw_capture *captured = joining->captured;
+	struct heap *heap = &joining->snapshot->heaps[block->heap];
 	const struct block_totals one = {1, block->requested_bytes, block->overhead_bytes};
 
 	block_totals_add(&heap->stackless, &one);
 	if (reach >= BLOCK_LOST)
 		block_totals_add(&heap->stackless_lost, &one);
+	if (heap_name(heap->addr) || joining->is_sample)
+		return;
+	array_grow((void **)&captured->stackless, &captured->stackless_cap,
+		captured->stackless_count, sizeof(*captured->stackless));
+	captured->stackless[captured->stackless_count] = *block;
+	captured->stackless[captured->stackless_count++].stack = reach;
 }
 
 /* Counts a block without a stack if the block is older than the attached tracer. Usually the
@@ -162,10 +169,12 @@ static void count_older(
 
 /* inline, because there are millions of blocks */
 static inline void add_block(
-	struct snapshot *snapshot, const struct block *block, uint32_t stack, uint32_t reach)
+	struct joining *joining, const struct block *block, uint32_t stack, uint32_t reach)
 {
+	struct snapshot *snapshot = joining->snapshot;
+
 	if (stack == STACK_NONE) {
-		count_stackless(snapshot, block, reach);
+		count_stackless(joining, block, reach);
 		return;
 	}
 	append_block(snapshot, block, stack);
@@ -217,7 +226,7 @@ static void join_walked(struct joining *joining)
 			stack = stack_of(joining, block, traced);
 			if (stack == STACK_NONE)
 				count_older(joining->captured, block, traced);
-			add_block(snapshot, block, stack, reach);
+			add_block(joining, block, stack, reach);
 			continue;
 		}
 		block_totals_add(&snapshot->heaps[block->heap].exact,
@@ -261,7 +270,7 @@ static void join_unwalked(struct joining *joining)
 		if (joining->is_sample)
 			append_block(joining->snapshot, &block, stack);
 		else
-			add_block(joining->snapshot, &block, stack, BLOCK_HELD);
+			add_block(joining, &block, stack, BLOCK_HELD);
 	}
 	u64map_release(&incomplete);
 }
@@ -328,8 +337,7 @@ static void join_virtual(struct joining *joining)
 
 			if (range->kind != headings[i].kind)
 				continue;
-			add_block(
-				snapshot, &block, traced_stack(joining, range->stack), BLOCK_HELD);
+			add_block(joining, &block, traced_stack(joining, range->stack), BLOCK_HELD);
 			heap->reserved_bytes += block.requested_bytes;
 		}
 		if (headings[i].kind != RANGE_RESERVED)

@@ -12,6 +12,7 @@
 #include "core/base/sorted.h"
 #include "core/base/text.h"
 #include "core/dump/dump.h"
+#include "core/dump/stackless_note.h"
 
 #define PART_BYTES ((size_t)256 << 10)
 #define LINE_MAX_BYTES ((size_t)16 << 20)
@@ -190,6 +191,18 @@ static int add_content(struct addnames *work, const struct kv *pairs)
 	return rc;
 }
 
+/* Adds the address to which the first word of blocks without a stack points. */
+static int add_stackless(struct addnames *work, const struct kv *pairs)
+{
+	struct stackless_group group;
+	uint64_t heap;
+	int rc = stackless_note_read(pairs, &group, &heap);
+
+	if (!rc && group.kind == STACKLESS_ADDRESS && group.word + 1)
+		add_addr(work, group.word + 1);
+	return rc;
+}
+
 static int add_entry(void *ctx, const struct dump_entry *entry)
 {
 	const struct stack *stack = &entry->stack;
@@ -208,6 +221,8 @@ static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 
 	if (!strcmp(kind, "content"))
 		return add_content(work, pairs);
+	if (!strcmp(kind, "stackless"))
+		return add_stackless(work, pairs);
 	if (!strcmp(kind, "module")) {
 		work->is_ours = true;
 		return module_list_note(&work->modules, pairs);

@@ -418,7 +418,7 @@ my $number = qr/\s*(-?\d+)/;
 
 sub frame_of {
 	my ($text) = @_;
-	return { none => 1 } if $text eq '(no stack recorded)';
+	return { none => 1 } if $text =~ /^\(no stack(?: recorded|\) .*B$)|^(?:UTF-16 )?text "/;
 	return { module => $1, function => $2, offset => hex($3 // 0), file => $4, line => $5, inlined => defined $6 }
 	    if $text =~ /^([^!]*)!(.+?)(?:\+([0-9A-Fa-f]+))?(?: : [0-9A-Fa-f]+)?(?: \((.*), (\d+)\))?( \[inline\])?$/;
 	return { module => $1, offset => hex $2, addr => $3 }

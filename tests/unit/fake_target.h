@@ -33,8 +33,9 @@ struct fake {
 	/* The first failing read is number fail_from, or none if fail_from is 0. fail_count reads
 	 * fail. */
 	uint64_t fail_from, fail_count;
-	/* Loose: outside a hold, although the range requires a hold. */
-	uint64_t reads, got_bytes, loose_reads;
+	/* Loose: outside a hold, although the range requires a hold. Late: after the last hold, when
+	 * only the contents of blocks may be read. */
+	uint64_t reads, got_bytes, loose_reads, late_reads;
 	unsigned suspends, resumes;
 	bool is_held, is_dead;
 	bool may_look; /* reads are permitted before the first hold */
@@ -163,8 +164,10 @@ static inline int fake_read(struct target *target, uint64_t addr, void *bytes, s
 
 		if (!range)
 			return -ERR_READ;
-		fake.loose_reads +=
-			range->needs_hold && !fake.is_held && !(fake.may_look && !fake.suspends);
+		if (range->needs_hold && !fake.is_held && fake.suspends)
+			fake.late_reads++;
+		else if (range->needs_hold && !fake.is_held && !fake.may_look)
+			fake.loose_reads++;
 		part = range->len - (size_t)(addr - range->addr);
 		part = part < len ? part : len;
 		memcpy(to, range->bytes + (addr - range->addr), part);
@@ -199,6 +202,8 @@ static inline int fake_suspend(struct target *target, struct err *err)
 		return err_set(err, (enum err_code) - fake.suspend_rc, target->name, NULL);
 	fake.is_held = true;
 	fake.suspends++;
+	fake.loose_reads += fake.late_reads;
+	fake.late_reads = 0;
 	if (fake.on_suspend)
 		fake.on_suspend();
 	return 0;

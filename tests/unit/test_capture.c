@@ -112,7 +112,7 @@ static int take(void)
 
 	snapshot_release(&scene.snapshot);
 	snapshot_init(&scene.snapshot);
-	fake.reads = fake.suspends = fake.resumes = 0;
+	fake.reads = fake.late_reads = fake.suspends = fake.resumes = 0;
 	fake.may_look = true;
 	scene.err = (struct err){0};
 	rc = capture_target(

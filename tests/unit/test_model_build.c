@@ -51,6 +51,7 @@ static int tear_down(void **state)
 	memory_release(&scene.memory);
 	walk_release(&scene.captured.walk);
 	tracer_copy_release(&scene.captured.tracer);
+	free(scene.captured.stackless);
 	ust_free(scene.captured.ust);
 	snapshot_release(&scene.snapshot);
 	fake_release();
