@@ -185,6 +185,9 @@ void stackless_capture(
 			.heap = block->heap,
 			.is_lost = block->stack >= BLOCK_LOST};
 
+		if (captured->stackless_count - i > MEMORY_AHEAD_BLOCKS)
+			memory_fetch(&grouping.memory.last, block[MEMORY_AHEAD_BLOCKS].addr,
+				STACKLESS_START_BYTES);
 		read_word(&grouping, block, &group);
 		add(&grouping, &group);
 	}
