@@ -54,15 +54,33 @@ sub check_live {
 		is($target->step, $step, "step $step");
 		is(hsnap('attach', '-p', $target->{pid})->{status}, 0, 'attached') if $attached && $step == 3;
 		my $file = "$dir/$attached-$step.txt";
-		is(hsnap('-p', $target->{pid}, '-f', win($file))->{status}, 0, 'a snapshot');
+		is(hsnap('--sample-content', 2, '-p', $target->{pid}, '-f', win($file))->{status}, 0, 'a snapshot');
 		is(run(["$root/build/linux/hsym", '-o', "$dir/named-$attached-$step.txt", $file])->{status}, 0, 'names');
 	}
+	is(hsnap('-p', $target->{pid}, '-f', win("$dir/private.txt"))->{status}, 0, 'another one');
+	unlike(slurp("$dir/private.txt"), qr{stackless .*text=|hsnap: content}, 'has no data of the program');
 	is($target->quit, 0, 'the target ends');
 	my %row = rows(map { "$dir/named-$attached-$_.txt" } 1, 2);
 	is_deeply(growth(\%row), \%stated, 'what grew');
+	is_deeply({ map { $_ => contents($row{$_}) } keys %stated }, { map { $_ => [/KiB/ ? 10 : 2, start_of($_)] } keys %stated }, 'contents');
 	%row = rows(map { "$dir/named-$attached-$_.txt" } 2, 3);
 	is_deeply([grep { exists $row{$_} } keys %stated], [], 'nothing of it changes later');
 	return;
+}
+
+# Returns the number of a row's contents, and their first bytes, which must be equal.
+sub contents {
+	my %start = map { (unpack 'H16', pack('H*', $_->{data}) . "\0" x 8) => 1 } @{ $_[0]{contents} // [] };
+	return [scalar @{ $_[0]{contents} // [] }, sort keys %start];
+}
+
+sub start_of {
+	my ($name) = @_;
+	return unpack('H16', 'GET /ind') if $name =~ /GET/;
+	return unpack('H16', "q\0u\0e\0u\0") if $name =~ /queue/;
+	return '0' x 16 if $name !~ /session/;
+	my ($table) = slurp("$dir/0-2.txt") =~ /stackless addr=\S+ bytes=64 to=(\S+) blocks=500/;
+	return unpack 'H16', reverse pack 'H*', sprintf '%016s', $table;
 }
 
 sub check_forms {

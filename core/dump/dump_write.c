@@ -454,7 +454,10 @@ static void write_contents(struct out *out, const struct snapshot *snapshot)
 			content->addr, content->requested_bytes, snapshot->bits);
 		for (uint32_t k = 0; k < content->len; k++)
 			out_printf(out, "%02X", content->bytes[k]);
-		write_quoted(out, "stack", snapshot->stacks.stacks[content->stack].id);
+		if (content->stack == STACK_NONE)
+			out_printf(out, " stack=0 group=%" PRIu32, content->group);
+		else
+			write_quoted(out, "stack", snapshot->stacks.stacks[content->stack].id);
 		out_text(out, EOL);
 		for (; at < snapshot->pointer_count && snapshot->pointers[at].content == i; at++) {
 			const struct content_pointer *pointer = &snapshot->pointers[at];

@@ -515,17 +515,19 @@ static int digit_value(char digit)
 int content_note_read(const struct kv *kv, struct content_note *note)
 {
 	const char *data = kv_get(kv, "data");
-	uint64_t bits = 64;
+	uint64_t bits = 64, group = 0;
 	const struct kv_number numbers[] = {
 		{"addr", 16, &note->content.addr},
 		{"bytes", 10, &note->content.requested_bytes},
 		{"bits", 10, &bits},
+		{"group", 10, &group},
 	};
 
 	*note = (struct content_note){.stack = kv_get(kv, "stack")};
 	if (!data || !note->stack || strlen(data) % 2 || strlen(data) > 2 * CONTENT_BYTES_MAX ||
-		kv_get_numbers(kv, numbers, 3) || (bits != 32 && bits != 64))
+		kv_get_numbers(kv, numbers, 4) || (bits != 32 && bits != 64) || group > UINT32_MAX)
 		return -ERR_BAD_LINE;
+	note->content.group = (uint32_t)group;
 	note->bits = (unsigned)bits;
 	for (; *data; data += 2) {
 		int high = digit_value(data[0]), low = digit_value(data[1]);

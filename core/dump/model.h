@@ -163,6 +163,7 @@ struct stackless_group {
 struct block_content {
 	uint64_t addr, requested_bytes;
 	uint32_t stack; /* as in struct block */
+	uint32_t group; /* if `stack` is STACK_NONE: index into snapshot.stackless */
 	uint32_t len; /* number of bytes */
 	unsigned char bytes[CONTENT_BYTES_MAX];
 };
@@ -174,7 +175,7 @@ struct content_pointer {
 };
 
 /* A parsed note of kind "content". `stack` is the id of the block's stack; the string belongs to
- * the parsed pairs. content_note_read() returns 0 or -ERR_BAD_LINE. */
+ * the parsed pairs. A block without a stack has the id "0", and the number of its group. content_note_read() returns 0 or -ERR_BAD_LINE. */
 struct content_note {
 	struct block_content content;
 	unsigned bits; /* size of a pointer */

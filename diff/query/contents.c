@@ -87,6 +87,31 @@ static void find_names(struct view *view, size_t dump)
 	free(stacks);
 }
 
+#define CONTENTS_MAX 10 /* maximum number for a row that has blocks of many sizes */
+
+/* Returns true if a row shows a content that has the id of the row's stack. All groups of blocks
+ * without a stack have the same id. `count` is the number of contents that the row has so far. */
+static bool is_of_row(const struct view *view, const struct row *row,
+	const struct dump_content *content, size_t count)
+{
+	const struct stackless_sizes *sizes = &view->comparison->stackless_sizes;
+	const struct stack group = {.id = STACKLESS_ID,
+		.frames = content->frames,
+		.frame_count = (uint16_t)content->frame_count};
+
+	if (!stackless_is(row->stack))
+		return true;
+	if (content->frame_count != row->stack->frame_count ||
+		(count >= CONTENTS_MAX &&
+			stackless_is_range(stackless_frame(sizes, row->stack, 0))))
+		return false;
+	for (uint32_t i = 0; i < content->frame_count; i++) {
+		if (stackless_frame(sizes, &group, i) != stackless_frame(sizes, row->stack, i))
+			return false;
+	}
+	return true;
+}
+
 void view_contents(struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
@@ -112,8 +137,11 @@ void view_contents(struct view *view)
 			end++;
 		to->items = arena_alloc(&view->arena, (end - first + 1) * sizeof(*to->items));
 		for (; first < end; first++) {
-			struct shown_content *shown = &to->items[to->count++];
+			struct shown_content *shown;
 
+			if (!is_of_row(view, row, &dump->single.contents[first], to->count))
+				continue;
+			shown = &to->items[to->count++];
 			*shown = (struct shown_content){.content = &dump->single.contents[first]};
 			split_words(view, dump, shown);
 		}

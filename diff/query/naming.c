@@ -347,13 +347,15 @@ static size_t count_missing(
 		if (!naming->is_asked[i] || row->stack->is_named)
 			continue;
 		depth = location_depth(comparison->locations, row->dump, row->stack);
-		for (uint32_t k = 0; k < depth; k++, frames++) {
+		for (uint32_t k = 0; k < depth; k++) {
 			struct place_module at;
 			struct location place = location_of(
 				comparison->locations, row->dump, stack_frame(row->stack, k), &at);
 
-			if (is_label(row->stack, k) ||
-				names_find(comparison->names, &place)->found.count)
+			if (is_label(row->stack, k))
+				continue;
+			frames++;
+			if (names_find(comparison->names, &place)->found.count)
 				continue;
 			if (at.module)
 				all[first[at.dump] +

@@ -84,6 +84,9 @@ struct recording_part {
 /* The first bytes of a block. */
 struct dump_content {
 	const char *stack; /* id of the block's stack */
+	/* For a block without a stack: the frames of its group, see stackless.h. */
+	uint64_t frames[2];
+	uint32_t frame_count;
 	uint64_t addr, requested_bytes;
 	unsigned bits; /* bitness of the block's process */
 	uint32_t len;

@@ -394,6 +394,7 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 	table_release(&reader.texts);
 	u64map_release(&reader.ungrouped_numbers);
 	free(reader.ungrouped);
+	free(reader.groups);
 	tally_release(&reader.tally);
 	shared_stacks_release(&reader.pool);
 	if (rc != READ_IN_ORDER)

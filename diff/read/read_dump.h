@@ -30,6 +30,8 @@ struct sum_reader {
 		struct block_totals held, lost;
 	} * ungrouped;
 	size_t ungrouped_count, ungrouped_cap;
+	struct stackless_group *groups; /* notes about such blocks, in the order of the dump */
+	size_t group_count, group_cap;
 	bool is_over; /* the sums overflow */
 	bool has_code_page; /* some names are not UTF-8 */
 };

@@ -214,8 +214,12 @@ static int note_stackless(struct sum_reader *reader, const struct kv *kv)
 	uint32_t number;
 	struct ungrouped *ungrouped;
 
-	if (stackless_note_read(kv, &group, &addr) ||
-		!u64map_find(&reader->ungrouped_numbers, addr, &number))
+	if (stackless_note_read(kv, &group, &addr))
+		return -ERR_BAD_LINE;
+	array_grow((void **)&reader->groups, &reader->group_cap, reader->group_count,
+		sizeof(*reader->groups));
+	reader->groups[reader->group_count++] = group;
+	if (!u64map_find(&reader->ungrouped_numbers, addr, &number))
 		return -ERR_BAD_LINE;
 	ungrouped = &reader->ungrouped[number];
 	if (!subtract_group(group.is_lost ? &ungrouped->lost : &ungrouped->held, &group.totals))
@@ -287,13 +291,15 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 	struct dump_sums *sums = reader->sums;
 	struct content_note note;
 	const struct block_content *content = &note.content;
+	struct dump_content *to;
 	int rc = content_note_read(kv, &note);
 
 	if (rc)
 		return rc;
 	array_grow((void **)&sums->single.contents, &reader->content_cap,
 		sums->single.content_count, sizeof(*sums->single.contents));
-	sums->single.contents[sums->single.content_count++] = (struct dump_content){
+	to = &sums->single.contents[sums->single.content_count++];
+	*to = (struct dump_content){
 		.stack = arena_text(&sums->arena, note.stack, strlen(note.stack)),
 		.addr = content->addr,
 		.requested_bytes = content->requested_bytes,
@@ -302,6 +308,8 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 		.bytes = (const unsigned char *)arena_text(
 			&sums->arena, (const char *)content->bytes, content->len),
 		.pointer_at = sums->single.pointer_count};
+	if (!strcmp(note.stack, STACKLESS_ID) && content->group < reader->group_count)
+		to->frame_count = stackless_frames(&reader->groups[content->group], to->frames);
 	return 0;
 }
 

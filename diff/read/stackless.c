@@ -31,9 +31,14 @@ uint32_t stackless_frames(const struct stackless_group *group, uint64_t frames[2
 	return 2;
 }
 
+bool stackless_is_range(uint64_t frame)
+{
+	return frame >> 56 == STACKLESS_LABEL_SIZE && frame & RANGE_BIT;
+}
+
 bool stackless_size(const struct stack *stack, uint64_t *bytes)
 {
-	if (!stackless_is(stack) || stack_frame(stack, 0) & RANGE_BIT)
+	if (!stackless_is(stack) || stackless_is_range(stack_frame(stack, 0)))
 		return false;
 	*bytes = stack_frame(stack, 0) & VALUE_BITS;
 	return true;

@@ -41,6 +41,9 @@ static inline bool stackless_is_label(uint64_t frame)
 /* Returns true, and the size of each block, if a stack represents a group of one size. */
 bool stackless_size(const struct stack *stack, uint64_t *bytes);
 
+/* Returns true if a label is for several sizes. */
+bool stackless_is_range(uint64_t label);
+
 #define STACKLESS_NAME_BYTES 64
 
 /* Formats a label: "(no stack) 64 B". */

@@ -62,9 +62,18 @@ struct raw_capture {
  * point. Omits unreadable blocks: they have been freed since, or a minidump lacks them. */
 void content_capture(struct target *target, unsigned count, struct snapshot *snapshot);
 
-/* Sets the groups of blocks without a stack. The target may run. */
-void stackless_capture(
-	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot);
+/* Adds the current first bytes of a block; sets their number. Does nothing if they are
+ * unreadable. */
+void content_add(struct target *target, struct block_content content, struct snapshot *snapshot);
+
+/* Returns true if block number `at` of `of` blocks is one of the `count` blocks whose contents are
+ * stored. These are evenly distributed. */
+bool content_is_chosen(uint64_t at, uint64_t of, unsigned count);
+
+/* Sets the groups of blocks without a stack, and adds the contents of `count` blocks of each group.
+ * If `count` is 0, no data of the program is stored. The target may run. Must be called before content_capture(). */
+void stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
+	struct snapshot *snapshot);
 
 /* Sets the balance of the process. The walk must be complete. Does not hold the target. What the
  * target does not provide stays unknown. */

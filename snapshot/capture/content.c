@@ -15,8 +15,24 @@ struct content_word {
 
 #define NO_BLOCK UINT32_MAX
 
-/* Stores the first bytes of `count` blocks per stack. The blocks are evenly distributed among the
- * blocks of the stack. */
+void content_add(struct target *target, struct block_content content, struct snapshot *snapshot)
+{
+	content.len = content.requested_bytes < CONTENT_BYTES_MAX ?
+			      (uint32_t)content.requested_bytes :
+			      CONTENT_BYTES_MAX;
+	if (!content.len || target_read(target, content.addr, content.bytes, content.len))
+		return;
+	array_grow((void **)&snapshot->contents, &snapshot->content_cap, snapshot->content_count,
+		sizeof(*snapshot->contents));
+	snapshot->contents[snapshot->content_count++] = content;
+}
+
+bool content_is_chosen(uint64_t at, uint64_t of, unsigned count)
+{
+	return of <= count || at * count / of != (at + 1) * count / of;
+}
+
+/* Stores the first bytes of `count` blocks per stack. */
 static void copy_contents(struct target *target, unsigned count, struct snapshot *snapshot)
 {
 	uint64_t *total = xcalloc(snapshot->stacks.count + 1, sizeof(*total));
@@ -26,21 +42,13 @@ static void copy_contents(struct target *target, unsigned count, struct snapshot
 		total[snapshot->blocks[i].stack]++;
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
-		uint64_t of = total[block->stack], at = seen[block->stack]++;
-		struct block_content content = {.addr = block->addr,
-			.requested_bytes = block->requested_bytes,
-			.stack = block->stack,
-			.len = CONTENT_BYTES_MAX};
 
-		if (of > count && at * count / of == (at + 1) * count / of)
-			continue;
-		if (block->requested_bytes < content.len)
-			content.len = (uint32_t)block->requested_bytes;
-		if (!content.len || target_read(target, block->addr, content.bytes, content.len))
-			continue;
-		array_grow((void **)&snapshot->contents, &snapshot->content_cap,
-			snapshot->content_count, sizeof(*snapshot->contents));
-		snapshot->contents[snapshot->content_count++] = content;
+		if (content_is_chosen(seen[block->stack]++, total[block->stack], count))
+			content_add(target,
+				(struct block_content){.addr = block->addr,
+					.requested_bytes = block->requested_bytes,
+					.stack = block->stack},
+				snapshot);
 	}
 	free(total);
 	free(seen);

@@ -23,6 +23,7 @@ struct stackless_groups {
 	struct stackless_group *groups;
 	size_t count, cap;
 	const struct module *module; /* module that was found last, or NULL */
+	bool has_texts; /* texts may be stored: they are the program's data */
 };
 
 static bool is_in_module(struct stackless_groups *grouping, uint64_t word)
@@ -58,10 +59,10 @@ static void read_word(
 	if (word && word % (bits / 8) == 0 && is_in_module(grouping, word)) {
 		group->kind = STACKLESS_ADDRESS;
 		group->word = word;
-	} else if ((word = stackless_text(bytes, len, 1))) {
+	} else if (grouping->has_texts && (word = stackless_text(bytes, len, 1))) {
 		group->kind = STACKLESS_TEXT;
 		group->word = word;
-	} else if ((word = stackless_text(bytes, len, 2))) {
+	} else if (grouping->has_texts && (word = stackless_text(bytes, len, 2))) {
 		group->kind = STACKLESS_WIDE;
 		group->word = word;
 	}
@@ -73,23 +74,33 @@ static bool is_same(const struct stackless_group *a, const struct stackless_grou
 	       a->is_range == b->is_range && a->kind == b->kind && a->word == b->word;
 }
 
-static void add(struct stackless_groups *grouping, const struct stackless_group *group)
+/* Returns the index of the group with the same properties, or INDEX_NONE. Sets `*hash`. */
+static uint32_t find(const struct stackless_groups *grouping, const struct stackless_group *group,
+	uint32_t *hash)
 {
 	struct hasher hasher = hasher_begin(&grouping->index.key);
 	struct hash_probe probe;
-	uint32_t hash, at;
+	uint32_t at;
 
 	hasher_add(&hasher, group->word);
 	hasher_add(&hasher, group->bytes);
 	hasher_add(&hasher, (uint64_t)group->heap << 8 | (unsigned)group->kind << 2 |
 				    (group->is_range ? 2u : 0u) | group->is_lost);
-	hash = hasher_end(&hasher);
-	probe = hash_index_probe(&grouping->index, hash);
-	while ((at = hash_index_next(&grouping->index, &probe)) != INDEX_NONE) {
-		if (is_same(&grouping->groups[at], group)) {
-			block_totals_add(&grouping->groups[at].totals, &group->totals);
-			return;
-		}
+	*hash = hasher_end(&hasher);
+	probe = hash_index_probe(&grouping->index, *hash);
+	do
+		at = hash_index_next(&grouping->index, &probe);
+	while (at != INDEX_NONE && !is_same(&grouping->groups[at], group));
+	return at;
+}
+
+static void add(struct stackless_groups *grouping, const struct stackless_group *group)
+{
+	uint32_t hash, at = find(grouping, group, &hash);
+
+	if (at != INDEX_NONE) {
+		block_totals_add(&grouping->groups[at].totals, &group->totals);
+		return;
 	}
 	array_grow((void **)&grouping->groups, &grouping->cap, grouping->count, sizeof(*group));
 	hash_index_add(&grouping->index, hash, (uint32_t)grouping->count);
@@ -128,10 +139,22 @@ static int by_heap(const void *a, const void *b)
 	return by_bytes(a, b);
 }
 
-enum merging { MERGE_RARE_TEXTS, MERGE_WORDS, MERGE_SIZES };
+static void remove_word(struct stackless_group *group)
+{
+	group->kind = STACKLESS_ANY;
+	group->word = 0;
+}
+
+static void remove_size(struct stackless_group *group)
+{
+	group->bytes = power_below(group->bytes);
+	group->is_range = true;
+}
+
+enum merging { MERGE_NONE, MERGE_RARE_TEXTS, MERGE_WORDS, MERGE_SIZES };
 
 /* Groups again: removes from some groups the property that makes them small. Groups below
- * `kept_count` keep it. */
+ * `kept_count` keep it. With MERGE_NONE, only makes the index anew. */
 static void merge(struct stackless_groups *grouping, enum merging how, size_t kept_count)
 {
 	struct stackless_group *groups = grouping->groups;
@@ -147,14 +170,10 @@ static void merge(struct stackless_groups *grouping, enum merging how, size_t ke
 			(group.kind == STACKLESS_TEXT || group.kind == STACKLESS_WIDE) &&
 			group.totals.block_count < TEXT_BLOCKS_MIN;
 
-		if (how == MERGE_RARE_TEXTS ? is_rare : i >= kept_count) {
-			group.kind = STACKLESS_ANY;
-			group.word = 0;
-		}
-		if (how == MERGE_SIZES && i >= kept_count && group.bytes) {
-			group.bytes = power_below(group.bytes);
-			group.is_range = true;
-		}
+		if (how == MERGE_RARE_TEXTS ? is_rare : i >= kept_count)
+			remove_word(&group);
+		if (how == MERGE_SIZES && i >= kept_count && group.bytes)
+			remove_size(&group);
 		add(grouping, &group);
 	}
 	free(groups);
@@ -169,30 +188,76 @@ static void merge_small(struct stackless_groups *grouping)
 	}
 }
 
-void stackless_capture(
-	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot)
+/* Returns the group of one block, as it is before groups are merged. */
+static struct stackless_group group_of(
+	struct stackless_groups *grouping, const struct raw_capture *captured, size_t i)
 {
-	struct stackless_groups grouping = {.snapshot = snapshot};
+	const struct block *block = &captured->stackless[i];
+	struct stackless_group group = {
+		.totals = {1, block->requested_bytes, block->overhead_bytes},
+		.bytes = block->requested_bytes,
+		.heap = block->heap,
+		.is_lost = block->stack >= BLOCK_LOST};
+
+	if (captured->stackless_count - i > MEMORY_AHEAD_BLOCKS)
+		memory_fetch(&grouping->memory.last, block[MEMORY_AHEAD_BLOCKS].addr,
+			STACKLESS_START_BYTES);
+	read_word(grouping, block, &group);
+	return group;
+}
+
+/* Returns the index of the merged group that contains a block, or INDEX_NONE if the first word of
+ * the block has changed. */
+static uint32_t find_merged(const struct stackless_groups *grouping, struct stackless_group group)
+{
+	uint32_t hash, at = find(grouping, &group, &hash);
+
+	remove_word(&group);
+	if (at == INDEX_NONE)
+		at = find(grouping, &group, &hash);
+	remove_size(&group);
+	return at == INDEX_NONE ? find(grouping, &group, &hash) : at;
+}
+
+static void add_contents(struct stackless_groups *grouping, const struct raw_capture *captured,
+	unsigned count, struct snapshot *snapshot)
+{
+	uint64_t *seen = xcalloc(grouping->count + 1, sizeof(*seen));
+
+	merge(grouping, MERGE_NONE, SIZE_MAX);
+	for (size_t i = 0; i < captured->stackless_count; i++) {
+		const struct block *block = &captured->stackless[i];
+		uint32_t at = find_merged(grouping, group_of(grouping, captured, i));
+
+		if (at != INDEX_NONE && content_is_chosen(seen[at]++,
+						grouping->groups[at].totals.block_count, count))
+			content_add(grouping->memory.target,
+				(struct block_content){.addr = block->addr,
+					.requested_bytes = block->requested_bytes,
+					.stack = STACK_NONE,
+					.group = at},
+				snapshot);
+	}
+	free(seen);
+}
+
+void stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
+	struct snapshot *snapshot)
+{
+	struct stackless_groups grouping = {.snapshot = snapshot, .has_texts = count};
 
 	if (!captured->stackless_count || memory_init(&grouping.memory, target))
 		return;
 	hash_index_init(&grouping.index);
 	for (size_t i = 0; i < captured->stackless_count; i++) {
-		const struct block *block = &captured->stackless[i];
-		struct stackless_group group = {
-			.totals = {1, block->requested_bytes, block->overhead_bytes},
-			.bytes = block->requested_bytes,
-			.heap = block->heap,
-			.is_lost = block->stack >= BLOCK_LOST};
+		const struct stackless_group group = group_of(&grouping, captured, i);
 
-		if (captured->stackless_count - i > MEMORY_AHEAD_BLOCKS)
-			memory_fetch(&grouping.memory.last, block[MEMORY_AHEAD_BLOCKS].addr,
-				STACKLESS_START_BYTES);
-		read_word(&grouping, block, &group);
 		add(&grouping, &group);
 	}
 	merge_small(&grouping);
 	qsort(grouping.groups, grouping.count, sizeof(*grouping.groups), by_heap);
+	if (count)
+		add_contents(&grouping, captured, count, snapshot);
 	snapshot->stackless = grouping.groups;
 	snapshot->stackless_count = grouping.count;
 	hash_index_release(&grouping.index);
