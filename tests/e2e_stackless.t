@@ -30,6 +30,7 @@ subtest 'sizes' => \&check_sizes;
 subtest 'made dumps' => \&check_made;
 subtest 'damage' => \&check_damage;
 subtest 'minidumps' => \&check_images;
+subtest 'data of a PDB' => \&check_pdb;
 done_testing;
 
 sub hdiff { return run(["$root/build/linux/hdiff", '--no-local-files', '--no-cache', @_]) }
@@ -80,7 +81,7 @@ sub start_of {
 	return unpack('H16', "q\0u\0e\0u\0") if $name =~ /queue/;
 	return '0' x 16 if $name !~ /session/;
 	my ($table) = slurp("$dir/0-2.txt") =~ /stackless addr=\S+ bytes=64 to=(\S+) blocks=500/;
-	return unpack 'H16', reverse pack 'H*', sprintf '%016s', $table;
+	return unpack 'H16', reverse pack 'H*', ("0" x (16 - length $table)) . $table;
 }
 
 sub check_forms {
@@ -210,5 +211,27 @@ sub check_image {
 	is_deeply(\%found, \%true, "$name: groups of one size");
 	is_deeply(\%ranges, \%rest, '... and of several');
 	cmp_ok($count, '<=', 1000 + 2 * 48, '... not too many');
+	return;
+}
+
+# The first word points to public data of a PDB, as to a class's table of virtual functions. Another
+# program lists that data.
+sub check_pdb {
+	my $exe = "$root/build/win64/symbols/pdb_msvc/names_cpp.exe";
+	my $pdb = $exe =~ s/exe$/pdb/r;
+	my $listed = `llvm-pdbutil$llvm dump -publics -section-headers "$pdb"`;
+	my @rva = map { hex } $listed =~ /^ +([0-9A-F]+) virtual address$/mg;
+	my %data;
+	while ($listed =~ /S_PUB32 \[size = \d+\] `(.*)`\n +flags = none, addr = (\d+):(\d+)/g) {
+		$data{ $rva[$2 - 1] + $3 } = $1 if $2 > 1; # section 1 is code
+	}
+	cmp_ok(scalar keys %data, '>', 10, 'there is public data');
+	my $file = made('pdb.txt', scalar keys %data, 64 * keys %data, map { group(64, 1, sprintf 'to=%X', 0x140000000 + $_) } sort { $a <=> $b } keys %data);
+	spew($file, slurp($file) =~ s/C:\\app\.exe/$exe/r);
+	my $named = run(["$root/build/linux/hsym", '--no-demangle', '--no-cache', '--allow-mismatch', $file]);
+	is($named->{status}, 0, 'names');
+	spew("$dir/named.txt", $named->{out});
+	my %row = rows("--no-demangle", "$dir/named.txt");
+	is_deeply([sort keys %row], [sort map { "(no stack) 64 B|names_cpp!$_" } values %data], 'of all data');
 	return;
 }

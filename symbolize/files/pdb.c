@@ -316,6 +316,8 @@ enum {
 	EXTRA_COUNT = 6, /* number of entries that are read */
 	EXTRA_NONE = 0xffff,
 	SECTION_BYTES = 40,
+	SECTION_FLAGS = 36,
+	SECTION_CODE = 0x20, /* IMAGE_SCN_CNT_CODE */
 };
 
 static bool read_sections(struct pdb *pdb, uint16_t number)
@@ -336,6 +338,7 @@ static bool read_sections(struct pdb *pdb, uint16_t number)
 		memcpy(section->name, bytes + at, 8);
 		section->size_bytes = pe_u32(bytes + at + 8);
 		section->rva = pe_u32(bytes + at + 12);
+		section->is_code = (pe_u32(bytes + at + SECTION_FLAGS) & SECTION_CODE) != 0;
 		if (section->size_bytes > UINT32_MAX - section->rva)
 			return fail_damaged(pdb);
 	}
@@ -544,7 +547,18 @@ struct pdb_reader {
 	unsigned char *window; /* the records read last */
 };
 
-/* Adds the function in a record. `len` includes the record's head. Skips invalid records. */
+/* Returns true if a public symbol is a function or data outside code, such as the table of a class's
+ * virtual functions. Data in code would hide the end of the function before it. */
+static bool is_wanted_public(const struct pdb *pdb, const unsigned char *record)
+{
+	uint16_t section = pe_u16(record + PUBLIC_SECTION);
+
+	return pe_u32(record + PUBLIC_FLAGS) & FLAG_FUNCTION ||
+	       (section && section <= pdb->image->section_count &&
+		       !pdb->image->sections[section - 1].is_code);
+}
+
+/* Adds the symbol in a record. `len` includes the record's head. Skips invalid records. */
 static bool add_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
 	struct pe_exports *functions = &reader->functions;
@@ -556,7 +570,7 @@ static bool add_record(struct pdb_reader *reader, const unsigned char *record, s
 
 	if ((!is_public && kind != LOCAL_FUNCTION && kind != GLOBAL_FUNCTION &&
 		    kind != LOCAL_FUNCTION_ID && kind != GLOBAL_FUNCTION_ID) ||
-		len <= name_at || (is_public && !(pe_u32(record + PUBLIC_FLAGS) & FLAG_FUNCTION)))
+		len <= name_at || (is_public && !is_wanted_public(&reader->pdb, record)))
 		return true;
 	size_bytes = is_public ? 0 : pe_u32(record + FUNCTION_SIZE);
 	name = (const char *)record + name_at;

@@ -27,7 +27,7 @@ struct pdb_identity {
  * file is not a PDB or is damaged or truncated, with the cause in `err`'s detail. */
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err);
 
-/* Reads the public functions, sorted by rva, then name; their ordinals are 0. Names are mangled,
+/* Reads the public functions and data, sorted by rva, then name; their ordinals are 0. Names are mangled,
  * without the leading '_' in 32-bit images. Returns the same values as pdb_read_identity(). Fails
  * for an image that was rearranged after linking (OMAP), because its symbols have their old
  * addresses. After success, the caller releases *functions. */
@@ -45,7 +45,7 @@ struct pdb_parts {
 int pdb_read_private_functions(
 	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err);
 
-/* Reads machine, bits and sections of the image. Section flags and all other members are 0. Returns
+/* Reads machine, bits and sections of the image. Of the section flags, only `is_code` is set. Returns
  * the same values as pdb_read_functions(). */
 int pdb_read_sections(const char *path, struct pe_image *image, struct err *err);
 

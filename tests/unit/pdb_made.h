@@ -183,7 +183,8 @@ static inline void made_section(
 	made_number(sections, bytes, 4); /* size in the file */
 	made_number(sections, rva, 4);
 	made_fill(sections, sections->len + 12);
-	made_number(sections, 0x60000020, 4); /* flags of a code section */
+	/* flags of code, or of writable data */
+	made_number(sections, memcmp(text, ".data", 6) ? 0x60000020 : 0xc0000040, 4);
 }
 
 static inline void made_record_in(

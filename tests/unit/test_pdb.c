@@ -172,7 +172,7 @@ static int release(void **state)
 #define TEST_AROUND NULL, release
 
 /* Sections of made_small(): 1 at 0x1000, 2 at 0x3000, 3 at 0x4000. */
-TEST(test_functions_are_found_where_their_sections_are)
+TEST(test_publics_are_found_where_their_sections_are)
 {
 	struct made_pdb pdb = made_small(512);
 
@@ -183,17 +183,18 @@ TEST(test_functions_are_found_where_their_sections_are)
 	/* Not a symbol but a reference to one. */
 	made_record(&pdb, 0x1125, "\0\0\0\0\1\0\0\0\1\0first", 16);
 	made_public(&pdb, 0, 2, 0x20, "some_data");
-	made_public(&pdb, 1, 1, 0x30, "some_label");
+	made_public(&pdb, 1, 1, 0x30, "data_in_code");
 	made_public(&pdb, 2, 1, 0x2000, "outside");
 	made_public(&pdb, 2, 4, 0, "in no section");
 	made_public(&pdb, 2, 0, 0, "absolute");
 	made_public(&pdb, 2, 1, 8, "");
 	assert_int_equal(read_made(&pdb), 0);
-	assert_int_equal(functions.count, 4);
+	assert_int_equal(functions.count, 5);
 	check_function(0, 0x1000, "?first@@YAHXZ");
 	check_function(1, 0x1000, "first");
 	check_function(2, 0x2fff, "last");
-	check_function(3, 0x4010, "third");
+	check_function(3, 0x3020, "some_data");
+	check_function(4, 0x4010, "third");
 }
 
 TEST(test_names_of_32_bit_images_are_those_of_source)
