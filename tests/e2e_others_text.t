@@ -34,12 +34,20 @@ In C:\tools\diff (1).ps1:14 Zeichen:1
     + FullyQualifiedErrorId : NativeCommandError
  _
 RECORD
+# Symbol tracing prints such lines, which may stand anywhere.
+my $messages = <<'LINES';
+SYMSRV:  UNC: C:\symbols\stock.pdb\2B43\stock.pdb - path not found
+SYMSRV:  RESULT: 0x80070003
+DBGHELP: stock - private symbols & lines
+         C:\symbols\stock.pdb
+LINES
 # Changes that mail, web pages and editors make to a text. The meaning stays certain.
 my %mangled = (
 	'8 blanks' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/\t/  /gr },
 	'4 blanks' => sub { $_[0] =~ s/^\t/    /gmr },
 	'an indented block' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/^(?=.)/    /gmr },
 	'no-break blanks' => sub { $_[0] =~ s/^\t/"\xc2\xa0" x 8/gmer =~ s/(?<=\d) (?=bytes|at|by)/\xc2\xa0/gr =~ s/(?<=\d) +(?=\w+ C:)/\xc2\xa0\xc2\xa0/gr },
+	'no-break blanks everywhere' => sub { $_[0] =~ s/ /\xc2\xa0/gr },
 	'no-break blanks of Windows-1252' => sub { $_[0] =~ s/^\t/"\xa0" x 8/gmer },
 	'double-spaced' => sub { $_[0] =~ s/\n/\n\n/gr },
 	'double-spaced blanks' => sub { $_[0] =~ s/^\t/    /gmr =~ s/\n/\n\n/gr },
@@ -66,6 +74,11 @@ my %mangled = (
 	'quotation marks around lines' => sub { $_[0] =~ s/"/""/gr =~ s/^(.*)$/"$1"/gmr },
 	'cells of a spreadsheet' => sub { $_[0] =~ s/^(\t?)([^\t\n]*[,"][^\t\n]*)$/$1 . '"' . $2 =~ s{"}{""}gr . '"'/gmer =~ s/$/\t/gmr },
 	"a PowerShell error" => sub { $_[0] =~ s/^(?=Total)|(?<=RtlAllocateHeapSlowly\+0x00000044\n)|(?<=RtlAllocateHeapSlowly\+44\n)|(?<=\t7FF812345678\n)|(?<=\n)(?=\t7[0-9A-F]{7,}\n)/$error/r },
+	'messages of the symbol engine' => sub { $_[0] =~ s/(RtlAllocateHeapSlowly\S+\n|\t7FFE1000A123\n| allocs\t.*\n|Total .*\n)/$1$messages/gr },
+	'files on lines of their own' => sub { $_[0] =~ s/ \((?=d:)/\n(/gr },
+	'numbers of lines on lines of their own' => sub { $_[0] =~ s/,\K (?=\d+\)$)/\n\t    /gmr },
+	'files on lines of their own, mailed' => sub { $_[0] =~ s/^\t/    /gmr =~ s/ \((?=d:)/\n(/gr =~ s/\n/\n\n/gr },
+	'a prompt' => sub { $_[0] . "\nC:\\dumps>" },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
 
@@ -794,7 +807,8 @@ sub wrapped_banner {
 		'in the time' => sub { $_[0] =~ s/(?<=Logtime \S{10}) /\n/r }, 'in two places' => sub { $_[0] =~ s/ (?=Machine=|PID=)/\n/gr },
 		'a console' => sub { $_[0] =~ s{^(// UMDH.*)(..)$}{$1\n$2}mr =~ s/^\t/        /gmr }, 'in a comment' => sub { $_[0] =~ s{ (?=PID=)}{\n// }r },
 		dashes => sub { $_[0] =~ s/ - (?=Machine|PID)/ \xe2\x80\x93 /gr =~ s/^\t/    /gmr }, 'no-break blanks' => sub { $_[0] =~ s/ (?=Logtime|Machine|PID)/\xc2\xa0/gr =~ s/^\t/    /gmr },
-		'not at all' => sub { $_[0] });
+		'one dash' => sub { $_[0] =~ s/-(?= PID)/\xe2\x80\x93/r }, 'one dash of Windows-1252' => sub { $_[0] =~ s/-(?= PID)/\x96/r },
+		'one no-break blank' => sub { $_[0] =~ s/ (?=PID)/\xc2\xa0/r }, 'quotation marks' => sub { $_[0] =~ s/^(.*)$/"$1"/gmr }, 'not at all' => sub { $_[0] });
 	for my $what (sort keys %wrapped) {
 		my ($old, $new) = map { spew("$dir/wrapped$_.txt", $wrapped{$what}->(raw($_))) } 0, 1;
 		my $result = hdiff('--max-growth', 383, $new, $old);

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/dump/dump.h"
 #include "core/dump/pasted.h"
+#include "core/dump/printed_line.h"
 #include "core/dump/scanner.h"
 
 #define TEXT_OF_(text) #text
@@ -149,8 +150,8 @@ void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *lin
 		scanner->note_line && scanner->note_line + 1 == scanner->line_number &&
 		(memchr(line->text, '=', line->len) || memchr(line->text, '"', line->len));
 	/* Inside a module list, every line should be a comment. */
-	bool is_lost_module = scanner->in_modules && !scan_starts(line, "DBGHELP:") &&
-			      !scan_starts(line, "     ");
+	bool is_lost_module = scanner->in_modules && !scan_starts(line, "     ") &&
+			      !line_is_message((struct words){line->text, line->len});
 
 	if (is_of_note)
 		scanner->note_line++;

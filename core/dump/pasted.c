@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/dump/printed_line.h"
 #include "core/dump/scanner.h"
 
 #define EMPTY_MAX 100 /* maximum number of lines held back */
@@ -14,12 +15,15 @@
 #define BARE_MIN 6 /* minimum number of digits of an address that has no TAB or blank before it */
 /* minimum number of digits of an address after blanks, because addresses start at 64 KiB */
 #define ADDR_MIN 5
+#define MESSAGE_BLANKS 9 /* before a path that continues a message of the symbol engine */
+#define FILES_TRIED 4 /* maximum number of places where the file of a named frame may begin */
 #define ESCAPE '\x1b' /* begins a command to a terminal */
 #define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
 {
 	*pasted = (struct pasted){.empty_end = "\n"};
+	buf_init(&pasted->name);
 	buf_init(&pasted->unescaped);
 	buf_init(&pasted->decoded);
 	buf_init(&pasted->text);
@@ -28,6 +32,7 @@ void pasted_init(struct pasted *pasted)
 
 void pasted_release(struct pasted *pasted)
 {
+	buf_release(&pasted->name);
 	buf_release(&pasted->unescaped);
 	buf_release(&pasted->decoded);
 	buf_release(&pasted->text);
@@ -143,11 +148,38 @@ static bool is_mended_module(const struct pasted *pasted, const char *at, const 
 	       !(at[0] == '/' && is_module(at, end));
 }
 
+static const char banner[] = "// UMDH: version ";
+
+/* Returns true for a comment that readers recognize and that contains no path. */
+static bool is_fixed_comment(const char *plain)
+{
+	return !strncmp(plain, banner, sizeof(banner) - 1) ||
+	       !strncmp(plain, "// Loaded modules", 17) ||
+	       !strncmp(plain, "// Process modules", 18);
+}
+
 static bool is_ascii(const char *at, const char *end)
 {
 	while (at < end && !(*at & 0x80))
 		at++;
 	return at == end;
+}
+
+/* Returns true for a named frame with a file, but without its last word, "LINE)". */
+static bool is_cut_name(const char *at, const char *end)
+{
+	unsigned tries = 0;
+
+	if (at == end || end[-1] != ',')
+		return false;
+	for (const char *from = at + 1; from < end && tries < FILES_TRIED; from++) {
+		if (*from != ' ' || from[1] != '(' || !hex_digits[(unsigned char)from[-1]])
+			continue;
+		tries++;
+		if (scan_is_name(at, from))
+			return true;
+	}
+	return false;
 }
 
 /* Returns the kind of a line. Blanks around the line must have been removed, and LINE_PAD zeros
@@ -163,7 +195,7 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 		return PASTED_COMMENT;
 	if ((digits && at + digits == end && digits <= 16) || !strcmp(at, "Alias"))
 		return PASTED_FRAME;
-	if (scan_is_name(at, end))
+	if (scan_is_name(at, end) || is_cut_name(at, end))
 		return PASTED_NAME;
 	if (heading_words(at, end))
 		return PASTED_HEADING;
@@ -297,7 +329,6 @@ static struct pasted_line split_line(struct pasted *pasted, const char *line, si
 {
 	struct pasted_line taken = {0};
 	struct buf *text = &pasted->text;
-	const char *plain;
 
 	while (len && (line[len - 1] == '\n' || line[len - 1] == '\r' || is_blank(line[len - 1])))
 		len--;
@@ -311,11 +342,12 @@ static struct pasted_line split_line(struct pasted *pasted, const char *line, si
 		taken.at = taken.end;
 	for (int with_dashes = 0; with_dashes < 2; with_dashes++) {
 		taken.blanks = plain_line(pasted, taken.at, taken.end, with_dashes);
-		plain = pasted->plain.data;
-		taken.kind = kind_of(plain, plain + pasted->plain.len);
+		taken.kind = kind_of(pasted->plain.data, pasted->plain.data + pasted->plain.len);
 		if (taken.kind == PASTED_OTHER)
 			remove_marks(pasted, &taken);
-		if (taken.kind != PASTED_OTHER)
+		/* in a banner, dashes are replaced, too */
+		if (taken.kind != PASTED_OTHER &&
+			strncmp(pasted->plain.data, banner, sizeof(banner) - 1) != 0)
 			break;
 	}
 	return taken;
@@ -465,10 +497,50 @@ bool pasted_is_data(const char *line, size_t len)
 	return is_data;
 }
 
-/* Appends the empty lines that were held back. Inside a stack, each empty line gets a TAB so that
+/* Returns true if a line continues a named frame that was wrapped at a blank, and whose last
+ * character is `last`: "(FILE, LINE)", or "LINE)" after a comma. */
+static bool is_rest_of_name(char last, const char *plain)
+{
+	const char *number = last == ',' ? plain : *plain == '(' ? strrchr(plain, ',') : NULL;
+	size_t digits;
+
+	if (!number)
+		return false;
+	number += strspn(number, ", ");
+	digits = strspn(number, "0123456789");
+	return digits && !strcmp(number + digits, ")");
+}
+
+/* Appends the named frame that was held back. */
+static void add_name(struct pasted *pasted, struct buf *to)
+{
+	if (!pasted->name.len)
+		return;
+	buf_add(to, pasted->name.data, pasted->name.len);
+	buf_add_text(to, pasted->name_end);
+	buf_clear(&pasted->name);
+}
+
+/* Joins a line to the named frame that was held back. To keep the number of lines, a line with only
+ * a TAB follows. Returns false if the line does not continue the frame. */
+static bool join_name(struct pasted *pasted, const char *end, struct buf *to)
+{
+	struct buf *name = &pasted->name;
+
+	if (!name->len || !is_rest_of_name(name->data[name->len - 1], pasted->plain.data))
+		return false;
+	buf_printf(name, " %s", pasted->plain.data);
+	add_name(pasted, to);
+	buf_add_text(to, "\t");
+	buf_add_text(to, end);
+	return true;
+}
+
+/* Appends the lines that were held back. Inside a stack, each empty line gets a TAB so that
  * the stack continues. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
 {
+	add_name(pasted, to);
 	for (; pasted->empty_count; pasted->empty_count--) {
 		buf_add_text(to, in_stack ? "\t" : "");
 		buf_add_text(to, pasted->empty_end);
@@ -512,11 +584,8 @@ static void add_text(struct pasted *pasted, const struct pasted_line *line, bool
 	const char *at = line->at;
 
 	pass_blanks(&at);
-	if (!strncmp(plain, "// UMDH: version ", 17)) {
-		plain_line(pasted, line->at, line->end, true);
-		buf_add(to, pasted->plain.data, pasted->plain.len);
-	} else if (line->kind == PASTED_COMMENT && *at == '/' &&
-		   !is_mended_module(pasted, at, line->end)) {
+	if (line->kind == PASTED_COMMENT && *at == '/' && !(at[2] & 0x80) &&
+		!is_fixed_comment(plain) && !is_mended_module(pasted, at, line->end)) {
 		buf_add(to, at, (size_t)(line->end - at)); /* the text of a comment is unchanged */
 	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
 		buf_add(to, line->at, (size_t)(line->end - line->at));
@@ -562,8 +631,14 @@ static bool is_command_place(const char *at, const char *end)
 	return false;
 }
 
-/* Returns true if a line belongs to an error record of PowerShell. Follows the record, which ends
- * with an empty line. */
+static bool is_message(const struct pasted *pasted)
+{
+	return line_is_message((struct words){pasted->plain.data, pasted->plain.len});
+}
+
+/* Returns true if a line belongs to an error record of PowerShell, or is a message of the symbol
+ * engine. Follows the record, which ends with an empty line, and the message, which may continue
+ * with a path. */
 static bool pass_error(struct pasted *pasted, const struct pasted_line *line)
 {
 	enum pasted_error before = pasted->error;
@@ -574,7 +649,9 @@ static bool pass_error(struct pasted *pasted, const struct pasted_line *line)
 		return before == ERROR_ENDED;
 	if (line->kind != PASTED_OTHER)
 		return false;
-	if (is_error(at, line->end))
+	if (is_message(pasted) || (before == ERROR_MESSAGE && line->blanks >= MESSAGE_BLANKS))
+		pasted->error = ERROR_MESSAGE;
+	else if (is_error(at, line->end))
 		pasted->error = ERROR_BEGUN;
 	else if (before == ERROR_BEGUN && is_command_place(at, line->end))
 		pasted->error = ERROR_PLACED;
@@ -622,8 +699,15 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	if (pasted->in_record && taken.kind == PASTED_OTHER && taken.blanks &&
 		strchr(pasted->plain.data, '!'))
 		taken.kind = PASTED_NAME; /* for example, a name without an offset */
+	if (taken.kind == PASTED_OTHER && join_name(pasted, end, to))
+		return;
 	is_part = goes_on(pasted, &taken);
 	add_empty(pasted, is_part, to);
+	if (is_part && taken.kind == PASTED_NAME && *end) {
+		add_text(pasted, &taken, is_part, line, text_len, &pasted->name);
+		pasted->name_end = end;
+		return;
+	}
 	add_text(pasted, &taken, is_part, line, text_len, to);
 	buf_add_text(to, end);
 	pasted->in_record = is_part || taken.kind == PASTED_ENTRY || taken.kind == PASTED_ROW ||
@@ -636,6 +720,8 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 struct pasted_signs {
 	enum pasted_kind last; /* kind of the last nonempty line */
 	bool in_record; /* the last nonempty line belongs to an entry or a row */
+	bool is_interrupted; /* a message of the symbol engine follows an entry, a row or a frame */
+	char last_sign; /* last character of the last nonempty line */
 	size_t empty_count; /* number of empty lines since the last nonempty line */
 	size_t entry_count;
 	bool has_frames, has_bare;
@@ -743,13 +829,19 @@ static void see_line(
 		 * them. */
 		signs->is_found |= in_record && !taken.is_quoted &&
 				   taken.blanks + pasted->plain.len != text_len;
+		/* The message would end the stack. A block has no named frames. */
+		signs->is_found |= signs->is_interrupted &&
+				   (taken.kind == PASTED_FRAME || before != PASTED_ENTRY);
 		signs->has_frames |= in_record && taken.blanks;
 		signs->has_bare |= in_record && taken.kind == PASTED_FRAME && !taken.blanks &&
 				   hex_count(pasted->plain.data) >= BARE_MIN;
 	} else if (taken.kind == PASTED_OTHER) {
-		signs->is_found |= is_error(taken.at, taken.end);
+		signs->is_found |= is_error(taken.at, taken.end) ||
+				   (before == PASTED_NAME && in_record &&
+					   is_rest_of_name(signs->last_sign, pasted->plain.data));
 	} else if (taken.kind == PASTED_COMMENT) {
 		signs->is_found |= taken.blanks || taken.is_quoted ||
+				   (is_fixed_comment(pasted->plain.data) && !is_same) ||
 				   is_mended_module(pasted, taken.at, taken.end);
 	} else {
 		const char *words = pasted->plain.data;
@@ -759,9 +851,14 @@ static void see_line(
 		signs->is_found |= taken.kind == PASTED_COUNTS && signs->empty_count;
 	}
 	signs->entry_count += taken.kind == PASTED_ENTRY;
-	signs->in_record = (in_record && is_frame) || taken.kind == PASTED_ENTRY ||
-			   taken.kind == PASTED_ROW || taken.kind == PASTED_COUNTS;
-	signs->last = taken.kind;
+	signs->is_interrupted =
+		taken.kind == PASTED_OTHER && in_record &&
+		(is_message(pasted) || (signs->is_interrupted && taken.blanks >= MESSAGE_BLANKS));
+	signs->in_record = signs->is_interrupted || (in_record && is_frame) ||
+			   taken.kind == PASTED_ENTRY || taken.kind == PASTED_ROW ||
+			   taken.kind == PASTED_COUNTS;
+	signs->last = signs->is_interrupted ? before : taken.kind;
+	signs->last_sign = pasted->plain.data[pasted->plain.len - 1];
 	signs->empty_count = 0;
 }
 
@@ -781,11 +878,13 @@ static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
 	}
 	digits = hex_count(line + has_tab);
 	is_hex = digits && digits + has_tab == len;
-	if (!digits || is_hex != has_tab || (has_tab && signs->empty_count) ||
+	if (!digits || is_hex != has_tab ||
+		(has_tab && (signs->empty_count || signs->is_interrupted)) ||
 		(!is_hex &&
 			(strncmp(line + digits, " bytes ", 7) != 0 || !is_ascii(line, line + len))))
 		return false;
 	signs->last = has_tab ? PASTED_FRAME : PASTED_ENTRY;
+	signs->is_interrupted = false;
 	signs->in_record |= !has_tab;
 	signs->has_frames |= has_tab;
 	signs->entry_count += !has_tab;

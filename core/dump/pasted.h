@@ -28,8 +28,9 @@ enum pasted_kind {
 	PASTED_NAME, /* a named frame */
 };
 
-/* Progress in an error record of PowerShell, which may stand between any two lines. */
-enum pasted_error { ERROR_NONE, ERROR_BEGUN, ERROR_PLACED, ERROR_ENDED };
+/* Progress in an error record of PowerShell, or in a message of the symbol engine. Both may stand
+ * between any two lines. */
+enum pasted_error { ERROR_NONE, ERROR_BEGUN, ERROR_PLACED, ERROR_ENDED, ERROR_MESSAGE };
 
 struct pasted {
 	bool is_ours; /* the text begins with a note of hsnap's */
@@ -40,6 +41,8 @@ struct pasted {
 	/* Number of empty lines held back, because a stack may continue after them. */
 	size_t empty_count;
 	const char *empty_end; /* line end that the empty lines have */
+	struct buf name; /* named frame held back, because its file may follow */
+	const char *name_end; /* line end of `name` */
 	struct buf unescaped, decoded, text, plain; /* buffers for the current line */
 };
 

@@ -186,11 +186,9 @@ static enum line_kind parse_total(struct words line, struct total_text *total)
 	return line.len ? LINE_BAD_TOTAL : LINE_TOTAL;
 }
 
-/* Returns true for "DBGHELP: module - kind", "BASE-END DBGHELP: module - kind", and a path on its
- * own line. */
-static bool is_chatter(struct words line)
+bool line_is_message(struct words line)
 {
-	if (words_start(line, "DBGHELP: ") || words_start(line, "         "))
+	if (words_start(line, "DBGHELP: ") || words_start(line, "SYMSRV: "))
 		return true;
 	while (line.len && *line.text != ' ')
 		pass(&line, 1);
@@ -213,7 +211,10 @@ enum line_kind line_parse(
 	if (*text == '+' || *text == '-')
 		return parse_row(line, row);
 	kind = *text == 'T' ? parse_total(line, total) : LINE_OTHER;
-	return kind == LINE_OTHER && is_chatter(line) ? LINE_CHATTER : kind;
+	/* a path on its own line continues a message */
+	return kind == LINE_OTHER && (line_is_message(line) || words_start(line, "         ")) ?
+		       LINE_CHATTER :
+		       kind;
 }
 
 /* ---------------------------------------------------------------- arithmetic */

@@ -71,6 +71,10 @@ enum line_kind line_parse(
 /* Returns true for lines that occur only in dumps: entries, headings, notes. */
 bool line_is_of_dump(struct words line);
 
+/* Returns true for a message of the symbol engine: "DBGHELP: module - kind", "BASE-END DBGHELP:
+ * module - kind" and "SYMSRV:  text". */
+bool line_is_message(struct words line);
+
 /* Return true if `words` begins with a prefix, ends with a suffix, or equals a text. */
 bool words_start(struct words words, const char *prefix);
 bool words_end(struct words words, const char *suffix);

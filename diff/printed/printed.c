@@ -454,13 +454,13 @@ static void comment_line(struct printed_reader *reader, struct words words)
 /* ---------------------------------------------------------------- the file */
 
 /* Returns true if the last line is incomplete: it has no line end and is not a consistent total
- * line. */
+ * line. After the total line, any text may follow, such as a console's prompt. */
 static bool is_partial(
 	const struct printed_reader *reader, enum line_kind kind, const struct total_text *total)
 {
 	if (!reader->lines.no_newline || kind == LINE_BLANK)
 		return false;
-	if (kind == LINE_COMMENT || kind == LINE_CHATTER)
+	if (kind == LINE_COMMENT || kind == LINE_CHATTER || kind == LINE_OTHER)
 		return !reader->has_total;
 	return kind != LINE_TOTAL || !total->has_overhead ||
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
