@@ -42,6 +42,34 @@ static int image_order(const struct dump_sums *a, const struct dump_sums *b)
 	return x && y ? text_compare(x, y) : int64_order(x != NULL, y != NULL);
 }
 
+uint64_t dump_code_base(const struct dump_sums *dump, enum code_base which)
+{
+	const char *name = which == BASE_NTDLL ? "ntdll.dll" : dump_image(dump);
+	const bool is_of_umdh = dump->id.has_wall_time;
+
+	for (size_t i = 0; is_of_umdh && name && i < dump->module_list.count; i++) {
+		const struct module *module = &dump->module_list.items[i];
+
+		if (!text_compare(name, module_path_base(module->path)))
+			return module->base;
+	}
+	return dump->id.code_bases[which];
+}
+
+/* Compares the bases of two dumps of one pid and image. A process never moves its program or
+ * ntdll. */
+static int base_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	int order = 0;
+
+	for (enum code_base i = 0; !order && i < CODE_BASES; i++) {
+		uint64_t x = dump_code_base(a, i), y = dump_code_base(b, i);
+
+		order = x < y ? -1 : x > y;
+	}
+	return order;
+}
+
 static int64_t second_of(int64_t ms)
 {
 	return ms / 1000 - (ms % 1000 < 0);
@@ -60,7 +88,9 @@ static int local_order(const struct dump_sums *a, const struct dump_sums *b)
 
 	if (!order)
 		order = int64_order(second_of(a->id.start_ms), second_of(b->id.start_ms));
-	return order ? order : image_order(a, b);
+	if (!order)
+		order = image_order(a, b);
+	return order ? order : base_order(a, b);
 }
 
 /* Compares the machine last. Thus, a dump without a machine is next to dumps of the same process
@@ -83,6 +113,12 @@ static bool may_be_of_one_host(const struct dump_sums *a, const struct dump_sums
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return !local_order(a, b) && (may_be_of_one_host(a, b) || !host_order(a, b));
+}
+
+bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return a->id.pid && a->id.pid == b->id.pid && !host_order(a, b) && !image_order(a, b) &&
+	       base_order(a, b);
 }
 
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
@@ -113,15 +149,20 @@ static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 
 #define COMPARED_BYTES ((size_t)64 << 10)
 
-/* Returns the number of bytes read, which is less than COMPARED_BYTES only at the end, or a negative
- * error code. */
+/* Reads text without its CRs. Returns the number of bytes, which is less than COMPARED_BYTES only at
+ * the end, or a negative error code. */
 static int64_t read_text(struct source *source, unsigned char *bytes)
 {
 	int64_t len = 0, got = 1;
 
 	while (got > 0 && len < (int64_t)COMPARED_BYTES) {
+		int64_t at = len;
+
 		got = source_read(source, bytes + len, COMPARED_BYTES - (size_t)len, NULL);
-		len += got > 0 ? got : 0;
+		for (int64_t end = at + got; at < end; at++) {
+			bytes[len] = bytes[at];
+			len += bytes[at] != '\r';
+		}
 	}
 	return got < 0 ? got : len;
 }

@@ -2,7 +2,8 @@
  * Identity of dumps: finding dumps of one process, of one program or of one moment.
  *
  * A process is identified by its pid, its start time in seconds, its image, and its machine. A
- * reused pid is another process. A value that is missing in both dumps counts as equal. If both
+ * reused pid is another process. Logs of UMDH lack the start time; there, the bases of the program
+ * and of ntdll identify the process, because they change when the system starts. A value that is missing in both dumps counts as equal. If both
  * dumps have a start time, the machine may be missing in one of them. */
 #ifndef DIFF_DUMP_IDENTITY_H
 #define DIFF_DUMP_IDENTITY_H
@@ -26,6 +27,14 @@ static inline int int64_order(int64_t a, int64_t b)
 /* Returns the name of a dump's image without its folder, or NULL. The name lives as long as the
  * dump. */
 const char *dump_image(const struct dump_sums *dump);
+
+/* Returns the base of the program, or of ntdll, in a log of UMDH. Returns 0 if it is unknown, and for
+ * other dumps. */
+uint64_t dump_code_base(const struct dump_sums *dump, enum code_base which);
+
+/* Returns true if two logs of UMDH have the same pid, program and machine, but are of two
+ * processes. */
+bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b);
 
 /* dump_same_process() returns true if both dumps are of one process. dump_same_snapshot() also
  * requires the same moment or, for logs of UMDH, the same text: it may read both files. */

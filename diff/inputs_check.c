@@ -289,6 +289,37 @@ static void check_family(const struct inputs *inputs)
 	}
 }
 
+static int by_process(const void *a, const void *b)
+{
+	return dump_process_order(*(struct dump_sums *const *)a, *(struct dump_sums *const *)b);
+}
+
+/* Warns once about a log of UMDH whose process has the pid of an earlier one. */
+static void check_pids(const struct inputs *inputs)
+{
+	struct dump_sums **sorted = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
+	char words[700];
+
+	for (size_t i = 0; i < inputs->dump_count; i++)
+		sorted[i] = &inputs->dumps[i];
+	qsort(sorted, inputs->dump_count, sizeof(struct dump_sums *), by_process);
+	for (size_t i = 1; i < inputs->dump_count; i++) {
+		bool is_later = sorted[i] > sorted[i - 1]; /* inputs are in order */
+		struct dump_sums *later = sorted[i - !is_later];
+
+		if (!dump_reuses_pid(sorted[i - 1], sorted[i]))
+			continue;
+		snprintf(words, sizeof(words),
+			"from another process than %.600s, with the same pid: the program or "
+			"ntdll.dll has another base",
+			sorted[i - is_later]->id.path);
+		sums_warn(later, words);
+		message_warning(inputs->messages, later->id.path, "", words);
+		break;
+	}
+	free(sorted);
+}
+
 /* Checks that dumps of different processes can be compared. */
 int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *err)
 {
@@ -296,6 +327,7 @@ int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *er
 		return 0;
 	if (inputs->dump_count == 1 && has_found)
 		inputs->growth_unknown = "a single dump was found";
+	check_pids(inputs);
 	if (inputs->dump_count == 2 && !inputs->series[0].number)
 		return finish_pair(inputs, has_found, err);
 	if (has_found)

@@ -37,6 +37,8 @@ static void read_head(struct read_file *file, struct stack_store *store)
 		file->sums.id.path = path;
 		file->sums.id.image = image ? stack_store_text(store, image) : NULL;
 		file->sums.id.host = head.id.host ? stack_store_text(store, head.id.host) : NULL;
+		for (enum code_base i = 0; i < CODE_BASES; i++)
+			file->sums.id.code_bases[i] = dump_code_base(&head, i);
 		file->sums.id.pid = head.id.pid;
 		file->sums.id.time_ms = head.id.time_ms;
 		file->sums.id.start_ms = head.id.start_ms;

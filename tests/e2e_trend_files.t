@@ -382,6 +382,9 @@ subtest 'copies of logs of UMDH count once' => sub {
 	gzip(\slurp($logs[1]) => "$dir/umdh_1.log.gz") or die;
 	spew("$dir/umdh_2 (2).log", "\xff\xfe" . pack 'v*', unpack 'C*', slurp($logs[2]));
 	$check->('packed, and as UTF-16', ['umdh_1.log.gz', 'umdh_2 (2).log'], $dir);
+	unlink "$dir/umdh_1.log.gz", "$dir/umdh_2 (2).log";
+	spew("$dir/Copy of umdh_2.log", slurp($logs[2]) =~ tr/\r//dr);
+	is(trend($dir)->{files}, 'umdh_0.log umdh_1.log Copy of umdh_2.log umdh_3.log', 'with other line ends, once');
 	my $other = fresh_dir();
 	spew("$other/b.txt", slurp($logs[3]));
 	$check->('given by name', ['b.txt'], @logs, "$other/b.txt");
@@ -437,6 +440,14 @@ subtest 'practice 3: a reused pid is another process, and never continues a seri
 	my @umdh = map { umdh("$seconds/u$_.txt", sprintf('2026-11-20 1%d:30', 4 - $_ % 3), 4711 + ($_ > 2), 1000 + $_) } 0 .. 5;
 	is(trend(@umdh)->{files}, 'u2.txt u1.txt u0.txt | u5.txt u4.txt u3.txt', 'by the pid and the time of a banner of UMDH');
 	is(trend('--across-restarts', @umdh)->{files}, 'u2.txt u1.txt u0.txt u5.txt u4.txt u3.txt', 'the image is the program among the modules');
+	# After a reboot, modules have other bases.
+	for my $base ('140', '7FF80') {
+		my @two = map { spew("$seconds/v$_.txt", slurp($umdh[1 - $_]) =~ s/ \K$base(?=\d+ +\d+ C:)/${base}1/r =~ s/^\t\K$base/${base}1/mr) } 0, 1;
+		my $found = trend($umdh[2], @two);
+		is($found->{files}, 'u2.txt | v0.txt v1.txt', "another base ($base): two series");
+		complains($found, 0, 'reported', qr/v0\.txt: warning: from another process than \S+, with the same pid: the program or ntdll\.dll has another base$/);
+		complains(run(tool('hdiff', 'linux', '--no-symbols', $umdh[2], $two[0])), 0, 'reported of two', qr/v0\.txt: warning: from another process than \S+u2\.txt/);
+	}
 };
 
 # The eighth practical fault: the first snapshots show a process that is still starting up.

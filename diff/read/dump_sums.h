@@ -113,6 +113,9 @@ enum date_doubt {
 	DATE_UNKNOWN,
 };
 
+/* Modules whose bases do not change while a process runs. */
+enum code_base { BASE_PROGRAM, BASE_NTDLL, CODE_BASES };
+
 /* The process and moment of a dump. */
 struct dump_identity {
 	/* set only for a recording: name of the file that was opened, which is `path` without the
@@ -128,6 +131,7 @@ struct dump_identity {
 	enum date_doubt date_doubt;
 	bool is_misplaced; /* the dump's place among others is in doubt, because its date is */
 	const char *image, *host; /* may be NULL */
+	uint64_t code_bases[CODE_BASES]; /* if the modules were not read; see dump_code_base() */
 	/* Recordings only: */
 	const char *os;
 	unsigned bits;
