@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
+#include "core/base/text.h"
 #include "diff/file_list.h"
 #include "diff/inputs.h"
 #include "diff/messages.h"
@@ -167,13 +168,14 @@ static int contradiction(const struct chain *chain, size_t number, const struct 
 	const struct block_totals *before = &row->at[row->last];
 
 	return err_set(err, ERR_USAGE, chain->list->items[number].path,
-		"does not continue where %s ends: BackTrace%s ends with %llu bytes in %llu blocks "
+		"does not continue where %s ends: BackTrace%s ends with %llu byte%s in %llu "
+		"block%s "
 		"there, but starts with %llu in %llu here; give comparisons of one process in "
 		"order, or the dumps",
 		chain->list->items[row->last - 1].path, row->id,
-		(unsigned long long)before->requested_bytes,
-		(unsigned long long)before->block_count, (unsigned long long)old->requested_bytes,
-		(unsigned long long)old->block_count);
+		(unsigned long long)before->requested_bytes, text_plural(before->requested_bytes),
+		(unsigned long long)before->block_count, text_plural(before->block_count),
+		(unsigned long long)old->requested_bytes, (unsigned long long)old->block_count);
 }
 
 /* Counts a new row if its id occurs in an earlier file. */
@@ -275,10 +277,11 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 			"not continue one; give the dumps, or use --force");
 	if (!rc && chain->renamed_count)
 		message_line(chain->inputs->messages,
-			"%s: warning: %zu of its %zu stacks have the id of a stack in an earlier "
+			"%s: warning: %zu of its %zu stack%s ha%s the id of a stack in an earlier "
 			"comparison, but different names, so they are kept apart; print all "
 			"comparisons with the same symbols, or give the dumps",
-			item->path, chain->renamed_count, comparison->row_count);
+			item->path, chain->renamed_count, comparison->row_count,
+			text_plural(comparison->row_count), chain->renamed_count == 1 ? "s" : "ve");
 	buf_release(&key);
 	return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/os.h"
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "diff/chain.h"
 #include "diff/dump_identity.h"
 #include "diff/file_list.h"
@@ -196,8 +197,8 @@ static int print_none(
 	for (size_t i = 0; i < count; i++)
 		is_damaged |= files[i].rc == -ERR_CUT || files[i].sums.quality.skip_count;
 	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, inputs->options->paths.items[0],
-		is_damaged ? "none of %zu files is complete" : "none of %zu files can be used",
-		count);
+		is_damaged ? "none of %zu file%s is complete" : "none of %zu file%s can be used",
+		count, text_plural(count));
 }
 
 /* Returns true if an option was given that applies only to a series. */

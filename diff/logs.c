@@ -273,34 +273,37 @@ static void write_head(struct out *out, const struct etw_facts *facts)
 		out_harmless(out, facts->files[i].head.session);
 		out_char(out, '\n');
 	}
-	out_printf(out, "%-10s Windows %u.%u.%u, %u-bit, %u processors\n", "system", head->os_major,
-		head->os_minor, head->os_build, head->pointer_bytes * 8, head->processor_count);
+	out_printf(out, "%-10s Windows %u.%u.%u, %u-bit, %u processor%s\n", "system",
+		head->os_major, head->os_minor, head->os_build, head->pointer_bytes * 8,
+		head->processor_count, text_plural(head->processor_count));
 	out_printf(out, "%-10s %s\n", "begun", date_text(etw_time_ms(head->start_time), date));
 	out_printf(out, "%-10s ", "length");
 	umdh_seconds(out, length);
 	out_printf(out, "\n%-10s %s, %" PRIu64 " a second\n", "clock", clock_name(head->clock),
 		head->frequency);
-	out_printf(out, "%-10s %" PRIu64 " events in %" PRIu64 " buffers, %" PRIu64 " bytes\n",
-		"events", facts->event_count, facts->buffer_count, facts->file_bytes);
-	out_printf(out, "%-10s %" PRIu64 " events, %" PRIu64 " buffers", "lost", losses.events,
-		losses.buffers);
+	out_printf(out, "%-10s %" PRIu64 " event%s in %" PRIu64 " buffer%s, %" PRIu64 " bytes\n",
+		"events", facts->event_count, text_plural(facts->event_count), facts->buffer_count,
+		text_plural(facts->buffer_count), facts->file_bytes);
+	out_printf(out, "%-10s %" PRIu64 " event%s, %" PRIu64 " buffer%s", "lost", losses.events,
+		text_plural(losses.events), losses.buffers, text_plural(losses.buffers));
 	if (losses.flagged)
-		out_printf(out, "; %" PRIu64 " buffers are marked as following a loss",
-			losses.flagged);
+		out_printf(out, "; %" PRIu64 " buffer%s marked as following a loss", losses.flagged,
+			losses.flagged == 1 ? " is" : "s are");
 	out_char(out, '\n');
 	if (losses.is_cut)
 		out_printf(out, "%-10s at byte %" PRIu64 ", or damaged there\n", "cut",
 			losses.cut_bytes);
 	if (facts->bad_buffers)
-		out_printf(out, "%-10s %" PRIu64 " buffers\n", "damaged", facts->bad_buffers);
+		out_printf(out, "%-10s %" PRIu64 " buffer%s\n", "damaged", facts->bad_buffers,
+			text_plural(facts->bad_buffers));
 	if (facts->snapshot_parts)
 		out_printf(out,
 			"%-10s %" PRIu64
-			" parts of heap snapshots by WPR, whose format is undocumented\n",
-			"unreadable", facts->snapshot_parts);
+			" part%s of heap snapshots by WPR, whose format is undocumented\n",
+			"unreadable", facts->snapshot_parts, text_plural(facts->snapshot_parts));
 	if (facts->orphan_events)
-		out_printf(out, "%-10s %" PRIu64 " heap events belong to no listed process\n",
-			"orphans", facts->orphan_events);
+		out_printf(out, "%-10s %" PRIu64 " heap event%s to no listed process\n", "orphans",
+			facts->orphan_events, facts->orphan_events == 1 ? " belongs" : "s belong");
 }
 
 static void write_processes(struct out *out, const struct etw_facts *facts, bool is_verbose)

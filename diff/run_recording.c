@@ -6,6 +6,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "core/dump/dump.h"
 #include "core/dump/dump_head.h"
 #include "core/io/out.h"
@@ -66,7 +67,8 @@ static void write_events(struct out *out, const struct record_facts *facts)
 	if (facts->event_count)
 		out_printf(out, ", %" PRIu64 ".%03u an event", thousandths / 1000,
 			(unsigned)(thousandths % 1000));
-	out_printf(out, "\n%-10s %" PRIu64 " events\n", "lost", facts->lost_count);
+	out_printf(out, "\n%-10s %" PRIu64 " event%s\n", "lost", facts->lost_count,
+		text_plural(facts->lost_count));
 	if (facts->has_addresses)
 		out_printf(out, "%-10s recorded for all blocks\n", "addresses");
 	if (facts->sample_bytes)
@@ -108,8 +110,8 @@ static void write_loads(struct out *out, const struct record_facts *facts)
 		out_char(out, '\n');
 	}
 	if (count < facts->load_count)
-		out_printf(out, "%-10s %zu modules at the end\n", "unloaded",
-			facts->load_count - count);
+		out_printf(out, "%-10s %zu module%s at the end\n", "unloaded",
+			facts->load_count - count, text_plural(facts->load_count - count));
 }
 
 static void write_count(struct out *out, size_t count, const char *noun, const char *then)
@@ -125,8 +127,8 @@ static void write_recording(struct out *out, const char *path, const struct reco
 	write_process(out, facts);
 	write_date(out, "begun", facts->time_ms);
 	if (facts->is_attached)
-		out_printf(out, "%-10s to a running process, which had %" PRIu64 " blocks\n",
-			"attached", facts->start_position);
+		out_printf(out, "%-10s to a running process, which had %" PRIu64 " block%s\n",
+			"attached", facts->start_position, text_plural(facts->start_position));
 	write_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
 	umdh_seconds(out, facts->peak.time_ms);

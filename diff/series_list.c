@@ -334,9 +334,9 @@ static void print_ties(const struct lister *lister, const struct trend_axis *axi
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
 	if (count)
 		message_line(lister->inputs->messages,
-			"%s: warning: %zu dumps of its series record the same time as the one "
-			"before them: they are ordered as given, or by name",
-			path, count);
+			"%s: warning: %zu dump%s of its series record%s the same time as the one "
+			"before: such dumps are ordered as given, or by name",
+			path, count, text_plural(count), count == 1 ? "s" : "");
 }
 
 /* If rates cannot be computed, reports the reason and drops the times. */
@@ -489,7 +489,8 @@ static int list_trend(struct lister *lister, struct err *err)
 		return rc;
 	if (!lister->series_count)
 		return err_set(err, ERR_USAGE, "--warm-up, --since, --until",
-			"these options leave none of %zu dumps", lister->count);
+			"these options leave none of %zu dump%s", lister->count,
+			text_plural(lister->count));
 	if (options->series > lister->series_count)
 		return err_set(err, ERR_USAGE, "--series", "the last series is number %zu",
 			lister->series_count);

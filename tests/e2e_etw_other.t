@@ -18,7 +18,7 @@ my $made = "$dir/made.etl";
 my %says = (
 	'' => qr/\A\z/,
 	cut => qr/damaged or cut short at byte \d+/,
-	lost => qr/(?:buffers of events|events were lost)/,
+	lost => qr/(?:buffers? of events|events? (?:was|were) lost)/,
 	garbage => qr/1 damaged buffer in the log/,
 );
 for my $damage (sort keys %says) {

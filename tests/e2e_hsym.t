@@ -118,7 +118,7 @@ sub addresses {
 	}
 	my $none = run(tool('hsym', 'linux', '-e', "$dir/app.exe", sprintf '%X', $size - 1));
 	is($none->{out}, sprintf("app+%X\n", $size - 1), 'where no function is: module and offset');
-	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line reports it');
+	like($none->{err}, qr/^hsym: 1 of 1 address has no name.*\n\z/, 'and a line reports it');
 }
 
 # The truth is the unwind information and another tool's output, both for the program of the PDB.
@@ -147,13 +147,13 @@ sub pdb_alone {
 	unlink "$apart/names_c.pdb" or die "$!\n";
 	my @far = ('--no-cache', '-e', "$apart/names_c.exe", '10');
 	like(run(tool('hsym', 'linux', '-y', "$dir/nowhere", @far))->{err},
-		qr/nowhere, which is not a folder.*^hsym: 1 of 1 addresses have no name; names_c\.pdb \(.* was not found/ms,
+		qr/nowhere, which is not a folder.*^hsym: 1 of 1 address has no name; names_c\.pdb \(.* was not found/ms,
 		'a warning of something else hides no reason');
 	my $served = run(tool('hsym', 'linux', '-y', 'srv*', @far))->{err};
 	is(() = $served =~ /servers cannot be used/g, 1, 'a server is spoken of once');
 	like($served, qr/no name; names_c\.pdb \(.* was not found/, 'beside the reason');
 	is(run(tool('hsym', 'linux', '--no-cache', '-e', $pdb, '7000000'), env => { HSYM_LLVM => 'none' })->{err},
-		"hsym: 1 of 1 addresses have no name; HSYM_LLVM is not the full path of a program\n",
+		"hsym: 1 of 1 address has no name; HSYM_LLVM is not the full path of a program\n",
 		'a PDB lacks no image, but the one who reads it');
 	truncate $pdb, 5000 or die "$!\n";
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: no names');

@@ -661,7 +661,7 @@ sub chains {
 		my ($count, $all, @args) = @$case;
 		my $two = hdiff('-o', 'json', @args);
 		is($two->{status}, 0, 'other names: status 0') or diag($two->{err});
-		is_deeply([grep { /different names/ } split /\n/, $two->{err}], ["hdiff: $args[-1]: warning: $count of its $all stacks have the id of a stack in an earlier comparison, but different names, "
+		is_deeply([grep { /different names/ } split /\n/, $two->{err}], ["hdiff: $args[-1]: warning: $count of its $all stacks has the id of a stack in an earlier comparison, but different names, "
 			. 'so they are kept apart; print all comparisons with the same symbols, or give the dumps'], 'other names: one message');
 	}
 	$result = hdiff(@files[0, 2]);

@@ -509,7 +509,7 @@ sub check_names {
 
 sub check_errors {
 	for my $moment ('@5s', '') {
-		my ($hint) = run([$hdiff, '--no-local-files', "$file{run}$moment"])->{err} =~ /have no name.*; (hdiff --extract .*) shows why$/m;
+		my ($hint) = run([$hdiff, '--no-local-files', "$file{run}$moment"])->{err} =~ /ha(?:ve|s) no name.*; (hdiff --extract .*) shows why$/m;
 		my $ran = run(['sh', '-c', "PATH=$root/build/linux:\$PATH; $hint"]);
 		like($ran->{out}, qr/^module +seen /, "a command says why names are missing: $hint") or diag($ran->{err});
 	}

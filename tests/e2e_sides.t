@@ -47,7 +47,7 @@ for my $args (@runs) {
 			run(/linux/ ? ["$root/build/linux/hdiff", @$args] : [wine("$root/build/win64/hdiff.exe", @$args)], dir => $dir);
 		} tool_names();
 		is($_->{status}, $args->[0] =~ /^(?:cut|bad)/ ? 2 : 0, 'status') for @got;
-		s/^(?:hdiff: \d+ of \d+ frames have no name.*\n)//m for map { $_->{err} } @got;
+		s/^(?:hdiff: \d+ of \d+ frames? ha(?:ve|s) no name.*\n)//m for map { $_->{err} } @got;
 		is($got[1]{err}, $got[0]{err}, 'the same words');
 		ok($got[1]{out} eq $got[0]{out}, 'the same bytes');
 		cmp_ok(length $got[0]{out}, '>', 200, 'and not none');

@@ -95,7 +95,7 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 subtest 'names are sorted with numbers by value; ties are reported once' => sub {
 	my $dir = fresh_dir();
 	my @files = map { umdh("$dir/s$_.txt", int(($_ - 1) / 2), 4711, 500 + 500 * $_) } 1 .. 12;
-	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series record the same time as the one before them: /m;
+	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series record the same time as the one before: /m;
 	for ([$dir], ["$dir/s*.txt"]) {
 		my $result = hdiff('-o', 'json', @$_);
 		my $series = decode_json($result->{out})->{series}[0];

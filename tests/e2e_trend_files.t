@@ -388,6 +388,10 @@ subtest 'copies of logs of UMDH count once' => sub {
 	my $other = fresh_dir();
 	spew("$other/b.txt", slurp($logs[3]));
 	$check->('given by name', ['b.txt'], @logs, "$other/b.txt");
+	like(run(["$root/build/linux/hdiff", '--no-symbols', '--sum', $logs[3]])->{out}, qr/^Sum of 1 dump$/m, 'one dump');
+	my @tie = map { umdh("$other/t$_.txt", "2025-11-04 09:0$_", 4711, 1300 + $_) } 0 .. 2;
+	complains(trend(@tie, spew("$other/t3.txt", slurp($tie[2]) =~ s/at 200000 by/at 300000 by/r)), 0, 'a tie', qr/: warning: 1 dump of its series records the same time as the one before: such/);
+	unlink @tie, "$other/t3.txt";
 	# Another log of the same minute is no copy, even with equal sums.
 	umdh("$other/a.txt", '2025-10-26 03:00', 4711, 1300);
 	spew("$other/a.txt", slurp("$other/a.txt") =~ s/at 200000 by/at 300000 by/r);

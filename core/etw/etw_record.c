@@ -548,8 +548,9 @@ static void remark_all(struct etw_recording *run)
 			"and the free; the realloc counts as both",
 			run->moved, text_plural(run->moved));
 	if (run->stackless)
-		remark(run, "%" PRIu64 " of %" PRIu64 " allocations have no stack%s",
-			run->stackless, run->allocated,
+		remark(run, "%" PRIu64 " of %" PRIu64 " allocation%s ha%s no stack%s",
+			run->stackless, run->allocated, text_plural(run->allocated),
+			run->stackless == 1 ? "s" : "ve",
 			run->stackless == run->allocated ?
 				": record with -stackwalk HeapAlloc+HeapRealloc" :
 				"");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "core/record/recording_read.h"
 
 #define BATCH 2048
@@ -415,8 +416,8 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	int rc;
 
 	if (from > to || to > recording->facts.event_count) {
-		err_set(err, ERR_MOMENT, recording->path, "the recording has %" PRIu64 " events",
-			recording->facts.event_count);
+		err_set(err, ERR_MOMENT, recording->path, "the recording has %" PRIu64 " event%s",
+			recording->facts.event_count, text_plural(recording->facts.event_count));
 		return -ERR_MOMENT;
 	}
 	made = xcalloc(1, sizeof(*made));

@@ -431,7 +431,7 @@ static bool is_beyond_umdh(struct words comment)
 	return words_end(comment, ", CUT SHORT: sums cover only the complete part") ||
 	       words_end(comment, ", CUT SHORT: sums are of what is there") ||
 	       (at < comment.len && words_start((struct words){comment.text + at, comment.len - at},
-					    " more stacks are not shown; "));
+					    " more stack"));
 }
 
 static void comment_line(struct printed_reader *reader, struct words words)

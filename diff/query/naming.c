@@ -453,7 +453,8 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 	if (missing && is_stopped) {
 		buf_printf(words, "stopped looking for names; frames without a name: %zu", missing);
 	} else if (missing) {
-		buf_printf(words, "%zu of %zu frames have no name", missing, frames);
+		buf_printf(words, "%zu of %zu frame%s ha%s no name", missing, frames,
+			text_plural(frames), missing == 1 ? "s" : "ve");
 		add_modules(words, all, unite(all, count), lacking);
 	}
 	free(all);

@@ -551,9 +551,9 @@ static void add_losses(struct record_reader *reader, uint64_t to)
 		sums_warn(reader->sums, facts->remarks[i]);
 	if (facts->lost_count) {
 		snprintf(text, sizeof(text),
-			"%" PRIu64 " events were lost during the recording: each number may be "
+			"%" PRIu64 " event%s lost during the recording: each number may be "
 			"wrong by up to that many blocks",
-			facts->lost_count);
+			facts->lost_count, facts->lost_count == 1 ? " was" : "s were");
 		sums_warn(reader->sums, text);
 		reader->sums->quality.is_incomplete = true;
 	}

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
@@ -105,7 +106,8 @@ static void write_marks(const struct text_chart *text, uint64_t end_ms, size_t *
 		out_char(text->out, '\n');
 	}
 	if (count > MARKS_MAX)
-		out_printf(text->out, "// and %zu more marks\n", count - MARKS_MAX);
+		out_printf(text->out, "// and %zu more mark%s\n", count - MARKS_MAX,
+			text_plural(count - MARKS_MAX));
 }
 
 static void write_use_legend(const struct text_chart *text)

@@ -156,7 +156,7 @@ static void write_figures(const struct flame *flame, const struct flame_sums *su
 			growth.sign, growth.amount, sums->now, sums->old, sums->grown,
 			sums->shrunk);
 	else
-		out_printf(flame->out, "%" PRIu64 " bytes", sums->now);
+		out_printf(flame->out, "%" PRIu64 " byte%s", sums->now, text_plural(sums->now));
 	out_printf(flame->out, ", %s %%", report_fraction(share * 100, text));
 }
 
@@ -280,8 +280,9 @@ static void write_legend(const struct flame *flame)
 	out_printf(out, "<text x=\"%u\" y=\"66\">width: %s", x,
 		flame->is_growth ? "bytes that grew or shrank" : "bytes");
 	if (flame->left_out)
-		out_printf(out, "; %zu boxes that are narrower than a pixel are left out",
-			flame->left_out);
+		out_printf(out, "; %zu box%s narrower than a pixel %s left out", flame->left_out,
+			flame->left_out == 1 ? " that is" : "es that are",
+			flame->left_out == 1 ? "is" : "are");
 	if (flame->is_cut)
 		out_printf(out, "; stacks are cut above %d boxes", LEVELS_MAX);
 	if (!involved(&flame->sums[flame->graph.line_count]))

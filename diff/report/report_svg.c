@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "diff/report/clean.h"
 #include "diff/report/numbers.h"
 #include "diff/report/report.h"
@@ -341,7 +342,8 @@ static void write_figures(
 			time->plot.height);
 		out_text(out, "><title>");
 		umdh_seconds(out, span->end_ms);
-		out_printf(out, ": %" PRIu64 " bytes in %" PRIu64 " blocks", use.bytes, use.count);
+		out_printf(out, ": %" PRIu64 " byte%s in %" PRIu64 " block%s", use.bytes,
+			text_plural(use.bytes), use.count, text_plural(use.count));
 		for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 			if (over_time->is_there[chart_memories[k]])
 				out_printf(out, ", %s %" PRIu64, use_memory_name(chart_memories[k]),

@@ -118,7 +118,8 @@ static void write_title(struct text_report *text)
 		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
 			text_plural(comparison->dump_count));
 	} else if (comparison->is_sum) {
-		out_printf(text->out, "Sum of %zu dumps", comparison->dump_count);
+		out_printf(text->out, "Sum of %zu dump%s", comparison->dump_count,
+			text_plural(comparison->dump_count));
 	} else {
 		out_text(text->out, text->is_single ? "Memory" : "Growth");
 		write_processes(text);

@@ -1,4 +1,5 @@
 /* The report in UMDH's form: windows, groups, totals, and rows with their notes. */
+#include "core/base/text.h"
 #include "diff/report/numbers.h"
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
@@ -303,9 +304,10 @@ static void write_shares(struct umdh_report *report)
 			      "//\n"
 			      "//     requested      overhead     blocks\n");
 	write_share(report, &view->selected, has_overhead, true, "selected");
-	out_printf(report->out, ": %zu stacks\n", view->row_count);
+	out_printf(report->out, ": %zu stack%s\n", view->row_count, text_plural(view->row_count));
 	write_share(report, &view->suppressed, has_overhead, true, "suppressed");
-	out_printf(report->out, ": %zu stacks\n", view->suppressed_count);
+	out_printf(report->out, ": %zu stack%s\n", view->suppressed_count,
+		text_plural(view->suppressed_count));
 	write_share(report, &left_out, has_overhead, has_blocks, "left out\n");
 	write_share(report, &view->all, report->comparison->has_overhead, has_blocks, "all\n");
 	out_text(report->out, "//\n");
@@ -319,10 +321,14 @@ static void write_rest(struct umdh_report *report)
 	if (!count)
 		return;
 	if (report->view->group != GROUP_STACK) {
-		out_printf(report->out, "// %zu more groups are not shown\n", count);
+		out_printf(report->out, "// %zu more group%s not shown\n", count,
+			count == 1 ? " is" : "s are");
 		return;
 	}
-	out_printf(report->out, "// %zu more stacks are not shown; they add up to ", count);
+	out_printf(report->out,
+		count == 1 ? "// %zu more stack is not shown; it adds up to " :
+			     "// %zu more stacks are not shown; they add up to ",
+		count);
 	write_signed(report, rest.now.requested_bytes, rest.old.requested_bytes, 0);
 	out_text(report->out, " bytes, ");
 	write_signed(report, rest.now.block_count, rest.old.block_count, 0);

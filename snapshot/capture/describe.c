@@ -462,9 +462,9 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 					"point to are reported as lost");
 	if (reach->unseen_count)
 		snapshot_warn(snapshot,
-			"the registers of %zu of %zu threads are unknown: blocks that only these "
+			"the registers of %zu of %zu thread%s are unknown: blocks that only these "
 			"point to are reported as lost",
-			reach->unseen_count, reach->thread_count);
+			reach->unseen_count, reach->thread_count, text_plural(reach->thread_count));
 	if (reach->low_count)
 		snapshot_warn(snapshot,
 			"%zu block%s below 1 MiB, where small numbers look like pointers: only "

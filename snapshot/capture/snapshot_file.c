@@ -123,15 +123,17 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		snprintf(apart, sizeof(apart), " (and %" PRIu64 " bytes of address space reserved)",
 			reserved.requested_bytes);
 	fprintf(stderr,
-		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested%s, %" PRIu64
-		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
-		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		"hsnap: %s: %" PRIu64 " block%s, %" PRIu64 " bytes requested%s, %" PRIu64
+		" overhead, %" PRIu64 " without a stack, %zu heap%s, %zu stack%s from %s\n"
+		"hsnap: %s: %s for %" PRId64 " ms, %u tr%s, %" PRIu64 " reads of %" PRIu64
 		" bytes\n",
 		target->name, total.block_count - reserved.block_count,
+		text_plural(total.block_count - reserved.block_count),
 		total.requested_bytes - reserved.requested_bytes, apart, total.overhead_bytes,
-		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
-		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
-		target->read_bytes);
+		stackless, snapshot->heap_count, text_plural(snapshot->heap_count),
+		snapshot->stacks.count, text_plural(snapshot->stacks.count), snapshot->stack_source,
+		target->name, how_read(target), stats->held_ms, stats->tries,
+		stats->tries == 1 ? "y" : "ies", target->reads, target->read_bytes);
 	fprintf(stderr,
 		"hsnap: %s: walked in %" PRId64 " ms%s, stacks read in %" PRId64
 		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; memory accounted for in "

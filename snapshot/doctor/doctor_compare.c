@@ -252,8 +252,9 @@ static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *h
 	 * a surplus is an error. */
 	if (has_stacks && stackless > rows->unlisted) {
 		others->found += stackless - rows->unlisted;
-		wrong(others, "%" PRIu64 " more blocks are counted without a stack",
-			stackless - rows->unlisted);
+		wrong(others, "%" PRIu64 " more block%s counted without a stack",
+			stackless - rows->unlisted,
+			stackless - rows->unlisted == 1 ? " is" : "s are");
 	}
 	/* These differences are not necessarily hsnap's mistake; see doctor.h. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))

@@ -357,8 +357,8 @@ static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, c
 		return;
 	if (bytes_u32(count) && !is_there(dump, list, 1))
 		snapshot_lacks(snapshot,
-			"memory is missing: the %slist of %" PRIu32 " heaps at %" PRIX64, which,
-			bytes_u32(count), list);
+			"memory is missing: the %slist of %" PRIu32 " heap%s at %" PRIX64, which,
+			bytes_u32(count), text_plural(bytes_u32(count)), list);
 }
 
 /* The use of memory is unknown if a thread's stack cannot be found. */

@@ -494,7 +494,8 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	if (symbol_console_stopped() && lack)
 		fprintf(to, "%s: stopped looking for names; addresses without a name: %zu\n",
 			program, lack);
-	fprintf(to, "%s: %zu of %zu addresses named", program, work->count - lack, work->count);
+	fprintf(to, "%s: %zu of %zu address%s named", program, work->count - lack, work->count,
+		work->count == 1 ? "" : "es");
 	rest = lack;
 	for (; rest && shown < MISSING_MAX; shown++) {
 		const struct addnames_module *row = &rows[shown];

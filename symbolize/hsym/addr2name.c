@@ -283,7 +283,8 @@ static int answer(struct asking *asking, struct out *out, struct err *err)
 		trouble = symbolizer_trouble(symbolizer);
 		symbolizer_explain(symbolizer, module, &story);
 		buf_init(&words);
-		buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
+		buf_printf(&words, "%zu of %zu address%s ha%s no name", lack, asking->count,
+			asking->count == 1 ? "" : "es", lack == 1 ? "s" : "ve");
 		if (story.reason[0])
 			buf_printf(&words, "; %s", story.reason);
 		if (trouble)

@@ -25,7 +25,7 @@ sub chart_of {
 	my ($svg) = @_;
 	my %units = (B => 1, KiB => 1 << 10, MiB => 1 << 20, GiB => 1 << 30);
 	my %chart = (error => xml_error($svg), figures => [], tops => [], ends => []);
-	while ($svg =~ /<title>(\d+)\.(\d+) s: (\d+) bytes in (\d+) blocks.*?; highest (\d+) at (\d+)\.(\d+) s</g) {
+	while ($svg =~ /<title>(\d+)\.(\d+) s: (\d+) bytes? in (\d+) blocks?\b.*?; highest (\d+) at (\d+)\.(\d+) s</g) {
 		push @{ $chart{figures} }, { time_ms => 0 + "$1$2", bytes => $3, count => $4, highest_bytes => $5, highest_ms => 0 + "$6$7" };
 	}
 	my @scale;

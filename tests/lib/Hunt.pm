@@ -484,7 +484,7 @@ sub rows_by_functions {
 # Requires status 0, and nothing on stderr except a summary of names.
 sub check_ok {
 	my ($result, $what) = @_;
-	my $summary = qr{hdiff: \d+ of \d+ frames have no name: .*\n|hsym: \d+ of \d+ addresses named\b.*\n};
+	my $summary = qr{hdiff: \d+ of \d+ frames? ha(?:ve|s) no name: .*\n|hsym: \d+ of \d+ address(?:es)? named\b.*\n};
 	my $well = $result->{status} == 0 && $result->{err} =~ m{\A(?:$summary)?\z};
 	ok($well, "$what: status 0, no complaint")
 	    or diag("$result->{command}\nstatus $result->{status}\nstderr: $result->{err}\n",

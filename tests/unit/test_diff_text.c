@@ -131,7 +131,7 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	buf_init(&words);
 	naming_missing(naming, false, &words);
 	assert_string_equal(words.data,
-		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt shows why");
+		"1 of 3 frames has no name: 1 in app; hsym --explain new.txt shows why");
 	buf_release(&words);
 }
 
@@ -159,7 +159,7 @@ TEST(addresses_in_no_module_have_no_remedy)
 	write_entry(&maker, 5, 8, "1");
 	put(&maker, "\t1234\n");
 	dump_end(&maker, "new.txt");
-	ask_expect(0, "hdiff: 1 of 1 frames have no name: 1 in no module\n", "new.txt");
+	ask_expect(0, "hdiff: 1 of 1 frame has no name: 1 in no module\n", "new.txt");
 }
 
 TEST(further_ids_are_listed_up_to_limit)

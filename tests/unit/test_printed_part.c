@@ -92,7 +92,7 @@ TEST(what_has_no_row_shows_as_left_out)
 		/* 40 = 8 + 32. Overhead is known only for the whole comparison, and blocks only
 		 * for rows. */
 		assert_non_null(strstr(result->text,
-			"\n//            +8             ?         +0  selected: 1 stacks\n"));
+			"\n//            +8             ?         +0  selected: 1 stack\n"));
 		assert_non_null(strstr(
 			result->text, "\n//           +32             ?          ?  left out\n"));
 		assert_non_null(

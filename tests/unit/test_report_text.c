@@ -44,7 +44,7 @@ static void filter(struct made *made)
 TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 {
 	static const char *const words[] = {
-		"  selected: 1 stacks\n", "  suppressed: 1 stacks\n", "  left out\n", "  all\n"};
+		"  selected: 1 stack\n", "  suppressed: 1 stack\n", "  left out\n", "  all\n"};
 	static const long long wanted[4][3] = {
 		{500, 8, 1}, {300, 24, 3}, {-100, -8, -1}, {700, 24, 3}};
 	long long got[4][3];
@@ -87,8 +87,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	made->view.rows[2] = 0;
 	made->view.shown_count = 2;
 	text = made_report(made, "umdh", true);
-	line_behind(
-		text, "\n// 1 more stacks are not shown; they add up to +1f4 bytes, +1 blocks\n");
+	line_behind(text, "\n// 1 more stack is not shown; it adds up to +1f4 bytes, +1 blocks\n");
 	assert_null(strstr(text, "The largest growth comes first"));
 }
 
@@ -127,7 +126,7 @@ TEST(groups_are_table_of_self_and_total)
 	line_behind(text, "//  self bytes    blocks   total bytes    blocks  name\n"
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
-			  "// 1 more groups are not shown\n");
+			  "// 1 more group is not shown\n");
 	line_behind(text, "// Growth by function, in requested bytes and in blocks. Groups: 3, "
 			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
@@ -193,7 +192,7 @@ TEST(overhead_of_part_of_read_comparison_is_not_known)
 	made->view.selected = (struct change){.now = {1, 70, 0}};
 	text = made_report(made, "umdh", false);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 70\n");
-	line_behind(text, "//           +70             ?         +1  selected: 1 stacks\n");
+	line_behind(text, "//           +70             ?         +1  selected: 1 stack\n");
 	line_behind(text, "//         +5320           +80         +3  all\n");
 }
 
