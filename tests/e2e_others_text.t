@@ -226,12 +226,18 @@ sub check_frames {
 	is($only->('--module', 'plug'), '-520', '--module');
 	is($only->('-i', '^stock!Bin'), '640', '-i');
 	is($only->('-x', '^plug\+'), '640', '-x');
+	# Users write the names of modules as lists of modules have them.
+	is($only->('-i', $_), '640', "-i $_") for '^stock.exe!Bin', 'stock\.EXE!Bin', 'none.dll!|stock\.exe!Bin';
+	is($only->('-x', 'stock.exe!Bin'), '-520', '-x with an extension');
+	is($only->('-i', '\.exe!'), '', '-i: a condition on the extension');
+	is($only->('--suppress', spew("$dir/known.supp", "leak:^stock.exe!read_line\$\n")), '640', '--suppress a function of a file');
+	is($only->('--suppress', spew("$dir/known.supp", "leak:*.exe!\n")), '640 -520', '--suppress: a condition on the extension');
 	is($only->('--suppress', spew("$dir/known.supp", "leak:^read_line\$\n")), '640', '--suppress a function');
 	is($only->('--suppress', spew("$dir/known.supp", "leak:^plug\$\n")), '640', '--suppress a module');
 	is($only->('--suppress', spew("$dir/known.supp", "leak:bin.cpp\n")), $form->{no_file} ? '640 -520' : '-520', '--suppress a file');
 	my $table = hdiff('--no-pager', @files)->{out};
 	like($table, qr/^ +1 +\+640 B .*\bBin::add\(Item \*\)/m, 'the table: the first function that is no allocator');
-	like(hdiff('--no-pager', '--strip-file', spew("$dir/strip", "stock!Bin::*\n"), @files)->{out}, qr/^ +1 +\+640 B .*\bmain\b/m, '--strip-file');
+	like(hdiff('--no-pager', '--strip-file', spew("$dir/strip", "$_!Bin::*\n"), @files)->{out}, qr/^ +1 +\+640 B .*\bmain\b/m, "--strip-file: $_") for 'stock', 'Stock.exe';
 	my $groups = decode_json(hdiff('-o', 'json', '--group', 'module', @files)->{out})->{groups};
 	is_deeply([sort map { $_->{name} } @$groups], [qw(plug stock)], '--group module: without allocators');
 	my $folded = hdiff('-o', 'folded', @files)->{out};

@@ -2,6 +2,7 @@
  * files. */
 #include "diff/query/pattern.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,6 +41,38 @@ struct pattern {
 	bool has_matched;
 };
 
+const char *const module_extensions[MODULE_EXTENSIONS] = {"exe", "dll", "ocx", "pyd"};
+
+/* Returns the number of bytes of a module's extension at the end of a text, or 0. The extension must
+ * follow the name of a module: "*.dll" is a condition on the extension. */
+static size_t extension_len(const char *text, size_t len)
+{
+	for (size_t i = 0; i < MODULE_EXTENSIONS; i++) {
+		size_t at = len - strlen(module_extensions[i]);
+
+		if (at > len || at < 2 || text[at - 1] != '.' ||
+			!text_same(text + at, len - at, module_extensions[i], len - at))
+			continue;
+		at -= text[at - 2] == '\\' ? 2 : 1;
+		return at && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_') ?
+			       len - at :
+			       0;
+	}
+	return 0;
+}
+
+void pattern_drop_extensions(char *pattern)
+{
+	size_t len = 0;
+
+	for (const char *at = pattern; *at; at++) {
+		if (*at == '!')
+			len -= extension_len(pattern, len);
+		pattern[len++] = *at;
+	}
+	pattern[len] = '\0';
+}
+
 void patterns_init(struct patterns *patterns, const char *option)
 {
 	*patterns = (struct patterns){.option = option};
@@ -73,11 +106,14 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 {
 	struct pattern pattern = {.text = text};
 	char why[200], place[600];
+	char *names = xstrdup(text);
 	int code;
 	size_t at;
 
-	pattern.code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+	pattern_drop_extensions(names);
+	pattern.code = pcre2_compile((PCRE2_SPTR)names, PCRE2_ZERO_TERMINATED,
 		PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+	free(names);
 	if (!pattern.code && code == PCRE2_ERROR_HEAP_FAILED)
 		memory_out();
 	if (!pattern.code) {

@@ -23,6 +23,14 @@ struct patterns {
 	struct table known; /* caches results: maps a text to true if any pattern matches it */
 };
 
+/* Extensions of the files of modules. */
+#define MODULE_EXTENSIONS 4
+extern const char *const module_extensions[MODULE_EXTENSIONS];
+
+/* Removes the extensions of modules from a pattern, in place: "app.exe!f" and "app\\.exe!f" become
+ * "app!f", which is the form of a frame's name. */
+void pattern_drop_extensions(char *pattern);
+
 /* Initializes an empty list. `option`, and the texts of patterns that are added, must outlive
  * `patterns`. */
 void patterns_init(struct patterns *patterns, const char *option);

@@ -383,8 +383,10 @@ void strip_add_start_up(struct strip *strip)
 static int add_line(void *ctx, const char *text, const char *place, struct err *err)
 {
 	struct strip *strip = ctx;
+	char *line = arena_text(&strip->arena, text, strlen(text));
 
-	if (!strip_add(strip, text))
+	pattern_drop_extensions(line);
+	if (!strip_add(strip, line))
 		return err_set(
 			err, ERR_USAGE, place, "expected a line of the form MODULE!FUNCTION");
 	strip->globs[strip->count - 1].is_of_user = true;

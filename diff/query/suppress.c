@@ -74,7 +74,7 @@ void suppressions_init(struct suppressions *suppressions)
 	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
 		buf_init(&suppressions->names[i]);
 	buf_init(&suppressions->key);
-	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
+	for (size_t i = 0; i < MODULE_EXTENSIONS; i++)
 		buf_init(&suppressions->files[i]);
 }
 
@@ -86,7 +86,7 @@ void suppressions_release(struct suppressions *suppressions)
 	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
 		buf_release(&suppressions->names[i]);
 	buf_release(&suppressions->key);
-	for (size_t i = 0; i < SUPPRESS_EXTENSIONS; i++)
+	for (size_t i = 0; i < MODULE_EXTENSIONS; i++)
 		buf_release(&suppressions->files[i]);
 	suppressions_init(suppressions);
 }
@@ -107,6 +107,7 @@ static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 	if (!to_end)
 		glob[at++] = '*';
 	glob[at] = '\0';
+	pattern_drop_extensions(glob);
 	return glob;
 }
 
@@ -193,10 +194,7 @@ struct suppression_case {
 	size_t start_at;
 };
 
-/* Extensions to try if the file of a module is unknown, as in a printed comparison. */
-static const char *const extensions[SUPPRESS_EXTENSIONS] = {"exe", "dll", "ocx", "pyd"};
-
-#define FRAME_TEXTS (3 + 2 * FRAME_SPELLINGS + SUPPRESS_EXTENSIONS)
+#define FRAME_TEXTS (3 + 2 * FRAME_SPELLINGS + MODULE_EXTENSIONS)
 
 /* Collects the texts of a frame to match against patterns. A text may be NULL. Returns true for a
  * frame that starts a program or a thread. Omits the module and file of such a frame, because they
@@ -233,9 +231,10 @@ static bool frame_texts(
 	if (!file)
 		file = frame->recorded_module;
 	*to = file;
-	for (size_t i = 0; !file && i < SUPPRESS_EXTENSIONS; i++) {
+	/* In a printed comparison, the file of a module is unknown. */
+	for (size_t i = 0; !file && i < MODULE_EXTENSIONS; i++) {
 		buf_clear(&files[i]);
-		buf_printf(&files[i], "%s.%s", frame->module, extensions[i]);
+		buf_printf(&files[i], "%s.%s", frame->module, module_extensions[i]);
 		to[i] = files[i].data;
 	}
 	return false;

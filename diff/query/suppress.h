@@ -17,6 +17,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/query/pattern.h"
 #include "diff/query/strip.h"
 #include "diff/read/frame.h"
 
@@ -36,8 +37,6 @@ struct suppression {
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
 };
 
-#define SUPPRESS_EXTENSIONS 4
-
 struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
@@ -49,7 +48,7 @@ struct suppressions {
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
 	struct buf names[FRAME_SPELLINGS], key;
-	struct buf files[SUPPRESS_EXTENSIONS];
+	struct buf files[MODULE_EXTENSIONS];
 };
 
 void suppressions_init(struct suppressions *suppressions);
