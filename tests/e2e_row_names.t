@@ -178,6 +178,14 @@ sub only_new {
 		push @stacks, [1, 1, 'app+100010', 'app+888', 'app+300000'] if $others;
 		is_deeply(named('-n', 3, dump_of('new.txt', \@stacks)), ['app+28000', 'app+27000', 'app+26000'], "operator new and $others other callers");
 	}
+	# Half of the stacks pass through operator new, which calls malloc, or the heap itself.
+	for my $malloc ('app+100010', undef) {
+		my @stacks = map { [0x10 + $_, 1, (grep { defined } $malloc // ($_ % 2 ? () : 'app+100010')), $_ % 2 ? 'app+100480' : (), sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 40;
+		is_deeply(named('-n', 3, dump_of('half.txt', \@stacks)), ['app+28000', 'app+27000', 'app+26000'], 'half through operator new, which calls ' . ($malloc ? 'malloc' : 'the heap'));
+	}
+	# Two functions near each other are not allocators if they have few callers.
+	my @two = map { [0x10 + $_, 1, $_ % 2 ? 'app+100480' : 'app+100010', sprintf('app+%X', 0x1000 * ($_ % 28)), sprintf('app+%X', 0x40000 + 0x1000 * $_), 'app+300000'] } 1 .. 40;
+	is(named('-n', 1, dump_of('two.txt', \@two))->[0], 'app+100010', 'two functions with 28 callers');
 	# A function that leaks by way of one caller is in most stacks only.
 	my @leak = map { [0x10 + $_, 1, 'app+5000', 'app+180000', sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 40;
 	push @leak, map { [1, 1, sprintf('app+%X', 0x200000 + 0x1000 * $_), sprintf('app+%X', 0x1000 * $_), 'app+300000'] } 1 .. 20;

@@ -7,7 +7,8 @@
  * that are already known, and has many callers. But malloc may have only a few callers, with
  * operator new as the main one. In that case, operator new has many callers and is in most of the
  * module's stacks. If malloc has hardly any other caller, operator new must be in nearly all of the
- * stacks. A leaking function has few callers.
+ * stacks. In a small program, neither may have enough callers: together, they must have as many. A
+ * leaking function has few callers.
  *
  * A linked runtime calls the system heap, or a C library's DLL, itself. Therefore, an address that
  * calls an allocator in any other module belongs to an ordinary function.
@@ -329,6 +330,39 @@ static bool is_nearly_all(
 	return stack_count >= fronts->module_stacks[front->module] / 10 * 9;
 }
 
+/* Returns true for a front with several callers in a third of the module's stacks. */
+static bool is_major(const struct fronts *fronts, const struct front *front)
+{
+	return front->caller_count >= NEAR_CALLERS_MIN &&
+	       front->stack_count >= fronts->module_stacks[front->module] / 3;
+}
+
+/* Returns true if malloc and operator new, of which one or both are innermost, together have enough
+ * callers. */
+static bool are_enough(const struct fronts *fronts, const struct front *front, size_t caller_count,
+	size_t stack_count)
+{
+	return is_major(fronts, front) && caller_count >= NEAR_CALLERS_MIN &&
+	       front->caller_count + caller_count >= CALLERS_MIN &&
+	       is_most(fronts, front, front->stack_count + stack_count);
+}
+
+/* Judges two fronts near each other that share the innermost place. */
+static bool judge_pairs(struct fronts *fronts, struct front *front)
+{
+	bool is_new = false;
+
+	for (size_t i = 0; is_major(fronts, front) && i < fronts->count; i++) {
+		struct front *other = &fronts->items[i];
+
+		if (other != front && is_near(&other->frame, &front->frame) &&
+			is_major(fronts, other) &&
+			are_enough(fronts, front, other->caller_count, other->stack_count))
+			is_new |= judge(fronts, front);
+	}
+	return is_new;
+}
+
 /* Judges all fronts. Returns true if stacks may have other fronts now. */
 static bool judge_fronts(struct fronts *fronts)
 {
@@ -351,11 +385,15 @@ static bool judge_fronts(struct fronts *fronts)
 				is_nearly_all(fronts, front, caller->stack_count)) &&
 			is_most(fronts, front, caller->stack_count))
 			is_new |= judge(fronts, front);
+		else if (are_enough(fronts, front, caller->caller_count, 0))
+			is_new |= judge(fronts, front);
 	}
 	for (size_t i = 0; i < fronts->count; i++) {
 		struct front *front = &fronts->items[i];
 
-		if ((front->caller_count >= CALLERS_MIN && front->calls_near) ||
+		is_new |= judge_pairs(fronts, front);
+		if (((front->caller_count >= CALLERS_MIN || is_major(fronts, front)) &&
+			    front->calls_near) ||
 			(front->caller_count >= NEAR_CALLERS_MIN &&
 				is_near_layer(fronts, &front->frame) &&
 				shared_count(fronts, i) >= NEAR_SHARED_MIN))
