@@ -79,6 +79,7 @@ my %mangled = (
 	'numbers of lines on lines of their own' => sub { $_[0] =~ s/,\K (?=\d+\)$)/\n\t    /gmr },
 	'files on lines of their own, mailed' => sub { $_[0] =~ s/^\t/    /gmr =~ s/ \((?=d:)/\n(/gr =~ s/\n/\n\n/gr },
 	'a prompt' => sub { $_[0] . "\nC:\\dumps>" },
+	'blanks before exclamation marks' => sub { $_[0] =~ s/(?=!)/\xc2\xa0/gr },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
 
@@ -452,6 +453,11 @@ sub nearly_right {
 		['a row without its sign', "x\n" . comparison({}) =~ s/^\+ /  /gmr, qr/^ +280/, 6],
 		['the output of diff', "8a9,40\n" . $log =~ s/^/> /gmr, qr/^8a9/, 1],
 		['an omission by a viewer', $log =~ s/(.*\n)(?=.* bytes \+ )/$1\[... 200 lines truncated ...]\n/r, qr/^\[\.\.\. 200/, 1],
+		(map { ["$_ for entries", $log =~ s/^30 bytes.*\n(?=30)/$_\n/mr, qr/^\Q$_\E$/, 1], ["$_ for rows", comparison({}) =~ s/^-.*(?=\nTotal)/$_/smr, qr/^\Q$_\E$/, 1],
+			["$_ for a frame", comparison({}) =~ s/^\tstock!Bin.*/\t$_/mr, qr/^\t\Q$_\E$/, 1] } '...', '[...]', '<snip>', "\xe2\x80\xa6"),
+		['a row that was pasted twice', comparison({}) =~ s/(^-.*?)(?=\nTotal)/$1$1/smr, qr/^never/, 'the same row was listed before', 18],
+		['blanks that became TABs', comparison({}) =~ s/^\tstock!Bin.*/$& =~ tr{ }{\t}r/mer, qr/^\tstock!Bin/, 1],
+		['words before the banner', $log =~ s{^(?=// UMDH)}{Jane: }mr, qr/^Jane/, 1],
 		['the number of a page in a stack', $log =~ s/^\t/        /gmr =~ s/(?<=7FFE1000A123\n)/                       12\n/r, qr/^ +7FF600001211/, 2],
 		['a file that is cut off', $cut->(' (d:\src'), qr/^\tstock!main/, 1], ['dots at the end of a file', $cut->(' (d:\src (new)\main...'), qr/^\tstock!main/, 1],
 		['a file without its name', $cut->(' (,41)'), qr/^\tstock!main/, 1], ['a file without a blank', $cut->('(main.c, 41)'), qr/^\tstock!main/, 1],
@@ -462,9 +468,9 @@ sub nearly_right {
 		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
 	for my $case (@cases) {
-		my ($what, $text, $sign, $count) = @$case;
+		my ($what, $text, $sign, $count, $at) = @$case;
 		my @lines = split /\n/, $text;
-		my ($at) = grep { $lines[$_] =~ $sign } 0 .. $#lines;
+		($at) = grep { $lines[$_] =~ $sign } 0 .. $#lines if !$at;
 		my $file = spew("$dir/near.txt", $text);
 		my $result = hdiff('-o', 'json', $file);
 		is($result->{status}, 2, "$what: status 2");
@@ -826,7 +832,9 @@ sub wrapped_banner {
 	}
 	my $cut = hdiff(spew("$dir/wrapped0.txt", raw(0) =~ s/ - PID=.*//r));
 	is($cut->{status}, 0, 'without its end: status 0');
-	like($cut->{err}, qr/^hdiff: \S+wrapped0\.txt: warning: the end of UMDH's banner is missing \(PID=\), so the process, the machine and the time are unknown$/m, 'which is reported');
+	like($cut->{err}, qr/^hdiff: \S+wrapped0\.txt: warning: UMDH's banner cannot be read to its end \(PID=\), so the process, the machine and the time are unknown$/m, 'which is reported');
+	my $foreign = hdiff(spew("$dir/wrapped0.txt", raw(0) =~ s/2026-05-04 (?=09)/04.05.2026 /r));
+	like($foreign->{err}, qr/: warning: UMDH's banner cannot be read to its end/, 'a date in another form is reported, too');
 	return;
 }
 

@@ -195,7 +195,7 @@ static bool is_host_char(char c)
 /* How much of UMDH's banner was parsed. */
 enum banner_part {
 	BANNER_OTHER, /* not a banner, or not in a known form */
-	BANNER_TIME, /* only the time; the rest is missing */
+	BANNER_TIME, /* only the time, in any form; the rest is missing */
 	BANNER_NAMELESS, /* without a valid machine */
 	BANNER_WHOLE,
 };
@@ -227,8 +227,10 @@ static enum banner_part banner_parse(const char *at, const char *end, char *pair
 	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, logtime))
 		at++;
 	time = at + strlen(logtime);
-	if (at == end || !is_minute(time, end))
+	if (at == end)
 		return BANNER_OTHER;
+	if (!is_minute(time, end))
+		return BANNER_TIME;
 	for (; at < end; at++) {
 		const struct scan_line rest = {at, (size_t)(end - at)};
 

@@ -423,12 +423,12 @@ static const char *decode(struct pasted *pasted, const char *line, size_t *len)
 	return pasted->decoded.data;
 }
 
-/* Returns true if the line contains a number after words that occur only in entries, headings, rows
- * and totals. */
+/* Returns true if the line contains a number after words that occur only in banners, entries,
+ * headings, rows and totals. */
 static bool has_words(const char *text)
 {
 	static const char *const words[] = {" bytes + ", " bytes in 0x", "data for heap @ ",
-		"BackTrace", "Total increase == ", "Total decrease == "};
+		"BackTrace", "Total increase == ", "Total decrease == ", "UMDH: version "};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		const char *at = strstr(text, words[i]);
@@ -465,6 +465,21 @@ static bool is_hunk(const char *at)
 	return right && !at[left + 1 + right] && strchr(at, ',');
 }
 
+bool pasted_is_omission(const char *text, size_t len)
+{
+	static const char *const marks[] = {"...", "\xe2\x80\xa6", "snip"};
+
+	if (len > 2 && strchr("[(<", *text) && strchr("])>", text[len - 1])) {
+		text++;
+		len -= 2;
+	}
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		if (len == strlen(marks[i]) && !memcmp(text, marks[i], len))
+			return true;
+	}
+	return false;
+}
+
 /* Returns true for a line in which a viewer or a chat reports that it left out lines, such as
  * "[... 200 lines truncated ...]". */
 static bool is_omission(const char *text)
@@ -476,7 +491,7 @@ static bool is_omission(const char *text)
 		if (strstr(text, words[i]))
 			return true;
 	}
-	return false;
+	return pasted_is_omission(text, strlen(text));
 }
 
 bool pasted_is_data(const char *line, size_t len)

@@ -300,12 +300,14 @@ static void unread_line(struct printed_reader *reader, struct words words)
 		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
 }
 
-/* Returns true if unknown marks or columns precede the name of a frame. In our own reports, what
+/* Returns true if unknown marks or columns precede the name of a frame, or if a mark replaces it. In our own reports, what
  * looks like columns may be part of a module's name. */
 static bool is_marked(const struct printed_reader *reader, struct words words)
 {
 	return pasted_is_marked(words.text, words.len) ||
-	       (!reader->is_ours && frame_columns_are_strange(words.text, words.len));
+	       pasted_is_omission(words.text, words.len) ||
+	       (!reader->is_ours && (memchr(words.text, '\t', words.len) ||
+					    frame_columns_are_strange(words.text, words.len)));
 }
 
 static void row_frame(struct printed_reader *reader, struct words words)

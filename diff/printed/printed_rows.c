@@ -84,6 +84,7 @@ struct merger {
 	size_t cap;
 	struct table rows; /* maps content to the index of a row in the comparison */
 	struct table ids; /* pairs of a row and an id */
+	struct table listed; /* see is_listed() */
 	struct buf key;
 };
 
@@ -160,6 +161,23 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 	((const char **)(uintptr_t)row->ids)[row->id_count++] = id;
 }
 
+/* Returns true if a row of the file was listed before, with the same id, stack and numbers. A person
+ * may have pasted it twice. */
+static bool is_listed(struct merger *merger, size_t number, const char *id,
+	const struct block_totals *old, const struct block_totals *now)
+{
+	struct buf *key = &merger->key;
+
+	key_begin(key, number);
+	buf_add(key, old, sizeof(*old));
+	buf_add(key, now, sizeof(*now));
+	buf_add_text(key, id);
+	if (table_find(&merger->listed, key->data, key->len))
+		return true;
+	table_add(&merger->listed, key->data, key->len, 0);
+	return false;
+}
+
 static bool fits(const struct block_totals *sum, const struct block_totals *more)
 {
 	return more->block_count <= INT64_MAX - sum->block_count &&
@@ -184,6 +202,8 @@ static const char *merge(struct merger *merger, const struct read_row *row, int 
 	if (!fits(&comparison->new_total, &now) || !fits(&comparison->old_total, &old))
 		return "the rows add up to more than any address space holds";
 	number = find_row(merger, row);
+	if (row->frame_count && is_listed(merger, number, row->id, &old, &now))
+		return "the same row was listed before";
 	add_id(merger, number, row->id);
 	block_totals_add(&comparison->rows[number].totals[0], &old);
 	block_totals_add(&comparison->rows[number].totals[1], &now);
@@ -238,6 +258,7 @@ void read_rows_finish(struct read_rows *rows, int reading, struct comparison *co
 
 	table_init(&merger.rows);
 	table_init(&merger.ids);
+	table_init(&merger.listed);
 	for (size_t i = 0; i < rows->count; i++) {
 		const char *why = merge(&merger, &rows->items[i], reading);
 
@@ -246,6 +267,7 @@ void read_rows_finish(struct read_rows *rows, int reading, struct comparison *co
 	}
 	finish(comparison);
 	buf_release(&merger.key);
+	table_release(&merger.listed);
 	table_release(&merger.ids);
 	table_release(&merger.rows);
 }

@@ -524,7 +524,7 @@ void frame_parse(struct frame *frame, struct arena *arena, const char *text, siz
 		module = file = (struct frame_part){0};
 		function = whole;
 	}
-	given = module;
+	given = module = trim(module); /* in French, a blank precedes '!' */
 	if (cut_ending(&module))
 		frame->recorded_module = copy(arena, given);
 	frame->module = copy(arena, module);

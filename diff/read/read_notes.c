@@ -63,8 +63,8 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 		head->host = copy_text(sums, head->host);
 	}
 	if (!rc && !strcmp(kind, "umdh") && !kv_get(kv, "id"))
-		sums_warn(sums, "the end of UMDH's banner is missing (PID=), so the process, the "
-				"machine and the time are unknown");
+		sums_warn(sums, "UMDH's banner cannot be read to its end (PID=), so the process, "
+				"the machine and the time are unknown");
 	if (!rc && !strcmp(kind, "umdh"))
 		sums->id.banner_host = head->banner_host = copy_text(sums, head->banner_host);
 	sums->id.time_ms = head->time_ms;

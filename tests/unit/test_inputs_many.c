@@ -190,8 +190,8 @@ TEST(banner_without_its_end_is_reported)
 		dump_end(&maker, "old.txt");
 		assert_int_equal(read_sums(&sums, "old.txt"), 0);
 		assert_int_equal(sums.quality.warning_count, 1);
-		assert_non_null(
-			strstr(sums.quality.warnings[0], "end of UMDH's banner is missing"));
+		assert_non_null(strstr(
+			sums.quality.warnings[0], "UMDH's banner cannot be read to its end"));
 		assert_int_equal(sums.total.block_count, 1);
 		sums_release(&sums);
 	}
