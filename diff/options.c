@@ -258,13 +258,16 @@ static int parse_figure_limit(struct options *options, const char *text, struct 
 static int parse_heap(struct options *options, const char *text, struct err *err)
 {
 	const char *digits = text;
-	uint64_t addr = strcmp(text, "heaps") != 0 ? heap_by_name(text) : HEAPS_ALL;
+	uint64_t addr = !strcmp(text, "heaps")	 ? HEAPS_ALL :
+			!strcmp(text, "handles") ? HANDLES_ALL :
+						   heap_by_name(text);
 
 	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
 		digits += 2;
 	if (!addr && kv_number(digits, 16, &addr))
 		return err_set(err, ERR_USAGE, text,
-			"a heap is a hexadecimal address, or heaps, virtual, reserved or mapped");
+			"a heap is a hexadecimal address, or heaps, handles, virtual, reserved or "
+			"mapped");
 	array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
 		sizeof(*options->heaps));
 	options->heaps[options->heap_count++] = addr;

@@ -84,6 +84,18 @@ static const char *const headings[][2] = {
 	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
 	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
 	[HEAP_MAPPED] = {"Mapped", "mapped"},
+	/* in the order of enum tracer_handle_type */
+	[HEAP_HANDLES_FIRST] = {"Handles: Event", "event"},
+	{"Handles: File", "file"},
+	{"Handles: Key", "key"},
+	{"Handles: Mutant", "mutant"},
+	{"Handles: Process", "process"},
+	{"Handles: Section", "section"},
+	{"Handles: Semaphore", "semaphore"},
+	{"Handles: Thread", "thread"},
+	{"Handles: Timer", "timer"},
+	{"Handles: Token", "token"},
+	{"Handles: other", "other"},
 };
 
 #define HEADINGS (sizeof(headings) / sizeof(*headings))
@@ -101,6 +113,8 @@ const char *heap_heading_kind(uint64_t addr)
 uint64_t heap_by_name(const char *name)
 {
 	for (uint64_t i = HEAP_VIRTUAL; i < HEADINGS; i++) {
+		if (!headings[i][0])
+			continue;
 		if (!text_compare(name, headings[i][0]) || !text_compare(name, headings[i][1]))
 			return i;
 	}

@@ -77,7 +77,16 @@ enum {
 	HEAP_VIRTUAL = 1, /* committed by VirtualAlloc */
 	HEAP_RESERVED, /* reserved by VirtualAlloc */
 	HEAP_MAPPED, /* views of sections */
+	/* Open handles, one heading for each type. An entry is a handle: its value in place of an
+	 * address, and 0 bytes. */
+	HEAP_HANDLES_FIRST = 16,
+	HEAP_HANDLES_END = 32,
 };
+
+static inline bool heap_is_handles(uint64_t addr)
+{
+	return addr >= HEAP_HANDLES_FIRST && addr < HEAP_HANDLES_END;
+}
 
 /* Returns a heading's name ("VirtualAlloc reserved"), or NULL for a heap's address. */
 const char *heap_name(uint64_t addr);

@@ -25,9 +25,9 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
  * Otherwise, stores its sum separately. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
-	struct change total = {0}, reserved = {0};
+	struct change total = {0}, reserved = {0}, handles = {0};
 	const struct trend_axis *axis = comparison->axis;
-	bool is_asked = false;
+	bool is_asked = false, asks_handles = false;
 
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		const struct dump_sums *dump = &comparison->dumps[i];
@@ -36,14 +36,25 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 		if (axis ? axis_begins(axis, i) : !i && comparison_columns(comparison) > 1) {
 			totals_add(&total.old, &dump->total);
 			totals_add(&reserved.old, &dump->reserved);
+			totals_add(&handles.old, &dump->handles);
 		}
 		if (axis ? axis_ends(axis, i) : is_last) {
 			totals_add(&total.now, &dump->total);
 			totals_add(&reserved.now, &dump->reserved);
+			totals_add(&handles.now, &dump->handles);
 		}
 	}
-	for (size_t i = 0; i < request->heap_count; i++)
+	for (size_t i = 0; i < request->heap_count; i++) {
 		is_asked |= request->heaps[i] == HEAP_RESERVED;
+		asks_handles |=
+			request->heaps[i] == HANDLES_ALL || heap_is_handles(request->heaps[i]);
+	}
+	if (asks_handles) {
+		totals_add(&total.old, &handles.old);
+		totals_add(&total.now, &handles.now);
+	} else {
+		comparison->handles = handles;
+	}
 	if (is_asked) {
 		totals_add(&total.old, &reserved.old);
 		totals_add(&total.now, &reserved.now);
@@ -196,7 +207,8 @@ static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, 
 
 bool match_heap(uint64_t asked, uint64_t heap)
 {
-	return asked == heap || (asked == HEAPS_ALL && !heap_name(heap));
+	return asked == heap || (asked == HEAPS_ALL && !heap_name(heap)) ||
+	       (asked == HANDLES_ALL && heap_is_handles(heap));
 }
 
 static bool is_wanted(const struct match_request *request, uint64_t heap)
@@ -205,7 +217,7 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 		if (match_heap(request->heaps[i], heap))
 			return true;
 	}
-	return !request->heap_count && heap != HEAP_RESERVED;
+	return !request->heap_count && heap != HEAP_RESERVED && !heap_is_handles(heap);
 }
 
 static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,

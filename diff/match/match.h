@@ -72,7 +72,8 @@ enum match_mode {
 	MATCH_FUNCTION, /* by module and function if known, otherwise like MATCH_AUTO */
 };
 
-#define HEAPS_ALL UINT64_MAX /* all heaps, but not the entries for virtual memory */
+#define HEAPS_ALL UINT64_MAX /* all heaps, but not the entries for virtual memory and handles */
+#define HANDLES_ALL (UINT64_MAX - 1) /* handles of all types */
 
 /* Returns true if the requested heap address `asked` selects `heap`. */
 bool match_heap(uint64_t asked, uint64_t heap);
@@ -87,7 +88,8 @@ struct match_request {
 	bool by_heap; /* rows are kept per heap */
 	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */
 	const uint64_t *heaps; /* count only blocks in these heaps */
-	size_t heap_count; /* 0: all blocks, but no reserved address space (HEAP_RESERVED) */
+	/* 0: all blocks, but no reserved address space (HEAP_RESERVED) and no handles */
+	size_t heap_count;
 	/* only blocks that are unreachable, or reachable only from unreachable blocks */
 	bool only_lost;
 	/* In a trend: times of the dumps, and their division into parts, one for each process. Must
@@ -112,12 +114,14 @@ struct comparison {
 	const struct trend_axis *axis; /* in a trend; otherwise NULL */
 	/* in a trend: this series' number, from 1, and the number of all series */
 	size_t series_number, series_count;
-	/* Sums of all blocks, including blocks that are not selected. Reserved address space is
-	 * included only if it is selected. */
+	/* Sums of all blocks, including blocks that are not selected. Reserved address space and
+	 * handles are included only if they are selected. */
 	struct block_totals old_total, new_total;
 	/* reserved address space exists, but is not counted in any total or row */
 	bool hides_reserved;
 	struct change reserved;
+	/* Handles, which are blocks of 0 bytes, if they are not counted in any total or row. */
+	struct change handles;
 	/* only in a trend: bytes of the hidden address space, maximum over all dumps */
 	uint64_t reserved_most;
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */

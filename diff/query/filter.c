@@ -295,6 +295,9 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
 		if (heaps[i] == HEAPS_ALL)
 			messages(ctx, "--heap", "heaps", "no dump has a heap", false);
+		else if (heaps[i] == HANDLES_ALL || heap_is_handles(heaps[i]))
+			messages(ctx, "--heap", "handles",
+				"no dump has handles; hsnap run --handles records them", false);
 		else if (heap_name(heaps[i]))
 			messages(ctx, "--heap", heap_name(heaps[i]), "no dump records such memory",
 				false);

@@ -11,9 +11,9 @@
  * Wine. Virtual*Alloc*, MapViewOfFile*, and Nt* and Zw* are documented by Microsoft. std::_*,
  * std::__* and __gnu_cxx are in the open sources of Microsoft's, GNU's and LLVM's C++ libraries.
  * _Zn* are C++'s operators in the Itanium ABI, as mingw has them. allocator_*, IMalloc_*,
- * alloc_bstr, heap_alloc and its kin, Alloc and ReAlloc are in Wine 8.0's sources. g_* are in
- * GLib's manual. alloc::* are modules of Rust's crate alloc, __rust_* and __rdl_* its allocator's
- * symbols, both in Rust's documentation.
+ * alloc_bstr, heap_alloc and its kin, Alloc, ReAlloc, open_key and create_key are in Wine 8.0's
+ * sources. g_* are in GLib's manual. alloc::* are modules of Rust's crate alloc, __rust_* and
+ * __rdl_* its allocator's symbols, both in Rust's documentation.
  *
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
  * call the program back, such as std::sort, std::function and std::thread, are not listed, because
@@ -77,6 +77,39 @@ static const char *const allocators[] = {
 	"*!SHStrDup*",
 	"comctl32!Alloc",
 	"comctl32!ReAlloc",
+	/* functions that open handles */
+	"kernel*!CreateEvent*",
+	"kernel*!CreateFile*",
+	"kernel*!CreateIoCompletionPort*",
+	"kernel*!CreateJobObject*",
+	"kernel*!CreateMutex*",
+	"kernel*!CreateNamedPipe*",
+	"kernel*!CreatePipe*",
+	"kernel*!CreateProcess*",
+	"kernel*!CreateSemaphore*",
+	"kernel*!CreateWaitableTimer*",
+	"kernel*!DuplicateHandle*",
+	"kernel*!DuplicateToken*",
+	"kernel*!OpenEvent*",
+	"kernel*!OpenFile*",
+	"kernel*!OpenMutex*",
+	"kernel*!OpenProcess*",
+	"kernel*!OpenSemaphore*",
+	"kernel*!OpenThread*",
+	"kernel*!OpenWaitableTimer*",
+	"kernel*!Reg*Key*",
+	"kernel*!open_key",
+	"kernel*!create_key",
+	"advapi32!DuplicateToken*",
+	"advapi32!OpenProcessToken*",
+	"advapi32!OpenThreadToken*",
+	"advapi32!Reg*Key*",
+	"ntdll!NtCreate*",
+	"ntdll!NtDuplicate*",
+	"ntdll!NtOpen*",
+	"ntdll!ZwCreate*",
+	"ntdll!ZwDuplicate*",
+	"ntdll!ZwOpen*",
 	/* C library functions, in a library or in the program itself */
 	"*!malloc",
 	"*!calloc",

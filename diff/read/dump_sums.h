@@ -245,10 +245,11 @@ struct dump_sums {
 	/* Texts of frames. In a stack with `is_named`, a frame is an index in `texts`. */
 	const char **texts;
 	size_t text_count;
-	/* Sums of all blocks except the address space in `reserved`. The sum of `total` and
-	 * `reserved`, including overhead, fits in an int64_t. */
+	/* Sums of all blocks except those in `reserved` and `handles`. The sum of all three,
+	 * including overhead, fits in an int64_t. */
 	struct block_totals total;
 	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
+	struct block_totals handles; /* under the headings of handles, whose bytes are 0 */
 	/* The tracer was attached while the process was already running. Older blocks have no
 	 * stack; `before` contains their sums. */
 	bool is_attached;

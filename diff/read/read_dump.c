@@ -315,6 +315,13 @@ static void sum_heaps(struct dump_sums *sums)
 			sums->heap_facts, sums->heap_fact_count * sizeof(*sums->heap_facts));
 }
 
+static void subtract(struct block_totals *from, const struct block_totals *part)
+{
+	from->block_count -= part->block_count;
+	from->requested_bytes -= part->requested_bytes;
+	from->overhead_bytes -= part->overhead_bytes;
+}
+
 /* Completes the sums at the end of a dump, even if the dump is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
@@ -341,17 +348,18 @@ static int finish(struct sum_reader *reader, int rc)
 	sum_heaps(sums);
 	for (size_t i = 0; i < sums->heap_count; i++)
 		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
-	/* Remove reserved address space from the total. It uses no memory, and reserving it must
-	 * not look like a leak. */
+	/* Remove reserved address space and handles from the total. They use no memory, and
+	 * reserving must not look like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
 			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);
+		if (heap_is_handles(sums->heaps[sums->cells[i].heap]))
+			block_totals_add(&sums->handles, &sums->cells[i].sums);
 	}
-	sums->total.block_count -= sums->reserved.block_count;
-	sums->total.requested_bytes -= sums->reserved.requested_bytes;
-	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
+	subtract(&sums->total, &sums->reserved);
+	subtract(&sums->total, &sums->handles);
 	if (!sums->heap_count && !sums->cell_count) {
 		sums_warn(sums, "contains no heap");
 		/* UMDH writes such a log if it has recorded nothing. hsnap's end mark proves that

@@ -68,6 +68,8 @@ static void write_shares(struct json *json)
 	write_share(json, "left_out", &left_out, has_all, rows_have);
 	if (comparison->hides_reserved)
 		write_share(json, "reserved", &comparison->reserved, true, true);
+	if (comparison->handles.old.block_count || comparison->handles.now.block_count)
+		write_share(json, "handles", &comparison->handles, true, true);
 	json_close(json, '}');
 }
 
@@ -118,8 +120,7 @@ void json_open_frame(struct json *json, const struct frame *frame)
 		json_text(json, "module", frame->module);
 	if (frame->function)
 		json_text(json, "function", frame->function);
-	/* In a function, an offset of 0 means that the offset is unknown. In a module, 0 is a valid
-	 * offset. */
+	/* 0 is a valid offset in a module, but stands for "unknown" in a function. */
 	if (frame->offset_bytes || (frame->module && !frame->function))
 		json_hex(json, "offset", frame->offset_bytes);
 	if (frame->has_addr)
@@ -247,8 +248,7 @@ static void write_time(struct json *json, const struct dump_sums *dump)
 		json_text(json, dump->id.has_wall_time ? "local_time" : "time", text);
 }
 
-/* Writes facts that limit a dump's figures: sampling, blocks from before the tracer was attached, a
- * missing end, and warnings. */
+/* Writes limits of a dump's figures: sampling, older blocks, a missing end, and warnings. */
 static void write_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->quality.sample_bytes)

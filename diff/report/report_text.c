@@ -265,6 +265,12 @@ static void write_apart(struct text_report *text)
 		report_text_bytes(text, &text->comparison->reserved, 0);
 		out_text(text->out, " (--heap reserved)\n");
 	}
+	if (text->comparison->handles.old.block_count ||
+		text->comparison->handles.now.block_count) {
+		out_text(text->out, "not counted: handles, ");
+		report_text_blocks(text, &text->comparison->handles, 0);
+		out_text(text->out, " (--heap handles)\n");
+	}
 }
 
 static bool has_self(const struct view_group_row *group)

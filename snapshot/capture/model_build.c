@@ -345,6 +345,32 @@ static void join_virtual(struct joining *joining)
 	}
 }
 
+/* Adds the headings of handles, if handles are recorded. */
+static void join_handles(struct joining *joining)
+{
+	const struct tracer_copy *tracer = &joining->captured->tracer;
+	struct snapshot *snapshot = joining->snapshot;
+
+	if (!joining->captured->source.has_tracer || !(tracer->area.flags & TRACER_FLAG_HANDLES))
+		return;
+	for (uint32_t type = 0; type < HANDLE_TYPES; type++) {
+		struct heap *heap = snapshot_add_heap(snapshot);
+
+		*heap = (struct heap){.addr = HEAP_HANDLES_FIRST + type,
+			.bits = snapshot->bits,
+			.kind = heap_heading_kind(HEAP_HANDLES_FIRST + type)};
+		for (size_t k = 0; k < tracer->ranges.count; k++) {
+			const struct tracer_range *range = &tracer->ranges.items[k];
+			struct block block = {.heap = (uint32_t)snapshot->heap_count - 1};
+
+			if (range->kind != RANGE_HANDLE + type)
+				continue;
+			block.addr = tracer_range_handle(range);
+			add_block(joining, &block, traced_stack(joining, range->stack), BLOCK_HELD);
+		}
+	}
+}
+
 /* ---------------------------------------------------------------- the whole model */
 
 void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
@@ -377,6 +403,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	if (joining.is_sample)
 		sample_add_sums(snapshot, sample_bytes);
 	join_virtual(&joining);
+	join_handles(&joining);
 	tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches && !joining.is_sample)
 		snapshot_warn(snapshot,

@@ -9,7 +9,8 @@
 #include "snapshot/control/control.h"
 
 enum {
-	OPT_MAX_MB = 1,
+	OPT_HANDLES = 1,
+	OPT_MAX_MB,
 	OPT_SAMPLE,
 	OPT_KEEP_BSTR_CACHE,
 	OPT_VERBOSE,
@@ -17,6 +18,7 @@ enum {
 
 static const struct opt attach_options[] = {
 	PROCESS_OPTIONS("trace"),
+	{OPT_HANDLES, NULL, "handles", NULL, "also record who opens each handle"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
@@ -34,8 +36,8 @@ static const struct opt detach_options[] = {
 };
 
 static const char attach_usage[] =
-	"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE]\n"
-	"                    [--keep-bstr-cache] [-v]\n"
+	"usage: hsnap attach -p PID | -pn NAME [--handles] [--max-mb N]\n"
+	"                    [--sample SIZE] [--keep-bstr-cache] [-v]\n"
 	"\n"
 	"Load the tracer into a running process: blocks that it allocates from now on\nwill have "
 	"stacks.\n";
@@ -57,6 +59,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	struct attach_request *request = ctx;
 
 	switch (id) {
+	case OPT_HANDLES: request->options.with_handles = true; return 0;
 	case OPT_MAX_MB: return table_limit_parse(value, &request->options.limit_bytes, err);
 	case OPT_SAMPLE: return table_sample_parse(value, &request->options.sample_bytes, err);
 	case OPT_KEEP_BSTR_CACHE: request->options.keep_bstr_cache = true; return 0;

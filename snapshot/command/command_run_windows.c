@@ -10,6 +10,7 @@
 enum {
 	OPT_AT_EXIT = 1,
 	OPT_CHILDREN,
+	OPT_HANDLES,
 	OPT_KEEP_BSTR_CACHE,
 	OPT_MAX_MB,
 	OPT_SAMPLE,
@@ -19,6 +20,7 @@ enum {
 static const struct opt options[] = {
 	{OPT_AT_EXIT, NULL, "at-exit", "OUT", "write a snapshot to OUT when PROG ends"},
 	{OPT_CHILDREN, NULL, "children", NULL, "also trace the processes that PROG starts"},
+	{OPT_HANDLES, NULL, "handles", NULL, "also record who opened each handle"},
 	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
 		"do not set OANOCACHE=1, which stops COM from reusing strings"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
@@ -33,10 +35,10 @@ static const struct opt options[] = {
 };
 
 static const char usage[] =
-	"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-	"                 [--sample SIZE] [--time-limit T] [-g] [--interior yes|no]\n"
-	"                 [--sample-content N] [--by-stack] [--gzip] [--overwrite]\n"
-	"                 [--force] [-v] [--] PROG [ARG ...]\n"
+	"usage: hsnap run [--at-exit OUT] [--children] [--handles] [--keep-bstr-cache]\n"
+	"                 [--max-mb N] [--sample SIZE] [--time-limit T] [-g]\n"
+	"                 [--interior yes|no] [--sample-content N] [--by-stack] [--gzip]\n"
+	"                 [--overwrite] [--force] [-v] [--] PROG [ARG ...]\n"
 	"\n"
 	"Start PROG with the tracer loaded, and exit with its status.\n"
 	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
@@ -138,6 +140,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_ARGUMENT: request->word_count++; return 0;
 	case OPT_AT_EXIT: request->at_exit = value; return 0;
 	case OPT_CHILDREN: run->with_children = true; return 0;
+	case OPT_HANDLES: run->with_handles = true; return 0;
 	case OPT_KEEP_BSTR_CACHE: run->keep_bstr_cache = true; return 0;
 	case OPT_MAX_MB: return table_limit_parse(value, &run->limit_bytes, err);
 	case OPT_SAMPLE: return table_sample_parse(value, &run->sample_bytes, err);

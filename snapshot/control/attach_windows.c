@@ -323,7 +323,7 @@ int control_attach(
 {
 	struct install_options install_options = {.limit_bytes = options->limit_bytes,
 		.sample_bytes = options->sample_bytes,
-		.flags = TRACER_FLAG_ATTACHED,
+		.flags = TRACER_FLAG_ATTACHED | (options->with_handles ? TRACER_FLAG_HANDLES : 0),
 		.rings = options->recording ? options->recording->rings : NULL,
 		.recording = options->recording,
 		.limit_found = limit_found};

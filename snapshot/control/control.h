@@ -42,6 +42,7 @@ struct program_run {
 	bool keep_bstr_cache; /* false: COM is set to free strings at once */
 	/* also trace the program's child processes and their descendants */
 	bool with_children;
+	bool with_handles; /* record who opened each handle */
 	int64_t limit_ms; /* time limit for the program; 0: none */
 	/* end of the time limit or of a recording, in the time of os_clock_ms(); 0: none */
 	int64_t until_ms;
@@ -122,6 +123,7 @@ struct attach_options {
 	uint64_t sample_bytes; /* 0: every block is recorded */
 	const struct recording_link *recording; /* or NULL */
 	bool keep_bstr_cache; /* false: COM is set to free strings at once */
+	bool with_handles; /* record who opened each handle */
 };
 
 /*

@@ -15,7 +15,7 @@
 #include "snapshot/stacks/tracer_read.h"
 
 #define GRANULE ((uint64_t)0x10000)
-#define SLOTS_BYTES ((uint64_t)4096)
+#define SLOTS_BYTES ((uint64_t)8192)
 #define LIMIT_MIN ((uint64_t)1 << 20) /* a lower limit is useless */
 /* maximum number of tries to hold a process at a moment when its blocks can be listed */
 #define TRIES_MAX 100
@@ -143,6 +143,14 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 	return 0;
 }
 
+/* Returns true if the flags of the session require a hook. */
+static bool is_wanted(int hook, uint32_t flags)
+{
+	if (hook >= HOOK_CLOSE)
+		return flags & TRACER_FLAG_HANDLES;
+	return hook != HOOK_CREATE_PROCESS || flags & (TRACER_FLAG_CHILDREN | TRACER_FLAG_HANDLES);
+}
+
 /* Plans all hooks. For a function that is not hooked, sets `original` to the function's own
  * address, which the tracer then calls. */
 static int plan(struct installing *installing, struct err *err)
@@ -156,8 +164,7 @@ static int plan(struct installing *installing, struct err *err)
 
 		hook->function = hook->original = tracee->functions[i];
 		hook->patch_bytes = 0;
-		if (!hook->function || !hook->hook ||
-			(i == HOOK_CREATE_PROCESS && !(tracee->area.flags & TRACER_FLAG_CHILDREN)))
+		if (!hook->function || !hook->hook || !is_wanted(i, tracee->area.flags))
 			continue;
 		rc = plan_one(installing, i, err);
 	}

@@ -73,7 +73,8 @@ static int family_init(struct family *family, const struct program_run *run,
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
 	family->options.install.sample_bytes = run->sample_bytes;
-	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
+	family->options.install.flags = (run->with_children ? TRACER_FLAG_CHILDREN : 0) |
+					(run->with_handles ? TRACER_FLAG_HANDLES : 0);
 	family->options.stops_at_exit = run->snapshot || run->child_recording;
 	if (run->limit_ms)
 		family->options.until_ms =

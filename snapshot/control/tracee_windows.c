@@ -15,8 +15,7 @@
 static const struct {
 	const char *name;
 	bool is_optional;
-} functions[HOOK_COUNT] = {
-	[HOOK_ALLOCATE] = {"RtlAllocateHeap", false},
+} functions[HOOK_COUNT] = {[HOOK_ALLOCATE] = {"RtlAllocateHeap", false},
 	[HOOK_REALLOCATE] = {"RtlReAllocateHeap", false},
 	[HOOK_FREE] = {"RtlFreeHeap", false},
 	[HOOK_CREATE_HEAP] = {"RtlCreateHeap", false},
@@ -30,7 +29,10 @@ static const struct {
 	[HOOK_UNMAP_EX] = {"NtUnmapViewOfSectionEx", true},
 	[HOOK_TERMINATE] = {"NtTerminateProcess", false},
 	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
-};
+	[HOOK_CLOSE] = {"NtClose", false},
+	[HOOK_DUPLICATE] = {"NtDuplicateObject", false},
+#define NAME_OF(id, name, count, at, type) [HOOK_##id] = {name, true},
+	TRACER_HANDLE_CALLS(NAME_OF)};
 
 static const char *const waits[TRACEE_WAITS] = {"NtWaitForSingleObject", "NtWaitForMultipleObjects",
 	"NtWaitForAlertByThreadId", "NtDelayExecution", "NtRemoveIoCompletion",
@@ -38,10 +40,11 @@ static const char *const waits[TRACEE_WAITS] = {"NtWaitForSingleObject", "NtWait
 
 #define CALL_BYTES 32 /* number of bytes of a function that makes a system call and returns */
 
-const enum tracer_hook_id tracee_hook_order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
-	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
-	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
-	HOOK_ALLOCATE};
+#define NUMBER_OF(id, name, count, at, type) HOOK_##id,
+const enum tracer_hook_id tracee_hook_order[] = {HOOK_CLOSE, HOOK_DUPLICATE,
+	TRACER_HANDLE_CALLS(NUMBER_OF) HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE, HOOK_UNMAP,
+	HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE, HOOK_CREATE_HEAP,
+	HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX, HOOK_ALLOCATE};
 _Static_assert(sizeof(tracee_hook_order) / sizeof(*tracee_hook_order) == HOOK_COUNT, "every hook");
 
 const char *tracee_function_name(enum tracer_hook_id id)

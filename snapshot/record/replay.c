@@ -132,6 +132,8 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 
 	if (!bytes || bytes > ADDR_MASK + 1 - start)
 		return false;
+	if (start >= TRACER_HANDLES)
+		return true; /* recordings have no handles */
 	if (event->type != RING_RANGE_TAKE) {
 		if (event->low < RANGE_RESERVED || event->low > RANGE_MAPPED)
 			return false;

@@ -124,7 +124,7 @@ static void add_ranges(struct record_session *session)
 
 	for (uint64_t at = 0; at + sizeof(range) <= nodes->bytes; at += sizeof(range)) {
 		memcpy(&range, nodes->copy + at, sizeof(range));
-		if (range.kind != RANGE_NONE && !(range.kind & RANGE_TAKEN) &&
+		if (range.kind != RANGE_NONE && range.kind < RANGE_HANDLE &&
 			range.start < range.end)
 			add_range(session, &range);
 	}

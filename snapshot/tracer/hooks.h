@@ -42,6 +42,15 @@ static inline bool hooks_are_on(void)
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
+void hooks_handles_init(void);
+
+/* Returns true if a handle refers to this process. A handle that cannot be queried counts as
+ * another process's handle. */
+bool hooks_is_this_process(void *process);
+
+/* Records a handle that was opened by the caller of a hook, if handles are recorded. Must be called
+ * after the real call has succeeded. */
+void handles_add(void *const *handle, enum tracer_handle_type type, const void *caller);
 
 /* Registers for the loader's notifications until the process exits. Without notifications, unloads
  * are not recorded. The loader may refuse, and does not support them before Windows Vista. */

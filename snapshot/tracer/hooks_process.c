@@ -157,6 +157,10 @@ static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
 		attribute_list);
 	if ((NTSTATUS)result >= 0 && follow)
 		announce(*process, *thread);
+	if ((NTSTATUS)result >= 0) {
+		handles_add(process, HANDLE_PROCESS, __builtin_return_address(0));
+		handles_add(thread, HANDLE_THREAD, __builtin_return_address(0));
+	}
 	if ((NTSTATUS)result >= 0 && suspend)
 		NtResumeThread(*thread, NULL);
 	return result;

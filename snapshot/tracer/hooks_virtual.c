@@ -135,9 +135,7 @@ static bool is_success(any result)
 	return (NTSTATUS)result >= 0;
 }
 
-/* Returns true if a handle refers to this process. A handle that cannot be queried counts as
- * another process's handle. */
-static bool is_this_process(HANDLE process)
+bool hooks_is_this_process(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info;
 
@@ -150,7 +148,7 @@ static bool is_this_process(HANDLE process)
 
 static bool is_recorded(HANDLE process)
 {
-	return hooks_are_on() && guard_now() == GUARD_NONE && is_this_process(process);
+	return hooks_are_on() && guard_now() == GUARD_NONE && hooks_is_this_process(process);
 }
 
 /* Finds the pages returned by a successful call. */
@@ -285,8 +283,8 @@ static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages
 	struct ranges_extent extent;
 
 	__atomic_fetch_add(&unwind_frees, 1, __ATOMIC_RELAXED);
-	if (!hooks_are_on() || !is_this_process(process) || !pages_can_read(base, sizeof(*base)) ||
-		!pages_can_read(bytes, sizeof(*bytes)))
+	if (!hooks_are_on() || !hooks_is_this_process(process) ||
+		!pages_can_read(base, sizeof(*base)) || !pages_can_read(bytes, sizeof(*bytes)))
 		return false;
 	if (*bytes)
 		return pages_given(base, bytes, pages);
@@ -434,7 +432,7 @@ static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint3
 	struct ranges_extent extent;
 
 	__atomic_fetch_add(&unwind_frees, 1, __ATOMIC_RELAXED);
-	if (!hooks_are_on() || !is_this_process(process))
+	if (!hooks_are_on() || !hooks_is_this_process(process))
 		return UNMAP_UNSEEN;
 	if (!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) || extent.kind != RANGE_MAPPED) {
 		if (!pages_of_image((uintptr_t)addr, pages))

@@ -37,7 +37,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 10
+#define TRACER_VERSION 11
 
 #define TRACER_DEPTH_MAX 64 /* frames recorded per stack */
 #define TRACER_SHARDS 64
@@ -58,8 +58,58 @@ enum tracer_state {
 	TRACER_OFF,
 };
 
-/* Functions of ntdll that are hooked. Optional functions do not exist in every Windows version. The
- * last function is hooked only if child processes are followed. */
+/* Types of handles, by the function that opened them. */
+enum tracer_handle_type {
+	HANDLE_EVENT,
+	HANDLE_FILE, /* also pipes, sockets and devices */
+	HANDLE_KEY,
+	HANDLE_MUTANT,
+	HANDLE_PROCESS,
+	HANDLE_SECTION,
+	HANDLE_SEMAPHORE,
+	HANDLE_THREAD,
+	HANDLE_TIMER,
+	HANDLE_TOKEN,
+	HANDLE_OTHER,
+	HANDLE_TYPES,
+};
+
+/*
+ * Functions of ntdll that open a handle: name of the hook, name of the function, number of
+ * arguments, number of the argument that points to the handle, and type. All are optional.
+ * Prototypes: phnt (ntexapi.h, ntioapi.h, ntmmapi.h, ntobapi.h, ntpsapi.h, ntregapi.h, ntseapi.h).
+ */
+#define TRACER_HANDLE_CALLS(X)                                                                     \
+	X(CREATE_EVENT, "NtCreateEvent", 5, 1, HANDLE_EVENT)                                       \
+	X(OPEN_EVENT, "NtOpenEvent", 3, 1, HANDLE_EVENT)                                           \
+	X(CREATE_FILE, "NtCreateFile", 11, 1, HANDLE_FILE)                                         \
+	X(OPEN_FILE, "NtOpenFile", 6, 1, HANDLE_FILE)                                              \
+	X(CREATE_PIPE, "NtCreateNamedPipeFile", 14, 1, HANDLE_FILE)                                \
+	X(CREATE_KEY, "NtCreateKey", 7, 1, HANDLE_KEY)                                             \
+	X(OPEN_KEY, "NtOpenKey", 3, 1, HANDLE_KEY)                                                 \
+	X(OPEN_KEY_EX, "NtOpenKeyEx", 4, 1, HANDLE_KEY)                                            \
+	X(CREATE_MUTANT, "NtCreateMutant", 4, 1, HANDLE_MUTANT)                                    \
+	X(OPEN_MUTANT, "NtOpenMutant", 3, 1, HANDLE_MUTANT)                                        \
+	X(OPEN_PROCESS, "NtOpenProcess", 4, 1, HANDLE_PROCESS)                                     \
+	X(CREATE_SECTION, "NtCreateSection", 7, 1, HANDLE_SECTION)                                 \
+	X(CREATE_SECTION_EX, "NtCreateSectionEx", 9, 1, HANDLE_SECTION)                            \
+	X(OPEN_SECTION, "NtOpenSection", 3, 1, HANDLE_SECTION)                                     \
+	X(CREATE_SEMAPHORE, "NtCreateSemaphore", 5, 1, HANDLE_SEMAPHORE)                           \
+	X(OPEN_SEMAPHORE, "NtOpenSemaphore", 3, 1, HANDLE_SEMAPHORE)                               \
+	X(CREATE_THREAD, "NtCreateThreadEx", 11, 1, HANDLE_THREAD)                                 \
+	X(OPEN_THREAD, "NtOpenThread", 4, 1, HANDLE_THREAD)                                        \
+	X(CREATE_TIMER, "NtCreateTimer", 4, 1, HANDLE_TIMER)                                       \
+	X(OPEN_TIMER, "NtOpenTimer", 3, 1, HANDLE_TIMER)                                           \
+	X(OPEN_PROCESS_TOKEN, "NtOpenProcessToken", 3, 3, HANDLE_TOKEN)                            \
+	X(OPEN_PROCESS_TOKEN_EX, "NtOpenProcessTokenEx", 4, 4, HANDLE_TOKEN)                       \
+	X(OPEN_THREAD_TOKEN, "NtOpenThreadToken", 4, 4, HANDLE_TOKEN)                              \
+	X(OPEN_THREAD_TOKEN_EX, "NtOpenThreadTokenEx", 5, 5, HANDLE_TOKEN)                         \
+	X(DUPLICATE_TOKEN, "NtDuplicateToken", 6, 6, HANDLE_TOKEN)                                 \
+	X(CREATE_PORT, "NtCreateIoCompletion", 4, 1, HANDLE_OTHER)                                 \
+	X(CREATE_JOB, "NtCreateJobObject", 3, 1, HANDLE_OTHER)
+
+/* Functions of ntdll that are hooked. Optional functions do not exist in every Windows version.
+ * HOOK_CREATE_PROCESS is hooked only if child processes are followed or handles are recorded. */
 enum tracer_hook_id {
 	HOOK_ALLOCATE, /* RtlAllocateHeap */
 	HOOK_REALLOCATE, /* RtlReAllocateHeap */
@@ -75,7 +125,11 @@ enum tracer_hook_id {
 	HOOK_UNMAP_EX, /* NtUnmapViewOfSectionEx, optional */
 	HOOK_TERMINATE, /* NtTerminateProcess */
 	HOOK_CREATE_PROCESS, /* NtCreateUserProcess, optional */
-	HOOK_COUNT,
+	HOOK_CLOSE, /* NtClose; this function and the following ones only for handles */
+	HOOK_DUPLICATE, /* NtDuplicateObject */
+#define TRACER_CALL_ID(id, name, count, at, type) HOOK_##id,
+	TRACER_HANDLE_CALLS(TRACER_CALL_ID) HOOK_COUNT,
+#undef TRACER_CALL_ID
 };
 
 struct tracer_hook {
@@ -161,7 +215,13 @@ enum tracer_range_kind {
 	RANGE_RESERVED,
 	RANGE_COMMITTED,
 	RANGE_MAPPED,
+	RANGE_HANDLE = 16, /* an open handle; plus enum tracer_handle_type */
 };
+
+/* Start of the ranges of handles, one page each, above the addresses of processes. */
+#define TRACER_HANDLES ((uint64_t)1 << 47)
+#define TRACER_HANDLE_STEP 4 /* handles are multiples of this */
+#define TRACER_HANDLE_MAX ((uint64_t)1 << 30)
 
 /* Bit of tracer_range.kind: the system is about to free the range, and another thread may already
  * have got the same memory. If two nodes overlap, the one without this bit is valid. */
@@ -285,6 +345,7 @@ struct tracer_area {
 #define TRACER_FLAG_RECORDING 4u
 /* the table is complete: it also contains the blocks older than the tracer, with stack 0 */
 #define TRACER_FLAG_LISTED 8u
+#define TRACER_FLAG_HANDLES 32u /* handles are recorded */
 #define TRACER_FLAG_BSTR_CACHE 16u /* COM's string cache may be on */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
@@ -302,6 +363,12 @@ _Static_assert(sizeof(struct tracer_area) ==
 		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2) +
 			       4 * (TRACER_SHARDS + 1) * TRACER_COUNTS + 4 * TRACER_BARE_IMAGES,
 	"layout");
+
+/* Returns the handle that a range represents, whose kind is RANGE_HANDLE or above. */
+static inline uint64_t tracer_range_handle(const struct tracer_range *range)
+{
+	return (range->start - TRACER_HANDLES) / TRACER_PAGE * TRACER_HANDLE_STEP;
+}
 
 /* Returns true if any thread is inside RtlReAllocateHeap. */
 static inline int tracer_is_reallocating(const struct tracer_shard shards[TRACER_SHARDS])
