@@ -17,6 +17,7 @@ subtest 'run' => sub { check_steps('run') };
 subtest 'attach' => sub { check_steps('attach') };
 subtest 'forms' => \&check_forms;
 subtest 'without --handles' => \&check_without;
+subtest 'detach' => \&check_detach;
 done_testing;
 
 sub hdiff { return run(["$root/build/linux/hdiff", @_]) }
@@ -73,5 +74,24 @@ sub check_without {
 	unlike(slurp("$dir/none.txt"), qr/Handles/, 'has no handles');
 	my $none = hdiff('--heap', 'handles', "$dir/none.txt", "$dir/none.txt");
 	like($none->{err}, qr/no dump has handles; hsnap run --handles records them/, 'a message');
+	return;
+}
+
+# Without --handles, ntdll has the jumps that every tracer needs. After detaching, it has none, and the
+# target goes on.
+sub check_detach {
+	my $target = target($exe, []);
+	my %bytes;
+	is($target->step, 1, 'step 1');
+	for my $how ('', '--handles', '') {
+		is(hsnap('attach', grep({ $_ } $how), '-p', $target->{pid})->{status}, 0, "attach $how");
+		push @{ $bytes{$how} }, peek($target)->{ntdll};
+		is(hsnap('detach', '-p', $target->{pid})->{status}, 0, 'detach');
+		is(peek($target)->{ntdll}, 0, 'ntdll is as in the file');
+	}
+	is($bytes{''}[0], $bytes{''}[1], 'a later attach changes what the first one did');
+	cmp_ok($bytes{'--handles'}[0], '>', $bytes{''}[0], '--handles changes more');
+	is($target->next_step, $_, "step $_") for 2, 3;
+	is($target->quit, 0, 'the target ends');
 	return;
 }
