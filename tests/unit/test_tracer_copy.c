@@ -111,15 +111,18 @@ TEST(damaged_tracer_dll_is_error)
 
 TEST(tracer_of_another_version_is_refused_by_name)
 {
+	char words[80];
+
 	assert_int_equal(take(), 0);
 	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 11);
+	AREA_PUT(version, TRACER_VERSION + 1);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(
-		scene.err.detail, "its tracer has version 11, and this hsnap reads version 10"));
-	AREA_PUT(version, 10);
+	snprintf(words, sizeof(words), "its tracer has version %d, and this hsnap reads version %d",
+		TRACER_VERSION + 1, TRACER_VERSION);
+	assert_non_null(strstr(scene.err.detail, words));
+	AREA_PUT(version, TRACER_VERSION);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
