@@ -7,6 +7,7 @@ use warnings;
 no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use List::Util qw(max min);
 use Test::More;
 use Hunt;
 use Minidump;
@@ -75,6 +76,22 @@ sub check_infos {
 	my $held = 0;
 	$held += $_->[1] for @{ $dump->{ranges} };
 	is($committed, $held, 'every committed page is in the dump, and nothing else is');
+}
+
+# Checks that the committed ranges of containers are those of the dump's list of memory.
+sub check_containers {
+	my ($dump, $truth) = @_;
+	my @wrong;
+	for my $container (@{ $truth->{containers} }) {
+		my ($addr, $bytes, @ranges) = @$container;
+		my $sum = 0;
+		for my $info (grep { $_->{state} == 0x1000 && $_->{base} < $addr + $bytes && $_->{base} + $_->{bytes} > $addr } @{ $dump->{infos} }) {
+			$sum += min($info->{base} + $info->{bytes}, $addr + $bytes) - max($info->{base}, $addr);
+		}
+		$sum -= $_->[1] - $_->[0] for @ranges;
+		push @wrong, sprintf '%X: %d bytes', $addr, $sum if $sum;
+	}
+	is_deeply(\@wrong, [], 'containers are committed as stated');
 }
 
 sub check_modules {
@@ -492,6 +509,7 @@ sub check {
 	is($dump->{build}, $truth->{process}{build}, 'the build');
 	check_ranges($dump);
 	check_infos($dump);
+	check_containers($dump, $truth);
 	check_modules($dump, $truth);
 	check_process($dump, $truth, peb_of($dump, $truth, $profile =~ /^wow64/));
 	check_blocks($dump, $truth) if !grep { $_ eq '--page-heap' } @words;

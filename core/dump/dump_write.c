@@ -173,6 +173,14 @@ static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, siz
 	return rest;
 }
 
+static void write_totals(struct out *out, const char *prefix, const struct block_totals *totals)
+{
+	if (totals->block_count)
+		out_printf(out, " %sblocks=%" PRIu64 " %srequested=%" PRIu64 " %soverhead=%" PRIu64,
+			prefix, totals->block_count, prefix, totals->requested_bytes, prefix,
+			totals->overhead_bytes);
+}
+
 static void write_heap_note(struct out *out, const struct heap *heap, uint64_t rest_bytes)
 {
 	out_printf(out, "// hsnap: heap addr=%" PRIX64 " kind=%s", heap->addr,
@@ -185,12 +193,7 @@ static void write_heap_note(struct out *out, const struct heap *heap, uint64_t r
 		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
 		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
 		heap->stackless.requested_bytes, heap->stackless.overhead_bytes);
-	if (heap->stackless_lost.block_count)
-		out_printf(out,
-			" stackless-lost-blocks=%" PRIu64 " stackless-lost-requested=%" PRIu64
-			" stackless-lost-overhead=%" PRIu64,
-			heap->stackless_lost.block_count, heap->stackless_lost.requested_bytes,
-			heap->stackless_lost.overhead_bytes);
+	write_totals(out, "stackless-lost-", &heap->stackless_lost);
 	if (rest_bytes)
 		out_printf(out, " rest-overhead=%" PRIu64, rest_bytes);
 	if (heap->has_exact)
@@ -199,6 +202,10 @@ static void write_heap_note(struct out *out, const struct heap *heap, uint64_t r
 			" exact-overhead=%" PRIu64,
 			heap->exact.block_count, heap->exact.requested_bytes,
 			heap->exact.overhead_bytes);
+	if (heap->space.is_known)
+		out_printf(out, " free-run=%" PRIu64, heap->space.free_run_bytes);
+	write_totals(out, "lfh-", &heap->space.lfh);
+	write_totals(out, "vs-", &heap->space.vs);
 	if (heap->unwalked)
 		out_text(out, " unwalked=1");
 	if (heap->unwalked || heap->traced_only)
@@ -234,6 +241,26 @@ static void write_stackless(struct out *out, const struct snapshot *snapshot)
 			" blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "%s" EOL,
 			group->totals.block_count, group->totals.requested_bytes,
 			group->totals.overhead_bytes, group->is_lost ? " lost=1" : "");
+	}
+}
+
+static void write_containers(struct out *out, const struct snapshot *snapshot)
+{
+	if (!snapshot->has_containers)
+		return;
+	out_printf(out, "// hsnap: containers listed=%zu left-out=%zu" EOL,
+		snapshot->container_count, snapshot->container_left_count);
+	for (size_t i = 0; i < snapshot->container_count; i++) {
+		const struct container *container = &snapshot->containers[i];
+
+		out_printf(out,
+			"// hsnap: container addr=%" PRIX64 " heap=%" PRIX64
+			" kind=%s bytes=%" PRIu64 " committed=%" PRIu64,
+			container->addr, snapshot->heaps[container->heap].addr,
+			container_kind_name(container->kind), container->bytes,
+			container->committed_bytes);
+		write_totals(out, "", &container->blocks);
+		out_text(out, EOL);
 	}
 }
 
@@ -487,6 +514,7 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 	write_modules(out, snapshot);
 	write_heap_notes(out, snapshot);
 	write_stackless(out, snapshot);
+	write_containers(out, snapshot);
 	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
 		write_heap(&entries, heap);
 	write_contents(out, snapshot);

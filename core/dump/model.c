@@ -22,6 +22,14 @@ const char *block_reach_name(enum block_reach reach)
 	return names[reach];
 }
 
+const char *container_kind_name(enum container_kind kind)
+{
+	static const char *const names[] = {
+		[CONTAINER_SEGMENT] = "segment", [CONTAINER_VS] = "vs", [CONTAINER_LFH] = "lfh"};
+
+	return names[kind];
+}
+
 void snapshot_init(struct snapshot *snapshot)
 {
 	*snapshot = (struct snapshot){0};
@@ -33,6 +41,7 @@ void snapshot_release(struct snapshot *snapshot)
 {
 	free(snapshot->modules);
 	free(snapshot->heaps);
+	free(snapshot->containers);
 	free(snapshot->blocks);
 	free(snapshot->sums);
 	free(snapshot->reach);

@@ -46,6 +46,31 @@ static inline void block_totals_add(struct block_totals *to, const struct block_
 	to->overhead_bytes += more->overhead_bytes;
 }
 
+/* Memory in which a heap places blocks. A container may contain smaller ones. */
+enum container_kind {
+	CONTAINER_SEGMENT, /* a committed part of a segment */
+	CONTAINER_VS, /* a VS subsegment of a segment heap */
+	CONTAINER_LFH, /* memory for blocks of one size */
+};
+
+/* Returns "segment", "vs" or "lfh". */
+const char *container_kind_name(enum container_kind kind);
+
+/* A container that only a few blocks keep allocated. */
+struct container {
+	uint64_t addr, bytes, committed_bytes;
+	struct block_totals blocks;
+	uint32_t heap; /* index into heaps */
+	enum container_kind kind;
+};
+
+/* Use of a heap's memory, as man/hdump.5 defines it. */
+struct heap_space {
+	bool is_known; /* the numbers below are known */
+	uint64_t free_run_bytes; /* largest unused range */
+	struct block_totals lfh, vs; /* blocks whose innermost container is of this kind */
+};
+
 struct heap {
 	uint64_t addr;
 	/* Name of a walker: "nt", "segment", "page", "wine" or "unknown". For memory outside heaps,
@@ -53,6 +78,7 @@ struct heap {
 	const char *kind;
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
+	struct heap_space space;
 	/* Totals of the walk; valid if `has_exact` is set. They are exact even in a sampled
 	 * snapshot, where the entries and `stackless` are estimates. */
 	struct block_totals exact;
@@ -239,6 +265,10 @@ struct snapshot {
 	size_t module_count, module_cap;
 	struct heap *heaps;
 	size_t heap_count, heap_cap;
+	bool has_containers; /* the next members are known */
+	struct container *containers; /* largest first */
+	size_t container_count, container_cap;
+	size_t container_left_count; /* number of smaller containers that were left out */
 	struct block *blocks;
 	size_t block_count, block_cap;
 	struct block_sum *sums; /* sums that `blocks` does not contain; ordered by heap */

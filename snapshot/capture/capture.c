@@ -487,6 +487,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc) {
 		int64_t start = os_clock_ms();
 
+		heap_space_capture(target, captured, snapshot);
 		balance_capture(target, captured, snapshot);
 		stats->balance_ms = os_clock_ms() - start;
 	}

@@ -80,6 +80,11 @@ void stackless_capture(struct target *target, const struct raw_capture *captured
 void balance_capture(
 	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot);
 
+/* Sets `space` of the walked heaps, and adds the containers that only a few blocks keep allocated to
+ * `snapshot`. The walk must be complete. Does not hold the target. */
+void heap_space_capture(
+	struct target *target, struct raw_capture *captured, struct snapshot *snapshot);
+
 /*
  * Blocks from the tracer's tables alone. If a tracer was loaded before the program began, it has
  * recorded all blocks, so the target need not be held while its heaps are walked. This is done only

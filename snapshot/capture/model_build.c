@@ -480,5 +480,6 @@ void model_sum_by_stack(struct snapshot *snapshot)
 	snapshot->sums = summing.sums;
 	snapshot->sum_count = summing.count;
 	snapshot->sum_cap = summing.cap;
+	snapshot->has_containers = false;
 	snapshot->is_by_stack = true;
 }

@@ -28,6 +28,14 @@ struct walk_record {
 	unsigned bits;
 };
 
+/* A container (core/dump/model.h) that a walker found. */
+struct walk_container {
+	uint64_t addr, bytes;
+	uint32_t heap; /* index into heaps */
+	enum container_kind kind;
+	bool is_sparse; /* some pages may be uncommitted */
+};
+
 struct walk {
 	/* A walk sets only these members: addr, bits, kind, layout, committed_bytes,
 	 * reserved_bytes, unwalked, is_partial, has_loose_sizes. It does not set counts. */
@@ -48,6 +56,9 @@ struct walk {
 	 * segment, which may have no live block. All lie outside of blocks. */
 	uint64_t *own;
 	size_t own_count, own_cap;
+	struct walk_container *containers;
+	size_t container_count, container_cap;
+	bool lacks_containers; /* there were too many */
 	/* Number of heaps whose lock was held. A thread was changing these heaps. */
 	unsigned busy_count;
 	/* Number of places with invalid data, and the first of them. */
@@ -97,6 +108,9 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 /* Records that heap metadata at `addr`, outside of all blocks, describes a block. Returns 0 or
  * -ERR_NOMEM. */
 int walk_add_own(struct walk *walk, uint64_t addr);
+
+/* Records a container of the heap that was added last. Returns 0 or -ERR_NOMEM. */
+int walk_add_container(struct walk *walk, uint64_t addr, uint64_t bytes, enum container_kind kind);
 
 /* Records invalid data at `addr`. `what` is a literal. Always returns 0, because other heaps may be
  * intact. */

@@ -7,6 +7,7 @@
  * place is stored. A second thread can add blocks to a part of the walk, which walk_join() appends.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/memory.h"
 #include "core/base/os.h"
@@ -16,6 +17,7 @@
 #define RECENT_SHIFT 48 /* reduces a multiplied address to a 16-bit hash */
 #define RECENT_RECORDS ((size_t)1 << (64 - RECENT_SHIFT))
 #define MANY_BLOCKS ((size_t)1 << 16)
+#define CONTAINERS_MAX ((size_t)1 << 20)
 #define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* higher numbers are reserved for headings */
 
 void walk_init(struct walk *walk)
@@ -32,6 +34,7 @@ void walk_release(struct walk *walk)
 	free(walk->records);
 	free(walk->recent_records);
 	free(walk->own);
+	free(walk->containers);
 	u64map_release(&walk->record_numbers[0]);
 	u64map_release(&walk->record_numbers[1]);
 	walk_init(walk);
@@ -52,7 +55,9 @@ void walk_clear(struct walk *walk)
 		.recent_records = kept.recent_records,
 		.record_numbers = {kept.record_numbers[0], kept.record_numbers[1]},
 		.own = kept.own,
-		.own_cap = kept.own_cap};
+		.own_cap = kept.own_cap,
+		.containers = kept.containers,
+		.container_cap = kept.container_cap};
 }
 
 int walk_add_heap(struct walk *walk, const struct heap *heap)
@@ -73,6 +78,25 @@ int walk_add_own(struct walk *walk, uint64_t addr)
 		    (void **)&walk->own, &walk->own_cap, walk->own_count, sizeof(*walk->own)))
 		return -ERR_NOMEM;
 	walk->own[walk->own_count++] = addr;
+	return 0;
+}
+
+int walk_add_container(struct walk *walk, uint64_t addr, uint64_t bytes, enum container_kind kind)
+{
+	const uint32_t heap = (uint32_t)walk->heap_count - 1;
+
+	if (walk->container_count == CONTAINERS_MAX) {
+		walk->lacks_containers = true;
+		return 0;
+	}
+	if (array_try_grow((void **)&walk->containers, &walk->container_cap, walk->container_count,
+		    sizeof(*walk->containers)))
+		return -ERR_NOMEM;
+	walk->containers[walk->container_count++] = (struct walk_container){.addr = addr,
+		.bytes = bytes,
+		.heap = heap,
+		.kind = kind,
+		.is_sparse = !strcmp(walk->heaps[heap].kind, "segment")};
 	return 0;
 }
 

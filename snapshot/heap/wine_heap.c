@@ -186,11 +186,12 @@ static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 	const char *wrong = NULL;
 	uint64_t wrong_addr = 0;
 	unsigned live_count = 0;
-	int rc = 0;
+	int rc;
 
 	if (!stride || bytes < layout->group_first_block ||
 		stride > (bytes - layout->group_first_block) / WINE_GROUP_BLOCKS)
 		return walk_broken(wine->walk, addr, "group of an impossible size");
+	rc = walk_add_container(wine->walk, addr, bytes, CONTAINER_LFH);
 	for (unsigned i = 0; !rc && i < WINE_GROUP_BLOCKS; i++) {
 		uint64_t at = addr + layout->group_first_block + i * stride;
 		struct wine_block block;
@@ -314,7 +315,8 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 		return walk_broken(wine->walk, addr, "subheap inside another");
 	heap->committed_bytes += before + committed;
 	heap->reserved_bytes += before + reserved;
-	return walk_subheap(wine, data, data + committed, data + reserved);
+	rc = walk_add_container(wine->walk, data - before, before + committed, CONTAINER_SEGMENT);
+	return rc ? rc : walk_subheap(wine, data, data + committed, data + reserved);
 }
 
 static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)

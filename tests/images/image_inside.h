@@ -63,6 +63,12 @@ struct truth_block_row {
 	bool is_other;
 };
 
+struct truth_container_row {
+	uint64_t heap, addr, bytes;
+	const char *kind;
+	bool is_other;
+};
+
 struct mark {
 	const char *name;
 	uint64_t addr;
@@ -152,6 +158,8 @@ struct image {
 	size_t module_count;
 	uint64_t tebs[THREADS]; /* each of the bitness of the Windows */
 
+	struct truth_container_row *containers;
+	size_t container_count, container_capacity;
 	struct truth_heap_row *heaps;
 	size_t heap_count, heap_capacity;
 	struct truth_block_row *blocks;

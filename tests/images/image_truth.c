@@ -33,6 +33,46 @@ void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t req
 		image_at_side(image)->stacks[stack].is_used = true;
 }
 
+void truth_container(
+	struct image *image, uint64_t heap, const char *kind, uint64_t addr, uint64_t bytes)
+{
+	image->containers = image_grow(image->containers, &image->container_capacity,
+		image->container_count, sizeof(*image->containers));
+	image->containers[image->container_count++] =
+		(struct truth_container_row){heap, addr, bytes, kind, image_is_other_side(image)};
+}
+
+/* Writes the committed ranges of a container. */
+static void write_committed(
+	FILE *file, struct image *image, const struct truth_container_row *container)
+{
+	uint64_t end = container->addr + container->bytes, from = 0;
+	for (uint64_t at = container->addr; at < end;) {
+		uint64_t page = at & ~(uint64_t)(PAGE_BYTES - 1);
+		uint64_t next = page + PAGE_BYTES < end ? page + PAGE_BYTES : end;
+		bool is_there = image_committed(image, page, PAGE_BYTES) != 0;
+		if (is_there && !from)
+			from = at;
+		if (from && (!is_there || next == end)) {
+			fprintf(file, " %" PRIX64 "-%" PRIX64, from, is_there ? next : at);
+			from = 0;
+		}
+		at = next;
+	}
+}
+
+static void write_containers(FILE *file, struct image *image)
+{
+	for (size_t i = 0; i < image->container_count; i++) {
+		const struct truth_container_row *container = &image->containers[i];
+		fprintf(file, "container%s %" PRIX64 " %s %" PRIX64 " %" PRIu64,
+			container->is_other ? "64" : "", container->heap, container->kind,
+			container->addr, container->bytes);
+		write_committed(file, image, container);
+		fputc('\n', file);
+	}
+}
+
 static void write_places(FILE *file, const struct image *image)
 {
 	for (size_t i = 0; i < image->module_count; i++) {
@@ -108,6 +148,7 @@ void image_write_truth(struct image *image, const char *path)
 	fprintf(file, "process pid=%u bits=%u build=%u flags=%" PRIX32 "\n", 4660u,
 		image->profile->bits, image->profile->os_build, image->options.nt_global_flag);
 	write_places(file, image);
+	write_containers(file, image);
 	write_stacks(file, image, &image->sides[0]);
 	write_stacks(file, image, &image->sides[1]);
 	write_blocks(file, image, false);

@@ -242,6 +242,7 @@ void image_free(struct image *image)
 	}
 	free(image->regions);
 	free(image->heaps);
+	free(image->containers);
 	free(image->blocks);
 	free(image->marks);
 	free(image);

@@ -36,6 +36,7 @@ struct image_options {
 	bool is_memory_list; /* the dump has all its memory in a MemoryList */
 	bool has_no_infos; /* the dump has no MemoryInfoList */
 	bool is_plain; /* the headers of NT heaps are not coded */
+	bool is_sparse; /* most blocks were freed, and their memory is still committed */
 	bool is_partial; /* the dump has only the memory of a dump without full memory */
 };
 
@@ -148,6 +149,12 @@ void truth_heap(struct image *image, uint64_t heap, const char *kind);
 void truth_heap_bytes(struct image *image, uint64_t heap, uint64_t committed, uint64_t reserved);
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, unsigned stack);
+
+/* Records memory in which a heap places blocks: a committed part of a segment of an NT heap
+ * ("segment"), a VS subsegment ("vs"), an LFH subsegment or container ("lfh"). Later decommits of
+ * its pages are taken into account. */
+void truth_container(
+	struct image *image, uint64_t heap, const char *kind, uint64_t addr, uint64_t bytes);
 
 /* ---- damage
  *

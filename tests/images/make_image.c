@@ -28,6 +28,7 @@ static const char help_text[] =
 	"  --ust-flag-only    the PEB says +ust, but the process was started without\n"
 	"  --made-code        some frames are in executable memory of no module\n"
 	"  --unloaded         some frames are in a module that was unloaded since\n"
+	"  --sparse           most blocks were freed\n"
 	"  --memory-list      all memory in a MemoryList, as smaller dumps have it\n"
 	"  --no-memory-info   without a MemoryInfoList\n"
 	"  --partial          a dump without full memory\n"
@@ -38,6 +39,7 @@ static const char help_text[] =
 	"  module BASE SIZE PATH\n"
 	"  heap ADDR nt|segment|page\n"
 	"  heapsize ADDR COMMITTED RESERVED      of those whose memory is known\n"
+	"  container HEAP segment|vs|lfh ADDR SIZE FROM-END...   with its committed ranges\n"
 	"  stack NUMBER ID FRAME...      ID: address of the first frame's slot\n"
 	"  database ENTRIES LOOKUPS FAILURES\n"
 	"  block HEAP ADDR REQUESTED OVERHEAD STACK|-\n"
@@ -45,7 +47,8 @@ static const char help_text[] =
 	"  memory PART BYTES             all parts of the balance, as hdump(5) names them\n"
 	"  count threads|handles N\n"
 	"  handles N TYPE                of those whose type is known\n"
-	"Of the 64-bit side of a WOW64 process: heap64, heapsize64, block64, total64.\n";
+	"Of the 64-bit side of a WOW64 process: heap64, heapsize64, container64, block64, "
+	"total64.\n";
 
 struct request {
 	struct image_options options;
@@ -150,6 +153,7 @@ static const struct option long_options[] = {
 	{"growth", required_argument, NULL, 'g'},
 	{"seed", required_argument, NULL, 'r'},
 	{"depth-slot", required_argument, NULL, 'i'},
+	{"sparse", no_argument, NULL, 'z'},
 	{"partial", no_argument, NULL, 'q'},
 	{"break", required_argument, NULL, 'x'},
 	{"list-breaks", no_argument, NULL, 'X'},
@@ -195,6 +199,7 @@ static void take_option(struct request *request, int option)
 	case 'g': request->growth = number_of(optarg); break;
 	case 'r': options->seed = number_of(optarg); break;
 	case 'i': options->is_depth_in_index_slot = is_first_word(optarg, "index", "depth"); break;
+	case 'z': options->is_sparse = true; break;
 	case 'q': options->is_partial = true; break;
 	case 'x': request->kind_of_break = optarg; break;
 	case 'X': list_breaks(); exit(0);

@@ -6,7 +6,8 @@
 
 struct model_plan model_plan_of(struct image *image, const struct model_request *request)
 {
-	return (struct model_plan){1 + image_random(image, UINT32_MAX), request->growth};
+	return (struct model_plan){1 + image_random(image, UINT32_MAX), request->growth,
+		image_options(image)->is_sparse};
 }
 
 /* xorshift64*, by Sebastiano Vigna (public domain). */
@@ -22,6 +23,8 @@ bool model_life(struct model_plan *plan)
 {
 	uint64_t kind = model_random(plan, 100);
 	unsigned state = 1 + (unsigned)model_random(plan, LAST_STATE);
+	if (plan->is_sparse)
+		return kind < 3;
 	if (kind < 64)
 		return true;
 	if (kind < 70)

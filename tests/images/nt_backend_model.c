@@ -69,6 +69,7 @@ static void write_segment(struct nt_heap *heap, uint64_t bytes, uint64_t first_e
 	heap->previous_units = units;
 	heap->cursor = first_entry;
 	heap->segment_end = segment + bytes;
+	heap->run = segment;
 	heap->hole_pages = 0;
 	heap->hole_count = 0;
 	heap->is_last_free = false;
@@ -150,6 +151,8 @@ static void write_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_byte
 	image_list_add(image, heap->segment + shape->segment_ucr_list,
 		descriptor + shape->ucr_segment_link);
 	image_mark(image, "nt.ucr", descriptor);
+	truth_container(image, heap->base, "segment", heap->run, hole - heap->run);
+	heap->run = hole + hole_bytes;
 	heap->hole_count++;
 	heap->hole_pages += (uint32_t)(hole_bytes / PAGE_BYTES);
 	heap->committed_bytes -= hole_bytes;

@@ -292,6 +292,8 @@ void lfh_add_container(
 		.size_index = size_index,
 		.subsegment = new_subsegment(heap)};
 	uint64_t room = place_container(heap, &container);
+	truth_container(
+		heap->image, heap->base, "lfh", container.blocks, heap->cursor - container.blocks);
 	container.block_count = blocks_that_fit(heap, container.stride, room);
 	container.first = first_offset(heap, container.block_count);
 	write_container(heap, &container);

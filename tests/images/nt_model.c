@@ -68,6 +68,8 @@ static uint64_t any_size(struct program *program)
 
 static void add(struct program *program, uint64_t requested)
 {
+	if (image_options(program->image)->is_sparse && !program->is_growing)
+		nt_add_free(program->heap, 64 + (unsigned)image_random(program->image, 2000));
 	struct nt_block block = any_block(program, requested);
 	nt_add_block(program->heap, &block);
 	program->placed++;
@@ -148,6 +150,8 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 	if (program->is_growing)
 		return kind < 90;
 	bool is_live = kind >= 15;
+	if (image_options(image)->is_sparse)
+		is_live = image_random(image, 64) == 0;
 	program->placed += is_live;
 	if (kind < 5)
 		return growth >= when; /* free now, but filled later */

@@ -44,6 +44,7 @@ struct nt_heap {
 	uint8_t prefix_unused; /* unused byte in the header of a block with a prefix */
 	/* segment that is being filled */
 	uint64_t segment, segment_end, cursor, committed;
+	uint64_t run; /* start of the committed part that is being filled */
 	uint64_t next_segment_bytes;
 	unsigned segment_count;
 	uint32_t hole_pages, hole_count;

@@ -290,6 +290,7 @@ static void write_subsegment(struct segment_model *model, struct segment_subsegm
 	uint64_t addr = subsegment->addr;
 	write_blocks(model, subsegment);
 	trim(model, subsegment);
+	truth_container(model->image, model->heap, "lfh", addr, subsegment->bytes);
 	uint32_t offsets = subsegment->block_bytes | (uint32_t)subsegment->first_offset << 16;
 	offsets ^= (uint32_t)model->lfh_key;
 	offsets ^= has_references(model) ? (uint32_t)(addr >> 12) : (uint32_t)addr >> 12;

@@ -246,6 +246,7 @@ static void open_subsegment(struct segment_model *model, struct subsegment *subs
 		item_bytes > SUBSEGMENT_BYTES / 2 ? BIG_SUBSEGMENT_BYTES : SUBSEGMENT_BYTES;
 	subsegment->addr = segment_backend_take(model, 0, bytes, RANGE_VS);
 	subsegment->units = bytes / model->unit;
+	truth_container(model->image, model->heap, "vs", subsegment->addr, bytes);
 	subsegment->next = model->at->vs_subsegment.first_chunk / model->unit;
 	subsegment->chunk_count = 0;
 	uint64_t slot = slots->used > 1 ? segment_random(model, slots->used) : 0;

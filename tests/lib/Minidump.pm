@@ -127,7 +127,7 @@ sub pointer { return number($_[0], $_[1], $_[0]{bits} / 8) }
 
 # Reads the truth: {process {}, heaps {addr => kind}, blocks {addr => [heap, requested, overhead,
 # stack]},
-#  stacks {number => [id, frames]}, total [blocks, requested, overhead], database []}.
+#  containers [[addr, bytes, [from, end]...]], stacks {number => [id, frames]}, total [blocks, requested, overhead], database []}.
 sub truth_of {
 	my ($file) = @_;
 	my $truth = { modules => [] };
@@ -139,6 +139,7 @@ sub truth_of {
 		elsif ($word eq 'module') { push @{ $truth->{modules} }, [hex $rest[0], $rest[1], join ' ', @rest[2 .. $#rest]] }
 		elsif ($word eq 'heap') { $truth->{heaps}{ hex $rest[0] } = $rest[1] }
 		elsif ($word eq 'heapsize') { $truth->{sizes}{ hex $rest[0] } = "@rest[1, 2]" }
+		elsif ($word eq 'container') { push @{ $truth->{containers} }, [hex $rest[2], $rest[3], map { [map { hex } split /-/] } @rest[4 .. $#rest]] }
 		elsif ($word eq 'stack') { $truth->{stacks}{ $rest[0] } = [map { hex } @rest[1 .. $#rest]] }
 		elsif ($word =~ /^(total|database)$/) { $truth->{$word} = \@rest }
 		elsif ($word =~ /^(memory|count)$/) { $truth->{$word}{ $rest[0] } = $rest[1] }

@@ -106,6 +106,17 @@ static void end_groups(void)
 	fill_rest(&group_fill);
 }
 
+static void assert_container(size_t number, enum container_kind kind, uint64_t addr, uint64_t bytes)
+{
+	const struct walk_container *container = &image.walk.containers[number];
+
+	assert_true(number < image.walk.container_count);
+	assert_int_equal(container->kind, kind);
+	assert_int_equal(container->addr, addr);
+	assert_int_equal(container->bytes, bytes);
+	assert_false(container->is_sparse);
+}
+
 TEST(live_blocks_of_groups_are_found_and_groups_are_not_blocks)
 {
 	const uint64_t strides[] = {16, 32, 48, 0x100, 0x110, 0x400, 0x7f0};
@@ -113,11 +124,18 @@ TEST(live_blocks_of_groups_are_found_and_groups_are_not_blocks)
 
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		for (size_t k = 0; k < 5 && begin_groups(i); k++) {
-			fill_group(&group_fill, strides[k], live[k]);
-			fill_group(&group_fill, strides[k + 2], live[4 - k]);
+			uint64_t first = fill_group(&group_fill, strides[k], live[k]);
+			uint64_t second = fill_group(&group_fill, strides[k + 2], live[4 - k]);
+
 			end_groups();
 			large_group(HEAP_A, GROUP_LARGE, 0x8000, live[k]);
 			image_walk();
+			assert_int_equal(image.walk.container_count, 4);
+			assert_container(0, CONTAINER_SEGMENT, HEAP_A, 0x20000);
+			assert_container(1, CONTAINER_LFH, first, group_bytes(strides[k]));
+			assert_container(2, CONTAINER_LFH, second, group_bytes(strides[k + 2]));
+			assert_container(3, CONTAINER_LFH, image.walk.containers[3].addr,
+				group_bytes(0x8000));
 			assert_broken(0, 0);
 			assert_blocks();
 			assert_heaps();

@@ -492,5 +492,12 @@ int nt_lfh_walk(struct nt_heap *heap)
 			walk_broken(heap->nt->walk, lfh->containers[0].addr,
 				"LFH key that does not verify");
 	}
+	for (size_t i = 0; !rc && i < lfh->container_count; i++) {
+		const struct nt_container *container = &lfh->containers[i];
+
+		if (container->stride)
+			rc = walk_add_container(heap->nt->walk, container->addr,
+				container->end - container->addr, CONTAINER_LFH);
+	}
 	return rc ? rc : walk_all(heap, has_key ? &key : NULL);
 }

@@ -310,6 +310,8 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 
 	heap->committed_bytes += run.end - from;
 	run.end = claimed_end;
+	if (!rc && from < run.end)
+		rc = walk_add_container(heap->nt->walk, from, run.end - from, CONTAINER_SEGMENT);
 	if (!rc && run.addr < run.end)
 		rc = extents_add(&heap->runs, &run);
 	return rc;

@@ -111,7 +111,8 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	fault = counts_fault(&lfh);
 	if (fault)
 		walk_broken(walk, addr, fault);
-	return live_blocks(&lfh);
+	rc = walk_add_container(walk, addr, bytes, CONTAINER_LFH);
+	return rc ? rc : live_blocks(&lfh);
 }
 
 /* Returns false for most blocks that are no LFH subsegment. This check is made first because it is

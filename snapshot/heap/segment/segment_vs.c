@@ -188,13 +188,14 @@ int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_byt
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
 	uint16_t slot;
-	int rc = 0;
+	int rc;
 
 	if (!vs_cursor_init(&cursor, heap, heap->nt->segment_keys.heap, addr, range_bytes))
 		return segment_fault(heap, addr, "broken VS subsegment");
 	if (heap->parts->slot_list &&
 		!memory_u16(heap->nt->memory, addr + heap->parts->vs_owner, &slot))
 		slot_add(&heap->slots, slot);
+	rc = walk_add_container(heap->nt->walk, addr, range_bytes, CONTAINER_VS);
 	while (!rc && vs_cursor_next(&cursor, &chunk)) {
 		memory_fetch(&heap->nt->memory->last, cursor.next, MEMORY_AHEAD_BYTES);
 		if (chunk.is_allocated)
