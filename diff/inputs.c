@@ -28,7 +28,7 @@ static const char *too_much(const struct options *options)
 		return "a comparison does not record heaps";
 	if (options->only_lost)
 		return "a comparison does not record which blocks are lost";
-	if (options->shows_sizes || options->shows_age)
+	if (options_of_blocks(options))
 		return "a comparison does not list blocks";
 	if (options->match != MATCH_AUTO)
 		return "the stacks of a comparison are already matched: leave out --match";
@@ -81,7 +81,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 		if (list->items[i].part.moment && input_is_output(options, list->items[i].file))
 			return err_set(err, ERR_USAGE, options->output,
 				"input and output are the same file");
-		list->items[i].part.wants_blocks = options->shows_sizes || options->shows_age;
+		list->items[i].part.wants_blocks = options_of_blocks(options) != NULL;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)
@@ -253,6 +253,14 @@ static int read_chain(struct inputs *inputs, const struct file_list *list, struc
 	return rc ? rc : series_list_trend(inputs, list, err);
 }
 
+/* Replaces two dumps with the second one. */
+static void use_last(struct inputs *inputs)
+{
+	sums_release(&inputs->dumps[0]);
+	inputs->dumps[0] = inputs->dumps[1];
+	inputs->dump_count = inputs->series[0].count = 1;
+}
+
 int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -288,6 +296,8 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 	}
 	if (!rc)
 		rc = inputs_check_processes(inputs, list->has_found, err);
+	if (!rc && options->shows_pinned && inputs->dump_count == 2 && !inputs->series[0].number)
+		use_last(inputs);
 	read_files_release(files, list->count);
 	free(files);
 	return rc;

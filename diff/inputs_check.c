@@ -352,14 +352,14 @@ static int check_heaps(const struct inputs *inputs, struct err *err)
 		"no input records the memory of heaps; only dumps made by hsnap do");
 }
 
-/* If sizes or ages of blocks are requested, checks that the inputs list single blocks. */
+/* If single blocks are requested, checks that the inputs list them. */
 static int check_blocks(const struct inputs *inputs, struct err *err)
 {
 	const struct options *options = inputs->options;
-	const char *name = options->shows_age ? "--age" : "--sizes";
+	const char *name = options_of_blocks(options);
 	const struct dump_sums *dumps = inputs->dumps;
 
-	if (!options->shows_sizes && !options->shows_age)
+	if (!name)
 		return 0;
 	if (inputs->series[0].number)
 		return err_set(err, ERR_USAGE, name, "applies to one dump or two, not to a trend");
@@ -372,6 +372,11 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 			return err_set(err, ERR_USAGE, dumps[i].id.path,
 				"has only sums, not single blocks: take it without --by-stack and "
 				"--sample");
+		if (options->shows_pinned && !dumps[i].single.has_containers)
+			return err_set(err, ERR_USAGE, dumps[i].id.path,
+				"does not list containers; hsnap lists them, except with "
+				"--by-stack "
+				"and --sample");
 	}
 	if (!options->shows_age ||
 		(inputs->dump_count == 2 && dump_same_process(&dumps[0], &dumps[1])))

@@ -14,6 +14,15 @@ bool options_has_limit(const struct options *options)
 	return options_limit_ends(options) || options->rate_max_hours || options->figure_max_count;
 }
 
+const char *options_of_blocks(const struct options *options)
+{
+	if (options->shows_age)
+		return "--age";
+	if (options->shows_sizes)
+		return "--sizes";
+	return options->shows_pinned ? "--pinned" : NULL;
+}
+
 const char *options_of_chart(const struct options *options)
 {
 	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";

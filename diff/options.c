@@ -30,6 +30,7 @@ enum {
 	SHOWN,
 	NO_STACKS,
 	HEAPS,
+	PINNED,
 	SIZES,
 	AGE,
 	TREE,
@@ -93,6 +94,8 @@ static const struct opt hdiff_options[] = {
 	{SHOWN, "n", NULL, "N", "show only the first N (text: 20); totals count all"},
 	{NO_STACKS, NULL, "no-stacks", NULL, "show only the table"},
 	{HEAPS, NULL, "heaps", NULL, "show heaps: their blocks, free space and committed memory"},
+	{PINNED, NULL, "pinned", NULL,
+		"show stacks whose blocks keep almost unused memory allocated"},
 	{SIZES, NULL, "sizes", NULL, "show the sizes of each stack's blocks"},
 	{AGE, NULL, "age", NULL, "show how many blocks of each stack already existed in OLD"},
 	{TREE, NULL, "tree", NULL, "show a call tree, top down; with --invert bottom up"},
@@ -294,6 +297,7 @@ static bool handle_switch(struct options *options, int id)
 		break;
 	case SIZES: options->shows_sizes = true; break;
 	case AGE: options->shows_age = true; break;
+	case PINNED: options->shows_pinned = true; break;
 	case TREE: options->style.is_tree = true; break;
 	case NO_STACKS: options->style.no_stacks = true; break;
 	case HEAPS: options->style.shows_heaps = true; break;

@@ -74,6 +74,7 @@ struct options {
 	size_t heap_count, heap_cap;
 	bool only_lost;
 	bool shows_sizes, shows_age; /* show sizes, or ages, for the blocks of each stack */
+	bool shows_pinned; /* show the stacks that pin containers, in the last dump */
 	/* selection and display of rows */
 	struct option_list includes, excludes, modules, suppress_files, strip_files;
 	uint64_t min_bytes, min_blocks;
@@ -133,6 +134,9 @@ int options_check(const struct options *options, struct err *err);
 /* Checks that outputs are writable, distinct, and not also inputs. Called before the dumps are
  * read, which may take a long time. */
 int options_check_outputs(const struct options *options, struct err *err);
+
+/* Returns the spelling of an option that needs single blocks, or NULL if none was given. */
+const char *options_of_blocks(const struct options *options);
 
 /* Returns the spelling of the option that requests a chart. */
 const char *options_of_chart(const struct options *options);

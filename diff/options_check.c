@@ -63,12 +63,12 @@ static int check_chart(const struct options *options, struct err *err)
 	return 0;
 }
 
-/* Checks --sizes and --age, which apply to the stacks of one or two dumps. */
+/* Checks --sizes, --age and --pinned, which apply to the stacks of one or two dumps. */
 static int check_blocks(const struct options *options, struct err *err)
 {
-	const char *name = options->shows_age ? "--age" : "--sizes";
+	const char *name = options_of_blocks(options);
 
-	if (!options->shows_sizes && !options->shows_age)
+	if (!name)
 		return 0;
 	if (!options->format->has_blocks || options->style.is_tree)
 		return err_set(err, ERR_USAGE, name,
@@ -78,6 +78,10 @@ static int check_blocks(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, name,
 			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
 			"the options of trends and recordings");
+	if (options->shows_pinned &&
+		(options->shows_age || options->style.shows_heaps || options_has_limit(options)))
+		return err_set(err, ERR_USAGE, "--pinned",
+			"shows one dump: leave out --age, --heaps and --max-growth");
 	return 0;
 }
 

@@ -284,6 +284,8 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 	if (options->chart)
 		return view_select(view, &request, err);
 	strip_find_nameless(&run->strip, &view->naming);
+	if (options->shows_pinned)
+		view_find_pinned(view);
 	rc = view_select(view, &request, err);
 	if (!rc && options->format->is_for_people)
 		view_find_uncalled(view, &run->strip);

@@ -208,6 +208,7 @@ static int64_t sort_key(const struct change *change, enum view_sort sort)
 	switch (sort) {
 	case SORT_DEFAULT:
 	case SORT_VERDICT:
+	case SORT_PINNED:
 	case SORT_SLOPE:
 	case SORT_TOTAL:
 	case SORT_BYTES: return change_delta(change).requested_bytes;

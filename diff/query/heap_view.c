@@ -10,6 +10,11 @@ static void add_memory(struct heap_memory *to, const struct heap_memory *more)
 	to->committed_bytes += more->committed_bytes;
 	to->reserved_bytes += more->reserved_bytes;
 	block_totals_add(&to->blocks, &more->blocks);
+	to->space.is_known |= more->space.is_known;
+	if (to->space.free_run_bytes < more->space.free_run_bytes)
+		to->space.free_run_bytes = more->space.free_run_bytes;
+	block_totals_add(&to->space.lfh, &more->space.lfh);
+	block_totals_add(&to->space.vs, &more->space.vs);
 }
 
 static uint64_t change_of(const struct heap_change *row)

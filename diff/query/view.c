@@ -46,6 +46,7 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	case SORT_COUNT: return signed_key(row_delta(comparison, row).block_count);
 	case SORT_NEW: return row_new(comparison, row).requested_bytes;
 	case SORT_OLD: return row_old(comparison, row).requested_bytes;
+	case SORT_PINNED:
 	case SORT_SLOPE:
 	case SORT_VERDICT:
 	case SORT_DEFAULT:
@@ -84,6 +85,10 @@ static void sort_rows(struct view *view)
 		sorted[i].row = view->rows[i];
 		sorted[i].key = sort_key(view->comparison, view->rows[i], view->sort);
 		trend_keys(trend, view->sort, sorted[i].trend);
+		if (view->sort == SORT_PINNED) {
+			sorted[i].trend[0] = view->pinned.rows[view->rows[i]].part_bytes;
+			sorted[i].trend[1] = view->pinned.rows[view->rows[i]].alone_bytes;
+		}
 		if (view->comparison->axis)
 			trend_keys(trend, SORT_VERDICT, sorted[i].alike);
 		if (view->sort == SORT_NAME)
@@ -418,6 +423,18 @@ void view_find_uncalled(struct view *view, struct strip *strip)
 
 /* ---------------------------------------------------------------- the request */
 
+/* Drops the rows that pin no container. They still count in sums. */
+static void drop_unpinned(struct view *view)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < view->row_count; i++) {
+		if (view->pinned.rows[view->rows[i]].container_count)
+			view->rows[left++] = view->rows[i];
+	}
+	view->row_count = left;
+}
+
 int view_select(struct view *view, const struct view_request *request, struct err *err)
 {
 	bool is_trend = view->comparison->axis, by_number;
@@ -433,10 +450,12 @@ int view_select(struct view *view, const struct view_request *request, struct er
 	view->strip = request->strip;
 	view->sort = request->sort;
 	if (view->sort == SORT_DEFAULT)
-		view->sort = is_trend ? SORT_VERDICT : SORT_BYTES;
+		view->sort = view->pinned.rows ? SORT_PINNED : is_trend ? SORT_VERDICT : SORT_BYTES;
 	rc = select_rows(view, request, err);
 	if (rc)
 		return rc;
+	if (view->pinned.rows)
+		drop_unpinned(view);
 	if (by_name || by_frame)
 		naming_find(&view->naming, view->rows, view->row_count + view->other_count);
 	/* Rows are already sorted by bytes. */

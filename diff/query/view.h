@@ -34,13 +34,15 @@ enum view_group {
 /* Primary sort key. Groups are sorted by the key of `self`, then by the key of `total`, then by
  * name. */
 enum view_sort {
-	SORT_DEFAULT, /* like SORT_BYTES; in a trend like SORT_VERDICT */
+	/* like SORT_BYTES; in a trend like SORT_VERDICT; for pinned rows like SORT_PINNED */
+	SORT_DEFAULT,
 	SORT_BYTES, /* largest growth in bytes first */
 	SORT_COUNT, /* largest growth in blocks first */
 	SORT_NEW, /* most bytes in NEW first */
 	SORT_OLD, /* most bytes in OLD first */
 	SORT_TOTAL, /* only for groups: largest growth of `total` first */
 	SORT_NAME, /* innermost frame shown, from A to Z; rows without frames last */
+	SORT_PINNED, /* only for pinned rows: largest part first */
 	/* Only in a trend: */
 	SORT_VERDICT, /* most certain leak first: by verdict, then by the lower bound of the rate */
 	SORT_SLOPE, /* most growth per hour first */
@@ -116,6 +118,29 @@ struct row_blocks {
 	struct block_totals kept, came, gone;
 };
 
+/* Containers that a row's blocks keep allocated. */
+struct row_pinned {
+	size_t container_count;
+	struct block_totals blocks; /* the row's blocks in these containers; no overhead */
+	/* Committed bytes of the containers that have blocks of this row only, and of those that
+	 * also have blocks of other rows. */
+	uint64_t alone_bytes, shared_bytes;
+	/* Sum of alone_bytes and of the row's part of shared_bytes, by number of blocks. The parts
+	 * of all rows add up to the containers. */
+	uint64_t part_bytes;
+};
+
+struct pinned_view {
+	struct row_pinned *rows; /* indexed by row of the comparison; NULL: not requested */
+	size_t container_count;
+	uint64_t committed_bytes;
+	struct block_totals blocks; /* all blocks in the containers */
+	/* Blocks without a stack. Dumps do not record which group of such blocks is in a
+	 * container, so no row has them. */
+	struct row_pinned stackless;
+	uint64_t left_count; /* number of containers that the dump does not list */
+};
+
 /* Contents of a row's blocks. */
 struct shown_word {
 	uint64_t value;
@@ -153,6 +178,7 @@ struct view {
 	enum view_sort sort; /* SORT_DEFAULT: the comparison's own order */
 	struct view_group_row *groups;
 	size_t group_count;
+	struct pinned_view pinned;
 	struct change all; /* sum of the comparison, including unchanged rows */
 	struct change selected; /* sum of the selected rows */
 	/* In a trend: the sums of the selected rows at each snapshot, and their trend. Otherwise
@@ -189,6 +215,10 @@ struct view {
  * view. `by_name`: see naming_make(). */
 void view_make(struct view *view, const struct comparison *comparison, bool by_name);
 void view_release(struct view *view);
+
+/* Finds the rows that pin containers of the only dump, which must list its blocks and containers.
+ * Only these rows are then selected. Must be called before view_select(). */
+void view_find_pinned(struct view *view);
 
 /*
  * Restricts a new view to the requested rows, and sorts it. Looks up the names of all rows that

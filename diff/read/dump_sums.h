@@ -100,6 +100,12 @@ struct dump_pointer {
 	const char *stack;
 };
 
+/* A container that only a few blocks keep allocated (struct container). */
+struct dump_container {
+	uint64_t addr, end, committed_bytes;
+	struct block_totals blocks; /* with a stack or without */
+};
+
 /* Reason why `time_ms` is known to be wrong. */
 enum date_doubt {
 	DATE_PLAUSIBLE,
@@ -175,6 +181,10 @@ struct single_blocks {
 	size_t content_count;
 	struct dump_pointer *pointers;
 	size_t pointer_count;
+	bool has_containers; /* the dump lists its containers */
+	struct dump_container *containers;
+	size_t container_count;
+	uint64_t container_left_count; /* number of containers that the dump does not list */
 };
 
 /* Warnings about a dump, and reasons why its figures may be incomplete. */
@@ -212,6 +222,7 @@ struct heap_fact {
 	struct heap_memory {
 		uint64_t committed_bytes, reserved_bytes;
 		struct block_totals blocks;
+		struct heap_space space;
 	} memory;
 };
 

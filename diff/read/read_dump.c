@@ -37,6 +37,7 @@ void sums_release(struct dump_sums *sums)
 	free(sums->reaches);
 	free(sums->single.blocks);
 	free(sums->single.listed);
+	free(sums->single.containers);
 	free(sums->single.contents);
 	free(sums->single.pointers);
 	free(sums->texts);

@@ -21,7 +21,7 @@ struct sum_reader {
 	uint64_t heap_addr; /* heap of the current entries */
 	struct thread_counts tally; /* counts of the thread that reads in order */
 	struct table texts; /* maps frame text to frame number */
-	size_t text_cap, listed_cap, content_cap, pointer_cap;
+	size_t text_cap, listed_cap, content_cap, pointer_cap, container_cap;
 	struct dump_scanner *scanner;
 	/* Blocks without a stack that are in no group yet: maps the address of a heap to an index in
 	 * `ungrouped`. */

@@ -114,6 +114,12 @@ static uint64_t bounded(uint64_t bytes)
 	return bytes < HEAP_BYTES_MAX ? bytes : HEAP_BYTES_MAX;
 }
 
+static struct block_totals bounded_totals(const struct block_totals *totals)
+{
+	return (struct block_totals){bounded(totals->block_count), bounded(totals->requested_bytes),
+		bounded(totals->overhead_bytes)};
+}
+
 /* Returns the name of a kind that hsnap writes, or "". The result is a literal, because a copy for
  * each of many dumps would cost memory. */
 static const char *known_kind(const char *kind)
@@ -129,20 +135,25 @@ static const char *known_kind(const char *kind)
 }
 
 static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t addr,
-	uint64_t committed, uint64_t reserved)
+	uint64_t committed, uint64_t reserved, const struct heap_space *space)
 {
 	array_grow((void **)&sums->heap_facts, &sums->heap_fact_cap, sums->heap_fact_count,
 		sizeof(*sums->heap_facts));
 	sums->heap_facts[sums->heap_fact_count++] = (struct heap_fact){.addr = addr,
 		.kind = known_kind(kv_get(kv, "kind")),
 		.memory = {.committed_bytes = bounded(committed),
-			.reserved_bytes = bounded(reserved)}};
+			.reserved_bytes = bounded(reserved),
+			.space = {.is_known = kv_get(kv, "free-run") != NULL,
+				.free_run_bytes = bounded(space->free_run_bytes),
+				.lfh = bounded_totals(&space->lfh),
+				.vs = bounded_totals(&space->vs)}}};
 }
 
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct block_totals all = {0}, lost = {0};
 	uint32_t number = (uint32_t)reader->ungrouped_count;
+	struct heap_space space = {0};
 	uint64_t addr = 0, unwalked = 0, complete = 0, rest = 0, committed = 0, reserved = 0;
 	const struct kv_number numbers[] = {
 		{"stackless-blocks", 10, &all.block_count},
@@ -158,6 +169,13 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"addr", 16, &addr},
 		{"committed", 10, &committed},
 		{"reserved", 10, &reserved},
+		{"free-run", 10, &space.free_run_bytes},
+		{"lfh-blocks", 10, &space.lfh.block_count},
+		{"lfh-requested", 10, &space.lfh.requested_bytes},
+		{"lfh-overhead", 10, &space.lfh.overhead_bytes},
+		{"vs-blocks", 10, &space.vs.block_count},
+		{"vs-requested", 10, &space.vs.requested_bytes},
+		{"vs-overhead", 10, &space.vs.overhead_bytes},
 		{"unwalked", 10, &unwalked},
 		{"complete", 10, &complete},
 	};
@@ -168,7 +186,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		lost.overhead_bytes > all.overhead_bytes)
 		return -ERR_BAD_LINE;
 	all.overhead_bytes += rest;
-	add_heap_fact(reader->sums, kv, addr, committed, reserved);
+	add_heap_fact(reader->sums, kv, addr, committed, reserved, &space);
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
@@ -342,6 +360,45 @@ static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
+static int note_containers(struct sum_reader *reader, const struct kv *kv)
+{
+	struct single_blocks *single = &reader->sums->single;
+
+	single->has_containers = true;
+	return kv_get_number(kv, "left-out", 10, &single->container_left_count);
+}
+
+static int note_container(struct sum_reader *reader, const struct kv *kv)
+{
+	struct single_blocks *single = &reader->sums->single;
+	struct dump_container container = {0};
+	uint64_t bytes = 0;
+	const struct kv_number numbers[] = {
+		{"addr", 16, &container.addr},
+		{"bytes", 10, &bytes},
+		{"committed", 10, &container.committed_bytes},
+		{"blocks", 10, &container.blocks.block_count},
+		{"requested", 10, &container.blocks.requested_bytes},
+		{"overhead", 10, &container.blocks.overhead_bytes},
+	};
+	int rc = kv_get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
+
+	if (rc)
+		return rc;
+	container.end = container.addr + bytes;
+	if (!bytes || container.end < container.addr || bytes > HEAP_BYTES_MAX ||
+		container.committed_bytes > bytes || container.blocks.block_count > INT32_MAX ||
+		container.blocks.requested_bytes > container.committed_bytes ||
+		container.blocks.overhead_bytes > container.committed_bytes)
+		return -ERR_BAD_LINE;
+	if (!single->wants_listed)
+		return 0;
+	array_grow((void **)&single->containers, &reader->container_cap, single->container_count,
+		sizeof(*single->containers));
+	single->containers[single->container_count++] = container;
+	return 0;
+}
+
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
 	if (!reader->sums->names)
@@ -364,6 +421,8 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"name", note_name},
 		{"content", note_content},
 		{"pointer", note_pointer},
+		{"containers", note_containers},
+		{"container", note_container},
 		{"tracer", note_tracer},
 		{"sample", note_sample},
 		{"incomplete", note_incomplete},

@@ -60,8 +60,10 @@ void json_report(struct json *json, const struct report *report);
 /* Writes the balance of the process in the current view, if a dump records it. */
 void json_balance(struct json *json);
 
-/* Writes the heaps of the current view. */
-void json_heaps(struct json *json);
+/* Writes the heaps of the current view if `shows_heaps` is set, and the pinned containers if they
+ * were requested. json_row_pinned() writes the pinned containers of a row. */
+void json_heaps(struct json *json, bool shows_heaps);
+void json_row_pinned(struct json *json, uint32_t number);
 
 /* Opens an object and writes a frame into it. The caller may add keys and must close the object. */
 void json_open_frame(struct json *json, const struct frame *frame);

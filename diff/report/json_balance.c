@@ -1,4 +1,4 @@
-/* The balance and the heaps of a process in JSON. man/hdiff-json.5 documents both and must change
+/* The balance, the heaps and the pinned containers of a process in JSON. man/hdiff-json.5 documents them and must change
  * with this file. */
 #include "diff/report/json.h"
 
@@ -40,6 +40,8 @@ void json_balance(struct json *json)
 static void write_memory(
 	struct json *json, const char *key, const struct heap_memory *memory, bool is_known)
 {
+	const struct heap_space *space = &memory->space;
+
 	json_open(json, key, '{');
 	json_known(json, "committed", memory->committed_bytes, is_known);
 	json_known(json, "reserved", memory->reserved_bytes, is_known);
@@ -47,6 +49,11 @@ static void write_memory(
 	json_known(json, "blocks", memory->blocks.block_count, is_known);
 	json_known(json, "overhead", memory->blocks.overhead_bytes, is_known);
 	json_known(json, "free", heap_free_bytes(memory), is_known);
+	json_known(json, "largest_free", space->free_run_bytes, is_known && space->is_known);
+	json_known(json, "lfh_blocks", space->lfh.block_count, is_known && space->is_known);
+	json_known(json, "lfh_bytes", space->lfh.requested_bytes, is_known && space->is_known);
+	json_known(json, "vs_blocks", space->vs.block_count, is_known && space->is_known);
+	json_known(json, "vs_bytes", space->vs.requested_bytes, is_known && space->is_known);
 	json_close(json, '}');
 }
 
@@ -61,12 +68,47 @@ static void write_heap(struct json *json, const struct heap_change *row, bool is
 	json_close(json, '}');
 }
 
-void json_heaps(struct json *json)
+static void write_row_pinned(struct json *json, const char *key, const struct row_pinned *row)
+{
+	json_open(json, key, '{');
+	json_number(json, "containers", row->container_count);
+	json_number(json, "blocks", row->blocks.block_count);
+	json_number(json, "bytes", row->blocks.requested_bytes);
+	json_number(json, "pinned", row->part_bytes);
+	json_number(json, "alone", row->alone_bytes);
+	json_number(json, "shared", row->shared_bytes);
+	json_close(json, '}');
+}
+
+static void write_pinned(struct json *json, const struct pinned_view *pinned)
+{
+	json_open_line(json, "pinned", '{');
+	json_number(json, "containers", pinned->container_count);
+	json_number(json, "left_out", pinned->left_count);
+	json_number(json, "committed", pinned->committed_bytes);
+	json_number(json, "blocks", pinned->blocks.block_count);
+	json_number(json, "bytes", pinned->blocks.requested_bytes);
+	json_number(json, "overhead", pinned->blocks.overhead_bytes);
+	write_row_pinned(json, "stackless", &pinned->stackless);
+	json_close(json, '}');
+}
+
+void json_heaps(struct json *json, bool shows_heaps)
 {
 	const struct heap_view *heaps = &json->view->heaps;
 
-	json_open_line(json, "heaps", '[');
-	for (size_t i = 0; i < heaps->count; i++)
-		write_heap(json, &heaps->rows[i], heaps->is_single);
-	json_close(json, ']');
+	if (shows_heaps) {
+		json_open_line(json, "heaps", '[');
+		for (size_t i = 0; i < heaps->count; i++)
+			write_heap(json, &heaps->rows[i], heaps->is_single);
+		json_close(json, ']');
+	}
+	if (json->view->pinned.rows)
+		write_pinned(json, &json->view->pinned);
+}
+
+void json_row_pinned(struct json *json, uint32_t number)
+{
+	if (json->view->pinned.rows)
+		write_row_pinned(json, "pinned", &json->view->pinned.rows[number]);
 }

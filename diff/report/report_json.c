@@ -446,6 +446,7 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 		write_change(json, &change, true, report_rows_have_overhead(json->comparison));
 	if (json->view->window)
 		write_window_sums(json, &json->view->window[shown + 1]);
+	json_row_pinned(json, number);
 	if (json->view->blocks)
 		write_row_blocks(json, &json->view->blocks[shown]);
 	if (json->view->contents)
@@ -583,8 +584,7 @@ void json_report(struct json *json, const struct report *report)
 	} else {
 		json_balance(json);
 		write_filtered(json);
-		if (report->style.shows_heaps)
-			json_heaps(json);
+		json_heaps(json, report->style.shows_heaps);
 		write_shown(json);
 	}
 }

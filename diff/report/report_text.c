@@ -126,6 +126,51 @@ static void write_judged_headings(struct text_report *text)
 		has_rates ? "rate" : "");
 }
 
+static void write_pinned_headings(struct text_report *text)
+{
+	report_text_colour(text, "2");
+	out_printf(text->out, "%*s%*s%*s%*s%*s  function\n", TEXT_NUMBER, "", TEXT_BYTES, "pinned",
+		TEXT_BYTES, "alone", TEXT_BYTES, "shared", TEXT_BLOCKS, "blocks");
+	report_text_colour(text, "0");
+}
+
+static void write_pinned_row(struct text_report *text, size_t shown)
+{
+	const uint32_t number = text->view->rows[shown];
+	const struct row_pinned *row = &text->view->pinned.rows[number];
+	const uint64_t bytes[] = {row->part_bytes, row->alone_bytes, row->shared_bytes};
+	char size[REPORT_SIZE_BYTES], blocks[REPORT_COUNT_BYTES];
+
+	out_printf(text->out, "%*zu ", TEXT_NUMBER - 1, shown + 1);
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+		out_printf(text->out, "%*s", TEXT_BYTES, report_size(bytes[i], size));
+	out_printf(text->out, "%*s  ", TEXT_BLOCKS, report_count(row->blocks.block_count, blocks));
+	write_name(text, number, text->columns - TEXT_NUMBER - 3 * TEXT_BYTES - TEXT_BLOCKS - 2);
+	out_char(text->out, '\n');
+}
+
+static void write_pinned_sum(struct text_report *text)
+{
+	const struct pinned_view *pinned = &text->view->pinned;
+	char count[REPORT_COUNT_BYTES], committed[REPORT_SIZE_BYTES], used[REPORT_SIZE_BYTES];
+
+	out_printf(text->out, "%s container%s: %s committed",
+		report_count(pinned->container_count, count), text_plural(pinned->container_count),
+		report_size(pinned->committed_bytes, committed));
+	out_printf(text->out, ", %s used by %s block%s\n",
+		report_size(pinned->blocks.requested_bytes + pinned->blocks.overhead_bytes, used),
+		report_count(pinned->blocks.block_count, count),
+		text_plural(pinned->blocks.block_count));
+	if (pinned->stackless.blocks.block_count)
+		out_printf(text->out, "without a stack: %s pinned by %s block%s\n",
+			report_size(pinned->stackless.part_bytes, used),
+			report_count(pinned->stackless.blocks.block_count, count),
+			text_plural(pinned->stackless.blocks.block_count));
+	if (pinned->left_count)
+		out_printf(text->out, "not in the dump: %s smaller container%s\n",
+			report_count(pinned->left_count, count), text_plural(pinned->left_count));
+}
+
 static void write_headings(struct text_report *text, const char *name)
 {
 	report_text_colour(text, "2");
@@ -175,9 +220,16 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 		count = TABLE_MAX;
 	if (!count)
 		return;
-	write_headings(text, "function");
-	for (size_t i = 0; i < count; i++)
-		write_table_row(text, i, ways);
+	if (text->view->pinned.rows)
+		write_pinned_headings(text);
+	else
+		write_headings(text, "function");
+	for (size_t i = 0; i < count; i++) {
+		if (text->view->pinned.rows)
+			write_pinned_row(text, i);
+		else
+			write_table_row(text, i, ways);
+	}
 	out_char(text->out, '\n');
 }
 
@@ -361,8 +413,12 @@ static void write_more(struct text_report *text)
 
 	if (text->view->shown_count < of)
 		out_printf(text->out, "%zu more: -n %zu. ", of - text->view->shown_count, of);
-	else if (!text->view->row_count)
+	else if (!text->view->row_count || text->view->pinned.rows)
 		return;
+	if (text->view->pinned.rows) {
+		out_char(text->out, '\n');
+		return;
+	}
 	out_printf(text->out, "%s. Browser: -o html. UMDH's form: -o umdh.\n",
 		!text->whole->style.is_tree ? "Call tree: --tree" :
 		text->view->is_inverted	    ? "Top down: without --invert" :
@@ -387,9 +443,13 @@ static void write_view(struct text_report *text)
 	} else {
 		write_table(text, &ways);
 	}
-	write_ways(text, &ways);
-	write_uncalled(text, &ways);
-	write_apart(text);
+	if (view->pinned.rows) {
+		write_pinned_sum(text);
+	} else {
+		write_ways(text, &ways);
+		write_uncalled(text, &ways);
+		write_apart(text);
+	}
 	if (view->group == GROUP_STACK && !text->whole->style.is_tree &&
 		!text->whole->style.no_stacks && view->shown_count) {
 		out_char(text->out, '\n');

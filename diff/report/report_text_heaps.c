@@ -7,7 +7,7 @@
 #include "diff/query/heap_view.h"
 #include "diff/report/numbers.h"
 
-enum { HEAP = 13, BLOCKS = 10, BYTES = 12, SHARE = 7 };
+enum { HEAP = 13, BLOCKS = 10, BYTES = 12, SHARE = 7, LARGEST = 14, SPLIT = 12 };
 
 static void write_bytes(struct text_report *text, uint64_t now, uint64_t old)
 {
@@ -30,6 +30,49 @@ static void write_numbers(struct text_report *text, const struct heap_change *ro
 		out_printf(text->out, "%*s", BYTES, report_size(now->committed_bytes, size));
 	out_printf(text->out, "%*u %%", SHARE - 2,
 		report_percent(heap_free_bytes(now), now->committed_bytes));
+}
+
+/* Writes a share of the heap's blocks, or a dash if the dump does not record it. */
+static void write_share(struct text_report *text, const struct heap_memory *memory, uint64_t part,
+	uint64_t whole, int width)
+{
+	if (memory->space.is_known)
+		out_printf(text->out, "%*u %%", width - 2, report_percent(part, whole));
+	else
+		out_printf(text->out, "%*s", width, "-");
+}
+
+/* Writes how a heap uses its memory in NEW. */
+static void write_space(struct text_report *text, const struct heap_memory *memory)
+{
+	const struct heap_space *space = &memory->space;
+	const uint64_t blocks = memory->blocks.block_count, free = heap_free_bytes(memory);
+	char size[REPORT_SIZE_BYTES];
+
+	out_printf(text->out, "%*s", BYTES, report_size(memory->reserved_bytes, size));
+	out_printf(text->out, "%*s", LARGEST,
+		space->is_known ? report_size(space->free_run_bytes, size) : "-");
+	write_share(text, memory, free > space->free_run_bytes ? free - space->free_run_bytes : 0,
+		free, SPLIT);
+	write_share(text, memory, space->lfh.block_count, blocks, SHARE);
+	write_share(text, memory, space->vs.block_count, blocks, SHARE);
+	out_char(text->out, '\n');
+}
+
+static void write_spaces(struct text_report *text)
+{
+	const struct heap_view *heaps = &text->view->heaps;
+
+	report_text_colour(text, "2");
+	out_printf(text->out, "\n%*s%*s%*s%*s%*s%*s\n", HEAP, "heap", BYTES, "reserved", LARGEST,
+		"largest free", SPLIT, "fragmented", SHARE, "LFH", SHARE, "VS");
+	report_text_colour(text, "0");
+	for (size_t i = 0; i < heaps->count; i++) {
+		if (!heaps->rows[i].is_now)
+			continue;
+		out_printf(text->out, "%*" PRIX64, HEAP, heaps->rows[i].addr);
+		write_space(text, &heaps->rows[i].now);
+	}
 }
 
 void report_text_heaps(struct text_report *text)
@@ -57,4 +100,5 @@ void report_text_heaps(struct text_report *text)
 	out_printf(text->out, "%*s", HEAP, "all");
 	write_numbers(text, &heaps->total);
 	out_printf(text->out, "  %zu heap%s\n", heaps->count, heaps->count == 1 ? "" : "s");
+	write_spaces(text);
 }

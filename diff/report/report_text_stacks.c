@@ -84,6 +84,20 @@ static void write_sizes(struct text_report *text, const struct row_blocks *block
 	}
 }
 
+static void write_pinned(struct text_report *text, const struct row_pinned *row)
+{
+	char pinned[REPORT_SIZE_BYTES], size[REPORT_SIZE_BYTES];
+	char blocks[REPORT_COUNT_BYTES], count[REPORT_COUNT_BYTES];
+
+	out_printf(text->out, "      pins %s: %s in %s block%s",
+		report_size(row->part_bytes, pinned),
+		report_size(row->blocks.requested_bytes, size),
+		report_count(row->blocks.block_count, blocks),
+		text_plural(row->blocks.block_count));
+	out_printf(text->out, ", in %s container%s\n", report_count(row->container_count, count),
+		text_plural(row->container_count));
+}
+
 static void write_age(struct text_report *text, const struct row_blocks *blocks)
 {
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
@@ -187,6 +201,8 @@ void report_text_stack(struct text_report *text, size_t shown)
 	}
 	if (text->view->window)
 		write_window(text, &text->view->window[shown + 1]);
+	if (text->view->pinned.rows)
+		write_pinned(text, &text->view->pinned.rows[number]);
 	if (text->view->has_age && row->kind != ROW_STACKLESS)
 		write_age(text, &text->view->blocks[shown]);
 	if (text->view->has_sizes)
