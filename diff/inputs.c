@@ -82,6 +82,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 			return err_set(err, ERR_USAGE, options->output,
 				"input and output are the same file");
 		list->items[i].part.wants_blocks = options_of_blocks(options) != NULL;
+		list->items[i].part.wants_creators = options->style.shows_heaps;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)

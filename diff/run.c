@@ -324,6 +324,8 @@ static int compare(struct comparison_run *run, struct err *err)
 		rc = view_window(&run->views[i], err);
 	for (size_t i = 0; !rc && options->format->has_blocks && i < run->view_count; i++)
 		view_contents(&run->views[i]);
+	if (!rc && options->style.shows_heaps)
+		view_find_creators(run->views);
 	if (!rc && (options->shows_sizes || options->shows_age))
 		view_blocks(run->views, options->shows_sizes, options->shows_age);
 	if (!rc)

@@ -39,6 +39,7 @@ for my $profile (profiles()) {
 ok($seen{$_}, "some process has $_") for qw(segment vs lfh inner decommitted alone shared stackless);
 subtest 'damaged heaps' => \&damaged;
 subtest 'made dumps' => \&made;
+subtest 'creators' => \&creators;
 subtest 'refused' => \&refused;
 subtest 'live' => \&live;
 done_testing;
@@ -312,6 +313,18 @@ sub made {
 	}
 }
 
+# A heap's creator is shown only if all of its frames are valid.
+sub creators {
+	my %depth = ('7B614DB1 140001617' => 2, '7B614DB1' => 1, join(' ', (1) x 256) => 256, join(' ', (1) x 257) => 0, '' => 0, ' 1' => 0,
+		'1  2' => 0, '1 x' => 0, '12345678123456781' => 0, '-1' => 0);
+	for my $frames (sort keys %depth) {
+		my $file = dump_of_blocks('creator.txt', [qq(heap addr=20000 kind=nt committed=65536 reserved=65536 creator="$frames")], [0x10100, 1]);
+		my ($heap) = grep { $_->{heap} eq '20000' } @{ json_of('--heaps', $file)->{heaps} };
+		my $what = length $frames > 40 ? length($frames) . ' bytes' : qq("$frames");
+		is(scalar @{ $heap->{created_by} // [] }, $depth{$frames}, "$what: frames");
+	}
+}
+
 sub refused {
 	my $file = dump_of_blocks('made.txt', ['containers listed=0 left-out=0'], [0x20000, 1]);
 	like(run([$hdiff, '--no-symbols', '--pinned', $file])->{out}, qr/^0 containers: 0 B committed/m, 'a dump without such containers');
@@ -336,7 +349,7 @@ sub refused {
 # The target fills memory and frees most of it.
 sub live {
 	my $target = target("$root/build/win64/targets/sparse.exe", [], traced => 1);
-	my %stated = ($target->line // '') =~ /(\w+) (\d+)/g;
+	my %stated = ($target->line // '') =~ /(\w+) ([0-9A-F]+)/g;
 	is($target->step, 1, 'the target has freed its blocks');
 	is(hsnap('-p', $target->{pid}, '-f', win("$dir/live.txt"))->{status}, 0, 'a snapshot');
 	is($target->quit, 0, 'the target ends');
@@ -351,6 +364,14 @@ sub live {
 	cmp_ok($row->{pinned}{pinned}, '>', 0.5 * $stated{allocated} * $stated{bytes}, '... most of which they pin');
 	my ($balance, $heaps) = (balance_of("$dir/live.txt"), json_of('--heaps', "$dir/live.txt")->{heaps});
 	is(sum0(map { $_->{new}{committed} } @$heaps), sum0(@$balance{qw(heap-blocks heap-overhead heap-free)}), 'the heaps add up to the balance');
+	my ($made) = grep { $_->{heap} eq $stated{heap} } @$heaps;
+	like(join(' ', map { $_->{module} // '?' } @{ $made->{created_by} }), qr/^(?:ntdll|kernel\w+)(?:\.dll)? .*\bsparse/, 'the stack that created a heap');
+	my $table = run([$hdiff, '--heaps', "$dir/live.txt"])->{out};
+	unlike($table =~ s/\A.*?\n\n//sr, qr/.{81}/, 'lines of 80 columns');
+	like($table, qr/^ *$stated{heap} .* %  make_heap$/m, '... and its function') or diag($table);
+	my $named = "$dir/named.txt";
+	run(["$root/build/linux/hsym", '-o', $named, "$dir/live.txt"]);
+	like(slurp($named), qr{^// hsnap: name addr=[0-9A-F]+ function="make_heap" }m, '... whose name hsym adds');
 	my ($largest) = sort { $b->{new}{committed} <=> $a->{new}{committed} } @$heaps;
 	cmp_ok($largest->{new}{largest_free}, '<', $largest->{new}{free}, 'the free memory is in pieces');
 }

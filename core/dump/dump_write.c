@@ -206,6 +206,10 @@ static void write_heap_note(struct out *out, const struct heap *heap, uint64_t r
 		out_printf(out, " free-run=%" PRIu64, heap->space.free_run_bytes);
 	write_totals(out, "lfh-", &heap->space.lfh);
 	write_totals(out, "vs-", &heap->space.vs);
+	for (uint32_t i = 0; i < heap->creator_depth; i++)
+		out_printf(out, "%s%" PRIX64, i ? " " : " creator=\"", heap->creator[i]);
+	if (heap->creator_depth)
+		out_char(out, '"');
 	if (heap->unwalked)
 		out_text(out, " unwalked=1");
 	if (heap->unwalked || heap->traced_only)

@@ -562,6 +562,26 @@ int content_note_read(const struct kv *kv, struct content_note *note)
 	return 0;
 }
 
+uint32_t creator_note_read(const struct kv *kv, uint64_t frames[CREATOR_FRAMES_MAX])
+{
+	const char *text = kv_get(kv, "creator");
+	uint32_t count = 0;
+
+	while (text && *text) {
+		const char *start = text;
+		uint64_t addr = 0;
+
+		for (; digit_value(*text) >= 0; text++)
+			addr = addr << 4 | (uint64_t)digit_value(*text);
+		if (text == start || text - start > 16 || (*text && *text != ' ') ||
+			count == CREATOR_FRAMES_MAX)
+			return 0;
+		frames[count++] = addr;
+		text += *text == ' ';
+	}
+	return count;
+}
+
 uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits)
 {
 	uint64_t value = 0;

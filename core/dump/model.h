@@ -79,6 +79,8 @@ struct heap {
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
 	struct heap_space space;
+	const uint64_t *creator; /* frames of the stack that created the heap; NULL: not known */
+	uint32_t creator_depth;
 	/* Totals of the walk; valid if `has_exact` is set. They are exact even in a sampled
 	 * snapshot, where the entries and `stackless` are estimates. */
 	struct block_totals exact;
@@ -220,6 +222,11 @@ int content_note_read(const struct kv *kv, struct content_note *note);
 
 /* Returns the word of `bits` bits at `bytes`. Reads at most `len` bytes. */
 uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits);
+
+/* Reads the frames of the stack that created a heap from a note of kind "heap". Returns their
+ * number, or 0 if the note has no valid frames. */
+#define CREATOR_FRAMES_MAX 256
+uint32_t creator_note_read(const struct kv *kv, uint64_t frames[CREATOR_FRAMES_MAX]);
 
 /* Facts about the system's stack database. Used if blocks point to its records (stack source
  * "ust"). */

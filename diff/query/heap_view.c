@@ -36,9 +36,12 @@ static int by_change(const void *a, const void *b)
 }
 
 /* Adds the heaps of one dump. `numbers` maps addresses to rows. */
-static void add_dump(
-	struct heap_view *heaps, const struct dump_sums *dump, bool is_now, struct u64map *numbers)
+static void add_dump(struct heap_view *heaps, const struct comparison *comparison,
+	size_t number_of_dump, struct u64map *numbers)
 {
+	const struct dump_sums *dump = &comparison->dumps[number_of_dump];
+	const bool is_now = number_of_dump + 1 == comparison->dump_count;
+
 	for (size_t i = 0; i < dump->heap_fact_count; i++) {
 		const struct heap_fact *fact = &dump->heap_facts[i];
 		uint32_t number = (uint32_t)heaps->count;
@@ -52,6 +55,11 @@ static void add_dump(
 		row = &heaps->rows[number];
 		add_memory(is_now ? &row->now : &row->old, &fact->memory);
 		*(is_now ? &row->is_now : &row->is_old) = true;
+		if (!fact->creator_depth)
+			continue;
+		row->creator =
+			(struct stack){.frames = fact->creator, .frame_count = fact->creator_depth};
+		row->creator_dump = number_of_dump;
 	}
 }
 
@@ -72,8 +80,8 @@ void heap_view_make(
 		arena, (first->heap_fact_count + last->heap_fact_count + 1) * sizeof(*heaps->rows));
 	u64map_init(&numbers);
 	if (!heaps->is_single)
-		add_dump(heaps, first, false, &numbers);
-	add_dump(heaps, last, true, &numbers);
+		add_dump(heaps, comparison, 0, &numbers);
+	add_dump(heaps, comparison, comparison->dump_count - 1, &numbers);
 	u64map_release(&numbers);
 	if (heaps->count)
 		qsort(heaps->rows, heaps->count, sizeof(*heaps->rows), by_change);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/memory.h"
+#include "core/dump/stackset.h"
 #include "diff/match/match.h"
 
 struct heap_change {
@@ -14,6 +15,9 @@ struct heap_change {
 	const char *kind; /* "nt", "segment", ...; "" if the dump does not record it */
 	/* memory in the first and in the last dump; zero if the heap does not exist in the dump */
 	struct heap_memory old, now;
+	/* Stack that created the heap, in `creator_dump`; no frames: not known. */
+	struct stack creator;
+	size_t creator_dump;
 	/* `is_old`: the heap exists in the first dump; `is_now`: in the last dump */
 	bool is_old, is_now;
 };

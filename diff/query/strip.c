@@ -46,9 +46,11 @@ static const char *const allocators[] = {
 	"hsnap-tracer*!*",
 	/* Windows' own wrappers */
 	"kernel32!Heap*Alloc*",
+	"kernel32!HeapCreate*",
 	"kernel32!Local*Alloc*",
 	"kernel32!Global*Alloc*",
 	"kernelbase!Heap*Alloc*",
+	"kernelbase!HeapCreate*",
 	"kernelbase!Local*Alloc*",
 	"kernelbase!Global*Alloc*",
 	/* virtual memory */

@@ -368,6 +368,23 @@ void view_freed_by_frames(
 	shape_frames(view, frames);
 }
 
+void view_find_creators(struct view *view)
+{
+	const struct heap_view *heaps = &view->heaps;
+	struct stack *stacks = xcalloc(heaps->count + 1, sizeof(*stacks));
+
+	for (size_t dump = 0; dump < view->comparison->dump_count; dump++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < heaps->count; i++) {
+			if (heaps->rows[i].creator_dump == dump)
+				stacks[count++] = heaps->rows[i].creator;
+		}
+		naming_find_stacks(&view->naming, dump, stacks, count);
+	}
+	free(stacks);
+}
+
 /* ---------------------------------------------------------------- stacks without a caller */
 
 static uint64_t growth_bytes(const struct view *view, uint32_t row)

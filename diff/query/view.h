@@ -239,6 +239,9 @@ int view_window(struct view *view, struct err *err);
  * their blocks. `has_age` requires two dumps. */
 void view_blocks(struct view *view, bool has_sizes, bool has_age);
 
+/* Looks up the names in the stacks that created the heaps. */
+void view_find_creators(struct view *view);
+
 /* Finds the contents of the blocks of the rows shown. Looks up the names of addresses in the
  * contents. */
 void view_contents(struct view *view);

@@ -77,6 +77,7 @@ struct recording_part {
 	const char *from, *to; /* for other fates; NULL: start and end of the recording */
 	/* also read single blocks: from dumps and, for FATE_LIVE, from recordings with addresses */
 	bool wants_blocks;
+	bool wants_creators; /* also read the stacks that created heaps */
 	/* an option requested this part, so an input that is not a recording is an error */
 	bool is_asked;
 };
@@ -174,6 +175,7 @@ struct single_blocks {
 	size_t block_count;
 	/* set by the caller before a dump is read: list its single blocks */
 	bool wants_listed;
+	bool wants_creators; /* set by the caller: read the stacks that created the heaps */
 	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
 	size_t listed_count;
@@ -219,6 +221,9 @@ struct dump_modules {
 struct heap_fact {
 	uint64_t addr;
 	const char *kind; /* "" if not recorded */
+	/* Frames of the stack that created the heap; NULL: not known, or not requested. */
+	uint64_t *creator;
+	uint32_t creator_depth;
 	struct heap_memory {
 		uint64_t committed_bytes, reserved_bytes;
 		struct block_totals blocks;

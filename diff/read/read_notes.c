@@ -134,6 +134,19 @@ static const char *known_kind(const char *kind)
 	return "";
 }
 
+/* Stores the stack that created the heap of a note. */
+static void add_creator(struct dump_sums *sums, struct heap_fact *fact, const struct kv *kv)
+{
+	uint64_t frames[CREATOR_FRAMES_MAX];
+	const uint32_t depth = sums->single.wants_creators ? creator_note_read(kv, frames) : 0;
+
+	if (!depth)
+		return;
+	fact->creator = arena_alloc(&sums->arena, depth * sizeof(*frames));
+	memcpy(fact->creator, frames, depth * sizeof(*frames));
+	fact->creator_depth = depth;
+}
+
 static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t addr,
 	uint64_t committed, uint64_t reserved, const struct heap_space *space)
 {
@@ -147,6 +160,7 @@ static void add_heap_fact(struct dump_sums *sums, const struct kv *kv, uint64_t 
 				.free_run_bytes = bounded(space->free_run_bytes),
 				.lfh = bounded_totals(&space->lfh),
 				.vs = bounded_totals(&space->vs)}}};
+	add_creator(sums, &sums->heap_facts[sums->heap_fact_count - 1], kv);
 }
 
 static int note_heap(struct sum_reader *reader, const struct kv *kv)

@@ -1,4 +1,4 @@
-/* Writing JSON. */
+/* Writing JSON: values, and frames. */
 #include "diff/report/json.h"
 
 #include "core/base/text.h"
@@ -158,4 +158,24 @@ void json_growth(struct json *json, const char *key, uint64_t now, uint64_t old,
 		out_text(json->out, "null");
 	else
 		out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
+}
+
+void json_open_frame(struct json *json, const struct frame *frame)
+{
+	json_open(json, NULL, '{');
+	if (frame->module)
+		json_text(json, "module", frame->module);
+	if (frame->function)
+		json_text(json, "function", frame->function);
+	/* 0 is a valid offset in a module, but stands for "unknown" in a function. */
+	if (frame->offset_bytes || (frame->module && !frame->function))
+		json_hex(json, "offset", frame->offset_bytes);
+	if (frame->has_addr)
+		json_hex(json, "address", frame->addr);
+	if (frame->file)
+		json_text(json, "file", frame->file);
+	if (frame->line)
+		json_number(json, "line", frame->line);
+	if (frame->is_inline)
+		json_bool(json, "inline", true);
 }

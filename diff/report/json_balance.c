@@ -57,6 +57,22 @@ static void write_memory(
 	json_close(json, '}');
 }
 
+static void write_creator(struct json *json, const struct heap_change *row)
+{
+	struct frames frames;
+
+	frames_init(&frames);
+	naming_stack_frames(&json->view->naming, &json->comparison->dumps[row->creator_dump],
+		&row->creator, &frames);
+	json_open(json, "created_by", '[');
+	for (size_t i = 0; i < frames.count; i++) {
+		json_open_frame(json, &frames.items[i]);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	frames_release(&frames);
+}
+
 static void write_heap(struct json *json, const struct heap_change *row, bool is_single)
 {
 	json_open_line(json, NULL, '{');
@@ -65,6 +81,8 @@ static void write_heap(struct json *json, const struct heap_change *row, bool is
 	if (!is_single)
 		write_memory(json, "old", &row->old, row->is_old);
 	write_memory(json, "new", &row->now, row->is_now);
+	if (row->creator.frame_count)
+		write_creator(json, row);
 	json_close(json, '}');
 }
 

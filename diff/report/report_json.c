@@ -113,26 +113,6 @@ static void write_series(
 
 /* ---------------------------------------------------------------- frames */
 
-void json_open_frame(struct json *json, const struct frame *frame)
-{
-	json_open(json, NULL, '{');
-	if (frame->module)
-		json_text(json, "module", frame->module);
-	if (frame->function)
-		json_text(json, "function", frame->function);
-	/* 0 is a valid offset in a module, but stands for "unknown" in a function. */
-	if (frame->offset_bytes || (frame->module && !frame->function))
-		json_hex(json, "offset", frame->offset_bytes);
-	if (frame->has_addr)
-		json_hex(json, "address", frame->addr);
-	if (frame->file)
-		json_text(json, "file", frame->file);
-	if (frame->line)
-		json_number(json, "line", frame->line);
-	if (frame->is_inline)
-		json_bool(json, "inline", true);
-}
-
 static void write_frame(struct json *json, const struct frame *frame)
 {
 	if (json->frames) {

@@ -6,8 +6,11 @@
 
 #include "diff/query/heap_view.h"
 #include "diff/report/numbers.h"
+#include "diff/report/clean.h"
 
-enum { HEAP = 13, BLOCKS = 10, BYTES = 12, SHARE = 7, LARGEST = 14, SPLIT = 12 };
+enum { HEAP = 13, BLOCKS = 10, BYTES = 12, SHARE = 7 };
+/* Widths of columns in the second table. */
+enum { RESERVED = 11, LARGEST = 14, SPLIT = 12, PART = 6 };
 
 static void write_bytes(struct text_report *text, uint64_t now, uint64_t old)
 {
@@ -49,14 +52,31 @@ static void write_space(struct text_report *text, const struct heap_memory *memo
 	const uint64_t blocks = memory->blocks.block_count, free = heap_free_bytes(memory);
 	char size[REPORT_SIZE_BYTES];
 
-	out_printf(text->out, "%*s", BYTES, report_size(memory->reserved_bytes, size));
+	out_printf(text->out, "%*s", RESERVED, report_size(memory->reserved_bytes, size));
 	out_printf(text->out, "%*s", LARGEST,
 		space->is_known ? report_size(space->free_run_bytes, size) : "-");
 	write_share(text, memory, free > space->free_run_bytes ? free - space->free_run_bytes : 0,
 		free, SPLIT);
-	write_share(text, memory, space->lfh.block_count, blocks, SHARE);
-	write_share(text, memory, space->vs.block_count, blocks, SHARE);
-	out_char(text->out, '\n');
+	write_share(text, memory, space->lfh.block_count, blocks, PART);
+	write_share(text, memory, space->vs.block_count, blocks, PART);
+}
+
+/* Writes the first function of a stack that is not an allocator's. */
+static void write_creator(struct text_report *text, const struct heap_change *row)
+{
+	const unsigned left = text->columns - HEAP - RESERVED - LARGEST - SPLIT - 2 * PART - 2;
+
+	if (!row->creator.frame_count)
+		return;
+	naming_stack_frames(&text->view->naming, &text->comparison->dumps[row->creator_dump],
+		&row->creator, &text->frames);
+	strip_frames(text->whole->strip, &text->frames);
+	buf_clear(&text->word);
+	if (text->frames.count)
+		report_text_add_function(&text->word, &text->frames.items[0], false);
+	report_shorten(&text->word, 0, left);
+	out_text(text->out, "  ");
+	report_write_cut(text->out, text->word.data, left);
 }
 
 static void write_spaces(struct text_report *text)
@@ -64,14 +84,16 @@ static void write_spaces(struct text_report *text)
 	const struct heap_view *heaps = &text->view->heaps;
 
 	report_text_colour(text, "2");
-	out_printf(text->out, "\n%*s%*s%*s%*s%*s%*s\n", HEAP, "heap", BYTES, "reserved", LARGEST,
-		"largest free", SPLIT, "fragmented", SHARE, "LFH", SHARE, "VS");
+	out_printf(text->out, "\n%*s%*s%*s%*s%*s%*s  created by\n", HEAP, "heap", RESERVED,
+		"reserved", LARGEST, "largest free", SPLIT, "fragmented", PART, "LFH", PART, "VS");
 	report_text_colour(text, "0");
 	for (size_t i = 0; i < heaps->count; i++) {
 		if (!heaps->rows[i].is_now)
 			continue;
 		out_printf(text->out, "%*" PRIX64, HEAP, heaps->rows[i].addr);
 		write_space(text, &heaps->rows[i].now);
+		write_creator(text, &heaps->rows[i]);
+		out_char(text->out, '\n');
 	}
 }
 

@@ -301,6 +301,38 @@ static uint64_t count_freed_unseen(struct joining *joining)
 	return count;
 }
 
+/* Sets the stacks that created the heaps. */
+static void add_creators(struct joining *joining)
+{
+	const struct tracer_area *area = &joining->captured->tracer.area;
+	struct snapshot *snapshot = joining->snapshot;
+	uint64_t frames[TRACER_DEPTH_MAX];
+	struct u64map stacks; /* heap's address -> stack id */
+
+	if (!joining->captured->source.has_tracer)
+		return;
+	u64map_init(&stacks);
+	for (uint32_t i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
+		uint32_t stack = area->heap_stacks[i];
+
+		if (stack && tables_heap_at(area, i))
+			u64map_add(&stacks, tables_heap_at(area, i), &stack);
+	}
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		struct heap *heap = &snapshot->heaps[i];
+		uint32_t stack, depth = 0;
+
+		if (u64map_find(&stacks, heap->addr, &stack))
+			depth = tracer_copy_stack(&joining->captured->tracer, stack, frames);
+		if (!depth)
+			continue;
+		heap->creator = memcpy(arena_alloc(&snapshot->arena, depth * sizeof(*frames)),
+			frames, depth * sizeof(*frames));
+		heap->creator_depth = depth;
+	}
+	u64map_release(&stacks);
+}
+
 /* ---------------------------------------------------------------- virtual memory */
 
 /* Headings, in order, and the kinds of ranges under each. */
@@ -402,6 +434,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	captured->freed_unseen = count_freed_unseen(&joining);
 	if (joining.is_sample)
 		sample_add_sums(snapshot, sample_bytes);
+	add_creators(&joining);
 	join_virtual(&joining);
 	join_handles(&joining);
 	tracer_modules_list(&captured->tracer.modules, snapshot);

@@ -78,7 +78,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		area->shards[i] = (struct tracer_shard){0};
 	for (unsigned i = 0; i < 1u << TRACER_HEAPS_LOG2; i++)
-		area->heaps[i] = 0;
+		area->heaps[i] = area->heap_stacks[i] = 0;
 	area->reserved = base;
 	area->reserved_bytes = next - base;
 }

@@ -38,6 +38,7 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 	if (!__atomic_compare_exchange_n(entry, &found, heap | (next ? next : TRACER_HEAP_CLEANING),
 		    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
+	__atomic_store_n(&area->heap_stacks[entry - area->heaps], 0, __ATOMIC_RELAXED);
 	if (!is_buried)
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 	if (next)

@@ -160,7 +160,9 @@ static ULONG_PTR WINAPI hook_create(
 	ULONG flags, PVOID base, SIZE_T reserve, SIZE_T commit, PVOID lock, PVOID parameters)
 {
 	void *original = hook_original(HOOK_CREATE_HEAP);
+	const void *caller = __builtin_return_address(0);
 	ULONG_PTR heap;
+	uint32_t at;
 
 	if (!hooks_are_on())
 		return ((create_fn)original)(flags, base, reserve, commit, lock, parameters);
@@ -172,7 +174,10 @@ static ULONG_PTR WINAPI hook_create(
 		forget_supplied(base, reserve);
 	/* Marks the heap as new, so that it is not confused with an earlier heap at the same
 	 * address. */
-	heapindex_new(&hsnap_tracer, heap);
+	at = heapindex_new(&hsnap_tracer, heap) & ((1u << TRACER_HEAPS_LOG2) - 1);
+	if (at)
+		__atomic_store_n(
+			&hsnap_tracer.heap_stacks[at], record_stack(caller), __ATOMIC_RELAXED);
 	return heap;
 }
 

@@ -327,6 +327,8 @@ struct tracer_area {
 	struct tracer_shard shards[TRACER_SHARDS];
 	/* Handle and state (TRACER_HEAP_*) of each heap. Index 0 represents an unknown heap. */
 	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2];
+	/* Ids of the stacks that created these heaps; 0: not known. */
+	uint32_t heap_stacks[(size_t)1 << TRACER_HEAPS_LOG2];
 	/* Change counters: changes[shard][piece % TRACER_COUNTS]. The last row is for the stack
 	 * area. */
 	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
@@ -360,7 +362,7 @@ _Static_assert(offsetof(struct tracer_area, ranges) == 200, "layout");
 _Static_assert(offsetof(struct tracer_area, hooks) == 448, "layout");
 _Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
 _Static_assert(sizeof(struct tracer_area) ==
-		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2) +
+		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (12 << TRACER_HEAPS_LOG2) +
 			       4 * (TRACER_SHARDS + 1) * TRACER_COUNTS + 4 * TRACER_BARE_IMAGES,
 	"layout");
 

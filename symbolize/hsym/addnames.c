@@ -215,9 +215,21 @@ static int add_entry(void *ctx, const struct dump_entry *entry)
 	return 0;
 }
 
+static void add_creator(struct addnames *work, const struct kv *pairs)
+{
+	uint64_t frames[CREATOR_FRAMES_MAX];
+	const uint32_t count = creator_note_read(pairs, frames);
+
+	for (uint32_t i = 0; i < count; i++)
+		add_addr(work, frames[i]);
+}
+
 static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct addnames *work = ctx;
+
+	if (!strcmp(kind, "heap"))
+		add_creator(work, pairs);
 
 	if (!strcmp(kind, "content"))
 		return add_content(work, pairs);

@@ -1,6 +1,7 @@
 /*
  * Memory that a few blocks keep allocated. Allocates blocks of 100 bytes, and frees all except every
- * 64th. Before the step's line, states the numbers: "allocated N kept N bytes N".
+ * 64th. Then make_heap() creates a heap, and allocates a block in it. Before the step's line, states
+ * the numbers: "allocated N kept N bytes N heap ADDR", where ADDR is hexadecimal.
  */
 #include "samples/step.h"
 #include "tests/targets/stated.h"
@@ -17,6 +18,14 @@ NOINLINE static void fill_memory(HANDLE heap)
 		blocks[i] = HeapAlloc(heap, 0, BYTES);
 }
 
+NOINLINE static HANDLE make_heap(void)
+{
+	HANDLE heap = HeapCreate(0, 0, 0);
+
+	step_leak(HeapAlloc(heap, 0, BYTES));
+	return heap;
+}
+
 int main(void)
 {
 	HANDLE heap = GetProcessHeap();
@@ -29,7 +38,8 @@ int main(void)
 		else
 			kept++;
 	}
-	state("allocated %u kept %u bytes %u\n", BLOCKS, kept, BYTES);
+	state("allocated %u kept %u bytes %u heap %llX\n", BLOCKS, kept, BYTES,
+		(unsigned long long)(ULONG_PTR)make_heap());
 	state_step(1);
 	return 0;
 }

@@ -40,7 +40,7 @@ struct made_block {
 /* Places the DLL's image. The offsets from its base are those of Microsoft's "PE Format". */
 static inline void tracer_place_image(void)
 {
-	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0x15000, EXPORTS = 0x1000 };
+	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0x19000, EXPORTS = 0x1000 };
 	enum { FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060, NAME = 0x1070 };
 
 	fake_map(TRACER_BASE, BYTES);
