@@ -269,8 +269,8 @@ static int parse_heap(struct options *options, const char *text, struct err *err
 		digits += 2;
 	if (!addr && kv_number(digits, 16, &addr))
 		return err_set(err, ERR_USAGE, text,
-			"a heap is a hexadecimal address, or heaps, handles, virtual, reserved or "
-			"mapped");
+			"a heap is a hexadecimal address, or heaps, handles, virtual, reserved, "
+			"mapped or stack");
 	array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
 		sizeof(*options->heaps));
 	options->heaps[options->heap_count++] = addr;

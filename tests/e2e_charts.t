@@ -15,7 +15,7 @@ eval { require Text::CSV } or needs_linux('Text::CSV');
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
-my @memories = qw(heap committed mapped reserved);
+my @memories = qw(heap committed mapped stack reserved);
 my %made = (
 	run => { seed => 11, events => 4000 },
 	attached => { seed => 12, events => 3000, attached => 300 },
@@ -54,7 +54,7 @@ done_testing;
 
 # ---------------------------------------------------------------- the truth
 
-sub memory_of { my ($block) = @_; return { 1 => 'committed', 2 => 'reserved', 3 => 'mapped' }->{ $block->{heap} } // 'heap' }
+sub memory_of { my ($block) = @_; return { 1 => 'committed', 2 => 'reserved', 3 => 'mapped', 4 => 'stack' }->{ $block->{heap} } // 'heap' }
 
 # Returns the state at each position: { MEMORY => [BYTES, COUNT], sum => [BYTES, COUNT], block,
 # is_free }. block and is_free describe the event just before the position.
@@ -216,7 +216,7 @@ sub check_sizes {
 		$truth, 'sizes, as a table');
 	my ($memory, %lines);
 	for (split /\n/, ask('--histogram', @asked)) {
-		$memory = $1 if m{^// (heap|committed|mapped|reserved)$};
+		$memory = $1 if m{^// (heap|committed|mapped|stack|reserved)$};
 		my @words = split;
 		$lines{"$memory $words[0]-$words[1]"} = [@words[3, 2, 5, 4]] if /^ *\d/;
 	}

@@ -210,7 +210,7 @@ sub window_of {
 	$truth{lifetime} = { shortest_ms => $lives->{min}, mean_ms => rounded($lives->{sum} / $lives->{count}), median_ms => $lives->{median}, longest_ms => $lives->{max} } if $lives;
 	$truth{threads} = ordered(grep { $_ } map { $_->{alloc}{thread} } @made);
 	my %heaps = map { $_->{heap} => 1 } @made, map { $part->fate($_, @window) } qw(aofi aofo);
-	my %names = (1 => 'VirtualAlloc', 2 => 'VirtualAlloc reserved', 3 => 'Mapped');
+	my %names = (1 => 'VirtualAlloc', 2 => 'VirtualAlloc reserved', 3 => 'Mapped', 4 => 'Thread stacks');
 	$truth{heaps} = [map { $names{$_} // $_ } sort { hex $a <=> hex $b } keys %heaps];
 	return \%truth;
 }
@@ -232,7 +232,7 @@ sub check_parts {
 	my $groups = ask('--group', 'heap', @window);
 	cmp_ok(scalar @{ $groups->{groups} }, '>', 1, "$class: groups by heap");
 	for my $group (@{ $groups->{groups} }) {
-		my $heap = { VirtualAlloc => 1, Mapped => 3 }->{ $group->{name} } // $group->{name};
+		my $heap = { VirtualAlloc => 1, Mapped => 3, 'Thread stacks' => 4 }->{ $group->{name} } // $group->{name};
 		$check->($groups, $group, "the group $group->{name}", [grep { $_->{heap} eq $heap } @{ $of->allocations }]);
 	}
 	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-d', '-o', 'csv', '--group', 'heap', @window])->{out};
@@ -296,15 +296,15 @@ sub check_heaps {
 	my %truth;
 	$truth{ s/ .*//r } += $all->{$_}[0] for grep { !/^2 / } keys %$all;
 	is_deeply([sort { $a <=> $b } map { $_->{self}{new}{bytes} } @$groups], [sort { $a <=> $b } values %truth], 'heaps have what is theirs');
-	my ($sort, %by_memory) = ({ 1 => 'committed', 2 => 'reserved', 3 => 'mapped' });
+	my ($sort, %by_memory) = ({ 1 => 'committed', 2 => 'reserved', 3 => 'mapped', 4 => 'stack' });
 	for my $key (keys %$all) {
 		$by_memory{ $sort->{ $key =~ s/ .*//r } // 'heap' }[$_] += $all->{$key}[$_] for 0, 1;
 	}
-	is(scalar keys %by_memory, 4, 'there is each sort of memory');
-	$groups = ask('--group', 'memory', (map { ('--heap', $_) } qw(heaps virtual reserved mapped)), "$file{run}\@60%")->{groups};
+	is(scalar keys %by_memory, 5, 'there is each sort of memory');
+	$groups = ask('--group', 'memory', (map { ('--heap', $_) } qw(heaps virtual reserved mapped stack)), "$file{run}\@60%")->{groups};
 	is_deeply({ map { $_->{name} => [@{ $_->{total}{new} }{qw(bytes blocks)}] } @$groups }, \%by_memory, 'as has each');
 	my $folded = run([$hdiff, '-o', 'folded', '--group', 'memory', "$file{run}\@60%"])->{out};
-	is_deeply({ $folded =~ /^(\w+) (\d+)$/mg }, { map { $_ => $by_memory{$_}[0] } qw(heap committed mapped) }, 'folded, too');
+	is_deeply({ $folded =~ /^(\w+) (\d+)$/mg }, { map { $_ => $by_memory{$_}[0] } qw(heap committed mapped stack) }, 'folded, too');
 }
 
 # ---------------------------------------------------------------- comparisons with dumps

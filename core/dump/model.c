@@ -93,6 +93,7 @@ static const char *const headings[][2] = {
 	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
 	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
 	[HEAP_MAPPED] = {"Mapped", "mapped"},
+	[HEAP_STACKS] = {"Thread stacks", "stack"},
 	/* in the order of enum tracer_handle_type */
 	[HEAP_HANDLES_FIRST] = {"Handles: Event", "event"},
 	{"Handles: File", "file"},

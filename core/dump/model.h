@@ -74,7 +74,7 @@ struct heap_space {
 struct heap {
 	uint64_t addr;
 	/* Name of a walker: "nt", "segment", "page", "wine" or "unknown". For memory outside heaps,
-	 * kind of a heading: "virtual", "reserved" or "mapped" (see heap_name()). */
+	 * kind of a heading: "virtual", "reserved", "mapped" or "stack" (see heap_name()). */
 	const char *kind;
 	const char *layout; /* name of the walker's structure layout, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
@@ -105,6 +105,7 @@ enum {
 	HEAP_VIRTUAL = 1, /* committed by VirtualAlloc */
 	HEAP_RESERVED, /* reserved by VirtualAlloc */
 	HEAP_MAPPED, /* views of sections */
+	HEAP_STACKS, /* committed stacks of threads whose creation was recorded */
 	/* Open handles, one heading for each type. An entry is a handle: its value in place of an
 	 * address, and 0 bytes. */
 	HEAP_HANDLES_FIRST = 16,

@@ -48,6 +48,7 @@ enum chunk_type {
 	CHUNK_INDEX,
 	CHUNK_LOADS,
 	CHUNK_REMARK,
+	CHUNK_THREAD_STACKS,
 };
 
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* module flags */

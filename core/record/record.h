@@ -28,8 +28,14 @@
 #define RECORD_FRAMES_MAX 1024 /* maximum number of frames per stack */
 #define RECORD_TEXT_MAX 4096 /* maximum bytes of a label or other string */
 
-enum record_memory { RECORD_HEAP, RECORD_COMMITTED, RECORD_RESERVED, RECORD_MAPPED };
-#define RECORD_MEMORIES 4
+enum record_memory {
+	RECORD_HEAP,
+	RECORD_COMMITTED,
+	RECORD_RESERVED,
+	RECORD_MAPPED,
+	RECORD_STACK, /* committed memory of a thread's stack */
+	RECORD_MEMORIES,
+};
 
 /* A return address of a stack. */
 struct record_frame {

@@ -18,6 +18,7 @@ static const struct {
 	{CHUNK_HEAPS, RECORD_HEAPS_MAX, "heaps"},
 	{CHUNK_THREADS, RECORD_THREADS_MAX, "threads"},
 	{CHUNK_KINDS, RECORD_KINDS_MAX, "kinds of allocations"},
+	{CHUNK_THREAD_STACKS, RECORD_KINDS_MAX, "kinds of thread stacks"},
 };
 
 void recorder_write_lists(struct recorder *recorder)
@@ -190,7 +191,10 @@ static uint32_t add_kind(struct recorder *recorder, const struct record_kind *ki
 	varint_write(row, kind->bytes);
 	varint_write(row, kind->stack == RECORD_NO_STACK ? 0 : (uint64_t)kind->stack + 1);
 	varint_write(row, kind->heap == RECORD_NO_HEAP ? 0 : (uint64_t)kind->heap + 1);
-	varint_write(row, kind->memory);
+	/* Readers that do not know the list of thread stacks treat them as committed memory. */
+	varint_write(row, kind->memory == RECORD_STACK ? RECORD_COMMITTED : kind->memory);
+	if (kind->memory == RECORD_STACK && list_add(recorder, THREAD_STACKS) != UINT32_MAX)
+		varint_write(&recorder->lists[THREAD_STACKS].rows, number);
 	array_grow(
 		(void **)&recorder->kinds, &recorder->kind_cap, number, sizeof(*recorder->kinds));
 	recorder->kinds[number] = *kind;

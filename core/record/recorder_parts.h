@@ -21,7 +21,7 @@
 #define CACHE_KINDS 4096 /* must be a power of two */
 
 /* Lists whose rows may be spread over several chunks. */
-enum { MODULES, STACKS, HEAPS, THREADS, KINDS, LISTS };
+enum { MODULES, STACKS, HEAPS, THREADS, KINDS, THREAD_STACKS, LISTS };
 
 struct record_list {
 	struct buf rows; /* encoded rows not written yet */

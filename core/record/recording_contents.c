@@ -149,7 +149,7 @@ static void read_kind(struct recording *recording, struct payload *from)
 	uint64_t bytes = varint_parse(from);
 	uint64_t stack = varint_parse_upto(from, facts->stack_count);
 	uint64_t heap = varint_parse_upto(from, facts->heap_count);
-	uint64_t memory = varint_parse_upto(from, RECORD_MEMORIES - 1);
+	uint64_t memory = varint_parse_upto(from, RECORD_MAPPED);
 
 	if (!from->at)
 		return;
@@ -158,6 +158,20 @@ static void read_kind(struct recording *recording, struct payload *from)
 	recording->kinds[recording->facts.kind_count++] =
 		(struct record_kind){bytes, stack ? (uint32_t)stack - 1 : RECORD_NO_STACK,
 			heap ? (uint32_t)heap - 1 : RECORD_NO_HEAP, (enum record_memory)memory};
+}
+
+/* Reads the number of a kind whose allocations are stacks of threads. */
+static void read_thread_stack(struct recording *recording, struct payload *from)
+{
+	const size_t count = recording->facts.kind_count;
+	uint64_t kind = varint_parse_upto(from, count);
+
+	if (!from->at || kind == count || recording->kinds[kind].memory != RECORD_COMMITTED) {
+		from->at = NULL;
+		return;
+	}
+	recording->kinds[kind].memory = RECORD_STACK;
+	recording->thread_stack_count++;
 }
 
 static int read_list(struct recording_opening *opening, enum chunk_type type, struct payload *from)
@@ -174,8 +188,9 @@ static int read_list(struct recording_opening *opening, enum chunk_type type, st
 		{facts->heap_count, RECORD_HEAPS_MAX, read_heap},
 		{facts->thread_count, RECORD_THREADS_MAX, read_thread},
 		{facts->kind_count, RECORD_KINDS_MAX, read_kind},
+		{recording->thread_stack_count, RECORD_KINDS_MAX, read_thread_stack},
 	};
-	size_t list = type - CHUNK_MODULES, count;
+	size_t list = type == CHUNK_THREAD_STACKS ? 5 : type - CHUNK_MODULES, count;
 
 	if (!read_list_head(from, lists[list].have, lists[list].max, &count))
 		return -ERR_BAD_RECORDING;
@@ -346,7 +361,8 @@ int recording_add_chunk(
 	case CHUNK_STACKS:
 	case CHUNK_HEAPS:
 	case CHUNK_THREADS:
-	case CHUNK_KINDS: return read_list(opening, (enum chunk_type)head->type, from);
+	case CHUNK_KINDS:
+	case CHUNK_THREAD_STACKS: return read_list(opening, (enum chunk_type)head->type, from);
 	case CHUNK_EVENTS: return read_events(opening, head, from);
 	case CHUNK_CHECKPOINT:
 		return recording_add_place(opening, CHUNK_CHECKPOINT,

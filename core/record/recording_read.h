@@ -36,7 +36,7 @@ struct recording {
 	const char **remarks;
 	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap,
 		remark_cap;
-	size_t frame_count, text_bytes;
+	size_t frame_count, text_bytes, thread_stack_count;
 };
 
 struct recording_opening {

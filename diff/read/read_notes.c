@@ -124,8 +124,8 @@ static struct block_totals bounded_totals(const struct block_totals *totals)
  * each of many dumps would cost memory. */
 static const char *known_kind(const char *kind)
 {
-	static const char *const kinds[] = {
-		"nt", "segment", "page", "wine", "unknown", "virtual", "reserved", "mapped"};
+	static const char *const kinds[] = {"nt", "segment", "page", "wine", "unknown", "virtual",
+		"reserved", "mapped", "stack"};
 
 	for (size_t i = 0; kind && i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (!strcmp(kind, kinds[i]))

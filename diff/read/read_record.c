@@ -228,7 +228,7 @@ static uint32_t add_stack(struct record_reader *reader, uint32_t number)
 /* ---------------------------------------------------------------- sums */
 
 _Static_assert((int)RECORD_COMMITTED == HEAP_VIRTUAL && (int)RECORD_RESERVED == HEAP_RESERVED &&
-		       (int)RECORD_MAPPED == HEAP_MAPPED,
+		       (int)RECORD_MAPPED == HEAP_MAPPED && (int)RECORD_STACK == HEAP_STACKS,
 	"ranges have a heading for each memory");
 
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind)

@@ -64,6 +64,7 @@ const char *use_memory_name(enum record_memory memory)
 		[RECORD_COMMITTED] = "committed",
 		[RECORD_RESERVED] = "reserved",
 		[RECORD_MAPPED] = "mapped",
+		[RECORD_STACK] = "stack",
 	};
 
 	return names[memory];

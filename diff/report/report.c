@@ -50,7 +50,7 @@ static void subtract(uint64_t *old, uint64_t *now, uint64_t part_old, uint64_t p
 }
 
 const enum record_memory chart_memories[RECORD_MEMORIES] = {
-	RECORD_HEAP, RECORD_COMMITTED, RECORD_MAPPED, RECORD_RESERVED};
+	RECORD_HEAP, RECORD_COMMITTED, RECORD_MAPPED, RECORD_STACK, RECORD_RESERVED};
 
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms)
 {

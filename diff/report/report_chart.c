@@ -11,7 +11,7 @@
 #define MARKS_MAX 3 /* per span */
 
 static const char signs[RECORD_MEMORIES] = {
-	'#', '+', '=', '-'}; /* in the order of chart_memories */
+	'#', '+', '=', '|', '-'}; /* in the order of chart_memories */
 
 struct text_chart {
 	struct out *out;

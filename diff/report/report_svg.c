@@ -28,7 +28,8 @@ struct plot {
 
 static const char style[] =
 	"text{fill:#222}.paper{fill:#fff}.axis{stroke:#777}.grid{stroke:#ddd}\n"
-	".heap{fill:#4a7ab5}.committed{fill:#e08a3c}.mapped{fill:#4a9d6f}.reserved{fill:#999}\n"
+	".heap{fill:#4a7ab5}.committed{fill:#e08a3c}.mapped{fill:#4a9d6f}.stack{fill:#a3649c}."
+	"reserved{fill:#999}\n"
 	".all{opacity:.4}.end{fill:none;stroke:#222}.mark{stroke:#b3367a;stroke-dasharray:4 3}\n"
 	"text.label{fill:#b3367a}.peak{fill:none;stroke:#c22;stroke-width:2}\n"
 	".note text{stroke:#fff;stroke-width:4;paint-order:stroke}\n"

@@ -29,7 +29,7 @@ sub random_events {
 	push @lines, 'heap h1 1E0000', 'heap h2 7F0000';
 	my (%live, %is_range, %known, $frees);
 	for my $kind (1 .. 40) {
-		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped))[rand 8];
+		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped stack))[rand 9];
 		my $stack = rand() < 0.1 ? '-' : rand() < 0.1 ? 'nowhere' : 's' . (1 + int rand 12);
 		my $what = sprintf '%d %s %s', (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
 		redo if $known{$what}++; # must be unique in a recording
@@ -108,7 +108,7 @@ sub replay {
 	my ($text) = @_;
 	my (%is, %modules, %kinds, %count, %numbers);
 	my %stacks = ('-' => '');
-	my %heaps = (committed => 1, reserved => 2, mapped => 3);
+	my %heaps = (committed => 1, reserved => 2, mapped => 3, stack => 4);
 	my ($time, $thread, @events) = (0, 0);
 	$is{start} = 0;
 	for (split /\n/, $text) {

@@ -8,7 +8,7 @@
  *   module NAME BASE SIZE TIMESTAMP PATH
  *   stack NAME MODULE+OFFSET|ADDRESS ...
  *   heap NAME HANDLE
- *   kind NAME BYTES STACK|- HEAP|committed|reserved|mapped
+ *   kind NAME BYTES STACK|- HEAP|committed|reserved|mapped|stack
  *   thread TID
  *   time MS
  *   alloc KIND [ADDRESS]
@@ -140,7 +140,8 @@ static void make_kind(struct maker *maker)
 {
 	static const char *const memories[] = {[RECORD_COMMITTED] = "committed",
 		[RECORD_RESERVED] = "reserved",
-		[RECORD_MAPPED] = "mapped"};
+		[RECORD_MAPPED] = "mapped",
+		[RECORD_STACK] = "stack"};
 	char **words = maker->words;
 	struct record_kind kind = {.bytes = number(words[2], 10),
 		.stack = !strcmp(words[3], "-") ? RECORD_NO_STACK :

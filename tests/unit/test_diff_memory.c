@@ -68,7 +68,8 @@ TEST(headings_are_known_by_name)
 	assert_int_equal(result->requested, 12288 - 4096);
 	result = run_hdiff("--heap", "Mapped", "--heap", "VirtualAlloc", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096 + 1000);
-	run_expect(2, "virtual, reserved or mapped", "--heap", "virtuall", "old.txt", "new.txt");
+	run_expect(2, "virtual, reserved, mapped or stack", "--heap", "virtuall", "old.txt",
+		"new.txt");
 }
 
 /* Returns a report of old.txt and new.txt in another format than text. */

@@ -417,11 +417,13 @@ TEST(headings_have_names)
 	assert_string_equal(heap_name(2), "VirtualAlloc reserved");
 	assert_string_equal(heap_name(3), "Mapped");
 	assert_null(heap_name(0));
-	assert_null(heap_name(4));
+	assert_string_equal(heap_name(4), "Thread stacks");
+	assert_null(heap_name(5));
 	assert_null(heap_name(UINT64_MAX));
 	assert_int_equal(heap_by_name("virtualalloc"), 1);
 	assert_int_equal(heap_by_name("Reserved"), 2);
 	assert_int_equal(heap_by_name("MAPPED"), 3);
+	assert_int_equal(heap_by_name("stack"), 4);
 	assert_int_equal(heap_by_name("VirtualAlloc "), 0);
 	assert_int_equal(heap_by_name("virtua"), 0);
 	assert_int_equal(heap_by_name(""), 0);

@@ -29,7 +29,8 @@ static void add_kinds(struct truth *truth, size_t count)
 	recorder_module(truth->recorder, &(struct module){.path = "a.exe", .base = 0x140000000});
 	recorder_module(truth->recorder, &(struct module){.path = "b.dll", .base = 0x180000000});
 	for (size_t i = truth->kind_count; i < count; i++) {
-		enum record_memory memory = i % 5 ? RECORD_HEAP : (enum record_memory)(i / 5 % 4);
+		enum record_memory memory =
+			i % 5 ? RECORD_HEAP : (enum record_memory)(i / 5 % RECORD_MEMORIES);
 
 		frames[0].offset = i / 3;
 		truth_kind(truth, &(struct record_kind){.bytes = i * i,
@@ -295,6 +296,9 @@ TEST(facts_and_lists_are_read_back)
 	assert_int_equal(recorder_kind(recorder, &(struct record_kind){UINT64_MAX, RECORD_NO_STACK,
 							 1, RECORD_HEAP}),
 		0);
+	assert_int_equal(
+		recorder_kind(recorder, &(struct record_kind){8, 2, RECORD_NO_HEAP, RECORD_STACK}),
+		2);
 	recorder_alloc(recorder, 1, 0);
 	recorder_alloc(recorder, 1, 0);
 	recorder_start(recorder);
@@ -346,11 +350,12 @@ TEST(facts_and_lists_are_read_back)
 	assert_int_equal(facts->thread_count, 2);
 	assert_int_equal(facts->threads[0], 0);
 	assert_int_equal(facts->threads[1], UINT32_MAX);
-	assert_int_equal(facts->kind_count, 2);
+	assert_int_equal(facts->kind_count, 3);
 	assert_int_equal(facts->kinds[0].bytes, UINT64_MAX);
 	assert_int_equal(facts->kinds[0].stack, RECORD_NO_STACK);
 	assert_int_equal(facts->kinds[1].heap, RECORD_NO_HEAP);
 	assert_int_equal(facts->kinds[1].memory, RECORD_MAPPED);
+	assert_int_equal(facts->kinds[2].memory, RECORD_STACK);
 	recording_close(recording);
 }
 

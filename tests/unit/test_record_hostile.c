@@ -17,7 +17,8 @@ enum {
 	MARK,
 	END,
 	INDEX,
-	LOADS
+	LOADS,
+	THREAD_STACKS = 14,
 };
 
 struct made_chunk {
@@ -300,6 +301,46 @@ TEST(file_made_by_manual_is_read)
 		}
 		recording_close(recording);
 	}
+}
+
+/* Adds a list of thread stacks before the end, and reads the file. Returns the memory of kind 1, or
+ * RECORD_MEMORIES if the list is refused. */
+static enum record_memory memory_with(const uint64_t *list, size_t count)
+{
+	struct made_file file = good_file();
+	struct made_chunk end = file.chunks[--file.count];
+	struct recording *recording;
+	enum record_memory memory;
+	uint64_t events;
+
+	write_all(add(&file, THREAD_STACKS, 13), list, count);
+	file.chunks[file.count++] = end;
+	write_made(&file, true, NULL);
+	assert_int_equal(read_all(&events), 0);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	memory = was_cut ? RECORD_MEMORIES : recording_facts(recording)->kinds[1].memory;
+	recording_close(recording);
+	return memory;
+}
+
+TEST(only_committed_kinds_are_thread_stacks)
+{
+	static const struct {
+		uint64_t list[4];
+		size_t count;
+		enum record_memory memory;
+	} cases[] = {
+		{{0, 1, 1}, 3, RECORD_STACK}, {{0, 0}, 2, RECORD_COMMITTED},
+		{{0, 1, 0}, 3, RECORD_MEMORIES}, /* a kind of a heap */
+		{{0, 1, 2}, 3, RECORD_MEMORIES}, /* no such kind */
+		{{0, 2, 1, 1}, 4, RECORD_MEMORIES}, /* a kind twice */
+		{{1, 1, 1}, 3, RECORD_MEMORIES}, /* does not begin at 0 */
+		{{0, 2, 1}, 3, RECORD_MEMORIES}, /* cut short */
+		{{0, 1, 1, 1}, 4, RECORD_MEMORIES}, /* too long */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(memory_with(cases[i].list, cases[i].count), cases[i].memory);
 }
 
 /* ---------------------------------------------------------------- truncation and damage */
