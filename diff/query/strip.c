@@ -62,6 +62,13 @@ static const char *const allocators[] = {
 	"ntdll!ZwAllocateVirtualMemory*",
 	"ntdll!NtMapViewOfSection*",
 	"ntdll!ZwMapViewOfSection*",
+	/* threads, whose stacks are memory too */
+	"kernel32!Create*Thread",
+	"kernelbase!Create*Thread",
+	"kernelbase!CreateRemoteThreadEx*",
+	"ntdll!Rtl*CreateUserThread*",
+	"ntdll!NtCreateThread*",
+	"ntdll!ZwCreateThread*",
 	"combase!CoTaskMem*",
 	"combase!CRetailMalloc_*lloc*",
 	"combase!allocator_*lloc*",
@@ -168,6 +175,11 @@ static const char *const allocators[] = {
 	"*!g_strdup*",
 	"*!g_strndup",
 	"*!g_memdup*",
+	/* threads */
+	"*!_beginthread",
+	"*!_beginthreadex",
+	"*!pthread_create",
+	"*!thrd_create",
 	/* C++: operators and allocators */
 	"*!operator new*",
 	"*!*::operator new*",
