@@ -153,7 +153,7 @@ sub check_made {
 	like($text, qr/^private memory \+10\.0 MiB: thread stacks \+10\.0 MiB$/m, 'the only part that grew');
 	like($text, qr/^the system counts \+4\.0 MiB of private bytes$/m, 'a counter that disagrees');
 	like($text, qr/^threads \+10$/m, 'figures that did not change, or are not in both, are left out');
-	like($text, qr/^the rows explain 0 %, but not thread stacks \(WinDbg's ~\*k lists the threads\)$/m, 'what the rows lack');
+	like($text, qr/^the rows explain 0 %, but not thread stacks \('hsnap run' shows by whom\)$/m, 'what the rows lack');
 	check_explained($parts);
 	is(run(["$root/build/linux/hdiff", '--max-growth', 'user:0', @files])->{status}, 2, 'no limit for a figure that OLD lacks');
 	is(run(["$root/build/linux/hdiff", '--max-growth', 'gdi:0', @files])->{status}, 0, 'but for one that both have');
@@ -224,16 +224,18 @@ sub check_made_heaps {
 	return;
 }
 
-# Memory from VirtualAlloc is explained as far as the tracer recorded it.
+# Memory from VirtualAlloc and stacks of threads are explained as far as the tracer recorded them.
 sub check_explained {
 	my ($parts) = @_;
 	my $virtual = sub {
 		my ($name, $bytes, $recorded, @more) = @_;
-		my $heading = join '', map { "*- - - - - - - - - - $_ - - - - - - - - - -\n" } 'Start of data for heap @ 1', 'Heap 1 Hogs: VirtualAlloc', 'End of data for heap @ 1';
+		my $stacks = @more && $more[0] eq 'stacks' ? shift @more : '';
+		my ($number, $words, $kind, $part) = $stacks ? (4, 'Thread stacks', 'stack', 'thread-stacks') : (1, 'VirtualAlloc', 'virtual', 'virtual');
+		my $heading = join '', map { "*- - - - - - - - - - $_ - - - - - - - - - -\n" } "Start of data for heap \@ $number", "Heap $number Hogs: $words", "End of data for heap \@ $number";
 		my $entry = sprintf "%X bytes + 0 at 7F0000 by BackTrace1\n\t140001490\n\n", $recorded;
 		$heading =~ s/(?=\*[- ]+End)/$recorded ? $entry : ''/e;
-		spew("$dir/$name", join '', "// hsnap: dump format=1 tool=0\n", "// hsnap: process id=7\n", '// hsnap: ' . $parts->(virtual => $bytes, @more) . "\n",
-			"// hsnap: heap addr=1 kind=virtual committed=$recorded reserved=$recorded\n", $heading,
+		spew("$dir/$name", join '', "// hsnap: dump format=1 tool=0\n", "// hsnap: process id=7\n", '// hsnap: ' . $parts->($part => $bytes, @more) . "\n",
+			"// hsnap: heap addr=$number kind=$kind committed=$recorded reserved=$recorded\n", $heading,
 			sprintf "// hsnap: end blocks=%d requested=%d overhead=0\n", $recorded ? 1 : 0, $recorded);
 		return "$dir/$name";
 	};
@@ -243,6 +245,9 @@ sub check_explained {
 	is($explained->($old, $virtual->('v1.txt', 11 * $MB, 10 * $MB)), undef, 'all that grew was recorded');
 	is($explained->($old, $virtual->('v2.txt', 11 * $MB, 5 * $MB)), 'the rows explain 50 %, but not other private memory (the tracer did not see it)', 'half of it was recorded');
 	is($explained->($old, $virtual->('v3.txt', 11 * $MB, 10 * $MB, 'thread-stacks' => 6 * $MB)),
-		"the rows explain 63 %, but not thread stacks (WinDbg's ~*k lists the threads)", 'what was recorded is not missing');
+		"the rows explain 63 %, but not thread stacks ('hsnap run' shows by whom)", 'what was recorded is not missing');
+	$old = $virtual->('s0.txt', $MB, 0, 'stacks');
+	is($explained->($old, $virtual->('s1.txt', 11 * $MB, 10 * $MB, 'stacks')), undef, 'all stacks that grew were recorded');
+	is($explained->($old, $virtual->('s2.txt', 11 * $MB, 5 * $MB, 'stacks')), "the rows explain 50 %, but not thread stacks (WinDbg's ~*k lists the threads)", '... half of them');
 	return;
 }

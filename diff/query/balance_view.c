@@ -148,16 +148,22 @@ static uint64_t above_zero(int64_t change)
 	return change > 0 ? (uint64_t)change : 0;
 }
 
-/* Returns the growth of the memory from VirtualAlloc that the tracer recorded, over all processes. */
-static uint64_t recorded_growth(const struct comparison *comparison)
+static uint64_t recorded_bytes(const struct dump_sums *dump, enum balance_figure part)
+{
+	return part == BALANCE_STACKS ? dump->stack_bytes : dump->virtual_bytes;
+}
+
+/* Returns the growth of the memory from VirtualAlloc, or of the threads' stacks, that the tracer
+ * recorded, over all processes. */
+static uint64_t recorded_growth(const struct comparison *comparison, enum balance_figure part)
 {
 	const size_t count = comparison->dump_count;
 	struct block_totals *totals = xcalloc(count, sizeof(*totals));
-	uint64_t first = count > 1 ? comparison->dumps[0].virtual_bytes : 0;
-	uint64_t last = comparison->dumps[count - 1].virtual_bytes;
+	uint64_t first = count > 1 ? recorded_bytes(&comparison->dumps[0], part) : 0;
+	uint64_t last = recorded_bytes(&comparison->dumps[count - 1], part);
 
 	for (size_t i = 0; i < count; i++)
-		totals[i].requested_bytes = comparison->dumps[i].virtual_bytes;
+		totals[i].requested_bytes = recorded_bytes(&comparison->dumps[i], part);
 	if (comparison->axis) {
 		first = series_first(comparison->axis, totals).requested_bytes;
 		last = series_last(comparison->axis, totals).requested_bytes;
@@ -167,7 +173,7 @@ static uint64_t recorded_growth(const struct comparison *comparison)
 }
 
 /* Finds the growth of private memory that no row contains. Rows contain heap blocks with their
- * overhead, and the memory from VirtualAlloc that the tracer recorded. */
+ * overhead, and the memory from VirtualAlloc and the stacks of threads that the tracer recorded. */
 static void find_missing(struct balance_view *balance, const struct comparison *comparison)
 {
 	const struct balance_row *whole = balance_view_row(balance, BALANCE_WHOLE, BALANCE_FIGURES);
@@ -183,8 +189,9 @@ static void find_missing(struct balance_view *balance, const struct comparison *
 			continue;
 		if (row->figure == BALANCE_BLOCKS || row->figure == BALANCE_OVERHEAD)
 			in_rows = grown;
-		else if (row->figure == BALANCE_VIRTUAL && balance->has_virtual)
-			in_rows = recorded_growth(comparison);
+		else if ((row->figure == BALANCE_VIRTUAL && balance->has_virtual) ||
+			 (row->figure == BALANCE_STACKS && balance->has_stacks))
+			in_rows = recorded_growth(comparison, row->figure);
 		in_rows = in_rows < grown ? in_rows : grown;
 		row->missing_bytes = grown - in_rows;
 		balance->explained_bytes += in_rows;
@@ -233,9 +240,11 @@ void balance_view_make(
 	add_types(balance, comparison, arena);
 	balance->has_types = comparison->dumps[0].balance.handle_count &&
 			     comparison->dumps[comparison->dump_count - 1].balance.handle_count;
-	balance->has_virtual = true;
-	for (size_t i = 0; i < comparison->dump_count; i++)
+	balance->has_virtual = balance->has_stacks = true;
+	for (size_t i = 0; i < comparison->dump_count; i++) {
 		balance->has_virtual = balance->has_virtual && comparison->dumps[i].has_virtual;
+		balance->has_stacks = balance->has_stacks && comparison->dumps[i].has_stacks;
+	}
 	find_missing(balance, comparison);
 }
 

@@ -51,8 +51,9 @@ struct balance_view {
 	/* Growth of private memory, and the part of this growth that rows of the comparison
 	 * contain. */
 	uint64_t grown_bytes, explained_bytes;
-	/* true if the tracer recorded memory from VirtualAlloc in all dumps */
-	bool has_virtual;
+	/* true if the tracer recorded memory from VirtualAlloc, or stacks of threads, in all
+	 * dumps */
+	bool has_virtual, has_stacks;
 };
 
 /* Makes the balance of a comparison. The result has no rows if no dump records a balance, or if the

@@ -274,9 +274,10 @@ struct dump_sums {
 	struct heap_fact *heap_facts; /* one for each note about a heap; empty for recordings */
 	size_t heap_fact_count, heap_fact_cap;
 	struct balance balance; /* contains no figures if the dump does not record the balance */
-	/* The tracer recorded virtual memory. `virtual_bytes`: committed bytes from VirtualAlloc. */
-	bool has_virtual;
-	uint64_t virtual_bytes;
+	/* The tracer recorded virtual memory, and stacks of threads. The sums are committed bytes:
+	 * from VirtualAlloc, and of the stacks. */
+	bool has_virtual, has_stacks;
+	uint64_t virtual_bytes, stack_bytes;
 	struct dump_modules module_list;
 	struct symbol_names *names; /* names of functions that the dump contains, or NULL */
 };

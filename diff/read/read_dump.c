@@ -347,13 +347,17 @@ static int finish(struct sum_reader *reader, int rc)
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_CHANGED, sums->id.path, NULL);
 	sum_heaps(sums);
-	for (size_t i = 0; i < sums->heap_count; i++)
+	for (size_t i = 0; i < sums->heap_count; i++) {
 		sums->has_virtual |= sums->heaps[i] == HEAP_VIRTUAL;
+		sums->has_stacks |= sums->heaps[i] == HEAP_STACKS;
+	}
 	/* Remove reserved address space and handles from the total. They use no memory, and
 	 * reserving must not look like a leak. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
 			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;
+		if (sums->heaps[sums->cells[i].heap] == HEAP_STACKS)
+			sums->stack_bytes += sums->cells[i].sums.requested_bytes;
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);
 		if (heap_is_handles(sums->heaps[sums->cells[i].heap]))

@@ -164,7 +164,9 @@ static const char *hint_about(const struct balance_view *balance, enum balance_f
 {
 	switch ((int)part) {
 	case BALANCE_FREE: return "--heaps shows which";
-	case BALANCE_STACKS: return "WinDbg's ~*k lists the threads";
+	case BALANCE_STACKS:
+		return balance->has_stacks ? "WinDbg's ~*k lists the threads" :
+					     "'hsnap run' shows by whom";
 	case BALANCE_VIRTUAL:
 		return balance->has_virtual ? "the tracer did not see it" :
 					      "'hsnap run' shows by whom";
