@@ -10,7 +10,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
-my %kinds = (virtual => 'committed', reserved => 'reserved', mapped => 'mapped');
+my %kinds = (virtual => 'committed', reserved => 'reserved', mapped => 'mapped', stack => 'stack');
 my $dir = fresh_dir();
 my (%functions, $case, %said);
 is(follow('virtual_cases'), 23, 'all cases of VirtualAlloc were seen, and all of those who use it');
@@ -114,7 +114,7 @@ sub function_of {
 	return;
 }
 
-# Returns the pages that the program's functions allocated, by the three headings.
+# Returns the pages that the program's functions allocated, by the headings.
 sub pages_in {
 	my ($dump) = @_;
 	my (%heap_kinds, %stacks, @ranges, $kind, $frames);
@@ -132,7 +132,7 @@ sub pages_in {
 		}
 	}
 	my %listed = map { $_ => 1 } grep { defined } values %heap_kinds;
-	is(join(' ', sort keys %listed), 'committed mapped reserved', "$case: the three headings");
+	is(join(' ', sort keys %listed), 'committed mapped reserved stack', "$case: the headings");
 	my %pages;
 	for (@ranges) {
 		my ($what, $addr, $bytes, $id) = @$_;

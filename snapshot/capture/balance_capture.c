@@ -176,22 +176,41 @@ static void mark_wine_stack(
 	}
 }
 
-/* Marks the TEBs and the stacks of all threads. */
-static void mark_threads(struct balancing *balancing, struct target *target,
-	const struct target_teb *tebs, size_t count)
+static int by_addr(const void *a, const void *b)
 {
+	const struct thread_stack *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Marks the TEBs and the stacks of all threads, and lists the stacks. */
+static void mark_threads(struct balancing *balancing, struct target *target,
+	const struct target_teb *tebs, size_t count, struct raw_capture *captured)
+{
+	captured->thread_stacks = xcalloc(count + 1, sizeof(*captured->thread_stacks));
 	for (size_t i = 0; i < count; i++) {
 		const struct target_teb *teb = &tebs[i];
 		const unsigned word = teb->bits / 8;
+		const struct allocation *allocation;
 		unsigned char bytes[8] = {0};
+		uint64_t stack;
 
 		mark(balancing, teb->addr, OWNER_SYSTEM);
 		if (target_read(target, teb->addr + peb_layout(teb->bits)->teb_stack, bytes, word))
 			continue;
-		mark(balancing, word == 8 ? bytes_u64(bytes) : bytes_u32(bytes), OWNER_STACK);
+		stack = word == 8 ? bytes_u64(bytes) : bytes_u32(bytes);
+		mark(balancing, stack, OWNER_STACK);
+		allocation = find(balancing, stack);
+		if (allocation && allocation->addr == stack &&
+			block_fits(stack, allocation->end - stack))
+			captured->thread_stacks[captured->thread_stack_count++] =
+				(struct thread_stack){stack, allocation->end - stack,
+					allocation->committed_bytes};
 		if (target->is_wine)
 			mark_wine_stack(balancing, target, teb);
 	}
+	qsort(captured->thread_stacks, captured->thread_stack_count,
+		sizeof(*captured->thread_stacks), by_addr);
 }
 
 /* Adds the private allocations to their parts. */
@@ -227,8 +246,8 @@ static void add_up(struct balancing *balancing)
 }
 
 /* Attributes the address space to parts. If it cannot be listed, no part is known. */
-static void attribute(struct target *target, const struct raw_capture *captured,
-	struct balance *balance, const struct target_teb *tebs, size_t teb_count)
+static void attribute(struct target *target, struct raw_capture *captured, struct balance *balance,
+	const struct target_teb *tebs, size_t teb_count)
 {
 	struct balancing balancing = {.balance = balance};
 	struct target_memory *space = NULL;
@@ -247,7 +266,7 @@ static void attribute(struct target *target, const struct raw_capture *captured,
 	mark(&balancing, target->host_peb, OWNER_SYSTEM);
 	if (captured->source.has_tracer)
 		mark(&balancing, captured->tracer.area.reserved, OWNER_TRACER);
-	mark_threads(&balancing, target, tebs, teb_count);
+	mark_threads(&balancing, target, tebs, teb_count, captured);
 	add_up(&balancing);
 	free(balancing.allocations);
 }
@@ -267,8 +286,7 @@ static void warn_of_gaps(struct target *target, struct snapshot *snapshot)
 		snapshot_warn(snapshot, "the number of threads of the process is not known");
 }
 
-void balance_capture(
-	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot)
+void balance_capture(struct target *target, struct raw_capture *captured, struct snapshot *snapshot)
 {
 	struct balance *balance = &snapshot->balance;
 	struct target_teb *tebs = NULL;

@@ -536,6 +536,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	walk_release(&captured.walk);
 	free(captured.traced_heaps);
 	free(captured.stackless);
+	free(captured.thread_stacks);
 	reach_free(captured.reach.reach);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);

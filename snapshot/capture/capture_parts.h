@@ -22,6 +22,12 @@
 
 #define APART_COUNT 3 /* areas of the tracer's own memory: its tables, rings and DLL */
 
+/* Stack of a live thread. */
+struct thread_stack {
+	uint64_t addr; /* start of its allocation */
+	uint64_t bytes, committed_bytes;
+};
+
 struct raw_capture {
 	struct walk walk;
 	struct heap_hints hints; /* heaps that the tracer knew before the first walk */
@@ -46,6 +52,8 @@ struct raw_capture {
 	struct capture_source source;
 	struct err tracer_err; /* reason why the tracer's data in a file could not be read */
 	struct tracer_copy tracer;
+	struct thread_stack *thread_stacks; /* sorted by address; NULL: unknown */
+	size_t thread_stack_count;
 	bool finds_lost, only_starts; /* copies of the options */
 	struct target_range apart[APART_COUNT]; /* the tracer's own memory */
 	struct target *copy; /* copy of the memory that may point to blocks, or NULL */
@@ -75,10 +83,10 @@ bool content_is_chosen(uint64_t at, uint64_t of, unsigned count);
 void stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
 	struct snapshot *snapshot);
 
-/* Sets the balance of the process. The walk must be complete. Does not hold the target. What the
- * target does not provide stays unknown. */
+/* Sets the balance of the process, and lists the stacks of its threads in `captured`. The walk must
+ * be complete. Does not hold the target. What the target does not provide stays unknown. */
 void balance_capture(
-	struct target *target, const struct raw_capture *captured, struct snapshot *snapshot);
+	struct target *target, struct raw_capture *captured, struct snapshot *snapshot);
 
 /* Sets `space` of the walked heaps, and adds the containers that only a few blocks keep allocated to
  * `snapshot`. The walk must be complete. Does not hold the target. */

@@ -6,6 +6,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/sorted.h"
 #include "core/io/out.h"
 #include "snapshot/capture/capture.h"
 #include "snapshot/capture/capture_parts.h"
@@ -343,7 +344,56 @@ static const struct {
 	{HEAP_VIRTUAL, RANGE_COMMITTED},
 	{HEAP_RESERVED, RANGE_RESERVED},
 	{HEAP_MAPPED, RANGE_MAPPED},
+	{HEAP_STACKS, RANGE_STACK},
 };
+
+/* Maps the start of each recorded stack of a thread to the index of the live thread, or to
+ * STACK_NONE if the thread has ended unseen. */
+static void find_threads(const struct raw_capture *captured, struct u64map *threads)
+{
+	const struct tracer_range_list *ranges = &captured->tracer.ranges;
+	const struct thread_stack *stacks = captured->thread_stacks;
+	const size_t count = captured->thread_stack_count;
+
+	u64map_init(threads);
+	for (size_t i = 0; i < ranges->count; i++) {
+		const uint64_t addr = ranges->items[i].allocation;
+		uint32_t index = (uint32_t)sorted_below(
+			stacks, count, sizeof(*stacks), offsetof(struct thread_stack, addr), addr);
+
+		if (ranges->items[i].kind != RANGE_STACK)
+			continue;
+		if (index == count || stacks[index].addr != addr)
+			index = STACK_NONE;
+		u64map_add(threads, addr, &index);
+	}
+}
+
+/*
+ * Finds the block that a range is under a heading. Returns false if it has no block there. The stack of
+ * a live thread is one block of committed memory and one of reserved address space, both with the
+ * stack of the call that created the thread. Their present sizes come from the system. If the
+ * threads cannot be listed, all recorded ones count, with their sizes at creation.
+ */
+static bool range_block(const struct raw_capture *captured, const struct u64map *threads,
+	const struct tracer_range *range, enum tracer_range_kind kind, struct block *block)
+{
+	const struct thread_stack *thread;
+	uint32_t index;
+
+	block->addr = range->start;
+	block->requested_bytes = range->end - range->start;
+	if (!captured->thread_stacks || !u64map_find(threads, range->allocation, &index))
+		return range->kind == kind;
+	if (index == STACK_NONE || range->kind != RANGE_STACK)
+		return false;
+	thread = &captured->thread_stacks[index];
+	block->addr = thread->addr;
+	block->requested_bytes = kind == RANGE_STACK	? thread->committed_bytes :
+				 kind == RANGE_RESERVED ? thread->bytes - thread->committed_bytes :
+							  0;
+	return block->requested_bytes;
+}
 
 /* Adds the headings after the heaps, if the functions for virtual memory are or were hooked.
  * Headings without ranges are added too. */
@@ -351,10 +401,12 @@ static void join_virtual(struct joining *joining)
 {
 	const struct tracer_copy *tracer = &joining->captured->tracer;
 	struct snapshot *snapshot = joining->snapshot;
+	struct u64map threads;
 
 	if (!joining->captured->source.has_tracer ||
 		(!tracer->area.hooks[HOOK_VIRTUAL_ALLOCATE].patch_bytes && !tracer->ranges.count))
 		return;
+	find_threads(joining->captured, &threads);
 	for (size_t i = 0; i < sizeof(headings) / sizeof(*headings); i++) {
 		struct heap *heap = snapshot_add_heap(snapshot);
 
@@ -363,11 +415,10 @@ static void join_virtual(struct joining *joining)
 			.kind = heap_heading_kind(headings[i].addr)};
 		for (size_t k = 0; k < tracer->ranges.count; k++) {
 			const struct tracer_range *range = &tracer->ranges.items[k];
-			struct block block = {.addr = range->start,
-				.requested_bytes = range->end - range->start,
-				.heap = (uint32_t)snapshot->heap_count - 1};
+			struct block block = {.heap = (uint32_t)snapshot->heap_count - 1};
 
-			if (range->kind != headings[i].kind)
+			if (!range_block(
+				    joining->captured, &threads, range, headings[i].kind, &block))
 				continue;
 			add_block(joining, &block, traced_stack(joining, range->stack), BLOCK_HELD);
 			heap->reserved_bytes += block.requested_bytes;
@@ -375,6 +426,7 @@ static void join_virtual(struct joining *joining)
 		if (headings[i].kind != RANGE_RESERVED)
 			heap->committed_bytes = heap->reserved_bytes;
 	}
+	u64map_release(&threads);
 }
 
 /* Adds the headings of handles, if handles are recorded. */

@@ -28,6 +28,8 @@ static const struct {
 	[HOOK_UNMAP] = {"NtUnmapViewOfSection", false},
 	[HOOK_UNMAP_EX] = {"NtUnmapViewOfSectionEx", true},
 	[HOOK_TERMINATE] = {"NtTerminateProcess", false},
+	[HOOK_CREATE_THREAD] = {"NtCreateThreadEx", true},
+	[HOOK_TERMINATE_THREAD] = {"NtTerminateThread", false},
 	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
 	[HOOK_CLOSE] = {"NtClose", false},
 	[HOOK_DUPLICATE] = {"NtDuplicateObject", false},
@@ -43,8 +45,9 @@ static const char *const waits[TRACEE_WAITS] = {"NtWaitForSingleObject", "NtWait
 #define NUMBER_OF(id, name, count, at, type) HOOK_##id,
 const enum tracer_hook_id tracee_hook_order[] = {HOOK_CLOSE, HOOK_DUPLICATE,
 	TRACER_HANDLE_CALLS(NUMBER_OF) HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE, HOOK_UNMAP,
-	HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE, HOOK_CREATE_HEAP,
-	HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX, HOOK_ALLOCATE};
+	HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_TERMINATE_THREAD, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
+	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
+	HOOK_CREATE_THREAD, HOOK_ALLOCATE};
 _Static_assert(sizeof(tracee_hook_order) / sizeof(*tracee_hook_order) == HOOK_COUNT, "every hook");
 
 const char *tracee_function_name(enum tracer_hook_id id)

@@ -121,7 +121,8 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 {
 	static const enum record_memory memories[] = {[RANGE_RESERVED] = RECORD_RESERVED,
 		[RANGE_COMMITTED] = RECORD_COMMITTED,
-		[RANGE_MAPPED] = RECORD_MAPPED};
+		[RANGE_MAPPED] = RECORD_MAPPED,
+		[RANGE_STACK] = RECORD_STACK};
 	static const enum live_change changes[] = {[RING_RANGE_FILL] = LIVE_FILL,
 		[RING_RANGE_USE] = LIVE_USE,
 		[RING_RANGE_GIVE_UP] = LIVE_GIVE_UP,
@@ -135,7 +136,7 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 	if (start >= TRACER_HANDLES)
 		return true; /* recordings have no handles */
 	if (event->type != RING_RANGE_TAKE) {
-		if (event->low < RANGE_RESERVED || event->low > RANGE_MAPPED)
+		if (event->low < RANGE_RESERVED || event->low > RANGE_STACK)
 			return false;
 		memory = memories[event->low];
 	}

@@ -28,7 +28,7 @@ static bool is_sound(const struct tracer_range *range)
 		return kind < RANGE_HANDLE + HANDLE_TYPES && range->start >= TRACER_HANDLES &&
 		       range->end - range->start == TRACER_PAGE &&
 		       tracer_range_handle(range) < TRACER_HANDLE_MAX;
-	return kind != RANGE_NONE && kind <= RANGE_MAPPED && range->start < range->end &&
+	return kind != RANGE_NONE && kind <= RANGE_STACK && range->start < range->end &&
 	       range->end <= TARGET_SPACE_BYTES;
 }
 

@@ -42,6 +42,7 @@ static inline bool hooks_are_on(void)
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
+void hooks_thread_init(void);
 void hooks_handles_init(void);
 
 /* Returns true if a handle refers to this process. A handle that cannot be queried counts as
@@ -51,6 +52,10 @@ bool hooks_is_this_process(void *process);
 /* Records a handle that was opened by the caller of a hook, if handles are recorded. Must be called
  * after the real call has succeeded. */
 void handles_add(void *const *handle, enum tracer_handle_type type, const void *caller);
+
+/* Returns true if a hook must record a change to the process with this handle: the process is this
+ * one, and the call comes neither from a real heap nor from the tracer. */
+bool hooks_record(void *process);
 
 /* Registers for the loader's notifications until the process exits. Without notifications, unloads
  * are not recorded. The loader may refuse, and does not support them before Windows Vista. */
@@ -152,5 +157,9 @@ struct pages_kind {
 /* Queries the pages that begin at an address. Returns false if the address is beyond the address
  * space. */
 bool pages_query(uint64_t addr, struct pages_kind *kind);
+
+/* Returns true if the bytes can be read now. Another thread may unmap them before they are read,
+ * but the program's own call would then fail too. */
+bool pages_can_read(const void *at, size_t bytes);
 
 #endif

@@ -14,8 +14,6 @@ typedef ULONG_PTR(WINAPI *create_process_fn)(PHANDLE process, PHANDLE thread,
 	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
 	PVOID create_info, PVOID attribute_list);
 
-/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: phnt, ntpsapi.h */
-#define CREATE_THREAD_SUSPENDED 1u
 #define PATIENCE_MS 30000 /* maximum time for hsnap to prepare a new process */
 
 static HANDLE handle(uint64_t value)
@@ -150,8 +148,8 @@ static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
 	ULONG_PTR result;
 
 	if (follow && thread_access & (THREAD_SUSPEND_RESUME | MAXIMUM_ALLOWED | GENERIC_ALL))
-		suspend = CREATE_THREAD_SUSPENDED & ~thread_flags;
-	follow = follow && (thread_flags | suspend) & CREATE_THREAD_SUSPENDED;
+		suspend = NT_CREATE_THREAD_SUSPENDED & ~thread_flags;
+	follow = follow && (thread_flags | suspend) & NT_CREATE_THREAD_SUSPENDED;
 	result = original(process, thread, process_access, thread_access, process_attributes,
 		thread_attributes, process_flags, thread_flags | suspend, parameters, create_info,
 		attribute_list);

@@ -75,9 +75,7 @@ static bool is_on_stack(uintptr_t from, uintptr_t end)
 	       end <= (uintptr_t)tib->StackBase;
 }
 
-/* Returns true if the bytes can be read now. Another thread may unmap them before they are read,
- * but the program's own call would then fail too. */
-static bool pages_can_read(const void *at, size_t bytes)
+bool pages_can_read(const void *at, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)at, end = from + bytes;
 	MEMORY_BASIC_INFORMATION info;
@@ -146,7 +144,7 @@ bool hooks_is_this_process(HANDLE process)
 	       info.UniqueProcessId == GetCurrentProcessId();
 }
 
-static bool is_recorded(HANDLE process)
+bool hooks_record(HANDLE process)
 {
 	return hooks_are_on() && guard_now() == GUARD_NONE && hooks_is_this_process(process);
 }
@@ -190,7 +188,7 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 {
 	struct pages pages;
 
-	if (!(type & (MEM_RESERVE | MEM_COMMIT)) || !is_recorded(process))
+	if (!(type & (MEM_RESERVE | MEM_COMMIT)) || !hooks_record(process))
 		return ALLOCATION_UNSEEN;
 	if (type & MEM_RESERVE)
 		return type & ALLOCATE_REPLACE_PLACEHOLDER ? ALLOCATION_INSIDE : ALLOCATION_NEW;
@@ -397,7 +395,7 @@ static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const vo
 static any WINAPI hook_map(any section, HANDLE process, PVOID *base, any zero_bits,
 	any commit_bytes, any offset, PSIZE_T bytes, any inherit, any type, any protect)
 {
-	bool is_seen = is_recorded(process);
+	bool is_seen = hooks_record(process);
 	any result = ((map_fn)hook_original(HOOK_MAP))(section, process, base, zero_bits,
 		commit_bytes, offset, bytes, inherit, type, protect);
 
@@ -409,7 +407,7 @@ static any WINAPI hook_map(any section, HANDLE process, PVOID *base, any zero_bi
 static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offset, PSIZE_T bytes,
 	any type, any protect, any parameters, any parameter_count)
 {
-	bool is_seen = is_recorded(process);
+	bool is_seen = hooks_record(process);
 	any result = ((map_ex_fn)hook_original(HOOK_MAP_EX))(
 		section, process, base, offset, bytes, type, protect, parameters, parameter_count);
 

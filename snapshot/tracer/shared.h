@@ -96,7 +96,6 @@ enum tracer_handle_type {
 	X(OPEN_SECTION, "NtOpenSection", 3, 1, HANDLE_SECTION)                                     \
 	X(CREATE_SEMAPHORE, "NtCreateSemaphore", 5, 1, HANDLE_SEMAPHORE)                           \
 	X(OPEN_SEMAPHORE, "NtOpenSemaphore", 3, 1, HANDLE_SEMAPHORE)                               \
-	X(CREATE_THREAD, "NtCreateThreadEx", 11, 1, HANDLE_THREAD)                                 \
 	X(OPEN_THREAD, "NtOpenThread", 4, 1, HANDLE_THREAD)                                        \
 	X(CREATE_TIMER, "NtCreateTimer", 4, 1, HANDLE_TIMER)                                       \
 	X(OPEN_TIMER, "NtOpenTimer", 3, 1, HANDLE_TIMER)                                           \
@@ -124,6 +123,8 @@ enum tracer_hook_id {
 	HOOK_UNMAP, /* NtUnmapViewOfSection */
 	HOOK_UNMAP_EX, /* NtUnmapViewOfSectionEx, optional */
 	HOOK_TERMINATE, /* NtTerminateProcess */
+	HOOK_CREATE_THREAD, /* NtCreateThreadEx, optional */
+	HOOK_TERMINATE_THREAD, /* NtTerminateThread */
 	HOOK_CREATE_PROCESS, /* NtCreateUserProcess, optional */
 	HOOK_CLOSE, /* NtClose; this function and the following ones only for handles */
 	HOOK_DUPLICATE, /* NtDuplicateObject */
@@ -215,6 +216,9 @@ enum tracer_range_kind {
 	RANGE_RESERVED,
 	RANGE_COMMITTED,
 	RANGE_MAPPED,
+	/* Pages of a thread's stack that were committed when the thread was created. Lower pages of
+	 * the same allocation are RANGE_RESERVED, and the system commits them as the stack grows. */
+	RANGE_STACK,
 	RANGE_HANDLE = 16, /* an open handle; plus enum tracer_handle_type */
 };
 

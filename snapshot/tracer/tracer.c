@@ -58,6 +58,7 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	hooks_heap_init();
 	hooks_virtual_init();
 	hooks_process_init();
+	hooks_thread_init();
 	hooks_handles_init();
 	loader_notes_init();
 	return TRUE;

@@ -43,8 +43,11 @@ struct nt_thread_info {
 	LONG priority, base_priority;
 };
 #define NT_THREAD_BASIC_INFORMATION ((THREADINFOCLASS)0)
+/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: phnt, ntpsapi.h */
+#define NT_CREATE_THREAD_SUSPENDED 1u
 #define NT_MEMORY_BASIC_INFORMATION 0u /* driver kit page of ZwQueryVirtualMemory */
 
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
+#define THIS_THREAD ((HANDLE)(LONG_PTR)-2)
 
 #endif

@@ -422,6 +422,47 @@ TEST(each_range_is_block_under_its_heading)
 	assert_string_equal(heap_at(HEAP_MAPPED)->kind, "mapped");
 }
 
+static void write_thread(uint64_t start, uint64_t committed, uint64_t end, uint32_t stack)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = TRACER_RANGES + AREA_GET(ranges.node_count) * 48;
+
+		tracer_write_range(i ? committed : start, i ? end : committed,
+			i ? RANGE_STACK : RANGE_RESERVED, stack);
+		fake_write(at + offsetof(struct tracer_range, allocation), start, 8);
+	}
+}
+
+/* The sizes are those of the live thread, not those of its creation. A thread that is not live is
+ * not listed, and neither is one whose stack merely contains the address. */
+TEST(stacks_of_live_threads_are_blocks)
+{
+	struct thread_stack live[] = {{0x500000, 0x10000, 0x4000}, {0x604000, 0x1000, 0x1000},
+		{0x700000, 0x10000, 0x10000}, {0x900000, 0x10000, 0x10000}};
+	uint32_t one = tracer_write_stack(0x140001000, 3), two = tracer_write_stack(0x140002000, 3);
+
+	write_thread(0x400000, 0x40e000, 0x410000, one);
+	write_thread(0x500000, 0x50e000, 0x510000, one);
+	write_thread(0x600000, 0x604000, 0x610000, one);
+	write_thread(0x700000, 0x70c000, 0x710000, two);
+	tracer_write_range(0x800000, 0x810000, RANGE_COMMITTED, two);
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 9);
+	assert_range(0x50e000, 0x2000, HEAP_STACKS, 0x140001000);
+	assert_range(0x500000, 0xe000, HEAP_RESERVED, 0x140001000);
+	snapshot_release(&scene.snapshot);
+	snapshot_init(&scene.snapshot);
+	scene.captured.thread_stacks = live;
+	scene.captured.thread_stack_count = 4;
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 4);
+	assert_range(0x700000, 0x10000, HEAP_STACKS, 0x140002000);
+	assert_range(0x800000, 0x10000, HEAP_VIRTUAL, 0x140002000);
+	assert_int_equal(heap_at(HEAP_STACKS)->committed_bytes, 0x14000);
+	assert_int_equal(heap_at(HEAP_RESERVED)->reserved_bytes, 0xc000);
+	assert_string_equal(heap_at(HEAP_STACKS)->kind, "stack");
+}
+
 TEST(headings_are_there_when_virtual_memory_is_recorded)
 {
 	join_traced();
@@ -433,7 +474,7 @@ TEST(headings_are_there_when_virtual_memory_is_recorded)
 			   offsetof(struct tracer_hook, patch_bytes),
 		12, 4);
 	join_traced();
-	assert_int_equal(scene.snapshot.heap_count, 5);
+	assert_int_equal(scene.snapshot.heap_count, 6);
 	assert_int_equal(heap_at(HEAP_MAPPED)->reserved_bytes, 0);
 }
 
@@ -445,7 +486,7 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 	tracer_write_range(0x4f000, 0x60000, RANGE_COMMITTED, stack);
 	tracer_write_range(0x70000, 0x70000, RANGE_COMMITTED, stack);
 	tracer_write_range(0x90000, 0x80000, RANGE_MAPPED, stack);
-	tracer_write_range(0xa0000, 0xb0000, 4, stack);
+	tracer_write_range(0xa0000, 0xb0000, RANGE_STACK + 1, stack);
 	tracer_write_range(0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 1);

@@ -552,7 +552,8 @@ static void check_pages(const struct page *pages)
 {
 	static const uint32_t states[RECORD_MEMORIES] = {[RECORD_COMMITTED] = RANGE_COMMITTED,
 		[RECORD_RESERVED] = RANGE_RESERVED,
-		[RECORD_MAPPED] = RANGE_MAPPED};
+		[RECORD_MAPPED] = RANGE_MAPPED,
+		[RECORD_STACK] = RANGE_STACK};
 	struct page allocations[PAGES] = {0};
 
 	for (size_t kind = 0; kind < scene.kind_count; kind++) {
@@ -587,7 +588,7 @@ TEST(ranges_agree_with_pages_and_are_freed_by_events_stack)
 	for (unsigned i = 0; i < 12000; i++) {
 		unsigned type = RING_RANGE_ADD + random_below(5), from = random_below(PAGES);
 		unsigned count = 1 + random_below(random_below(i < 4000 ? 4 : 200) ? 6 : PAGES);
-		uint32_t became = RANGE_RESERVED + random_below(3), stack = 1 + random_below(7);
+		uint32_t became = RANGE_RESERVED + random_below(4), stack = 1 + random_below(7);
 		size_t allocations;
 
 		count = count > PAGES - from ? PAGES - from : count;

@@ -250,9 +250,10 @@ static uint32_t any_stack(struct worker *worker)
 
 static uint32_t any_kind(struct worker *worker)
 {
-	static const uint32_t kinds[] = {RANGE_RESERVED, RANGE_COMMITTED, RANGE_MAPPED};
+	static const uint32_t kinds[] = {
+		RANGE_RESERVED, RANGE_COMMITTED, RANGE_MAPPED, RANGE_STACK};
 
-	return kinds[dice(worker, 3)];
+	return kinds[dice(worker, 4)];
 }
 
 static struct tracer_range range_of(const struct worker *worker, const struct page *page)
@@ -517,6 +518,37 @@ TEST(test_what_is_taken_is_marked)
 	assert_int_equal(kind_at(BASE + PAGE, 3), RANGE_MAPPED);
 }
 
+/* Adds the stack of a thread as the hook does: 12 reserved pages below 4 committed ones. */
+static void add_stack(uint64_t start, uint32_t stack)
+{
+	struct tracer_range low = allocation(start, 12, RANGE_RESERVED, stack);
+	struct tracer_range high = allocation(start + 12 * PAGE, 4, RANGE_STACK, stack);
+
+	high.allocation = start;
+	ranges_add(&area, &low);
+	ranges_add(&area, &high);
+}
+
+/* The stack of a thread that ended unseen is replaced by the next allocation that overlaps it, even
+ * if only its reserved part does. */
+TEST(test_stale_stack_is_replaced)
+{
+	struct tracer_range last = allocation(BASE + 23 * PAGE, 1, RANGE_COMMITTED, 3);
+
+	add_stack(BASE, 1);
+	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED);
+	assert_int_equal(kind_at(BASE + 12 * PAGE, 1), RANGE_STACK);
+	add_stack(BASE + 8 * PAGE, 2);
+	assert_int_equal(kind_at(BASE, 1), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + 12 * PAGE, 1), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + 8 * PAGE, 2), RANGE_RESERVED);
+	assert_int_equal(kind_at(BASE + 20 * PAGE, 2), RANGE_STACK);
+	ranges_add(&area, &last);
+	assert_int_equal(kind_at(BASE + 8 * PAGE, 2), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + 20 * PAGE, 2), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + 23 * PAGE, 3), RANGE_COMMITTED);
+}
+
 /* ---------------------------------------------------------------- large numbers */
 
 /* Commits pages one by one. At first no page is next to an earlier one. The result must be a single
@@ -732,7 +764,7 @@ TEST(test_threads_in_rooms_of_their_own)
 
 /* Bytes of each kind that are listed after some number of changes. */
 struct dump_sums {
-	uint32_t pages[4];
+	uint32_t pages[8];
 };
 
 static struct dump_sums *sums_after;
@@ -775,11 +807,11 @@ static bool look(struct tracer_range *copy, uint32_t *count, uint32_t *changes)
 
 static bool is_expected(const struct tracer_range *copy, uint32_t count, uint32_t changes)
 {
-	uint64_t pages[4] = {0};
+	uint64_t pages[8] = {0};
 
 	for (uint32_t i = 0; i < count; i++)
-		pages[copy[i].kind & 3] += (copy[i].end - copy[i].start) / PAGE;
-	for (unsigned kind = RANGE_RESERVED; kind <= RANGE_MAPPED; kind++) {
+		pages[copy[i].kind & 7] += (copy[i].end - copy[i].start) / PAGE;
+	for (unsigned kind = RANGE_RESERVED; kind <= RANGE_STACK; kind++) {
 		if (pages[kind] != sums_after[changes / 2].pages[kind])
 			return false;
 	}

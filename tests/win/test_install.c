@@ -128,7 +128,8 @@ static bool is_clean(void)
 {
 	static const char *const names[] = {"RtlAllocateHeap", "RtlReAllocateHeap", "RtlFreeHeap",
 		"NtAllocateVirtualMemory", "NtFreeVirtualMemory", "NtMapViewOfSection",
-		"NtUnmapViewOfSection", "NtTerminateProcess", "RtlDestroyHeap"};
+		"NtUnmapViewOfSection", "NtTerminateProcess", "NtCreateThreadEx",
+		"NtTerminateThread", "RtlDestroyHeap"};
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
