@@ -87,7 +87,7 @@ subtest 'other ways to ask for help' => sub {
 };
 
 # hdiff's list of allocator frames equals the list in its manual.
-my ($array) = slurp("$root/diff/query/strip.c") =~ /allocators\[\] = \{\n(.*?)^\};/ms;
+my ($array) = slurp("$root/diff/query/strip_allocators.c") =~ /allocators\[\] = \{\n(.*?)^\};/ms;
 my @has = ($array // '') =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');

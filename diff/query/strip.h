@@ -13,6 +13,10 @@
 #include "core/base/memory.h"
 #include "diff/read/frame.h"
 
+/* Functions that only allocate memory or open handles for their callers, each as MODULE!FUNCTION. NULL
+ * ends the list. */
+extern const char *const strip_allocators[];
+
 struct naming;
 
 struct strip {

@@ -246,8 +246,13 @@ void stackless_capture(struct target *target, const struct raw_capture *captured
 {
 	struct stackless_groups grouping = {.snapshot = snapshot, .has_texts = count};
 
-	if (!captured->stackless_count || memory_init(&grouping.memory, target))
+	if (!captured->stackless_count)
 		return;
+	if (memory_init(&grouping.memory, target)) {
+		snapshot_warn(snapshot,
+			"no memory to group the blocks without a stack by their first words");
+		return;
+	}
 	hash_index_init(&grouping.index);
 	for (size_t i = 0; i < captured->stackless_count; i++) {
 		const struct stackless_group group = group_of(&grouping, captured, i);
