@@ -224,6 +224,9 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 
 	if (axis && axis_longest(axis) < 2)
 		why = "fewer than two snapshots of a process";
+	else if (axis && options->trend_verdicts && axis_longest(axis) < AXIS_TREND_MIN &&
+		 !(options->trend_verdicts >> TREND_TOO_FEW & 1))
+		why = "--verdict needs three snapshots of a process";
 	if (!why && misplaced)
 		why = doubt_words(misplaced, words);
 	if (why) {

@@ -69,6 +69,18 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 	is(hdiff('--max-growth', $_->[0], $alone)->{status}, $_->[1], "a comparison tells growth: $_->[0]") for [1, 1], [2, 0];
 };
 
+subtest 'no limit is kept because --verdict cannot judge two snapshots' => sub {
+	my $dir = fresh_dir();
+	series($dir, [@six[0, 1]], { leak => [@leak[0, 1]] }, pid => $_, name => "p$_-%d.txt") for 7, 8;
+	for (['grows', 2], ['grows,too-few', 1], ['steady', 2]) {
+		my $result = hdiff('--verdict', $$_[0], '--max-growth', 0, $dir);
+		is($result->{status}, $$_[1], "--verdict $$_[0]: status $$_[1]");
+		is(scalar(() = $result->{err} =~ /cannot judge growth: --verdict needs three snapshots of a process$/mg), $$_[1] == 2 ? 2 : 0, 'and why');
+	}
+	series($dir, [@six[0 .. 2]], { leak => [9, 9, 9] }, pid => 9, name => 'p9-%d.txt');
+	is(hdiff('--verdict', 'grows', '--max-growth', 0, $dir)->{status}, 0, 'it is enough when one can be judged');
+};
+
 subtest 'dumps without a time are no order for those that have one, nor the other way round' => sub {
 	my $dir = fresh_dir();
 	my @timed = series($dir, \@six, { leak => \@leak }, name => 't%d.txt');
