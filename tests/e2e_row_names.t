@@ -35,6 +35,7 @@ subtest 'suppressions that match, and why others do not' => \&suppressions;
 subtest 'threads and locales of the C++ library' => \&library_functions;
 subtest 'code that the linker moved' => \&moved_code;
 subtest 'logs that show no modules, or no heaps' => \&no_modules;
+subtest 'a filter that cannot decide keeps no limit' => \&undecided;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
 
@@ -460,6 +461,21 @@ sub no_modules {
 	my @files = ($log->('some.txt', 2, 1), spew("$dir/none.txt", "// UMDH: version 6.3.9600: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n"));
 	is(run([$hdiff, '--max-growth', 0, @$_])->{status}, 2, 'a log without heaps measures nothing') for [@files], [reverse @files], [$files[1]];
 	return;
+}
+
+# A comparison that lacks what a filter needs.
+sub undecided {
+	my $gate = sub { my ($status, $file, $what, @args) = @_;
+		my $result = run([$hdiff, '--input-base', 'hex', @args, '--max-growth', 0, $file]);
+		is($result->{status}, $status, $what) or diag($result->{out}, $result->{err});
+		return $result;
+	};
+	# The first row grew by 16 bytes and the second by 32, each from 16 bytes; no count of the
+	# first is known, and the second has one block more.
+	my $counts = spew("$dir/counts.txt", "+      10 (     20 -     10)      2 allocs\tBackTrace1\n\n\tapp!f+1\n\n+      20 (     30 -     10)      3 allocs\tBackTrace2\n"
+		. "+       1 (      3 -      2)\tBackTrace2\tallocations\n\n\tapp!g+1\n\nTotal increase ==     30 requested +      0 overhead =     30\n");
+	$gate->(1, $counts, '--min-count keeps a row whose count is not known', '--min-count', 2);
+	is_deeply(rows_of('--min-count', 2, $counts), [0], '... and only this one');
 }
 
 sub library_functions {

@@ -57,8 +57,10 @@ bool filter_change(
 		change.block_count = magnitude(delta.block_count);
 		change.requested_bytes = magnitude(delta.requested_bytes);
 	}
+	/* In a comparison without old counts, an unchanged count may be unknown. */
 	return change.requested_bytes >= filter->min_bytes &&
-	       change.block_count >= filter->min_blocks &&
+	       (change.block_count >= filter->min_blocks ||
+		       (comparison->lacks_counts && !change.block_count)) &&
 	       (!filter->trend_verdicts ||
 		       filter->trend_verdicts >> row_trend(comparison, row)->verdict & 1);
 }
