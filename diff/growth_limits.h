@@ -36,7 +36,7 @@ struct growth_limits {
 	/* number of series checked against the rate limit; number of series with too few
 	 * snapshots */
 	size_t judged, too_few;
-	bool is_unlisted; /* an option names a module or heap that no dump contains */
+	bool is_unlisted; /* a filter names a module or heap that no dump contains, or cannot decide */
 	bool lacks_figures; /* a figure that has a limit is not recorded in all dumps */
 	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */

@@ -102,7 +102,7 @@ static void print_suppressions(
  * Patterns are reported on the first call. A pattern remembers its matches in all series, and is
  * not checked in series that are otherwise empty. */
 static void print_unmatched(
-	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted)
+	void *ctx, const char *option, const char *value, const char *what, bool is_unsure)
 {
 	struct comparison_run *run = ctx;
 	bool is_pattern = !strcmp(option, run->filter.include.option) ||
@@ -119,7 +119,7 @@ static void print_unmatched(
 	}
 	if (++*found == (is_pattern ? 1 : run->view_count)) {
 		message_line(run->messages, "%s", words.data);
-		run->limits.is_unlisted |= is_unlisted && options_has_limit(&run->options);
+		run->limits.is_unlisted |= is_unsure && options_has_limit(&run->options);
 	}
 	buf_release(&words);
 }

@@ -91,9 +91,9 @@ sub frame_flags {
 # ---------------------------------------------------------------- tests
 
 sub nameless_modules {
-	my $old = dump_of('mod1.txt', [[0x40, 2, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12'], [0x80, 1, @heap, 'app+2000']]);
-	my $new = dump_of('mod2.txt', [[0x40, 40, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12'], [0x80, 3, @heap, 'app+2000'],
-			[0x20, 2, @heap, 'OLEAUT32+100', 'plug+7777', 'app+1A12'], [0x10, 2, 'MSVCR80+9', 'app+3000', 'KERNEL32+5', 'ntdll+6']]);
+	my $old = dump_of('mod1.txt', [[0x40, 2, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12 : 7FF600001A12'], [0x80, 1, @heap, 'app+2000']]);
+	my $new = dump_of('mod2.txt', [[0x40, 40, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12 : 7FF600001A12'], [0x80, 3, @heap, 'app+2000'],
+			[0x20, 2, @heap, 'OLEAUT32+100', 'plug+7777', 'app+1A12 : 7FF600001A12'], [0x10, 2, 'MSVCR80+9', 'app+3000', 'KERNEL32+5', 'ntdll+6']]);
 	my %grown = ('plug' => 0x40 * 38 + 0x20 * 2, 'app' => 0x80 * 2 + 0x10 * 2);
 	is_deeply(named($old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'the table');
 	my %self = map { $_->{name} => $_->{self} } @{ people(text('--group', 'module', $old, $new))->{groups} };
@@ -476,6 +476,16 @@ sub undecided {
 		. "+       1 (      3 -      2)\tBackTrace2\tallocations\n\n\tapp!g+1\n\nTotal increase ==     30 requested +      0 overhead =     30\n");
 	$gate->(1, $counts, '--min-count keeps a row whose count is not known', '--min-count', 2);
 	is_deeply(rows_of('--min-count', 2, $counts), [0], '... and only this one');
+	for ('--module app', '-i ^app!', '-i open') {
+		my $result = $gate->(2, comparison_of([], []), "no stacks, $_", split / /);
+		like($result->{err}, qr/^hdiff: \Q$_\E: warning: (?:the comparison has no stacks|no frame has a name that it could match)$/m, 'and why');
+	}
+	# The frames of the program have no names, or none has.
+	my $named = comparison_of(['ntdll!RtlAllocateHeap+1', 'app+1A12 : 7FF600001A12']);
+	$gate->($$_[1], $named, "names of another module, -i $$_[0]", '-i', $$_[0]) for ['^app!', 2], ['app.exe!f', 2], ['^plug!', 0], ['open', 0], ['app', 1];
+	my $nameless = comparison_of(['ntdll+10 : 7FF700000010', 'app+1A12 : 7FF600001A12']);
+	$gate->($$_[1], $nameless, "no names, -i $$_[0]", '-i', $$_[0]) for ['^app!', 2], ['Session::open', 2], ['^plug!', 0], ['app\\+1A13', 0], ['app\\+1A12', 1];
+	is(run([$hdiff, '-i', '^app!', $nameless])->{status}, 0, 'without a limit');
 }
 
 sub library_functions {

@@ -249,6 +249,18 @@ static bool is_module(const char *wanted, const struct naming *naming)
 	return false;
 }
 
+/* Returns true if a printed comparison has rows, but no frames. */
+static bool lacks_frames(const struct comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->row_count; i++) {
+		const struct frames *frames = comparison->dumps ? NULL : comparison->rows[i].frames;
+
+		if (comparison->dumps || (frames && frames->count))
+			return false;
+	}
+	return comparison->row_count;
+}
+
 /* Returns true if the absence of a module proves that the filter cannot work. The frames of old logs
  * have names, but only those of modules that allocated: there, a module may be absent because it
  * has no blocks. A dump of addresses that lacks the list of modules cannot show any module. */
@@ -266,10 +278,14 @@ static bool absence_is_wrong(const struct comparison *comparison)
 void unmatched_modules(const struct filter *filter, const struct naming *naming,
 	unmatched_report *messages, void *ctx)
 {
+	bool has_none = lacks_frames(naming->comparison);
+
 	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
-			messages(ctx, "--module", filter->modules[i], "no module has this name",
-				absence_is_wrong(naming->comparison));
+			messages(ctx, "--module", filter->modules[i],
+				has_none ? "the comparison has no stacks" :
+					   "no module has this name",
+				has_none || absence_is_wrong(naming->comparison));
 	}
 }
 
@@ -348,6 +364,42 @@ static bool were_all_held(const struct patterns *patterns, const struct patterns
 	return !others->count;
 }
 
+/* Returns true if a pattern may miss stacks of these rows, because no frame of the module before its
+ * "!" has a name, or no frame at all. A pattern for offsets needs no names. */
+static bool lacks_names(
+	const struct naming *naming, const uint32_t *rows, size_t count, const char *pattern)
+{
+	bool has_frames = false, is_nameless = false, is_named = false;
+	struct frames frames;
+	struct buf text;
+	char *module;
+	size_t len;
+
+	frames_init(&frames);
+	buf_init(&text);
+	buf_add_text(&text, pattern + (*pattern == '^'));
+	pattern_drop_extensions(text.data);
+	module = text.data;
+	len = strcspn(module, "!\\.[](){}*+?|$^");
+	module = module[len] == '!' ? module : NULL;
+	for (size_t i = 0; i < count && !is_named; i++) {
+		naming_frames(naming, rows[i], &frames);
+		for (size_t k = 0; k < frames.count; k++) {
+			const struct frame *frame = &frames.items[k];
+
+			has_frames = true;
+			if (module && (!frame->module || !text_same(module, len, frame->module,
+								 strlen(frame->module))))
+				continue;
+			is_named |= frame->function != NULL;
+			is_nameless |= !frame->function;
+		}
+	}
+	buf_release(&text);
+	frames_release(&frames);
+	return !is_named && (is_nameless || !has_frames) && !strstr(pattern, "\\+");
+}
+
 /* Checks one list of patterns: part of unmatched_patterns(). */
 static void check_patterns(struct filter *filter, struct patterns *patterns, struct naming *naming,
 	bool is_part, unmatched_report *messages, void *ctx)
@@ -392,12 +444,24 @@ static void check_patterns(struct filter *filter, struct patterns *patterns, str
 		}
 	}
 	for (size_t i = 0;
-		messages && count && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
-		messages(ctx, patterns->option, pattern_text(patterns, i),
-			is_part ? "no changed stack that passes the other options has a matching "
-				  "frame" :
-				  "no changed stack has a matching frame",
-			false);
+		messages && count && (i = patterns_unmatched(patterns, i)) < patterns->count; i++) {
+		const char *text = pattern_text(patterns, i);
+		bool is_unsure =
+			patterns == &filter->include && lacks_names(naming, rows, count, text);
+
+		if (is_unsure && count < comparison->row_count) {
+			for (count = 0; count < comparison->row_count; count++)
+				rows[count] = (uint32_t)count;
+			naming_find(naming, rows, count);
+			is_unsure = lacks_names(naming, rows, count, text);
+		}
+		messages(ctx, patterns->option, text,
+			is_unsure ? "no frame has a name that it could match" :
+			is_part	  ? "no changed stack that passes the other options has a matching "
+				    "frame" :
+				    "no changed stack has a matching frame",
+			is_unsure);
+	}
 	free(rows);
 	frames_release(&frames);
 }

@@ -69,10 +69,11 @@ const char *filter_frame_file(
  * Such a filter is probably a typing error. It would select no stack, so every growth limit would
  * pass. */
 
-/* Reports an option's value that matches nothing; `what` describes the problem. `is_unlisted`: the
- * dumps list all modules or heaps, and this one is not among them. */
+/* Reports an option's value that matches nothing; `what` describes the problem. `is_unsure`: no limit
+ * may pass. The dumps list all modules or heaps, and this one is not among them, or the stacks or
+ * names that could match are missing. */
 typedef void unmatched_report(
-	void *ctx, const char *option, const char *value, const char *what, bool is_unlisted);
+	void *ctx, const char *option, const char *value, const char *what, bool is_unsure);
 
 /* Checks the values of --module against the modules of the dumps. For a printed comparison, checks
  * them against the modules of its frames. */
