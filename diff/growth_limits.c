@@ -270,7 +270,7 @@ static void check_figure(struct growth_limits *limits, struct view *view,
 	if (!row || !row->has_change) {
 		buf_clear(words);
 		buf_printf(words, "%.*s", (int)limit->key_len, limit->key);
-		limits->lacks_figures = true;
+		limits->lacks_data = true;
 		print_unknown(limits, view, words->data, "not all dumps record it");
 		return;
 	}
@@ -448,6 +448,11 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 	/* Damage matters only if no limit is exceeded and at least one was judged. */
 	if (!limits->is_over && limits->ends_judged + limits->judged > judged)
 		check_damage(limits, view, &words);
+	if (!limits->is_over && view->comparison->doubt) {
+		limits->lacks_data = true;
+		if (!verdict->unknown.len)
+			print_unknown(limits, view, "growth", view->comparison->doubt);
+	}
 	buf_release(&words);
 	limits->is_over |= was_over;
 }
@@ -456,5 +461,5 @@ bool growth_is_unknown(const struct growth_limits *limits)
 {
 	return limits->lacks_times || limits->is_damaged || (limits->too_few && !limits->judged) ||
 	       (limits->ends_unknown && !limits->ends_judged) ||
-	       ((limits->is_unlisted || limits->lacks_figures) && !limits->is_over);
+	       ((limits->is_unlisted || limits->lacks_data) && !limits->is_over);
 }

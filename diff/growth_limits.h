@@ -37,7 +37,8 @@ struct growth_limits {
 	 * snapshots */
 	size_t judged, too_few;
 	bool is_unlisted; /* a filter names a module or heap that no dump contains, or cannot decide */
-	bool lacks_figures; /* a figure that has a limit is not recorded in all dumps */
+	/* a figure that has a limit is not recorded in all dumps, or a dump was left out */
+	bool lacks_data;
 	bool lacks_times; /* no rate was computed, because times are missing or wrong */
 	bool is_damaged; /* a series that exceeds no limit has a damaged dump */
 	struct growth_verdict *verdict; /* verdict of the current view; receives the messages */

@@ -254,6 +254,44 @@ static int read_chain(struct inputs *inputs, const struct file_list *list, struc
 	return rc ? rc : series_list_trend(inputs, list, err);
 }
 
+/* Checks a damaged dump that was left out. Unless it lies between two dumps of its process, it may be
+ * the first or the last, so no limit of the series may pass. */
+static void doubt_ends(struct inputs *inputs, const struct read_file *file)
+{
+	const int64_t time_ms = file->sums.id.time_ms;
+	/* with equal exact times, both are copies of one snapshot */
+	const int64_t least_ms = file->sums.id.has_wall_time || !time_ms;
+	const bool is_known = !file->rc || file->rc == -ERR_CUT;
+	struct series *owner = NULL;
+	bool is_after = false, is_before = false;
+	char words[800];
+
+	for (size_t i = 0; is_known && i < inputs->series_count; i++) {
+		struct series *series = &inputs->series[i];
+
+		for (size_t k = 0; k < series->count; k++) {
+			const struct dump_sums *dump = &inputs->dumps[series->first + k];
+
+			if (!dump_same_process(dump, &file->sums))
+				continue;
+			owner = series;
+			if (dump_is_moved(dump))
+				continue;
+			is_after |= dump->id.time_ms + least_ms <= time_ms;
+			is_before |= dump->id.time_ms >= time_ms + least_ms;
+		}
+	}
+	if ((is_after && is_before) || (!owner && is_known && inputs->options->series))
+		return;
+	owner = owner ? owner : inputs->series;
+	snprintf(words, sizeof(words),
+		"%.600s was left out, and may be the first or the last dump of a process; delete "
+		"it if it is not needed",
+		file->item->path);
+	if (!owner->doubt)
+		owner->doubt = arena_text(&inputs->paths, words, strlen(words));
+}
+
 /* Replaces two dumps with the second one. */
 static void use_last(struct inputs *inputs)
 {
@@ -299,6 +337,13 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 		rc = inputs_check_processes(inputs, list->has_found, err);
 	if (!rc && options->shows_pinned && inputs->dump_count == 2 && !inputs->series[0].number)
 		use_last(inputs);
+	for (size_t i = 0; !rc && options_has_limit(options) && i < list->count; i++) {
+		const struct read_file *file = &files[i];
+
+		if (file->item->is_found && file->kind == FILE_DUMP && !file->is_used &&
+			read_file_is_damaged(file) && !file->item->is_double)
+			doubt_ends(inputs, file);
+	}
 	read_files_release(files, list->count);
 	free(files);
 	return rc;
@@ -332,6 +377,7 @@ void inputs_match(struct inputs *inputs)
 			inputs_check_samples(inputs, series);
 		comparison_make(
 			&series->comparison, &inputs->dumps[series->first], series->count, &match);
+		series->comparison.doubt = series->doubt;
 		series->comparison.series_number = series->number;
 		series->comparison.series_count = series->series_count;
 		if (series->axis.parts)

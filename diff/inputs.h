@@ -37,6 +37,7 @@ struct series {
 	struct trend_axis axis; /* only in a trend */
 	int64_t *times_ms; /* array that `axis` points to, or NULL */
 	uint32_t *parts;
+	const char *doubt; /* why a dump that was left out may be an end of the series, or NULL */
 	struct comparison comparison;
 };
 
@@ -55,7 +56,7 @@ struct inputs {
 	const char *growth_unknown; /* why these dumps cannot show growth, or NULL */
 	const char **left_out; /* paths of unused files, except files that were named twice */
 	size_t left_out_count, left_out_cap;
-	struct arena paths; /* storage of `left_out` */
+	struct arena paths; /* storage of `left_out`, and of the doubts about series */
 };
 
 /* Adds a copy of `path` to `left_out`. */

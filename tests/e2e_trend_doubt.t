@@ -69,6 +69,38 @@ subtest 'a limit is not kept only because there are no two snapshots of a proces
 	is(hdiff('--max-growth', $_->[0], $alone)->{status}, $_->[1], "a comparison tells growth: $_->[0]") for [1, 1], [2, 0];
 };
 
+subtest 'no limit is kept because the first or the last dump was left out' => sub {
+	my $double = sub { return map { spew($_, slurp($_) x 2) } @_ };
+	for (['first', 0, 2], ['second', 1, 0], ['last', 5, 2]) {
+		my ($what, $number, $status) = @$_;
+		for my $kind ('cut', 'double') {
+			my $dir = fresh_dir();
+			my @files = series($dir, \@six, { leak => \@leak });
+			my $bad = $files[$number];
+			$kind eq 'cut' ? cut($bad) : $double->($bad);
+			$status = 2 if $kind eq 'double'; # its process is unknown
+			for my $limit ('1T', '1T/h') {
+				my $result = hdiff('--max-growth', $limit, '--junit', "$dir/j.tmp", $dir);
+				is($result->{status}, $status, "$what $kind, $limit: status $status");
+				is(scalar(() = $result->{err} =~ /^hdiff: --max-growth cannot judge growth: \Q$bad\E was left out/mg), $status / 2, 'and why');
+				is(scalar(() = slurp("$dir/j.tmp") =~ /<error message="[^"]* was left out/g), $status / 2, 'also for the build server');
+			}
+			is(hdiff($dir)->{status}, 0, 'without a limit');
+			is(hdiff('--max-growth', 1, $dir)->{status}, 1, 'over it');
+		}
+	}
+	my $dir = fresh_dir();
+	my @files = map { series($dir, \@six, { leak => \@leak }, pid => $_, name => "p$_-%d.txt") } 7, 8;
+	cut($files[5]);
+	is(hdiff('--max-growth', '1T', $dir)->{status}, 2, 'one process of two');
+	is(hdiff('--series', $$_[0], '--max-growth', '1T', $dir)->{status}, $$_[1], "series $$_[0]") for [1, 2], [2, 0];
+	cut(@files[0 .. 4]);
+	like(hdiff('--max-growth', '1T', $dir)->{err}, qr/^hdiff: --max-growth cannot judge growth: \Q$files[0]\E was left out/m, 'all dumps of a process');
+	spew("$dir/notes.txt", "no dump\n");
+	unlink @files[0 .. 5];
+	is(hdiff('--max-growth', '1T', $dir)->{status}, 0, 'what is no dump is not needed');
+};
+
 subtest 'no limit is kept because --verdict cannot judge two snapshots' => sub {
 	my $dir = fresh_dir();
 	series($dir, [@six[0, 1]], { leak => [@leak[0, 1]] }, pid => $_, name => "p$_-%d.txt") for 7, 8;
