@@ -121,6 +121,34 @@ bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b)
 	       base_order(a, b);
 }
 
+/* Returns true if nothing in two logs of UMDH shows that they are of two processes. */
+static bool may_be_one_process(const struct dump_sums *a, const struct dump_sums *b)
+{
+	bool is_one = a->id.has_wall_time && b->id.has_wall_time && a->id.host && b->id.host &&
+		      !host_order(a, b) && !dump_other_program(a, b);
+
+	for (enum code_base i = 0; is_one && i < CODE_BASES; i++) {
+		uint64_t x = dump_code_base(a, i), y = dump_code_base(b, i);
+
+		is_one = !x || !y || x == y;
+	}
+	return is_one;
+}
+
+bool dumps_share_modules(const struct dump_sums *dumps, size_t count)
+{
+	const struct dump_sums *first = dumps;
+	bool is_one = true;
+
+	while (first + 1 < dumps + count && !first->module_list.count)
+		first++;
+	for (const struct dump_sums *dump = dumps; is_one && dump < dumps + count; dump++)
+		is_one = dump->id.pid && dump->id.pid == first->id.pid &&
+			 dump->id.start_ms == first->id.start_ms &&
+			 (dump->id.start_ms || may_be_one_process(first, dump));
+	return is_one;
+}
+
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
 {
 	return child->id.parent_pid && child->id.parent_pid == parent->id.pid &&

@@ -41,6 +41,11 @@ bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 
+/* Returns true if all dumps are of one process, so that an address is in the same module in each that
+ * has a module there. Logs of UMDH may lack their modules, which show the program and its base: what
+ * a log lacks is no difference. */
+bool dumps_share_modules(const struct dump_sums *dumps, size_t count);
+
 /* Returns true if the process of `parent` started the process of `child`. Pids are reused, so the
  * parent must be older. */
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);

@@ -365,6 +365,8 @@ void inputs_match(struct inputs *inputs)
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
 			.only_lost = options->only_lost,
+			.is_one_process =
+				dumps_share_modules(&inputs->dumps[series->first], series->count),
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 

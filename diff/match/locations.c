@@ -12,12 +12,6 @@
 #define MEMO_BITS_MAX 11
 #define MEMO_STACKS 4 /* stacks per cache entry */
 
-static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b)
-{
-	return a->id.pid && a->id.start_ms && a->id.pid == b->id.pid &&
-	       a->id.start_ms == b->id.start_ms;
-}
-
 /* Returns the cache size as a power of two. The size is limited because a run may read many small
  * dumps, each with its own cache. */
 static unsigned memo_bits(size_t stack_count)
@@ -110,9 +104,10 @@ static void link_dumps(struct locations *locations)
 			locations->alike[i] == locations->alike[i - 1] ? dumps[i].newer : &dumps[i];
 }
 
-void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count)
+void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count,
+	bool is_one_process)
 {
-	*locations = (struct locations){.sums = dumps, .dump_count = count, .is_one_process = true};
+	*locations = (struct locations){.sums = dumps, .dump_count = count};
 	arena_init(&locations->arena);
 	locations->dumps = arena_alloc(&locations->arena, count * sizeof(*locations->dumps));
 	locations->alike = arena_alloc(&locations->arena, count * sizeof(*locations->alike));
@@ -121,7 +116,6 @@ void locations_make(struct locations *locations, const struct dump_sums *dumps, 
 	for (size_t i = 0; i < count; i++) {
 		locations->dumps[i].sums = &dumps[i];
 		locations->dumps[i].ranks = locations->ranks.by_dump[i];
-		locations->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
 	}
 	for (size_t i = count; i--;) {
 		if (dumps[i].names)
@@ -136,7 +130,7 @@ void locations_make(struct locations *locations, const struct dump_sums *dumps, 
 		locations->dumps[i] = locations->dumps[locations->alike[i]];
 		locations->dumps[i].sums = &dumps[i];
 	}
-	if (locations->is_one_process)
+	if (is_one_process)
 		link_dumps(locations);
 }
 

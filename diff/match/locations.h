@@ -77,11 +77,11 @@ struct locations {
 	size_t *carriers; /* dumps that contain names of functions, newest first */
 	size_t carrier_count;
 	struct module_ids ranks;
-	bool is_one_process; /* all dumps are known to be from the same process */
 	struct arena arena;
 };
 
-void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count);
+void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count,
+	bool is_one_process);
 void locations_release(struct locations *locations);
 
 struct place_module {

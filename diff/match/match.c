@@ -592,7 +592,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	arena_init(&comparison->arena);
 	totals_count(comparison, request);
 	stackless_sizes_choose(&comparison->stackless_sizes, dumps, dump_count);
-	locations_make(comparison->locations, dumps, dump_count);
+	locations_make(comparison->locations, dumps, dump_count, request->is_one_process);
 	names_init(comparison->names, comparison->locations, request->symbols);
 	table_init(&matcher.heap_row_numbers);
 	stack_classes_make(&matcher.classes, dumps, dump_count, comparison->locations,

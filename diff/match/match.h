@@ -84,6 +84,8 @@ struct match_request {
 	bool no_symbols; /* names must not be looked up */
 	/* Options for looking up names, or NULL. They must outlive the comparison. */
 	const struct symbol_options *symbols;
+	/* All dumps are of one process. A frame in no module of its dump is looked up in the others. */
+	bool is_one_process;
 	bool is_sum; /* all dumps are added up, and all blocks count as new */
 	bool by_heap; /* rows are kept per heap */
 	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */

@@ -181,3 +181,65 @@ TEST(module_that_is_loaded_twice_is_one)
 		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");
 	}
 }
+
+/* Writes a log of UMDH with blocks of one frame each, at `frames`, which end with 0. `modules` are
+ * the lines of its list. */
+static void write_log(
+	const char *path, const char *process, const char *modules, const uint64_t *frames)
+{
+	struct buf text;
+
+	buf_init(&text);
+	buf_printf(&text,
+		"// \n// UMDH: version 10.0.19041.1: Logtime 2026-11-20 %s - %s\n// \n%s"
+		"*- - Start of data for heap @ 1F0000 - -\n",
+		strcmp(path, "new.txt") ? "10:00" : "11:00", process, modules);
+	for (unsigned i = 0; frames[i]; i++)
+		buf_printf(&text, "100 bytes + 8 at %X by BackTrace%u\n\t%" PRIX64 "\n\n",
+			0x200000 + 0x1000 * i, i + 1, frames[i]);
+	buf_add_text(&text, "*- - End of data for heap @ 1F0000 - -\n");
+	write_bytes(path, text.data, text.len);
+	buf_release(&text);
+}
+
+TEST(logs_of_one_process_share_their_modules)
+{
+#define PLUG "//  7FFD40000000 80000 C:\\app\\plug.dll\n"
+#define REST(exe, exe_base, ntdll_base)                                                            \
+	"//  " exe_base " 10000 C:\\app\\" exe "\n//  " ntdll_base " 10000 C:\\w\\ntdll.dll\n"
+#define USUAL REST("app.exe", "7FF600000000", "7FFE10000000")
+	static const char process[] = "Machine=SRV3 - PID=7", all[] = LISTED(PLUG USUAL),
+			  *const others[][2] = {{"Machine=SRV4 - PID=7", LISTED(USUAL)},
+				  {"Machine=SRV3 - PID=8", LISTED(USUAL)},
+				  {process, LISTED(REST("b.exe", "7FF600000000", "7FFE10000000"))},
+				  {process,
+					  LISTED(REST("app.exe", "7FF600010000", "7FFE10000000"))},
+				  {process,
+					  LISTED(REST("app.exe", "7FF600000000", "7FFE10010000"))}};
+	static const uint64_t once[] = {0x7FFD40001234, 0}, twice[] = {once[0], once[0], 0},
+			      moved[] = {once[0], 0x7FFA00001234, 0};
+	struct result *result;
+
+	write_log("old.txt", process, all, once);
+	write_log("new.txt", process, LISTED(USUAL), twice);
+	result = run_rows(1, "old.txt", "new.txt");
+	assert_int_equal(growth(&result->rows[0]), 0x100);
+	assert_string_equal(result->rows[0].frames, "\tplug+1234 : 7FFD40001234\n");
+	write_log("new.txt", process, "", twice); /* the list is missing */
+	result = run_rows(1, "old.txt", "new.txt");
+	assert_int_equal(growth(&result->rows[0]), 0x100);
+	/* The module came back at another base. */
+	write_log("new.txt", process, LISTED("//  7FFA00000000 80000 C:\\app\\plug.dll\n" USUAL),
+		moved);
+	result = run_rows(1, "old.txt", "new.txt");
+	assert_int_equal(growth(&result->rows[0]), 0x100);
+	/* Another module has its place: nothing is looked up. */
+	write_log("new.txt", process, LISTED("//  7FFD40000000 80000 C:\\app\\other.dll\n" USUAL),
+		once);
+	run_rows(2, "old.txt", "new.txt");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		write_log("new.txt", others[i][0], others[i][1], twice);
+		result = run_hdiff("--force", "old.txt", "new.txt");
+		assert_int_equal(result->row_count, 2);
+	}
+}

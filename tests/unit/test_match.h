@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_TEST_MATCH_H
 #define TESTS_UNIT_TEST_MATCH_H
 
+#include "diff/dump_identity.h"
 #include "diff/match/match.h"
 #include "diff/query/naming.h"
 #include "diff/read/dump_sums.h"
@@ -39,6 +40,7 @@ static inline size_t compare(struct match_request request)
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(read_sums(&compared.dumps[i], i ? "new.txt" : "old.txt"), 0);
 	}
+	request.is_one_process = dumps_share_modules(compared.dumps, 2);
 	compared_make(request);
 	return compared.comparison.row_count;
 }
