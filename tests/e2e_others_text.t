@@ -581,7 +581,7 @@ sub code_pages {
 		my $result = hdiff('-o', 'json', $file);
 		is($result->{status}, 0, "$what: status 0");
 		is_deeply([grep { /warning/ } split /\n/, $result->{err}],
-			["hdiff: $file: warning: names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE' converts it, with CP932 for Japanese, CP936 for Chinese"], "$what: one hint");
+			["hdiff: $file: warning: names in it are not UTF-8: they are shown with '?', and do not match the same names in UTF-8; 'iconv -f CP1252 -t UTF-8 FILE' converts it, with CP932 for Japanese, CP936 for Chinese"], "$what: one hint");
 		is(scalar @{ decode_json($result->{out})->{rows} }, 2, "$what: rows");
 		my $right = run(['sh', '-c', 'iconv -f CP949 -t UTF-8 "$1" | "$0" -o json -', $hdiff, $file]);
 		unlike($right->{err}, qr/UTF-8/, "$what: converted");

@@ -30,8 +30,9 @@ struct frame {
 
 /* Warning for a file in a Windows code page. */
 #define NAMES_NOT_UTF8                                                                             \
-	"names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE' "       \
-	"converts it, with CP932 for Japanese, CP936 for Chinese"
+	"names in it are not UTF-8: they are shown with '?', and do not match the same names in "  \
+	"UTF-8; 'iconv -f CP1252 -t UTF-8 FILE' converts it, with CP932 for Japanese, CP936 for "  \
+	"Chinese"
 
 #define NO_STACK "(no stack recorded)"
 
