@@ -539,6 +539,7 @@ sub other_tools {
 		"WinDbg's !heap" => "0:000> !heap -s\nLFH Key                   : 0x6c8a1bc0\n  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n",
 		"output of WinDbg's !heap" => "  Heap     Flags   Reserv  Commit  Virt   Free  List   UCR  Virt  Lock  Fast \n                    (k)     (k)    (k)     (k) length      blocks cont. heap \n00150000 00000002    1024     28     28      6     2     1    0      0   LFH\n",
 		"of WinDbg's !heap" => "    address 0cb0bf00 found in\n    _DPH_HEAP_ROOT \@ 3d1000\n", "(?:of) WinDbg's !heap" => "Allocations statistics for\n heap @ 00150000\ngroup-by: TOTSIZE max-display: 20\n",
+		"(?:output of) WinDbg's !heap" => "0:000> !heap -stat -h 00150000\n heap \@ 00150000\ngroup-by: TOTSIZE max-display: 20\n    size     #blocks     total     ( %) (percent of total busy bytes)\n",
 		'UTF-16LE' => join('', map { "$_\0" } split //, raw(1)), 'UTF-16BE' => join('', map { "\0$_" } split //, raw(1)),
 		(map { my ($order, $mark) = @$_; my $text = pack $order, unpack 'C*', raw(1); ("UTF-32$mark" => $text, "(?:)UTF-32$mark" => pack($order, 0xfeff) . $text) } ['V*', 'LE'], ['N*', 'BE']),
 		'lines end only with CR' => raw(1) =~ tr/\n/\r/r,
@@ -549,6 +550,7 @@ sub other_tools {
 		'quoted-printable mail, in' => raw(1) =~ s/=/=3D/gr =~ s/ $/=20/gmr,
 		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
 		'patch; remove the first character of each line' => "--- /dev/null\n+++ b/a.txt\n\@\@ -0,0 +1,60 \@\@\n" . comparison({}) =~ s/^/+/gmr,
+		'spreadsheet split into cells' => comparison({}) =~ s/[ \t]+/,/gr, 'spreadsheet split' => comparison({}) =~ s/[ \t]+/;/gr,
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
 	);
 	for my $what (sort keys %files) {

@@ -122,6 +122,10 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 
 		if (scanner->is_dump)
 			return scan_fail(scanner, ERR_SECOND, "a comparison");
+		if (line->text[1] == ',' || line->text[1] == ';')
+			return scan_fail(scanner, ERR_NOT_DUMP,
+				"a comparison that a spreadsheet split into cells; use the file "
+				"that UMDH wrote");
 		return scan_fail(scanner, ERR_NOT_DUMP,
 			is_patch ? "a comparison in a patch; remove the first character of each "
 				   "line" :

@@ -55,6 +55,7 @@ static const struct {
 	{FOREIGN("output of WinDbg's !heap"), "_HEAP @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "_DPH_HEAP_ROOT @ ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Allocations statistics for", true},
+	{FOREIGN("output of WinDbg's !heap"), "group-by: ", true},
 	{"a PDF file; save it as plain text", "%PDF-", false},
 	{"a quoted-printable mail; save it as plain text",
 		"Content-Transfer-Encoding: quoted-printable", true},
