@@ -215,6 +215,32 @@ static void check_pair(struct inputs *inputs, struct dump_sums *dumps)
 		doubt_order(inputs, &dumps[0], &dumps[1]);
 }
 
+/* Warns if only one of two dumps lists modules, and nothing shows that they are of one process. Frames
+ * with names need no modules. */
+static void check_modules(struct inputs *inputs)
+{
+	const struct options *options = inputs->options;
+	const bool first_has = inputs->dumps[0].module_list.count;
+	const bool needs_none = (options->match == MATCH_ADDRESS || options->match == MATCH_ID) &&
+				!options->modules.count && !options->includes.count;
+	struct dump_sums *bare = &inputs->dumps[first_has];
+	char words[700];
+
+	if (needs_none || bare->module_list.count || !inputs->dumps[!first_has].module_list.count ||
+		!bare->stacks.count || bare->text_count || bare->names ||
+		dumps_share_modules(inputs->dumps, 2))
+		return;
+	if (!options->force)
+		inputs->growth_unknown = "one of the dumps lists no modules; copy the whole log, "
+					 "from its first line, or use --force";
+	snprintf(words, sizeof(words),
+		"lists no modules, so none of its frames is in a module of %.500s; copy the whole "
+		"log, from its first line",
+		inputs->dumps[!first_has].id.path);
+	sums_warn(bare, words);
+	message_warning(inputs->messages, bare->id.path, "", words);
+}
+
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
@@ -230,6 +256,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	order_pair(inputs, has_found);
 	if (has_found)
 		check_pair(inputs, dumps);
+	check_modules(inputs);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */

@@ -458,6 +458,20 @@ sub no_modules {
 		is(run([$hdiff, '--module', 'app', '--max-growth', 0, @files])->{status}, $list ? 1 : 2, $list ? 'with the list, growth is over the limit' : 'without the list of modules, nothing is judged');
 		is(run([$hdiff, '--module', 'other', '--max-growth', 0, @files])->{status}, 2, 'a module that does not exist');
 	}
+	# One block of 16 bytes before, three later. These logs do not show that they are of one process.
+	for my $pair ([0, 1], [1, 0]) {
+		my @files = map { $log->("only-$_.txt", $_ ? 3 : 1, $pair->[$_]) } 0, 1;
+		my $bare = $files[$pair->[0]];
+		my $result = run([$hdiff, '--module', 'app', '--max-growth', 0, @files]);
+		is($result->{status}, 2, "only one lists modules: nothing is judged, @$pair");
+		is(scalar(() = $result->{err} =~ /^hdiff: \Q$bare\E: warning: lists no modules/mg), 1, 'one warning') or diag($result->{err});
+		for my $limit (31, 32) {
+			my $same = run([$hdiff, '--match', 'address', '--max-growth', $limit, @files]);
+			is($same->{status}, $limit < 32 ? 1 : 0, "by address: the limit $limit");
+			unlike($same->{err}, qr/lists no modules/, 'no warning');
+		}
+		is(run([$hdiff, '--match', 'address', '--module', 'app', '--max-growth', 0, @files])->{status}, 2, 'by address, of a module');
+	}
 	my @files = ($log->('some.txt', 2, 1), spew("$dir/none.txt", "// UMDH: version 6.3.9600: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n"));
 	is(run([$hdiff, '--max-growth', 0, @$_])->{status}, 2, 'a log without heaps measures nothing') for [@files], [reverse @files], [$files[1]];
 	return;
