@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/err.h"
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/parse.h"
@@ -241,6 +242,35 @@ static void check_modules(struct inputs *inputs)
 	message_warning(inputs->messages, bare->id.path, "", words);
 }
 
+/* Warns if the newer of two logs of a process lacks heaps. If it was cut at the end of a heap, nothing
+ * else shows it. */
+static void check_missing_heaps(struct inputs *inputs)
+{
+	const struct dump_sums *old = &inputs->dumps[0];
+	struct dump_sums *now = &inputs->dumps[1];
+	struct u64map listed;
+	uint32_t number = 0;
+	size_t missing = 0;
+	char words[700];
+
+	if (!old->id.has_wall_time || !now->heap_count || !dumps_share_modules(inputs->dumps, 2))
+		return;
+	u64map_init(&listed);
+	for (size_t i = 0; i < now->heap_count; i++)
+		u64map_add(&listed, now->heaps[i], &number);
+	for (size_t i = 0; i < old->heap_count; i++)
+		missing += old->heaps[i] && !u64map_find(&listed, old->heaps[i], &number);
+	u64map_release(&listed);
+	if (!missing)
+		return;
+	snprintf(words, sizeof(words),
+		"%zu of the %zu heaps of %.500s %s not in it: destroyed since, or the log ends too "
+		"early",
+		missing, old->heap_count, old->id.path, missing > 1 ? "are" : "is");
+	sums_warn(now, words);
+	message_warning(inputs->messages, now->id.path, "", words);
+}
+
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
@@ -257,6 +287,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	if (has_found)
 		check_pair(inputs, dumps);
 	check_modules(inputs);
+	check_missing_heaps(inputs);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
 	if (!inputs->options->force) /* differences between two programs are not growth */

@@ -98,6 +98,7 @@ code_pages();
 chains();
 subtest 'stacks of chains' => \&chained_stacks;
 subtest 'totals of chains' => \&chained_totals;
+subtest 'a heap that is missing' => \&missing_heaps;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
@@ -267,6 +268,22 @@ sub raw {
 		$text .= sprintf "\n*- - - - - - - - - - End of data for heap @ %X - - - - - - - - - -\n", $heap;
 	}
 	return $text;
+}
+
+# A log that ends at the end of a heap looks whole. Of two heaps, the second is missing or empty.
+sub missing_heaps {
+	my $old = spew("$dir/heaps-old.txt", raw(0));
+	my ($first) = raw(1) =~ /\A(.*?heap \@ 1F0000 - [- ]*\n)(?=\*- - [- ]*Start of data for heap \@ 2F)/s or BAIL_OUT('no second heap');
+	my $empty = raw(1) =~ s/( Heap 2F0000 Hogs [- ]*\n).*?(?=\n\*)/$1/sr;
+	for (['no second heap', $first, 1], ['an empty heap', $empty, 0], ['another process', $first =~ s/PID=4312/PID=4313/r, 0], ['both', raw(1), 0]) {
+		my ($what, $text, $count) = @$_;
+		my $new = spew("$dir/heaps-new.txt", $text);
+		my $result = hdiff($old, $new);
+		is($result->{status}, 0, "$what: status 0");
+		is_deeply([grep { /heaps? of/ } split /\n/, $result->{err}],
+			[("hdiff: $new: warning: 1 of the 2 heaps of $old is not in it: destroyed since, or the log ends too early") x $count], "$what: warnings");
+	}
+	return;
 }
 
 # Two logs in one file are never summed. The message has the first line of the second log. The test
