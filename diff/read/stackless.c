@@ -151,14 +151,12 @@ void stackless_sizes_choose(
 	free(counting.items);
 }
 
-uint64_t stackless_frame(
-	const struct stackless_sizes *sizes, const struct stack *stack, uint32_t index)
+uint64_t stackless_label(const struct stackless_sizes *sizes, uint64_t frame)
 {
-	const uint64_t frame = stack_frame(stack, index), size = frame & VALUE_BITS;
+	const uint64_t size = frame & VALUE_BITS;
 	uint64_t power = 1;
 
-	if (!sizes->has_groups || stack->frame_count != 1 || frame & RANGE_BIT || !size ||
-		!stackless_is(stack))
+	if (frame & RANGE_BIT || !size)
 		return frame;
 	for (size_t i = 0; i < sizes->count; i++) {
 		if (sizes->exact[i] == size)

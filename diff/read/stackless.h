@@ -62,9 +62,19 @@ struct stackless_sizes {
 void stackless_sizes_choose(
 	struct stackless_sizes *sizes, const struct dump_sums *dumps, size_t dump_count);
 
-/* Returns the frame by which a group is compared and shown: the label of a size that has no row of
- * its own becomes the label of a power of two. Other frames remain unchanged. */
-uint64_t stackless_frame(
-	const struct stackless_sizes *sizes, const struct stack *stack, uint32_t index);
+/* Returns the label by which a group without a word is compared and shown. */
+uint64_t stackless_label(const struct stackless_sizes *sizes, uint64_t label);
+
+/* Returns the frame by which a stack is compared and shown: the label of a size that has no row of
+ * its own becomes the label of a power of two. Inline, because it is called for every frame. */
+static inline uint64_t stackless_frame(
+	const struct stackless_sizes *sizes, const struct stack *stack, uint32_t index)
+{
+	const uint64_t frame = stack_frame(stack, index);
+
+	return sizes->has_groups && stack->frame_count == 1 && stackless_is(stack) ?
+		       stackless_label(sizes, frame) :
+		       frame;
+}
 
 #endif
