@@ -500,6 +500,9 @@ sub undecided {
 	my $nameless = comparison_of(['ntdll+10 : 7FF700000010', 'app+1A12 : 7FF600001A12']);
 	$gate->($$_[1], $nameless, "no names, -i $$_[0]", '-i', $$_[0]) for ['^app!', 2], ['Session::open', 2], ['^plug!', 0], ['app\\+1A13', 0], ['app\\+1A12', 1];
 	is(run([$hdiff, '-i', '^app!', $nameless])->{status}, 0, 'without a limit');
+	# Logs that list the modules.
+	my @logs = map { dump_of("undecided$_.txt", [[0x40, $_, @heap, 'app+1A12']]) } 1, 2;
+	is(run([$hdiff, '--no-symbols', '-i', $$_[0], '--max-growth', 0, @logs])->{status}, $$_[1], "logs, -i $$_[0]") for ['^plug', 0], ['Plug::open', 2], ['^app', 1];
 }
 
 sub library_functions {

@@ -365,11 +365,11 @@ static bool were_all_held(const struct patterns *patterns, const struct patterns
 }
 
 /* Returns true if a pattern may miss stacks of these rows, because no frame of the module before its
- * "!" has a name, or no frame at all. A pattern for offsets needs no names. */
+ * "!" has a name, or no frame at all. A pattern for offsets or for a listed module needs no names. */
 static bool lacks_names(
 	const struct naming *naming, const uint32_t *rows, size_t count, const char *pattern)
 {
-	bool has_frames = false, is_nameless = false, is_named = false;
+	bool has_frames = false, is_nameless = false, is_named = false, is_listed;
 	struct frames frames;
 	struct buf text;
 	char *module;
@@ -381,6 +381,7 @@ static bool lacks_names(
 	pattern_drop_extensions(text.data);
 	module = text.data;
 	len = strcspn(module, "!\\.[](){}*+?|$^");
+	is_listed = !module[len] && is_module(module, naming);
 	module = module[len] == '!' ? module : NULL;
 	for (size_t i = 0; i < count && !is_named; i++) {
 		naming_frames(naming, rows[i], &frames);
@@ -397,7 +398,7 @@ static bool lacks_names(
 	}
 	buf_release(&text);
 	frames_release(&frames);
-	return !is_named && (is_nameless || !has_frames) && !strstr(pattern, "\\+");
+	return !is_named && (is_nameless || !has_frames) && !is_listed && !strstr(pattern, "\\+");
 }
 
 /* Checks one list of patterns: part of unmatched_patterns(). */
