@@ -81,7 +81,7 @@ static void add_row(struct balance_view *balance, const struct comparison *compa
 
 	row.values = arena_alloc(arena, count * sizeof(*row.values));
 	for (size_t i = 0; i < count; i++) {
-		row.values[i] = value_of(&comparison->dumps[i].balance, &row);
+		row.values[i] = value_of(sums_balance(&comparison->dumps[i]), &row);
 		is_known = is_known || row.values[i] != BALANCE_UNKNOWN;
 	}
 	if (!is_known)
@@ -103,11 +103,11 @@ static void add_types(
 	size_t count = 0;
 
 	for (size_t i = 0; i < comparison->dump_count; i++)
-		count += comparison->dumps[i].balance.handle_count;
+		count += sums_balance(&comparison->dumps[i])->handle_count;
 	types = xcalloc(count + 1, sizeof(*types));
 	count = 0;
 	for (size_t i = 0; i < comparison->dump_count; i++) {
-		const struct balance *dump = &comparison->dumps[i].balance;
+		const struct balance *dump = sums_balance(&comparison->dumps[i]);
 
 		for (size_t k = 0; k < dump->handle_count; k++)
 			types[count++] = dump->handles[k].type;
@@ -205,8 +205,8 @@ static size_t rows_max(const struct comparison *comparison)
 	bool is_known = false;
 
 	for (size_t i = 0; i < comparison->dump_count; i++) {
-		is_known = is_known || comparison->dumps[i].balance.known;
-		types += comparison->dumps[i].balance.handle_count;
+		is_known = is_known || sums_balance(&comparison->dumps[i])->known;
+		types += sums_balance(&comparison->dumps[i])->handle_count;
 	}
 	return is_known || types ? BALANCE_FIGURES + 1 + types : 0;
 }
@@ -238,8 +238,9 @@ void balance_view_make(
 				.is_count = balance_words[i].is_count},
 			arena);
 	add_types(balance, comparison, arena);
-	balance->has_types = comparison->dumps[0].balance.handle_count &&
-			     comparison->dumps[comparison->dump_count - 1].balance.handle_count;
+	balance->has_types =
+		sums_balance(&comparison->dumps[0])->handle_count &&
+		sums_balance(&comparison->dumps[comparison->dump_count - 1])->handle_count;
 	balance->has_virtual = balance->has_stacks = true;
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		balance->has_virtual = balance->has_virtual && comparison->dumps[i].has_virtual;

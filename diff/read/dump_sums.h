@@ -273,7 +273,7 @@ struct dump_sums {
 	bool has_stackless; /* some stacks are groups of blocks without a stack: stackless.h */
 	struct heap_fact *heap_facts; /* one for each note about a heap; empty for recordings */
 	size_t heap_fact_count, heap_fact_cap;
-	struct balance balance; /* contains no figures if the dump does not record the balance */
+	struct balance *balance; /* NULL if the dump does not record it; see sums_balance() */
 	/* The tracer recorded virtual memory, and stacks of threads. The sums are committed bytes:
 	 * from VirtualAlloc, and of the stacks. */
 	bool has_virtual, has_stacks;
@@ -284,6 +284,14 @@ struct dump_sums {
 
 void sums_init(struct dump_sums *sums);
 void sums_release(struct dump_sums *sums);
+
+/* Returns the balance of a dump, which may have no figures. */
+static inline const struct balance *sums_balance(const struct dump_sums *sums)
+{
+	static const struct balance unknown;
+
+	return sums->balance ? sums->balance : &unknown;
+}
 
 static inline const struct stack *sums_stack(const struct dump_sums *sums, uint32_t stack)
 {

@@ -335,6 +335,10 @@ static int finish(struct sum_reader *reader, int rc)
 	reader->modules.items = NULL;
 	if (rc && !sums->quality.is_cut)
 		return rc;
+	if (reader->balance.known || reader->balance.handle_count) {
+		sums->balance = arena_alloc(&sums->arena, sizeof(*sums->balance));
+		*sums->balance = reader->balance;
+	}
 	tally_flush(&reader->tally);
 	stackset_close(&sums->stacks, false);
 	bare_resolve(reader);

@@ -16,6 +16,7 @@ struct sum_reader {
 	struct dump_sums *sums;
 	struct err *err;
 	struct dump_head head; /* filled from the notes read so far */
+	struct balance balance; /* of the process */
 	struct module_list modules;
 	struct shared_stacks pool;
 	uint64_t heap_addr; /* heap of the current entries */

@@ -449,7 +449,7 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		if (!strcmp(kind, notes[i].kind))
 			return notes[i].read(reader, kv);
 	}
-	rc = balance_note(&reader->sums->balance, &reader->sums->arena, kind, kv);
+	rc = balance_note(&reader->balance, &reader->sums->arena, kind, kv);
 	return rc == 1 ? note_head(reader, kind, kv) : rc;
 }
 

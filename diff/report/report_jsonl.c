@@ -169,9 +169,9 @@ static void write_line(
 	json_number(&json, "bytes", totals->requested_bytes);
 	json_number(&json, "blocks", totals->block_count);
 	json_known(&json, "overhead", totals->overhead_bytes, !dump->quality.is_printed);
-	write_figure(&json, "private_bytes", &dump->balance, BALANCE_PRIVATE);
-	write_figure(&json, "threads", &dump->balance, BALANCE_THREADS);
-	write_figure(&json, "handles", &dump->balance, BALANCE_HANDLES);
+	write_figure(&json, "private_bytes", sums_balance(dump), BALANCE_PRIVATE);
+	write_figure(&json, "threads", sums_balance(dump), BALANCE_THREADS);
+	write_figure(&json, "handles", sums_balance(dump), BALANCE_HANDLES);
 	json_close(&json, '}');
 	out_char(writer->out, '\n');
 }
