@@ -55,9 +55,10 @@ sub compare {
 }
 
 # Returns all lines of a dump except those with its time, sorted.
+# Omits the working set: a snapshot reads pages that the program has not used yet.
 sub said {
 	my ($path) = @_;
-	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path)];
+	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path) =~ s/ working-set=\d+//r];
 }
 
 # attach lists the blocks that are older than the tracer. After that they are followed.

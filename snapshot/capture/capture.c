@@ -528,7 +528,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	if (!rc)
 		build(target, snapshot, &captured);
 	if (!rc)
-		stackless_capture(target, &captured, options->content_count, snapshot);
+		rc = stackless_capture(target, &captured, options->content_count, snapshot, err);
 	if (!rc && options->content_count)
 		content_capture(target, options->content_count, snapshot);
 	stats->join_ms = os_clock_ms() - start;

@@ -79,9 +79,9 @@ void content_add(struct target *target, struct block_content content, struct sna
 bool content_is_chosen(uint64_t at, uint64_t of, unsigned count);
 
 /* Sets the groups of blocks without a stack, and adds the contents of `count` blocks of each group.
- * If `count` is 0, no data of the program is stored. The target may run. Must be called before content_capture(). */
-void stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
-	struct snapshot *snapshot);
+ * If `count` is 0, no data of the program is stored. The target may run. Must be called before content_capture(). Returns 0 or -ERR_NOMEM. */
+int stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
+	struct snapshot *snapshot, struct err *err);
 
 /* Sets the balance of the process, and lists the stacks of its threads in `captured`. The walk must
  * be complete. Does not hold the target. What the target does not provide stays unknown. */

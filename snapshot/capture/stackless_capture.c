@@ -241,18 +241,15 @@ static void add_contents(struct stackless_groups *grouping, const struct raw_cap
 	free(seen);
 }
 
-void stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
-	struct snapshot *snapshot)
+int stackless_capture(struct target *target, const struct raw_capture *captured, unsigned count,
+	struct snapshot *snapshot, struct err *err)
 {
 	struct stackless_groups grouping = {.snapshot = snapshot, .has_texts = count};
 
 	if (!captured->stackless_count)
-		return;
-	if (memory_init(&grouping.memory, target)) {
-		snapshot_warn(snapshot,
-			"no memory to group the blocks without a stack by their first words");
-		return;
-	}
+		return 0;
+	if (memory_init(&grouping.memory, target))
+		return err_set(err, ERR_NOMEM, target->name, NULL);
 	hash_index_init(&grouping.index);
 	for (size_t i = 0; i < captured->stackless_count; i++) {
 		const struct stackless_group group = group_of(&grouping, captured, i);
@@ -267,4 +264,5 @@ void stackless_capture(struct target *target, const struct raw_capture *captured
 	snapshot->stackless_count = grouping.count;
 	hash_index_release(&grouping.index);
 	memory_release(&grouping.memory);
+	return 0;
 }

@@ -43,7 +43,7 @@ sub locked {
 		my $file = "$dir/exit.txt";
 		my $result = hsnap('run', '-v', @$how, '--at-exit', win($file), '--', target_path('targets/exit_locked.exe'));
 		is($result->{status}, 7, "@$how: the status of the program");
-		like($result->{err}, qr/ ms, 1 tries, /, "@$how: it is held once");
+		like($result->{err}, qr/ ms, 1 try, /, "@$how: it is held once");
 		unlike($result->{err}, qr/locked/, "@$how: its lock is no reason for a warning");
 		check_sums([$file], 'exit_locked', { locked_leak => [50 * 100, 50] }, "@$how: its blocks", 1);
 	}
