@@ -86,6 +86,8 @@ static void scene_init(unsigned bits, uint64_t heap)
 	fake.target.bits = bits;
 	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 	walk_init(&scene.walk);
+	assert_int_equal(
+		walk_add_heap(&scene.walk, &(struct heap){.addr = heap, .kind = "segment"}), 0);
 	scene.nt = (struct nt_walk){
 		.memory = &scene.memory, .process = &scene.process, .walk = &scene.walk};
 	claims_init(&scene.nt.claims, TARGET_SPACE_BYTES);
@@ -195,7 +197,9 @@ static void decode_container(const struct row *row, void *ctx)
 	/* The row has neither the heap's _LFH_HEAP nor its zones. */
 	scene.heap.lfh.addr = number(row, 4);
 	scene.heap.lfh.is_list_cut = true;
-	assert_int_equal(walk_add_heap(&scene.walk, &(struct heap){.addr = scene.heap.addr}), 0);
+	assert_int_equal(
+		walk_add_heap(&scene.walk, &(struct heap){.addr = scene.heap.addr, .kind = "nt"}),
+		0);
 	assert_int_equal(nt_lfh_note(&scene.heap, addr, addr + room + guard_bytes), 0);
 	assert_int_equal(scene.heap.lfh.container_count, 1);
 	assert_int_equal(nt_lfh_walk(&scene.heap), 0);
