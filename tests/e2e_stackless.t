@@ -110,7 +110,9 @@ sub check_sizes {
 	is_deeply($row{'(no stack) 4096 B'}{sizes}, [{ size => 4096, old_blocks => 0, new_blocks => 300 }], 'one size');
 	my @sizes = grep { $_->{new_blocks} } @{ $row{'(no stack) 16-32 KiB'}{sizes} };
 	is_deeply([map { $_->{size} } @sizes], [map { 20_000 + 100 * $_ } 0 .. 79], 'all sizes of a row');
-	unlike(hdiff('--age', @files)->{out}, qr/already there/, 'no ages, which nobody knows');
+	unlike(hdiff('--age', @files)->{out}, qr/already there/, 'no ages for blocks without a stack');
+	%row = rows('--age', @files);
+	ok(!exists $row{'(no stack) 4096 B'}{age}, '... nor in json');
 	return;
 }
 

@@ -21,6 +21,16 @@ uint64_t stackless_text(const unsigned char *bytes, size_t len, unsigned step);
 /* Stores the characters of a text and a terminator in `text`. */
 void stackless_text_get(uint64_t word, char text[STACKLESS_TEXT_MAX + 1]);
 
+/* Returns the greatest power of two that is not above `bytes`, which is not 0. */
+static inline uint64_t stackless_power(uint64_t bytes)
+{
+	uint64_t power = 1;
+
+	while (power <= bytes / 2)
+		power *= 2;
+	return power;
+}
+
 /* Parses a note of kind "stackless". Sets `group->heap` to 0 and `*heap` to the heap's address.
  * Returns 0 or -ERR_BAD_LINE. */
 int stackless_note_read(const struct kv *kv, struct stackless_group *group, uint64_t *heap);

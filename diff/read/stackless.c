@@ -154,7 +154,6 @@ void stackless_sizes_choose(
 uint64_t stackless_label(const struct stackless_sizes *sizes, uint64_t frame)
 {
 	const uint64_t size = frame & VALUE_BITS;
-	uint64_t power = 1;
 
 	if (frame & RANGE_BIT || !size)
 		return frame;
@@ -162,7 +161,5 @@ uint64_t stackless_label(const struct stackless_sizes *sizes, uint64_t frame)
 		if (sizes->exact[i] == size)
 			return frame;
 	}
-	while (power <= size / 2)
-		power *= 2;
-	return label(STACKLESS_LABEL_SIZE, power | RANGE_BIT);
+	return label(STACKLESS_LABEL_SIZE, stackless_power(size) | RANGE_BIT);
 }

@@ -370,7 +370,7 @@ static void write_contents(struct json *json, const struct row_contents *row, st
 	json_close(json, ']');
 }
 
-static void write_row_blocks(struct json *json, const struct row_blocks *blocks)
+static void write_row_blocks(struct json *json, const struct row_blocks *blocks, bool has_age)
 {
 	if (json->view->has_sizes) {
 		json_open(json, "sizes", '[');
@@ -383,7 +383,7 @@ static void write_row_blocks(struct json *json, const struct row_blocks *blocks)
 		}
 		json_close(json, ']');
 	}
-	if (!json->view->has_age)
+	if (!has_age)
 		return;
 	json_open(json, "age", '{');
 	write_some(json, "kept", &blocks->kept);
@@ -428,7 +428,8 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 		write_window_sums(json, &json->view->window[shown + 1]);
 	json_row_pinned(json, number);
 	if (json->view->blocks)
-		write_row_blocks(json, &json->view->blocks[shown]);
+		write_row_blocks(json, &json->view->blocks[shown],
+			json->view->has_age && row->kind != ROW_STACKLESS);
 	if (json->view->contents)
 		write_contents(json, &json->view->contents[shown], frames);
 	view_frames(json->view, number, frames);

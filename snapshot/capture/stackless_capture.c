@@ -107,15 +107,6 @@ static void add(struct stackless_groups *grouping, const struct stackless_group 
 	grouping->groups[grouping->count++] = *group;
 }
 
-static uint64_t power_below(uint64_t bytes)
-{
-	uint64_t power = 1;
-
-	while (power <= bytes / 2)
-		power *= 2;
-	return power;
-}
-
 /* Sorts by bytes, the largest group first. The rest of the order makes the result definite. */
 static int by_bytes(const void *a, const void *b)
 {
@@ -147,7 +138,7 @@ static void remove_word(struct stackless_group *group)
 
 static void remove_size(struct stackless_group *group)
 {
-	group->bytes = power_below(group->bytes);
+	group->bytes = stackless_power(group->bytes);
 	group->is_range = true;
 }
 
