@@ -25,7 +25,8 @@ ok(slurp($_->[0]) eq slurp($_->[1]), "the same bytes in another folder: $_->[2]"
 	[map({ (glob "$dir/$_/$name")[0] } 'one', 'other'), $name] } 'hsnap_*.deb', 'hsnap-dbgsym_*.deb';
 
 my $lintian = run(['lintian', '--allow-root', '--display-info', '--pedantic', $deb]);
-is("$lintian->{status} $lintian->{out}$lintian->{err}", '0 ', 'lintian has nothing against it');
+my $found = join '', grep { !is_code($_) } split /^/, $lintian->{out} . $lintian->{err};
+is("$lintian->{status} $found", '0 ', 'lintian has nothing against it');
 is(run(['dpkg-deb', '-x', $deb, "$dir/root"])->{status}, 0, 'it unpacks');
 for my $program (qw(hdiff hsym hsnap)) {
 	like(run(["$dir/root/usr/bin/$program", '--version'])->{out}, qr/^$program \Q$version\E$/m, "$program runs");
@@ -36,6 +37,14 @@ is_deeply([grep { !-s "$dir/root$_" } @pages], [], 'manuals are there');
 my $depends = run(['dpkg-deb', '-f', $deb, 'Depends'])->{out};
 like($depends, qr/\b\Q$_\E\b/, "it depends on $_") for qw(libc6 libpcre2-8-0 libzstd1 zlib1g);
 done_testing;
+
+# lintian looks for misspelled words in all bytes of a program. Machine code can look like one; a
+# word of ours is in the sources.
+sub is_code {
+	my ($line) = @_;
+	my ($word) = $line =~ /spelling-error-in-binary (\w+) / or return 0;
+	return run(['git', '-C', $root, 'grep', '-qwF', $word, '--', '*.c', '*.h'])->{status} == 1;
+}
 
 # Uses a package that was made in this folder.
 sub made {
