@@ -90,10 +90,10 @@ static int check_heaps(const struct options *options, struct err *err)
 {
 	if (!options->style.shows_heaps)
 		return 0;
-	if (!options->format->has_blocks || options->style.is_tree || options->style.no_stacks)
+	if (!options->format->has_heaps || options->style.is_tree || options->style.no_stacks)
 		return err_set(err, ERR_USAGE, "--heaps",
-			"only the text report, without --tree and --no-stacks, and -o json show "
-			"heaps");
+			"only the text report, without --tree and --no-stacks, -o json and -o csv "
+			"show heaps");
 	if (options->chart || options->list || options->extract || options->part.is_asked ||
 		options->sum || options_request_trend(options))
 		return err_set(err, ERR_USAGE, "--heaps",

@@ -196,6 +196,38 @@ sub check_heaps {
 	return;
 }
 
+# Returns the values after `heap` and `figure` of each record of --heaps, keyed by these two.
+sub csv_of {
+	my $run = run(["$root/build/linux/hdiff", qw(-o csv --heaps), @_]);
+	my ($names, @records) = map { [split /,/, $_, -1] } split /\r\n/, $run->{out};
+	is($run->{status}, 0, 'csv of ' . @_ . ' dumps');
+	my ($at) = grep { $names->[$_] eq 'figure' } 0 .. $#$names;
+	return ([@$names[$at + 1 .. $#$names]], { map { join(' ', grep { length } @$_[$at - 1, $at]) => [@$_[$at + 1 .. $#$_]] } @records });
+}
+
+sub check_csv {
+	my @files = @_;
+	my ($names, $row) = csv_of(@files);
+	is_deeply($names, [qw(unit growth new old)], 'csv: columns');
+	is_deeply($row->{'0x10000 committed'}, ['bytes', 1048576 - 65536, 1048576, 65536], 'csv: a heap that stays');
+	is_deeply($row->{'0x10000 free'}, ['bytes', 1048576 - 6500 - 1616 - (65536 - 6400 - 1600), 1048576 - 6500 - 1616, 65536 - 6400 - 1600], '... its free space');
+	is_deeply($row->{'0x10000 largest_free'}, ['bytes', '', '', ''], '... what the dumps do not record');
+	is_deeply($row->{'0x20000 blocks'}, ['count', '', '', 10], '... one that was destroyed');
+	is_deeply($row->{'0x30000 blocks'}, ['count', '', 20, ''], '... a new one');
+	my $heap = 'heap addr=10000 kind=nt committed=65536 reserved=1048576';
+	@files = map { made("csv$_->[0].txt", $heap, "counts threads=$_->[1] gdi=10" . ($_->[0] == 2 ? ' user=4' : '')) } [1, 3], [2, 13], [3, 23];
+	(undef, $row) = csv_of($files[0]);
+	is_deeply($row->{threads}, ['count', '', 3, ''], 'csv: one dump');
+	(undef, $row) = csv_of(@files[0, 1]);
+	is_deeply([@$row{qw(threads gdi user)}], [['count', 10, 13, 3], ['count', 0, 10, 10], ['count', '', 4, '']], 'csv: objects of a process');
+	($names, $row) = csv_of(@files);
+	is_deeply($names, [qw(unit growth new old verdict per_hour), map { "value $_" } @files], 'csv: columns of a trend');
+	is_deeply($row->{threads}, ['count', 20, 23, 3, 'grows', '', 3, 13, 23], '... its values');
+	is_deeply($row->{user}, ['count', '', '', '', '', '', '', 4, ''], '... a figure that one dump has');
+	is_deeply($row->{'0x10000 reserved'}, ['bytes', 0, 1048576, 1048576, ('') x 5], '... a heap');
+	return;
+}
+
 sub check_made_heaps {
 	my $heap = sub { my ($addr, $committed, $blocks, $bytes) = @_;
 		return "heap addr=$addr kind=nt committed=$committed reserved=1048576 stackless-blocks=$blocks stackless-requested=$bytes stackless-overhead=" . 16 * $blocks };
@@ -218,7 +250,8 @@ sub check_made_heaps {
 	like($text, qr/^ +20000 +-10 +-1000 B .* 0 %  nt, destroyed$/m, '... for one that was destroyed');
 	like($text, qr/^ +30000 +\+20 .*  nt, new$/m, '... for a new one');
 	like($text, qr/^ +all +\+11 +.*  3 heaps$/m, '... and for all');
-	is(run(["$root/build/linux/hdiff", '--heaps', @$_])->{status}, 2, "@$_ is refused") for ['--tree', @files], ['-o', 'csv', @files], ['--sum', @files];
+	is(run(["$root/build/linux/hdiff", '--heaps', @$_])->{status}, 2, "@$_ is refused") for ['--tree', @files], ['-o', 'folded', @files], ['--sum', @files];
+	check_csv(@files);
 	spew("$dir/umdh.txt", "10 bytes + 8 at 655FB0 by BackTrace2\n\t7B601234\n\n");
 	check_error(run(["$root/build/linux/hdiff", '--heaps', "$dir/umdh.txt"]), 'hdiff', 'a log without heaps', '--heaps', 'only dumps made by hsnap');
 	return;

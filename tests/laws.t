@@ -258,7 +258,6 @@ sub long_files {
 		'diff/printed/printed.c' => 'one parser, whose lines depend on the lines before them',
 		'diff/query/window.c' => 'one pass over the events of a window',
 		'diff/read/read_record.c' => 'a moment and a window share the reading of events',
-		'diff/report/report_csv.c' => 'one report',
 		'symbolize/backend/llvm.c' => 'one backend, with its processes and their protocol',
 		'symbolize/files/find_files.c' => 'one search, with the reasons for what it does not find',
 		'symbolize/files/pdb.c' => 'one format',
