@@ -463,6 +463,8 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	if (!options->format && !rc)
 		rc = option_word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);
 	options->style.is_whole_table = options->is_shown_asked || options->style.no_stacks;
+	if (options->chart && options->format && options->format->includes_charts)
+		options->chart = CHART_NONE; /* a page has all charts */
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->chart;
 	return rc || options->help || options->version ? rc : options_check(options, err);

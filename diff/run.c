@@ -198,7 +198,8 @@ static int write_with_charts(
 	struct chart_reading *charts[2] = {NULL, NULL};
 	int rc = 0;
 
-	for (size_t i = 0; !rc && has_charts && i < 2; i++) {
+	/* The page of a window draws its own chart over time. */
+	for (size_t i = has_charts && run->views[0].lives; !rc && has_charts && i < 2; i++) {
 		charts[i] = chart_read(&run->options, run->views, kinds[i], file, err);
 		rc = charts[i] ? 0 : -(int)err->code;
 	}
@@ -276,6 +277,7 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		.is_inverted = options->is_inverted,
 		.is_part =
 			options->heap_count || options->only_lost || view->comparison->lacks_rows,
+		.wants_lives = options->format->includes_charts,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};

@@ -8,6 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "diff/query/group.h"
+#include "diff/query/lives.h"
 
 struct sorted_row {
 	uint64_t key; /* largest first */
@@ -278,7 +279,7 @@ static int select_rows(struct view *view, const struct view_request *request, st
 	rc = select_raw(view, request, &frames, verdicts, err);
 	if (!rc)
 		rc = select_named(view, request, &frames, verdicts, suppressed, err);
-	if (!rc)
+	if (!rc && !view->wants_lives)
 		set_others_aside(view);
 	if (!rc)
 		sum_up(view, suppressed,
@@ -317,6 +318,7 @@ void view_release(struct view *view)
 		free(view->groups[i].members);
 	free(view->groups);
 	free(view->window);
+	lives_release(view->lives);
 	free(view->blocks);
 	free(view->contents);
 	if (view->spellings)
@@ -466,6 +468,8 @@ int view_select(struct view *view, const struct view_request *request, struct er
 	view->is_inverted = request->is_inverted;
 	view->strip = request->strip;
 	view->sort = request->sort;
+	view->wants_lives = request->wants_lives && request->group == GROUP_STACK &&
+			    comparison_is_window(view->comparison);
 	if (view->sort == SORT_DEFAULT)
 		view->sort = view->pinned.rows ? SORT_PINNED : is_trend ? SORT_VERDICT : SORT_BYTES;
 	rc = select_rows(view, request, err);

@@ -56,6 +56,8 @@ struct view_request {
 	size_t shown_max;
 	bool is_inverted;
 	bool is_part; /* the comparison's rows do not cover all blocks */
+	/* in a window: also show rows without blocks of its fate, and make `lives` */
+	bool wants_lives;
 	/* `filter` and `suppressions` may be NULL. Both contain caches that further views can use
 	 * again. */
 	struct filter *filter;
@@ -160,6 +162,8 @@ struct row_contents {
 	size_t count;
 };
 
+struct lives;
+
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
@@ -202,6 +206,8 @@ struct view {
 	 * including stacks without blocks of the window's fate. After it, there is one element for
 	 * each row or group that is shown. */
 	struct window_sums *window;
+	bool wants_lives;
+	struct lives *lives; /* result of view_window() if requested; otherwise NULL */
 	bool has_sizes, has_age; /* kinds of data in `blocks` */
 	/* results of view_blocks(), indexed like the rows shown; may be NULL */
 	struct row_blocks *blocks;

@@ -7,6 +7,7 @@
 #include "core/base/memory.h"
 #include "core/record/record.h"
 #include "diff/match/match.h"
+#include "diff/query/lives.h"
 #include "diff/query/view.h"
 #include "diff/read/read_use.h"
 
@@ -76,6 +77,7 @@ struct window_run {
 	struct u64map freed;
 	uint64_t *freed_counts;
 	size_t freed_cap;
+	struct life_maker *lives; /* NULL: not requested */
 };
 
 static int too_much(const struct window_run *run, struct err *err)
@@ -164,6 +166,11 @@ static int append_kind(
 		use->bytes += there;
 		use->peak_bytes = use->bytes;
 	}
+	if (run->lives)
+		lives_add_kind(run->lives,
+			&(struct life_kind){number, row, kind->live, kind->first_number,
+				row_new(run->view->comparison, &run->view->comparison->rows[row])
+					.requested_bytes});
 	return 0;
 }
 
@@ -254,6 +261,8 @@ static int handle_alloc(struct window_run *run, struct window_kind *kind,
 {
 	uint64_t time_ms = event->time_ms < GONE ? event->time_ms : GONE - 1;
 
+	if (run->lives)
+		lives_alloc(run->lives, (uint32_t)(kind - run->kinds));
 	span_extend(&kind->allocated_ms, time_ms);
 	store_time(kind, time_ms);
 	add_thread(run, kind, event->thread);
@@ -312,6 +321,8 @@ static int handle_free(struct window_run *run, struct window_kind *kind,
 	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
 		return err_set(
 			err, ERR_BAD_RECORDING, run->sums->id.path, "a block is freed twice");
+	if (run->lives)
+		lives_free(run->lives, (uint32_t)(kind - run->kinds), event->number);
 	span_extend(&kind->freed_ms, event->time_ms);
 	if (event->freed_by != RECORD_NO_STACK)
 		add_freed_by(run, kind, event->freed_by);
@@ -350,21 +361,24 @@ static int replay_events(struct window_run *run, struct recording *recording, st
 {
 	const struct record_event *events;
 	struct record_cursor *cursor;
+	uint64_t position = run->sums->window.from_position;
 	size_t count;
-	int rc = record_cursor_open(&cursor, recording, run->sums->window.from_position,
-		run->sums->window.position - 1, err);
+	int rc = record_cursor_open(
+		&cursor, recording, position, run->sums->window.position - 1, err);
 
 	if (rc)
 		return rc;
 	while ((rc = record_next_events(cursor, &events, &count, err)) > 0) {
 		rc = 0;
-		for (size_t i = 0; !rc && i < count; i++) {
+		for (size_t i = 0; !rc && i < count; i++, position++) {
 			uint32_t number = events[i].kind < run->sums->window.kind_count ?
 						  run->numbers[events[i].kind] :
 						  NO_KIND;
 
 			if (i + FETCH_AHEAD < count)
 				fetch_freed(run, &events[i + FETCH_AHEAD]);
+			if (run->lives)
+				lives_advance(run->lives, position, events[i].time_ms);
 			if (number != NO_KIND)
 				rc = (events[i].type == RECORD_ALLOC ? handle_alloc : handle_free)(
 					run, &run->kinds[number], &events[i], err);
@@ -595,6 +609,22 @@ static int add_up(struct window_run *run, struct err *err)
 	return rc;
 }
 
+static struct life_maker *begin_lives(const struct window_run *run)
+{
+	const struct dump_sums *sums = run->sums;
+	struct life_window window = {.facts = run->facts,
+		.row_count = run->view->comparison->row_count,
+		.from_position = sums->window.from_position,
+		.from_ms = sums->window.from_ms,
+		.to_position = sums->window.position - 1,
+		.to_ms = sums->window.to_ms};
+
+	/* if the time of a mark is wrong, the end may be before the start */
+	if (window.to_ms < window.from_ms)
+		window.to_ms = window.from_ms;
+	return lives_begin(&window);
+}
+
 int view_window(struct view *view, struct err *err)
 {
 	const struct comparison *comparison = view->comparison;
@@ -612,11 +642,17 @@ int view_window(struct view *view, struct err *err)
 	u64map_init(&run.threads);
 	u64map_init(&run.freed);
 	find_windows(&run);
+	if (view->wants_lives)
+		run.lives = begin_lives(&run);
 	rc = add_kinds(&run, recording, err);
 	if (!rc)
 		rc = replay_events(&run, recording, err);
 	if (!rc)
 		rc = add_up(&run, err);
+	if (run.lives && !rc)
+		view->lives = lives_end(run.lives);
+	else
+		lives_cancel(run.lives);
 	for (size_t i = 0; i < run.kind_count; i++) {
 		for (size_t k = 0; k < run.kinds[i].page_count; k++)
 			free(run.kinds[i].pages[k]);

@@ -179,3 +179,11 @@ void json_open_frame(struct json *json, const struct frame *frame)
 	if (frame->is_inline)
 		json_bool(json, "inline", true);
 }
+
+void json_heap(struct json *json, const char *key, uint64_t heap)
+{
+	if (heap_name(heap))
+		json_text(json, key, heap_name(heap));
+	else
+		json_hex(json, key, heap);
+}

@@ -44,6 +44,8 @@ void json_open_line(struct json *json, const char *key, char kind);
 
 void json_text(struct json *json, const char *key, const char *text);
 void json_hex(struct json *json, const char *key, uint64_t value); /* as text: "7FFE0308" */
+/* Writes a heap's address like json_hex(), or the name of a heading as text. */
+void json_heap(struct json *json, const char *key, uint64_t heap);
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_signed(struct json *json, const char *key, int64_t value);
 /* Rounds to thousandths. Writes null if `value` is not finite. */
@@ -67,6 +69,9 @@ void json_row_pinned(struct json *json, uint32_t number);
 
 /* Opens an object and writes a frame into it. The caller may add keys and must close the object. */
 void json_open_frame(struct json *json, const struct frame *frame);
+
+/* In a page of a window: writes what the page's script needs to show any part of the window. */
+void page_lives(struct json *json);
 
 /* The distinct frames of a page, in order of occurrence. */
 struct page_frames {

@@ -124,10 +124,9 @@ struct junit {
 /* Writes JUnit's XML: a test case for each series. */
 void report_junit(struct out *out, const struct junit *junit);
 
-/* Charts: as bars in text, as CSV, as SVG, and as a page. */
+/* Charts: as bars in text, as CSV, and as SVG. */
 void chart_text(struct out *out, const struct chart *chart);
 void chart_csv(struct out *out, const struct chart *chart);
 void chart_svg(struct out *out, const struct chart *chart);
-void chart_html(struct out *out, const struct chart *chart);
 
 #endif

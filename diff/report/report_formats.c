@@ -18,7 +18,6 @@ const struct report_format report_formats[] = {
 	{.name = "html",
 		.write = report_html,
 		.has_window = true,
-		.write_chart = chart_html,
 		.span_max = 500,
 		.includes_charts = true},
 	{.name = "json",

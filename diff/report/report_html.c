@@ -290,11 +290,18 @@ static void write_group(struct out *out, const struct view_group_row *group)
 	out_text(out, "</td></tr>\n");
 }
 
+/* Returns true for a row that is only in the data: in a window, a row without blocks of its
+ * fate. */
+static bool is_hidden(const struct view *view, size_t shown)
+{
+	return view->lives &&
+	       !row_new(view->comparison, &view->comparison->rows[view->rows[shown]]).block_count;
+}
+
 static void write_table(struct out *out, const struct view *view)
 {
 	bool is_grouped = view->group != GROUP_STACK;
-	size_t count = view->shown_count < TABLE_ROWS ? view->shown_count : TABLE_ROWS;
-	size_t all = is_grouped ? view->group_count : view->row_count;
+	size_t all = is_grouped ? view->group_count : view->row_count, written = 0, hidden = 0;
 	struct frames frames;
 
 	frames_init(&frames);
@@ -305,15 +312,20 @@ static void write_table(struct out *out, const struct view *view)
 		view->comparison->axis ? "<th>verdict</th>" :
 					 "",
 		is_grouped ? report_group_kind(view->group) : "stack");
-	for (size_t i = 0; i < count && !out->err.code; i++) {
-		if (is_grouped)
+	for (size_t i = 0; i < view->shown_count && !out->err.code; i++) {
+		if (is_hidden(view, i))
+			hidden++;
+		else if (written++ >= TABLE_ROWS)
+			continue;
+		else if (is_grouped)
 			write_group(out, &view->groups[i]);
 		else
 			write_row(out, view, i, &frames);
 	}
+	written = written < TABLE_ROWS ? written : TABLE_ROWS;
 	out_text(out, "</table>\n");
-	if (count < all)
-		out_printf(out, "<p>%zu more are not in this table.</p>\n", all - count);
+	if (written < all - hidden)
+		out_printf(out, "<p>%zu more are not in this table.</p>\n", all - hidden - written);
 	frames_release(&frames);
 }
 
@@ -348,6 +360,8 @@ static void write_data(struct out *out, const struct report *report)
 	buf_init(&frames.key);
 	json_open(&json, NULL, '{');
 	json_report(&json, report);
+	if (report->views[0].lives)
+		page_lives(&json);
 	json_open_line(&json, "frames", '[');
 	for (size_t i = 0; i < frames.count; i++) {
 		json_line(&json);
@@ -396,19 +410,5 @@ void report_html(struct out *out, const struct report *report)
 		write_table(out, &report->views[i]);
 	write_piece(out, PAGE_DATA);
 	write_data(out, report);
-	write_piece(out, PAGE_END);
-}
-
-void chart_html(struct out *out, const struct chart *chart)
-{
-	write_piece(out, PAGE_TITLE);
-	xml_text(out, chart->sums->id.image ? module_path_base(chart->sums->id.image) :
-					      chart->sums->id.path);
-	out_text(out, chart->over_time ? ": memory over time" : ": sizes of allocations");
-	write_piece(out, PAGE_HEAD);
-	chart_svg(out, chart);
-	write_piece(out, PAGE_TABLE);
-	write_piece(out, PAGE_DATA);
-	out_text(out, "null");
 	write_piece(out, PAGE_END);
 }

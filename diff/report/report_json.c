@@ -20,14 +20,6 @@ static void write_totals(struct json *json, const char *key, const struct block_
 	json_close(json, '}');
 }
 
-static void write_heap(struct json *json, const char *key, uint64_t heap)
-{
-	if (heap_name(heap))
-		json_text(json, key, heap_name(heap));
-	else
-		json_hex(json, key, heap);
-}
-
 /* Writes "old", "new" and "growth" in the object that the caller opened. A printed comparison
  * contains only the growth of overhead, but not its old and new value. */
 static void write_change(
@@ -199,7 +191,7 @@ static void write_window_sums(struct json *json, const struct window_sums *sums)
 	json_close(json, ']');
 	json_open(json, "heaps", '[');
 	for (size_t i = 0; i < sums->heap_count; i++)
-		write_heap(json, NULL, sums->heaps[i]);
+		json_heap(json, NULL, sums->heaps[i]);
 	json_close(json, ']');
 	if (sums->freed_by)
 		write_freed_by(json, sums);
@@ -415,7 +407,7 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 	json_open_line(json, NULL, '{');
 	json_text(json, "kind", report_row_kind(row->kind));
 	if (row->heap)
-		write_heap(json, "heap", row->heap);
+		json_heap(json, "heap", row->heap);
 	json_open(json, "ids", '[');
 	for (size_t i = 0; i < row->id_count; i++)
 		json_text(json, NULL, row->ids[i]);
@@ -472,6 +464,7 @@ static void write_shown(struct json *json)
 {
 	const struct view *view = json->view;
 	bool is_grouped = view->group != GROUP_STACK;
+	const size_t count = view->lives ? 0 : view->shown_count;
 	struct frames frames;
 
 	json_line(json);
@@ -486,7 +479,8 @@ static void write_shown(struct json *json)
 	json_number(json, "shown_count", view->shown_count);
 	frames_init(&frames);
 	json_open_line(json, is_grouped ? "groups" : "rows", '[');
-	for (size_t i = 0; i < view->shown_count && !json->out->err.code; i++) {
+	/* In a page, page_lives() writes the rows of a window. */
+	for (size_t i = 0; i < count && !json->out->err.code; i++) {
 		if (is_grouped)
 			write_group(json, i);
 		else

@@ -1,0 +1,69 @@
+// ---------------------------------------------------------------- the tree
+
+let tree; // parent[], label[], kids[], leaf[] by row, and by node up, down, old, new
+
+function buildTree() {
+	const key = state.group === 'module' ? 'module' : 'name';
+	const known = new Map(), parent = [-1], name = [-1], kids = [[]], leaf = new Int32Array(rows.length);
+	rows.forEach((row, i) => {
+		const stack = row.stack, count = stack.length;
+		let at = 0;
+		for (let k = 0; k < count; k++) {
+			const next = frames[stack[state.order === 'down' ? count - 1 - k : k]][key];
+			if (key === 'module' && next === name[at])
+				continue;
+			const edge = at * labels.length + next;
+			let node = known.get(edge);
+			if (node === undefined) {
+				known.set(edge, node = parent.length);
+				parent.push(at);
+				name.push(next);
+				kids.push([]);
+				kids[at].push(node);
+			}
+			at = node;
+		}
+		leaf[i] = at;
+	});
+	tree = { parent, label: name, kids, leaf };
+	sumTree();
+}
+
+function sumTree() {
+	const count = tree.parent.length, sum = sums[state.metric];
+	for (const what of ['up', 'down', 'old', 'new', 'rows'])
+		tree[what] = new Float64Array(count);
+	rows.forEach((row, i) => {
+		const node = tree.leaf[i], change = growth(i);
+		tree[change < 0 ? 'down' : 'up'][node] += Math.abs(change);
+		tree.old[node] += sum.old[i];
+		tree.new[node] += sum.new[i];
+		tree.rows[node] += !recording || sum.old[i] || sum.new[i] ? 1 : 0;
+	});
+	for (let node = count - 1; node; node--) {
+		for (const what of ['up', 'down', 'old', 'new', 'rows'])
+			tree[what][tree.parent[node]] += tree[what][node];
+	}
+	tree.weight = state.show === 'growth' ? tree.up.map((up, i) => up + tree.down[i]) : tree[state.show === 'old' ? 'old' : 'new'];
+}
+
+const labelOf = node => node ? labels[tree.label[node]] : isOne() ? '(all)' : '(all that changed)';
+
+function pathOf(node) {
+	const path = [];
+	for (; node > 0; node = tree.parent[node])
+		path.unshift(node);
+	return path;
+}
+
+/* Returns the node at the end of the path state.zoom, or the last one that exists. */
+function zoomNode() {
+	let node = 0;
+	for (const text of state.zoom) {
+		const next = tree.kids[node].find(kid => labelOf(kid) === text);
+		if (next === undefined)
+			break;
+		node = next;
+	}
+	return node;
+}
