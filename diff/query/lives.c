@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "diff/read/read_use.h"
 
 #define ENTRIES_MAX (1 << 20) /* 32 MiB */
 #define RUNS_MAX (1 << 21) /* 64 MiB */
@@ -46,6 +45,8 @@ struct life_maker {
 	size_t span; /* number of the current span */
 	struct kind_lives *kinds;
 	size_t kind_count, kind_cap, run_count;
+	/* indexed by birth: blocks of merged rows that were freed in the current span */
+	struct life_entry others[LIFE_SPANS_MAX + 2];
 	uint32_t *touched; /* kinds with freed blocks in the current span */
 	size_t touched_count, touched_cap;
 	uint64_t now_bytes[RECORD_MEMORIES], now_blocks[RECORD_MEMORIES];
@@ -53,110 +54,6 @@ struct life_maker {
 	uint64_t time_ms; /* of the current event */
 	uint64_t highest_bytes, highest_ms; /* in the current span */
 };
-
-/* ---------------------------------------------------------------- edges */
-
-static int by_time(const void *a, const void *b)
-{
-	const struct life_edge *x = a, *y = b;
-
-	/* An edge at the end of a millisecond comes after all positions in it. */
-	if (x->time_ms != y->time_ms)
-		return x->time_ms < y->time_ms ? -1 : 1;
-	return x->position < y->position ? -1 : x->position > y->position;
-}
-
-static void add_edge(struct lives *lives, uint64_t time_ms, uint64_t position, const char *label)
-{
-	lives->edges[lives->edge_count++] =
-		(struct life_edge){.time_ms = time_ms, .position = position, .label = label};
-}
-
-/* Returns true if the mark's label names its moment: no other mark has it, and it is not another
- * way to write a moment. */
-static bool is_name(const struct record_facts *facts, size_t number)
-{
-	const char *label = facts->marks[number].label;
-
-	if (!strcmp(label, "start") || !strcmp(label, "end") || !strncmp(label, "peak", 4) ||
-		strchr("0123456789.", *label))
-		return false;
-	for (size_t i = 0; i < facts->mark_count; i++) {
-		if (i != number && !strcmp(facts->marks[i].label, label))
-			return false;
-	}
-	return true;
-}
-
-static bool is_inside(const struct life_window *window, uint64_t position, uint64_t time_ms)
-{
-	return position > window->from_position && position < window->to_position &&
-	       time_ms >= window->from_ms && time_ms <= window->to_ms;
-}
-
-/* Adds edges at the marks and at the peak of the recording. */
-static void add_labels(struct lives *lives, const struct life_window *window)
-{
-	const struct record_facts *facts = window->facts;
-
-	if (is_inside(window, facts->peak.position, facts->peak.time_ms))
-		add_edge(lives, facts->peak.time_ms, facts->peak.position, "peak");
-	for (size_t i = 0; facts->mark_count <= LIFE_LABELS_MAX && i < facts->mark_count; i++) {
-		const struct record_mark *mark = &facts->marks[i];
-
-		if (is_inside(window, mark->position, mark->time_ms) && is_name(facts, i))
-			add_edge(lives, mark->time_ms, mark->position, mark->label);
-	}
-}
-
-/* Adds edges at multiples of a round length. */
-static void add_times(struct lives *lives, const struct life_window *window)
-{
-	const uint64_t step =
-		use_step_ms(window->to_ms - window->from_ms, LIFE_SPANS_MAX - lives->edge_count);
-	uint64_t now = window->from_ms, more = step - now % step;
-
-	while (more < window->to_ms - now) {
-		now += more;
-		add_edge(lives, now, UINT64_MAX, NULL);
-		more = step;
-	}
-}
-
-/* Returns a name of the start or the end of the window, or NULL. */
-static const char *name_at(const struct record_facts *facts, uint64_t position)
-{
-	if (position == facts->start_position)
-		return "start";
-	if (position == facts->event_count)
-		return "end";
-	if (position == facts->peak.position)
-		return "peak";
-	for (size_t i = 0; i < facts->mark_count; i++) {
-		if (facts->marks[i].position == position && is_name(facts, i))
-			return facts->marks[i].label;
-	}
-	return NULL;
-}
-
-static void make_edges(struct lives *lives, const struct life_window *window)
-{
-	size_t last = 1;
-
-	lives->edges = xcalloc(LIFE_SPANS_MAX + 2, sizeof(*lives->edges));
-	add_edge(lives, window->from_ms, window->from_position,
-		name_at(window->facts, window->from_position));
-	add_labels(lives, window);
-	add_times(lives, window);
-	qsort(lives->edges + 1, lives->edge_count - 1, sizeof(*lives->edges), by_time);
-	for (size_t i = 1; i < lives->edge_count; i++) {
-		if (by_time(&lives->edges[last - 1], &lives->edges[i]))
-			lives->edges[last++] = lives->edges[i];
-	}
-	lives->edge_count = last;
-	add_edge(lives, window->to_ms, window->to_position,
-		name_at(window->facts, window->to_position));
-}
 
 /* ---------------------------------------------------------------- the table */
 
@@ -249,20 +146,42 @@ static void merge_spans(struct life_maker *maker)
 	merge_entries(lives);
 }
 
-static void add_entry(struct life_maker *maker, const struct kind_lives *kind, uint16_t birth,
-	uint16_t death, uint64_t count)
+static void append_entry(struct life_maker *maker, const struct life_entry *entry)
 {
 	struct lives *lives = maker->lives;
-	const uint64_t blocks = record_kind_stands_for(maker->window.facts, kind->number, count);
 
 	array_grow((void **)&lives->entries, &maker->entry_cap, lives->entry_count,
 		sizeof(*lives->entries));
-	lives->entries[lives->entry_count++] =
-		(struct life_entry){.row = maker->rows[kind->row].is_other ? LIFE_OTHER : kind->row,
-			.birth = birth,
-			.death = death,
-			.blocks = blocks,
-			.bytes = blocks * kind->bytes};
+	lives->entries[lives->entry_count++] = *entry;
+}
+
+/* Adds blocks of a kind that were allocated in span `birth` and freed in span `death`. The caller
+ * must then call add_others(). */
+static void add_entry(struct life_maker *maker, const struct kind_lives *kind, uint16_t birth,
+	uint16_t death, uint64_t count)
+{
+	const uint64_t blocks = record_kind_stands_for(maker->window.facts, kind->number, count);
+	const struct life_entry entry = {kind->row, birth, death, blocks, blocks * kind->bytes};
+
+	if (!maker->rows[kind->row].is_other) {
+		append_entry(maker, &entry);
+		return;
+	}
+	maker->others[birth].blocks += blocks;
+	maker->others[birth].bytes += entry.bytes;
+}
+
+/* Adds the blocks of all merged rows that were freed in span `death`. */
+static void add_others(struct life_maker *maker, uint16_t death)
+{
+	for (size_t i = 0; i <= maker->lives->edge_count; i++) {
+		struct life_entry *other = &maker->others[i];
+
+		if (other->blocks)
+			append_entry(maker, &(struct life_entry){LIFE_OTHER, (uint16_t)i, death,
+						    other->blocks, other->bytes});
+		*other = (struct life_entry){0};
+	}
 }
 
 static int by_size(const void *a, const void *b)
@@ -322,22 +241,32 @@ static void limit_size(struct life_maker *maker)
 		merge_spans(maker);
 }
 
+/* Adds the blocks of a kind that were freed in the current span, and drops runs whose blocks were
+ * all freed. */
+static void add_freed_kind(struct life_maker *maker, struct kind_lives *kind)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < kind->run_count; i++) {
+		struct life_run *run = &kind->runs[i];
+
+		if (run->freed_now)
+			add_entry(maker, kind, run->span, (uint16_t)maker->span, run->freed_now);
+		run->freed_now = 0;
+		if (!i || run->live)
+			kind->runs[left++] = *run;
+	}
+	maker->run_count -= kind->run_count - left;
+	kind->run_count = left;
+	kind->is_touched = false;
+}
+
 /* Adds the blocks that were freed in the current span. */
 static void add_freed(struct life_maker *maker)
 {
-	for (size_t i = 0; i < maker->touched_count; i++) {
-		struct kind_lives *kind = &maker->kinds[maker->touched[i]];
-
-		kind->is_touched = false;
-		for (size_t k = 0; k < kind->run_count; k++) {
-			struct life_run *run = &kind->runs[k];
-
-			if (run->freed_now)
-				add_entry(maker, kind, run->span, (uint16_t)maker->span,
-					run->freed_now);
-			run->freed_now = 0;
-		}
-	}
+	for (size_t i = 0; i < maker->touched_count; i++)
+		add_freed_kind(maker, &maker->kinds[maker->touched[i]]);
+	add_others(maker, (uint16_t)maker->span);
 	maker->touched_count = 0;
 }
 
@@ -352,7 +281,7 @@ struct life_maker *lives_begin(const struct life_window *window)
 	maker->rows = xcalloc(window->row_count + 1, sizeof(*maker->rows));
 	maker->lives = xcalloc(1, sizeof(*maker->lives));
 	arena_init(&maker->lives->arena);
-	make_edges(maker->lives, window);
+	lives_add_edges(maker->lives, window);
 	maker->highest_ms = window->from_ms;
 	return maker;
 }
@@ -419,6 +348,19 @@ void lives_advance(struct life_maker *maker, uint64_t position, uint64_t time_ms
 			break;
 		end_span(maker);
 	}
+}
+
+void lives_fetch(const struct life_maker *maker, uint32_t number, bool are_blocks)
+{
+	const struct kind_lives *kind = &maker->kinds[number];
+
+	if (are_blocks) {
+		__builtin_prefetch(&kind->runs[kind->run_count - 1]);
+		__builtin_prefetch(&maker->rows[kind->row]);
+		return;
+	}
+	__builtin_prefetch(kind);
+	__builtin_prefetch((const char *)(kind + 1) - 1);
 }
 
 void lives_alloc(struct life_maker *maker, uint32_t number)
@@ -498,29 +440,6 @@ static void add_live(struct life_maker *maker, const struct kind_lives *kind)
 	}
 }
 
-static const char *copy(struct lives *lives, const char *label)
-{
-	return label ? arena_text(&lives->arena, label, strlen(label)) : NULL;
-}
-
-/* Copies the labels of the edges, and the marks in the window. */
-static void copy_labels(struct lives *lives, const struct life_window *window)
-{
-	const struct record_facts *facts = window->facts;
-
-	for (size_t i = 0; i < lives->edge_count; i++)
-		lives->edges[i].label = copy(lives, lives->edges[i].label);
-	lives->marks = xcalloc(facts->mark_count + 1, sizeof(*lives->marks));
-	for (size_t i = 0; i < facts->mark_count; i++) {
-		struct record_mark mark = facts->marks[i];
-
-		if (mark.position < window->from_position || mark.position > window->to_position)
-			continue;
-		mark.label = copy(lives, mark.label);
-		lives->marks[lives->mark_count++] = mark;
-	}
-}
-
 struct lives *lives_end(struct life_maker *maker)
 {
 	struct lives *lives = maker->lives;
@@ -529,10 +448,14 @@ struct lives *lives_end(struct life_maker *maker)
 		end_span(maker);
 	for (size_t i = 0; i < maker->kind_count; i++) {
 		add_live(maker, &maker->kinds[i]);
-		limit_size(maker);
+		if (lives->entry_count > ENTRIES_MAX) {
+			add_others(maker, (uint16_t)lives->edge_count);
+			limit_size(maker);
+		}
 	}
+	add_others(maker, (uint16_t)lives->edge_count);
 	merge_entries(lives);
-	copy_labels(lives, &maker->window);
+	lives_copy_labels(lives, &maker->window);
 	free_maker(maker);
 	return lives;
 }

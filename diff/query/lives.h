@@ -71,6 +71,9 @@ void lives_add_kind(struct life_maker *maker, const struct life_kind *kind);
 /* Must be called before each event. `position` is the number of events before it. */
 void lives_advance(struct life_maker *maker, uint64_t position, uint64_t time_ms);
 
+/* Prefetches the data of a kind, and later of its blocks, before an event. */
+void lives_fetch(const struct life_maker *maker, uint32_t kind, bool are_blocks);
+
 void lives_alloc(struct life_maker *maker, uint32_t kind);
 /* The block must be live. */
 void lives_free(struct life_maker *maker, uint32_t kind, uint64_t number);
@@ -80,5 +83,10 @@ struct lives *lives_end(struct life_maker *maker);
 void lives_cancel(struct life_maker *maker); /* frees `maker`, which may be NULL */
 
 void lives_release(struct lives *lives); /* may be NULL */
+
+/* Steps of the above. lives_add_edges() stores the edges, whose labels belong to the facts.
+ * lives_copy_labels() copies the labels, and the marks in the window. */
+void lives_add_edges(struct lives *lives, const struct life_window *window);
+void lives_copy_labels(struct lives *lives, const struct life_window *window);
 
 #endif

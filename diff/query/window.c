@@ -337,20 +337,40 @@ static int handle_free(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
-/* Prefetches data of the block that an event frees. Must be inline, because otherwise gcc removes
- * the call as having no effect. */
-static inline __attribute__((always_inline)) void fetch_freed(
+/* Prefetches the kind of an event. Must be inline, because otherwise gcc removes the call as having
+ * no effect. */
+static inline __attribute__((always_inline)) void fetch_kind(
+	const struct window_run *run, const struct record_event *event)
+{
+	uint32_t number =
+		event->kind < run->sums->window.kind_count ? run->numbers[event->kind] : NO_KIND;
+	const char *kind = (const char *)&run->kinds[number];
+
+	if (number == NO_KIND)
+		return;
+	for (size_t i = 0; i < sizeof(struct window_kind); i += 64)
+		__builtin_prefetch(kind + i);
+	if (run->lives)
+		lives_fetch(run->lives, number, false);
+}
+
+/* Prefetches what an event changes. Its kind was prefetched before. */
+static inline __attribute__((always_inline)) void fetch_event(
 	const struct window_run *run, const struct record_event *event)
 {
 	uint32_t number =
 		event->kind < run->sums->window.kind_count ? run->numbers[event->kind] : NO_KIND;
 	const struct window_kind *kind = number == NO_KIND ? NULL : &run->kinds[number];
-	uint64_t index = kind ? event->number - kind->first_number : 0;
-	const struct time_page *page =
-		event->type == RECORD_FREE && kind && index < kind->allocated ?
-			kind->pages[index / PAGE_TIMES] :
-			NULL;
+	uint64_t index;
+	const struct time_page *page;
 
+	if (!kind)
+		return;
+	index = event->type == RECORD_FREE ? event->number - kind->first_number : kind->allocated;
+	page = index / PAGE_TIMES < kind->page_count ? kind->pages[index / PAGE_TIMES] : NULL;
+	__builtin_prefetch(&run->uses[kind->windows[kind->window_count - 1]]);
+	if (run->lives)
+		lives_fetch(run->lives, number, true);
 	if (!page)
 		return;
 	__builtin_prefetch(&page->times_ms[index % PAGE_TIMES]);
@@ -375,8 +395,10 @@ static int replay_events(struct window_run *run, struct recording *recording, st
 						  run->numbers[events[i].kind] :
 						  NO_KIND;
 
+			if (i + 2 * FETCH_AHEAD < count)
+				fetch_kind(run, &events[i + 2 * FETCH_AHEAD]);
 			if (i + FETCH_AHEAD < count)
-				fetch_freed(run, &events[i + FETCH_AHEAD]);
+				fetch_event(run, &events[i + FETCH_AHEAD]);
 			if (run->lives)
 				lives_advance(run->lives, position, events[i].time_ms);
 			if (number != NO_KIND)
