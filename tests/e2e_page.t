@@ -31,6 +31,7 @@ my %runs = (
 );
 subtest $_ => sub { check(@{ $runs{$_} }) } for sort keys %runs;
 subtest 'a table that nobody would read to its end is cut' => \&check_cut;
+subtest 'a trend with rows that do not fit' => \&check_merged;
 subtest "a recording's window has its classes in the head" => \&check_classes;
 subtest 'what is of one dump neither grew nor shrank' => \&check_one;
 subtest 'charts' => \&check_charts;
@@ -140,6 +141,23 @@ sub check_cut {
 	is(scalar(table_in($page)), 1000, 'the first rows');
 	like($page, qr{<p>200 more are not in this table\.</p>}, 'and how many more');
 	is(scalar @{ page_data($page)->{rows} }, 1200, 'the script has them all');
+	return;
+}
+
+# Rows of a trend that do not fit are merged, and sums stay exact.
+sub check_merged {
+	my %stacks = map { my $i = $_; sprintf('g%05d' . 'x' x 500, $i) => [map { 100 * $i + ($_ == 1 ? $i : 0) } 0 .. 2] } 1 .. 14_000;
+	my @many = series($dir, [map { 1763632800000 + 1_800_000 * $_ } 0 .. 2], \%stacks, name => 'much-%d.txt');
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', @many], limit => 100)->{out};
+	cmp_ok(length $page, '<', 8_000_000, 'the page stays small');
+	my ($series) = @{ page_data($page)->{series} };
+	my @rows = @{ $series->{rows} };
+	is(@rows + $series->{other_rows}, $series->{row_count}, 'each row is listed or counted');
+	cmp_ok($series->{other_rows}, '>', 500, 'some are merged');
+	my $of = $series->{other};
+	is_deeply([map { my $k = $_; my $sum = $of->[$k]; $sum += $_->{bytes}[$k] for @rows; $sum } 0 .. 2],
+		[map { my $sum = 0; for my $numbers (values %stacks) { $sum += $numbers->[$_] } $sum } 0 .. 2], 'the sum of all');
+	is(scalar(grep { $_->{frames}[0]{function} =~ /^g1400/ } @rows), 1, 'the one that changes most is listed');
 	return;
 }
 

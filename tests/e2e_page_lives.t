@@ -7,7 +7,6 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use List::Util qw(sum0);
-use MIME::Base64 qw(decode_base64);
 use Test::More;
 use Hunt;
 use Pages;
@@ -26,23 +25,18 @@ sub page_of { return page_data(run(["$root/build/linux/hdiff", '--no-symbols', '
 # Returns [NAME, [BIRTH, DEATH, BLOCKS, BYTES], ...] for each row, and last for the other rows.
 sub rows_of {
 	my ($data) = @_;
-	my @bytes = unpack 'C*', decode_base64($data->{recording}{lives});
-	my $number = sub {
-		my ($value, $shift) = (0, 0);
-		do { $value |= ($bytes[0] & 0x7f) << $shift; $shift += 7 } while shift(@bytes) & 0x80;
-		return $value;
-	};
+	my @numbers = page_numbers($data->{recording}{lives});
 	my @rows;
 	for my $row (@{ $data->{recording}{rows} }, undef) {
-		my ($count, $size, $birth, @entries) = ($number->(), $number->(), 0);
+		my ($count, $size, $birth, @entries) = (splice(@numbers, 0, 2), 0);
 		for (1 .. $count) {
-			$birth += $number->();
-			my ($death, $blocks) = ($birth + $number->(), $number->());
-			push @entries, [$birth, $death, $blocks, $size ? ($size - 1) * $blocks : $number->()];
+			$birth += shift @numbers;
+			my ($death, $blocks) = ($birth + shift @numbers, shift @numbers);
+			push @entries, [$birth, $death, $blocks, $size ? ($size - 1) * $blocks : shift @numbers];
 		}
 		push @rows, [$row ? join(' ', map { name_of($_) } @{ $row->{frames} }) : '(other)', @entries];
 	}
-	is(scalar @bytes, 0, 'the table ends with its last row');
+	is(scalar @numbers, 0, 'the table ends with its last row');
 	return @rows;
 }
 

@@ -10,6 +10,7 @@
 #include "diff/report/report.h"
 
 struct page_frames;
+struct page_series;
 
 /*
  * JSON output: commas, quotes and escapes. Output errors are stored in `out`.
@@ -30,6 +31,8 @@ struct json {
 	/* In a page: table of the frames. The JSON then contains a frame's number in this table
 	 * instead of the frame. Otherwise NULL. */
 	struct page_frames *frames;
+	/* In a page of a trend: the current series, whose sums are in a table. Otherwise NULL. */
+	const struct page_series *series;
 };
 
 /* A key is plain text, or NULL in an array and at the start of the document. */
@@ -69,6 +72,17 @@ void json_row_pinned(struct json *json, uint32_t number);
 
 /* Opens an object and writes a frame into it. The caller may add keys and must close the object. */
 void json_open_frame(struct json *json, const struct frame *frame);
+
+/* In a page of a trend: the rows that are listed, and a table of their sums. */
+struct page_series {
+	bool *is_listed; /* indexed by row shown */
+	size_t other_count; /* number of rows that are not listed */
+	struct buf table;
+};
+
+/* Chooses the rows of the current view. page_series_end() writes the table, and frees it. */
+void page_series_begin(struct json *json, size_t series_count, struct page_series *series);
+void page_series_end(struct json *json, struct page_series *series);
 
 /* In a page of a window: writes what the page's script needs to show any part of the window. */
 void page_lives(struct json *json);

@@ -2,8 +2,7 @@
  * The data of a recording in a page: use of memory at the edges of spans, and when the blocks of
  * each stack were allocated and freed (diff/query/lives.h). The page's script reads it.
  *
- * The table is Base64 of numbers of 7 bits per byte, the lowest first. A byte above 127 is not the
- * last of its number. Each row consists of: the number of its entries; the size of its blocks, or 0
+ * The table has the form of page_table.h. Each row consists of: the number of its entries; the size of its blocks, or 0
  * if they differ, plus 1; and its entries. An entry consists of: birth, minus that of the entry
  * before; death, minus birth; the number of blocks; and, if sizes differ, their bytes. */
 #include <stdlib.h>
@@ -15,23 +14,14 @@
 #include "diff/query/view.h"
 #include "diff/read/read_use.h"
 #include "diff/report/json.h"
+#include "diff/report/page_table.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-#define ROWS_BYTES 3500000 /* of rows, frames and table in a page; further rows are merged */
-#define FRAME_BYTES 60 /* of a frame in a page, without its texts */
-#define ROW_BYTES 60 /* of a row in a page, without its frames */
+#define ENTRY_BYTES 5 /* of an entry in the table, on average */
+#define ROWS_BYTES 3500000 /* further rows are merged */
 
 /* ---------------------------------------------------------------- the table */
-
-static void add_number(struct buf *table, uint64_t value)
-{
-	do {
-		unsigned char byte = (value & 0x7f) | (value > 0x7f ? 0x80 : 0);
-
-		buf_add(table, &byte, 1);
-	} while (value >>= 7);
-}
 
 /* Returns the size of the entries' blocks, or UINT64_MAX if the sizes differ. */
 static uint64_t size_of(const struct life_entry *entries, size_t count)
@@ -51,55 +41,26 @@ static void add_entries(struct buf *table, const struct life_entry *entries, siz
 	const uint64_t size = count ? size_of(entries, count) : 0;
 	unsigned birth = 0;
 
-	add_number(table, count);
-	add_number(table, size + 1);
+	page_add_number(table, count);
+	page_add_number(table, size + 1);
 	for (size_t i = 0; i < count; i++) {
-		add_number(table, entries[i].birth - birth);
-		add_number(table, entries[i].death - entries[i].birth);
-		add_number(table, entries[i].blocks);
+		page_add_number(table, entries[i].birth - birth);
+		page_add_number(table, entries[i].death - entries[i].birth);
+		page_add_number(table, entries[i].blocks);
 		if (size == UINT64_MAX)
-			add_number(table, entries[i].bytes);
+			page_add_number(table, entries[i].bytes);
 		birth = entries[i].birth;
-	}
-}
-
-/* Writes bytes as Base64. */
-static void write_base64(struct out *out, const struct buf *bytes)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *data = (const unsigned char *)bytes->data;
-
-	for (size_t i = 0; i < bytes->len; i += 3) {
-		const size_t left = bytes->len - i;
-		const uint32_t word = (uint32_t)data[i] << 16 |
-				      (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
-				      (left > 2 ? data[i + 2] : 0);
-		const char text[] = {digits[word >> 18], digits[word >> 12 & 63],
-			left > 1 ? digits[word >> 6 & 63] : '=',
-			left > 2 ? digits[word & 63] : '='};
-
-		out_write(out, text, sizeof(text));
 	}
 }
 
 /* ---------------------------------------------------------------- rows */
 
-/* A row of the view, and its entries in the table. */
-struct page_row {
-	size_t shown; /* index in view->rows */
-	size_t first, count;
-	uint64_t weight;
-	bool is_listed;
-};
-
-static int by_weight(const void *a, const void *b)
+static uint64_t weight_of(const struct window_sums *sums)
 {
-	const struct page_row *const *x = a, *const *y = b;
+	uint64_t kept = sums->by_fate[FATE_AIFO].requested_bytes + sums->peak_bytes;
+	uint64_t passed = sums->by_fate[FATE_AIFI].requested_bytes / 256;
 
-	if ((*x)->weight != (*y)->weight)
-		return (*x)->weight < (*y)->weight ? 1 : -1;
-	return (*x)->shown < (*y)->shown ? -1 : (*x)->shown > (*y)->shown;
+	return kept > passed ? kept : passed;
 }
 
 /* Finds the rows with entries. Returns their number. */
@@ -117,66 +78,14 @@ static size_t find_rows(const struct view *view, struct page_row *rows)
 		for (end = i; end < lives->entry_count && lives->entries[end].row == row; end++)
 			continue;
 		if (row != LIFE_OTHER && places[row])
-			rows[count++] = (struct page_row){places[row] - 1, i, end - i, 0, false};
+			rows[count++] = (struct page_row){.shown = places[row] - 1,
+				.first = i,
+				.count = end - i,
+				.bytes = (end - i) * ENTRY_BYTES,
+				.weight = weight_of(&view->window[places[row]])};
 	}
 	free(places);
 	return count;
-}
-
-static uint64_t weight_of(const struct window_sums *sums)
-{
-	uint64_t kept = sums->by_fate[FATE_AIFO].requested_bytes + sums->peak_bytes;
-	uint64_t passed = sums->by_fate[FATE_AIFI].requested_bytes / 256;
-
-	return kept > passed ? kept : passed;
-}
-
-static size_t text_bytes(const char *text)
-{
-	return text ? strlen(text) : 0;
-}
-
-/* Returns about how many bytes a row needs in the page, with those of its frames that no earlier
- * row has. */
-static size_t bytes_of(struct json *json, const struct page_row *row, struct frames *frames)
-{
-	size_t bytes = ROW_BYTES + row->count * 5;
-
-	view_frames(json->view, json->view->rows[row->shown], frames);
-	for (size_t i = 0; i < frames->count; i++) {
-		const struct frame *frame = &frames->items[i];
-		const size_t known = json->frames->count;
-
-		bytes += 5;
-		if (page_frame_number(json->frames, frame) == known)
-			bytes += FRAME_BYTES + text_bytes(frame->module) +
-				 text_bytes(frame->function) + text_bytes(frame->file);
-	}
-	return bytes;
-}
-
-/* Chooses the largest rows that fit in a page. Returns their number. */
-static size_t choose_rows(struct json *json, struct page_row *rows, size_t count)
-{
-	struct page_row **sorted = xcalloc(count + 1, sizeof(*sorted));
-	struct frames frames;
-	size_t bytes = 0, chosen = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		sorted[i] = &rows[i];
-		rows[i].weight = weight_of(&json->view->window[rows[i].shown + 1]);
-	}
-	qsort(sorted, count, sizeof(struct page_row *), by_weight);
-	frames_init(&frames);
-	for (; chosen < count; chosen++) {
-		bytes += bytes_of(json, sorted[chosen], &frames);
-		if (bytes > ROWS_BYTES)
-			break;
-		sorted[chosen]->is_listed = true;
-	}
-	frames_release(&frames);
-	free(sorted);
-	return chosen;
 }
 
 static void write_life(struct json *json, const struct window_sums *sums, struct frames *frames)
@@ -252,7 +161,8 @@ static void write_rows(struct json *json)
 {
 	const struct view *view = json->view;
 	struct page_row *rows = xcalloc(view->shown_count + 1, sizeof(*rows));
-	const size_t count = find_rows(view, rows), listed = choose_rows(json, rows, count);
+	const size_t count = find_rows(view, rows),
+		     listed = page_choose_rows(json, rows, count, ROWS_BYTES);
 	size_t other_count;
 	struct life_entry *others = add_others(view, rows, count, &other_count);
 	struct frames frames;
@@ -270,9 +180,7 @@ static void write_rows(struct json *json)
 	json_close(json, ']');
 	add_entries(&table, others, other_count);
 	json_number(json, "other_rows", other_count ? view->row_count - listed : 0);
-	json_open_line(json, "lives", '"');
-	write_base64(json->out, &table);
-	json_close(json, '"');
+	page_write_table(json, "lives", &table);
 	frames_release(&frames);
 	buf_release(&table);
 	free(others);

@@ -93,6 +93,8 @@ static void write_series(
 	size_t count = json->comparison->dump_count;
 
 	write_trend(json, trend);
+	if (json->series)
+		return;
 	json_open(json, "bytes", '[');
 	for (size_t i = 0; i < count; i++)
 		json_number(json, NULL, sums ? sums[i].requested_bytes : 0);
@@ -483,7 +485,7 @@ static void write_shown(struct json *json)
 	for (size_t i = 0; i < count && !json->out->err.code; i++) {
 		if (is_grouped)
 			write_group(json, i);
-		else
+		else if (!json->series || json->series->is_listed[i])
 			write_row(json, i, &frames);
 	}
 	json_close(json, ']');
@@ -512,6 +514,22 @@ static void write_filtered(struct json *json)
 	}
 }
 
+/* Writes the rows of a series. In a page, their sums are in a table. */
+static void write_series_rows(struct json *json, size_t series_count)
+{
+	struct page_series series;
+
+	if (!json->frames || json->view->group != GROUP_STACK) {
+		write_shown(json);
+		return;
+	}
+	page_series_begin(json, series_count, &series);
+	json->series = &series;
+	write_shown(json);
+	json->series = NULL;
+	page_series_end(json, &series);
+}
+
 static void write_all_series(struct json *json, const struct report *report)
 {
 	json_line(json);
@@ -535,7 +553,7 @@ static void write_all_series(struct json *json, const struct report *report)
 		write_filtered(json);
 		json_line(json);
 		write_trend(json, &json->view->trend);
-		write_shown(json);
+		write_series_rows(json, report->view_count);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -8,9 +8,10 @@ use utf8;
 use Encode qw(encode);
 use Exporter qw(import);
 use JSON::PP;
+use MIME::Base64 qw(decode_base64);
 use Hunt;
 
-our @EXPORT = qw(page_dumps page_data page_like bare);
+our @EXPORT = qw(page_dumps page_data page_numbers page_like bare);
 
 # Names as bytes, as in dumps.
 my @functions = map { encode('UTF-8', $_) } (
@@ -69,7 +70,49 @@ sub page_data {
 	my $frames = delete $data->{frames};
 	delete @$_{qw(layer start short)} for @$frames;
 	named($data, $frames);
+	restore_sums($_) for grep { $_->{table} } @{ $data->{series} // [] };
 	return $data;
+}
+
+# Returns the numbers of a table in a page.
+sub page_numbers {
+	my ($table) = @_;
+	my (@numbers, $shift);
+	my $value = 0;
+	for my $byte (unpack 'C*', decode_base64($table)) {
+		$value += ($byte & 0x7f) << ($shift // 0);
+		$shift = ($shift // 0) + 7;
+		next if $byte > 0x7f;
+		push @numbers, $value;
+		($value, $shift) = (0, 0);
+	}
+	return @numbers;
+}
+
+# Puts the sums of a series' rows back in their places. If rows were merged, their sum remains as
+# other: [BYTES, ...].
+sub restore_sums {
+	my ($series) = @_;
+	my @numbers = page_numbers(delete $series->{table});
+	my $read = sub {
+		my ($value, @values) = 0;
+		while (@values < @{ $series->{snapshots} }) {
+			my $number = shift @numbers;
+			$value += $number % 2 ? ($number + 1) / 2 : -$number / 2;
+			push @values, ($value) x (1 + ($number ? 0 : shift @numbers));
+		}
+		return \@values;
+	};
+	my $others = delete $series->{other_rows};
+	my $other = {};
+	for my $row (@{ $series->{rows} }, $other) {
+		my $size = shift(@numbers) - 1;
+		$row->{blocks} = $read->();
+		$row->{bytes} = $size < 0 ? $read->() : [map { $size * $_ } @{ $row->{blocks} }];
+	}
+	@$series{qw(other other_rows)} = ($other->{bytes}, $others) if $others;
+	die "a table has more numbers\n" if @numbers;
+	return;
 }
 
 sub named {

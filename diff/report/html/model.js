@@ -45,8 +45,10 @@ function wordsFrame(words) {
 	return wordFrames.get(words);
 }
 
+if (isTrend)
+	views.filter(series => series.table).forEach(readSeries);
 if (recording) {
-	report.rows = [...recording.rows, { kind: 'other', ids: [] }];
+	report.rows = [...recording.rows, { kind: 'other', ids: [], other_rows: recording.other_rows }];
 	readLives();
 	report.rows.forEach((_, i) => addUse(totalUse, i, 'bytes'));
 }
@@ -56,7 +58,7 @@ function stackOf(row) {
 	if (row.kind === 'ambiguous' || row.kind === 'one_of')
 		return [wordsFrame('(ambiguous)')];
 	if (row.kind === 'other')
-		return [wordsFrame(`(other: ${recording.other_rows} small stacks)`)];
+		return [wordsFrame(`(other: ${row.other_rows} small stacks)`)];
 	if (row.kind === 'unknown')
 		return [wordsFrame('(stack not in the dump)')];
 	if (!row.frames || !row.frames.length)

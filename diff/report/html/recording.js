@@ -18,18 +18,7 @@ const CLASSES = {
 const SHOWN = { growth: 'Growth', ...CLASSES, ai: 'AI: allocated inside', end: 'Use at the end', peak: 'Use at the peak' };
 
 function readLives() {
-	const text = atob(recording.lives), numbers = [];
-	let value = 0, unit = 1;
-	for (let i = 0; i < text.length; i++) {
-		const byte = text.charCodeAt(i);
-		value += (byte & 127) * unit;
-		unit *= 128;
-		if (byte < 128) {
-			numbers.push(value);
-			value = 0;
-			unit = 1;
-		}
-	}
+	const numbers = readTable(recording.lives);
 	const count = recording.rows.length + 1, entries = { birth: [], death: [], blocks: [], bytes: [] };
 	lives = { first: new Uint32Array(count + 1) };
 	for (let row = 0, at = 0; row < count; row++) {

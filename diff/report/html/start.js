@@ -21,3 +21,46 @@ function setTheme(theme) {
 
 if (!report) // a chart, which has its own colours
 	return;
+
+// ---------------------------------------------------------------- tables
+
+/* Returns the numbers of a table (diff/report/page_table.h). */
+function readTable(base64) {
+	const text = atob(base64), numbers = [];
+	let value = 0, unit = 1;
+	for (let i = 0; i < text.length; i++) {
+		const byte = text.charCodeAt(i);
+		value += (byte & 127) * unit;
+		unit *= 128;
+		if (byte < 128) {
+			numbers.push(value);
+			value = 0;
+			unit = 1;
+		}
+	}
+	return numbers;
+}
+
+/* Stores the sums of a trend's rows in them (diff/report/page_series.c). */
+function readSeries(series) {
+	const numbers = readTable(series.table), count = series.snapshots.length;
+	let at = 0;
+	const read = () => {
+		const values = new Float64Array(count);
+		for (let i = 0, value = 0; i < count; i++) {
+			const number = numbers[at++];
+			value += number % 2 ? (number + 1) / 2 : -number / 2;
+			values[i] = value;
+			for (let same = number ? 0 : numbers[at++]; same; same--)
+				values[++i] = value;
+		}
+		return values;
+	};
+	if (series.other_rows)
+		series.rows.push({ kind: 'other', ids: [], other_rows: series.other_rows, trend: { verdict: '', bytes_per_hour: null } });
+	for (const row of series.rows) {
+		const size = numbers[at++] - 1;
+		row.blocks = read();
+		row.bytes = size < 0 ? read() : row.blocks.map(blocks => blocks * size);
+	}
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The page of a recording in a browser: the user drags over the chart, and everything below follows.
+# The pages of recordings and trends in a browser: the user drags over the chart, and everything below follows.
 # Each row equals what hdiff prints for the command line that the page shows.
 use strict;
 use warnings;
@@ -11,6 +11,7 @@ use Browser;
 use Hunt;
 use Pages;
 use Recordings;
+use Series;
 use Viewers;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
@@ -34,6 +35,7 @@ subtest 'the chart' => \&check_chart;
 subtest 'keys and fields' => \&check_keys;
 subtest 'an address restores the view' => \&check_address;
 subtest 'widths' => \&check_widths;
+subtest 'a trend: pairs' => \&check_pairs;
 is_deeply($browser->{complaints}, [], 'nobody complains');
 $browser->close;
 done_testing;
@@ -65,17 +67,17 @@ sub rows_shown {
   return [...document.querySelectorAll('#rows tr.row')].map(row => Object.fromEntries([['row', Number(row.dataset.row)],
     ...[...row.children].map((cell, i) => [heads[i], Number(cell.dataset.n)])])); })()
 END
-	return { map { stack_of($data->{recording}{rows}[$_->{row}]) => [@$_{@columns}] } grep { grep { $_ } @$_{@columns} } @$list };
+	return { map { stack_of(($data->{recording} // $data->{series}[0])->{rows}[$_->{row}]) => [@$_{@columns}] } grep { grep { $_ } @$_{@columns} } @$list };
 }
 
 sub stack_of { my ($row) = @_; return join ' ', map { name_of($_) } @{ $row->{frames} } }
-sub name_of { my ($frame) = @_; return defined $frame->{module} ? "$frame->{module}+$frame->{offset}" : $frame->{address} }
+sub name_of { my ($frame) = @_; return defined $frame->{function} ? "$frame->{module}!$frame->{function}" : defined $frame->{module} ? "$frame->{module}+$frame->{offset}" : $frame->{address} }
 
 # Runs the command that the page shows, as JSON.
 sub report_of_command {
 	my ($command) = text_of('command') =~ /^hdiff (.*)/s;
 	my @args = map { s/^"(.*)"$/$1/sr } $command =~ /("[^"]*"|\S+)/g;
-	my $run = run(["$root/build/linux/hdiff", '--no-symbols', '-o', 'json', @args]);
+	my $run = run(["$root/build/linux/hdiff", $data->{series} ? () : '--no-symbols', '-o', 'json', @args]);
 	is($run->{status}, 0, $command) or diag($run->{err});
 	return $json->decode($run->{out});
 }
@@ -111,6 +113,22 @@ sub check_classes {
 		choose('shown', $moment);
 		my $report = report_of_command();
 		is_deeply(rows_shown(qw(new blocks)), { map { stack_of($_) => [@{ $_->{new} }{qw(bytes blocks)}] } @{ $report->{rows} } }, "$moment: each row");
+	}
+	return;
+}
+
+# Any two snapshots of a trend: each row equals the comparison of these two.
+sub check_pairs {
+	srand 31;
+	my %stacks = map { my $base = int rand 5000; "f$_" => [map { rand() < 0.1 ? 0 : [$base + int(rand 3) * 64 * $_, 1 + int rand 5] } 1 .. 40] } 1 .. 60;
+	my @dumps = series(fresh_dir(), [map { 1763632800000 + 1_800_000 * $_ } 0 .. 39], \%stacks);
+	my $text = run(["$root/build/linux/hdiff", '-o', 'html', @dumps])->{out};
+	local $data = page_data($text);
+	$browser->open_page('file://' . spew("$dir/trend.html", $text));
+	for my $turn (1 .. 50) {
+		drag(map { 0.07 + rand 0.9 } 1, 2);
+		my $report = report_of_command();
+		is_deeply(rows_shown(qw(growth blocks)), { map { stack_of($_) => [@{ $_->{growth} }{qw(bytes blocks)}] } @{ $report->{rows} } }, "pair $turn: each row");
 	}
 	return;
 }
