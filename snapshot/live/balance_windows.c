@@ -145,6 +145,8 @@ static void add_tebs(struct tebs *tebs, struct target *target, DWORD id)
 	add_teb(tebs, teb, OWN_BITS);
 	if (teb && target->bits != OWN_BITS)
 		add_teb(tebs, nt_guest_teb(target, teb), target->bits);
+	else if (teb && OWN_BITS == 32)
+		add_teb(tebs, nt_host_teb(target, teb), 64);
 	CloseHandle(thread);
 }
 

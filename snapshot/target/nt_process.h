@@ -74,6 +74,9 @@ int nt_peb_of_teb(struct target *target, unsigned bits, uint64_t teb, uint64_t *
  * unreadable or not a 32-bit address. */
 uint64_t nt_guest_teb(struct target *target, uint64_t teb);
 
+/* Returns the address of the 64-bit TEB of the thread that has this 32-bit TEB, or 0. */
+uint64_t nt_host_teb(struct target *target, uint64_t teb);
+
 /* Returns the address of the 32-bit PEB without using a thread, or 0. `peb` is the 64-bit PEB.
  * `asked` is the system's answer to a query for the 32-bit PEB: an address, 1 or 0. Both PEBs must
  * refer to the same program. */

@@ -1,7 +1,8 @@
 /*
  * The two environment blocks of a 32-bit process on a 64-bit system. A thread's 64-bit TEB begins
  * with the address of its 32-bit TEB, which contains the address of the 32-bit PEB. This is true on
- * Windows, in Wine 8 and 10, and in Wine's new WoW64. The system's own reply to a query is not
+ * Windows, in Wine 8 and 10, and for the first thread in Wine's new WoW64. For other threads in Wine's
+ * new WoW64, the distance between the TEBs is known. The system's own reply to a query is not
  * always an address: Wine 8 returns 1. In Wine, the 32-bit PEB is one page after the 64-bit PEB;
  * both its server and its ntdll rely on this. */
 #include "snapshot/target/nt_process.h"
@@ -32,13 +33,33 @@ int nt_peb_of_teb(struct target *target, unsigned bits, uint64_t teb, uint64_t *
 	return 0;
 }
 
+/* Returns the thread's TEB of the other bitness, by the distance that a TEB contains, or 0. */
+static uint64_t other_teb(struct target *target, unsigned bits, uint64_t teb)
+{
+	const unsigned other = 96 - bits;
+	uint64_t distance, found, self;
+
+	if (read_ptr(target, 32, teb + peb_layout(bits)->teb_distance, &distance))
+		return 0;
+	found = teb + (uint64_t)(int32_t)distance;
+	return !read_ptr(target, other, found + peb_layout(other)->teb_self, &self) &&
+			       self == found ?
+		       found :
+		       0;
+}
+
 uint64_t nt_guest_teb(struct target *target, uint64_t teb)
 {
 	uint64_t guest;
 
 	if (read_ptr(target, 64, teb + peb_layout(64)->teb_wow, &guest) || guest > UINT32_MAX)
 		return 0;
-	return guest;
+	return guest ? guest : other_teb(target, 64, teb);
+}
+
+uint64_t nt_host_teb(struct target *target, uint64_t teb)
+{
+	return other_teb(target, 32, teb);
 }
 
 static bool is_guest_peb(struct target *target, uint64_t peb, uint64_t addr)

@@ -11,7 +11,7 @@
  * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName and CommandLine,
  * _UNICODE_STRING.Buffer, _PEB_LDR_DATA, _LDR_DATA_TABLE_ENTRY, _TEB.NtTib.Self,
  * _TEB.ProcessEnvironmentBlock, _TEB.DeallocationStack, _TEB.GdiTebBatch: the same sources, XP to Windows 11 22000. For _TEB.NtTib.Self: phnt
- * and Microsoft's winternl.h.
+ * and Microsoft's winternl.h. _TEB.WowTebOffset: the same, since Windows 10.
  *
  * The NtTib.ExceptionList of a 64-bit _TEB points to the 32-bit _TEB: HeapStat, phnt, and a dump of
  * a 32-bit program written by 64-bit Windows 7.
@@ -43,6 +43,7 @@ static const struct peb_layout layouts[] = {
 		.teb_wow = 0,
 		.teb_self = 0x18,
 		.teb_peb = 0x30,
+		.teb_distance = 0xfdc,
 		.teb_stack = 0xe0c,
 		.teb_batch = 0x1d4,
 		.ring_heap = 0x08,
@@ -71,6 +72,7 @@ static const struct peb_layout layouts[] = {
 		.teb_wow = 0,
 		.teb_self = 0x30,
 		.teb_peb = 0x60,
+		.teb_distance = 0x180c,
 		.teb_stack = 0x1478,
 		.teb_batch = 0x2f0,
 		.ring_heap = 0x10,

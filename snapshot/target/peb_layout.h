@@ -22,6 +22,8 @@ struct peb_layout {
 	/* _TEB. In a 32-bit process on 64-bit Windows, the pointer at teb_wow of the 64-bit TEB
 	 * leads to the 32-bit TEB. */
 	uint16_t teb_wow, teb_self, teb_peb;
+	/* _TEB.WowTebOffset: distance to the thread's other TEB; since Windows 10 */
+	uint16_t teb_distance;
 	uint16_t teb_stack; /* _TEB.DeallocationStack: start of the stack's address space */
 	uint16_t teb_batch; /* _TEB.GdiTebBatch, which Wine uses for its own data */
 	/* _RTLP_PROCESS_HEAP_DESCRIPTOR: Heap, and the size of the part with all fields. The links

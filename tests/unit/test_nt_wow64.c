@@ -100,6 +100,27 @@ TEST(what_does_not_name_itself_is_not_32_bit_teb)
 	}
 }
 
+/* In Wine's new WoW64, the 64-bit TEBs of later threads do not begin with an address. */
+TEST(distance_leads_from_each_teb_to_other)
+{
+	for (size_t i = 0; i < COLUMNS - 1; i++) {
+		const uint64_t teb = columns[i].teb;
+
+		make(&columns[i]);
+		fake_write(teb, 0, 8);
+		assert_int_equal(nt_guest_teb(&fake.target, teb), 0);
+		assert_int_equal(nt_host_teb(&fake.target, teb + 0x2000), 0);
+		fake_write(teb + 0x180c, 0x2000, 4);
+		fake_write(teb + 0x2fdc, (uint32_t)-0x2000, 4);
+		assert_int_equal(nt_guest_teb(&fake.target, teb), teb + 0x2000);
+		assert_int_equal(nt_host_teb(&fake.target, teb + 0x2000), teb);
+		fake_write(teb + 0x2018, 0, 4);
+		fake_write(teb + 0x30, 0, 8);
+		assert_int_equal(nt_guest_teb(&fake.target, teb), 0);
+		assert_int_equal(nt_host_teb(&fake.target, teb + 0x2000), 0);
+	}
+}
+
 /* A process whose threads cannot be opened. The PEBs come from the system's answer or from Wine's
  * convention. */
 TEST(without_thread_both_pebs_must_name_one_program)

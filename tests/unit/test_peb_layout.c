@@ -65,6 +65,8 @@ TEST(environment_blocks_of_every_listed_build_are_those_of_table)
 			assert_listed(list, "_NT_TIB", "Self", row->teb_self);
 		if (listing_find(list, "_NT_TIB", "ExceptionList") != LISTING_NONE)
 			assert_listed(list, "_NT_TIB", "ExceptionList", row->teb_wow);
+		if (listing_find(list, "_TEB", "WowTebOffset") != LISTING_NONE)
+			assert_listed(list, "_TEB", "WowTebOffset", row->teb_distance);
 		if (listing_find(list, "_UNICODE_STRING", "Buffer") != LISTING_NONE)
 			assert_listed(list, "_UNICODE_STRING", "Buffer", row->string_buffer);
 		/* Blocks that 64-bit systems keep for 32-bit processes. */
