@@ -281,6 +281,12 @@ sub check_explained {
 		"the rows explain 63 %, but not thread stacks ('hsnap run' shows by whom)", 'what was recorded is not missing');
 	$old = $virtual->('s0.txt', $MB, 0, 'stacks');
 	is($explained->($old, $virtual->('s1.txt', 11 * $MB, 10 * $MB, 'stacks')), undef, 'all stacks that grew were recorded');
+	my @threads = map { $virtual->("t$_.txt", (1 + 30 * $_) * $MB, 10 * $_ * $MB, 'stacks') } 0, 1;
+	for my $more (0, 1, 2) {
+		spew($threads[1], slurp($threads[1]) =~ s{^(?:// hsnap: counts.*\n)?(?=// hsnap: heap )}{"// hsnap: counts threads=" . (1 + $more) . "\n"}emr);
+		spew($threads[0], slurp($threads[0]) =~ s{^(?:// hsnap: counts.*\n)?(?=// hsnap: heap )}{// hsnap: counts threads=1\n}mr);
+		is($explained->(@threads), $more == 1 ? undef : "the rows explain 33 %, but not thread stacks (WinDbg's ~*k lists the threads)", "$more more threads than before, one recorded");
+	}
 	is($explained->($old, $virtual->('s2.txt', 11 * $MB, 5 * $MB, 'stacks')), "the rows explain 50 %, but not thread stacks (WinDbg's ~*k lists the threads)", '... half of them');
 	return;
 }

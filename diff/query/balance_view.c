@@ -148,28 +148,51 @@ static uint64_t above_zero(int64_t change)
 	return change > 0 ? (uint64_t)change : 0;
 }
 
-static uint64_t recorded_bytes(const struct dump_sums *dump, enum balance_figure part)
+static struct block_totals recorded(const struct dump_sums *dump, enum balance_figure part)
 {
-	return part == BALANCE_STACKS ? dump->stack_bytes : dump->virtual_bytes;
+	return part == BALANCE_STACKS ?
+		       dump->thread_stacks :
+		       (struct block_totals){.requested_bytes = dump->virtual_bytes};
 }
 
 /* Returns the growth of the memory from VirtualAlloc, or of the threads' stacks, that the tracer
  * recorded, over all processes. */
-static uint64_t recorded_growth(const struct comparison *comparison, enum balance_figure part)
+static struct block_totals recorded_growth(
+	const struct comparison *comparison, enum balance_figure part)
 {
 	const size_t count = comparison->dump_count;
-	struct block_totals *totals = xcalloc(count, sizeof(*totals));
-	uint64_t first = count > 1 ? recorded_bytes(&comparison->dumps[0], part) : 0;
-	uint64_t last = recorded_bytes(&comparison->dumps[count - 1], part);
+	struct block_totals *totals = xcalloc(count, sizeof(*totals)), first = {0}, last;
 
 	for (size_t i = 0; i < count; i++)
-		totals[i].requested_bytes = recorded_bytes(&comparison->dumps[i], part);
+		totals[i] = recorded(&comparison->dumps[i], part);
+	last = totals[count - 1];
+	if (count > 1)
+		first = totals[0];
 	if (comparison->axis) {
-		first = series_first(comparison->axis, totals).requested_bytes;
-		last = series_last(comparison->axis, totals).requested_bytes;
+		first = series_first(comparison->axis, totals);
+		last = series_last(comparison->axis, totals);
 	}
 	free(totals);
-	return above_zero((int64_t)(last - first));
+	return (struct block_totals){
+		.block_count = above_zero((int64_t)(last.block_count - first.block_count)),
+		.requested_bytes =
+			above_zero((int64_t)(last.requested_bytes - first.requested_bytes))};
+}
+
+/* Returns the growth of a part that rows contain, or UINT64_MAX if they explain all of it: in Wine, and
+ * in 32-bit programs on 64-bit Windows, a thread has further stacks, which its row explains. */
+static uint64_t growth_in_rows(const struct balance_view *balance,
+	const struct comparison *comparison, const struct balance_row *part)
+{
+	const struct balance_row *threads =
+		balance_view_row(balance, BALANCE_OBJECTS, BALANCE_THREADS);
+	const struct block_totals growth = recorded_growth(comparison, part->figure);
+	const uint64_t more =
+		threads && threads->has_change ? above_zero(balance_row_change(threads)) : 0;
+
+	return part->figure == BALANCE_STACKS && more && growth.block_count >= more ?
+		       UINT64_MAX :
+		       growth.requested_bytes;
 }
 
 /* Finds the growth of private memory that no row contains. Rows contain heap blocks with their
@@ -191,7 +214,7 @@ static void find_missing(struct balance_view *balance, const struct comparison *
 			in_rows = grown;
 		else if ((row->figure == BALANCE_VIRTUAL && balance->has_virtual) ||
 			 (row->figure == BALANCE_STACKS && balance->has_stacks))
-			in_rows = recorded_growth(comparison, row->figure);
+			in_rows = growth_in_rows(balance, comparison, row);
 		in_rows = in_rows < grown ? in_rows : grown;
 		row->missing_bytes = grown - in_rows;
 		balance->explained_bytes += in_rows;

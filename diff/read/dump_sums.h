@@ -277,7 +277,8 @@ struct dump_sums {
 	/* The tracer recorded virtual memory, and stacks of threads. The sums are committed bytes:
 	 * from VirtualAlloc, and of the stacks. */
 	bool has_virtual, has_stacks;
-	uint64_t virtual_bytes, stack_bytes;
+	uint64_t virtual_bytes;
+	struct block_totals thread_stacks;
 	struct dump_modules module_list;
 	struct symbol_names *names; /* names of functions that the dump contains, or NULL */
 };

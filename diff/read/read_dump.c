@@ -361,7 +361,7 @@ static int finish(struct sum_reader *reader, int rc)
 		if (sums->heaps[sums->cells[i].heap] == HEAP_VIRTUAL)
 			sums->virtual_bytes += sums->cells[i].sums.requested_bytes;
 		if (sums->heaps[sums->cells[i].heap] == HEAP_STACKS)
-			sums->stack_bytes += sums->cells[i].sums.requested_bytes;
+			block_totals_add(&sums->thread_stacks, &sums->cells[i].sums);
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);
 		if (heap_is_handles(sums->heaps[sums->cells[i].heap]))
