@@ -78,16 +78,44 @@ static any WINAPI hook_close(HANDLE handle)
 	return result;
 }
 
-/* Returns the type of a recorded handle, or HANDLE_OTHER. */
+static const WCHAR *const type_names[HANDLE_OTHER] = {
+	[HANDLE_EVENT] = L"Event",
+	[HANDLE_FILE] = L"File",
+	[HANDLE_KEY] = L"Key",
+	[HANDLE_MUTANT] = L"Mutant",
+	[HANDLE_PROCESS] = L"Process",
+	[HANDLE_SECTION] = L"Section",
+	[HANDLE_SEMAPHORE] = L"Semaphore",
+	[HANDLE_THREAD] = L"Thread",
+	[HANDLE_TIMER] = L"Timer",
+	[HANDLE_TOKEN] = L"Token",
+};
+
+static bool is_name(const UNICODE_STRING *name, const WCHAR *expected)
+{
+	size_t i = 0;
+
+	while (i < name->Length / sizeof(WCHAR) && expected[i] && name->Buffer[i] == expected[i])
+		i++;
+	return i == name->Length / sizeof(WCHAR) && !expected[i];
+}
+
+/* Returns the type of a handle. The system knows it for each handle, also for one that is older than
+ * the tracer or comes from another process. */
 static enum tracer_handle_type type_of(HANDLE handle)
 {
-	struct ranges_extent extent;
-	uint64_t at;
+	union {
+		PUBLIC_OBJECT_TYPE_INFORMATION info;
+		unsigned char bytes[512]; /* with room for the name */
+	} answer;
 
-	if (!hooks_are_on() || !place_of(handle, &at) || !ranges_find(&hsnap_tracer, at, &extent) ||
-		extent.kind < RANGE_HANDLE)
+	if (NtQueryObject(handle, ObjectTypeInformation, &answer, sizeof(answer), NULL) < 0)
 		return HANDLE_OTHER;
-	return (enum tracer_handle_type)(extent.kind - RANGE_HANDLE);
+	for (int type = 0; type < HANDLE_OTHER; type++) {
+		if (is_name(&answer.info.TypeName, type_names[type]))
+			return (enum tracer_handle_type)type;
+	}
+	return HANDLE_OTHER;
 }
 
 /* A handle may be copied into this process or out of it. With DUPLICATE_CLOSE_SOURCE, the call
@@ -97,18 +125,16 @@ static any WINAPI hook_duplicate(HANDLE from_process, HANDLE handle, HANDLE to_p
 {
 	duplicate_fn original = (duplicate_fn)hook_original(HOOK_DUPLICATE);
 	bool is_recorded = are_recorded();
-	bool is_from_here = is_recorded && hooks_is_this_process(from_process);
 	bool is_to_here = is_recorded && copy && hooks_is_this_process(to_process);
-	enum tracer_handle_type type = is_from_here ? type_of(handle) : HANDLE_OTHER;
 	struct ranges_taken taken;
-	bool is_closed =
-		is_from_here && options & DUPLICATE_CLOSE_SOURCE && before_close(handle, &taken);
+	bool is_closed = is_recorded && options & DUPLICATE_CLOSE_SOURCE &&
+			 hooks_is_this_process(from_process) && before_close(handle, &taken);
 	any result = original(from_process, handle, to_process, copy, access, attributes, options);
 
 	if (is_closed)
 		after_close(0, &taken);
 	if (is_to_here && (NTSTATUS)result >= 0)
-		handles_add(copy, type, __builtin_return_address(0));
+		handles_add(copy, type_of(*copy), __builtin_return_address(0));
 	return result;
 }
 

@@ -15,6 +15,8 @@
  * handles: open_tokens token 9
  * handles: open_ports other 1
  * handles: copy_events event 12
+ * handles: copy_early_events event 2
+ * handles: copy_early_keys key 3
  * handles: move_events event 2
  */
 #include "samples/step.h"
@@ -129,16 +131,33 @@ static NOINLINE void open_ports(void)
 	keep(CreateIoCompletionPort(INVALID_HANDLE_VALUE, NULL, 0, 0));
 }
 
+static void copy(HANDLE handle)
+{
+	HANDLE made = NULL;
+
+	DuplicateHandle(GetCurrentProcess(), handle, GetCurrentProcess(), &made, 0, FALSE,
+		DUPLICATE_SAME_ACCESS);
+	keep(made);
+}
+
 /* Copies an event that open_events() opened. */
 static NOINLINE void copy_events(void)
 {
-	for (int i = 0; i < 12; i++) {
-		HANDLE copy = NULL;
+	for (int i = 0; i < 12; i++)
+		copy(list[2]);
+}
 
-		DuplicateHandle(GetCurrentProcess(), list[2], GetCurrentProcess(), &copy, 0, FALSE,
-			DUPLICATE_SAME_ACCESS);
-		keep(copy);
-	}
+/* These and the next copies are of handles that step 1 opened. */
+static NOINLINE void copy_early_keys(void)
+{
+	for (int i = 0; i < 3; i++)
+		copy(list[0]);
+}
+
+static NOINLINE void copy_early_events(void)
+{
+	for (int i = 0; i < 2; i++)
+		copy(list[1]);
 }
 
 /* Closing the sources is a part of the call. */
@@ -171,6 +190,8 @@ int main(void)
 			open_tokens();
 			open_ports();
 			copy_events();
+			copy_early_events();
+			copy_early_keys();
 			move_events();
 		}
 		if (step == 3) {
