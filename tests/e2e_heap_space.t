@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # Use of heaps' memory. For synthetic processes of every kind of Windows, the dump's largest unused
 # range, the blocks in LFH and VS containers, and the almost unused containers follow from what the
-# maker placed. So do hdiff --heaps and hdiff --pinned. A live target states what it kept.
+# maker placed. So do hdiff --heaps and hdiff --pinned. tests/live/heap_space.t does the
+# same for a live target.
 #
 # Arguments are those of make_image: tests only that process.
 use strict;
@@ -41,7 +42,6 @@ subtest 'damaged heaps' => \&damaged;
 subtest 'made dumps' => \&made;
 subtest 'creators' => \&creators;
 subtest 'refused' => \&refused;
-subtest 'live' => \&live;
 done_testing;
 
 sub has_segment_heap { return $_[0] =~ /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-(?:26100-)?x64$/ }
@@ -178,15 +178,10 @@ sub pinned {
 	return @pinned;
 }
 
-sub json_of {
-	my $result = run([$hdiff, qw(--no-symbols -o json), @_]);
-	return $result->{status} ? diag("status $result->{status}: $result->{err}") && {} : decode_json($result->{out});
-}
-
 # hdiff --heaps repeats the dump's numbers, and the heaps add up to the balance.
 sub check_heaps {
 	my ($dump, $truth, $true, $what) = @_;
-	my $heaps = json_of('--heaps', $dump)->{heaps} // [];
+	my $heaps = hdiff_json('--no-symbols', '--heaps', $dump)->{heaps} // [];
 	is_deeply([sort map { $_->{heap} } @$heaps], [sort keys %{ $truth->{heaps} }], "$what: --heaps lists all heaps");
 	my %found = map { my $new = $_->{new}; $_->{heap} => { run => $new->{largest_free},
 		map({ my $kind = $_; $kind => join ' ', map { $new->{"${kind}_$_"} // '-' } qw(blocks bytes) } qw(lfh vs)) } } @$heaps;
@@ -231,7 +226,7 @@ sub true_rows {
 sub check_pinned {
 	my ($dump, $truth, $true, $what) = @_;
 	my $rows = true_rows($truth, $true);
-	my $json = json_of('--pinned', $dump);
+	my $json = hdiff_json('--no-symbols', '--pinned', $dump);
 	my %found = map { my $row = $_; join(' ', map { $_->{address} } @{ $row->{frames} }) => [@{ $row->{pinned} }{@pinned_keys}] } @{ $json->{rows} };
 	my $stackless = delete($json->{pinned}{stackless});
 	$found{''} = [@$stackless{@pinned_keys}] if $stackless->{blocks};
@@ -288,7 +283,7 @@ sub made {
 	my @blocks = ([0x20000, 1], [0x20100, 1], [0x40000, 1], [0x40100, 2], [0x60000, 3]);
 	my @notes = ('containers listed=3 left-out=2', $note->(0x20000, 0x10000, 2), $note->(0x40000, 0x10000, 2), $note->(0x60000, 0x8000, 2));
 	my $file = dump_of_blocks('made.txt', \@notes, @blocks);
-	my %row = map { $_->{frames}[0]{address} => [@{ $_->{pinned} }{@pinned_keys}] } @{ json_of('--pinned', $file)->{rows} };
+	my %row = map { $_->{frames}[0]{address} => [@{ $_->{pinned} }{@pinned_keys}] } @{ hdiff_json('--no-symbols', '--pinned', $file)->{rows} };
 	# The third container has one block without a stack.
 	is_deeply(\%row, { 400001 => [2, 3, 48, 0x18000, 0x10000, 0x10000], 400002 => [1, 1, 16, 0x8000, 0, 0x10000],
 		400003 => [1, 1, 16, 0x4000, 0, 0x8000] }, 'rows');
@@ -301,10 +296,10 @@ sub made {
 	unlike($text, qr/.{81}/, 'lines of 80 columns');
 	# The last of several dumps counts.
 	my $other = dump_of_blocks('other.txt', ['containers listed=1 left-out=0', $note->(0x20000, 0x10000, 1)], [0x20000, 9]);
-	is_deeply(json_of('--pinned', $other, $file)->{rows}, json_of('--pinned', $file)->{rows}, 'the last of two dumps');
+	is_deeply(hdiff_json('--no-symbols', '--pinned', $other, $file)->{rows}, hdiff_json('--no-symbols', '--pinned', $file)->{rows}, 'the last of two dumps');
 	# Containers that overlap, and the one with the lower address counts.
 	my $twice = dump_of_blocks('twice.txt', [$notes[0], $notes[1], $note->(0x28000, 0x10000, 1), $note->(0x20000, 0x20000, 1)], @blocks);
-	is(json_of('--pinned', $twice)->{pinned}{committed}, 0x10000, 'containers that overlap count once');
+	is(hdiff_json('--no-symbols', '--pinned', $twice)->{pinned}{committed}, 0x10000, 'containers that overlap count once');
 	for my $bad ('addr=20000 bytes=0', 'addr=FFFFFFFFFFFFF000 bytes=8192', 'addr=20000 bytes=4096 committed=8192', 'addr=20000 bytes=x',
 		'addr=20000 bytes=8192 committed=4096 blocks=1 requested=4097', 'addr=20000 bytes=18446744073709551615') {
 		my $result = run([$hdiff, '--no-symbols', '--pinned', dump_of_blocks('bad.txt', [$notes[0], "container heap=10000 kind=segment $bad"], @blocks)]);
@@ -319,7 +314,7 @@ sub creators {
 		'1  2' => 0, '1 x' => 0, '12345678123456781' => 0, '-1' => 0);
 	for my $frames (sort keys %depth) {
 		my $file = dump_of_blocks('creator.txt', [qq(heap addr=20000 kind=nt committed=65536 reserved=65536 creator="$frames")], [0x10100, 1]);
-		my ($heap) = grep { $_->{heap} eq '20000' } @{ json_of('--heaps', $file)->{heaps} };
+		my ($heap) = grep { $_->{heap} eq '20000' } @{ hdiff_json('--no-symbols', '--heaps', $file)->{heaps} };
 		my $what = length $frames > 40 ? length($frames) . ' bytes' : qq("$frames");
 		is(scalar @{ $heap->{created_by} // [] }, $depth{$frames}, "$what: frames");
 	}
@@ -344,34 +339,4 @@ sub refused {
 	unlike(slurp("$dmp.txt"), qr/hsnap: container/, 'a dump by stack lists no containers');
 	like(slurp("$dmp.txt"), qr/hsnap: heap .*free-run=\d/, '... but has the numbers of heaps');
 	check_error(run([$hdiff, '--pinned', "$dmp.txt"]), 'hdiff', 'a dump by stack', 'a.dmp.txt', 'does not list containers');
-}
-
-# The target fills memory and frees most of it.
-sub live {
-	my $target = target("$root/build/win64/targets/sparse.exe", [], traced => 1);
-	my %stated = ($target->line // '') =~ /(\w+) ([0-9A-F]+)/g;
-	is($target->step, 1, 'the target has freed its blocks');
-	is(hsnap('-p', $target->{pid}, '-f', win("$dir/live.txt"))->{status}, 0, 'a snapshot');
-	is($target->quit, 0, 'the target ends');
-	my $json = json_of('--pinned', "$dir/live.txt");
-	my ($row) = @{ $json->{rows} };
-	my $text = run([$hdiff, '--pinned', "$dir/live.txt"])->{out};
-	like($text, qr/^ +1 .*!?fill_memory\b/m, 'the first row is the function whose blocks were kept') or diag($text);
-	cmp_ok($row->{pinned}{blocks}, '>', $stated{kept} * 0.9, 'most blocks that it kept pin memory');
-	cmp_ok($row->{pinned}{blocks}, '<=', $stated{kept}, '... and no others');
-	is($row->{pinned}{bytes}, $row->{pinned}{blocks} * $stated{bytes}, '... each of the stated size');
-	cmp_ok($row->{pinned}{alone} + $row->{pinned}{shared}, '>', 0.9 * $stated{allocated} * $stated{bytes}, '... in the memory that all blocks had');
-	cmp_ok($row->{pinned}{pinned}, '>', 0.5 * $stated{allocated} * $stated{bytes}, '... most of which they pin');
-	my ($balance, $heaps) = (balance_of("$dir/live.txt"), json_of('--heaps', "$dir/live.txt")->{heaps});
-	is(sum0(map { $_->{new}{committed} } @$heaps), sum0(@$balance{qw(heap-blocks heap-overhead heap-free)}), 'the heaps add up to the balance');
-	my ($made) = grep { $_->{heap} eq $stated{heap} } @$heaps;
-	like(join(' ', map { $_->{module} // '?' } @{ $made->{created_by} }), qr/^(?:ntdll|kernel\w+)(?:\.dll)? .*\bsparse/, 'the stack that created a heap');
-	my $table = run([$hdiff, '--heaps', "$dir/live.txt"])->{out};
-	unlike($table =~ s/\A.*?\n\n//sr, qr/.{81}/, 'lines of 80 columns');
-	like($table, qr/^ *$stated{heap} .* %  make_heap$/m, '... and its function') or diag($table);
-	my $named = "$dir/named.txt";
-	run(["$root/build/linux/hsym", '-o', $named, "$dir/live.txt"]);
-	like(slurp($named), qr{^// hsnap: name addr=[0-9A-F]+ function="make_heap" }m, '... whose name hsym adds');
-	my ($largest) = sort { $b->{new}{committed} <=> $a->{new}{committed} } @$heaps;
-	cmp_ok($largest->{new}{largest_free}, '<', $largest->{new}{free}, 'the free memory is in pieces');
 }

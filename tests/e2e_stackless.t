@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# Blocks without a stack: hdiff's rows for their sizes and first words. The truth about live programs
-# is what targets/kinds.c states in its comment.
+# Blocks without a stack: hdiff's rows for their sizes and first words. The truth is what
+# targets/kinds.c states in its comment, made dumps, and the maker of minidumps.
+# tests/live/stackless.t checks each row of live programs.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -9,22 +10,12 @@ use JSON::PP;
 use Test::More;
 use Hunt;
 use Images;
+use Stackless;
 
 my $dir = fresh_dir();
 my $exe = "$root/build/win64/targets/kinds.exe";
-my $source = slurp("$root/tests/targets/kinds.c");
-# Rows of step 2: name => [blocks, bytes].
-my %stated = (
-	'(no stack) 64 B|kinds!session_table' => [500, 500 * 64],
-	'(no stack) 4096 B' => [300, 300 * 4096],
-	'(no stack) 40 B|text "GET /in"' => [200, 200 * 40],
-	'(no stack) 48 B|UTF-16 text "queue-n"' => [100, 100 * 48],
-	'(no stack) 16-32 KiB' => [80, 80 * 20000 + 100 * 79 * 80 / 2],
-);
 
-is(scalar(() = $source =~ /^ \* blocks: /mg), keys %stated, 'the target states what it adds');
-subtest 'without tracer' => sub { check_live(0) };
-subtest 'older than the tracer' => sub { check_live(1) };
+subtest 'snapshots' => \&capture_steps;
 subtest 'forms' => \&check_forms;
 subtest 'sizes' => \&check_sizes;
 subtest 'made dumps' => \&check_made;
@@ -35,57 +26,20 @@ done_testing;
 
 sub hdiff { return run(["$root/build/linux/hdiff", '--no-local-files', '--no-cache', @_]) }
 
-# Returns the rows of blocks without a stack in json, by the names of their frames.
-sub rows {
-	my $json = JSON::PP->new->decode(hdiff('-o', 'json', @_)->{out});
-	return map { name_of($_) => $_ } grep { $_->{kind} eq 'stackless' } @{ $json->{rows} };
-}
-
-sub name_of {
-	return join '|', map { $_->{module} ? "$_->{module}!" . ($_->{function} // "+$_->{offset}") : $_->{function} } @{ $_[0]{frames} };
-}
-
-sub growth { return { map { $_ => [@{ $_[0]{$_}{growth} }{qw(blocks bytes)}] } keys %{ $_[0] } } }
-
-sub check_live {
-	my ($attached) = @_;
+# Snapshots of the three steps, with names.
+sub capture_steps {
 	my $target = target($exe, []);
 	for my $step (1 .. 3) {
-		syswrite $target->{to}, "\n" if $step > 1;
-		is($target->step, $step, "step $step");
-		is(hsnap('attach', '-p', $target->{pid})->{status}, 0, 'attached') if $attached && $step == 3;
-		my $file = "$dir/$attached-$step.txt";
-		is(hsnap('--sample-content', 2, '-p', $target->{pid}, '-f', win($file))->{status}, 0, 'a snapshot');
-		is(run(["$root/build/linux/hsym", '-o', "$dir/named-$attached-$step.txt", $file])->{status}, 0, 'names');
+		is($step == 1 ? $target->step : $target->next_step, $step, "step $step");
+		is(hsnap('--sample-content', 2, '-p', $target->{pid}, '-f', win("$dir/$step.txt"))->{status}, 0, 'a snapshot');
+		is(run(["$root/build/linux/hsym", '-o', "$dir/named-$step.txt", "$dir/$step.txt"])->{status}, 0, 'names');
 	}
-	is(hsnap('-p', $target->{pid}, '-f', win("$dir/private.txt"))->{status}, 0, 'another one');
-	unlike(slurp("$dir/private.txt"), qr{stackless .*text=|hsnap: content}, 'has no data of the program');
 	is($target->quit, 0, 'the target ends');
-	my %row = rows(map { "$dir/named-$attached-$_.txt" } 1, 2);
-	is_deeply(growth(\%row), \%stated, 'what grew');
-	is_deeply({ map { $_ => contents($row{$_}) } keys %stated }, { map { $_ => [/KiB/ ? 10 : 2, start_of($_)] } keys %stated }, 'contents');
-	%row = rows(map { "$dir/named-$attached-$_.txt" } 2, 3);
-	is_deeply([grep { exists $row{$_} } keys %stated], [], 'nothing of it changes later');
 	return;
 }
 
-# Returns the number of a row's contents, and their first bytes, which must be equal.
-sub contents {
-	my %start = map { (unpack 'H16', pack('H*', $_->{data}) . "\0" x 8) => 1 } @{ $_[0]{contents} // [] };
-	return [scalar @{ $_[0]{contents} // [] }, sort keys %start];
-}
-
-sub start_of {
-	my ($name) = @_;
-	return unpack('H16', 'GET /ind') if $name =~ /GET/;
-	return unpack('H16', "q\0u\0e\0u\0") if $name =~ /queue/;
-	return '0' x 16 if $name !~ /session/;
-	my ($table) = slurp("$dir/0-2.txt") =~ /stackless addr=\S+ bytes=64 to=(\S+) blocks=500/;
-	return unpack 'H16', reverse pack 'H*', ("0" x (16 - length $table)) . $table;
-}
-
 sub check_forms {
-	my @files = map { "$dir/named-0-$_.txt" } 1, 2;
+	my @files = map { "$dir/named-$_.txt" } 1, 2;
 	my $text = hdiff(@files)->{out};
 	like($text, qr/^ +\d +\+31\.3 KiB +\+500 +\d+ % +\(no stack\) 64 B, kinds!session_table$/m, 'the table');
 	like($text, qr/^ +\(no stack\) 64 B\n +kinds!session_table\n/m, '... and the stacks');
@@ -97,7 +51,7 @@ sub check_forms {
 	is(hdiff('-i', 'session_table', '--max-growth', 32_000, @files)->{status}, 0, 'a filter and a limit');
 	is(hdiff('-i', 'session_table', '--max-growth', 31_999, @files)->{status}, 1, '... that is exceeded');
 	is(hdiff('--max-growth-row', 1_300_000, @files)->{status}, 1, 'a limit for rows');
-	like(hdiff(map { "$dir/named-0-$_.txt" } 1, 2, 2, 3)->{out}, qr/ grew-once .*\(no stack\) 64 B, /m, 'a trend');
+	like(hdiff(map { "$dir/named-$_.txt" } 1, 2, 2, 3)->{out}, qr/ grew-once .*\(no stack\) 64 B, /m, 'a trend');
 	my $plain = hdiff('--no-symbols', @files)->{out};
 	like($plain, qr/\(no stack\) 64 B, kinds\+[0-9A-F]+$/m, 'without names');
 	unlike($plain, qr{ no name}, 'labels lack no name');
@@ -105,13 +59,13 @@ sub check_forms {
 }
 
 sub check_sizes {
-	my @files = map { "$dir/named-0-$_.txt" } 1, 2;
-	my %row = rows('--sizes', @files);
+	my @files = map { "$dir/named-$_.txt" } 1, 2;
+	my %row = stackless_rows('--sizes', @files);
 	is_deeply($row{'(no stack) 4096 B'}{sizes}, [{ size => 4096, old_blocks => 0, new_blocks => 300 }], 'one size');
 	my @sizes = grep { $_->{new_blocks} } @{ $row{'(no stack) 16-32 KiB'}{sizes} };
 	is_deeply([map { $_->{size} } @sizes], [map { 20_000 + 100 * $_ } 0 .. 79], 'all sizes of a row');
 	unlike(hdiff('--age', @files)->{out}, qr/already there/, 'no ages for blocks without a stack');
-	%row = rows('--age', @files);
+	%row = stackless_rows('--age', @files);
 	ok(!exists $row{'(no stack) 4096 B'}{age}, '... nor in json');
 	return;
 }
@@ -135,8 +89,8 @@ sub check_made {
 	# One class, in a module that was loaded at another base.
 	my @files = (made('a.txt', 10, 640, group(64, 10, 'to=140001000')), made('b.txt', 30, 1920, group(64, 30, 'to=150001000')));
 	spew($files[1], slurp($files[1]) =~ s/140000000/150000000/r);
-	my %row = rows(@files);
-	is_deeply(growth(\%row), { '(no stack) 64 B|app!+1000' => [20, 1280] }, 'a module that moved') or diag(explain(\%row));
+	my %row = stackless_rows(@files);
+	is_deeply(stackless_growth(\%row), { '(no stack) 64 B|app!+1000' => [20, 1280] }, 'a module that moved') or diag(explain(\%row));
 
 	# Ten sizes grow: the eight that grow most are exact.
 	my @sizes = map { 1000 + $_ } 1 .. 10;
@@ -146,13 +100,13 @@ sub check_made {
 	my ($before, $after) = (0, 0);
 	$before += 4 * $_ for @sizes;
 	$after += ($_ - 996) * $_ for @sizes;
-	%row = rows(made('c.txt', 40, $before, @old), made('d.txt', 95, $after, @new));
+	%row = stackless_rows(made('c.txt', 40, $before, @old), made('d.txt', 95, $after, @new));
 	my %expected = map { ("(no stack) $_ B" => [$_ - 1000, $_ * ($_ - 1000)]) } 1003 .. 1010;
 	$expected{'(no stack) 512-1023 B'} = [3, 1001 + 2 * 1002];
-	is_deeply(growth(\%row), \%expected, 'eight exact sizes') or diag(explain(growth(\%row)));
+	is_deeply(stackless_growth(\%row), \%expected, 'eight exact sizes') or diag(explain(stackless_growth(\%row)));
 
 	# Groups that a dump merged, and blocks in no group.
-	%row = rows(made('e.txt', 12, 1200, 'stackless addr=10000 bytes=64 bytes-to=127 blocks=5 requested=500 overhead=0'));
+	%row = stackless_rows(made('e.txt', 12, 1200, 'stackless addr=10000 bytes=64 bytes-to=127 blocks=5 requested=500 overhead=0'));
 	is_deeply({ map { ($_ => $row{$_}{growth}{bytes} // $row{$_}{new}{bytes}) } keys %row }, { '(no stack) 64-127 B' => 500, '' => 700 }, 'merged groups, and the rest');
 	return;
 }
@@ -233,7 +187,7 @@ sub check_pdb {
 	my $named = run(["$root/build/linux/hsym", '--no-demangle', '--no-cache', '--allow-mismatch', $file]);
 	is($named->{status}, 0, 'names');
 	spew("$dir/named.txt", $named->{out});
-	my %row = rows("--no-demangle", "$dir/named.txt");
+	my %row = stackless_rows("--no-demangle", "$dir/named.txt");
 	is_deeply([sort keys %row], [sort map { "(no stack) 64 B|names_cpp!$_" } values %data], 'of all data');
 	return;
 }

@@ -10,11 +10,12 @@ use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(basename dirname);
 use File::Temp qw(tempdir);
+use JSON::PP ();
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root $llvm $as_windows needs_linux lacks file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root $llvm $as_windows needs_linux lacks file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap hdiff_json tool tool_names snapshot
     target peek marked unix_pids wine_process wine_version truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -284,6 +285,14 @@ END {
 # ---------------------------------------------------------------- the programs
 
 sub hsnap { return run([wine($hsnap, @_)]) }
+
+# Returns hdiff's report in JSON, or undef if hdiff prints none.
+sub hdiff_json {
+	my $result = run(["$root/build/linux/hdiff", qw(-o json), @_]);
+	my $report = eval { JSON::PP::decode_json($result->{out}) };
+	diag("$result->{command}: status $result->{status}: $result->{err}") if !$report;
+	return $report;
+}
 
 # tool('hdiff', 'linux', ARG...) returns the command line of hdiff or hsym. Paths are converted for
 # the program.

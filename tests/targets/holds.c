@@ -12,9 +12,12 @@
  * The 541 handles are 40 threads, 500 events and 1 section. Each thread reserves 1 MiB for its
  * stack. The system allocates more blocks, and more virtual memory, for the threads.
  *
- * Before each step's line, the program states its committed memory by type, as VirtualQuery()
- * reports it: "space private N mapped N images N".
+ * Before each step's line, the program states its committed memory by type, as VirtualQueryEx()
+ * reports it: "space private N mapped N images N". With the argument PID, it only states this of that
+ * process. A 64-bit program sees more of a 32-bit process than the process itself.
  */
+#include <stdlib.h>
+
 #include "samples/step.h"
 
 #define THREADS 40
@@ -53,34 +56,40 @@ static void add_memory(void)
 		step_leak(HeapAlloc(heap, 0, BLOCK_BYTES));
 }
 
-static SIZE_T committed_of(DWORD type)
+static SIZE_T committed_of(HANDLE process, DWORD type)
 {
 	MEMORY_BASIC_INFORMATION info;
 	SIZE_T sum = 0;
 
-	for (char *at = NULL; VirtualQuery(at, &info, sizeof(info)); at += info.RegionSize) {
+	for (char *at = NULL; VirtualQueryEx(process, at, &info, sizeof(info));
+		at += info.RegionSize) {
 		if (info.State == MEM_COMMIT && info.Type == type)
 			sum += info.RegionSize;
 	}
 	return sum;
 }
 
-static void state_space(void)
+static void state_space(HANDLE process)
 {
 	char line[200], *end = step_text(line, "space private ");
 	DWORD put;
 
-	end = step_decimal(end, (unsigned long)committed_of(MEM_PRIVATE));
+	end = step_decimal(end, (unsigned long)committed_of(process, MEM_PRIVATE));
 	end = step_text(end, " mapped ");
-	end = step_decimal(end, (unsigned long)committed_of(MEM_MAPPED));
+	end = step_decimal(end, (unsigned long)committed_of(process, MEM_MAPPED));
 	end = step_text(end, " images ");
-	end = step_decimal(end, (unsigned long)committed_of(MEM_IMAGE));
+	end = step_decimal(end, (unsigned long)committed_of(process, MEM_IMAGE));
 	*end++ = '\n';
 	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)(end - line), &put, NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1) {
+		state_space(
+			OpenProcess(PROCESS_QUERY_INFORMATION, FALSE, strtoul(argv[1], NULL, 10)));
+		return 0;
+	}
 	never = CreateEventW(NULL, TRUE, FALSE, NULL);
 	for (unsigned long step = 1;; step++) {
 		if (step == 2) {
@@ -90,7 +99,7 @@ int main(void)
 			add_memory();
 			Sleep(200); /* lets all threads begin */
 		}
-		state_space();
+		state_space(GetCurrentProcess());
 		if (!step_done(step))
 			return 0;
 	}

@@ -1,0 +1,41 @@
+#!/usr/bin/perl
+# Use of heaps' memory. The target fills memory and frees most of it; it states what it kept.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use List::Util qw(sum0);
+use Test::More;
+use Cell;
+use Hunt;
+use Images;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+my $target = start_stating('targets/sparse.exe', [], traced => 1);
+my %stated = ($target->line // '') =~ /(\w+) ([0-9A-F]+)/g;
+is($target->step, 1, 'the target has freed its blocks');
+is(hsnap('-p', $target->{pid}, '-f', win("$dir/live.txt"))->{status}, 0, 'a snapshot');
+is($target->quit, 0, 'the target ends');
+my $json = hdiff_json('--no-symbols', '--pinned', "$dir/live.txt");
+my ($row) = @{ $json->{rows} };
+my $text = run([$hdiff, '--pinned', "$dir/live.txt"])->{out};
+like($text, qr/^ +1 .*!?fill_memory\b/m, 'the first row is the function whose blocks were kept') or diag($text);
+cmp_ok($row->{pinned}{blocks}, '>', $stated{kept} * 0.9, 'most blocks that it kept pin memory');
+cmp_ok($row->{pinned}{blocks}, '<=', $stated{kept}, '... and no others');
+is($row->{pinned}{bytes}, $row->{pinned}{blocks} * $stated{bytes}, '... each of the stated size');
+cmp_ok($row->{pinned}{alone} + $row->{pinned}{shared}, '>', 0.9 * $stated{allocated} * $stated{bytes}, '... in the memory that all blocks had');
+cmp_ok($row->{pinned}{pinned}, '>', 0.5 * $stated{allocated} * $stated{bytes}, '... most of which they pin');
+my ($balance, $heaps) = (balance_of("$dir/live.txt"), hdiff_json('--no-symbols', '--heaps', "$dir/live.txt")->{heaps});
+is(sum0(map { $_->{new}{committed} } @$heaps), sum0(@$balance{qw(heap-blocks heap-overhead heap-free)}), 'the heaps add up to the balance');
+my ($made) = grep { $_->{heap} eq $stated{heap} } @$heaps;
+like(join(' ', map { $_->{module} // '?' } @{ $made->{created_by} }), qr/^(?:ntdll|kernel\w+)(?:\.dll)? .*\bsparse/, 'the stack that created a heap');
+my $table = run([$hdiff, '--heaps', "$dir/live.txt"])->{out};
+unlike($table =~ s/\A.*?\n\n//sr, qr/.{81}/, 'lines of 80 columns');
+like($table, qr/^ *$stated{heap} .* %  (?:sparse!)?make_heap$/m, '... and its function') or diag($table);
+my $named = "$dir/named.txt";
+run(["$root/build/linux/hsym", '-o', $named, "$dir/live.txt"]);
+like(slurp($named), qr{^// hsnap: name addr=[0-9A-F]+ function="make_heap" }m, '... whose name hsym adds');
+my ($largest) = sort { $b->{new}{committed} <=> $a->{new}{committed} } @$heaps;
+cmp_ok($largest->{new}{largest_free}, '<', $largest->{new}{free}, 'the free memory is in pieces');
+done_testing;
