@@ -16,7 +16,8 @@ static const char *const asked[][3] = {{0}, {"--group", "function"}, {"--group",
 	{"--group", "heap"}, {"--match", "id"}, {"--match", "function"}, {"--match", "address"},
 	{"--tree"}, {"--force"}, {"--sizes"}, {"--age"}, {"--lost"}, {"--across-restarts"},
 	{"--sum"}, {"--include", "a"}, {"--suppress", "runtime"}, {"--max-growth", "1K"},
-	{"--group", "file"}, {"--sort", "name"}, {"--strip", "--invert"}};
+	{"--group", "file"}, {"--sort", "name"}, {"--strip", "--invert"}, {"--heaps"}, {"--pinned"},
+	{"--heap", "handles"}};
 #define ASKED (sizeof(asked) / sizeof(*asked))
 
 static void check_report(const char *path, const char *format)
