@@ -227,6 +227,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	if (!rc && scanner->ended &&
 		(more->block_count || more->requested_bytes || more->overhead_bytes))
 		rc = scan_fail(scanner, ERR_BAD_LINE, "an entry after the end mark");
+	scanner->has_entries |= more->block_count != 0;
 	block_totals_add(&scanner->seen, more);
 	return rc;
 }
