@@ -32,6 +32,10 @@ subtest 'searching' => \&check_search;
 subtest 'zooming, by pointer and keys' => \&check_zoom;
 subtest 'grouping, as hdiff --group does' => \&check_groups;
 subtest 'a row and the graph lead to each other' => \&check_links;
+subtest 'a call tree' => \&check_tree;
+subtest 'callers and callees of a function' => \&check_around;
+subtest 'without libraries' => \&check_hidden;
+subtest 'the table as text, and sources' => \&check_copy;
 subtest 'an address that restores the view' => \&check_address;
 subtest 'light and dark' => \&check_themes;
 subtest 'words in the graph can be read' => \&check_contrast;
@@ -213,6 +217,82 @@ sub check_groups {
 		is_deeply(\%found, { map { my $sum = $_->{total}; $_->{name} => "$sum->{growth}{bytes} $sum->{growth}{blocks} $sum->{old}{bytes} $sum->{new}{bytes}" } @{ $wanted->{groups} } },
 			"$group: their totals");
 	}
+	return;
+}
+
+# Returns { LEVEL, name, old, new } of the lines of the call tree.
+sub tree_lines {
+	return @{ value(<<'END') };
+(() => { while (!document.getElementById('more').hidden) document.getElementById('more').click();
+  const heads = [...document.querySelectorAll('#columns th')].map(head => head.dataset.name);
+  return [...document.querySelectorAll('#rows tr.row')].map(row => Object.fromEntries([['level', Number(row.getAttribute('aria-level') ?? 1)],
+    ...[...row.children].map((cell, i) => [heads[i], cell.dataset.n === undefined ? cell.querySelector('button')?.title ?? cell.textContent : Number(cell.dataset.n)])])); })()
+END
+}
+
+sub check_tree {
+	for my $order (qw(down up)) {
+		my $tree = tree($order);
+		show("#g=tree&o=$order");
+		# Unfolds all.
+		value('for (let i = 0; i < 200; i++) { const line = [...document.querySelectorAll("#rows [aria-expanded=false]")][0]; if (!line) break; line.click(); }');
+		my (@path, @wrong, $count);
+		for my $line (tree_lines()) {
+			splice @path, ($line->{level} // 1) - 1;
+			push @path, $line->{name};
+			my $node = $tree->{ join "\0", @path[1 .. $#path] };
+			$count++;
+			push @wrong, "@path" if !$node || "$line->{old} $line->{new}" ne "$node->{old} $node->{new}";
+		}
+		cmp_ok($count, '>', 30, "$order: lines");
+		is_deeply(\@wrong, [], '... with their sums');
+	}
+	return;
+}
+
+sub check_around {
+	my ($name) = grep { /parse/ } map { name_of($_) } map { @{ $_->{frames} // [] } } @rows;
+	my @with = grep { grep { $_ eq $name } names($_) } @rows;
+	for my $order (qw(down up)) {
+		$browser->open_page($url . "#o=$order&f=" . $name =~ s/([^\w])/sprintf '%%%02X', ord $1/ger);
+		$browser->drawn;
+		my ($old, $new) = (0, 0);
+		$old += $_->{old}{bytes}, $new += $_->{new}{bytes} for @with;
+		is(join(' ', @{ status() }{qw(old new)}), "$old $new", "$order: the sums of all stacks with it");
+		value('document.getElementById("graph").focus()');
+		$browser->key('ArrowDown');
+		is(status()->{label}, $name, '... it is the only root');
+		is(join(' ', @{ status() }{qw(old new)}), "$old $new", '... of all of them');
+	}
+	value('document.getElementById("around").click()');
+	is(join(' ', @{ status() }{qw(old new)}), "$all->{''}{old} $all->{''}{new}", 'and back');
+	return;
+}
+
+sub check_hidden {
+	show('#h=1&g=tree');
+	value('for (let i = 0; i < 400; i++) { const line = [...document.querySelectorAll("#rows [aria-expanded=false]")][0]; if (!line) break; line.click(); }');
+	my @names = map { $_->{name} } tree_lines();
+	is_deeply([grep { /!(?:malloc|operator new)$/ } @names[1 .. $#names]], [], 'no allocators');
+	my $tree = tree('down');
+	cmp_ok(scalar(grep { /!malloc/ } keys %$tree), '>', 0, 'which the stacks have');
+	is(join(' ', @{ status() }{qw(old new)}), "$all->{''}{old} $all->{''}{new}", 'the sums stay');
+	return;
+}
+
+sub check_copy {
+	show('#e=' . 'vscode%3A%2F%2Ffile%2F%7Bfile%7D%3A%7Bline%7D');
+	value('document.getElementById("copy-table").click()');
+	my @lines = split /\n/, value('document.getElementById("copied").dataset.text');
+	is(scalar @lines, 1 + @rows, 'a line for each row, and the heads');
+	is_deeply([(split /\t/, $lines[0])[0 .. 3]], [qw(Growth Blocks Old New)], 'the heads');
+	value('document.querySelectorAll("#rows tr.row").forEach(row => row.click())');
+	my @links = @{ value('[...document.querySelectorAll("#rows a")].map(link => link.href)') };
+	cmp_ok(scalar @links, '>', 0, 'places are links');
+	is_deeply([grep { !m{^vscode://file/.+:\d+$} } @links], [], '... to the source');
+	show('#e=javascript%3Aalert(%7Bfile%7D)');
+	value('document.querySelectorAll("#rows tr.row").forEach(row => row.click())');
+	is(value('document.querySelectorAll("#rows a").length'), 0, 'no script is a link');
 	return;
 }
 

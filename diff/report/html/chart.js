@@ -9,6 +9,7 @@ let times; // of each point, or its number if times are missing
 let areas; // [{name, values}], from the bottom; the last one is the rest
 let width = 1000; // of the chart, in pixels
 
+const isRate = () => state.what === 'rate';
 const hasChart = isTrend || recording !== null;
 const pointCount = () => recording ? edges.length : view.snapshots.length;
 const processes = () => recording ? [{ first: 0, count: edges.length }] : view.parts;
@@ -29,8 +30,18 @@ function useOf(row, metric) {
 	if (!recording)
 		return rows[row][metric];
 	const use = new Float64Array(edges.length);
-	addUse(use, row, metric);
+	(isRate() ? addRate : addUse)(use, row, metric);
 	return use;
+}
+
+/* Adds what a row allocates per second in each span to `rate`. */
+function addRate(rate, row, metric) {
+	const amount = lives[metric];
+	for (let i = lives.first[row]; i < lives.first[row + 1]; i++) {
+		const birth = lives.birth[i];
+		if (birth)
+			rate[birth] += amount[i] / (Math.max(1, edges[birth].ms - edges[birth - 1].ms) / 1000);
+	}
 }
 
 function areaName(row, i) {
@@ -52,7 +63,7 @@ function memoryAreas(metric) {
 /* Computes the areas of all points, so that they stay when the range changes. */
 function findAreas() {
 	const metric = state.metric, byName = new Map(), count = pointCount();
-	if (recording && state.areas === 'memory') {
+	if (recording && state.areas === 'memory' && !isRate()) {
 		areas = memoryAreas(metric);
 		return;
 	}
@@ -62,7 +73,7 @@ function findAreas() {
 			byName.set(name, { name, values: new Float64Array(count) });
 		const values = byName.get(name).values;
 		if (recording)
-			addUse(values, i, metric);
+			(isRate() ? addRate : addUse)(values, i, metric);
 		else
 			rows[i][metric].forEach((value, k) => { values[k] += value; });
 	});
@@ -125,6 +136,16 @@ function drawMarks() {
 	return list;
 }
 
+/* The slope of the chosen row, through the middle of its numbers. */
+function drawSlope(values, y) {
+	const rate = rows[marked].trend?.bytes_per_hour, first = xOf(0), last = xOf(times.length - 1);
+	const hours = (times[times.length - 1] - times[0]) / 3_600_000, sorted = [...values].sort((a, b) => a - b);
+	const middle = sorted[Math.floor(sorted.length / 2)], clamp = value => Math.max(TOP, Math.min(BOTTOM, y(value)));
+	if (rate === null || rate === undefined || !hours)
+		return [];
+	return [svg('line', { class: 'slope', x1: first, x2: last, y1: clamp(middle - rate * hours / 2), y2: clamp(middle + rate * hours / 2) })];
+}
+
 /* The ends of the range, which keys move as well. */
 function drawHandles() {
 	return ['from', 'to'].map(end => {
@@ -144,7 +165,7 @@ function chart(isNew = true) {
 	$('chart').setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
 	const total = Float64Array.from({ length: count }, (_, i) => totalAt(i));
 	const one = marked < 0 ? null : useOf(marked, metric);
-	const highest = recording && metric === 'bytes' ? Math.max(...edges.map(edge => edge.highest)) : 0;
+	const highest = recording && metric === 'bytes' && !isRate() ? Math.max(...edges.map(edge => edge.highest)) : 0;
 	const most = Math.max(1, highest, ...total), y = value => BOTTOM - (BOTTOM - TOP) * value / most;
 	list.push(...drawAreas(y));
 	for (const part of [0, 0.5, 1]) {
@@ -163,6 +184,8 @@ function chart(isNew = true) {
 		dot.append(svg('title', {}, `highest use: ${bytesText(highest)} at ${secondsText(at.highest_ms)}`));
 		list.push(dot);
 	}
+	if (one && isTrend && metric === 'bytes')
+		list.push(...drawSlope(one, y));
 	if (recording)
 		list.push(...drawMarks());
 	for (const [i, anchor] of [[0, 'start'], [count - 1, 'end']])
@@ -209,8 +232,10 @@ function commandLine() {
 	}
 }
 
+const useAt = i => state.metric === 'bytes' ? totalUse[i] : totalBlocks[i];
+
 function showRange(total) {
-	const metric = state.metric, net = recording ? [total[state.from], total[state.to]] : ends(total);
+	const metric = state.metric, net = recording ? [useAt(state.from), useAt(state.to)] : ends(total);
 	$('net').textContent = `${growthText(net[1] - net[0], metric)} in this range`;
 	$('net').dataset.n = net[1] - net[0];
 	$('command').textContent = commandLine();
@@ -253,8 +278,9 @@ function tellPoint(event, i) {
 	const tip = $('tip'), under = $('under');
 	under.setAttribute('x1', xOf(i));
 	under.setAttribute('x2', xOf(i));
-	tip.textContent = `${pointText(i)}: ${numberText(totalAt(i), state.metric)}\n`
-		+ areas.filter(area => area.values[i]).reverse().map(area => `${numberText(area.values[i], state.metric)}  ${area.name}`).join('\n');
+	const unit = isRate() ? '/s' : '', number = value => numberText(Math.round(value), state.metric) + unit;
+	tip.textContent = `${pointText(i)}: ${number(totalAt(i))}\n`
+		+ areas.filter(area => area.values[i]).reverse().map(area => `${number(area.values[i])}  ${area.name}`).join('\n');
 	showTip(event);
 }
 
@@ -302,7 +328,8 @@ $('kind').addEventListener('change', () => {
 	state.areas = $('kind').value;
 	update('areas');
 });
-$('copy').addEventListener('click', () => {
-	navigator.clipboard?.writeText($('command').textContent);
-	getSelection().selectAllChildren($('command'));
+$('what').addEventListener('change', () => {
+	state.what = $('what').value;
+	update('areas');
 });
+$('copy').addEventListener('click', () => copyText($('command').textContent));

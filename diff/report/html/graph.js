@@ -42,7 +42,7 @@ function fit(text, width, letter) {
 	const room = Math.floor(width / letter);
 	if (text.length <= room)
 		return text;
-	const bare = text.slice(text.indexOf('!') + 1); // without the module
+	const bare = (text.match(/^[+\u2212] /)?.[0] ?? '') + text.slice(text.indexOf('!') + 1).replace(/^[+\u2212] /, ''); // without the module
 	return bare.length <= room ? bare : room < 3 ? '' : bare.slice(0, room - 1) + '\u2026';
 }
 
@@ -80,7 +80,8 @@ function draw() {
 			context.fillRect(x, y, width - gap, 3);
 		}
 		if (width > 3 * letter) {
-			const text = fit(labelOf(node), width - 8, letter);
+			const sum = tree.new[node] - tree.old[node], sign = isOne() || !sum ? '' : sum > 0 ? '+ ' : '\u2212 '; // what grew is not told by colours alone
+			const text = fit(sign + labelOf(node), width - 8, letter);
 			context.fillStyle = ink;
 			context.save();
 			context.beginPath();
@@ -174,6 +175,12 @@ canvas.addEventListener('click', event => {
 });
 canvas.addEventListener('focus', drawSoon);
 canvas.addEventListener('blur', drawSoon);
+/* Shows only what the zoomed function calls, or with the other order what calls it. Again: all. */
+$('around').addEventListener('click', () => {
+	state.through = state.through ? '' : labelOf(zoomed);
+	state.zoom = [];
+	update('order');
+});
 $('out').addEventListener('click', () => zoomTo(Math.max(0, tree.parent[zoomed])));
 
 canvas.addEventListener('keydown', event => {

@@ -50,7 +50,10 @@ if (isTrend)
 if (recording) {
 	report.rows = [...recording.rows, { kind: 'other', ids: [], other_rows: recording.other_rows }];
 	readLives();
-	report.rows.forEach((_, i) => addUse(totalUse, i, 'bytes'));
+	report.rows.forEach((_, i) => {
+		addUse(totalUse, i, 'bytes');
+		addUse(totalBlocks, i, 'blocks');
+	});
 }
 
 /* Returns the frames of a row in groups and in the graph, innermost first, or words in their place. */
@@ -90,7 +93,7 @@ for (const view of views) {
 
 /* State of the page, which is also stored in the address after '#'. */
 const usual = { series: 0, show: recording ? report.inputs[0].class : hasOld ? 'growth' : 'new', metric: 'bytes', order: isOutermostFirst ? 'up' : 'down', group: 'stack', search: '',
-	sort: '', reversed: false, from: 0, to: 0, areas: 'function', zoom: [], theme: '' };
+	sort: '', reversed: false, from: 0, to: 0, areas: 'function', what: 'use', hidden: '', through: '', source: '', zoom: [], theme: '' };
 const state = { ...usual };
 let view, rows, sums; // of the series shown; sums[metric].old[i] and .new[i] are the sums of row i
 let marked = -1; // row whose stack is marked in the graph, or -1

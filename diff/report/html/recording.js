@@ -78,7 +78,7 @@ function peakEdge(from, to) {
 	return best;
 }
 
-const totalUse = new Float64Array(edges.length); // bytes at each edge
+const totalUse = new Float64Array(edges.length), totalBlocks = new Float64Array(edges.length); // at each edge
 let classTotals; // sums of the classes of all rows, by metric
 
 /* Computes old[] and new[] of all rows for what is shown between the chosen edges. */

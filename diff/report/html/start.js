@@ -22,6 +22,23 @@ function setTheme(theme) {
 if (!report) // a chart, which has its own colours
 	return;
 
+// ---------------------------------------------------------------- copying
+
+/* Copies a text, in the old way if the browser does not allow the new one to files. */
+function copyText(text) {
+	const copy = () => {
+		const field = document.body.appendChild(document.createElement('textarea'));
+		field.value = text;
+		field.select();
+		document.execCommand('copy');
+		field.remove();
+	};
+	if (navigator.clipboard)
+		navigator.clipboard.writeText(text).catch(copy);
+	else
+		copy();
+}
+
 // ---------------------------------------------------------------- tables
 
 /* Returns the numbers of a table (diff/report/page_table.h). */

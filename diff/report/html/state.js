@@ -30,9 +30,10 @@ function update(what) {
 	if (isAll || what === 'range' || (recording && what === 'show'))
 		readSums();
 	if (!isGrouped) {
-		if (isAll || what === 'order' || what === 'group')
+		if (isAll || what === 'order' || what === 'group') {
 			buildTree();
-		else if (what !== 'zoom' && what !== 'search' && what !== 'table')
+			unfolded.clear();
+		} else if (what !== 'zoom' && what !== 'search' && what !== 'table')
 			sumTree();
 		zoomed = zoomNode();
 		state.zoom = pathOf(zoomed).map(labelOf);
@@ -40,6 +41,8 @@ function update(what) {
 			focus = zoomed;
 		selectZoomed();
 		$('out').disabled = !zoomed;
+		$('around').disabled = !zoomed && !state.through;
+		$('around').textContent = state.through ? 'All functions' : state.order === 'down' ? 'Only its callees' : 'Only its callers';
 		tell(zoomed);
 	}
 	search();
@@ -51,8 +54,8 @@ function update(what) {
 	writeHash();
 }
 
-const KEYS = { series: 'v', show: 'w', metric: 'm', order: 'o', group: 'g', search: 'q', sort: 's', from: 'a', to: 'b', areas: 'k', theme: 'c' };
-const CHOICES = { show: recording ? Object.keys(SHOWN) : ['growth', 'old', 'new'], metric: ['bytes', 'blocks'], order: ['down', 'up'], group: ['stack', 'function', 'module'], areas: ['function', 'stack', 'module', 'memory'], theme: ['', 'light', 'dark'] };
+const KEYS = { series: 'v', show: 'w', metric: 'm', order: 'o', group: 'g', search: 'q', sort: 's', from: 'a', to: 'b', areas: 'k', what: 'u', hidden: 'h', through: 'f', source: 'e', theme: 'c' };
+const CHOICES = { show: recording ? Object.keys(SHOWN) : ['growth', 'old', 'new'], metric: ['bytes', 'blocks'], order: ['down', 'up'], group: ['stack', 'function', 'module', 'tree'], areas: ['function', 'stack', 'module', 'memory'], what: ['use', 'rate'], hidden: ['', '1'], theme: ['', 'light', 'dark'] };
 
 function writeHash() {
 	const words = new URLSearchParams();
@@ -92,6 +95,9 @@ function readHash() {
 	state.zoom = words.getAll('z');
 	$('shown').value = state.show;
 	$('kind').value = state.areas;
+	$('what').value = state.what;
+	$('hide').checked = state.hidden === '1';
+	$('source').value = state.source;
 	for (const key of recording ? ['metric', 'order', 'group'] : ['show', 'metric', 'order', 'group'])
 		document.querySelector(`input[name=${key}][value=${state[key]}]`).checked = true;
 	$('series').value = state.series;
@@ -111,6 +117,16 @@ $('shown').addEventListener('change', () => {
 	state.show = $('shown').value;
 	state.zoom = [];
 	update('show');
+});
+$('hide').addEventListener('change', () => {
+	state.hidden = $('hide').checked ? '1' : '';
+	state.zoom = [];
+	update('order');
+});
+$('source').addEventListener('change', () => {
+	state.source = $('source').value;
+	$('source').setAttribute('aria-invalid', state.source !== '' && !isSourcePattern(state.source));
+	update('table');
 });
 $('series').addEventListener('change', () => {
 	state.series = Number($('series').value);
@@ -171,11 +187,12 @@ $('show').hidden = recording !== null || !hasOld;
 $('shown-choice').hidden = !recording;
 $('shown').append(...Object.keys(SHOWN).map(name => new Option(SHOWN[name], name)));
 $('kind').append(...['function', 'stack', 'module', ...(recording ? ['memory'] : [])].map(name => new Option(name, name)));
-$('flame').hidden = $('order').hidden = $('group').hidden = $('metric').hidden = isGrouped;
+$('flame').hidden = $('hide-choice').hidden = $('order').hidden = $('group').hidden = $('metric').hidden = isGrouped;
 $('show').hidden ||= isGrouped;
 $('trend').hidden = !hasChart;
 $('moments').hidden = $('classes').hidden = !recording;
 $('dates').hidden = !isTrend;
+$('what-choice').hidden = !recording;
 if (recording)
 	document.querySelectorAll('header .classes').forEach(whole => { whole.hidden = true; });
 $('series-choice').hidden = views.length < 2;

@@ -41,7 +41,7 @@ function selectZoomed() {
 	const inside = new Uint8Array(tree.parent.length);
 	for (let node = 0; node < inside.length; node++)
 		inside[node] = node === zoomed || (node && inside[tree.parent[node]]) ? 1 : 0;
-	isZoomed = rows.map((row, i) => inside[tree.leaf[i]] === 1);
+	isZoomed = rows.map((row, i) => tree.leaf[i] >= 0 && inside[tree.leaf[i]] === 1);
 }
 
 // ---------------------------------------------------------------- the table
@@ -53,7 +53,50 @@ let shownCount = 0;
 const numbers = (name, title, metric, value, isGrowth) => ({ name, title, value,
 	text: item => (isGrowth ? growthText : numberText)(value(item), metric), isGrowth });
 
+/* The columns of the call tree, whose nodes have sums in the chosen unit only. */
+function treeColumns() {
+	const metric = state.metric;
+	const list = isOne() ? [numbers('new', metric === 'bytes' ? 'Bytes' : 'Blocks', metric, item => tree.new[item.node])] :
+		[numbers('growth', 'Growth', metric, item => tree.new[item.node] - tree.old[item.node], true), numbers('old', 'Old', metric, item => tree.old[item.node]),
+			numbers('new', 'New', metric, item => tree.new[item.node])];
+	list.push({ name: 'share', title: 'Share', value: item => tree.weight[item.node], text: item => shareText(tree.weight[item.node], tree.weight[0]) },
+		numbers('stacks', 'Stacks', 'blocks', item => tree.rows[item.node]),
+		{ name: 'name', title: state.order === 'down' ? 'Function and its callees' : 'Function and its callers', value: item => item.name, text: item => item.name, isName: true });
+	return list;
+}
+
+const unfolded = new Set([0]); // nodes whose children the tree shows
+
+/* Lists the nodes that are unfolded, each behind its parent. A node that has only one child is unfolded with it. */
+function treeItems() {
+	const list = [];
+	const add = (node, depth) => {
+		list.push({ node, depth, row: -1, name: labelOf(node) });
+		if (!unfolded.has(node))
+			return;
+		for (const kid of tree.kids[node].filter(each => tree.weight[each]).sort((a, b) => tree.weight[b] - tree.weight[a] || tree.label[a] - tree.label[b]))
+			add(kid, depth + 1);
+	};
+	add(zoomed, 0);
+	return list;
+}
+
+function fold(node) {
+	if (unfolded.has(node)) {
+		unfolded.delete(node);
+	} else {
+		for (let at = node; ; at = tree.kids[at][0]) {
+			unfolded.add(at);
+			if (tree.kids[at].length !== 1)
+				break;
+		}
+	}
+	table();
+}
+
 function columns() {
+	if (state.group === 'tree' && !isGrouped)
+		return treeColumns();
 	const of = (metric, when) => item => item.row >= 0 ? sums[metric][when][item.row] : item.total[when][metric];
 	const grew = metric => item => of(metric, 'new')(item) - of(metric, 'old')(item);
 	const list = isOne() ? [numbers('new', 'Bytes', 'bytes', of('bytes', 'new')), numbers('blocks', 'Blocks', 'blocks', of('blocks', 'new'))] :
@@ -124,6 +167,10 @@ function collect() {
 						[item[what].old[metric], item[what].new[metric]] = ends(item[what][metric]);
 			}
 		}
+	} else if (state.group === 'tree') {
+		unfolded.add(zoomed);
+		items = treeItems();
+		return; // in the order of the tree
 	} else if (state.group === 'stack') {
 		items = rows.map((row, i) => ({ row: i, name: row.title, short: row.short, place: frames[row.own].place })).filter(item => isZoomed[item.row] && isFound[item.row]);
 		if (recording) // its rows are in no order, and not all have blocks in the range
@@ -197,6 +244,14 @@ function tableRow(item, list) {
 			button.title = item.name;
 			if (item.row >= 0)
 				button.setAttribute('aria-expanded', 'false');
+			if (item.node >= 0) {
+				const isOpen = unfolded.has(item.node), hasKids = tree.kids[item.node].length > 0;
+				button.prepend(hasKids ? isOpen ? '\u25be ' : '\u25b8 ' : '\u2003');
+				button.style.paddingLeft = 14 * Math.min(item.depth, 40) + 'px';
+				if (hasKids)
+					button.setAttribute('aria-expanded', isOpen);
+				line.setAttribute('aria-level', item.depth + 1);
+			}
 			cell.append(button);
 		} else {
 			cell.textContent = column.text(item);
@@ -217,6 +272,8 @@ const escaped = text => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /* Handles a click: shows a row's stack, here and in the graph, or searches for a group. */
 function open(item, line) {
+	if (item.node >= 0)
+		return fold(item.node);
 	if (item.row < 0) {
 		if (isGrouped)
 			return;
@@ -235,6 +292,20 @@ function open(item, line) {
 		chart(false);
 }
 
+/* Returns the place of a frame, as a link if the user has set how to open sources. */
+function placeOf(frame) {
+	const place = element('bdi', frame.place, 'place');
+	if (!isSourcePattern(state.source))
+		return place;
+	const link = element('a');
+	link.href = state.source.replace('{file}', encodeURI(frame.file.replace(/\\/g, '/')).replace(/[?#]/g, encodeURIComponent)).replace('{line}', frame.line ?? 1);
+	link.append(place);
+	return link;
+}
+
+/* An address that opens another program; never a script. */
+const isSourcePattern = text => /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^(?:javascript|data|vbscript|blob):/i.test(text) && text.includes('{file}');
+
 function stackRow(row, number, width) {
 	const line = element('tr', undefined, 'stack'), cell = element('td'), notes = [];
 	cell.colSpan = width;
@@ -246,7 +317,7 @@ function stackRow(row, number, width) {
 			name.title = frames[frame].words;
 			part.append(name);
 			if (frames[frame].place)
-				part.append(' ', element('bdi', frames[frame].place, 'place'));
+				part.append(' ', placeOf(frames[frame]));
 			if (frames[frame].inline)
 				part.append(element('span', ' [inline]', 'place'));
 			list.append(part);
@@ -272,5 +343,12 @@ function stackRow(row, number, width) {
 	return line;
 }
 
+/* Copies the table as text, with a TAB between columns. */
+$('copy-table').addEventListener('click', () => {
+	const list = columns(), lines = [list.map(column => column.title), ...items.map(item => list.map(column => column.isName && item.depth ? '  '.repeat(item.depth) + item.name : column.text(item)))];
+	copyText(lines.map(line => line.join('\t')).join('\n') + '\n');
+	$('copied').textContent = `${exact.format(items.length)} lines copied`;
+	$('copied').dataset.text = lines.length < 2000 ? lines.map(line => line.join('\t')).join('\n') : '';
+});
 $('more').addEventListener('click', showMore);
 new IntersectionObserver(seen => seen.some(each => each.isIntersecting) && showMore()).observe($('more'));

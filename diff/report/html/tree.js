@@ -2,12 +2,31 @@
 
 let tree; // parent[], label[], kids[], leaf[] by row, and by node up, down, old, new
 
+/* Returns the frames of a row that the tree has, innermost first: without those of libraries, if they are hidden, and from or up
+ * to the chosen function. Returns null if the row does not contain this function. */
+function treeStack(row) {
+	let stack = row.stack;
+	if (state.hidden) {
+		const own = stack.filter(frame => !frames[frame].layer && !frames[frame].start);
+		stack = own.length ? own : stack;
+	}
+	if (!state.through)
+		return stack;
+	const isIt = frame => labels[frames[frame].name] === state.through;
+	const at = state.order === 'down' ? stack.findLastIndex(isIt) : stack.findIndex(isIt);
+	return at < 0 ? null : state.order === 'down' ? stack.slice(0, at + 1) : stack.slice(at);
+}
+
 function buildTree() {
 	const key = state.group === 'module' ? 'module' : 'name';
 	const known = new Map(), parent = [-1], name = [-1], kids = [[]], leaf = new Int32Array(rows.length);
 	rows.forEach((row, i) => {
-		const stack = row.stack, count = stack.length;
+		const stack = treeStack(row), count = stack?.length;
 		let at = 0;
+		if (!stack) {
+			leaf[i] = -1;
+			return;
+		}
 		for (let k = 0; k < count; k++) {
 			const next = frames[stack[state.order === 'down' ? count - 1 - k : k]][key];
 			if (key === 'module' && next === name[at])
@@ -35,6 +54,8 @@ function sumTree() {
 		tree[what] = new Float64Array(count);
 	rows.forEach((row, i) => {
 		const node = tree.leaf[i], change = growth(i);
+		if (node < 0)
+			return;
 		tree[change < 0 ? 'down' : 'up'][node] += Math.abs(change);
 		tree.old[node] += sum.old[i];
 		tree.new[node] += sum.new[i];
