@@ -13,9 +13,9 @@ use Hunt;
 # Files of an earlier run.
 unlink grep { -e } map { "$root/build/$_" } qw(a.txt b.txt run.hrec lost.txt), map { "dumps/$_.txt" } 1 .. 8;
 tour('README.md', 'Find a leak', 2);
-check_shown($_->{command}, $_->{shows}) for commands('README.md', 'Every allocation over time');
 unlink glob "$root/build/dumps/*";
 tour('docs/over-time.md', 'An example', 8);
+check_shown($_->{command}, $_->{shows}) for commands('docs/over-time.md', 'Every allocation');
 done_testing;
 
 # Runs the commands of a section. It starts a program and takes a snapshot after each of $steps
@@ -65,7 +65,7 @@ sub check_shown {
 	my ($command, $shows) = @_;
 	my $result = run(['sh', '-c', $command]);
 	is($result->{status}, 0, $command) or diag($result->{err});
-	is(masked($result->{err} . $result->{wrote} . $result->{out}), masked($shows), 'it prints what the README shows');
+	is(masked($result->{err} . $result->{wrote} . $result->{out}), masked($shows), 'it prints what the page shows');
 	return;
 }
 
