@@ -142,7 +142,6 @@ mkdir "$hdir/$_" for qw(bin symbols store);
 copy($program, "$hdir/bin/app.exe") or die "$!\n";
 spew("$hdir/a.txt", program_dump(win("$hdir/bin/app.exe")));
 spew("$hdir/moved.txt", program_dump('C:\build\app.exe'));
-gzip("$hdir/a.txt" => "$hdir/a.txt.gz") or die $GzipError;
 my $named = sub { # returns a dump with the names of both functions
 	my ($text) = @_;
 	like($text, qr/^\/\/ hsnap: name addr=[0-9A-F]+ function="?$_"? offset=8 /m, "it has $_()") for qw(xmalloc main);
@@ -150,7 +149,6 @@ my $named = sub { # returns a dump with the names of both functions
 my %hsym = (
 	'hsym -o a.txt a.txt' => sub { $named->(slurp("$hdir/a.txt")) },
 	q{hsym a.txt | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
-	q{gzip -dc a.txt.gz | hsym | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
 	'hsym --explain a.txt' => sub { like($_[0]{out}, qr/^app\.exe +2 +2 /m, 'a row for app.exe') },
 	q{hsym --map 'C:\build=bin' -o found.txt moved.txt} => sub { $named->(slurp("$hdir/found.txt")) },
 	q{hsym -y 'symbols;srv*store*https://symbols.example.com' -o named.txt a.txt} => sub { $named->(slurp("$hdir/named.txt")) },
