@@ -148,7 +148,6 @@ my $named = sub { # returns a dump with the names of both functions
 };
 my %hsym = (
 	'hsym -o a.txt a.txt' => sub { $named->(slurp("$hdir/a.txt")) },
-	q{hsym a.txt | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
 	'hsym --explain a.txt' => sub { like($_[0]{out}, qr/^app\.exe +2 +2 /m, 'a row for app.exe') },
 	q{hsym --map 'C:\build=bin' -o found.txt moved.txt} => sub { $named->(slurp("$hdir/found.txt")) },
 	q{hsym -y 'symbols;srv*store*https://symbols.example.com' -o named.txt a.txt} => sub { $named->(slurp("$hdir/named.txt")) },
