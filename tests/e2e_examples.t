@@ -60,11 +60,6 @@ my %wanted = (
 		is($self{"app!$_"}, signed_units($growth{$_}), "$_ and its growth") for qw(parse test_parse f14);
 		unlike($result->{out}, qr/^[^\n]*RtlAllocateHeap$/m, 'allocators are no functions that ask');
 	},
-	'hdiff -o folded --strip a.txt.gz b.txt.gz' => sub {
-		my ($result) = @_;
-		my %found = map { /;(\S+) (\d+) (\d+)$/ ? ($1 => $3 - $2) : () } split /\n/, $result->{out};
-		is($found{'app!parse'}, $growth{parse}, 'the allocator is gone, the growth is there');
-	},
 	'hdiff -o csv --group file -f growth.csv a.txt b.txt' => sub {
 		like(slurp("$dir/growth.csv"), qr/\bcache\.c\b/, 'by file');
 	},
