@@ -113,12 +113,6 @@ $wanted{'hdiff --over-time --module app -o svg -f use.svg run.hrec'} = sub {
 	my ($highest) = sort { $b <=> $a } slurp("$dir/use.svg") =~ /; highest (\d+) at /g;
 	is($highest, $most, 'the most that the module used');
 };
-$wanted{'hdiff --group heap run.hrec@20% run.hrec@50% run.hrec@80%'} = sub {
-	my ($result) = @_;
-	my $in = sub { $sum->([grep { $_->{heap} eq '7F0000' } @{ live_at($replay, $_[0]) }]) };
-	my ($bytes) = $result->{out} =~ /^ *(\S+ \w+) .* 7F0000$/m;
-	is($bytes, signed_units($in->('80%') - $in->('20%')), 'each heap, what it grew by') or diag($result->{out});
-};
 $wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
 	my $dump = run(tool('hdiff', 'linux', '--no-symbols', "$dir/loaded.txt"));
 	is(report($dump->{out})->{total}[0], $use->('loaded'), 'a dump of that moment');
