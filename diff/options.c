@@ -148,7 +148,7 @@ static const struct opt hdiff_options[] = {
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "show modules and offsets, not names"},
 	SYMBOL_OPTS,
 	{FORCE, NULL, "force", NULL, "accept dumps that are cut short, damaged or incomplete"},
-	{OVERWRITE, NULL, "overwrite", NULL, "let -f and --junit replace dumps and recordings"},
+	{OVERWRITE, NULL, "overwrite", NULL, "let -f and --junit replace any file"},
 	{HELP, "h", "help", NULL, "print this help"},
 	{VERSION, NULL, "version", NULL, "print the version"},
 	{HELP, "?", NULL, NULL, NULL},

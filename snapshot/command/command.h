@@ -135,8 +135,7 @@ enum {
 		LOST_OPTIONS
 #define OVERWRITE_OPTION                                                                           \
 	{                                                                                          \
-		OPT_DUMP_OVERWRITE, NULL, "overwrite", NULL,                                       \
-			"replace any dump or recording of the same name"                           \
+		OPT_DUMP_OVERWRITE, NULL, "overwrite", NULL, "replace any file of the same name"   \
 	}
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \

@@ -35,7 +35,7 @@ static const struct opt options[] = {
 	{OPT_EXPLAIN, NULL, "explain", NULL, "show, for each module, why names are missing"},
 	SYMBOL_OPTS,
 	{OPT_FORCE, NULL, "force", NULL, "accept a dump whose end is missing"},
-	{OPT_OVERWRITE, NULL, "overwrite", NULL, "let OUT replace any dump or recording"},
+	{OPT_OVERWRITE, NULL, "overwrite", NULL, "let OUT replace any file"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{OPT_VERSION, NULL, "version", NULL, "print the version"},
 	{OPT_HELP, "?", NULL, NULL, NULL},
