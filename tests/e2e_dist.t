@@ -31,7 +31,7 @@ my @programs = qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hd
 my @prove = ('stepper.exe', map { ("x64/$_.exe", "x86/$_.exe") } qw(leak_steady leak_heaps memory_test));
 my @licences = qw(pcre2 uthash zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
-is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
+is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages), (map { "doc/$_.md" } qw(allocators ci costs over-time proven)),
 	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'SHA256SUMS.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],
 	'the zip has the programs, manuals, completion, licences, what prove.cmd needs and the list of parts');
 is_deeply([grep { $files{"prove/$_"} =~ /\Q$root\E/ } @prove], [], 'no place of this machine is in its samples');
