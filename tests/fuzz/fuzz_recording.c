@@ -8,6 +8,7 @@
 #include "core/base/memory.h"
 #include "core/record/chunk.h"
 #include "core/record/record.h"
+#include "diff/query/lives.h"
 #include "diff/read/dump_sums.h"
 
 /* ---------------------------------------------------------------- mutator */
@@ -234,6 +235,42 @@ static void check_facts(const struct record_facts *facts)
 	HOLDS(facts->start_position <= facts->event_count || facts->is_cut);
 }
 
+/* Makes the table of births and deaths of the whole recording. Its entries refer to its edges. */
+static void make_lives(struct recording *recording, const struct record_facts *facts)
+{
+	const struct life_window window = {.facts = facts,
+		.row_count = facts->kind_count,
+		.to_position = facts->event_count,
+		.to_ms = facts->length_ms};
+	struct life_maker *maker = lives_begin(&window);
+	struct record_cursor *cursor = NULL;
+	struct record_event event;
+	struct lives *lives;
+	uint64_t position = 0;
+
+	for (uint32_t i = 0; i < facts->kind_count; i++)
+		lives_add_kind(maker, &(struct life_kind){.number = i, .row = i});
+	if (!record_cursor_open(&cursor, recording, 0, facts->event_count, NULL)) {
+		while (record_next(cursor, &event, NULL) == 1) {
+			lives_advance(maker, position++, event.time_ms);
+			if (event.type == RECORD_ALLOC)
+				lives_alloc(maker, event.kind);
+			else
+				lives_free(maker, event.kind, event.number);
+		}
+	}
+	record_cursor_close(cursor);
+	lives = lives_end(maker);
+	HOLDS(lives->edge_count >= 2 && lives->edge_count <= LIFE_SPANS_MAX + 2);
+	for (size_t i = 0; i < lives->entry_count; i++) {
+		const struct life_entry *entry = &lives->entries[i];
+
+		HOLDS(entry->row < facts->kind_count || entry->row == LIFE_OTHER);
+		HOLDS(entry->birth <= entry->death && entry->death <= lives->edge_count);
+	}
+	lives_release(lives);
+}
+
 static void read_as_sums(const char *path, enum block_fate fate)
 {
 	struct recording_part part = {.fate = fate, .wants_blocks = fate == FATE_LIVE};
@@ -258,8 +295,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (rc)
 		return 0;
 	check_facts(recording_facts(recording));
-	if (!replay(recording, recording_facts(recording)))
+	if (!replay(recording, recording_facts(recording))) {
 		ask(recording, recording_facts(recording));
+		make_lives(recording, recording_facts(recording));
+	}
 	recording_close(recording);
 	read_as_sums(path, (enum block_fate)(len % BLOCK_FATES));
 	return 0;
