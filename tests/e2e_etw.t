@@ -9,6 +9,7 @@ use lib "$Bin/lib";
 use JSON::PP;
 use Test::More;
 use Hunt;
+use Pages;
 use Logs;
 
 my $dir = fresh_dir();
@@ -353,5 +354,8 @@ subtest 'charts and windows' => sub {
 	like(run([$hdiff, '--transient', '-d', '--no-symbols', $path])->{out}, qr/1048576/, 'what came and went');
 	like(run([$hdiff, '--histogram', $path])->{out}, qr/\S/, 'sizes');
 	is(run([$hdiff, '-o', 'html', '-f', "$dir/page.html", $path])->{status}, 0, 'a page');
+	my $recording = page_data(slurp("$dir/page.html"))->{recording};
+	is(scalar @{ $recording->{rows} }, 2, '... with both stacks');
+	is((sort { $b <=> $a } map { $_->{highest} } @{ $recording->{edges} })[0], 1 << 20, '... and the highest use of its spans');
 };
 done_testing;
