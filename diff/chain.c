@@ -19,6 +19,8 @@
 #include "diff/messages.h"
 #include "diff/options.h"
 #include "diff/printed/printed.h"
+#include "diff/read/read_dump.h"
+#include "diff/read/text_sums.h"
 
 /* A stack and its sums at each moment. */
 struct chain_row {
@@ -288,55 +290,26 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* Stores the number of each frame's text in a dump. Adds missing texts to the dump. */
-static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
-	const struct frames *frames, uint64_t *numbers)
+/* Adds a stack's sums at a moment. Returns 0, or -1 if the total overflows. */
+static int add_stack(struct text_sums *texts, const struct chain_row *row, size_t moment)
 {
+	const struct block_totals *blocks = &row->at[moment];
+	size_t depth = row->frames->count < DUMP_FRAMES_MAX ? row->frames->count : DUMP_FRAMES_MAX;
+	uint64_t frames[DUMP_FRAMES_MAX];
 	struct buf text;
 
+	if (!blocks->block_count && !blocks->requested_bytes)
+		return 0;
+	if (row->kind == ROW_STACKLESS)
+		return text_sums_add_stackless(texts, blocks);
 	buf_init(&text);
-	for (size_t i = 0; i < frames->count; i++) {
-		const uint64_t *known;
-
+	for (size_t i = 0; i < depth; i++) {
 		buf_clear(&text);
-		add_frame_text(&text, &frames->items[i]);
-		known = table_find(texts, text.data, text.len);
-		numbers[i] = known ? *known : sums->text_count;
-		if (known)
-			continue;
-		table_add(texts, text.data, text.len, sums->text_count);
-		array_grow((void **)&sums->texts, cap, sums->text_count, sizeof(*sums->texts));
-		sums->texts[sums->text_count++] = arena_text(&sums->arena, text.data, text.len);
+		add_frame_text(&text, &row->frames->items[i]);
+		frames[i] = text_sums_frame(texts, text.data, text.len);
 	}
 	buf_release(&text);
-}
-
-/* Adds a stack's sums at a moment. Returns 0, or -ERR_BAD_LINE if the total overflows. */
-static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t moment,
-	size_t *text_cap, struct table *texts)
-{
-	struct stack_total *cell = &sums->cells[sums->cell_count];
-	struct stack stack = {.id = row->id, .same_id = STACK_NONE, .is_named = true};
-	size_t depth = row->frames->count < DUMP_FRAMES_MAX ? row->frames->count : DUMP_FRAMES_MAX;
-	struct frames frames = {.items = row->frames->items, .count = depth};
-	uint64_t numbers[DUMP_FRAMES_MAX];
-
-	if (!row->at[moment].block_count && !row->at[moment].requested_bytes)
-		return 0;
-	if (row->at[moment].block_count > INT64_MAX - sums->total.block_count ||
-		row->at[moment].requested_bytes > INT64_MAX - sums->total.requested_bytes)
-		return -ERR_BAD_LINE;
-	*cell = (struct stack_total){.stack = STACK_NONE, .sums = row->at[moment]};
-	if (row->kind != ROW_STACKLESS) {
-		add_texts(sums, text_cap, texts, &frames, numbers);
-		stack.frames = depth ? numbers : NULL;
-		stack.frame_count = (uint16_t)depth;
-		stack.is_named = depth > 0; /* a one-bit field, so only 0 or 1 */
-		stackset_add(&sums->stacks, &stack, strlen(row->id), &cell->stack);
-	}
-	sums->cell_count++;
-	block_totals_add(&sums->total, &cell->sums);
-	return 0;
+	return text_sums_add(texts, row->id, frames, depth, blocks);
 }
 
 /* Makes the dump of a moment. Moment 0 is OLD of the first comparison. */
@@ -344,30 +317,22 @@ static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 {
 	const char *path = chain->list->items[moment ? moment - 1 : 0].path;
 	struct dump_sums *sums = &chain->inputs->dumps[moment];
-	uint64_t rest = (uint64_t)(chain->rests[moment] - chain->least_rest);
-	struct table texts;
+	const struct block_totals rest = {
+		.requested_bytes = (uint64_t)(chain->rests[moment] - chain->least_rest)};
+	struct text_sums texts;
 	struct buf name;
-	size_t text_cap = 0;
 	int rc = 0;
 
-	sums_init(sums);
-	table_init(&texts);
 	buf_init(&name);
 	buf_printf(&name, "%s%s", moment ? "" : "OLD of ", path);
-	sums->id.path = arena_text(&sums->arena, name.data, name.len);
-	sums->quality.is_printed = true;
+	text_sums_begin(&texts, sums, name.data);
 	sums->quality.lacks_rows = chain->lacks_rows;
-	sums->heaps = xcalloc(1, sizeof(*sums->heaps));
-	sums->heap_count = 1;
-	sums->cells = xcalloc(chain->row_count + 1, sizeof(*sums->cells));
 	for (size_t i = 0; !rc && i < chain->row_count; i++)
-		rc = add_stack(sums, &chain->rows[i], moment, &text_cap, &texts);
-	if (!rc && rest > INT64_MAX - sums->total.requested_bytes)
-		rc = -ERR_BAD_LINE;
-	sums->total.requested_bytes += rest;
-	stackset_close(&sums->stacks, false);
+		rc = add_stack(&texts, &chain->rows[i], moment);
+	if (!rc)
+		rc = sum_reader_add(&sums->total, &rest);
+	text_sums_end(&texts);
 	buf_release(&name);
-	table_release(&texts);
 	return rc ? err_set(err, ERR_BAD_LINE, path, TOO_MUCH) : 0;
 }
 

@@ -1,6 +1,7 @@
 /* The list of input files: expands folders and patterns, splits FILE@MOMENT, and marks files that
  * were given twice. */
 #include "diff/file_list.h"
+#include "diff/read/foreign.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -125,9 +126,9 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return err_set(err, ERR_EMPTY, path, "the compressed data is truncated");
 	if (len < 0)
 		return (int)len;
-	if (record_is_head(bytes, (size_t)len)) {
-		*kind = FILE_RECORDING;
-		*words = NULL;
+	*words = NULL;
+	if (record_is_head(bytes, (size_t)len) || pprof_is(bytes, (size_t)len)) {
+		*kind = record_is_head(bytes, (size_t)len) ? FILE_RECORDING : FILE_PPROF;
 		return 0;
 	}
 	*kind = file_kind_of(bytes, (size_t)len);
@@ -135,6 +136,8 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 	if (*words)
 		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", *words);
 	*words = printed_refused(bytes, (size_t)len);
+	if (*kind == FILE_UNKNOWN && !*words && folded_is(bytes, (size_t)len))
+		*kind = FILE_FOLDED;
 	if (*kind != FILE_UNKNOWN || *words)
 		return 0;
 	*words = "nor is it a comparison";

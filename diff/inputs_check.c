@@ -442,6 +442,29 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 	return err_set(err, ERR_USAGE, "--age", "needs two dumps of one process");
 }
 
+/* If a file records no numbers of blocks, rejects options that need them. */
+static int check_counts(const struct inputs *inputs, struct err *err)
+{
+	const struct options *options = inputs->options;
+	const uint64_t limit =
+		options->grown_max.blocks & options->row_max.blocks & options->net_max.blocks;
+	char form[40];
+	const char *name = options->min_blocks		 ? "--min-count" :
+			   options->sort == SORT_COUNT	 ? "--sort count" :
+			   limit != UINT64_MAX		 ? "--max-growth SIZE,BLOCKS" :
+			   options->format->needs_blocks ? form :
+							   NULL;
+
+	snprintf(form, sizeof(form), "-o %s", options->format->name);
+	for (size_t i = 0; name && i < inputs->dump_count; i++) {
+		if (inputs->dumps[i].quality.lacks_blocks)
+			return err_set(err, ERR_USAGE, name,
+				"needs numbers of blocks, which %.400s does not record",
+				inputs->dumps[i].id.path);
+	}
+	return 0;
+}
+
 int inputs_check_options(const struct inputs *inputs, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -451,6 +474,8 @@ int inputs_check_options(const struct inputs *inputs, struct err *err)
 
 	if (!rc)
 		rc = check_heaps(inputs, err);
+	if (!rc)
+		rc = check_counts(inputs, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {

@@ -16,6 +16,7 @@
 #include "diff/file_list.h"
 #include "diff/printed/printed.h"
 #include "diff/read/dump_sums.h"
+#include "diff/read/foreign.h"
 
 /* Reads only the head, and stores only the process and time. Problems with opening the file or with
  * its head are reported later, when the file is read completely. */
@@ -162,6 +163,10 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		*source = NULL;
 		return 0;
 	}
+	if (file->kind == FILE_FOLDED)
+		return folded_read(&file->sums, file->item->path, *source, err);
+	if (file->kind == FILE_PPROF)
+		return pprof_read(&file->sums, file->item->path, *source, err);
 	file->sums.single.wants_listed = file->item->part.wants_blocks;
 	file->sums.single.wants_creators = file->item->part.wants_creators;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);

@@ -55,11 +55,13 @@ struct comparison_run {
 /* `is_filtered`: options select some of the stacks. */
 static void print_suppression(const struct suppression *one, bool is_filtered, FILE *messages)
 {
+	char blocks[24];
+
+	snprintf(blocks, sizeof(blocks), one->lacks_blocks ? "?" : "%" PRId64, one->block_count);
 	if (one->row_count)
 		message_line(messages,
-			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
-			one->place, one->text, one->row_count, one->requested_bytes,
-			one->block_count);
+			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %s", one->place,
+			one->text, one->row_count, one->requested_bytes, blocks);
 	else if (one->is_shipped)
 		message_line(messages, "%s: %s suppressed nothing", one->place, one->text);
 	else
@@ -90,6 +92,7 @@ static void print_suppressions(
 		shipped.row_count += one->row_count;
 		shipped.requested_bytes += one->requested_bytes;
 		shipped.block_count += one->block_count;
+		shipped.lacks_blocks |= one->lacks_blocks;
 	}
 	if (shipped.is_shipped)
 		print_suppression(&shipped, is_filtered, messages);

@@ -526,7 +526,7 @@ sub given {
 		[[640, 'ledger', 'post_entry', 88], [-520, 'ledger', 'read_line', undef]], 'Windows XP');
 	is_deeply([map { $_->{name} } @{ decode_json(hdiff('-o', 'json', '--group', 'module', "$data/cmp.txt")->{out})->{groups} }], ['ledger'], 'its module');
 	my $foreign = data_file('field/13-foreign-formats');
-	for my $case (['a.folded', 'folded stacks'], ['a.heap', 'gperftools'], ['crt.txt', 'C runtime'], ['dhat.json', 'DHAT'], ['je.heap', 'jemalloc'], ['vld.txt', 'Visual Leak Detector']) {
+	for my $case (['a.heap', 'gperftools'], ['crt.txt', 'C runtime'], ['dhat.json', 'DHAT'], ['je.heap', 'jemalloc'], ['vld.txt', 'Visual Leak Detector']) {
 		like(hdiff("$foreign/$case->[0]")->{err}, qr/\(.*$case->[1]/, $case->[0]);
 	}
 	my $pasted = data_file('field/02-pasted-raw-log');
@@ -538,12 +538,10 @@ sub given {
 
 # For a file of another tool, the message names the file's kind.
 sub other_tools {
-	my $folded = "main;serve;read 4096\nmain;load 10\n";
 	my %files = (
-		'folded stacks' => $folded,
 		'gperftools' => "heap profile:      3:     4096 [    10:     9000] @ heapprofile\n     3:     4096 [    10:     9000] @ 0x4005d4\n",
 		'jemalloc' => "heap_v2/524288\n  t*: 28: 300 [0: 0]\n",
-		'pprof' => "\x0a\x04\x08\x01\x10\x02\x12\x08\x0a\x04\x08\x01\x10\x64\x00\x00",
+		'pprof, damaged' => "\x0a\x04\x08\x01\x10\x02\x12\x08\x0a\x04\x08\x01\x10\x64\x00\x00",
 		'DHAT' => '{"dhatFileVersion":2,"mode":"heap","verb":"Allocated"}',
 		'Massif' => "desc: --massif-out-file=m\ncmd: ./a\ntime_unit: i\n#-----------\nsnapshot=0\n",
 		'heaptrack' => "v 10400 3\nX ./app\nI 1000 400\n",
@@ -583,7 +581,10 @@ sub other_tools {
 		is_deeply(\@said, [map { "$_: $zip: is a zip archive without an .etl file; unpack it first\n" } qw(hdiff hsnap)], 'named');
 		like(run([$hdiff, '-'], stdin => $zip)->{err}, qr{\(packed by zip; unpack it first: 'unzip -p FILE \| hdiff -'\)}, 'from a pipe');
 	};
-	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
+	my %convert = ('DHAT' => 'hdiff\(1\), "Files of other tools", converts it', 'Massif' => 'valgrind --tool=dhat', 'Visual Leak Detector' => 'hdiff\(1\)', 'C runtime' => 'hdiff\(1\)',
+		'heaptrack' => q{'heaptrack_print --flamegraph-cost-type leaked -F OUT.folded FILE'}, 'jemalloc' => q{'jeprof --collapsed PROGRAM FILE >OUT.folded'}, 'gperftools' => q{'go tool pprof -proto});
+	like(hdiff(spew("$dir/foreign", $files{$_}))->{err}, qr/\(.*$_.*$convert{$_}/, "$_: how to convert it") for sort keys %convert;
+	like(run([$hdiff, '-'], stdin => packed(spew("$dir/foreign", $files{DHAT})))->{err}, qr/a DHAT file/, 'also packed, from a pipe');
 	my $refused = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-03-04 10:00 - Machine=MADE - PID=44\n// \n// Process 44 had not enabled allocation stack collection. It is enabled now.\n";
 	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that the process collected no stacks; take the log again/, 'an error of UMDH: named');
 	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/\(an? /, 'prose is nothing');

@@ -7,8 +7,7 @@
 #include "core/base/err.h"
 #include "core/dump/source.h"
 
-/* Kinds of input files: printed comparisons, dumps, recordings. Other forms of hdiff's reports are
- * refused. */
+/* Kinds of input files. Other forms of hdiff's reports are refused. */
 
 enum file_kind {
 	FILE_UNKNOWN, /* nothing identifies the file yet */
@@ -17,6 +16,8 @@ enum file_kind {
 	FILE_COMPARISON,
 	FILE_DUMP,
 	FILE_RECORDING, /* recognized by its first bytes; not text */
+	FILE_FOLDED,
+	FILE_PPROF, /* recognized by diff/read/foreign.h */
 };
 
 /* Returns the kind of a file from the text at its start. */

@@ -585,11 +585,15 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		.is_sum = request->is_sum,
 		.has_unchanged = request->keeps_unchanged && !request->axis,
 		.axis = request->axis,
-		.has_overhead = !dumps->quality.is_printed,
+		.has_overhead = true,
 		.lacks_rows = dumps->quality.lacks_rows,
 		.locations = xcalloc(1, sizeof(*comparison->locations)),
 		.names = xcalloc(1, sizeof(*comparison->names))};
 	arena_init(&comparison->arena);
+	for (size_t i = 0; i < dump_count; i++) {
+		comparison->has_overhead &= !dumps[i].quality.lacks_overhead;
+		comparison->lacks_blocks |= dumps[i].quality.lacks_blocks;
+	}
 	totals_count(comparison, request);
 	stackless_sizes_choose(&comparison->stackless_sizes, dumps, dump_count);
 	locations_make(comparison->locations, dumps, dump_count, request->is_one_process);

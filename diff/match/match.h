@@ -138,6 +138,7 @@ struct comparison {
 	/* the base of the file's numbers was guessed, because the file does not show it */
 	bool is_guess;
 	bool lacks_rows; /* the totals include stacks without rows */
+	bool lacks_blocks; /* a dump records no numbers of blocks, so no number of blocks is known */
 	bool may_lack_rows; /* the file has no total line */
 	bool lacks_counts; /* some rows have bytes in OLD, but lack the number of blocks in OLD */
 	bool is_partial; /* rows are missing */

@@ -4,6 +4,8 @@
 #include "diff/printed/printed.h"
 
 #define FOREIGN(what) what ", which hdiff does not read"
+#define CONVERT(what, how) what "; convert it first: '" how "'"
+#define BY_HAND(what) what "; hdiff(1), \"Files of other tools\", converts it to folded stacks"
 #define PACKED(by, how) "packed by " by "; unpack it first: '" how " FILE | hdiff -'"
 #define REPORT(what) "a report in " what "; only UMDH's form, -o umdh, is read back"
 #define PEOPLE REPORT_FOR "reading, not for hdiff; only UMDH's form, -o umdh, is read back"
@@ -37,18 +39,23 @@ static const struct {
 	{PACKED("7-Zip", "7z x -so"), "7z\xbc\xaf\x27\x1c", false},
 	/* files of other tools */
 	{"a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
-	{FOREIGN("a heap profile of gperftools or Go"), "heap profile: ", false},
-	{FOREIGN("a heap profile of jemalloc"), "heap_v2/", false},
-	{FOREIGN("a profile for pprof"), "--- symbol\n", false},
-	{FOREIGN("a DHAT file"), "{\"dhatFileVersion\"", false},
+	{CONVERT("a heap profile of gperftools or Go",
+		 "go tool pprof -proto -output OUT.pb.gz PROGRAM FILE"),
+		"heap profile: ", false},
+	{CONVERT("a heap profile of jemalloc", "jeprof --collapsed PROGRAM FILE >OUT.folded"),
+		"heap_v2/", false},
+	{CONVERT("a profile for pprof with symbols", "go tool pprof -proto -output OUT.pb.gz FILE"),
+		"--- symbol\n", false},
+	{BY_HAND("a DHAT file"), "{\"dhatFileVersion\"", false},
 	{FOREIGN("a speedscope file"), "{\"$schema\":\"https://www.speedscope", false},
 	{FOREIGN("a Chrome trace"), "{\"traceEvents\"", false},
-	{FOREIGN("a Massif file"), "time_unit: ", true},
-	{FOREIGN("a Visual Leak Detector report"), "Visual Leak Detector ", true},
-	{FOREIGN("a Visual Leak Detector report"), "WARNING: Visual Leak Detector ", true},
-	{FOREIGN("a Visual Leak Detector report"), "---------- Block ", true},
-	{FOREIGN("a leak list of the C runtime"), "Detected memory leaks!", true},
-	{FOREIGN("a leak list of the C runtime"), "Dumping objects ->", true},
+	{"a Massif file; run valgrind --tool=dhat instead, whose file hdiff(1) converts",
+		"time_unit: ", true},
+	{BY_HAND("a Visual Leak Detector report"), "Visual Leak Detector ", true},
+	{BY_HAND("a Visual Leak Detector report"), "WARNING: Visual Leak Detector ", true},
+	{BY_HAND("a Visual Leak Detector report"), "---------- Block ", true},
+	{BY_HAND("a leak list of the C runtime"), "Detected memory leaks!", true},
+	{BY_HAND("a leak list of the C runtime"), "Dumping objects ->", true},
 	{FOREIGN("a Dr. Memory report"), "Dr. Memory version ", true},
 	{FOREIGN("output of WinDbg's !heap"), "LFH Key ", true},
 	{FOREIGN("output of WinDbg's !heap"), "Heap     Flags   Reserv", true},
@@ -141,14 +148,6 @@ static bool is_heaptrack(const char *at, const char *end)
 	       starts(line_behind(at, end), end, "X ");
 }
 
-/* Returns true for a profile in protocol buffers. It is recognized by its first field, the type and
- * unit of a value. */
-static bool is_profile(const char *at, const char *end)
-{
-	return end - at > 6 && at[0] == '\x0a' && at[1] > 2 && at[1] < 8 && at[2] == '\x08' &&
-	       (at[4] == '\x10' || at[5] == '\x10');
-}
-
 /* Returns a message for "==PID==" or "==PID==ERROR: LeakSanitizer", or NULL. */
 static const char *checker_words(const char *at, const char *end)
 {
@@ -162,29 +161,6 @@ static const char *checker_words(const char *at, const char *end)
 		return NULL;
 	return starts(from, end, "==ERROR: ") ? FOREIGN("a sanitizer report") :
 						FOREIGN("a Valgrind report");
-}
-
-#define FOLDED_LINES 20
-
-/* Returns true if the first lines are all "FRAME;FRAME NUMBER". */
-static bool is_folded(const char *at, const char *end)
-{
-	unsigned count = 0, chains = 0;
-
-	for (; at < end && count < FOLDED_LINES; at = line_behind(at, end), count++) {
-		const char *last = memchr(at, '\n', (size_t)(end - at)), *digits;
-
-		if (!last)
-			break;
-		while (last > at && (last[-1] == '\r' || last[-1] == ' '))
-			last--;
-		for (digits = last; digits > at && is_digit(digits[-1]); digits--)
-			;
-		if (digits == last || digits < at + 2 || digits[-1] != ' ')
-			return false;
-		chains += memchr(at, ';', (size_t)(digits - at)) != NULL;
-	}
-	return chains;
 }
 
 /* Returns true for an empty comment, as UMDH prints it, whose last blank is encoded. */
@@ -229,11 +205,8 @@ const char *printed_refused(const char *bytes, size_t len)
 		return "UMDH found that the process collected no stacks; take the log again, or "
 		       "run 'gflags /i IMAGE +ust' or 'hsnap ust on IMAGE' and restart the process";
 	if (is_heaptrack(bytes, end))
-		return FOREIGN("a heaptrack recording");
-	if (is_profile(bytes, end))
-		return FOREIGN("a profile for pprof");
-	if (is_folded(bytes, end))
-		return FOREIGN("a file of folded stacks");
+		return CONVERT("a heaptrack recording",
+			"heaptrack_print --flamegraph-cost-type leaked -F OUT.folded FILE");
 	for (const char *line = bytes; line < end; line = line_behind(line, end)) {
 		const char *at = line;
 

@@ -35,6 +35,7 @@ struct suppression {
 	/* number of removed rows */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
+	bool lacks_blocks; /* `block_count` is unknown */
 };
 
 struct suppressions {

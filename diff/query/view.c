@@ -228,6 +228,7 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	suppression->row_count++;
 	suppression->requested_bytes += delta.requested_bytes;
 	suppression->block_count += delta.block_count;
+	suppression->lacks_blocks |= view->comparison->lacks_blocks;
 	change_add_row(&view->suppressed, view->comparison, row);
 	for (size_t i = 0; i < comparison_columns(view->comparison); i++)
 		block_totals_add(&suppressed[i], &row->totals[i]);

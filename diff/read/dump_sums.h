@@ -198,10 +198,12 @@ struct dump_quality {
 	size_t skip_count; /* number of malformed lines skipped, each with a warning */
 	bool is_cut; /* the end of the file is missing */
 	bool is_incomplete; /* according to notes in the dump, data is missing */
-	/* `is_printed`: the dump was made from printed comparisons (diff/chain.c), whose rows have
-	 * no overhead. `lacks_rows`: the totals of the comparisons include stacks without rows, so
-	 * the dump's total exceeds the sum of its cells. */
-	bool is_printed, lacks_rows;
+	/* Set if the file records no overhead, or no numbers of blocks: printed comparisons
+	 * (diff/chain.c), and files of other tools (foreign.h). */
+	bool lacks_overhead, lacks_blocks;
+	/* The totals of the printed comparisons that the dump was made from include stacks without
+	 * rows, so the dump's total exceeds the sum of its cells. */
+	bool lacks_rows;
 	/* For a recording that contains only a sample: one allocation was recorded for every
 	 * `sample_bytes` bytes allocated, so all figures are estimates. 0: all allocations were
 	 * recorded. */

@@ -431,7 +431,8 @@ static bool cut_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
 
-	if (!mark || mark == part->text)
+	if (!mark || mark == part->text ||
+		(mark - part->text == 8 && !memcmp(part->text, "operator", 8)))
 		return false;
 	for (const char *at = part->text; at < mark; at++) {
 		if (strchr(":<>\"|*/\\", *at))
@@ -506,7 +507,9 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 		frame->addr = columns.addr;
 	}
 	has_offset = cut_offset(&text, &frame->offset_bytes);
-	if (!has_offset && !frame->is_inline && hex_whole(text, &frame->addr)) {
+	/* a short word before a file, such as "add", is a function */
+	if (!has_offset && !frame->is_inline && (!file->len || text.len >= BARE_DIGITS_MIN) &&
+		hex_whole(text, &frame->addr)) {
 		frame->has_addr = true;
 		return true;
 	}

@@ -180,12 +180,8 @@ static const char *read_plain(
 	return at;
 }
 
-/* Adds a warning that contains the line number. The report prints the file name before the
- * warning. */
-static int read_skipped(void *ctx, const struct err *why)
+void sums_add_skipped(struct dump_sums *sums, const struct err *why)
 {
-	struct sum_reader *reader = ctx;
-	struct dump_sums *sums = reader->sums;
 	const char *line = strrchr(why->place, ':'),
 		   *reason = why->detail[0] ? why->detail : "malformed";
 	size_t number = sums->quality.warning_count;
@@ -198,6 +194,13 @@ static int read_skipped(void *ctx, const struct err *why)
 		sums->quality.left_out[number] =
 			(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
 				sums->quality.warnings[number] + strlen(text) - strlen(reason)};
+}
+
+static int read_skipped(void *ctx, const struct err *why)
+{
+	struct sum_reader *reader = ctx;
+
+	sums_add_skipped(reader->sums, why);
 	return 0;
 }
 

@@ -55,6 +55,10 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 /* Adds a warning. Copies the text. */
 void sums_warn(struct dump_sums *sums, const char *text);
 
+/* Counts a malformed line that was skipped, and adds a warning that contains the line number. The
+ * report prints the file name before the warning. */
+void sums_add_skipped(struct dump_sums *sums, const struct err *why);
+
 /* Division of a file between threads. */
 struct read_plan {
 	unsigned threads;

@@ -63,6 +63,7 @@ struct report_format {
 	bool is_of_dumps;
 	bool has_window; /* shows the results of view_window() */
 	bool has_blocks; /* shows the results of view_blocks() */
+	bool needs_blocks; /* cannot show that numbers of blocks are unknown */
 	bool has_heaps; /* has --heaps */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: no charts */
 	size_t shown_max; /* default number of rows; 0: all */

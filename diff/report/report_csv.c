@@ -1,5 +1,6 @@
 /* The CSV report. man/hdiff-csv.5 documents it and must change with this file. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "diff/report/clean.h"
 #include "diff/report/csv.h"
@@ -29,12 +30,15 @@ static void csv_trend(struct csv *csv, const struct trend *trend)
 		csv_fraction(csv, trend->bytes_per_hour);
 		csv_fraction(csv, trend->low_bytes_per_hour);
 		csv_fraction(csv, trend->high_bytes_per_hour);
-		csv_fraction(csv, trend->blocks_per_hour);
+		csv_fraction(csv, csv->comparison->lacks_blocks ? NAN : trend->blocks_per_hour);
 	} else {
 		csv_empty(csv, 4);
 	}
 	csv_signed(csv, trend->net_bytes);
-	csv_signed(csv, trend->net_blocks);
+	if (csv->comparison->lacks_blocks)
+		csv_empty(csv, 1);
+	else
+		csv_signed(csv, trend->net_blocks);
 }
 
 /* Writes the sums of each snapshot of the current series. The fields for snapshots of other series
@@ -49,8 +53,9 @@ static void csv_series(struct csv *csv, const struct block_totals *sums)
 	for (size_t i = 0; i < count; i++)
 		csv_number(csv, sums[i].requested_bytes);
 	csv_empty(csv, behind + before);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && !csv->comparison->lacks_blocks; i++)
 		csv_number(csv, sums[i].block_count);
+	csv_empty(csv, csv->comparison->lacks_blocks ? count : 0);
 	csv_empty(csv, behind);
 }
 
@@ -73,7 +78,7 @@ static void write_change(struct csv *csv, const struct change *change)
 	const struct block_totals *now = &change->now, *old = &change->old;
 
 	write_sums(csv, now->requested_bytes, old->requested_bytes, true);
-	write_sums(csv, now->block_count, old->block_count, true);
+	write_sums(csv, now->block_count, old->block_count, !csv->comparison->lacks_blocks);
 	write_sums(csv, now->overhead_bytes, old->overhead_bytes,
 		report_rows_have_overhead(csv->comparison));
 }

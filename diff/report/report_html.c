@@ -113,6 +113,15 @@ static void write_change(struct out *out, const struct view *view)
 {
 	const struct block_totals *old = &view->selected.old, *now = &view->selected.now;
 
+	if (view->comparison->lacks_blocks) {
+		out_text(out, "<b>");
+		if (is_of_one(view))
+			out_number(out, now->requested_bytes, 10, 0);
+		else
+			write_growth(out, now->requested_bytes, old->requested_bytes);
+		out_text(out, "</b> bytes, ? blocks");
+		return;
+	}
 	if (is_of_one(view)) {
 		out_printf(out, "<b>%" PRIu64 "</b> byte%s in <b>%" PRIu64 "</b> block%s",
 			now->requested_bytes, text_plural(now->requested_bytes), now->block_count,
@@ -220,14 +229,17 @@ static void write_head(struct out *out, const struct report *report)
 
 /* ---------------------------------------------------------------- the table */
 
-static void write_cells(struct out *out, const struct change *change)
+static void write_cells(struct out *out, const struct view *view, const struct change *change)
 {
 	const struct block_totals *old = &change->old, *now = &change->now;
 
 	out_text(out, "<td>");
 	write_growth(out, now->requested_bytes, old->requested_bytes);
 	out_text(out, "</td><td>");
-	write_growth(out, now->block_count, old->block_count);
+	if (view->comparison->lacks_blocks)
+		out_char(out, '?');
+	else
+		write_growth(out, now->block_count, old->block_count);
 	out_printf(out, "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", old->requested_bytes,
 		now->requested_bytes);
 }
@@ -266,7 +278,7 @@ static void write_row(struct out *out, const struct view *view, size_t shown, st
 	char space[ROW_WORDS_BYTES];
 
 	out_text(out, "<tr>");
-	write_cells(out, &change);
+	write_cells(out, view, &change);
 	if (view->comparison->axis)
 		out_printf(out, "<td>%s</td>",
 			trend_verdict_name(row_trend(view->comparison, row)->verdict));
@@ -279,10 +291,11 @@ static void write_row(struct out *out, const struct view *view, size_t shown, st
 	out_text(out, "</td></tr>\n");
 }
 
-static void write_group(struct out *out, const struct view_group_row *group)
+static void write_group(
+	struct out *out, const struct view *view, const struct view_group_row *group)
 {
 	out_text(out, "<tr>");
-	write_cells(out, &group->total);
+	write_cells(out, view, &group->total);
 	out_text(out, "<td>");
 	write_growth(out, group->self.now.requested_bytes, group->self.old.requested_bytes);
 	out_text(out, "</td><td>");
@@ -318,7 +331,7 @@ static void write_table(struct out *out, const struct view *view)
 		else if (written++ >= TABLE_ROWS)
 			continue;
 		else if (is_grouped)
-			write_group(out, &view->groups[i]);
+			write_group(out, view, &view->groups[i]);
 		else
 			write_row(out, view, i, &frames);
 	}

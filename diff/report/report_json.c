@@ -1,4 +1,6 @@
 /* The JSON report. man/hdiff-json.5 documents it and must change with this file. */
+#include <math.h>
+
 #include "core/base/parse.h"
 #include "diff/match/row_series.h"
 #include "diff/report/json.h"
@@ -50,13 +52,14 @@ static void write_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
 	const struct view *view = json->view;
-	bool rows_have = report_rows_have_overhead(comparison), has_all = !comparison->lacks_rows;
+	bool rows_have = report_rows_have_overhead(comparison), has = !comparison->lacks_blocks,
+	     has_all = has && !comparison->lacks_rows;
 	struct change left_out = report_left_out(view);
 
 	json_open_line(json, "totals", '{');
 	write_share(json, "all", &view->all, has_all, comparison->has_overhead);
-	write_share(json, "selected", &view->selected, true, report_has_overhead(view));
-	write_share(json, "suppressed", &view->suppressed, true, rows_have);
+	write_share(json, "selected", &view->selected, has, report_has_overhead(view));
+	write_share(json, "suppressed", &view->suppressed, has, rows_have);
 	write_share(json, "left_out", &left_out, has_all, rows_have);
 	if (comparison->hides_reserved)
 		write_share(json, "reserved", &comparison->reserved, true, true);
@@ -67,10 +70,7 @@ static void write_shares(struct json *json)
 
 static void write_rate(struct json *json, const char *key, double rate)
 {
-	if (json->has_rates)
-		json_fraction(json, key, rate);
-	else
-		json_known(json, key, 0, false);
+	json_fraction(json, key, json->has_rates ? rate : NAN);
 }
 
 static void write_trend(struct json *json, const struct trend *trend)
@@ -78,11 +78,15 @@ static void write_trend(struct json *json, const struct trend *trend)
 	json_open(json, "trend", '{');
 	json_text(json, "verdict", trend_verdict_name(trend->verdict));
 	json_signed(json, "net_bytes", trend->net_bytes);
-	json_signed(json, "net_blocks", trend->net_blocks);
+	if (json->comparison->lacks_blocks)
+		json_known(json, "net_blocks", 0, false);
+	else
+		json_signed(json, "net_blocks", trend->net_blocks);
 	write_rate(json, "bytes_per_hour", trend->bytes_per_hour);
 	write_rate(json, "low_bytes_per_hour", trend->low_bytes_per_hour);
 	write_rate(json, "high_bytes_per_hour", trend->high_bytes_per_hour);
-	write_rate(json, "blocks_per_hour", trend->blocks_per_hour);
+	write_rate(json, "blocks_per_hour",
+		json->comparison->lacks_blocks ? NAN : trend->blocks_per_hour);
 	json_close(json, '}');
 }
 
@@ -101,7 +105,8 @@ static void write_series(
 	json_close(json, ']');
 	json_open(json, "blocks", '[');
 	for (size_t i = 0; i < count; i++)
-		json_number(json, NULL, sums ? sums[i].block_count : 0);
+		json_known(json, NULL, sums ? sums[i].block_count : 0,
+			!json->comparison->lacks_blocks);
 	json_close(json, ']');
 }
 
@@ -313,7 +318,7 @@ static void write_snapshots(struct json *json)
 		json_open_line(json, NULL, '{');
 		json_text(json, "path", dump->id.path);
 		write_time(json, dump);
-		write_totals(json, "selected", &json->view->series[i], true,
+		write_totals(json, "selected", &json->view->series[i], !comparison->lacks_blocks,
 			report_has_overhead(json->view));
 		if (comparison->hides_reserved)
 			write_totals(json, "reserved", &dump->reserved, true, true);
@@ -417,7 +422,8 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 	if (json->comparison->axis)
 		write_series(json, row_trend(json->comparison, row), row->totals);
 	else
-		write_change(json, &change, true, report_rows_have_overhead(json->comparison));
+		write_change(json, &change, !json->comparison->lacks_blocks,
+			report_rows_have_overhead(json->comparison));
 	if (json->view->window)
 		write_window_sums(json, &json->view->window[shown + 1]);
 	json_row_pinned(json, number);
@@ -442,7 +448,8 @@ static void write_part(struct json *json, const char *key, const struct change *
 	const struct trend *trend, const struct block_totals *sums)
 {
 	json_open(json, key, '{');
-	write_change(json, change, true, report_rows_have_overhead(json->comparison));
+	write_change(json, change, !json->comparison->lacks_blocks,
+		report_rows_have_overhead(json->comparison));
 	if (json->comparison->axis)
 		write_series(json, trend, sums);
 	json_close(json, '}');

@@ -167,8 +167,8 @@ static void write_line(
 	json_text(&json, "function", writer->function.data);
 	json_text(&json, "frames", writer->text.data);
 	json_number(&json, "bytes", totals->requested_bytes);
-	json_number(&json, "blocks", totals->block_count);
-	json_known(&json, "overhead", totals->overhead_bytes, !dump->quality.is_printed);
+	json_known(&json, "blocks", totals->block_count, !dump->quality.lacks_blocks);
+	json_known(&json, "overhead", totals->overhead_bytes, !dump->quality.lacks_overhead);
 	write_figure(&json, "private_bytes", sums_balance(dump), BALANCE_PRIVATE);
 	write_figure(&json, "threads", sums_balance(dump), BALANCE_THREADS);
 	write_figure(&json, "handles", sums_balance(dump), BALANCE_HANDLES);

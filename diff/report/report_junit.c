@@ -55,18 +55,29 @@ static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 	return count;
 }
 
+/* Appends "+1234 bytes, +5 blocks". */
+static void add_growth(struct buf *text, const struct comparison *comparison, struct delta delta)
+{
+	buf_printf(text, "%+" PRId64 " bytes, ", delta.requested_bytes);
+	if (comparison->lacks_blocks)
+		buf_add_text(text, "? blocks");
+	else
+		buf_printf(text, "%+" PRId64 " block%s", delta.block_count,
+			text_plural(delta.block_count));
+}
+
 /* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)". The function is the innermost one that
  * does not belong to an allocator. */
 static void add_stack(struct buf *text, const struct view *view, uint32_t number,
 	struct frames *frames, struct strip *strip)
 {
 	const struct row *row = &view->comparison->rows[number];
-	struct delta delta = row_delta(view->comparison, row);
 	char space[ROW_WORDS_BYTES];
 	const struct frame *frame;
 
-	buf_printf(text, "\n%+" PRId64 " bytes, %+" PRId64 " block%s: ", delta.requested_bytes,
-		delta.block_count, text_plural(delta.block_count));
+	buf_add_text(text, "\n");
+	add_growth(text, view->comparison, row_delta(view->comparison, row));
+	buf_add_text(text, ": ");
 	naming_frames(&view->naming, number, frames);
 	strip_frames(strip, frames);
 	if (!frames->count) {
@@ -130,7 +141,6 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 {
 	struct view *view = &junit->views[index];
 	const struct growth_verdict *verdict = &junit->verdicts[index];
-	struct delta delta = change_delta(&view->selected);
 	struct buf text;
 
 	out_text(out, "    <testcase classname=\"hdiff\"");
@@ -150,8 +160,8 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 			"messages");
 	}
 	buf_clear(&text);
-	buf_printf(&text, "growth: %+" PRId64 " bytes, %+" PRId64 " blocks", delta.requested_bytes,
-		delta.block_count);
+	buf_add_text(&text, "growth: ");
+	add_growth(&text, view->comparison, change_delta(&view->selected));
 	if (!verdict->over.len)
 		add_worst(&text, view, junit->strip);
 	out_text(out, "      <system-out>");
@@ -182,6 +192,8 @@ static void write_totals(struct out *out, const struct view *view)
 	write_property(out, view, "old bytes", 0, old->requested_bytes);
 	write_property(out, view, "new bytes", 0, now->requested_bytes);
 	write_property(out, view, "growth bytes", bytes.sign, bytes.amount);
+	if (view->comparison->lacks_blocks)
+		return;
 	write_property(out, view, "old blocks", 0, old->block_count);
 	write_property(out, view, "new blocks", 0, now->block_count);
 	write_property(out, view, "growth blocks", blocks.sign, blocks.amount);

@@ -306,7 +306,8 @@ static void write_sample(
 		add_varint(&numbers, location_number(pprof, row, stack, &count));
 	add_bytes(sample, SAMPLE_LOCATIONS, numbers.data, numbers.len);
 	buf_clear(&numbers);
-	add_varint(&numbers, change->now.block_count - change->old.block_count);
+	if (!pprof->view->comparison->lacks_blocks)
+		add_varint(&numbers, change->now.block_count - change->old.block_count);
 	add_varint(&numbers, change->now.requested_bytes - change->old.requested_bytes);
 	add_bytes(sample, SAMPLE_VALUES, numbers.data, numbers.len);
 	if (row->heap) {
@@ -337,7 +338,8 @@ static void write_types(struct pprof *pprof)
 	char name[40];
 
 	snprintf(name, sizeof(name), "%s_objects", what);
-	write_type(pprof, PROFILE_SAMPLE_TYPE, name, "count");
+	if (!pprof->view->comparison->lacks_blocks)
+		write_type(pprof, PROFILE_SAMPLE_TYPE, name, "count");
 	snprintf(name, sizeof(name), "%s_space", what);
 	write_type(pprof, PROFILE_SAMPLE_TYPE, name, "bytes");
 	write_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");

@@ -419,10 +419,11 @@ static void write_more(struct text_report *text)
 		out_char(text->out, '\n');
 		return;
 	}
-	out_printf(text->out, "%s. Browser: -o html. UMDH's form: -o umdh.\n",
+	out_printf(text->out, "%s. Browser: -o html.%s\n",
 		!text->whole->style.is_tree ? "Call tree: --tree" :
 		text->view->is_inverted	    ? "Top down: without --invert" :
-					      "Bottom up: --invert");
+					      "Bottom up: --invert",
+		text->comparison->lacks_blocks ? "" : " UMDH's form: -o umdh.");
 }
 
 static void write_view(struct text_report *text)

@@ -43,6 +43,8 @@ void report_text_blocks(struct text_report *text, const struct change *change, u
 		growth.sign == '+'		  ? "+" :
 						    "-",
 		report_count(growth.amount, count));
+	if (text->comparison->lacks_blocks)
+		snprintf(word, sizeof(word), "?");
 	/* A blank separates the columns even if the number is as wide as its column. */
 	out_printf(text->out, width ? " %*s" : "%*s", width ? (int)width - 1 : 0, word);
 }

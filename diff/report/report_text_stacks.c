@@ -189,7 +189,8 @@ void report_text_stack(struct text_report *text, size_t shown)
 	report_text_sum(text, &change);
 	if (!text->is_single)
 		out_printf(text->out, "; now %s in %s", report_size(now.now.requested_bytes, size),
-			report_count(now.now.block_count, count));
+			text->comparison->lacks_blocks ? "?" :
+							 report_count(now.now.block_count, count));
 	if (row->heap && heap_name(row->heap))
 		out_printf(text->out, "; %s", heap_name(row->heap));
 	else if (row->heap)

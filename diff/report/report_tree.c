@@ -222,10 +222,9 @@ static void write_node(struct printed_tree *printed, const struct call_node *nod
 	const bool is_marked =
 		printed->report->style.is_coloured && bytes.amount && !printed->is_single;
 	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
-	const char *mark = printed->is_single	    ? "" :
-			   !change->old.block_count ? "new  " :
-			   !change->now.block_count ? "gone " :
-						      "     ";
+	const bool is_new = !change->old.block_count && !change->old.requested_bytes;
+	const bool is_gone = !change->now.block_count && !change->now.requested_bytes;
+	const char *mark = printed->is_single ? "" : is_new ? "new  " : is_gone ? "gone " : "     ";
 	unsigned left = printed->columns - BYTES - BLOCKS - SHARE - 2 - (unsigned)strlen(mark);
 
 	snprintf(word, sizeof(word), "%s%s",
@@ -241,6 +240,8 @@ static void write_node(struct printed_tree *printed, const struct call_node *nod
 		blocks.sign == '-'		     ? "-" :
 						       "+",
 		report_count(blocks.amount, count));
+	if (printed->report->views->comparison->lacks_blocks)
+		snprintf(word, sizeof(word), "?");
 	out_printf(printed->out, "%*s%*u %%  %s", BLOCKS, word, SHARE - 2,
 		report_percent(node->moved_bytes, printed->tree->nodes[0].moved_bytes), mark);
 	indent = indent < INDENT_MAX && indent < left / 2 ? indent : left / 2;

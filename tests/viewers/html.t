@@ -42,6 +42,7 @@ subtest 'words in the graph can be read' => \&check_contrast;
 subtest 'a stack that vanished is as wide as it was large' => \&check_vanished;
 subtest 'paper, and no scripts' => \&check_paper;
 subtest 'one dump' => \&check_one;
+subtest 'folded stacks, whose numbers of blocks are unknown' => \&check_folded;
 subtest 'a trend' => \&check_trend;
 subtest 'a recording' => \&check_recording;
 subtest 'groups of the report' => \&check_report_groups;
@@ -407,6 +408,19 @@ sub check_paper {
 	my $pages = decode_base64($browser->ask('Page.printToPDF', { printBackground => JSON::PP::true })->{data});
 	like($pages, qr/\A%PDF-.*%%EOF\s*\z/s, 'it prints');
 	is(value('document.documentElement.dataset.theme'), 'dark', 'and is dark again on the screen');
+	return;
+}
+
+sub check_folded {
+	my @files = map { spew("$dir/page$_.folded", "main;leak " . 1000 * $_ . "\nmain;other 5\n") } 1 .. 3;
+	for my $inputs ([@files[0, 1]], \@files) {
+		local ($url, $report) = page_of(@$inputs);
+		show('#m=blocks');
+		is_deeply([grep { /block/i } @{ value('[...document.querySelectorAll("th")].map(head => head.textContent)') }], [], 'no such column');
+		is(value('document.getElementById("metric").hidden'), JSON::PP::true, 'none to choose');
+		like(value('document.querySelector(".totals").textContent'), qr/^\+@{[1000 * $#$inputs]} bytes, \? blocks/, 'the sum');
+		like(value('document.querySelector("tbody").textContent'), qr/leak/, 'a row');
+	}
 	return;
 }
 

@@ -91,6 +91,8 @@ for (const view of views) {
 	}
 }
 
+const hasBlocks = views.every(each => each.totals.selected.new.blocks !== null);
+
 /* State of the page, which is also stored in the address after '#'. */
 const usual = { series: 0, show: recording ? report.inputs[0].class : hasOld ? 'growth' : 'new', metric: 'bytes', order: isOutermostFirst ? 'up' : 'down', group: 'stack', search: '',
 	sort: '', reversed: false, from: 0, to: 0, areas: 'function', what: 'use', hidden: '', through: '', source: '', zoom: [], theme: '' };

@@ -55,7 +55,7 @@ function update(what) {
 }
 
 const KEYS = { series: 'v', show: 'w', metric: 'm', order: 'o', group: 'g', search: 'q', sort: 's', from: 'a', to: 'b', areas: 'k', what: 'u', hidden: 'h', through: 'f', source: 'e', theme: 'c' };
-const CHOICES = { show: recording ? Object.keys(SHOWN) : ['growth', 'old', 'new'], metric: ['bytes', 'blocks'], order: ['down', 'up'], group: ['stack', 'function', 'module', 'tree'], areas: ['function', 'stack', 'module', 'memory'], what: ['use', 'rate'], hidden: ['', '1'], theme: ['', 'light', 'dark'] };
+const CHOICES = { show: recording ? Object.keys(SHOWN) : ['growth', 'old', 'new'], metric: hasBlocks ? ['bytes', 'blocks'] : ['bytes'], order: ['down', 'up'], group: ['stack', 'function', 'module', 'tree'], areas: ['function', 'stack', 'module', 'memory'], what: ['use', 'rate'], hidden: ['', '1'], theme: ['', 'light', 'dark'] };
 
 function writeHash() {
 	const words = new URLSearchParams();
@@ -189,6 +189,7 @@ $('shown').append(...Object.keys(SHOWN).map(name => new Option(SHOWN[name], name
 $('kind').append(...['function', 'stack', 'module', ...(recording ? ['memory'] : [])].map(name => new Option(name, name)));
 $('flame').hidden = $('hide-choice').hidden = $('order').hidden = $('group').hidden = $('metric').hidden = isGrouped;
 $('show').hidden ||= isGrouped;
+$('metric').hidden ||= !hasBlocks;
 $('trend').hidden = !hasChart;
 $('moments').hidden = $('classes').hidden = !recording;
 $('dates').hidden = !isTrend;

@@ -126,7 +126,7 @@ function columns() {
 		list.push({ name: 'file', title: 'File', value: item => item.place, text: item => item.place.replace(/.*[\\/]/s, ''), isName: true });
 	if (innerWidth < 600) // the name is what a narrow screen shows first
 		list.unshift(...list.splice(list.findIndex(column => column.name === 'name'), 1));
-	return list;
+	return list.filter(column => hasBlocks || column.name !== 'blocks');
 }
 
 /* Groups rows by function or module. A row counts once in the total of each group, and in self of the group that names the row. */
