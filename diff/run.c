@@ -57,11 +57,19 @@ static void print_suppression(const struct suppression *one, bool is_filtered, F
 {
 	char blocks[24];
 
+	snprintf(blocks, sizeof(blocks), one->lacks_blocks ? "?" : "%" PRIu64, one->over_blocks);
+	if (one->is_over)
+		message_line(messages,
+			"%s: %s is over its limit: its stacks grew by %" PRIu64
+			" bytes, %s blocks, and are not suppressed",
+			one->place, one->text, one->over_bytes, blocks);
 	snprintf(blocks, sizeof(blocks), one->lacks_blocks ? "?" : "%" PRId64, one->block_count);
 	if (one->row_count)
 		message_line(messages,
 			"%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %s", one->place,
 			one->text, one->row_count, one->requested_bytes, blocks);
+	else if (one->is_over)
+		return;
 	else if (one->is_shipped)
 		message_line(messages, "%s: %s suppressed nothing", one->place, one->text);
 	else

@@ -1,10 +1,12 @@
 /* Suppressions: the built-in list, parsing of lines, and matching of a row's frames. */
 #include "diff/query/suppress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/parse.h"
 #include "core/base/text.h"
 #include "diff/query/filter.h"
 #include "diff/query/pattern.h"
@@ -74,6 +76,8 @@ void suppressions_init(struct suppressions *suppressions)
 	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
 		buf_init(&suppressions->names[i]);
 	buf_init(&suppressions->key);
+	buf_init(&suppressions->block.name);
+	buf_init(&suppressions->block.pattern);
 	for (size_t i = 0; i < MODULE_EXTENSIONS; i++)
 		buf_init(&suppressions->files[i]);
 }
@@ -86,6 +90,8 @@ void suppressions_release(struct suppressions *suppressions)
 	for (size_t i = 0; i < FRAME_SPELLINGS; i++)
 		buf_release(&suppressions->names[i]);
 	buf_release(&suppressions->key);
+	buf_release(&suppressions->block.name);
+	buf_release(&suppressions->block.pattern);
 	for (size_t i = 0; i < MODULE_EXTENSIONS; i++)
 		buf_release(&suppressions->files[i]);
 	suppressions_init(suppressions);
@@ -142,16 +148,36 @@ static bool make_globs(struct arena *arena, const char *text, struct suppression
 	return !is_any;
 }
 
-static int add_line(void *ctx, const char *text, const char *place, struct err *err)
+/* Parses "max=40" or "max=4K" after the last blank. Returns the length of the pattern before it, or
+ * 0 if the limit is not a number or a size. */
+static size_t parse_limit(const char *pattern, struct suppression *made)
 {
-	struct suppressions *suppressions = ctx;
-	struct arena *arena = &suppressions->arena;
-	const char *pattern = text + sizeof(type) - 1;
-	struct suppression made = {0};
+	const char *limit = strrchr(pattern, ' ');
+	uint64_t value;
 
-	if (strncmp(text, type, sizeof(type) - 1) != 0)
-		return err_set(err, ERR_USAGE, place, "expected a line of the form leak:PATTERN");
-	pattern += strspn(pattern, " \t");
+	made->max_bytes = made->max_blocks = UINT64_MAX;
+	if (!limit || strncmp(limit, " max=", 5) != 0)
+		return strlen(pattern);
+	if (size_parse(limit + 5, strlen(limit + 5), &value))
+		return 0;
+	if (limit[5 + strspn(limit + 5, "0123456789")])
+		made->max_bytes = value;
+	else
+		made->max_blocks = value;
+	return (size_t)(limit - pattern);
+}
+
+static int add_pattern(struct suppressions *suppressions, const char *text, const char *pattern,
+	const char *place, struct err *err)
+{
+	struct arena *arena = &suppressions->arena;
+	struct suppression made = {0};
+	size_t len = parse_limit(pattern, &made);
+
+	if (!len)
+		return err_set(err, ERR_USAGE, place,
+			"a limit is a number of blocks, or a size such as 4K");
+	pattern = arena_text(arena, pattern, len);
 	if (!make_globs(arena, pattern, &made))
 		return err_set(err, ERR_USAGE, place, "this would suppress everything");
 	made.is_of_stackless = !strcmp(pattern, NO_STACK);
@@ -163,6 +189,75 @@ static int add_line(void *ctx, const char *text, const char *place, struct err *
 	return 0;
 }
 
+/* Appends a frame of Valgrind's list to the pattern: "fun:NAME", "obj:PATH", "src:FILE:LINE" or
+ * "...". Only the last part of a path is used. Ignores other lines, such as the kinds of leaks. */
+static void add_valgrind_frame(struct buf *pattern, const char *text)
+{
+	const bool is_any = !strcmp(text, "..."), is_source = !strncmp(text, "src:", 4);
+	const bool is_file = is_source || !strncmp(text, "obj:", 4);
+	const char *slash = is_file ? strrchr(text, '/') : NULL, *name;
+
+	if (!is_any && !is_file && strncmp(text, "fun:", 4) != 0)
+		return;
+	buf_add_text(pattern, pattern->len ? chain : "");
+	name = slash ? slash + 1 : is_any ? text : text + 4;
+	if (is_any)
+		buf_add_text(pattern, name);
+	else if (is_source)
+		buf_printf(pattern, "/%.*s$", (int)strcspn(name, ":"), name);
+	else
+		buf_printf(pattern, "^%s$", name);
+	for (char *at = pattern->data; *at; at++)
+		*at = *at == '?' ? '*' : *at;
+}
+
+/* Handles a line in a block of Valgrind's list: a name, a kind, frames, and "}". Only blocks about
+ * leaks are used. */
+static int add_valgrind_line(struct suppressions *suppressions, const char *text, struct err *err)
+{
+	struct valgrind_block *block = &suppressions->block;
+	int rc = 0;
+
+	block->line++;
+	if (!strcmp(text, "}")) {
+		if (block->is_leak)
+			rc = add_pattern(suppressions, block->name.data,
+				block->pattern.data ? block->pattern.data : "*", block->place, err);
+		block->line = 0;
+	} else if (block->line == 2) {
+		buf_clear(&block->name);
+		buf_printf(&block->name, "{ %s }", text);
+	} else if (block->line == 3) {
+		block->is_leak = strstr(text, ":Leak") != NULL;
+	} else {
+		add_valgrind_frame(&block->pattern, text);
+	}
+	return rc;
+}
+
+static int add_line(void *ctx, const char *text, const char *place, struct err *err)
+{
+	struct suppressions *suppressions = ctx;
+	struct valgrind_block *block = &suppressions->block;
+	const bool is_leak = !strncmp(text, type, sizeof(type) - 1);
+
+	if (block->line)
+		return add_valgrind_line(suppressions, text, err);
+	if (!strcmp(text, "{")) {
+		block->line = 1;
+		block->place = arena_text(&suppressions->arena, place, strlen(place));
+		block->is_leak = false;
+		buf_clear(&block->pattern);
+		return 0;
+	}
+	if (!is_leak && strncmp(text, "at:", 3) != 0)
+		return err_set(err, ERR_USAGE, place, "expected a line of the form leak:PATTERN");
+	text += is_leak ? 0 : strspn(text, " \t");
+	return add_pattern(suppressions, text,
+		is_leak ? text + sizeof(type) - 1 + strspn(text + sizeof(type) - 1, " \t") : text,
+		place, err);
+}
+
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err)
 {
 	size_t from = suppressions->count;
@@ -170,6 +265,9 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 
 	if (strcmp(path, "runtime") != 0) {
 		rc = pattern_list_read(path, add_line, suppressions, err);
+		if (!rc && suppressions->block.line)
+			rc = err_set(err, ERR_USAGE, suppressions->block.place,
+				"the block that begins here does not end");
 		if (rc == -ERR_OPEN && err)
 			snprintf(err->detail + strlen(err->detail),
 				sizeof(err->detail) - strlen(err->detail),
@@ -195,6 +293,7 @@ struct suppression_case {
 };
 
 #define FRAME_TEXTS (3 + 2 * FRAME_SPELLINGS + MODULE_EXTENSIONS)
+#define NO_MODULE "(no module)"
 
 /* Collects the texts of a frame to match against patterns. A text may be NULL. Returns true for a
  * frame that starts a program or a thread. Omits the module and file of such a frame, because they
@@ -209,6 +308,13 @@ static bool frame_texts(
 
 	for (size_t i = 0; i < FRAME_TEXTS; i++)
 		texts[i] = NULL;
+	if (!frame->module && !frame->function) {
+		buf_clear(&names[0]);
+		buf_printf(&names[0], "at:0x%" PRIX64, frame->addr);
+		texts[0] = names[0].data;
+		texts[1] = NO_MODULE;
+		return false;
+	}
 	for (size_t i = 0; frame->function && i < FRAME_SPELLINGS; i++) {
 		struct frame spelt;
 

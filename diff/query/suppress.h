@@ -1,5 +1,6 @@
 /*
- * Suppressions: stacks that are known to grow and are hidden, in LeakSanitizer's notation.
+ * Suppressions: stacks that are known to grow and are hidden, in LeakSanitizer's or Valgrind's
+ * notation.
  *
  * A line is "leak:PATTERN". PATTERN matches every text that contains it. In PATTERN, '*' matches
  * any text, a leading '^' the start of the text and a final '$' its end. PATTERN is matched against
@@ -9,7 +10,12 @@
  *
  * "INNER < OUTER" matches a frame and its caller. More frames can follow, and "..." stands for any
  * number of frames. Rows without a stack match only NO_STACK. If several lines match a stack, the
- * stack counts for the first of them. */
+ * stack counts for the first of them.
+ *
+ * A frame in no module has the texts "(no module)" and "at:0xADDRESS"; a line may also be
+ * "at:0xADDRESS". "leak:PATTERN max=LIMIT" suppresses its rows only if together they grew by at most
+ * LIMIT, which is a size, or a number of blocks. A block of Valgrind's list is a line with its
+ * frames, which may begin at any frame of a stack. */
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
 
@@ -32,6 +38,12 @@ struct suppression {
 	 * matches; it matches a part of the name of a function that starts a program or a thread;
 	 * it matches only if case is ignored */
 	bool is_late, is_part_of_start, differs_in_case;
+	/* Growth of its rows that grew in the current view, and limits for it. UINT64_MAX: no
+	 * limit. If the growth is over a limit, the rows are not removed. */
+	uint64_t grown_bytes, grown_blocks, max_bytes, max_blocks;
+	/* growth in the last view where it was over a limit */
+	uint64_t over_bytes, over_blocks;
+	bool is_over; /* in some view */
 	/* number of removed rows */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth of the removed rows */
@@ -49,6 +61,13 @@ struct suppressions {
 	/* frames that start programs and threads; NULL: unknown. Borrowed. */
 	struct strip *start_up;
 	struct buf names[FRAME_SPELLINGS], key;
+	/* block of Valgrind's list that is being read */
+	struct valgrind_block {
+		size_t line; /* from 1; 0: not in a block */
+		const char *place;
+		bool is_leak;
+		struct buf name, pattern;
+	} block;
 	struct buf files[MODULE_EXTENSIONS];
 };
 

@@ -217,6 +217,32 @@ static void set_others_aside(struct view *view)
 	free(others);
 }
 
+/* Counts the growth of a row for the limit of its suppression. */
+static void count_growth(
+	const struct view *view, struct suppression *suppression, const struct row *row)
+{
+	struct delta delta = row_delta(view->comparison, row);
+
+	if (is_other(view, row))
+		return;
+	suppression->grown_bytes += delta.requested_bytes > 0 ? (uint64_t)delta.requested_bytes : 0;
+	suppression->grown_blocks += delta.block_count > 0 ? (uint64_t)delta.block_count : 0;
+	suppression->lacks_blocks |= view->comparison->lacks_blocks;
+}
+
+/* Returns true if the growth is over a limit, or unknown. */
+static bool is_over_limit(struct suppression *suppression)
+{
+	if (suppression->grown_bytes <= suppression->max_bytes &&
+		suppression->grown_blocks <= suppression->max_blocks &&
+		(!suppression->lacks_blocks || suppression->max_blocks == UINT64_MAX))
+		return false;
+	suppression->is_over = true;
+	suppression->over_bytes = suppression->grown_bytes;
+	suppression->over_blocks = suppression->grown_blocks;
+	return true;
+}
+
 /* Adds a row to the sums of the suppression that removes it. */
 static void suppress(struct view *view, struct suppression *suppression, const struct row *row,
 	struct block_totals *suppressed)
@@ -228,7 +254,6 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	suppression->row_count++;
 	suppression->requested_bytes += delta.requested_bytes;
 	suppression->block_count += delta.block_count;
-	suppression->lacks_blocks |= view->comparison->lacks_blocks;
 	change_add_row(&view->suppressed, view->comparison, row);
 	for (size_t i = 0; i < comparison_columns(view->comparison); i++)
 		block_totals_add(&suppressed[i], &row->totals[i]);
@@ -241,29 +266,41 @@ static int select_named(struct view *view, const struct view_request *request,
 	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
 	struct err *err)
 {
-	size_t left = 0;
+	struct suppressions *suppressions = request->suppressions;
+	struct suppression **found = xcalloc(view->row_count + 1, sizeof(struct suppression *));
+	size_t left = 0, count;
 	int rc = 0;
 
+	for (size_t i = 0; suppressions && i < suppressions->count; i++)
+		suppressions->items[i].grown_bytes = suppressions->items[i].grown_blocks = 0;
 	for (size_t i = 0; !rc && i < view->row_count; i++) {
 		const struct row *row = &view->comparison->rows[view->rows[i]];
 		enum verdict verdict = (enum verdict)verdicts[i];
-		struct suppression *suppression = NULL;
 
-		if (verdict != VERDICT_KEEP || request->suppressions)
+		if (verdict != VERDICT_KEEP || suppressions)
 			naming_frames(&view->naming, view->rows[i], frames);
 		if (verdict != VERDICT_KEEP)
 			rc = filter_named(request->filter, frames, &verdict, err);
 		if (rc || verdict != VERDICT_KEEP)
 			continue;
-		if (request->suppressions)
-			suppression = suppressions_match(
-				request->suppressions, view->comparison, row, frames);
-		if (suppression)
-			suppress(view, suppression, row, suppressed);
+		if (suppressions)
+			found[left] =
+				suppressions_match(suppressions, view->comparison, row, frames);
+		if (found[left])
+			count_growth(view, found[left], row);
+		view->rows[left++] = view->rows[i];
+	}
+	count = left;
+	left = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (found[i] && !is_over_limit(found[i]))
+			suppress(
+				view, found[i], &view->comparison->rows[view->rows[i]], suppressed);
 		else
 			view->rows[left++] = view->rows[i];
 	}
 	view->row_count = left;
+	free(found);
 	return rc;
 }
 
