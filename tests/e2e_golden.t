@@ -32,6 +32,7 @@ my %runs = (
 	'json-group' => ['-o', 'json', '--group', 'module', @pair],
 	'csv' => ['-o', 'csv', @pair],
 	'folded' => ['-o', 'folded', @pair],
+	'markdown' => ['-o', 'markdown', @pair],
 	'read-text' => ['compared.txt'],
 	'read-json' => ['-o', 'json', 'compared.txt'],
 	'read-group' => ['--group', 'function', 'compared.txt'],
@@ -63,6 +64,7 @@ my %trends = (
 	'trend-csv' => ['-o', 'csv', @trend],
 	'trend-csv-group' => ['-o', 'csv', '--group', 'function', '--series', 2, @trend],
 	'trend-folded' => ['-o', 'folded', '--series', 1, @trend],
+	'trend-markdown' => ['-o', 'markdown', @trend],
 );
 %runs = (%runs, %trends);
 

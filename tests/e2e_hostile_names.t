@@ -90,7 +90,7 @@ sub hdiff { my (@args) = @_; return ran("hdiff @args" =~ s/\Q$dir\E\S*//gr =~ s/
 
 sub people {
 	for my $dumps ([$dumps[0]], [@dumps[0, 1]], \@dumps) {
-		for my $form ([], ['--tree'], ['--color=always'], ['-v'], ['-o', 'umdh'], ['-o', 'svg'], ['-o', 'folded'], map { ['--group', $_] } qw(function file module heap)) {
+		for my $form ([], ['--tree'], ['--color=always'], ['-v'], ['-o', 'umdh'], ['-o', 'svg'], ['-o', 'folded'], ['-o', 'markdown'], map { ['--group', $_] } qw(function file module heap)) {
 			my $out = hdiff(@$form, @$dumps);
 			harmless($out, "@$form");
 			like($out, qr/\?\[31m/, "@$form: names are there") if !@$form;

@@ -106,6 +106,9 @@ void report_flame(struct out *out, const struct report *report);
 /* Writes a page for browsers: a table and, if scripts are allowed, a flame graph. */
 void report_html(struct out *out, const struct report *report);
 
+/* Writes a summary for GitHub's and GitLab's pages. */
+void report_markdown(struct out *out, const struct report *report);
+
 /* Messages about one series and its growth limits. Each message consists of lines, or is empty. */
 struct growth_verdict {
 	struct buf over, unknown;

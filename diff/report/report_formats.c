@@ -20,6 +20,7 @@ const struct report_format report_formats[] = {
 		.has_window = true,
 		.span_max = 500,
 		.includes_charts = true},
+	{.name = "markdown", .write = report_markdown, .shown_max = 20},
 	{.name = "json",
 		.write = report_json,
 		.has_window = true,

@@ -9,8 +9,9 @@
 #include "diff/report/clean.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
+#include "diff/report/worst.h"
 
-#define WORST_MAX 5 /* in stacks */
+#define WORST_MAX 5 /* stacks in a result */
 
 /* ---------------------------------------------------------------- XML */
 
@@ -21,88 +22,21 @@ static void write_attribute(struct out *out, const char *name, const char *text)
 	out_char(out, '"');
 }
 
-/* ---------------------------------------------------------------- stacks */
-
-static bool is_worse(const struct delta *a, const struct delta *b)
-{
-	return a->requested_bytes != b->requested_bytes ? a->requested_bytes > b->requested_bytes :
-							  a->block_count > b->block_count;
-}
-
-/* Finds the rows that grew most, regardless of the report's order. Returns their number. */
-static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
-{
-	struct delta deltas[WORST_MAX];
-	size_t count = 0;
-
-	for (size_t i = 0; i < view->row_count; i++) {
-		const struct comparison *comparison = view->comparison;
-		struct delta delta = row_delta(comparison, &comparison->rows[view->rows[i]]);
-		size_t at = count;
-
-		if (delta.requested_bytes < 0 || (!delta.requested_bytes && delta.block_count <= 0))
-			continue;
-		while (at && is_worse(&delta, &deltas[at - 1]))
-			at--;
-		if (at == WORST_MAX)
-			continue;
-		count += count < WORST_MAX;
-		memmove(deltas + at + 1, deltas + at, (count - at - 1) * sizeof(*deltas));
-		memmove(worst + at + 1, worst + at, (count - at - 1) * sizeof(*worst));
-		deltas[at] = delta;
-		worst[at] = view->rows[i];
-	}
-	return count;
-}
-
-/* Appends "+1234 bytes, +5 blocks". */
-static void add_growth(struct buf *text, const struct comparison *comparison, struct delta delta)
-{
-	buf_printf(text, "%+" PRId64 " bytes, ", delta.requested_bytes);
-	if (comparison->lacks_blocks)
-		buf_add_text(text, "? blocks");
-	else
-		buf_printf(text, "%+" PRId64 " block%s", delta.block_count,
-			text_plural(delta.block_count));
-}
-
-/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)". The function is the innermost one that
- * does not belong to an allocator. */
-static void add_stack(struct buf *text, const struct view *view, uint32_t number,
-	struct frames *frames, struct strip *strip)
-{
-	const struct row *row = &view->comparison->rows[number];
-	char space[ROW_WORDS_BYTES];
-	const struct frame *frame;
-
-	buf_add_text(text, "\n");
-	add_growth(text, view->comparison, row_delta(view->comparison, row));
-	buf_add_text(text, ": ");
-	naming_frames(&view->naming, number, frames);
-	strip_frames(strip, frames);
-	if (!frames->count) {
-		buf_add_text(text, report_row_words(row, space));
-		return;
-	}
-	frame = &frames->items[0];
-	clean_frame(text, frame, true);
-	if (!frame->file || !frame->line)
-		return;
-	buf_add_text(text, " (");
-	clean_text(text, frame->file, true);
-	buf_printf(text, ":%" PRIu32 ")", frame->line);
-}
-
+/* Appends the stacks that grew most, each as a line. */
 static void add_worst(struct buf *text, struct view *view, struct strip *strip)
 {
-	uint32_t worst[WORST_MAX] = {0};
-	size_t count = find_worst(view, worst);
+	uint32_t worst[WORST_MAX];
+	size_t count = worst_find(view, worst, WORST_MAX);
 	struct frames frames;
 
-	naming_find(&view->naming, worst, count);
 	frames_init(&frames);
-	for (size_t i = 0; i < count; i++)
-		add_stack(text, view, worst[i], &frames, strip);
+	for (size_t i = 0; i < count; i++) {
+		buf_add_text(text, "\n");
+		worst_add_growth(text, view->comparison,
+			row_delta(view->comparison, &view->comparison->rows[worst[i]]));
+		buf_add_text(text, ": ");
+		worst_add_name(text, view, worst[i], strip, &frames);
+	}
 	frames_release(&frames);
 }
 
@@ -161,7 +95,7 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 	}
 	buf_clear(&text);
 	buf_add_text(&text, "growth: ");
-	add_growth(&text, view->comparison, change_delta(&view->selected));
+	worst_add_growth(&text, view->comparison, change_delta(&view->selected));
 	if (!verdict->over.len)
 		add_worst(&text, view, junit->strip);
 	out_text(out, "      <system-out>");

@@ -10,7 +10,7 @@
 #define FILES_MAX 3
 
 static const char *const formats[] = {"text", "umdh", "json", "csv", "folded", "jsonl", "html",
-	"pprof", "speedscope", "dhat", "svg"};
+	"pprof", "speedscope", "dhat", "svg", "markdown"};
 #define FORMATS (sizeof(formats) / sizeof(*formats))
 static const char *const asked[][3] = {{0}, {"--group", "function"}, {"--group", "module"},
 	{"--group", "heap"}, {"--match", "id"}, {"--match", "function"}, {"--match", "address"},
