@@ -184,6 +184,7 @@ static void check_limit(struct growth_limits *limits, struct view *view, struct 
 	add_cut_ends(words, view->comparison);
 	add_verdict_line(limits, &limits->verdict->over, words->data);
 	limits->is_over = true;
+	limits->verdict->is_sum_over |= row == NO_ROW;
 }
 
 static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
@@ -285,7 +286,7 @@ static void check_figure(struct growth_limits *limits, struct view *view,
 	buf_add_text(words, " over the limit of ");
 	add_figure(words, limit->most, unit);
 	add_verdict_line(limits, &limits->verdict->over, words->data);
-	limits->is_over = true;
+	limits->is_over = limits->verdict->is_sum_over = true;
 }
 
 /* ---------------------------------------------------------------- growth per hour */
@@ -386,7 +387,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 	growth = rates.bytes * options->rate_max_hours;
 	if (!(growth > (double)options->rate_max_bytes))
 		return;
-	limits->is_over = true;
+	limits->is_over = limits->verdict->is_sum_over = true;
 	begin(words, view);
 	buf_add_text(words, "growth of ");
 	add_rate(words, options, growth, (double)options->rate_max_bytes);

@@ -19,6 +19,7 @@ enum {
 	FORMAT,
 	OUTPUT,
 	JUNIT,
+	ANNOTATE,
 	INCLUDE,
 	EXCLUDE,
 	MODULE,
@@ -121,6 +122,8 @@ static const struct opt hdiff_options[] = {
 	{MAX_GROWTH_NET, NULL, "max-growth-net", "LIMIT",
 		"the same for growth minus decrease: SIZE[,BLOCKS]"},
 	{JUNIT, NULL, "junit", "FILE", "also write the result to FILE as JUnit XML"},
+	{ANNOTATE, NULL, "annotate", NULL,
+		"print ::error lines for GitHub Actions if a limit is exceeded"},
 	{MATCH, NULL, "match", "HOW",
 		"match stacks by auto (default), id, address, module, symbol, function"},
 	{WARM_UP, NULL, "warm-up", "N", "leave out the first N dumps of each process"},
@@ -308,6 +311,7 @@ static bool handle_switch(struct options *options, int id)
 	case NO_STRIP: options->strip = STRIP_NO; break;
 	case NO_SYMBOLS: options->no_symbols = true; break;
 	case FORCE: options->force = true; break;
+	case ANNOTATE: options->annotate = true; break;
 	case OVERWRITE: options->overwrite = true; break;
 	case ACROSS_RESTARTS: options->across_restarts = true; break;
 	case SUM: options->sum = true; break;

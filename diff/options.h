@@ -92,6 +92,7 @@ struct options {
 	int colour;
 	const char *output; /* NULL: standard output */
 	const char *junit; /* JUnit file for a build server, or NULL */
+	bool annotate; /* print annotations for GitHub Actions */
 	bool overwrite; /* outputs may even replace dumps and recordings */
 	/* Limits of growth: `grown_max` for the sum of all rows that grew, `row_max` for each of
 	 * these rows, `net_max` for the sum of all rows. */

@@ -106,6 +106,7 @@ int options_check(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
+	const char *verdict = options->junit ? "--junit" : options->annotate ? "--annotate" : NULL;
 	int rc;
 
 	if (count_stdin(options->paths.items, options->paths.count) +
@@ -133,11 +134,11 @@ int options_check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--sum",
 			"makes no trend: leave out --warm-up, --since, --until, --across-restarts "
 			"and --series");
-	if (options->junit && (options->chart || options->list || options->extract))
+	if (verdict && (options->chart || options->list || options->extract))
 		return err_set(
-			err, ERR_USAGE, "--junit", "applies to the growth of dumps or moments");
-	if (options->junit && !options_has_limit(options))
-		return err_set(err, ERR_USAGE, "--junit",
+			err, ERR_USAGE, verdict, "applies to the growth of dumps or moments");
+	if (verdict && !options_has_limit(options))
+		return err_set(err, ERR_USAGE, verdict,
 			"needs a limit: give --max-growth, for instance --max-growth 0");
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
 		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");

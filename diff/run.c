@@ -248,6 +248,21 @@ static void judge(struct comparison_run *run)
 	buf_release(&missing);
 }
 
+/* Prints annotations without the program's name, because GitHub looks at the start of a line. */
+static void annotate(struct comparison_run *run)
+{
+	const struct growth_limit *row = &run->options.row_max;
+	struct buf lines;
+
+	buf_init(&lines);
+	for (size_t i = 0; i < run->view_count; i++)
+		report_annotations(&lines, &run->views[i], &run->verdicts[i], row->bytes,
+			row->blocks, &run->strip);
+	if (lines.len)
+		(void)fputs(lines.data, run->messages);
+	buf_release(&lines);
+}
+
 /* Writes the results of judge() for a build server. */
 static int write_junit(struct comparison_run *run, bool is_partial, struct err *err)
 {
@@ -346,6 +361,8 @@ static int compare(struct comparison_run *run, struct err *err)
 				      write_with_charts(run, &inputs, list.items->file, err);
 	if (!rc)
 		judge(run);
+	if (!rc && options->annotate)
+		annotate(run);
 	if (!rc && options->junit)
 		rc = write_junit(run, inputs.is_partial, err);
 	run->is_partial = inputs.is_partial;

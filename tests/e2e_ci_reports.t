@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# -o markdown, for the pages of build servers. The numbers are those of profiles that
+# -o markdown and --annotate, for the pages of build servers. The numbers are those of profiles that
 # this test writes.
 use strict;
 use warnings;
@@ -94,6 +94,33 @@ subtest 'hostile names' => sub {
 	check_blocks($text, 'hostile names');
 	is(scalar(() = $text =~ /^<tr><td/mg), scalar @evil, 'a line for each');
 	like($text, qr{<code>app!&lt;/code&gt;&lt;/td&gt;&lt;/table&gt; \(}, 'a name');
+	my @lines = grep { /^::/ } split /\n/, hdiff('--annotate', '--max-growth', 0, @files)->{err};
+	is_deeply([grep { !/^::error file=C%3A\/build\/src\/f\d+\.c,line=\d+,title=memory growth::\+\d+ bytes, \+\d+ blocks?: app!/ } @lines], [], 'annotations');
+	is(scalar @lines, 10, 'ten lines');
+	like("@lines", qr/: app!::error::x \(C:/, 'a message may have colons');
+	like("@lines", qr/: app!a,b:c%25d \(C:/, 'a per cent sign');
 };
 
+subtest 'annotations' => sub {
+	my @files = (made('old', 30, 0), made('new', 30, 1));
+	my $ask = sub {
+		my $result = hdiff('-o', 'json', '--annotate', @_, @files);
+		return ($result->{status}, join ' ', map { /^::error file=\S+f(\d+)\.c,/ ? $1 : '?' } grep { /^::/ } split /\n/, $result->{err});
+	};
+	is_deeply([$ask->('--max-growth', 465000)], [0, ''], 'growth at the limit');
+	is_deeply([$ask->('--max-growth', 464999)], [1, join ' ', reverse 21 .. 30], 'growth over the limit: the ten that grew most');
+	is_deeply([$ask->('--max-growth-row', 27000)], [1, '30 29 28'], 'stacks over the limit of a stack');
+	is_deeply([$ask->('--max-growth-row', '1M,28')], [1, '30 29'], 'by blocks');
+	is_deeply([$ask->('--max-growth-row', 27000, '--max-growth-net', 1)], [1, join ' ', reverse 21 .. 30], 'both limits');
+	my ($line) = hdiff('--annotate', '--max-growth-row', 29500, @files)->{err} =~ /^(::.*)$/m;
+	is($line, '::error file=C%3A/build/src/f30.c,line=40,title=memory growth::+30000 bytes, +30 blocks: app!leak30 (C:\\build\\src\\f30.c:40)', 'a line');
+	for my $workspace ('C:\\build', 'c:/build') {
+		local $ENV{GITHUB_WORKSPACE} = $workspace;
+		like(hdiff('--annotate', '--max-growth-row', 29500, @files)->{err}, qr/^::error file=src\/f30\.c,line=40,/m, "relative to $workspace");
+	}
+	local $ENV{GITHUB_WORKSPACE} = 'C:\\buil';
+	like(hdiff('--annotate', '--max-growth-row', 29500, @files)->{err}, qr/^::error file=C%3A\/build\/src\/f30\.c,/m, 'another folder');
+	is(hdiff('--annotate', '--max-growth', 1, map { spew("$dir/no$_.folded", "main;f " . 1000 * $_ . "\n") } 1, 2)->{err} =~ s/^hdiff: .*\n//gmr, "::error title=memory growth::+1000 bytes, ? blocks: f\n", 'without a file');
+	like(hdiff('--annotate', @files)->{err}, qr/--annotate: .*needs a limit/, 'without a limit');
+};
 done_testing;

@@ -112,7 +112,13 @@ void report_markdown(struct out *out, const struct report *report);
 /* Messages about one series and its growth limits. Each message consists of lines, or is empty. */
 struct growth_verdict {
 	struct buf over, unknown;
+	bool is_sum_over; /* a limit other than that of single stacks was exceeded */
 };
+
+/* Appends a line for each stack that exceeds the limit of single stacks or, if another limit is
+ * exceeded, for each of the stacks that grew most. Looks up their names. */
+void report_annotations(struct buf *lines, struct view *view, const struct growth_verdict *verdict,
+	uint64_t row_bytes, uint64_t row_blocks, struct strip *strip);
 
 /* Input of the JUnit report. report_junit() looks up the names of the stacks that grew most. */
 struct junit {
