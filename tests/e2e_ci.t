@@ -55,9 +55,12 @@ for my $gate ('sh leak-gate.sh', 'cmd leak-gate.cmd') {
 		my $result = run_gate($gate, $what);
 		is($result->{status}, $wanted{$what}, "$gate $what: its status") or diag($result->{out}, $result->{err});
 		next if $what eq 'fail';
-		ok(-s "$dir/leaks/$_", "$gate $what: $_ is kept") for qw(exit.txt report.txt report.html junit.xml);
+		ok(-s "$dir/leaks/$_", "$gate $what: $_ is kept") for qw(exit.txt report.txt report.html summary.md junit.xml);
 		my $junit = slurp("$dir/leaks/junit.xml");
 		is(xml_error($junit), '', 'junit.xml is XML');
+		my $place = $gate =~ /^sh/ ? qr/file=\S*test\.c,line=4,/ : qr/(?:file=\S*test\.c,line=4,)?/;
+		is(scalar(() = $result->{err} =~ /^::error ${place}title=memory growth::\+1000 bytes, \+1 block: test!leak\b/mg), $wanted{$what}, 'an annotation for each leak');
+		like(slurp("$dir/leaks/summary.md"), $what eq 'leak' ? qr{<td align="right">1000 B</td><td align="right">1</td><td><code>test!leak\b} : qr{<p>No stack that was selected changed\.</p>}, 'the summary');
 		is($junit =~ /<failure/ ? 1 : 0, $wanted{$what}, 'and reports the result');
 		like($junit, $gate =~ /^sh/ ? qr/1000 bytes.*: test!leak \(\S*test\.c:4\)/ : qr/1000 bytes.*: test!leak\b/, 'by whom') if $what eq 'leak';
 		like($result->{out}, qr/^1000 bytes in 1: leak$/m, 'so does jq') if $what eq 'leak' && $gate =~ /^sh/;
