@@ -7,9 +7,11 @@ use warnings;
 no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use File::Basename qw(basename);
 use JSON::PP;
 use Test::More;
 use Hunt;
+use Series;
 use People;
 
 my $dir = fresh_dir();
@@ -35,6 +37,7 @@ subtest 'suppressions that match, and why others do not' => \&suppressions;
 subtest 'threads and locales of the C++ library' => \&library_functions;
 subtest 'code that the linker moved' => \&moved_code;
 subtest 'logs that show no modules, or no heaps' => \&no_modules;
+subtest 'heaps without blocks' => \&empty_heaps;
 subtest 'a filter that cannot decide keeps no limit' => \&undecided;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
@@ -474,6 +477,33 @@ sub no_modules {
 	}
 	my @files = ($log->('some.txt', 2, 1), spew("$dir/none.txt", "// UMDH: version 6.3.9600: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n"));
 	is(run([$hdiff, '--max-growth', 0, @$_])->{status}, 2, 'a log without heaps measures nothing') for [@files], [reverse @files], [$files[1]];
+	return;
+}
+
+# UMDH writes heaps without blocks if +ust was off. hsnap's dumps contain blocks without stacks, so that
+# such a dump is true.
+sub empty_heaps {
+	my $log = sub { my ($name, $hour, $count) = @_;
+		my $heap = join '', map { "*- - - - - - - - - - $_ - - - - - - - - - -\n\n" } 'Start of data for heap @ 1F0000', 'Heap 1F0000 Hogs';
+		return spew("$dir/$name", "// UMDH: version 10.0.19041.1: Logtime 2026-05-04 0$hour:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n"
+			. "//        140000000    24000 C:\\app\\app.exe\n//\n// Process modules enumerated.\n$heap"
+			. join('', map { sprintf "10 bytes + 8 at %X by BackTrace2\n%s", 0x655FB0 + 64 * $_, $_ == 1 ? "\t140001490\n\n" : "\n" } 1 .. $count)
+			. "*- - - - - - - - - - End of data for heap @ 1F0000 - - - - - - - - - -\n") };
+	my @some = map { $log->("empty-some$_.txt", $_, 1) } 1 .. 4;
+	my ($early, $late) = map { $log->("empty-$_.txt", $_, 0) } 0, 5;
+	mkdir "$dir/empty" or die;
+	link $_, "$dir/empty/" . basename($_) or die for $early, @some;
+	for my $files ([$early, $late], [$early, $some[0]], [$some[0], $late], [@some, $late], ["$dir/empty"]) {
+		my $result = run([$hdiff, '--max-growth', 1000, '--junit', "$dir/empty.xml", @$files]);
+		is($result->{status}, 2, 'a log without blocks measures nothing: ' . join ' ', map { basename($_) } @$files);
+		like($result->{err}, qr/^hdiff: \S*empty-\d\.txt: warning: has no blocks: was \+ust on when the process started\?/m, 'the reason') or diag($result->{err});
+		like(slurp("$dir/empty.xml"), qr/ errors="1"/, 'the build server does not see it as passed');
+	}
+	is(run([$hdiff, '--warm-up', 1, '--max-growth', 0, "$dir/empty"])->{status}, 0, 'after the first log, nothing grew');
+	is(run([$hdiff, '--max-growth', 0, @some[0, 1]])->{status}, 0, 'logs with blocks are judged');
+	my @true = series($dir, [1763632800000, 1763636400000], { leak => [0, 0] }, name => 'nothing-%d.txt');
+	my $result = run([$hdiff, '--max-growth', 0, @true]);
+	is("$result->{status} $result->{err}", '0 ', 'a dump made by hsnap may have no blocks');
 	return;
 }
 

@@ -319,6 +319,19 @@ static void sum_heaps(struct dump_sums *sums)
 			sums->heap_facts, sums->heap_fact_count * sizeof(*sums->heap_facts));
 }
 
+/* Warns about a dump without blocks. UMDH writes such a log if it has recorded nothing. hsnap's end
+ * mark proves that nothing exists. */
+static void check_empty(struct sum_reader *reader)
+{
+	struct dump_sums *sums = reader->sums;
+
+	sums->quality.is_incomplete |= !reader->head.is_ours;
+	if (!sums->heap_count)
+		sums_warn(sums, "contains no heap");
+	else if (!reader->head.is_ours)
+		sums_warn(sums, "has no blocks: was +ust on when the process started?");
+}
+
 static void subtract(struct block_totals *from, const struct block_totals *part)
 {
 	from->block_count -= part->block_count;
@@ -372,12 +385,8 @@ static int finish(struct sum_reader *reader, int rc)
 	}
 	subtract(&sums->total, &sums->reserved);
 	subtract(&sums->total, &sums->handles);
-	if (!sums->heap_count && !sums->cell_count) {
-		sums_warn(sums, "contains no heap");
-		/* UMDH writes such a log if it has recorded nothing. hsnap's end mark proves that
-		 * there is nothing. */
-		sums->quality.is_incomplete |= !reader->head.is_ours;
-	}
+	if (!sums->cell_count)
+		check_empty(reader);
 	if (reader->is_over)
 		return err_set(reader->err, ERR_BAD_LINE, sums->id.path, SUMS_TOO_LARGE);
 	return rc;
