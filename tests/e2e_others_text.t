@@ -102,6 +102,7 @@ subtest 'a heap that is missing' => \&missing_heaps;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
+subtest 'frames whose address is all that is known' => \&addresses_only;
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -145,6 +146,30 @@ sub hogs {
 		$text .= "\n";
 	}
 	return $text;
+}
+
+# UMDH prints code of a just-in-time compiler as "<no module>!???+0 : ADDRESS". Two stacks differ only in
+# that address: one grew, the other shrank by as much.
+sub addresses_only {
+	for my $name ('<no module>!???', '<nomodule>!???', 'host!???') {
+		my ($text, @addrs) = ('', 0x7FF9 << 32 | 0x641B2C44, 0x7FF9 << 32 | 0x641B7700);
+		for my $i (0, 1) {
+			$text .= sprintf "%s   80000 ( %s)     80 allocs\tBackTrace%d\n%s      80 ( %s)\tBackTrace%d\tallocations\n\n\tntdll!RtlAllocateHeap+93\n\t%s+00000000 : %X\n\thost!main+42\n\n",
+			    $i ? ('-', '80000 - 160000', 7, '-', '80 -    160', 7) : ('+', '80000 -      0', 6, '+', '80 -      0', 6), $name, $addrs[$i];
+		}
+		my $file = spew("$dir/only.txt", "${text}Total increase == 0 requested + 0 overhead = 0\n");
+		run([$hdiff, '--input-base', 'decimal', '-d', '--overwrite', '-f', "$dir/only2.txt", $file]);
+		for my $read ($file, "$dir/only2.txt") {
+			my @base = $read eq $file ? ('--input-base', 'decimal') : ();
+			my $json = decode_json(hdiff(@base, '-o', 'json', $read)->{out});
+			is_deeply([map { [$_->{growth}{bytes}, $_->{frames}[1]{address}] } @{ $json->{rows} }], [[80000, '7FF9641B2C44'], [-80000, '7FF9641B7700']], "$name: both rows: " . basename($read));
+			is(hdiff(@base, '--max-growth', 79999, $read)->{status}, 1, 'what grew is over the limit');
+			next if $name =~ /^host/;
+			my $shown = hdiff(@base, $read)->{out};
+			like($shown, qr/^ +\Q$_\E$/m, 'the text has the address') for map { sprintf '%X', $_ } @addrs;
+		}
+	}
+	return;
 }
 
 # In every report a frame's address, place and file are those from which the frame was made. Its

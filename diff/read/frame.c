@@ -516,6 +516,20 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	return split_names(text, (frame->has_addr || columns.len) && !file->len, module, function);
 }
 
+/* Returns true for a placeholder of an unknown module with an unknown function: "<no module>!???". */
+static bool is_placeholder(struct frame_part function)
+{
+	const char *mark = function.len ? memchr(function.text, '!', function.len) : NULL;
+
+	if (!mark || *function.text != '<' || mark[-1] != '>')
+		return false;
+	while (++mark < function.text + function.len) {
+		if (*mark != '?')
+			return false;
+	}
+	return true;
+}
+
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
 {
 	struct frame_part whole = trim((struct frame_part){text, len});
@@ -526,6 +540,10 @@ void frame_parse(struct frame *frame, struct arena *arena, const char *text, siz
 		*frame = (struct frame){0};
 		module = file = (struct frame_part){0};
 		function = whole;
+	}
+	if (frame->has_addr && is_placeholder(function)) {
+		function = (struct frame_part){0};
+		frame->offset_bytes = 0;
 	}
 	given = module = trim(module); /* in French, a blank precedes '!' */
 	if (cut_ending(&module))

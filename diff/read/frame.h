@@ -98,7 +98,8 @@ void function_shown(const char *function, struct buf *shown);
 
 /* Fills a frame by parsing text, which must not contain NUL. Ignores surrounding blanks. Copies the
  * frame's strings into `arena`. An offset of 0 after a function means "unknown", as in printed
- * frames. A placeholder for a module ("<nomodule>!...") remains part of the function. */
+ * frames. A placeholder for a module ("<nomodule>!...") remains part of the function. If it has no function
+ * ("<nomodule>!???+0 : ADDRESS"), the frame is only an address. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
 /* Returns the text after an offset if it was parsed as part of the function, such as an incomplete

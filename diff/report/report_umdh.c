@@ -5,6 +5,7 @@
 #include "diff/report/umdh.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------- frames */
 
@@ -25,14 +26,22 @@ static void write_place(struct out *out, const struct frame *frame)
 
 static void write_symbol(struct out *out, const struct frame *frame)
 {
+	/* "???" of UMDH; only the address distinguishes such frames */
+	const bool is_unknown =
+		frame->has_addr && !frame->function[strspn(frame->function, "?")];
+
 	if (frame->module) {
 		out_harmless(out, frame->module);
 		out_char(out, '!');
 	}
 	out_harmless(out, frame->function);
-	if (frame->offset_bytes) {
+	if (frame->offset_bytes || is_unknown) {
 		out_char(out, '+');
 		out_hex(out, frame->offset_bytes);
+	}
+	if (is_unknown) {
+		out_text(out, " : ");
+		out_hex(out, frame->addr);
 	}
 	if (frame->file && frame->line) {
 		out_text(out, " (");

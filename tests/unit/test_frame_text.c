@@ -75,8 +75,12 @@ static const struct {
 	{"0x401A12 : ledger+1A12", "ledger", NULL, 0x1a12, 0x401a12, NULL, 0},
 	{"401A12 : m!f+1 : 401A13", "m", "f", 1, 0x401a13, NULL, 0},
 	{"401A12 : m!f : 401A13", "m", "f : 401A13", 0, 0x401a12, NULL, 0},
-	{"<nomodule>!+20 : 401020", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
-	{"401020 : <nomodule>!+20", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
+	/* code of a just-in-time compiler: its address is all that is known */
+	{"<nomodule>!+20 : 401020", NULL, NULL, 0, 0x401020, NULL, 0},
+	{"401020 : <nomodule>!+20", NULL, NULL, 0, 0x401020, NULL, 0},
+	{"<no module>!???+00000000 : 7FF9641B2C44", NULL, NULL, 0, 0x7ff9641b2c44, NULL, 0},
+	{"<nomodule>!???", NULL, "<nomodule>!???", 0, 0, NULL, 0},
+	{"<Foo>!f?+1 : 401020", NULL, "<Foo>!f?", 1, 0x401020, NULL, 0},
 	/* as debuggers print them: an address is the frame's own only if it is alone */
 	{"77c9a1f2 ntdll!f+0x9f", "ntdll", "f", 0x9f, 0x77c9a1f2, NULL, 0},
 	{"0x9f12 ntdll!f", "ntdll", "f", 0, 0x9f12, NULL, 0},
