@@ -38,6 +38,7 @@ subtest 'threads and locales of the C++ library' => \&library_functions;
 subtest 'code that the linker moved' => \&moved_code;
 subtest 'logs that show no modules, or no heaps' => \&no_modules;
 subtest 'heaps without blocks' => \&empty_heaps;
+subtest 'modules that share a name' => \&shared_names;
 subtest 'a filter that cannot decide keeps no limit' => \&undecided;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
@@ -504,6 +505,47 @@ sub empty_heaps {
 	my @true = series($dir, [1763632800000, 1763636400000], { leak => [0, 0] }, name => 'nothing-%d.txt');
 	my $result = run([$hdiff, '--max-growth', 0, @true]);
 	is("$result->{status} $result->{err}", '0 ', 'a dump made by hsnap may have no blocks');
+	return;
+}
+
+# Writes a log of UMDH with modules [BASE, SIZE, PATH] and stacks [BYTES, BLOCKS, ADDRESS, ...].
+sub log_of {
+	my ($name, $hour, $modules, $stacks) = @_;
+	my ($number, $at) = (0, 0x200000);
+	my $text = "// UMDH: version 10.0.19041.1: Logtime 2026-05-04 0$hour:31 - Machine=SRV3 - PID=7\n// Loaded modules:\n//     Base Size Module\n"
+	    . join('', map { sprintf "//        %X    %X %s\n", @$_ } @$modules) . "//\n// Process modules enumerated.\n*- - - - - - - - - - Start of data for heap @ 1F0000 - - - - - - - - - -\n";
+	for my $stack (@$stacks) {
+		my ($bytes, $blocks, @frames) = @$stack;
+		$number++;
+		$text .= sprintf "%X bytes + 10 at %X by BackTrace%X\n%s", $bytes, $at += 0x10000, $number, $_ == 1 ? join('', map { sprintf "\t%X\n", $_ } @frames) . "\n" : '' for 1 .. $blocks;
+	}
+	return spew("$dir/$name", "$text*- - - - - - - - - - End of data for heap @ 1F0000 - - - - - - - - - -\n");
+}
+
+# Modules of one name: in different folders, with different endings, or with one path, in a log that a
+# person made anonymous. The first grows by 50 blocks of 256 bytes, the second shrinks by as much. A third
+# module has the name, but no stack.
+sub shared_names {
+	my @rest = ([0x150000000, 0x90000, 'C:\other\place\filter.dll'], [0x170000000, 0x200000, 'C:\Windows\ntdll.dll']);
+	for my $case (['C:\h\blur\x\filter.dll', 'C:\h\grain\x\filter.dll', 'filter(blur\x)', 'filter(grain\x)'], ['C:\h\filter.exe', 'C:\h\Filter.dll', 'filter.exe', 'Filter.dll'],
+		['C:\h\xxxx.dll', 'C:\h\xxxx.dll', 'xxxx(1)', 'xxxx(2)']) {
+		my ($one, $other, @names) = @$case;
+		my ($grown, $shrunk) = (0x140000000, 0x148000000);
+		my @modules = ([$grown, 0x80000, $one], [$shrunk, 0x60000, $other], @rest);
+		my @files = map { my $later = $_; log_of("shared-$later.txt", 1 + $later, \@modules,
+			[[0x100, $later ? 60 : 10, 0x170001111, $grown + 0x1234], [0x100, $later ? 10 : 60, 0x170001111, $shrunk + 0x1234]]) } 0, 1;
+		my @shown = $names[0] =~ /1/ ? reverse @names : @names; # numbers are in order of size
+		is_deeply(named(@files), [map { "$_+1234" } @shown], "@names: the rows can be told apart");
+		my %self = map { $_->{name} => $_->{self} } @{ people(text('--group', 'module', @files))->{groups} };
+		is_deeply(\%self, { $shown[0] => signed_units(12800), $shown[1] => signed_units(-12800) }, 'so can groups');
+		my $json = decode_json(text('-o', 'json', @files));
+		is_deeply([map { [$_->{growth}{bytes}, @{ $_->{frames}[1] }{qw(module path)}] } @{ $json->{rows} }],
+			[[12800, $one =~ /(\w+)\.\w+$/, $one], [-12800, $other =~ /(\w+)\.\w+$/, $other]], 'the path is in json');
+		my $name = lc $one =~ s/.*\\(\w+)\..*/$1/r;
+		is(run([$hdiff, '--max-growth', 12799, '--module', $name, '-i', "^(?i:$name)\\+1234", @files])->{status}, 1, 'options match the plain name');
+		my $umdh = spew("$dir/shared-d.txt", text('-d', @files));
+		is(scalar @{ decode_json(text('-o', 'json', $umdh))->{rows} }, 2, 'UMDH\'s form keeps them apart');
+	}
 	return;
 }
 

@@ -10,7 +10,12 @@
 
 /* Available information about a module's build. Each level includes the previous levels. A
  * timestamp alone is not enough: in reproducible builds, the field does not contain a time. */
-enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
+enum detail {
+	DETAIL_NONE,
+	DETAIL_SIZE, /* all that a log of UMDH has: a first choice, which proves nothing */
+	DETAIL_HEADERS,
+	DETAIL_PDB
+};
 
 struct module_file {
 	const struct module *module;
@@ -53,7 +58,7 @@ static const char *lower_path(struct arena *arena, const char *path)
 static enum detail detail_of(const struct module *module)
 {
 	if (!module->has_identity)
-		return DETAIL_NONE;
+		return DETAIL_SIZE;
 	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
@@ -63,12 +68,12 @@ static int by_build(const struct module *a, const struct module *b, enum detail 
 {
 	int order = 0;
 
-	if (detail >= DETAIL_HEADERS)
+	if (detail >= DETAIL_SIZE)
+		order = number_order(a->size_bytes, b->size_bytes);
+	if (!order && detail >= DETAIL_HEADERS)
 		order = number_order(a->timestamp, b->timestamp);
 	if (!order && detail >= DETAIL_HEADERS)
 		order = number_order(a->checksum, b->checksum);
-	if (!order && detail >= DETAIL_HEADERS)
-		order = number_order(a->size_bytes, b->size_bytes);
 	if (!order && detail == DETAIL_PDB)
 		order = strcmp(a->pdb_guid, b->pdb_guid);
 	if (!order && detail == DETAIL_PDB)
@@ -134,10 +139,11 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones. If both files have more information than this round compares, an
- * earlier round found them different. Such files are not paired. */
+/* Pairs known files with new ones. If both files have more information on their builds than this round
+ * compares, an earlier round found them different. Such files are not paired. */
 static void group_pair(struct seeker *group, size_t count)
 {
+	const enum detail detail = group->detail > DETAIL_SIZE ? group->detail : DETAIL_SIZE;
 	size_t known = 0;
 
 	while (known < count && !group[known].is_new)
@@ -145,8 +151,7 @@ static void group_pair(struct seeker *group, size_t count)
 	for (size_t i = 0; i < known && known + i < count; i++) {
 		struct module_file *old = group[i].file, *now = group[known + i].file;
 
-		if (detail_of(old->module) > group->detail &&
-			detail_of(now->module) > group->detail)
+		if (detail_of(old->module) > detail && detail_of(now->module) > detail)
 			break;
 		now->same = old;
 		old->same = now;

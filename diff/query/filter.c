@@ -143,8 +143,10 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	 * matched against both lists. */
 	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
+		struct frame spelt;
 
-		frame_name(frame, &filter->name);
+		frame_spelling(frame, 0, &spelt);
+		frame_name(&spelt, &filter->name);
 		buf_clear(&filter->addr);
 		buf_printf(&filter->addr, "%" PRIX64, frame->addr);
 		excluded = match_raw(&filter->exclude, filter, frame->has_addr, err);

@@ -101,7 +101,7 @@ void group_name(const struct view *view, const struct frame *frame, struct buf *
 	if (view->group == GROUP_FILE)
 		buf_add_text(name, frame->file ? frame->file : "(file not known)");
 	else
-		buf_add_text(name, spelt.module ? spelt.module : "(no module)");
+		buf_add_text(name, spelt.module ? frame_module(&spelt) : "(no module)");
 	if (view->group == GROUP_FUNCTION && spelt.module)
 		buf_add_text(name, "!?");
 }

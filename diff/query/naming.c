@@ -19,17 +19,6 @@ struct shown_functions {
 	struct buf text;
 };
 
-/* Finds a module's file name without folder and extension. Stores its start in `*name` and returns
- * its length. */
-static size_t short_name(const struct module *module, const char **name)
-{
-	const char *dot;
-
-	*name = module_path_base(module->path);
-	dot = strrchr(*name, '.');
-	return dot && dot > *name ? (size_t)(dot - *name) : strlen(*name);
-}
-
 static const char **name_dump_modules(struct naming *naming, const struct dump_sums *dump)
 {
 	const char **names =
@@ -37,7 +26,7 @@ static const char **name_dump_modules(struct naming *naming, const struct dump_s
 
 	for (size_t i = 0; i < dump->module_list.count; i++) {
 		const char *name;
-		size_t len = short_name(&dump->module_list.items[i], &name);
+		size_t len = naming_short_name(&dump->module_list.items[i], &name);
 
 		names[i] = arena_text(&naming->arena, name, len);
 	}
@@ -76,6 +65,7 @@ void naming_make(struct naming *naming, const struct comparison *comparison, boo
 				name_dump_modules(naming, dump);
 		naming->texts[i] = read_dump_texts(naming, dump);
 	}
+	naming_find_doubles(naming);
 }
 
 /* Returns true if a frame describes blocks without a stack and is not an address. */
@@ -164,6 +154,10 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 			naming->modules[found.dump][found.module - comparison->dumps[found.dump]
 									   .module_list.items];
 		frame.offset_bytes = location.offset;
+		if (naming->doubles && naming->doubles[location.unit - 1]) {
+			frame.shown_module = naming->doubles[location.unit - 1];
+			frame.module_path = found.module->path;
+		}
 	}
 	if (!named || !named->found.count)
 		frames_add(frames, &frame);
@@ -438,7 +432,7 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 	all = xcalloc(first[dumps] + 1, sizeof(*all));
 	for (size_t i = 0; i < dumps; i++) {
 		for (size_t k = 0; k < comparison->dumps[i].module_list.count; k++, count++)
-			all[count].len = short_name(
+			all[count].len = naming_short_name(
 				&comparison->dumps[i].module_list.items[k], &all[count].name);
 	}
 	all[count].name = "no module";

@@ -20,10 +20,20 @@ struct naming {
 	bool by_name; /* if false, no names are used, not even names that the dumps contain */
 	bool *is_asked; /* indexed by row: naming_find() was called for the row */
 	const char ***modules; /* short names, indexed by dump and module; NULL without dumps */
+	/* indexed by rank: name that distinguishes the module from those with its short name, or NULL;
+	 * NULL if no module needs one */
+	const char **doubles;
 	struct frame **texts; /* frames parsed from texts, indexed by dump and text */
 	struct shown_functions *shown; /* results of function_shown() */
 	struct arena arena;
 };
+
+/* Finds a module's file name without folder and extension. Stores its start in `*name` and returns
+ * its length. */
+size_t naming_short_name(const struct module *module, const char **name);
+
+/* Fills `doubles`. Called by naming_make(). */
+void naming_find_doubles(struct naming *naming);
 
 void naming_make(struct naming *naming, const struct comparison *comparison, bool by_name);
 void naming_release(struct naming *naming);

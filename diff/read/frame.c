@@ -43,7 +43,7 @@ void frame_name(const struct frame *frame, struct buf *buf)
 {
 	buf_clear(buf);
 	if (frame->module)
-		buf_add_text(buf, frame->module);
+		buf_add_text(buf, frame_module(frame));
 	if (frame->module && frame->function)
 		buf_add(buf, "!", 1);
 	if (frame->function)
@@ -127,6 +127,7 @@ bool frame_spelling(const struct frame *frame, size_t number, struct frame *spel
 	const char *whole;
 
 	*spelt = *frame;
+	spelt->shown_module = NULL;
 	if (is_recorded && frame->recorded_module)
 		spelt->module = frame->recorded_module;
 	if (is_recorded && frame->recorded_function)

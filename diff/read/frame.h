@@ -14,6 +14,9 @@
 /* The frame borrows its strings from its source. */
 struct frame {
 	const char *module; /* file name without folder and extension; NULL: in no module */
+	/* Name that distinguishes the module from others with its name in the report, and its path. Both
+	 * are NULL if its name is unique. */
+	const char *shown_module, *module_path;
 	const char *function; /* NULL: unknown */
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* from 1; 0: unknown */
@@ -55,12 +58,18 @@ void frames_clear(struct frames *frames);
 void frames_add(struct frames *frames, const struct frame *frame);
 void frames_part(struct frames *frames);
 
+/* Returns the module's name as reports show it, or NULL. */
+static inline const char *frame_module(const struct frame *frame)
+{
+	return frame->module && frame->shown_module ? frame->shown_module : frame->module;
+}
+
 /* Stores the frame's name in `buf`: "module!function", or "module+OFFSET" if the function is
  * unknown, or "ADDRESS". Replaces the content of `buf`. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
 /* Spellings of a frame's name that patterns are matched against: as shown, as recorded, and both
- * without the function's return type. Sets `*spelt` to a copy of the frame with spelling number
+ * without the function's return type. Modules have their own names. Sets `*spelt` to a copy of the frame with spelling number
  * `number`, from 0. Returns false if this spelling does not differ from the earlier ones. */
 #define FRAME_SPELLINGS 4
 bool frame_spelling(const struct frame *frame, size_t number, struct frame *spelt);

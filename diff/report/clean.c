@@ -95,7 +95,7 @@ void clean_text(struct buf *buf, const char *text, bool one_line)
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line)
 {
 	if (frame->module) {
-		clean_text(buf, frame->module, one_line);
+		clean_text(buf, frame_module(frame), one_line);
 		buf_add(buf, frame->function ? "!" : "+", 1);
 	}
 	if (frame->function)

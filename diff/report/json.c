@@ -165,6 +165,8 @@ void json_open_frame(struct json *json, const struct frame *frame)
 	json_open(json, NULL, '{');
 	if (frame->module)
 		json_text(json, "module", frame->module);
+	if (frame->module_path)
+		json_text(json, "path", frame->module_path);
 	if (frame->function)
 		json_text(json, "function", frame->function);
 	/* 0 is a valid offset in a module, but stands for "unknown" in a function. */

@@ -9,7 +9,7 @@
  * offset differs for each call that the function makes. */
 static void make_key(struct buf *key, const struct frame *frame)
 {
-	const char *texts[] = {frame->module, frame->function, frame->file};
+	const char *texts[] = {frame_module(frame), frame->function, frame->file};
 
 	buf_clear(key);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {

@@ -249,7 +249,7 @@ static void write_row(struct csv *csv, size_t shown, struct frames *frames)
 	csv_text(csv, report_row_kind(row->kind));
 	csv_heap(csv, row->heap);
 	write_ids(csv, row);
-	csv_name(csv, first->module);
+	csv_name(csv, frame_module(first));
 	csv_name(csv, first->function);
 	csv_name(csv, first->file);
 	csv_known(csv, first->line);

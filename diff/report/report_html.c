@@ -377,8 +377,12 @@ static void write_data(struct out *out, const struct report *report)
 		page_lives(&json);
 	json_open_line(&json, "frames", '[');
 	for (size_t i = 0; i < frames.count; i++) {
+		struct frame shown = frames.items[i];
+
+		shown.module = frame_module(&shown);
+		shown.module_path = NULL;
 		json_line(&json);
-		json_open_frame(&json, &frames.items[i]);
+		json_open_frame(&json, &shown);
 		write_naming(&json, report, &frames.items[i]);
 		json_close(&json, '}');
 	}

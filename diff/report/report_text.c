@@ -24,7 +24,7 @@ enum {
  * the first frame is in the same module. */
 static void add_caller(struct text_report *text, unsigned columns)
 {
-	const char *module = text->frames.items[0].module;
+	const char *module = frame_module(&text->frames.items[0]);
 	const struct frame *caller =
 		strip_caller(text->whole->strip, text->whole->start_up, &text->frames);
 	struct frame shown;
@@ -33,7 +33,7 @@ static void add_caller(struct text_report *text, unsigned columns)
 	if (!caller)
 		return;
 	shown = *caller;
-	if (module && caller->module && !strcmp(module, caller->module))
+	if (module && caller->module && !strcmp(module, frame_module(caller)))
 		shown.module = NULL;
 	buf_add_text(&text->word, " < ");
 	from = text->word.len;

@@ -12,7 +12,7 @@
 static void write_place(struct out *out, const struct frame *frame)
 {
 	if (frame->module) {
-		out_harmless(out, frame->module);
+		out_harmless(out, frame_module(frame));
 		out_char(out, '+');
 		out_hex(out, frame->offset_bytes);
 		if (frame->has_addr)
@@ -27,11 +27,10 @@ static void write_place(struct out *out, const struct frame *frame)
 static void write_symbol(struct out *out, const struct frame *frame)
 {
 	/* "???" of UMDH; only the address distinguishes such frames */
-	const bool is_unknown =
-		frame->has_addr && !frame->function[strspn(frame->function, "?")];
+	const bool is_unknown = frame->has_addr && !frame->function[strspn(frame->function, "?")];
 
 	if (frame->module) {
-		out_harmless(out, frame->module);
+		out_harmless(out, frame_module(frame));
 		out_char(out, '!');
 	}
 	out_harmless(out, frame->function);

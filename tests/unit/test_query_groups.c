@@ -346,15 +346,14 @@ TEST(module_is_one_group_as_newest_dump_spells_it)
 	check_spelt(GROUP_MODULE, "ntdll 0,", "ntdll 1 1\n");
 }
 
-TEST(of_several_spellings_in_dump_first_by_bytes_is_shown)
+/* The blocks of 1 byte existed before. All stacks were called from the first module. */
+TEST(modules_of_one_name_are_several_groups)
 {
-	static const char *const names[] = {
-		"ntdll.dll", "NTDLL.DLL", "Ntdll.dll", "ntdll.dll", "NTDLL.DLL"};
+	static const char *const names[] = {"ntdll.dll", "NTDLL.DLL", "Ntdll.dll"};
 	static const char *const none[] = {"nTDLL.DLL"};
 
 	write_spelt("old.txt", none, 1, 0x1010);
-	for (size_t first = 0; first < 3; first++) {
-		write_spelt("new.txt", names + first, 3, 0x2010);
-		check_spelt(GROUP_MODULE, "NTDLL 6,", "NTDLL 1 7\n");
-	}
+	write_spelt("new.txt", names, 3, 0x2010);
+	check_spelt(GROUP_MODULE, "Ntdll(2) 4,NTDLL(1) 2,ntdll(0) 6,",
+		"ntdll(0) 1 1\nntdll(0);NTDLL(1) 0 2\nntdll(0);Ntdll(2) 0 4\n");
 }
