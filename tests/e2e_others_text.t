@@ -102,6 +102,7 @@ subtest 'a heap that is missing' => \&missing_heaps;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
+subtest 'words in place of entries' => \&cut_entries;
 subtest 'frames whose address is all that is known' => \&addresses_only;
 subtest 'texts of others' => \&given;
 done_testing;
@@ -794,6 +795,26 @@ sub cut_paths {
 	return;
 }
 
+# Whatever stands between the entries of a heap may have replaced some of them. In other places, words
+# are no data.
+sub cut_entries {
+	my @lines = split /^/, raw(1);
+	my ($first) = grep { $lines[$_] =~ /^\t/ && $lines[$_ + 1] !~ /^\t/ } 0 .. $#lines; # the end of a stack
+	my @marks = ('--8<---- about 30 more of the same here ----', '[30 Zeilen gek\xc3\xbcrzt]', 'Show more', '(and so on)', '-----', 'Mehr anzeigen', "\xe6\x9b\xb4\xe5\xa4\x9a", '*snip*', 'u.s.w.', '# 12 entries');
+	for my $mark (@marks) {
+		for my $end ("\n", "\r\n") {
+			my $text = join '', @lines[0 .. $first], "\n$mark\n", @lines[$first + 1 .. $#lines];
+			my $result = hdiff('--max-growth', 100000, spew("$dir/cut0.txt", raw(0)), spew("$dir/cut1.txt", $text =~ s/\n/$end/gr));
+			is($result->{status}, 2, "$mark: status 2");
+			my $line = $first + 3;
+			like($result->{err}, qr/cut1\.txt:$line: warning: left out: 1 line that looks like data; the first: "\Q$mark\E"/, 'which') or diag($result->{err});
+		}
+		my $result = hdiff('--max-growth', 100000, spew("$dir/cut0.txt", raw(0)), spew("$dir/cut1.txt", "$mark\n" . raw(1) . "$mark\n"));
+		is($result->{status}, 0, "$mark, outside of heaps: silent") or diag($result->{err});
+	}
+	return;
+}
+
 # A log that has none of its stacks is reported once, and does not pass a gate.
 sub lost_stacks {
 	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
@@ -822,7 +843,7 @@ sub lost_stacks {
 	my $folder = fresh_dir();
 	spew("$folder/$_.txt", raw($_)) for 0, 1;
 	spew("$folder/2.txt", $changed{'a bar'}->(raw(1)));
-	like(hdiff($folder)->{err}, qr/2\.txt: warning: left out: .*\Q$words\E/, 'in a folder: left out');
+	like(hdiff($folder)->{err}, qr/2\.txt:\d+: warning: left out: .*\d+ lines that look like data; the first: "\|/, 'in a folder: left out');
 	my $large = raw(0, blocks => 30000) =~ s/^\t/|/gmr;
 	like(hdiff(spew("$dir/lost.txt", $large))->{err}, qr/\d stacks are missing from the file/, 'a large file, which threads read');
 	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are missing/, 'a log of old');

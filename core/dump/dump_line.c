@@ -156,7 +156,9 @@ void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *lin
 	if (is_of_note)
 		scanner->note_line++;
 	scanner->has_cut_path |= is_lost_module && memchr(line->text, '\\', line->len);
-	if (is_of_note || is_lost_module || (scanner->after_names && is_like_name(line)) ||
+	if (is_of_note || is_lost_module ||
+		(scanner->heap_open && pasted_is_foreign(line->text, line->len)) ||
+		(scanner->after_names && is_like_name(line)) ||
 		pasted_is_data(line->text, line->len))
 		scan_unread_line(scanner, line);
 }

@@ -512,6 +512,37 @@ bool pasted_is_data(const char *line, size_t len)
 	return is_data;
 }
 
+static bool is_message(const struct pasted *pasted)
+{
+	return line_is_message((struct words){pasted->plain.data, pasted->plain.len});
+}
+
+/* Returns true for the rest of a wrapped heading, "- - -". */
+static bool are_dashes(const char *text)
+{
+	while (text[0] == '-' && text[1] == ' ')
+		text += 2;
+	return text[0] == '-' && !text[1];
+}
+
+bool pasted_is_foreign(const char *line, size_t len)
+{
+	/* parts of the heading of entries, which may be wrapped; of a message, the path */
+	static const char *const known[] = {"REQUESTED", "STACK if not", "BackTraceID", "dumped."};
+	struct pasted pasted;
+	bool is_foreign;
+
+	if (!len || words_start((struct words){line, len}, "         "))
+		return false;
+	pasted_init(&pasted);
+	is_foreign = split_line(&pasted, line, len).kind == PASTED_OTHER && *line != '\x1a' &&
+		     !is_message(&pasted) && !are_dashes(pasted.plain.data);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		is_foreign &= !strstr(pasted.plain.data, known[i]);
+	pasted_release(&pasted);
+	return is_foreign;
+}
+
 /* Returns true if a line continues a named frame that was wrapped at a blank, and whose last
  * character is `last`: "(FILE, LINE)", or "LINE)" after a comma. */
 static bool is_rest_of_name(char last, const char *plain)
@@ -644,11 +675,6 @@ static bool is_command_place(const char *at, const char *end)
 			return true;
 	}
 	return false;
-}
-
-static bool is_message(const struct pasted *pasted)
-{
-	return line_is_message((struct words){pasted->plain.data, pasted->plain.len});
 }
 
 /* Returns true if a line belongs to an error record of PowerShell, or is a message of the symbol

@@ -62,6 +62,10 @@ void pasted_end(struct pasted *pasted, struct buf *to);
  * count as data. */
 bool pasted_is_data(const char *line, size_t len);
 
+/* Returns true if a line inside a heap is neither data nor one of UMDH's lines. A person or a web page
+ * may have put it in place of lines. */
+bool pasted_is_foreign(const char *line, size_t len);
+
 /* Returns true for a mark that a person put in place of lines, such as "...", "[...]" or
  * "<snip>". */
 bool pasted_is_omission(const char *text, size_t len);
