@@ -215,13 +215,11 @@ static bool can_be_read_again(const char *path)
 	return strcmp(path, "-") != 0 && !os_is_special(path);
 }
 
-/* Returns true if two logs of UMDH of one minute are copies of one file, perhaps packed. Reads both
- * only if their sums are equal. The sums of a log whose head alone was read are 0. */
-static bool is_copy(const struct dump_sums *a, const struct dump_sums *b)
+/* Reads both files only if their sums are equal. The sums of a log whose head alone was read are 0. */
+bool dump_is_copy(const struct dump_sums *a, const struct dump_sums *b)
 {
 	struct source *sources[2] = {NULL};
-	bool is_same = a->id.has_wall_time && b->id.has_wall_time &&
-		       a->id.time_ms == b->id.time_ms && a->total.block_count &&
+	bool is_same = !a->id.file && !b->id.file && a->total.block_count &&
 		       a->total.block_count == b->total.block_count &&
 		       a->total.requested_bytes == b->total.requested_bytes &&
 		       can_be_read_again(a->id.path) && can_be_read_again(b->id.path) &&
@@ -357,5 +355,6 @@ const struct dump_sums *dumps_find_doubt(
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->id.time_ms == b->id.time_ms && dump_same_process(a, b) &&
-	       (is_twin(a, b) || is_copy(a, b));
+	       (is_twin(a, b) ||
+		       (a->id.has_wall_time && b->id.has_wall_time && dump_is_copy(a, b)));
 }

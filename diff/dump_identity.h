@@ -36,6 +36,9 @@ uint64_t dump_code_base(const struct dump_sums *dump, enum code_base which);
  * processes. */
 bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b);
 
+/* Returns true if two files contain the same dump, perhaps packed or with other line ends. */
+bool dump_is_copy(const struct dump_sums *a, const struct dump_sums *b);
+
 /* dump_same_process() returns true if both dumps are of one process. dump_same_snapshot() also
  * requires the same moment or, for logs of UMDH, the same text: it may read both files. */
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);

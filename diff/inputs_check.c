@@ -271,6 +271,24 @@ static void check_missing_heaps(struct inputs *inputs)
 	message_warning(inputs->messages, now->id.path, "", words);
 }
 
+/* Warns if both dumps are one snapshot: a script may have copied the first file over the second. */
+static void check_double(struct inputs *inputs)
+{
+	const struct dump_sums *old = &inputs->dumps[0];
+	struct dump_sums *now = &inputs->dumps[1];
+	char words[700];
+
+	/* dumps of one moment with different blocks are of two states, as in minidumps that keep a time */
+	if (!(now->id.file && dump_same_snapshot(old, now)) && !dump_is_copy(old, now))
+		return;
+	if (!inputs->options->force)
+		inputs->growth_unknown =
+			"both dumps are the same snapshot; name two, or use --force";
+	snprintf(words, sizeof(words), "the same snapshot as %.600s", old->id.path);
+	sums_warn(now, words);
+	message_warning(inputs->messages, now->id.path, "", words);
+}
+
 static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
@@ -286,6 +304,7 @@ static int finish_pair(struct inputs *inputs, bool has_found, struct err *err)
 	order_pair(inputs, has_found);
 	if (has_found)
 		check_pair(inputs, dumps);
+	check_double(inputs);
 	check_modules(inputs);
 	check_missing_heaps(inputs);
 	if (!dump_other_program(&dumps[0], &dumps[1]))

@@ -160,7 +160,7 @@ sub at_exit {
 	is_deeply({ map { $_ => $states->{$_} } keys %said }, \%said, 'what is stated');
 	my @gate = ("$root/build/linux/hdiff", '--no-symbols', '-n', 1, '--max-growth', 0);
 	is(run([@gate, '--lost', $out])->{status}, 1, 'a gate at zero fails');
-	is(run([@gate, '--lost', $out, $out])->{status}, 0, 'but not for what was lost before');
+	is(run([@gate, '--force', '--lost', $out, $out])->{status}, 0, 'but not for what was lost before');
 }
 
 sub line {

@@ -590,4 +590,28 @@ sub umdh {
 		'*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -', '');
 }
 
+subtest 'one snapshot given twice' => \&given_twice;
 done_testing;
+
+# A copy of a snapshot shows no growth, whatever grew.
+sub given_twice {
+	my $dir = fresh_dir();
+	my $head = "// UMDH: version 10.0.19041.1: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n";
+	my $log = sub { my ($blocks) = @_;
+		return "*- - - Start of data for heap @ 1F0000 - - -\n" . join('', map { sprintf "30 bytes + 10 at %X by BackTrace11\n%s", 0x200000 + 64 * $_, $_ ? '' : "\t7FF600001A12\n\n" } 0 .. $blocks - 1)
+			. "*- - - End of data for heap @ 1F0000 - - -\n" };
+	my $own = series_dump(1763632800000, { leak => 1000 });
+	for my $text ($head . $log->(4), $log->(4), $own) {
+		my @files = map { spew("$dir/twice$_.txt", $_ ? $text =~ s/\r?\n/\r\n/gr : $text) } 0, 1;
+		for my $pair ([@files], [$files[0], $files[0]]) {
+			my $result = hdiff('--max-growth', 0, '--junit', "$dir/twice.xml", @$pair);
+			is($result->{status}, 2, 'nothing is judged');
+			like($result->{err}, qr/^hdiff: \Q$pair->[1]\E: warning: the same snapshot as \Q$pair->[0]\E$/m, 'the reason') or diag($result->{err});
+			like(slurp("$dir/twice.xml"), qr/ errors="1"/, 'the build server does not see it as passed');
+			is(hdiff('--max-growth', 0, '--force', @$pair)->{status}, 0, 'with --force');
+		}
+	}
+	my @later = map { spew("$dir/later$_.txt", $head . ($log->(4) =~ s/200000/$_/r)) } '200000', '300000';
+	is(hdiff('--max-growth', 0, @later)->{status}, 0, 'two snapshots of one minute with equal sums');
+	return;
+}

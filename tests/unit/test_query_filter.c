@@ -311,7 +311,8 @@ TEST(pattern_is_held_against_what_other_filters_leave)
 	     "frame\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
 	/* The dumps are equal, so the pattern had nothing to match. */
-	said("", 0, "-i", "leak", "new.txt", "new.txt");
+	said("hdiff: new.txt: warning: the same snapshot as new.txt\n", 0, "-i", "leak", "new.txt",
+		"new.txt");
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "-i", "leak",
 		"--module", "nosuch", "new.txt");
 }
