@@ -38,6 +38,7 @@ subtest 'threads and locales of the C++ library' => \&library_functions;
 subtest 'code that the linker moved' => \&moved_code;
 subtest 'logs that show no modules, or no heaps' => \&no_modules;
 subtest 'heaps without blocks' => \&empty_heaps;
+subtest 'allocating functions of well-known libraries' => \&known_libraries;
 subtest 'modules that share a name' => \&shared_names;
 subtest 'a filter that cannot decide keeps no limit' => \&undecided;
 subtest 'users\' inputs' => \&inputs;
@@ -505,6 +506,33 @@ sub empty_heaps {
 	my @true = series($dir, [1763632800000, 1763636400000], { leak => [0, 0] }, name => 'nothing-%d.txt');
 	my $result = run([$hdiff, '--max-growth', 0, @true]);
 	is("$result->{status} $result->{err}", '0 ', 'a dump made by hsnap may have no blocks');
+	return;
+}
+
+# Layers of libraries, innermost first. The function that calls them names the row. The last list has
+# names of programs that only resemble allocators.
+sub known_libraries {
+	my @layers = (['mfc140u!CAfxStringMgr::Allocate', 'mfc140u!ATL::CSimpleStringT<wchar_t,1>::PrepareWrite2'], ['mfc42!CPlex::Create', 'mfc42!CPtrList::NewNode', 'mfc42!CPtrList::AddTail'],
+		['mfc140u!operator new', 'mfc140u!CByteArray::SetSize'], ['app!CArray<CPoint,CPoint &>::SetSize'], ['app!CList<int,int>::NewNode'], ['app!CMap<int,int,int,int>::SetAt'], ['app!CAfxStringMgr::Allocate'],
+		['app!ATL::CComBSTR::CComBSTR'], ['app!ATL::CComHeapPtr<wchar_t>::AllocateBytes'], ['app!ATL::CAtlMap<int,int>::NewNode'], ['app!ATL::CCRTAllocator::Allocate'],
+		['libcrypto-3-x64!CRYPTO_malloc', 'libcrypto-3-x64!CRYPTO_zalloc'], ['libcrypto-3-x64!CRYPTO_strdup'], ['sqlite3!sqlite3MemMalloc', 'sqlite3!mallocWithAlarm', 'sqlite3!sqlite3Malloc', 'sqlite3!sqlite3_malloc64'],
+		['winsqlite3!sqlite3DbMallocRawNN', 'winsqlite3!dbMallocRawFinish'], ['mozglue!moz_xmalloc'], ['xul!moz_xstrdup'], ['python311!_PyMem_RawMalloc', 'python311!PyObject_Malloc'], ['python27!PyMem_Realloc'],
+		['libtcmalloc!tc_malloc'], ['app!tc_newarray'], ['app!je_malloc'], ['app!je_calloc'], ['app!mi_malloc', 'app!_mi_malloc_generic'], ['app!mi_new'], ['jvm!os::malloc', 'jvm!AllocateHeap'],
+		['app!boost::make_shared<Foo,int>'], ['app!boost::shared_ptr<Foo>::shared_ptr<Foo>'], ['KERNELBASE!StrDupW'], ['SHLWAPI!StrDupA'], ['RPCRT4!AllocWrapper', 'RPCRT4!NdrAllocate'], ['libcurl!Curl_dyn_add'],
+		['zlib1!zcalloc'], ['app!xmalloc'], ['app!xcalloc'], ['app!xrealloc'], ['app!xstrdup'], ['libxml2!xmlMallocZero'], ['libxml2!xmlStrndup'], ['atl100+1234'], ['mfc140u+1234', 'mfc140u+2345']);
+	my @own = map { [$_] } 'app!max_malloc_size', 'app!sqlite3_prepare_v2', 'app!my_zcalloc_all', 'app!CPtrListView::Add', 'app!os::malloc', 'atlas+1234', 'app!PyMemory_report', 'app!tc', 'libcrypto!BIO_new_ex', 'mfc140u!CWinApp::Run';
+	my ($text, $number, @expected) = ('', 0);
+	for my $stack (@layers, @own) {
+		my $bytes = 100_000 - 100 * ++$number;
+		$text .= sprintf "+ %d ( %d - 0) 100 allocs\tBackTrace%d\n+ 100 ( 100 - 0)\tBackTrace%d\tallocations\n\n%s\n", $bytes, $bytes, $number, $number,
+		    join '', map { "\t$_\n" } map { /\+/ ? "$_ : 7FF$number" . '00001234' : "$_+12" } 'ntdll!RtlAllocateHeap', 'ucrtbase!_malloc_base', @$stack, "user!leak$number";
+		push @expected, $number > @layers ? $stack->[0] : "user!leak$number";
+	}
+	my $sum = 100_000 * $number - 100 * $number * ($number + 1) / 2;
+	my $file = spew("$dir/known.txt", "$text\nTotal increase == $sum requested + 0 overhead = $sum\n");
+	my $rows = decode_json(text('--input-base', 'decimal', '-n', 100, '-o', 'json', '--strip', $file))->{rows};
+	my @names = map { my $frame = $_->{frames}[0]; $frame->{module} . ($frame->{function} ? "!$frame->{function}" : "+$frame->{offset}") } @$rows;
+	is($names[$_], $expected[$_], "layers: @{ [@layers, @own]->[$_] }") for 0 .. $#expected;
 	return;
 }
 

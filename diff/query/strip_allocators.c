@@ -12,7 +12,10 @@
  * std::__* and __gnu_cxx are in the open sources of Microsoft's, GNU's and LLVM's C++ libraries.
  * _Zn* are C++'s operators in the Itanium ABI, as mingw has them. allocator_*, IMalloc_*,
  * alloc_bstr, heap_alloc and its kin, Alloc, ReAlloc, open_key and create_key are in Wine 8.0's
- * sources. g_* are in GLib's manual. alloc::* are modules of Rust's crate alloc, __rust_* and
+ * sources. g_* are in GLib's manual. StrDup* and MIDL_user_allocate are documented by Microsoft, and MFC's
+ * and ATL's classes are in its headers. The other libraries' names are in their manuals or open
+ * sources: OpenSSL, SQLite, curl, libxml2, zlib, Boost, Firefox, Python, OpenJDK, gperftools, jemalloc
+ * and mimalloc. alloc::* are modules of Rust's crate alloc, __rust_* and
  * __rdl_* its allocator's symbols, both in Rust's documentation.
  *
  * Functions of the C++ library are listed if they allocate for the library itself. Functions that
@@ -79,6 +82,11 @@ const char *const strip_allocators[] = {
 	"oleaut32!SAFEARRAY_*lloc*",
 	"*!SHAlloc",
 	"*!SHStrDup*",
+	"shlwapi!StrDup*",
+	"kernelbase!StrDup*",
+	"rpcrt4!AllocWrapper",
+	"rpcrt4!NdrAllocate",
+	"*!MIDL_user_allocate",
 	"comctl32!Alloc",
 	"comctl32!ReAlloc",
 	/* functions that open handles */
@@ -170,6 +178,52 @@ const char *const strip_allocators[] = {
 	"*!g_strdup*",
 	"*!g_strndup",
 	"*!g_memdup*",
+	/* other allocators, in a library or in the program itself */
+	"*!tc_*alloc*",
+	"*!tc_new*",
+	"*!tcmalloc::*",
+	"*!je_*alloc*",
+	"*!mi_*alloc*",
+	"*!mi_new*",
+	"*!_mi_*alloc*",
+	"*!xmalloc",
+	"*!xcalloc",
+	"*!xrealloc",
+	"*!xzalloc",
+	"*!xstrdup",
+	"*!xstrndup",
+	/* libraries: OpenSSL, SQLite, curl, libxml2, zlib, Boost, Firefox, Python, Java */
+	"*!CRYPTO_*alloc",
+	"*!CRYPTO_*dup",
+	"*!sqlite3*Malloc*",
+	"*!sqlite3*Realloc*",
+	"*!sqlite3_*alloc*",
+	"*!sqlite3DbStr*Dup",
+	"*!mallocWithAlarm",
+	"*!dbMallocRawFinish",
+	"*!dbReallocFinish",
+	"*!Curl_dyn_*",
+	"*!dyn_nappend",
+	"*!curl_dbg_*",
+	"*!xmlMalloc*",
+	"*!xmlMem*alloc*",
+	"*!xmlStrdup",
+	"*!xmlStrndup",
+	"*!zcalloc",
+	"*!boost::make_shared<*",
+	"*!boost::allocate_shared<*",
+	"*!boost::shared_ptr<*>::*",
+	"*!boost::detail::shared_count::*",
+	"*!boost::detail::sp_counted_*",
+	"*!moz_x*alloc",
+	"*!moz_xmemalign",
+	"*!moz_xstr*dup",
+	"*!moz_arena_*alloc",
+	"*!*PyMem_*alloc",
+	"*!*PyObject_*alloc",
+	"jvm!os::*alloc",
+	"jvm!os::strdup*",
+	"jvm!AllocateHeap",
 	/* threads */
 	"*!_beginthread",
 	"*!_beginthreadex",
@@ -282,6 +336,20 @@ const char *const strip_allocators[] = {
 	/* MFC, ATL and Qt */
 	"*!CPlex::*",
 	"mfc*!CMap*::*",
+	"*!CAfxStringMgr::*",
+	"*!CArray<*>::*",
+	"*!CList<*>::*",
+	"*!CMap<*>::*",
+	"mfc*!C*Array::*",
+	"mfc*!CObList::*",
+	"mfc*!CPtrList::*",
+	"mfc*!CStringList::*",
+	"*!ATL::CComBSTR::*",
+	"*!ATL::C*HeapPtr<*>::*",
+	"*!ATL::CAtl*<*>::*",
+	"*!ATL::CSimpleArray<*>::*",
+	"*!ATL::C*Heap::*",
+	"*!ATL::C*Allocator::*",
 	"*!ATL::CAtlStringMgr::*",
 	"*!ATL::CSimpleStringT<*>::*",
 	"*!ATL::CStringT<*>::*",
