@@ -161,6 +161,46 @@ bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
 	return dump_image(a) && dump_image(b) && image_order(a, b);
 }
 
+/* Returns true if a dump has the module, but not with this size. */
+static bool has_other_size(const struct dump_sums *dump, const struct module *module)
+{
+	const char *name = module_path_base(module->path);
+	bool has_other = false;
+
+	for (size_t i = 0; i < dump->module_list.count; i++) {
+		const struct module *own = &dump->module_list.items[i];
+
+		if (text_compare(name, module_path_base(own->path)) != 0)
+			continue;
+		if (own->size_bytes == module->size_bytes ||
+			(own->has_identity && module->has_identity))
+			return false;
+		has_other = true;
+	}
+	return has_other;
+}
+
+const char *dump_other_build(const struct dump_sums *a, const struct dump_sums *b)
+{
+	const char *found = NULL, *program = dump_image(b);
+
+	if (a->module_list.items == b->module_list.items)
+		return NULL;
+	for (size_t i = 0; i < b->module_list.count; i++) {
+		const struct module *module = &b->module_list.items[i];
+		const char *name = module_path_base(module->path);
+		const bool is_program = program && !text_compare(program, name);
+
+		if ((found && !is_program) || text_glob("*\\windows\\*", module->path, GLOB_FOLD) ||
+			!has_other_size(a, module))
+			continue;
+		found = name;
+		if (is_program)
+			break;
+	}
+	return found;
+}
+
 /* Returns true for two dumps of one moment. Returns false if the start time of the process is
  * unknown: the dump's time is then accurate only to the minute, and a minute may contain two
  * snapshots, which is_copy() compares. Positions are also compared, because a millisecond of a

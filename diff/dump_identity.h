@@ -36,6 +36,10 @@ uint64_t dump_code_base(const struct dump_sums *dump, enum code_base which);
  * processes. */
 bool dump_reuses_pid(const struct dump_sums *a, const struct dump_sums *b);
 
+/* Returns the file name of a module that has another size in `b` than in `a`, so that its builds differ, or
+ * NULL. Prefers the program. Ignores modules whose builds both dumps record, and those of Windows. */
+const char *dump_other_build(const struct dump_sums *a, const struct dump_sums *b);
+
 /* Returns true if two files contain the same dump, perhaps packed or with other line ends. */
 bool dump_is_copy(const struct dump_sums *a, const struct dump_sums *b);
 

@@ -397,6 +397,32 @@ static void check_pids(const struct inputs *inputs)
 	free(sorted);
 }
 
+/* Warns once if logs of UMDH are of different builds of a module. They do not record what would pair the
+ * stacks of two builds. */
+static void check_builds(const struct inputs *inputs)
+{
+	for (size_t i = 0; i < inputs->series_count; i++) {
+		struct dump_sums *first = &inputs->dumps[inputs->series[i].first];
+
+		for (size_t k = 1; k < inputs->series[i].count; k++) {
+			const char *name = dump_other_build(&first[k - 1], &first[k]);
+			char words[900];
+
+			if (!name)
+				continue;
+			snprintf(words, sizeof(words),
+				"another build of %.200s than in %.500s, as its size shows: rows "
+				"are "
+				"compared by offset, and what did not change may be shown as "
+				"growth",
+				name, first[k - 1].id.path);
+			sums_warn(&first[k], words);
+			message_warning(inputs->messages, first[k].id.path, "", words);
+			return;
+		}
+	}
+}
+
 /* Checks that dumps of different processes can be compared. */
 int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *err)
 {
@@ -405,6 +431,7 @@ int inputs_check_processes(struct inputs *inputs, bool has_found, struct err *er
 	if (inputs->dump_count == 1 && has_found)
 		inputs->growth_unknown = "a single dump was found";
 	check_pids(inputs);
+	check_builds(inputs);
 	if (inputs->dump_count == 2 && !inputs->series[0].number)
 		return finish_pair(inputs, has_found, err);
 	if (has_found)

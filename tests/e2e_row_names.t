@@ -39,6 +39,7 @@ subtest 'code that the linker moved' => \&moved_code;
 subtest 'logs that show no modules, or no heaps' => \&no_modules;
 subtest 'heaps without blocks' => \&empty_heaps;
 subtest 'allocating functions of well-known libraries' => \&known_libraries;
+subtest 'another build of a module' => \&other_builds;
 subtest 'modules that share a name' => \&shared_names;
 subtest 'a filter that cannot decide keeps no limit' => \&undecided;
 subtest 'users\' inputs' => \&inputs;
@@ -574,6 +575,24 @@ sub shared_names {
 		my $umdh = spew("$dir/shared-d.txt", text('-d', @files));
 		is(scalar @{ decode_json(text('-o', 'json', $umdh))->{rows} }, 2, 'UMDH\'s form keeps them apart');
 	}
+	return;
+}
+
+# Nothing grows: 4 blocks of 256 bytes before and after. If the other build has moved the call, its row
+# looks like growth. In either case a warning names the module.
+sub other_builds {
+	my $log = sub { my ($hour, $pid, $size, $offset, $ntdll) = @_;
+		my $file = log_of("build$hour.txt", $hour, [[0x140000000, $size, 'C:\\t\\tests.exe'], [0x150000000, 0x1000, 'C:\\t\\a.dll'], [0x170000000, $ntdll // 0x200000, 'C:\\Windows\\System32\\ntdll.dll']], [[0x100, 4, 0x170001111, 0x140000000 + $offset]]);
+		return spew($file, slurp($file) =~ s/PID=7/PID=$pid/r) };
+	for my $moved (0, 0x120) {
+		my @files = ($log->(1, 8, 0x40000, 0x1111), $log->(2, 9, 0x41000, 0x1111 + $moved));
+		my $result = run([$hdiff, '--max-growth', 0, @files]);
+		is($result->{status}, $moved ? 1 : 0, 'rows are compared by offset');
+		like($result->{err}, qr/^hdiff: \Q$files[1]\E: warning: another build of tests\.exe than in \Q$files[0]\E, /m, 'the doubt');
+		like($result->{out}, qr/^warning: .*another build of tests\.exe/m, 'also in the report');
+		like(run([$hdiff, '--across-restarts', @files, $log->(3, 10, 0x41000, 0x1111)])->{err}, qr/another build of tests\.exe/, 'so it is with a trend');
+	}
+	unlike(run([$hdiff, $log->(1, 8, 0x40000, 0x1111), $log->(2, 9, 0x40000, 0x1111, 0x210000)])->{err}, qr/another build/, 'an update of Windows is no other build');
 	return;
 }
 
