@@ -102,6 +102,7 @@ subtest 'a heap that is missing' => \&missing_heaps;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
+subtest 'overhead without rows' => \&overhead_only;
 subtest 'words in place of entries' => \&cut_entries;
 subtest 'frames whose address is all that is known' => \&addresses_only;
 subtest 'texts of others' => \&given;
@@ -792,6 +793,24 @@ sub cut_paths {
 	my $result = hdiff(spew("$dir/console.txt", $log));
 	is($result->{status}, 2, 'status 2');
 	like($result->{err}, qr/console\.txt:7: warning: left out: 1 line that looks like data; the first: "Server\\stock\.exe"; module paths are cut, so different modules may share a name$/m, 'reported');
+	return;
+}
+
+# A total line that counts 620 bytes and 40340 of overhead in no row. Its digits fit both bases.
+sub overhead_only {
+	my $row = "+     100 (    300 -    200)      3 allocs\tBackTrace7\n+       1 (      3 -      2)\tBackTrace7\tallocations\n\n\tapp!f+12\n\n";
+	for my $case (['', 620, '\+39\.4 KiB'], [$row, 720, '\+39\.4 KiB'], [$row, 720, '\+1\.4 MiB', 1500000], ['', -620, '-39\.4 KiB', -40340]) {
+		my ($rows, $bytes, $shown, $overhead) = @$case;
+		$overhead //= 40340;
+		my $total = sprintf 'Total %s == %d requested + %d overhead = %d', $bytes < 0 ? 'decrease' : 'increase', map { abs } $bytes, $overhead, $bytes + $overhead;
+		my $file = spew("$dir/overhead.txt", "$rows\n$total\n");
+		my $text = hdiff('--input-base', 'decimal', $file)->{out};
+		# If a stack changed, smaller overhead is no news.
+		($rows && $overhead < 1 << 20 ? \&unlike : \&like)->($text, qr/^heap overhead of all: $shown, more than the blocks themselves$/m, "overhead of $overhead");
+		my ($last) = hdiff('--input-base', 'decimal', '-d', $file)->{out} =~ /^(Total .*)$/m;
+		is($last =~ s/ +/ /gr, $total, 'UMDH\'s form has the same total');
+		is(hdiff('--input-base', 'decimal', '--max-growth', 0, $file)->{status}, 2, 'nothing is judged');
+	}
 	return;
 }
 

@@ -233,20 +233,24 @@ static void write_table(struct text_report *text, const struct report_ways *ways
 	out_char(text->out, '\n');
 }
 
-/* Writes a line about the growth of overhead. Writes nothing unless this growth exceeds both the
- * growth of the blocks and OVERHEAD_MIN. */
+/* Writes a line about the growth of overhead. Writes nothing unless this growth exceeds the growth of
+ * the blocks, and OVERHEAD_MIN if any stack changed. In a comparison, overhead of stacks without rows
+ * is known only for all together. */
 static void write_overhead(struct text_report *text)
 {
-	const struct change *change = &text->view->selected;
+	const struct view *view = text->view;
+	const bool is_of_all = view->comparison->lacks_rows && view->comparison->has_overhead;
+	const struct change *change = is_of_all ? &view->all : &view->selected;
+	const uint64_t least = view->row_count ? OVERHEAD_MIN : 0;
 	struct growth bytes = growth_of(change->now.requested_bytes, change->old.requested_bytes);
 	struct change overhead = {.old.requested_bytes = change->old.overhead_bytes,
 		.now.requested_bytes = change->now.overhead_bytes};
 
-	if (!report_has_overhead(text->view) ||
+	if ((!is_of_all && !report_has_overhead(view)) ||
 		growth_of(change->now.overhead_bytes, change->old.overhead_bytes).amount <=
-			(bytes.amount > OVERHEAD_MIN ? bytes.amount : OVERHEAD_MIN))
+			(bytes.amount > least ? bytes.amount : least))
 		return;
-	out_text(text->out, "heap overhead: ");
+	out_text(text->out, is_of_all ? "heap overhead of all: " : "heap overhead: ");
 	report_text_bytes(text, &overhead, 0);
 	out_text(text->out, ", more than the blocks themselves\n");
 }

@@ -298,6 +298,13 @@ static void write_share(struct umdh_report *report, const struct change *change,
 	out_text(report->out, what);
 }
 
+/* Returns true if all rows are selected of a comparison whose total line counts more than its rows. The
+ * report then repeats that line. */
+static bool repeats_total(const struct view *view)
+{
+	return view->comparison->lacks_rows && view->row_count == view->comparison->row_count;
+}
+
 static void write_shares(struct umdh_report *report)
 {
 	const struct view *view = report->view;
@@ -305,12 +312,14 @@ static void write_shares(struct umdh_report *report)
 	bool has_blocks = !report->comparison->lacks_rows;
 	struct change left_out = report_left_out(view);
 
-	out_text(report->out, "//\n"
-			      "// Totals of the selected stacks, of the other stacks, and of all. "
-			      "The last line of\n"
-			      "// the report has the selected stacks:\n"
-			      "//\n"
-			      "//     requested      overhead     blocks\n");
+	out_printf(report->out,
+		"//\n"
+		"// Totals of the selected stacks, of the other stacks, and of all. "
+		"The last line of\n"
+		"// the report has %s:\n"
+		"//\n"
+		"//     requested      overhead     blocks\n",
+		repeats_total(view) ? "the sum of all" : "the selected stacks");
 	write_share(report, &view->selected, has_overhead, true, "selected");
 	out_printf(report->out, ": %zu stack%s\n", view->row_count, text_plural(view->row_count));
 	write_share(report, &view->suppressed, has_overhead, true, "suppressed");
@@ -358,9 +367,11 @@ static void write_part(
 
 static void write_total(struct umdh_report *report)
 {
-	const struct block_totals *now = &report->view->selected.now,
-				  *old = &report->view->selected.old;
-	bool has_overhead = report_has_overhead(report->view);
+	const struct view *view = report->view;
+	const bool is_of_all = repeats_total(view);
+	const struct block_totals *now = is_of_all ? &view->all.now : &view->selected.now,
+				  *old = is_of_all ? &view->all.old : &view->selected.old;
+	bool has_overhead = is_of_all ? view->comparison->has_overhead : report_has_overhead(view);
 	/* These sums do not overflow, see dump_sums.h. */
 	uint64_t new_sum = now->requested_bytes + (has_overhead ? now->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
