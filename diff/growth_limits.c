@@ -20,13 +20,20 @@
 #define NO_ROW UINT32_MAX
 #define RATE_MAX 9e18 /* maximum number of bytes that report_size() accepts */
 
-/* Starts a message with "series 2: " if there are several series. */
+/* Starts a message with "series 2: " if there are several series, or "series 2 (WEB2): " if they are of
+ * several machines. */
 static void begin(struct buf *words, const struct view *view)
 {
+	const char *host = report_host(view->comparison);
+
 	buf_clear(words);
 	buf_add_text(words, "");
-	if (view->series_count > 1)
-		buf_printf(words, "series %zu: ", view->series_number);
+	if (view->series_count < 2)
+		return;
+	buf_printf(words, "series %zu", view->series_number);
+	if (host)
+		buf_printf(words, " (%s)", host);
+	buf_add_text(words, ": ");
 }
 
 /* Prints a message and appends it to the verdict as a line. */

@@ -349,9 +349,24 @@ int inputs_read(struct inputs *inputs, struct file_list *list, struct err *err)
 	return rc;
 }
 
+static bool has_several_hosts(const struct inputs *inputs)
+{
+	const char *first = NULL;
+
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		const char *host = inputs->dumps[i].id.host;
+
+		if (first && host && text_compare(first, host) != 0)
+			return true;
+		first = first ? first : host;
+	}
+	return false;
+}
+
 void inputs_match(struct inputs *inputs)
 {
 	const struct options *options = inputs->options;
+	const bool shows_hosts = has_several_hosts(inputs);
 
 	for (size_t i = 0; !inputs->is_printed && i < inputs->series_count; i++) {
 		struct series *series = &inputs->series[i];
@@ -379,6 +394,7 @@ void inputs_match(struct inputs *inputs)
 			inputs_check_samples(inputs, series);
 		comparison_make(
 			&series->comparison, &inputs->dumps[series->first], series->count, &match);
+		series->comparison.shows_hosts = shows_hosts;
 		series->comparison.doubt = series->doubt;
 		series->comparison.series_number = series->number;
 		series->comparison.series_count = series->series_count;

@@ -19,10 +19,16 @@
 
 #define LIST_SCHEMA "hdiff-list-etw/1"
 
+static bool is_named_etl(const char *path)
+{
+	const size_t len = strlen(path);
+
+	return len > 4 && !text_compare(path + len - 4, ".etl");
+}
+
 bool log_exists(const char *path)
 {
 	unsigned char bytes[ETW_PEEK_BYTES];
-	const size_t len = strlen(path);
 	struct os_file file;
 	bool is_log = false;
 
@@ -31,7 +37,7 @@ bool log_exists(const char *path)
 	if (os_size(&file) >= sizeof(bytes) && !os_read_at(&file, 0, bytes, sizeof(bytes)))
 		is_log = etw_is_head(bytes, sizeof(bytes)) || zip_is_head(bytes, sizeof(bytes));
 	os_close(&file);
-	return is_log || (len > 4 && !text_compare(path + len - 4, ".etl"));
+	return is_log || is_named_etl(path);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -154,6 +160,9 @@ int logs_read(
 		all.of_item[i] = SIZE_MAX;
 		if (log_exists(list->items[i].file))
 			rc = add_log(&all, list->items[i].file, i, err);
+		/* a zip archive in a folder: the reader of dumps reports why it is left out */
+		if (rc && list->items[i].is_found && !is_named_etl(list->items[i].file))
+			rc = 0;
 		if (!rc && all.of_item[i] != SIZE_MAX)
 			all.items[all.of_item[i]].has_moment |= list->items[i].part.moment != NULL;
 	}

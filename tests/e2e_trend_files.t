@@ -10,6 +10,7 @@ use File::Basename qw(basename);
 use File::Copy qw(copy);
 use JSON::PP qw(decode_json);
 use IO::Compress::Gzip qw(gzip);
+use IO::Compress::Zip qw(zip);
 use POSIX qw(mkfifo);
 use Test::More;
 use Hunt;
@@ -665,6 +666,36 @@ subtest 'many small dumps take the memory that docs/costs.md states' => sub {
 	} [3, 1], [1000, 1], [1000, 0];
 	cmp_ok($many - $few, '<', 1000 * (6 + 5 * (45 + 300) / 1000), 'KB for 1000 dumps of five stacks and names');
 	cmp_ok($processes - $few, '<', 1000 * 16, 'KB for as many of as many processes');
+};
+
+subtest 'zip archives in a folder are left out' => sub {
+	my $dir = fresh_dir();
+	series($dir, \@six, \%leak, name => 'd%d.txt');
+	for my $name ('old.zip', 'report.docx') {
+		zip("$dir/d0.txt" => "$dir/$name", Name => 'd0.txt') or die;
+	}
+	spew("$dir/damaged.zip", "PK\x03\x04" . "\xff" x 1000);
+	my $result = trend($dir);
+	complains($result, 0, 'each is named', 'old.zip', 'report.docx', 'damaged.zip');
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt d5.txt', 'the dumps are used');
+	like(trend("$dir/old.zip", "$dir/d0.txt")->{err}, qr/old\.zip: is a zip archive without an \.etl file/, 'by name it is refused');
+};
+
+# Both machines have a process with the same pid. The second leaks 100 bytes an hour.
+subtest 'series of several machines name them' => sub {
+	my $dir = fresh_dir();
+	series($dir, \@six, { leak => [(1000) x 6] }, name => 'a%d.txt', host => 'WEB1');
+	series($dir, \@six, { leak => $leak{leak} }, name => 'b%d.txt', host => 'WEB2');
+	my $result = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'text', '--max-growth', '99/h', '--junit', "$dir.xml", $dir));
+	is($result->{status}, 1, 'one grows');
+	is_deeply([$result->{out} =~ /^Trend of app\.exe, process 4242 on (WEB\d): 6 snapshots/mg], ['WEB1', 'WEB2'], 'the heads');
+	like($result->{err}, qr/^hdiff: series 2 \(WEB2\): growth of 100 bytes\/h is over the limit/m, 'the message') or diag($result->{err});
+	is_deeply([slurp("$dir.xml") =~ /testcase .* name="(.*?)"/g], ['app.exe, series 1, WEB1', 'app.exe, series 2, WEB2'], 'the build server');
+	like(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'umdh', $dir))->{out}, qr{^// SERIES 2 of 2: app\.exe, process 4242 on WEB2, }m, 'UMDH\'s form');
+	my $pair = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'text', "$dir/a0.txt", "$dir/b5.txt"))->{out};
+	like($pair, qr/^Growth from app\.exe, process 4242 on WEB1 to app\.exe, process 4242 on WEB2/, 'two dumps');
+	unlike(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'text', "$dir/b0.txt", "$dir/b5.txt"))->{out}, qr/WEB2/, 'one machine needs no name');
+	unlink "$dir.xml";
 };
 
 subtest 'hdiff.exe does the same with the paths of Windows' => sub {

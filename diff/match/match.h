@@ -127,6 +127,7 @@ struct comparison {
 	/* only in a trend: bytes of the hidden address space, maximum over all dumps */
 	uint64_t reserved_most;
 	const char *doubt; /* why limits of growth must not pass, or NULL; borrowed */
+	bool shows_hosts; /* the inputs are of several machines, so reports name them */
 	const char *image; /* program of a trend over several processes, or NULL; borrowed */
 	/* The fields up to `warning_count` are mainly for a comparison that was read from a file.
 	 * The rows of such a comparison lack overhead, and `has_overhead` is true if the

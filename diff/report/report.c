@@ -124,6 +124,12 @@ bool report_has_overhead(const struct view *view)
 				   view->comparison->has_overhead;
 }
 
+const char *report_host(const struct comparison *comparison)
+{
+	return comparison->shows_hosts && comparison->dump_count ? comparison->dumps[0].id.host :
+								   NULL;
+}
+
 bool report_has_rates(const struct comparison *comparison)
 {
 	const struct trend_axis *axis = comparison->axis;

@@ -42,7 +42,8 @@ static void add_worst(struct buf *text, struct view *view, struct strip *strip)
 
 /* ---------------------------------------------------------------- cases */
 
-/* Writes "app.exe", or "app.exe, series 2" if there are several series. */
+/* Writes "app.exe", or "app.exe, series 2" if there are several series, with the machine if there are
+ * several. */
 static void write_case_name(struct out *out, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
@@ -55,6 +56,10 @@ static void write_case_name(struct out *out, const struct view *view)
 	clean_text(&name, image ? module_path_base(image) : "heap", true);
 	if (view->series_count > 1)
 		buf_printf(&name, ", series %zu", view->series_number);
+	if (report_host(comparison)) {
+		buf_add_text(&name, ", ");
+		clean_text(&name, report_host(comparison), true);
+	}
 	write_attribute(out, "name", name.data);
 	buf_release(&name);
 }

@@ -48,6 +48,9 @@ struct change report_not_shown(const struct view *view, size_t *count);
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
+/* Returns the machine of a series if the inputs are of several, or NULL. */
+const char *report_host(const struct comparison *comparison);
+
 /* Returns true if growth per hour is known: snapshots have times, and one process has at least two
  * snapshots. */
 bool report_has_rates(const struct comparison *comparison);

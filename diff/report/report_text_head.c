@@ -11,7 +11,7 @@
 #include "diff/report/report_parts.h"
 #include "diff/report/umdh.h"
 
-/* Writes " of app.exe, process 4242", if known. `before` is " of" or another preposition. */
+/* Writes " of app.exe, process 4242 on WEB2", if known. `before` is " of" or another preposition. */
 static void write_process(
 	struct text_report *text, const char *before, const struct dump_sums *sums)
 {
@@ -22,6 +22,10 @@ static void write_process(
 	if (sums->id.pid)
 		out_printf(text->out, "%s process %lu", sums->id.image ? "," : before,
 			(unsigned long)sums->id.pid);
+	if (text->comparison->shows_hosts && sums->id.host) {
+		out_text(text->out, " on ");
+		out_harmless(text->out, sums->id.host);
+	}
 }
 
 /* Writes both processes if they differ. */
@@ -31,7 +35,8 @@ static void write_processes(struct text_report *text)
 	const struct dump_sums *first = comparison->dumps,
 			       *last = first + comparison->dump_count - 1;
 
-	if (text->is_single || !first->id.pid || !last->id.pid || first->id.pid == last->id.pid) {
+	if (text->is_single || !first->id.pid || !last->id.pid ||
+		(first->id.pid == last->id.pid && !comparison->shows_hosts)) {
 		write_process(text, " of", last);
 		return;
 	}

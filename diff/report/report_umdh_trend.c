@@ -79,7 +79,7 @@ void umdh_trend(
 
 /* ---------------------------------------------------------------- snapshots */
 
-static void write_process(struct out *out, const struct dump_sums *sums)
+static void write_process(struct out *out, const struct dump_sums *sums, bool shows_host)
 {
 	char time[DATE_TEXT_BYTES];
 
@@ -87,6 +87,10 @@ static void write_process(struct out *out, const struct dump_sums *sums)
 		out_printf(out, "process %lu", (unsigned long)sums->id.pid);
 	else
 		out_text(out, "unknown process");
+	if (shows_host && sums->id.host) {
+		out_text(out, " on ");
+		out_harmless(out, sums->id.host);
+	}
 	if (sums->id.start_ms)
 		out_printf(out, ", started %s", date_text(sums->id.start_ms, time));
 }
@@ -119,7 +123,7 @@ static void write_title(struct umdh_report *report, size_t parts)
 	if (parts > 1)
 		out_printf(out, "%zu processes", parts);
 	else
-		write_process(out, &dumps[0]);
+		write_process(out, &dumps[0], report->comparison->shows_hosts);
 	out_printf(out, ", %zu snapshot%s", axis->count, text_plural(axis->count));
 	if (axis->times_ms && axis->count > 1)
 		out_printf(out, " from %s to %s", report_dump_time(&dumps[0], from),
@@ -154,7 +158,7 @@ void umdh_series(struct umdh_report *report)
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		if (parts > 1 && axis_begins(comparison->axis, i)) {
 			out_text(report->out, "//   ");
-			write_process(report->out, &comparison->dumps[i]);
+			write_process(report->out, &comparison->dumps[i], comparison->shows_hosts);
 			out_char(report->out, '\n');
 		}
 		write_snapshot(report, i);
