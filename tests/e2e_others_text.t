@@ -79,6 +79,12 @@ my %mangled = (
 	'numbers of lines on lines of their own' => sub { $_[0] =~ s/,\K (?=\d+\)$)/\n\t    /gmr },
 	'files on lines of their own, mailed' => sub { $_[0] =~ s/^\t/    /gmr =~ s/ \((?=d:)/\n(/gr =~ s/\n/\n\n/gr },
 	'a prompt' => sub { $_[0] . "\nC:\\dumps>" },
+	'time stamps of a build server' => sub { my $at = 0; "\xef\xbb\xbf" . ($_[0] =~ s/^/sprintf '2026-05-04T09:%02d:%02d.%07dZ ', $at \/ 60 % 60, $at++ % 60, $at/gmer) },
+	'numbers of lines' => sub { my $at = 0; $_[0] =~ s/^/++$at . ':'/gmer },
+	'numbers of lines that are not empty' => sub { my $at = 0; $_[0] =~ s/^(.*)\n/++$at && length $1 ? "$at:$1\n" : ''/gmer },
+	'a bar before lines' => sub { "Hello,\n" . $_[0] =~ s/^(.*)$/length $1 ? "| $1" : '|'/gmer },
+	'initials before lines' => sub { "Hello,\n" . ($_[0] =~ s/^(.*)$/length $1 ? "KM> $1" : 'KM>'/gmer) . "Regards\n" },
+	'colons, blanks for TABs' => sub { $_[0] =~ s/^\t/        /gmr =~ s/^(?=.)/: /gmr },
 	'blanks before exclamation marks' => sub { $_[0] =~ s/(?=!)/\xc2\xa0/gr },
 	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
 );
@@ -102,6 +108,8 @@ subtest 'a heap that is missing' => \&missing_heaps;
 subtest 'paths of modules that are cut' => \&cut_paths;
 subtest 'a total line that counts more than the rows' => \&clipped;
 subtest 'a stack whose lines were left out has no caller that is known' => \&torn;
+subtest 'prefixes of some lines' => \&some_prefixes;
+subtest 'patches of logs' => \&patches;
 subtest 'overhead without rows' => \&overhead_only;
 subtest 'words in place of entries' => \&cut_entries;
 subtest 'frames whose address is all that is known' => \&addresses_only;
@@ -591,7 +599,7 @@ sub other_tools {
 		'quoted-printable mail' => comparison({}) =~ s/=/=3D/gr, # as for the total line
 		'quoted-printable mail, in' => raw(1) =~ s/=/=3D/gr =~ s/ $/=20/gmr,
 		'PDF' => "%PDF-1.7\n", 'quoted-printable' => "Subject: leak\nContent-Transfer-Encoding: quoted-printable\n\nx =\ny\n",
-		'patch; remove the first character of each line' => "--- /dev/null\n+++ b/a.txt\n\@\@ -0,0 +1,60 \@\@\n" . comparison({}) =~ s/^/+/gmr,
+		'patch; use the files that it was made of' => "--- /dev/null\n+++ b/a.txt\n\@\@ -0,0 +1,60 \@\@\n" . comparison({}) =~ s/^/+/gmr,
 		'spreadsheet split into cells' => comparison({}) =~ s/[ \t]+/,/gr, 'spreadsheet split' => comparison({}) =~ s/[ \t]+/;/gr,
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
 	);
@@ -793,6 +801,34 @@ sub cut_paths {
 	my $result = hdiff(spew("$dir/console.txt", $log));
 	is($result->{status}, 2, 'status 2');
 	like($result->{err}, qr/console\.txt:7: warning: left out: 1 line that looks like data; the first: "Server\\stock\.exe"; module paths are cut, so different modules may share a name$/m, 'reported');
+	return;
+}
+
+# If only a part of the data has a prefix, it is another text, or lines are missing.
+sub some_prefixes {
+	my $text = comparison({});
+	for my $form (sub { "KM> $_[0]" }, sub { "| $_[0]" }, sub { "2026-05-04T09:00:00Z $_[0]" }, sub { "7:$_[0]" }) {
+		my $marked = join '', map { $form->($_) } split /^/, $text;
+		for my $both ($text . $marked, $marked . $text, $marked =~ s/^\S+?[ :](?=-)//mr) {
+			my $result = hdiff('--max-growth', 1 << 40, spew("$dir/some.txt", $both));
+			is($result->{status}, 2, 'status 2') or diag($both);
+			like($result->{err}, qr/some\.txt/, 'and a message');
+		}
+	}
+	return;
+}
+
+# A patch has only the lines around a change, some of them twice.
+sub patches {
+	my @files = map { spew("$dir/log$_.txt", raw($_)) } 0, 1;
+	for my $how (['-u'], ['-U', 100], ['-c'], []) {
+		my $patch = run(['diff', @$how, @files])->{out};
+		for my $kind (['as it is', $patch], ['with a head', "diff --git a/umdh.txt b/umdh.txt\nindex 3a1f..99bc 100644\n$patch"]) {
+			my $result = hdiff('--max-growth', 1 << 40, spew("$dir/log.patch", $kind->[1]));
+			is($result->{status}, 2, "@$how, $kind->[0]: status 2");
+			like($result->{err}, @$how && $how->[0] ne '-c' ? qr/log\.patch(?::\d+)?: is not a heap dump \(a patch\b/ : qr/log\.patch/, 'the reason') or diag($result->{err});
+		}
+	}
 	return;
 }
 

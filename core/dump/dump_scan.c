@@ -113,6 +113,10 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 		return 0;
 	if (scan_starts(line, "//"))
 		return scan_comment_line(scanner, line);
+	/* context lines of a patch, which begin with a blank, may look like a dump */
+	if (scan_starts(line, "@@ -") && !scanner->seen.block_count)
+		return scan_fail(
+			scanner, ERR_NOT_DUMP, "a patch; use the files that it was made of");
 	if (scan_starts(line, "*-"))
 		return heap_line(scanner, line);
 	if (is_comparison(line)) {

@@ -16,6 +16,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/text.h"
+#include "core/dump/line_prefix.h"
 #include "core/dump/pasted.h"
 
 #define STEP_BYTES ((size_t)64 << 10)
@@ -345,6 +346,7 @@ struct source {
 	struct feed *top; /* text, or mended if needed */
 	struct gunzip *gunzip; /* NULL: not packed */
 	struct utf16 utf16; /* utf16.from is NULL: not UTF-16 */
+	struct line_prefix prefix;
 	struct pasted pasted;
 	/* repaired lines; the text from `lines_at` on has not been returned yet */
 	struct buf lines;
@@ -422,10 +424,13 @@ static int mend_lines(struct source *source, struct err *err)
 
 		if (!newline && lines->len)
 			break; /* the line may continue in the next bytes */
-		if (source->in_long || len > DUMP_LINE_MAX)
+		if (source->in_long || len > DUMP_LINE_MAX) {
 			buf_add(lines, line, len);
-		else
-			pasted_add(&source->pasted, line, len, lines);
+		} else {
+			const size_t skipped = line_prefix_bytes(&source->prefix, line, len);
+
+			pasted_add(&source->pasted, line + skipped, len - skipped, lines);
+		}
 		source->in_long = !newline;
 		text->at += len;
 	}
@@ -450,19 +455,44 @@ static int64_t mended_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return (int64_t)len;
 }
 
+/* Appends the start of a text without the prefix of each line. */
+static void remove_prefixes(
+	const struct line_prefix *prefix, const char *text, size_t len, struct buf *plain)
+{
+	const char *end = text + len;
+
+	for (const char *next; text < end; text = next) {
+		size_t skipped;
+
+		next = memchr(text, '\n', (size_t)(end - text));
+		next = next ? next + 1 : end;
+		skipped = line_prefix_bytes(prefix, text, (size_t)(next - text));
+		buf_add(plain, text + skipped, (size_t)(next - text) - skipped);
+	}
+}
+
 /* Adds a repair layer if the start of the text shows signs of damage. Read errors are left for the
  * next read to report. */
 static void find_mending(struct source *source)
 {
 	struct feed *text = &source->text;
 	int64_t ready = feed_need(text, SOURCE_PEEK_BYTES, NULL);
+	const char *start = (const char *)text->bytes + text->at;
+	struct buf plain;
 
 	pasted_init(&source->pasted);
 	buf_init(&source->lines);
 	source->top = text;
-	if (ready <= 0 ||
-		!pasted_find(&source->pasted, (const char *)text->bytes + text->at, (size_t)ready))
+	if (ready <= 0)
 		return;
+	if (line_prefix_find(&source->prefix, start, (size_t)ready)) {
+		buf_init(&plain);
+		remove_prefixes(&source->prefix, start, (size_t)ready, &plain);
+		pasted_find(&source->pasted, plain.data, plain.len);
+		buf_release(&plain);
+	} else if (!pasted_find(&source->pasted, start, (size_t)ready)) {
+		return;
+	}
 	feed_init(&source->mended, SOURCE_PEEK_BYTES, mended_read, source);
 	source->top = &source->mended;
 }

@@ -67,7 +67,7 @@ static const struct {
 	{"a quoted-printable mail; save it as plain text",
 		"Content-Transfer-Encoding: quoted-printable", true},
 	{"a base64 mail; save it as plain text", "Content-Transfer-Encoding: base64", true},
-	{"a patch; remove the first character of each line", "@@ -", true},
+	{"a patch; use the files that it was made of", "@@ -", true},
 	{"a web page; save it as plain text", "<!DOCTYPE html", false},
 	{"a web page; save it as plain text", "<html", false},
 };
