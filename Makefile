@@ -244,7 +244,7 @@ fuzz: $(FUZZ_TARGETS:tests/fuzz/%.c=build/fuzz/%) build/fuzz/images/made ## prog
 check-fuzz: fuzz ## run each of them for FUZZ_SECONDS (60)
 	tests/fuzz/run-fuzz
 
-check-viewers: all ## install what opens reports (a browser, Go, databases), and test with it
+check-viewers: all ## install what opens reports (browsers, Go, databases), and test with it
 	setup/packages viewers
 	setup/step viewers "getting DuckDB, speedscope and ajv" setup/viewers
 	HSNAP_VIEWERS=required tests/run tests/viewers/*.t

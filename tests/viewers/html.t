@@ -7,7 +7,6 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/../lib";
 use JSON::PP;
-use MIME::Base64 qw(decode_base64);
 use Test::More;
 use Browser;
 use Hunt;
@@ -17,7 +16,7 @@ use Series;
 use Viewers;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
-my $browser = Browser->new(need_program('chromium'));
+my $browser = Browser->new(need_program($ENV{HSNAP_BROWSER} // 'chromium'));
 my $json = JSON::PP->new->utf8;
 my $dir = fresh_dir();
 my @dumps = page_dumps($dir);
@@ -47,8 +46,8 @@ subtest 'a trend' => \&check_trend;
 subtest 'a recording' => \&check_recording;
 subtest 'groups of the report' => \&check_report_groups;
 subtest '20,000 stacks' => \&check_many;
-is_deeply($browser->{complaints}, [], 'nobody complains, and no name runs');
-is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } @{ $browser->{requests} }], [], 'nothing is fetched');
+is_deeply([$browser->complaints], [], 'nobody complains, and no name runs');
+is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } $browser->requests], [], 'nothing is fetched');
 $browser->close;
 done_testing;
 
@@ -283,7 +282,8 @@ sub check_hidden {
 
 sub check_copy {
 	show('#e=' . 'vscode%3A%2F%2Ffile%2F%7Bfile%7D%3A%7Bline%7D');
-	value('document.getElementById("copy-table").click()');
+	table();
+	$browser->click('#copy-table');
 	my @lines = split /\n/, value('document.getElementById("copied").dataset.text');
 	is(scalar @lines, 1 + @rows, 'a line for each row, and the heads');
 	is_deeply([(split /\t/, $lines[0])[0 .. 3]], [qw(Growth Blocks Old New)], 'the heads');
@@ -331,7 +331,7 @@ sub check_address {
 
 sub check_themes {
 	for my $theme (qw(light dark)) {
-		$browser->ask('Emulation.setEmulatedMedia', { features => [{ name => 'prefers-color-scheme', value => $theme }] });
+		$browser->media(scheme => $theme);
 		show();
 		my $other = $theme eq 'light' ? 'dark' : 'light';
 		my $lit = sub { my ($paper) = value('getComputedStyle(document.body).backgroundColor') =~ /(\d+)/; return $paper > 128 ? 'light' : 'dark' };
@@ -344,7 +344,7 @@ sub check_themes {
 		show(hash_of());
 		is($lit->(), $other, 'and the address keeps it');
 	}
-	$browser->ask('Emulation.setEmulatedMedia', { features => [] });
+	$browser->media;
 	return;
 }
 
@@ -394,18 +394,20 @@ sub check_vanished {
 }
 
 sub check_paper {
-	$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::true });
-	$browser->open_page($url);
-	my $document = $browser->ask('DOM.getDocument');
-	my $found = $browser->ask('DOM.querySelectorAll', { nodeId => $document->{root}{nodeId}, selector => 'noscript td:first-child' });
-	is(scalar @{ $found->{nodeIds} }, scalar @rows, 'without scripts there is the table');
-	$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::false });
+	if ($browser->isa('Chromium')) {
+		$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::true });
+		$browser->open_page($url);
+		my $document = $browser->ask('DOM.getDocument');
+		my $found = $browser->ask('DOM.querySelectorAll', { nodeId => $document->{root}{nodeId}, selector => 'noscript td:first-child' });
+		is(scalar @{ $found->{nodeIds} }, scalar @rows, 'without scripts there is the table');
+		$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::false });
+	}
 	show();
-	$browser->ask('Emulation.setEmulatedMedia', { media => 'print' });
+	$browser->media(medium => 'print');
 	is(value('getComputedStyle(document.getElementById("tools")).display'), 'none', 'on paper there are no buttons');
-	$browser->ask('Emulation.setEmulatedMedia', { media => '' });
+	$browser->media;
 	show('#c=dark');
-	my $pages = decode_base64($browser->ask('Page.printToPDF', { printBackground => JSON::PP::true })->{data});
+	my $pages = $browser->pdf;
 	like($pages, qr/\A%PDF-.*%%EOF\s*\z/s, 'it prints');
 	is(value('document.documentElement.dataset.theme'), 'dark', 'and is dark again on the screen');
 	return;
@@ -466,13 +468,13 @@ sub check_trend {
 # Checks that names can be read in a window of 1,000 pixels, and that no column covers another
 # column.
 sub check_widths {
-	$browser->ask('Emulation.setDeviceMetricsOverride', { width => 1000, height => 800, deviceScaleFactor => 1, mobile => JSON::PP::false });
+	$browser->size(1000, 800);
 	$browser->drawn;
 	cmp_ok(value('document.querySelector("td.name").clientWidth'), '>', 150, 'there is room for names');
 	is(value('[...document.querySelectorAll("#columns th")].filter(head => head.firstChild.getBoundingClientRect().right > head.getBoundingClientRect().right + 1).length'),
 		0, 'no title is over the next');
 	is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, 'and the page is no wider than the window');
-	$browser->ask('Emulation.clearDeviceMetricsOverride');
+	$browser->size;
 	return;
 }
 

@@ -15,7 +15,7 @@ use Series;
 use Viewers;
 
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
-my $browser = Browser->new(need_program('chromium'));
+my $browser = Browser->new(need_program($ENV{HSNAP_BROWSER} // 'chromium'));
 my $json = JSON::PP->new->utf8;
 my $dir = fresh_dir();
 my ($file) = make_random($dir, plain => { seed => 21, events => 6000 }, attached => { seed => 22, events => 5000, attached => 60 },
@@ -36,7 +36,7 @@ subtest 'keys and fields' => \&check_keys;
 subtest 'an address restores the view' => \&check_address;
 subtest 'widths' => \&check_widths;
 subtest 'a trend: pairs' => \&check_pairs;
-is_deeply($browser->{complaints}, [], 'nobody complains');
+is_deeply([$browser->complaints], [], 'nobody complains');
 $browser->close;
 done_testing;
 
@@ -199,13 +199,13 @@ sub check_address {
 
 sub check_widths {
 	for my $width (400, 800, 1400) {
-		$browser->ask('Emulation.setDeviceMetricsOverride', { width => $width, height => 900, deviceScaleFactor => 1, mobile => JSON::PP::false });
+		$browser->size($width, 900);
 		$browser->open_page($url);
 		$browser->drawn;
 		is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, "$width pixels: nothing is wider than the page");
 		my $wide = value('document.getElementById("chart").clientWidth');
 		is(value('document.getElementById("chart").viewBox.baseVal.width'), $wide, "$width pixels: text in the chart has its size");
 	}
-	$browser->ask('Emulation.clearDeviceMetricsOverride');
+	$browser->size;
 	return;
 }
