@@ -282,7 +282,6 @@ sub check_hidden {
 
 sub check_copy {
 	show('#e=' . 'vscode%3A%2F%2Ffile%2F%7Bfile%7D%3A%7Bline%7D');
-	table();
 	$browser->click('#copy-table');
 	my @lines = split /\n/, value('document.getElementById("copied").dataset.text');
 	is(scalar @lines, 1 + @rows, 'a line for each row, and the heads');
@@ -406,10 +405,18 @@ sub check_paper {
 	$browser->media(medium => 'print');
 	is(value('getComputedStyle(document.getElementById("tools")).display'), 'none', 'on paper there are no buttons');
 	$browser->media;
+	$browser->size(1400, 900);
 	show('#c=dark');
+	my $shape = '(canvas => [canvas.width / devicePixelRatio, canvas.clientHeight])(document.getElementById("graph"))';
+	my $before = value($shape);
+	value("addEventListener('beforeprint', () => { window.printed = $shape; })");
 	my $pages = $browser->pdf;
 	like($pages, qr/\A%PDF-.*%%EOF\s*\z/s, 'it prints');
-	is(value('document.documentElement.dataset.theme'), 'dark', 'and is dark again on the screen');
+	is(value('window.printed[0]'), 1400, 'the graph is drawn for a page of 700 pixels, twice as sharp');
+	$browser->drawn;
+	is_deeply(value($shape), $before, 'and for the screen again');
+	is(value('document.documentElement.dataset.theme'), 'dark', '... in its colours');
+	$browser->size;
 	return;
 }
 

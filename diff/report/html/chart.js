@@ -161,7 +161,7 @@ function chart(isNew = true) {
 	const focused = document.activeElement?.dataset?.end;
 	if (isNew)
 		findAreas();
-	width = Math.max(280, $('chart').clientWidth || 1000);
+	width = paperWidth || Math.max(280, $('chart').clientWidth || 1000);
 	$('chart').setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
 	const total = Float64Array.from({ length: count }, (_, i) => totalAt(i));
 	const one = marked < 0 ? null : useOf(marked, metric);

@@ -5,9 +5,12 @@ const ROW = 20;
 let boxes = []; // {node, x, width, depth}
 let zoomed = 0, focus = 0, hovered = -1;
 let matches = null; // by label: found by the search; null: no search
+let paperWidth = 0; // pixels between the margins of a printed page, or 0 on the screen
+
+const graphWidth = () => paperWidth || canvas.clientWidth;
 
 function layout() {
-	const width = canvas.clientWidth;
+	const width = graphWidth();
 	const add = (node, x, size, depth) => {
 		boxes.push({ node, x, width: size, depth });
 		let at = x;
@@ -47,12 +50,12 @@ function fit(text, width, letter) {
 }
 
 function draw() {
-	const began = performance.now(), scale = devicePixelRatio || 1, width = canvas.clientWidth;
+	const began = performance.now(), scale = paperWidth ? 2 : devicePixelRatio || 1, width = graphWidth();
 	const css = getComputedStyle(document.documentElement), of = name => css.getPropertyValue(name);
 	const ink = of('--ink'), paper = of('--paper'), mark = of('--mark'), link = of('--link'), grown = of('--grown'), shrunk = of('--shrunk');
 	layout();
 	const height = ROW * (1 + boxes.reduce((most, box) => Math.max(most, box.depth), 0));
-	canvas.style.height = height + 'px';
+	canvas.style.height = paperWidth ? 'auto' : height + 'px'; // paper may be wider or narrower
 	canvas.width = Math.round(width * scale);
 	canvas.height = Math.min(32000, Math.round(height * scale));
 	const context = canvas.getContext('2d');

@@ -163,23 +163,30 @@ darkened.addEventListener('change', () => {
 	setTheme(state.theme);
 	drawSoon();
 });
-addEventListener('resize', drawSoon);
+function redraw() {
+	if (hasChart)
+		chart(false);
+	if (!isGrouped)
+		draw();
+}
+addEventListener('resize', () => requestAnimationFrame(redraw));
 addEventListener('hashchange', () => {
 	readHash();
 	update('all');
 });
 
-/* Prints in light colours. */
+/* Prints in light colours, with graph and chart drawn for paper. */
 let onScreen;
 addEventListener('beforeprint', () => {
 	onScreen = state.theme;
+	paperWidth = 700;
 	setTheme('light');
-	if (!isGrouped)
-		draw();
+	redraw();
 });
 addEventListener('afterprint', () => {
+	paperWidth = 0;
 	setTheme(onScreen);
-	drawSoon();
+	requestAnimationFrame(redraw);
 });
 
 $('theme').hidden = $('main').hidden = false;
