@@ -60,6 +60,18 @@ function memoryAreas(metric) {
 		.filter(area => area.values.some(value => value));
 }
 
+function addNumbers(sums, numbers, sign = 1) {
+	for (let i = 0; i < sums.length; i++)
+		sums[i] += sign * numbers[i];
+}
+
+function highestOf(numbers) {
+	let highest = 0;
+	for (let i = 0; i < numbers.length; i++)
+		highest = Math.max(highest, numbers[i]);
+	return highest;
+}
+
 /* Computes the areas of all points, so that they stay when the range changes. */
 function findAreas() {
 	const metric = state.metric, byName = new Map(), count = pointCount();
@@ -75,21 +87,21 @@ function findAreas() {
 		if (recording)
 			(isRate() ? addRate : addUse)(values, i, metric);
 		else
-			rows[i][metric].forEach((value, k) => { values[k] += value; });
+			addNumbers(values, rows[i][metric]);
 	});
 	const all = [...byName.values()];
 	const rest = { name: 'the rest', isRest: true, values: new Float64Array(count) };
 	if (!recording)
 		view.snapshots.forEach((shot, k) => { rest.values[k] = shot.selected[metric]; });
 	for (const area of all) {
-		area.most = area.values.reduce((a, b) => Math.max(a, b), 0);
+		area.most = highestOf(area.values);
 		if (recording)
-			area.values.forEach((value, k) => { rest.values[k] += value; });
+			addNumbers(rest.values, area.values);
 	}
 	all.sort((a, b) => b.most - a.most || (a.name < b.name ? -1 : 1));
 	areas = all.slice(0, AREAS).filter(area => area.most);
 	for (const area of areas)
-		area.values.forEach((value, k) => { rest.values[k] -= value; });
+		addNumbers(rest.values, area.values, -1);
 	if (rest.values.some(value => value > 0))
 		areas.push(rest);
 }
@@ -105,15 +117,15 @@ function drawAreas(y) {
 		for (const part of processes()) {
 			const upper = [], lower = [];
 			for (let i = part.first; i < part.first + part.count; i++) {
-				lower.unshift(`${xOf(i).toFixed(1)},${y(floor[i]).toFixed(1)}`);
+				lower.push(`${xOf(i).toFixed(1)},${y(floor[i]).toFixed(1)}`);
 				upper.push(`${xOf(i).toFixed(1)},${y(floor[i] + area.values[i]).toFixed(1)}`);
 			}
 			if (part.count === 1)
 				list.push(svg('line', { class: kind + ' single', x1: xOf(part.first), x2: xOf(part.first), y1: y(floor[part.first]), y2: y(floor[part.first] + area.values[part.first]) }));
 			else
-				list.push(svg('polygon', { class: kind, points: upper.concat(lower).join(' ') }));
+				list.push(svg('polygon', { class: kind, points: upper.concat(lower.reverse()).join(' ') }));
 		}
-		area.values.forEach((value, i) => { floor[i] += value; });
+		addNumbers(floor, area.values);
 	});
 	return list;
 }
@@ -166,7 +178,7 @@ function chart(isNew = true) {
 	const total = Float64Array.from({ length: count }, (_, i) => totalAt(i));
 	const one = marked < 0 ? null : useOf(marked, metric);
 	const highest = recording && metric === 'bytes' && !isRate() ? Math.max(...edges.map(edge => edge.highest)) : 0;
-	const most = Math.max(1, highest, ...total), y = value => BOTTOM - (BOTTOM - TOP) * value / most;
+	const most = Math.max(1, highest, highestOf(total)), y = value => BOTTOM - (BOTTOM - TOP) * value / most;
 	list.push(...drawAreas(y));
 	for (const part of [0, 0.5, 1]) {
 		list.push(svg('line', { class: 'axis', x1: LEFT, x2: right(), y1: y(part * most), y2: y(part * most) }),

@@ -18,20 +18,20 @@ const CLASSES = {
 const SHOWN = { growth: 'Growth', ...CLASSES, ai: 'AI: allocated inside', end: 'Use at the end', peak: 'Use at the peak' };
 
 function readLives() {
-	const numbers = readTable(recording.lives);
+	const next = tableReader(recording.lives);
 	const count = recording.rows.length + 1, entries = { birth: [], death: [], blocks: [], bytes: [] };
 	lives = { first: new Uint32Array(count + 1) };
-	for (let row = 0, at = 0; row < count; row++) {
-		let left = numbers[at], birth = 0;
-		const size = numbers[at + 1] - 1;
+	for (let row = 0; row < count; row++) {
+		let left = next(), birth = 0;
+		const size = next() - 1;
 		lives.first[row] = entries.birth.length;
-		for (at += 2; left; left--) {
-			birth += numbers[at];
+		for (; left; left--) {
+			birth += next();
 			entries.birth.push(birth);
-			entries.death.push(birth + numbers[at + 1]);
-			entries.blocks.push(numbers[at + 2]);
-			entries.bytes.push(size < 0 ? numbers[at + 3] : size * numbers[at + 2]);
-			at += size < 0 ? 4 : 3;
+			entries.death.push(birth + next());
+			const blocks = next();
+			entries.blocks.push(blocks);
+			entries.bytes.push(size < 0 ? next() : size * blocks);
 		}
 	}
 	lives.first[count] = entries.birth.length;

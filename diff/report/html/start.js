@@ -41,34 +41,31 @@ function copyText(text) {
 
 // ---------------------------------------------------------------- tables
 
-/* Returns the numbers of a table (diff/report/page_table.h). */
-function readTable(base64) {
-	const text = atob(base64), numbers = [];
-	let value = 0, unit = 1;
-	for (let i = 0; i < text.length; i++) {
-		const byte = text.charCodeAt(i);
-		value += (byte & 127) * unit;
-		unit *= 128;
-		if (byte < 128) {
-			numbers.push(value);
-			value = 0;
-			unit = 1;
-		}
-	}
-	return numbers;
+/* Returns a function that returns the next number of a table (diff/report/page_table.h). */
+function tableReader(base64) {
+	const text = atob(base64);
+	let at = 0;
+	return () => {
+		let value = 0, unit = 1, byte;
+		do {
+			byte = text.charCodeAt(at++);
+			value += (byte & 127) * unit;
+			unit *= 128;
+		} while (byte > 127);
+		return value;
+	};
 }
 
 /* Stores the sums of a trend's rows in them (diff/report/page_series.c). */
 function readSeries(series) {
-	const numbers = readTable(series.table), count = series.snapshots.length;
-	let at = 0;
+	const next = tableReader(series.table), count = series.snapshots.length;
 	const read = () => {
 		const values = new Float64Array(count);
 		for (let i = 0, value = 0; i < count; i++) {
-			const number = numbers[at++];
+			const number = next();
 			value += number % 2 ? (number + 1) / 2 : -number / 2;
 			values[i] = value;
-			for (let same = number ? 0 : numbers[at++]; same; same--)
+			for (let same = number ? 0 : next(); same; same--)
 				values[++i] = value;
 		}
 		return values;
@@ -76,7 +73,7 @@ function readSeries(series) {
 	if (series.other_rows)
 		series.rows.push({ kind: 'other', ids: [], other_rows: series.other_rows, trend: { verdict: '', bytes_per_hour: null } });
 	for (const row of series.rows) {
-		const size = numbers[at++] - 1;
+		const size = next() - 1;
 		row.blocks = read();
 		row.bytes = size < 0 ? read() : row.blocks.map(blocks => blocks * size);
 	}
