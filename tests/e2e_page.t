@@ -80,6 +80,8 @@ sub check {
 		my @frames = @{ $rows[$i]{frames} // [] } or next;
 		is_deeply([split /\n/, $rest[-1]], [map { shown($_) } @frames], "stack of row $i");
 	}
+	my @folded = $page =~ m{<details><summary>(\d+) more frames?</summary>}g;
+	is_deeply(\@folded, [map { $_ > 4 ? $_ - 4 : () } map { scalar @{ $_->{frames} // [] } } @rows], 'frames after the fourth are folded');
 	return;
 }
 
@@ -95,7 +97,7 @@ sub table_in {
 	my ($page) = @_;
 	my ($tables) = decode('UTF-8', $page) =~ m{<noscript>\n(.*?)</noscript>}s;
 	return map {
-		[map { plain(s{<br>}{\n}gr) } m{<td>(.*?)</td>}gs]
+		[map { plain(s{<details><summary>\d+ more frames?</summary>|<br>}{\n}gr =~ s{</details>}{}gr) } m{<td>(.*?)</td>}gs]
 	} grep { /<td>/ } $tables =~ m{<tr>(.*?)</tr>}gs;
 }
 

@@ -20,6 +20,7 @@
 
 /* maximum number of rows in the table for browsers without scripts, which cannot sort or search */
 #define TABLE_ROWS 1000
+#define TABLE_FRAMES 4 /* of a stack in that table; further frames are folded */
 #define NAME_COLUMNS 100 /* longest name of a frame; longer names are shortened */
 
 /* ---------------------------------------------------------------- text */
@@ -246,6 +247,8 @@ static void write_cells(struct out *out, const struct view *view, const struct c
 
 static void write_frames(struct out *out, const struct frames *frames)
 {
+	const size_t more = frames->count > TABLE_FRAMES ? frames->count - TABLE_FRAMES : 0;
+	const char *gap = "";
 	struct buf name;
 	size_t part = 0;
 
@@ -253,13 +256,20 @@ static void write_frames(struct out *out, const struct frames *frames)
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 
+		if (more && i == TABLE_FRAMES) {
+			out_printf(out, "<details><summary>%zu more frame%s</summary>", more,
+				text_plural(more));
+			gap = "";
+		}
 		if (part < frames->part_count && frames->part_at[part] == i) {
-			out_text(out, "<br>or");
+			out_printf(out, "%sor", gap);
+			gap = "<br>";
 			part++;
 		}
 		frame_name(frame, &name);
 		report_shorten(&name, 0, NAME_COLUMNS);
-		out_text(out, i ? "<br>" : "");
+		out_text(out, gap);
+		gap = "<br>";
 		write_name(out, name.data);
 		if (frame->file) {
 			out_text(out, " (");
@@ -267,6 +277,7 @@ static void write_frames(struct out *out, const struct frames *frames)
 			out_printf(out, ":%" PRIu32 ")", frame->line);
 		}
 	}
+	out_text(out, more ? "</details>" : "");
 	buf_release(&name);
 }
 
@@ -319,9 +330,9 @@ static void write_table(struct out *out, const struct view *view)
 
 	frames_init(&frames);
 	out_printf(out,
-		"<table>\n<tr><th>bytes</th><th>blocks</th><th>old</th><th>new</th>%s<th>%s</th>"
-		"</tr>\n",
-		is_grouped	       ? "<th>self</th>" :
+		"<table>\n<tr><th>growth, bytes</th><th>growth, blocks</th><th>old, bytes</th>"
+		"<th>new, bytes</th>%s<th>%s</th></tr>\n",
+		is_grouped	       ? "<th>self growth, bytes</th>" :
 		view->comparison->axis ? "<th>verdict</th>" :
 					 "",
 		is_grouped ? report_group_kind(view->group) : "stack");

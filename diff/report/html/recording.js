@@ -147,5 +147,7 @@ function showClasses() {
 		line.append(element('td', CLASSES[name]));
 		return line;
 	});
-	$('classes').replaceChildren(...lines);
+	const head = element('tr');
+	head.append(element('th', 'Bytes'), element('th', 'Blocks'), element('th', `${momentOf(state.from)} to ${momentOf(state.to)}`));
+	$('classes').replaceChildren(head, ...lines);
 }
