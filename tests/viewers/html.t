@@ -32,6 +32,8 @@ subtest 'zooming, by pointer and keys' => \&check_zoom;
 subtest 'grouping, as hdiff --group does' => \&check_groups;
 subtest 'a row and the graph lead to each other' => \&check_links;
 subtest 'a call tree' => \&check_tree;
+subtest 'the table by keys' => \&check_table_keys;
+subtest 'each width' => \&check_every_width;
 subtest 'callers and callees of a function' => \&check_around;
 subtest 'without libraries' => \&check_hidden;
 subtest 'the table as text, and sources' => \&check_copy;
@@ -93,7 +95,7 @@ sub table {
 	return $browser->js(<<'END');
 (() => { const heads = [...document.querySelectorAll('#columns th')].map(head => head.dataset.name);
   return [...document.querySelectorAll('#rows tr.row')].map(row => Object.fromEntries([...row.children].map((cell, i) =>
-    [heads[i], cell.dataset.n === undefined ? cell.textContent : Number(cell.dataset.n)]))); })()
+    [heads[i], cell.dataset.n === undefined ? cell.querySelector('button')?.title ?? cell.textContent : Number(cell.dataset.n)]))); })()
 END
 }
 
@@ -247,6 +249,55 @@ sub check_tree {
 		cmp_ok($count, '>', 30, "$order: lines");
 		is_deeply(\@wrong, [], '... with their sums');
 	}
+	return;
+}
+
+# Keys reach heads and rows, and the focus stays where it is.
+sub check_table_keys {
+	my $focused = sub { return value('(e => e.closest("th")?.dataset.name ?? e.title)(document.activeElement)') };
+	show();
+	is(value('document.getElementById("table").role'), 'table', 'a table');
+	value('document.querySelector("th[data-name=old] button").focus()');
+	$browser->key('Enter', 'Enter');
+	is($focused->() . value('document.querySelector("th[data-name=old]").ariaSort'), 'oldascending', 'sorted twice at the same head');
+	value('document.querySelector("#rows button").focus()');
+	$browser->key('ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowUp', 'ArrowUp');
+	is(value('document.activeElement.ariaExpanded'), 'true', 'a row is opened');
+	is_deeply(value('[...document.querySelectorAll("#rows tr")].map(row => row.className).slice(0, 3)'), ['row open', 'stack', 'row'], '... and arrows pass over its stack');
+	$browser->key('ArrowLeft');
+	is(value('document.querySelectorAll("#rows tr.stack").length'), 0, '... and closed');
+
+	show('#g=tree');
+	is(value('document.getElementById("table").role'), 'treegrid', 'a tree');
+	value('document.querySelector("#rows button").focus()');
+	$browser->key('ArrowDown');
+	my ($name) = map { $_->{name} } (tree_lines())[1];
+	is($focused->(), $name, 'the second line');
+	my $count = tree_lines();
+	$browser->key('ArrowRight');
+	cmp_ok(scalar tree_lines(), '>', $count, '... unfolds');
+	is($focused->() . ' ' . value('document.activeElement.closest("tr").ariaExpanded'), "$name true", '... and keeps the focus');
+	$browser->key('ArrowLeft');
+	is(scalar tree_lines(), $count, '... and folds');
+	return;
+}
+
+# No control is cut, broken into lines, or over another one.
+sub check_every_width {
+	for my $width (400, 800, 1400) {
+		$browser->size($width, 900);
+		show();
+		is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, "$width pixels: nothing is wider than the page");
+		my ($cut, $lines, $over) = @{ value(<<'END') };
+(() => { const all = [...document.querySelectorAll('button, select, input[type=search], #tools label')].filter(e => e.offsetParent && !e.closest('#wide'));
+  const box = e => e.getBoundingClientRect(), name = e => e.id || e.textContent;
+  return [all.filter(e => box(e).left < 0 || box(e).right > innerWidth), all.filter(e => e.matches('button') && box(e).height > 34),
+    all.filter(a => all.some(b => a !== b && !a.contains(b) && !b.contains(a) && box(a).left + 1 < box(b).right - 1 && box(b).left + 1 < box(a).right - 1
+      && box(a).top + 1 < box(b).bottom - 1 && box(b).top + 1 < box(a).bottom - 1))].map(list => list.map(name)); })()
+END
+		is_deeply([$cut, $lines, $over], [[], [], []], "$width pixels: nothing is cut, broken or covered");
+	}
+	$browser->size;
 	return;
 }
 

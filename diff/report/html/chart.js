@@ -139,7 +139,7 @@ function drawMarks() {
 		const x = LEFT + Math.max(0, mark.ms - edges[0].ms) * scale, words = mark.label.length > 20 ? mark.label.slice(0, 19) + '\u2026' : mark.label;
 		const made = svg('g', { class: 'mark' });
 		made.append(svg('title', {}, `${mark.label}, ${secondsText(mark.ms)}`), svg('line', { x1: x, x2: x, y1: TOP - 4, y2: BOTTOM }));
-		if (x >= free && x + 6 * words.length < width) {
+		if (x >= free && x + 8 * words.length < width) {
 			made.append(svg('text', { x, y: TOP - 8 }, words));
 			free = x + 7 * words.length + 8;
 		}

@@ -41,12 +41,26 @@ function colour(node, above) {
 	return `hsl(${hue} ${above ? tint / 3 : tint}% ${light}%)`;
 }
 
-function fit(text, width, letter) {
-	const room = Math.floor(width / letter);
+const MONO = 'ui-monospace, Consolas, "DejaVu Sans Mono", monospace';
+
+/* Returns how many letters of the graph and the table fit into a width. */
+function roomFor(width, size) {
+	const context = canvas.getContext('2d');
+	context.font = `${size}px ${MONO}`;
+	return Math.floor(width / context.measureText('M').width);
+}
+
+/* Shortens a text in the middle, because the end of a C++ name is its function. */
+function shorten(text, room) {
+	const tail = room < 12 ? 0 : Math.floor((room - 1) / 2);
+	return text.length <= room ? text : text.slice(0, room - 1 - tail) + '\u2026' + text.slice(text.length - tail);
+}
+
+function fit(text, room) {
 	if (text.length <= room)
 		return text;
 	const bare = (text.match(/^[+\u2212] /)?.[0] ?? '') + text.slice(text.indexOf('!') + 1).replace(/^[+\u2212] /, ''); // without the module
-	return bare.length <= room ? bare : room < 3 ? '' : bare.slice(0, room - 1) + '\u2026';
+	return room < 3 ? '' : shorten(bare, room);
 }
 
 function draw() {
@@ -63,8 +77,7 @@ function draw() {
 	context.scale(scale, scale);
 	context.direction = 'ltr';
 	context.textBaseline = 'middle';
-	context.font = '12px ui-monospace, Consolas, "DejaVu Sans Mono", monospace';
-	const letter = context.measureText('M').width;
+	const letter = 1000 / roomFor(1000, 12);
 	for (const { node, x, width, depth, above } of boxes) {
 		const y = depth * ROW, gap = width > 3 ? 1 : 0, found = matches && node && matches[tree.label[node]];
 		context.globalAlpha = matches && !found && node ? 0.35 : 1;
@@ -84,7 +97,7 @@ function draw() {
 		}
 		if (width > 3 * letter) {
 			const sum = tree.new[node] - tree.old[node], sign = isOne() || !sum ? '' : sum > 0 ? '+ ' : '\u2212 '; // what grew is not told by colours alone
-			const text = fit(sign + labelOf(node), width - 8, letter);
+			const text = fit(sign + labelOf(node), Math.floor((width - 8) / letter));
 			context.fillStyle = ink;
 			context.save();
 			context.beginPath();

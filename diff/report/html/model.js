@@ -34,6 +34,7 @@ function addFrame(frame) {
 	frame.place = frame.file === undefined ? '' : frame.line ? frame.file + ':' + frame.line : frame.file;
 }
 frames.forEach(addFrame);
+const hasPlaces = frames.some(frame => frame.place);
 
 const wordFrames = new Map();
 function wordsFrame(words) {

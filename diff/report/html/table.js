@@ -122,7 +122,7 @@ function columns() {
 	}
 	list.push({ name: 'name', title: isByStack ? 'Function' : isGrouped ? report.group[0].toUpperCase() + report.group.slice(1) : state.group === 'module' ? 'Module' : 'Function',
 		value: item => item.name, text: item => item.short ?? item.name, isName: true });
-	if (isByStack)
+	if (isByStack && hasPlaces)
 		list.push({ name: 'file', title: 'File', value: item => item.place, text: item => item.place.replace(/.*[\\/]/s, ''), isName: true });
 	if (innerWidth < 600) // the name is what a narrow screen shows first
 		list.unshift(...list.splice(list.findIndex(column => column.name === 'name'), 1));
@@ -198,7 +198,19 @@ function element(name, text, kind) {
 	return made;
 }
 
+/* Fills the table anew. The focus stays on its head or row. */
 function table() {
+	const focused = document.activeElement, column = focused.closest('#columns th')?.dataset.name, node = focused.closest('#rows tr')?.dataset.node;
+	fillTable();
+	if (column)
+		$('columns').querySelector(`[data-name=${column}] button`)?.focus();
+	while (node && !$('rows').querySelector(`[data-node="${node}"]`) && shownCount < items.length)
+		showMore();
+	if (node)
+		$('rows').querySelector(`[data-node="${node}"] button`)?.focus();
+}
+
+function fillTable() {
 	const heads = columns().map(column => {
 		const head = element('th', undefined, column.isName ? column.name : ''), button = element('button', column.title);
 		const isSorted = column.name === state.sort;
@@ -216,6 +228,7 @@ function table() {
 		return head;
 	});
 	$('columns').replaceChildren(...heads);
+	$('table').setAttribute('role', state.group === 'tree' && !isGrouped ? 'treegrid' : 'table');
 	collect();
 	$('rows').replaceChildren();
 	$('rows').dataset.count = items.length;
@@ -224,22 +237,22 @@ function table() {
 }
 
 function showMore() {
-	const list = columns();
+	const list = columns(), room = roomFor($('columns').querySelector('.name').clientWidth - 18, 13);
 	for (const item of items.slice(shownCount, shownCount + AT_ONCE))
-		$('rows').append(tableRow(item, list));
+		$('rows').append(tableRow(item, list, room));
 	shownCount = Math.min(items.length, shownCount + AT_ONCE);
 	$('more').hidden = shownCount >= items.length;
 	$('more').textContent = `Show more (${exact.format(items.length - shownCount)} left)`;
 }
 
-function tableRow(item, list) {
+function tableRow(item, list, room) {
 	const line = element('tr', undefined, 'row');
 	if (item.row >= 0)
 		line.dataset.row = item.row;
 	for (const column of list) {
 		const cell = element('td', undefined, column.isName ? column.name : '');
 		if (column.name === 'name') {
-			const button = element('button', column.text(item));
+			const button = element('button', shorten(column.text(item), Math.max(20, room - 2 * (item.depth ?? 0))));
 			button.type = 'button';
 			button.title = item.name;
 			if (item.row >= 0)
@@ -249,8 +262,9 @@ function tableRow(item, list) {
 				button.prepend(hasKids ? isOpen ? '\u25be ' : '\u25b8 ' : '\u2003');
 				button.style.paddingLeft = 14 * Math.min(item.depth, 40) + 'px';
 				if (hasKids)
-					button.setAttribute('aria-expanded', isOpen);
+					line.setAttribute('aria-expanded', isOpen);
 				line.setAttribute('aria-level', item.depth + 1);
+				line.dataset.node = item.node;
 			}
 			cell.append(button);
 		} else {
@@ -351,4 +365,21 @@ $('copy-table').addEventListener('click', () => {
 	$('copied').dataset.text = lines.length < 2000 ? lines.map(line => line.join('\t')).join('\n') : '';
 });
 $('more').addEventListener('click', showMore);
+/* Arrows move between rows, and fold and unfold them. */
+$('rows').addEventListener('keydown', event => {
+	const line = event.target.closest('tr.row'), beside = { ArrowUp: 'previousElementSibling', ArrowDown: 'nextElementSibling' }[event.key];
+	const isOpen = (line?.closest('[aria-expanded]') ?? line?.querySelector('[aria-expanded]'))?.getAttribute('aria-expanded');
+	let next = line;
+	if (line && beside) {
+		do
+			next = next[beside];
+		while (next && !next.matches('.row'));
+		next?.querySelector('.name button').focus();
+	} else if (line && ((event.key === 'ArrowRight' && isOpen === 'false') || (event.key === 'ArrowLeft' && isOpen === 'true'))) {
+		line.click();
+	} else {
+		return;
+	}
+	event.preventDefault();
+});
 new IntersectionObserver(seen => seen.some(each => each.isIntersecting) && showMore()).observe($('more'));
