@@ -151,6 +151,7 @@ sub check_chart {
 		is(scalar(grep { abs($y[$_] - (206 - 184 * $use[$_] / $highest)) > 0.11 } 0 .. $last), 0, '... add up to the use at each moment');
 	}
 	is(value('document.querySelectorAll("#chart .mark").length'), scalar @{ $data->{recording}{marks} }, 'all marks');
+	is(value('getComputedStyle(document.querySelector("#chart .mark text")).stroke'), 'none', '... whose labels have no outline from the picture of sizes');
 	choose('kind', 'function');
 	is(value('document.querySelectorAll("#chart .one").length'), 0, 'no row is chosen');
 	value('document.querySelector("#rows tr.row").click()');
