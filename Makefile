@@ -256,7 +256,7 @@ check-packages: ## install what makes a Debian package, make one twice, and test
 fuzz-packages:
 	setup/packages fuzz
 
-picture: all samples prefix ## docs/report.png, the page of hdiff -o html in a browser
+picture: all samples prefix ## docs/report*.png, the pages of hdiff -o html in a browser
 	setup/packages viewers
 	setup/picture
 
