@@ -173,7 +173,7 @@ FRAMES32 := $(foreach kind,o0 fp fpo bare,build/win32/targets/frames_$(kind).exe
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
 # Targets and samples of tests/live, for 64 and 32 bits.
-LIVE_NAMES := $(foreach name,bypass chains chains_fpo collections crash destroyed dumper every_block exit_locked grows handles holds kinds lost no_slots overrun own_stack parent sparse thread_stacks unload,targets/$(name).exe) \
+LIVE_NAMES := $(foreach name,bypass chains chains_fpo collections crash destroyed dumper every_block exit_locked grows handles holds kinds lost marks no_slots overrun own_stack parent sparse thread_stacks unload,targets/$(name).exe) \
 	targets/plug.dll \
 	$(foreach name,leak_heaps leak_realloc leak_steady leak_threads memory_test,samples/$(name).exe)
 LIVE_PROGRAMS := $(foreach bits,64 32,$(LIVE_NAMES:%=build/win$(bits)/%))

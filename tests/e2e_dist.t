@@ -32,8 +32,8 @@ my @prove = ('stepper.exe', map { ("x64/$_.exe", "x86/$_.exe") } qw(leak_steady 
 my @licences = qw(pcre2 uthash zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
 is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages), (map { "doc/$_.md" } qw(allocators ci costs over-time proven)),
-	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'SHA256SUMS.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],
-	'the zip has the programs, manuals, completion, licences, what prove.cmd needs and the list of parts');
+	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'SHA256SUMS.txt', 'completion/hsnap.ps1', 'include/hsnap-mark.h', 'sbom.spdx.json'],
+	'the zip has the programs, manuals, completion, the header for marks, licences, what prove.cmd needs and the list of parts');
 is_deeply([grep { $files{"prove/$_"} =~ /\Q$root\E/ } @prove], [], 'no place of this machine is in its samples');
 unlike($files{'prove.cmd'}, qr/(?<!\r)\n/, 'prove.cmd has the ends of lines that cmd.exe wants');
 is_deeply([grep { length $files{"licences/$_.txt"} < 500 } @licences], [], 'licences are whole');

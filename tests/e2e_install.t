@@ -28,9 +28,9 @@ sub files {
 make('install');
 my @pages = map { my ($section) = /(\d)$/; "share/man/man$section/" . basename($_) } glob "$root/man/*";
 my @windows = map { "lib/hsnap/$_" } qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hdiff.exe hsym.exe);
-is_deeply(files(), [sort @pages, @windows, 'share/doc/hsnap/LICENSE', map({ 'share/doc/hsnap/' . basename($_) } glob "$root/docs/*.md"),
+is_deeply(files(), [sort @pages, @windows, 'share/doc/hsnap/LICENSE', 'include/hsnap-mark.h', map({ 'share/doc/hsnap/' . basename($_) } glob "$root/docs/*.md"),
 		map { ("bin/$_", "share/bash-completion/completions/$_") } qw(hdiff hsnap hsym)],
-	'programs, also for Windows and Wine, manuals, docs, completion and the licence');
+	'programs, also for Windows and Wine, manuals, docs, completion, the header for marks and the licence');
 for my $program (qw(hdiff hsnap hsym)) {
 	like(run(["$to/bin/$program", '--version'])->{out}, qr/^$program \d/, "$program runs");
 }

@@ -229,32 +229,41 @@ static void drop_unseen(struct record_session *session)
 	session->is_uncompared = !is_compared && session->target.ops->is_alive(&session->target);
 }
 
-/* Does one round. If a mark was sent before this call, it is written after all events that happened
- * before the mark. */
+/* Does one round. If marks were sent before this call, they are written after all events that
+ * happened before the marks. A mark comes from another hsnap, or from the program itself. */
 static size_t go_round(struct record_session *session)
 {
-	char label[MAILBOX_LABEL_BYTES];
-	bool is_marked = mailbox_next(session->mailbox, label);
+	char label[MAILBOX_LABEL_BYTES], own_label[RING_LABEL_BYTES];
+	bool is_sent = mailbox_next(session->mailbox, label);
+	bool is_own = ring_letter_read(session->rings.area, own_label);
+	bool is_marked = is_sent || is_own;
 	bool is_over = record_session_is_over(session);
 	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
 	size_t count;
 
 	count = pass_events(session);
 	session->is_on |= count != 0;
-	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
+	if ((is_sent || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
 		stack_reader_look(session->stacks, now_ms);
 		stack_reader_remark(session->stacks);
 		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
 	if (is_marked && !is_over) {
-		drop_unseen(session);
+		/* A test program marks often, and a walk of large heaps takes a second. */
+		if (is_sent)
+			drop_unseen(session);
 		/* the last event may have been long ago */
 		recorder_time(session->recorder, now_ms);
-		recorder_mark(session->recorder, label);
+		if (is_sent)
+			recorder_mark(session->recorder, label);
+		if (is_own)
+			recorder_mark(session->recorder, own_label);
 	}
-	if (is_marked)
+	if (is_sent)
 		mailbox_acknowledge(session->mailbox, is_over);
+	if (is_own)
+		ring_letter_answer(session->rings.area);
 	return count;
 }
 

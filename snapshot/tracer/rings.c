@@ -1,5 +1,5 @@
-/* The target's side of the rings: finds a ring for the thread, and waits until the ring has
- * room. */
+/* The target's side of the rings: finds a ring for the thread, waits until the ring has room, and
+ * sends marks. */
 #include "snapshot/tracer/rings.h"
 
 #include <stddef.h>
@@ -123,4 +123,66 @@ void rings_leave(struct ring *ring)
 {
 	if (ring->lock)
 		memory_unlock(&ring->lock);
+}
+
+/* ---------------------------------------------------------------- marks */
+
+/* Waits for hsnap. Returns false if waiting is pointless, because the recording has ended. */
+static bool wait_for_answer(
+	struct tracer_area *area, const struct ring_area *rings, struct memory_patience *patience)
+{
+	if (__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != (uintptr_t)rings)
+		return false;
+	if (memory_wait_hsnap(patience))
+		return true;
+	__atomic_store_n(&area->rings, 0, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* Reserves the letter for the calling thread. A thread holds it unsent only for a moment. If such a
+ * thread was terminated, no other mark is possible, and this function returns false after a while. */
+static bool reserve_letter(struct tracer_area *area, struct ring_area *rings)
+{
+	struct memory_patience answer = {0}, writer = {0};
+	uint32_t state = LETTER_FREE;
+
+	while (!__atomic_compare_exchange_n(&rings->letter.state, &state, LETTER_TAKEN, false,
+		__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (state == LETTER_TAKEN && !memory_may_wait(&writer, MEMORY_PATIENCE))
+			return false;
+		if (!wait_for_answer(area, rings, &answer))
+			return false;
+		state = LETTER_FREE;
+	}
+	return true;
+}
+
+static void copy_label(char to[RING_LABEL_BYTES], const char *label)
+{
+	size_t len = 0;
+
+	while (len < RING_LABEL_BYTES - 1 && label[len])
+		len++;
+	while (len && (label[len] & 0xc0) == 0x80) /* inside a character */
+		len--;
+	memcpy(to, label, len);
+	to[len] = '\0';
+}
+
+void rings_mark(struct tracer_area *area, const char *label)
+{
+	struct ring_area *rings =
+		(struct ring_area *)(uintptr_t)__atomic_load_n(&area->rings, __ATOMIC_RELAXED);
+	struct memory_patience patience = {0};
+	uint32_t number;
+
+	if (!rings || !reserve_letter(area, rings))
+		return;
+	number = __atomic_load_n(&rings->letter.answered, __ATOMIC_RELAXED);
+	copy_label(rings->letter.label, label && *label ? label : "mark");
+	__atomic_store_n(&rings->letter.state, LETTER_SENT, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&rings->letter.answered, __ATOMIC_ACQUIRE) == number) {
+		if (!wait_for_answer(area, rings, &patience))
+			return;
+	}
 }

@@ -63,14 +63,21 @@
  *   RING_THREAD        the next events in the ring are from this thread. The event is in no stream
  *                      and is accepted immediately. The first event in a ring is a RING_THREAD, so
  *                      a ring may change its owner at any time.
+ *
+ * A mark is not an event. A thread of the program stores its label in ring_area.letter, and waits
+ * until hsnap has answered. All events that happened before the mark are then in the rings, and
+ * hsnap reads them before it records the mark.
  */
 #ifndef SNAPSHOT_TRACER_RINGS_H
 #define SNAPSHOT_TRACER_RINGS_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "snapshot/tracer/shared.h"
 
 #define RING_MAGIC 0x53474e4952435254u /* "TRCRINGS" */
-#define RING_VERSION 2
+#define RING_VERSION 3
 #define RING_SHARED 0 /* index of the ring shared by several threads */
 #define RING_RANGES TRACER_SHARDS /* index of the stream of virtual memory */
 #define RING_STREAMS (TRACER_SHARDS + 1)
@@ -80,6 +87,7 @@
 #define RING_LOG2_MIN 8u
 #define RING_LOG2_MAX 20u
 #define RING_TIME_SHIFT 10 /* times are values of the time-stamp counter divided by 2^10 */
+#define RING_LABEL_BYTES 200 /* maximum size of a mark's label, including its terminator */
 
 enum ring_event_type {
 	RING_NONE,
@@ -141,6 +149,20 @@ struct ring {
 	uint32_t unused_too[15];
 };
 
+enum ring_letter_state {
+	LETTER_FREE,
+	LETTER_TAKEN, /* a thread is writing its label */
+	LETTER_SENT, /* hsnap has not answered yet; only hsnap leaves this state */
+};
+
+/* Room for the label of one mark on its way to hsnap. */
+struct ring_letter {
+	uint32_t state;
+	uint32_t answered; /* number of marks that hsnap has answered, modulo 2^32 */
+	char label[RING_LABEL_BYTES];
+	uint8_t padding[48];
+};
+
 struct ring_area {
 	uint64_t magic;
 	uint32_t version, flags; /* flags: RING_DROP */
@@ -149,6 +171,7 @@ struct ring_area {
 	 * broken */
 	uint64_t dropped;
 	uint64_t unused[4];
+	struct ring_letter letter;
 	struct ring rings[];
 	/* the events of each ring follow the rings, at ring_events_offset() */
 };
@@ -161,7 +184,8 @@ _Static_assert(offsetof(struct ring_event, stream) == 31, "layout");
 _Static_assert(offsetof(struct ring, head) == 64, "layout");
 _Static_assert(offsetof(struct ring, tail) == 128, "layout");
 _Static_assert(sizeof(struct ring) == 192, "layout");
-_Static_assert(offsetof(struct ring_area, rings) == 64, "layout");
+_Static_assert(sizeof(struct ring_letter) == 256, "layout");
+_Static_assert(offsetof(struct ring_area, rings) == 320, "layout");
 
 /* ---------------------------------------------------------------- the section */
 
@@ -293,6 +317,23 @@ static inline void ring_consume(struct ring *ring, uint32_t tail)
 static inline void ring_release(struct ring *ring)
 {
 	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+}
+
+/* Copies the label of the mark that was sent. Returns false if none was sent. After the mark is
+ * recorded or refused, the caller answers with ring_letter_answer(). */
+static inline bool ring_letter_read(const struct ring_area *area, char label[RING_LABEL_BYTES])
+{
+	if (__atomic_load_n(&area->letter.state, __ATOMIC_ACQUIRE) != LETTER_SENT)
+		return false;
+	memcpy(label, area->letter.label, RING_LABEL_BYTES - 1);
+	label[RING_LABEL_BYTES - 1] = '\0';
+	return true;
+}
+
+static inline void ring_letter_answer(struct ring_area *area)
+{
+	__atomic_fetch_add(&area->letter.answered, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&area->letter.state, LETTER_FREE, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -28,6 +28,11 @@
 struct ring *rings_enter(struct tracer_area *area, uint32_t count);
 void rings_leave(struct ring *ring);
 
+/* Sends a mark to hsnap, and waits until hsnap has recorded it. Does nothing if there is no
+ * recording, or if it ends meanwhile. A label that is too long is cut between two characters of
+ * UTF-8. */
+void rings_mark(struct tracer_area *area, const char *label);
+
 /* Returns the calling thread's ring, with room for `count` events. Returns NULL if there is no
  * recording. */
 static inline struct ring *rings_begin(struct tracer_area *area, uint32_t count)

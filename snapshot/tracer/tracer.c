@@ -7,6 +7,7 @@
 
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tracer_nt.h"
 
@@ -35,6 +36,14 @@ __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.area_bytes = sizeof(struct tracer_area),
 	.pointer_bytes = sizeof(void *),
 };
+
+__declspec(dllexport) void tracer_mark(const char *label);
+
+/* Called by the program, through include/hsnap-mark.h. */
+void tracer_mark(const char *label)
+{
+	rings_mark(&hsnap_tracer, label);
+}
 
 BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved);
 

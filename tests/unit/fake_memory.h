@@ -102,6 +102,12 @@ bool memory_wait_hsnap(struct memory_patience *patience)
 	return !__atomic_load_n(&fake_hsnap_ended, __ATOMIC_RELAXED);
 }
 
+bool memory_may_wait(struct memory_patience *patience, uint64_t limit)
+{
+	(void)limit;
+	return patience->tries++ < memory.waits_max;
+}
+
 static inline uint64_t fake_committed_bytes(void)
 {
 	uint64_t count = 0;

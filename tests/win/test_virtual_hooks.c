@@ -80,6 +80,12 @@ bool memory_wait_hsnap(struct memory_patience *patience)
 	return false;
 }
 
+bool memory_may_wait(struct memory_patience *patience, uint64_t limit)
+{
+	(void)limit;
+	return memory_wait(patience);
+}
+
 bool memory_wait(struct memory_patience *patience)
 {
 	return patience->tries++ < 1000;
