@@ -465,6 +465,33 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 	limits->is_over |= was_over;
 }
 
+void growth_check_marks(struct growth_limits *limits, struct view *view,
+	const struct mark_parts *parts, struct growth_verdict *verdicts)
+{
+	struct buf words, what;
+
+	limits->verdict = verdicts;
+	if (options_limit_ends(limits->options) && limits->growth_unknown) {
+		limits->ends_unknown++;
+		print_unknown(limits, view, "growth", limits->growth_unknown);
+		return;
+	}
+	buf_init(&words);
+	buf_init(&what);
+	for (size_t i = 1; options_limit_ends(limits->options) && i < parts->count; i++) {
+		const struct mark_part *part = &parts->items[i];
+
+		limits->verdict = &verdicts[i];
+		limits->ends_judged++;
+		buf_clear(&what);
+		buf_printf(&what, "%s: kept memory", part->label);
+		check_limit(limits, view, &words, what.data, &limits->options->grown_max,
+			part->kept.requested_bytes, part->kept.block_count, part->row);
+	}
+	buf_release(&words);
+	buf_release(&what);
+}
+
 bool growth_is_unknown(const struct growth_limits *limits)
 {
 	return limits->lacks_times || limits->is_damaged || (limits->too_few && !limits->judged) ||

@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "diff/options.h"
+#include "diff/query/mark_parts.h"
 #include "diff/query/strip.h"
 #include "diff/query/view.h"
 #include "diff/report/report.h"
@@ -48,6 +49,10 @@ struct growth_limits {
  * lines to `verdict`, which must be empty. If a limit is exceeded, looks up the names of the
  * fastest-growing row. */
 void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict);
+
+/* Checks what was kept in each part that begins with a mark. `verdicts` is indexed by part. */
+void growth_check_marks(struct growth_limits *limits, struct view *view,
+	const struct mark_parts *parts, struct growth_verdict *verdicts);
 
 /* Returns true if some limit could not be judged and may be exceeded. Call this after checking all
  * views. */

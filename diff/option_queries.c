@@ -55,6 +55,8 @@ const char *options_of_recording(const struct options *options)
 {
 	const struct recording_part *part = &options->part;
 
+	if (options->by_mark)
+		return "--by-mark";
 	if (part->moment)
 		return "--peak";
 	if (part->fate)

@@ -62,6 +62,7 @@ enum {
 	EXTRACT,
 	OVER_TIME,
 	HISTOGRAM,
+	BY_MARK,
 	CLASS,
 	FROM,
 	TO,
@@ -139,6 +140,8 @@ static const struct opt hdiff_options[] = {
 	{EXTRACT, NULL, "extract", NULL, "write a dump of one moment of a recording: FILE@MOMENT"},
 	{OVER_TIME, NULL, "over-time", NULL, "show a recording's use of memory over time"},
 	{HISTOGRAM, NULL, "histogram", NULL, "show the sizes of a recording's allocations"},
+	{BY_MARK, NULL, "by-mark", NULL,
+		"show what was kept from each mark of a recording to the next"},
 	{CLASS, NULL, "class", "CLASS",
 		"what to count in a recording: aifo (the default), aifi, aofi, aofo, ai"},
 	{FROM, NULL, "from", "MOMENT", "start of the window: 10s, 40%, peak, a mark, a time"},
@@ -320,6 +323,7 @@ static bool handle_switch(struct options *options, int id)
 	case EXTRACT: options->extract = true; break;
 	case OVER_TIME: options->chart = CHART_OVER_TIME; break;
 	case HISTOGRAM: options->chart = CHART_SIZES; break;
+	case BY_MARK: options->by_mark = true; break;
 	case TRANSIENT: options->part.fate = FATE_AIFI; break;
 	case PEAK: options->part.moment = "peak"; break;
 	case HELP: options->help = true; break;
@@ -470,8 +474,11 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	if (options->chart && options->format && options->format->includes_charts)
 		options->chart = CHART_NONE; /* a page has all charts */
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
-				 options->part.to || options->chart;
-	return rc || options->help || options->version ? rc : options_check(options, err);
+				 options->part.to || options->chart || options->by_mark;
+	rc = rc || options->help || options->version ? rc : options_check(options, err);
+	if (options->by_mark && !rc)
+		options->part.fate = FATE_AI;
+	return rc;
 }
 
 static void list_release(struct option_list *list)
@@ -498,7 +505,8 @@ void options_usage(FILE *to)
 {
 	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
 		    "       hdiff [options] FILE|FOLDER|PATTERN ...\n"
-		    "       hdiff --list|--extract|--over-time|--histogram [options] RECORDING\n"
+		    "       hdiff --list|--extract|--over-time|--histogram|--by-mark [options] "
+		    "RECORDING\n"
 		    "Show which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

@@ -60,6 +60,7 @@ struct options {
 		CHART_OVER_TIME,
 		CHART_SIZES
 	} chart; /* chart shown instead of rows */
+	bool by_mark; /* parts between marks shown instead of rows */
 	struct recording_part part; /* if no option selects a part: FATE_LIVE without a moment */
 	/* dumps of a series; each of these options requires a trend */
 	bool across_restarts;

@@ -63,6 +63,37 @@ static int check_chart(const struct options *options, struct err *err)
 	return 0;
 }
 
+/* Checks --by-mark, which shows parts of a recording instead of rows. */
+static int check_by_mark(const struct options *options, struct err *err)
+{
+	const struct recording_part *part = &options->part;
+	char form[40];
+
+	if (!options->by_mark)
+		return 0;
+	snprintf(form, sizeof(form), "-o %s", options->format->name);
+	if (!options->format->write_marks)
+		return err_set(err, ERR_USAGE, form, "--by-mark has the forms text, json and csv");
+	if (part->moment || part->fate || part->from || part->to || options->chart)
+		return err_set(err, ERR_USAGE, "--by-mark",
+			"shows a whole recording: leave out options for a moment, window or chart");
+	if (options->list || options->extract || options->sum || options_request_trend(options) ||
+		options_of_trend(options) || options_of_blocks(options) ||
+		options->group != GROUP_STACK || options->sort != SORT_DEFAULT ||
+		options->style.is_tree || options->style.shows_heaps || options->style.no_stacks ||
+		options->min_bytes || options->min_blocks)
+		return err_set(err, ERR_USAGE, "--by-mark",
+			"has no rows: only -n and the options that select stacks apply to it");
+	if ((options->row_max.bytes & options->net_max.bytes) != UINT64_MAX ||
+		options->figure_max_count)
+		return err_set(err, ERR_USAGE, "--by-mark",
+			"has one limit, for each mark: --max-growth SIZE[,BLOCKS]");
+	if (options->annotate)
+		return err_set(err, ERR_USAGE, "--annotate",
+			"not with --by-mark, whose limit is not for stacks");
+	return 0;
+}
+
 /* Checks --sizes, --age and --pinned, which apply to the stacks of one or two dumps. */
 static int check_blocks(const struct options *options, struct err *err)
 {
@@ -147,6 +178,8 @@ int options_check(const struct options *options, struct err *err)
 		rc = check_blocks(options, err);
 	if (!rc)
 		rc = check_heaps(options, err);
+	if (!rc)
+		rc = check_by_mark(options, err);
 	return rc ? rc : check_chart(options, err);
 }
 

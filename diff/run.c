@@ -28,6 +28,7 @@
 #include "diff/messages.h"
 #include "diff/options.h"
 #include "diff/query/filter.h"
+#include "diff/query/mark_parts.h"
 #include "diff/query/pattern.h"
 #include "diff/query/strip.h"
 #include "diff/query/suppress.h"
@@ -46,7 +47,9 @@ struct comparison_run {
 	struct growth_limits limits;
 	struct view *views; /* indexed by series; each view owns the names of its frames */
 	size_t view_count;
-	struct growth_verdict *verdicts; /* indexed by view */
+	struct mark_parts parts; /* for --by-mark, which has one view */
+	struct growth_verdict *verdicts; /* indexed by view or, for --by-mark, by part */
+	size_t verdict_count;
 	/* maps a message about a filter that matches nothing to the number of series */
 	struct table unmatched;
 	bool is_partial; /* some input was not read completely */
@@ -178,7 +181,9 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		.left_out = inputs->left_out,
 		.left_out_count = inputs->left_out_count,
 		.charts = {charts[0] ? chart_of(charts[0]) : NULL,
-			charts[1] ? chart_of(charts[1]) : NULL}};
+			charts[1] ? chart_of(charts[1]) : NULL},
+		.parts = options->by_mark ? &run->parts : NULL,
+		.parts_max = options->shown_max};
 	struct out out;
 	bool is_for_people = options->format->is_for_people;
 	bool is_terminal = options_is_shown(options) && os_is_terminal(stdout);
@@ -193,7 +198,8 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		pager_start("HDIFF_PAGER");
 	rc = out_open_as(&out, options->output, options->format->is_packed ? OUT_GZIP : 0, err);
 	if (!rc) {
-		options->format->write(&out, &report);
+		(options->by_mark ? options->format->write_marks : options->format->write)(
+			&out, &report);
 		rc = out_commit(&out, err);
 	}
 	return pager_end() ? 0 : rc; /* not an error if the user quit the pager */
@@ -234,7 +240,9 @@ static void judge(struct comparison_run *run)
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
 	print_all_unmatched(run);
-	for (size_t i = 0; i < run->view_count; i++)
+	if (run->options.by_mark)
+		growth_check_marks(&run->limits, run->views, &run->parts, run->verdicts);
+	for (size_t i = 0; !run->options.by_mark && i < run->view_count; i++)
 		growth_check(&run->limits, &run->views[i], &run->verdicts[i]);
 	for (size_t i = 0; i < run->view_count; i++) {
 		const struct names *names = run->views[i].comparison->names;
@@ -269,6 +277,7 @@ static int write_junit(struct comparison_run *run, bool is_partial, struct err *
 	const struct options *options = &run->options;
 	struct junit junit = {.views = run->views,
 		.verdicts = run->verdicts,
+		.parts = options->by_mark ? &run->parts : NULL,
 		.view_count = run->view_count,
 		.strip = &run->strip,
 		.is_unknown = (is_partial && !options->force) || growth_is_unknown(&run->limits)};
@@ -281,7 +290,8 @@ static int write_junit(struct comparison_run *run, bool is_partial, struct err *
 	return out_commit(&out, err);
 }
 
-/* Returns the number of rows whose names are needed: none for a chart, all for a call tree. */
+/* Returns the number of rows whose names are needed: none for a chart or marks, all for a call
+ * tree. */
 static size_t shown_max(const struct options *options)
 {
 	size_t most = options->format->shown_max;
@@ -290,6 +300,8 @@ static size_t shown_max(const struct options *options)
 		return 0;
 	if (options->style.is_tree)
 		return SIZE_MAX;
+	if (options->by_mark)
+		return 0;
 	return options->is_shown_asked || !most ? options->shown_max : most;
 }
 
@@ -340,18 +352,22 @@ static int compare(struct comparison_run *run, struct err *err)
 	if (!rc) {
 		run->limits.growth_unknown = inputs.growth_unknown;
 		run->views = xcalloc(inputs.series_count, sizeof(*run->views));
-		run->verdicts = xcalloc(inputs.series_count, sizeof(*run->verdicts));
 		for (; run->view_count < inputs.series_count; run->view_count++)
 			view_make(&run->views[run->view_count],
 				&inputs.series[run->view_count].comparison, !options->no_symbols);
 	}
 	for (size_t i = 0; !rc && i < run->view_count; i++)
 		rc = select_view(run, &run->views[i], err);
-	for (size_t i = 0;
-		!rc && !options->chart && options->format->has_window && i < run->view_count; i++)
+	for (size_t i = 0; !rc && !options->chart && !options->by_mark &&
+			   options->format->has_window && i < run->view_count;
+		i++)
 		rc = view_window(&run->views[i], err);
 	for (size_t i = 0; !rc && options->format->has_blocks && i < run->view_count; i++)
 		view_contents(&run->views[i]);
+	if (!rc && options->by_mark)
+		rc = mark_parts_read(&run->parts, run->views, err);
+	run->verdict_count = options->by_mark ? run->parts.count : run->view_count;
+	run->verdicts = xcalloc(run->verdict_count + 1, sizeof(*run->verdicts));
 	if (!rc && options->style.shows_heaps)
 		view_find_creators(run->views);
 	if (!rc && (options->shows_sizes || options->shows_age))
@@ -366,11 +382,13 @@ static int compare(struct comparison_run *run, struct err *err)
 	if (!rc && options->junit)
 		rc = write_junit(run, inputs.is_partial, err);
 	run->is_partial = inputs.is_partial;
-	for (size_t i = 0; i < run->view_count; i++) {
+	for (size_t i = 0; i < run->view_count; i++)
 		view_release(&run->views[i]);
+	for (size_t i = 0; i < run->verdict_count; i++) {
 		buf_release(&run->verdicts[i].over);
 		buf_release(&run->verdicts[i].unknown);
 	}
+	mark_parts_release(&run->parts);
 	free(run->views);
 	free(run->verdicts);
 	inputs_release(&inputs);

@@ -7,6 +7,8 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use List::Util qw(sum0);
 use Test::More;
 use Hunt;
 use Replay;
@@ -26,7 +28,8 @@ sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
 
 sub stated {
 	my ($exe) = @_;
-	my $target = target($exe, [], record => ['-o', win("$dir/run.hrec")]);
+	my $file = $exe =~ /win32/ ? "$dir/run32.hrec" : "$dir/run.hrec";
+	my $target = target($exe, [], record => ['-o', win($file)]);
 	my @lines;
 	while (defined(my $line = $target->line)) {
 		last if $line =~ /^step 1 pid/;
@@ -36,20 +39,41 @@ sub stated {
 	my $replay = Replay->new(join "\n", @lines);
 	my @marks = @{ $replay->marks };
 	is(scalar @marks, 10, 'it states its marks');
-	is_deeply([list("$dir/run.hrec") =~ /^mark +[\d.]+ s (.*)$/mg], [map { $_->{label} } @marks], 'the recording has them');
+	is_deeply([list($file) =~ /^mark +[\d.]+ s (.*)$/mg], [map { $_->{label} } @marks], 'the recording has them');
 	for my $i (1 .. $#marks) {
 		my ($from, $to) = @marks[$i - 1, $i];
 		my $classes = $replay->window((map { $_->{position} } $from, $to), ['stack']);
 		for my $class (qw(aifo aifi aofi)) {
 			my %truth = map { $_ => [@{ $classes->{$_}{$class} }{qw(bytes count)}] } grep { $classes->{$_}{$class}{count} } keys %$classes;
-			my $result = run(tool('hdiff', 'linux', '--class', $class, '--from', $from->{label}, '--to', $to->{label}, "$dir/run.hrec"));
+			my $result = run(tool('hdiff', 'linux', '--class', $class, '--from', $from->{label}, '--to', $to->{label}, $file));
 			is_deeply(rows_by_functions(report($result->{out}), 'marks'), \%truth, "$from->{label} to $to->{label}, $class")
 			    or diag($result->{out}, $result->{err});
 		}
 	}
+	by_mark($file, $replay);
 	# Also nothing of the mark itself.
-	my $result = run(tool('hdiff', 'linux', '--class', 'ai', '--from', 'quiet 1', '--to', 'quiet 2', "$dir/run.hrec"));
+	my $result = run(tool('hdiff', 'linux', '--class', 'ai', '--from', 'quiet 1', '--to', 'quiet 2', $file));
 	is_deeply(report($result->{out})->{rows}, [], 'a mark allocates nothing') or diag($result->{out});
+	return;
+}
+
+# hdiff --by-mark shows the same, and names the function that kept most.
+sub by_mark {
+	my ($file, $replay) = @_;
+	my @marks = @{ $replay->marks };
+	my @parts = @{ decode_json(run(["$root/build/linux/hdiff", '--by-mark', '--strip', '-o', 'json', '-i', '^marks!keep_', $file])->{out})->{parts} };
+	shift @parts; # the start
+	for my $i (0 .. $#marks) {
+		my ($from, $to) = ($marks[$i]{position}, $i < $#marks ? $marks[$i + 1]{position} : $replay->events);
+		my $classes = $replay->window($from, $to, ['stack']);
+		my $sum = sub { my ($class) = @_; return [map { my $key = $_; sum0(map { $_->{$class}{$key} } values %$classes) } qw(bytes count)] };
+		my ($most) = sort { $classes->{$b}{aifo}{bytes} <=> $classes->{$a}{aifo}{bytes} } grep { $classes->{$_}{aifo}{count} } keys %$classes;
+		my @left = grep { $_->{alloc}{index} >= $from && $_->{alloc}{index} < $to && !$_->{free} } @{ $replay->allocations };
+		is_deeply([$parts[$i]{label}, map { [@{ $parts[$i]{$_} }{qw(bytes blocks)}] } qw(kept transient left)],
+			[$marks[$i]{label}, $sum->('aifo'), $sum->('aifi'), [sum0(map { $_->{bytes} } @left), scalar @left]], "--by-mark: $marks[$i]{label}");
+		my @names = map { $_->{function} } @{ $parts[$i]{stack}{frames} // [] };
+		is($names[0], $most && $most =~ s/<-.*//r, 'and who kept most');
+	}
 	return;
 }
 

@@ -13,6 +13,8 @@
 
 /* Reports: one function and one file for each form. Output errors are stored in `out`. */
 
+struct mark_parts;
+
 struct report_style {
 	/* hexadecimal numbers in UMDH's form and in charts as text */
 	bool hex;
@@ -41,6 +43,9 @@ struct report {
 	/* only in a page about a window of a recording: usage over time, and sizes of allocations;
 	 * each may be NULL */
 	const struct chart *charts[2];
+	/* parts between the marks of a recording, or NULL; then the view is of that recording */
+	const struct mark_parts *parts;
+	size_t parts_max; /* maximum number of parts shown */
 };
 
 /* Usage over time, or sizes of allocations, in a recording. Either `over_time` or `sizes` is
@@ -66,6 +71,7 @@ struct report_format {
 	bool needs_blocks; /* cannot show that numbers of blocks are unknown */
 	bool has_heaps; /* has --heaps */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: no charts */
+	void (*write_marks)(struct out *out, const struct report *report); /* NULL: no --by-mark */
 	size_t shown_max; /* default number of rows; 0: all */
 	size_t span_max; /* maximum number of spans that are readable in a chart over time */
 	bool is_packed; /* gzip is part of the format */
@@ -109,6 +115,11 @@ void report_html(struct out *out, const struct report *report);
 /* Writes a summary for GitHub's and GitLab's pages. */
 void report_markdown(struct out *out, const struct report *report);
 
+/* Writes the parts between marks: as a table, as JSON, and as CSV. */
+void report_marks_text(struct out *out, const struct report *report);
+void report_marks_json(struct out *out, const struct report *report);
+void report_marks_csv(struct out *out, const struct report *report);
+
 /* Messages about one series and its growth limits. Each message consists of lines, or is empty. */
 struct growth_verdict {
 	struct buf over, unknown;
@@ -123,7 +134,8 @@ void report_annotations(struct buf *lines, struct view *view, const struct growt
 /* Input of the JUnit report. report_junit() looks up the names of the stacks that grew most. */
 struct junit {
 	struct view *views;
-	const struct growth_verdict *verdicts; /* indexed by view */
+	const struct growth_verdict *verdicts; /* indexed by view or, with `parts`, by part */
+	const struct mark_parts *parts; /* test cases in place of views, or NULL */
 	size_t view_count;
 	struct strip *strip; /* frames of allocators */
 	/* it is unknown whether limits were exceeded; limits that are known to be exceeded still
@@ -131,7 +143,7 @@ struct junit {
 	bool is_unknown;
 };
 
-/* Writes JUnit's XML: a test case for each series. */
+/* Writes JUnit's XML: a test case for each series, or for each mark. */
 void report_junit(struct out *out, const struct junit *junit);
 
 /* Charts: as bars in text, as CSV, and as SVG. */

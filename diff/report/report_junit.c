@@ -1,10 +1,11 @@
 /* Results of growth limits as JUnit's XML, for build servers. One suite contains a test case for
- * each series. The next build must give a series the same name, so names contain no pid and no
+ * each series or, with --by-mark, for each mark. The next build must give a series the same name, so names contain no pid and no
  * time. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "core/dump/model.h"
+#include "diff/query/mark_parts.h"
 #include "diff/query/strip.h"
 #include "diff/report/clean.h"
 #include "diff/report/report.h"
@@ -109,6 +110,36 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 	buf_release(&text);
 }
 
+/* Writes the test case of a part that begins with a mark. */
+static void write_mark_case(struct out *out, const struct junit *junit, size_t index)
+{
+	const struct mark_part *part = &junit->parts->items[index];
+	const struct growth_verdict *verdict = &junit->verdicts[index];
+	const uint64_t ms = part->to_ms > part->from_ms ? part->to_ms - part->from_ms : 0;
+	struct buf text;
+
+	buf_init(&text);
+	clean_text(&text, part->label, true);
+	out_text(out, "    <testcase classname=\"hdiff\"");
+	write_attribute(out, "name", text.data);
+	out_printf(out, " time=\"%" PRIu64 ".%03u\">\n", ms / 1000, (unsigned)(ms % 1000));
+	if (verdict->over.len)
+		write_result(out, "failure", "growth", verdict->over.data);
+	else if (junit->is_unknown)
+		write_result(out, "error", "unknown",
+			"the recording is incomplete, so growth is not known; see hdiff's "
+			"messages");
+	buf_clear(&text);
+	buf_printf(&text, "kept: %" PRIu64 " bytes, %" PRIu64 " blocks; left: %" PRIu64 " bytes, ",
+		part->kept.requested_bytes, part->kept.block_count, part->left.requested_bytes);
+	buf_printf(&text, "%" PRIu64 " blocks; peak: %" PRIu64 " bytes", part->left.block_count,
+		part->peak_bytes);
+	out_text(out, "      <system-out>");
+	xml_lines(out, text.data);
+	out_text(out, "</system-out>\n    </testcase>\n");
+	buf_release(&text);
+}
+
 static void write_property(
 	struct out *out, const struct view *view, const char *name, char sign, uint64_t value)
 {
@@ -140,9 +171,11 @@ static void write_totals(struct out *out, const struct view *view)
 
 void report_junit(struct out *out, const struct junit *junit)
 {
+	const size_t first = junit->parts ? 1 : 0; /* no mark names the part before the first */
+	const size_t end = junit->parts ? junit->parts->count : junit->view_count;
 	size_t failures = 0, errors = 0, skipped = 0;
 
-	for (size_t i = 0; i < junit->view_count; i++) {
+	for (size_t i = first; i < end; i++) {
 		const struct growth_verdict *verdict = &junit->verdicts[i];
 
 		if (verdict->over.len)
@@ -156,11 +189,11 @@ void report_junit(struct out *out, const struct junit *junit)
 	out_printf(out,
 		"  <testsuite name=\"hdiff\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
 		"skipped=\"%zu\" time=\"0\">\n    <properties>\n",
-		junit->view_count, failures, errors, skipped);
-	for (size_t i = 0; i < junit->view_count; i++)
+		end - first, failures, errors, skipped);
+	for (size_t i = 0; !junit->parts && i < junit->view_count; i++)
 		write_totals(out, &junit->views[i]);
 	out_text(out, "    </properties>\n");
-	for (size_t i = 0; i < junit->view_count; i++)
-		write_case(out, junit, i);
+	for (size_t i = first; i < end; i++)
+		(junit->parts ? write_mark_case : write_case)(out, junit, i);
 	out_text(out, "  </testsuite>\n</testsuites>\n");
 }
