@@ -108,7 +108,7 @@ windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32
 win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 # Samples and tests are read by their stacks: every call must leave a frame. Wine's DbgHelp keeps
 # the first of two lines at one address; without statement frontiers there are no such pairs.
-sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
+sample_FLAGS = $(windows_FLAGS) -Iinclude -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
 # 32-bit frames are found through EBP.
 sample32_FLAGS = $(sample_FLAGS) -fno-omit-frame-pointer
 cpp_of = $(filter-out -std=% %-prototypes,$(1)) -std=c++17 -fno-rtti
@@ -166,6 +166,10 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
+# Tests that mark their recording. GoogleTest is a package with sources, which may be missing.
+GTEST := /usr/src/googletest/googletest
+MARKED_PROGRAMS := build/win64/samples/marks/plain_marks.exe \
+	$(if $(wildcard $(GTEST)/src/gtest-all.cc),build/win64/samples/marks/gtest_marks.exe)
 SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(SAMPLES)))
 # One 32-bit program, built with each kind of frames.
 FRAMES32 := $(foreach kind,o0 fp fpo bare,build/win32/targets/frames_$(kind).exe)
@@ -198,7 +202,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/
 	$(WIN_TEST_PROGRAMS) \
 	$(FRAMES32) build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
 	build/linux/bench/maps \
-	$(NAMED_PROGRAMS)
+	$(NAMED_PROGRAMS) $(MARKED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/bench/gen_etl build/linux/bench/time_reach build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
 	build/linux/bench/maps build/win64/bench/maps.exe \
@@ -458,6 +462,13 @@ build/win64/samples/%.exe: samples/%.cpp Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
+
+build/win64/samples/marks/gtest_marks.exe: samples/marks/gtest_marks.cpp include/hsnap-mark.h tests/targets/gtest_notification.hpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)g++ -std=gnu++17 -O1 -gdwarf-4 -Iinclude -I$(GTEST) -isystem $(GTEST)/include \
+		-DGTEST_HAS_NOTIFICATION_=1 -include tests/targets/gtest_notification.hpp \
+		$(REPRODUCIBLE) $< $(GTEST)/src/gtest-all.cc -static -o $@
 
 build/win32/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)

@@ -478,9 +478,11 @@ void growth_check_marks(struct growth_limits *limits, struct view *view,
 	}
 	buf_init(&words);
 	buf_init(&what);
-	for (size_t i = 1; options_limit_ends(limits->options) && i < parts->count; i++) {
+	for (size_t i = 0; options_limit_ends(limits->options) && i < parts->count; i++) {
 		const struct mark_part *part = &parts->items[i];
 
+		if (!mark_part_is_judged(part))
+			continue;
 		limits->verdict = &verdicts[i];
 		limits->ends_judged++;
 		buf_clear(&what);

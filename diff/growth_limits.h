@@ -50,7 +50,7 @@ struct growth_limits {
  * fastest-growing row. */
 void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict);
 
-/* Checks what was kept in each part that begins with a mark. `verdicts` is indexed by part. */
+/* Checks what was kept in each part that mark_part_is_judged(). `verdicts` is indexed by part. */
 void growth_check_marks(struct growth_limits *limits, struct view *view,
 	const struct mark_parts *parts, struct growth_verdict *verdicts);
 

@@ -196,6 +196,10 @@ sub check_limit {
 	# The part before the first mark has no name, and no limit.
 	my $start = make_recording("process 1 0 64 0 1763600100250 0 0 a.exe\nheap h 10000\nkind k 99 - h\nalloc k\nmark m\n", "$dir/start.hrec");
 	is(run([$hdiff, '--no-symbols', '--by-mark', '--max-growth', 0, $start])->{status}, 0, 'the start has no limit');
+	# Labels in parentheses have no limit, either.
+	my $end = make_recording("process 1 0 64 0 1763600100250 0 0 a.exe\nheap h 10000\nkind k 99 - h\nmark (setup)\nalloc k\nmark m\nmark (end)\nalloc k\n", "$dir/end.hrec");
+	is(run([$hdiff, '--no-symbols', '--by-mark', '--max-growth', 0, '--junit', $junit, $end])->{status}, 0, 'nor have labels in parentheses');
+	is_deeply([slurp($junit) =~ / tests="(\d+)"|<testcase classname="hdiff" name="([^"]*)"/g], [1, undef, undef, 'm'], 'which are no test cases');
 	my $cut = run([$hdiff, '--no-symbols', '--by-mark', '--max-growth', '1T', '--junit', $junit, $files->{cut}]);
 	is($cut->{status}, 2, 'a recording that is cut short is not judged');
 	like(slurp($junit), qr/failures="0" errors="@{[scalar @{ $replays->{cut}->marks }]}"/, 'which each case has');

@@ -2,6 +2,7 @@
 #ifndef DIFF_QUERY_MARK_PARTS_H
 #define DIFF_QUERY_MARK_PARTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,13 @@ struct mark_parts {
 	struct mark_part *items; /* in order of time; the first begins at the start */
 	size_t count; /* number of marks + 1 */
 };
+
+/* Returns true if a part has a limit and a test case: it begins with a mark whose label is not in
+ * parentheses. */
+static inline bool mark_part_is_judged(const struct mark_part *part)
+{
+	return part->label && *part->label != '(';
+}
 
 /* Computes the parts in one pass over the events. The view must be of a whole recording with
  * FATE_AI, without groups. Looks up the names of the rows in the result. Returns 0; -ERR_USAGE if

@@ -110,7 +110,13 @@ static void write_case(struct out *out, const struct junit *junit, size_t index)
 	buf_release(&text);
 }
 
-/* Writes the test case of a part that begins with a mark. */
+/* Returns true if the series, or the part, is a test case. */
+static bool is_case(const struct junit *junit, size_t index)
+{
+	return !junit->parts || mark_part_is_judged(&junit->parts->items[index]);
+}
+
+/* Writes the test case of a part. */
 static void write_mark_case(struct out *out, const struct junit *junit, size_t index)
 {
 	const struct mark_part *part = &junit->parts->items[index];
@@ -171,13 +177,15 @@ static void write_totals(struct out *out, const struct view *view)
 
 void report_junit(struct out *out, const struct junit *junit)
 {
-	const size_t first = junit->parts ? 1 : 0; /* no mark names the part before the first */
 	const size_t end = junit->parts ? junit->parts->count : junit->view_count;
-	size_t failures = 0, errors = 0, skipped = 0;
+	size_t cases = 0, failures = 0, errors = 0, skipped = 0;
 
-	for (size_t i = first; i < end; i++) {
+	for (size_t i = 0; i < end; i++) {
 		const struct growth_verdict *verdict = &junit->verdicts[i];
 
+		if (!is_case(junit, i))
+			continue;
+		cases++;
 		if (verdict->over.len)
 			failures++;
 		else if (junit->is_unknown)
@@ -189,11 +197,13 @@ void report_junit(struct out *out, const struct junit *junit)
 	out_printf(out,
 		"  <testsuite name=\"hdiff\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
 		"skipped=\"%zu\" time=\"0\">\n    <properties>\n",
-		end - first, failures, errors, skipped);
+		cases, failures, errors, skipped);
 	for (size_t i = 0; !junit->parts && i < junit->view_count; i++)
 		write_totals(out, &junit->views[i]);
 	out_text(out, "    </properties>\n");
-	for (size_t i = first; i < end; i++)
-		(junit->parts ? write_mark_case : write_case)(out, junit, i);
+	for (size_t i = 0; i < end; i++) {
+		if (is_case(junit, i))
+			(junit->parts ? write_mark_case : write_case)(out, junit, i);
+	}
 	out_text(out, "  </testsuite>\n</testsuites>\n");
 }
