@@ -24,6 +24,7 @@ subtest 'blocks that are older than the tracer' => \&early;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'no more than --max-bytes' => \&full;
 subtest 'children' => \&children;
+subtest 'names of files' => \&names;
 subtest 'in a terminal' => \&terminal;
 subtest 'standard input is somebody else\'s' => \&no_terminal;
 subtest 'hsnap is ended' => \&killed;
@@ -234,6 +235,21 @@ sub children {
 	my ($orphan) = grep { /^orphan\.\d+\.hrec$/ } files_in($dir);
 	my $rows = rows_by_functions(report(run(tool('hdiff', 'linux', "$dir/$orphan"))->{out}), 'family');
 	is(scalar(grep { $_->[0] == 4321 } values %$rows), 1, 'and it is recorded to its end');
+	return;
+}
+
+# {name} and {pid} in the output: programs that run at once, and children, have their own files.
+sub names {
+	my $family = "$root/build/win64/targets/family.exe";
+	my @running = map { my $out = "$dir/out$_"; [Hunt::start([wine($record, 'record', '-o', win("$dir/new/{name}-{pid}.hrec"), '--', $family, 'tree', 0)], stdout => $out), $out] } 1, 2;
+	is(Hunt::finish($_->[0]) >> 8, 10, 'a program ends with its status') for @running;
+	my @pids = map { slurp($_->[1]) =~ /^tree 0 pid (\d+)/ } @running;
+	is_deeply([files_in("$dir/new")], [sort map { "family-$_.hrec" } @pids], 'each has its file, in a new folder');
+	like(list("$dir/new/family-$_.hrec"), qr/^process +$_,/m, 'which is of that process') for @pids;
+	my $result = run([wine($record, 'record', '--children', '-o', win("$dir/{pid}/{{x}.hrec"), '--', $family, 'tree', 1)]);
+	is($result->{status}, 11, 'a family') or diag($result->{err});
+	ok(-s "$dir/$_/{x}.hrec", "the file of $_") for $result->{out} =~ / pid (\d+)/g;
+	check_error(hsnap('record', '-o', win("$dir/{$_}.hrec"), '--', $family, 'tree', 0), 'hsnap', "{$_}", qr/\{$_\}/) for qw(time n what);
 	return;
 }
 

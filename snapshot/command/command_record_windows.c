@@ -70,10 +70,20 @@ static const char usage[] =
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
 	"The recording ends with the process, after --for, at --max-bytes, with --stop, or with\n"
-	"Ctrl-C; the process goes on.\n";
+	"Ctrl-C; the process goes on. In FILE, {name} and {pid} stand for the program's image and\n"
+	"process, {{ for a brace.\n";
+
+/* The file of one process. `plan` must be first, because the session knows only the plan. */
+struct record_file {
+	struct record_session_plan plan;
+	const char *pattern; /* checked by file_pattern_check() */
+	unsigned words; /* words in the pattern */
+	bool is_child;
+	struct buf path; /* set when the recording begins */
+};
 
 struct record_request {
-	struct record_session_plan plan;
+	struct record_file file;
 	struct program_run run;
 	struct process_choice process;
 	int64_t until_ms; /* end of the time set by --for, as os_clock_ms() counts; 0: none */
@@ -96,22 +106,22 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	switch (id) {
 	case OPT_ARGUMENT: request->word_count++; return 0;
 	case OPT_OUTPUT:
-		request->plan.path = value;
+		request->file.pattern = value;
 		return !out_is_packed_name(value) ?
 			       0 :
 			       err_set(err, ERR_USAGE, value,
 				       "recordings are compressed already: use a name without .gz");
-	case OPT_ADDRESSES: request->plan.keeps_addresses = true; return 0;
+	case OPT_ADDRESSES: request->file.plan.keeps_addresses = true; return 0;
 	case OPT_CHILDREN: request->run.with_children = true; return 0;
-	case OPT_DROP: request->plan.drops = true; return 0;
-	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
+	case OPT_DROP: request->file.plan.drops = true; return 0;
+	case OPT_FOR: return series_span_parse("--for", value, &request->file.plan.for_ms, err);
 	case OPT_MAX_BYTES:
 		return set_size("--max-bytes", value, UINT64_MAX, "of 1M or more",
-			&request->plan.max_bytes, err);
+			&request->file.plan.max_bytes, err);
 	case OPT_RING:
 		return set_size("--ring", value, RINGS_MAX_BYTES, "from 1M to 4G",
-			&request->plan.ring_bytes, err);
-	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
+			&request->file.plan.ring_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(value, &request->file.plan.sample_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	case OPT_DUMP_OVERWRITE: out_protect(NULL); return 0;
@@ -120,9 +130,10 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 }
 
 /* Prints the outcome of a recording. Returns 0, or 2 if the recording is incomplete. */
-static int print_result(const struct record_request *request, const char *path,
+static int print_result(const struct record_request *request, const struct record_file *file,
 	const struct record_session_result *result)
 {
+	const char *path = file->path.data ? file->path.data : file->pattern;
 	char unseen[RECORD_UNSEEN_BYTES];
 
 	if (result->is_full)
@@ -154,17 +165,10 @@ static int print_result(const struct record_request *request, const char *path,
 	return result->lost_count || result->damaged_count ? 2 : 0;
 }
 
-/* ---------------------------------------------------------------- a program and its children */
+/* ---------------------------------------------------------------- names of files */
 
-struct child_recording {
-	struct recording_link link; /* the part that control uses */
-	struct record_session_plan plan;
-	struct record_session *session;
-	struct buf path;
-};
-
-/* Appends the path of a child's recording. For example, run.hrec becomes run.PID.hrec. */
-static void child_path_add(struct buf *path, const char *of_program, uint32_t pid)
+/* Inserts the pid before the extension. For example, run.hrec becomes run.PID.hrec. */
+static void add_pid(struct buf *path, const char *of_program, uint32_t pid)
 {
 	const char *name = module_path_base(of_program), *dot = strrchr(name, '.');
 	size_t len = dot && dot != name ? (size_t)(dot - of_program) : strlen(of_program);
@@ -173,22 +177,85 @@ static void child_path_add(struct buf *path, const char *of_program, uint32_t pi
 	buf_printf(path, ".%" PRIu32 "%s", pid, of_program + len);
 }
 
-static const struct recording_link *begin_child(void *ctx, uint32_t pid, struct err *err)
+/* Appends the path of a process's file, and creates missing folders if the pattern has words. A
+ * child's file has the pid even if the pattern does not. */
+static void add_path(
+	struct buf *path, const struct record_file *file, const char *image, uint32_t pid)
+{
+	const struct file_names names = {.program = image ? image : "process", .pid = pid};
+	struct buf name;
+
+	buf_init(&name);
+	buf_add_text(&name, "");
+	file_pattern_add(&name, file->pattern, &names);
+	if (file->is_child && !(file->words & PATTERN_PID))
+		add_pid(path, name.data, pid);
+	else
+		buf_add(path, name.data, name.len);
+	buf_release(&name);
+	if (file->words)
+		out_make_folders(path->data);
+}
+
+static const char *path_of(const struct record_session_plan *plan, const char *image, uint32_t pid)
+{
+	struct record_file *file = (struct record_file *)plan;
+
+	buf_clear(&file->path);
+	add_path(&file->path, file, image, pid);
+	return file->path.data;
+}
+
+/* Before the program runs, checks that its file can be written, if the folder does not depend on the
+ * process. */
+static int check_output(const struct record_file *file, const char *program, struct err *err)
+{
+	const char *last = file_pattern_last(file->pattern);
+	struct buf path;
+	int rc;
+
+	if (memchr(file->pattern, '{', (size_t)(last - file->pattern)))
+		return 0;
+	buf_init(&path);
+	add_path(&path, file, program, (uint32_t)os_pid());
+	rc = out_check(path.data, err);
+	buf_release(&path);
+	return rc;
+}
+
+static int check_pattern(struct record_file *file, struct err *err)
+{
+	int rc = file_pattern_check(file->pattern, &file->words, err);
+
+	if (!rc && file->words & (PATTERN_TIME | PATTERN_NUMBER))
+		rc = err_set(err, ERR_USAGE, file->pattern,
+			"{time} and {n} are only for a series of snapshots");
+	return rc;
+}
+
+/* ---------------------------------------------------------------- a program and its children */
+
+struct child_recording {
+	struct recording_link link; /* the part that control uses */
+	struct record_file file;
+	struct record_session *session;
+};
+
+static const struct recording_link *begin_child(void *ctx, struct err *err)
 {
 	const struct record_request *request = ctx;
 	struct child_recording *child = xcalloc(1, sizeof(*child));
 
-	child->plan = request->plan;
-	buf_init(&child->path);
-	child_path_add(&child->path, request->plan.path, pid);
-	child->plan.path = child->path.data;
+	child->file = request->file;
+	buf_init(&child->file.path);
+	child->file.is_child = true;
 	if (request->until_ms) {
 		int64_t left_ms = request->until_ms - os_clock_ms();
 
-		child->plan.for_ms = left_ms > 0 ? left_ms : 1;
+		child->file.plan.for_ms = left_ms > 0 ? left_ms : 1;
 	}
-	if (record_session_new(&child->session, &child->plan, err)) {
-		buf_release(&child->path);
+	if (record_session_new(&child->session, &child->file.plan, err)) {
+		buf_release(&child->file.path);
 		free(child);
 		return NULL;
 	}
@@ -205,8 +272,8 @@ static void end_child(void *ctx, const struct recording_link *link)
 	if (record_session_end(child->session, &result, &err))
 		command_fail(&err);
 	else if (result.file_bytes) /* otherwise, the recording never began */
-		print_result(ctx, child->path.data, &result);
-	buf_release(&child->path);
+		print_result(ctx, &child->file, &result);
+	buf_release(&child->file.path);
 	free(child);
 }
 
@@ -224,11 +291,11 @@ static int record_program(
 	request->run.child_recording = begin_child;
 	request->run.child_recorded = end_child;
 	request->run.ctx = request;
-	if (request->plan.for_ms && !follow_is_wanted(&request->until_ms))
-		request->until_ms = os_clock_ms() + request->plan.for_ms;
+	if (request->file.plan.for_ms && !follow_is_wanted(&request->until_ms))
+		request->until_ms = os_clock_ms() + request->file.plan.for_ms;
 	request->run.until_ms = request->until_ms;
 	request->run.limit_bytes = TABLES_DEFAULT_BYTES;
-	request->run.sample_bytes = request->plan.sample_bytes;
+	request->run.sample_bytes = request->file.plan.sample_bytes;
 	rc = run_program(&request->run, &exit_status, err);
 	end_rc = session ? record_session_end(session, &result, &end_err) : 0;
 	if (rc || end_rc) {
@@ -236,7 +303,7 @@ static int record_program(
 		return exit_status ? (int)exit_status : 2;
 	}
 	if (session)
-		print_result(request, request->plan.path, &result);
+		print_result(request, &request->file, &result);
 	return (int)exit_status;
 }
 
@@ -314,7 +381,7 @@ static int record_process(struct record_request *request, struct record_session 
 	uint32_t pid, struct err *err)
 {
 	const struct attach_options with = {.limit_bytes = TABLES_DEFAULT_BYTES,
-		.sample_bytes = request->plan.sample_bytes,
+		.sample_bytes = request->file.plan.sample_bytes,
 		.recording = record_session_link(session)};
 	struct record_session_result result;
 	struct process_ref process = {0};
@@ -346,14 +413,15 @@ static int record_process(struct record_request *request, struct record_session 
 		return command_fail_or_delegate(rc, pid, err);
 	if (end_rc)
 		return command_fail(&end_err);
-	return print_result(request, request->plan.path, &result);
+	return print_result(request, &request->file, &result);
 }
 
 int command_record(int argc, char **argv)
 {
 	static const struct command_form form = {
 		usage, options, .stops_at_argument = true, .set = set_option};
-	struct record_request request = {.plan.ring_bytes = RINGS_DEFAULT_BYTES};
+	struct record_request request = {
+		.file.plan = {.path_of = path_of, .ring_bytes = RINGS_DEFAULT_BYTES}};
 	struct record_session *session = NULL;
 	uint32_t pid = 0;
 	struct err err = {0};
@@ -362,11 +430,12 @@ int command_record(int argc, char **argv)
 
 	if (command_is_of_log(argc, argv))
 		return command_record_log(argc, argv);
+	buf_init(&request.file.path);
 	rc = command_read(&form, argc, argv, &request, &err);
-	if (!rc && request.stops && (request.plan.path || request.word_count))
+	if (!rc && request.stops && (request.file.pattern || request.word_count))
 		rc = err_set(
 			&err, ERR_USAGE, "--stop", "takes a process, but no file and no program");
-	if (!rc && !request.plan.path && !request.stops)
+	if (!rc && !request.file.pattern && !request.stops)
 		rc = err_set(&err, ERR_USAGE, "record", "needs -o FILE");
 	if (!rc && !request.word_count)
 		rc = process_choice_check(&request.process, "record", &err);
@@ -380,15 +449,20 @@ int command_record(int argc, char **argv)
 	if (!rc && request.stops)
 		return print_recorder(pid, NULL);
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
-	request.plan.is_attached = !request.word_count;
+	request.file.plan.is_attached = !request.word_count;
 	if (!rc)
-		rc = out_check(request.plan.path, &err); /* check before the program starts */
+		rc = check_pattern(&request.file, &err);
+	if (!rc)
+		rc = check_output(&request.file,
+			request.word_count ? request.run.argv[0] : request.process.name, &err);
 	if (!rc && !follow_is_wanted(&unused))
-		rc = record_session_new(&session, &request.plan, &err);
+		rc = record_session_new(&session, &request.file.plan, &err);
 	if (rc)
 		return rc < 0 ? command_fail(&err) : 0;
-	return request.word_count ? record_program(&request, session, &err) :
-				    record_process(&request, session, pid, &err);
+	rc = request.word_count ? record_program(&request, session, &err) :
+				  record_process(&request, session, pid, &err);
+	buf_release(&request.file.path);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- hsnap mark */

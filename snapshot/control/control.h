@@ -53,7 +53,7 @@ struct program_run {
 	 * then not traced. child_recorded() ends the recording after the child has ended or could
 	 * not be traced. NULL: children are not recorded.
 	 */
-	const struct recording_link *(*child_recording)(void *ctx, uint32_t pid, struct err *err);
+	const struct recording_link *(*child_recording)(void *ctx, struct err *err);
 	void (*child_recorded)(void *ctx, const struct recording_link *recording);
 	/* Captures a process that is about to exit. Never called for two processes at once. NULL:
 	 * no snapshots. */

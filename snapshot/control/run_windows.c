@@ -286,7 +286,7 @@ static void follow_born(const struct new_child *born)
 		}
 	}
 	if (!rc && run->child_recording) {
-		follower.recording = run->child_recording(run->ctx, born->child.pid, &err);
+		follower.recording = run->child_recording(run->ctx, &err);
 		rc = follower.recording ? 0 : -(int)err.code;
 	}
 	SetEvent(born->prepared);

@@ -10,7 +10,10 @@
 #include "snapshot/control/control.h"
 
 struct record_session_plan {
-	const char *path;
+	/* Returns the path of the recording of this process, which remains valid as long as the
+	 * plan. Called once, when the recording begins. `image` may be NULL. */
+	const char *(*path_of)(
+		const struct record_session_plan *plan, const char *image, uint32_t pid);
 	uint64_t ring_bytes; /* total size of all rings */
 	int64_t for_ms; /* length of the recording in ms; 0: until the process exits */
 	uint64_t max_bytes; /* maximum file size; the recording ends there; 0: no limit */

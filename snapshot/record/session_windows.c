@@ -31,6 +31,7 @@
 
 struct record_session {
 	const struct record_session_plan *plan;
+	const char *path; /* set when the recording begins */
 	struct recording_link link;
 	struct ring_section rings;
 	HANDLE thread;
@@ -421,7 +422,9 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, enum reco
 		rc = read_old(session, target, area_addr, start == RECORDING_TRACED, err);
 	facts.sample_bytes = session->traced.area.sample_bytes;
 	if (!rc)
-		rc = recorder_open(&session->recorder, session->plan->path, &facts, err);
+		session->path = session->plan->path_of(session->plan, target->image, target->pid);
+	if (!rc)
+		rc = recorder_open(&session->recorder, session->path, &facts, err);
 	if (rc)
 		return rc;
 	session->stacks = stack_reader_new(session->recorder, &session->target, area_addr);
@@ -539,7 +542,7 @@ int record_session_end(
 		if (err)
 			*err = session->end_err;
 	}
-	if (result && session->recorder && !os_open(&file, session->plan->path, NULL)) {
+	if (result && session->recorder && !os_open(&file, session->path, NULL)) {
 		result->file_bytes = os_size(&file);
 		os_close(&file);
 	}
