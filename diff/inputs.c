@@ -28,7 +28,7 @@ static const char *too_much(const struct options *options)
 		return "a comparison does not record heaps";
 	if (options->only_lost)
 		return "a comparison does not record which blocks are lost";
-	if (options_of_blocks(options))
+	if (options_of_blocks(options) || options->part.sizes.is_limited)
 		return "a comparison does not list blocks";
 	if (options->match != MATCH_AUTO)
 		return "the stacks of a comparison are already matched: leave out --match";
@@ -83,6 +83,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 				"input and output are the same file");
 		list->items[i].part.wants_blocks = options_of_blocks(options) != NULL;
 		list->items[i].part.wants_creators = options->style.shows_heaps;
+		list->items[i].part.sizes = options->part.sizes;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)

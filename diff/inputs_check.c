@@ -456,6 +456,8 @@ static int check_heaps(const struct inputs *inputs, struct err *err)
 		"no input records the memory of heaps; only dumps made by hsnap do");
 }
 
+#define ONLY_SUMS "has only sums, not single blocks: take it without --by-stack and --sample"
+
 /* If single blocks are requested, checks that the inputs list them. */
 static int check_blocks(const struct inputs *inputs, struct err *err)
 {
@@ -463,6 +465,10 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 	const char *name = options_of_blocks(options);
 	const struct dump_sums *dumps = inputs->dumps;
 
+	for (size_t i = 0; options->part.sizes.is_limited && i < inputs->dump_count; i++) {
+		if (dumps[i].single.has_unlisted)
+			return err_set(err, ERR_USAGE, dumps[i].id.path, ONLY_SUMS);
+	}
 	if (!name)
 		return 0;
 	if (inputs->series[0].number)
@@ -473,9 +479,7 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 				"applies to dumps; for a recording use --histogram, or make a dump "
 				"of a moment with hdiff --extract");
 		if (dumps[i].single.has_unlisted)
-			return err_set(err, ERR_USAGE, dumps[i].id.path,
-				"has only sums, not single blocks: take it without --by-stack and "
-				"--sample");
+			return err_set(err, ERR_USAGE, dumps[i].id.path, ONLY_SUMS);
 		if (options->shows_pinned && !dumps[i].single.has_containers)
 			return err_set(err, ERR_USAGE, dumps[i].id.path,
 				"does not list containers; hsnap lists them, except with "

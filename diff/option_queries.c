@@ -23,6 +23,11 @@ const char *options_of_blocks(const struct options *options)
 	return options->shows_pinned ? "--pinned" : NULL;
 }
 
+bool options_select_blocks(const struct options *options)
+{
+	return options->heap_count || options->only_lost || options->part.sizes.is_limited;
+}
+
 const char *options_of_chart(const struct options *options)
 {
 	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";

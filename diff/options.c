@@ -25,6 +25,7 @@ enum {
 	MODULE,
 	HEAP,
 	LOST,
+	SIZE,
 	MIN_BYTES,
 	MIN_COUNT,
 	TREND_VERDICT,
@@ -89,6 +90,7 @@ static const struct opt hdiff_options[] = {
 	{MODULE, NULL, "module", "NAME", "show only stacks through this module; repeatable"},
 	{HEAP, NULL, "heap", "ADDR", "count only blocks of this heap; repeatable"},
 	{LOST, "g", "lost", NULL, "count only blocks that nothing points to (dumps of hsnap -g)"},
+	{SIZE, NULL, "size", "SIZE", "count only blocks of this size, or of 1K..4K"},
 	{MIN_BYTES, NULL, "min-bytes", "SIZE", "show only changes of SIZE or more"},
 	{MIN_COUNT, NULL, "min-count", "N", "show only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
@@ -209,6 +211,23 @@ static int parse_size(const char *text, size_t len, uint64_t *value, struct err 
 		       err_set(err, ERR_USAGE, text,
 			       "give a size such as 65536, 64K, 1.5M or 2GiB") :
 		       0;
+}
+
+/* Parses "64", "1K..4K", "1K.." or "..4K". */
+static int parse_sizes(struct size_limits *sizes, const char *text, struct err *err)
+{
+	const char *dots = strstr(text, ".."), *most = dots ? dots + 2 : text;
+	int rc = 0;
+
+	*sizes = (struct size_limits){.is_limited = true, .most_bytes = UINT64_MAX};
+	if (dots != text)
+		rc = parse_size(text, dots ? (size_t)(dots - text) : strlen(text),
+			&sizes->least_bytes, err);
+	if (!rc && (*most || dots == text))
+		rc = parse_size(most, strlen(most), &sizes->most_bytes, err);
+	if (!rc && sizes->least_bytes > sizes->most_bytes)
+		rc = err_set(err, ERR_USAGE, text, "the first size is above the second");
+	return rc;
 }
 
 /* Parses "1M/h" or "10M/d". */
@@ -383,6 +402,7 @@ static int handle_value(struct options *options, int id, const char *text, struc
 	case MODULE: return add_item(&options->modules, text);
 	case HEAP: return parse_heap(options, text, err);
 	case LOST: options->only_lost = true; return 0;
+	case SIZE: return parse_sizes(&options->part.sizes, text, err);
 	case MIN_BYTES: return parse_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return parse_number(text, &options->min_blocks, err);
 	case TREND_VERDICT: return option_word_verdicts(text, &options->trend_verdicts, err);

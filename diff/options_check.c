@@ -110,9 +110,10 @@ static int check_blocks(const struct options *options, struct err *err)
 			"applies to the stacks of one or two dumps: leave out --sum, --group, and "
 			"the options of trends and recordings");
 	if (options->shows_pinned &&
-		(options->shows_age || options->style.shows_heaps || options_has_limit(options)))
+		(options->shows_age || options->style.shows_heaps ||
+			options->part.sizes.is_limited || options_has_limit(options)))
 		return err_set(err, ERR_USAGE, "--pinned",
-			"shows one dump: leave out --age, --heaps and --max-growth");
+			"shows one dump: leave out --age, --size, --heaps and --max-growth");
 	return 0;
 }
 
@@ -173,6 +174,10 @@ int options_check(const struct options *options, struct err *err)
 			"needs a limit: give --max-growth, for instance --max-growth 0");
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
 		return err_set(err, ERR_USAGE, "--junit", "give the name of a file");
+	if (options->part.sizes.is_limited &&
+		(options->style.shows_heaps || options->list || options->extract))
+		return err_set(err, ERR_USAGE, "--size",
+			"selects blocks of stacks: leave out --heaps, --list and --extract");
 	rc = check_recording(options, err);
 	if (!rc)
 		rc = check_blocks(options, err);

@@ -169,6 +169,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		return pprof_read(&file->sums, file->item->path, *source, err);
 	file->sums.single.wants_listed = file->item->part.wants_blocks;
 	file->sums.single.wants_creators = file->item->part.wants_creators;
+	file->sums.single.sizes = file->item->part.sizes;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
 	/* Prefer `words` to the error. The exception is `words` that begin with "nor ", if the
 	 * error has details: it then names an almost correct line, which explains more. */

@@ -142,7 +142,7 @@ static void print_unmatched(
 static void print_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
-	bool has_heaps = options->heap_count || options->only_lost;
+	bool is_part = options_select_blocks(options);
 
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_modules(&run->filter, &run->views[i].naming, print_unmatched, run);
@@ -151,10 +151,10 @@ static void print_all_unmatched(struct comparison_run *run)
 			print_unmatched, run);
 	/* With several series, try the patterns in all series before reporting any. */
 	for (size_t i = 0; run->view_count > 1 && i < run->view_count; i++)
-		unmatched_patterns(&run->filter, &run->views[i].naming, has_heaps, NULL, NULL);
+		unmatched_patterns(&run->filter, &run->views[i].naming, is_part, NULL, NULL);
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_patterns(
-			&run->filter, &run->views[i].naming, has_heaps, print_unmatched, run);
+			&run->filter, &run->views[i].naming, is_part, print_unmatched, run);
 }
 
 /* Decides according to --color, NO_COLOR and the terminal. */
@@ -313,8 +313,7 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		.sort = options->sort,
 		.shown_max = shown_max(options),
 		.is_inverted = options->is_inverted,
-		.is_part =
-			options->heap_count || options->only_lost || view->comparison->lacks_rows,
+		.is_part = options_select_blocks(options) || view->comparison->lacks_rows,
 		.wants_lives = options->format->includes_charts,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,

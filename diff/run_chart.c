@@ -42,6 +42,7 @@ static bool *wanted_kinds(
 		const struct record_kind *kind = &facts->kinds[i];
 
 		wanted[i] = ids[record_stack_id(facts, kind->stack)] &&
+			    size_limits_has(&options->part.sizes, kind->bytes) &&
 			    heap_is_wanted(options, record_kind_heap(facts, kind));
 	}
 	free(ids);
@@ -86,7 +87,7 @@ struct chart_reading *chart_read(const struct options *options, const struct vie
 	*chart = (struct chart){.sums = view->comparison->dumps,
 		.facts = recording_facts(reading->window.recording),
 		.style = options->style,
-		.is_filtered = view->is_filtered || options->heap_count};
+		.is_filtered = view->is_filtered || options_select_blocks(options)};
 	chart->style.columns =
 		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
 	reading->window.is_wanted = reading->wanted = wanted_kinds(options, view, chart->facts);

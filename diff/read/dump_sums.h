@@ -70,6 +70,17 @@ enum block_fate {
 /* Returns "live", "aifo", ... */
 const char *block_fate_name(enum block_fate fate);
 
+/* Sizes of the blocks to count, both included; all zero: any size. */
+struct size_limits {
+	bool is_limited;
+	uint64_t least_bytes, most_bytes;
+};
+
+static inline bool size_limits_has(const struct size_limits *range, uint64_t bytes)
+{
+	return !range->is_limited || (bytes >= range->least_bytes && bytes <= range->most_bytes);
+}
+
 /* Part of a recording to read. recording_position() defines the form of moments. */
 struct recording_part {
 	enum block_fate fate;
@@ -78,6 +89,7 @@ struct recording_part {
 	/* also read single blocks: from dumps and, for FATE_LIVE, from recordings with addresses */
 	bool wants_blocks;
 	bool wants_creators; /* also read the stacks that created heaps */
+	struct size_limits sizes; /* of dumps, too */
 	/* an option requested this part, so an input that is not a recording is an error */
 	bool is_asked;
 };
@@ -176,6 +188,8 @@ struct single_blocks {
 	/* set by the caller before a dump is read: list its single blocks */
 	bool wants_listed;
 	bool wants_creators; /* set by the caller: read the stacks that created the heaps */
+	/* set by the caller: other blocks count only in the dump's totals */
+	struct size_limits sizes;
 	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
 	size_t listed_count;

@@ -1,6 +1,7 @@
 /* Reading a dump into sums: callbacks of the scanner, and final steps that need the whole dump. */
 #include "diff/read/dump_sums.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,10 +92,6 @@ static void list_block(
 {
 	struct dump_sums *sums = reader->sums;
 
-	if (!entry->addr) {
-		sums->single.has_unlisted = true;
-		return;
-	}
 	array_grow((void **)&sums->single.listed, &reader->listed_cap, sums->single.listed_count,
 		sizeof(*sums->single.listed));
 	sums->single.listed[sums->single.listed_count++] = (struct listed_block){
@@ -143,7 +140,9 @@ static int by_stack(const void *a, const void *b)
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct sum_reader *reader = ctx;
+	struct single_blocks *single = &reader->sums->single;
 	uint64_t frames[DUMP_FRAMES_MAX];
+	const bool is_wanted = size_limits_has(&single->sizes, entry->requested_bytes);
 	struct pool_entry own = {.stack = entry->stack,
 		.id_len = entry->id_len,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
@@ -158,10 +157,20 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 		own.stack.frame_count = entry->name_count;
 		own.stack.is_named = true;
 	}
+	if (!entry->addr)
+		single->has_unlisted = true;
+	if (!is_wanted) /* later entries may refer to its stack */
+		own.sums = (struct block_totals){0};
 	shared_stacks_entries(&reader->pool, &own, 1, reader->tally.heap, false);
-	if (reader->sums->single.wants_listed)
+	if (single->wants_listed && is_wanted && entry->addr)
 		list_block(reader, entry, own.number, !own.stack.frames);
 	return 0;
+}
+
+/* Returns true if each entry is needed, so that read_plain() cannot add up several at once. */
+static bool needs_entries(const struct dump_sums *sums)
+{
+	return sums->single.wants_listed || sums->single.sizes.is_limited;
 }
 
 static const char *read_plain(
@@ -284,6 +293,25 @@ static void check_stacks(struct dump_sums *sums)
 	sums->quality.skip_count++;
 }
 
+/* Warns about blocks whose sizes are unknown, because no stack and no group of one size has them. */
+static void warn_unsized(struct sum_reader *reader)
+{
+	uint64_t count = 0;
+	char text[120];
+
+	for (size_t i = 0; i < reader->ungrouped_count; i++)
+		count += reader->ungrouped[i].held.block_count +
+			 reader->ungrouped[i].lost.block_count;
+	for (size_t i = 0; i < reader->group_count; i++)
+		count += reader->groups[i].is_range ? reader->groups[i].totals.block_count : 0;
+	if (!count)
+		return;
+	snprintf(text, sizeof(text),
+		"%" PRIu64 " block%s without a stack have no recorded size: --size leaves them out",
+		count, text_plural(count));
+	sums_warn(reader->sums, text);
+}
+
 /* Adds up the blocks of each heap that has a note. */
 static void sum_heaps(struct dump_sums *sums)
 {
@@ -358,6 +386,8 @@ static int finish(struct sum_reader *reader, int rc)
 	tally_flush(&reader->tally);
 	stackset_close(&sums->stacks, false);
 	bare_resolve(reader);
+	if (sums->single.sizes.is_limited)
+		warn_unsized(reader);
 	check_stacks(reader->sums);
 	if (sums->single.listed_count)
 		listed_resolve(sums);
@@ -403,7 +433,7 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 		.entry = read_entry,
 		.note = sum_reader_note,
 		.skipped = read_skipped,
-		.plain = sums->single.wants_listed ? NULL : read_plain};
+		.plain = needs_entries(sums) ? NULL : read_plain};
 	struct dump_source stream = source_stream(source);
 	int rc;
 
@@ -437,8 +467,7 @@ int sums_read_with(struct dump_sums *sums, const char *path, struct source *sour
 {
 	struct read_plan plan = {
 		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
-	bool is_large = !sums->single.wants_listed &&
-			source_is_plain(source, &plan.from, &plan.to) &&
+	bool is_large = !needs_entries(sums) && source_is_plain(source, &plan.from, &plan.to) &&
 			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;
 
 	if (plan.threads > THREADS_MAX)

@@ -101,7 +101,8 @@ static void count_stackless(struct sum_reader *reader, uint64_t addr, enum block
 {
 	struct stack_total cell = {.stack = STACK_NONE, .sums = *totals};
 
-	if (!totals->block_count && !totals->requested_bytes && !totals->overhead_bytes)
+	if (reader->sums->single.sizes.is_limited ||
+		(!totals->block_count && !totals->requested_bytes && !totals->overhead_bytes))
 		return;
 	cell.heap = shared_stacks_heap(&reader->pool, addr, reach);
 	shared_stacks_count(&reader->pool, &cell, 1, false);
@@ -238,6 +239,7 @@ static bool subtract_group(struct block_totals *from, const struct block_totals 
 /* Moves a group of blocks without a stack from the heap's sum to a stack of its own. */
 static int note_stackless(struct sum_reader *reader, const struct kv *kv)
 {
+	const struct size_limits *sizes = &reader->sums->single.sizes;
 	struct stackless_group group;
 	struct stack_total cell = {.stack = STACK_NONE};
 	struct pool_entry entry = {.stack = {.id = STACKLESS_ID, .same_id = STACK_NONE},
@@ -259,7 +261,10 @@ static int note_stackless(struct sum_reader *reader, const struct kv *kv)
 	cell.heap =
 		shared_stacks_heap(&reader->pool, addr, group.is_lost ? BLOCK_LOST : BLOCK_HELD);
 	cell.sums = entry.sums = group.totals;
-	shared_stacks_count(&reader->pool, &cell, 1, true);
+	if (!sizes->is_limited)
+		shared_stacks_count(&reader->pool, &cell, 1, true);
+	else if (group.is_range || !size_limits_has(sizes, group.bytes))
+		return 0;
 	entry.stack.frame_count = (uint16_t)stackless_frames(&group, frames);
 	entry.stack.frames = frames;
 	shared_stacks_entries(&reader->pool, &entry, 1, cell.heap, false);

@@ -258,7 +258,7 @@ static bool add_up(uint64_t *to, uint64_t more)
 }
 
 /* Adds `count` blocks of a kind to the sums of the kind's stack and heap. Stores the number of the
- * cell that contains these sums. In a sample, each block counts as all the blocks that it
+ * cell that contains these sums, or CELL_NONE if the size is not requested. In a sample, each block counts as all the blocks that it
  * represents. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
@@ -274,10 +274,13 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 		add_up(&reader->all.block_count, count) ||
 		add_up(&reader->all.requested_bytes, cell.sums.requested_bytes))
 		return err_set(err, ERR_BAD_RECORDING, sums->id.path, SUMS_TOO_LARGE);
-	cell.heap = add_heap(reader, kind);
-	cell.stack = add_stack(reader, kind->stack);
 	block_totals_add(
 		kind->memory == RECORD_RESERVED ? &sums->reserved : &sums->total, &cell.sums);
+	*number = CELL_NONE;
+	if (!size_limits_has(&sums->single.sizes, kind->bytes))
+		return 0;
+	cell.heap = add_heap(reader, kind);
+	cell.stack = add_stack(reader, kind->stack);
 	if (u64map_add(&reader->cells, (uint64_t)cell.heap << 32 | cell.stack, &at)) {
 		array_grow((void **)&sums->cells, &reader->cell_cap, sums->cell_count,
 			sizeof(*sums->cells));
@@ -616,6 +619,7 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 	add_losses(reader, to.position);
 	if (reader->facts->time_ms)
 		sums->id.time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
+	sums->single.sizes = part->sizes;
 	sums->window.fate = part->fate;
 	sums->window.from_position = from.position;
 	sums->window.from_ms = from.time_ms;

@@ -1,0 +1,187 @@
+#!/usr/bin/perl
+# Blocks selected by size and by age. The truth is a replay that keeps every block, or the list of
+# blocks from which a dump is made.
+use strict;
+use warnings;
+no warnings 'portable'; # addresses have 64 bits
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use List::Util qw(sum0);
+use Test::More;
+use Hunt;
+use Recordings;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+my %made = (run => { seed => 11, events => 5000 }, attached => { seed => 12, events => 3000, attached => 300 });
+my ($files, $replays) = make_random($dir, %made);
+my %file = %$files;
+my %replay = %$replays;
+
+subtest "$_: sizes" => \&check_sizes, $_ for sort keys %made;
+subtest 'sizes in dumps' => \&check_dumps;
+subtest 'blocks without a stack' => \&check_stackless;
+subtest 'sizes in charts' => \&check_charts;
+subtest 'limits are of the part' => \&check_limits;
+subtest 'errors are one line each' => \&check_errors;
+done_testing;
+
+# ---------------------------------------------------------------- queries
+
+sub ask {
+	my @args = @_;
+	my $result = run([$hdiff, '--no-symbols', '-o', 'json', @args]);
+	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
+	return $result->{out} ? decode_json($result->{out}) : {};
+}
+
+sub stack_text {
+	my ($has) = @_;
+	return join ' ', map { defined $_->{module} ? "$_->{module}+$_->{offset}" : $_->{address} } @{ $has->{frames} // [] };
+}
+
+# Checks the rows, and that the totals are theirs and stated to be a part. Returns the report.
+sub check {
+	my ($truth, $what, @args) = @_;
+	my $report = ask(@args);
+	my %rows = map { stack_text($_) => [@{ $_->{new} }{qw(bytes blocks)}] } @{ $report->{rows} };
+	is_deeply(\%rows, $truth, "$what: each stack");
+	my @total = map { my $i = $_; sum0(map { $_->[$i] } values %$truth) } 0, 1;
+	is_deeply([@{ $report->{totals}{selected}{new} }{qw(bytes blocks)}], \@total, "$what: and all");
+	ok($report->{filtered}, "$what: which is a part");
+	return $report;
+}
+
+sub of_size {
+	my ($least, $most, @blocks) = @_;
+	return [grep { $_->{bytes} >= $least && $_->{bytes} <= $most } @blocks];
+}
+
+# ---------------------------------------------------------------- sizes
+
+my @ranges = (['1..100', 1, 100], ['1K..1M', 1024, 1 << 20], ['0', 0, 0], ['..500', 0, 500], ['2K..', 2048, ~0]);
+
+sub check_sizes {
+	my ($name) = @_;
+	my ($of, $file) = ($replay{$name}, $file{$name});
+	my ($one) = sort { $a <=> $b } map { $_->{bytes} } @{ live_at($of, '60%') };
+	for (@ranges, [$one, $one, $one]) {
+		my ($size, @range) = @$_;
+		check(by_stack(of_size(@range, @{ live_at($of, '60%') })), "$size at a moment", '--size', $size, "$file\@60%");
+		for my $class (qw(aifo aifi aofi aofo ai)) {
+			my $report = check(by_stack(of_size(@range, @{ fate_of($of, $class, '20%', '60%') })), "$size, $class", '--size', $size,
+				'--class', $class, '--from', '20%', '--to', '60%', $file);
+			my $window = by_stack(of_size(@range, @{ fate_of($of, 'ai', '20%', '60%') }));
+			is($report->{window}{ai}{bytes}, sum0(map { $_->[0] } values %$window), 'and the whole window');
+		}
+	}
+	my $all = ask('--size', '64', "$file\@60%")->{totals}{all}{new}{bytes};
+	is($all, use_at($of, position_of($of, '60%')), 'the total of all is that of all');
+}
+
+# Blocks [BYTES, STACK], one after another. A stack's frames follow its first block.
+sub dump_file {
+	my ($name, $time, $blocks, $notes) = @_;
+	my %known;
+	my ($bytes, $addr) = (0, 0x2000);
+	my $text = "// hsnap: dump format=1 tool=1 time=2026-11-20T10:00:0$time.000Z\n"
+	    . "// hsnap: process id=7 start=2026-11-20T09:00:00.000Z bits=64 image=app.exe\n"
+	    . "// Loaded modules:\n//\tBase Size Module\n//\t140000000 24000 C:\\app.exe\n// Process modules enumerated.\n" . ($notes // '')
+	    . "*- - - Start of data for heap @ 650000 - - -\n";
+	for (@$blocks) {
+		$text .= sprintf "%X bytes + 10 at %X by BackTrace%X\n", $_->[0], $addr += 0x10000, $_->[1];
+		$text .= sprintf "\t14000%04X\n", 0x1000 + 16 * $_->[1] if !$known{ $_->[1] }++;
+		$bytes += $_->[0];
+	}
+	my ($count) = map { $_ + @$blocks } $notes ? $notes =~ /stackless-blocks=(\d+)/ : 0;
+	$bytes += $1 if $notes && $notes =~ /stackless-requested=(\d+)/;
+	return spew("$dir/$name", $text . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", $count, $bytes, 16 * @$blocks);
+}
+
+sub sum_sizes {
+	my ($blocks, $least, $most) = @_;
+	my %sum;
+	for (grep { $_->[0] >= $least && $_->[0] <= $most } @$blocks) {
+		my $sum = $sum{ sprintf 'app+%X', 0x1000 + 16 * $_->[1] } //= [0, 0];
+		$sum->[0] += $_->[0];
+		$sum->[1]++;
+	}
+	return \%sum;
+}
+
+sub check_dumps {
+	srand 5;
+	my @old = map { [(0, 8, 64, 64, 1024, 4096, 5000)[rand 7], 1 + int rand 9] } 1 .. 200;
+	my @new = (@old[20 .. 150], map { [(8, 64, 65, 4096, 9000)[rand 5], 1 + int rand 12] } 1 .. 150);
+	my ($was_in, $is_in) = (dump_file('a.txt', 0, \@old), dump_file('b.txt', 5, \@new));
+	for (['64', 64, 64], ['1K..4K', 1024, 4096], ['..64', 0, 64], ['4097..', 4097, ~0]) {
+		my ($size, @range) = @$_;
+		my ($was, $is) = map { sum_sizes($_, @range) } \@old, \@new;
+		check($is, "$size in a dump", '--size', $size, $is_in);
+		my %grown = map { my $stack = $_; $stack => [map { ($is->{$stack}[$_] // 0) - ($was->{$stack}[$_] // 0) } 0, 1] } keys %$was, keys %$is;
+		my $report = ask('--size', $size, $was_in, $is_in);
+		is_deeply({ map { stack_text($_) => [@{ $_->{growth} }{qw(bytes blocks)}] } @{ $report->{rows} } },
+			{ map { $_ => $grown{$_} } grep { $grown{$_}[0] || $grown{$_}[1] } keys %grown }, "$size between two");
+		is($report->{totals}{all}{new}{bytes}, sum0(map { $_->[0] } @new), 'the total of all is that of all');
+		my ($heap) = @{ ask('--size', $size, '--group', 'heap', $is_in)->{groups} };
+		is($heap->{self}{new}{blocks}, sum0(map { $_->[1] } values %$is), 'the same by heap');
+	}
+	my $sizes = ask('--size', '1K..4K', '--sizes', $was_in, $is_in);
+	is_deeply([sort { $a <=> $b } keys %{ { map { $_->{size} => 1 } map { @{ $_->{sizes} } } @{ $sizes->{rows} } } }], [1024, 4096], '--sizes lists these sizes');
+	my @trend = map { [@new[0 .. 20 + 30 * $_]] } 1 .. 4;
+	my $series = ask('--size', '64', map { dump_file("t$_.txt", $_, $trend[$_ - 1]) } 1 .. 4)->{series}[0];
+	my @sums = map { sum_sizes($_, 64, 64) } @trend;
+	my @stacks = grep { ($sums[0]{$_}[0] // 0) != $sums[3]{$_}[0] } keys %{ $sums[3] };
+	is_deeply({ map { stack_text($_) => $_->{bytes} } @{ $series->{rows} } },
+		{ map { my $stack = $_; $stack => [map { $_->{$stack}[0] // 0 } @sums] } @stacks }, 'in a trend');
+}
+
+# Groups of one size count, others have no size.
+sub check_stackless {
+	my $notes = "// hsnap: heap addr=650000 kind=nt committed=65536 reserved=65536 stackless-blocks=60 stackless-requested=6000 stackless-overhead=0\n"
+	    . "// hsnap: stackless addr=650000 bytes=64 blocks=10 requested=640 overhead=0\n"
+	    . "// hsnap: stackless addr=650000 bytes=32 blocks=20 requested=640 overhead=0\n";
+	my $file = dump_file('stackless.txt', 1, [[64, 1]], $notes);
+	my $ran = run([$hdiff, '--no-symbols', '-o', 'json', '--size', '64', $file]);
+	my $report = decode_json($ran->{out});
+	is_deeply([map { [@{ $_->{new} }{qw(bytes blocks)}] } @{ $report->{rows} }], [[640, 10], [64, 1]], 'a group of this size counts');
+	is($report->{totals}{all}{new}{blocks}, 61, 'the total has all');
+	like($ran->{err}, qr/warning: 30 blocks without a stack have no recorded size: --size leaves them out$/m, 'blocks of unknown size are reported');
+}
+
+sub check_charts {
+	my $of = $replay{run};
+	my @blocks = grep { Recordings::is_used() } @{ of_size(1024, 65536, @{ live_at($of, 'end') }) };
+	my ($columns, @lines) = map { [split /,/] } split /\r?\n/, run([$hdiff, '--no-symbols', '-o', 'csv', '--over-time', '--size', '1K..64K', $file{run}])->{out};
+	my %last;
+	@last{@$columns} = @{ $lines[-1] };
+	is($last{bytes}, sum0(map { $_->{bytes} } @blocks), 'use at the end');
+}
+
+sub check_limits {
+	my $of = $replay{run};
+	my $sum = sum0(map { $_->[0] } values %{ by_stack(of_size(64, 4096, @{ fate_of($of, 'aifo', 'start', 'end') })) });
+	cmp_ok($sum, '>', 0, 'there are such blocks');
+	my @limit = ('--size', '64..4K', '--max-growth');
+	is(run([$hdiff, '--no-symbols', @limit, $sum, $file{run}])->{status}, 0, 'a limit at the sum passes');
+	is(run([$hdiff, '--no-symbols', @limit, $sum - 1, $file{run}])->{status}, 1, 'and below it fails');
+}
+
+sub check_errors {
+	my $sums = spew("$dir/sums.txt", slurp("$dir/b.txt") =~ s/^8 bytes \+ 10 at \w+ by: */8 bytes in 0x1 allocations (@ 0x8 + 0x10) by: /mr
+	    =~ s/^40 bytes \+ 10 at \w+ by (BackTrace\w+)$/40 bytes in 0x1 allocations (@ 0x40 + 0x10) by: $1/mr);
+	my $printed = "$dir/printed.txt";
+	run([$hdiff, '-d', '--no-symbols', '-f', $printed, "$dir/a.txt", "$dir/b.txt"]);
+	refused($file{run},
+		[['--size', '64', $sums], 'sums.txt', 'only sums', '--by-stack'],
+		[['--size', '64', $printed], 'printed.txt', 'does not list blocks'],
+		[['--size', '64', $printed, $printed], 'printed.txt'],
+		[['--size', '4K..1K', $file{run}], '--size 4K..1K', 'above'],
+		[['--size', 'big', $file{run}], '--size big', '64K'],
+		[['--size', '64', '--list', $file{run}], '--size', '--list'],
+		[['--size', '64', '--extract', "$file{run}\@end"], '--size', '--extract'],
+		[['--size', '64', '--heaps', "$dir/b.txt"], '--size', '--heaps'],
+		[['--size', '64', '--pinned', '-o', 'text', "$dir/b.txt"], '--pinned', '--size'],
+	);
+}
