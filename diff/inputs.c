@@ -93,7 +93,9 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 	}
 	if (list->count == 1 && !only->part.moment && !only->part.fate &&
 		(!options->sum || options->part.is_asked))
-		only->part.fate = options->chart ? FATE_ALL : FATE_AIFO;
+		only->part.fate = options->chart      ? FATE_ALL :
+				  only->part.older_ms ? FATE_AOFO :
+							FATE_AIFO;
 	return 0;
 }
 

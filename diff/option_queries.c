@@ -66,6 +66,8 @@ const char *options_of_recording(const struct options *options)
 		return "--peak";
 	if (part->fate)
 		return part->fate == FATE_AIFI ? "--class, --transient" : "--class";
+	if (part->older_ms || part->still_at)
+		return part->older_ms ? "--older-than" : "--still-at";
 	if (part->from || part->to)
 		return part->from ? "--from" : "--to";
 	return options_of_chart(options);

@@ -67,6 +67,8 @@ enum {
 	CLASS,
 	FROM,
 	TO,
+	OLDER_THAN,
+	STILL_AT,
 	TRANSIENT,
 	PEAK,
 	INPUT_BASE,
@@ -148,6 +150,10 @@ static const struct opt hdiff_options[] = {
 		"what to count in a recording: aifo (the default), aifi, aofi, aofo, ai"},
 	{FROM, NULL, "from", "MOMENT", "start of the window: 10s, 40%, peak, a mark, a time"},
 	{TO, NULL, "to", "MOMENT", "end of the window"},
+	{OLDER_THAN, NULL, "older-than", "DURATION",
+		"show what exists at the end and was allocated that long before"},
+	{STILL_AT, NULL, "still-at", "MOMENT",
+		"show what was allocated in the window and exists at MOMENT"},
 	{TRANSIENT, NULL, "transient", NULL,
 		"show what was allocated and freed in the window, as --class aifi"},
 	{PEAK, NULL, "peak", NULL, "show the peak of a recording, like FILE@peak"},
@@ -417,6 +423,11 @@ static int handle_value(struct options *options, int id, const char *text, struc
 	case UNTIL: return parse_moment(&options->until, text, true, err);
 	case FROM: options->part.from = text; return 0;
 	case TO: options->part.to = text; return 0;
+	case STILL_AT: options->part.still_at = text; return 0;
+	case OLDER_THAN:
+		return duration_parse(text, &options->part.older_ms) || !options->part.older_ms ?
+			       err_set(err, ERR_USAGE, text, "give a duration such as 10m or 30s") :
+			       0;
 	case WARM_UP: return parse_count(text, 0, &options->warm_up, err);
 	case SERIES: return parse_count(text, 1, &options->series, err);
 	case MAX_GROWTH:
@@ -494,7 +505,8 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	if (options->chart && options->format && options->format->includes_charts)
 		options->chart = CHART_NONE; /* a page has all charts */
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
-				 options->part.to || options->chart || options->by_mark;
+				 options->part.to || options->part.still_at ||
+				 options->part.older_ms || options->chart || options->by_mark;
 	rc = rc || options->help || options->version ? rc : options_check(options, err);
 	if (options->by_mark && !rc)
 		options->part.fate = FATE_AI;

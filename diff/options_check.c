@@ -24,7 +24,13 @@ static int check_recording(const struct options *options, struct err *err)
 	const struct recording_part *part = &options->part;
 	const char *whole = options->list ? "--list" : "--extract";
 
-	if (part->moment && (part->fate || part->from || part->to))
+	if (part->older_ms && (part->fate || part->from || part->still_at))
+		return err_set(err, ERR_USAGE, "--older-than",
+			"needs only the end of a window: leave out --class, --from and --still-at");
+	if (part->still_at && part->fate)
+		return err_set(err, ERR_USAGE, "--still-at", "is a class: leave out --class");
+	if (part->moment &&
+		(part->fate || part->from || part->to || part->still_at || part->older_ms))
 		return err_set(err, ERR_USAGE, "--peak",
 			"selects a moment, but --class, --from, --to and --transient select a "
 			"window");
@@ -51,7 +57,8 @@ static int check_chart(const struct options *options, struct err *err)
 		return 0;
 	if (!options->format->write_chart)
 		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
-	if (options->part.moment || options->part.fate)
+	if (options->part.moment || options->part.fate || options->part.still_at ||
+		options->part.older_ms)
 		return err_set(err, ERR_USAGE, options_of_recording(options),
 			"a chart shows all memory from --from to --to");
 	if (options->sum || options_request_trend(options) || options->group != GROUP_STACK ||

@@ -211,7 +211,8 @@ static int write_with_charts(
 {
 	static const enum chart_kind kinds[] = {CHART_OVER_TIME, CHART_SIZES};
 	const bool has_charts = run->options.format->includes_charts && run->view_count == 1 &&
-				run->views[0].window && run->options.paths.count == 1;
+				!run->options.part.still_at && run->views[0].window &&
+				run->options.paths.count == 1;
 	struct chart_reading *charts[2] = {NULL, NULL};
 	int rc = 0;
 
@@ -314,7 +315,7 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		.shown_max = shown_max(options),
 		.is_inverted = options->is_inverted,
 		.is_part = options_select_blocks(options) || view->comparison->lacks_rows,
-		.wants_lives = options->format->includes_charts,
+		.wants_lives = options->format->includes_charts && !options->part.still_at,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};

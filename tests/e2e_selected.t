@@ -24,6 +24,9 @@ subtest 'sizes in dumps' => \&check_dumps;
 subtest 'blocks without a stack' => \&check_stackless;
 subtest 'sizes in charts' => \&check_charts;
 subtest 'limits are of the part' => \&check_limits;
+subtest "$_: older blocks" => \&check_older, $_ for sort keys %made;
+subtest "$_: blocks that still exist" => \&check_still, $_ for sort keys %made;
+subtest 'age by group and size' => \&check_groups;
 subtest 'errors are one line each' => \&check_errors;
 done_testing;
 
@@ -168,6 +171,75 @@ sub check_limits {
 	is(run([$hdiff, '--no-symbols', @limit, $sum - 1, $file{run}])->{status}, 1, 'and below it fails');
 }
 
+# ---------------------------------------------------------------- ages
+
+sub check_rows {
+	my ($truth, $what, @args) = @_;
+	my $report = ask(@args);
+	is_deeply({ map { stack_text($_) => [@{ $_->{new} }{qw(bytes blocks)}] } @{ $report->{rows} } }, $truth, $what);
+	return $report;
+}
+
+# Blocks that exist at a position and were allocated up to a millisecond.
+sub older_at {
+	my ($of, $moment, $ms) = @_;
+	my $at = position_of($of, $moment);
+	my $end = $at ? $of->{times}[$at - 1] : 0;
+	$end = $moment =~ /^(\d+)%$/ ? $of->{length} * $1 / 100 : $of->{length} if $moment ne 'peak';
+	return [grep { $_->{alloc}{index} < $of->{start} || $_->{alloc}{time} <= $end - $ms } $of->live($at)];
+}
+
+sub check_older {
+	my ($name) = @_;
+	my ($of, $file) = ($replay{$name}, $file{$name});
+	for my $case (['3s', 3000, 'end'], ['500ms', 500, '60%'], ['1ms', 1, 'peak'], ['10s', 10_000, 'end']) {
+		my ($age, $ms, $moment) = @$case;
+		my $truth = by_stack(older_at($of, $moment, $ms));
+		check_rows($truth, "$age before $moment", '--older-than', $age, $moment eq 'end' ? () : ('--to', $moment), $file);
+	}
+	my $growth = sum0(map { $_->[0] } values %{ by_stack(older_at($of, 'end', 3000)) });
+	is(run([$hdiff, '--no-symbols', '--older-than', '3s', '--max-growth', $growth, $file])->{status}, 0, 'a limit counts them');
+	is(run([$hdiff, '--no-symbols', '--older-than', '3s', '--max-growth', $growth - 1, $file])->{status}, 1, 'exactly') if $growth;
+}
+
+sub still_at { my ($of, $from, $to, $at) = @_; my $is = position_of($of, $at); return [grep { Replay::lives_at($_, $is) } @{ fate_of($of, 'ai', $from, $to) }] }
+
+sub check_still {
+	my ($name) = @_;
+	my ($of, $file) = ($replay{$name}, $file{$name});
+	for my $case (['10%', '40%', '90%'], ['start', '50%', 'end'], ['20%', '20%', '60%'], ['30%', '60%', '60%']) {
+		my ($from, $to, $at) = @$case;
+		my @args = ('--from', $from, '--to', $to, '--still-at', $at, $file);
+		my $report = check_rows(by_stack(still_at($of, $from, $to, $at)), "born from $from to $to, at $at", @args);
+		is_deeply([@{ $report->{inputs}[0] }{qw(class from_ms to_ms still_at_ms)}], ['aifo', map { ms_of($of, $_) } $from, $to, $at],
+			'which the report states') if $to ne $at;
+		my @born = grep { Recordings::is_used() } @{ fate_of($of, 'ai', $from, $to) };
+		is_deeply($report->{window}{ai}, { bytes => sum0(map { $_->{bytes} } @born), blocks => scalar @born }, 'all that were born then');
+		my @freed = grep { !Replay::lives_at($_, position_of($of, $at)) } @born;
+		is_deeply($report->{window}{aifi}, { bytes => sum0(map { $_->{bytes} } @freed), blocks => scalar @freed }, 'those of them that were freed');
+		is_deeply([sort { $a <=> $b } map { $_->{free}{time} - $_->{alloc}{time} } @freed]->[-1], $report->{window}{lifetime}{longest_ms}, 'and the longest life');
+	}
+	my $text = run([$hdiff, '--no-symbols', qw(--from 1s --to 2s --still-at 5s), $file])->{out};
+	like($text, qr/what was allocated from 1\.000 s to 2\.000 s and still existed at 5\.000 s/, 'the text states it, too');
+	my $page = run([$hdiff, '--no-symbols', '-o', 'html', qw(--from 1s --to 2s --still-at 5s), $file]);
+	is($page->{status}, 0, 'a page of it');
+	unlike($page->{out}, qr/"lives":/, 'has no chart of other windows');
+}
+
+sub ms_of { my ($of, $moment) = @_; return $moment =~ /^(\d+)%$/ ? $of->{length} * $1 / 100 : $moment eq 'end' ? $of->{length} : 0 }
+
+sub check_groups {
+	my $of = $replay{run};
+	my %truth;
+	for (grep { Recordings::is_used() && $_->{bytes} <= 1024 } @{ older_at($of, 'end', 2000) }) {
+		my $sum = $truth{ { 1 => 'committed', 3 => 'mapped', 4 => 'stack' }->{ $_->{heap} } // 'heap' } //= [0, 0];
+		$sum->[0] += $_->{bytes};
+		$sum->[1]++;
+	}
+	my $groups = ask('--older-than', '2s', '--size', '..1K', '--group', 'memory', $file{run})->{groups};
+	is_deeply({ map { $_->{name} => [@{ $_->{self}{new} }{qw(bytes blocks)}] } grep { $_->{self}{new}{blocks} } @$groups }, \%truth, 'small old blocks by memory');
+}
+
 sub check_errors {
 	my $sums = spew("$dir/sums.txt", slurp("$dir/b.txt") =~ s/^8 bytes \+ 10 at \w+ by: */8 bytes in 0x1 allocations (@ 0x8 + 0x10) by: /mr
 	    =~ s/^40 bytes \+ 10 at \w+ by (BackTrace\w+)$/40 bytes in 0x1 allocations (@ 0x40 + 0x10) by: $1/mr);
@@ -181,6 +253,21 @@ sub check_errors {
 		[['--size', 'big', $file{run}], '--size big', '64K'],
 		[['--size', '64', '--list', $file{run}], '--size', '--list'],
 		[['--size', '64', '--extract', "$file{run}\@end"], '--size', '--extract'],
+		[['--older-than', '11s', $file{run}], '--older-than', '10s'],
+		[['--older-than', '5', $file{run}], '--older-than 5', '10m'],
+		[['--older-than', '0s', $file{run}], '--older-than 0s', '10m'],
+		[['--older-than', '5s', '--from', '1s', $file{run}], '--older-than', '--from'],
+		[['--older-than', '5s', '--still-at', '1s', $file{run}], '--older-than', '--still-at'],
+		[['--older-than', '5s', '--transient', $file{run}], '--older-than', '--class'],
+		[['--older-than', '5s', "$file{run}\@5s"], '--older-than', '@MOMENT'],
+		[['--older-than', '5s', $file{run}, $file{attached}], '--older-than', 'one recording'],
+		[['--older-than', '5s', "$dir/b.txt"], 'b.txt', 'recording'],
+		[['--older-than', '5s', '--over-time', '-o', 'text', $file{run}], '--older-than', 'chart'],
+		[['--still-at', '5s', '--to', '6s', $file{run}], 'run.hrec', '--still-at'],
+		[['--still-at', 'nobody', $file{run}], '--still-at nobody', 'no mark'],
+		[['--still-at', '5s', '--class', 'ai', $file{run}], '--still-at', '--class'],
+		[['--peak', '--still-at', '5s', $file{run}], '--peak'],
+		[['--list', '--older-than', '5s', $file{run}], '--list'],
 		[['--size', '64', '--heaps', "$dir/b.txt"], '--size', '--heaps'],
 		[['--size', '64', '--pinned', '-o', 'text', "$dir/b.txt"], '--pinned', '--size'],
 	);

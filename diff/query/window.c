@@ -32,7 +32,8 @@ struct window_kind {
 	uint64_t use_bytes;
 	uint64_t stands_for; /* number of blocks that one recorded block represents */
 	uint64_t live; /* number of live blocks when the window began */
-	uint64_t first_number; /* number of the first allocation in the window */
+	/* number of the first allocation in the window, and of the first that does not count */
+	uint64_t first_number, end_number;
 	uint64_t allocated, freed_inside, freed_before;
 	struct time_span allocated_ms, freed_ms;
 	uint64_t shortest_ms, longest_ms;
@@ -130,8 +131,8 @@ static void find_windows(struct window_run *run)
 
 /* Adds a kind if it belongs to a selected row. Until the first event, the peak is the usage at the
  * start of the window. */
-static int append_kind(
-	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
+static int append_kind(struct window_run *run, uint32_t number, const struct record_state *state,
+	const struct record_state *born, struct err *err)
 {
 	const struct dump_sums *sums = run->sums;
 	uint32_t row = sums->window.kind_cells[number] == CELL_NONE ?
@@ -151,6 +152,7 @@ static int append_kind(
 		.stands_for = record_kind_stands_for(run->facts, number, 1),
 		.live = state->live[number],
 		.first_number = state->allocated[number],
+		.end_number = born->allocated ? born->allocated[number] : UINT64_MAX,
 		.allocated_ms = {UINT64_MAX, 0},
 		.freed_ms = {UINT64_MAX, 0},
 		.shortest_ms = UINT64_MAX,
@@ -176,15 +178,19 @@ static int append_kind(
 
 static int add_kinds(struct window_run *run, struct recording *recording, struct err *err)
 {
-	struct record_state state;
+	struct record_state state, born = {0};
 	int rc;
 
 	if (run->facts->kind_count < run->sums->window.kind_count ||
 		run->facts->event_count < run->sums->window.position - 1)
 		return err_set(err, ERR_CHANGED, run->sums->id.path, NULL);
 	rc = recording_state(recording, run->sums->window.from_position, &state, err);
-	if (rc)
+	if (!rc && window_is_longer(&run->sums->window))
+		rc = recording_state(recording, run->sums->window.born_position, &born, err);
+	if (rc) {
+		record_state_release(&state);
 		return rc;
+	}
 	run->uses = xcalloc(run->window_count, sizeof(*run->uses));
 	for (size_t i = 0; i < run->window_count; i++)
 		run->uses[i].peak_ms = run->sums->window.from_ms;
@@ -192,8 +198,9 @@ static int add_kinds(struct window_run *run, struct recording *recording, struct
 		use_class(run->sums->window.to_ms - run->sums->window.from_ms, LIFE_CLASS_BITS) + 1;
 	run->numbers = xcalloc(run->sums->window.kind_count + 1, sizeof(*run->numbers));
 	for (uint32_t i = 0; !rc && i < run->sums->window.kind_count; i++)
-		rc = append_kind(run, i, &state, err);
+		rc = append_kind(run, i, &state, &born, err);
 	record_state_release(&state);
+	record_state_release(&born);
 	return rc;
 }
 
@@ -401,7 +408,7 @@ static int replay_events(struct window_run *run, struct recording *recording, st
 				fetch_event(run, &events[i + FETCH_AHEAD]);
 			if (run->lives)
 				lives_advance(run->lives, position, events[i].time_ms);
-			if (number != NO_KIND)
+			if (number != NO_KIND && events[i].number < run->kinds[number].end_number)
 				rc = (events[i].type == RECORD_ALLOC ? handle_alloc : handle_free)(
 					run, &run->kinds[number], &events[i], err);
 		}

@@ -86,6 +86,10 @@ struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* for FATE_LIVE; NULL: the end of the recording */
 	const char *from, *to; /* for other fates; NULL: start and end of the recording */
+	/* For FATE_AIFO: the blocks that were allocated from `from` to `to` and that exist at this
+	 * moment. NULL: at `to`. */
+	const char *still_at;
+	int64_t older_ms; /* for FATE_AOFO: the window is this long and ends at `to`; 0: see `from` */
 	/* also read single blocks: from dumps and, for FATE_LIVE, from recordings with addresses */
 	bool wants_blocks;
 	bool wants_creators; /* also read the stacks that created heaps */
@@ -171,6 +175,9 @@ struct recording_window {
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
+	/* Allocations at or after this position, which is usually the window's end, do not
+	 * count. */
+	uint64_t born_position, born_ms;
 	/* Only in a window. Indexed by kind (allocations with the same stack, size, heap and
 	 * memory): number of the cell that contains the kind's sums, which may be 0. CELL_NONE: no
 	 * block of the kind was live in the window. */
@@ -179,6 +186,12 @@ struct recording_window {
 	/* Indexed by module of the recording: the module's base address in the sums. */
 	uint64_t *module_bases;
 };
+
+/* Returns true if the window goes on after the last allocation that counts. */
+static inline bool window_is_longer(const struct recording_window *window)
+{
+	return window->born_position + 1 < window->position;
+}
 
 /* Single blocks. They are stored only on request. */
 struct single_blocks {

@@ -7,6 +7,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
+#include "core/base/parse.h"
 #include "core/record/record.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
@@ -30,6 +31,16 @@ struct record_reader {
 
 struct place_in_time {
 	uint64_t position, time_ms;
+};
+
+/* Moments of a window: its start, the last allocation that counts, and its end. */
+struct window_places {
+	struct place_in_time from, born, to;
+};
+
+/* States at the start of a window, after the last allocation that counts, and at its end. */
+struct window_states {
+	struct record_state from, born, to;
 };
 
 const char *block_fate_name(enum block_fate fate)
@@ -306,18 +317,19 @@ static int add_kinds(struct record_reader *reader, const uint64_t *counts, struc
 
 /* Adds the blocks of a window by kind. Includes kinds that have no blocks of the window's fate,
  * because reports also show other fates. */
-static int add_window(struct record_reader *reader, const struct record_state *from,
-	const struct record_state *to, const uint64_t *counts, struct err *err)
+static int add_window(struct record_reader *reader, const struct window_states *states,
+	const uint64_t *counts, struct err *err)
 {
+	const struct record_state *from = &states->from, *born = &states->born;
 	struct dump_sums *sums = reader->sums;
 	int rc = 0;
 
-	sums->window.kind_count = to->kind_count;
+	sums->window.kind_count = born->kind_count;
 	sums->window.kind_cells =
-		arena_alloc(&sums->arena, to->kind_count * sizeof(*sums->window.kind_cells));
-	for (uint32_t i = 0; !rc && i < to->kind_count; i++) {
+		arena_alloc(&sums->arena, born->kind_count * sizeof(*sums->window.kind_cells));
+	for (uint32_t i = 0; !rc && i < born->kind_count; i++) {
 		sums->window.kind_cells[i] = CELL_NONE;
-		if (from->live[i] || to->allocated[i] > from->allocated[i])
+		if (from->live[i] || born->allocated[i] > from->allocated[i])
 			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i],
 				&sums->window.kind_cells[i], err);
 	}
@@ -335,6 +347,7 @@ struct frees {
 struct free_count {
 	struct recording *recording;
 	const struct record_state *first; /* state at the start of the window */
+	const struct record_state *born; /* state after which allocations do not count */
 	struct frees parts[USE_PARTS_MAX]; /* parts that do not exist have no arrays */
 };
 
@@ -368,10 +381,10 @@ static int count_part(void *ctx, unsigned number, uint64_t from, uint64_t to, st
 
 			if (event->type != RECORD_FREE)
 				continue;
-			if (event->number >= count->first->allocated[event->kind])
-				frees->inside[event->kind]++;
-			else
+			if (event->number < count->first->allocated[event->kind])
 				frees->before[event->kind]++;
+			else if (event->number < count->born->allocated[event->kind])
+				frees->inside[event->kind]++;
 		}
 	}
 	record_cursor_close(cursor);
@@ -379,17 +392,18 @@ static int count_part(void *ctx, unsigned number, uint64_t from, uint64_t to, st
 }
 
 /* Counts the frees in a window by kind and adds them to `sum`. */
-static int count_frees(struct recording *recording, const struct record_state *first,
-	const struct record_state *last, struct frees *sum, struct err *err)
+static int count_frees(struct recording *recording, const struct window_states *states,
+	struct frees *sum, struct err *err)
 {
-	struct free_count count = {.recording = recording, .first = first};
-	int rc =
-		use_read_parts(recording, first->position, last->position, count_part, &count, err);
+	struct free_count count = {
+		.recording = recording, .first = &states->from, .born = &states->born};
+	int rc = use_read_parts(
+		recording, states->from.position, states->to.position, count_part, &count, err);
 
 	for (unsigned i = 0; i < USE_PARTS_MAX; i++) {
 		struct frees *part = &count.parts[i];
 
-		for (size_t k = 0; part->inside && k < last->kind_count; k++) {
+		for (size_t k = 0; part->inside && k < states->to.kind_count; k++) {
 			sum->inside[k] += part->inside[k];
 			sum->before[k] += part->before[k];
 		}
@@ -399,22 +413,22 @@ static int count_frees(struct recording *recording, const struct record_state *f
 }
 
 /* For each kind of allocation, stores in `counts` how many allocations have the given fate. The
- * fate (see enum block_fate) depends on whether an allocation was made and freed in the window,
- * which lasts from state `from` to state `to`. */
-static int count_fates(struct recording *recording, const struct record_state *from,
-	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
+ * fate (see enum block_fate) depends on whether an allocation was made and freed in the window. */
+static int count_fates(struct recording *recording, const struct window_states *states,
+	enum block_fate fate, uint64_t *counts, struct err *err)
 {
+	const struct record_state *from = &states->from, *born = &states->born, *to = &states->to;
 	size_t kinds = to->kind_count;
 	struct frees frees = frees_make(kinds);
-	bool was_empty = true;
+	bool was_empty = born->position == to->position;
 	int rc = 0;
 
 	for (size_t i = 0; i < kinds; i++)
 		was_empty &= !from->live[i];
 	if (!was_empty && fate != FATE_ALL)
-		rc = count_frees(recording, from, to, &frees, err);
+		rc = count_frees(recording, states, &frees, err);
 	for (size_t i = 0; !rc && i < kinds; i++) {
-		uint64_t allocated = to->allocated[i] - from->allocated[i];
+		uint64_t allocated = born->allocated[i] - from->allocated[i];
 
 		if (was_empty) /* all freed blocks were allocated in the window */
 			frees.inside[i] = allocated - to->live[i];
@@ -477,25 +491,27 @@ static int read_live(struct record_reader *reader, struct recording *recording, 
 }
 
 /* Counts the blocks that have the given fate in a window. */
-static int read_fate(struct record_reader *reader, struct recording *recording,
-	enum block_fate fate, uint64_t from, uint64_t to, struct err *err)
+static int read_fate(struct record_reader *reader, struct recording *recording, struct err *err)
 {
-	struct record_state first, last;
+	const struct recording_window *window = &reader->sums->window;
+	struct window_states states = {0};
 	uint64_t *counts;
-	int rc = recording_state(recording, from, &first, err);
+	int rc = recording_state(recording, window->from_position, &states.from, err);
 
-	if (rc)
-		return rc;
-	rc = recording_state(recording, to, &last, err);
+	if (!rc)
+		rc = recording_state(recording, window->born_position, &states.born, err);
+	if (!rc)
+		rc = recording_state(recording, window->position - 1, &states.to, err);
 	if (!rc) {
-		counts = xcalloc(last.kind_count + 1, sizeof(*counts));
-		rc = count_fates(recording, &first, &last, fate, counts, err);
+		counts = xcalloc(states.to.kind_count + 1, sizeof(*counts));
+		rc = count_fates(recording, &states, window->fate, counts, err);
 		if (!rc)
-			rc = add_window(reader, &first, &last, counts, err);
+			rc = add_window(reader, &states, counts, err);
 		free(counts);
-		record_state_release(&last);
 	}
-	record_state_release(&first);
+	record_state_release(&states.from);
+	record_state_release(&states.born);
+	record_state_release(&states.to);
 	return rc;
 }
 
@@ -584,53 +600,85 @@ static int find_moment(const struct record_reader *reader, struct recording *rec
 	return rc;
 }
 
-/* Finds the start and end of a window. For FATE_LIVE, finds only a moment, and stores it in
- * `to`. */
-static int find_part(const struct record_reader *reader, struct recording *recording,
-	const struct recording_part *part, struct place_in_time *from, struct place_in_time *to,
-	struct err *err)
+/* Finds the moment by which blocks must be allocated to be old enough at the window's end. */
+static int find_older(const struct record_reader *reader, struct recording *recording,
+	const struct recording_part *part, struct window_places *places, struct err *err)
 {
+	char moment[30], end[DURATION_TEXT_BYTES];
+
+	if ((uint64_t)part->older_ms > places->to.time_ms)
+		return err_set(err, ERR_USAGE, "--older-than",
+			"no block can be that old: the window ends after %s",
+			duration_text((int64_t)places->to.time_ms, end));
+	snprintf(moment, sizeof(moment), "%" PRIu64 "ms",
+		places->to.time_ms - (uint64_t)part->older_ms);
+	return find_moment(reader, recording, "--older-than", moment, &places->from, err);
+}
+
+/* Finds the moments of a window. For FATE_LIVE, finds only a moment, and stores it in `to`. */
+static int find_part(const struct record_reader *reader, struct recording *recording,
+	const struct recording_part *part, struct window_places *places, struct err *err)
+{
+	const char *to = part->to ? part->to : part->still_at ? part->still_at : "end";
 	int rc;
 
 	if (part->fate == FATE_LIVE)
-		return find_moment(
-			reader, recording, NULL, part->moment ? part->moment : "end", to, err);
-	rc = find_moment(reader, recording, "--from", part->from ? part->from : "start", from, err);
-	if (!rc)
-		rc = find_moment(reader, recording, "--to", part->to ? part->to : "end", to, err);
-	if (!rc && from->position > to->position)
-		rc = err_set(err, ERR_USAGE, reader->sums->id.path, "--from is after --to");
-	return rc;
+		to = part->moment ? part->moment : "end";
+	rc = find_moment(reader, recording,
+		part->fate == FATE_LIVE ? NULL :
+		part->to		? "--to" :
+					  "--still-at",
+		to, &places->to, err);
+	places->born = places->to;
+	if (rc || part->fate == FATE_LIVE)
+		return rc;
+	if (part->still_at)
+		rc = find_moment(reader, recording, "--still-at", part->still_at, &places->to, err);
+	if (!rc && part->older_ms)
+		rc = find_older(reader, recording, part, places, err);
+	else if (!rc)
+		rc = find_moment(reader, recording, "--from", part->from ? part->from : "start",
+			&places->from, err);
+	if (rc)
+		return rc;
+	if (places->from.position > places->born.position)
+		return err_set(err, ERR_USAGE, reader->sums->id.path, "--from is after --to");
+	return places->born.position > places->to.position ?
+		       err_set(err, ERR_USAGE, reader->sums->id.path, "--to is after --still-at") :
+		       0;
 }
 
 static int read_part(struct record_reader *reader, struct recording *recording,
 	const struct recording_part *part, struct err *err)
 {
 	struct dump_sums *sums = reader->sums;
-	struct place_in_time from = {0}, to = {0};
-	int rc = find_part(reader, recording, part, &from, &to, err);
+	struct window_places places = {0};
+	int rc = find_part(reader, recording, part, &places, err);
 
 	if (!rc)
 		rc = add_before(reader, recording, err);
 	if (rc)
 		return rc;
-	place_modules(reader, to.time_ms);
+	place_modules(reader, places.to.time_ms);
 	copy_facts(reader);
-	add_losses(reader, to.position);
+	add_losses(reader, places.to.position);
 	if (reader->facts->time_ms)
-		sums->id.time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
+		sums->id.time_ms = reader->facts->time_ms + (int64_t)places.to.time_ms;
 	sums->single.sizes = part->sizes;
-	sums->window.fate = part->fate;
-	sums->window.from_position = from.position;
-	sums->window.from_ms = from.time_ms;
-	sums->window.to_ms = to.time_ms;
-	sums->window.position = to.position + 1;
+	sums->window = (struct recording_window){.fate = part->fate,
+		.from_position = places.from.position,
+		.from_ms = places.from.time_ms,
+		.born_position = places.born.position,
+		.born_ms = places.born.time_ms,
+		.to_ms = places.to.time_ms,
+		.position = places.to.position + 1,
+		.module_bases = sums->window.module_bases};
 	if (part->fate != FATE_LIVE)
-		return read_fate(reader, recording, part->fate, from.position, to.position, err);
-	rc = read_live(reader, recording, to.position, err);
+		return read_fate(reader, recording, err);
+	rc = read_live(reader, recording, places.to.position, err);
 	if (!rc && part->wants_blocks && reader->facts->has_addresses &&
 		!reader->facts->sample_bytes)
-		rc = read_blocks(reader, recording, to.position, err);
+		rc = read_blocks(reader, recording, places.to.position, err);
 	return rc;
 }
 

@@ -145,7 +145,7 @@ bool report_has_rates(const struct comparison *comparison)
 
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums)
 {
-	uint64_t ms = comparison->dumps[0].window.to_ms - comparison->dumps[0].window.from_ms;
+	uint64_t ms = comparison->dumps[0].window.born_ms - comparison->dumps[0].window.from_ms;
 
 	return ms ? (double)sums->by_fate[FATE_AI].block_count * 1000 / (double)ms : NAN;
 }

@@ -256,7 +256,9 @@ static void write_window(struct json *json, const struct dump_sums *dump)
 		return;
 	json_text(json, "class", block_fate_name(dump->window.fate));
 	json_number(json, "from_ms", dump->window.from_ms);
-	json_number(json, "to_ms", dump->window.to_ms);
+	json_number(json, "to_ms", dump->window.born_ms);
+	if (window_is_longer(&dump->window))
+		json_number(json, "still_at_ms", dump->window.to_ms);
 }
 
 static void write_inputs(struct json *json)

@@ -24,13 +24,18 @@ void umdh_fate(struct out *out, const struct dump_sums *sums)
 		[FATE_AI] = "what was allocated",
 		[FATE_ALL] = "everything that existed",
 	};
+	const bool is_longer = window_is_longer(&sums->window);
 
 	if (sums->window.fate == FATE_LIVE)
 		return;
-	out_printf(out, ", %s from ", words[sums->window.fate]);
+	out_printf(out, ", %s from ", is_longer ? "what was allocated" : words[sums->window.fate]);
 	umdh_seconds(out, sums->window.from_ms);
 	out_text(out, " to ");
-	umdh_seconds(out, sums->window.to_ms);
+	umdh_seconds(out, sums->window.born_ms);
+	if (is_longer) {
+		out_text(out, " and still existed at ");
+		umdh_seconds(out, sums->window.to_ms);
+	}
 }
 
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
