@@ -104,7 +104,7 @@ static bool head_parse(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_
 bool chunk_is_fit(const struct chunk_head *head)
 {
 	bool is_list = (head->type >= CHUNK_MODULES && head->type <= CHUNK_KINDS) ||
-		       (head->type >= CHUNK_LOADS && head->type <= CHUNK_THREAD_STACKS);
+		       (head->type >= CHUNK_LOADS && head->type <= CHUNK_THREAD_NAME);
 
 	return !is_list || head->unpacked_bytes <= LIST_ANY_BYTES ||
 	       head->unpacked_bytes / LIST_RATIO <= head->bytes;

@@ -31,6 +31,7 @@
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
 #define RECORD_LOADS_MAX ((size_t)1 << 22)
 #define RECORD_REMARKS_MAX ((size_t)1000)
+#define RECORD_THREAD_NAMES_MAX ((size_t)1 << 16) /* a thread may have several, one after another */
 /* total bytes of the strings of all modules and marks */
 #define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20)
 
@@ -49,6 +50,7 @@ enum chunk_type {
 	CHUNK_LOADS,
 	CHUNK_REMARK,
 	CHUNK_THREAD_STACKS,
+	CHUNK_THREAD_NAME,
 };
 
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* module flags */

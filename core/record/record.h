@@ -117,6 +117,7 @@ struct record_facts {
 	const struct record_stack *stacks;
 	const uint64_t *heaps; /* heap handles */
 	const uint32_t *threads; /* thread ids; index 0 means no thread and has id 0 */
+	const char *const *thread_names; /* indexed by thread; the last name of each, or NULL */
 	const struct record_kind *kinds;
 	const struct record_mark *marks; /* ordered by position */
 	const struct record_load *loads; /* ordered by time */
@@ -173,6 +174,9 @@ void recorder_start(struct recorder *recorder);
 void recorder_mark(struct recorder *recorder, const char *label);
 /* Adds to the number of events that happened but were not recorded. */
 void recorder_lost(struct recorder *recorder, uint64_t events);
+
+/* Records the name of a thread. Ignores names after the first 65,536, empty ones, and thread 0. */
+void recorder_thread_name(struct recorder *recorder, uint32_t thread, const char *name);
 
 /* Adds a remark: one sentence that readers must know, truncated to RECORD_TEXT_MAX bytes. */
 void recorder_remark(struct recorder *recorder, const char *text);

@@ -259,6 +259,20 @@ uint64_t recorder_events(const struct recorder *recorder)
 	return recorder->event_first + recorder->columns.codes.count;
 }
 
+void recorder_thread_name(struct recorder *recorder, uint32_t thread, const char *name)
+{
+	struct buf *to;
+
+	if (!thread || !*name || recorder->name_count++ >= RECORD_THREAD_NAMES_MAX ||
+		!recorder_add_text(recorder, strlen(name)))
+		return;
+	recorder_write_lists(recorder); /* the thread may be pending */
+	to = recorder_begin_payload(recorder);
+	varint_write(to, thread);
+	recorder_write_text(to, name);
+	recorder_write_chunk(recorder, CHUNK_THREAD_NAME, recorder->columns.last_ms, 0);
+}
+
 void recorder_remark(struct recorder *recorder, const char *text)
 {
 	struct buf *to;

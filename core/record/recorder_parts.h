@@ -69,7 +69,7 @@ struct recorder {
 	struct buf labels;
 	struct buf loads; /* module loads that have not been written yet, encoded as in the chunk */
 	uint64_t loads_ms, load_ms; /* time of the first pending load; time of the last load */
-	size_t load_count, all_load_count, remark_count;
+	size_t load_count, all_load_count, remark_count, name_count;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
 	uint64_t checkpoint_position;

@@ -141,6 +141,7 @@ static void recording_clear(struct recording *recording)
 	free(recording->stacks);
 	free(recording->heaps);
 	free(recording->threads);
+	free(recording->thread_names);
 	free(recording->kinds);
 	free(recording->marks);
 	free(recording->loads);
@@ -171,6 +172,7 @@ static int read_all(struct recording *recording, bool is_by_index, struct err *e
 	facts->stacks = recording->stacks;
 	facts->heaps = recording->heaps;
 	facts->threads = recording->threads;
+	facts->thread_names = recording->thread_names;
 	facts->kinds = recording->kinds;
 	facts->marks = recording->marks;
 	facts->loads = recording->loads;

@@ -140,6 +140,9 @@ static void read_thread(struct recording *recording, struct payload *from)
 		return;
 	array_grow((void **)&recording->threads, &recording->thread_cap,
 		recording->facts.thread_count, sizeof(*recording->threads));
+	array_grow((void **)&recording->thread_names, &recording->name_cap,
+		recording->facts.thread_count, sizeof(const char *));
+	recording->thread_names[recording->facts.thread_count] = NULL;
 	recording->threads[recording->facts.thread_count++] = (uint32_t)id;
 }
 
@@ -248,6 +251,20 @@ static int read_mark(struct recording_opening *opening, uint64_t time_ms, struct
 	array_grow(
 		(void **)&recording->marks, &recording->mark_cap, count, sizeof(*recording->marks));
 	recording->marks[facts->mark_count++] = (struct record_mark){time_ms, position, label};
+	return 0;
+}
+
+static int read_thread_name(struct recording_opening *opening, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	const size_t count = recording->facts.thread_count;
+	uint64_t thread = varint_parse_upto(from, count);
+	const char *name = read_text(recording, from);
+
+	if (from->at != from->end || thread == count ||
+		recording->name_count++ == RECORD_THREAD_NAMES_MAX)
+		return -ERR_BAD_RECORDING;
+	recording->thread_names[thread] = *name ? name : NULL;
 	return 0;
 }
 
@@ -371,6 +388,7 @@ int recording_add_chunk(
 	case CHUNK_END: return read_end(opening, head->time_ms, from);
 	case CHUNK_LOADS: return read_loads(opening, head->time_ms, from);
 	case CHUNK_REMARK: return read_remark(opening, from);
+	case CHUNK_THREAD_NAME: return read_thread_name(opening, from);
 	default: return 0; /* written by a later version; readers may skip it */
 	}
 }

@@ -30,13 +30,14 @@ struct recording {
 	struct record_stack *stacks;
 	uint64_t *heaps;
 	uint32_t *threads;
+	const char **thread_names;
 	struct record_kind *kinds;
 	struct record_mark *marks;
 	struct record_load *loads;
 	const char **remarks;
 	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap,
-		remark_cap;
-	size_t frame_count, text_bytes, thread_stack_count;
+		remark_cap, name_cap;
+	size_t name_count, frame_count, text_bytes, thread_stack_count;
 };
 
 struct recording_opening {

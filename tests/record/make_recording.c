@@ -10,6 +10,7 @@
  *   heap NAME HANDLE
  *   kind NAME BYTES STACK|- HEAP|committed|reserved|mapped|stack
  *   thread TID
+ *   name TID NAME
  *   time MS
  *   alloc KIND [ADDRESS]
  *   free KIND NUMBER [STACK]
@@ -162,6 +163,13 @@ static void make_heap(struct maker *maker)
 	name_add(maker, recorder_heap(maker->recorder, number(maker->words[2], 16)));
 }
 
+static void make_name(struct maker *maker)
+{
+	recorder_thread_name(maker->recorder,
+		recorder_thread(maker->recorder, (uint32_t)number(maker->words[1], 10)),
+		maker->words[2]);
+}
+
 static void make_thread(struct maker *maker)
 {
 	recorder_thread_is(maker->recorder,
@@ -224,6 +232,7 @@ static const struct {
 	{"heap", 3, make_heap},
 	{"kind", 5, make_kind},
 	{"thread", 2, make_thread},
+	{"name", 3, make_name},
 	{"time", 2, make_time},
 	{"alloc", 2, make_alloc},
 	{"free", 3, make_free},

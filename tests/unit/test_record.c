@@ -287,6 +287,10 @@ TEST(facts_and_lists_are_read_back)
 	assert_int_equal(recorder_heap(recorder, 0), 0);
 	assert_int_equal(recorder_thread(recorder, 0), 0);
 	assert_int_equal(recorder_thread(recorder, UINT32_MAX), 1);
+	recorder_thread_name(recorder, 1, "first");
+	recorder_thread_name(recorder, 1, "\xc3\xa4\n");
+	recorder_thread_name(recorder, 1, "");
+	recorder_thread_name(recorder, 0, "nobody");
 	assert_int_equal(recorder_kind(recorder, &(struct record_kind){UINT64_MAX, RECORD_NO_STACK,
 							 1, RECORD_HEAP}),
 		0);
@@ -350,6 +354,8 @@ TEST(facts_and_lists_are_read_back)
 	assert_int_equal(facts->thread_count, 2);
 	assert_int_equal(facts->threads[0], 0);
 	assert_int_equal(facts->threads[1], UINT32_MAX);
+	assert_null(facts->thread_names[0]);
+	assert_string_equal(facts->thread_names[1], "\xc3\xa4\n");
 	assert_int_equal(facts->kind_count, 3);
 	assert_int_equal(facts->kinds[0].bytes, UINT64_MAX);
 	assert_int_equal(facts->kinds[0].stack, RECORD_NO_STACK);

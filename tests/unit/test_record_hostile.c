@@ -19,6 +19,7 @@ enum {
 	INDEX,
 	LOADS,
 	THREAD_STACKS = 14,
+	THREAD_NAME,
 };
 
 struct made_chunk {
@@ -167,6 +168,8 @@ static struct made_file good_file(void)
 	write_text(chunk, "here");
 	/* Module 0 was unloaded at 15 ms and loaded at 18 ms. */
 	PUT(add(&file, LOADS, 13), 2, 1, 2, 0, 3);
+	PUT(add(&file, THREAD_NAME, 13), 1, 4); /* thread number 1 */
+	write_text(&file.chunks[file.count - 1], "pool");
 	PUT(add(&file, END, 20), 5, 0, 610, 5, 9);
 	return file;
 }
@@ -280,6 +283,8 @@ TEST(file_made_by_manual_is_read)
 		assert_true(!facts->loads[0].is_loaded && facts->loads[1].is_loaded);
 		assert_int_equal(facts->loads[0].time_ms, 15);
 		assert_int_equal(facts->loads[1].time_ms, 18);
+		assert_null(facts->thread_names[0]);
+		assert_string_equal(facts->thread_names[1], "pool");
 		assert_int_equal(facts->stacks[0].frames[0].module, 0);
 		assert_int_equal(facts->stacks[0].frames[0].offset, 0x10);
 		assert_int_equal(facts->stacks[0].frames[1].module, RECORD_NO_MODULE);
@@ -580,9 +585,11 @@ TEST(what_does_not_fit_together_is_error)
 		{"a module that there is not comes", 10, 3, 2},
 		{"a module comes behind the end", 10, 4, 6},
 		{"more modules come than there are", 10, 0, 3},
-		{"an end with fewer events", 11, 0, 4},
-		{"a peak that is none", 11, 2, 0xe1},
-		{"a peak behind the end", 11, 4, 6},
+		{"a thread that there is not has a name", 11, 0, 2},
+		{"a name beyond its chunk", 11, 1, 5},
+		{"an end with fewer events", 12, 0, 4},
+		{"a peak that is none", 12, 2, 0xe1},
+		{"a peak behind the end", 12, 4, 6},
 		{"a gap between events", 8, 0, 4},
 		{"the same events again", 8, 0, 2},
 	};
