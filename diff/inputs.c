@@ -26,6 +26,8 @@ static const char *too_much(const struct options *options)
 {
 	if (options->heap_count || group_is_by_heap(options->group))
 		return "a comparison does not record heaps";
+	if (options->part.by_thread)
+		return "a comparison does not record threads";
 	if (options->only_lost)
 		return "a comparison does not record which blocks are lost";
 	if (options_of_blocks(options) || options->part.sizes.is_limited)
@@ -84,6 +86,8 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 		list->items[i].part.wants_blocks = options_of_blocks(options) != NULL;
 		list->items[i].part.wants_creators = options->style.shows_heaps;
 		list->items[i].part.sizes = options->part.sizes;
+		list->items[i].part.by_thread = options->part.by_thread;
+		list->items[i].part.thread = options->part.thread;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)
@@ -377,9 +381,10 @@ void inputs_match(struct inputs *inputs)
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
 			.by_heap = group_is_by_heap(options->group),
+			.by_thread = options->group == GROUP_THREAD,
 			/* Other ways of grouping would need the names of all stacks, and looking
 			 * them up is too slow. */
-			.keeps_unchanged = group_is_by_heap(options->group),
+			.keeps_unchanged = group_is_of_row(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
 			.only_lost = options->only_lost,

@@ -465,6 +465,13 @@ static int check_blocks(const struct inputs *inputs, struct err *err)
 	const char *name = options_of_blocks(options);
 	const struct dump_sums *dumps = inputs->dumps;
 
+	for (size_t i = 0; options->part.by_thread && i < inputs->dump_count; i++) {
+		if (!dumps[i].id.file)
+			return err_set(err, ERR_USAGE, dumps[i].id.path,
+				"%s needs recordings: a dump does not record which thread "
+				"allocated",
+				options_of_thread(options));
+	}
 	for (size_t i = 0; options->part.sizes.is_limited && i < inputs->dump_count; i++) {
 		if (dumps[i].single.has_unlisted)
 			return err_set(err, ERR_USAGE, dumps[i].id.path, ONLY_SUMS);

@@ -23,9 +23,15 @@ const char *options_of_blocks(const struct options *options)
 	return options->shows_pinned ? "--pinned" : NULL;
 }
 
+const char *options_of_thread(const struct options *options)
+{
+	return options->part.thread ? "--thread" : "--group thread";
+}
+
 bool options_select_blocks(const struct options *options)
 {
-	return options->heap_count || options->only_lost || options->part.sizes.is_limited;
+	return options->heap_count || options->only_lost || options->part.sizes.is_limited ||
+	       options->part.thread;
 }
 
 const char *options_of_chart(const struct options *options)

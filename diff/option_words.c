@@ -33,6 +33,7 @@ const struct word group_words[] = {
 	{"module", GROUP_MODULE},
 	{"heap", GROUP_HEAP},
 	{"memory", GROUP_MEMORY},
+	{"thread", GROUP_THREAD},
 	{NULL, 0},
 };
 

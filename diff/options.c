@@ -26,6 +26,7 @@ enum {
 	HEAP,
 	LOST,
 	SIZE,
+	THREAD,
 	MIN_BYTES,
 	MIN_COUNT,
 	TREND_VERDICT,
@@ -93,6 +94,8 @@ static const struct opt hdiff_options[] = {
 	{HEAP, NULL, "heap", "ADDR", "count only blocks of this heap; repeatable"},
 	{LOST, "g", "lost", NULL, "count only blocks that nothing points to (dumps of hsnap -g)"},
 	{SIZE, NULL, "size", "SIZE", "count only blocks of this size, or of 1K..4K"},
+	{THREAD, NULL, "thread", "NAME|ID",
+		"count only what these threads of a recording allocated"},
 	{MIN_BYTES, NULL, "min-bytes", "SIZE", "show only changes of SIZE or more"},
 	{MIN_COUNT, NULL, "min-count", "N", "show only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
@@ -110,7 +113,7 @@ static const struct opt hdiff_options[] = {
 	{SORT, NULL, "sort", "KEY",
 		"by bytes, count, new, old, name; groups: total; trends: verdict, slope"},
 	{GROUP, NULL, "group", "WHAT",
-		"group by stack (the default), function, file, module, heap or memory"},
+		"group by function, file, module, heap, memory or thread; or by stack"},
 	{INVERT, NULL, "invert", NULL, "show the outermost frame first"},
 	{REVERSE, NULL, "reverse", NULL, "with -o folded: NEW before OLD, to draw what shrank"},
 	{STRIP, NULL, "strip", NULL,
@@ -409,6 +412,7 @@ static int handle_value(struct options *options, int id, const char *text, struc
 	case HEAP: return parse_heap(options, text, err);
 	case LOST: options->only_lost = true; return 0;
 	case SIZE: return parse_sizes(&options->part.sizes, text, err);
+	case THREAD: options->part.thread = text; return 0;
 	case MIN_BYTES: return parse_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return parse_number(text, &options->min_blocks, err);
 	case TREND_VERDICT: return option_word_verdicts(text, &options->trend_verdicts, err);
@@ -504,6 +508,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	options->style.is_whole_table = options->is_shown_asked || options->style.no_stacks;
 	if (options->chart && options->format && options->format->includes_charts)
 		options->chart = CHART_NONE; /* a page has all charts */
+	options->part.by_thread = options->part.thread || options->group == GROUP_THREAD;
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->part.still_at ||
 				 options->part.older_ms || options->chart || options->by_mark;

@@ -140,6 +140,9 @@ int options_check_outputs(const struct options *options, struct err *err);
 /* Returns the spelling of an option that needs single blocks, or NULL if none was given. */
 const char *options_of_blocks(const struct options *options);
 
+/* Returns the spelling of an option that divides blocks by thread. */
+const char *options_of_thread(const struct options *options);
+
 /* Returns true if options select blocks, regardless of their stacks. */
 bool options_select_blocks(const struct options *options);
 

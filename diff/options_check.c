@@ -185,6 +185,10 @@ int options_check(const struct options *options, struct err *err)
 		(options->style.shows_heaps || options->list || options->extract))
 		return err_set(err, ERR_USAGE, "--size",
 			"selects blocks of stacks: leave out --heaps, --list and --extract");
+	if (options->part.by_thread && (options->chart || options->list || options->extract))
+		return err_set(err, ERR_USAGE, options_of_thread(options),
+			"divides what a report shows: leave out --over-time, --histogram, --list "
+			"and --extract");
 	rc = check_recording(options, err);
 	if (!rc)
 		rc = check_blocks(options, err);

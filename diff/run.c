@@ -211,8 +211,8 @@ static int write_with_charts(
 {
 	static const enum chart_kind kinds[] = {CHART_OVER_TIME, CHART_SIZES};
 	const bool has_charts = run->options.format->includes_charts && run->view_count == 1 &&
-				!run->options.part.still_at && run->views[0].window &&
-				run->options.paths.count == 1;
+				!run->options.part.still_at && !run->options.part.by_thread &&
+				run->views[0].window && run->options.paths.count == 1;
 	struct chart_reading *charts[2] = {NULL, NULL};
 	int rc = 0;
 

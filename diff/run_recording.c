@@ -141,6 +141,13 @@ static void write_recording(struct out *out, const char *path, const struct reco
 	write_loads(out, facts);
 	for (size_t i = 0; i < facts->remark_count; i++)
 		write_text(out, "remark", facts->remarks[i]);
+	for (size_t i = 0; i < facts->thread_count; i++) {
+		if (!facts->thread_names[i])
+			continue;
+		out_printf(out, "%-10s %" PRIu32 " ", "thread", facts->threads[i]);
+		out_harmless(out, facts->thread_names[i]);
+		out_char(out, '\n');
+	}
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
 		umdh_seconds(out, facts->marks[i].time_ms);
@@ -219,6 +226,15 @@ static void write_json(struct out *out, const char *path, const struct record_fa
 	for (size_t i = 1; i < facts->thread_count; i++)
 		json_number(&json, NULL, facts->threads[i]);
 	json_close(&json, ']');
+	json_open_line(&json, "thread_names", '{');
+	for (size_t i = 0; i < facts->thread_count; i++) {
+		char id[20];
+
+		snprintf(id, sizeof(id), "%" PRIu32, facts->threads[i]);
+		if (facts->thread_names[i])
+			json_text(&json, id, facts->thread_names[i]);
+	}
+	json_close(&json, '}');
 	json_open_line(&json, "loads", '[');
 	for (size_t i = 0; i < facts->load_count; i++) {
 		const struct record_load *load = &facts->loads[i];

@@ -257,8 +257,6 @@ sub long_files {
 		'core/etw/etw_record.c' => 'one replay, whose events all change the same state',
 		'diff/match/match.c' => 'one pass from classes to rows',
 		'diff/printed/printed.c' => 'one parser, whose lines depend on the lines before them',
-		'diff/query/window.c' => 'one pass over the events of a window',
-		'diff/read/read_record.c' => 'a moment and a window share the reading of events',
 		'symbolize/backend/llvm.c' => 'one backend, with its processes and their protocol',
 		'symbolize/files/find_files.c' => 'one search, with the reasons for what it does not find',
 		'symbolize/files/pdb.c' => 'one format',

@@ -133,6 +133,12 @@ struct delta comparison_delta(const struct comparison *comparison)
 /* ---------------------------------------------------------------- sums */
 
 /* Returns the row number of a class in a heap. */
+/* Rows per thread are stored like rows per heap. */
+static bool is_by_heap(const struct match_request *request)
+{
+	return request->by_heap || request->by_thread;
+}
+
 static uint32_t heap_row_number(struct matcher *matcher, uint32_t row_class, uint64_t heap)
 {
 	struct heap_row row = {heap, row_class};
@@ -149,12 +155,12 @@ static uint32_t heap_row_number(struct matcher *matcher, uint32_t row_class, uin
 
 static uint32_t class_of_row(const struct matcher *matcher, uint32_t row)
 {
-	return matcher->request->by_heap ? (uint32_t)matcher->heap_rows[row].row_class : row;
+	return is_by_heap(matcher->request) ? (uint32_t)matcher->heap_rows[row].row_class : row;
 }
 
 static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 {
-	return matcher->request->by_heap ? matcher->heap_rows[row].heap : 0;
+	return is_by_heap(matcher->request) ? matcher->heap_rows[row].heap : 0;
 }
 
 /* Adds a cell of a dump to a row. Allocates the row if it does not exist. */
@@ -231,7 +237,7 @@ static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,
 		row_class = bare_class(matcher, stacks, cell->stack);
 	else
 		row_class = stacks->classes[cell->stack];
-	return matcher->request->by_heap ? heap_row_number(matcher, row_class, heap) : row_class;
+	return is_by_heap(matcher->request) ? heap_row_number(matcher, row_class, heap) : row_class;
 }
 
 static void dump_match(struct matcher *matcher, size_t dump)
@@ -254,6 +260,9 @@ static void dump_match(struct matcher *matcher, size_t dump)
 			(matcher->request->only_lost &&
 				(!sums->reaches || sums->reaches[cell->heap] < BLOCK_LOST)))
 			continue;
+		if (matcher->request->by_thread)
+			heap = sums->cell_threads ? sums->cell_threads[row - matcher->rows[dump]] :
+						    0;
 		*row = cell_row(matcher, &stacks, cell, heap);
 		count(matcher, dump, cell, *row);
 	}
@@ -287,9 +296,9 @@ static void join_builds(struct matcher *matcher)
 		rows[i] = i;
 		if (into[row_class] == row_class)
 			continue;
-		rows[i] = matcher->request->by_heap ? heap_row_number(matcher, into[row_class],
-							      heap_of_row(matcher, i)) :
-						      into[row_class];
+		rows[i] = is_by_heap(matcher->request) ? heap_row_number(matcher, into[row_class],
+								 heap_of_row(matcher, i)) :
+							 into[row_class];
 		row_move(matcher, i, rows[i]);
 	}
 	for (size_t dump = 0; dump < matcher->comparison->dump_count; dump++) {

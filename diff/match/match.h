@@ -36,7 +36,9 @@ struct symbol_options;
 struct row {
 	enum row_kind kind;
 	uint32_t candidate_count; /* only for ROW_ONE_OF */
-	uint64_t heap; /* address, if rows are kept per heap; otherwise 0 */
+	/* address, if rows are kept per heap; a thread's id, if they are kept per thread; otherwise
+	 * 0 */
+	uint64_t heap;
 	/* Indexed by dump. If all dumps are added up, a single element. */
 	struct block_totals *totals;
 	/* `dump` is the newest dump with the stack, and provides the row's addresses and names.
@@ -87,7 +89,7 @@ struct match_request {
 	/* All dumps are of one process. A frame in no module of its dump is looked up in the others. */
 	bool is_one_process;
 	bool is_sum; /* all dumps are added up, and all blocks count as new */
-	bool by_heap; /* rows are kept per heap */
+	bool by_heap, by_thread; /* rows are kept per heap, or per thread that allocated */
 	bool keeps_unchanged; /* unchanged stacks also become rows; ignored in a trend */
 	const uint64_t *heaps; /* count only blocks in these heaps */
 	/* 0: all blocks, but no reserved address space (HEAP_RESERVED) and no handles */

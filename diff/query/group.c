@@ -111,8 +111,34 @@ bool group_is_by_heap(enum view_group group)
 	return group == GROUP_HEAP || group == GROUP_MEMORY;
 }
 
-void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
+bool group_is_of_row(enum view_group group)
 {
+	return group_is_by_heap(group) || group == GROUP_THREAD;
+}
+
+void group_thread_name(const struct view *view, uint64_t id, struct buf *name)
+{
+	const char *known = NULL;
+
+	for (size_t i = view->comparison->dump_count; !known && i--;)
+		known = sums_thread_name(&view->comparison->dumps[i], (uint32_t)id);
+	buf_clear(name);
+	if (!id)
+		buf_add_text(name, "(thread not known)");
+	else if (known)
+		buf_printf(name, "%s (%" PRIu64 ")", known, id);
+	else
+		buf_printf(name, "thread %" PRIu64, id);
+}
+
+void group_row_name(const struct view *view, const struct row *row, struct buf *name)
+{
+	const uint64_t heap = row->heap;
+
+	if (view->group == GROUP_THREAD) {
+		group_thread_name(view, heap, name);
+		return;
+	}
 	buf_clear(name);
 	if (view->group == GROUP_MEMORY)
 		buf_add_text(name,
@@ -143,9 +169,10 @@ static void group_row(struct grouping *grouping, size_t i)
 	struct frames *frames = &grouping->frames;
 	const char *words;
 
-	if (group_is_by_heap(view->group)) {
-		group_heap_name(view, row->heap, &grouping->name);
+	if (group_is_of_row(view->group)) {
+		group_row_name(view, row, &grouping->name);
 		group_count(grouping, i, true);
+		grouping->view->groups[group_add(grouping)].heap = row->heap;
 		return;
 	}
 	naming_frames(&view->naming, view->rows[i], frames);

@@ -14,10 +14,15 @@
 void groups_make(struct view *view);
 
 /* Store the name of a group in `name`, replacing its content. group_name() finds the group of a
- * frame, group_heap_name() the group of a heap. */
+ * frame, group_row_name() the group of a row by its heap or thread. */
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
-void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
+void group_row_name(const struct view *view, const struct row *row, struct buf *name);
+
+/* Stores how a thread is called: "NAME (ID)", or "thread ID". */
+void group_thread_name(const struct view *view, uint64_t id, struct buf *name);
 
 bool group_is_by_heap(enum view_group group);
+/* Returns true if the frames of a row do not matter: rows are grouped by heap or thread. */
+bool group_is_of_row(enum view_group group);
 
 #endif

@@ -28,6 +28,7 @@ enum view_group {
 	GROUP_FILE,
 	GROUP_MODULE,
 	GROUP_HEAP,
+	GROUP_THREAD, /* by the thread that allocated */
 	GROUP_MEMORY, /* one group for all heaps, and one for each kind of virtual memory */
 };
 
@@ -69,6 +70,7 @@ struct view_request {
  * group. */
 struct view_group_row {
 	const char *name; /* "module!function", a path, a module, or a heap's address */
+	uint64_t heap; /* if rows are kept per heap or thread: that of the group's rows */
 	struct change self; /* stacks whose innermost frame is in the group ("flat" in pprof) */
 	struct change total; /* stacks with any frame in the group ("cum" in pprof) */
 	/* In a trend: sums at each snapshot, and the trends of these sums. If no stack has its
@@ -105,6 +107,13 @@ struct window_sums {
 	/* `freed_by` is the stack that freed the most bytes in the window. `freed_by_sum` is the
 	 * sum of the blocks that this stack freed. `freed_by_count` is the number of all known
 	 * stacks that freed blocks. */
+	/* If blocks are divided by thread: the threads that freed blocks in the window, most bytes
+	 * first. */
+	struct thread_sum {
+		uint32_t id;
+		struct block_totals sum;
+	} * freers;
+	size_t freer_count;
 	const struct stack *freed_by; /* NULL: unknown */
 	struct block_totals freed_by_sum;
 	size_t freed_by_count;

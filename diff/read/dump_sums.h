@@ -94,6 +94,10 @@ struct recording_part {
 	bool wants_blocks;
 	bool wants_creators; /* also read the stacks that created heaps */
 	struct size_limits sizes; /* of dumps, too */
+	/* Count allocations by thread, and only those of this thread (an id, or a name with
+	 * wildcards); NULL: of all threads. */
+	bool by_thread;
+	const char *thread;
 	/* an option requested this part, so an input that is not a recording is an error */
 	bool is_asked;
 };
@@ -167,6 +171,15 @@ struct dump_identity {
 	bool has_wall_time; /* `time_ms` is `banner_time_ms`, see sums_copy_banner() */
 };
 
+/* Allocations of one kind by one thread of a recording. */
+struct thread_kind {
+	uint32_t kind, thread; /* indexes in the recording's facts */
+	uint64_t allocated, live; /* at the end of the window */
+	uint64_t from_allocated, from_live; /* at its start */
+	/* in the window: allocations that count, and frees of these and of older ones */
+	uint64_t born_allocated, freed_inside, freed_before;
+};
+
 /* The part of a recording that the sums cover. */
 struct recording_window {
 	/* 0 if the sums come from a dump. For a recording, 1 + the position of the moment or of the
@@ -183,6 +196,10 @@ struct recording_window {
 	 * block of the kind was live in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
+	/* If kinds are divided by thread: the parts. Then `kind_cells` and `kind_count` are about
+	 * parts instead of kinds. Otherwise NULL. */
+	struct thread_kind *parts;
+	size_t real_count; /* number of kinds of the recording that may have parts */
 	/* Indexed by module of the recording: the module's base address in the sums. */
 	uint64_t *module_bases;
 };
@@ -281,6 +298,14 @@ struct dump_sums {
 	struct stack_total *cells;
 	unsigned char *packed_cells;
 	size_t cell_count;
+	/* Indexed by cell: the id of the thread that allocated. NULL: cells are not divided by
+	 * thread. */
+	uint32_t *cell_threads;
+	struct recorded_thread {
+		uint32_t id;
+		const char *name; /* may be NULL */
+	} * threads; /* sorted by id; NULL without `cell_threads` */
+	size_t thread_count;
 	uint64_t *heaps; /* addresses; 0 for entries before the first heading */
 	/* indexed by heap: enum block_reach, which is equal for all blocks of the heap; NULL:
 	 * unknown */
@@ -354,6 +379,9 @@ int sums_read_with(struct dump_sums *sums, const char *path, struct source *sour
  * begins, or an error of core/record. */
 int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
 	const struct recording_part *part, struct err *err);
+
+/* Returns the name of a thread, or NULL. */
+const char *sums_thread_name(const struct dump_sums *sums, uint32_t id);
 
 struct record_facts;
 struct record_kind;

@@ -148,8 +148,8 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 		return false;
 	stack->count = 0;
 	buf_clear(&stack->names);
-	if (group_is_by_heap(view->group)) {
-		group_heap_name(view, row->heap, &stack->group);
+	if (group_is_of_row(view->group)) {
+		group_row_name(view, row, &stack->group);
 		clean_text(&stack->names, stack->group.data, true);
 		add_frame(stack, 0, NULL);
 	} else {

@@ -73,6 +73,11 @@ void json_row_pinned(struct json *json, uint32_t number);
 /* Opens an object and writes a frame into it. The caller may add keys and must close the object. */
 void json_open_frame(struct json *json, const struct frame *frame);
 
+/* Write frames, the bytes and blocks of a sum, and the sums of a window. */
+void json_frames(struct json *json, const char *key, const struct frame *items, size_t count);
+void json_some(struct json *json, const char *key, const struct block_totals *some);
+void json_window(struct json *json, const struct window_sums *sums);
+
 /* In a page of a trend: the rows that are listed, and a table of their sums. */
 struct page_series {
 	bool *is_listed; /* indexed by row shown */

@@ -210,6 +210,7 @@ const char *report_group_kind(enum view_group group)
 		[GROUP_FILE] = "file",
 		[GROUP_MODULE] = "module",
 		[GROUP_HEAP] = "heap",
+		[GROUP_THREAD] = "thread",
 		[GROUP_MEMORY] = "memory",
 	};
 

@@ -110,101 +110,6 @@ static void write_series(
 	json_close(json, ']');
 }
 
-/* ---------------------------------------------------------------- frames */
-
-static void write_frame(struct json *json, const struct frame *frame)
-{
-	if (json->frames) {
-		json_number(json, NULL, page_frame_number(json->frames, frame));
-		return;
-	}
-	json_open_frame(json, frame);
-	json_close(json, '}');
-}
-
-static void write_frames(
-	struct json *json, const char *key, const struct frame *items, size_t count)
-{
-	json_open(json, key, '[');
-	for (size_t i = 0; i < count; i++)
-		write_frame(json, &items[i]);
-	json_close(json, ']');
-}
-
-/* ---------------------------------------------------------------- windows */
-
-static void write_span(struct json *json, const char *key, const struct time_span *span)
-{
-	if (span->first_ms > span->last_ms)
-		return;
-	json_open(json, key, '{');
-	json_number(json, "first_ms", span->first_ms);
-	json_number(json, "last_ms", span->last_ms);
-	json_close(json, '}');
-}
-
-static void write_some(struct json *json, const char *key, const struct block_totals *some)
-{
-	json_open(json, key, '{');
-	json_number(json, "bytes", some->requested_bytes);
-	json_number(json, "blocks", some->block_count);
-	json_close(json, '}');
-}
-
-static void write_fate(struct json *json, enum block_fate fate, const struct window_sums *sums)
-{
-	write_some(json, block_fate_name(fate), &sums->by_fate[fate]);
-}
-
-static void write_freed_by(struct json *json, const struct window_sums *sums)
-{
-	struct frames frames;
-
-	frames_init(&frames);
-	view_freed_by_frames(json->view, sums, &frames);
-	json_open(json, "freed_by", '{');
-	json_number(json, "stacks", sums->freed_by_count);
-	json_number(json, "bytes", sums->freed_by_sum.requested_bytes);
-	json_number(json, "blocks", sums->freed_by_sum.block_count);
-	write_frames(json, "frames", frames.items, frames.count);
-	json_close(json, '}');
-	frames_release(&frames);
-}
-
-static void write_window_sums(struct json *json, const struct window_sums *sums)
-{
-	json_open(json, "window", '{');
-	write_fate(json, FATE_AI, sums);
-	for (int fate = FATE_AIFO; fate <= FATE_AOFO; fate++)
-		write_fate(json, (enum block_fate)fate, sums);
-	json_fraction(json, "allocated_per_second", report_window_rate(json->comparison, sums));
-	json_open(json, "peak", '{');
-	json_number(json, "bytes", sums->peak_bytes);
-	json_number(json, "first_ms", sums->peak_ms);
-	json_close(json, '}');
-	write_span(json, "allocated", &sums->allocated);
-	write_span(json, "freed", &sums->freed);
-	if (sums->by_fate[FATE_AIFI].block_count) {
-		json_open(json, "lifetime", '{');
-		json_number(json, "shortest_ms", sums->shortest_ms);
-		json_fraction(json, "mean_ms", report_window_life(sums));
-		json_number(json, "median_ms", sums->median_ms);
-		json_number(json, "longest_ms", sums->longest_ms);
-		json_close(json, '}');
-	}
-	json_open(json, "threads", '[');
-	for (size_t i = 0; i < sums->thread_count; i++)
-		json_number(json, NULL, sums->threads[i]);
-	json_close(json, ']');
-	json_open(json, "heaps", '[');
-	for (size_t i = 0; i < sums->heap_count; i++)
-		json_heap(json, NULL, sums->heaps[i]);
-	json_close(json, ']');
-	if (sums->freed_by)
-		write_freed_by(json, sums);
-	json_close(json, '}');
-}
-
 /* ---------------------------------------------------------------- dumps */
 
 /* Writes whether the end of a file is missing, and the file's warnings. */
@@ -361,7 +266,7 @@ static void write_contents(struct json *json, const struct row_contents *row, st
 				json_number(json, "bytes", word->to->requested_bytes);
 				json_text(json, "id", word->to->stack);
 			} else {
-				write_frames(json, "frames", frames->items, frames->count);
+				json_frames(json, "frames", frames->items, frames->count);
 			}
 			json_close(json, '}');
 		}
@@ -387,9 +292,9 @@ static void write_row_blocks(struct json *json, const struct row_blocks *blocks,
 	if (!has_age)
 		return;
 	json_open(json, "age", '{');
-	write_some(json, "kept", &blocks->kept);
-	write_some(json, "came", &blocks->came);
-	write_some(json, "gone", &blocks->gone);
+	json_some(json, "kept", &blocks->kept);
+	json_some(json, "came", &blocks->came);
+	json_some(json, "gone", &blocks->gone);
 	json_close(json, '}');
 }
 
@@ -401,7 +306,7 @@ static void write_candidates(struct json *json, const struct frames *frames)
 	for (size_t i = 0; i <= frames->part_count; i++) {
 		size_t end = i < frames->part_count ? frames->part_at[i] : frames->count;
 
-		write_frames(json, NULL, frames->items + from, end - from);
+		json_frames(json, NULL, frames->items + from, end - from);
 		from = end;
 	}
 	json_close(json, ']');
@@ -427,7 +332,7 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 		write_change(json, &change, !json->comparison->lacks_blocks,
 			report_rows_have_overhead(json->comparison));
 	if (json->view->window)
-		write_window_sums(json, &json->view->window[shown + 1]);
+		json_window(json, &json->view->window[shown + 1]);
 	json_row_pinned(json, number);
 	if (json->view->blocks)
 		write_row_blocks(json, &json->view->blocks[shown],
@@ -442,7 +347,7 @@ static void write_row(struct json *json, size_t shown, struct frames *frames)
 	if (row->kind == ROW_AMBIGUOUS)
 		write_candidates(json, frames);
 	else
-		write_frames(json, "frames", frames->items, frames->count);
+		json_frames(json, "frames", frames->items, frames->count);
 	json_close(json, '}');
 }
 
@@ -463,10 +368,12 @@ static void write_group(struct json *json, size_t shown)
 
 	json_open_line(json, NULL, '{');
 	json_text(json, "name", group->name);
+	if (json->view->group == GROUP_THREAD)
+		json_number(json, "thread", group->heap);
 	write_part(json, "self", &group->self, &group->self_trend, group->self_of);
 	write_part(json, "total", &group->total, &group->total_trend, group->total_of);
 	if (json->view->window)
-		write_window_sums(json, &json->view->window[shown + 1]);
+		json_window(json, &json->view->window[shown + 1]);
 	json_close(json, '}');
 }
 
@@ -519,7 +426,7 @@ static void write_filtered(struct json *json)
 	write_shares(json);
 	if (json->view->window) {
 		json_line(json);
-		write_window_sums(json, json->view->window);
+		json_window(json, json->view->window);
 	}
 }
 

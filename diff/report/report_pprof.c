@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "diff/report/balance_text.h"
 #include "diff/report/clean.h"
+#include "diff/query/group.h"
 #include "diff/report/graph.h"
 #include "diff/report/report.h"
 
@@ -310,7 +311,7 @@ static void write_sample(
 		add_varint(&numbers, change->now.block_count - change->old.block_count);
 	add_varint(&numbers, change->now.requested_bytes - change->old.requested_bytes);
 	add_bytes(sample, SAMPLE_VALUES, numbers.data, numbers.len);
-	if (row->heap) {
+	if (row->heap && group_is_by_heap(pprof->view->group)) {
 		snprintf(text, sizeof(text), "%" PRIX64, row->heap);
 		add_label(
 			pprof, sample, "heap", heap_name(row->heap) ? heap_name(row->heap) : text);

@@ -409,6 +409,8 @@ static void write_groups(struct text_report *text)
 		out_printf(text->out, "; %zu %s only passed through (--sort total)",
 			view->group_count - count, view->group_count - count == 1 ? "is" : "are");
 	out_char(text->out, '\n');
+	if (view->group == GROUP_THREAD && view->window)
+		report_text_crossings(text);
 }
 
 static void write_more(struct text_report *text)

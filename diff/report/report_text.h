@@ -66,6 +66,11 @@ void report_text_head(struct text_report *text);
 /* Writes a table of the heaps. */
 void report_text_heaps(struct text_report *text);
 
+/* report_text_crossings() writes a table of the blocks that one thread allocated and another freed,
+ * in a view grouped by thread. report_text_freers() writes which threads freed, if that is known. */
+void report_text_crossings(struct text_report *text);
+void report_text_freers(struct text_report *text, const struct window_sums *sums);
+
 /* Writes the stack of row number `shown` of the view. */
 void report_text_stack(struct text_report *text, size_t shown);
 

@@ -26,6 +26,7 @@ static void write_window(struct text_report *text, const struct window_sums *sum
 	out_printf(out, "; at most %s at ", report_size(sums->peak_bytes, bytes));
 	umdh_seconds(out, sums->peak_ms);
 	out_char(out, '\n');
+	report_text_freers(text, sums);
 	if (!sums->by_fate[FATE_AIFI].block_count)
 		return;
 	out_printf(out,

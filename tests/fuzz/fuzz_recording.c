@@ -271,9 +271,10 @@ static void make_lives(struct recording *recording, const struct record_facts *f
 	lives_release(lives);
 }
 
-static void read_as_sums(const char *path, enum block_fate fate)
+static void read_as_sums(const char *path, enum block_fate fate, bool by_thread)
 {
-	struct recording_part part = {.fate = fate, .wants_blocks = fate == FATE_LIVE};
+	struct recording_part part = {
+		.fate = fate, .wants_blocks = fate == FATE_LIVE, .by_thread = by_thread};
 	struct dump_sums sums;
 	struct err err = {0};
 	int rc;
@@ -300,6 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		make_lives(recording, recording_facts(recording));
 	}
 	recording_close(recording);
-	read_as_sums(path, (enum block_fate)(len % BLOCK_FATES));
+	read_as_sums(path, (enum block_fate)(len % BLOCK_FATES), false);
+	read_as_sums(path, (enum block_fate)(len % BLOCK_FATES), true);
 	return 0;
 }
