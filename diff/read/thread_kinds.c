@@ -8,6 +8,7 @@
 
 #define PAGE_BLOCKS 64
 #define PART_FREED UINT32_MAX
+#define FETCH_AHEAD 16 /* in events; frees often access blocks at random */
 
 struct owner_page {
 	uint64_t numbers[PAGE_BLOCKS]; /* in the part */
@@ -20,6 +21,7 @@ struct owners {
 	struct owner_page **pages; /* NULL: all of its blocks were freed */
 	size_t page_count, page_cap;
 	uint64_t allocated;
+	uint32_t thread, part; /* the last part found, if `allocated` is not 0 */
 };
 
 struct thread_kinds {
@@ -29,15 +31,21 @@ struct thread_kinds {
 	struct owners *owners; /* indexed by kind */
 };
 
+/* Finds the part of a thread. Most kinds are allocated by one thread, or by one after another. */
 static uint32_t part_number(struct thread_kinds *kinds, uint32_t kind, uint32_t thread)
 {
+	struct owners *owners = &kinds->owners[kind];
 	uint32_t number = (uint32_t)kinds->part_count;
 
+	if (owners->allocated && owners->thread == thread)
+		return owners->part;
 	if (u64map_add(&kinds->numbers, (uint64_t)kind << 32 | thread, &number)) {
 		array_grow((void **)&kinds->allocated, &kinds->part_cap, kinds->part_count,
 			sizeof(*kinds->allocated));
 		kinds->allocated[kinds->part_count++] = 0;
 	}
+	owners->thread = thread;
+	owners->part = number;
 	return number;
 }
 
@@ -82,28 +90,68 @@ static bool remove_block(struct thread_kinds *kinds, struct record_event *event)
 	return true;
 }
 
+/* Prefetches the blocks of an event's kind and, later, the event's block. Must be inline, because
+ * otherwise gcc removes the calls as having no effect. */
+static inline __attribute__((always_inline)) void fetch_kind(
+	const struct thread_kinds *kinds, const struct record_event *event)
+{
+	__builtin_prefetch(&kinds->owners[event->kind]);
+}
+
+static inline __attribute__((always_inline)) void fetch_block(
+	const struct thread_kinds *kinds, const struct record_event *event)
+{
+	const struct owners *owners = &kinds->owners[event->kind];
+	const uint64_t number = event->type == RECORD_FREE ? event->number : owners->allocated;
+	const struct owner_page *page = number / PAGE_BLOCKS < owners->page_count ?
+						owners->pages[number / PAGE_BLOCKS] :
+						NULL;
+
+	if (!page)
+		return;
+	__builtin_prefetch(&page->numbers[number % PAGE_BLOCKS]);
+	__builtin_prefetch(&page->parts[number % PAGE_BLOCKS]);
+	__builtin_prefetch(&page->live_count);
+}
+
+static int replay_event(struct thread_kinds *kinds, struct part_event *event)
+{
+	event->kind = event->event.kind;
+	if (event->event.type == RECORD_ALLOC)
+		add_block(kinds, &event->event);
+	else if (!remove_block(kinds, &event->event))
+		return -ERR_BAD_RECORDING;
+	return 0;
+}
+
 int thread_kinds_replay(struct recording *recording, const struct dump_sums *sums,
 	int (*handle)(void *ctx, const struct part_event *event, struct err *err), void *ctx,
 	struct err *err)
 {
 	const size_t kind_count = recording_facts(recording)->kind_count;
 	struct thread_kinds kinds = {.owners = xcalloc(kind_count + 1, sizeof(*kinds.owners))};
-	struct record_cursor *cursor;
+	const struct record_event *events;
+	struct record_cursor *cursor = NULL;
 	struct part_event next = {.position = 0};
-	struct record_event *event = &next.event;
+	size_t count;
 	int rc = record_cursor_open(&cursor, recording, 0, sums->window.position - 1, err);
 
 	u64map_init(&kinds.numbers);
-	while (!rc && (rc = record_next(cursor, event, err)) > 0) {
-		next.kind = event->kind;
-		if (event->type == RECORD_ALLOC)
-			add_block(&kinds, event);
-		else if (!remove_block(&kinds, event))
-			rc = err_set(
-				err, ERR_BAD_RECORDING, sums->id.path, "a block is freed twice");
-		if (rc > 0)
-			rc = handle(ctx, &next, err);
-		next.position++;
+	while (!rc && (rc = record_next_events(cursor, &events, &count, err)) > 0) {
+		rc = 0;
+		for (size_t i = 0; !rc && i < count; i++, next.position++) {
+			if (i + 2 * FETCH_AHEAD < count)
+				fetch_kind(&kinds, &events[i + 2 * FETCH_AHEAD]);
+			if (i + FETCH_AHEAD < count)
+				fetch_block(&kinds, &events[i + FETCH_AHEAD]);
+			next.event = events[i];
+			rc = replay_event(&kinds, &next);
+			if (rc)
+				err_set(err, ERR_BAD_RECORDING, sums->id.path,
+					"a block is freed twice");
+			else
+				rc = handle(ctx, &next, err);
+		}
 	}
 	record_cursor_close(cursor);
 	for (size_t i = 0; i < kind_count; i++) {
